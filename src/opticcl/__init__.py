@@ -1,0 +1,36 @@
+"""OptiCCL compiles collective operations to light.
+
+    import opticcl
+
+    fabric = opticcl.fabric("ramp", groups=32, racks=32, wavelengths=64)
+    plan = opticcl.compile(fabric, "all_reduce", "1 GB")
+    plan.verify().raise_if_bad()
+    print(plan.simulate())
+
+Importing this imports NumPy alone; everything else is imported where it is first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+__all__ = ["Plan", "__version__", "compare", "compile", "errors", "fabric"]
+
+_HOME = {"Plan": "plan", "compile": "plan", "compare": "comparison", "fabric": "fabric", "errors": "errors"}
+
+if TYPE_CHECKING:
+    from opticcl import errors
+    from opticcl.comparison import compare
+    from opticcl.fabric import fabric
+    from opticcl.plan import Plan, compile
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'opticcl' has no attribute {name!r}")
+    import importlib
+
+    module = importlib.import_module(f"opticcl.{_HOME[name]}")
+    return module if name == "errors" else getattr(module, name)

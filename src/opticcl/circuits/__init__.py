@@ -1,0 +1,51 @@
+"""Transfers to circuits: which port, wavelength and path carry each transfer, one file for each system's own rule.
+
+A rule is a function (fabric, schedule) -> (step index, transfers) -> rounds, registered under the fabric's name. It may
+know the schedule (RAMP's transcoder does) or treat any transfers alike (`assign.first_fit` helps). The judge never calls it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+
+from opticcl.errors import UnsupportedError
+from opticcl.ir import CircuitPlan, Circuits, Fabric, Schedule, Transfers
+from opticcl.registry import Registry
+
+__all__ = ["RULES", "Rounds", "lower", "register_rule"]
+
+Rounds = Callable[[int, Transfers], tuple[Circuits, ...]]
+"""(step index, its transfers) -> circuits of each round."""
+
+RULES: Registry[Callable[[Fabric, Schedule], Rounds]] = Registry("circuit rule", __name__)
+
+Rule = TypeVar("Rule", bound=Callable[[Fabric, Schedule], Rounds])
+
+
+def register_rule(fabric_name: str) -> Callable[[Rule], Rule]:
+    """Decorator that registers a fabric's rule."""
+    return RULES.register(fabric_name)
+
+
+def lower(fabric: Fabric, schedule: Schedule) -> CircuitPlan:
+    """The light for a schedule; circuits are made when asked for, step by step.
+
+    Raises: UnsupportedError: two nodes that must talk cannot be joined by one circuit of this fabric.
+    """
+    assign = RULES.get(fabric.name)(fabric, schedule)
+
+    def rounds(i: int) -> tuple[Circuits, ...]:
+        transfers = schedule.step(i)
+        return assign(i, transfers) if len(transfers) else ()
+
+    for steps in schedule.step_classes():
+        transfers = schedule.step(steps.start)
+        apart = np.flatnonzero(~fabric.linked(transfers.src, transfers.dst))
+        if len(apart):
+            src, dst = (int(column[apart[0]]) for column in (transfers.src, transfers.dst))
+            where = f"nodes {fabric.coordinates(src)} and {fabric.coordinates(dst)}"
+            raise UnsupportedError(f"{schedule.name} on {fabric.name}: no single circuit joins {where} in step {steps.start}")
+    return CircuitPlan(fabric, schedule, rounds)

@@ -1,0 +1,74 @@
+"""First fit: give each request the first colours that are free on everything it occupies.
+
+A request occupies some resources and wants `width` neighbouring colours (wavelengths, or ports), the same ones on each of
+its resources. A resource takes each colour `capacity` times. What finds no colours in a round goes to the next.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from opticcl.ir import IntArray
+
+__all__ = ["first_fit", "width_that_fits"]
+
+
+def width_that_fits(resources: IntArray, offsets: IntArray, num_resources: int, num_colours: int, capacity: int = 1) -> int:
+    """The most colours that every request could have if colours were the only limit, at least 1.
+
+    Args:
+        resources, offsets: request i occupies resources[offsets[i]:offsets[i + 1]].
+    """
+    load = int(np.bincount(resources, minlength=num_resources).max(initial=1))
+    return max(1, num_colours * capacity // load)
+
+
+def first_fit(
+    resources: IntArray, offsets: IntArray, num_resources: int, num_colours: int, width: int = 1, capacity: int = 1
+) -> tuple[IntArray, IntArray]:
+    """First colour and round of each request, in the order given.
+
+    Args:
+        resources: resource indices of all requests end to end, int64.
+        offsets: request i occupies resources[offsets[i]:offsets[i + 1]], int64 (n + 1,).
+        num_resources: resources [count].
+        num_colours: colours of each [count].
+        width: neighbouring colours that each request takes, 1 to num_colours.
+        capacity: how often a resource takes one colour in a round.
+    Returns: (first colour, round), int32 (n,) each.
+    """
+    n = len(offsets) - 1
+    colour, round_of = np.empty(n, np.int32), np.empty(n, np.int32)
+    waiting, number = np.arange(n), 0
+    while len(waiting):
+        taken = np.zeros((num_resources, num_colours), np.int16)
+        placed = _fit_round(waiting, resources, offsets, taken, width, capacity, colour)
+        round_of[waiting[placed]] = number
+        waiting, number = waiting[~placed], number + 1
+    return colour, round_of
+
+
+@numba.njit(cache=True)
+def _fit_round(waiting, resources, offsets, taken, width, capacity, colour):  # type: ignore[no-untyped-def]
+    placed = np.zeros(len(waiting), np.bool_)
+    for w in range(len(waiting)):
+        request = waiting[w]
+        lo, hi = offsets[request], offsets[request + 1]
+        c = 0
+        while c + width <= taken.shape[1]:
+            blocked = -1  # the last colour of the window that some resource cannot give
+            for r in range(lo, hi):
+                for k in range(c + width - 1, max(c, blocked + 1) - 1, -1):
+                    if taken[resources[r], k] >= capacity:
+                        blocked = k
+                        break
+            if blocked < 0:
+                for r in range(lo, hi):
+                    for k in range(c, c + width):
+                        taken[resources[r], k] += 1
+                colour[request] = c
+                placed[w] = True
+                break
+            c = blocked + 1
+    return placed

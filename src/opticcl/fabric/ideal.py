@@ -1,0 +1,68 @@
+"""The ideal electrical switch: one port a node, nothing in between ever blocks.
+
+::
+
+    node 0 ==tx/rx==+
+    node 1 ==tx/rx==|  one non-blocking crossbar, packets of any size, no reconfiguration
+    node 2 ==tx/rx==+
+
+The rival that nobody can build: a bound for every electrical network with the same ports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from opticcl.data import datasheet
+from opticcl.errors import FabricError
+from opticcl.fabric import register_fabric
+from opticcl.ir import Circuits, Fabric, Fault, Resource, Usage
+from opticcl.units import Rate, Seconds
+
+SHEET = datasheet("ideal")
+
+
+def at_scale(num_nodes: int, node_rate_bits_per_s: float | None) -> dict[str, Any]:
+    """Parameters for that many nodes."""
+    return {"nodes": num_nodes} | ({"rate": node_rate_bits_per_s} if node_rate_bits_per_s else {})
+
+
+@register_fabric("ideal", at_scale)
+def ideal(*, nodes: int = SHEET["nodes"], rate: Rate = SHEET["rate"], latency: Seconds = SHEET["latency"]) -> Fabric:
+    """Ideal electrical switch.
+
+    Args:
+        nodes: nodes, >= 1 [count].
+        rate: of a node's port, each direction [bit/s].
+        latency: from the first bit sent to the first bit received [s].
+    Raises: FabricError: no nodes, or a rate that is not positive.
+    """
+    if nodes < 1 or rate <= 0 or latency < 0:
+        raise FabricError(f"ideal: nodes={nodes}, rate={rate:g}, latency={latency:g}; nodes >= 1, rate > 0, latency >= 0")
+    tx = Resource("tx_port", nodes, capacity=rate, per_wavelength=False, shared=True)
+    rx = Resource("rx_port", nodes, capacity=rate, per_wavelength=False, shared=True)
+
+    def usage(circuits: Circuits) -> Iterator[Usage]:
+        yield Usage(tx, circuits.src)
+        yield Usage(rx, circuits.dst)
+
+    def faults(circuits: Circuits) -> Iterator[Fault]:
+        wrong = np.flatnonzero((circuits.port != 0) | (circuits.wavelength_lo != 0) | (circuits.wavelength_n != 1))
+        yield Fault("port_unknown", wrong, "port 0, wavelength 0: an electrical switch has no others")
+
+    return Fabric(
+        name="ideal",
+        num_nodes=nodes,
+        num_wavelengths=1,
+        ports_per_node=1,
+        lasers_per_port=1,
+        rate_bits_per_s=rate,
+        latency_s=latency,
+        resources=(tx, rx),
+        usage=usage,
+        faults=faults,
+        source="ours: the bound of every switched network",
+    )

@@ -1,0 +1,121 @@
+"""The papers' claims, checked: what is printed, what comes out here, and whether they agree.
+
+One file a paper. A claim is a function without arguments that computes our value from the library; what the paper prints
+stands in data/papers/<paper>.toml under the same id:
+
+    [S1]
+    where = "III-A"                  # section, table or figure
+    claim = "nodes of SiPAC(16, 2)"
+    published = 256                  # number, text, truth value or list
+    verdict = "exact"                # exact, 5 %, 20 %, inconsistent, not reproduced
+    corrected = 512                  # only for "inconsistent" and "not reproduced": what our value must be
+    reason = "..."                   # why, where it is not exact
+
+A row is good if our value is as near to the published one as the verdict says, or equal to the corrected one (to 0.1 %).
+A claim that gets worse, or better than its verdict, is an error: the file must tell the truth.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from opticcl.data import load
+from opticcl.errors import UnknownNameError
+from opticcl.registry import canonical, nearest
+
+__all__ = ["Row", "check_paper", "claim", "paper_names"]
+
+EXACT = 1e-3  # of the published number: printed digits
+VERDICTS = {"exact": EXACT, "5 %": 0.05, "20 %": 0.2}
+
+_CLAIMS: dict[str, dict[str, Callable[[], Any]]] = {}
+Function = TypeVar("Function", bound=Callable[[], Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One claim.
+
+    Args:
+        id, paper, where, claim: which.
+        published: as printed.
+        ours: as it comes out here.
+        relative_error: |ours - published| / |published|, None if these are no numbers.
+        verdict: exact, 5 %, 20 %, inconsistent or not reproduced.
+        reason: why it is not exact.
+        ok: whether the verdict on file is the true one.
+    """
+
+    id: str
+    paper: str
+    where: str
+    claim: str
+    published: Any
+    ours: Any
+    relative_error: float | None
+    verdict: str
+    reason: str
+    ok: bool
+
+
+def claim(paper: str, id: str) -> Callable[[Function], Function]:
+    """Decorator: the function computes our value for that claim."""
+
+    def add(function: Function) -> Function:
+        claims = _CLAIMS.setdefault(paper, {})
+        if id in claims:
+            raise ValueError(f"claim {paper} {id} is registered twice")
+        claims[id] = function
+        return function
+
+    return add
+
+
+def paper_names() -> tuple[str, ...]:
+    """Papers that have claims, sorted."""
+    for module in pkgutil.iter_modules(__path__):
+        importlib.import_module(f"{__name__}.{module.name}")
+    return tuple(sorted(_CLAIMS))
+
+
+def check_paper(name: str) -> Iterable[Row]:
+    """Rows of one paper, computed one by one, in the order of its file.
+
+    Raises: UnknownNameError: no such paper.
+    """
+    names = paper_names()
+    key = canonical(name)
+    if key not in names:
+        raise UnknownNameError(f"unknown paper {name!r}; {nearest(key, names)}")
+    printed = load(f"papers/{key}.toml")
+    for id, function in sorted(_CLAIMS[key].items(), key=lambda item: list(printed).index(item[0])):
+        yield _judge(key, id, printed[id], function())
+
+
+def _judge(paper: str, id: str, printed: dict[str, Any], ours: Any) -> Row:
+    published, verdict = printed["published"], printed["verdict"]
+    error = _relative_error(ours, published)
+    if verdict in VERDICTS:
+        ok = ours == published if error is None else error <= VERDICTS[verdict] and _tightest(error) == verdict
+    else:
+        deviation = _relative_error(ours, printed["corrected"])
+        ok = ours == printed["corrected"] if deviation is None else deviation <= EXACT
+    return Row(
+        id, paper, printed["where"], printed["claim"], published, ours, error, verdict, printed.get("reason", ""), ok
+    )
+
+
+def _tightest(error: float) -> str:
+    return next(name for name, limit in VERDICTS.items() if error <= limit)
+
+
+def _relative_error(ours: Any, published: Any) -> float | None:
+    if any(isinstance(v, bool) or not isinstance(v, (int, float)) for v in (ours, published)):
+        return None
+    if published == 0:
+        return float(ours != 0)
+    return float(abs(ours - published) / abs(published))

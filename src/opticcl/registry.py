@@ -1,0 +1,198 @@
+"""Names for makers: fabrics, algorithms, collectives and whatever else is looked up by name.
+
+A room keeps a `Registry`; a file of that room registers its function with a decorator and is found by discovery, so that
+no list is edited. Names are case-folded, and a hyphen is an underscore; doubles are refused; an unknown name is answered
+with the nearest known one. `call` turns texts into arguments by the annotations of the function's signature.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+import pkgutil
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Generic, TypeVar
+
+from opticcl.errors import ParameterError, UnknownNameError
+from opticcl.units import quantity, shape
+
+__all__ = ["Registry", "canonical", "convert_arguments", "nearest", "parse_call"]
+
+T = TypeVar("T")
+
+
+def canonical(name: str) -> str:
+    """The form in which names are compared: lower case, underscores.
+
+    >>> canonical("All-Reduce")
+    'all_reduce'
+    """
+    return name.strip().lower().replace("-", "_")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Hint with the nearest known name, or with all of them.
+
+    >>> nearest("rinq", ["ring", "tree"])
+    "did you mean 'ring'?"
+    """
+    known = sorted(known)
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {close[0]!r}?" if close else "known: " + ", ".join(known)
+
+
+class Registry(Generic[T]):
+    """Named entries of one kind.
+
+    Args:
+        kind: what is registered, in words ("fabric").
+        package: dotted package whose modules register themselves when imported, or None.
+    """
+
+    def __init__(self, kind: str, package: str | None = None) -> None:
+        self.kind = kind
+        self._package = package
+        self._entries: dict[str, T] = {}
+
+    def register(self, name: str) -> Callable[[T], T]:
+        """Decorator that registers an entry under `name`.
+
+        Raises: ValueError: the name is taken (an error of the developer).
+        """
+        key = canonical(name)
+
+        def add(entry: T) -> T:
+            if key in self._entries:
+                raise ValueError(f"{self.kind} {key!r} is registered twice")
+            self._entries[key] = entry
+            return entry
+
+        return add
+
+    def _discover(self) -> None:
+        if self._package is None:
+            return
+        package = importlib.import_module(self._package)
+        self._package = None  # once
+        for module in pkgutil.iter_modules(package.__path__):
+            if not module.name.startswith("_"):
+                importlib.import_module(f"{package.__name__}.{module.name}")
+
+    def names(self) -> tuple[str, ...]:
+        """All names, sorted."""
+        self._discover()
+        return tuple(sorted(self._entries))
+
+    def get(self, name: str) -> T:
+        """The entry of that name.
+
+        Raises: UnknownNameError: there is none; the text gives the nearest known name.
+        """
+        self._discover()
+        key = canonical(name)
+        if key not in self._entries:
+            raise UnknownNameError(f"unknown {self.kind} {name!r}; {nearest(key, self._entries)}")
+        return self._entries[key]
+
+
+# --- "name:key=value,..." ---------------------------------------------------------------------------------------------
+
+
+def parse_call(text: str) -> tuple[str, dict[str, str]]:
+    """Name and arguments of "name:key=value,key=value".
+
+    >>> parse_call("ramp:groups=4,racks=2")
+    ('ramp', {'groups': '4', 'racks': '2'})
+
+    Raises: ParameterError: an argument without "=", or one given twice.
+    """
+    name, _, rest = text.partition(":")
+    arguments: dict[str, str] = {}
+    for item in filter(None, (part.strip() for part in rest.split(","))):
+        key, equals, value = (part.strip() for part in item.partition("="))
+        if not equals or not key or not value:
+            raise ParameterError(f"{name}: {item!r} is not key=value; write {name}:key=value,key=value")
+        if canonical(key) in arguments:
+            raise ParameterError(f"{name}: {key} is given twice")
+        arguments[canonical(key)] = value
+    return canonical(name), arguments
+
+
+def convert_arguments(
+    function: Callable[..., Any], given: Mapping[str, Any], what: str, positional: int = 0
+) -> dict[str, Any]:
+    """All keyword arguments of `function`: the given ones converted by its annotations, defaults for the rest.
+
+    Args:
+        function: its parameters after the first `positional` are keyword arguments with annotations and defaults.
+        given: texts or values by name.
+        what: name for messages ("ramp").
+        positional: leading parameters that are not the user's.
+    Raises: ParameterError: unknown key, or a value of the wrong kind.
+    """
+    parameters = list(inspect.signature(function).parameters.values())[positional:]
+    hints = typing.get_type_hints(function, include_extras=True)
+    known = {p.name: p for p in parameters}
+    arguments = {name: p.default for name, p in known.items() if p.default is not inspect.Parameter.empty}
+    for key, value in given.items():
+        name = canonical(key)
+        if name not in known:
+            hint = nearest(name, known) if known else "it takes none"
+            raise ParameterError(f"{what}: unknown parameter {key!r}; {hint}")
+        arguments[name] = _convert(value, hints.get(name, str), f"{what}: {name}")
+    missing = [name for name in known if name not in arguments]
+    if missing:
+        raise ParameterError(f"{what}: {missing[0]} is missing; write {what}:{missing[0]}=...")
+    return arguments
+
+
+def _convert(value: Any, hint: Any, what: str) -> Any:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Annotated:
+        unit = arguments[1]
+        return shape(value, what) if unit == "shape" else quantity(value, unit, what)
+    if origin is typing.Literal:
+        choice = canonical(value) if isinstance(value, str) else value
+        if choice not in arguments:
+            raise ParameterError(f"{what}: {value!r} is not one of " + ", ".join(map(str, arguments)))
+        return choice
+    if type(None) in arguments:  # "X | None"
+        if value is None or (isinstance(value, str) and canonical(value) in ("none", "auto")):
+            return None
+        return _convert(value, next(a for a in arguments if a is not type(None)), what)
+    if hint is bool:
+        return _boolean(value, what)
+    if hint is int:
+        return _integer(value, what)
+    if hint is float:
+        return _number(value, what)
+    return value
+
+
+def _boolean(value: Any, what: str) -> bool:
+    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.lower() in words:
+        return words[value.lower()]
+    raise ParameterError(f"{what}: {value!r} is neither yes nor no")
+
+
+def _integer(value: Any, what: str) -> int:
+    if isinstance(value, str) and value.lstrip("+-").isdecimal():
+        return int(value)
+    if not isinstance(value, (str, bool)) and hasattr(value, "__index__"):
+        return int(value)
+    raise ParameterError(f"{what}: {value!r} is not a whole number")
+
+
+def _number(value: Any, what: str) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ParameterError(f"{what}: {value!r} is not a number") from None
+    if number != number or number in (float("inf"), float("-inf")):
+        raise ParameterError(f"{what}: {value!r} is not finite")
+    return number

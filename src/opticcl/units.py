@@ -1,0 +1,160 @@
+"""Quantities: text with a unit in, SI floats inside, short text out.
+
+Decimal prefixes are powers of ten (1 MB = 1e6 bytes), binary ones powers of two (1 MiB = 2**20 bytes). A number without
+a unit is in the SI unit of its dimension. A parameter says its dimension in its annotation:
+
+    def terarack(*, nodes: int = 1024, wavelength_rate: Rate = 40e9): ...
+
+>>> quantity("100 MB", "bytes")
+100000000.0
+>>> quantity("2.4 Tb/s", "bit/s"), quantity("300 GB/s", "bit/s")
+(2400000000000.0, 2400000000000.0)
+>>> quantity("3.7 us", "s")
+3.7e-06
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+from opticcl.errors import UnitError
+
+__all__ = [
+    "Bytes",
+    "ByteRate",
+    "Decibels",
+    "Rate",
+    "Seconds",
+    "Shape",
+    "format_bytes",
+    "format_rate",
+    "format_seconds",
+    "message_size",
+    "quantity",
+    "shape",
+]
+
+Bytes = Annotated[float, "bytes"]
+Rate = Annotated[float, "bit/s"]
+ByteRate = Annotated[float, "byte/s"]
+Seconds = Annotated[float, "s"]
+Decibels = Annotated[float, "dB"]
+Shape = Annotated[tuple[int, ...], "shape"]
+
+_UNITS: dict[str, dict[str, float]] = {
+    "bytes": {"B": 1, "byte": 1, "bytes": 1},
+    "bit/s": {"b/s": 1, "bps": 1, "bit/s": 1, "bits/s": 1, "B/s": 8, "byte/s": 8, "bytes/s": 8, "Bps": 8},
+    "byte/s": {"B/s": 1, "byte/s": 1, "bytes/s": 1, "Bps": 1, "b/s": 1 / 8, "bps": 1 / 8, "bit/s": 1 / 8},
+    "s": {"s": 1, "sec": 1},
+    "dB": {"dB": 1},
+}
+_EXAMPLES = {"bytes": "100MB", "bit/s": "400Gb/s", "byte/s": "1.5TB/s", "s": "3.7us", "dB": "0.25dB"}
+_NAMES = {"bytes": "size in bytes", "bit/s": "rate", "byte/s": "rate in bytes", "s": "time", "dB": "ratio in decibels"}
+
+MAX_MESSAGE_BYTES = 2.0**60
+
+
+def quantity(text: str | float, unit: str, what: str = "value") -> float:
+    """A number in SI units from text or a number.
+
+    Args:
+        text: "100 MB", "2.4Tb/s", 3.7e-6; a bare number is in `unit`.
+        unit: "bytes", "bit/s", "byte/s", "s" or "dB".
+        what: name of the field, for the message.
+    Raises: UnitError: not a number, or a unit of another dimension.
+    """
+    if isinstance(text, bool) or not isinstance(text, str):
+        if isinstance(text, bool) or not isinstance(text, (int, float)):
+            raise UnitError(f"{what}: {text!r} is no {_NAMES[unit]}; try {_EXAMPLES[unit]}")
+        value = float(text)
+    else:
+        value = _parse(text, unit, what)
+    if not math.isfinite(value):
+        raise UnitError(f"{what}: {text!r} is not finite; try {_EXAMPLES[unit]}")
+    return value
+
+
+def _parse(text: str, unit: str, what: str) -> float:
+    from quantiphy import Quantity, QuantiPhyError
+
+    try:
+        parsed = Quantity(text.strip(), binary=True)
+    except (QuantiPhyError, ValueError):
+        raise UnitError(f"{what}: {text!r} is no {_NAMES[unit]}; try {_EXAMPLES[unit]}") from None
+    if not parsed.units:
+        if any(c.isalpha() and c not in "eE" for c in text):  # "5k" of what?
+            raise UnitError(f"{what}: {text!r} has no unit; try {_EXAMPLES[unit]}")
+        return float(parsed)
+    factor = _UNITS[unit].get(parsed.units)
+    if factor is None:
+        raise UnitError(f"{what}: {text!r} is not a {_NAMES[unit]}; try {_EXAMPLES[unit]}")
+    return float(parsed) * factor
+
+
+def message_size(text: str | float, what: str = "size") -> int:
+    """A whole number of bytes, 0 to 2**60.
+
+    >>> message_size("1 KiB"), message_size("100MB"), message_size(0)
+    (1024, 100000000, 0)
+
+    Raises: UnitError: no size, negative, a fraction of a byte or absurdly large.
+    """
+    value = quantity(text, "bytes", what)
+    if value < 0:
+        raise UnitError(f"{what}: {text!r} is negative; a message has 0 bytes or more")
+    if value > MAX_MESSAGE_BYTES:
+        raise UnitError(f"{what}: {text!r} is more than 2**60 bytes; check the prefix")
+    if value != round(value):
+        raise UnitError(f"{what}: {text!r} is not a whole number of bytes; try {round(value)}B")
+    return round(value)
+
+
+def shape(text: str | int | tuple[int, ...] | list[int], what: str = "shape") -> tuple[int, ...]:
+    """Sides of a grid: "32x32", 64, (8, 8, 16).
+
+    >>> shape("16x16"), shape("64")
+    ((16, 16), (64,))
+
+    Raises: UnitError: not whole numbers of at least 1.
+    """
+    if isinstance(text, str):
+        parts = text.lower().split("x")
+        sides = tuple(int(p) if p.strip().isdecimal() else 0 for p in parts)
+    elif isinstance(text, int):
+        sides = (text,)
+    else:
+        sides = tuple(text)
+    if not sides or any(isinstance(s, bool) or not isinstance(s, int) or s < 1 for s in sides):
+        raise UnitError(f"{what}: {text!r} is no shape; write whole numbers of at least 1 joined by x, such as 16x16")
+    return sides
+
+
+def _engineering(value: float, unit: str, digits: int = 4) -> str:
+    if value == 0:
+        return f"0 {unit}"
+    exponent = min(max(math.floor(math.log10(abs(value)) / 3) * 3, -15), 18)
+    prefix = {-15: "f", -12: "p", -9: "n", -6: "u", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E"}
+    scaled = f"{value / 10.0**exponent:.{digits}g}"
+    if float(scaled) >= 1000 and exponent < 18:  # 999.96 rounds up into the next prefix
+        return _engineering(10.0 ** (exponent + 3), unit, digits)
+    return f"{scaled} {prefix[exponent]}{unit}"
+
+
+def format_seconds(value: float) -> str:
+    """Time with four digits: "1.336 ms"; from a minute on in seconds.
+
+    >>> format_seconds(0.00133625), format_seconds(90)
+    ('1.336 ms', '90 s')
+    """
+    return f"{value:.4g} s" if value >= 1 else _engineering(value, "s")
+
+
+def format_bytes(value: float) -> str:
+    """Size with decimal prefixes: "102.2 MB"."""
+    return _engineering(value, "B").replace("kB", "KB")
+
+
+def format_rate(value: float) -> str:
+    """Rate in bits: "12.8 Tb/s"."""
+    return _engineering(value, "b/s").replace("kb/s", "Kb/s")

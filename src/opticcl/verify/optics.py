@@ -1,0 +1,229 @@
+"""Does every transfer have light, can the hardware make it, and does nothing collide?
+
+The law: in a round, the circuits that share an exclusive resource and a wavelength never exceed its capacity. The fabric says
+what a circuit occupies; this file only counts, over every circuit of every round. Steps of one class have the same circuits,
+so each class is counted once and its steps are compared with its first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numba
+import numpy as np
+
+from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Resource, Transfers, Usage, Violation
+
+__all__ = ["OpticsReport", "RULE_OF_KIND", "check_optics"]
+
+RULE_OF_KIND = {
+    "laser": "laser_shared",
+    "tx_port": "transmitter_shared",
+    "photodiode": "photodiode_shared",
+    "rx_port": "receiver_shared",
+    "subnet": "wavelength_clash",
+    "fibre": "wavelength_clash",
+    "waveguide": "waveguide_overfull",
+    "switch_port": "switch_reset",
+}
+COMPARED_ROWS = 1 << 27  # transfers that are compared to prove the steps of a class equal; beyond, a stride of the steps
+
+
+@dataclass(frozen=True, slots=True)
+class OpticsReport:
+    """What was counted and what is wrong: violations, circuits looked at [count], notes."""
+
+    violations: tuple[Violation, ...]
+    circuits: int
+    notes: tuple[str, ...]
+
+
+def check_optics(plan: CircuitPlan) -> OpticsReport:
+    """Check every circuit of every round of the plan."""
+    violations: list[Violation] = []
+    settings: dict[Resource, IntArray] = {}
+    total = 0
+    for steps in plan.schedule.step_classes():
+        first = plan.schedule.step(steps.start)
+        violations += _unequal_steps(plan, steps, first)
+        rounds = plan.rounds(steps.start)
+        total += len(steps) * sum(map(len, rounds))
+        violations += _uncarried(first, rounds, steps.start)
+        for number, circuits in enumerate(rounds):
+            found = list(_round_violations(plan.fabric, circuits, settings))
+            violations += [replace(v, step=steps.start, round=number) for v in found]
+    notes = [f"step {v.step}: {v.count} receivers used twice" for v in violations if v.rule == "receiver_shared"]
+    return OpticsReport(tuple(violations), total, tuple(notes))
+
+
+def _unequal_steps(plan: CircuitPlan, steps: range, first: Transfers) -> Iterator[Violation]:
+    """Steps that claim to be like the first of their class and are not."""
+    stride = max(1, len(first) * len(steps) // COMPARED_ROWS)
+    for i in steps[1::stride]:
+        other = plan.schedule.step(i)
+        if any(
+            not np.array_equal(getattr(first, column), getattr(other, column)) for column in ("src", "dst", "chunk_n", "op")
+        ):
+            yield Violation("steps_unequal", i, -1, f"class {steps}", f"the transfers of step {steps.start}", "others")
+            return
+
+
+def _uncarried(transfers: Transfers, rounds: tuple[Circuits, ...], step: int) -> Iterator[Violation]:
+    """Transfers without light, with light in two rounds, or with circuits that join other nodes."""
+    round_of = np.full(len(transfers), -1)
+    for number, circuits in enumerate(rounds):
+        rows = circuits.transfer
+        unknown = np.flatnonzero((rows < 0) | (rows >= len(transfers)))
+        if len(unknown):
+            found = f"transfer {rows[unknown[0]]}"
+            yield Violation(
+                "transfer_unknown", step, number, f"circuit {unknown[0]}", f"below {len(transfers)}", found, len(unknown)
+            )
+            return
+        astray = np.flatnonzero((circuits.src != transfers.src[rows]) | (circuits.dst != transfers.dst[rows]))
+        if len(astray):
+            row = astray[0]
+            due = f"{transfers.src[rows[row]]} -> {transfers.dst[rows[row]]}"
+            found = f"{circuits.src[row]} -> {circuits.dst[row]}"
+            yield Violation("circuit_astray", step, number, f"circuit {row}", due, found, len(astray))
+        again = np.flatnonzero((round_of[rows] >= 0) & (round_of[rows] != number))
+        if len(again):
+            row = rows[again[0]]
+            yield Violation("transfer_carried_twice", step, number, f"transfer {row}", "one round", "two", len(again))
+        round_of[rows] = number
+    dark = np.flatnonzero(round_of < 0)
+    if len(dark):
+        where = f"transfer {transfers.src[dark[0]]} -> {transfers.dst[dark[0]]}"
+        yield Violation("transfer_not_carried", step, -1, where, "a circuit", "none", len(dark))
+
+
+def _round_violations(fabric: Fabric, circuits: Circuits, settings: dict[Resource, IntArray]) -> Iterator[Violation]:
+    outside = _outside(fabric, circuits)
+    if outside:  # what does not exist cannot be asked what it occupies
+        yield outside
+        return
+    broken = False
+    for fault in fabric.faults(circuits):
+        if len(fault.circuits):
+            broken = True
+            row = int(fault.circuits[0])
+            yield _violation(fault.rule, _circuit(circuits, row), fault.expected, _setting(circuits, row), len(fault.circuits))
+    if broken:
+        return
+    for usage in fabric.usage(circuits):
+        if usage.resource.shared:
+            continue
+        rule = RULE_OF_KIND[usage.resource.kind]
+        if usage.resource.once_per_job:
+            yield from _changed_settings(rule, usage, circuits, settings, fabric.num_wavelengths)
+        else:
+            yield from _overfull(rule, usage, circuits, fabric.num_wavelengths)
+
+
+def _outside(fabric: Fabric, circuits: Circuits) -> Violation | None:
+    top = circuits.wavelength_lo.astype(np.int64) + (circuits.wavelength_n - 1) * circuits.wavelength_step
+    n, ports, wavelengths = fabric.num_nodes, fabric.ports_per_node, fabric.num_wavelengths
+    for rule, bad, expected in (
+        ("node_unknown", (np.minimum(circuits.src, circuits.dst) < 0) | (np.maximum(circuits.src, circuits.dst) >= n), n),
+        ("port_unknown", (circuits.port < 0) | (circuits.port >= ports), ports),
+        ("wavelength_unknown", (circuits.wavelength_lo < 0) | (circuits.wavelength_n < 1) | (top >= wavelengths), wavelengths),
+    ):
+        rows = np.flatnonzero(bad)
+        if len(rows):
+            found = f"{_circuit(circuits, int(rows[0]))}, {_setting(circuits, int(rows[0]))}"
+            return _violation(rule, f"circuit {rows[0]}", f"0..{expected - 1}", found, len(rows))
+    return None
+
+
+def _overfull(rule: str, usage: Usage, circuits: Circuits, num_wavelengths: int) -> Iterator[Violation]:
+    resource = usage.resource
+    depth = num_wavelengths if resource.per_wavelength else 1
+    owner = _owner(usage)
+    counts = np.zeros(resource.count * depth, np.int32)
+    _count(usage.index, owner, circuits.wavelength_lo, circuits.wavelength_n, circuits.wavelength_step, depth, counts)
+    over = np.flatnonzero(counts > resource.capacity)
+    if len(over):
+        index, wavelength = divmod(int(over[0]), depth)
+        mine = np.flatnonzero(usage.index == index)
+        rows = mine if owner is None else owner[mine]
+        if resource.per_wavelength:
+            step = circuits.wavelength_step
+            behind = wavelength - circuits.wavelength_lo[rows]
+            rows = rows[(behind >= 0) & (behind % step == 0) & (behind // step < circuits.wavelength_n[rows])]
+        where = f"{resource.kind} {index}" + (f" wavelength {wavelength}" if resource.per_wavelength else "")
+        names = ", ".join(_circuit(circuits, int(r)) for r in rows[:4]) + (", ..." if len(rows) > 4 else "")
+        found = f"{counts[over[0]]}: {names}"
+        yield _violation(rule, where, f"at most {resource.capacity:g} circuit(s)", found, len(over))
+
+
+def _changed_settings(
+    rule: str, usage: Usage, circuits: Circuits, settings: dict[Resource, IntArray], num_wavelengths: int
+) -> Iterator[Violation]:
+    """Resources that are set once a job and would have to be set twice; `settings` remembers the rounds before."""
+    resource = usage.resource
+    depth = num_wavelengths if resource.per_wavelength else 1
+    if resource not in settings:
+        settings[resource] = np.full(resource.count * depth, -1, np.int64)
+    assert usage.setting is not None
+    clash = _set(
+        usage.index,
+        _owner(usage),
+        usage.setting,
+        circuits.wavelength_lo,
+        circuits.wavelength_n,
+        circuits.wavelength_step,
+        depth,
+        settings[resource],
+    )
+    if clash[0]:
+        row = int(clash[1]) if usage.circuit is None else int(usage.circuit[clash[1]])
+        where = f"{resource.kind} {usage.index[clash[1]]} for {_circuit(circuits, row)}"
+        yield _violation(rule, where, f"its setting {clash[2]} for the whole job", f"{clash[3]}", int(clash[0]))
+
+
+def _owner(usage: Usage) -> IntArray | None:
+    return None if usage.circuit is None else np.asarray(usage.circuit, np.int64)
+
+
+def _violation(rule: str, where: str, expected: str, found: str, count: int) -> Violation:
+    return Violation(rule, -1, -1, where, expected, found, count)
+
+
+def _circuit(circuits: Circuits, row: int) -> str:
+    return f"{circuits.src[row]} -> {circuits.dst[row]}"
+
+
+def _setting(circuits: Circuits, row: int) -> str:
+    path = circuits.path(row)
+    hops = " ".join(map(str, path[:8])) + (" ..." if len(path) > 8 else "")
+    lo, n = int(circuits.wavelength_lo[row]), int(circuits.wavelength_n[row])
+    return f"port {circuits.port[row]}, wavelength {lo} x{n}, path [{hops}]"
+
+
+@numba.njit(cache=True)
+def _count(index, owner, lo, n, step, depth, counts):  # type: ignore[no-untyped-def]
+    for i in range(len(index)):
+        if depth == 1:
+            counts[index[i]] += 1
+            continue
+        c = i if owner is None else owner[i]
+        for w in range(n[c]):
+            counts[index[i] * depth + lo[c] + w * step] += 1
+
+
+@numba.njit(cache=True)
+def _set(index, owner, setting, lo, n, step, depth, table):  # type: ignore[no-untyped-def]
+    """Write each setting into the table; returns (count, usage row, setting before, setting now) of the first clash."""
+    clash = np.zeros(4, np.int64)
+    for i in range(len(index)):
+        c = i if owner is None else owner[i]
+        for w in range(n[c] if depth > 1 else 1):
+            at = index[i] * depth + (lo[c] + w * step if depth > 1 else 0)
+            if table[at] < 0:
+                table[at] = setting[i]
+            elif table[at] != setting[i]:
+                clash[0] += 1
+                if clash[0] == 1:
+                    clash[1], clash[2], clash[3] = i, table[at], setting[i]
+    return clash

@@ -1,0 +1,224 @@
+"""Does every rank end with every contribution exactly once?
+
+Each rank that holds a chunk at the start gets a random 128-bit label for it (two words, sums modulo 2**64). Playing the
+transfers adds and copies labels as the machine would add and copy data; at the end a rank must hold the sum of all labels,
+which a missing or doubled contribution misses but for a chance of about 2**-128. Sets would not do: a set cannot tell a
+contribution that was added twice. Where a sum is wrong, the plan is played backwards from that rank and chunk, which gives
+the exact number of times each contribution entered, and so the name of the error.
+
+Chunks never meet, so a sample of chunks is judged as exactly as all of them. All sends of a step see the data as they were
+before the step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+
+from opticcl.ir import IntArray, Op, Schedule, Transfers, Violation
+
+__all__ = ["SemanticsReport", "check_semantics"]
+
+ALL_CHUNKS_UP_TO = 1 << 22  # (rank, chunk) pairs that are followed without sampling: 64 MB of labels
+SAMPLE = 64  # chunks followed of a larger plan
+SHOWN = 8  # wrong (rank, chunk) pairs that are explained one by one
+
+
+@dataclass(frozen=True, slots=True)
+class SemanticsReport:
+    """What was followed and what is wrong.
+
+    Args:
+        violations: broken rules.
+        transfers: transfers played [count].
+        chunks: chunks followed [count].
+        exhaustive: whether these were all.
+        notes: totals, a line each.
+    """
+
+    violations: tuple[Violation, ...]
+    transfers: int
+    chunks: int
+    exhaustive: bool
+    notes: tuple[str, ...]
+
+
+def check_semantics(schedule: Schedule, *, num_chunks: int | None = None, seed: int = 0) -> SemanticsReport:
+    """Play the schedule on labels.
+
+    Args:
+        schedule: to be judged.
+        num_chunks: chunks to follow; None: all of a small plan, a seeded sample of a large one.
+        seed: of the sample and the labels.
+    """
+    c = schedule.collective
+    random = np.random.default_rng(seed)
+    chunks = _choose_chunks(c.num_ranks, c.num_chunks, num_chunks, random)
+    ranks = np.arange(c.num_ranks)
+    held = np.array(np.broadcast_to(c.before(ranks[:, None], chunks[None, :]), (c.num_ranks, len(chunks))))
+    labels = random.integers(0, 2**64, size=(c.num_ranks, 2), dtype=np.uint64)
+    state = labels[:, None, :] * held[:, :, None]
+    expected = state.sum(axis=0)
+
+    violations: list[Violation] = []
+    stamps = np.full(held.shape, -1, np.int64)
+    transfers = 0
+    for i in range(schedule.num_steps):
+        step = schedule.step(i)
+        malformed = _malformed(step, i, c.num_ranks, c.num_chunks)
+        if malformed:
+            return SemanticsReport((malformed,), transfers, len(chunks), len(chunks) == c.num_chunks, ())
+        transfers += len(step)
+        clashes, unheld = _play(
+            step.src, step.dst, step.chunk_lo, step.chunk_n, step.op, chunks, len(chunks) == c.num_chunks, state, held, stamps, i
+        )
+        violations += _step_violations(i, clashes, unheld, step, chunks)
+
+    wanted = np.broadcast_to(c.after(ranks[:, None], chunks[None, :]), held.shape)
+    wrong = wanted & (state != expected[None]).any(axis=2)
+    violations += _explain(schedule, chunks, wrong)
+    notes = []
+    if wrong.any():
+        nodes = int(wrong.any(axis=1).sum())
+        notes.append(f"{nodes} of {c.num_ranks} nodes end with a wrong sum")
+    return SemanticsReport(tuple(violations), transfers, len(chunks), len(chunks) == c.num_chunks, tuple(notes))
+
+
+def _choose_chunks(num_ranks: int, num_chunks: int, wanted: int | None, random: np.random.Generator) -> IntArray:
+    if wanted is None:
+        wanted = num_chunks if num_ranks * num_chunks <= ALL_CHUNKS_UP_TO else SAMPLE
+    if wanted >= num_chunks:
+        return np.arange(num_chunks)
+    return np.sort(random.choice(num_chunks, size=wanted, replace=False))
+
+
+def _malformed(step: Transfers, i: int, num_ranks: int, num_chunks: int) -> Violation | None:
+    """The first row whose rank, chunk or operation does not exist."""
+    if not len(step):
+        return None
+    bad_rank = (np.minimum(step.src, step.dst) < 0) | (np.maximum(step.src, step.dst) >= num_ranks)
+    bad_chunk = (step.chunk_lo < 0) | (step.chunk_n < 1) | (step.chunk_lo.astype(np.int64) + step.chunk_n > num_chunks)
+    for rule, bad, expected in (
+        ("rank_unknown", bad_rank, f"ranks 0..{num_ranks - 1}"),
+        ("chunk_unknown", bad_chunk, f"chunks 0..{num_chunks - 1}"),
+        ("operation_unknown", step.op > Op.REDUCE, "copy (0) or reduce (1)"),
+    ):
+        rows = np.flatnonzero(bad)
+        if len(rows):
+            return Violation(rule, i, -1, f"transfer {rows[0]}", expected, _row(step, int(rows[0])), len(rows))
+    return None
+
+
+def _row(step: Transfers, row: int) -> str:
+    lo, n = int(step.chunk_lo[row]), int(step.chunk_n[row])
+    return f"{step.src[row]} -> {step.dst[row]} chunks {lo}..{lo + n - 1} op {step.op[row]}"
+
+
+def _step_violations(
+    i: int, clashes: IntArray, unheld: IntArray, step: Transfers, chunks: IntArray
+) -> list[Violation]:
+    out = []
+    if clashes[0]:
+        where = f"chunk {chunks[clashes[2]]} of rank {step.dst[clashes[1]]}"
+        out.append(Violation("chunk_overwritten", i, -1, where, "one copy, or sums alone", "several writes", int(clashes[0])))
+    if unheld[0]:
+        where = f"chunk {chunks[unheld[2]]} of rank {step.src[unheld[1]]}"
+        out.append(Violation("sent_before_held", i, -1, where, "data to send", "none yet", int(unheld[0])))
+    return out
+
+
+def _explain(schedule: Schedule, chunks: IntArray, wrong: np.ndarray) -> list[Violation]:
+    """Name what is wrong with the first few wrong sums, and count the rest with them."""
+    pairs = np.argwhere(wrong)
+    found: dict[str, Violation] = {}
+    c = schedule.collective
+    for rank, k in pairs[:SHOWN]:
+        counts = _contributions(schedule, int(rank), int(chunks[k]))
+        due = c.before(np.arange(c.num_ranks), np.full(c.num_ranks, chunks[k])).astype(np.int64)
+        where = f"chunk {chunks[k]} at rank {rank}"
+        for rule, who in (("contribution_missing", counts < due), ("contribution_doubled", counts > due)):
+            if who.any() and rule not in found:
+                origins = np.flatnonzero(who)
+                text = ", ".join(f"rank {o} x{counts[o]}" for o in origins[:4]) + (", ..." if len(origins) > 4 else "")
+                found[rule] = Violation(rule, -1, -1, where, "each contribution once", text, len(pairs))
+    return list(found.values())
+
+
+def _contributions(schedule: Schedule, rank: int, chunk: int) -> IntArray:
+    """How often each rank's contribution entered that chunk at that rank, int64 (num_ranks,).
+
+    The result is linear in the contributions; running the steps backwards carries the coefficients to the start.
+    """
+    weight = np.zeros(schedule.collective.num_ranks, np.int64)
+    weight[rank] = 1
+    for i in range(schedule.num_steps - 1, -1, -1):
+        step = schedule.step(i)
+        rows = np.flatnonzero((step.chunk_lo <= chunk) & (chunk < step.chunk_lo.astype(np.int64) + step.chunk_n))
+        src, dst, copies = step.src[rows], step.dst[rows], step.op[rows] == Op.COPY
+        before = weight.copy()
+        before[dst[copies]] = 0
+        np.add.at(before, src, weight[dst])
+        weight = before
+    c = schedule.collective
+    return weight * c.before(np.arange(c.num_ranks), np.full(c.num_ranks, chunk))
+
+
+@numba.njit(cache=True)
+def _play(src, dst, chunk_lo, chunk_n, op, chunks, all_chunks, state, held, stamps, step):  # type: ignore[no-untyped-def]
+    """One step, in place: gather what is sent, then add or store it.
+
+    A stamp of 2 step + op marks what was written in this step: a copy bears no other write beside it.
+    Returns (count, row, k) of the first clash and of the first send of something not held.
+    """
+    clashes, unheld = np.zeros(3, np.int64), np.zeros(3, np.int64)
+    n, num_followed = len(src), len(chunks)
+    first = np.empty(n, np.int64)
+    last = np.empty(n, np.int64)
+    total = 0
+    for t in range(n):
+        lo, hi = np.int64(chunk_lo[t]), np.int64(chunk_lo[t]) + chunk_n[t]
+        if all_chunks:
+            first[t], last[t] = lo, hi
+        else:
+            first[t] = np.searchsorted(chunks, lo)
+            last[t] = first[t]
+            while last[t] < num_followed and chunks[last[t]] < hi:
+                last[t] += 1
+        total += last[t] - first[t]
+    sent = np.empty((total, 2), np.uint64)
+    sent_held = np.empty(total, np.bool_)
+    at = 0
+    for t in range(n):
+        s = src[t]
+        for k in range(first[t], last[t]):
+            sent[at, 0] = state[s, k, 0]
+            sent[at, 1] = state[s, k, 1]
+            sent_held[at] = held[s, k]
+            if not held[s, k]:
+                unheld[0] += 1
+                if unheld[0] == 1:
+                    unheld[1], unheld[2] = t, k
+            at += 1
+    at = 0
+    for t in range(n):
+        d = dst[t]
+        for k in range(first[t], last[t]):
+            mark = 2 * step + op[t]
+            stamp = stamps[d, k]
+            if stamp >= 2 * step and (op[t] == 0 or stamp == 2 * step):
+                clashes[0] += 1
+                if clashes[0] == 1:
+                    clashes[1], clashes[2] = t, k
+            stamps[d, k] = mark
+            if op[t] == 0:
+                state[d, k, 0] = sent[at, 0]
+                state[d, k, 1] = sent[at, 1]
+                held[d, k] = sent_held[at]
+            else:
+                state[d, k, 0] += sent[at, 0]
+                state[d, k, 1] += sent[at, 1]
+                held[d, k] = held[d, k] or sent_held[at]
+            at += 1
+    return clashes, unheld
