@@ -18,7 +18,7 @@ __version__ = "0.1.0"
 
 __all__ = ["Plan", "__version__", "compare", "compile", "errors", "fabric"]
 
-_HOME = {"Plan": "plan", "compile": "plan", "compare": "comparison", "fabric": "fabric", "errors": "errors"}
+_HOME = {"Plan": "plan", "compile": "plan", "compare": "comparison"}  # the others are modules
 
 if TYPE_CHECKING:
     from opticcl import errors
@@ -32,5 +32,5 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'opticcl' has no attribute {name!r}")
     import importlib
 
-    module = importlib.import_module(f"opticcl.{_HOME[name]}")
-    return module if name == "errors" else getattr(module, name)
+    module = importlib.import_module(f"opticcl.{_HOME.get(name, name)}")
+    return getattr(module, name) if name in _HOME else module

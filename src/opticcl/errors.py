@@ -1,15 +1,15 @@
 """Everything OptiCCL refuses, in one tree::
 
-    OpticclError                 base: one clear line, exit code 2
-    |-- UnknownNameError         no fabric, collective, algorithm, engine or preset of that name
-    |-- ParameterError           a parameter is unknown, of the wrong dimension or out of range
-    |   `-- UnitError            the text is not a quantity of the unit that is asked for
-    |-- FabricError              no such shape of this system exists
-    |-- UnsupportedError         this system cannot carry that collective or algorithm
-    |-- WorkloadError            a trace or a list of sizes cannot be read
-    |-- OutputError              a file cannot be written
-    |-- BoundError               a time below the lower bound came out: an error of ours
-    `-- VerificationError        the plan is wrong (exit code 1); carries the verdict
+OpticclError                 base: one clear line, exit code 2
+|-- UnknownNameError         no fabric, collective, algorithm, engine or preset of that name
+|-- ParameterError           a parameter is unknown, of the wrong dimension or out of range
+|   `-- UnitError            the text is not a quantity of the unit that is asked for
+|-- FabricError              no such shape of this system exists
+|-- UnsupportedError         this system cannot carry that collective or algorithm
+|-- WorkloadError            a trace or a list of sizes cannot be read
+|-- OutputError              a file cannot be written
+|-- BoundError               a time below the lower bound came out: an error of ours
+`-- VerificationError        the plan is wrong (exit code 1); carries the verdict
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
-    "Circuits",
     "CircuitPlan",
+    "Circuits",
     "Collective",
     "Fabric",
     "Fault",
@@ -35,8 +35,8 @@ __all__ = [
     "concatenate_transfers",
 ]
 
-IntArray = npt.NDArray[np.int64]
-"""Any array of integers; columns are int32 where two million rows make it matter."""
+IntArray = npt.NDArray[Any]
+"""Array of integers; columns are int32 where two million rows make it matter."""
 
 _NO_PARAMETERS: Mapping[str, Any] = MappingProxyType({})
 
@@ -106,12 +106,9 @@ class Transfers:
         """
         columns = np.broadcast_arrays(src, dst, chunk_lo, chunk_n, op)
         moves = np.ravel(columns[0] != columns[1])
-        if moves.all():
-            flat = [np.ravel(c) for c in columns]
-        else:
-            flat = [np.ravel(c)[moves] for c in columns]
-        ints = [np.ascontiguousarray(c, dtype=np.int32) for c in flat[:4]]
-        return cls(*ints, op=np.ascontiguousarray(flat[4], dtype=np.uint8))  # type: ignore[arg-type]
+        flat = [np.ravel(c) if moves.all() else np.ravel(c)[moves] for c in columns]
+        src, dst, chunk_lo, chunk_n = (np.ascontiguousarray(c, dtype=np.int32) for c in flat[:4])
+        return cls(src, dst, chunk_lo, chunk_n, np.ascontiguousarray(flat[4], dtype=np.uint8))
 
     def __len__(self) -> int:
         return len(self.src)
@@ -204,7 +201,7 @@ class Circuits:
 
         def column(value: Any) -> IntArray:
             array = np.asarray(value, dtype=np.int32)
-            return np.ascontiguousarray(array) if array.shape == (n,) else np.full(n, array)  # type: ignore[return-value]
+            return np.ascontiguousarray(array) if array.shape == (n,) else np.full(n, array)
 
         if path is None:
             path = np.zeros((n, 0), np.int32)
@@ -219,7 +216,7 @@ class Circuits:
             column(port),
             column(wavelength_lo),
             column(wavelength_n),
-            np.ascontiguousarray(hops, dtype=np.int32),  # type: ignore[arg-type]
+            np.ascontiguousarray(hops, dtype=np.int32),
             np.ascontiguousarray(offsets, dtype=np.int64),
             wavelength_step,
         )
@@ -264,8 +261,11 @@ def concatenate_circuits(parts: Iterable[Circuits]) -> Circuits:
     parts = list(parts)
     ends = np.cumsum([0] + [len(p.hops) for p in parts])
     offsets = [p.hop_offsets[:-1] + end for p, end in zip(parts, ends[:-1], strict=True)]
-    columns = [np.concatenate([getattr(p, f) for p in parts]) for f in Circuits.__slots__[:7]]
-    return Circuits(*columns, np.concatenate([*offsets, ends[-1:]]), parts[0].wavelength_step)
+    names = ("transfer", "src", "dst", "port", "wavelength_lo", "wavelength_n", "hops")
+    columns = {name: np.concatenate([getattr(p, name) for p in parts]) for name in names}
+    return Circuits(
+        **columns, hop_offsets=np.concatenate([*offsets, ends[-1:]]), wavelength_step=parts[0].wavelength_step
+    )
 
 
 # --- what light can do ------------------------------------------------------------------------------------------------
@@ -348,11 +348,12 @@ class Fabric:
         slot_s: time slot, 0 if the fabric has none [s].
         slot_payload_bytes: payload of one circuit in one slot [bytes].
         latency_s: from the first bit sent to the first bit received, apart from hops [s].
-        hop_latency_s: added for each hop of the path [s].
+        hop_latency_s: hops -> what each adds to the latency of a path through it [s], or None if nothing.
         resources: the kinds of resource that `usage` speaks of.
         usage: circuits -> what they occupy, one `Usage` a kind.
         faults: circuits -> those that this hardware cannot make.
         linked: (src, dst) -> whether one circuit can join them, arrays that broadcast.
+        route: (src, dst) -> (hops, hop_offsets) of each pair, on packet fabrics: their routing is part of the machine.
         ring_order: nodes in an order in which neighbours (last and first too) are linked, int64 (num_nodes,).
         control_s: (src, dst) -> control-plane time of a step with these transfers [s], or None.
         coordinates: node -> its name in the paper's terms, for messages.
@@ -370,11 +371,12 @@ class Fabric:
     slot_s: float = 0.0
     slot_payload_bytes: float = 0.0
     latency_s: float = 0.0
-    hop_latency_s: float = 0.0
+    hop_latency_s: Callable[[IntArray], npt.NDArray[np.float64]] | None = None
     resources: tuple[Resource, ...]
     usage: Callable[[Circuits], Iterable[Usage]]
     faults: Callable[[Circuits], Iterable[Fault]]
     linked: Callable[[IntArray, IntArray], npt.NDArray[np.bool_]] = _all_linked
+    route: Callable[[IntArray, IntArray], tuple[IntArray, IntArray]] | None = None
     ring_order: Callable[[], IntArray] | None = None
     control_s: Callable[[IntArray, IntArray], float] | None = None
     coordinates: Callable[[int], str] = str
@@ -437,7 +439,9 @@ class Violation:
     count: int = 1
 
     def __str__(self) -> str:
-        at = "at the end" if self.step < 0 else f"step {self.step}" + (f" round {self.round}" if self.round >= 0 else "")
+        at = (
+            "at the end" if self.step < 0 else f"step {self.step}" + (f" round {self.round}" if self.round >= 0 else "")
+        )
         times = f" ({self.count} times)" if self.count > 1 else ""
         return f"{self.rule}: {at}, {self.where}: expected {self.expected}, found {self.found}{times}"
 
@@ -527,7 +531,7 @@ class Timeline:
     @property
     def step_s(self) -> npt.NDArray[np.float64]:
         """Time of each run of steps, float64 (rows,) [s]."""
-        return np.sum([getattr(self, p) for p in self.PARTS], axis=0)
+        return np.sum([getattr(self, p) for p in self.PARTS], axis=0, dtype=np.float64)
 
     @property
     def total_s(self) -> float:
@@ -549,9 +553,15 @@ class Timeline:
             cells = [f"{label:<16}", f"{rounds:>9}", *(f"{format_seconds(t):>12}" for t in (*parts, total))]
             return " ".join(cells)
 
-        head = [f"{'steps':<16}", f"{'rounds':>9}", *(f"{p.removesuffix('_s')[:12]:>12}" for p in (*self.PARTS, "total"))]
+        head = [
+            f"{'steps':<16}",
+            f"{'rounds':>9}",
+            *(f"{p.removesuffix('_s')[:12]:>12}" for p in (*self.PARTS, "total")),
+        ]
         rows = [
-            line(f"{s.start}" if len(s) == 1 else f"{s.start}..{s.stop - 1}", rounds, parts.values(), sum(parts.values()))
+            line(
+                f"{s.start}" if len(s) == 1 else f"{s.start}..{s.stop - 1}", rounds, parts.values(), sum(parts.values())
+            )
             for s, rounds, parts in self
         ]
         return "\n".join([" ".join(head), *rows, line("all", self.num_rounds, self.totals().values(), self.total_s)])

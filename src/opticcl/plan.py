@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -9,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 from opticcl.collective import collective_name
 from opticcl.errors import UnknownNameError, UnsupportedError
 from opticcl.ir import CircuitPlan, Fabric, Schedule, Timeline, Verdict
-from opticcl.registry import canonical, nearest
+from opticcl.registry import canonical, nearest, write_call
 from opticcl.units import format_bytes, message_size
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    from opticcl.verify import Progress
 
 __all__ = ["ENGINES", "Plan", "candidates", "compile"]
 
@@ -45,9 +48,12 @@ class Plan:
 
     @property
     def algorithm(self) -> str:
-        """What made it, with its parameters: "lumorph:radix=4"."""
-        given = ",".join(f"{k}={v}" for k, v in self.schedule.parameters.items() if v is not None)
-        return self.schedule.name + (":" + given if given else "")
+        """What made it, with the parameters that are not its defaults: "lumorph:radix=4"."""
+        from opticcl.schedule import ALGORITHMS
+
+        defaults = inspect.signature(ALGORITHMS.get(self.schedule.name).generate).parameters
+        given = {k: v for k, v in self.schedule.parameters.items() if v != defaults[k].default}
+        return write_call(self.schedule.name, given)
 
     def __str__(self) -> str:
         c = self.schedule.collective
@@ -56,16 +62,19 @@ class Plan:
             f"{self.schedule.num_steps} steps, message cut into {c.num_chunks} chunks"
         )
 
-    def verify(self, *, num_chunks: int | None = None, seed: int = 0) -> Verdict:
+    def verify(self, *, num_chunks: int | None = None, seed: int = 0, progress: Progress | None = None) -> Verdict:
         """Judge it: data by contribution counts, light by the resource law.
 
         Args:
             num_chunks: chunks to follow; None follows all of a small plan and a seeded sample of 64 of a large one.
             seed: of that sample.
+            progress: told (what, done, total) after every step.
         """
         from opticcl.verify import verify
 
-        return verify(self.circuits, num_chunks=num_chunks, seed=seed)
+        if progress is None:
+            return verify(self.circuits, num_chunks=num_chunks, seed=seed)
+        return verify(self.circuits, num_chunks=num_chunks, seed=seed, progress=progress)
 
     def simulate(self, engine: str = "closed_form", *, preset: str = "default", **assumed: Any) -> Timeline:
         """How long it takes.
@@ -119,15 +128,13 @@ def compile(fabric: Fabric | str, collective: str, size: str | float, *, algorit
 
 
 def candidates(fabric: Fabric, collective: str, size_bytes: int) -> list[Plan]:
-    """A plan by every algorithm, with its default parameters, that this fabric can carry."""
-    from opticcl.schedule import ALGORITHMS
+    """A plan by every algorithm that this fabric can carry, with every parameter set worth trying."""
+    from opticcl.schedule import all_variants
 
     plans = []
-    for algorithm in ALGORITHMS.names():
+    for algorithm in all_variants(collective, fabric):
         try:
             plans.append(compile(fabric, collective, size_bytes, algorithm=algorithm))
         except UnsupportedError:
             continue
     return plans
-
-

@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 from opticcl.errors import ParameterError, UnknownNameError
 from opticcl.units import quantity, shape
 
-__all__ = ["Registry", "canonical", "convert_arguments", "nearest", "parse_call"]
+__all__ = ["Registry", "canonical", "convert_arguments", "nearest", "parse_call", "unit_of", "write_call"]
 
 T = TypeVar("T")
 
@@ -118,6 +118,28 @@ def parse_call(text: str) -> tuple[str, dict[str, str]]:
             raise ParameterError(f"{name}: {key} is given twice")
         arguments[canonical(key)] = value
     return canonical(name), arguments
+
+
+def write_call(name: str, arguments: Mapping[str, Any]) -> str:
+    """The text that `parse_call` reads.
+
+    >>> write_call("oddl", {"shape": (4, 2), "wavelengths": 3})
+    'oddl:shape=4x2,wavelengths=3'
+    """
+
+    def text(value: Any) -> str:
+        if isinstance(value, tuple):
+            return "x".join(map(str, value))
+        return f"{value:.12g}" if isinstance(value, float) else str(value)
+
+    return name + ":" * bool(arguments) + ",".join(f"{key}={text(value)}" for key, value in arguments.items())
+
+
+def unit_of(function: Callable[..., Any], name: str) -> str:
+    """Unit that a parameter's annotation gives, or ""."""
+    hint = typing.get_type_hints(function, include_extras=True).get(name)
+    choices = (hint, *typing.get_args(hint))
+    return next((str(typing.get_args(h)[1]) for h in choices if typing.get_origin(h) is typing.Annotated), "")
 
 
 def convert_arguments(

@@ -21,13 +21,14 @@ from typing import Annotated
 from opticcl.errors import UnitError
 
 __all__ = [
-    "Bytes",
     "ByteRate",
+    "Bytes",
     "Decibels",
     "Rate",
     "Seconds",
     "Shape",
     "format_bytes",
+    "format_quantity",
     "format_rate",
     "format_seconds",
     "message_size",
@@ -76,7 +77,7 @@ def quantity(text: str | float, unit: str, what: str = "value") -> float:
 
 
 def _parse(text: str, unit: str, what: str) -> float:
-    from quantiphy import Quantity, QuantiPhyError
+    from quantiphy import QuantiPhyError, Quantity
 
     try:
         parsed = Quantity(text.strip(), binary=True)
@@ -100,7 +101,8 @@ def message_size(text: str | float, what: str = "size") -> int:
 
     Raises: UnitError: no size, negative, a fraction of a byte or absurdly large.
     """
-    value = quantity(text, "bytes", what)
+    huge = isinstance(text, int) and abs(text) > MAX_MESSAGE_BYTES  # some are too large for a float
+    value = math.copysign(math.inf, text) if huge else quantity(text, "bytes", what)
     if value < 0:
         raise UnitError(f"{what}: {text!r} is negative; a message has 0 bytes or more")
     if value > MAX_MESSAGE_BYTES:
@@ -153,6 +155,22 @@ def format_seconds(value: float) -> str:
 def format_bytes(value: float) -> str:
     """Size with decimal prefixes: "102.2 MB"."""
     return _engineering(value, "B").replace("kB", "KB")
+
+
+def format_quantity(value: object, unit: str) -> str:
+    """A value of a parameter for people.
+
+    >>> format_quantity(400e9, "bit/s"), format_quantity((16, 16), "shape"), format_quantity(2e-8, "s")
+    ('400 Gb/s', '16x16', '20 ns')
+
+    Args: unit: of the annotation: "bytes", "bit/s", "byte/s", "s", "dB", "shape", or "" for none.
+    """
+    if isinstance(value, tuple):
+        return "x".join(map(str, value))
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not unit:
+        return str(value)
+    names = {"bytes": "B", "bit/s": "b/s", "byte/s": "B/s"}
+    return f"{value:g} dB" if unit == "dB" else _engineering(value, names.get(unit, unit))
 
 
 def format_rate(value: float) -> str:

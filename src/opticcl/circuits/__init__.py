@@ -1,7 +1,8 @@
 """Transfers to circuits: which port, wavelength and path carry each transfer, one file for each system's own rule.
 
-A rule is a function (fabric, schedule) -> (step index, transfers) -> rounds, registered under the fabric's name. It may
-know the schedule (RAMP's transcoder does) or treat any transfers alike (`assign.first_fit` helps). The judge never calls it.
+Packet fabrics bring their routes along and need no file here. Elsewhere a rule is a function (fabric, schedule) ->
+(step index, transfers) -> rounds, registered under the fabric's name. It may know the schedule (RAMP's transcoder does)
+or treat any transfers alike (`assign.first_fit` helps). The judge never calls it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,12 @@ Rule = TypeVar("Rule", bound=Callable[[Fabric, Schedule], Rounds])
 
 def register_rule(fabric_name: str) -> Callable[[Rule], Rule]:
     """Decorator that registers a fabric's rule."""
-    return RULES.register(fabric_name)
+
+    def add(rule: Rule) -> Rule:
+        RULES.register(fabric_name)(rule)
+        return rule
+
+    return add
 
 
 def lower(fabric: Fabric, schedule: Schedule) -> CircuitPlan:
@@ -35,7 +41,7 @@ def lower(fabric: Fabric, schedule: Schedule) -> CircuitPlan:
 
     Raises: UnsupportedError: two nodes that must talk cannot be joined by one circuit of this fabric.
     """
-    assign = RULES.get(fabric.name)(fabric, schedule)
+    assign = _routed(fabric) if fabric.route else RULES.get(fabric.name)(fabric, schedule)
 
     def rounds(i: int) -> tuple[Circuits, ...]:
         transfers = schedule.step(i)
@@ -47,5 +53,18 @@ def lower(fabric: Fabric, schedule: Schedule) -> CircuitPlan:
         if len(apart):
             src, dst = (int(column[apart[0]]) for column in (transfers.src, transfers.dst))
             where = f"nodes {fabric.coordinates(src)} and {fabric.coordinates(dst)}"
-            raise UnsupportedError(f"{schedule.name} on {fabric.name}: no single circuit joins {where} in step {steps.start}")
+            raise UnsupportedError(
+                f"{schedule.name} on {fabric.name}: no single circuit joins {where} in step {steps.start}"
+            )
     return CircuitPlan(fabric, schedule, rounds)
+
+
+def _routed(fabric: Fabric) -> Rounds:
+    """Packet fabrics: every transfer on its route, all at once."""
+
+    def rounds(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
+        assert fabric.route is not None
+        paths = fabric.route(transfers.src, transfers.dst)
+        return (Circuits.of(np.arange(len(transfers)), transfers.src, transfers.dst, path=paths),)
+
+    return rounds

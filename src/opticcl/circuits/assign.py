@@ -14,7 +14,9 @@ from opticcl.ir import IntArray
 __all__ = ["first_fit", "width_that_fits"]
 
 
-def width_that_fits(resources: IntArray, offsets: IntArray, num_resources: int, num_colours: int, capacity: int = 1) -> int:
+def width_that_fits(
+    resources: IntArray, offsets: IntArray, num_resources: int, num_colours: int, capacity: int = 1
+) -> int:
     """The most colours that every request could have if colours were the only limit, at least 1.
 
     Args:
@@ -42,15 +44,50 @@ def first_fit(
     colour, round_of = np.empty(n, np.int32), np.empty(n, np.int32)
     waiting, number = np.arange(n), 0
     while len(waiting):
-        taken = np.zeros((num_resources, num_colours), np.int16)
-        placed = _fit_round(waiting, resources, offsets, taken, width, capacity, colour)
+        if capacity == 1:
+            busy = np.zeros((num_resources, -(-num_colours // 64)), np.uint64)
+            placed = _fit_once(waiting, resources, offsets, busy, num_colours, width, colour)
+        else:
+            taken = np.zeros((num_resources, num_colours), np.int32)
+            placed = _fit_often(waiting, resources, offsets, taken, width, capacity, colour)
         round_of[waiting[placed]] = number
         waiting, number = waiting[~placed], number + 1
     return colour, round_of
 
 
 @numba.njit(cache=True)
-def _fit_round(waiting, resources, offsets, taken, width, capacity, colour):  # type: ignore[no-untyped-def]
+def _fit_once(waiting, resources, offsets, busy, num_colours, width, colour):  # type: ignore[no-untyped-def]
+    """Each colour once on each resource: colours are bits, so a path is looked at once and not once a colour."""
+    placed = np.zeros(len(waiting), np.bool_)
+    words = busy.shape[1]
+    blocked = np.empty(words, np.uint64)
+    one = np.uint64(1)
+    for w in range(len(waiting)):
+        request = waiting[w]
+        lo, hi = offsets[request], offsets[request + 1]
+        blocked[:] = 0
+        for r in range(lo, hi):
+            for word in range(words):
+                blocked[word] |= busy[resources[r], word]
+        free = 0  # neighbouring free colours up to c
+        for c in range(num_colours):
+            free = 0 if (blocked[c >> 6] >> np.uint64(c & 63)) & one else free + 1
+            if free == width:
+                colour[request] = c - width + 1
+                placed[w] = True
+                break
+        if placed[w]:
+            blocked[:] = 0
+            for c in range(colour[request], colour[request] + width):
+                blocked[c >> 6] |= one << np.uint64(c & 63)
+            for r in range(lo, hi):
+                for word in range(words):
+                    busy[resources[r], word] |= blocked[word]
+    return placed
+
+
+@numba.njit(cache=True)
+def _fit_often(waiting, resources, offsets, taken, width, capacity, colour):  # type: ignore[no-untyped-def]
     placed = np.zeros(len(waiting), np.bool_)
     for w in range(len(waiting)):
         request = waiting[w]
@@ -63,6 +100,8 @@ def _fit_round(waiting, resources, offsets, taken, width, capacity, colour):  # 
                     if taken[resources[r], k] >= capacity:
                         blocked = k
                         break
+                if blocked == c + width - 1:  # no other resource can push the window further
+                    break
             if blocked < 0:
                 for r in range(lo, hi):
                     for k in range(c, c + width):

@@ -50,7 +50,7 @@ def _transceivers(maps: Geometry, phase: int, src: IntArray, dst: IntArray) -> I
     equation_2 = add(add(g_src, g_dst), j_src)
     if phase == 3 and maps.variant != "published":
         if maps.variant == "field" and x.bit_count() == 1 and 4 <= racks < x and racks.bit_count() == 1:
-            base = j_dst ^ galois_field(racks).mul(np.int32(2), j_src)
+            base = j_dst ^ galois_field(racks).mul(np.full_like(j_src, 2), j_src)
             return base[:, None] + _every(racks, x // racks)
         base = add(g_dst, j_src)
         if maps.variant == "modular":

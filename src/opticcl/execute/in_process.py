@@ -38,9 +38,13 @@ def execute(schedule: Schedule, arrays: Sequence[npt.ArrayLike] | npt.NDArray[np
                 f"execute: rank {rank} has {array.dtype}{array.shape}, rank 0 {first.dtype}{first.shape}; all must be alike"
             )
     if first.dtype.kind not in "biufc":
-        raise ParameterError(f"execute: arrays of {first.dtype} cannot be added; use integers, floats or complex numbers")
+        raise ParameterError(
+            f"execute: arrays of {first.dtype} cannot be added; use integers, floats or complex numbers"
+        )
     if first.nbytes * len(given) > MAX_BYTES:
-        raise ParameterError(f"execute: {first.nbytes * len(given)} bytes in all are more than {MAX_BYTES}; use a smaller size")
+        raise ParameterError(
+            f"execute: {first.nbytes * len(given)} bytes in all are more than {MAX_BYTES}; use a smaller size"
+        )
     state = _cut(given, c.num_chunks)
     for i in range(schedule.num_steps):
         _play(state, schedule.step(i))

@@ -7,28 +7,33 @@ edited. `at_scale` is the second function of the file: parameters for a given nu
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
-from types import MappingProxyType
+import sys
+from collections.abc import Callable
+from types import MappingProxyType, ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 from opticcl.errors import FabricError
 from opticcl.ir import Fabric
 from opticcl.registry import Registry, convert_arguments, parse_call
 
-__all__ = ["FABRICS", "FabricMaker", "fabric", "fabric_at_scale", "nearest_sizes", "register_fabric"]
+__all__ = ["FABRICS", "FabricMaker", "fabric", "fabric_at_scale", "nearest_sizes", "register_fabric", "with_node_rate"]
+
+
+AtScale = Callable[[int], dict[str, Any]]
 
 
 class FabricMaker(NamedTuple):
-    """The two functions of a fabric's file.
+    """What a fabric's file offers.
 
     Args:
         make: keyword-only parameters -> Fabric.
-        at_scale: (num_nodes, node_rate_bits_per_s or None) -> parameters for `make`; raises FabricError if it has no such
-            shape. None keeps the paper's rate.
+        at_scale: number of nodes -> the parameters of `make` that set its shape; raises FabricError if it has none such.
+        rate: the parameter that a node's rate is proportional to.
     """
 
     make: Callable[..., Fabric]
-    at_scale: Callable[[int, float | None], dict[str, Any]]
+    at_scale: AtScale
+    rate: str
 
 
 FABRICS: Registry[FabricMaker] = Registry("fabric", __name__)
@@ -36,11 +41,11 @@ FABRICS: Registry[FabricMaker] = Registry("fabric", __name__)
 Maker = TypeVar("Maker", bound=Callable[..., Fabric])
 
 
-def register_fabric(name: str, at_scale: Callable[[int, float | None], dict[str, Any]]) -> Callable[[Maker], Maker]:
-    """Decorator that registers a fabric function."""
+def register_fabric(name: str, at_scale: AtScale, rate: str) -> Callable[[Maker], Maker]:
+    """Decorator that registers a fabric function; see `FabricMaker`."""
 
     def add(make: Maker) -> Maker:
-        FABRICS.register(name)(FabricMaker(make, at_scale))
+        FABRICS.register(name)(FabricMaker(make, at_scale, rate))
         return make
 
     return add
@@ -75,10 +80,18 @@ def fabric_at_scale(name: str, num_nodes: int, node_rate_bits_per_s: float | Non
     key, written = parse_call(name)
     if num_nodes < 1:
         raise FabricError(f"{key}: {num_nodes} nodes; there is at least 1")
-    made = fabric(key, **{**FABRICS.get(key).at_scale(num_nodes, node_rate_bits_per_s), **written})
+    maker = FABRICS.get(key)
+    made = fabric(key, **{**maker.at_scale(num_nodes), **written})
     if made.num_nodes != num_nodes:
         raise FabricError(f"{name}: has {made.num_nodes} nodes, not {num_nodes}; leave its shape or the number out")
-    return made
+    return made if node_rate_bits_per_s is None else with_node_rate(made, node_rate_bits_per_s)
+
+
+def with_node_rate(made: Fabric, node_rate_bits_per_s: float) -> Fabric:
+    """The same fabric with other transmitters: each node may send that much in all [bit/s]."""
+    rate = FABRICS.get(made.name).rate
+    scaled = made.parameters[rate] * node_rate_bits_per_s / made.node_rate_bits_per_s
+    return fabric(made.name, **{**made.parameters, rate: scaled})
 
 
 def nearest_sizes(num_nodes: int, fits: Callable[[int], bool], reach: int = 4096) -> str:
@@ -88,8 +101,17 @@ def nearest_sizes(num_nodes: int, fits: Callable[[int], bool], reach: int = 4096
     'nearest: 8 or 16'
     """
 
-    def first(candidates: Iterable[int]) -> list[int]:
-        return [next(c for c in candidates if fits(c))] if any(fits(c) for c in candidates) else []
+    below = next((n for n in range(num_nodes, max(0, num_nodes - reach), -1) if fits(n)), None)
+    above = next((n for n in range(num_nodes + 1, num_nodes + reach) if fits(n)), None)
+    found = [str(n) for n in (below, above) if n is not None]
+    return "nearest: " + " or ".join(found) if found else "no size near it fits"
 
-    found = first(range(num_nodes, max(0, num_nodes - reach), -1)) + first(range(num_nodes + 1, num_nodes + reach))
-    return "nearest: " + " or ".join(map(str, found)) if found else "no size near it fits"
+
+class _CallableRoom(ModuleType):
+    """`opticcl.fabric` is this room and, as the public contract has it, the function of the same name."""
+
+    def __call__(self, name: str, **parameters: Any) -> Fabric:
+        return fabric(name, **parameters)
+
+
+sys.modules[__name__].__class__ = _CallableRoom

@@ -19,18 +19,18 @@ import numpy as np
 from opticcl.data import datasheet
 from opticcl.errors import FabricError
 from opticcl.fabric import register_fabric
-from opticcl.ir import Circuits, Fabric, Fault, Resource, Usage
+from opticcl.ir import Circuits, Fabric, Fault, IntArray, Resource, Usage
 from opticcl.units import Rate, Seconds
 
 SHEET = datasheet("ideal")
 
 
-def at_scale(num_nodes: int, node_rate_bits_per_s: float | None) -> dict[str, Any]:
+def at_scale(num_nodes: int) -> dict[str, Any]:
     """Parameters for that many nodes."""
-    return {"nodes": num_nodes} | ({"rate": node_rate_bits_per_s} if node_rate_bits_per_s else {})
+    return {"nodes": num_nodes}
 
 
-@register_fabric("ideal", at_scale)
+@register_fabric("ideal", at_scale, rate="rate")
 def ideal(*, nodes: int = SHEET["nodes"], rate: Rate = SHEET["rate"], latency: Seconds = SHEET["latency"]) -> Fabric:
     """Ideal electrical switch.
 
@@ -41,7 +41,9 @@ def ideal(*, nodes: int = SHEET["nodes"], rate: Rate = SHEET["rate"], latency: S
     Raises: FabricError: no nodes, or a rate that is not positive.
     """
     if nodes < 1 or rate <= 0 or latency < 0:
-        raise FabricError(f"ideal: nodes={nodes}, rate={rate:g}, latency={latency:g}; nodes >= 1, rate > 0, latency >= 0")
+        raise FabricError(
+            f"ideal: nodes={nodes}, rate={rate:g}, latency={latency:g}; nodes >= 1, rate > 0, latency >= 0"
+        )
     tx = Resource("tx_port", nodes, capacity=rate, per_wavelength=False, shared=True)
     rx = Resource("rx_port", nodes, capacity=rate, per_wavelength=False, shared=True)
 
@@ -49,9 +51,16 @@ def ideal(*, nodes: int = SHEET["nodes"], rate: Rate = SHEET["rate"], latency: S
         yield Usage(tx, circuits.src)
         yield Usage(rx, circuits.dst)
 
+    def route(src: IntArray, dst: IntArray) -> tuple[IntArray, IntArray]:
+        """Out of the sender's port, into the receiver's."""
+        return np.stack([src, nodes + dst], axis=1).ravel(), np.arange(len(src) + 1) * 2
+
     def faults(circuits: Circuits) -> Iterator[Fault]:
-        wrong = np.flatnonzero((circuits.port != 0) | (circuits.wavelength_lo != 0) | (circuits.wavelength_n != 1))
-        yield Fault("port_unknown", wrong, "port 0, wavelength 0: an electrical switch has no others")
+        broken = circuits.num_hops() != 2
+        if not broken.any():
+            out, into = circuits.hops[::2], circuits.hops[1::2]
+            broken = (out != circuits.src) | (into != nodes + circuits.dst)
+        yield Fault("path_broken", np.flatnonzero(broken), "the sender's port, then the receiver's")
 
     return Fabric(
         name="ideal",
@@ -64,5 +73,6 @@ def ideal(*, nodes: int = SHEET["nodes"], rate: Rate = SHEET["rate"], latency: S
         resources=(tx, rx),
         usage=usage,
         faults=faults,
+        route=route,
         source="ours: the bound of every switched network",
     )

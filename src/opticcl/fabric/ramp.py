@@ -46,7 +46,7 @@ def shape_at_scale(num_nodes: int) -> tuple[int, int, int] | None:
     return None
 
 
-def at_scale(num_nodes: int, node_rate_bits_per_s: float | None) -> dict[str, Any]:
+def at_scale(num_nodes: int) -> dict[str, Any]:
     """Parameters for that many nodes; a small RAMP keeps the 32 transceivers of a node by b = 32 / x.
 
     Raises: FabricError: num_nodes is no x J L with J <= x and x | L.
@@ -54,14 +54,15 @@ def at_scale(num_nodes: int, node_rate_bits_per_s: float | None) -> dict[str, An
     shape = shape_at_scale(num_nodes)
     if shape is None:
         near = nearest_sizes(num_nodes, lambda n: shape_at_scale(n) is not None)
-        raise FabricError(f"ramp: {num_nodes} nodes are no groups x racks x wavelengths with racks <= groups dividing wavelengths; {near}")
+        raise FabricError(
+            f"ramp: {num_nodes} nodes are no groups x racks x wavelengths with racks <= groups dividing wavelengths; {near}"
+        )
     groups, racks, wavelengths = shape
     b = ceil(SHEET["groups"] / groups)
-    parameters = {"groups": groups, "racks": racks, "wavelengths": wavelengths, "transceivers_per_group": b}
-    return parameters | ({"line_rate": node_rate_bits_per_s / (groups * b)} if node_rate_bits_per_s else {})
+    return {"groups": groups, "racks": racks, "wavelengths": wavelengths, "transceivers_per_group": b}
 
 
-@register_fabric("ramp", at_scale)
+@register_fabric("ramp", at_scale, rate="line_rate")
 def ramp(
     *,
     groups: int = SHEET["groups"],
@@ -91,16 +92,24 @@ def ramp(
     """
     x, num_racks, num_devices, b = groups, racks, wavelengths, transceivers_per_group
     if min(x, num_racks, num_devices, b) < 1:
-        raise FabricError(f"ramp: groups={x}, racks={num_racks}, wavelengths={num_devices}, transceivers_per_group={b}; all are 1 or more")
+        raise FabricError(
+            f"ramp: groups={x}, racks={num_racks}, wavelengths={num_devices}, transceivers_per_group={b}; all are 1 or more"
+        )
     if num_racks > x:
-        raise FabricError(f"ramp: racks={num_racks} is more than groups={x}; at most one rack a transceiver group, try racks={x}")
+        raise FabricError(
+            f"ramp: racks={num_racks} is more than groups={x}; at most one rack a transceiver group, try racks={x}"
+        )
     if num_devices % x:
         below = max(x, num_devices // x * x)
-        raise FabricError(f"ramp: groups={x} does not divide wavelengths={num_devices}; nearest: wavelengths={below} or {below + x}")
+        raise FabricError(
+            f"ramp: groups={x} does not divide wavelengths={num_devices}; nearest: wavelengths={below} or {below + x}"
+        )
     if line_rate <= 0 or slot < 0 or switching < 0 or propagation < 0 or io < 0:
         raise FabricError("ramp: line_rate must be positive; slot, switching, propagation and io not negative")
     if 0 < slot <= switching:
-        raise FabricError(f"ramp: slot={slot:g} s leaves no time for data after switching={switching:g} s; try slot={20 * switching:g}")
+        raise FabricError(
+            f"ramp: slot={slot:g} s leaves no time for data after switching={switching:g} s; try slot={20 * switching:g}"
+        )
 
     num_nodes, num_ports = x * num_racks * num_devices, x * b
     nodes_per_group = num_racks * num_devices
@@ -123,7 +132,9 @@ def ramp(
             return
         tx_gate, rx_gate = circuits.hops[::2], circuits.hops[1::2]
         wrong = (tx_gate != circuits.dst // nodes_per_group) | (rx_gate != circuits.src // nodes_per_group)
-        yield Fault("path_broken", np.flatnonzero(wrong), "TX gate at the receiver's group, RX gate at the sender's group")
+        yield Fault(
+            "path_broken", np.flatnonzero(wrong), "TX gate at the receiver's group, RX gate at the sender's group"
+        )
         unheard = (circuits.wavelength_lo != circuits.dst % num_devices) | (circuits.wavelength_n != 1)
         yield Fault("wavelength_unheard", np.flatnonzero(unheard), "the one wavelength of the receiving device")
 

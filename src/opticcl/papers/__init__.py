@@ -7,11 +7,13 @@ stands in data/papers/<paper>.toml under the same id:
     where = "III-A"                  # section, table or figure
     claim = "nodes of SiPAC(16, 2)"
     published = 256                  # number, text, truth value or list
+    digits = 2                       # significant digits that are printed, where that is less than exact to 0.1 %
     verdict = "exact"                # exact, 5 %, 20 %, inconsistent, not reproduced
     corrected = 512                  # only for "inconsistent" and "not reproduced": what our value must be
     reason = "..."                   # why, where it is not exact
 
-A row is good if our value is as near to the published one as the verdict says, or equal to the corrected one (to 0.1 %).
+A row is good if our value is as near to the published one as the verdict says, or equal to the corrected one. Exact is to
+0.1 %, or to the printed digits.
 A claim that gets worse, or better than its verdict, is an error: the file must tell the truth.
 """
 
@@ -29,7 +31,7 @@ from opticcl.registry import canonical, nearest
 
 __all__ = ["Row", "check_paper", "claim", "paper_names"]
 
-EXACT = 1e-3  # of the published number: printed digits
+EXACT = 1e-3  # of the published number
 VERDICTS = {"exact": EXACT, "5 %": 0.05, "20 %": 0.2}
 
 _CLAIMS: dict[str, dict[str, Callable[[], Any]]] = {}
@@ -100,17 +102,22 @@ def _judge(paper: str, id: str, printed: dict[str, Any], ours: Any) -> Row:
     published, verdict = printed["published"], printed["verdict"]
     error = _relative_error(ours, published)
     if verdict in VERDICTS:
-        ok = ours == published if error is None else error <= VERDICTS[verdict] and _tightest(error) == verdict
+        ok = _closeness(ours, published, printed.get("digits")) == verdict
     else:
-        deviation = _relative_error(ours, printed["corrected"])
-        ok = ours == printed["corrected"] if deviation is None else deviation <= EXACT
+        ok = _closeness(ours, printed["corrected"], printed.get("digits")) == "exact"
     return Row(
         id, paper, printed["where"], printed["claim"], published, ours, error, verdict, printed.get("reason", ""), ok
     )
 
 
-def _tightest(error: float) -> str:
-    return next(name for name, limit in VERDICTS.items() if error <= limit)
+def _closeness(ours: Any, due: Any, digits: int | None) -> str | None:
+    """The tightest verdict that holds, or None."""
+    error = _relative_error(ours, due)
+    if error is None:
+        return "exact" if ours == due else None
+    if digits and float(f"{ours:.{digits}g}") == due:
+        return "exact"
+    return next((name for name, limit in VERDICTS.items() if error <= limit), None)
 
 
 def _relative_error(ours: Any, published: Any) -> float | None:

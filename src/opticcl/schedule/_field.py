@@ -48,7 +48,7 @@ def is_field_order(x: int) -> bool:
     """
     if x < 2:
         return False
-    return x.bit_count() == 1 and x.bit_length() - 1 in _IRREDUCIBLE or all(x % p for p in range(2, int(x**0.5) + 1))
+    return (x.bit_count() == 1 and x.bit_length() - 1 in _IRREDUCIBLE) or all(x % p for p in range(2, int(x**0.5) + 1))
 
 
 @cache

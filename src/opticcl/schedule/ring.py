@@ -41,5 +41,5 @@ def ring(collective: str, fabric: Fabric) -> Schedule:
         make_collective(collective, n, n),
         2 * (n - 1),
         step,
-        classes=tuple(r for r in (range(0, n - 1), range(n - 1, 2 * (n - 1))) if r),
+        classes=tuple(r for r in (range(n - 1), range(n - 1, 2 * (n - 1))) if r),
     )

@@ -114,13 +114,24 @@ def profile(plan: CircuitPlan, assumed: Assumptions) -> Profile:
         round_class += [c] * len(rounds)
         slowest += [_slowest(fabric, transfers, circuits) for circuits in rounds]
     return Profile(
-        plan, assumed, num_rounds, reconfiguration, latency, control, summed, np.array(round_class, int), np.array(slowest)
+        plan,
+        assumed,
+        num_rounds,
+        reconfiguration,
+        latency,
+        control,
+        summed,
+        np.array(round_class, int),
+        np.array(slowest),
     )
 
 
 def _latency(fabric: Fabric, circuits: Circuits) -> float:
     """Of the longest path [s]."""
-    return fabric.latency_s + fabric.hop_latency_s * int(circuits.num_hops().max(initial=0))
+    if fabric.hop_latency_s is None or not len(circuits.hops):
+        return fabric.latency_s
+    of_circuit = np.bincount(circuits.hop_owner(), fabric.hop_latency_s(circuits.hops), minlength=len(circuits))
+    return fabric.latency_s + float(of_circuit.max())
 
 
 def _slowest(fabric: Fabric, transfers: Transfers, circuits: Circuits) -> float:

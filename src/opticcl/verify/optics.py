@@ -7,7 +7,7 @@ so each class is counted once and its steps are compared with its first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numba
@@ -15,7 +15,7 @@ import numpy as np
 
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Resource, Transfers, Usage, Violation
 
-__all__ = ["OpticsReport", "RULE_OF_KIND", "check_optics"]
+__all__ = ["RULE_OF_KIND", "OpticsReport", "check_optics"]
 
 RULE_OF_KIND = {
     "laser": "laser_shared",
@@ -27,7 +27,9 @@ RULE_OF_KIND = {
     "waveguide": "waveguide_overfull",
     "switch_port": "switch_reset",
 }
-COMPARED_ROWS = 1 << 27  # transfers that are compared to prove the steps of a class equal; beyond, a stride of the steps
+COMPARED_ROWS = (
+    1 << 27
+)  # transfers that are compared to prove the steps of a class equal; beyond, a stride of the steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +41,8 @@ class OpticsReport:
     notes: tuple[str, ...]
 
 
-def check_optics(plan: CircuitPlan) -> OpticsReport:
-    """Check every circuit of every round of the plan."""
+def check_optics(plan: CircuitPlan, *, progress: Callable[[str, int, int], None]) -> OpticsReport:
+    """Check every circuit of every round of the plan; `progress` is told (what, done, total) after every class."""
     violations: list[Violation] = []
     settings: dict[Resource, IntArray] = {}
     total = 0
@@ -53,6 +55,7 @@ def check_optics(plan: CircuitPlan) -> OpticsReport:
         for number, circuits in enumerate(rounds):
             found = list(_round_violations(plan.fabric, circuits, settings))
             violations += [replace(v, step=steps.start, round=number) for v in found]
+        progress("count the light", steps.stop, plan.schedule.num_steps)
     notes = [f"step {v.step}: {v.count} receivers used twice" for v in violations if v.rule == "receiver_shared"]
     return OpticsReport(tuple(violations), total, tuple(notes))
 
@@ -63,7 +66,8 @@ def _unequal_steps(plan: CircuitPlan, steps: range, first: Transfers) -> Iterato
     for i in steps[1::stride]:
         other = plan.schedule.step(i)
         if any(
-            not np.array_equal(getattr(first, column), getattr(other, column)) for column in ("src", "dst", "chunk_n", "op")
+            not np.array_equal(getattr(first, column), getattr(other, column))
+            for column in ("src", "dst", "chunk_n", "op")
         ):
             yield Violation("steps_unequal", i, -1, f"class {steps}", f"the transfers of step {steps.start}", "others")
             return
@@ -78,7 +82,13 @@ def _uncarried(transfers: Transfers, rounds: tuple[Circuits, ...], step: int) ->
         if len(unknown):
             found = f"transfer {rows[unknown[0]]}"
             yield Violation(
-                "transfer_unknown", step, number, f"circuit {unknown[0]}", f"below {len(transfers)}", found, len(unknown)
+                "transfer_unknown",
+                step,
+                number,
+                f"circuit {unknown[0]}",
+                f"below {len(transfers)}",
+                found,
+                len(unknown),
             )
             return
         astray = np.flatnonzero((circuits.src != transfers.src[rows]) | (circuits.dst != transfers.dst[rows]))
@@ -108,7 +118,9 @@ def _round_violations(fabric: Fabric, circuits: Circuits, settings: dict[Resourc
         if len(fault.circuits):
             broken = True
             row = int(fault.circuits[0])
-            yield _violation(fault.rule, _circuit(circuits, row), fault.expected, _setting(circuits, row), len(fault.circuits))
+            yield _violation(
+                fault.rule, _circuit(circuits, row), fault.expected, _setting(circuits, row), len(fault.circuits)
+            )
     if broken:
         return
     for usage in fabric.usage(circuits):
@@ -122,12 +134,33 @@ def _round_violations(fabric: Fabric, circuits: Circuits, settings: dict[Resourc
 
 
 def _outside(fabric: Fabric, circuits: Circuits) -> Violation | None:
+    """The first circuit whose node, port, wavelength or path does not exist."""
+    offsets = circuits.hop_offsets
+    if (
+        len(offsets) != len(circuits) + 1
+        or offsets[0]
+        or offsets[-1] != len(circuits.hops)
+        or (np.diff(offsets) < 0).any()
+    ):
+        return _violation("path_broken", "the paths of all circuits", "ends that cut the hops in order", "others", 1)
+    if circuits.wavelength_step < 1:
+        return _violation(
+            "wavelength_unknown", "all circuits", "a wavelength step of 1 or more", f"{circuits.wavelength_step}", 1
+        )
     top = circuits.wavelength_lo.astype(np.int64) + (circuits.wavelength_n - 1) * circuits.wavelength_step
     n, ports, wavelengths = fabric.num_nodes, fabric.ports_per_node, fabric.num_wavelengths
     for rule, bad, expected in (
-        ("node_unknown", (np.minimum(circuits.src, circuits.dst) < 0) | (np.maximum(circuits.src, circuits.dst) >= n), n),
+        (
+            "node_unknown",
+            (np.minimum(circuits.src, circuits.dst) < 0) | (np.maximum(circuits.src, circuits.dst) >= n),
+            n,
+        ),
         ("port_unknown", (circuits.port < 0) | (circuits.port >= ports), ports),
-        ("wavelength_unknown", (circuits.wavelength_lo < 0) | (circuits.wavelength_n < 1) | (top >= wavelengths), wavelengths),
+        (
+            "wavelength_unknown",
+            (circuits.wavelength_lo < 0) | (circuits.wavelength_n < 1) | (top >= wavelengths),
+            wavelengths,
+        ),
     ):
         rows = np.flatnonzero(bad)
         if len(rows):

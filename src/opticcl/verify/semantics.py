@@ -12,6 +12,7 @@ before the step.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numba
@@ -23,7 +24,7 @@ __all__ = ["SemanticsReport", "check_semantics"]
 
 ALL_CHUNKS_UP_TO = 1 << 22  # (rank, chunk) pairs that are followed without sampling: 64 MB of labels
 SAMPLE = 64  # chunks followed of a larger plan
-SHOWN = 8  # wrong (rank, chunk) pairs that are explained one by one
+SHOWN = 8  # wrong chunks that are explained one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +46,16 @@ class SemanticsReport:
     notes: tuple[str, ...]
 
 
-def check_semantics(schedule: Schedule, *, num_chunks: int | None = None, seed: int = 0) -> SemanticsReport:
+def check_semantics(
+    schedule: Schedule, *, num_chunks: int | None, seed: int, progress: Callable[[str, int, int], None]
+) -> SemanticsReport:
     """Play the schedule on labels.
 
     Args:
         schedule: to be judged.
         num_chunks: chunks to follow; None: all of a small plan, a seeded sample of a large one.
         seed: of the sample and the labels.
+        progress: told (what, done, total) after every step.
     """
     c = schedule.collective
     random = np.random.default_rng(seed)
@@ -72,9 +76,20 @@ def check_semantics(schedule: Schedule, *, num_chunks: int | None = None, seed: 
             return SemanticsReport((malformed,), transfers, len(chunks), len(chunks) == c.num_chunks, ())
         transfers += len(step)
         clashes, unheld = _play(
-            step.src, step.dst, step.chunk_lo, step.chunk_n, step.op, chunks, len(chunks) == c.num_chunks, state, held, stamps, i
+            step.src,
+            step.dst,
+            step.chunk_lo,
+            step.chunk_n,
+            step.op,
+            chunks,
+            len(chunks) == c.num_chunks,
+            state,
+            held,
+            stamps,
+            i,
         )
         violations += _step_violations(i, clashes, unheld, step, chunks)
+        progress("follow the data", i + 1, schedule.num_steps)
 
     wanted = np.broadcast_to(c.after(ranks[:, None], chunks[None, :]), held.shape)
     wrong = wanted & (state != expected[None]).any(axis=2)
@@ -116,13 +131,13 @@ def _row(step: Transfers, row: int) -> str:
     return f"{step.src[row]} -> {step.dst[row]} chunks {lo}..{lo + n - 1} op {step.op[row]}"
 
 
-def _step_violations(
-    i: int, clashes: IntArray, unheld: IntArray, step: Transfers, chunks: IntArray
-) -> list[Violation]:
+def _step_violations(i: int, clashes: IntArray, unheld: IntArray, step: Transfers, chunks: IntArray) -> list[Violation]:
     out = []
     if clashes[0]:
         where = f"chunk {chunks[clashes[2]]} of rank {step.dst[clashes[1]]}"
-        out.append(Violation("chunk_overwritten", i, -1, where, "one copy, or sums alone", "several writes", int(clashes[0])))
+        out.append(
+            Violation("chunk_overwritten", i, -1, where, "one copy, or sums alone", "several writes", int(clashes[0]))
+        )
     if unheld[0]:
         where = f"chunk {chunks[unheld[2]]} of rank {step.src[unheld[1]]}"
         out.append(Violation("sent_before_held", i, -1, where, "data to send", "none yet", int(unheld[0])))
@@ -130,11 +145,12 @@ def _step_violations(
 
 
 def _explain(schedule: Schedule, chunks: IntArray, wrong: np.ndarray) -> list[Violation]:
-    """Name what is wrong with the first few wrong sums, and count the rest with them."""
+    """Name what is wrong with one wrong sum of each of the first few wrong chunks, and count the rest with them."""
     pairs = np.argwhere(wrong)
     found: dict[str, Violation] = {}
     c = schedule.collective
-    for rank, k in pairs[:SHOWN]:
+    for k in np.flatnonzero(wrong.any(axis=0))[:SHOWN]:
+        rank = np.flatnonzero(wrong[:, k])[0]
         counts = _contributions(schedule, int(rank), int(chunks[k]))
         due = c.before(np.arange(c.num_ranks), np.full(c.num_ranks, chunks[k])).astype(np.int64)
         where = f"chunk {chunks[k]} at rank {rank}"

@@ -1,0 +1,160 @@
+"""ODDL's wavelengths: a setting of the switches that serves the whole job, then one partner a NIC and round.
+
+A wavelength at an input leads to one output and stays so. A setting is therefore a proper edge colouring of all pairs
+that ever talk over a switch, inputs on one side, outputs on the other: distinct colours at each input and each output.
+
+    halving_doubling, recursive_doubling    colour(i, i XOR 2^b) = b of the coordinate, log2(side) colours
+    any other schedule                      as many colours as the busiest port has partners
+
+Of W wavelengths each of p colours gets floor(W / p) neighbouring ones, bonded.
+
+Source: ODDL sections 3.A, 3.C, table 1.
+Reading: table 1 is one of several valid settings and its rule is not given; the rule of the bits is the simplest.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from opticcl.circuits import Rounds, register_rule
+from opticcl.errors import UnsupportedError
+from opticcl.fabric.oddl import MAX_WAVELENGTHS, coordinate, dimension_between, partners_of_side
+from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers
+
+__all__ = ["edge_colouring", "oddl"]
+
+BIT_BY_BIT = ("halving_doubling", "recursive_doubling")
+
+
+@register_rule("oddl")
+def oddl(fabric: Fabric, schedule: Schedule) -> Rounds:
+    """The rule of the bits for pairwise exchanges, an edge colouring of all pairs of the job for any other schedule.
+
+    Raises: UnsupportedError: the job needs more wavelengths a switch than the fabric has.
+    """
+    shape = fabric.parameters["shape"]
+    if schedule.name in BIT_BY_BIT:
+        bonded = _bonded(fabric, np.array([partners_of_side(side) for side in shape]))
+
+        def by_bit(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
+            dimension = dimension_between(shape, transfers.src, transfers.dst)
+            flipped = coordinate(shape, transfers.src, dimension) ^ coordinate(shape, transfers.dst, dimension)
+            bit = np.frexp(flipped)[1] - 1  # exact, where a logarithm need not be
+            return _rounds(fabric, transfers, dimension, bit * bonded[dimension], bonded[dimension])
+
+        return by_bit
+
+    pairs, first, widths = _setting(fabric, schedule)
+
+    def by_pair(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
+        dimension = dimension_between(shape, transfers.src, transfers.dst)
+        row = np.searchsorted(pairs, _pair(fabric, transfers.src, transfers.dst))
+        return _rounds(fabric, transfers, dimension, first[row], widths[row])
+
+    return by_pair
+
+
+def _bonded(fabric: Fabric, num_colours: IntArray) -> IntArray:
+    """Wavelengths that are bonded for each colour, by dimension.
+
+    Raises: UnsupportedError: fewer wavelengths than colours.
+    """
+    needed, has = int(num_colours.max()), fabric.num_wavelengths
+    if needed > has:
+        way_out = f"oddl:wavelengths={needed}" if needed <= MAX_WAVELENGTHS else "a shape with shorter sides"
+        raise UnsupportedError(f"oddl: needs {needed} wavelengths a switch, has {has}; try {way_out}")
+    return has // np.maximum(num_colours, 1)
+
+
+def _pair(fabric: Fabric, src: IntArray, dst: IntArray) -> IntArray:
+    """One number for each ordered pair of nodes."""
+    return src.astype(np.int64) * fabric.num_nodes + dst
+
+
+def _setting(fabric: Fabric, schedule: Schedule) -> tuple[IntArray, IntArray, IntArray]:
+    """Setting of all switches for the whole job.
+
+    Returns: the pairs that ever talk, sorted; first wavelength of each; number of wavelengths of each; int64 (pairs,).
+    """
+    shape = fabric.parameters["shape"]
+    pairs = np.zeros(0, np.int64)
+    for steps in schedule.step_classes():
+        transfers = schedule.step(steps.start)
+        pairs = np.union1d(pairs, _pair(fabric, transfers.src, transfers.dst))
+    src, dst = np.divmod(pairs, fabric.num_nodes)
+    dimension = dimension_between(shape, src, dst)
+    joined = dimension >= 0  # the others are refused by whoever lowers the schedule
+    pairs, src, dst, dimension = pairs[joined], src[joined], dst[joined], dimension[joined]
+
+    of_dimension = [np.flatnonzero(dimension == d) for d in range(len(shape))]
+    num_colours = np.array([_busiest(src[rows], dst[rows]) for rows in of_dimension])
+    widths = _bonded(fabric, num_colours)[dimension]
+    colour = np.zeros(len(pairs), np.int64)
+    for rows, count in zip(of_dimension, num_colours, strict=True):  # no two switches of a dimension share a node
+        colour[rows] = edge_colouring(src[rows], dst[rows], fabric.num_nodes, count)
+    return pairs, colour * widths, widths
+
+
+def _rounds(
+    fabric: Fabric, transfers: Transfers, dimension: IntArray, wavelength_lo: IntArray, wavelength_n: IntArray
+) -> tuple[Circuits, ...]:
+    """Circuits of a step, in as many rounds as the busiest NIC has partners in it."""
+    sender = transfers.src * np.int64(fabric.ports_per_node) + dimension
+    receiver = transfers.dst * np.int64(fabric.ports_per_node) + dimension
+    num_rounds = _busiest(sender, receiver)
+    rows, path = np.arange(len(transfers)), dimension[:, None]
+    circuits = Circuits.of(rows, transfers.src, transfers.dst, dimension, wavelength_lo, wavelength_n, path)
+    if num_rounds == 1:
+        return (circuits,)
+    number = edge_colouring(sender, receiver, fabric.num_nodes * fabric.ports_per_node, num_rounds)
+    return tuple(circuits.take(number == r) for r in range(num_rounds))
+
+
+def _busiest(left: IntArray, right: IntArray) -> int:
+    """The most edges that meet in one vertex."""
+    return max(int(np.bincount(side).max(initial=0)) for side in (left, right))
+
+
+@numba.njit(cache=True)
+def edge_colouring(left, right, num_vertices, num_colours):  # type: ignore[no-untyped-def]
+    """Colours of the edges of a bipartite graph, no two alike at a vertex, int32 (n,).
+
+    Args:
+        left, right: ends of each edge, each below num_vertices.
+        num_vertices: of each side [count].
+        num_colours: at least the largest number of edges at a vertex; by Koenig's theorem no more are needed [count].
+
+    Each edge finds a colour a that is free at its left end and one, b, that is free at its right end. If they differ,
+    the path that leaves the right end by a, b, a, ... swaps the two; it never meets the left end, where a is free.
+    """
+    at_left = np.full((num_vertices, num_colours), -1, np.int32)
+    at_right = np.full((num_vertices, num_colours), -1, np.int32)
+    colour = np.empty(len(left), np.int32)
+    path = np.empty(2 * num_vertices, np.int32)
+    for edge in range(len(left)):
+        a = b = 0
+        while at_left[left[edge], a] >= 0:
+            a += 1
+        while at_right[right[edge], b] >= 0:
+            b += 1
+        length, vertex = 0, right[edge]
+        while a != b:
+            along = at_right[vertex, a] if length % 2 == 0 else at_left[vertex, b]
+            if along < 0:
+                break
+            path[length] = along
+            vertex = left[along] if length % 2 == 0 else right[along]
+            length += 1
+        for k in range(length):
+            at_left[left[path[k]], colour[path[k]]] = -1
+            at_right[right[path[k]], colour[path[k]]] = -1
+        for k in range(length):
+            swapped = b if k % 2 == 0 else a
+            colour[path[k]] = swapped
+            at_left[left[path[k]], swapped] = path[k]
+            at_right[right[path[k]], swapped] = path[k]
+        colour[edge] = a
+        at_left[left[edge], a] = edge
+        at_right[right[edge], a] = edge
+    return colour

@@ -1,0 +1,68 @@
+"""The command line: one file a verb, found by discovery. Exit code 0 good, 1 the answer is no, 2 the input is wrong."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+import sys
+
+import typer
+from typer.exceptions import Abort, Exit, TyperException
+
+from opticcl.errors import OpticclError
+
+__all__ = ["app", "main"]
+
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="opticcl",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Compile collective operations to light, prove them right, time them and run them.",
+    epilog="A fabric is written name:key=value,... and an algorithm the same way; `opticcl list` tells what there is.",
+)
+for _module in pkgutil.iter_modules(__path__):
+    if not _module.name.startswith("_"):
+        app.command(name=_module.name.removesuffix("_verb"))(
+            getattr(importlib.import_module(f"{__name__}.{_module.name}"), "run")  # noqa: B009
+        )
+
+
+def main() -> None:
+    """Entry point: run a verb, turn every refusal into one line and an exit code."""
+    sys.exit(_run())
+
+
+def _run() -> int:
+    try:
+        code = app(standalone_mode=False)
+        sys.stdout.flush()
+    except OpticclError as error:
+        print(f"opticcl: {error}", file=sys.stderr)
+        return error.exit_code
+    except Exit as leave:
+        code = leave.exit_code
+    except TyperException as error:
+        if text := error.format_message():
+            print(f"opticcl: {text} (opticcl --help lists the verbs and their options)", file=sys.stderr)
+        return 2
+    except (KeyboardInterrupt, Abort):
+        return _interrupted()
+    except BrokenPipeError:  # the reader of our output left, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except MemoryError:
+        print("opticcl: out of memory; try a smaller fabric or message", file=sys.stderr)
+        return 2
+    if code == INTERRUPTED:  # how the framework tells of Ctrl-C
+        return _interrupted()
+    return code if isinstance(code, int) else 0
+
+
+def _interrupted() -> int:
+    print("opticcl: interrupted; nothing was written", file=sys.stderr)
+    return INTERRUPTED

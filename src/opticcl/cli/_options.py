@@ -1,0 +1,85 @@
+"""Options that several verbs share, and what they stand for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from opticcl.errors import ParameterError
+
+if TYPE_CHECKING:
+    from opticcl.ir import Fabric
+    from opticcl.plan import Plan
+    from opticcl.simulate import Assumptions
+
+FabricOption = Annotated[
+    str, typer.Option("--fabric", "-f", help="name:key=value,... such as ramp:groups=4,racks=4,wavelengths=8")
+]
+FabricsOption = Annotated[
+    list[str], typer.Option("--fabric", "-f", help="Repeat for several; all registered fabrics if left out.")
+]
+NodesOption = Annotated[int | None, typer.Option("--nodes", "-n", help="Size the fabric to this many nodes.")]
+NodeRateOption = Annotated[
+    str | None, typer.Option("--node-rate", help="Give every node this rate, such as 2.4Tb/s; the paper's if left out.")
+]
+CollectiveOption = Annotated[str, typer.Option("--collective", "-c")]
+AlgorithmOption = Annotated[
+    str, typer.Option("--algorithm", "-a", help="name:key=value,...; auto takes the fastest that fits.")
+]
+SizeOption = Annotated[str, typer.Option("--size", "-s", help="Message of every rank, such as 100MB.")]
+PresetOption = Annotated[
+    str, typer.Option("--preset", help="Whose assumptions: default, ramp, sipac, wrht, oddl, lumorph.")
+]
+AssumeOption = Annotated[
+    list[str],
+    typer.Option(
+        "--assume", help="key=value over the preset: reconfiguration_charge, initial, compute, ... Repeat for several."
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON value on standard output, and nothing else.")]
+ChunksOption = Annotated[
+    int | None,
+    typer.Option("--chunks", help="Chunks to follow; all of a small plan and 64 of a large one if left out."),
+]
+SeedOption = Annotated[int, typer.Option("--seed", help="Of every random choice.")]
+
+
+def make_fabric(specification: str, nodes: int | None, node_rate: str | None) -> Fabric:
+    """The fabric that the options describe.
+
+    Raises: UnknownNameError, ParameterError, FabricError.
+    """
+    from opticcl.fabric import fabric, fabric_at_scale, with_node_rate
+    from opticcl.units import quantity
+
+    rate = None if node_rate is None else quantity(node_rate, "bit/s", "--node-rate")
+    if rate is not None and rate <= 0:
+        raise ParameterError(f"--node-rate: {node_rate!r} is not positive; try 2.4Tb/s")
+    if nodes is None:
+        made = fabric(specification)
+        return made if rate is None else with_node_rate(made, rate)
+    return fabric_at_scale(specification, nodes, rate)
+
+
+def make_plan(
+    fabric: str, nodes: int | None, node_rate: str | None, collective: str, algorithm: str, size: str
+) -> Plan:
+    """The plan that the options describe."""
+    from opticcl.plan import compile
+
+    return compile(make_fabric(fabric, nodes, node_rate), collective, size, algorithm=algorithm)
+
+
+def make_assumptions(preset: str, assume: list[str]) -> Assumptions:
+    """The assumptions that the options describe.
+
+    Raises: ParameterError: not key=value, or no such key or value.
+    """
+    from opticcl.registry import parse_call
+    from opticcl.simulate import assumptions
+
+    given: dict[str, Any] = {}
+    for item in assume:
+        given |= parse_call(f"--assume:{item}")[1]
+    return assumptions(preset, **given)

@@ -1,0 +1,99 @@
+"""opticcl compare"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from opticcl.cli._options import (
+    AssumeOption,
+    CollectiveOption,
+    FabricsOption,
+    JsonOption,
+    NodeRateOption,
+    NodesOption,
+    PresetOption,
+    make_assumptions,
+    make_fabric,
+)
+from opticcl.cli._output import Progress, print_json, print_table
+from opticcl.errors import FabricError, ParameterError
+
+
+def run(
+    fabric: FabricsOption = [],  # noqa: B006 (the framework copies it)
+    nodes: NodesOption = None,
+    node_rate: NodeRateOption = None,
+    collective: CollectiveOption = "all_reduce",
+    algorithm: Annotated[
+        str,
+        typer.Option(
+            "--algorithm", "-a", help="A name for all, auto (each fabric's fastest), or all (every one that fits)."
+        ),
+    ] = "auto",
+    size: Annotated[
+        list[str], typer.Option("--size", "-s", help="Message of every rank; repeat for several in a row.")
+    ] = [],  # noqa: B006
+    workload: Annotated[
+        str | None, typer.Option("--workload", "-w", help="A Chakra .et trace, a TOML list of sizes, or resnet50_ddp.")
+    ] = None,
+    preset: PresetOption = "default",
+    assume: AssumeOption = [],  # noqa: B006
+    html: Annotated[Path | None, typer.Option("--html", help="Write the whole comparison to this page.")] = None,
+    json: JsonOption = False,
+) -> None:
+    """Fabrics side by side, fastest first, every plan compiled and verified. Exit code 1 if a plan is wrong."""
+    from opticcl.comparison import compare_plans
+    from opticcl.fabric import FABRICS
+
+    assumed = make_assumptions(preset, assume)
+    sizes, notes = _sizes(size, workload, collective)
+    if nodes is None and not fabric:
+        raise ParameterError("compare: how many nodes? give --nodes N, or fabrics with their shapes")
+    made, left_out = [], []
+    for specification in fabric or FABRICS.names():
+        try:
+            made.append(make_fabric(specification, nodes, node_rate))
+        except FabricError as error:
+            if fabric:
+                raise
+            left_out.append(str(error))
+    with Progress() as progress:
+        found = compare_plans(made, collective, sizes, algorithm=algorithm, assumed=assumed, progress=progress)
+        if html:
+            from opticcl.report import write_page
+
+            progress("draw the page")
+            title = f"{found.collective} on {nodes} nodes" if nodes else found.collective
+            write_page(html, found, title=title, workload_notes=(*notes, *left_out))
+    if json:
+        print_json(found.rows())
+    else:
+        from opticcl.report import comparison_table
+
+        print_table(*notes, comparison_table(found), *(f"left out: {reason}" for reason in left_out))
+        if html:
+            print(f"page: {html}")
+    raise typer.Exit(0 if all(entry.verdict.ok for entry in found.entries) else 1)
+
+
+def _sizes(size: list[str], workload: str | None, collective: str) -> tuple[list[int], list[str]]:
+    """Message sizes [bytes] and remarks on where they come from."""
+    from opticcl.units import format_bytes, message_size
+
+    if workload is None:
+        return [message_size(s, "--size") for s in (size or ["100MB"])], []
+    if size:
+        raise ParameterError("compare: both --size and --workload are given; one of them decides the messages")
+    from opticcl.collective import collective_name
+    from opticcl.workload import load_workload
+
+    loaded = load_workload(workload)
+    sizes = list(loaded.sizes(collective_name(collective)))
+    if not sizes:
+        raise ParameterError(f"--workload: {workload} asks for no {collective_name(collective)}")
+    calls = f"{len(sizes)} {collective_name(collective)} calls"
+    total = f"{loaded.name}: {calls}, {format_bytes(sum(sizes))} ({sum(sizes):,} bytes)"
+    return sizes, [total, *loaded.notes]

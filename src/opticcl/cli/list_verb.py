@@ -1,0 +1,24 @@
+"""opticcl list"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from opticcl.cli._options import JsonOption
+from opticcl.cli._output import print_json, print_table
+
+
+def run(
+    name: Annotated[str | None, typer.Argument(help="A fabric or algorithm to tell about; all if left out.")] = None,
+    json: JsonOption = False,
+) -> None:
+    """What there is: fabrics, algorithms and their parameters, collectives, presets."""
+    from opticcl.report.catalogue import catalogue, catalogue_tables
+
+    found = catalogue(name)
+    if json:
+        print_json(found)
+    else:
+        print_table(*catalogue_tables(found))

@@ -1,0 +1,184 @@
+"""Fabrics side by side: every plan compiled, judged and timed for the same messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from opticcl.circuits import lower
+from opticcl.collective import collective_name
+from opticcl.errors import ParameterError, UnsupportedError
+from opticcl.fabric import fabric as make_fabric
+from opticcl.ir import Fabric, Timeline, Verdict
+from opticcl.plan import Plan
+from opticcl.registry import canonical, write_call
+from opticcl.schedule import all_variants, generate
+from opticcl.simulate import Assumptions, Profile, assumptions, profile
+from opticcl.units import message_size
+from opticcl.verify import verify
+
+if TYPE_CHECKING:
+    import polars
+
+__all__ = ["Comparison", "Declined", "Entry", "compare", "compare_plans"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One plan of a comparison.
+
+    Args:
+        fabric: where.
+        plan: what.
+        profile: its time for any message size.
+        timelines: its time for each message, in the order given.
+        verdict: whether it is right.
+    """
+
+    fabric: Fabric
+    plan: Plan
+    profile: Profile
+    timelines: tuple[Timeline, ...]
+    verdict: Verdict
+
+    @property
+    def total_s(self) -> float:
+        """Time of all messages one after the other [s]."""
+        return sum(t.total_s for t in self.timelines)
+
+    @property
+    def lower_bound_s(self) -> float:
+        """No algorithm on this fabric can take less [s]."""
+        return sum(t.lower_bound_s for t in self.timelines)
+
+    def totals(self) -> dict[str, float]:
+        """Time of each part over all messages [s], by name."""
+        return {part: sum(t.totals()[part] for t in self.timelines) for part in Timeline.PARTS}
+
+
+@dataclass(frozen=True, slots=True)
+class Declined:
+    """A pair of fabric and algorithm that do not go together, and why."""
+
+    fabric: str
+    algorithm: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Entries, fastest first, and what was declined.
+
+    Args:
+        collective: what is compared.
+        sizes: messages [bytes].
+        entries: fastest first.
+        declined: pairs left out, with reasons.
+    """
+
+    collective: str
+    sizes: tuple[int, ...]
+    entries: tuple[Entry, ...]
+    declined: tuple[Declined, ...]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One plain row an entry, fastest first."""
+        return [_row(entry, self.sizes) for entry in self.entries]
+
+
+def compare_plans(
+    fabrics: Iterable[Fabric],
+    collective: str,
+    sizes: Sequence[int],
+    *,
+    algorithm: str = "auto",
+    assumed: Assumptions | None = None,
+    progress: Callable[[str], None] = lambda text: None,
+) -> Comparison:
+    """Compile, judge and time every fabric.
+
+    Args:
+        fabrics: what to compare.
+        collective: its name.
+        sizes: messages of every rank, one after the other [bytes].
+        algorithm: a name for all; "auto" keeps each fabric's fastest; "all" keeps every algorithm it can carry.
+        assumed: what times rest on.
+        progress: told what is being done.
+    Raises: ParameterError: no sizes. UnsupportedError: no fabric can carry it.
+    """
+    name = collective_name(collective)
+    if not sizes:
+        raise ParameterError("compare: no message sizes; give at least one")
+    assumed = assumed or assumptions()
+    declined: list[Declined] = []
+    kept: list[tuple[Plan, Profile]] = []
+    for fabric in fabrics:
+        timed = []
+        for candidate in all_variants(name, fabric) if canonical(algorithm) in ("auto", "all") else (algorithm,):
+            progress(f"compile {fabric.name} with {candidate}")
+            try:
+                circuits = lower(fabric, generate(candidate, name, fabric))
+                timed.append((Plan(circuits, sum(sizes)), profile(circuits, assumed)))
+            except UnsupportedError as error:
+                declined.append(Declined(fabric.name, candidate, str(error)))
+        if canonical(algorithm) == "auto" and timed:
+            timed = [min(timed, key=lambda pair: sum(pair[1].timeline(s).total_s for s in sizes))]
+        kept += timed
+    if not kept:
+        raise UnsupportedError(declined[0].reason if len(declined) == 1 else f"no fabric can do {name} that way")
+    entries = []
+    for plan, times in kept:
+        progress(f"verify {plan.fabric.name} with {plan.schedule.name}")
+        timelines = tuple(times.timeline(s) for s in sizes)
+        entries.append(Entry(plan.fabric, plan, times, timelines, verify(plan.circuits)))
+    entries.sort(key=lambda e: e.total_s)
+    return Comparison(name, tuple(sizes), tuple(entries), tuple(declined))
+
+
+def compare(
+    fabrics: Sequence[Fabric | str],
+    collective: str,
+    size: str | float | Sequence[str | float],
+    *,
+    algorithm: str = "auto",
+    preset: str = "default",
+    **assumed: Any,
+) -> polars.DataFrame:
+    """Fabrics side by side, fastest first, every plan verified.
+
+    Args:
+        fabrics: fabrics, or texts "name:key=value,...".
+        collective: "all_reduce".
+        size: message of every rank, or several that follow each other: "100 MB" or bytes.
+        algorithm: a name for all, "auto" (each fabric's fastest) or "all".
+        preset, assumed: what times rest on, as `Plan.simulate` takes them.
+    Returns: one row a plan: fabric, algorithm, num_nodes, verified, total_s, lower_bound_s, ...
+    """
+    import polars
+
+    made = [make_fabric(f) if isinstance(f, str) else f for f in fabrics]
+    sizes = [message_size(s) for s in ([size] if isinstance(size, (str, int, float)) else size)]
+    found = compare_plans(made, collective, sizes, algorithm=algorithm, assumed=assumptions(preset, **assumed))
+    return polars.DataFrame(found.rows())
+
+
+def _row(entry: Entry, sizes: Sequence[int]) -> dict[str, Any]:
+    first, fabric, n = entry.timelines[0], entry.fabric, entry.fabric.num_nodes
+    algorithm_rate = sum(sizes) / entry.total_s if entry.total_s else 0.0
+    return {
+        "fabric": fabric.name,
+        "algorithm": entry.plan.algorithm,
+        "num_nodes": n,
+        "verified": entry.verdict.ok,
+        "total_s": entry.total_s,
+        "lower_bound_s": entry.lower_bound_s,
+        **entry.totals(),
+        "num_steps": first.num_steps,
+        "num_rounds": first.num_rounds,
+        "node_rate_bits_per_s": fabric.node_rate_bits_per_s,
+        "algorithm_bytes_per_s": algorithm_rate,
+        "bus_bytes_per_s": algorithm_rate * 2 * (n - 1) / n,
+        "specification": write_call(fabric.name, {k: v for k, v in fabric.parameters.items() if v is not None}),
+        "total_bytes": sum(sizes),
+    }

@@ -1,0 +1,235 @@
+"""SiPAC's claims: shape of the network, wavelength map, SiPCO, table II, table III.
+
+Not here, since the paper leaves out what they need: figures 10 to 13 (packet simulation) and the testbed of section IV.
+The hierarchical ring of table II is right only for groups of √p and has no algorithm here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from opticcl.circuits import lower
+from opticcl.fabric import fabric
+from opticcl.ir import Fabric, Op, Schedule
+from opticcl.papers import claim
+from opticcl.plan import compile
+from opticcl.schedule import generate
+from opticcl.verify import verify
+
+SIZE = "100 MB"  # figure 7
+LINK_RATE = 512e9  # figure 7 [bit/s]
+
+
+@claim("sipac", "S1")
+def nodes() -> list[int]:
+    """Nodes for L = 2 and 3 at r = 16."""
+    return [fabric("sipac", radix=16, levels=levels).num_nodes for levels in (2, 3)]
+
+
+@claim("sipac", "S2")
+def switches() -> int:
+    """Switches of SiPAC(8, 3)."""
+    return _num_switches(fabric("sipac"))
+
+
+@claim("sipac", "S3")
+def diameter_and_neighbours() -> list[int]:
+    """Steps to reach the last node from node 0, and nodes reached in the first."""
+    where = fabric("sipac")
+    node = np.arange(where.num_nodes)
+    reached, sizes = node == 0, [1]
+    while not reached.all():
+        reached = reached | where.linked(node[reached][:, None], node).any(axis=0)
+        sizes.append(int(reached.sum()))
+    return [len(sizes) - 1, sizes[1] - 1]
+
+
+@claim("sipac", "S4")
+def outputs_hear_different_wavelengths() -> bool:
+    """Whether all inputs of a switch can send to all outputs at once."""
+    switches = [fabric("sipac", radix=r, levels=1, wavelengths=3 * r) for r in (2, 3, 8, 32)]
+    return all(verify(lower(switch, generate("sipco", "all_reduce", switch))).ok for switch in switches)
+
+
+@claim("sipac", "S5")
+def pair_rate() -> float:
+    """What the circuits of a pair carry [bit/s]."""
+    where = fabric("sipac")
+    (circuits,) = lower(where, generate("sipco", "all_reduce", where)).rounds(0)
+    return float(circuits.wavelength_n.max()) * where.rate_bits_per_s
+
+
+@claim("sipac", "S13")
+def steps_and_chunks() -> list[int]:
+    """Steps, and chunks on every link in every step."""
+    where = fabric("sipac")
+    return _steps_and_chunks(where, generate("sipco", "all_reduce", where))
+
+
+@claim("sipac", "S13t")
+def time_of_512() -> float:
+    """SiPCO on SiPAC(8, 3) [s]."""
+    return _sipco_s(8, 3, "retuned")
+
+
+@claim("sipac", "S13p")
+def time_of_512_as_described() -> float:
+    """The same on the channels of section III-B [s]."""
+    return _sipco_s(8, 3, "published")
+
+
+@claim("sipac", "S14")
+def table_3() -> list[str]:
+    """Tables III (b), (c), (d), one text a row."""
+    return [row for cells in _tables(2, 2)[1:] for row in cells]
+
+
+@claim("sipac", "S14a")
+def table_3_start() -> str:
+    """Third row of table III (a)."""
+    return _tables(2, 2)[0][2]
+
+
+@claim("sipac", "S15")
+def mesh() -> list[int]:
+    """Steps and chunks a link with a single level."""
+    where = fabric("sipac", radix=8, levels=1)
+    return _steps_and_chunks(where, generate("sipco", "all_reduce", where))
+
+
+@claim("sipac", "S16")
+def contributions() -> list[int]:
+    """Contributions in the fullest chunk after each of the first L steps."""
+    where = fabric("sipac", radix=4, levels=3)
+    after = [int(held.sum(axis=2).max()) for held in _played(generate("sipco", "all_reduce", where))]
+    return after[1 : 1 + where.ports_per_node]
+
+
+@claim("sipac", "S17")
+def ring() -> float:
+    """Ring of 1024 nodes with one link each [s]."""
+    where = fabric("ideal", nodes=1024, rate=LINK_RATE, latency=fabric("sipac").latency_s)
+    return _time_s(where, "ring")
+
+
+@claim("sipac", "S17m")
+def mesh_of_1024() -> float:
+    """SiPCO on a single switch of 1024 ports [s]."""
+    return _sipco_s(1024, 1, "retuned")
+
+
+@claim("sipac", "S19")
+def sipco_of_1024() -> float:
+    """SiPCO on SiPAC(32, 2) [s]."""
+    return _sipco_s(32, 2, "retuned")
+
+
+@claim("sipac", "S19p")
+def sipco_of_1024_as_described() -> float:
+    """The same on the channels of section III-B [s]."""
+    return _sipco_s(32, 2, "published")
+
+
+@claim("sipac", "S20")
+def relatively_constant() -> bool:
+    """Whether the slowest of five sizes takes less than 1.3 times the fastest."""
+    times = [_sipco_s(r, levels, "retuned") for r, levels in ((8, 2), (16, 2), (8, 3), (32, 2), (16, 3))]
+    return max(times) < 1.3 * min(times)
+
+
+@claim("sipac", "S21")
+def volume_over_optimum() -> float:
+    """What a node sends over 2 (p - 1)/p of the message."""
+    where = fabric("sipac", radix=32, levels=2)
+    schedule = generate("sipco", "all_reduce", where)
+    p, steps = where.num_nodes, [schedule.step(i) for i in range(schedule.num_steps)]
+    sent = sum(int(step.chunk_n[step.src == 0].sum()) for step in steps) / schedule.collective.num_chunks
+    return sent / (2 * (p - 1) / p)
+
+
+@claim("sipac", "S23")
+def links() -> int:
+    """Links between nodes and switches of SiPAC(8, 3)."""
+    where = fabric("sipac")
+    return where.num_nodes * where.ports_per_node
+
+
+@claim("sipac", "S24")
+def switches_of_512() -> int:
+    """Switches of SiPAC(8, 3)."""
+    return _num_switches(fabric("sipac"))
+
+
+@claim("sipac", "S25")
+def few_switches_with_two_levels() -> bool:
+    """Whether SiPAC(64, 2) has less than a fifth of a fat tree's switches."""
+    where = fabric("sipac", radix=64, levels=2)
+    fat_tree: float = 5 / 4 * (4 * where.num_nodes) ** (2 / 3)
+    return _num_switches(where) < fat_tree / 5
+
+
+@claim("sipac", "S41")
+def link_rate() -> float:
+    """One link of the default SiPAC [bit/s]."""
+    where = fabric("sipac")
+    return where.node_rate_bits_per_s / where.ports_per_node
+
+
+def _num_switches(where: Fabric) -> int:
+    """Linked pairs over the pairs that a switch links; all nodes have as many neighbours as node 0."""
+    neighbours = int(where.linked(np.zeros(1, np.int64), np.arange(where.num_nodes)).sum())
+    r: int = where.parameters["radix"]
+    return where.num_nodes * neighbours // (r * (r - 1))
+
+
+def _sipco_s(radix: int, levels: int, channels: str) -> float:
+    """SiPCO with links of 512 Gb/s [s]."""
+    where = fabric("sipac", radix=radix, levels=levels, node_rate=levels * LINK_RATE, channels=channels)
+    return _time_s(where, "sipco")
+
+
+def _time_s(where: Fabric, algorithm: str) -> float:
+    return compile(where, "all_reduce", SIZE, algorithm=algorithm).simulate(preset="sipac").total_s
+
+
+def _steps_and_chunks(where: Fabric, schedule: Schedule) -> list[int]:
+    """Steps, and all the numbers of chunks that are on some link (out of or into a port) in some step."""
+    plan, ports = lower(where, schedule), where.ports_per_node
+    seen: set[int] = set()
+    for i in range(schedule.num_steps):
+        chunks = schedule.step(i).chunk_n
+        for circuits in plan.rounds(i):
+            for node in (circuits.src, circuits.dst):
+                links = np.bincount(node * ports + circuits.port, chunks[circuits.transfer], where.num_nodes * ports)
+                seen |= {int(n) for n in links}
+    return [schedule.num_steps, *sorted(seen)]
+
+
+def _tables(radix: int, levels: int) -> list[list[str]]:
+    """What each node holds, at the start and after each step: one text a chunk, as in table III."""
+    schedule = generate("sipco", "all_reduce", fabric("sipac", radix=radix, levels=levels))
+    return [[_row(held[:, chunk], chunk) for chunk in range(held.shape[1])] for held in _played(schedule)]
+
+
+def _row(held: np.ndarray, chunk: int) -> str:
+    """A chunk in all nodes, from how often each holds each contribution: "A0 | A0+B0"."""
+    names = [f"{chr(ord('A') + origin)}{chunk}" for origin in range(len(held))]
+    return " | ".join("+".join(name for name, n in zip(names, row, strict=True) for _ in range(n)) for row in held)
+
+
+def _played(schedule: Schedule) -> Iterator[np.ndarray]:
+    """How often each node holds each contribution to each chunk, at the start and after each step.
+
+    Returns: int64 (nodes, chunks, nodes) each.
+    """
+    n, num_chunks = schedule.collective.num_ranks, schedule.collective.num_chunks
+    held = np.tile(np.eye(n, dtype=np.int64)[:, None, :], (1, num_chunks, 1))
+    yield held
+    for i in range(schedule.num_steps):
+        before, held, step = held, held.copy(), schedule.step(i)
+        for src, dst, lo, count, op in zip(step.src, step.dst, step.chunk_lo, step.chunk_n, step.op, strict=True):
+            chunks = slice(lo, lo + count)
+            held[dst, chunks] = before[src, chunks] + (held[dst, chunks] if op == Op.REDUCE else 0)
+        yield held

@@ -1,0 +1,254 @@
+"""WRHT's claims: steps, wavelengths, lightpaths, and the averages of figures 5 and 6 against Ring and BT.
+
+The averages come out only under assumptions that the paper does not state: 320 Gb/s a wavelength, no exchange among
+representatives, ratio of the sums of all bars. They were fitted to the printed averages and predict nothing; beside
+each stands what the printed parameters and the algorithm as described give.
+
+Not here, since the paper leaves out what they need or no such algorithm is here: H-Ring, loss and crosstalk (no
+values), and the electrical network of figure 7.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from opticcl.circuits import lower
+from opticcl.fabric import fabric
+from opticcl.ir import CircuitPlan
+from opticcl.papers import claim
+from opticcl.plan import compile
+from opticcl.schedule import generate
+from opticcl.simulate import assumptions, profile
+from opticcl.verify import verify
+
+PARAMETERS = (307e6, 138e6, 62.3e6, 25e6)  # section 5.1: BEiT-L, VGG16, AlexNet, ResNet50
+BYTES = 4  # of a parameter: float32
+FITTED = ("wavelength_rate=320Gb/s", "wrht:variant=published")
+LITERAL = ("wavelength_rate=40Gb/s", "wrht")
+FIGURE_5 = tuple(f"nodes=1024,wavelengths={w}" for w in (4, 16, 64, 256))
+FIGURE_6 = tuple(f"nodes={n},wavelengths=64" for n in (1024, 2048, 3072, 4096))
+
+
+@claim("wrht", "W1")
+def tree_steps_of_15() -> int:
+    """Steps of the binary tree on 15 nodes."""
+    return _steps("nodes=15", "tree")
+
+
+@claim("wrht", "W2")
+def figure_2b() -> list[int]:
+    """Steps, nodes of a group, representatives."""
+    made = _verified("nodes=15,wavelengths=2").schedule
+    group = int(np.bincount(made.step(0).dst).max()) + 1
+    return [made.num_steps, group, len(np.unique(made.step(1).src))]
+
+
+@claim("wrht", "W3")
+def exchange_of_figure_2b() -> int:
+    """Wavelengths of the middle step."""
+    return _wavelengths(_verified("nodes=15,wavelengths=2"))[1]
+
+
+@claim("wrht", "W4")
+def collection_wavelengths() -> list[int]:
+    """Wavelengths of the first step for m = 2, 3, 4, 5, 8, 17, 32, 129."""
+    return [_collection(m) for m in (2, 3, 4, 5, 8, 17, 32, 129)]
+
+
+@claim("wrht", "W5")
+def collection_wavelengths_of_odd_groups() -> list[int]:
+    """The same for m = 3, 5, 17, 129."""
+    return [_collection(m) for m in (3, 5, 17, 129)]
+
+
+@claim("wrht", "W6")
+def groups_of_each_step() -> list[int]:
+    """Receivers of each collecting step of 3000 nodes in groups of 7."""
+    made = generate("wrht:group_size=7,variant=published", "all_reduce", fabric("terarack:nodes=3000"))
+    return [len(np.unique(made.step(i).dst)) for i in range(made.num_steps // 2)]
+
+
+@claim("wrht", "W7")
+def representatives() -> list[int]:
+    """Nodes that exchange in the middle step."""
+    shapes = (
+        ("nodes=1024", 129),
+        ("nodes=1024", 65),
+        ("nodes=1000,wavelengths=4", 9),
+        ("nodes=4093,wavelengths=16", 33),
+    )
+    found = []
+    for shape, size in shapes:
+        made = generate(f"wrht:group_size={size}", "all_reduce", fabric(f"terarack:{shape}"))
+        found.append(len(np.unique(made.step(made.num_steps // 2).src)))
+    return found
+
+
+@claim("wrht", "W8")
+def exchange_wavelengths_even() -> list[int]:
+    """Wavelengths in which 2, 4, 8, 16, 22 and 32 nodes all talk to each other."""
+    return [_exchange(r) for r in (2, 4, 8, 16, 22, 32)]
+
+
+@claim("wrht", "W8o")
+def exchange_wavelengths_odd() -> list[int]:
+    """The same for 3, 5, 11, 15, 31 nodes."""
+    return [_exchange(r) for r in (3, 5, 11, 15, 31)]
+
+
+@claim("wrht", "W9")
+def steps_in_all() -> list[int]:
+    """Steps with and without an exchange on the last level."""
+    return [_steps(f"nodes={n}") for n in (1024, 3072)]
+
+
+@claim("wrht", "W10")
+def ring_steps() -> int:
+    """Steps of Ring."""
+    return _steps("nodes=1024", "ring")
+
+
+@claim("wrht", "W12")
+def tree_steps() -> int:
+    """Steps of BT."""
+    return _steps("nodes=1024", "tree")
+
+
+@claim("wrht", "W13")
+def table_1() -> int:
+    """Steps of WRHT, verified."""
+    return _verified("nodes=1024,wavelengths=64").schedule.num_steps
+
+
+@claim("wrht", "W14")
+def lemma_1() -> list[int]:
+    """Steps of verified schedules for the paper's two examples and six other (N, w)."""
+    pairs = ((15, 2), (1024, 64), (1024, 4), (1024, 16), (1024, 256), (1021, 8), (4096, 16), (15, 64))
+    return [_verified(f"nodes={n},wavelengths={w}").schedule.num_steps for n, w in pairs]
+
+
+@claim("wrht", "W15")
+def theorem_1() -> float:
+    """Time for BEiT-L [s]."""
+    return _times("nodes=1024", "wrht")[0]
+
+
+@claim("wrht", "W16")
+def longest_lightpath() -> list[int]:
+    """Segments of the longest circuit of a collection for (N, m)."""
+    longest = []
+    for nodes, size in ((1024, 32), (4096, 16), (4096, 64), (64, 64)):
+        plan = _verified(f"nodes={nodes}", f"wrht:group_size={size},variant=published")
+        rounds = (plan.rounds(i)[0] for i in range(plan.schedule.num_steps))
+        longest.append(max(int(circuits.num_hops().max()) for circuits in rounds))
+    return longest
+
+
+@claim("wrht", "W20")
+def figure_4_ratio() -> float:
+    """Time of m = 129 over time of m = 17; every step takes the same time, so the steps tell."""
+    return _steps("nodes=1024", "wrht:group_size=129") / _steps("nodes=1024", "wrht:group_size=17")
+
+
+@claim("wrht", "W21")
+def figure_4_shape() -> list[int]:
+    """Whether the time falls from each m to the next, m = 17, 33, 65, 129: 1 it falls, 0 it stays."""
+    times = np.array([_times("nodes=1024", f"wrht:group_size={m}")[0] for m in (17, 33, 65, 129)])
+    return [int(fell) for fell in np.diff(times) < 0]
+
+
+@claim("wrht", "W22")
+def figure_5_ring() -> float:
+    """Reduction against Ring [%], fitted."""
+    return _reduction(FIGURE_5, "ring", *FITTED)
+
+
+@claim("wrht", "W22l")
+def figure_5_ring_literal() -> float:
+    """Reduction against Ring [%], as printed."""
+    return _reduction(FIGURE_5, "ring", *LITERAL)
+
+
+@claim("wrht", "W24")
+def figure_5_tree() -> float:
+    """Reduction against BT [%], fitted."""
+    return _reduction(FIGURE_5, "tree", *FITTED)
+
+
+@claim("wrht", "W24l")
+def figure_5_tree_literal() -> float:
+    """Reduction against BT [%], as printed."""
+    return _reduction(FIGURE_5, "tree", *LITERAL)
+
+
+@claim("wrht", "W27")
+def figure_6_ring() -> float:
+    """Reduction against Ring [%], fitted."""
+    return _reduction(FIGURE_6, "ring", *FITTED)
+
+
+@claim("wrht", "W27l")
+def figure_6_ring_literal() -> float:
+    """Reduction against Ring [%], as printed."""
+    return _reduction(FIGURE_6, "ring", *LITERAL)
+
+
+@claim("wrht", "W29")
+def figure_6_tree() -> float:
+    """Reduction against BT [%], fitted."""
+    return _reduction(FIGURE_6, "tree", *FITTED)
+
+
+@claim("wrht", "W29l")
+def figure_6_tree_literal() -> float:
+    """Reduction against BT [%], as printed."""
+    return _reduction(FIGURE_6, "tree", *LITERAL)
+
+
+@claim("wrht", "W30")
+def lowest_everywhere() -> list[str]:
+    """Points of figure 6 where Ring is faster than WRHT, fitted."""
+    names, (rate, algorithm) = ("BEiT", "VGG16", "AlexNet", "ResNet50"), FITTED
+    slower = []
+    for shape in FIGURE_6:
+        ours, ring = (_times(f"{shape},{rate}", a) for a in (algorithm, "ring"))
+        slower += [f"{name} {shape.split(',')[0]}" for name, a, b in zip(names, ours, ring, strict=True) if a > b]
+    return slower
+
+
+def _steps(shape: str, algorithm: str = "wrht") -> int:
+    return generate(algorithm, "all_reduce", fabric(f"terarack:{shape}")).num_steps
+
+
+def _verified(shape: str, algorithm: str = "wrht") -> CircuitPlan:
+    where = fabric(f"terarack:{shape}")
+    plan = lower(where, generate(algorithm, "all_reduce", where))
+    verify(plan).raise_if_bad()
+    return plan
+
+
+def _wavelengths(plan: CircuitPlan) -> list[int]:
+    """Wavelengths used in each step."""
+    steps = (plan.rounds(i)[0] for i in range(plan.schedule.num_steps))
+    return [len(np.unique(circuits.wavelength_lo)) for circuits in steps]
+
+
+def _collection(group_size: int) -> int:
+    return _wavelengths(_verified("nodes=1000", f"wrht:group_size={group_size},variant=published"))[0]
+
+
+def _exchange(num_nodes: int) -> int:
+    return _wavelengths(_verified(f"nodes={num_nodes},wavelengths=128"))[0]
+
+
+def _times(shape: str, algorithm: str) -> list[float]:
+    """Time of each of the four models [s]."""
+    plan = compile(f"terarack:{shape}", "all_reduce", 0, algorithm=algorithm)
+    made = profile(plan.circuits, assumptions("wrht"))
+    return [made.timeline(round(p * BYTES)).total_s for p in PARAMETERS]
+
+
+def _reduction(shapes: tuple[str, ...], rival: str, rate: str, algorithm: str) -> float:
+    """How much less time all bars of a figure take in sum than the rival's [%]."""
+    ours, theirs = (sum(sum(_times(f"{shape},{rate}", a)) for shape in shapes) for a in (algorithm, rival))
+    return 100 * (1 - ours / theirs)

@@ -1,0 +1,151 @@
+"""Sections of the page, each a comparison seen from one side."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+from opticcl.errors import OpticclError
+from opticcl.report import _html
+from opticcl.report.captions import ABOUT_ASSUMPTION
+from opticcl.report.fastest import Crossing
+from opticcl.report.instances import small_instance
+from opticcl.report.light import light_caption, light_picture
+from opticcl.report.pictures import breakdown_picture, size_picture
+from opticcl.report.reproduce import reproduction
+from opticcl.report.words import efficiency, fabric_names, labels, messages, ratio, shares, slower, specification
+from opticcl.units import format_bytes, format_rate, format_seconds
+
+if TYPE_CHECKING:
+    from opticcl.comparison import Comparison, Entry
+
+__all__ = ["again", "assumptions", "breakdown", "lead", "light", "message_sizes", "result"]
+
+
+def lead(comparison: Comparison) -> str:
+    """The result in a few plain sentences."""
+    entries, names, times = comparison.entries, labels(comparison), slower(comparison)
+    nodes = sorted({e.fabric.num_nodes for e in entries})
+    count = f"{nodes[0]:,} nodes" if len(nodes) == 1 else f"{nodes[0]:,} to {nodes[-1]:,} nodes"
+    plans = f"{len(entries)} plans" if len(entries) > 1 else "one plan"
+    said = f"{messages(comparison)}, {plans} on {count}. Fastest: {names[0]} with {format_seconds(entries[0].total_s)}"
+    if len(entries) > 1:
+        said += f"; {names[1]} takes {ratio(times[1])} as long"
+    if len(entries) > 2:
+        said += f", the slowest, {names[-1]}, {ratio(times[-1])}"
+    wrong = sum(not e.verdict.ok for e in entries)
+    judged = "Every plan was verified." if not wrong else f"Plans that are wrong: {wrong}; do not trust their times."
+    return f"{said}. {judged}"
+
+
+def result(comparison: Comparison) -> str:
+    """Who is how fast, what exactly was compared, and what was declined."""
+    head = ("Fabric", "Algorithm", "#Nodes", "#Node rate", "#Steps", "#Rounds", "#Time", "#Slower", "Where it goes")
+    about = (
+        f"{messages(comparison)}; fastest first. Bound / time: how near a plan comes to the time that no plan on that "
+        "fabric can beat. Verified: every rank ends with the right data, and no two signals collide."
+    )
+    columns = zip(comparison.entries, fabric_names(comparison), slower(comparison), strict=True)
+    rows = [_row(entry, name, times) for entry, name, times in columns]
+    parts = (_html.table((*head, "#Bound / time", "Verified"), rows, about), _html.colour_key())
+    return "".join(parts) + _violations(comparison) + _compared(comparison) + _declined(comparison)
+
+
+def _row(entry: Entry, name: str, times_slower: float) -> str:
+    steps, rounds = (sum(getattr(t, f) for t in entry.timelines) for f in ("num_steps", "num_rounds"))
+    verified = '<td class="yes">yes</td>' if entry.verdict.ok else '<td class="no">NO</td>'
+    rate = format_rate(entry.fabric.node_rate_bits_per_s)
+    numbers = (f"{entry.fabric.num_nodes:,}", rate, f"{steps:,}", f"{rounds:,}", format_seconds(entry.total_s))
+    return (
+        f'<th scope="row">{escape(name)}</th>{_html.text(entry.plan.algorithm)}'
+        f"{''.join(map(_html.number, (*numbers, ratio(times_slower))))}"
+        f"<td>{_html.share_bar(shares(entry.totals()))}</td>{_html.number(f'{efficiency(entry):.0%}')}{verified}"
+    )
+
+
+def _violations(comparison: Comparison) -> str:
+    plans = zip(labels(comparison), comparison.entries, strict=True)
+    return "".join(
+        f'<details open><summary class="no">What is wrong with {escape(name)}</summary>'
+        f"<pre>{escape(str(entry.verdict))}</pre></details>\n"
+        for name, entry in plans
+        if not entry.verdict.ok
+    )
+
+
+def _compared(comparison: Comparison) -> str:
+    """Every parameter of every fabric, as it can be given to the command line."""
+    names = fabric_names(comparison)
+    made = dict(zip(names, map(specification, comparison.entries), strict=True))
+    return "<h3>What was compared</h3>\n" + _html.definitions((name, _html.call(made[name])) for name in made)
+
+
+def _declined(comparison: Comparison) -> str:
+    if not comparison.declined:
+        return ""
+    rows = ["".join(map(_html.text, (d.fabric, d.algorithm, d.reason))) for d in comparison.declined]
+    listed = _html.table(("Fabric", "Algorithm", "Reason"), rows)
+    return f"<details><summary>Left out, with reasons: {len(rows)}</summary>{listed}</details>\n"
+
+
+def breakdown(comparison: Comparison) -> str:
+    """Which part of the work takes which part of the time."""
+    caption = (
+        "Reconfiguration: setting up circuits. Latency: from the first bit sent to the first bit received. Transfer: "
+        "the bits themselves. Compute: adding up what arrived. Control: messages that agree on the next step."
+    )
+    return _html.figure(breakdown_picture(comparison), caption)
+
+
+def message_sizes(comparison: Comparison, changes: Sequence[Crossing]) -> str:
+    """Time against message size, and where the fastest plan changes."""
+    caption = (
+        "Each line is a plan, both axes are logarithmic. Where a line is flat, latency decides; where it rises, the "
+        "bits do. Rings mark where another plan becomes the fastest."
+    )
+    picture = _html.figure(size_picture(comparison, found=changes), caption)
+    if not changes:
+        return f"{picture}<p>The same plan is the fastest at every size drawn.</p>\n"
+    rows = [
+        _html.number(format_bytes(c.size_bytes))
+        + _html.number(f"{c.size_bytes:,}")
+        + _html.text(c.before)
+        + _html.text(c.after)
+        for c in changes
+    ]
+    head = ("#From", "#Bytes", "Fastest below", "Fastest from here on")
+    return picture + _html.table(head, rows, "Where the fastest plan changes")
+
+
+def light(comparison: Comparison, progress: Callable[[str], None]) -> str:
+    """A small instance of each system compared, every circuit drawn."""
+    said = "<p>The systems compared, each so small that every circuit can be drawn, with its own algorithm.</p>\n"
+    for name in dict.fromkeys(e.fabric.name for e in comparison.entries):
+        progress(f"draw the light of {name}")
+        try:
+            plan = small_instance(name)
+            drawn = _html.figure(light_picture(plan), light_caption(plan))
+        except OpticclError as error:  # a system that has no small instance
+            drawn = f"<p>No picture: {escape(str(error))}</p>\n"
+        said += f"<h3>{escape(name)}</h3>\n{drawn}"
+    return said
+
+
+def assumptions(comparison: Comparison) -> str:
+    """What no fabric says and every time rests on."""
+    assumed = dataclasses.asdict(comparison.entries[0].profile.assumed)
+    items = []
+    for name, value in assumed.items():
+        shown = f"{format_bytes(value)}/s" if name.endswith("_bytes_per_s") else str(value)
+        about = ABOUT_ASSUMPTION.get(f"{name}={value}") or ABOUT_ASSUMPTION.get(name, "")
+        items.append((f"{name} = {shown}", escape(about)))
+    engine = "Times are of the closed form: steps one after the other, each as long as its slowest part."
+    return f"<p>{engine}</p>\n{_html.definitions(items)}"
+
+
+def again(comparison: Comparison) -> str:
+    """The program that makes it again."""
+    told = "This program compiles, verifies and times the same plans under the same assumptions."
+    return f"<p>{told}</p>\n<pre><code>{escape(reproduction(comparison))}</code></pre>\n"

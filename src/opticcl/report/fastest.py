@@ -1,0 +1,74 @@
+"""Which plan is the fastest at which message size, and where that changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from opticcl.report.words import labels
+
+if TYPE_CHECKING:
+    from opticcl.comparison import Comparison, Entry
+
+__all__ = ["LARGEST", "SMALLEST", "Crossing", "crossings", "fastest", "sizes_between"]
+
+SMALLEST, LARGEST = 1_000, 1_000_000_000
+"""Message sizes that pictures cover [bytes]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """From here on another plan is the fastest.
+
+    Args:
+        size_bytes: the smallest message for which it is [bytes].
+        before: plan that was the fastest one byte below.
+        after: plan that is.
+    """
+
+    size_bytes: int
+    before: str
+    after: str
+
+
+def sizes_between(smallest: int = SMALLEST, largest: int = LARGEST, count: int = 49) -> list[int]:
+    """Whole sizes in equal ratios, both ends included [bytes].
+
+    >>> sizes_between(1_000, 1_000_000, 4)
+    [1000, 10000, 100000, 1000000]
+    """
+    return sorted({round(smallest * (largest / smallest) ** (i / (count - 1))) for i in range(count)})
+
+
+def fastest(entries: Sequence[Entry], size_bytes: int) -> int:
+    """Which entry takes the least time for a message of that size; of equals the first."""
+    times = [entry.profile.timeline(size_bytes).total_s for entry in entries]
+    return times.index(min(times))
+
+
+def crossings(comparison: Comparison, smallest: int = SMALLEST, largest: int = LARGEST) -> list[Crossing]:
+    """Where the fastest plan changes, by bisection on whole bytes.
+
+    Times that grow in proportion to the size cross once, and that byte is found. Where slots or packets make a time a
+    staircase, two plans may change places several times within a stair; then one of these changes is told.
+
+    Args: smallest, largest: sizes to look between [bytes].
+    """
+    names, entries = labels(comparison), comparison.entries
+    grid = sizes_between(smallest, largest)
+    winners = [fastest(entries, size) for size in grid]
+    found = []
+    for lo, hi, first, last in zip(grid, grid[1:], winners, winners[1:], strict=False):
+        while first != last:
+            below, above, after = lo, hi, last
+            while above - below > 1:
+                middle = (below + above) // 2
+                winner = fastest(entries, middle)
+                if winner == first:
+                    below = middle
+                else:
+                    above, after = middle, winner
+            found.append(Crossing(above, names[first], names[after]))
+            lo, first = above, after
+    return found

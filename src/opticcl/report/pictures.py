@@ -1,0 +1,230 @@
+"""Pictures of a comparison: where the time goes, and time against message size."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticcl.report.colours import DARK, INK, MUTED, PAPER, PART_COLOURS, fabric_colours
+from opticcl.report.fastest import Crossing, crossings, fastest, sizes_between
+from opticcl.report.svg import WIDTH, new_figure, to_svg
+from opticcl.report.words import labels, messages, ratio, shares, slower
+from opticcl.units import format_bytes, format_seconds
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from opticcl.comparison import Comparison
+
+__all__ = ["breakdown_figure", "breakdown_picture", "size_figure", "size_picture"]
+
+
+def breakdown_picture(comparison: Comparison, name: str = "breakdown") -> str:
+    """Stacked bars, one a plan, fastest on top: how long it takes and which part takes which share, as SVG."""
+    ends = zip(labels(comparison), comparison.entries, strict=True)
+    first, *_, last = (f"{name} with {format_seconds(entry.total_s)}" for name, entry in (*ends,) * 2)
+    label = f"Times of {len(comparison.entries)} plans for {messages(comparison)}, from {first} to {last}"
+    return to_svg(lambda: breakdown_figure(comparison), name, label)
+
+
+def breakdown_figure(comparison: Comparison) -> Figure:
+    """The figure of `breakdown_picture`: times on the left, shares on the right.
+
+    While all times fit one scale they are stacked bars; where some are too long for it, points on a logarithmic one.
+    """
+    names, totals = labels(comparison), [e.total_s for e in comparison.entries]
+    height = 0.85 + 0.27 * len(names)
+    figure = new_figure(height)
+    left = _text_width(names) + 0.15
+    width = WIDTH - left - 0.2
+    box = (0.45 / height, 0.27 * len(names) / height)
+    time = figure.add_axes((left / WIDTH, box[0], 0.48 * width / WIDTH, box[1]))
+    share = figure.add_axes(((left + 0.64 * width) / WIDTH, box[0], 0.36 * width / WIDTH, box[1]), sharey=time)
+    stacked = max(totals) <= MOST_STACKED * min(totals)
+    if stacked:
+        time.set_xlim(0, max(totals) or 1.0)
+    else:
+        time.set_xscale("log")
+        time.set_xlim(0.5 * min(t for t in totals if t), 1.5 * max(totals))
+    colours = fabric_colours(e.fabric.name for e in comparison.entries)
+    for row, (entry, times_slower) in enumerate(zip(comparison.entries, slower(comparison), strict=True)):
+        parts = shares(entry.totals())
+        if stacked:
+            _stack(time, row, parts, entry.total_s)
+        elif entry.total_s:
+            time.plot([entry.total_s], [row], "o", color=colours[entry.fabric.name], markersize=6.5)
+        _stack(share, row, parts, 100.0, told=True)
+        told = format_seconds(entry.total_s) + (f"  ({ratio(times_slower)})" if times_slower > 1 else "")
+        at = (entry.total_s or time.get_xlim()[0], row)
+        time.annotate(told, at, (4 if stacked else 7, 0), textcoords="offset points", va="center", fontsize=7.5)
+    time.set_yticks(range(len(names)), names)
+    time.set_ylim(len(names) - 0.5, -0.5)
+    time.xaxis.set_major_locator(_ticks(stacked))
+    time.xaxis.set_major_formatter(lambda value, _: format_seconds(value))
+    time.set_xlabel("time" if stacked else "time, logarithmic")
+    share.set_xlim(0, 100)
+    share.set_xlabel("share of the plan's time, %")
+    for axes in (time, share):
+        axes.minorticks_off()
+        axes.tick_params(left=False, length=2)
+        axes.spines["left"].set_visible(False)
+        axes.grid(axis="x")
+        axes.set_axisbelow(True)
+    share.tick_params(labelleft=False)
+    present = {part for entry in comparison.entries for part, fraction in shares(entry.totals()).items() if fraction}
+    _swatches(figure, [(part, colour) for part, colour in PART_COLOURS.items() if part in present], left, height)
+    return figure
+
+
+MOST_STACKED = 25.0
+"""Slowest over fastest up to which bars on one scale can be read."""
+
+
+def _stack(axes: Axes, row: int, parts: Mapping[str, float], whole: float, told: bool = False) -> None:
+    """One bar of length `whole`, cut by the shares, with their percentages in it if `told`."""
+    at = 0.0
+    for part, fraction in parts.items():
+        axes.barh(row, whole * fraction, left=at, height=0.66, color=PART_COLOURS[part], linewidth=0)
+        if told and fraction >= 0.08:
+            colour = DARK if part == "latency" else "white"
+            place = (at + whole * fraction / 2, row)
+            axes.text(*place, f"{100 * fraction:.0f}", color=colour, ha="center", va="center", fontsize=7)
+        at += whole * fraction
+
+
+def size_picture(comparison: Comparison, name: str = "by-size", found: Sequence[Crossing] | None = None) -> str:
+    """Time against message size, one line a plan, with rings where the fastest plan changes, as SVG.
+
+    Args: found: what `crossings` answered, if it has been asked already.
+    """
+    changes = crossings(comparison) if found is None else found
+    label = f"Time against message size for {len(comparison.entries)} plans. " + (
+        "; ".join(
+            f"from {format_bytes(c.size_bytes)} on {c.after} is the fastest instead of {c.before}" for c in changes
+        )
+        or f"{comparison.entries[0].fabric.name} is the fastest at every size"
+    )
+    return to_svg(lambda: size_figure(comparison, changes), name, label)
+
+
+def size_figure(comparison: Comparison, changes: Sequence[Crossing]) -> Figure:
+    """The figure of `size_picture`; a plan that takes no time, on a single node, has no line."""
+    sizes = sizes_between()
+    colours = fabric_colours(e.fabric.name for e in comparison.entries)
+    lines = [
+        (name, entry.fabric.name, [entry.profile.timeline(size).total_s for size in sizes])
+        for name, entry in zip(labels(comparison), comparison.entries, strict=True)
+    ]
+    lines = [line for line in lines if line[2][0] > 0]
+    height = max(4.2, 0.9 + 0.155 * len(lines))
+    figure = new_figure(height)
+    right = _text_width(["", *(name for name, _, _ in lines)], 7.5) + 0.3
+    axes = figure.add_axes((0.75 / WIDTH, 0.5 / height, (WIDTH - 0.75 - right) / WIDTH, (height - 0.7) / height))
+    if not lines:
+        axes.text(0.5, 0.5, "no plan takes any time", transform=axes.transAxes, ha="center")
+        return figure
+    seen: Counter[str] = Counter()
+    width = 1.5 if len(lines) <= 12 else 1.0
+    for _, fabric, times in lines:
+        dash = _DASHES[seen[fabric] % len(_DASHES)]
+        seen[fabric] += 1
+        axes.plot(sizes, times, color=colours[fabric], linewidth=width, linestyle=dash, solid_capstyle="round")
+    _scales(axes, sizes)
+    offset: dict[str, Any] = {"textcoords": "offset points"}
+    if len(comparison.sizes) == 1 and sizes[0] <= comparison.sizes[0] <= sizes[-1]:
+        at_foot: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "rotation": 90, "ha": "right", "va": "bottom"}
+        axes.axvline(comparison.sizes[0], color=MUTED, linewidth=0.8, linestyle=(0, (1, 2)))
+        axes.annotate("compared here", (comparison.sizes[0], 0), (-3, 4), color=MUTED, fontsize=7, **at_foot, **offset)
+    for change in changes:
+        now = comparison.entries[fastest(comparison.entries, change.size_bytes)]
+        at = (change.size_bytes, now.profile.timeline(change.size_bytes).total_s)
+        axes.plot(*at, "o", color=PAPER, markeredgecolor=INK, markersize=6, zorder=5)
+        below: dict[str, Any] = {"ha": "center", "va": "top", "zorder": 6}
+        axes.annotate(format_bytes(at[0]), at, (0, -9), fontsize=7.5, fontweight="bold", **below, **offset)
+    _label_ends(axes, height, [(name, times[-1], colours[fabric]) for name, fabric, times in lines])
+    return figure
+
+
+def _scales(axes: Axes, sizes: Sequence[int]) -> None:
+    """Both axes logarithmic, in readable units."""
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(sizes[0], sizes[-1])
+    axes.xaxis.set_major_formatter(lambda value, _: format_bytes(value))
+    axes.yaxis.set_major_formatter(lambda value, _: format_seconds(value))
+    axes.minorticks_off()
+    axes.tick_params(length=2)
+    axes.grid(zorder=0)
+    axes.set_xlabel("message of every node")
+    axes.set_ylabel("time")
+
+
+_DASHES: tuple[Any, ...] = (
+    "-",
+    (0, (5, 2)),
+    (0, (1.5, 1.5)),
+    (0, (6, 2, 1.5, 2)),
+    (0, (3, 1, 1, 1, 1, 1)),
+    (0, (8, 3)),
+)
+
+
+def _label_ends(axes: Axes, height: float, lines: Sequence[tuple[str, float, str]]) -> None:
+    """Names at the right ends of the lines, moved apart where they would overlap, with a leader to the line.
+
+    Args: lines: name, value at the right end and colour of each.
+    """
+    tall = axes.get_position().height * height * 72  # points
+    marks = axes.transAxes.inverted().transform(axes.transData.transform([(1, end) for _, end, _ in lines]))[:, 1]
+    places = _apart(marks * tall, gap=10.5, top=tall) / tall
+    for (name, _, colour), mark, place in zip(lines, marks, places, strict=True):
+        leader = {"arrowstyle": "-", "color": colour, "linewidth": 1.1, "shrinkA": 1, "shrinkB": 1, "relpos": (0, 0.5)}
+        style: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "axes fraction", "arrowprops": leader}
+        axes.annotate(name, (1, mark), (1.03, place), va="center", fontsize=7.5, **style)
+
+
+def _apart(wanted: Sequence[float] | np.ndarray, gap: float, top: float) -> np.ndarray:
+    """Places nearest to the wanted ones that are at least `gap` apart, within 0 and `top` where that is possible.
+
+    >>> _apart([10.0, 11.0, 50.0], 5, 100).tolist()
+    [8.0, 13.0, 50.0]
+    """
+    order = np.argsort(wanted, kind="stable")
+    steps = gap * np.arange(len(order))
+    pools: list[list[float]] = []  # least squares under an order: pool neighbours that are out of it
+    for value in np.asarray(wanted)[order] - steps:
+        pools.append([float(value)])
+        while len(pools) > 1 and np.mean(pools[-2]) > np.mean(pools[-1]):
+            last = pools.pop()
+            pools[-1] += last
+    level = np.concatenate([np.full(len(pool), np.mean(pool)) for pool in pools])
+    places = np.empty(len(order))
+    places[order] = np.clip(level, 0, max(0.0, top - gap * (len(order) - 1))) + steps
+    return places
+
+
+def _swatches(figure: Figure, named: Sequence[tuple[str, str]], left: float, height: float) -> None:
+    """A line of coloured squares with names, above everything. Args: left, height [inches]."""
+    from matplotlib.patches import Rectangle
+
+    x, y = left, height - 0.2
+    for name, colour in named:
+        size = (0.11 / WIDTH, 0.11 / height)
+        figure.add_artist(Rectangle((x / WIDTH, (y - 0.055) / height), *size, facecolor=colour, linewidth=0))
+        figure.text((x + 0.16) / WIDTH, y / height, name, va="center_baseline", fontsize=7.5)
+        x += 0.42 + _text_width([name], 7.5)
+
+
+def _text_width(texts: Sequence[str], size: float = 8.0) -> float:
+    """Of the longest text, about [inches]."""
+    return max(map(len, texts)) * 0.6 * size / 72
+
+
+def _ticks(linear: bool) -> Any:
+    from matplotlib.ticker import LogLocator, MaxNLocator
+
+    return MaxNLocator(4) if linear else LogLocator(10, numticks=6)

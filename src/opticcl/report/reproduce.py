@@ -1,0 +1,54 @@
+"""A comparison as a program that makes it again."""
+
+from __future__ import annotations
+
+import dataclasses
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from opticcl.report.words import specification
+
+if TYPE_CHECKING:
+    from opticcl.comparison import Comparison
+
+__all__ = ["reproduction"]
+
+
+def reproduction(comparison: Comparison) -> str:
+    """Python text that compiles, judges and times the same plans under the same assumptions."""
+    plans = "\n".join(f'    ("{specification(e)}", "{e.plan.algorithm}"),' for e in comparison.entries)
+    assumed = "".join(f"    {k}={v!r},\n" for k, v in dataclasses.asdict(comparison.entries[0].profile.assumed).items())
+    sizes = _sizes(comparison.sizes)
+    return (
+        f"import opticcl\n\nplans = [\n{plans}\n]\nsizes = {sizes}  # bytes\nassumed = dict(\n{assumed})\n"
+        "for fabric, algorithm in plans:\n"
+        f'    rows = opticcl.compare([fabric], "{comparison.collective}", sizes, algorithm=algorithm, **assumed)\n'
+        '    print(rows.select("fabric", "algorithm", "verified", "total_s"))\n'
+    )
+
+
+def _sizes(sizes: tuple[int, ...]) -> str:
+    """A list of them; equal neighbours are counted.
+
+    >>> _sizes((5, 7, 7, 7))
+    '[5] + [7] * 3'
+    """
+    if len(sizes) == 1:
+        return f"[{sizes[0]}]"
+    parts: list[str] = []
+    single: list[int] = []
+
+    def flush() -> None:
+        if single:
+            parts.append(f"[{', '.join(map(str, single))}]")
+            single.clear()
+
+    for size, alike in groupby(sizes):
+        count = len(list(alike))
+        if count == 1:
+            single.append(size)
+        else:
+            flush()
+            parts.append(f"[{size}] * {count}")
+    flush()
+    return " + ".join(parts)

@@ -1,0 +1,100 @@
+"""Figures to SVG text that may stand in a page beside others, the same text for the same figure.
+
+matplotlib leaves ids that clash between pictures, a document type, a style for all elements of the page, and metadata
+with addresses. What comes out here has none of them; its ids begin with the picture's name. Text stays text.
+"""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from opticcl.report.colours import FAINT, INK, MUTED, PAPER
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["WIDTH", "drawing_style", "new_figure", "to_svg"]
+
+WIDTH = 10.0
+"""Of every picture [inches of 72 points]; a page shows it as wide as its column."""
+
+
+@contextmanager
+def drawing_style() -> Iterator[None]:
+    """Our own settings instead of the user's, only while a figure is made and saved."""
+    import matplotlib.style
+
+    ours: dict[str, Any] = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": "opticcl",
+        "font.family": "sans-serif",
+        "font.sans-serif": ["DejaVu Sans"],
+        "font.size": 8.0,
+        "text.color": INK,
+        "text.parse_math": False,
+        "figure.facecolor": PAPER,
+        "savefig.facecolor": PAPER,
+        "axes.facecolor": "none",
+        "axes.edgecolor": MUTED,
+        "axes.labelcolor": INK,
+        "axes.linewidth": 0.6,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "xtick.color": MUTED,
+        "xtick.labelcolor": INK,
+        "ytick.color": MUTED,
+        "ytick.labelcolor": INK,
+        "grid.color": FAINT,
+        "grid.linewidth": 0.6,
+    }
+    with matplotlib.style.context(["default", ours]):
+        yield
+
+
+def new_figure(height: float) -> Figure:
+    """An empty figure of the common width, known to nobody else. Args: height [inches]."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(WIDTH, height))
+
+
+def to_svg(draw: Callable[[], Figure], name: str, label: str) -> str:
+    """The figure that `draw` makes, as an SVG element.
+
+    Args:
+        name: begins all ids; different for each picture of a page.
+        label: what is to be seen, in words, for those who cannot.
+    """
+    with drawing_style():
+        stream = io.StringIO()
+        nothing = {"Date": None, "Creator": None, "Format": None, "Type": None}
+        draw().savefig(stream, format="svg", metadata=nothing)
+    text = stream.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
+    text = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>\s*", "", text, flags=re.DOTALL)
+    text = _own_ids(text, name)
+    size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', text)
+    assert size is not None
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="{size[1]}pt" '
+        f'height="{size[2]}pt" viewBox="0 0 {size[1]} {size[2]}" role="img" aria-labelledby="{name}-title" '
+        f'style="stroke-linejoin: round; stroke-linecap: butt">\n<title id="{name}-title">{html.escape(label)}</title>'
+    )
+    return re.sub(r"<svg.*?>", lambda _: head, text, count=1, flags=re.DOTALL).strip() + "\n"
+
+
+def _own_ids(text: str, name: str) -> str:
+    """Ids that something refers to, with the name before them; the others go."""
+    wanted = set(re.findall(r'href="#([^"]+)"', text)) | set(re.findall(r"url\(#([^)]+)\)", text))
+
+    def keep(match: re.Match[str]) -> str:
+        return f' id="{name}-{match[1]}"' if match[1] in wanted else ""
+
+    text = re.sub(r'\sid="([^"]+)"', keep, text)
+    return re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", text)

@@ -1,0 +1,145 @@
+"""LUMORPH-k: recursive halving and doubling with k - 1 peers at once.
+
+The number of a node is written with m digits of radices k_1, ..., k_m (N = k_1 ... k_m, the first digit the lowest). In
+step i the k_i nodes that differ in digit i alone exchange: each gets from the others what it stays responsible for.
+
+    reduce-scatter, i = 1..m    each peer gets N / (k_1 ... k_i) chunks: those that have the peer's digit
+    all-gather,     i = m..1    each peer gets the chunks that I hold, as many
+
+    N = 16, radix 4             1 <-> 2 3 4 by 4 chunks, 1 <-> 5 9 13 by 1 chunk, and back again
+
+Chunks are numbered by the same digits in reversed order, so that what a node is responsible for is always one range.
+
+Source: LUMORPH sections 4 and 4.1, appendix B, figure 13.
+Reading: the paper has powers of two and four alone. Other numbers of nodes take the largest digit that divides them,
+at most the radix; a prime above the radix is a digit of its own. Figure 13 gathers with the first digit first; we do so
+in mirrored order, which has the same sizes (B/16, then B/4), keeps the chunks in ranges and lets the circuits of the
+middle step stand. What appendix B adds up to "the total amount of data sent" is the amount for each of the three peers.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from opticcl.collective import collective as make_collective
+from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
+from opticcl.schedule import register_algorithm
+from opticcl.units import Shape
+
+__all__ = ["digit_of_step", "digits", "lumorph", "rank_of_node"]
+
+MOST_TRANSFERS = 1 << 24  # of a step: about 300 MB
+
+
+def digits(num_nodes: int, radix: int = 2, factors: tuple[int, ...] | None = None) -> tuple[int, ...]:
+    """Radices k_1, ..., k_m of the digits of a node's number; none for a single node.
+
+    Args:
+        num_nodes: nodes, >= 1 [count].
+        radix: the largest digit wanted, >= 2.
+        factors: the radices themselves, product num_nodes; None takes the largest possible ones.
+
+    >>> digits(128, 4), digits(96, 4), digits(12, 2), digits(13, 4)
+    ((4, 4, 4, 2), (4, 4, 3, 2), (2, 2, 3), (13,))
+    """
+    if factors is not None:
+        return tuple(k for k in factors if k > 1)
+    found, rest = [], num_nodes
+    while rest > 1:
+        fitting = (k for k in range(min(radix, rest), 1, -1) if rest % k == 0)
+        found.append(next(fitting, 0) or _smallest_factor(rest))
+        rest //= found[-1]
+    return tuple(found)
+
+
+def _smallest_factor(number: int) -> int:
+    k = 2
+    while k * k <= number:
+        if number % k == 0:
+            return k
+        k += 1
+    return number
+
+
+def digit_of_step(ks: tuple[int, ...], step: int) -> tuple[int, int]:
+    """Radix of the digit that a step exchanges and the distance of nodes that differ by one in it.
+
+    >>> [digit_of_step((4, 3), step) for step in range(4)]
+    [(4, 1), (3, 4), (3, 4), (4, 1)]
+    """
+    i = min(step, 2 * len(ks) - 1 - step)
+    return ks[i], prod(ks[:i])
+
+
+def rank_of_node(ks: tuple[int, ...]) -> IntArray:
+    """The chunk that each node is responsible for: its digits in reversed order, int64 (num_nodes,).
+
+    >>> rank_of_node((2, 3)).tolist()
+    [0, 3, 1, 4, 2, 5]
+    """
+    rest = np.arange(prod(ks))
+    rank = np.zeros_like(rest)
+    for k in ks:
+        rest, digit = np.divmod(rest, k)
+        rank = rank * k + digit
+    return rank
+
+
+def accepts(collective: str, fabric: Fabric, radix: int = 2, factors: Shape | None = None) -> str | None:
+    """None, or the reason why not."""
+    n = fabric.num_nodes
+    if collective != "all_reduce":
+        return "it does all_reduce only"
+    if radix < 2:
+        return f"radix={radix}; a digit has at least 2 values, try radix=2"
+    if factors is not None and prod(factors) != n:
+        written, right = ("x".join(map(str, f)) for f in (factors, digits(n, radix) or (1,)))
+        return f"factors={written} make {prod(factors)} nodes, not {n}; try factors={right}"
+    ks = digits(n, radix, factors)
+    if n * (max(ks, default=1) - 1) > MOST_TRANSFERS:
+        step = f"a digit of {max(ks)} means {n * (max(ks) - 1):,} transfers a step"
+        return f"{step}, more than {MOST_TRANSFERS:,}; try a number of nodes with smaller prime factors"
+    nodes = np.arange(n)
+    for i, k in enumerate(ks):
+        stride = prod(ks[:i])
+        digit = nodes // stride % k
+        for offset in range(1, k):
+            peers = nodes + ((digit + offset) % k - digit) * stride
+            if not fabric.linked(nodes, peers).all():
+                return f"not all nodes that differ in digit {i + 1} of {'x'.join(map(str, ks))} are linked"
+    return None
+
+
+def variants(collective: str, fabric: Fabric) -> list[dict[str, int]]:
+    """Radices 2, 4, 8 and 16, as far as they give different digits."""
+    different = {digits(fabric.num_nodes, radix): radix for radix in (16, 8, 4, 2)}
+    return [{"radix": radix} for radix in sorted(different.values())]
+
+
+@register_algorithm("lumorph", accepts, variants)
+def lumorph(collective: str, fabric: Fabric, *, radix: int = 2, factors: Shape | None = None) -> Schedule:
+    """LUMORPH all-reduce in 2 m steps.
+
+    Args:
+        radix: nodes that exchange with each other in a step; 2 is LUMORPH-2, 4 is LUMORPH-4.
+        factors: the radix of each digit, such as 4x4x2; none: as few digits as the radix allows.
+    """
+    n = fabric.num_nodes
+    ks = digits(n, radix, factors)
+    rank = rank_of_node(ks).astype(np.int32)
+    nodes = np.arange(n, dtype=np.int32)[:, None]
+
+    def step(i: int) -> Transfers:
+        k, stride = digit_of_step(ks, i)
+        value = np.arange(k, dtype=np.int32)[None, :]
+        peers = nodes + (value - nodes // stride % k) * np.int32(stride)
+        size = n // (stride * k)
+        if i < len(ks):  # of the range that I am still responsible for, the part with the peer's digit
+            lo = rank[nodes] // (size * k) * (size * k) + value * size
+            return Transfers.of(nodes, peers, lo, size, Op.REDUCE)
+        return Transfers.of(nodes, peers, rank[nodes] // size * size, size, Op.COPY)
+
+    parameters = {"radix": radix, "factors": factors}
+    return Schedule("lumorph", make_collective(collective, n, n), 2 * len(ks), step, parameters=parameters)

@@ -1,0 +1,171 @@
+"""Lasers, routes and rounds on LIGHTPATH."""
+
+from __future__ import annotations
+
+from math import ceil
+
+import numpy as np
+import pytest
+
+from opticcl.circuits import lower
+from opticcl.circuits.lightpath import row_column_routes
+from opticcl.errors import UnsupportedError
+from opticcl.fabric import fabric, fabric_at_scale
+from opticcl.fabric.lightpath import EAST, NORTH, SOUTH, WEST
+from opticcl.ir import CircuitPlan, Circuits
+from opticcl.schedule import generate
+from opticcl.verify import verify
+
+NUMBERINGS = ["row", "squares", "random"]
+
+
+def plan(where: str, algorithm: str, num_nodes: int | None = None) -> CircuitPlan:
+    """A verified plan."""
+    made = fabric(where) if num_nodes is None else fabric_at_scale(where, num_nodes)
+    lowered = lower(made, generate(algorithm, "all_reduce", made))
+    verify(lowered).raise_if_bad()
+    return lowered
+
+
+def rounds_of_steps(made: CircuitPlan) -> list[tuple[Circuits, ...]]:
+    """Rounds of every step."""
+    return [made.rounds(i) for i in range(made.schedule.num_steps)]
+
+
+def edge_load(circuits: Circuits) -> int:
+    """Most circuits on an edge."""
+    return int(np.bincount(circuits.hops).max())
+
+
+# --- everything verifies ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 3, 4, 5, 7, 8, 12, 13, 16, 64, 96, 128, 256])
+@pytest.mark.parametrize("radix", [2, 4, 8])
+@pytest.mark.parametrize("numbering", NUMBERINGS)
+def test_lumorph_verifies_in_one_round_a_step(nodes: int, radix: int, numbering: str) -> None:
+    """Forty waveguides and sixteen lasers are enough for all of them."""
+    made = plan(f"lightpath:numbering={numbering}", f"lumorph:radix={radix}", nodes)
+    assert all(len(rounds) == 1 for rounds in rounds_of_steps(made))
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 7, 12, 64])
+@pytest.mark.parametrize("algorithm", ["ring", "tree", "lumorph:radix=4"])
+@pytest.mark.parametrize("scarce", ["waveguides=1", "lasers=1", "lasers=3,waveguides=1,waveguide_sharing=circuit"])
+@pytest.mark.parametrize("numbering", ["squares", "random"])
+def test_scarce_light_still_verifies(nodes: int, algorithm: str, scarce: str, numbering: str) -> None:
+    """Any schedule on the least hardware, in as many rounds as it takes."""
+    plan(f"lightpath:{scarce},numbering={numbering}", algorithm, nodes)
+
+
+@pytest.mark.parametrize("algorithm", ["halving_doubling", "recursive_doubling", "tree", "ring"])
+def test_other_schedules_take_all_lasers_where_they_can(algorithm: str) -> None:
+    """One peer at a time has the whole tile."""
+    for rounds in rounds_of_steps(plan("lightpath:shape=4x4", algorithm)):
+        assert all((circuits.wavelength_n == 16).all() for circuits in rounds)
+
+
+# --- lasers -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("radix", "lasers"), [(2, 16), (4, 5), (8, 2)])
+def test_whole_lasers_for_each_peer(radix: int, lasers: int) -> None:
+    """16, 5 and 2 lasers for each of 1, 3 and 7 peers."""
+    for (circuits,) in rounds_of_steps(plan("lightpath:shape=8x8", f"lumorph:radix={radix}")):
+        assert (circuits.wavelength_n == lasers).all()
+
+
+@pytest.mark.parametrize(("lasers", "rounds"), [(1, 3), (2, 2), (3, 1), (4, 1)])
+def test_more_peers_than_lasers_take_turns(lasers: int, rounds: int) -> None:
+    """Three peers on 1, 2, 3 and 4 lasers."""
+    made = plan(f"lightpath:shape=4x4,lasers={lasers}", "lumorph:radix=4")
+    assert [len(r) for r in rounds_of_steps(made)] == [rounds] * 4
+
+
+def test_a_prime_takes_turns_too() -> None:
+    """36 peers on 16 lasers: three rounds."""
+    assert [len(r) for r in rounds_of_steps(plan("lightpath", "lumorph", 37))] == [3, 3]
+
+
+def test_circuits_of_the_middle_step_stand() -> None:
+    """The last step of the reduce-scatter and the first of the all-gather have the same light."""
+    (before,), (after,) = rounds_of_steps(plan("lightpath", "lumorph:radix=4"))[3:5]
+    for column in Circuits.__slots__[:8]:
+        assert np.array_equal(getattr(before, column), getattr(after, column))
+
+
+# --- routes -----------------------------------------------------------------------------------------------------------
+
+
+def test_routes_go_along_the_row_and_then_along_the_column() -> None:
+    """All four quadrants from the middle of a 3 x 3 grid."""
+    hops, offsets = row_column_routes(np.full(4, 4), np.array([0, 2, 6, 8]), 3)
+    assert offsets.tolist() == [0, 2, 4, 6, 8]
+    west, east = 4 * 4 + WEST, 4 * 4 + EAST
+    up, down = [4 * 3 + NORTH, 4 * 5 + NORTH], [4 * 3 + SOUTH, 4 * 5 + SOUTH]
+    assert hops.tolist() == [west, up[0], east, up[1], west, down[0], east, down[1]]
+
+
+def test_no_routes() -> None:
+    """Nothing to join is no error."""
+    hops, offsets = row_column_routes(np.zeros(0, int), np.zeros(0, int), 3)
+    assert (hops.tolist(), offsets.tolist()) == ([], [0])
+
+
+@pytest.mark.parametrize(
+    ("shape", "radix_2", "radix_4"), [("8x8", 4, 8), ("16x16", 8, 16), ("32x8", 16, 32), ("4x64", 32, 64)]
+)
+@pytest.mark.parametrize("numbering", ["row", "squares"])
+def test_most_circuits_on_an_edge(shape: str, radix_2: int, radix_4: int, numbering: str) -> None:
+    """As many as must cross the middle cut of the longer side."""
+    for radix, expected in ((2, radix_2), (4, radix_4)):
+        where = fabric(f"lightpath:shape={shape},numbering={numbering},waveguides=100")
+        steps = rounds_of_steps(lower(where, generate(f"lumorph:radix={radix}", "all_reduce", where)))
+        assert max(edge_load(circuits) for (circuits,) in steps) == expected
+
+
+def test_loads_double_with_the_distance() -> None:
+    """Rounds of LUMORPH-4 on 16 x 16 squares: 2, 4, 8 and 16 circuits on the fullest edge."""
+    steps = rounds_of_steps(plan("lightpath:numbering=squares", "lumorph:radix=4"))
+    assert [edge_load(circuits) for (circuits,) in steps[:4]] == [2, 4, 8, 16]
+
+
+# --- rounds -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("waveguides", [1, 3])
+@pytest.mark.parametrize("radix", [2, 4])
+@pytest.mark.parametrize("numbering", NUMBERINGS)
+def test_few_waveguides_split_rounds(waveguides: int, radix: int, numbering: str) -> None:
+    """At least load / waveguides rounds a step, and in all at most a tenth more."""
+    counted = f"lightpath:shape=8x8,numbering={numbering},waveguide_sharing=circuit"
+    roomy = rounds_of_steps(plan(f"{counted},waveguides=1000", f"lumorph:radix={radix}"))
+    scarce = rounds_of_steps(plan(f"{counted},waveguides={waveguides}", f"lumorph:radix={radix}"))
+    bounds = [ceil(edge_load(circuits) / waveguides) for (circuits,) in roomy]
+    found = [len(rounds) for rounds in scarce]
+    assert all(f >= b for f, b in zip(found, bounds, strict=True))
+    assert sum(found) <= 1.1 * sum(bounds)
+
+
+@pytest.mark.parametrize(("waveguides", "rounds"), [(16, 1), (15, 2), (8, 2), (4, 4), (1, 16)])
+def test_rounds_of_the_fullest_step(waveguides: int, rounds: int) -> None:
+    """Sixteen circuits on the fullest edge of LUMORPH-4 on 16 x 16 (appendix C: split, and repeat)."""
+    made = plan(f"lightpath:waveguides={waveguides},waveguide_sharing=circuit", "lumorph:radix=4")
+    assert max(len(r) for r in rounds_of_steps(made)) == rounds
+
+
+def test_wavelengths_share_a_waveguide() -> None:
+    """Circuits of LUMORPH-4 have 5 of 16 wavelengths: three share a waveguide, so fewer rounds than circuits."""
+
+    def count(sharing: str) -> int:
+        made = plan(f"lightpath:waveguides=1,waveguide_sharing={sharing}", "lumorph:radix=4")
+        return sum(map(len, rounds_of_steps(made)))
+
+    assert count("wavelength") < count("circuit")
+
+
+def test_too_many_edges_are_refused_before_they_fill_the_memory() -> None:
+    """A large prime means a path from everybody to everybody along one row."""
+    where = fabric_at_scale("lightpath", 1021)
+    with pytest.raises(UnsupportedError, match="algorithm=ring"):
+        lower(where, generate("lumorph", "all_reduce", where))

@@ -1,0 +1,124 @@
+"""SiPAC's light: whole channels in closed form, and a judge who refuses every bent one."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from opticcl.circuits import lower
+from opticcl.collective import collective
+from opticcl.fabric import fabric
+from opticcl.ir import CircuitPlan, Circuits, Fabric, Op, Schedule, Transfers, concatenate_circuits
+from opticcl.schedule import generate
+from opticcl.verify import verify
+
+replace = dataclasses.replace
+
+
+def _plan(**parameters: object) -> CircuitPlan:
+    where = fabric("sipac", **({"radix": 3, "levels": 2} | parameters))
+    return lower(where, generate("sipco", "all_reduce", where))
+
+
+def _rules(plan: CircuitPlan, change: Callable[[Circuits], Circuits]) -> set[str]:
+    """Rules that the judge names when every round is changed that way."""
+    changed = replace(plan, rounds=lambda i: tuple(change(circuits) for circuits in plan.rounds(i)))
+    return {v.rule for v in verify(changed).violations}
+
+
+def test_channel_of_the_paper() -> None:
+    """Section III-B: from input i to output j the lines k with k = j - i (mod r), w/r of them."""
+    plan = _plan(radix=8, levels=1)
+    (circuits,) = plan.rounds(0)
+    assert len(circuits) == 8 * 7
+    assert (circuits.wavelength_lo == (circuits.dst - circuits.src) % 8).all()
+    assert (circuits.wavelength_n == 20).all()
+    assert circuits.wavelength_step == 8
+
+
+@pytest.mark.parametrize(("channels", "lit"), [("published", 7 / 8), ("retuned", 1)])
+def test_share_of_the_comb(channels: str, lit: float) -> None:
+    """B/r leaves the group dark that leads back to the sender; B/(r-1) lights all lines of every port."""
+    plan = _plan(radix=8, levels=2, channels=channels)
+    (circuits,) = plan.rounds(0)
+    lines = np.bincount(circuits.src * 2 + circuits.port, circuits.wavelength_n)
+    assert (lines == lit * plan.fabric.num_wavelengths).all()
+
+
+@pytest.mark.parametrize(("channels", "sizes"), [("published", {1: 3, 2: 2, 3: 2}), ("retuned", {0: 4, 1: 3, 2: 3})])
+def test_uneven_channels(channels: str, sizes: dict[int, int]) -> None:
+    """Ten lines in four or three groups: some channels have one more; the plan is still right."""
+    plan = _plan(radix=4, levels=1, wavelengths=10, channels=channels)
+    (circuits,) = plan.rounds(0)
+    assert dict(zip(circuits.wavelength_lo.tolist(), circuits.wavelength_n.tolist(), strict=True)) == sizes
+    assert verify(plan).ok
+
+
+@pytest.mark.parametrize("channels", ["published", "retuned"])
+@pytest.mark.parametrize(("radix", "levels"), [(1, 1), (2, 1), (2, 3), (5, 1), (3, 2)])
+def test_ring_is_carried(radix: int, levels: int, channels: str) -> None:
+    """A schedule that knows nothing of SiPAC, on its ring."""
+    where = fabric("sipac", radix=radix, levels=levels, channels=channels)
+    verdict = verify(lower(where, generate("ring", "all_reduce", where)))
+    assert verdict.ok, str(verdict)
+
+
+def _pairwise(where: Fabric) -> Schedule:
+    """All-reduce of two nodes, each chunk in a transfer of its own: every channel is asked for three times a step."""
+    chunk = np.arange(6)
+
+    def step(i: int) -> Transfers:
+        src = (chunk + i) % 2
+        return Transfers.of(src, 1 - src, chunk, 1, Op.REDUCE if i == 0 else Op.COPY)
+
+    return Schedule("pairwise", collective("all_reduce", where.num_nodes, 6), 2, step)
+
+
+def test_same_channel_again_takes_another_round() -> None:
+    """Three transfers of a pair take three rounds of the whole channel."""
+    where = fabric("sipac", radix=2, levels=1)
+    plan = lower(where, _pairwise(where))
+    assert [len(circuits) for circuits in plan.rounds(0)] == [2, 2, 2]
+    assert all((circuits.wavelength_n == 80).all() for circuits in plan.rounds(1))
+    assert verify(plan).ok
+
+
+MUTANTS: dict[str, tuple[Callable[[Circuits], Circuits], set[str]]] = {
+    "another wavelength": (lambda c: replace(c, wavelength_lo=(c.wavelength_lo + 1) % 3), {"wavelength_unheard"}),
+    "one wavelength too far": (lambda c: replace(c, wavelength_n=c.wavelength_n + 1), {"wavelength_unknown"}),
+    "neighbouring wavelengths": (lambda c: replace(c, wavelength_step=1), {"wavelength_unheard"}),
+    "no step between wavelengths": (lambda c: replace(c, wavelength_step=0), {"wavelength_unknown"}),
+    "another port": (lambda c: replace(c, port=1 - c.port), {"path_broken"}),
+    "no such port": (lambda c: replace(c, port=c.port + 1), {"port_unknown"}),
+    "path bent": (lambda c: replace(c, hops=1 - c.hops), {"path_broken"}),
+    "path cut": (lambda c: replace(c, hops=c.hops[:0], hop_offsets=np.zeros(len(c) + 1, np.int64)), {"path_broken"}),
+    "path doubled": (lambda c: replace(c, hops=np.repeat(c.hops, 2), hop_offsets=2 * c.hop_offsets), {"path_broken"}),
+    "port and path bent": (lambda c: replace(c, port=1 - c.port, hops=1 - c.hops), {"path_broken"}),
+    "circuit doubled": (lambda c: concatenate_circuits([c, c.take([0])]), {"laser_shared", "photodiode_shared"}),
+    "circuit dropped": (lambda c: c.take(np.arange(1, len(c))), {"transfer_not_carried"}),
+    "no such node": (lambda c: replace(c, dst=c.dst + 9), {"node_unknown", "circuit_astray"}),
+    "receivers swapped": (
+        lambda c: replace(c, dst=np.roll(c.dst, 1)),
+        {"path_broken", "wavelength_unheard", "circuit_astray"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_mutants_are_refused(name: str) -> None:
+    """Each by its own rules and no other."""
+    change, rules = MUTANTS[name]
+    plan = _plan()
+    assert verify(plan).ok
+    assert _rules(plan, change) == rules
+
+
+def test_channels_are_not_interchangeable() -> None:
+    """The published wavelengths are not heard by retuned rings."""
+    plan = _plan()
+    retuned = fabric("sipac", radix=3, levels=2, channels="retuned", wavelengths=plan.fabric.num_wavelengths)
+    rules = {v.rule for v in verify(replace(plan, fabric=retuned)).violations}
+    assert rules == {"wavelength_unheard"}

@@ -1,0 +1,196 @@
+"""The command line as a user types it: answers, exit codes, one clear line for what is wrong."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+TRACE = Path(__file__).parents[3] / "shared/data/chakra/resnet50-ddp.rank0.et"
+SMALL = ["--fabric", "ramp:groups=3,racks=3,wavelengths=6"]
+
+
+def opticcl(*arguments, cwd=None):
+    """Run the program; returns the finished process."""
+    command = [sys.executable, "-c", "from opticcl.cli import main; main()", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False, timeout=240)
+
+
+def answer(*arguments):
+    """The JSON value that a good call prints, and its exit code."""
+    done = opticcl(*arguments, "--json")
+    return json.loads(done.stdout), done.returncode
+
+
+def test_a_right_plan_is_good():
+    """The contract of `opticcl verify --json`."""
+    found, code = answer("verify", *SMALL, "--collective", "all_reduce", "--algorithm", "ramp")
+    assert code == 0
+    assert found["ok"] is True
+    assert found["violations"] == []
+    assert set(found["checked"]) == {"transfers", "circuits", "chunks", "exhaustive"}
+
+
+def test_the_printed_ramp_is_refused():
+    """As printed, RAMP's tables leave all 54 nodes with a wrong sum, and equation 2 uses 128 receivers twice."""
+    wrong = opticcl("verify", *SMALL, "--collective", "all-reduce", "--algorithm", "ramp:variant=published")
+    assert wrong.returncode == 1
+    assert "54 of 54 nodes end with a wrong sum" in wrong.stdout
+    clash = opticcl(
+        "verify", "--fabric", "ramp:groups=4,racks=4,wavelengths=8", "--algorithm", "ramp:variant=published"
+    )
+    assert clash.returncode == 1
+    assert "128 receivers used twice" in clash.stdout
+    assert "receiver_shared" in clash.stdout
+
+
+def test_simulate_answers_its_parts():
+    """The contract of `opticcl simulate --json`: the parts add up to the total."""
+    found, code = answer("simulate", *SMALL, "--algorithm", "ramp", "--size", "1MB", "--assume", "compute=chain")
+    assert code == 0
+    parts = [found[f"{p}_s"] for p in ("reconfiguration", "latency", "transfer", "compute", "control")]
+    assert sum(parts) == pytest.approx(found["total_s"])
+    assert (found["num_steps"], found["num_rounds"]) == (8, 8)
+    assert found["assumptions"]["compute"] == "chain"
+
+
+def test_compare_ranks_what_it_verified():
+    """The contract of `opticcl compare --json`: a list, fastest first, nothing below its bound."""
+    rows, code = answer("compare", "--nodes", "16", "--size", "1MB", "--size", "2MB")
+    assert code == 0
+    assert [r["total_s"] for r in rows] == sorted(r["total_s"] for r in rows)
+    assert {r["fabric"] for r in rows} >= {"ideal", "lightpath", "oddl", "ramp", "sipac", "terarack"}
+    assert all(r["verified"] and r["num_nodes"] == 16 and r["total_s"] >= r["lower_bound_s"] > 0 for r in rows)
+
+
+def test_compare_gives_every_node_the_same_rate():
+    """--node-rate makes the comparison one of architectures, not of transceivers."""
+    rows, _ = answer("compare", "--nodes", "16", "--size", "1MB", "--node-rate", "2.4Tb/s")
+    assert all(r["node_rate_bits_per_s"] == pytest.approx(2.4e12) for r in rows)
+
+
+def test_compare_reads_a_workload(tmp_path):
+    """A trace, a list of sizes and the built-in list; the page is written whole."""
+    page = tmp_path / "page.html"
+    done = opticcl("compare", "--nodes", "16", "--workload", "resnet50_ddp", "--html", page)
+    assert done.returncode == 0, done.stderr
+    assert "102,228,128 bytes" in done.stdout
+    assert page.read_text("utf-8").rstrip().endswith("</html>")
+    assert [p.name for p in tmp_path.iterdir()] == ["page.html"]
+    if not TRACE.exists():
+        pytest.skip("the real trace is not beside this checkout")
+    rows, code = answer("compare", "--nodes", "16", "--workload", TRACE)
+    assert code == 0
+    assert {r["total_bytes"] for r in rows} == {102_228_128}
+
+
+def test_execute_compares_with_numpy(tmp_path):
+    """Random data, and a user's own file."""
+    found, code = answer("execute", "--fabric", "sipac:radix=3,levels=2", "--size", "10KB", "--dtype", "float32")
+    assert (code, found["ok"], found["ranks"]) == (0, True, 9)
+    np.save(tmp_path / "in.npy", np.arange(9 * 5).reshape(9, 5))
+    done = opticcl(
+        "execute",
+        "--fabric",
+        "sipac:radix=3,levels=2",
+        "--input",
+        tmp_path / "in.npy",
+        "--output",
+        tmp_path / "out.npy",
+    )
+    assert done.returncode == 0, done.stderr
+    assert (np.load(tmp_path / "out.npy") == np.arange(45).reshape(9, 5).sum(axis=0)).all()
+
+
+def test_one_node_costs_nothing():
+    """N = 1 works everywhere."""
+    for name in ("ideal", "lightpath", "oddl", "ramp", "sipac", "terarack"):
+        found, code = answer("simulate", "--fabric", name, "--nodes", "1")
+        assert (code, found["total_s"], found["num_steps"]) == (0, 0, 0)
+
+
+def test_papers_answers_rows():
+    """The contract of `opticcl papers --json`, and every verdict on file is true."""
+    rows, code = answer("papers", "ramp")
+    assert code == 0
+    assert rows
+    assert {"id", "paper", "where", "published", "ours", "relative_error", "verdict", "reason"} <= set(rows[0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["verify", "--fabric", "rampp"], ["unknown fabric", "'ramp'"]),
+        (["verify", *SMALL, "--algorithm", "rinq"], ["unknown algorithm", "'ring'"]),
+        (["verify", *SMALL, "--collective", "all_redcue"], ["unknown collective", "'all_reduce'"]),
+        (["verify", "--fabric", "ramp:grups=3"], ["grups", "'groups'"]),
+        (["verify", "--fabric", "ramp:groups=three"], ["groups", "'three'"]),
+        (["verify", "--fabric", "ramp:groups=3,racks=4,wavelengths=6"], ["racks=4", "groups=3"]),
+        (["verify", "--fabric", "ramp:groups=4,racks=4,wavelengths=9"], ["does not divide", "8 or 12"]),
+        (["verify", "--fabric", "ramp", "--nodes", "10"], ["10 nodes", "nearest"]),
+        (["verify", "--fabric", "oddl", "--nodes", "12"], ["12 nodes", "nearest"]),
+        (["verify", "--fabric", "ramp", "--nodes", "0"], ["0 nodes"]),
+        (["verify", "--fabric", "ideal", "--nodes", "-4"], ["-4 nodes"]),
+        (["verify", "--fabric", "ideal:rate=400GB"], ["rate", "400GB"]),
+        (["verify", "--fabric", "ideal:rate=0"], ["rate"]),
+        (["simulate", *SMALL, "--size", "1Gb/s"], ["size", "1Gb/s"]),
+        (["simulate", *SMALL, "--size", "-5MB"], ["size", "-5MB", "negative"]),
+        (["simulate", *SMALL, "--size", "0.5B"], ["whole number of bytes"]),
+        (["simulate", *SMALL, "--size", "9EB"], ["2**60"]),
+        (["simulate", *SMALL, "--preset", "rmap"], ["preset", "'ramp'"]),
+        (["simulate", *SMALL, "--assume", "compute"], ["key=value"]),
+        (["simulate", *SMALL, "--assume", "compute=fast"], ["compute", "fused"]),
+        (["execute", *SMALL, "--dtype", "int33"], ["int33"]),
+        (["execute", *SMALL, "--input", "absent.npy"], ["absent.npy"]),
+        (["execute", *SMALL, "--output", "/absent/out.npy"], ["/absent/out.npy"]),
+        (["compare"], ["--nodes"]),
+        (["compare", "--nodes", "8", "--workload", "absent.et"], ["absent.et"]),
+        (["compare", "--nodes", "8", "--workload", "resnet50_ddp", "--size", "1MB"], ["--size", "--workload"]),
+        (["compare", "--nodes", "8", "--html", "/absent/page.html"], ["/absent/page.html"]),
+        (["compare", "--nodes", "8", "--node-rate", "2s"], ["--node-rate", "2s"]),
+        (["verify", "--fabric", "terarack", "--algorithm", "ramp"], ["needs a ramp fabric"]),
+        (["papers", "rmap"], ["unknown paper", "'ramp'"]),
+        (["list", "rmap"], ["'ramp'"]),
+        (["vrify"], ["vrify"]),
+        (["verify", "--bogus"], ["--bogus"]),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_what_is_wrong_is_said_in_one_line(arguments, words, tmp_path):
+    """Exit code 2, nothing on standard output, one line without a traceback, nothing left behind."""
+    done = opticcl(*arguments, cwd=tmp_path)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert done.stdout == ""
+    lines = [line for line in done.stderr.splitlines() if line.startswith("opticcl: ")]
+    assert len(lines) == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    assert all(word in lines[0] for word in words), lines[0]
+    assert not list(tmp_path.iterdir())
+
+
+def test_interrupted_runs_leave_nothing(tmp_path):
+    """Ctrl-C while a page is being made: no file, no half of one."""
+    import signal
+    import time
+
+    code = "from opticcl.cli import main; main()"
+    arguments = ["compare", "--nodes", "1024", "--algorithm", "all", "--html", str(tmp_path / "page.html")]
+    process = subprocess.Popen([sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    time.sleep(3)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 130, error
+    assert b"interrupted" in error
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_reader_that_leaves_is_no_error():
+    """`opticcl list | head -1` ends quietly."""
+    code = "from opticcl.cli import main; main()"
+    command = [sys.executable, "-c", code, "list"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode in (0, 1)

@@ -1,0 +1,103 @@
+"""Halving-doubling and recursive doubling: partners, data, and whom they decline."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from opticcl.circuits import lower
+from opticcl.fabric import fabric
+from opticcl.ir import Op, Schedule, Transfers, Verdict
+from opticcl.schedule import generate, reason_declined
+from opticcl.verify import verify
+
+ALGORITHMS = ("halving_doubling", "recursive_doubling")
+
+
+def _on_ideal(algorithm: str, nodes: int) -> Schedule:
+    return generate(algorithm, "all_reduce", fabric("ideal", nodes=nodes))
+
+
+def _judged(schedule: Schedule) -> Verdict:
+    return verify(lower(fabric("ideal", nodes=schedule.collective.num_ranks), schedule))
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("nodes", [1 << bits for bits in range(9)])
+def test_sums_come_out_right(algorithm: str, nodes: int) -> None:
+    """Every contribution once at every rank, all chunks, 1 to 256 nodes."""
+    verdict = _judged(_on_ideal(algorithm, nodes))
+    assert verdict.ok
+    assert verdict.exhaustive
+
+
+@pytest.mark.parametrize(("algorithm", "steps"), [("halving_doubling", 2), ("recursive_doubling", 1)])
+def test_number_of_steps(algorithm: str, steps: int) -> None:
+    """2 log2 N and log2 N."""
+    assert [_on_ideal(algorithm, 1 << bits).num_steps for bits in range(11)] == [steps * bits for bits in range(11)]
+
+
+def test_partners_of_figure_2() -> None:
+    """Node 1 of eight, numbered from 1, talks to 5, 3, 2 and back."""
+    schedule = _on_ideal("halving_doubling", 8)
+    assert [int(schedule.step(i).dst[0]) + 1 for i in range(6)] == [5, 3, 2, 2, 3, 5]
+
+
+def test_data_sent() -> None:
+    """Halving-doubling sends 1/2, 1/4, ... and back, 2(N-1)/N in all; recursive doubling always everything."""
+    schedule = _on_ideal("halving_doubling", 16)
+    shares = [np.unique(schedule.step(i).chunk_n / 16) for i in range(8)]
+    assert np.concatenate(shares).tolist() == [1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 16, 1 / 8, 1 / 4, 1 / 2]
+    assert np.sum(shares) == pytest.approx(2 * 15 / 16)
+    doubling = _on_ideal("recursive_doubling", 16)
+    assert doubling.collective.num_chunks == 1
+    assert all((doubling.step(i).chunk_n == 1).all() for i in range(4))
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize(("nodes", "near"), [(3, "2 or 4"), (7, "4 or 8"), (1000, "512 or 1024")])
+def test_other_numbers_of_nodes_are_declined(algorithm: str, nodes: int, near: str) -> None:
+    """Only powers of two, with the nearest."""
+    reason = reason_declined(algorithm, "all_reduce", fabric("ideal", nodes=nodes))
+    assert reason == f"{nodes} nodes are no power of two; nearest: {near}"
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_partners_that_are_not_linked_are_declined(algorithm: str) -> None:
+    """A power of two whose bits are not the coordinates of the grid's sides."""
+    where = fabric("oddl:shape=2x8")
+    apart = dataclasses.replace(where, linked=lambda src, dst: where.linked(src, dst) & ((src ^ dst) != 4))
+    assert reason_declined(algorithm, "all_reduce", where) is None
+    assert reason_declined(algorithm, "all_reduce", apart) == "no single circuit joins nodes (0, 0) and (0, 4)"
+
+
+def _changed(schedule: Schedule, step: int, **columns: object) -> Schedule:
+    """The schedule with columns of one step replaced."""
+
+    def changed(i: int) -> Transfers:
+        transfers = schedule.step(i)
+        if i != step:
+            return transfers
+        given = {
+            name: np.full(len(transfers), value, getattr(transfers, name).dtype) for name, value in columns.items()
+        }
+        return dataclasses.replace(transfers, **given)
+
+    return dataclasses.replace(schedule, step=changed)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "step", "columns", "rule"),
+    [
+        ("halving_doubling", 0, {"op": Op.COPY}, "contribution_missing"),  # overwritten instead of added
+        ("halving_doubling", 3, {"op": Op.REDUCE}, "contribution_doubled"),  # added to what is already there
+        ("halving_doubling", 2, {"chunk_lo": 0}, "contribution_missing"),
+        ("recursive_doubling", 1, {"op": Op.COPY}, "contribution_missing"),
+    ],
+)
+def test_mutants_are_refused(algorithm: str, step: int, columns: dict[str, object], rule: str) -> None:
+    """A wrong operation or a wrong chunk gives wrong sums."""
+    verdict = _judged(_changed(_on_ideal(algorithm, 8), step, **columns))
+    assert rule in {v.rule for v in verdict.violations}

@@ -1,0 +1,129 @@
+"""Times against formulas written down by hand."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.strategies import fabrics
+
+import opticcl
+from opticcl.errors import BoundError, ParameterError, UnknownNameError
+from opticcl.simulate import assumptions, closed_form, profile
+
+
+def test_ring_on_an_ideal_switch():
+    """2(N-1)(a + n / (N B)), and 3 n / N memory bytes for each of the N-1 additions."""
+    n, size, rate, latency = 7, 10**9, 400e9, 1e-6
+    plan = opticcl.compile(f"ideal:nodes={n}", "all_reduce", size, algorithm="ring")
+    timeline = plan.simulate(memory_bytes_per_s="1 TB/s")
+    parts = timeline.totals()
+    assert parts["latency_s"] == pytest.approx(2 * (n - 1) * latency)
+    assert parts["transfer_s"] == pytest.approx(2 * (n - 1) * size / n * 8 / rate)
+    assert parts["compute_s"] == pytest.approx(3 * (n - 1) * size / n / 1e12)
+    assert parts["reconfiguration_s"] == parts["control_s"] == 0
+    assert timeline.total_s == pytest.approx(sum(parts.values()))
+    assert (timeline.num_steps, timeline.num_rounds) == (12, 12)
+
+
+def test_ramp_at_full_scale():
+    """Head to tail 645 us without slots and compute 685 us for the reduce-scatter of 1 GB (RAMP section 7.4)."""
+    plan = opticcl.compile("ramp:slot=0s", "all_reduce", "1 GB", algorithm="ramp")
+    timeline = plan.simulate()
+    assert timeline.totals()["transfer_s"] == pytest.approx(2 * 645e-6, rel=2e-3)
+    assert timeline.totals()["compute_s"] == pytest.approx(685e-6, rel=1e-3)
+    assert timeline.totals()["latency_s"] == pytest.approx(8 * 1.4e-6)
+
+
+def test_a_ring_of_65536_is_counted_not_played():
+    """131,070 steps, two classes."""
+    timeline = opticcl.compile("ideal:nodes=65536", "all_reduce", "1GB", algorithm="ring").simulate(compute="none")
+    assert timeline.num_steps == 131_070
+    assert len(timeline.steps) == 2
+    assert timeline.total_s == pytest.approx(131_070 * (1e-6 + 1e9 / 65536 * 8 / 400e9))
+
+
+def test_fused_and_chained_sums():
+    """x-to-1 sums move (x + 1) bytes a byte, one after the other 3 (x - 1): a speed-up of 3(x-1)/(x+1) (RAMP section 8)."""
+    plan = opticcl.compile("ramp:groups=8,racks=1,wavelengths=8", "all_reduce", "8MB", algorithm="ramp")
+    fused, chain = (plan.simulate(compute=c).compute_s[0] for c in ("fused", "chain"))
+    assert chain / fused == pytest.approx(3 * 7 / 9)
+
+
+@pytest.mark.parametrize(
+    ("charge", "initial", "charges"),
+    [("on_change", "cold", 1), ("on_change", "warm", 0), ("every_step", "cold", 28), ("every_step", "warm", 28)],
+)
+def test_a_ring_sets_its_circuits_once(charge, initial, charges):
+    """A ring never changes its neighbours; most papers charge it all the same."""
+    plan = opticcl.compile("terarack:nodes=15", "all_reduce", "1MB", algorithm="ring")
+    time = plan.simulate(reconfiguration_charge=charge, initial=initial).totals()["reconfiguration_s"]
+    assert time == pytest.approx(charges * 25e-6)
+
+
+def test_a_turning_point_needs_no_change():
+    """The last exchange of a reduce-scatter and the first of the all-gather use the same circuits."""
+    plan = opticcl.compile("lightpath:shape=4x4", "all_reduce", "1MB", algorithm="lumorph")
+    steps = plan.schedule.num_steps
+    every = plan.simulate(reconfiguration_charge="every_step").totals()["reconfiguration_s"]
+    change = plan.simulate(reconfiguration_charge="on_change").totals()["reconfiguration_s"]
+    assert every == pytest.approx(steps * 3.7e-6)
+    assert change == pytest.approx((steps - 1) * 3.7e-6)
+
+
+def test_slots_are_whole():
+    """One byte takes a slot of 20 ns; 950 bytes take one; 951 take two."""
+    plan = opticcl.compile("ramp:groups=2,racks=1,wavelengths=2", "all_reduce", 4, algorithm="ramp")
+    times = profile(plan.circuits, assumptions())
+    assert times.timeline(1).transfer_s[0] == pytest.approx(20e-9)
+    assert times.timeline(2 * 950).transfer_s[0] == pytest.approx(20e-9)
+    assert times.timeline(2 * 951).transfer_s[0] == pytest.approx(40e-9)
+
+
+@settings(max_examples=25, deadline=None)
+@given(fabrics(), st.integers(0, 2**40), st.integers(0, 2**40))
+def test_more_bytes_never_take_less_time(fabric, one, other):
+    """Monotone in the size, above the bound, and nothing at all for one node."""
+    plan = opticcl.compile(fabric, "all_reduce", 0)
+    times = profile(plan.circuits, assumptions())
+    small, large = (times.timeline(size) for size in sorted((one, other)))
+    assert small.total_s <= large.total_s * (1 + 1e-12)
+    for timeline in (small, large):
+        assert timeline.total_s >= timeline.lower_bound_s * (1 - 1e-9)
+        assert (timeline.total_s > 0) == (fabric.num_nodes > 1)
+
+
+def test_a_time_below_the_bound_is_an_error():
+    """A fabric that claims a node rate below what its circuits carry is caught."""
+    import dataclasses
+
+    plan = opticcl.compile("ideal:nodes=8", "all_reduce", "1GB", algorithm="ring").circuits
+    liar = dataclasses.replace(plan.fabric, rate_bits_per_s=1e9)
+    with pytest.raises(BoundError, match="below the lower bound"):
+        closed_form(dataclasses.replace(plan, fabric=liar), 10**9, assumptions())
+
+
+def test_unknown_words_are_refused():
+    """Presets, fields and values."""
+    with pytest.raises(UnknownNameError, match="did you mean 'lumorph'"):
+        assumptions("lumorf")
+    with pytest.raises(ParameterError, match="did you mean 'compute'"):
+        assumptions(comput="none")
+    with pytest.raises(ParameterError, match="fused, chain, none"):
+        assumptions(compute="all")
+
+
+def test_a_timeline_prints_itself():
+    """The table that explains the number ends with its total."""
+    text = str(opticcl.compile("ideal:nodes=4", "all_reduce", "1MB", algorithm="ring").simulate())
+    assert text.splitlines()[0].split() == [
+        "steps",
+        "rounds",
+        "reconfigurat",
+        "latency",
+        "transfer",
+        "compute",
+        "control",
+        "total",
+    ]
+    assert text.splitlines()[-1].startswith("all")
+    assert np.all([len(line) == len(text.splitlines()[0]) for line in text.splitlines()])

@@ -1,0 +1,93 @@
+"""Quantities with units."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opticcl.errors import UnitError
+from opticcl.units import format_bytes, format_seconds, message_size, quantity, shape
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "value"),
+    [
+        ("100 MB", "bytes", 100e6),
+        ("1MiB", "bytes", 2**20),
+        ("1 GiB", "bytes", 2**30),
+        ("400Gb/s", "bit/s", 400e9),
+        ("400 Gbps", "bit/s", 400e9),
+        ("300 GB/s", "bit/s", 2.4e12),
+        ("1555 GB/s", "byte/s", 1.555e12),
+        ("2.4Tb/s", "byte/s", 0.3e12),
+        ("20ns", "s", 20e-9),
+        ("3.7 us", "s", 3.7e-6),
+        ("0.25dB", "dB", 0.25),
+        (12, "s", 12.0),
+        ("1e-6", "s", 1e-6),
+    ],
+)
+def test_quantities_are_read(text, unit, value):
+    """Prefixes, binary prefixes, bits and bytes."""
+    assert quantity(text, unit) == pytest.approx(value, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("text", "unit"),
+    [
+        ("400 GB", "bit/s"),
+        ("1 Gb/s", "bytes"),
+        ("fast", "s"),
+        ("5k", "bytes"),
+        ("nan", "s"),
+        ("inf", "s"),
+        ("", "s"),
+        ("3 m", "s"),
+        (True, "s"),
+        (None, "s"),
+    ],
+)
+def test_wrong_dimensions_are_refused(text, unit):
+    """One line that names the field, the value and an example."""
+    with pytest.raises(UnitError, match=r"^size: .*try ") as caught:
+        quantity(text, unit, "size")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["-1B", "0.5 B", "2 EiB", "1.5", "-0.5MB"])
+def test_impossible_sizes_are_refused(text):
+    """Negative, fractional and absurd sizes."""
+    with pytest.raises(UnitError, match="size"):
+        message_size(text)
+
+
+def test_zero_bytes_are_a_message():
+    """A message of nothing costs latency alone; it is allowed."""
+    assert message_size("0") == 0
+    assert message_size("0 B") == 0
+
+
+@pytest.mark.parametrize("text", ["", "x", "4x", "0x4", "-1x2", "4x4.5", (), (2, 0), (2.0,), True])
+def test_impossible_shapes_are_refused(text):
+    """Sides are whole and positive."""
+    with pytest.raises(UnitError, match="shape"):
+        shape(text)
+
+
+@given(st.integers(0, 2**60))
+def test_whole_bytes_come_back(size):
+    """A size survives being written in bytes."""
+    assert message_size(size) == message_size(f"{size}B") or size > 2**53
+
+
+@given(st.floats(1e-14, 1e6))
+def test_formatted_times_are_near_and_short(value):
+    """Four digits and a prefix."""
+    text = format_seconds(value)
+    assert quantity(text, "s") == pytest.approx(value, rel=1e-3)
+    assert len(text) <= 12
+
+
+def test_rounding_moves_to_the_next_prefix():
+    """No "1000 us" where "1 ms" is meant."""
+    assert format_seconds(0.00099999) == "1 ms"
+    assert format_bytes(999_999) == "1 MB"
