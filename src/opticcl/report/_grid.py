@@ -8,17 +8,16 @@ import numpy as np
 
 from opticcl.plan import Plan
 from opticcl.report._panels import (
-    FOLLOWED,
     HEAD,
     Panel,
     balanced_rows,
     colours_of,
     headline,
     legend,
-    line_style,
     sheet,
     strands,
 )
+from opticcl.report._pen import FOLLOWED, Look, Pen
 from opticcl.report.colours import BAND, INK, MUTED
 from opticcl.report.svg import WIDTH
 
@@ -95,16 +94,14 @@ def _light(
     lanes = _lanes(runs)
     most = max((lane for each in lanes for lane in each), default=0)
     gap = min(0.08, 0.29 / (most + 1)) * pitch
+    pen = Pen()
     for i, circuit in enumerate(lines.circuit.tolist()):
-        src = int(circuits.src[circuit])
-        style = line_style(colours[int(lines.wavelength[i])], float(lines.weight[i]), src == FOLLOWED)
-        points = _corners(runs[i], lanes[i], columns, pitch, gap)
-        x, y = (np.array(axis) + origin for axis, origin in zip(zip(*points, strict=True), corner, strict=True))
-        axes.plot(x, y, solid_joinstyle="round", solid_capstyle="butt", **style)
-        over = {"color": style["color"], "zorder": style["zorder"] + 1, "markeredgewidth": 0}
-        axes.plot(x[:1], y[:1], "o", markersize=3.4, **over)
-        direction = runs[i][-1][0] % 4
-        axes.plot(x[-1:], y[-1:], marker="><v^"[direction], markersize=4.4, **over)
+        look = Look(colours[int(lines.wavelength[i])], float(lines.weight[i]), int(circuits.src[circuit]) == FOLLOWED)
+        points = [(corner[0] + x, corner[1] + y) for x, y in _corners(runs[i], lanes[i], columns, pitch, gap)]
+        pen.line(look, points)
+        pen.mark(look, points[0], "o", 3.4)
+        pen.mark(look, points[-1], "><v^"[runs[i][-1][0] % 4], 4.4)
+    pen.draw(axes)
 
 
 def _straight_runs(path: list[int]) -> list[list[int]]:

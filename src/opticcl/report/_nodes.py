@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from math import ceil, prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opticcl.ir import IntArray
 from opticcl.plan import Plan
 from opticcl.report._panels import (
-    FOLLOWED,
     HEAD,
     Panel,
     balanced_rows,
     colours_of,
     headline,
     legend,
-    line_style,
     sheet,
     strands,
 )
+from opticcl.report._pen import FOLLOWED, Look, Pen
 from opticcl.report.colours import BAND, FAINT, INK, MUTED
 from opticcl.report.svg import WIDTH
 
@@ -105,9 +104,7 @@ def _ground(
         tall = min(band, rows - first) * pitch
         corner = (0.06, top - first * pitch - tall)
         axes.add_patch(Rectangle(corner, ends[1] - corner[0], tall, facecolor=BAND, linewidth=0, zorder=0))
-    for i in range(rows):
-        y = top - (i + 0.5) * pitch
-        axes.plot(ends, [y, y], color=FAINT, linewidth=0.5, zorder=0.5)
+    axes.hlines(top - (np.arange(rows) + 0.5) * pitch, *ends, color=FAINT, linewidth=0.5, zorder=0.5)
 
 
 def _lines(
@@ -119,9 +116,6 @@ def _lines(
     pitch: float,
     colours: dict[int, str],
 ) -> None:
-    from matplotlib.patches import PathPatch
-    from matplotlib.path import Path
-
     lines = strands(panel.circuits)
     src, dst = panel.circuits.src[lines.circuit] // together, panel.circuits.dst[lines.circuit] // together
     wavelength, weight = lines.wavelength, lines.weight
@@ -132,23 +126,12 @@ def _lines(
     y1 = places[dst] + _spread(dst, src, wavelength) * pitch
     x0, x1 = between
     bend = 0.45 * (x1 - x0)
-    moves = [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4]
+    pen = Pen()
     for i in range(len(src)):
-        followed = src[i] == FOLLOWED and together == 1
-        style: dict[str, Any] = line_style(colours[int(wavelength[i])], weight[i], followed)
-        corners = [(x0, y0[i]), (x0 + bend, y0[i]), (x1 - bend, y1[i]), (x1, y1[i])]
-        axes.add_patch(
-            PathPatch(
-                Path(corners, moves),
-                facecolor="none",
-                edgecolor=style["color"],
-                **{k: v for k, v in style.items() if k != "color"},
-            )
-        )
-        arrow = 4.4 if followed else 3.2
-        axes.plot(
-            [x1 + 0.02], [y1[i]], ">", color=style["color"], markersize=arrow, markeredgewidth=0, zorder=style["zorder"]
-        )
+        look = Look(colours[int(wavelength[i])], float(weight[i]), bool(src[i] == FOLLOWED) and together == 1)
+        pen.line(look, [(x0, y0[i]), (x0 + bend, y0[i]), (x1 - bend, y1[i]), (x1, y1[i])], curved=True)
+        pen.mark(look, (x1 + 0.02, y1[i]), ">", 4.4 if look.followed else 3.2)
+    pen.draw(axes)
     for x in (x0, x1 + 0.06):
         axes.plot([x, x], [places[0] + pitch / 2, places[-1] - pitch / 2], color=INK, linewidth=0.5)
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
-    "FOLLOWED",
     "HEAD",
     "Panel",
     "Strands",
@@ -31,7 +30,6 @@ __all__ = [
     "colours_of",
     "headline",
     "legend",
-    "line_style",
     "panels",
     "sheet",
     "strands",
@@ -39,9 +37,6 @@ __all__ = [
 
 HEAD = 0.42
 """Room for the legend above everything [inches]."""
-
-FOLLOWED = 0
-"""The node whose light is drawn thick, for the eye to follow."""
 
 MOST_PANELS = 24
 MOST_STRANDS = 4  # wavelengths of one circuit that are drawn one beside the other
@@ -97,17 +92,16 @@ def _what(transfers: Transfers, num_chunks: int) -> str:
     """Share of the message that a transfer carries, and what the receiver does with it."""
     if not len(transfers):
         return "nothing is sent"
-    least, most = (Fraction(int(n), num_chunks) for n in (transfers.chunk_n.min(), transfers.chunk_n.max()))
-    share = (
-        f"{least} to {most} of the message"
-        if least != most
-        else "the whole message"
-        if most == 1
-        else f"{most} of the message"
-    )
-    ops = set(transfers.op.tolist())
-    verb = "added or stored" if len(ops) > 1 else "added" if ops == {Op.REDUCE} else "stored"
-    return f"{share}{'' if least != most else ' each'}, {verb}"
+    pieces = transfers.chunk_n if transfers.parts is None else transfers.chunk_n * transfers.parts
+    least, most = (Fraction(int(n), num_chunks) for n in (pieces.min(), pieces.max()))
+    if least != most:
+        share = f"{least} to {most} of the message"
+    else:
+        share = "the whole message each" if most == 1 else f"{most} of the message each"
+    return f"{share}, {' or '.join(_VERBS[op] for op in np.unique(transfers.op).tolist())}"
+
+
+_VERBS = {Op.COPY: "stored", Op.REDUCE: "added", Op.MOVE: "handed over"}
 
 
 # --- the light itself -------------------------------------------------------------------------------------------------
@@ -143,12 +137,6 @@ def colours_of(plan: Plan, shown: Sequence[Panel]) -> dict[int, str]:
     if plan.fabric.is_packet_switched:
         return {0: MUTED}
     return wavelength_colours(np.unique(np.concatenate([strands(p.circuits).wavelength for p in shown])).tolist())
-
-
-def line_style(colour: str, weight: float, followed: bool) -> dict[str, Any]:
-    """How a line of light is drawn, in the words of a matplotlib line."""
-    width = 1.1 * weight + (1.2 if followed else 0.0)
-    return {"color": colour, "linewidth": width, "alpha": 1.0 if followed else 0.7, "zorder": 4 if followed else 3}
 
 
 # --- the sheet --------------------------------------------------------------------------------------------------------

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticcl.plan import Plan
-from opticcl.report._panels import FOLLOWED, HEAD, Panel, colours_of, headline, legend, line_style, sheet, strands
+from opticcl.report._panels import HEAD, Panel, colours_of, headline, legend, sheet, strands
+from opticcl.report._pen import FOLLOWED, Look, Pen
 from opticcl.report.colours import FAINT, INK, MUTED, PAPER
 from opticcl.report.svg import WIDTH
 
@@ -88,27 +89,21 @@ def _light(
 ) -> None:
     pitch, lane_tall = grid
     lines, circuits, n = strands(panel.circuits), panel.circuits, plan.fabric.num_nodes
-    for circuit, wavelength, weight, lane in zip(
-        lines.circuit.tolist(),
-        lines.wavelength.tolist(),
-        lines.weight,
-        _lanes(plan, colours, panel).tolist(),
-        strict=True,
-    ):
+    lanes, pen = _lanes(plan, colours, panel), Pen()
+    for i, circuit in enumerate(lines.circuit.tolist()):
         src, dst = int(circuits.src[circuit]), int(circuits.dst[circuit])
         way = int(circuits.port[circuit]) % 2  # 0 clockwise, 1 counter-clockwise
         up = 1 - 2 * way
-        style = line_style(colours[wavelength], 1.3 * weight, src == FOLLOWED)
-        base, level = middle + up * _BOX, middle + up * (_BOX + 0.1 + lane * lane_tall)
+        look = Look(colours[int(lines.wavelength[i])], 1.3 * float(lines.weight[i]), src == FOLLOWED)
+        base, level = middle + up * _BOX, middle + up * (_BOX + 0.1 + int(lanes[i]) * lane_tall)
         for first, last in _pieces(circuits.path(circuit) % n, way, n):
             begins, ends = first % n == src, last % n == dst
             x0 = _LEFT + first * pitch + up * (0.05 if begins else -0.3)
             x1 = _LEFT + last * pitch - up * (0.05 if ends else -0.3)
-            corners = [(x0, base)] * begins + [(x0, level), (x1, level)] + [(x1, base)] * ends
-            axes.plot(*zip(*corners, strict=True), solid_joinstyle="round", solid_capstyle="butt", **style)
+            pen.line(look, [(x0, base)] * begins + [(x0, level), (x1, level)] + [(x1, base)] * ends)
             if ends:
-                arrow: dict[str, Any] = {"marker": "v" if up > 0 else "^", "markeredgewidth": 0, "markersize": 4.5}
-                axes.plot([x1], [base + up * 0.02], color=style["color"], zorder=style["zorder"] + 1, **arrow)
+                pen.mark(look, (x1, base + up * 0.02), "v" if up > 0 else "^", 4.5)
+    pen.draw(axes)
 
 
 def _pieces(segments: np.ndarray, way: int, n: int) -> list[tuple[int, int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,17 +50,17 @@ def breakdown_figure(comparison: Comparison) -> Figure:
     else:
         time.set_xscale("log")
         time.set_xlim(0.5 * min(t for t in totals if t), 1.5 * max(totals))
-    colours = fabric_colours(e.fabric.name for e in comparison.entries)
-    for row, (entry, times_slower) in enumerate(zip(comparison.entries, slower(comparison), strict=True)):
-        parts = shares(entry.totals())
-        if stacked:
-            _stack(time, row, parts, entry.total_s)
-        elif entry.total_s:
-            time.plot([entry.total_s], [row], "o", color=colours[entry.fabric.name], markersize=6.5)
-        _stack(share, row, parts, 100.0, told=True)
-        told = format_seconds(entry.total_s) + (f"  ({ratio(times_slower)})" if times_slower > 1 else "")
-        at = (entry.total_s or time.get_xlim()[0], row)
-        time.annotate(told, at, (4 if stacked else 7, 0), textcoords="offset points", va="center", fontsize=7.5)
+    parts = np.array([list(shares(e.totals()).values()) for e in comparison.entries])
+    _stack(share, 100 * parts, told=True)
+    if stacked:
+        _stack(time, parts * np.array(totals)[:, None])
+    else:
+        colours = fabric_colours(e.fabric.name for e in comparison.entries)
+        time.scatter(totals, range(len(names)), s=42, c=[colours[e.fabric.name] for e in comparison.entries])
+    for row, (total, times_slower) in enumerate(zip(totals, slower(comparison), strict=True)):
+        said = format_seconds(total) + (f"  ({ratio(times_slower)})" if times_slower > 1 else "")
+        at = (total or time.get_xlim()[0], row)
+        time.annotate(said, at, (4 if stacked else 7, 0), textcoords="offset points", va="center", fontsize=7.5)
     time.set_yticks(range(len(names)), names)
     time.set_ylim(len(names) - 0.5, -0.5)
     time.xaxis.set_major_locator(_ticks(stacked))
@@ -75,8 +75,8 @@ def breakdown_figure(comparison: Comparison) -> Figure:
         axes.grid(axis="x")
         axes.set_axisbelow(True)
     share.tick_params(labelleft=False)
-    present = {part for entry in comparison.entries for part, fraction in shares(entry.totals()).items() if fraction}
-    _swatches(figure, [(part, colour) for part, colour in PART_COLOURS.items() if part in present], left, height)
+    present = zip(PART_COLOURS.items(), parts.sum(axis=0).tolist(), strict=True)
+    _swatches(figure, [named for named, takes_time in present if takes_time], left, height)
     return figure
 
 
@@ -84,16 +84,17 @@ MOST_STACKED = 25.0
 """Slowest over fastest up to which bars on one scale can be read."""
 
 
-def _stack(axes: Axes, row: int, parts: Mapping[str, float], whole: float, told: bool = False) -> None:
-    """One bar of length `whole`, cut by the shares, with their percentages in it if `told`."""
-    at = 0.0
-    for part, fraction in parts.items():
-        axes.barh(row, whole * fraction, left=at, height=0.66, color=PART_COLOURS[part], linewidth=0)
-        if told and fraction >= 0.08:
-            colour = DARK if part == "latency" else "white"
-            place = (at + whole * fraction / 2, row)
-            axes.text(*place, f"{100 * fraction:.0f}", color=colour, ha="center", va="center", fontsize=7)
-        at += whole * fraction
+def _stack(axes: Axes, lengths: np.ndarray, told: bool = False) -> None:
+    """Stacked bars of the given lengths, float64 (bars, parts), with the longer ones written in them if `told`."""
+    rows = np.arange(len(lengths))
+    ends = np.cumsum(lengths, axis=1)
+    for p, (part, colour) in enumerate(PART_COLOURS.items()):
+        if lengths[:, p].any():
+            axes.barh(rows, lengths[:, p], left=ends[:, p] - lengths[:, p], height=0.66, color=colour, linewidth=0)
+        for row in np.flatnonzero(lengths[:, p] >= 8) if told else ():
+            ink = DARK if part == "latency" else "white"
+            middle = float(ends[row, p] - lengths[row, p] / 2)
+            axes.text(middle, float(row), f"{lengths[row, p]:.0f}", color=ink, ha="center", va="center", fontsize=7)
 
 
 def size_picture(comparison: Comparison, name: str = "by-size", found: Sequence[Crossing] | None = None) -> str:

@@ -1,0 +1,13 @@
+"""One small comparison for all tests of the reports."""
+
+import pytest
+
+from opticcl.comparison import Comparison, compare_plans
+from opticcl.fabric import fabric
+
+
+@pytest.fixture(scope="package")
+def comparison() -> Comparison:
+    """Two systems with 54 nodes each, every algorithm that they can carry, and some that they cannot."""
+    made = [fabric("ramp:groups=3,racks=3,wavelengths=6"), fabric("ideal:nodes=54")]
+    return compare_plans(made, "all_reduce", [1_000_000], algorithm="all")
