@@ -11,6 +11,7 @@ import opticcl
 
 SOURCE = Path(opticcl.__file__).parent
 GROUND = {"ir", "units", "errors", "registry", "files", "data", "physics"}
+MAKERS = GROUND | {"fabric", "collective", "schedule", "circuits"}
 ALLOWED = {
     "ir": set(),
     "errors": {"ir"},
@@ -27,8 +28,9 @@ ALLOWED = {
     "simulate": GROUND,
     "execute": {"ir", "errors"},
     "workload": GROUND | {"collective"},
-    "plan": GROUND | {"fabric", "collective", "schedule", "circuits", "verify", "simulate", "execute"},
-    "comparison": GROUND | {"fabric", "collective", "schedule", "circuits", "verify", "simulate", "execute", "plan"},
+    "programme": GROUND | {"fabric", "collective"},
+    "plan": MAKERS | {"verify", "simulate", "execute", "programme"},
+    "comparison": MAKERS | {"verify", "simulate", "execute", "plan"},
 }
 FREE = {"report", "papers", "cli", "__init__", "evaluate"}
 

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-__all__ = ["Plan", "__version__", "compare", "compile", "errors", "fabric"]
+__all__ = ["Plan", "__version__", "compare", "compile", "errors", "fabric", "load"]
 
-_HOME = {"Plan": "plan", "compile": "plan", "compare": "comparison"}  # the others are modules
+_HOME = {"Plan": "plan", "compile": "plan", "load": "plan", "compare": "comparison"}  # the others are modules
 
 if TYPE_CHECKING:
     from opticcl import errors
     from opticcl.comparison import compare
     from opticcl.fabric import fabric
-    from opticcl.plan import Plan, compile
+    from opticcl.plan import Plan, compile, load
 
 
 def __getattr__(name: str) -> Any:

@@ -7,6 +7,7 @@ OpticclError                 base: one clear line, exit code 2
 |-- FabricError              no such shape of this system exists
 |-- UnsupportedError         this system cannot carry that collective or algorithm
 |-- WorkloadError            a trace or a list of sizes cannot be read
+|-- ProgrammeError           a programme file is damaged or none of ours
 |-- OutputError              a file cannot be written
 |-- BoundError               a time below the lower bound came out: an error of ours
 `-- VerificationError        the plan is wrong (exit code 1); carries the verdict
@@ -25,6 +26,7 @@ __all__ = [
     "OpticclError",
     "OutputError",
     "ParameterError",
+    "ProgrammeError",
     "UnitError",
     "UnknownNameError",
     "UnsupportedError",
@@ -65,6 +67,10 @@ class UnsupportedError(OpticclError):
 
 class WorkloadError(OpticclError):
     """A trace or list of sizes that cannot be read, with what is wrong and where."""
+
+
+class ProgrammeError(OpticclError):
+    """A programme file that cannot be read, with what is wrong and where."""
 
 
 class OutputError(OpticclError):

@@ -42,10 +42,12 @@ _NO_PARAMETERS: Mapping[str, Any] = MappingProxyType({})
 
 
 class Op(IntEnum):
-    """What the receiver does with a piece: store it, or add it to its own."""
+    """What becomes of a piece: the receiver stores it, adds it to its own, or puts it beside its own and the sender gives
+    it away (only where contributions are kept apart, as in all_to_all)."""
 
     COPY = 0
     REDUCE = 1
+    MOVE = 2
 
 
 # --- what must be true ------------------------------------------------------------------------------------------------
@@ -56,16 +58,21 @@ class Collective:
     """What must be true before and after, chunk by chunk.
 
     The message is cut into `num_chunks` equal chunks. `before(rank, chunk)` tells who holds a contribution to a chunk at
-    the start, `after(rank, chunk)` who must hold the result at the end; the result is the sum of all contributions, each
-    exactly once. Both take arrays and broadcast, so 65,536 ranks cost nothing.
+    the start, `after(rank, chunk)` who must hold the result at the end; the result is made of all contributions, each
+    exactly once: their sum, or, where `keeps_apart`, all of them side by side (a chunk of an all_to_all is what all ranks
+    send to one; each contribution is as large as a chunk). Both take arrays and broadcast, so 65,536 ranks cost nothing.
 
     Args:
         num_ranks: ranks that take part [count].
         num_chunks: equal pieces of the message [count].
         reduces: whether contributions are added (all_reduce) or only moved (all_gather).
-        root: the rank that a rooted collective starts or ends at.
         before: predicate over (rank, chunk) arrays.
         after: predicate over (rank, chunk) arrays.
+        root: the rank that a rooted collective starts or ends at.
+        keeps_apart: whether contributions to one chunk stay side by side.
+        owner: rank that each chunk is for or from, int32 (num_chunks,); a rank's chunks lie in its block of the user's
+            buffer in ascending order. None where no chunk belongs to anybody.
+        shift: how far a send_recv reaches [ranks].
     """
 
     name: str
@@ -75,6 +82,9 @@ class Collective:
     before: Callable[[IntArray, IntArray], npt.NDArray[np.bool_]]
     after: Callable[[IntArray, IntArray], npt.NDArray[np.bool_]]
     root: int = 0
+    keeps_apart: bool = False
+    owner: IntArray | None = None
+    shift: int = 1
 
 
 # --- who sends what ---------------------------------------------------------------------------------------------------
@@ -90,6 +100,7 @@ class Transfers:
         chunk_lo: first chunk carried, int32 (n,).
         chunk_n: number of consecutive chunks carried, int32 (n,).
         op: `Op` as uint8 (n,).
+        parts: contributions carried of each chunk, int32 (n,), where the collective keeps them apart; else None, one.
     """
 
     src: IntArray
@@ -97,28 +108,41 @@ class Transfers:
     chunk_lo: IntArray
     chunk_n: IntArray
     op: npt.NDArray[np.uint8]
+    parts: IntArray | None = None
 
     @classmethod
-    def of(cls, src: Any, dst: Any, chunk_lo: Any, chunk_n: Any, op: Any) -> Transfers:
+    def of(cls, src: Any, dst: Any, chunk_lo: Any, chunk_n: Any, op: Any, parts: Any = None) -> Transfers:
         """Columns from anything that broadcasts, without the rows that stay where they are (src == dst).
 
-        Args: src, dst, chunk_lo, chunk_n, op: array-likes of a common shape after broadcasting.
+        Args: src, dst, chunk_lo, chunk_n, op, parts: array-likes of a common shape after broadcasting.
         """
-        columns = np.broadcast_arrays(src, dst, chunk_lo, chunk_n, op)
+        given = (src, dst, chunk_lo, chunk_n, *(() if parts is None else (parts,)), op)
+        columns = np.broadcast_arrays(*given)
         moves = np.ravel(columns[0] != columns[1])
         flat = [np.ravel(c) if moves.all() else np.ravel(c)[moves] for c in columns]
-        src, dst, chunk_lo, chunk_n = (np.ascontiguousarray(c, dtype=np.int32) for c in flat[:4])
-        return cls(src, dst, chunk_lo, chunk_n, np.ascontiguousarray(flat[4], dtype=np.uint8))
+        ints = [np.ascontiguousarray(c, dtype=np.int32) for c in flat[:-1]]
+        op_column = np.ascontiguousarray(flat[-1], dtype=np.uint8)
+        return cls(ints[0], ints[1], ints[2], ints[3], op_column, None if parts is None else ints[4])
 
     def __len__(self) -> int:
         return len(self.src)
 
+    def size_chunks(self) -> IntArray:
+        """How much each transfer carries, in chunks, int64 (n,)."""
+        return self.chunk_n.astype(np.int64) * (1 if self.parts is None else self.parts)
+
+    def take(self, rows: Any) -> Transfers:
+        """The given rows (indices, slice or mask)."""
+        kept = {name: getattr(self, name)[rows] for name in ("src", "dst", "chunk_lo", "chunk_n", "op")}
+        return Transfers(**kept, parts=None if self.parts is None else self.parts[rows])
+
 
 def concatenate_transfers(parts: Iterable[Transfers]) -> Transfers:
     """Several lists of transfers as one, in order."""
-    parts = list(parts)
-    columns = [np.concatenate([getattr(p, f) for p in parts]) for f in Transfers.__slots__]
-    return Transfers(*columns)
+    lists = list(parts)
+    columns = {f: np.concatenate([getattr(p, f) for p in lists]) for f in ("src", "dst", "chunk_lo", "chunk_n", "op")}
+    apart = [p.parts for p in lists if p.parts is not None]
+    return Transfers(**columns, parts=np.concatenate(apart) if apart else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +306,8 @@ class Resource:
         per_wavelength: whether different wavelengths pass side by side.
         shared: packets share it (electrical links); light never does.
         once_per_job: set once for the whole job: all circuits that ever use it must agree on its setting.
+        splits: passive optics that hand one signal to many: circuits of one signal (same sender, port, wavelengths and
+            data, stored and not added) count once.
     """
 
     kind: str
@@ -290,6 +316,7 @@ class Resource:
     per_wavelength: bool = True
     shared: bool = False
     once_per_job: bool = False
+    splits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,6 +385,9 @@ class Fabric:
         control_s: (src, dst) -> control-plane time of a step with these transfers [s], or None.
         coordinates: node -> its name in the paper's terms, for messages.
         source: paper and sections.
+        nodes: the nodes of the machine that a job has, in the order of its ranks, int64 (num_nodes,), or None for all.
+            `num_nodes`, `linked` and `ring_order` speak of the job's ranks; `usage`, `faults` and circuits of the machine.
+        machine_size: nodes of the whole machine where a job has a part of it, else 0 [count].
     """
 
     name: str
@@ -381,6 +411,17 @@ class Fabric:
     control_s: Callable[[IntArray, IntArray], float] | None = None
     coordinates: Callable[[int], str] = str
     source: str = ""
+    nodes: IntArray | None = None
+    machine_size: int = 0
+
+    @property
+    def num_machine_nodes(self) -> int:
+        """Nodes of the machine, those that the job does not have included [count]."""
+        return self.machine_size or self.num_nodes
+
+    def machine_nodes(self, ranks: IntArray) -> IntArray:
+        """Nodes of the machine that the ranks of the job stand for."""
+        return ranks if self.nodes is None else self.nodes[ranks]
 
     @property
     def node_rate_bits_per_s(self) -> float:

@@ -13,6 +13,7 @@ import inspect
 import pkgutil
 import typing
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any, Generic, TypeVar
 
 from opticcl.errors import ParameterError, UnknownNameError
@@ -75,10 +76,10 @@ class Registry(Generic[T]):
         if self._package is None:
             return
         package = importlib.import_module(self._package)
-        self._package = None  # once
         for module in pkgutil.iter_modules(package.__path__):
             if not module.name.startswith("_"):
                 importlib.import_module(f"{package.__name__}.{module.name}")
+        self._package = None  # once is enough
 
     def names(self) -> tuple[str, ...]:
         """All names, sorted."""
@@ -154,8 +155,8 @@ def convert_arguments(
         positional: leading parameters that are not the user's.
     Raises: ParameterError: unknown key, or a value of the wrong kind.
     """
-    parameters = list(inspect.signature(function).parameters.values())[positional:]
-    hints = typing.get_type_hints(function, include_extras=True)
+    parameters, hints = _signature(function)
+    parameters = parameters[positional:]
     known = {p.name: p for p in parameters}
     arguments = {name: p.default for name, p in known.items() if p.default is not inspect.Parameter.empty}
     for key, value in given.items():
@@ -168,6 +169,11 @@ def convert_arguments(
     if missing:
         raise ParameterError(f"{what}: {missing[0]} is missing; write {what}:{missing[0]}=...")
     return arguments
+
+
+@cache
+def _signature(function: Callable[..., Any]) -> tuple[list[inspect.Parameter], dict[str, Any]]:
+    return list(inspect.signature(function).parameters.values()), typing.get_type_hints(function, include_extras=True)
 
 
 def _convert(value: Any, hint: Any, what: str) -> Any:

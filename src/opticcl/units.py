@@ -101,8 +101,10 @@ def message_size(text: str | float, what: str = "size") -> int:
 
     Raises: UnitError: no size, negative, a fraction of a byte or absurdly large.
     """
-    huge = isinstance(text, int) and abs(text) > MAX_MESSAGE_BYTES  # some are too large for a float
-    value = math.copysign(math.inf, text) if huge else quantity(text, "bytes", what)
+    if isinstance(text, int) and abs(text) > MAX_MESSAGE_BYTES:  # some are too large for a float
+        value = math.inf if text > 0 else -math.inf
+    else:
+        value = quantity(text, "bytes", what)
     if value < 0:
         raise UnitError(f"{what}: {text!r} is negative; a message has 0 bytes or more")
     if value > MAX_MESSAGE_BYTES:

@@ -72,7 +72,7 @@ def edited(row, column, value):
 
 def rows(transfers: Transfers, keep) -> Transfers:
     """The given rows of the transfers."""
-    return Transfers(*(getattr(transfers, c)[keep] for c in Transfers.__slots__))
+    return transfers.take(keep)
 
 
 # --- the data -----------------------------------------------------------------------------------------------------------
@@ -95,14 +95,16 @@ def test_a_dropped_transfer(system):
 
 @pytest.mark.parametrize("system", ["ramp", "sipac", "oddl", "ideal", "lightpath"])
 def test_a_swapped_chunk(system):
-    """Sending the chunk beside the right one leaves its place without a contribution."""
+    """Sending the chunk beside the right one leaves its place without a contribution (and may double one beside it)."""
 
     def edit(t):
         lo = t.chunk_lo.copy()
         lo[0] = (lo[0] + t.chunk_n[0]) if lo[0] == 0 else lo[0] - 1
         return replace(t, chunk_lo=lo)
 
-    assert rules(with_transfers(right_plan(system), 0, edit)) == {"contribution_missing"}
+    broken = rules(with_transfers(right_plan(system), 0, edit))
+    assert "contribution_missing" in broken
+    assert broken <= {"contribution_missing", "contribution_doubled"}
 
 
 @pytest.mark.parametrize("system", SYSTEMS)

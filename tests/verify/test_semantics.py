@@ -30,7 +30,7 @@ def brute_force(schedule):
     state[np.arange(n), :, np.arange(n)] = 1
     for i in range(schedule.num_steps):
         old, step = state.copy(), schedule.step(i)
-        for src, dst, lo, count, op in zip(*(getattr(step, c) for c in Transfers.__slots__), strict=True):
+        for src, dst, lo, count, op in zip(*(getattr(step, c) for c in Transfers.__slots__[:5]), strict=True):
             for c in range(lo, lo + count):
                 if op == Op.COPY:
                     state[dst, c] = old[src, c]

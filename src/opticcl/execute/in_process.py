@@ -7,64 +7,37 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from opticcl.errors import ParameterError
+from opticcl.execute.buffers import read_inputs, write_outputs
 from opticcl.ir import IntArray, Op, Schedule, Transfers
 
 __all__ = ["execute"]
 
-MAX_BYTES = 1 << 33  # of all ranks' arrays together
 
-
-def execute(schedule: Schedule, arrays: Sequence[npt.ArrayLike] | npt.NDArray[np.generic]) -> list[np.ndarray]:
+def execute(schedule: Schedule, arrays: Sequence[npt.ArrayLike | None] | np.ndarray) -> list[np.ndarray | None]:
     """Run a schedule on one array a rank.
 
     Args:
         schedule: what to run.
-        arrays: one array for each rank, all of one shape and of one numeric type.
-    Returns: one array for each rank; the arrays given stay as they are.
-    Raises: ParameterError: wrong number of arrays, shapes or types that differ, not numbers, or more than 8 GiB.
+        arrays: one array for each rank, all of one shape and of one numeric type: the whole message where a rank holds all
+            of it at the start, its block where it holds that (all_gather, gather, send_recv); ignored, and None will do,
+            where it holds nothing (all but the root of a broadcast or scatter). Blocks lie along the first axis.
+    Returns: one array for each rank, None where the collective gives it nothing; the arrays given stay as they are.
+    Raises: ParameterError: wrong number of arrays, shapes or types that differ, not numbers, a first axis that the ranks do
+        not divide, or more than 8 GiB.
 
     Sums are taken in the order of the schedule, in the arrays' own type: integers come out exactly as numpy's sum of that
     type, floats up to the order of additions.
     """
-    given = [np.asarray(a) for a in arrays]
-    c = schedule.collective
-    if len(given) != c.num_ranks:
-        raise ParameterError(f"execute: {len(given)} arrays for {c.num_ranks} ranks; give one each")
-    first = given[0]
-    for rank, array in enumerate(given):
-        if array.shape != first.shape or array.dtype != first.dtype:
-            raise ParameterError(
-                f"execute: rank {rank} has {array.dtype}{array.shape}, rank 0 {first.dtype}{first.shape}; all must be alike"
-            )
-    if first.dtype.kind not in "biufc":
-        raise ParameterError(
-            f"execute: arrays of {first.dtype} cannot be added; use integers, floats or complex numbers"
-        )
-    if first.nbytes * len(given) > MAX_BYTES:
-        raise ParameterError(
-            f"execute: {first.nbytes * len(given)} bytes in all are more than {MAX_BYTES}; use a smaller size"
-        )
-    state = _cut(given, c.num_chunks)
+    layout, state = read_inputs(schedule.collective, arrays)
+    if schedule.collective.keeps_apart:
+        return write_outputs(layout, _carry(schedule, state))
     for i in range(schedule.num_steps):
         _play(state, schedule.step(i))
-    flat = state.reshape(c.num_ranks, -1)[:, : first.size]
-    return [row.reshape(first.shape).copy() for row in flat]
-
-
-def _cut(arrays: list[np.ndarray], num_chunks: int) -> np.ndarray:
-    """Ranks' arrays as (ranks, chunks, elements a chunk), the last chunk filled up with zeros."""
-    size = arrays[0].size
-    each = -(-size // num_chunks)
-    state = np.zeros((len(arrays), num_chunks, each), arrays[0].dtype)
-    flat = state.reshape(len(arrays), -1)
-    for rank, array in enumerate(arrays):
-        flat[rank, :size] = array.ravel()
-    return state
+    return write_outputs(layout, state)
 
 
 def _play(state: np.ndarray, step: Transfers) -> None:
-    """One step in place; all sends see the data as they were before."""
+    """One step in place on (ranks, chunks, elements); all sends see the data as they were before."""
     src, dst, chunk, op = _chunk_by_chunk(step)
     sent = state[src, chunk]
     copies = op == Op.COPY
@@ -84,6 +57,24 @@ def _add(state: np.ndarray, dst: IntArray, chunk: IntArray, sent: np.ndarray) ->
     turns = np.split(order[by_turn], np.cumsum(np.bincount(nth))[:-1])
     for rows in turns:  # in one turn every place is met at most once
         state[dst[rows], chunk[rows]] += sent[rows]
+
+
+def _carry(schedule: Schedule, pieces: np.ndarray) -> np.ndarray:
+    """Contributions that stay side by side: follow where each (origin, chunk) lies, and hand over what arrived.
+
+    Args: pieces: (origins, chunks, elements).
+    Returns: the same, with zeros for what did not reach the owner of its chunk.
+    """
+    c = schedule.collective
+    at = np.repeat(np.arange(c.num_ranks)[:, None], c.num_chunks, axis=1)
+    chunks = np.arange(c.num_chunks)[None, :]
+    for i in range(schedule.num_steps):
+        src, dst, chunk, _ = _chunk_by_chunk(schedule.step(i))
+        following = np.repeat(np.arange(c.num_ranks)[:, None], c.num_chunks, axis=1)
+        following[src, chunk] = dst
+        at = following[at, chunks]
+    assert c.owner is not None
+    return np.where((at == c.owner[None, :])[:, :, None], pieces, np.zeros((), pieces.dtype))
 
 
 def _chunk_by_chunk(step: Transfers) -> tuple[IntArray, IntArray, IntArray, np.ndarray]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numba
 import numpy as np
 
-from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Resource, Transfers, Usage, Violation
+from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Op, Resource, Transfers, Usage, Violation
 
 __all__ = ["RULE_OF_KIND", "OpticsReport", "check_optics"]
 
@@ -51,9 +51,9 @@ def check_optics(plan: CircuitPlan, *, progress: Callable[[str, int, int], None]
         violations += _unequal_steps(plan, steps, first)
         rounds = plan.rounds(steps.start)
         total += len(steps) * sum(map(len, rounds))
-        violations += _uncarried(first, rounds, steps.start)
+        violations += _uncarried(plan.fabric, first, rounds, steps.start)
         for number, circuits in enumerate(rounds):
-            found = list(_round_violations(plan.fabric, circuits, settings))
+            found = list(_round_violations(plan.fabric, first, circuits, settings))
             violations += [replace(v, step=steps.start, round=number) for v in found]
         progress("count the light", steps.stop, plan.schedule.num_steps)
     notes = [f"step {v.step}: {v.count} receivers used twice" for v in violations if v.rule == "receiver_shared"]
@@ -65,15 +65,13 @@ def _unequal_steps(plan: CircuitPlan, steps: range, first: Transfers) -> Iterato
     stride = max(1, len(first) * len(steps) // COMPARED_ROWS)
     for i in steps[1::stride]:
         other = plan.schedule.step(i)
-        if any(
-            not np.array_equal(getattr(first, column), getattr(other, column))
-            for column in ("src", "dst", "chunk_n", "op")
-        ):
+        alike = all(np.array_equal(getattr(first, c), getattr(other, c)) for c in ("src", "dst", "chunk_n", "op"))
+        if not alike or not np.array_equal(first.size_chunks(), other.size_chunks()):
             yield Violation("steps_unequal", i, -1, f"class {steps}", f"the transfers of step {steps.start}", "others")
             return
 
 
-def _uncarried(transfers: Transfers, rounds: tuple[Circuits, ...], step: int) -> Iterator[Violation]:
+def _uncarried(fabric: Fabric, transfers: Transfers, rounds: tuple[Circuits, ...], step: int) -> Iterator[Violation]:
     """Transfers without light, with light in two rounds, or with circuits that join other nodes."""
     round_of = np.full(len(transfers), -1)
     for number, circuits in enumerate(rounds):
@@ -91,10 +89,11 @@ def _uncarried(transfers: Transfers, rounds: tuple[Circuits, ...], step: int) ->
                 len(unknown),
             )
             return
-        astray = np.flatnonzero((circuits.src != transfers.src[rows]) | (circuits.dst != transfers.dst[rows]))
+        src, dst = (fabric.machine_nodes(ranks[rows]) for ranks in (transfers.src, transfers.dst))
+        astray = np.flatnonzero((circuits.src != src) | (circuits.dst != dst))
         if len(astray):
             row = astray[0]
-            due = f"{transfers.src[rows[row]]} -> {transfers.dst[rows[row]]}"
+            due = f"{src[row]} -> {dst[row]}"
             found = f"{circuits.src[row]} -> {circuits.dst[row]}"
             yield Violation("circuit_astray", step, number, f"circuit {row}", due, found, len(astray))
         again = np.flatnonzero((round_of[rows] >= 0) & (round_of[rows] != number))
@@ -108,7 +107,9 @@ def _uncarried(transfers: Transfers, rounds: tuple[Circuits, ...], step: int) ->
         yield Violation("transfer_not_carried", step, -1, where, "a circuit", "none", len(dark))
 
 
-def _round_violations(fabric: Fabric, circuits: Circuits, settings: dict[Resource, IntArray]) -> Iterator[Violation]:
+def _round_violations(
+    fabric: Fabric, transfers: Transfers, circuits: Circuits, settings: dict[Resource, IntArray]
+) -> Iterator[Violation]:
     outside = _outside(fabric, circuits)
     if outside:  # what does not exist cannot be asked what it occupies
         yield outside
@@ -130,7 +131,12 @@ def _round_violations(fabric: Fabric, circuits: Circuits, settings: dict[Resourc
         if usage.resource.once_per_job:
             yield from _changed_settings(rule, usage, circuits, settings, fabric.num_wavelengths)
         else:
-            yield from _overfull(rule, usage, circuits, fabric.num_wavelengths)
+            overfull = list(_overfull(rule, usage, circuits, fabric.num_wavelengths))
+            if overfull and usage.resource.splits:  # looked at twice only where light may be shared
+                overfull = list(
+                    _overfull(rule, _signals_alone(usage, transfers, circuits), circuits, fabric.num_wavelengths)
+                )
+            yield from overfull
 
 
 def _outside(fabric: Fabric, circuits: Circuits) -> Violation | None:
@@ -148,7 +154,7 @@ def _outside(fabric: Fabric, circuits: Circuits) -> Violation | None:
             "wavelength_unknown", "all circuits", "a wavelength step of 1 or more", f"{circuits.wavelength_step}", 1
         )
     top = circuits.wavelength_lo.astype(np.int64) + (circuits.wavelength_n - 1) * circuits.wavelength_step
-    n, ports, wavelengths = fabric.num_nodes, fabric.ports_per_node, fabric.num_wavelengths
+    n, ports, wavelengths = fabric.num_machine_nodes, fabric.ports_per_node, fabric.num_wavelengths
     for rule, bad, expected in (
         (
             "node_unknown",
@@ -188,6 +194,32 @@ def _overfull(rule: str, usage: Usage, circuits: Circuits, num_wavelengths: int)
         names = ", ".join(_circuit(circuits, int(r)) for r in rows[:4]) + (", ..." if len(rows) > 4 else "")
         found = f"{counts[over[0]]}: {names}"
         yield _violation(rule, where, f"at most {resource.capacity:g} circuit(s)", found, len(over))
+
+
+def _signals_alone(usage: Usage, transfers: Transfers, circuits: Circuits) -> Usage:
+    """The usage with one row for each signal on each resource, however many circuits hear it.
+
+    Circuits are one signal if they leave the same port of the same sender on the same wavelengths with the same chunks,
+    to be stored: a sum would need each receiver's own data.
+    """
+    rows = np.arange(len(circuits)) if usage.circuit is None else np.asarray(usage.circuit, np.int64)
+    carried = circuits.transfer[rows]
+    alone = np.where(transfers.op[carried] == Op.COPY, -1, rows)
+    columns = (
+        usage.index,
+        circuits.src[rows],
+        circuits.port[rows],
+        circuits.wavelength_lo[rows],
+        circuits.wavelength_n[rows],
+        transfers.chunk_lo[carried],
+        transfers.chunk_n[carried],
+        alone,
+    )
+    order = np.lexsort(columns)
+    new = np.ones(len(order), bool)
+    new[1:] = np.any([column[order[1:]] != column[order[:-1]] for column in columns], axis=0)
+    first = order[new]
+    return replace(usage, index=usage.index[first], circuit=rows[first])
 
 
 def _changed_settings(

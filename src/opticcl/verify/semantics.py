@@ -1,7 +1,7 @@
 """Does every rank end with every contribution exactly once?
 
 Each rank that holds a chunk at the start gets a random 128-bit label for it (two words, sums modulo 2**64). Playing the
-transfers adds and copies labels as the machine would add and copy data; at the end a rank must hold the sum of all labels,
+transfers adds, copies and moves labels as the machine would its data; at the end a rank must hold the sum of all labels,
 which a missing or doubled contribution misses but for a chance of about 2**-128. Sets would not do: a set cannot tell a
 contribution that was added twice. Where a sum is wrong, the plan is played backwards from that rank and chunk, which gives
 the exact number of times each contribution entered, and so the name of the error.
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
-from opticcl.ir import IntArray, Op, Schedule, Transfers, Violation
+from opticcl.ir import Collective, IntArray, Op, Schedule, Transfers, Violation
 
 __all__ = ["SemanticsReport", "check_semantics"]
 
@@ -61,9 +61,11 @@ def check_semantics(
     random = np.random.default_rng(seed)
     chunks = _choose_chunks(c.num_ranks, c.num_chunks, num_chunks, random)
     ranks = np.arange(c.num_ranks)
-    held = np.array(np.broadcast_to(c.before(ranks[:, None], chunks[None, :]), (c.num_ranks, len(chunks))))
+    held = np.array(
+        c.before(ranks[:, None], chunks[None, :]), np.int64
+    )  # contributions that each rank has of each chunk
     labels = random.integers(0, 2**64, size=(c.num_ranks, 2), dtype=np.uint64)
-    state = labels[:, None, :] * held[:, :, None]
+    state = labels[:, None, :] * held[:, :, None].astype(np.uint64)
     expected = state.sum(axis=0)
 
     violations: list[Violation] = []
@@ -71,24 +73,14 @@ def check_semantics(
     transfers = 0
     for i in range(schedule.num_steps):
         step = schedule.step(i)
-        malformed = _malformed(step, i, c.num_ranks, c.num_chunks)
+        malformed = _malformed(step, i, c)
         if malformed:
             return SemanticsReport((malformed,), transfers, len(chunks), len(chunks) == c.num_chunks, ())
         transfers += len(step)
-        clashes, unheld = _play(
-            step.src,
-            step.dst,
-            step.chunk_lo,
-            step.chunk_n,
-            step.op,
-            chunks,
-            len(chunks) == c.num_chunks,
-            state,
-            held,
-            stamps,
-            i,
-        )
-        violations += _step_violations(i, clashes, unheld, step, chunks)
+        parts = np.zeros(0, np.int32) if not c.keeps_apart else _parts(step)
+        rows = (step.src, step.dst, step.chunk_lo, step.chunk_n, step.op, parts)
+        clashes, unheld, missized = _play(*rows, chunks, len(chunks) == c.num_chunks, state, held, stamps, i)
+        violations += _step_violations(i, clashes, unheld, missized, step, chunks)
         progress("follow the data", i + 1, schedule.num_steps)
 
     wanted = np.broadcast_to(c.after(ranks[:, None], chunks[None, :]), held.shape)
@@ -97,7 +89,8 @@ def check_semantics(
     notes = []
     if wrong.any():
         nodes = int(wrong.any(axis=1).sum())
-        notes.append(f"{nodes} of {c.num_ranks} nodes end with a wrong sum")
+        what = "sum" if c.reduces else "result"
+        notes.append(f"{nodes} of {c.num_ranks} nodes end with a wrong {what}")
     return SemanticsReport(tuple(violations), transfers, len(chunks), len(chunks) == c.num_chunks, tuple(notes))
 
 
@@ -109,16 +102,19 @@ def _choose_chunks(num_ranks: int, num_chunks: int, wanted: int | None, random: 
     return np.sort(random.choice(num_chunks, size=wanted, replace=False))
 
 
-def _malformed(step: Transfers, i: int, num_ranks: int, num_chunks: int) -> Violation | None:
+def _malformed(step: Transfers, i: int, c: Collective) -> Violation | None:
     """The first row whose rank, chunk or operation does not exist."""
     if not len(step):
         return None
+    num_ranks, num_chunks, lone = c.num_ranks, c.num_chunks, np.array(not c.keeps_apart)
     bad_rank = (np.minimum(step.src, step.dst) < 0) | (np.maximum(step.src, step.dst) >= num_ranks)
     bad_chunk = (step.chunk_lo < 0) | (step.chunk_n < 1) | (step.chunk_lo.astype(np.int64) + step.chunk_n > num_chunks)
     for rule, bad, expected in (
         ("rank_unknown", bad_rank, f"ranks 0..{num_ranks - 1}"),
         ("chunk_unknown", bad_chunk, f"chunks 0..{num_chunks - 1}"),
-        ("operation_unknown", step.op > Op.REDUCE, "copy (0) or reduce (1)"),
+        ("operation_unknown", step.op > Op.MOVE, "copy (0), reduce (1) or move (2)"),
+        ("operation_wrong", ~lone & (step.op == Op.REDUCE), "move (2): contributions stay apart"),
+        ("size_wrong", lone & (_parts(step) != 1), "one part: contributions are not kept apart"),
     ):
         rows = np.flatnonzero(bad)
         if len(rows):
@@ -126,21 +122,29 @@ def _malformed(step: Transfers, i: int, num_ranks: int, num_chunks: int) -> Viol
     return None
 
 
+def _parts(step: Transfers) -> IntArray:
+    return np.ones(len(step), np.int32) if step.parts is None else step.parts
+
+
 def _row(step: Transfers, row: int) -> str:
     lo, n = int(step.chunk_lo[row]), int(step.chunk_n[row])
     return f"{step.src[row]} -> {step.dst[row]} chunks {lo}..{lo + n - 1} op {step.op[row]}"
 
 
-def _step_violations(i: int, clashes: IntArray, unheld: IntArray, step: Transfers, chunks: IntArray) -> list[Violation]:
+def _step_violations(
+    i: int, clashes: IntArray, unheld: IntArray, missized: IntArray, step: Transfers, chunks: IntArray
+) -> list[Violation]:
+    """What the step's play counted, each as (count, first row, its chunk, what was there)."""
     out = []
-    if clashes[0]:
-        where = f"chunk {chunks[clashes[2]]} of rank {step.dst[clashes[1]]}"
-        out.append(
-            Violation("chunk_overwritten", i, -1, where, "one copy, or sums alone", "several writes", int(clashes[0]))
-        )
-    if unheld[0]:
-        where = f"chunk {chunks[unheld[2]]} of rank {step.src[unheld[1]]}"
-        out.append(Violation("sent_before_held", i, -1, where, "data to send", "none yet", int(unheld[0])))
+    for rule, (count, row, k, there), who, expected in (
+        ("chunk_overwritten", clashes, step.dst, "one copy, or sums alone"),
+        ("sent_before_held", unheld, step.src, "data to send"),
+        ("size_wrong", missized, step.src, "as many contributions as it has"),
+    ):
+        if count:
+            found = {"chunk_overwritten": "several writes", "sent_before_held": "none yet"}.get(rule)
+            found = found or f"{_parts(step)[row]} sent of {there}"
+            out.append(Violation(rule, i, -1, f"chunk {chunks[k]} of rank {who[row]}", expected, found, int(count)))
     return out
 
 
@@ -172,9 +176,10 @@ def _contributions(schedule: Schedule, rank: int, chunk: int) -> IntArray:
     for i in range(schedule.num_steps - 1, -1, -1):
         step = schedule.step(i)
         rows = np.flatnonzero((step.chunk_lo <= chunk) & (chunk < step.chunk_lo.astype(np.int64) + step.chunk_n))
-        src, dst, copies = step.src[rows], step.dst[rows], step.op[rows] == Op.COPY
+        src, dst, op = step.src[rows], step.dst[rows], step.op[rows]
         before = weight.copy()
-        before[dst[copies]] = 0
+        before[dst[op == Op.COPY]] = 0
+        before[src[op == Op.MOVE]] = 0
         np.add.at(before, src, weight[dst])
         weight = before
     c = schedule.collective
@@ -182,17 +187,19 @@ def _contributions(schedule: Schedule, rank: int, chunk: int) -> IntArray:
 
 
 @numba.njit(cache=True)
-def _play(src, dst, chunk_lo, chunk_n, op, chunks, all_chunks, state, held, stamps, step):  # type: ignore[no-untyped-def]
-    """One step, in place: gather what is sent, then add or store it.
+def _play(  # type: ignore[no-untyped-def]
+    src, dst, chunk_lo, chunk_n, op, parts, chunks, all_chunks, state, held, stamps, step
+):
+    """One step, in place: gather what is sent, let go of what is moved, then add or store it.
 
-    A stamp of 2 step + op marks what was written in this step: a copy bears no other write beside it.
-    Returns (count, row, k) of the first clash and of the first send of something not held.
+    A stamp of 2 step + (op is no copy) marks what was written in this step: a copy bears no other write beside it.
+    Returns (count, row, k, what was there) of clashing writes, of sends of nothing, and of sends of a wrong size.
     """
-    clashes, unheld = np.zeros(3, np.int64), np.zeros(3, np.int64)
+    clashes, unheld, missized = np.zeros(4, np.int64), np.zeros(4, np.int64), np.zeros(4, np.int64)
     n, num_followed = len(src), len(chunks)
     first = np.empty(n, np.int64)
     last = np.empty(n, np.int64)
-    total = 0
+    total, moves = 0, False
     for t in range(n):
         lo, hi = np.int64(chunk_lo[t]), np.int64(chunk_lo[t]) + chunk_n[t]
         if all_chunks:
@@ -203,31 +210,42 @@ def _play(src, dst, chunk_lo, chunk_n, op, chunks, all_chunks, state, held, stam
             while last[t] < num_followed and chunks[last[t]] < hi:
                 last[t] += 1
         total += last[t] - first[t]
+        moves = moves or op[t] == 2
     sent = np.empty((total, 2), np.uint64)
-    sent_held = np.empty(total, np.bool_)
+    sent_held = np.empty(total, np.int64)
     at = 0
     for t in range(n):
         s = src[t]
         for k in range(first[t], last[t]):
             sent[at, 0] = state[s, k, 0]
             sent[at, 1] = state[s, k, 1]
-            sent_held[at] = held[s, k]
-            if not held[s, k]:
+            there = held[s, k]
+            sent_held[at] = there
+            if there == 0:
                 unheld[0] += 1
                 if unheld[0] == 1:
                     unheld[1], unheld[2] = t, k
+            elif len(parts) and parts[t] != there:
+                missized[0] += 1
+                if missized[0] == 1:
+                    missized[1], missized[2], missized[3] = t, k, there
             at += 1
+    if moves:
+        for t in range(n):
+            if op[t] == 2:
+                for k in range(first[t], last[t]):
+                    state[src[t], k, :] = 0
+                    held[src[t], k] = 0
     at = 0
     for t in range(n):
         d = dst[t]
         for k in range(first[t], last[t]):
-            mark = 2 * step + op[t]
             stamp = stamps[d, k]
             if stamp >= 2 * step and (op[t] == 0 or stamp == 2 * step):
                 clashes[0] += 1
                 if clashes[0] == 1:
                     clashes[1], clashes[2] = t, k
-            stamps[d, k] = mark
+            stamps[d, k] = 2 * step + (op[t] != 0)
             if op[t] == 0:
                 state[d, k, 0] = sent[at, 0]
                 state[d, k, 1] = sent[at, 1]
@@ -235,6 +253,6 @@ def _play(src, dst, chunk_lo, chunk_n, op, chunks, all_chunks, state, held, stam
             else:
                 state[d, k, 0] += sent[at, 0]
                 state[d, k, 1] += sent[at, 1]
-                held[d, k] = held[d, k] or sent_held[at]
+                held[d, k] += sent_held[at]
             at += 1
-    return clashes, unheld
+    return clashes, unheld, missized
