@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
 
 from opticcl.errors import FabricError
 from opticcl.fabric import fabric, fabric_at_scale
+from opticcl.fabric.sipac import radices_of
 from opticcl.ir import Circuits, Fabric
 
 SHAPES = [(1, 1), (2, 1), (2, 4), (3, 2), (3, 3), (5, 2), (7, 1), (8, 2)]
+MIXED = [(1,), (7,), (2, 3), (3, 2), (4, 8, 2), (5, 3, 2), (2, 2, 7)]
 
 
 def _faults(where: Fabric, circuits: Circuits) -> set[str]:
@@ -74,6 +77,62 @@ def test_ring_order_links_neighbours(radix: int, levels: int) -> None:
     order = where.ring()
     assert sorted(order.tolist()) == list(range(where.num_nodes))
     assert where.num_nodes == 1 or where.linked(order, np.roll(order, -1)).all()
+
+
+@pytest.mark.parametrize("radices", MIXED)
+def test_irregular_sipacs(radices: tuple[int, ...]) -> None:
+    """Section III-A: with a radix of its own at each level, two nodes are linked where one digit differs."""
+    where = fabric("sipac", radices=radices)
+    digits = np.stack(
+        np.unravel_index(np.arange(where.num_nodes), radices, order="F"), axis=1
+    )  # level 0 is the fastest
+    assert (where.num_nodes, where.ports_per_node) == (math.prod(radices), len(radices))
+    node = np.arange(where.num_nodes)
+    linked = where.linked(node[:, None], node)
+    assert (linked == ((digits[:, None] != digits[None]).sum(axis=2) == 1)).all()
+    order = where.ring()
+    assert sorted(order.tolist()) == node.tolist()
+    assert where.num_nodes == 1 or where.linked(order, np.roll(order, -1)).all()
+
+
+def test_equal_radices_are_the_regular_sipac() -> None:
+    """8x8x8 is r = 8, L = 3; radix and levels do not count beside radices."""
+    one, other = fabric("sipac:radices=8x8x8,radix=5,levels=1"), fabric("sipac")
+    for field in ("num_nodes", "num_wavelengths", "ports_per_node", "rate_bits_per_s"):
+        assert getattr(one, field) == getattr(other, field)
+    assert radices_of(one) == radices_of(other) == (8, 8, 8)
+
+
+@pytest.mark.parametrize(
+    ("radices", "channels", "wavelengths"),
+    [
+        ((4, 8, 2), "published", 160),  # multiples of 8
+        ((4, 8, 2), "retuned", 147),  # of 3 x 7
+        ((3, 5, 7), "published", 105),
+        ((7, 9, 11), "published", 160),  # 693 lines would fill all groups alike
+        ((200, 3), "published", 200),
+    ],
+)
+def test_default_wavelengths_of_mixed_radices(radices: tuple[int, ...], channels: str, wavelengths: int) -> None:
+    """The groups of every level alike if 160 lines can do that."""
+    assert fabric("sipac", radices=radices, channels=channels).num_wavelengths == wavelengths
+
+
+def test_wavelengths_heard_depend_on_the_level() -> None:
+    """2 x 3 CUs: line 3 leads to the other CU at level 0 and back to the sender at level 1, where line 4 leads on."""
+    where = fabric("sipac", radices=(2, 3), wavelengths=6)
+
+    def heard(dst: int, level: int) -> list[int]:
+        circuits = [Circuits.of([0], [0], [dst], level, lo, path=[[level]]) for lo in range(6)]
+        return [lo for lo in range(6) if not _faults(where, circuits[lo])]
+
+    assert heard(1, 0) == [1, 3, 5]
+    assert heard(2, 1) == [1, 4]
+    assert heard(4, 1) == [2, 5]
+    both = Circuits.of([0, 1], [0, 0], [1, 2], [0, 1], 1, 2, [[0], [1]], wavelength_step=3)  # 1 and 4: wrong at level 0
+    assert [(f.rule, f.circuits.tolist()) for f in where.faults(both) if len(f.circuits)] == [
+        ("wavelength_unheard", [0])
+    ]
 
 
 def test_switch_of_figure_4() -> None:
@@ -191,6 +250,11 @@ def test_every_number_of_nodes_exists() -> None:
         ({"radix": 2**31, "levels": 1}, "try radix=32"),
         ({"radix": 8, "wavelengths": 7}, "wavelengths=7 .* 8 groups .*try wavelengths=8"),
         ({"radix": 8, "wavelengths": 6, "channels": "retuned"}, "try wavelengths=7"),
+        ({"radices": (4, 1, 2)}, "radices=4x1x2 has switches of one port; try radices=4x2"),
+        ({"radices": (1, 1)}, "try radices=1$"),
+        ({"radices": (2**20, 2**10, 8)}, "2\\*\\*31 nodes or more; try radices=1048576x1024$"),
+        ({"radices": (2**31,)}, "2\\*\\*31 nodes or more; try radices=32$"),
+        ({"radices": (4, 8), "wavelengths": 7}, "wavelengths=7 .* 8 groups of radix=8, .*try wavelengths=8"),
         ({"node_rate": 0}, "node_rate=0"),
         ({"latency": "-1us"}, "latency=-1e-06"),
     ],
@@ -205,3 +269,4 @@ def test_bad_shapes_are_refused(parameters: dict[str, object], text: str) -> Non
 def test_coordinates() -> None:
     """A node is named by its digits, level 0 first."""
     assert fabric("sipac").coordinates(3 + 7 * 64) == "(x0=3, x1=0, x2=7)"
+    assert fabric("sipac:radices=4x8x2").coordinates(3 + 5 * 4 + 32) == "(x0=3, x1=5, x2=1)"

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import MappingProxyType, ModuleType
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+
 from opticcl.errors import FabricError
-from opticcl.ir import Fabric
+from opticcl.ir import Fabric, IntArray
 from opticcl.registry import Registry, convert_arguments, parse_call
 
-__all__ = ["FABRICS", "FabricMaker", "fabric", "fabric_at_scale", "nearest_sizes", "register_fabric", "with_node_rate"]
+__all__ = ["FABRICS", "FabricMaker", "fabric", "fabric_at_scale", "job", "nearest_sizes", "register_fabric", "with_node_rate"]
 
 
 AtScale = Callable[[int], dict[str, Any]]
@@ -29,11 +31,13 @@ class FabricMaker(NamedTuple):
         make: keyword-only parameters -> Fabric.
         at_scale: number of nodes -> the parameters of `make` that set its shape; raises FabricError if it has none such.
         rate: the parameter that a node's rate is proportional to.
+        own: the algorithm that its paper brings along, "" for none.
     """
 
     make: Callable[..., Fabric]
     at_scale: AtScale
     rate: str
+    own: str = ""
 
 
 FABRICS: Registry[FabricMaker] = Registry("fabric", __name__)
@@ -41,11 +45,11 @@ FABRICS: Registry[FabricMaker] = Registry("fabric", __name__)
 Maker = TypeVar("Maker", bound=Callable[..., Fabric])
 
 
-def register_fabric(name: str, at_scale: AtScale, rate: str) -> Callable[[Maker], Maker]:
+def register_fabric(name: str, at_scale: AtScale, rate: str, own: str = "") -> Callable[[Maker], Maker]:
     """Decorator that registers a fabric function; see `FabricMaker`."""
 
     def add(make: Maker) -> Maker:
-        FABRICS.register(name)(FabricMaker(make, at_scale, rate))
+        FABRICS.register(name)(FabricMaker(make, at_scale, rate, own))
         return make
 
     return add
@@ -92,6 +96,41 @@ def with_node_rate(made: Fabric, node_rate_bits_per_s: float) -> Fabric:
     rate = FABRICS.get(made.name).rate
     scaled = made.parameters[rate] * node_rate_bits_per_s / made.node_rate_bits_per_s
     return fabric(made.name, **{**made.parameters, rate: scaled})
+
+
+def job(machine: Fabric, nodes: Sequence[int] | IntArray) -> Fabric:
+    """The part of a machine that a job has: its ranks are these nodes, in this order.
+
+    Args:
+        machine: the whole.
+        nodes: node numbers, each at most once.
+    Raises: FabricError: no nodes, one twice, or one that is not there.
+    """
+    ranks = np.asarray(nodes, dtype=np.int64)
+    limit = machine.num_machine_nodes
+    if ranks.ndim != 1 or not len(ranks):
+        raise FabricError(f"{machine.name}: a job needs at least one node")
+    outside = ranks[(ranks < 0) | (ranks >= limit)]
+    if len(outside):
+        raise FabricError(f"{machine.name}: there is no node {outside[0]}; try 0 to {limit - 1}")
+    if len(np.unique(ranks)) < len(ranks):
+        twice = np.flatnonzero(np.bincount(ranks) > 1)[0]
+        raise FabricError(f"{machine.name}: node {twice} is given twice; a job has each node once")
+    chosen = ranks.astype(np.int32)
+
+    def control_s(src: IntArray, dst: IntArray) -> float:
+        assert machine.control_s is not None
+        return machine.control_s(chosen[src], chosen[dst])
+
+    return dataclasses.replace(
+        machine,
+        num_nodes=len(chosen),
+        nodes=chosen,
+        machine_size=limit,
+        linked=lambda src, dst: machine.linked(chosen[src], chosen[dst]),
+        ring_order=None,
+        control_s=control_s if machine.control_s else None,
+    )
 
 
 def nearest_sizes(num_nodes: int, fits: Callable[[int], bool], reach: int = 4096) -> str:

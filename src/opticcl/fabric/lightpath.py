@@ -85,7 +85,7 @@ def _written(shape: tuple[int, ...]) -> str:
     return "x".join(map(str, shape))
 
 
-@register_fabric("lightpath", at_scale, rate="laser_rate")
+@register_fabric("lightpath", at_scale, rate="laser_rate", own="lumorph")
 def lightpath(
     *,
     shape: Shape = tuple(SHEET["shape"]),

@@ -122,7 +122,7 @@ def ring_order(shape: tuple[int, ...]) -> IntArray:
     return path
 
 
-@register_fabric("oddl", at_scale, rate="nic_rate")
+@register_fabric("oddl", at_scale, rate="nic_rate", own="halving_doubling")
 def oddl(
     *,
     shape: Shape = SHAPE,

@@ -7,26 +7,36 @@ r"""RAMP: tunable transmitters, star couplers, 20 ns slots.
       x transceiver groups             picks g'          J L in, J L out        picks g
 
 A node is (communication group g, rack j, device l) with number (g J + j) L + l. Transceiver group t of every node of group
-g reaches, through a gate of x branches, the subnets (g, 0, t), ..., (g, x-1, t). A subnet is a passive coupler: all J L nodes
-of the destination group hear all of it, so each wavelength may be used once. A receiver is fixed to its device's wavelength
-and its gate listens to one group at a time. With b transceivers a group everything is there b times.
+g reaches, through a gate of x branches, the subnets (g, 0, t), ..., (g, x-1, t). Three kinds of subnet::
+
+    broadcast         one star coupler, J L x J L: all nodes of the destination group hear all of it. A receiver is fixed to
+                      its device's wavelength, which one sender of the group may use at a time
+    route_broadcast   a wavelength router (AWGR, L x L) for each source rack: light from device l comes out at device l'
+                      on wavelength l' - l; then, for each l', a star coupler over the racks
+    route_switch      the same routers; then, for each l', a J x J crossbar: in a round a source rack meets one destination
+                      rack and conversely
+
+Light may be split: a sender may open several gates, and couplers hand a signal to all racks. A receiver's gate listens to one
+group at a time. The b transceivers of a group have their own fibres and subnets, but one laser and one instruction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from math import ceil
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from opticcl.data import datasheet
 from opticcl.errors import FabricError
 from opticcl.fabric import nearest_sizes, register_fabric
-from opticcl.ir import Circuits, Fabric, Fault, Resource, Usage
+from opticcl.ir import Circuits, Fabric, Fault, IntArray, Resource, Usage
 from opticcl.units import Rate, Seconds
 
 SHEET = datasheet("ramp")
+
+Subnet = Literal["broadcast", "route_broadcast", "route_switch"]
 
 
 def shape_at_scale(num_nodes: int) -> tuple[int, int, int] | None:
@@ -62,26 +72,39 @@ def at_scale(num_nodes: int) -> dict[str, Any]:
     return {"groups": groups, "racks": racks, "wavelengths": wavelengths, "transceivers_per_group": b}
 
 
-@register_fabric("ramp", at_scale, rate="line_rate")
+def wavelength_between(subnet: str, num_devices: int, src: IntArray, dst: IntArray) -> IntArray:
+    """The one wavelength on which light gets from src to dst.
+
+    Source: RAMP sections 3.1, 6.2.1.
+    Reading: the paper says that routers force the wavelength by the pair; we take the cyclic router's l_dst - l_src mod L.
+    """
+    if subnet == "broadcast":
+        return dst % num_devices
+    return (dst % num_devices - src % num_devices) % num_devices
+
+
+@register_fabric("ramp", at_scale, rate="line_rate", own="ramp")
 def ramp(
     *,
     groups: int = SHEET["groups"],
     racks: int = SHEET["racks"],
     wavelengths: int = SHEET["wavelengths"],
     transceivers_per_group: int = SHEET["transceivers_per_group"],
+    subnet: Subnet = SHEET["subnet"],
     line_rate: Rate = SHEET["line_rate"],
     slot: Seconds = SHEET["slot"],
     switching: Seconds = SHEET["switching"],
     propagation: Seconds = SHEET["propagation"],
     io: Seconds = SHEET["io"],
 ) -> Fabric:
-    """RAMP with broadcast-and-select subnets.
+    """RAMP with one of its three kinds of subnet.
 
     Args:
         groups: communication groups x [count].
         racks: racks a group J, at most x [count].
         wavelengths: devices a rack L, a multiple of x [count].
         transceivers_per_group: transceivers b of a node in each of its x transceiver groups [count].
+        subnet: broadcast, route_broadcast or route_switch.
         line_rate: of one transceiver [bit/s].
         slot: time slot [s]; 0 for none, then circuits change in `switching`.
         switching: part of a slot that is lost to switching [s].
@@ -113,17 +136,26 @@ def ramp(
 
     num_nodes, num_ports = x * num_racks * num_devices, x * b
     nodes_per_group = num_racks * num_devices
-    tx = Resource("tx_port", num_nodes * num_ports, per_wavelength=False)  # a laser has one colour at a time
+    # A laser has one colour at a time, but its light may go through several gates.
+    tx = Resource("tx_port", num_nodes * num_ports, per_wavelength=False, splits=True)
     rx = Resource("rx_port", num_nodes * num_ports, per_wavelength=False)
-    subnet = Resource("subnet", x * x * num_ports)
+    star = Resource("subnet", x * x * num_ports, splits=True)
+    stars = Resource("subnet", x * x * num_ports * num_devices, splits=True)
+    # A crossbar's output leads to one receiver, so one circuit an input is all that the matching demands besides rx_port.
+    crossbars = Resource("switch_port", x * num_racks * x * num_ports * num_devices, per_wavelength=False)
+    middle = {"broadcast": star, "route_broadcast": stars, "route_switch": crossbars}[subnet]
 
     def usage(circuits: Circuits) -> Iterator[Usage]:
-        """Laser of the sender, photodiode of the receiver, and the coupler that both gates lead to."""
+        """Laser of the sender, photodiode of the receiver, and what lies between the two gates."""
+        src, dst, port = (np.asarray(c, np.int64) for c in (circuits.src, circuits.dst, circuits.port))
+        yield Usage(tx, src * num_ports + port)
+        yield Usage(rx, dst * num_ports + port)
         tx_gate = circuits.hops[::2]
-        port = circuits.port.astype(np.int64)
-        yield Usage(tx, circuits.src * np.int64(num_ports) + port)
-        yield Usage(rx, circuits.dst * np.int64(num_ports) + port)
-        yield Usage(subnet, (circuits.src // nodes_per_group * np.int64(x) + tx_gate) * num_ports + port)
+        if subnet == "broadcast":
+            yield Usage(star, (src // nodes_per_group * x + tx_gate) * num_ports + port)
+            return
+        origin = src // num_devices if subnet == "route_switch" else src // nodes_per_group  # rack, or group
+        yield Usage(middle, ((origin * x + tx_gate) * num_ports + port) * num_devices + dst % num_devices)
 
     def faults(circuits: Circuits) -> Iterator[Fault]:
         bad_path = circuits.num_hops() != 2
@@ -135,8 +167,14 @@ def ramp(
         yield Fault(
             "path_broken", np.flatnonzero(wrong), "TX gate at the receiver's group, RX gate at the sender's group"
         )
-        unheard = (circuits.wavelength_lo != circuits.dst % num_devices) | (circuits.wavelength_n != 1)
-        yield Fault("wavelength_unheard", np.flatnonzero(unheard), "the one wavelength of the receiving device")
+        if wrong.any():
+            return
+        due = wavelength_between(subnet, num_devices, circuits.src, circuits.dst)
+        unheard = (circuits.wavelength_lo != due) | (circuits.wavelength_n != 1)
+        yield Fault("wavelength_unheard", np.flatnonzero(unheard), "the one wavelength from the sender to the receiver")
+        if b > 1:
+            torn = _torn_groups(circuits, x, b)
+            yield Fault("control_shared", torn, f"one wavelength and the same gates on all {b} transceivers of a group")
 
     def coordinates(node: int) -> str:
         return f"(g={node // nodes_per_group}, j={node // num_devices % num_racks}, l={node % num_devices})"
@@ -152,9 +190,40 @@ def ramp(
         slot_s=slot,
         slot_payload_bytes=(slot - switching) * line_rate / 8 if slot else 0.0,
         latency_s=propagation + io,
-        resources=(tx, rx, subnet),
+        resources=(tx, rx, middle),
         usage=usage,
         faults=faults,
         coordinates=coordinates,
         source="RAMP sections 3.1, 4.1, 6.2",
     )
+
+
+def _torn_groups(circuits: Circuits, groups: int, b: int) -> IntArray:
+    """Circuits whose transceiver group would need two instructions at once, int64 (k,).
+
+    A group of transmitters has one wavelength, and what one of its transceivers in use has open all have open; a group of
+    receivers has one wavelength and listens to one group.
+    Source: RAMP section 3.1: the b transceivers share light source and control instruction.
+    """
+    group, plane = np.divmod(circuits.port.astype(np.int64), b)
+    tx_gate, rx_gate = circuits.hops[::2], circuits.hops[1::2]
+    sender, receiver = circuits.src * np.int64(groups) + group, circuits.dst * np.int64(groups) + group
+    uneven = _varies(sender, circuits.wavelength_lo) | _varies(receiver, circuits.wavelength_lo)
+    uneven |= _varies(receiver, rx_gate)
+    opened = sender * groups + tx_gate
+    return np.flatnonzero(uneven | (_distinct(sender, plane, b) != _distinct(opened, plane, b)))
+
+
+def _varies(key: IntArray, value: IntArray) -> IntArray:
+    """Whether rows with the same key have different values, bool (n,)."""
+    _, first, which = np.unique(key, return_index=True, return_inverse=True)
+    differs = np.zeros(len(first), bool)
+    differs[which[value != value[first][which]]] = True
+    return differs[which]
+
+
+def _distinct(key: IntArray, value: IntArray, limit: int) -> IntArray:
+    """Different values, each below `limit`, among the rows of each row's key, int64 (n,)."""
+    keys, which = np.unique(key, return_inverse=True)
+    pairs = np.unique(which * np.int64(limit) + value)
+    return np.bincount(pairs // limit, minlength=len(keys))[which]

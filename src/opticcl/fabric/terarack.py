@@ -35,7 +35,7 @@ def at_scale(num_nodes: int) -> dict[str, Any]:
     return {"nodes": num_nodes}
 
 
-@register_fabric("terarack", at_scale, rate="wavelength_rate")
+@register_fabric("terarack", at_scale, rate="wavelength_rate", own="wrht")
 def terarack(
     *,
     nodes: int = SHEET["nodes"],

@@ -1,0 +1,158 @@
+"""What the packet fabrics have in common: directed links between vertices, walks over them, and who uses which link.
+
+A vertex is a node (0 .. num_nodes - 1) or a switch (from num_nodes on). A hop is a link's number. Links of one kind (a
+level and a direction, say) stand together and have one rate and one latency.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from opticcl.errors import FabricError
+from opticcl.ir import Circuits, Fault, IntArray, Resource, Usage
+
+__all__ = ["Links", "Network", "at_least", "hash_of", "paths_of_columns", "positive_rates"]
+
+
+class Links(NamedTuple):
+    """Links of one kind.
+
+    Args:
+        tail, head: vertices that each link leads from and to, (k,).
+        rate_bits_per_s: of each link [bit/s].
+        latency_s: of the link and of what stands at its end [s].
+    """
+
+    tail: IntArray
+    head: IntArray
+    rate_bits_per_s: float
+    latency_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """All links of a packet fabric; its methods are the physics that a `Fabric` asks for.
+
+    Args:
+        num_nodes: vertices below are nodes, the others are switches [count].
+        tail, head: of every link, int64 (links,).
+        latency_s: of every link, float64 (links,) [s].
+        resources: links of one rate and neighbouring numbers, in the order of the numbers.
+        relays: whether nodes pass on what is not for them (torus, BCube) or only switches do.
+    """
+
+    num_nodes: int
+    tail: IntArray
+    head: IntArray
+    latency_s: npt.NDArray[np.float64]
+    resources: tuple[Resource, ...]
+    relays: bool
+
+    @classmethod
+    def of(cls, num_nodes: int, kinds: Sequence[Links], *, relays: bool = False) -> Network:
+        """The network with the links of these kinds, numbered in this order."""
+        resources = []
+        for rate, alike in groupby((k for k in kinds if len(k.tail)), key=lambda k: k.rate_bits_per_s):
+            count = sum(len(k.tail) for k in alike)
+            resources.append(Resource("link", count, capacity=rate, per_wavelength=False, shared=True))
+        if not resources:  # one node alone: a fabric still says that it is shared by packets
+            resources = [Resource("link", 0, capacity=kinds[0].rate_bits_per_s, per_wavelength=False, shared=True)]
+        return cls(
+            num_nodes,
+            np.concatenate([np.asarray(k.tail, np.int64) for k in kinds]),
+            np.concatenate([np.asarray(k.head, np.int64) for k in kinds]),
+            np.concatenate([np.full(len(k.tail), k.latency_s) for k in kinds]),
+            tuple(resources),
+            relays,
+        )
+
+    @property
+    def num_links(self) -> int:
+        """Directed links [count]."""
+        return len(self.tail)
+
+    def usage(self, circuits: Circuits) -> Iterator[Usage]:
+        """Every link on the way."""
+        owner = circuits.hop_owner()
+        if len(self.resources) == 1:
+            yield Usage(self.resources[0], circuits.hops, owner)
+            return
+        first = 0
+        for resource in self.resources:
+            mine = (circuits.hops >= first) & (circuits.hops < first + resource.count)
+            yield Usage(resource, circuits.hops[mine] - first, owner[mine])
+            first += resource.count
+
+    def faults(self, circuits: Circuits) -> Iterator[Fault]:
+        """Paths that are no walk from the sender to the receiver."""
+        hops, owner = circuits.hops, circuits.hop_owner()
+        broken = circuits.num_hops() == 0
+        broken[owner[(hops < 0) | (hops >= self.num_links)]] = True
+        yield Fault("path_broken", np.flatnonzero(broken), f"one link or more, numbered 0 to {self.num_links - 1}")
+        if broken.any() or not len(circuits):
+            return
+        tail, head = self.tail[hops], self.head[hops]
+        torn = tail[1:] != head[:-1]
+        if not self.relays:
+            torn |= tail[1:] < self.num_nodes
+        broken[owner[1:][torn & (owner[1:] == owner[:-1])]] = True
+        broken |= tail[circuits.hop_offsets[:-1]] != circuits.src
+        broken |= head[circuits.hop_offsets[1:] - 1] != circuits.dst
+        through = "nodes and switches" if self.relays else "switches"
+        yield Fault(
+            "path_broken", np.flatnonzero(broken), f"links end to end from sender to receiver through {through}"
+        )
+
+    def hop_latency_s(self, hops: IntArray) -> npt.NDArray[np.float64]:
+        """What each hop adds to the latency of a path [s]."""
+        return self.latency_s[hops]
+
+
+def paths_of_columns(columns: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
+    """(hops, hop_offsets) of paths given hop by hop: one array a hop, -1 where a path has none there.
+
+    >>> paths_of_columns([np.array([4, -1]), np.array([5, 6])])
+    (array([4, 5, 6], dtype=int32), array([0, 2, 3]))
+    """
+    table = np.stack([np.asarray(column, np.int32) for column in columns], axis=1)
+    there = table >= 0
+    counts = there.sum(axis=1)
+    return table[there], np.concatenate([[0], np.cumsum(counts)])
+
+
+def hash_of(src: IntArray, dst: IntArray, seed: int, salt: int) -> IntArray:
+    """A non-negative number for each pair that looks random and is always the same (splitmix64)."""
+    mixed = (np.asarray(src, np.uint64) << np.uint64(32)) ^ np.asarray(dst, np.uint64)
+    mixed = np.atleast_1d(mixed)
+    for word in (seed, salt):
+        mixed = mixed + np.uint64(0x9E3779B97F4A7C15 * (2 * word + 1) % 2**64)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        mixed = mixed ^ (mixed >> np.uint64(31))
+    return (mixed >> np.uint64(1)).astype(np.int64)
+
+
+def at_least(fabric: str, least: float, **values: float) -> None:
+    """Refuse values below `least`.
+
+    Raises: FabricError: names the first such value.
+    """
+    for name, value in values.items():
+        if value < least:
+            raise FabricError(f"{fabric}: {name}={value:g}; at least {least:g}")
+
+
+def positive_rates(fabric: str, **rates: float) -> None:
+    """Refuse rates that are not positive.
+
+    Raises: FabricError: names the first such rate.
+    """
+    for name, rate in rates.items():
+        if not rate > 0:
+            raise FabricError(f"{fabric}: {name}={rate:g} bit/s; more than 0, try 400Gb/s")
