@@ -11,8 +11,9 @@ import pytest
 import opticcl
 from opticcl.circuits import lower
 from opticcl.errors import UnsupportedError
+from opticcl.execute import execute
 from opticcl.fabric import fabric, fabric_at_scale
-from opticcl.ir import Op, Schedule
+from opticcl.ir import Op, Schedule, Transfers
 from opticcl.schedule import generate, reason_declined
 from opticcl.schedule.lumorph import digits, rank_of_node
 from opticcl.verify import verify
@@ -20,9 +21,9 @@ from opticcl.verify import verify
 SIZES = [1, 2, 3, 4, 5, 7, 8, 12, 13, 16, 64, 96, 128]
 
 
-def schedule(num_nodes: int, parameters: str = "radix=2") -> Schedule:
+def schedule(num_nodes: int, parameters: str = "radix=2", collective: str = "all_reduce") -> Schedule:
     """On the ideal switch, which links everybody."""
-    return generate(f"lumorph:{parameters}", "all_reduce", fabric_at_scale("ideal", num_nodes))
+    return generate(f"lumorph:{parameters}", collective, fabric_at_scale("ideal", num_nodes))
 
 
 # --- digits -----------------------------------------------------------------------------------------------------------
@@ -77,6 +78,61 @@ def test_factors_are_taken_as_they_come(nodes: int, factors: str) -> None:
     made = schedule(nodes, f"factors={factors}")
     assert made.num_steps == 2 * sum(k != "1" for k in factors.split("x"))
     verify(lower(fabric_at_scale("ideal", nodes), made)).raise_if_bad()
+
+
+@pytest.mark.parametrize("collective", ["reduce_scatter", "all_gather", "all_to_all", "barrier"])
+@pytest.mark.parametrize("radix", [2, 4, 16])
+def test_every_collective_is_right(collective: str, radix: int) -> None:
+    """Any number of nodes, judged on all chunks."""
+    for nodes in (1, 2, 3, 4, 6, 7, 8, 12, 13, 16, 30, 48, 64):
+        made = schedule(nodes, f"radix={radix}", collective)
+        assert made.num_steps == len(digits(nodes, radix))
+        verdict = verify(lower(fabric_at_scale("ideal", nodes), made)).raise_if_bad()
+        assert verdict.exhaustive
+
+
+@pytest.mark.parametrize("factors", ["12", "2x6", "6x2", "3x4", "2x2x3"])
+def test_blocks_come_to_their_owners(factors: str) -> None:
+    """On integers against NumPy: what a node owns is its block, however chunks are numbered inside."""
+    n, block = 12, 2
+    data = np.random.default_rng(1).integers(-99, 99, (n, n * block, 3))
+    where = fabric_at_scale("ideal", n)
+
+    def run(collective: str, arrays: np.ndarray) -> np.ndarray:
+        return np.stack(execute(generate(f"lumorph:factors={factors}", collective, where), arrays))  # type: ignore[arg-type]
+
+    total = data.sum(axis=0).reshape(n, block, 3)
+    assert np.array_equal(run("reduce_scatter", data), total)
+    assert np.array_equal(run("all_gather", total), np.broadcast_to(total.reshape(-1, 3), data.shape))
+    by_owner = data.reshape(n, n, block, 3).swapaxes(0, 1).reshape(data.shape)
+    assert np.array_equal(run("all_to_all", data), by_owner)
+
+
+def test_all_to_all_hands_on_what_it_collected() -> None:
+    """N / k blocks for each peer in every step, fewer chunks of more contributions each."""
+    made = schedule(64, "radix=4", "all_to_all")
+    steps = [made.step(i) for i in range(3)]
+    assert [(set(s.chunk_n.tolist()), set(s.parts.tolist())) for s in steps] == [  # type: ignore[union-attr]
+        ({16}, {1}),
+        ({4}, {4}),
+        ({1}, {16}),
+    ]
+    assert all((s.op == Op.MOVE).all() and (s.size_chunks() == 16).all() for s in steps)
+
+
+@pytest.mark.parametrize(("change", "rule"), [({"op": Op.COPY}, "contribution_missing"), ({"parts": 2}, "size_wrong")])
+def test_a_wrong_all_to_all_is_noticed(change: dict[str, int], rule: str) -> None:
+    """Blocks in place of others, or more than there are."""
+    good = schedule(8, collective="all_to_all")
+
+    def step(i: int) -> Transfers:
+        made = good.step(i)
+        if i:
+            return made
+        return replace(made, **{name: np.full_like(getattr(made, name), value) for name, value in change.items()})
+
+    verdict = verify(lower(fabric_at_scale("ideal", 8), replace(good, step=step)))
+    assert rule in {v.rule for v in verdict.violations}
 
 
 def test_a_sum_too_many_is_noticed() -> None:
@@ -175,6 +231,19 @@ def test_break_even_reconfiguration(radix: int, steps: int, break_even_us: float
     assert (time_us("ring", size, IDEAL) - free) / steps == pytest.approx(break_even_us, abs=0.05)
 
 
+@pytest.mark.parametrize(("algorithm", "crossing_mb"), [("lumorph", 3.52), ("lumorph:radix=4", 7.20)])
+def test_direct_all_to_all_wins_above(algorithm: str, crossing_mb: float) -> None:
+    """Sixteen rounds of little against eight or four of much: 35.2 us / (10 us / MB), 52.8 us / (7.33 us / MB)."""
+
+    def us(name: str, size: float) -> float:
+        plan = opticcl.compile("lightpath", "all_to_all", size, algorithm=name)
+        return plan.simulate(preset="lumorph").total_s * 1e6
+
+    fixed, per_mb = (us("mesh", 0), us(algorithm, 0)), (us("mesh", 1e6), us(algorithm, 1e6))
+    slopes = [b - a for a, b in zip(fixed, per_mb, strict=True)]
+    assert (fixed[0] - fixed[1]) / (slopes[1] - slopes[0]) == pytest.approx(crossing_mb, rel=1e-3)
+
+
 # --- what it declines -------------------------------------------------------------------------------------------------
 
 
@@ -199,3 +268,10 @@ def test_declines_nodes_that_are_not_linked() -> None:
     assert "digit 2 of 2x2x2" in str(reason_declined("lumorph", "all_reduce", line))
     pair = replace(fabric("ideal:nodes=2"), linked=line.linked)
     assert reason_declined("lumorph", "all_reduce", pair) is None
+
+
+@pytest.mark.parametrize("collective", ["broadcast", "reduce", "scatter", "gather", "send_recv"])
+def test_declines_what_has_a_root(collective: str) -> None:
+    """Digits have no root."""
+    reason = reason_declined("lumorph", collective, fabric("ideal:nodes=8"))
+    assert reason == "it does all_reduce, reduce_scatter, all_gather, all_to_all, barrier; try tree or mesh"

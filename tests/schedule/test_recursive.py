@@ -6,9 +6,10 @@ import dataclasses
 
 import numpy as np
 import pytest
+from tests.schedule.oracle import check, requests
 
 from opticcl.circuits import lower
-from opticcl.fabric import fabric
+from opticcl.fabric import fabric, job
 from opticcl.ir import Op, Schedule, Transfers, Verdict
 from opticcl.schedule import generate, reason_declined
 from opticcl.verify import verify
@@ -16,8 +17,8 @@ from opticcl.verify import verify
 ALGORITHMS = ("halving_doubling", "recursive_doubling")
 
 
-def _on_ideal(algorithm: str, nodes: int) -> Schedule:
-    return generate(algorithm, "all_reduce", fabric("ideal", nodes=nodes))
+def _on_ideal(algorithm: str, nodes: int, collective: str = "all_reduce") -> Schedule:
+    return generate(algorithm, collective, fabric("ideal", nodes=nodes))
 
 
 def _judged(schedule: Schedule) -> Verdict:
@@ -37,6 +38,48 @@ def test_sums_come_out_right(algorithm: str, nodes: int) -> None:
 def test_number_of_steps(algorithm: str, steps: int) -> None:
     """2 log2 N and log2 N."""
     assert [_on_ideal(algorithm, 1 << bits).num_steps for bits in range(11)] == [steps * bits for bits in range(11)]
+
+
+HALVING = ["all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast", "reduce"]
+DOUBLING = ["all_reduce", "barrier", "all_gather"]
+BOTH = [("halving_doubling", c) for c in HALVING] + [("recursive_doubling", c) for c in DOUBLING]
+
+
+@pytest.mark.parametrize(("algorithm", "collective"), BOTH)
+def test_right_at_every_rank(algorithm: str, collective: str) -> None:
+    """Verified and executed, all roots of small numbers, three of larger ones."""
+    for nodes in (1, 2, 4, 8, 32, 64):
+        for request in requests(collective, nodes):
+            check(algorithm, request, fabric("ideal", nodes=nodes))
+
+
+@pytest.mark.parametrize(("algorithm", "collective"), BOTH)
+@pytest.mark.parametrize("name", ["oddl:shape=2x4", "oddl:shape=8", "sipac:radix=4,levels=2", "terarack:nodes=8"])
+def test_on_light(algorithm: str, collective: str, name: str) -> None:
+    """Whatever the collective, ODDL's wavelengths are one for each bit."""
+    for request in requests(collective, 5):
+        check(algorithm, request, fabric(name))
+
+
+def test_a_row_of_a_grid_is_a_cube_of_its_own() -> None:
+    """Four nodes of the second row, in another order."""
+    check("halving_doubling", "reduce_scatter", job(fabric("oddl:shape=2x4"), [7, 5, 4, 6]))
+
+
+@pytest.mark.parametrize(
+    ("collective", "sizes"),
+    [
+        ("reduce_scatter", [8, 4, 2, 1]),
+        ("all_gather", [1, 2, 4, 8]),
+        ("all_to_all", [8, 8, 8, 8]),
+        ("broadcast", [8, 4, 2, 1, 1, 2, 4, 8]),
+        ("reduce", [8, 4, 2, 1, 1, 2, 4, 8]),
+    ],
+)
+def test_data_of_each_step(collective: str, sizes: list[int]) -> None:
+    """Sixteenths of the message that a node sends in each step."""
+    schedule = _on_ideal("halving_doubling", 16, collective)
+    assert [int(schedule.step(i).size_chunks().max()) for i in range(schedule.num_steps)] == sizes
 
 
 def test_partners_of_figure_2() -> None:
@@ -71,6 +114,13 @@ def test_partners_that_are_not_linked_are_declined(algorithm: str) -> None:
     apart = dataclasses.replace(where, linked=lambda src, dst: where.linked(src, dst) & ((src ^ dst) != 4))
     assert reason_declined(algorithm, "all_reduce", where) is None
     assert reason_declined(algorithm, "all_reduce", apart) == "no single circuit joins nodes (0, 0) and (0, 4)"
+
+
+def test_other_collectives_are_declined() -> None:
+    """With those that it does."""
+    where = fabric("ideal:nodes=4")
+    assert reason_declined("recursive_doubling", "reduce", where) == "it does all_reduce, barrier, all_gather"
+    assert str(reason_declined("halving_doubling", "send_recv", where)).startswith("it does all_reduce, reduce_scatter")
 
 
 def _changed(schedule: Schedule, step: int, **columns: object) -> Schedule:

@@ -1,7 +1,7 @@
 """Who sends which piece to whom in which step: one file an algorithm family.
 
 To add an algorithm, write `generate(collective, fabric, *, ...)` and `accepts(collective, fabric, *, ...)` (None, or the
-reason why not) in a file here and register them; nothing else is edited. `collective` is its canonical name.
+reason why not) in a file here and register them; nothing else is edited. `collective` is a `Request`: a name and a root.
 """
 
 from __future__ import annotations
@@ -11,18 +11,26 @@ from collections.abc import Callable, Iterable
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
-from opticcl.collective import collective_name
-from opticcl.errors import UnsupportedError
+from opticcl.collective import Request, as_request
+from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.ir import Fabric, Schedule
 from opticcl.registry import Registry, convert_arguments, parse_call, write_call
 
-__all__ = ["ALGORITHMS", "AlgorithmMaker", "all_variants", "generate", "reason_declined", "register_algorithm"]
+__all__ = [
+    "ALGORITHMS",
+    "AlgorithmMaker",
+    "all_variants",
+    "generate",
+    "needs_whole",
+    "reason_declined",
+    "register_algorithm",
+]
 
 
-Variants = Callable[[str, Fabric], Iterable[dict[str, Any]]]
+Variants = Callable[[Request, Fabric], Iterable[dict[str, Any]]]
 
 
-def _one_variant(collective: str, fabric: Fabric) -> Iterable[dict[str, Any]]:
+def _one_variant(collective: Request, fabric: Fabric) -> Iterable[dict[str, Any]]:
     return ({},)
 
 
@@ -57,15 +65,25 @@ def register_algorithm(
     return add
 
 
-def all_variants(collective: str, fabric: Fabric) -> list[str]:
+def all_variants(collective: Request, fabric: Fabric) -> list[str]:
     """Every algorithm with every parameter set worth trying, as texts that `generate` takes."""
-    key = collective_name(collective)
     return [
-        write_call(name, given) for name in ALGORITHMS.names() for given in ALGORITHMS.get(name).variants(key, fabric)
+        write_call(name, given)
+        for name in ALGORITHMS.names()
+        for given in ALGORITHMS.get(name).variants(collective, fabric)
     ]
 
 
-def reason_declined(algorithm: str, collective: str, fabric: Fabric) -> str | None:
+def needs_whole(fabric: Fabric, name: str) -> str | None:
+    """Why an algorithm that is made for the whole of one system cannot run on this fabric, or None if it can."""
+    if fabric.name != name:
+        return f"it needs a {name} fabric"
+    if fabric.nodes is not None:
+        return f"it runs on a whole {name}, not on part of one; try ring, tree or lumorph"
+    return None
+
+
+def reason_declined(algorithm: str, collective: Request | str, fabric: Fabric) -> str | None:
     """Why that algorithm cannot do that collective on that fabric, or None if it can.
 
     Args: algorithm: "lumorph" or "lumorph:radix=4".
@@ -73,19 +91,22 @@ def reason_declined(algorithm: str, collective: str, fabric: Fabric) -> str | No
     key, written = parse_call(algorithm)
     maker = ALGORITHMS.get(key)
     arguments = convert_arguments(maker.generate, written, key, positional=2)
-    return maker.accepts(collective_name(collective), fabric, **arguments)
+    return maker.accepts(as_request(collective), fabric, **arguments)
 
 
-def generate(algorithm: str, collective: str, fabric: Fabric) -> Schedule:
+def generate(algorithm: str, collective: Request | str, fabric: Fabric) -> Schedule:
     """The schedule of that algorithm.
 
     Raises: UnknownNameError, ParameterError; UnsupportedError: the algorithm declines, with its reason.
     """
-    reason = reason_declined(algorithm, collective, fabric)
+    wanted = as_request(collective)
+    if not 0 <= wanted.root < fabric.num_nodes:
+        raise ParameterError(f"{wanted.name}: root={wanted.root} is no rank; try 0 to {fabric.num_nodes - 1}")
+    reason = reason_declined(algorithm, wanted, fabric)
     key, written = parse_call(algorithm)
     if reason is not None:
-        raise UnsupportedError(f"{key} cannot do {collective_name(collective)} on {fabric.name}: {reason}")
+        raise UnsupportedError(f"{key} cannot do {wanted.name} on {fabric.name}: {reason}")
     maker = ALGORITHMS.get(key)
     arguments = convert_arguments(maker.generate, written, key, positional=2)
-    made = maker.generate(collective_name(collective), fabric, **arguments)
+    made = maker.generate(wanted, fabric, **arguments)
     return dataclasses.replace(made, name=key, parameters=MappingProxyType(arguments))

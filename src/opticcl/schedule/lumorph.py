@@ -5,6 +5,8 @@ step i the k_i nodes that differ in digit i alone exchange: each gets from the o
 
     reduce-scatter, i = 1..m    each peer gets N / (k_1 ... k_i) chunks: those that have the peer's digit
     all-gather,     i = m..1    each peer gets the chunks that I hold, as many
+    all-to-all,     i = 1..m    as in the reduce-scatter, but of each chunk I hand on k_1 ... k_(i-1) contributions
+    barrier,        i = 1..m    each peer gets what I know, one chunk
 
     N = 16, radix 4             1 <-> 2 3 4 by 4 chunks, 1 <-> 5 9 13 by 1 chunk, and back again
 
@@ -15,6 +17,8 @@ Reading: the paper has powers of two and four alone. Other numbers of nodes take
 at most the radix; a prime above the radix is a digit of its own. Figure 13 gathers with the first digit first; we do so
 in mirrored order, which has the same sizes (B/16, then B/4), keeps the chunks in ranges and lets the circuits of the
 middle step stand. What appendix B adds up to "the total amount of data sent" is the amount for each of the three peers.
+The all-to-all by digits is ours: it has the rounds and the bytes of the paper's (Bruck's, see `bruck`) wherever N has
+the digits, and needs no rotation.
 """
 
 from __future__ import annotations
@@ -23,14 +27,15 @@ from math import prod
 
 import numpy as np
 
-from opticcl.collective import collective as make_collective
+from opticcl.collective import Request
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
 from opticcl.schedule import register_algorithm
+from opticcl.schedule.mesh import MOST_TRANSFERS
 from opticcl.units import Shape
 
-__all__ = ["digit_of_step", "digits", "lumorph", "rank_of_node"]
+__all__ = ["digit_of_step", "digits", "lumorph", "peers", "rank_of_node"]
 
-MOST_TRANSFERS = 1 << 24  # of a step: about 300 MB
+DOES = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "barrier")
 
 
 def digits(num_nodes: int, radix: int = 2, factors: tuple[int, ...] | None = None) -> tuple[int, ...]:
@@ -63,14 +68,41 @@ def _smallest_factor(number: int) -> int:
     return number
 
 
-def digit_of_step(ks: tuple[int, ...], step: int) -> tuple[int, int]:
+def digit_of_step(ks: tuple[int, ...], collective: str, step: int) -> tuple[int, int]:
     """Radix of the digit that a step exchanges and the distance of nodes that differ by one in it.
 
-    >>> [digit_of_step((4, 3), step) for step in range(4)]
+    Args:
+        ks: radices of all digits.
+        collective: its name; a gather begins with the last digit.
+        step: of the schedule.
+
+    >>> [digit_of_step((4, 3), "all_reduce", step) for step in range(4)]
     [(4, 1), (3, 4), (3, 4), (4, 1)]
     """
-    i = min(step, 2 * len(ks) - 1 - step)
+    i = 2 * len(ks) - 1 - step if _gathers(ks, collective, step) else step
+    i -= len(ks) * (collective == "all_gather")
     return ks[i], prod(ks[:i])
+
+
+def _gathers(ks: tuple[int, ...], collective: str, step: int) -> bool:
+    """Whether the step tells what is known rather than hands over what others are responsible for."""
+    return collective == "all_gather" or step >= len(ks)
+
+
+def peers(num_nodes: int, k: int, stride: int) -> IntArray:
+    """The nodes that differ from each node in one digit alone, itself included, in the order of that digit.
+
+    Args:
+        k: radix of the digit.
+        stride: distance of nodes that differ by one in it.
+    Returns: int32 (num_nodes, k).
+
+    >>> peers(6, 3, 2)[[0, 5]].tolist()
+    [[0, 2, 4], [1, 3, 5]]
+    """
+    nodes = np.arange(num_nodes, dtype=np.int32)[:, None]
+    value = np.arange(k, dtype=np.int32)[None, :]
+    return nodes + (value - nodes // stride % k) * np.int32(stride)
 
 
 def rank_of_node(ks: tuple[int, ...]) -> IntArray:
@@ -87,11 +119,11 @@ def rank_of_node(ks: tuple[int, ...]) -> IntArray:
     return rank
 
 
-def accepts(collective: str, fabric: Fabric, radix: int = 2, factors: Shape | None = None) -> str | None:
+def accepts(collective: Request, fabric: Fabric, radix: int = 2, factors: Shape | None = None) -> str | None:
     """None, or the reason why not."""
     n = fabric.num_nodes
-    if collective != "all_reduce":
-        return "it does all_reduce only"
+    if collective.name not in DOES:
+        return f"it does {', '.join(DOES)}; try tree or mesh"
     if radix < 2:
         return f"radix={radix}; a digit has at least 2 values, try radix=2"
     if factors is not None and prod(factors) != n:
@@ -112,34 +144,40 @@ def accepts(collective: str, fabric: Fabric, radix: int = 2, factors: Shape | No
     return None
 
 
-def variants(collective: str, fabric: Fabric) -> list[dict[str, int]]:
+def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
     """Radices 2, 4, 8 and 16, as far as they give different digits."""
     different = {digits(fabric.num_nodes, radix): radix for radix in (16, 8, 4, 2)}
     return [{"radix": radix} for radix in sorted(different.values())]
 
 
 @register_algorithm("lumorph", accepts, variants)
-def lumorph(collective: str, fabric: Fabric, *, radix: int = 2, factors: Shape | None = None) -> Schedule:
-    """LUMORPH all-reduce in 2 m steps.
+def lumorph(collective: Request, fabric: Fabric, *, radix: int = 2, factors: Shape | None = None) -> Schedule:
+    """LUMORPH: an all-reduce in 2 m steps, any other collective in m.
 
     Args:
         radix: nodes that exchange with each other in a step; 2 is LUMORPH-2, 4 is LUMORPH-4.
         factors: the radix of each digit, such as 4x4x2; none: as few digits as the radix allows.
     """
-    n = fabric.num_nodes
+    n, name = fabric.num_nodes, collective.name
     ks = digits(n, radix, factors)
     rank = rank_of_node(ks).astype(np.int32)
     nodes = np.arange(n, dtype=np.int32)[:, None]
 
     def step(i: int) -> Transfers:
-        k, stride = digit_of_step(ks, i)
-        value = np.arange(k, dtype=np.int32)[None, :]
-        peers = nodes + (value - nodes // stride % k) * np.int32(stride)
+        k, stride = digit_of_step(ks, name, i)
+        dst = peers(n, k, stride)
+        if name == "barrier":
+            return Transfers.of(nodes, dst, 0, 1, Op.REDUCE)
         size = n // (stride * k)
-        if i < len(ks):  # of the range that I am still responsible for, the part with the peer's digit
-            lo = rank[nodes] // (size * k) * (size * k) + value * size
-            return Transfers.of(nodes, peers, lo, size, Op.REDUCE)
-        return Transfers.of(nodes, peers, rank[nodes] // size * size, size, Op.COPY)
+        if _gathers(ks, name, i):
+            return Transfers.of(nodes, dst, rank[nodes] // size * size, size, Op.COPY)
+        # of the range that I am still responsible for, the part with the peer's digit
+        lo = rank[nodes] // (size * k) * (size * k) + np.arange(k, dtype=np.int32) * size
+        if name == "all_to_all":
+            return Transfers.of(nodes, dst, lo, size, Op.MOVE, stride)
+        return Transfers.of(nodes, dst, lo, size, Op.REDUCE)
 
+    num_chunks = 1 if name == "barrier" else n
+    num_steps = len(ks) * (2 if name == "all_reduce" else 1)
     parameters = {"radix": radix, "factors": factors}
-    return Schedule("lumorph", make_collective(collective, n, n), 2 * len(ks), step, parameters=parameters)
+    return Schedule("lumorph", collective.on(n, num_chunks, np.argsort(rank)), num_steps, step, parameters=parameters)

@@ -6,6 +6,15 @@ In every step node i talks to i XOR D for one power of two D. Eight nodes, who n
     halving_doubling      4:1/2  2:1/4  1:1/8  1:1/8  2:1/4  4:1/2     the least data, 2(N-1)/N of the message
     recursive_doubling    1:all  2:all  4:all                          the fewest steps
 
+Halving-doubling is made of four movements, each a step for every distance. Those of the first column have the farthest
+partner first and send what is on the partner's side; those of the second are the way back and send what the sender has:
+
+    halve     all nodes, to be added (or kept apart)      double    all nodes, to be stored
+    scatter   only nodes that have something              gather    only nodes that are done
+
+    all_reduce  halve, double     reduce_scatter  halve     broadcast  scatter, double
+    all_to_all  halve             all_gather      double    reduce     halve, gather
+
 Source: Thakur, Rabenseifner and Gropp 2005; ODDL section 3 and figure 2 for the order of the distances.
 """
 
@@ -13,26 +22,43 @@ from __future__ import annotations
 
 import numpy as np
 
-from opticcl.collective import collective as make_collective
+from opticcl.collective import Request
 from opticcl.ir import Fabric, Op, Schedule, Transfers
 from opticcl.schedule import register_algorithm
+from opticcl.schedule._grid import why_apart
+
+MOVEMENTS = {
+    "all_reduce": ("halve", "double"),
+    "reduce_scatter": ("halve",),
+    "all_gather": ("double",),
+    "all_to_all": ("halve",),
+    "broadcast": ("scatter", "double"),
+    "reduce": ("halve", "gather"),
+}
 
 
-def accepts(collective: str, fabric: Fabric) -> str | None:
+def accepts_halving(collective: Request, fabric: Fabric) -> str | None:
     """None, or the reason why not."""
-    if collective != "all_reduce":
-        return "it does all_reduce only"
+    if collective.name not in MOVEMENTS:
+        return "it does " + ", ".join(MOVEMENTS)
+    return _why_no_cube(fabric)
+
+
+def accepts_doubling(collective: Request, fabric: Fabric) -> str | None:
+    """None, or the reason why not."""
+    if collective.name not in ("all_reduce", "barrier", "all_gather"):
+        return "it does all_reduce, barrier, all_gather"
+    return _why_no_cube(fabric)
+
+
+def _why_no_cube(fabric: Fabric) -> str | None:
     n = fabric.num_nodes
     below = 1 << n.bit_length() - 1
     if n != below:
         return f"{n} nodes are no power of two; nearest: {below} or {2 * below}"
     node = np.arange(n)
-    for distance in _distances(n):
-        apart = np.flatnonzero(~fabric.linked(node, node ^ distance))
-        if len(apart):
-            src, dst = int(apart[0]), int(apart[0]) ^ distance
-            return f"no single circuit joins nodes {fabric.coordinates(src)} and {fabric.coordinates(dst)}"
-    return None
+    reasons = (why_apart(fabric, node, node ^ distance) for distance in _distances(n))
+    return next((reason for reason in reasons if reason), None)
 
 
 def _distances(num_nodes: int) -> tuple[int, ...]:
@@ -40,42 +66,56 @@ def _distances(num_nodes: int) -> tuple[int, ...]:
     return tuple(1 << bit for bit in range(num_nodes.bit_length() - 1))
 
 
-@register_algorithm("halving_doubling", accepts)
-def halving_doubling(collective: str, fabric: Fabric) -> Schedule:
-    """Halving-doubling all-reduce of N = 2^q nodes: 2q steps, 2(N-1)/N of the message sent by each node.
+@register_algorithm("halving_doubling", accepts_halving)
+def halving_doubling(collective: Request, fabric: Fabric) -> Schedule:
+    """Halving-doubling of N = 2^q nodes, q steps a movement; in an all-reduce a node sends 2(N-1)/N of the message.
 
-    The message is N chunks. Reduce-scatter: partners, the farthest first, halve what both still sum up; after the step
-    of distance D node i is left with the D chunks from i // D * D, at last with chunk i. All-gather: back the same way.
+    The message is N chunks. After the halving step of distance D node i is left with the D chunks from i // D * D, at
+    last with chunk i; doubling goes back the same way. An all-to-all sends half of the buffer in every step.
 
     Source: ODDL section 3, figure 2.
     """
     n = fabric.num_nodes
-    node = np.arange(n, dtype=np.int32)
-    halving = _distances(n)[::-1]
-    distances = halving + halving[::-1]
+    doubling = _distances(n)
+    steps = tuple(
+        (movement, distance)
+        for movement in MOVEMENTS[collective.name]
+        for distance in (doubling[::-1] if movement in ("halve", "scatter") else doubling)
+    )
 
     def step(i: int) -> Transfers:
-        distance = distances[i]
+        movement, distance = steps[i]
+        node = np.arange(n, dtype=np.int32)
+        if movement in ("scatter", "gather"):  # seen from the root; XOR keeps the partners
+            node = (
+                np.arange(0 if movement == "scatter" else distance, n, 2 * distance, dtype=np.int32) ^ collective.root
+            )
         partner = node ^ distance
-        if i < len(halving):  # the half that stays with the partner
-            return Transfers.of(node, partner, partner // distance * distance, distance, Op.REDUCE)
-        return Transfers.of(node, partner, node // distance * distance, distance, Op.COPY)
+        side = partner if movement in ("halve", "scatter") else node
+        op, parts = Op.REDUCE if movement == "halve" else Op.COPY, None
+        if collective.name == "all_to_all":
+            op, parts = Op.MOVE, 1 << i  # from all nodes that differ in the distances before
+        return Transfers.of(node, partner, side // distance * distance, distance, op, parts)
 
-    return Schedule("halving_doubling", make_collective(collective, n, n), len(distances), step)
+    return Schedule("halving_doubling", collective.on(n, n), len(steps), step)
 
 
-@register_algorithm("recursive_doubling", accepts)
-def recursive_doubling(collective: str, fabric: Fabric) -> Schedule:
-    """Recursive doubling all-reduce of N = 2^q nodes: q steps of the whole message, for short messages.
+@register_algorithm("recursive_doubling", accepts_doubling)
+def recursive_doubling(collective: Request, fabric: Fabric) -> Schedule:
+    """Recursive doubling of N = 2^q nodes in q steps: an all-reduce of the whole message each, for short messages.
 
     After the step of distance D all nodes that differ in the bits up to D hold the same sum; both partners add what the
-    other had before the step.
+    other had before the step. In an all-gather they hold the same D chunks twice over.
     """
     n = fabric.num_nodes
     node = np.arange(n, dtype=np.int32)
     distances = _distances(n)
+    gathers = collective.name == "all_gather"
 
     def step(i: int) -> Transfers:
-        return Transfers.of(node, node ^ distances[i], 0, 1, Op.REDUCE)
+        distance = distances[i]
+        if gathers:
+            return Transfers.of(node, node ^ distance, node // distance * distance, distance, Op.COPY)
+        return Transfers.of(node, node ^ distance, 0, 1, Op.REDUCE)
 
-    return Schedule("recursive_doubling", make_collective(collective, n, 1), len(distances), step)
+    return Schedule("recursive_doubling", collective.on(n, n if gathers else 1), len(distances), step)

@@ -1,18 +1,43 @@
-"""SiPCO: all-reduce on the L levels of a SiPAC at once, and the family between it and the least volume.
+"""SiPCO: every collective on the L levels of a SiPAC at once.
 
-The message is cut into L groups of r^k chunks. Digit j of a chunk's number within group g, the most significant first,
-belongs to level g - j (mod L); a node owns of each group the chunk whose k digits are its own. In every step the groups
-are at L different levels, so every link of every node is busy in both directions, and every pair has one transfer.
+The message is cut into L groups. Group g walks the levels g, g-1, ..., g-L+1 (mod L), one a step, and then the first k
+of them back. So in every step the groups are at L different levels, and all links are busy.
 
-    step            group g at level   who sends what                                   receiver
-    0 ... k-1       g - step           to each peer the chunks that it still may own    adds
-    k ... L-1       g - step           the chunk owned, to all peers                    adds
-    L ... L+k-1     g - (L+k-1-step)   all it has of the result, to all peers           stores
+    step            group g at level   who sends what                                          all_reduce
+    0 ... k-1       g - step           to each peer the chunks that it still may own           adds
+    k ... L-1       g - step           the chunk owned, to all peers                           adds
+    L ... L+k-1     g - (L+k-1-step)   all that share the leading digits so far, to all peers  stores
 
-k = 1 is the paper's SiPCO: L + 1 steps of (r-1) n / (r L) a link. k = L needs the least volume, 2 (p-1)/p n/L a link,
-in 2 L steps. In all, a link carries n (2/L (1 - r^-k) + (L-k) (r-1) / (L r^k)).
+Chunks are numbered by k digits, one for each of the first k levels of the walk; a node owns of each group the chunk
+whose digits are its own. The other collectives are the same with less in it:
 
-Source: SiPAC section V-A, algorithm 1, table III. The family is ours.
+    collective                 k        steps         transfers               receivers
+    all_reduce, barrier        0 ... L  0 ... L+k-1   all                     add, from step L on store
+    broadcast                  0 ... L  0 ... L+k-1   from where the root's   store
+                                                      data have come
+    reduce                     0 ... L  0 ... L+k-1   towards the root        add, from step L on store
+    reduce_scatter             L        0 ... L-1     all                     add
+    all_to_all                 L        0 ... L-1     all                     put beside their own
+    scatter                    L        0 ... L-1     as broadcast            store
+    all_gather                 L        L ... 2L-1    all                     store
+    gather                     L        L ... 2L-1    as reduce               store
+
+So an all_gather is a reduce_scatter backwards in time, and a gather a scatter. A send_recv has the walk alone: block by
+block, each to one node. Of a message n a link carries
+
+    all_reduce                             n (2/L (1 - r^-k) + (L-k) (r-1)/(L r^k)); at k = L the least, 2 (p-1)/p n/L
+    broadcast, reduce                      the same at the root
+    reduce_scatter, all_gather             (p-1)/p n/L, the least
+    scatter, gather                        the same at the root, where a channel carries (p-1)/(L (r-1)) blocks
+    all_to_all                             (r-1)/r n/L in each of its L steps
+
+all_reduce with k = 1 is the paper's: L + 1 steps of (r-1) n/(r L) a link. With switches of different radices, p is
+their product, and r^k that of the k levels which a group walks first. The groups stay of one size, so links of
+different levels carry different loads; the L links of a node together still carry 2 (p-1)/p n at k = L, and (p-1)/p n
+for one half.
+
+Source: SiPAC section V-A, algorithm 1, table III, and its remark that the principle serves other collectives too. The
+family and all collectives but all_reduce are ours.
 Reading: algorithm 1 leaves out that step 0 sends each chunk to its owner, that from then on a node sends the chunk it
 owns, and that the last step stores instead of adding. Who owns what is free; as in table III, the node of digit x owns
 the chunk of digit r - 1 - x.
@@ -20,72 +45,153 @@ the chunk of digit r - 1 - x.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from opticcl.collective import collective as make_collective
-from opticcl.ir import Fabric, Op, Schedule, Transfers, concatenate_transfers
-from opticcl.schedule import register_algorithm
+from opticcl.collective import Request
+from opticcl.fabric.sipac import radices_of
+from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
+from opticcl.schedule import needs_whole, register_algorithm
+from opticcl.schedule._sipco_groups import Groups
+from opticcl.schedule._sipco_send import send_recv
 
 
-def accepts(collective: str, fabric: Fabric, k: int = 1) -> str | None:
+class _Kind(NamedTuple):
+    """What of the walk a collective needs.
+
+    Args:
+        k: digits unless the caller says otherwise; None: all L, and every chunk belongs to a node.
+        out, back: whether it has the first L steps, and the last k.
+        op: what receivers do in the first L steps; in the last k they store.
+        root: "from" if data spread from a root, "to" if they come together there.
+    """
+
+    k: int | None
+    out: bool = True
+    back: bool = True
+    op: Op = Op.REDUCE
+    root: str = ""
+
+
+_KINDS = {
+    "all_reduce": _Kind(k=1),
+    "barrier": _Kind(k=0),
+    "broadcast": _Kind(k=0, op=Op.COPY, root="from"),
+    "reduce": _Kind(k=0, root="to"),
+    "reduce_scatter": _Kind(k=None, back=False),
+    "all_to_all": _Kind(k=None, back=False, op=Op.MOVE),
+    "scatter": _Kind(k=None, back=False, op=Op.COPY, root="from"),
+    "all_gather": _Kind(k=None, out=False),
+    "gather": _Kind(k=None, out=False, root="to"),
+}
+
+
+def accepts(collective: Request, fabric: Fabric, k: int | None = None) -> str | None:
     """None, or the reason why not."""
-    if fabric.name != "sipac":
-        return "it needs a sipac fabric"
-    if collective != "all_reduce":
-        return "it does all_reduce only"
-    radix, levels = fabric.parameters["radix"], fabric.parameters["levels"]
-    if not 1 <= k <= levels:
-        return f"k={k} is not 1 to levels={levels}"
-    transfers = fabric.num_nodes * levels * (radix - 1)
-    if max(transfers, levels * radix**k) >= 2**31:
+    if reason := needs_whole(fabric, "sipac"):
+        return reason
+    radices = radices_of(fabric)
+    levels = len(radices)
+    if k is not None and _usual_k(collective) is None:
+        return f"{collective.name} has no k, each block is cut for all levels; leave k={k} out"
+    if k is not None and not 0 <= k <= levels:
+        return f"k={k} is not 0 to levels={levels}"
+    transfers = fabric.num_nodes * sum(radix - 1 for radix in radices)
+    if transfers >= 2**31:  # there are never more chunks
         return f"{transfers:,} transfers a step are more than can be numbered"
     return None
 
 
-def variants(collective: str, fabric: Fabric) -> list[dict[str, int]]:
-    """Every k of a SiPAC; on other fabrics one, to be declined."""
-    return [{"k": k} for k in range(1, fabric.parameters.get("levels", 1) + 1)]
+def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
+    """Every k of a SiPAC for collectives whose time depends on it; else none given."""
+    if fabric.name != "sipac" or collective.name not in ("all_reduce", "broadcast", "reduce"):
+        return [{}]
+    return [{"k": k} for k in range(len(radices_of(fabric)) + 1)]
 
 
 @register_algorithm("sipco", accepts, variants)
-def sipco(collective: str, fabric: Fabric, *, k: int = 1) -> Schedule:
-    """SiPCO all-reduce in L + k steps.
+def sipco(collective: Request, fabric: Fabric, *, k: int | None = None) -> Schedule:
+    """SiPCO in L + k steps, or in L where half of them will do.
 
-    Args: k: digits by which each group is scattered, 1 (the paper's) to L (least volume) [count].
+    Args:
+        k: digits by which each group is scattered, 0 (fewest steps) to L (least volume) [count]; None: the paper's 1
+            for all_reduce, 0 for broadcast, reduce and barrier. The other collectives have no choice.
     """
-    r, levels = fabric.parameters["radix"], fabric.parameters["levels"]
-    node = np.arange(fabric.num_nodes, dtype=np.int32)
-    digit = [node // np.int32(r**level) % r for level in range(levels)]
-
-    def held(group: int, digits: int) -> np.ndarray:
-        """First of the chunks of a group whose leading digits are the node's own, int32 (num_nodes,)."""
-        first = np.full_like(node, group * r**k)
-        for j in range(digits):
-            first += (r - 1 - digit[(group - j) % levels]) * np.int32(r ** (k - 1 - j))
-        return first
+    radices = radices_of(fabric)
+    levels = len(radices)
+    k = _num_digits(collective, levels, k)
+    groups = Groups.of(radices, k)
+    if collective.name == "send_recv":
+        return send_recv(collective, groups)
+    kind = _KINDS[collective.name]
 
     def step(i: int) -> Transfers:
-        adding = i < levels
-        digits = min(i + 1, k) if adding else levels + k - i
-        turn = i if adding else digits - 1
-        parts = []
+        at = i if kind.out else levels + i
+        going_out = at < levels
+        turn = at if going_out else levels + k - 1 - at  # where in its walk each group is
+        digits = min(turn + 1, k)
+        of_level = []
         for level in range(levels):
-            src, dst = node[:, None], _peers(node, digit[level], r, level)
-            first = held((level + turn) % levels, digits)
-            lo = first[dst] if adding else first[src]  # what the receiver may own in the end; what the sender has
-            parts.append(Transfers.of(src, dst, lo, r ** (k - digits), Op.REDUCE if adding else Op.COPY))
-        return concatenate_transfers(parts)
+            group = (level + turn) % levels
+            src, dst = groups.pairs(level)
+            if kind.root:
+                known = groups.like(collective.root, group, _positions_of_root(kind, levels, k, at))
+                needed = known[src if kind.root == "from" else dst]
+                src, dst = src[needed], dst[needed]
+            first = groups.first(group, digits)
+            lo = first[dst] if going_out else first[src]  # what the receiver may own in the end; what the sender has
+            op = kind.op if going_out else Op.COPY
+            parts = groups.walked(group, turn) if kind.op == Op.MOVE else None
+            of_level.append(Transfers.of(src, dst, lo, groups.width(group, digits), op, parts))
+        return concatenate_transfers(of_level)
 
-    num_steps = levels + k if r > 1 else 0
-    alike = range(k - 1, levels)  # one chunk to each peer, to be added
-    others = [range(i, i + 1) for i in range(num_steps) if i not in alike]
-    classes = (*others[: k - 1], alike, *others[k - 1 :]) if num_steps else ()
-    return Schedule("sipco", make_collective(collective, fabric.num_nodes, levels * r**k), num_steps, step, classes)
+    num_steps = (kind.out * levels + kind.back * k) if fabric.num_nodes > 1 else 0
+    all_alike = not kind.root and kind.k is not None and len(set(radices)) == 1
+    return Schedule(
+        "sipco",
+        collective.on(fabric.num_nodes, levels * groups.size, owner=_owners(groups) if kind.k is None else None),
+        num_steps,
+        step,
+        classes=_classes(levels, k) if all_alike and num_steps else (),
+    )
 
 
-def _peers(node: np.ndarray, digit: np.ndarray, radix: int, level: int) -> np.ndarray:
-    """The nodes that differ from each in the digit of that level alone, int32 (num_nodes, radix - 1)."""
-    mine = digit[:, None]
-    other = (mine + np.arange(1, radix, dtype=np.int32)) % radix
-    peers: np.ndarray = node[:, None] + (other - mine) * np.int32(radix**level)
-    return peers
+def _usual_k(collective: Request) -> int | None:
+    """The k where none is given; None where there is no choice."""
+    return None if collective.name == "send_recv" else _KINDS[collective.name].k
+
+
+def _num_digits(collective: Request, levels: int, k: int | None) -> int:
+    """Digits of a chunk's number: as asked for, as usual, or all of them."""
+    usual = _usual_k(collective)
+    return levels if usual is None else min(usual, levels) if k is None else k
+
+
+def _positions_of_root(kind: _Kind, levels: int, k: int, at: int) -> range:
+    """Where in its group's walk the sender of data from a root, or the receiver of data to it, has the root's digits.
+
+    Args: at: step, counted from the first of all L + k.
+    """
+    if kind.root == "from":
+        return range(at, levels)  # data have spread along the levels before these
+    return range(k, at + 1) if at < levels else range(levels + k - 1 - at, levels)
+
+
+def _owners(groups: Groups) -> IntArray:
+    """The node whose digits each chunk has, int32 (num_chunks,)."""
+    levels, p = groups.digit.shape
+    owner = np.empty(levels * p, np.int32)
+    for group in range(levels):
+        owner[groups.first(group, levels)] = np.arange(p)
+    return owner
+
+
+def _classes(levels: int, k: int) -> tuple[range, ...]:
+    """The steps of an all_reduce: those that add one chunk from each peer are alike."""
+    alike = range(max(k - 1, 0), levels)
+    return (
+        *(range(i, i + 1) for i in range(alike.start)),
+        alike,
+        *(range(i, i + 1) for i in range(levels, levels + k)),
+    )

@@ -1,4 +1,4 @@
-"""Binomial tree all-reduce: sums climb to node 0, the result comes down the same way. Any number of nodes.
+"""Binomial tree: results climb to the root or come down from it. Any number of nodes, any root.
 
 Six nodes, reduce in steps 0 to 2, broadcast in steps 3 to 5:
 
@@ -6,53 +6,135 @@ Six nodes, reduce in steps 0 to 2, broadcast in steps 3 to 5:
     0 <------ 2                 step 1 (and 4)
     0 <- 1    2 <- 3   4 <- 5   step 0 (and 5)
 
+Numbers are counted from the root. Where nodes stand on a grid whose lines alone are linked, there is such a tree on
+every line: first all lines of the last dimension, then the lines that the roots of these form, ...
+
 Source: Thakur, Rabenseifner and Gropp 2005, section 4 (broadcast and reduce by binomial trees).
 """
 
 from __future__ import annotations
 
+from math import prod
+from typing import NamedTuple
+
 import numpy as np
 
-from opticcl.collective import collective as make_collective
-from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
+from opticcl.collective import Request
+from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
 from opticcl.schedule import register_algorithm
+from opticcl.schedule._grid import grid_of, why_apart
+
+UP = ("reduce", "gather", "all_reduce", "barrier")
+DOWN = ("broadcast", "scatter", "all_reduce", "barrier")
+BLOCKS = ("scatter", "gather")  # a node sends the blocks of all nodes below it
+MOST_CHUNKS = 1 << 20
 
 
-def accepts(collective: str, fabric: Fabric) -> str | None:
+class Level(NamedTuple):
+    """One level of the tree: each child, its parent, and the positions first to first + size - 1 below the child."""
+
+    child: IntArray
+    parent: IntArray
+    first: IntArray
+    size: IntArray
+
+
+def accepts(collective: Request, fabric: Fabric, pipeline: int = 1) -> str | None:
     """None, or the reason why not."""
-    if collective != "all_reduce":
-        return "it does all_reduce only"
-    for level in range(_num_levels(fabric.num_nodes)):
-        child, parent = _edges(fabric.num_nodes, level)
-        apart = np.flatnonzero(~(fabric.linked(child, parent) & fabric.linked(parent, child)))
-        if len(apart):
-            near, far = (fabric.coordinates(int(column[apart[0]])) for column in (parent, child))
-            return f"no single circuit joins nodes {near} and {far}"
+    if collective.name not in UP + DOWN:
+        return "it does " + ", ".join(dict.fromkeys(UP + DOWN))
+    if not 1 <= pipeline <= MOST_CHUNKS:
+        return f"pipeline={pipeline} is not 1 to {MOST_CHUNKS:,}"
+    if pipeline > 1 and collective.name in BLOCKS:
+        return "pipeline is for broadcast, reduce and all_reduce only"
+    _, reason = _shape(fabric, collective.root)
+    return reason
+
+
+def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
+    """Whole messages; cut into eight where that can pay."""
+    return [{}] if collective.name in (*BLOCKS, "barrier") else [{}, {"pipeline": 8}]
+
+
+@register_algorithm("tree", accepts, variants)
+def tree(collective: Request, fabric: Fabric, *, pipeline: int = 1) -> Schedule:
+    """Binomial tree: ceil(log2 N) steps up, as many down, of the whole message or of the blocks below the child.
+
+    Args: pipeline: chunks k that a message is cut into; they follow each other in k - 1 steps more [count].
+    """
+    n, root = fabric.num_nodes, collective.root
+    shape, _ = _shape(fabric, root)
+    levels = _levels(shape, root)
+    stages = [(level, True) for level in levels if collective.name in UP]
+    stages += [(level, False) for level in levels[::-1] if collective.name in DOWN]
+    blocks = collective.name in BLOCKS
+
+    def stage(number: int, chunk: int) -> Transfers:
+        level, up = stages[number]
+        src, dst = (level.child, level.parent) if up else (level.parent, level.child)
+        lo, size = (level.first, level.size) if blocks else (chunk, 1)
+        return Transfers.of(src, dst, lo, size, Op.REDUCE if up and not blocks else Op.COPY)
+
+    def step(i: int) -> Transfers:
+        """Chunk c is at stage i - c."""
+        busy = range(max(0, i - pipeline + 1), min(i + 1, len(stages)))
+        return concatenate_transfers(stage(number, i - number) for number in busy)
+
+    chunks = collective.on(n, n, owner=_node(shape, root, np.arange(n))) if blocks else collective.on(n, pipeline)
+    num_steps = len(stages) + pipeline - 1 if stages else 0
+    return Schedule("tree", chunks, num_steps, step, pipelined_classes(len(stages), pipeline))
+
+
+def pipelined_classes(num_stages: int, num_chunks: int) -> tuple[range, ...]:
+    """Runs of equal steps of a pipeline: those in which all stages are busy are alike.
+
+    >>> pipelined_classes(2, 5)
+    (range(0, 1), range(1, 5), range(5, 6))
+    """
+    if not num_stages:
+        return ()
+    full = range(num_stages - 1, max(num_chunks, num_stages))
+    if num_chunks < num_stages:  # never all
+        full = range(num_stages - 1, num_stages)
+    before, after = range(full.start), range(full.stop, num_stages + num_chunks - 1)
+    single = [[range(i, i + 1) for i in steps] for steps in (before, after)]
+    return (*single[0], full, *single[1])
+
+
+def _shape(fabric: Fabric, root: int) -> tuple[tuple[int, ...], str | None]:
+    """A line if its tree's pairs are linked, else the machine's grid; and why that cannot be either."""
+    line, grid = (fabric.num_nodes,), grid_of(fabric)
+    if _why_not(fabric, line, root) and grid != line:
+        return grid, _why_not(fabric, grid, root)
+    return line, _why_not(fabric, line, root)
+
+
+def _why_not(fabric: Fabric, shape: tuple[int, ...], root: int) -> str | None:
+    for level in _levels(shape, root):
+        reason = why_apart(fabric, level.parent, level.child) or why_apart(fabric, level.child, level.parent)
+        if reason:
+            return reason
     return None
 
 
-def _num_levels(num_nodes: int) -> int:
-    """Levels of the tree, ceil(log2 N)."""
-    return (num_nodes - 1).bit_length()
+def _levels(shape: tuple[int, ...], root: int) -> list[Level]:
+    """Levels from the leaves up; on a line the child is an odd multiple of 2^l, its parent the multiple below."""
+    levels = []
+    for dimension in reversed(range(len(shape))):
+        side, stride = shape[dimension], prod(shape[dimension + 1 :])
+        lines = np.arange(prod(shape[:dimension]))[:, None] * side
+        for bit in range((side - 1).bit_length()):
+            on_line = np.arange(1 << bit, side, 2 << bit)
+            first = ((lines + on_line) * stride).ravel()
+            size = np.broadcast_to(np.minimum(1 << bit, side - on_line) * stride, (len(lines), len(on_line))).ravel()
+            parent = first - (stride << bit)
+            levels.append(Level(_node(shape, root, first), _node(shape, root, parent), first, size))
+    return levels
 
 
-def _edges(num_nodes: int, level: int) -> tuple[IntArray, IntArray]:
-    """(child, parent) of one level of the tree: child is an odd multiple of 2^level, its parent the multiple below."""
-    child = np.arange(1 << level, num_nodes, 2 << level)
-    return child, child - (1 << level)
-
-
-@register_algorithm("tree", accepts)
-def tree(collective: str, fabric: Fabric) -> Schedule:
-    """Binomial tree all-reduce: 2 ceil(log2 N) steps, each of the whole message."""
-    n = fabric.num_nodes
-    num_levels = _num_levels(n)
-
-    def step(i: int) -> Transfers:
-        if i < num_levels:
-            child, parent = _edges(n, i)
-            return Transfers.of(child, parent, 0, 1, Op.REDUCE)
-        child, parent = _edges(n, 2 * num_levels - 1 - i)
-        return Transfers.of(parent, child, 0, 1, Op.COPY)
-
-    return Schedule("tree", make_collective(collective, n, 1), 2 * num_levels, step)
+def _node(shape: tuple[int, ...], root: int, position: IntArray) -> IntArray:
+    """Node at a position counted from the root, coordinate by coordinate."""
+    coordinates, origin = np.unravel_index(position, shape), np.unravel_index(root, shape)
+    moved = [(c + o) % side for c, o, side in zip(coordinates, origin, shape, strict=True)]
+    node: IntArray = np.ravel_multi_index(moved, shape)
+    return node

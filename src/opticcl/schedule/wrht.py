@@ -5,10 +5,25 @@
     and back the same way
 
 A group of m needs floor(m / 2) wavelengths, so m = 2w + 1 is the most that w wavelengths serve; groups share no fibre
-and reuse them. Once the R representatives of a level can all talk to each other in w wavelengths, they exchange their
-sums in a single step, and no further level is needed. Every transfer is the whole message.
+and reuse them. Once the R representatives of a level can all talk to each other in w wavelengths, they exchange what
+they have in a single step, and no further level is needed. On a torus or mesh every row has such a tree, and the
+tops of the rows, which stand in one column, go on along it.
 
-Source: WRHT sections 4.1, 4.2.
+Every collective is collecting up the tree, exchanging, telling down the tree, or some of these. Where there is a root,
+the tree is turned round the ring until its top is the root, and nobody exchanges. A member of level i stands for the
+m^i nodes around it, so that what a transfer carries is all blocks or a range of them:
+
+                      collect            exchange           tell
+    all_reduce        all, added         all, added         all
+    reduce            all, added
+    broadcast                                               all
+    gather            the sender's
+    scatter                                                 the receiver's
+    all_gather        the sender's       the sender's       all
+    reduce_scatter    all, added         the receiver's     the receiver's
+    all_to_all        all, set down      the receiver's     the receiver's
+
+Source: WRHT sections 4.1, 4.2, 6.1 for all_reduce, whose two stages are a reduce and a broadcast; the others are ours.
 Reading: the paper places the exchange on the last level only and states 2 ceil(log_m N) as a lower bound (lemma 1),
 which its own table 1 undercuts. Here the first level i whose exchange fits ends the tree, in 2 i + 1 steps; where none
 does, 2 ceil(log_m N). With m = 2w + 1 no other m does better. variant=published never exchanges, as the paper's
@@ -17,97 +32,176 @@ evaluation counts.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from enum import IntEnum
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from opticcl.collective import collective as make_collective
+from opticcl.collective import ROOTED, Request
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
-from opticcl.schedule import register_algorithm
+from opticcl.schedule import needs_whole, register_algorithm
+from opticcl.schedule.wavelength_exchange import channels, exchange_wavelengths
 
-__all__ = ["Tree", "Variant", "channels", "exchange_wavelengths", "tree", "wrht"]
+__all__ = ["Line", "Stage", "Step", "Tree", "Variant", "one_step_wavelengths", "sides", "tree", "wrht"]
 
 Variant = Literal["optimal", "published"]
 
 
-def exchange_wavelengths(num_nodes: int) -> int:
-    """Wavelengths (each in both directions) in which that many nodes of a ring all talk to each other.
+class Stage(IntEnum):
+    """What a step does with a level of the tree."""
 
-    Args: num_nodes: R >= 1; where they sit on the ring does not matter.
-    Source: WRHT section 4.1.2, ceil(R^2 / 8).
-    Reading: for odd R (R^2 - 1) / 8 suffice, by the construction of `circuits.terarack`; first fit needs more.
+    COLLECT = 0
+    EXCHANGE = 1
+    TELL = 2
 
-    >>> [exchange_wavelengths(r) for r in (2, 3, 4, 5, 8, 22)]
-    [1, 1, 2, 3, 8, 61]
+
+class _Work(NamedTuple):
+    """What a transfer carries (blocks of all nodes, or of those that its sender or receiver stands for) and why."""
+
+    part: Literal["all", "sender's", "receiver's"]
+    op: Op
+
+
+_ALL, _ALL_ADDED, _ALL_MOVED = (_Work("all", op) for op in (Op.COPY, Op.REDUCE, Op.MOVE))
+_OWN = _Work("sender's", Op.COPY)
+_THEIRS, _THEIRS_ADDED, _THEIRS_MOVED = (_Work("receiver's", op) for op in (Op.COPY, Op.REDUCE, Op.MOVE))
+
+_WORK: dict[str, tuple[_Work | None, _Work | None, _Work | None]] = {  # by stage
+    "all_reduce": (_ALL_ADDED, _ALL_ADDED, _ALL),
+    "barrier": (_ALL_ADDED, _ALL_ADDED, _ALL),
+    "reduce": (_ALL_ADDED, None, None),
+    "broadcast": (None, None, _ALL),
+    "gather": (_OWN, None, None),
+    "scatter": (None, None, _THEIRS),
+    "all_gather": (_OWN, _OWN, _ALL),
+    "reduce_scatter": (_ALL_ADDED, _THEIRS_ADDED, _THEIRS),
+    "all_to_all": (_ALL_MOVED, _THEIRS_MOVED, _THEIRS_MOVED),
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Line:
+    """Who represents whom along a row, or along the column of the rows' tops; a ring is a single row.
+
+    Nodes have places along the line, counted from coordinate `first`.
+
+    Args:
+        side: places [count].
+        stride: distance between the numbers of neighbours.
+        levels: places that take part in each level, ascending; the first are all.
+        first: coordinate of place 0.
     """
-    return -(-(num_nodes**2 - num_nodes % 2) // 8)
+
+    side: int
+    stride: int
+    levels: tuple[IntArray, ...]
+    first: int
+
+    @property
+    def top(self) -> int:
+        """Place of the first (on a tree without exchange the only) member of the last level."""
+        return int(self.levels[-1][0])
+
+    def member(self, level: int, node: IntArray) -> IntArray:
+        """Number of each node among the members of a level."""
+        return np.searchsorted(self.levels[level], (node // self.stride - self.first) % self.side)
 
 
-def channels(fabric: Fabric) -> int:
-    """Wavelengths w of one direction, over all rings [count]."""
-    return fabric.num_wavelengths * fabric.ports_per_node // 2
+class Step(NamedTuple):
+    """What a step does: stage, line (0 the rows, 1 the column) and level."""
+
+    stage: Stage
+    line: int
+    level: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tree:
-    """Who represents whom.
+    """Who represents whom, and what is done in which order.
 
     Args:
-        levels: nodes that take part in each level, ascending; the first are all.
+        lines: of the rows, all alike, and of the column of their tops.
         group_size: nodes m of a full group [count].
-        exchanges: whether the nodes of the last level exchange their sums; if not, the last level is one node.
+        steps: in order.
     """
 
-    levels: tuple[IntArray, ...]
+    lines: tuple[Line, ...]
     group_size: int
-    exchanges: bool
+    steps: tuple[Step, ...]
 
-    @property
-    def num_collects(self) -> int:
-        """Steps in which groups collect, and in which they are told again."""
-        return len(self.levels) - 1
-
-    @property
-    def num_steps(self) -> int:
-        """Steps in all."""
-        return 2 * self.num_collects + self.exchanges
-
-    def level_of_step(self, step: int) -> int:
-        """Level on which a step works; level `num_collects` is the exchange."""
-        return min(step, self.num_steps - 1 - step)
+    def node(self, position: IntArray) -> IntArray:
+        """Nodes at the given positions; position r * columns + c is place c of the row at place r of the column."""
+        nodes = np.zeros_like(position)
+        for line in self.lines:
+            nodes += (position // line.stride + line.first) % line.side * line.stride
+        return nodes
 
 
-def tree(fabric: Fabric, group_size: int | None = None, variant: Variant = "optimal") -> Tree:
-    """The tree over all nodes of a ring.
+def sides(fabric: Fabric) -> tuple[int, int]:
+    """Nodes of a row and of a column; a ring is a single row."""
+    rows, columns = fabric.parameters.get("shape", (1, fabric.num_machine_nodes))
+    return columns, rows
 
-    Args: group_size, variant: as in `wrht`.
+
+def one_step_wavelengths(fabric: Fabric, num_nodes: int) -> int:
+    """Wavelengths in which that many nodes all talk to each other, on a ring or, floor(R^2 / 4), on a line of a mesh.
+
+    Source: WRHT sections 4.1.2, 6.1. The middle segment of a line is on the way of every pair with a node on each side.
+    """
+    return exchange_wavelengths(num_nodes) if fabric.parameters.get("wrap", True) else num_nodes**2 // 4
+
+
+def tree(fabric: Fabric, collective: Request, group_size: int | None = None, variant: Variant = "optimal") -> Tree:
+    """The tree over all nodes: along every row, then along the column of the rows' tops.
+
+    Args: collective, group_size, variant: as in `wrht`.
     """
     w = channels(fabric)
     m = 2 * w + 1 if group_size is None else group_size
+    rooted = collective.name in ROOTED
 
     def fits(num_nodes: int) -> bool:
-        return variant == "optimal" and num_nodes > 1 and exchange_wavelengths(num_nodes) <= w
+        if rooted or variant == "published" or num_nodes == 1:
+            return False
+        return one_step_wavelengths(fabric, num_nodes) <= w
 
-    levels = [np.arange(fabric.num_nodes)]
-    while len(levels[-1]) > 1 and not fits(len(levels[-1])):
-        nodes = levels[-1]
-        levels.append(nodes[np.unique(_middle(len(nodes), m))])
-    return Tree(tuple(levels), m, exchanges=fits(len(levels[-1])))
+    lines: list[Line] = []
+    inner: list[Step] = []
+    exchange: list[Step] = []
+    columns, rows = sides(fabric)
+    for number, (side, stride) in enumerate(((columns, 1), (rows, columns))):
+        last = number == 1 or rows == 1  # nobody further on
+        levels = [np.arange(side)]
+        while len(levels[-1]) > 1 and not (last and fits(len(levels[-1]))):
+            members = levels[-1]
+            levels.append(members[np.unique(_middle(len(members), m))])
+        first = (collective.root // stride - int(levels[-1][0])) % side if rooted else 0
+        lines.append(Line(side, stride, tuple(levels), first))
+        inner += [Step(Stage.COLLECT, number, level) for level in range(len(levels) - 1)]
+        exchange += [Step(Stage.EXCHANGE, number, len(levels) - 1)] * (len(levels[-1]) > 1)
+    order = inner + exchange + [step._replace(stage=Stage.TELL) for step in reversed(inner)]
+    steps = tuple(step for step in order if _WORK[collective.name][step.stage])
+    return Tree(tuple(lines), m, steps)
 
 
 def _middle(count: int, group_size: int) -> IntArray:
-    """Position of the representative of each of `count` positions cut into groups; the last group may be shorter."""
+    """Place of the representative of each of `count` members cut into groups; the last group may be shorter."""
     first = np.arange(count) // group_size * group_size
     return np.asarray(first + np.minimum(group_size, count - first) // 2)
 
 
-def accepts(collective: str, fabric: Fabric, group_size: int | None = None, variant: Variant = "optimal") -> str | None:
+def accepts(
+    collective: Request, fabric: Fabric, group_size: int | None = None, variant: Variant = "optimal"
+) -> str | None:
     """None, or the reason why not."""
-    if fabric.name != "terarack":
-        return "it needs a terarack fabric"
-    if collective != "all_reduce":
-        return "it does all_reduce only"
+    if reason := needs_whole(fabric, "terarack_torus" if fabric.name == "terarack_torus" else "terarack"):
+        return reason
+    if collective.name not in _WORK:
+        return f"it does {', '.join(_WORK)}"
+    if collective.name in ROOTED and not fabric.parameters.get("wrap", True):
+        return "a mesh cannot be turned to have the root at the top of its tree; try tree"
     if group_size is None:
         return None
     if group_size < 2:
@@ -118,26 +212,69 @@ def accepts(collective: str, fabric: Fabric, group_size: int | None = None, vari
     return None
 
 
-@register_algorithm("wrht", accepts)
-def wrht(collective: str, fabric: Fabric, *, group_size: int | None = None, variant: Variant = "optimal") -> Schedule:
-    """WRHT all-reduce: collect level by level, exchange, tell level by level.
+def _variants(collective: Request, fabric: Fabric) -> Iterable[dict[str, Any]]:
+    """The largest groups; the smallest as quick too, where these carry less or leave wavelengths to stripe."""
+    yield {}
+    if accepts(collective, fabric) or not (_carries_blocks(collective) or fabric.parameters["striping"]):
+        return
+    fewest = len(tree(fabric, collective).steps)
+    largest = min(2 * channels(fabric) + 1, max(sides(fabric)))
+    for size in range(2, largest):
+        if len(tree(fabric, collective, size).steps) == fewest:
+            yield {"group_size": size}
+            return
 
-    All sends of a step are of the sums before it: in the exchange every representative adds the old sums of all others.
+
+def _carries_blocks(collective: Request) -> bool:
+    """Whether the message is cut into blocks, one a node; if not, every transfer is all of it."""
+    return any(work is not None and work.part != "all" for work in _WORK[collective.name])
+
+
+@register_algorithm("wrht", accepts, _variants)
+def wrht(
+    collective: Request, fabric: Fabric, *, group_size: int | None = None, variant: Variant = "optimal"
+) -> Schedule:
+    """WRHT: collect level by level, exchange, tell level by level.
+
+    All sends of a step are of what was there before it: in the exchange of an all-reduce every representative adds the
+    old sums of all others.
 
     Args:
         group_size: nodes m of a group [count]; none for 2w + 1.
         variant: optimal, or published: collect to one node and tell, 2 ceil(log_m N) steps.
     """
-    plan = tree(fabric, group_size, variant)
+    n = fabric.num_nodes
+    plan = tree(fabric, collective, group_size, variant)
+    blocks = _carries_blocks(collective)
 
     def step(i: int) -> Transfers:
-        level = plan.level_of_step(i)
-        nodes = plan.levels[level]
-        if level == plan.num_collects:
-            return Transfers.of(nodes[:, None], nodes[None, :], 0, 1, Op.REDUCE)
-        representative = nodes[_middle(len(nodes), plan.group_size)]
-        if i < plan.num_collects:
-            return Transfers.of(nodes, representative, 0, 1, Op.REDUCE)
-        return Transfers.of(representative, nodes, 0, 1, Op.COPY)
+        stage, number, level = plan.steps[i]
+        work = _WORK[collective.name][stage]
+        assert work is not None
+        line = plan.lines[number]
+        row = np.arange(0, n, line.side * line.stride)[:, None]  # where each line of that direction begins
+        tops = sum(below.top * below.stride for below in plan.lines[:number])
+        src, dst = _members(plan, plan.steps[i])
+        each = plan.group_size**level * line.stride  # nodes that a member stands for, but for the last
+        all_of_line = line.side * line.stride
+        lo, count = 0, n if blocks else 1
+        if work.part != "all":
+            whose = src if work.part == "sender's" else dst
+            lo, count = row + whose * each, np.minimum(each, all_of_line - whose * each)
+        held = (
+            n if stage == Stage.TELL else np.minimum(each, all_of_line - src * each)
+        )  # where contributions stay apart
+        sender, receiver = (plan.node(row + tops + line.levels[level][who] * line.stride) for who in (src, dst))
+        return Transfers.of(sender, receiver, lo, count, work.op, parts=held if work.op == Op.MOVE else None)
 
-    return Schedule("wrht", make_collective(collective, fabric.num_nodes), plan.num_steps, step)
+    owner = plan.node(np.arange(n)) if blocks else None
+    return Schedule("wrht", collective.on(n, n if blocks else 1, owner), len(plan.steps), step)
+
+
+def _members(plan: Tree, step: Step) -> tuple[IntArray, IntArray]:
+    """Sender and receiver of each transfer along a line, as numbers among the members of the level."""
+    members = np.arange(len(plan.lines[step.line].levels[step.level]))
+    if step.stage == Stage.EXCHANGE:
+        return np.repeat(members, len(members)), np.tile(members, len(members))
+    middle = _middle(len(members), plan.group_size)
+    return (members, middle) if step.stage == Stage.COLLECT else (middle, members)

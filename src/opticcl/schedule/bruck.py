@@ -1,0 +1,116 @@
+"""Bruck's algorithms: all-to-all and all-gather in ceil(log_r N) steps for any number of nodes N and any radix r.
+
+All-to-all: what is to go o nodes further travels by the digits of o, the highest first. In the step of stride h = r^i
+a node hands to the node j h further, for every j = 1 .. r-1, all that it has for the nodes j h to (j + 1) h - 1
+further. What is left to travel is then below h, so the chunks (by destination) of a transfer are neighbours modulo N:
+one row, two where they go round the end, another where the number of contributions changes (N no power of r).
+
+    N = 8, r = 2, node 0    4 <- 4 5 6 7      2 <- 2 3, twice      1 <- 1, four times
+
+All-gather: a node that knows h blocks, its own and the next ones, tells them to the nodes h, 2 h, ..., (r - 1) h
+before it.
+
+    N = 8, r = 2, node 0    7 <- 0            6 <- 0 1             4 <- 0 1 2 3
+
+Source: LUMORPH section 4 and appendix C; the index and concatenation algorithms of Bruck et al. 1997.
+Reading: Bruck et al. take the lowest digit first and rotate the blocks before and after. The order of the digits
+changes neither rounds nor bytes; with the highest first nothing is rotated and ranges stay together.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from opticcl.collective import Request
+from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
+from opticcl.schedule import register_algorithm
+from opticcl.schedule.mesh import MOST_TRANSFERS, not_joined
+
+__all__ = ["bruck"]
+
+DOES = ("all_to_all", "all_gather")
+
+
+def strides(num_nodes: int, radix: int) -> tuple[int, ...]:
+    """1, r, r^2, ... below the number of nodes.
+
+    >>> strides(8, 2), strides(10, 3), strides(1, 2)
+    ((1, 2, 4), (1, 3, 9), ())
+    """
+    found = []
+    stride = 1
+    while stride < num_nodes:
+        found.append(stride)
+        stride *= radix
+    return tuple(found)
+
+
+def accepts(collective: Request, fabric: Fabric, radix: int = 2) -> str | None:
+    """None, or the reason why not."""
+    n = fabric.num_nodes
+    if collective.name not in DOES:
+        return f"it does {' and '.join(DOES)}"
+    if radix < 2:
+        return f"radix={radix}; a digit has at least 2 values, try radix=2"
+    if n * (min(radix, n) - 1) > MOST_TRANSFERS:
+        step = f"radix={radix} means {n * (min(radix, n) - 1):,} transfers a step"
+        return f"{step}, more than {MOST_TRANSFERS:,}; try radix={1 + MOST_TRANSFERS // n}"
+    node = np.arange(n)
+    forward = 1 if collective.name == "all_to_all" else -1
+    offsets = (offset for h in strides(n, radix) for offset in range(h, min(radix * h, n), h))
+    return next(filter(None, (not_joined(fabric, node, (node + forward * o) % n) for o in offsets)), None)
+
+
+def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
+    """Radices 2, 4, 8 and 16, as far as they give different numbers of steps."""
+    different = {len(strides(fabric.num_nodes, radix)): radix for radix in (16, 8, 4, 2)}
+    return [{"radix": radix} for radix in sorted(different.values())]
+
+
+@register_algorithm("bruck", accepts, variants)
+def bruck(collective: Request, fabric: Fabric, *, radix: int = 2) -> Schedule:
+    """Bruck's all-to-all and all-gather in ceil(log_radix N) steps.
+
+    Args: radix: one more than the nodes that a node sends to in a step.
+    """
+    n = fabric.num_nodes
+    all_strides = strides(n, radix)
+
+    def exchange(i: int) -> Transfers:
+        h = all_strides[-1 - i]
+        reach = min(h * radix, n)  # nothing has further to travel
+        change, count = n % reach, n // reach  # below that distance one contribution more has come along
+        ranges = []
+        for first in range(h, reach, h):
+            last = min(first + h, reach)
+            middle = min(max(first, change), last)
+            ranges += [(first, first, middle, count + 1)] * (first < middle)
+            ranges += [(first, middle, last, count)] * (middle < last)
+        offset, lo, end, parts = np.array(ranges).T
+        return _ranges(n, offset, lo, end, Op.MOVE, parts)
+
+    def tell(i: int) -> Transfers:
+        h = all_strides[i]
+        offset = np.arange(h, min(h * radix, n), h)
+        return _ranges(n, -offset, np.zeros_like(offset), np.minimum(h, n - offset), Op.COPY, None)
+
+    step = exchange if collective.name == "all_to_all" else tell
+    return Schedule("bruck", collective.on(n, n), len(all_strides), step, parameters={"radix": radix})
+
+
+def _ranges(num_nodes: int, offset: IntArray, lo: IntArray, end: IntArray, op: Op, parts: IntArray | None) -> Transfers:
+    """Every node x sends to x + offset the chunks x + lo to x + end - 1, all modulo the number of nodes.
+
+    Args: offset, lo, end, parts: one entry a range, (ranges,).
+    """
+    x = np.arange(num_nodes)[None, :]
+    first = (x + lo[:, None]) % num_nodes
+    size = np.broadcast_to((end - lo)[:, None], first.shape)
+    before = np.minimum(size, num_nodes - first)  # those that do not go round the end
+    src, dst = np.broadcast_to(x, first.shape), (x + offset[:, None]) % num_nodes
+    columns = [src, dst, first, before] + ([] if parts is None else [np.broadcast_to(parts[:, None], first.shape)])
+    around = size > before
+    rows = [np.concatenate([c.ravel(), c[around]]) for c in columns]
+    rows[2][first.size :] = 0
+    rows[3][first.size :] = (size - before)[around]
+    return Transfers.of(rows[0], rows[1], rows[2], rows[3], op, None if parts is None else rows[4])

@@ -1,0 +1,58 @@
+"""All-to-all on a grid, one dimension after the other: what is for a node goes to the node on the line that shares its
+coordinate, and travels on from there.
+
+    2 x 3    0 1 2    step 0, columns: 0 sends to 3 what is for 3, 4, 5, and gets from 3 what is for 0, 1, 2
+             3 4 5    step 1, rows: 0 sends to 1 and 2 what is for them, from itself and from 3
+
+In the step of a side n every node sends n - 1 times N / n blocks, (n-1)/n of its buffer.
+
+Source: ODDL section 6 (all-to-all in groups, a dimension each).
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from opticcl.collective import Request
+from opticcl.ir import Fabric, Op, Schedule, Transfers
+from opticcl.schedule import register_algorithm
+from opticcl.schedule._grid import MOST_TRANSFERS, grid_of, peers_on_line, why_apart
+from opticcl.units import Shape
+
+
+def accepts(collective: Request, fabric: Fabric, shape: tuple[int, ...] | None = None) -> str | None:
+    """None, or the reason why not."""
+    if collective.name != "all_to_all":
+        return "it does all_to_all only"
+    n, sides = fabric.num_nodes, shape or grid_of(fabric)
+    if prod(sides) != n or min(sides) < 1:
+        return f"shape={'x'.join(map(str, sides))} has {prod(sides)} nodes, not {n}"
+    if n * (max(sides) - 1) > MOST_TRANSFERS:
+        return f"{n * (max(sides) - 1):,} transfers a step; at most {MOST_TRANSFERS:,} are taken on; give a shape"
+    node = np.arange(n)[:, None]
+    for dimension in range(len(sides)):
+        peers = peers_on_line(sides, dimension)
+        if reason := why_apart(fabric, *np.broadcast_arrays(node, peers)):
+            return reason
+    return None
+
+
+@register_algorithm("by_dimension", accepts)
+def by_dimension(collective: Request, fabric: Fabric, *, shape: Shape | None = None) -> Schedule:
+    """All-to-all in a step for each side above 1.
+
+    Args: shape: sides of the grid; None: the machine's own, or a single line where it has none.
+    """
+    n, sides = fabric.num_nodes, shape or grid_of(fabric)
+    dimensions = [d for d, side in enumerate(sides) if side > 1]
+
+    def step(i: int) -> Transfers:
+        """Earlier coordinates are right already: a node holds the blocks of all nodes that share its later ones."""
+        d = dimensions[i]
+        src, dst = np.arange(n, dtype=np.int32)[:, None], peers_on_line(sides, d)
+        size = prod(sides[d + 1 :])
+        return Transfers.of(src, dst, dst // size * size, size, Op.MOVE, prod(sides[:d]))
+
+    return Schedule("by_dimension", collective.on(n, n), len(dimensions), step)

@@ -1,0 +1,153 @@
+"""Hierarchical ring all-reduce: rings of neighbours, a ring of their leaders, and the groups are told.
+
+Eight nodes in groups of m = 3 (the last is shorter); leaders are the first of each group:
+
+    1   0 -> 1 -> 2 -> 0     3 -> 4 -> 5 -> 3     6 -> 7 -> 6     all-reduce in each group       2 (m - 1) steps of d/m
+    2   0 ----------------> 3 ----------------> 6 ----------> 0   all-reduce of the G leaders    2 (G - 1) steps of d/G
+    3   0 => 1, 2            3 => 4, 5            6 => 7          telling: broadcast             1 step of d
+        0 -> 1 -> 2          3 -> 4 -> 5          6 -> 7          telling: pipeline              2 (m - 1) steps of d/m
+
+Source: Ueno and Yokota 2019; WRHT section 4.2 and table 1 for the steps (417 or 424 for 1024 nodes in groups of 5).
+Reading: WRHT gives only 2 (m^2 + N) / m - 3 steps, if m <= w, and 2 (2 m^2 + N) / m - 6, if not. These are the sums
+above, with N / m rounded up to the groups there are: at the end a broadcast at once, or a message passed along the
+group in m pieces. Of a shorter last group the last node stands in for those that are missing, so that its pieces are
+d/m too and all groups take equally long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import isqrt
+from typing import Any, Literal
+
+import numpy as np
+
+from opticcl.collective import Request
+from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
+from opticcl.schedule import register_algorithm
+
+__all__ = ["Tell", "hierarchical_ring"]
+
+Tell = Literal["auto", "broadcast", "pipeline"]
+
+
+def accepts(collective: Request, fabric: Fabric, group_size: int | None = None, tell: Tell = "auto") -> str | None:
+    """None, or the reason why not."""
+    if collective.name != "all_reduce":
+        return "it does all_reduce only"
+    n = fabric.num_nodes
+    if group_size is not None and not 1 <= group_size <= n:
+        return f"group_size={group_size}; 1 to {n}"
+    m = _group_size(fabric, group_size)
+    for src, dst in _links(fabric, m, _chosen(fabric, m, tell)):
+        apart = np.flatnonzero((src != dst) & ~fabric.linked(src, dst))
+        if len(apart):
+            near, far = (fabric.coordinates(int(column[apart[0]])) for column in (src, dst))
+            return f"in groups of {m} no single circuit joins nodes {near} and {far}"
+    return None
+
+
+def _group_size(fabric: Fabric, group_size: int | None) -> int:
+    """Nodes of a group; by default as many as there are groups, which takes the fewest steps."""
+    return isqrt(fabric.num_nodes - 1) + 1 if group_size is None else group_size
+
+
+def _chosen(fabric: Fabric, group_size: int, tell: Tell) -> Tell:
+    """Broadcast or pipeline; WRHT broadcasts where w wavelengths serve a group, ceil(m / w) = 1."""
+    if tell != "auto":
+        return tell
+    return "broadcast" if group_size <= fabric.num_wavelengths else "pipeline"
+
+
+def _links(fabric: Fabric, group_size: int, tell: Tell) -> Iterable[tuple[IntArray, IntArray]]:
+    """Who must reach whom, all in all."""
+    for seats in (_seats(fabric, group_size), _leaders(fabric, group_size)[None, :]):
+        yield seats.ravel(), np.roll(seats, -1, axis=1).ravel()
+    if tell == "broadcast":
+        yield _leader_of_each(fabric, group_size), fabric.ring()
+
+
+def _seats(fabric: Fabric, group_size: int) -> IntArray:
+    """Nodes of each group in ring order, int64 (groups, m); the last node of a shorter group has several seats."""
+    order = fabric.ring()
+    groups = -(-len(order) // group_size)
+    return order[np.minimum(np.arange(groups * group_size), len(order) - 1)].reshape(groups, group_size)
+
+
+def _leaders(fabric: Fabric, group_size: int) -> IntArray:
+    """First node of each group, int64 (groups,)."""
+    return fabric.ring()[::group_size]
+
+
+def _leader_of_each(fabric: Fabric, group_size: int) -> IntArray:
+    """Leader of each node, in ring order, int64 (num_nodes,)."""
+    return np.repeat(_leaders(fabric, group_size), group_size)[: fabric.num_nodes]
+
+
+def _variants(collective: Request, fabric: Fabric) -> Iterable[dict[str, Any]]:
+    """Few large steps or many small ones at the end."""
+    yield {}
+    yield {"tell": "pipeline" if _chosen(fabric, _group_size(fabric, None), "auto") == "broadcast" else "broadcast"}
+
+
+@register_algorithm("hierarchical_ring", accepts, _variants)
+def hierarchical_ring(
+    collective: Request, fabric: Fabric, *, group_size: int | None = None, tell: Tell = "auto"
+) -> Schedule:
+    """All-reduce in rings of neighbours, among their leaders, and back to the groups.
+
+    The message is m G chunks, so that d/m and d/G are whole chunks.
+
+    Args:
+        group_size: nodes m of a group [count]; none for the square root of N, rounded up.
+        tell: how leaders tell their groups: broadcast (at once), pipeline (along the group), or auto: broadcast
+            where m <= w, as in the paper.
+    """
+    n, m = fabric.num_nodes, _group_size(fabric, group_size)
+    seats, leaders = _seats(fabric, m), _leaders(fabric, m)
+    num_groups = len(leaders)
+    told = _chosen(fabric, m, tell)
+    last = {"broadcast": 1, "pipeline": 2 * (m - 1)}[told] if m > 1 and num_groups > 1 else 0
+    group_steps, leader_steps = 2 * (m - 1), 2 * (num_groups - 1)
+
+    def step(i: int) -> Transfers:
+        if i < group_steps:
+            return _round_the_ring(seats, n - (num_groups - 1) * m, i, num_groups)
+        if i < group_steps + leader_steps:
+            return _round_the_ring(leaders[None, :], num_groups, i - group_steps, m)
+        if told == "broadcast":
+            return Transfers.of(_leader_of_each(fabric, m), fabric.ring(), 0, m * num_groups, Op.COPY)
+        return _along_the_group(seats, i - group_steps - leader_steps, num_groups)
+
+    runs = _alike(0, m, n % m > 1) + _alike(group_steps, num_groups, False)
+    runs += [range(i, i + 1) for i in range(group_steps + leader_steps, group_steps + leader_steps + last)]
+    num_steps = group_steps + leader_steps + last
+    wanted = collective.on(n, m * num_groups)
+    return Schedule("hierarchical_ring", wanted, num_steps, step, classes=tuple(r for r in runs if r))
+
+
+def _round_the_ring(seats: IntArray, last_size: int, i: int, chunks: int) -> Transfers:
+    """Step i of a ring all-reduce in every row of seats at once, as in `ring`, with pieces of that many chunks.
+
+    The last row has `last_size` nodes; the last of them sits on all seats behind. A sum that began there comes back to
+    it with its contribution in it, and is stored.
+    """
+    m = seats.shape[1]
+    seat = np.arange(m)
+    piece, following = (seat - i) % m, (seat + 1) % m
+    op = np.full(seats.shape, Op.REDUCE if i < m - 1 else Op.COPY)
+    op[-1, (following == last_size - 1) & (piece > following)] = Op.COPY
+    return Transfers.of(seats, np.roll(seats, -1, axis=1), piece * chunks, chunks, op)
+
+
+def _along_the_group(seats: IntArray, i: int, chunks: int) -> Transfers:
+    """Step i of passing a message along every row of seats, one piece after the other."""
+    m = seats.shape[1]
+    seat = np.arange(max(0, i - m + 1), min(i, m - 2) + 1)
+    return Transfers.of(seats[:, seat], seats[:, seat + 1], (i - seat) * chunks, chunks, Op.COPY)
+
+
+def _alike(first: int, size: int, shorter: bool) -> list[range]:
+    """Runs of equal steps of a ring all-reduce; where a row is shorter, every adding step has its own sums to store."""
+    adding, storing = range(first, first + size - 1), range(first + size - 1, first + 2 * (size - 1))
+    return ([range(i, i + 1) for i in adding] if shorter else [adding]) + [storing]

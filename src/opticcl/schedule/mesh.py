@@ -1,0 +1,85 @@
+"""Direct: every pair that has something for each other talks at once, in one step (two for an all-reduce).
+
+    step    all_to_all      a node gives every other its block              N (N-1) transfers
+            reduce_scatter  the same, and the receiver adds up
+            all_gather      a node tells its block to every other
+            all_reduce      a reduce-scatter, then an all-gather
+            barrier         a node tells every other that it is there
+            broadcast, scatter, gather, reduce: the root and every other    N-1 transfers
+
+The least latency and the least data where a node can talk to all others at once; where it cannot, the circuits take as
+many rounds as they need. Rows are in the order of the offset, (dst - src) mod N: those of one offset have every node
+once as a sender and once as a receiver, so p offsets are what p transmitters a node can do in one round.
+
+Source: the direct algorithms of Thakur, Rabenseifner and Gropp 2005 (pairwise and spread-out exchange).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from opticcl.collective import ROOTED, Request
+from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
+from opticcl.schedule import register_algorithm
+
+__all__ = ["MOST_TRANSFERS", "mesh", "not_joined"]
+
+MOST_TRANSFERS = 1 << 24  # of a step: about 300 MB
+OF_ALL = ("all_to_all", "reduce_scatter", "all_gather", "all_reduce", "barrier")
+WHOLE = ("broadcast", "reduce", "barrier")  # every transfer carries the whole message
+
+
+def accepts(collective: Request, fabric: Fabric) -> str | None:
+    """None, or the reason why not."""
+    if collective.name not in (*OF_ALL, *ROOTED):
+        return f"it does {', '.join((*OF_ALL, *ROOTED))}"
+    n = fabric.num_nodes
+    pairs: Iterable[tuple[IntArray, IntArray]]
+    if collective.name in ROOTED:
+        pairs = [_with_root(collective, n)]
+    elif n * (n - 1) > MOST_TRANSFERS:
+        return f"{n:,} nodes mean {n * (n - 1):,} transfers a step, more than {MOST_TRANSFERS:,}; try lumorph or ring"
+    else:
+        node = np.arange(n)
+        pairs = ((node, (node + offset) % n) for offset in range(1, n))
+    return next(filter(None, (not_joined(fabric, src, dst) for src, dst in pairs)), None)
+
+
+def not_joined(fabric: Fabric, src: IntArray, dst: IntArray) -> str | None:
+    """The first of these pairs of ranks that no circuit joins, in words, or None."""
+    apart = np.flatnonzero(~fabric.linked(src, dst) & (src != dst))
+    if not len(apart):
+        return None
+    ends = (int(fabric.machine_nodes(ranks[apart[:1]])[0]) for ranks in (src, dst))
+    return f"no single circuit joins nodes {' and '.join(map(fabric.coordinates, ends))}"
+
+
+def _with_root(collective: Request, num_nodes: int) -> tuple[IntArray, IntArray]:
+    """Senders and receivers between the root and every other, by offset."""
+    others = ((collective.root + np.arange(1, num_nodes)) % num_nodes).astype(np.int32)
+    root = np.full_like(others, collective.root)
+    return (root, others) if collective.name in ("broadcast", "scatter") else (others, root)
+
+
+@register_algorithm("mesh", accepts)
+def mesh(collective: Request, fabric: Fabric) -> Schedule:
+    """Direct exchange in one step, an all-reduce in two."""
+    n, name = fabric.num_nodes, collective.name
+
+    def step(i: int) -> Transfers:
+        if name in ROOTED:
+            src, dst = _with_root(collective, n)
+        else:
+            src = np.arange(n, dtype=np.int32)[None, :]
+            dst = (src + np.arange(1, n, dtype=np.int32)[:, None]) % np.int32(n)
+        if name == "all_to_all":
+            return Transfers.of(src, dst, dst, 1, Op.MOVE, 1)
+        tells = name in ("all_gather", "gather") or i == 1
+        chunk = 0 if name in WHOLE else src if tells else dst
+        adds = name in ("reduce_scatter", "all_reduce", "reduce", "barrier") and not tells
+        return Transfers.of(src, dst, chunk, 1, Op.REDUCE if adds else Op.COPY)
+
+    num_steps = (2 if name == "all_reduce" else 1) if n > 1 else 0
+    return Schedule("mesh", collective.on(n, 1 if name in WHOLE else n), num_steps, step)

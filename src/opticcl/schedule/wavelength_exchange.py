@@ -1,0 +1,160 @@
+"""Everybody to everybody on a ring of fibres, by laps: arcs of one wavelength that close the circle.
+
+      a ---> x ---> b        node a, its antipode b, and one node of either side: four arcs, once round the ring,
+      ^             |        carry what x and y have for a and b and what these have for them on one wavelength
+      +---- y <-----+        clockwise (drawn) and one counter-clockwise
+
+Pair k is a = k and b = h + k with h = floor(N / 2); x and y run over the nodes behind them on either side that no
+earlier pair has used up. An odd N leaves one y over, which makes laps of three arcs; an even N leaves a and b
+themselves, a lap of two arcs, clockwise and counter-clockwise in turn. So every fibre is full: N nodes take N^2 / 8
+wavelengths (rounded up) in both directions, and where w wavelengths are fewer, a step takes the next w laps each way.
+
+Source: WRHT section 4.1.2, which gives ceil(N^2 / 8) and no assignment.
+Reading: for odd N (N^2 - 1) / 8 suffice. The paper leaves the wavelengths to first fit, which needs more from N = 8 on
+(over 70 instead of 61 for 22 nodes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any
+
+import numpy as np
+
+from opticcl.collective import Request
+from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
+from opticcl.schedule import needs_whole, register_algorithm
+
+__all__ = ["CLOCKWISE", "COUNTER_CLOCKWISE", "Arcs", "arcs", "channels", "exchange_wavelengths", "num_exchange_steps"]
+
+CLOCKWISE, COUNTER_CLOCKWISE = 0, 1
+MAX_STEPS = 1 << 16
+
+HALVES = {  # what becomes of a block that its receiver, or its sender, owns
+    "all_to_all": (Op.MOVE,),
+    "reduce_scatter": (Op.REDUCE,),
+    "all_gather": (Op.COPY,),
+    "all_reduce": (Op.REDUCE, Op.COPY),
+}
+
+
+def exchange_wavelengths(num_nodes: int) -> int:
+    """Wavelengths (each in both directions) in which that many nodes of a ring all talk to each other.
+
+    Args: num_nodes: R >= 1; where they sit on the ring does not matter.
+    Source: WRHT section 4.1.2, ceil(R^2 / 8).
+    Reading: for odd R (R^2 - 1) / 8, see above.
+
+    >>> [exchange_wavelengths(r) for r in (2, 3, 4, 5, 8, 22)]
+    [1, 1, 2, 3, 8, 61]
+    """
+    return -(-(num_nodes**2 - num_nodes % 2) // 8)
+
+
+def channels(fabric: Fabric) -> int:
+    """Wavelengths w of one direction, over all rings [count]."""
+    return fabric.num_wavelengths * int(fabric.parameters.get("rings", 1))
+
+
+def num_exchange_steps(fabric: Fabric) -> int:
+    """Steps in which all nodes of a ring talk to each other: no fewer would do, as every step fills every fibre."""
+    return -(-exchange_wavelengths(fabric.num_nodes) // channels(fabric)) if fabric.num_nodes > 1 else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Arcs:
+    """Transfers of an exchange with their light, as columns: nodes, direction, lap (one wavelength each)."""
+
+    src: IntArray
+    dst: IntArray
+    direction: IntArray
+    lap: IntArray
+
+
+@lru_cache(maxsize=2)  # the schedule and the light of a step ask for the same
+def arcs(num_nodes: int, first_lap: int, num_laps: int) -> Arcs:
+    """The arcs of some laps of both directions; laps beyond the last have none.
+
+    Args:
+        num_nodes: R >= 1; nodes are counted along the ring.
+        first_lap, num_laps: which laps [count].
+
+    >>> one = arcs(3, 0, 1)
+    >>> list(zip(one.src.tolist(), one.dst.tolist(), one.direction.tolist()))
+    [(0, 1, 0), (1, 2, 0), (2, 0, 0), (1, 0, 1), (0, 2, 1), (2, 1, 1)]
+    """
+    columns = []
+    for direction in (CLOCKWISE, COUNTER_CLOCKWISE):
+        lap, stops = _stops(num_nodes, direction, first_lap, num_laps)
+        src, dst = stops, np.roll(stops, -1, axis=1)
+        there = src != dst
+        columns.append((src[there], dst[there], np.full(there.sum(), direction), np.repeat(lap, there.sum(axis=1))))
+    return Arcs(*(np.concatenate(column) for column in zip(*columns, strict=True)))
+
+
+def _stops(num_nodes: int, direction: int, first_lap: int, num_laps: int) -> tuple[IntArray, IntArray]:
+    """The laps that there are, and four stops of each, int64 (n, 4); a stop like the one before it is none."""
+    begin = _first_laps(num_nodes, direction)
+    lap = np.arange(first_lap, min(first_lap + num_laps, begin[-1]))
+    k = np.searchsorted(begin, lap, side="right") - 1
+    a, b = k, num_nodes // 2 + k
+    first, third = (a, b) if direction == CLOCKWISE else (b, a)
+    behind = lap - begin[k] + 1
+    x, y = a + behind, b + behind
+    short = x >= num_nodes // 2  # nobody is left on the side of x
+    x = np.where(short, third, x)
+    if num_nodes % 2 == 0:  # nor on the side of y
+        y = np.where(short, third, y)
+    return lap, np.stack([first, x, third, y], axis=1)
+
+
+@cache
+def _first_laps(num_nodes: int, direction: int) -> IntArray:
+    """First lap of each pair, and the number of laps, int64 (half + 1,)."""
+    half = num_nodes // 2
+    pair = np.arange(half)
+    short = 1 if num_nodes % 2 else pair % 2 == direction  # laps of fewer than four arcs
+    return np.concatenate([[0], np.cumsum(half - 1 - pair + short)])
+
+
+def accepts(collective: Request, fabric: Fabric) -> str | None:
+    """None, or the reason why not."""
+    if reason := needs_whole(fabric, "terarack"):
+        return reason
+    if collective.name not in HALVES:
+        return f"it does {', '.join(HALVES)}"
+    steps = num_exchange_steps(fabric)
+    if steps > MAX_STEPS:
+        return (
+            f"{fabric.num_nodes} nodes take {steps:,} steps with {channels(fabric)} wavelengths; at most {MAX_STEPS:,}"
+        )
+    return None
+
+
+def _variants(collective: Request, fabric: Fabric) -> Iterable[dict[str, Any]]:
+    """Not where a ring takes fewer steps of the same size."""
+    if fabric.name != "terarack" or collective.name == "all_to_all" or num_exchange_steps(fabric) < fabric.num_nodes:
+        yield {}
+
+
+@register_algorithm("wavelength_exchange", accepts, _variants)
+def wavelength_exchange(collective: Request, fabric: Fabric) -> Schedule:
+    """Each block straight to its receiver: all_to_all, reduce_scatter, all_gather; all_reduce is the last two together.
+
+    A half takes W(N) / w steps (rounded up), each of one block of N a transfer.
+
+    Source: WRHT section 4.1.2.
+    """
+    n = fabric.num_nodes
+    half = num_exchange_steps(fabric)
+    ops = HALVES[collective.name]
+
+    def step(i: int) -> Transfers:
+        op = ops[i // half]
+        one = arcs(n, i % half * channels(fabric), channels(fabric))
+        block = one.src if op == Op.COPY else one.dst
+        return Transfers.of(one.src, one.dst, block, 1, op, parts=1 if op == Op.MOVE else None)
+
+    return Schedule("wavelength_exchange", collective.on(n, n), half * len(ops), step)

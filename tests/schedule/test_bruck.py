@@ -1,0 +1,164 @@
+"""Bruck's algorithms: rounds, blocks, right results for any number of nodes and any radix."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil, log
+
+import numpy as np
+import pytest
+
+from opticcl.circuits import lower
+from opticcl.collective import as_request
+from opticcl.errors import UnsupportedError
+from opticcl.execute import execute
+from opticcl.fabric import fabric, fabric_at_scale, job
+from opticcl.ir import Op, Schedule, Transfers
+from opticcl.schedule import all_variants, generate, reason_declined
+from opticcl.schedule.bruck import strides
+from opticcl.verify import verify
+
+COLLECTIVES = ("all_to_all", "all_gather")
+
+
+def schedule(collective: str, num_nodes: int, radix: int = 2) -> Schedule:
+    """On the ideal switch."""
+    return generate(f"bruck:radix={radix}", collective, fabric_at_scale("ideal", num_nodes))
+
+
+def judged(made: Schedule) -> set[str]:
+    """Rules that it breaks, all chunks followed."""
+    verdict = verify(lower(fabric_at_scale("ideal", made.collective.num_ranks), made))
+    assert verdict.exhaustive
+    return {v.rule for v in verdict.violations}
+
+
+@pytest.mark.parametrize("collective", COLLECTIVES)
+@pytest.mark.parametrize("radix", [2, 3, 4, 7, 100])
+def test_right_for_any_number_of_nodes(collective: str, radix: int) -> None:
+    """Every number up to 20, primes and powers up to 81."""
+    for nodes in (*range(1, 21), 27, 31, 49, 64, 81):
+        assert judged(schedule(collective, nodes, radix)) == set()
+
+
+@pytest.mark.parametrize(("nodes", "radix"), [(1, 2), (2, 2), (7, 3), (8, 2), (12, 4)])
+def test_results_on_integers(nodes: int, radix: int) -> None:
+    """Against NumPy."""
+    data = np.random.default_rng(nodes).integers(-99, 99, (nodes, nodes * 2, 3))
+    for rank, result in enumerate(execute(schedule("all_to_all", nodes, radix), data)):
+        assert np.array_equal(np.asarray(result), data[:, 2 * rank : 2 * rank + 2].reshape(-1, 3))
+    for result in execute(schedule("all_gather", nodes, radix), data[:, :2]):
+        assert np.array_equal(np.asarray(result), data[:, :2].reshape(-1, 3))
+
+
+# --- numbers of the paper ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("radix", "steps", "peers", "blocks"), [(2, 8, 1, 128), (4, 4, 3, 64), (16, 2, 15, 16)])
+def test_rounds_and_blocks_of_256(radix: int, steps: int, peers: int, blocks: int) -> None:
+    """log_k N rounds; in each a node gives N / k blocks to each of k - 1 peers (section 4, appendix C)."""
+    made = schedule("all_to_all", 256, radix)
+    assert made.num_steps == steps
+    for i in range(steps):
+        step = made.step(i)
+        pairs, row = np.unique(step.src * 256 + step.dst, return_inverse=True)
+        assert len(pairs) == 256 * peers
+        assert set(np.bincount(row, step.size_chunks()).tolist()) == {blocks}
+
+
+@pytest.mark.parametrize("collective", COLLECTIVES)
+@pytest.mark.parametrize("radix", [2, 3, 5])
+def test_number_of_steps(collective: str, radix: int) -> None:
+    """ceil(log_r N)."""
+    for nodes in range(2, 200):
+        assert schedule(collective, nodes, radix).num_steps == ceil(log(nodes) / log(radix) - 1e-9)
+
+
+def test_node_0_of_eight() -> None:
+    """As the drawing has it: (peer, chunks, contributions) by step."""
+
+    def sent(made: Schedule) -> list[tuple[int, int, int, int]]:
+        steps = [made.step(i) for i in range(made.num_steps)]
+        rows = [(s, int(np.flatnonzero(s.src == 0)[0])) for s in steps if (s.src == 0).sum() == 1]
+        return [
+            (int(s.dst[r]), int(s.chunk_lo[r]), int(s.chunk_n[r]), int(s.size_chunks()[r] // s.chunk_n[r]))
+            for s, r in rows
+        ]
+
+    assert sent(schedule("all_to_all", 8)) == [(4, 4, 4, 1), (2, 2, 2, 2), (1, 1, 1, 4)]
+    assert sent(schedule("all_gather", 8)) == [(7, 0, 1, 1), (6, 0, 2, 1), (4, 0, 4, 1)]
+
+
+@pytest.mark.parametrize("nodes", [5, 12, 13, 64])
+def test_gathering_sends_the_least(nodes: int) -> None:
+    """Every node sends N - 1 blocks, whatever the radix."""
+    for radix in (2, 3, 4):
+        made = schedule("all_gather", nodes, radix)
+        steps = [made.step(i) for i in range(made.num_steps)]
+        sent = np.sum([np.bincount(s.src, s.chunk_n, minlength=nodes) for s in steps], axis=0)
+        assert set(sent.tolist()) == {nodes - 1}
+
+
+@pytest.mark.parametrize("nodes", [6, 7, 13])
+def test_few_rows_a_peer(nodes: int) -> None:
+    """A range that goes round the end is two rows, one more where the number of contributions changes."""
+    for radix in (2, 3, 4):
+        made = schedule("all_to_all", nodes, radix)
+        for i in range(made.num_steps):
+            step = made.step(i)
+            assert np.unique(step.src * nodes + step.dst, return_counts=True)[1].max() <= 3
+
+
+# --- what is wrong is refused -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("step_index", "column", "value", "rules"),
+    [
+        (1, "parts", 1, {"size_wrong"}),
+        (0, "op", Op.COPY, {"size_wrong", "contribution_missing"}),
+        (2, "chunk_lo", 0, {"sent_before_held", "size_wrong", "contribution_missing", "contribution_doubled"}),
+    ],
+)
+def test_mutants_are_refused(step_index: int, column: str, value: int, rules: set[str]) -> None:
+    """One column of one step of eight nodes."""
+    good = schedule("all_to_all", 8)
+
+    def step(i: int) -> Transfers:
+        made = good.step(i)
+        return replace(made, **{column: np.full_like(getattr(made, column), value)}) if i == step_index else made
+
+    found = judged(replace(good, step=step))
+    assert found
+    assert found <= rules
+
+
+@pytest.mark.parametrize("nodes", [[3, 1, 7], [5, 4, 9, 0, 15, 14, 2, 8, 11], [6]])
+def test_part_of_a_machine(nodes: list[int]) -> None:
+    """Ranks are not nodes: a job on some tiles of a wafer."""
+    part = job(fabric("lightpath:shape=4x4"), nodes)
+    for collective in COLLECTIVES:
+        verify(lower(part, generate("bruck", collective, part))).raise_if_bad()
+
+
+def test_declines_with_a_reason() -> None:
+    """Radix, size, other collectives, nodes without a circuit."""
+    for radix in (1, 0, -3):
+        with pytest.raises(UnsupportedError, match="try radix=2"):
+            schedule("all_to_all", 8, radix)
+    with pytest.raises(UnsupportedError, match="try radix=257"):
+        schedule("all_to_all", 65536, 1000)
+    ideal = fabric("ideal:nodes=8")
+    assert reason_declined("bruck", "all_reduce", ideal) == "it does all_to_all and all_gather"
+    line = replace(ideal, linked=lambda src, dst: np.abs(src - dst) == 1)
+    assert reason_declined("bruck", "all_gather", line) == "no single circuit joins nodes 0 and 7"
+
+
+def test_radices_worth_trying() -> None:
+    """Those that give different numbers of steps, the smallest radix of each."""
+    assert [v for v in all_variants(as_request("all_to_all"), fabric("ideal:nodes=8")) if v.startswith("bruck")] == [
+        "bruck:radix=2",
+        "bruck:radix=4",
+        "bruck:radix=8",
+    ]
+    assert strides(9, 8) == (1, 8)

@@ -1,0 +1,108 @@
+"""Divide and conquer: squares first, the whole buffer in every step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import opticcl
+from opticcl.circuits import lower
+from opticcl.errors import UnsupportedError
+from opticcl.execute import execute
+from opticcl.fabric import fabric, fabric_at_scale, job
+from opticcl.fabric.lightpath import tile_of_node
+from opticcl.ir import Op, Schedule, Transfers
+from opticcl.schedule import generate, reason_declined
+from opticcl.schedule.divide_and_conquer import order
+from opticcl.verify import verify
+
+SIZES = (1, 2, 3, 4, 5, 7, 8, 12, 16, 30, 64)
+
+
+def schedule(where: str, num_nodes: int, square: str = "pairs", collective: str = "all_reduce") -> Schedule:
+    """On that fabric."""
+    return generate(f"divide_and_conquer:square={square}", collective, fabric_at_scale(where, num_nodes))
+
+
+@pytest.mark.parametrize("collective", ["all_reduce", "barrier"])
+@pytest.mark.parametrize("square", ["pairs", "at_once"])
+@pytest.mark.parametrize("where", ["ideal", "lightpath:numbering=random"])
+def test_sums_are_right(where: str, square: str, collective: str) -> None:
+    """Every contribution once at every node, with light."""
+    for nodes in SIZES:
+        made = schedule(where, nodes, square, collective)
+        assert verify(lower(fabric_at_scale(where, nodes), made)).raise_if_bad().exhaustive
+
+
+def test_sums_on_integers() -> None:
+    """Against NumPy."""
+    data = np.random.default_rng(0).integers(-99, 99, (12, 5))
+    assert all(np.array_equal(np.asarray(r), data.sum(axis=0)) for r in execute(schedule("lightpath", 12), data))
+
+
+@pytest.mark.parametrize(("square", "steps"), [("pairs", 8), ("at_once", 7)])
+def test_steps_of_256(square: str, steps: int) -> None:
+    """log2 N steps of the whole buffer, one less if a square exchanges at once."""
+    made = schedule("lightpath", 256, square)
+    assert made.num_steps == steps
+    assert made.collective.num_chunks == 1
+
+
+@pytest.mark.parametrize("numbering", ["row", "squares", "random"])
+def test_squares_come_first(numbering: str) -> None:
+    """On 8 x 8 tiles the first two steps stay within squares of 2 x 2, the next two within 4 x 4, however numbered."""
+    where = fabric(f"lightpath:shape=8x8,numbering={numbering}")
+    row, column = np.divmod(tile_of_node((8, 8), numbering), 8)
+    made = generate("divide_and_conquer", "all_reduce", where)
+    for i in range(6):
+        step = made.step(i)
+        side = 2 << i // 2
+        for place in (row, column):
+            assert (place[step.src] // side == place[step.dst] // side).all()
+        moved = np.abs(row[step.src] - row[step.dst]) + np.abs(column[step.src] - column[step.dst])
+        assert (moved == side // 2).all()
+
+
+def test_a_job_takes_its_tiles_square_by_square() -> None:
+    """Nodes of the two squares on the left of 4 x 4 tiles, given in any order."""
+    part = job(fabric("lightpath:shape=4x4"), [13, 0, 9, 5, 4, 12, 1, 8])
+    assert [int(part.machine_nodes(np.array(r))) for r in order(part)] == [0, 1, 4, 5, 8, 9, 12, 13]
+    verify(lower(part, generate("divide_and_conquer", "all_reduce", part))).raise_if_bad()
+
+
+@pytest.mark.parametrize(("square", "crossing_mb"), [("pairs", 16.07), ("at_once", 13.58)])
+def test_loses_to_the_ring_above(square: str, crossing_mb: float) -> None:
+    """256 GPUs; the paper has 16 MB (section 5), which speaks for pairs."""
+
+    def us(algorithm: str, where: str, size: float) -> float:
+        return opticcl.compile(where, "all_reduce", size, algorithm=algorithm).simulate(preset="lumorph").total_s * 1e6
+
+    rival = ("ring", "ideal:nodes=256,rate=300 GB/s,latency=0.7 us")
+    ours = (f"divide_and_conquer:square={square}", "lightpath")
+    for factor, ring_wins in ((0.99, False), (1.01, True)):
+        size = round(factor * crossing_mb * 1e6)
+        assert (us(*rival, size) < us(*ours, size)) is ring_wins
+
+
+def test_a_wrong_operation_is_noticed() -> None:
+    """Storing instead of adding loses what was there."""
+    good = schedule("ideal", 8)
+
+    def step(i: int) -> Transfers:
+        made = good.step(i)
+        return replace(made, op=np.full_like(made.op, Op.COPY)) if i == 1 else made
+
+    verdict = verify(lower(fabric_at_scale("ideal", 8), replace(good, step=step)))
+    assert {v.rule for v in verdict.violations} == {"contribution_missing"}
+
+
+def test_declines_with_a_reason() -> None:
+    """Other collectives, large primes, nodes without a circuit."""
+    ideal = fabric("ideal:nodes=8")
+    assert reason_declined("divide_and_conquer", "all_gather", ideal) == "it does all_reduce and barrier"
+    with pytest.raises(UnsupportedError, match="smaller prime factors"):
+        schedule("ideal", 65521)
+    line = replace(ideal, linked=lambda src, dst: np.abs(src - dst) == 1)
+    assert reason_declined("divide_and_conquer", "all_reduce", line) == "no single circuit joins nodes 2 and 0"

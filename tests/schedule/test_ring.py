@@ -1,0 +1,133 @@
+"""The ring: every collective but send_recv, its steps, its data, and what it costs to ask for 65,536 nodes."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+
+import numpy as np
+import pytest
+from tests.schedule.oracle import check, requests
+
+from opticcl.circuits import lower
+from opticcl.collective import Request
+from opticcl.fabric import fabric, job
+from opticcl.ir import Fabric, Op, Schedule, Transfers
+from opticcl.schedule import all_variants, generate, reason_declined
+from opticcl.verify import verify
+
+ROUND = ["all_reduce", "barrier", "reduce_scatter", "all_gather", "all_to_all"]
+CHAIN = ["broadcast", "reduce", "scatter", "gather"]
+SIZES = [1, 2, 3, 5, 8]
+
+
+def _ideal(nodes: int) -> Fabric:
+    return fabric("ideal", nodes=nodes)
+
+
+@pytest.mark.parametrize("collective", ROUND + CHAIN)
+def test_right_at_every_rank(collective: str) -> None:
+    """Verified and executed, 1 and 2 nodes, primes, all roots, 37 nodes."""
+    for nodes in [*SIZES, 37]:
+        for request in requests(collective, nodes):
+            check("ring", request, _ideal(nodes))
+
+
+@pytest.mark.parametrize("collective", ["broadcast", "reduce"])
+@pytest.mark.parametrize("pipeline", [1, 4, 9])
+def test_any_number_of_chunks(collective: str, pipeline: int) -> None:
+    """N - 2 + k steps, whatever the pipeline."""
+    for nodes in SIZES:
+        for request in requests(collective, nodes):
+            schedule = check(f"ring:pipeline={pipeline}", request, _ideal(nodes))
+            assert schedule.num_steps == (nodes - 2 + pipeline if nodes > 1 else 0)
+
+
+@pytest.mark.parametrize("collective", ROUND + CHAIN)
+@pytest.mark.parametrize("name", ["oddl:shape=3x5", "oddl:shape=2x2x3", "terarack:nodes=7", "sipac:radix=3,levels=2"])
+def test_on_light(collective: str, name: str) -> None:
+    """The ring of a grid is not in the order of its node numbers, so blocks belong to other nodes than positions."""
+    where = fabric(name)
+    check("ring", Request(collective, where.num_nodes - 2), where)
+
+
+def test_a_job_has_a_ring_of_its_own() -> None:
+    """Four of nine nodes of a fibre ring, in another order."""
+    for collective in ROUND + CHAIN:
+        check("ring", collective, job(fabric("terarack:nodes=9"), [7, 1, 4, 2]))
+
+
+@pytest.mark.parametrize(
+    ("collective", "steps", "share"),
+    [
+        ("all_reduce", 14, 2 * 7 / 8),
+        ("reduce_scatter", 7, 7 / 8),
+        ("all_gather", 7, 7 / 8),
+        ("all_to_all", 7, 7 / 2),  # N(N-1)/2 blocks of the N that a buffer has
+        ("scatter", 7, 7 / 8),
+        ("gather", 7, 7 / 8),
+    ],
+)
+def test_steps_and_data(collective: str, steps: int, share: float) -> None:
+    """Eight nodes: number of steps, and the largest share of the message that a node sends in all."""
+    schedule = generate("ring", collective, _ideal(8))
+    assert schedule.num_steps == steps
+    sent = np.zeros(8)
+    for i in range(steps):
+        step = schedule.step(i)
+        np.add.at(sent, step.src, step.size_chunks())
+    assert sent.max() / schedule.collective.num_chunks == pytest.approx(share)
+
+
+@pytest.mark.parametrize("collective", ["all_reduce", "reduce_scatter", "all_gather", "barrier"])
+def test_65536_nodes_cost_nothing(collective: str) -> None:
+    """131,070 steps in two classes, made when asked for."""
+    start = time.process_time()
+    schedule = generate("ring", collective, _ideal(65536))
+    schedule.step(schedule.num_steps - 1)
+    assert len(schedule.step_classes()) <= 2
+    assert schedule.num_steps in (65535, 131070)
+    assert time.process_time() - start < 0.5
+
+
+def test_what_is_declined() -> None:
+    """send_recv, a pipeline where it means nothing or is none, too many unlike steps, nodes without a ring."""
+    assert reason_declined("ring", "send_recv", _ideal(4)) == "it does everything but send_recv"
+    assert reason_declined("ring:pipeline=4", "all_reduce", _ideal(4)) == "pipeline is for broadcast and reduce only"
+    assert "pipeline=0 is not 1 to" in str(reason_declined("ring:pipeline=0", "broadcast", _ideal(4)))
+    assert "no two are alike" in str(reason_declined("ring", "all_to_all", _ideal(65536)))
+    apart = job(fabric("oddl:shape=2x4"), [0, 5, 2])
+    assert reason_declined("ring", "all_reduce", apart) == "no order of its nodes links each with the next"
+
+
+def test_long_chains_are_not_tried_unasked() -> None:
+    """The fastest is looked for among rings of a thousand nodes only where their steps are alike."""
+    large = _ideal(1024)
+    assert "ring" in all_variants(Request("all_reduce"), large)
+    assert "ring" not in all_variants(Request("all_to_all"), large)
+    assert "ring" in all_variants(Request("all_to_all"), _ideal(512))
+
+
+def _changed(schedule: Schedule, step: int, **columns: object) -> Schedule:
+    def changed(i: int) -> Transfers:
+        t = schedule.step(i)
+        given = {k: np.full(len(t), v, np.uint8 if k == "op" else np.int32) for k, v in columns.items()}
+        return dataclasses.replace(t, **given) if i == step else t
+
+    return dataclasses.replace(schedule, step=changed, classes=())
+
+
+@pytest.mark.parametrize(
+    ("collective", "columns", "rule"),
+    [
+        ("reduce_scatter", {"op": Op.COPY}, "contribution_missing"),
+        ("all_gather", {"op": Op.REDUCE, "chunk_lo": 0}, "contribution_doubled"),
+        ("all_to_all", {"parts": 1}, "size_wrong"),
+        ("all_to_all", {"op": Op.COPY}, "contribution_missing"),
+        ("gather", {"chunk_lo": 0}, "sent_before_held"),
+    ],
+)
+def test_mutants_are_refused(collective: str, columns: dict[str, object], rule: str) -> None:
+    """A wrong operation, size or chunk in the third step."""
+    schedule = _changed(generate("ring", collective, _ideal(6)), 2, **columns)
+    assert rule in {v.rule for v in verify(lower(_ideal(6), schedule)).violations}

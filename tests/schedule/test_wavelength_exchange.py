@@ -1,0 +1,81 @@
+"""Everybody to everybody by laps round the ring: every pair once, full fibres, the right data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.schedule.test_wrht import checked, ring
+
+from opticcl.circuits import lower
+from opticcl.collective import Request
+from opticcl.errors import UnsupportedError
+from opticcl.fabric import fabric
+from opticcl.schedule import all_variants, generate, reason_declined
+from opticcl.schedule.wavelength_exchange import arcs, exchange_wavelengths
+
+
+def test_exchange_wavelengths() -> None:
+    """The most nodes that 1, 2, 4, ..., 256 wavelengths let talk to each other."""
+    most = [max(r for r in range(1, 64) if exchange_wavelengths(r) <= 2**k) for k in range(9)]
+    assert most == [3, 4, 5, 8, 11, 16, 22, 32, 45]
+
+
+def test_every_pair_once() -> None:
+    """R = 1 to 65: each ordered pair has one arc, in exactly the laps of the formula, however these are cut."""
+    for count in range(1, 66):
+        laps = exchange_wavelengths(count)
+        every = arcs(count, 0, laps)
+        assert len(np.unique(every.src * count + every.dst)) == len(every.src) == count * (count - 1)
+        assert not len(every.src) or len(np.unique(every.lap)) == laps == every.lap.max() + 1
+        assert not len(arcs(count, laps, 5).src)
+        piece = laps // 4 + 1
+        cut = [arcs(count, first, piece) for first in range(0, laps, piece)]
+        assert sum(len(part.src) for part in cut) == len(every.src)
+
+
+def test_laps_close_the_circle() -> None:
+    """The arcs of a lap are once round the ring, so no fibre has room left; R = 22 needs all 61."""
+    every = arcs(22, 0, 61)
+    length = (every.dst - every.src) * (1 - 2 * every.direction) % 22
+    round_the_ring = np.bincount(every.direction * 61 + every.lap, length)
+    assert set(round_the_ring) == {22}
+
+
+@pytest.mark.parametrize("wavelengths", [1, 3, 64])
+@pytest.mark.parametrize("name", ["all_to_all", "reduce_scatter", "all_gather", "all_reduce"])
+def test_every_collective_is_right(name: str, wavelengths: int) -> None:
+    """In one step where the wavelengths suffice and in many where not."""
+    for nodes in (1, 2, 3, 4, 5, 8, 9, 13, 20):
+        checked(ring(nodes, wavelengths), "wavelength_exchange", name)
+
+
+@pytest.mark.parametrize(
+    ("wavelengths", "nodes", "steps"),
+    [(64, 1, 0), (64, 2, 1), (64, 22, 1), (64, 23, 2), (64, 64, 8), (1, 8, 8), (3, 8, 3), (61, 22, 1), (60, 22, 2)],
+)
+def test_steps(wavelengths: int, nodes: int, steps: int) -> None:
+    """W(N) / w, rounded up; an all_reduce takes both halves."""
+    made = [generate("wavelength_exchange", name, ring(nodes, wavelengths)) for name in ("all_to_all", "all_reduce")]
+    assert [m.num_steps for m in made] == [steps, 2 * steps]
+
+
+def test_striping_takes_idle_wavelengths() -> None:
+    """8 nodes need 8 wavelengths, so each transfer has 8 of 64; on two rings 16, 8 of each or all of one."""
+    for rings, width in ((1, 8), (2, 16)):
+        where = fabric("terarack", nodes=8, rings=rings, striping=True)
+        (circuits,) = lower(where, checked(where, "wavelength_exchange", "all_to_all")).rounds(0)
+        assert set(np.bincount(circuits.transfer, circuits.wavelength_n)) == {width}
+
+
+def test_many_nodes_and_others_are_declined() -> None:
+    """Steps grow with the square of the nodes; rooted collectives have nothing to exchange."""
+    assert "steps" in str(reason_declined("wavelength_exchange", "all_to_all", ring(65536, 64)))
+    assert reason_declined("wavelength_exchange", "all_to_all", ring(4096, 64)) is None
+    with pytest.raises(UnsupportedError, match="all_to_all"):
+        generate("wavelength_exchange", "broadcast", ring(8, 64))
+
+
+def test_sums_are_tried_where_a_ring_is_slower() -> None:
+    """On 64 wavelengths below 512 nodes; an all_to_all always."""
+    for name, nodes, tried in (("reduce_scatter", 500, True), ("all_reduce", 600, False), ("all_to_all", 600, True)):
+        assert ("wavelength_exchange" in all_variants(Request(name), ring(nodes, 64))) == tried
