@@ -10,19 +10,19 @@ import pytest
 from opticcl.circuits import lower
 from opticcl.circuits.lightpath import row_column_routes
 from opticcl.errors import UnsupportedError
-from opticcl.fabric import fabric, fabric_at_scale
+from opticcl.fabric import fabric, fabric_at_scale, job
 from opticcl.fabric.lightpath import EAST, NORTH, SOUTH, WEST
 from opticcl.ir import CircuitPlan, Circuits
-from opticcl.schedule import generate
+from opticcl.schedule import generate, reason_declined
 from opticcl.verify import verify
 
 NUMBERINGS = ["row", "squares", "random"]
 
 
-def plan(where: str, algorithm: str, num_nodes: int | None = None) -> CircuitPlan:
+def plan(where: str, algorithm: str, num_nodes: int | None = None, collective: str = "all_reduce") -> CircuitPlan:
     """A verified plan."""
     made = fabric(where) if num_nodes is None else fabric_at_scale(where, num_nodes)
-    lowered = lower(made, generate(algorithm, "all_reduce", made))
+    lowered = lower(made, generate(algorithm, collective, made))
     verify(lowered).raise_if_bad()
     return lowered
 
@@ -92,6 +92,66 @@ def test_circuits_of_the_middle_step_stand() -> None:
     (before,), (after,) = rounds_of_steps(plan("lightpath", "lumorph:radix=4"))[3:5]
     for column in Circuits.__slots__[:8]:
         assert np.array_equal(getattr(before, column), getattr(after, column))
+
+
+# --- all to all, and any other schedule -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("nodes", "lasers"), [(2, 16), (8, 8), (13, 5), (17, 16), (18, 16), (64, 16), (256, 16)])
+def test_direct_all_to_all_takes_the_fewest_rounds(nodes: int, lasers: int) -> None:
+    """ceil((N - 1) / lasers): nobody can send or hear more at once."""
+    made = plan(f"lightpath:lasers={lasers}", "mesh", nodes, "all_to_all")
+    assert len(made.rounds(0)) == ceil((nodes - 1) / lasers)
+
+
+@pytest.mark.parametrize("collective", ["reduce_scatter", "all_gather", "all_to_all", "barrier"])
+@pytest.mark.parametrize("algorithm", ["lumorph:radix=4", "mesh", "bruck", "bruck:radix=5"])
+@pytest.mark.parametrize("scarce", ["waveguides=1", "lasers=1", "lasers=3,waveguides=1,waveguide_sharing=circuit"])
+def test_every_collective_verifies_on_scarce_light(collective: str, algorithm: str, scarce: str) -> None:
+    """In as many rounds as it takes."""
+    for nodes in (1, 7, 12):
+        where = fabric_at_scale(f"lightpath:{scarce},numbering=random", nodes)
+        if reason_declined(algorithm, collective, where) is None:
+            plan(f"lightpath:{scarce},numbering=random", algorithm, nodes, collective)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("algorithm", ["lumorph:radix=16", "mesh", "bruck:radix=13", "bruck:radix=4"])
+def test_a_job_takes_the_fewest_rounds(seed: int, algorithm: str) -> None:
+    """Tiles anywhere on the wafer, not enough lasers: still ceil(peers / lasers) rounds, by edge colouring."""
+    nodes = np.random.default_rng(seed).permutation(64)[:26]
+    part = job(fabric("lightpath:shape=8x8,lasers=3"), nodes)
+    made = lower(part, generate(algorithm, "all_gather", part))
+    verify(made).raise_if_bad()
+    for i in range(made.schedule.num_steps):
+        step = made.schedule.step(i)
+        partners = np.bincount(step.src).max() if algorithm == "bruck:radix=4" else 0  # two transfers for one peer
+        partners = max(partners, np.bincount(np.unique(step.src.astype(np.int64) * 64 + step.dst) // 64).max())
+        assert len(made.rounds(i)) <= ceil(partners / 3)
+
+
+def test_transfers_of_a_pair_share_its_lasers() -> None:
+    """Bruck's ranges that go round the end: all 16 lasers, and no other split is faster."""
+    made = plan("lightpath", "bruck", 30, "all_to_all")
+    split = 0
+    for i, (circuits,) in enumerate(rounds_of_steps(made)):
+        size = made.schedule.step(i).size_chunks()[circuits.transfer]
+        for node in range(30):
+            rows = np.flatnonzero(circuits.src == node)
+            lasers = circuits.wavelength_n[rows]
+            assert lasers.sum() == 16
+            if len(rows) == 2:
+                split += 1
+                best = min(max(size[rows[0]] / k, size[rows[1]] / (16 - k)) for k in range(1, 16))
+                assert (size[rows] / lasers).max() == pytest.approx(best)
+    assert split > 30
+
+
+def test_stars_are_coloured_without_tables() -> None:
+    """A root of 5,999 peers: first fit, as many rounds as its lasers must take."""
+    where = fabric("lightpath:shape=60x100")
+    part = job(where, range(5_999, -1, -1))
+    assert len(lower(part, generate("mesh", "gather", part)).rounds(0)) == ceil(5_999 / 16)
 
 
 # --- routes -----------------------------------------------------------------------------------------------------------
@@ -169,3 +229,10 @@ def test_too_many_edges_are_refused_before_they_fill_the_memory() -> None:
     where = fabric_at_scale("lightpath", 1021)
     with pytest.raises(UnsupportedError, match="algorithm=ring"):
         lower(where, generate("lumorph", "all_reduce", where))
+
+
+def test_so_are_those_of_all_pairs() -> None:
+    """A million paths along one row of 1021 tiles."""
+    where = fabric_at_scale("lightpath", 1021)
+    with pytest.raises(UnsupportedError, match="1,041,420 transfers cross about 354,082,800 edges"):
+        lower(where, generate("mesh", "all_to_all", where))

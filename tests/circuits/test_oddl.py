@@ -7,10 +7,11 @@ import pytest
 
 import opticcl
 from opticcl.circuits import lower
-from opticcl.circuits.oddl import edge_colouring
+from opticcl.circuits.assign import edge_colouring
+from opticcl.circuits.oddl import routing_table
 from opticcl.collective import collective
 from opticcl.errors import UnsupportedError
-from opticcl.fabric import fabric
+from opticcl.fabric import fabric, job
 from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers
 from opticcl.papers.oddl import table_1
 from opticcl.schedule import generate
@@ -89,10 +90,20 @@ def test_a_wavelength_for_each_bit() -> None:
 def _routing(plan: CircuitPlan) -> np.ndarray:
     """Wavelength from 1 of every pair that talks, 0 elsewhere."""
     table = np.zeros((plan.fabric.num_nodes,) * 2, int)
-    for i in range(plan.schedule.num_steps):
-        for c in plan.rounds(i):
-            table[c.src, c.dst] = c.wavelength_lo + 1
+    setting = routing_table(plan)
+    table[setting.src, setting.dst] = setting.wavelength_lo + 1
     return table
+
+
+def test_routing_table_of_a_grid() -> None:
+    """2 x 4 with two wavelengths: both bonded to the partner in the column, one for each partner in the row."""
+    setting = routing_table(_plan("oddl:shape=2x4"))
+    assert len(setting.src) == 8 * 3
+    first = setting.src == 0
+    assert setting.dst[first].tolist() == [1, 2, 4]
+    assert setting.dimension[first].tolist() == [1, 1, 0]
+    assert setting.wavelength_lo[first].tolist() == [0, 1, 0]
+    assert setting.wavelength_n[first].tolist() == [1, 1, 2]
 
 
 @pytest.mark.parametrize("plan", [table_1(), _plan("oddl:shape=8")], ids=["table 1", "rule of the bits"])
@@ -175,6 +186,41 @@ def test_a_tree_bonds_what_its_root_leaves() -> None:
     verify(plan).raise_if_bad()
 
 
+@pytest.mark.parametrize("shape", ["8", "4x4", "2x8x2", "3x5", "32x32"])
+def test_all_to_all_by_dimension(shape: str) -> None:
+    """Section 6 with side - 1 wavelengths: one setting for the job, side - 1 rounds a dimension."""
+    sides = [int(side) for side in shape.split("x")]
+    where = fabric("oddl", shape=shape, wavelengths=max(sides) - 1)
+    plan = lower(where, generate("by_dimension", "all_to_all", where))
+    verify(plan).raise_if_bad()
+    assert [len(plan.rounds(i)) for i in range(len(sides))] == [side - 1 for side in sides]
+    setting = routing_table(plan)
+    assert len(setting.src) == where.num_nodes * sum(side - 1 for side in sides)
+    assert all(
+        (setting.wavelength_n[setting.dimension == d] == (max(sides) - 1) // (side - 1)).all()
+        for d, side in enumerate(sides)
+    )
+
+
+@pytest.mark.parametrize("collective", ["reduce_scatter", "all_gather", "all_to_all", "broadcast", "reduce"])
+def test_halving_doubling_sets_the_switches_alike(collective: str) -> None:
+    """All its collectives share the all-reduce's setting, or part of it: jobs may mix them."""
+    where = fabric("oddl:shape=4x8")
+    whole = np.stack(routing_table(_plan("oddl:shape=4x8")), axis=1)
+    part = np.stack(routing_table(lower(where, generate("halving_doubling", collective, where))), axis=1)
+    assert {*map(tuple, part.tolist())} <= {*map(tuple, whole.tolist())}
+
+
+def test_a_job_has_a_setting_of_its_own() -> None:
+    """Four nodes of a row of eight: two partners instead of three, all on their own switch."""
+    where = job(fabric("oddl:shape=2x8,wavelengths=4"), [9, 15, 12, 10])
+    plan = lower(where, generate("halving_doubling", "all_reduce", where))
+    verify(plan).raise_if_bad()
+    setting = routing_table(plan)
+    assert set(setting.src) == {9, 10, 12, 15}
+    assert set(setting.wavelength_n) == {2}
+
+
 def test_pairs_that_no_switch_joins_are_refused() -> None:
     """All pairs of a grid of two dimensions are not linked."""
     with pytest.raises(UnsupportedError, match=r"no single circuit joins nodes \(0, 0\) and \(1, 1\)"):
@@ -211,3 +257,21 @@ def test_the_partner_that_stays_needs_no_retuning() -> None:
     """The middle two steps have the same partners: five settings for six steps, as section 3.A counts them."""
     timeline = opticcl.compile("oddl:shape=8", "all_reduce", "1 MB", algorithm="halving_doubling").simulate()
     assert timeline.totals()["reconfiguration_s"] == pytest.approx(5 * 5e-6)
+
+
+def test_time_of_all_to_all_by_dimension() -> None:
+    """32 x 32 with 31 wavelengths: 31/32 of the buffer a dimension on one wavelength at 100 Gb/s, 31 rounds each."""
+    plan = opticcl.compile("oddl:wavelengths=31", "all_to_all", "100 MB", algorithm="by_dimension")
+    timeline = plan.simulate(preset="oddl")
+    assert timeline.totals()["transfer_s"] == pytest.approx(2 * 31 / 32 * 100e6 * 8 / 100e9)
+    assert timeline.totals()["reconfiguration_s"] == pytest.approx(62 * 5e-6)
+
+
+def test_few_partners_with_more_wavelengths_win() -> None:
+    """The figures of docs/papers/oddl.md: halving bonds six wavelengths and beats the all-to-all by dimension."""
+    times = [
+        opticcl.compile("oddl:wavelengths=31", "all_to_all", "100 MB", algorithm=a).simulate(preset="oddl").total_s
+        for a in ("halving_doubling", "by_dimension")
+    ]
+    assert times[0] == pytest.approx(7.0e-3, rel=0.01)
+    assert times[1] > 2 * times[0]

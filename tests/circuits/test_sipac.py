@@ -10,9 +10,9 @@ import pytest
 
 from opticcl.circuits import lower
 from opticcl.collective import collective
-from opticcl.fabric import fabric
+from opticcl.fabric import fabric, job
 from opticcl.ir import CircuitPlan, Circuits, Fabric, Op, Schedule, Transfers, concatenate_circuits
-from opticcl.schedule import generate
+from opticcl.schedule import generate, reason_declined
 from opticcl.verify import verify
 
 replace = dataclasses.replace
@@ -58,6 +58,45 @@ def test_uneven_channels(channels: str, sizes: dict[int, int]) -> None:
 
 
 @pytest.mark.parametrize("channels", ["published", "retuned"])
+@pytest.mark.parametrize("wavelengths", [8, 13, 24, 160])
+@pytest.mark.parametrize("radices", [(4, 8, 2), (3, 7), (8, 3, 5), (6, 4)])
+def test_channels_of_mixed_radices(radices: tuple[int, ...], wavelengths: int, channels: str) -> None:
+    """Every pair gets all lines of its group, each once, although the groups of the levels differ."""
+    where = fabric("sipac", radices=radices, wavelengths=wavelengths, channels=channels)
+    plan = lower(where, generate("sipco", "all_reduce", where))
+    assert verify(plan).ok
+    (circuits,) = plan.rounds(0)
+    lit = np.zeros((where.num_nodes, where.ports_per_node, wavelengths), int)
+    for row in range(len(circuits)):
+        lo, n = circuits.wavelength_lo[row], circuits.wavelength_n[row]
+        lines = lo + circuits.wavelength_step * np.arange(n)
+        lit[circuits.src[row], circuits.port[row], lines] += 1
+    for level, radix in enumerate(radices):
+        dark = np.arange(wavelengths) % radix == 0 if channels == "published" else np.zeros(wavelengths, bool)
+        assert (lit[:, level, ~dark] == 1).all()
+        assert (lit[:, level, dark] == 0).all()
+
+
+def test_channels_interleave_as_drawn() -> None:
+    """4 x 8 CUs: group 1 is one circuit of every eighth line at level 1, two such circuits at level 0."""
+    where = fabric("sipac", radices=(4, 8))
+    (circuits,) = lower(where, generate("sipco", "all_reduce", where)).rounds(0)
+    assert circuits.wavelength_step == 8
+    assert (circuits.wavelength_n == 20).all()
+    for dst, lowest in ((1, [1, 5]), (4, [1])):
+        pair = (circuits.src == 0) & (circuits.dst == dst)
+        assert circuits.wavelength_lo[pair].tolist() == lowest
+
+
+def test_part_of_a_machine() -> None:
+    """A job on some nodes: the light follows the nodes, not the ranks."""
+    where = job(fabric("sipac", radices=(4, 3)), [11, 3, 7])  # one switch of level 1
+    verdict = verify(lower(where, generate("ring", "all_reduce", where)))
+    assert verdict.ok, str(verdict)
+    assert "part of one" in str(reason_declined("sipco", "all_reduce", where))
+
+
+@pytest.mark.parametrize("channels", ["published", "retuned"])
 @pytest.mark.parametrize(("radix", "levels"), [(1, 1), (2, 1), (2, 3), (5, 1), (3, 2)])
 def test_ring_is_carried(radix: int, levels: int, channels: str) -> None:
     """A schedule that knows nothing of SiPAC, on its ring."""
@@ -84,6 +123,18 @@ def test_same_channel_again_takes_another_round() -> None:
     assert [len(circuits) for circuits in plan.rounds(0)] == [2, 2, 2]
     assert all((circuits.wavelength_n == 80).all() for circuits in plan.rounds(1))
     assert verify(plan).ok
+
+
+def test_circuits_of_a_channel_stay_in_one_round() -> None:
+    """On 2 x 3 CUs a channel of level 0 is three circuits; all three go to the transfer's round."""
+    where = fabric("sipac", radices=(2, 3))
+    rounds = lower(where, _pairwise(where)).rounds(0)
+    assert [circuits.transfer.tolist() for circuits in rounds] == [
+        [0] * 3 + [1] * 3,
+        [2] * 3 + [3] * 3,
+        [4] * 3 + [5] * 3,
+    ]
+    assert all(circuits.wavelength_n.sum() == where.num_wavelengths for circuits in rounds)
 
 
 MUTANTS: dict[str, tuple[Callable[[Circuits], Circuits], set[str]]] = {

@@ -10,19 +10,19 @@ import pytest
 
 from opticcl.circuits import lower
 from opticcl.circuits.terarack import _lit, exchange
-from opticcl.collective import collective
+from opticcl.collective import Request, collective
 from opticcl.errors import UnsupportedError
 from opticcl.fabric import fabric
 from opticcl.ir import CircuitPlan, Circuits, Fabric, Op, Schedule, Transfers, Violation
 from opticcl.schedule import generate
-from opticcl.schedule.wrht import exchange_wavelengths
+from opticcl.schedule.wavelength_exchange import exchange_wavelengths
 from opticcl.verify import verify
 
 
-def compiled(where: str, algorithm: str = "wrht") -> CircuitPlan:
-    """A lowered all-reduce."""
+def compiled(where: str, algorithm: str = "wrht", name: str = "all_reduce", root: int = 0) -> CircuitPlan:
+    """A lowered collective."""
     made = fabric(where)
-    return lower(made, generate(algorithm, "all_reduce", made))
+    return lower(made, generate(algorithm, Request(name, root), made))
 
 
 def wavelengths_used(plan: CircuitPlan) -> list[int]:
@@ -102,6 +102,23 @@ def test_exchange_at_any_places() -> None:
         assert int(wavelength.max()) + 1 == needed, f"{count} nodes"
 
 
+@pytest.mark.parametrize("root", [0, 1, 511, 1023])
+@pytest.mark.parametrize("name", ["reduce", "broadcast", "gather", "scatter"])
+def test_turned_trees_are_verified(name: str, root: int) -> None:
+    """1024 nodes, 129 a group: the whole tree is turned round the ring, over the place where the numbers wrap."""
+    plan = compiled("terarack", "wrht", name, root)
+    assert verify(plan).ok
+    assert max(wavelengths_used(plan)) == 64
+
+
+def test_exchange_of_all_is_verified() -> None:
+    """100 nodes on 64 wavelengths: 20 full steps of 1250 laps, every segment of both fibres lit in all but the last."""
+    plan = compiled("terarack:nodes=100", "wavelength_exchange", "all_to_all")
+    assert verify(plan).ok
+    assert plan.schedule.num_steps == 20
+    assert [len(plan.rounds(i)[0].hops) for i in (0, 18)] == [2 * 64 * 100] * 2
+
+
 @pytest.mark.parametrize(("nodes", "limit_s"), [(4096, 5), (65536, 30)])
 def test_large_rings_are_fast(nodes: int, limit_s: float) -> None:
     """64 wavelengths, every segment checked."""
@@ -123,12 +140,19 @@ MUTANTS = {
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-@pytest.mark.parametrize("step", [0, 1, 2])
-def test_mutants_are_refused(name: str, step: int) -> None:
-    """One change to the light of 100 nodes on 2 wavelengths: on two levels and in the exchange."""
+@pytest.mark.parametrize(
+    ("algorithm", "collective_name", "step"),
+    [
+        *(("wrht", "all_reduce", step) for step in (0, 1, 2)),
+        *(("wrht", name, 0) for name in ("reduce", "broadcast", "all_to_all")),
+        ("wavelength_exchange", "all_to_all", 7),
+    ],
+)
+def test_mutants_are_refused(name: str, algorithm: str, collective_name: str, step: int) -> None:
+    """One change to the light on 2 wavelengths: on two levels, in the exchange, in turned trees, in one of 57 steps."""
     rule, change = MUTANTS[name]
-    plan = compiled("terarack:nodes=100,wavelengths=2")
-    assert plan.schedule.num_steps == 5
+    nodes = 100 if algorithm == "wrht" else 30
+    plan = compiled(f"terarack:nodes={nodes},wavelengths=2", algorithm, collective_name, root=17)
 
     def rounds(i: int) -> tuple[Circuits, ...]:
         return tuple(map(change, plan.rounds(i))) if i == step else plan.rounds(i)
@@ -137,7 +161,7 @@ def test_mutants_are_refused(name: str, step: int) -> None:
     assert rule in {v.rule for v in violations if v.step == step}
 
 
-@pytest.mark.parametrize("algorithm", ["ring", "tree", "halving_doubling", "recursive_doubling"])
+@pytest.mark.parametrize("algorithm", ["ring", "hierarchical_ring", "tree", "halving_doubling", "recursive_doubling"])
 @pytest.mark.parametrize("parameters", ["", ",striping=yes", ",wavelengths=3", ",wavelengths=3,rings=3,striping=yes"])
 def test_other_algorithms_are_verified(algorithm: str, parameters: str) -> None:
     """First fit, in several rounds where the wavelengths do not suffice."""
@@ -161,6 +185,24 @@ def test_striping_stays_in_one_round() -> None:
     assert set(circuits.wavelength_n) == {
         1
     }  # 2 would load each segment with 4 of 5, yet three arcs of 2 segments need 6
+
+
+@pytest.mark.parametrize("wrap", ["yes", "no"])
+def test_other_algorithms_on_a_torus(wrap: str) -> None:
+    """First fit along rows and columns, the shorter way where there are two."""
+    for shape in ("1x1", "2x3", "4x8"):
+        for algorithm in ("ring", "tree"):
+            verdict = verify(compiled(f"terarack_torus:shape={shape},wavelengths=2,wrap={wrap}", algorithm))
+            assert verdict.ok, f"{algorithm} on {shape}: {verdict}"
+
+
+def test_exchange_on_a_line() -> None:
+    """R = 1 to 20 nodes of a mesh's row talk to each other on floor(R^2 / 4) wavelengths, the least there can be."""
+    for count in range(2, 21):
+        where = fabric("terarack_torus", shape=(1, count), wrap=False, wavelengths=count**2 // 4)
+        plan = lower(where, generate("wrht", "all_reduce", where))
+        assert wavelengths_used(plan) == [count**2 // 4]
+        assert verify(plan).ok
 
 
 def test_opposite_nodes_use_both_fibres() -> None:

@@ -8,6 +8,7 @@ or treat any transfers alike (`assign.first_fit` helps). The judge never calls i
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -39,32 +40,45 @@ def register_rule(fabric_name: str) -> Callable[[Rule], Rule]:
 def lower(fabric: Fabric, schedule: Schedule) -> CircuitPlan:
     """The light for a schedule; circuits are made when asked for, step by step.
 
+    Rules see the nodes of the machine as senders and receivers, also where a job has a part of it.
+
     Raises: UnsupportedError: two nodes that must talk cannot be joined by one circuit of this fabric.
     """
-    assign = _routed(fabric) if fabric.route else RULES.get(fabric.name)(fabric, schedule)
+    on_machine = replace(schedule, step=lambda i: _on_machine(fabric, schedule.step(i)))
+    assign = _routed(fabric) if fabric.route else RULES.get(fabric.name)(fabric, on_machine)
 
     def rounds(i: int) -> tuple[Circuits, ...]:
-        transfers = schedule.step(i)
+        transfers = on_machine.step(i)
         return assign(i, transfers) if len(transfers) else ()
 
     for steps in schedule.step_classes():
         transfers = schedule.step(steps.start)
         apart = np.flatnonzero(~fabric.linked(transfers.src, transfers.dst))
         if len(apart):
-            src, dst = (int(column[apart[0]]) for column in (transfers.src, transfers.dst))
-            where = f"nodes {fabric.coordinates(src)} and {fabric.coordinates(dst)}"
+            ranks = (int(column[apart[0]]) for column in (transfers.src, transfers.dst))
+            where = " and ".join(fabric.coordinates(int(fabric.machine_nodes(np.array(rank)))) for rank in ranks)
             raise UnsupportedError(
-                f"{schedule.name} on {fabric.name}: no single circuit joins {where} in step {steps.start}"
+                f"{schedule.name} on {fabric.name}: no single circuit joins nodes {where} in step {steps.start}"
             )
     return CircuitPlan(fabric, schedule, rounds)
 
 
+def _on_machine(fabric: Fabric, transfers: Transfers) -> Transfers:
+    if fabric.nodes is None:
+        return transfers
+    return replace(transfers, src=fabric.machine_nodes(transfers.src), dst=fabric.machine_nodes(transfers.dst))
+
+
 def _routed(fabric: Fabric) -> Rounds:
-    """Packet fabrics: every transfer on its route, all at once."""
+    """Packet fabrics: every transfer on its route, all at once. The last routes are kept: many steps have the same pairs."""
+    last: list[Circuits] = []
 
     def rounds(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
         assert fabric.route is not None
-        paths = fabric.route(transfers.src, transfers.dst)
-        return (Circuits.of(np.arange(len(transfers)), transfers.src, transfers.dst, path=paths),)
+        same = last and all(np.array_equal(getattr(last[0], end), getattr(transfers, end)) for end in ("src", "dst"))
+        if not same:
+            paths = fabric.route(transfers.src, transfers.dst)
+            last[:] = [Circuits.of(np.arange(len(transfers)), transfers.src, transfers.dst, path=paths)]
+        return (last[0],)
 
     return rounds

@@ -4,7 +4,8 @@ A wavelength at an input leads to one output and stays so. A setting is therefor
 that ever talk over a switch, inputs on one side, outputs on the other: distinct colours at each input and each output.
 
     halving_doubling, recursive_doubling    colour(i, i XOR 2^b) = b of the coordinate, log2(side) colours
-    any other schedule                      as many colours as the busiest port has partners
+    any other schedule                      as many colours as the busiest port has partners; side - 1 for an all-to-all
+                                            by_dimension
 
 Of W wavelengths each of p colours gets floor(W / p) neighbouring ones, bonded.
 
@@ -14,17 +15,46 @@ Reading: table 1 is one of several valid settings and its rule is not given; the
 
 from __future__ import annotations
 
-import numba
+from typing import NamedTuple
+
 import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
+from opticcl.circuits.assign import edge_colouring
 from opticcl.errors import UnsupportedError
 from opticcl.fabric.oddl import MAX_WAVELENGTHS, coordinate, dimension_between, partners_of_side
-from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers
+from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Schedule, Transfers
 
-__all__ = ["edge_colouring", "oddl"]
+__all__ = ["RoutingTable", "oddl", "routing_table"]
 
 BIT_BY_BIT = ("halving_doubling", "recursive_doubling")
+
+
+class RoutingTable(NamedTuple):
+    """How the switches are set for a job, one row a pair that ever talks, sorted: columns of equal length.
+
+    Args:
+        src, dst: sender and receiver.
+        dimension: of the switch, which is that of their line.
+        wavelength_lo, wavelength_n: wavelengths at the sender's input that lead to the receiver's output.
+    """
+
+    src: IntArray
+    dst: IntArray
+    dimension: IntArray
+    wavelength_lo: IntArray
+    wavelength_n: IntArray
+
+
+def routing_table(plan: CircuitPlan) -> RoutingTable:
+    """What the switches must be set to before the job starts. Source: section 3.A, table 1."""
+    n, depth = plan.fabric.num_machine_nodes, MAX_WAVELENGTHS + 1
+    sides = (n, n, plan.fabric.ports_per_node, depth, depth)
+    found = np.zeros(0, np.int64)
+    for steps in plan.schedule.step_classes():
+        told = [(c.src, c.dst, c.port, c.wavelength_lo, c.wavelength_n) for c in plan.rounds(steps.start)]
+        found = np.union1d(found, np.concatenate([np.ravel_multi_index(columns, sides) for columns in told]))
+    return RoutingTable(*np.unravel_index(found, sides))
 
 
 @register_rule("oddl")
@@ -34,7 +64,7 @@ def oddl(fabric: Fabric, schedule: Schedule) -> Rounds:
     Raises: UnsupportedError: the job needs more wavelengths a switch than the fabric has.
     """
     shape = fabric.parameters["shape"]
-    if schedule.name in BIT_BY_BIT:
+    if schedule.name in BIT_BY_BIT and fabric.nodes is None:
         bonded = _bonded(fabric, np.array([partners_of_side(side) for side in shape]))
 
         def by_bit(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
@@ -69,7 +99,7 @@ def _bonded(fabric: Fabric, num_colours: IntArray) -> IntArray:
 
 def _pair(fabric: Fabric, src: IntArray, dst: IntArray) -> IntArray:
     """One number for each ordered pair of nodes."""
-    return src.astype(np.int64) * fabric.num_nodes + dst
+    return src.astype(np.int64) * fabric.num_machine_nodes + dst
 
 
 def _setting(fabric: Fabric, schedule: Schedule) -> tuple[IntArray, IntArray, IntArray]:
@@ -82,7 +112,7 @@ def _setting(fabric: Fabric, schedule: Schedule) -> tuple[IntArray, IntArray, In
     for steps in schedule.step_classes():
         transfers = schedule.step(steps.start)
         pairs = np.union1d(pairs, _pair(fabric, transfers.src, transfers.dst))
-    src, dst = np.divmod(pairs, fabric.num_nodes)
+    src, dst = np.divmod(pairs, fabric.num_machine_nodes)
     dimension = dimension_between(shape, src, dst)
     joined = dimension >= 0  # the others are refused by whoever lowers the schedule
     pairs, src, dst, dimension = pairs[joined], src[joined], dst[joined], dimension[joined]
@@ -92,7 +122,7 @@ def _setting(fabric: Fabric, schedule: Schedule) -> tuple[IntArray, IntArray, In
     widths = _bonded(fabric, num_colours)[dimension]
     colour = np.zeros(len(pairs), np.int64)
     for rows, count in zip(of_dimension, num_colours, strict=True):  # no two switches of a dimension share a node
-        colour[rows] = edge_colouring(src[rows], dst[rows], fabric.num_nodes, count)
+        colour[rows] = edge_colouring(src[rows], dst[rows], fabric.num_machine_nodes, count)
     return pairs, colour * widths, widths
 
 
@@ -107,54 +137,10 @@ def _rounds(
     circuits = Circuits.of(rows, transfers.src, transfers.dst, dimension, wavelength_lo, wavelength_n, path)
     if num_rounds == 1:
         return (circuits,)
-    number = edge_colouring(sender, receiver, fabric.num_nodes * fabric.ports_per_node, num_rounds)
+    number = edge_colouring(sender, receiver, fabric.num_machine_nodes * fabric.ports_per_node, num_rounds)
     return tuple(circuits.take(number == r) for r in range(num_rounds))
 
 
 def _busiest(left: IntArray, right: IntArray) -> int:
     """The most edges that meet in one vertex."""
     return max(int(np.bincount(side).max(initial=0)) for side in (left, right))
-
-
-@numba.njit(cache=True)
-def edge_colouring(left, right, num_vertices, num_colours):  # type: ignore[no-untyped-def]
-    """Colours of the edges of a bipartite graph, no two alike at a vertex, int32 (n,).
-
-    Args:
-        left, right: ends of each edge, each below num_vertices.
-        num_vertices: of each side [count].
-        num_colours: at least the largest number of edges at a vertex; by Koenig's theorem no more are needed [count].
-
-    Each edge finds a colour a that is free at its left end and one, b, that is free at its right end. If they differ,
-    the path that leaves the right end by a, b, a, ... swaps the two; it never meets the left end, where a is free.
-    """
-    at_left = np.full((num_vertices, num_colours), -1, np.int32)
-    at_right = np.full((num_vertices, num_colours), -1, np.int32)
-    colour = np.empty(len(left), np.int32)
-    path = np.empty(2 * num_vertices, np.int32)
-    for edge in range(len(left)):
-        a = b = 0
-        while at_left[left[edge], a] >= 0:
-            a += 1
-        while at_right[right[edge], b] >= 0:
-            b += 1
-        length, vertex = 0, right[edge]
-        while a != b:
-            along = at_right[vertex, a] if length % 2 == 0 else at_left[vertex, b]
-            if along < 0:
-                break
-            path[length] = along
-            vertex = left[along] if length % 2 == 0 else right[along]
-            length += 1
-        for k in range(length):
-            at_left[left[path[k]], colour[path[k]]] = -1
-            at_right[right[path[k]], colour[path[k]]] = -1
-        for k in range(length):
-            swapped = b if k % 2 == 0 else a
-            colour[path[k]] = swapped
-            at_left[left[path[k]], swapped] = path[k]
-            at_right[right[path[k]], swapped] = path[k]
-        colour[edge] = a
-        at_left[left[edge], a] = edge
-        at_right[right[edge], a] = edge
-    return colour

@@ -1,16 +1,22 @@
 """RAMP's network transcoder: transceivers, wavelength and gates of every transfer.
 
-Wavelength and gates follow from the hardware: the receiver's wavelength, the TX gate at the receiver's group, the RX gate at
-the sender's. What is chosen is the transceiver group; sums are those of the schedule's variant (field or modulo x):
+Wavelength and gates follow from the hardware: the wavelength between the two devices, the TX gate at the receiver's group,
+the RX gate at the sender's. What is chosen is the transceiver group: t, or n neighbouring ones n p, ..., n p + n - 1 for each
+of d - 1 peers, n = floor(x / (d-1)) where light does not meet on the way. Sums are those of the variant (field or modulo x), e
+is the receiver's place behind the sender, (y_dst - y_src) mod d:
 
-    steps 1, 2   g_src + g_dst + j_src
-    step 3       g_dst + j_src; where J = 2^m < x = 2^k, x / J each: (j_dst XOR 2 j_src) + r J
-    step 4       floor(x / (D-1)) each: (e-1) n + r, with e = d_src XOR d_dst or (d_dst - d_src) mod D
-                 modular: g_src + g_dst + j_src + r J, r < floor(x / J), since all racks of a group share its subnets
+    steps 1, 2   t = g_src + g_dst + j_src
+    step 3       x = 2^k: t = (j_dst XOR 2 j_src) + r 2^m, r < x / 2^m, in the field of 2^m >= J elements
+                 else p = e - 1 + k, k = g_src / u - j_src; t = g_dst + j_src where n = 1
+    step 4       p = e - 1; modular: p = e - 1 + j_src, n <= floor(x / J), since all racks of a group share its subnets
 
-Source: RAMP section 6.2.1, equations 2 to 5.
+Crossbars keep racks apart: there p = e - 1 in steps 3 and 4, and every n is floor(x / (d-1)). A broadcast shares a node's x
+groups among the wavelengths that it lights (and the racks, behind crossbars, which do not split light).
+
+Source: RAMP section 6.2, equations 2 to 5.
 Reading: equation 2 in step 3 uses receivers twice for even x, and equations 3 to 5 count from the wrong base; the forms above
-are the corrected ones. variant=published keeps equation 2 in all steps and formulation 4.1's x transceivers.
+are the corrected ones. Where x = 2^k, 2^m racks share each pair of groups in step 3, so more than x / 2^m transceivers a peer
+cannot be had without crossbars. variant=published keeps equation 2 in all steps and formulation 4.1's x transceivers.
 """
 
 from __future__ import annotations
@@ -19,89 +25,141 @@ import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
 from opticcl.circuits.assign import first_fit, width_that_fits
-from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers
+from opticcl.fabric.ramp import wavelength_between
+from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers, concatenate_circuits
 from opticcl.schedule._field import galois_field
-from opticcl.schedule.ramp import Geometry, geometry, phase_of_step
+from opticcl.schedule._ramp_broadcast import STAGES, Relays, relays
+from opticcl.schedule._ramp_maps import Geometry, geometry
+from opticcl.schedule.ramp import phases
 
 
 @register_rule("ramp")
 def ramp(fabric: Fabric, schedule: Schedule) -> Rounds:
     """The transcoder for RAMP-x, first fit for any other schedule."""
-    if schedule.name == "ramp":
-        maps = geometry(fabric, schedule.parameters.get("variant", "auto"))
+    if schedule.name != "ramp" or fabric.nodes is not None:
+        return lambda step, transfers: _first_fit(fabric, transfers)
+    asked = schedule.collective
+    if asked.name == "broadcast" and schedule.parameters.get("stages", STAGES) is not None:
+        tree = relays(fabric, asked.root)
+        return lambda step, transfers: _split_light(fabric, tree, transfers)
+    maps = geometry(fabric, schedule.parameters.get("variant", "auto"))
+    order = phases(maps, asked.name, schedule.parameters.get("whole", False) or asked.name == "barrier")
+    crossbars = fabric.parameters["subnet"] == "route_switch"
 
-        def transcode(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
-            transceivers = _transceivers(maps, phase_of_step(maps, step), transfers.src, transfers.dst)
-            return (_circuits(fabric, transfers, transceivers),)
+    def transcode(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
+        if order[step] == 4 and maps.variant == "modular" and maps.radices[3] > maps.groups:
+            return _first_fit(fabric, transfers)  # more peers in a pair of groups than transceivers
+        groups = _transceiver_groups(maps, crossbars, order[step], transfers.src, transfers.dst)
+        return (_circuits(fabric, transfers, np.arange(len(transfers)), groups),)
 
-        return transcode
-
-    def fit(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
-        return _first_fit(fabric, transfers)
-
-    return fit
+    return transcode
 
 
-def _transceivers(maps: Geometry, phase: int, src: IntArray, dst: IntArray) -> IntArray:
-    """Transceiver groups of each transfer, int32 (n, transceivers a peer)."""
-    x, racks, device_groups = maps.groups, maps.racks, maps.radices[3]
+# --- RAMP-x: closed forms ---------------------------------------------------------------------------------------------
+
+
+def _transceiver_groups(maps: Geometry, crossbars: bool, phase: int, src: IntArray, dst: IntArray) -> IntArray:
+    """Transceiver groups of each transfer, int32 (n, groups a peer)."""
+    x, racks, d = maps.groups, maps.racks, maps.radices[phase - 1]
+    most = max(1, x // (d - 1))
     add = maps.arithmetic.add
     (g_src, j_src, _, d_src), (g_dst, j_dst, _, d_dst) = maps.split(src), maps.split(dst)
-    equation_2 = add(add(g_src, g_dst), j_src)
-    if phase == 3 and maps.variant != "published":
-        if maps.variant == "field" and x.bit_count() == 1 and 4 <= racks < x and racks.bit_count() == 1:
-            base = j_dst ^ galois_field(racks).mul(np.full_like(j_src, 2), j_src)
-            return base[:, None] + _every(racks, x // racks)
-        base = add(g_dst, j_src)
-        if maps.variant == "modular":
-            return (base[:, None] + _every(racks, x // racks)) % x
-        return base[:, None]
-    if phase == 4 and maps.variant == "modular":
-        each = x // racks if device_groups <= racks else 1
-        return (equation_2[:, None] + _every(racks, each)) % x
-    if phase == 4:
-        each = x // (device_groups - 1)
-        distance = d_src ^ d_dst if device_groups.bit_count() == 1 else (d_dst - d_src) % device_groups
-        return (distance[:, None] - 1) * each + _every(1, each)
-    return equation_2[:, None]
+    if phase <= 2 or (phase == 3 and maps.variant == "published"):  # equation 2
+        each = most if crossbars or most * racks <= x else 1
+        return (add(add(g_src, g_dst), j_src)[:, None] + _side_by_side(each)) % x
+    behind = (j_dst - j_src) % racks if phase == 3 else (d_dst - d_src) % d
+    if crossbars:
+        return _neighbours(behind - 1, most, x)
+    if phase == 3 and maps.variant == "field" and x.bit_count() == 1:
+        return _xor_racks(x, racks, j_src, j_dst)
+    if phase == 3 and (most == 1 or x == 2):
+        return add(g_dst, j_src)[:, None]
+    if phase == 3:
+        subgroup = (g_src * _inverse_tilts(maps)[d_src] - j_src) % x
+        return _neighbours(behind - 1 + subgroup, most, x)
+    if maps.variant == "modular":
+        return _neighbours(behind - 1 + j_src, min(most, x // racks), x)
+    return _neighbours(behind - 1, most, x)
 
 
-def _every(stride: int, count: int) -> IntArray:
-    return np.arange(count, dtype=np.int32)[None, :] * np.int32(stride)
+def _side_by_side(count: int) -> IntArray:
+    return np.arange(count, dtype=np.int32)[None, :]
 
 
-def _circuits(fabric: Fabric, transfers: Transfers, transceivers: IntArray) -> Circuits:
-    """One circuit for each transfer, transceiver group and transceiver of the group."""
+def _neighbours(place: IntArray, each: int, x: int) -> IntArray:
+    """Transceiver groups each * place + 0, 1, ..., each - 1, around the circle of x."""
+    return (place[:, None] * np.int32(each) + _side_by_side(each)) % np.int32(x)
+
+
+def _xor_racks(x: int, racks: int, j_src: IntArray, j_dst: IntArray) -> IntArray:
+    """Step 3 where group numbers are added by XOR: pairs of racks that share two groups are up to 2^m >= J."""
+    width = 1 << (racks - 1).bit_length()
+    place = j_src if width == 2 else j_dst ^ galois_field(width).mul(np.full_like(j_src, 2), j_src)
+    return place[:, None] + _side_by_side(x // width) * np.int32(width)
+
+
+def _inverse_tilts(maps: Geometry) -> IntArray:
+    """1 / u(d) for each device group: in step 3 the group moves by u(d) a rack, which is 1 in variant modular."""
+    if maps.variant == "modular":
+        return np.ones(maps.radices[3], np.int32)
+    return np.array([pow(1 + d, -1, maps.groups) for d in range(maps.radices[3])], np.int32)
+
+
+def _split_light(fabric: Fabric, tree: Relays, transfers: Transfers) -> tuple[Circuits, ...]:
+    """The broadcast: each sender shares its transceiver groups among what it lights, in several rounds if that is more."""
+    x, racks, devices = (fabric.parameters[k] for k in ("groups", "racks", "wavelengths"))
+    device = transfers.dst % devices
+    straight = device == tree.root % devices
+    turn_of = np.zeros(devices, np.int32)
+    turn_of[tree.device] = tree.turn
+    rounds: dict[int, list[Circuits]] = {}
+    for rows, turns in (
+        (np.flatnonzero(straight), 1),
+        (np.flatnonzero(~straight), int(tree.turn.max(initial=0)) + 1),
+    ):
+        shares, share = turns, turn_of[device[rows]]
+        if fabric.parameters["subnet"] == "route_switch":  # a crossbar leads to one rack
+            shares, share = turns * racks, share * racks + transfers.dst[rows] // devices % racks
+        groups = share[:, None] % x * np.int32(max(1, x // shares)) + _side_by_side(max(1, x // shares))
+        for number in range(-(-shares // x)):
+            now = share // x == number
+            if now.any():
+                rounds.setdefault(number, []).append(_circuits(fabric, transfers, rows[now], groups[now]))
+    return tuple(concatenate_circuits(rounds[number]) for number in sorted(rounds))
+
+
+# --- from transceiver groups to circuits, and everybody else's schedules --------------------------------------------
+
+
+def _circuits(fabric: Fabric, transfers: Transfers, rows: IntArray, groups: IntArray) -> Circuits:
+    """Circuits of some rows of the transfers: one for each of their transceiver groups (len(rows), n) and its transceivers."""
     b = fabric.parameters["transceivers_per_group"]
-    port = (transceivers[:, :, None] * b + np.arange(b, dtype=np.int32)).reshape(len(transfers), -1)
-    row = np.repeat(np.arange(len(transfers), dtype=np.int32), port.shape[1])
-    return _lit(fabric, transfers, row, port.ravel())
-
-
-def _lit(fabric: Fabric, transfers: Transfers, row: IntArray, port: IntArray) -> Circuits:
-    """Circuits of the given transfers on the given ports: wavelength and gates follow from the hardware."""
+    port = (groups[:, :, None] * b + np.arange(b, dtype=np.int32)).reshape(len(rows), -1)
+    row = np.repeat(rows.astype(np.int32), port.shape[1])
     devices = fabric.parameters["wavelengths"]
     nodes_per_group = fabric.parameters["racks"] * devices
     src, dst = transfers.src[row], transfers.dst[row]
     gates = np.stack([dst // nodes_per_group, src // nodes_per_group], axis=1)
-    return Circuits.of(row, src, dst, port, dst % devices, 1, gates)
+    wavelength = wavelength_between(fabric.parameters["subnet"], devices, src, dst)
+    return Circuits.of(row, src, dst, port.ravel(), wavelength, 1, gates)
 
 
 def _first_fit(fabric: Fabric, transfers: Transfers) -> tuple[Circuits, ...]:
-    """Any transfers: the first free ports of sender, receiver and of the wavelength between their groups."""
-    devices = fabric.parameters["wavelengths"]
-    nodes_per_group = fabric.parameters["racks"] * devices
-    n, groups = fabric.num_nodes, fabric.parameters["groups"]
-    pair = transfers.src // nodes_per_group * groups + transfers.dst // nodes_per_group
-    wavelength = pair * np.int64(devices) + transfers.dst % devices
-    occupied = np.stack([transfers.src, n + transfers.dst, 2 * n + wavelength], axis=1).astype(np.int64).ravel()
+    """Any transfers: the first transceiver groups that sender, receiver and the subnets between their groups have free."""
+    x, devices = fabric.parameters["groups"], fabric.parameters["wavelengths"]
+    n, nodes_per_group = fabric.num_machine_nodes, fabric.parameters["racks"] * devices
+    src, dst = transfers.src.astype(np.int64), transfers.dst.astype(np.int64)
+    middle = {  # what two circuits on the same transceiver group would meet in, whatever the group
+        "broadcast": (src // nodes_per_group * x + dst // nodes_per_group) * devices + dst % devices,
+        "route_broadcast": (src // nodes_per_group * x + dst // nodes_per_group) * devices**2
+        + dst % devices * devices
+        + src % devices,
+        "route_switch": (src // devices * x + dst // nodes_per_group) * devices + dst % devices,
+    }[fabric.parameters["subnet"]]
+    occupied = np.stack([src, n + dst, 2 * n + middle], axis=1).ravel()
     offsets = np.arange(len(transfers) + 1, dtype=np.int64) * 3
-    kinds, ports = 2 * n + groups * groups * devices, fabric.ports_per_node
-    width = width_that_fits(occupied, offsets, kinds, ports)
-    first, number = first_fit(occupied, offsets, kinds, ports, width)
-    rounds = []
-    for r in range(int(number.max(initial=-1)) + 1):
-        row = np.repeat(np.flatnonzero(number == r), width)
-        port = first[row] + np.tile(np.arange(width), len(row) // width)
-        rounds.append(_lit(fabric, transfers, row, port))
-    return tuple(rounds)
+    kinds = 2 * n + int(middle.max(initial=-1)) + 1
+    width = width_that_fits(occupied, offsets, kinds, x)
+    first, number = first_fit(occupied, offsets, kinds, x, width)
+    rounds = (np.flatnonzero(number == r) for r in range(int(number.max(initial=-1)) + 1))
+    return tuple(_circuits(fabric, transfers, rows, first[rows, None] + _side_by_side(width)) for rows in rounds)

@@ -4,44 +4,69 @@ Sender and receiver differ in the digit of one level; the port is that of the le
 group that the switch drops there, interleaved with the other groups. Two pairs never share a wavelength of a port, so
 whatever the schedule, a round takes one transfer of every pair; what asks for the same channel again goes to the next.
 
+Where levels differ in radix, so do the distances between the wavelengths of a group, but all circuits of a round have
+one such distance. A channel then is several circuits that interleave:
+
+    4x8 CUs                 line  0 1 2 3 4 5 6 7 8 9 ...
+    level 0, group 1, 4 apart       a       b       a       two circuits, a and b
+    level 1, group 1, 8 apart       c               c       one circuit
+
 Source: SiPAC section III-B.
 """
 
 from __future__ import annotations
 
+from math import lcm
+
 import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
+from opticcl.fabric.sipac import num_groups, radices_of, strides_of
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers
 
 
 @register_rule("sipac")
 def sipac(fabric: Fabric, schedule: Schedule) -> Rounds:
-    """The whole channel of its pair for each transfer, in closed form."""
-    radix, levels = fabric.parameters["radix"], fabric.parameters["levels"]
-    published = fabric.parameters["channels"] == "published"
-    groups, unused = (radix, 0) if published else (max(1, radix - 1), 1)
-    strides = np.array([radix**level for level in range(levels)], np.int64)
+    """The whole channel of its pair for each transfer, in closed form: one circuit, or several with mixed radices."""
+    radices = radices_of(fabric)
+    lines, channels = fabric.num_wavelengths, fabric.parameters["channels"]
+    unused = 0 if channels == "published" else 1
+    ports, strides = np.array(radices, np.int64), strides_of(radices)
+    groups = np.array([num_groups(radix, channels) for radix in radices], np.int64)
+    apart = min(lcm(*groups.tolist()), lines)  # from there on each circuit is a single line
 
     def rounds(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
-        distance = transfers.dst.astype(np.int64) - transfers.src  # (j - i) r^l
+        distance = transfers.dst.astype(np.int64) - transfers.src  # (j - i) r_0 ... r_{l-1}
         level = np.searchsorted(strides, np.abs(distance), side="right") - 1
-        group = (distance // strides[level] - unused) % radix
+        group = (distance // strides[level] - unused) % ports[level]
+        row, nth = _cut(-(-(apart - group) // groups[level]))
+        level = level[row]
+        lowest = group[row] + nth * groups[level]
         circuits = Circuits.of(
-            np.arange(len(transfers)),
-            transfers.src,
-            transfers.dst,
+            row,
+            transfers.src[row],
+            transfers.dst[row],
             port=level,
-            wavelength_lo=group,
-            wavelength_n=(fabric.num_wavelengths - 1 - group) // groups + 1,
+            wavelength_lo=lowest,
+            wavelength_n=(lines - 1 - lowest) // apart + 1,
             path=level[:, None],
-            wavelength_step=groups,
+            wavelength_step=apart,
         )
-        number = _occurrence(transfers.src * np.int64(fabric.num_nodes) + transfers.dst)
+        number = _occurrence(transfers.src * np.int64(fabric.num_machine_nodes) + transfers.dst)[row]
         last = int(number.max(initial=0))
         return tuple(circuits.take(number == n) for n in range(last + 1)) if last else (circuits,)
 
     return rounds
+
+
+def _cut(counts: IntArray) -> tuple[IntArray, IntArray]:
+    """Each row as often as its count says, and numbered, int64 (sum,) twice.
+
+    >>> [column.tolist() for column in _cut(np.array([1, 3]))]
+    [[0, 1, 1, 1], [0, 0, 1, 2]]
+    """
+    row = np.repeat(np.arange(len(counts)), counts)
+    return row, np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
 def _occurrence(key: IntArray) -> IntArray:

@@ -1,10 +1,10 @@
-"""Light on a ring of fibres: direction and wavelength of every transfer.
+"""Light on rings and lines of fibres: direction and wavelength of every transfer. A ring is a torus with one row.
 
 WRHT, a group on its level: from the side that the sender is on. With members counted along the ring, the wavelength is
 |member(src) - member(dst)| - 1: all light of a side shares the segment beside the representative, so no fewer would do.
 
-WRHT, R representatives each to each: pair c_0 with its antipode c_h; they and one node of either side close the circle
-in four arcs, a wavelength clockwise and one counter-clockwise. Remove the pair, go on with the rest.
+WRHT, R representatives each to each, and any exchange of all with all: a wavelength for each lap round the ring, by
+the construction of `schedule.wavelength_exchange`. On a line of a mesh, intervals from left to right.
 
 Any other schedule: the shorter way round, first fit on the segments, one wavelength a transfer.
 
@@ -17,39 +17,43 @@ from __future__ import annotations
 
 from functools import cache
 
+import numba
 import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
 from opticcl.circuits.assign import first_fit, width_that_fits
+from opticcl.collective import Request
 from opticcl.errors import UnsupportedError
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers, concatenate_circuits
-from opticcl.schedule.wrht import Tree, channels, tree
+from opticcl.schedule.wavelength_exchange import (
+    CLOCKWISE,
+    COUNTER_CLOCKWISE,
+    arcs,
+    channels,
+    exchange_wavelengths,
+    num_exchange_steps,
+)
+from opticcl.schedule.wrht import Stage, Tree, sides, tree
 
-CLOCKWISE, COUNTER_CLOCKWISE = 0, 1
 MAX_SEGMENTS = 1 << 22  # lit in one step; first fit looks at each of them for each wavelength
 
 
+@register_rule("terarack_torus")
 @register_rule("terarack")
 def terarack(fabric: Fabric, schedule: Schedule) -> Rounds:
-    """Closed forms for WRHT, first fit for any other schedule.
+    """Closed forms for WRHT and exchanges of all with all, first fit for any other schedule.
 
     Raises: UnsupportedError: a step of another schedule lights too many fibre segments.
     """
-    if schedule.name == "wrht":
-        plan = tree(fabric, **schedule.parameters)
-
-        def colour(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
-            direction, wavelength = _wrht(plan, step, transfers)
-            width = channels(fabric) // (int(wavelength.max()) + 1) if fabric.parameters["striping"] else 1
-            return (_lit(fabric, transfers, np.arange(len(transfers)), direction, wavelength * width, width),)
-
-        return colour
-
+    if schedule.name == "wrht" and fabric.nodes is None:
+        return _wrht(fabric, schedule)
+    if schedule.name == "wavelength_exchange" and fabric.nodes is None:
+        return _laps(fabric)
     for steps in schedule.step_classes():
         transfers = schedule.step(steps.start)
-        lit = int(_distance(fabric.num_nodes, transfers, _shorter_way(fabric.num_nodes, transfers)).sum())
+        lit = int(_distance(fabric, transfers, _shorter_way(fabric, transfers)).sum())
         if lit > MAX_SEGMENTS:
-            where = f"{schedule.name} on terarack: step {steps.start}"
+            where = f"{schedule.name} on {fabric.name}: step {steps.start}"
             raise UnsupportedError(f"{where} lights {lit:,} fibre segments; first fit is for {MAX_SEGMENTS:,} at most")
 
     def fit(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
@@ -58,58 +62,86 @@ def terarack(fabric: Fabric, schedule: Schedule) -> Rounds:
     return fit
 
 
-def _wrht(plan: Tree, step: int, transfers: Transfers) -> tuple[IntArray, IntArray]:
+def _wrht(fabric: Fabric, schedule: Schedule) -> Rounds:
+    """Each step in one round, on no more wavelengths than it needs."""
+    wanted = Request(schedule.collective.name, schedule.collective.root)
+    plan = tree(fabric, wanted, **schedule.parameters)
+
+    def colour(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
+        direction, wavelength = _in_tree(fabric, plan, step, transfers)
+        width = channels(fabric) // (int(wavelength.max()) + 1) if fabric.parameters["striping"] else 1
+        return (_lit(fabric, transfers, np.arange(len(transfers)), direction, wavelength * width, width),)
+
+    return colour
+
+
+def _in_tree(fabric: Fabric, plan: Tree, step: int, transfers: Transfers) -> tuple[IntArray, IntArray]:
     """Direction and wavelength of each transfer of a step."""
-    level = plan.level_of_step(step)
-    nodes = plan.levels[level]
-    member_src, member_dst = np.searchsorted(nodes, transfers.src), np.searchsorted(nodes, transfers.dst)
-    if level == plan.num_collects:
-        direction, wavelength = exchange(len(nodes))
-        return direction[member_src, member_dst], wavelength[member_src, member_dst]
-    return np.where(member_src < member_dst, CLOCKWISE, COUNTER_CLOCKWISE), np.abs(member_src - member_dst) - 1
+    stage, number, level = plan.steps[step]
+    line = plan.lines[number]
+    src, dst = line.member(level, transfers.src), line.member(level, transfers.dst)
+    if stage == Stage.EXCHANGE:
+        pairs = exchange if fabric.parameters.get("wrap", True) else exchange_on_line
+        direction, wavelength = (table[src, dst] for table in pairs(len(line.levels[level])))
+    else:
+        direction = np.where(src < dst, CLOCKWISE, COUNTER_CLOCKWISE)
+        wavelength = np.abs(src - dst) - 1
+    return 2 * number + direction, wavelength
 
 
 @cache
 def exchange(num_nodes: int) -> tuple[IntArray, IntArray]:
-    """Directions and wavelengths in which all nodes of a ring talk to each other at once.
+    """Directions and wavelengths in which some nodes of a ring talk to each other at once.
 
-    Only their order on the ring matters. The number of wavelengths is `schedule.wrht.exchange_wavelengths`.
+    Only their order on the ring matters. The number of wavelengths is `exchange_wavelengths`.
 
     Args: num_nodes: R >= 2.
     Returns: direction and wavelength from member i to member j, int64 (R, R) each; the diagonals mean nothing.
     """
     direction, wavelength = np.zeros((2, num_nodes, num_nodes), np.int64)
-    used = [0, 0]
-
-    def lap(way: int, *stops: IntArray) -> None:
-        """Once round the ring with these stops on one wavelength; with columns of stops, on one for each row."""
-        fresh = used[way] + np.arange(np.broadcast(*stops).size)
-        for here, there in zip(stops, stops[1:] + stops[:1], strict=True):
-            direction[here, there], wavelength[here, there] = way, fresh
-        used[way] += len(fresh)
-
-    left = np.arange(num_nodes)
-    while len(left) > 1:
-        half = len(left) // 2
-        a, b = left[:1], left[half : half + 1]
-        x, rest = left[1:half], left[half + 1 :]  # between a and b, between b and a
-        y, single = rest[: len(x)], rest[len(x) :]
-        lap(CLOCKWISE, a, x, b, y)
-        lap(COUNTER_CLOCKWISE, b, x, a, y)
-        if len(single):
-            lap(CLOCKWISE, a, b, single)
-            lap(COUNTER_CLOCKWISE, b, a, single)
-        else:  # antipodes, both arcs on one wavelength
-            lap(int(np.argmin(used)), a, b)
-        left = np.concatenate([x, rest])
+    every = arcs(num_nodes, 0, exchange_wavelengths(num_nodes))
+    direction[every.src, every.dst], wavelength[every.src, every.dst] = every.direction, every.lap
     return direction, wavelength
+
+
+@cache
+def exchange_on_line(num_nodes: int) -> tuple[IntArray, IntArray]:
+    """The same where the fibres have ends, on floor(R^2 / 4) wavelengths: arcs from left to right take the first free.
+
+    Intervals that take the first free colour in the order of their left ends need no more than the busiest point has.
+    """
+    direction, wavelength = np.zeros((2, num_nodes, num_nodes), np.int64)
+    free_from: list[int] = []  # node from which each wavelength is free
+    for i in range(num_nodes):
+        for j in range(i + 1, num_nodes):
+            colour = next((c for c, node in enumerate(free_from) if node <= i), len(free_from))
+            free_from[colour : colour + 1] = [j]
+            wavelength[i, j] = wavelength[j, i] = colour
+            direction[i, j], direction[j, i] = CLOCKWISE, COUNTER_CLOCKWISE
+    return direction, wavelength
+
+
+def _laps(fabric: Fabric) -> Rounds:
+    """An exchange of all nodes: the arcs of a step, in the schedule's order, with a wavelength for each lap."""
+    n, w, half = fabric.num_nodes, channels(fabric), num_exchange_steps(fabric)
+    laps = min(w, exchange_wavelengths(n))
+    width = w // laps if fabric.parameters["striping"] else 1
+
+    def colour(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
+        first = step % half * w
+        one = arcs(n, first, w)
+        rows = np.arange(len(transfers))
+        return (_lit(fabric, transfers, rows, one.direction, (one.lap - first) * width, width),)
+
+    return colour
 
 
 def _first_fit(fabric: Fabric, transfers: Transfers) -> tuple[Circuits, ...]:
     """Any transfers: the shorter way, the first wavelength that is free on all of it."""
-    direction = _shorter_way(fabric.num_nodes, transfers)
-    hops, offsets = _walk(fabric.num_nodes, transfers, direction)
-    segments, colours = 2 * fabric.num_nodes, channels(fabric)
+    direction = _shorter_way(fabric, transfers)
+    hops, offsets = _walk(fabric, transfers, direction)
+    hops = hops.astype(np.int64)
+    segments, colours = fabric.resources[0].count, channels(fabric)
     width = width_that_fits(hops, offsets, segments, colours) if fabric.parameters["striping"] else 1
     colour, number = first_fit(hops, offsets, segments, colours, width)
     while width > 1 and number.any():  # narrower in one round beats wider in two
@@ -124,38 +156,61 @@ def _lit(
 ) -> Circuits:
     """Circuits of the given transfers on colours colour, ..., colour + width - 1; each ring has the next w of them."""
     w, parts = fabric.num_wavelengths, []
-    for ring in range(fabric.ports_per_node // 2):
+    for ring in range(channels(fabric) // w):
         lo = np.maximum(colour - ring * w, 0)
         hi = np.minimum(colour - ring * w + width, w)
         mine = np.flatnonzero(lo < hi)
-        chosen = _take(transfers, row[mine])
+        chosen = transfers.take(row[mine])
         way, n = direction[mine], (hi - lo)[mine]
-        path = _walk(fabric.num_nodes, chosen, way)
+        path = _walk(fabric, chosen, way)
         parts.append(Circuits.of(row[mine], chosen.src, chosen.dst, 2 * ring + way, lo[mine], n, path))
     return parts[0] if len(parts) == 1 else concatenate_circuits(parts)
 
 
-def _take(transfers: Transfers, row: IntArray) -> Transfers:
-    return Transfers(*(getattr(transfers, column)[row] for column in Transfers.__slots__))
+def _steps_ahead(fabric: Fabric, transfers: Transfers) -> tuple[IntArray, IntArray, IntArray]:
+    """Line of each transfer (0 its row, 1 its column), nodes of that line, and how far ahead the receiver is on it."""
+    columns, rows = sides(fabric)
+    src, dst = transfers.src.astype(np.int64), transfers.dst.astype(np.int64)
+    line = (src // columns != dst // columns).astype(np.int64)
+    return line, np.where(line, rows, columns), np.where(line, dst // columns - src // columns, dst - src)
 
 
-def _shorter_way(num_nodes: int, transfers: Transfers) -> IntArray:
+def _shorter_way(fabric: Fabric, transfers: Transfers) -> IntArray:
     """Direction of each transfer; opposite nodes take turns, so that neither fibre is idle."""
-    clockwise = (transfers.dst - transfers.src) % num_nodes
-    opposite = 2 * clockwise == num_nodes
-    return np.where(opposite, transfers.src % 2, (2 * clockwise > num_nodes).astype(np.int32))
+    line, side, ahead = _steps_ahead(fabric, transfers)
+    back = ahead < 0
+    if fabric.parameters.get("wrap", True):
+        clockwise = ahead % side
+        opposite = 2 * clockwise == side
+        back = np.where(opposite, transfers.src // np.where(line, sides(fabric)[0], 1) % 2 == 1, 2 * clockwise > side)
+    return np.asarray(2 * line + back)
 
 
-def _distance(num_nodes: int, transfers: Transfers, direction: IntArray) -> IntArray:
+def _distance(fabric: Fabric, transfers: Transfers, direction: IntArray) -> IntArray:
     """Segments of each transfer in its direction, int64 (n,)."""
-    return ((transfers.dst.astype(np.int64) - transfers.src) * (1 - 2 * direction)) % num_nodes
+    _, side, ahead = _steps_ahead(fabric, transfers)
+    return np.asarray(np.where(direction % 2 == CLOCKWISE, ahead, -ahead) % side)
 
 
-def _walk(num_nodes: int, transfers: Transfers, direction: IntArray) -> tuple[IntArray, IntArray]:
-    """Segments of all transfers end to end, and where each transfer's begin."""
-    count = _distance(num_nodes, transfers, direction)
-    offsets = np.concatenate([[0], np.cumsum(count)])
-    done = np.arange(offsets[-1]) - np.repeat(offsets[:-1], count)
-    src, way = np.repeat(transfers.src, count), np.repeat(direction, count)
-    node = (src + done * (1 - 2 * way)) % num_nodes  # that the light is at
-    return np.where(way == CLOCKWISE, node, num_nodes + (node - 1) % num_nodes), offsets
+def _walk(fabric: Fabric, transfers: Transfers, direction: IntArray) -> tuple[IntArray, IntArray]:
+    """Segments of all transfers end to end, int32, and where each transfer's begin, int64 (n + 1,)."""
+    offsets = np.concatenate([[0], np.cumsum(_distance(fabric, transfers, direction))])
+    hops = np.empty(offsets[-1], np.int32)
+    columns, rows = sides(fabric)
+    _fill(transfers.src.astype(np.int64), np.asarray(direction, np.int64), offsets, columns, rows, hops)
+    return hops, offsets
+
+
+@numba.njit(cache=True)
+def _fill(src, direction, offsets, columns, rows, hops):  # type: ignore[no-untyped-def]
+    for i in range(len(src)):
+        stride, side = (1, columns) if direction[i] < 2 else (columns, rows)
+        place = src[i] // stride % side  # that the light is at
+        fibre = direction[i] * columns * rows + src[i] - place * stride
+        for at in range(offsets[i], offsets[i + 1]):
+            if direction[i] % 2 == 0:
+                hops[at] = fibre + place * stride
+                place = place + 1 if place + 1 < side else 0
+            else:
+                place = place - 1 if place else side - 1
+                hops[at] = fibre + place * stride

@@ -1,0 +1,226 @@
+"""RAMP's transcoder: full use of the transceivers without contention, and what the judge says when a cell is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from opticcl.circuits import lower
+from opticcl.collective import Request
+from opticcl.fabric import fabric, job
+from opticcl.ir import CircuitPlan, Circuits, concatenate_circuits
+from opticcl.schedule import generate
+from opticcl.simulate import assumptions, closed_form
+from opticcl.verify import verify
+from opticcl.verify.optics import check_optics
+
+SUBNETS = ("broadcast", "route_broadcast", "route_switch")
+CONFIGURATIONS = [  # of the notes, but for the largest
+    (3, 3, 6),
+    (4, 4, 8),
+    (5, 3, 10),
+    (5, 5, 10),
+    (7, 7, 21),
+    (8, 4, 16),
+    (8, 8, 16),
+    (8, 8, 32),
+    (11, 11, 33),
+    (16, 4, 32),
+    (16, 8, 32),
+]
+OTHERS = [(2, 1, 2), (2, 2, 2), (3, 2, 3), (4, 2, 8), (6, 4, 12), (9, 5, 18), (10, 3, 20), (13, 2, 13), (8, 3, 8)]
+
+
+def plan(
+    shape: tuple[int, int, int],
+    name: str = "reduce_scatter",
+    algorithm: str = "ramp",
+    subnet: str = "broadcast",
+    b: int = 1,
+    root: int = 0,
+) -> CircuitPlan:
+    """One of the nine operations, lowered."""
+    x, racks, devices = shape
+    where = fabric("ramp", groups=x, racks=racks, wavelengths=devices, subnet=subnet, transceivers_per_group=b)
+    return lower(where, generate(algorithm, Request(name, root), where))
+
+
+def rules(made: CircuitPlan) -> set[str]:
+    """Rules that the light breaks."""
+    return {v.rule for v in check_optics(made, progress=lambda *told: None).violations}
+
+
+def each_peer(made: CircuitPlan) -> list[int]:
+    """Circuits of a transfer in each step; every step in one round."""
+    return [len(circuits) // len(made.schedule.step(i)) for i in range(4) for (circuits,) in [made.rounds(i)]]
+
+
+@pytest.mark.parametrize("shape", CONFIGURATIONS + OTHERS)
+@pytest.mark.parametrize("subnet", SUBNETS)
+def test_no_contention(shape: tuple[int, int, int], subnet: str) -> None:
+    """Every step of both variants in one round, on every kind of subnet."""
+    for variant in ("auto", "modular"):
+        made = plan(shape, algorithm=f"ramp:variant={variant}", subnet=subnet)
+        assert all(len(made.rounds(i)) == 1 for i in range(made.schedule.num_steps))
+        assert not rules(made)
+
+
+@pytest.mark.parametrize("shape", CONFIGURATIONS)
+def test_transceivers_of_a_peer(shape: tuple[int, int, int]) -> None:
+    """floor(x / (d-1)) in every step; where x is a power of two and J smaller, J racks share step 3: x / J."""
+    x, racks, devices = shape
+    made = each_peer(plan(shape))
+    due = [x // (d - 1) for d in (x, x, racks, devices // x)]
+    due[2] = due[2] if x.bit_count() > 1 else x // racks
+    assert made == due
+
+
+@pytest.mark.parametrize("variant", ["field", "modular"])
+@pytest.mark.parametrize("shape", [(8, 4, 16), (16, 4, 32), (5, 3, 10)])
+def test_crossbars_free_all_transceivers(variant: str, shape: tuple[int, int, int]) -> None:
+    """Behind crossbars racks do not meet: floor(x / (d-1)) in both variants."""
+    x, racks, devices = shape
+    made = plan(shape, algorithm=f"ramp:variant={variant}", subnet="route_switch")
+    assert each_peer(made) == [x // (d - 1) for d in (x, x, racks, devices // x)]
+
+
+@pytest.mark.parametrize(("subnet", "each"), [("broadcast", 1), ("route_broadcast", 1), ("route_switch", 8)])
+def test_formulation_4_2(subnet: str, each: int) -> None:
+    """Its racks share the pair of groups: one transceiver a peer in step 4 at J = x, all of them behind crossbars."""
+    assert each_peer(plan((8, 8, 16), algorithm="ramp:variant=modular", subnet=subnet))[3] == each
+
+
+def test_equation_2_in_step_3() -> None:
+    """As printed it uses receivers twice for even x (128 of 128 nodes at x = 4) and is right for odd x."""
+    even, odd = (plan(s, algorithm="ramp:variant=published") for s in ((4, 4, 8), (5, 5, 10)))
+    found = [v for v in check_optics(even, progress=lambda *told: None).violations if v.rule == "receiver_shared"]
+    assert [(v.step, v.count) for v in found] == [(2, 128)]
+    assert not rules(odd)
+
+
+def test_more_device_groups_than_groups() -> None:
+    """(2, 2, 8) has three peers on two transceivers in step 4: rounds."""
+    made = plan((2, 2, 8))
+    assert len(made.rounds(3)) > 1
+    assert not rules(made)
+
+
+@pytest.mark.parametrize("name", ["all_reduce", "broadcast", "all_to_all"])
+@pytest.mark.parametrize("subnet", SUBNETS)
+def test_several_transceivers_a_group(name: str, subnet: str) -> None:
+    """b = 3 triples every circuit, on the neighbouring transceivers, and stays free of contention."""
+    one, three = (plan((3, 3, 6), name, subnet=subnet, b=b) for b in (1, 3))
+    for i in range(one.schedule.num_steps):
+        for few, many in zip(one.rounds(i), three.rounds(i), strict=True):
+            assert np.array_equal(np.repeat(few.transfer, 3), many.transfer)
+            assert np.array_equal(np.repeat(few.port, 3), many.port // 3)
+    assert verify(three).ok
+
+
+@pytest.mark.parametrize(("subnet", "each"), [("broadcast", 8), ("route_broadcast", 8), ("route_switch", 2)])
+def test_broadcast_at_full_rate(subnet: str, each: int) -> None:
+    """One signal on all x transceivers reaches everybody; behind crossbars each rack has x / J of them."""
+    made = plan((8, 4, 16), "broadcast", subnet=subnet, root=77)
+    for i in range(made.schedule.num_steps):
+        (circuits,) = made.rounds(i)
+        assert len(circuits) == each * len(made.schedule.step(i))
+    assert verify(made).ok
+
+
+def test_broadcast_behind_crossbars() -> None:
+    """They lead a rack to one rack: without splitting it is the fastest for large messages, on couplers it is not."""
+    for subnet, best in (("route_switch", "ramp:stages=none"), ("broadcast", "ramp:stages=64")):
+        where = fabric("ramp", groups=8, racks=8, wavelengths=16, subnet=subnet)
+        times = {
+            algorithm: closed_form(lower(where, generate(algorithm, "broadcast", where)), 10**9, assumptions()).total_s
+            for algorithm in ("ramp:stages=none", "ramp:stages=64")
+        }
+        assert min(times, key=times.__getitem__) == best
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 5), (2, 1, 8), (3, 1, 9), (2, 2, 12)])
+@pytest.mark.parametrize("subnet", SUBNETS)
+def test_broadcast_with_few_relays(shape: tuple[int, int, int], subnet: str) -> None:
+    """Relays that light more wavelengths than they have transceivers take several rounds."""
+    for root in (0, int(np.prod(shape)) - 1):
+        assert verify(plan(shape, "broadcast", "ramp:stages=3", subnet, root=root)).ok
+
+
+@pytest.mark.parametrize("algorithm", ["ring", "tree"])
+@pytest.mark.parametrize("subnet", SUBNETS)
+@pytest.mark.parametrize("b", [1, 2])
+def test_other_algorithms(algorithm: str, subnet: str, b: int) -> None:
+    """First fit carries any schedule, on whole machines and parts."""
+    made = plan((3, 3, 6), "all_reduce", algorithm, subnet, b)
+    assert verify(made).ok
+    part = job(made.fabric, [50, 3, 17, 8, 30, 31, 32])
+    assert verify(lower(part, generate(algorithm, "all_reduce", part))).ok
+
+
+def _changed(made: CircuitPlan, step: int, edit: Callable[[Circuits], Circuits]) -> CircuitPlan:
+    """The plan with the circuits of the first round of a step changed."""
+
+    def rounds(i: int) -> tuple[Circuits, ...]:
+        first, *rest = made.rounds(i)
+        return (edit(first) if i == step else first, *rest)
+
+    return replace(made, rounds=rounds)
+
+
+def _first(column: str, value: Callable[[int], int]) -> Callable[[Circuits], Circuits]:
+    def edit(circuits: Circuits) -> Circuits:
+        changed = getattr(circuits, column).copy()
+        changed[0] = value(int(changed[0]))
+        return replace(circuits, **{column: changed})
+
+    return edit
+
+
+MUTANTS: dict[str, tuple[Callable[[Circuits], Circuits], set[str]]] = {
+    "another wavelength": (_first("wavelength_lo", lambda w: (w + 1) % 8), {"wavelength_unheard"}),
+    "two wavelengths": (_first("wavelength_n", lambda n: 2), {"wavelength_unheard", "wavelength_unknown"}),
+    "no such wavelength": (_first("wavelength_lo", lambda w: 8), {"wavelength_unknown"}),
+    "another port": (
+        _first("port", lambda p: (p + 1) % 4),
+        {"transmitter_shared", "receiver_shared", "wavelength_clash"},
+    ),
+    "no such port": (_first("port", lambda p: 4), {"port_unknown"}),
+    "the TX gate bent": (_first("hops", lambda g: (g + 1) % 4), {"path_broken"}),
+    "the path cut": (
+        lambda c: replace(c, hops=c.hops[1:], hop_offsets=np.r_[0, c.hop_offsets[1:] - 1]),
+        {"path_broken"},
+    ),
+    "another receiver": (_first("dst", lambda d: (d + 8) % 128), {"circuit_astray", "path_broken"}),
+    "a circuit doubled": (
+        lambda c: concatenate_circuits([c, c.take([0])]),
+        {"transmitter_shared", "receiver_shared", "wavelength_clash"},
+    ),
+    "a circuit dropped": (lambda c: c.take(np.arange(1, len(c))), {"transfer_not_carried"}),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize("step", [0, 1, 2])
+def test_mutants(name: str, step: int) -> None:
+    """A change of one circuit is refused by the rule that it breaks, and by no other."""
+    edit, allowed = MUTANTS[name]
+    found = rules(_changed(plan((4, 4, 8)), step, edit))
+    assert found
+    assert found <= allowed
+
+
+def test_another_piece_on_split_light() -> None:
+    """A broadcast whose relay hands other data to one listener: its laser would carry two signals."""
+    made = plan((4, 4, 8), "broadcast", "ramp:stages=2")
+
+    def step(i: int):  # type: ignore[no-untyped-def]
+        transfers = made.schedule.step(i)
+        chunk = transfers.chunk_lo.copy()
+        chunk[-1] = 1 - chunk[-1]
+        return replace(transfers, chunk_lo=chunk) if i == 1 else transfers
+
+    schedule = replace(made.schedule, step=step)
+    assert {"transmitter_shared", "wavelength_clash"} <= rules(replace(made, schedule=schedule))
