@@ -10,7 +10,7 @@ WORKLOAD := $(firstword $(wildcard ../shared/data/chakra/resnet50-ddp.rank0.et) 
 
 demo: $(INSTALLED)
 	mkdir -p out
-	$(BIN)/opticcl compare --nodes 64 --workload $(WORKLOAD) --algorithm all --html out/compare.html
+	$(BIN)/opticcl compare --nodes 64 --workload $(WORKLOAD) --algorithm main --html out/compare.html
 
 test: $(INSTALLED)
 	$(BIN)/pytest -q -n 2
@@ -22,6 +22,7 @@ lint: $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/flow.py
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -71,12 +71,12 @@ def test_a_turning_point_needs_no_change():
 
 
 def test_slots_are_whole():
-    """One byte takes a slot of 20 ns; 950 bytes take one; 951 take two."""
+    """One byte takes a slot of 20 ns; 950 bytes a transceiver take one; 951 take two. Half goes to the peer, on two of them."""
     plan = opticcl.compile("ramp:groups=2,racks=1,wavelengths=2", "all_reduce", 4, algorithm="ramp")
     times = profile(plan.circuits, assumptions())
     assert times.timeline(1).transfer_s[0] == pytest.approx(20e-9)
-    assert times.timeline(2 * 950).transfer_s[0] == pytest.approx(20e-9)
-    assert times.timeline(2 * 951).transfer_s[0] == pytest.approx(40e-9)
+    assert times.timeline(4 * 950).transfer_s[0] == pytest.approx(20e-9)
+    assert times.timeline(4 * 951).transfer_s[0] == pytest.approx(40e-9)
 
 
 @settings(max_examples=25, deadline=None)

@@ -2,25 +2,79 @@
 
 from __future__ import annotations
 
-from math import ceil, log
+from collections.abc import Sequence
+from math import ceil, inf, log
 
-from opticcl.ir import Collective, Fabric
+import numpy as np
 
-__all__ = ["lower_bound_s"]
+from opticcl.ir import Collective, Fabric, Schedule
+
+__all__ = ["lower_bound_s", "moved_share", "schedule_bound_s"]
+
+
+def moved_share(collective: Collective) -> float:
+    """Part of the message that some rank must send or receive, whatever the schedule.
+
+    An all-reduce is a reduce-scatter and an all-gather; in these, and in an all-to-all, a scatter and a gather, all but one
+    block of N moves over one rank's ports; a broadcast or a reduce brings the whole message to or from every other rank.
+    """
+    n = collective.num_ranks
+    others = (n - 1) / n
+    shares = {"all_reduce": 2 * others, "broadcast": 1.0, "reduce": 1.0, "barrier": 0.0, "send_recv": 1 / n}
+    return shares.get(collective.name, others) if n > 1 else 0.0
 
 
 def lower_bound_s(collective: Collective, fabric: Fabric, size_bytes: int) -> float:
     """Alpha-beta lower bound of a collective on a fabric [s].
 
-    Latency: with p partners at once the ranks that a contribution can have reached multiply by at most p + 1 a step.
-    Bandwidth: every rank must send all but its own share twice (an all-reduce is a reduce-scatter and an all-gather).
+    Latency: with p partners at once the ranks that a contribution can have reached multiply by at most p + 1 a step (where
+    light is split, one signal may reach all). Bandwidth: `moved_share` over what one node can send or receive.
 
     Source: Chan et al. 2007; LUMORPH section 4 for p partners at once.
     """
     n = collective.num_ranks
-    if n == 1:
+    if n == 1 or (collective.name == "send_recv" and collective.shift % n == 0):
         return 0.0
-    partners = n - 1 if fabric.is_packet_switched else min(n - 1, fabric.ports_per_node * fabric.lasers_per_port)
-    steps = max(1, ceil(log(n) / log(partners + 1) - 1e-9))
-    moved_bytes = 2 * (n - 1) / n * size_bytes
-    return steps * fabric.latency_s + moved_bytes * 8 / fabric.node_rate_bits_per_s
+    alone = fabric.is_packet_switched or any(r.splits for r in fabric.resources)
+    partners = n - 1 if alone else min(n - 1, fabric.ports_per_node * fabric.lasers_per_port)
+    steps = 1 if collective.name == "send_recv" else max(1, ceil(log(n) / log(partners + 1) - 1e-9))
+    return steps * fabric.latency_s + moved_share(collective) * size_bytes * 8 / fabric.node_rate_bits_per_s
+
+
+def schedule_bound_s(
+    schedule: Schedule, fabric: Fabric, sizes: Sequence[int], *, changes_cost: bool, stop_above_s: float = inf
+) -> float:
+    """What a schedule takes at least for messages one after the other, whatever circuits carry it [s].
+
+    Every step has its latency and the bytes of its busiest node. Where a node has more partners than ports and lasers, the
+    step takes several rounds, each with its latency and a change of circuits; pairs that did not stand before must be
+    joined. It costs no circuits, so it tells which schedules need not be looked at more closely.
+
+    Args:
+        sizes: messages [bytes].
+        changes_cost: whether a change of circuits is charged at all.
+        stop_above_s: enough is known once the bound is above this [s].
+    """
+    splits = any(r.splits for r in fabric.resources)
+    at_once = fabric.num_nodes if fabric.is_packet_switched else fabric.ports_per_node * fabric.lasers_per_port
+    change_s = fabric.reconfiguration_s if changes_cost else 0.0
+    byte_s = sum(sizes) / schedule.collective.num_chunks * 8 / fabric.node_rate_bits_per_s
+    standing = np.zeros(0, np.int64)
+    total = 0.0
+    for steps in schedule.step_classes():
+        transfers = schedule.step(steps.start)
+        if not len(transfers):
+            continue
+        amount = transfers.size_chunks()
+        ends = [transfers.dst] if splits else [transfers.src, transfers.dst]  # one signal may reach many, not come from
+        busiest = max(float(np.bincount(end, amount).max()) for end in ends)
+        rounds = max(ceil(int(np.bincount(end).max()) / at_once) for end in ends)
+        fixed = len(steps) * (rounds * fabric.latency_s + (rounds - 1) * change_s)
+        if change_s:
+            pairs = transfers.src.astype(np.int64) * fabric.num_nodes + transfers.dst
+            if not np.isin(pairs, standing).all():
+                standing, fixed = pairs, fixed + change_s
+        total += len(sizes) * fixed + len(steps) * busiest * byte_s
+        if total > stop_above_s:
+            break
+    return total

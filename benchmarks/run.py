@@ -1,0 +1,119 @@
+"""Speed and memory of the whole job, each case in a process of its own: CPU seconds, wall seconds, peak memory, and the mark.
+
+    python benchmarks/run.py [NAME ...]
+
+CPU seconds include importing and loading compiled kernels. Each case runs once before it is counted, so that the kernels
+are on disk.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+
+FULL = "ramp:groups=32,racks=32,wavelengths=64"
+
+CASES = {
+    "help": ("opticcl --help", "CPU < 0.3 s", "from opticcl.cli import app\napp(['--help'], standalone_mode=False)"),
+    "ramp_65536": (
+        "RAMP all_reduce, 65,536 nodes, compiled and verified",
+        "< 20 s, < 2 GB",
+        f"import opticcl\nv = opticcl.compile('{FULL}', 'all_reduce', '1GB', algorithm='ramp').verify()\nassert v.ok\nprint(v)",
+    ),
+    "ring_65536": (
+        "ring all_reduce, 65,536 nodes, closed form (import left out)",
+        "< 0.1 s",
+        "import opticcl\np = opticcl.compile('ideal:nodes=64', 'all_reduce', '1GB', algorithm='ring').simulate()\n"
+        "started = time.process_time()\n"
+        "opticcl.compile('ideal:nodes=65536', 'all_reduce', '1GB', algorithm='ring').simulate()",
+    ),
+    "compare_1024": (
+        "opticcl compare --nodes 1024, every system verified",
+        "< 10 s",
+        "from opticcl.cli import app\napp(['compare', '--nodes', '1024'], standalone_mode=False)",
+    ),
+    "auto_1024": (
+        "auto over all algorithms, SiPAC of 1,024 nodes",
+        "< 2 s",
+        "import opticcl\np = opticcl.compile('sipac:radix=4,levels=2', 'all_reduce', '1MB')\nstarted = time.process_time()\n"
+        "print(opticcl.compile('sipac:radix=32,levels=2', 'all_reduce', '100MB'))",
+    ),
+    "wrht_4096": (
+        "WRHT, 4,096 nodes, all fibre segments checked",
+        "< 5 s",
+        "import opticcl\nassert opticcl.compile('terarack:nodes=4096', 'all_reduce', '1MB', algorithm='wrht').verify().ok",
+    ),
+    "lumorph_256": (
+        "LUMORPH, 256 nodes, compiled and verified (import left out)",
+        "< 1 s",
+        "import opticcl\nopticcl.compile('lightpath:shape=4x4', 'all_reduce', 1, algorithm='lumorph').verify()\n"
+        "started = time.process_time()\n"
+        "assert opticcl.compile('lightpath', 'all_reduce', '1MB', algorithm='lumorph:radix=4').verify().ok",
+    ),
+    "programme_write": (
+        "RAMP all_reduce programme, 65,536 nodes, written to Parquet",
+        "< 60 s, < 2 GB",
+        f"import opticcl\nprint(opticcl.compile('{FULL}', 'all_reduce', '1GB', algorithm='ramp').save('/tmp/opticcl-bench.parquet'))",
+    ),
+    "programme_read": (
+        "the same programme loaded and verified",
+        "< 60 s, < 2 GB",
+        "import opticcl\nprint(opticcl.load('/tmp/opticcl-bench.parquet'))",
+    ),
+}
+RAMP_OPERATIONS = (
+    "reduce_scatter",
+    "all_gather",
+    "all_to_all",
+    "scatter",
+    "gather",
+    "reduce",
+    "broadcast",
+    "barrier",
+)
+CASES |= {
+    f"ramp_{name}": (
+        f"RAMP {name}, 65,536 nodes, compiled and verified",
+        "< 30 s, < 2 GB",
+        f"import opticcl\nv = opticcl.compile('{FULL}', '{name}', '1GB', algorithm='ramp').verify()\nassert v.ok\nprint(v)",
+    )
+    for name in RAMP_OPERATIONS
+}
+
+
+def run_case(code: str) -> None:
+    """Run one case in this process and print its figures as the last line."""
+    scope = {"time": time, "started": 0.0}
+    begun = time.monotonic()
+    exec(code, scope)
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    figures = {
+        "cpu_s": time.process_time() - scope["started"],
+        "wall_s": time.monotonic() - begun,
+        "peak_mb": usage.ru_maxrss / 1024,
+    }
+    print(json.dumps(figures))
+
+
+def main(names: list[str]) -> None:
+    """Print a row a case."""
+    print(f"{'case':<66}{'CPU s':>8}{'wall s':>8}{'peak MB':>9}  mark")
+    for name in names or CASES:
+        title, mark, code = CASES[name]
+        for _ in range(2):  # once to compile the kernels, once to count
+            done = subprocess.run([sys.executable, __file__, "--case", name], capture_output=True, text=True, check=False)
+        if done.returncode:
+            print(f"{title:<66}  failed: {done.stderr.strip().splitlines()[-1]}")
+            continue
+        f = json.loads(done.stdout.strip().splitlines()[-1])
+        print(f"{title:<66}{f['cpu_s']:>8.2f}{f['wall_s']:>8.2f}{f['peak_mb']:>9.0f}  {mark}", flush=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--case"]:
+        run_case(CASES[sys.argv[2]][2])
+    else:
+        main(sys.argv[1:])

@@ -1,0 +1,473 @@
+"""The inner loops of the flow engine: events in time, fair shares of links, what waits for what.
+
+A flow is known by its number. It belongs to a group of flows that are released together, and the group to a block.
+Links that active flows cross are kept as doubly linked lists of (slot, hop), where a slot is the place of one active
+flow.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+
+import numba
+import numpy as np
+
+ENTER, FINISH, USABLE = 0, 1, 2  # what a flow does next
+SAME_TIME = 1e-12  # relative; events closer than that happen at once
+SAME_SHARE = 1e-11  # relative; bottlenecks closer than that are one level
+DONE, TOO_MANY = 0, 1
+RECENT = 8
+TABLE = 1 << 22  # chunks that `data_needs` looks at together
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_M1, _M2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
+
+
+# --- fair shares ------------------------------------------------------------------------------------------------------
+
+
+@numba.njit(cache=True)
+def _fill(  # type: ignore[no-untyped-def]
+    links, num_links, slots, num_slots, shift, slot_n, node_link, node_weight, first, following, load, capacity,
+    left, open_, frozen, level_of, rate,
+):  # fmt: skip
+    """Progressive filling of one component: `rate` of its slots. All rates rise together; where a link is full, its
+    flows stop.
+
+    left, open_: capacity and weight of the flows that still rise on a link, without the `frozen` weight of level
+    `level_of`. One subtraction a link and level, however many flows stop there, keeps rounding small.
+    """
+    shares = [(0.0, 0)]
+    shares.pop()
+    for i in range(num_links):
+        link = links[i]
+        if load[link] > 0:
+            left[link], open_[link], frozen[link], level_of[link] = capacity[link], load[link], 0, 0.0
+            shares.append((capacity[link] / load[link], link))
+    heapify(shares)
+    for i in range(num_slots):
+        rate[slots[i]] = -1.0
+    rising, level = num_slots, 0.0
+    while rising:
+        share, link = heappop(shares)
+        still = open_[link] - frozen[link]
+        if still == 0:
+            continue
+        current = (left[link] - level_of[link] * frozen[link]) / still
+        if current > share * (1 + SAME_SHARE):  # others stopped meanwhile and left their part
+            heappush(shares, (current, link))
+            continue
+        if current > level * (1 + SAME_SHARE):
+            level = current
+        node = first[link]
+        while node >= 0:
+            slot = node >> shift
+            if rate[slot] < 0:
+                rate[slot] = level
+                rising -= 1
+                for h in range(slot_n[slot]):
+                    other = node_link[(slot << shift) + h]
+                    if level_of[other] != level:
+                        left[other] -= level_of[other] * frozen[other]
+                        open_[other] -= frozen[other]
+                        frozen[other] = 0
+                        level_of[other] = level
+                    frozen[other] += node_weight[(slot << shift) + h]
+            node = following[node]
+
+
+@numba.njit(cache=True)
+def fair_rates(path_at, path_n, hops, weight, capacity):  # type: ignore[no-untyped-def]
+    """Max-min fair rates of flows that are all active, float64 (flows,)."""
+    n = len(path_at)
+    shift = 0
+    while 1 << shift < path_n.max():
+        shift += 1
+    node_link, node_weight, following = np.full((3, n << shift), -1, np.int64)
+    first = np.full(len(capacity), -1, np.int64)
+    load = np.zeros(len(capacity), np.int64)
+    for f in range(n):
+        for h in range(path_n[f]):
+            node, link = (f << shift) + h, hops[path_at[f] + h]
+            node_link[node], node_weight[node] = link, weight[path_at[f] + h]
+            following[node] = first[link]
+            first[link] = node
+            load[link] += node_weight[node]
+    links = np.flatnonzero(load)
+    rate = np.empty(n)
+    _fill(links, len(links), np.arange(n), n, shift, path_n, node_link, node_weight, first, following, load, capacity,
+          np.zeros(len(capacity)), np.zeros(len(capacity), np.int64), np.zeros(len(capacity), np.int64),
+          np.zeros(len(capacity)), rate)  # fmt: skip
+    return rate
+
+
+# --- events -----------------------------------------------------------------------------------------------------------
+
+
+@numba.njit(inline="always")
+def _plan(flow, time, heap, recent, recent_time, bucket_first, spare, bucket_of, after, before):  # type: ignore[no-untyped-def]
+    """Let the next event of a flow happen at `time`. Events of one time are a doubly linked list, a bucket."""
+    bucket = -1
+    for i in range(RECENT):
+        if recent_time[i] == time:
+            bucket = recent[i]
+    if bucket < 0:
+        if len(spare):
+            bucket = spare.pop()
+        else:
+            bucket = len(bucket_first)
+            bucket_first.append(-1)
+        heappush(heap, (time, bucket))
+        oldest = bucket % RECENT  # which one is forgotten matters little
+        recent[oldest], recent_time[oldest] = bucket, time
+    bucket_of[flow], before[flow], after[flow] = bucket, -1, bucket_first[bucket]
+    if bucket_first[bucket] >= 0:
+        before[bucket_first[bucket]] = flow
+    bucket_first[bucket] = flow
+
+
+@numba.njit(inline="always")
+def _cancel(flow, bucket_first, bucket_of, after, before):  # type: ignore[no-untyped-def]
+    """Take back the next event of a flow."""
+    if before[flow] >= 0:
+        after[before[flow]] = after[flow]
+    else:
+        bucket_first[bucket_of[flow]] = after[flow]
+    if after[flow] >= 0:
+        before[after[flow]] = before[flow]
+    bucket_of[flow] = -1
+
+
+@numba.njit(cache=True)
+def play(  # type: ignore[no-untyped-def]
+    amount, delay, compute, path_at, path_n, hops, weight, capacity, group_at, waits, block_at, block_of, next_block,
+    feeds_at, feeds, frees_at, frees, num_slots, max_events,
+):  # fmt: skip
+    """Play flows that wait for each other and share links.
+
+    Args:
+        amount: bytes of each flow; seconds of a flow without hops, which has a circuit to itself.
+        delay: from the release of a flow to its first byte [s].
+        compute: from the last byte until others may use what arrived [s].
+        path_at, path_n: hops of a flow are hops[path_at:path_at + path_n].
+        weight: of each hop: what the flow's rate counts for on that link [flows].
+        capacity: of each link [byte/s].
+        group_at: flows of group g are group_at[g] .. group_at[g + 1] - 1.
+        waits: what each group waits for, the block before included [count]; used up.
+        block_at: groups of block b are block_at[b] .. block_at[b + 1] - 1.
+        block_of, next_block: block of each flow; the block that waits for a block, or -1.
+        feeds_at, feeds: groups that each flow's data feed. frees_at, frees: groups that its end frees from waiting.
+        num_slots: most flows at once.
+        max_events: starts, ends and changes of rate.
+    Returns: status, events, finish times of the flows, release times of the groups, what released them: the flow times
+        2, plus 1 if it was its data; negative at the start.
+    """
+    n, num_links = len(amount), len(capacity)
+    finished = np.full(n, np.nan)
+    released = np.full(len(group_at) - 1, np.nan)
+    caused_by = np.full(len(group_at) - 1, -1, np.int64)
+    unfinished = np.zeros(len(block_at) - 1, np.int64)
+    for flow in range(n):
+        unfinished[block_of[flow]] += 1
+
+    # what each flow does next, and when
+    state = np.full(n, ENTER, np.int8)
+    bucket_of, after, before = np.full((3, n), -1, np.int32)
+    recent, recent_time = np.full(RECENT, -1, np.int64), np.full(RECENT, -1.0)  # most events find their bucket here
+    bucket_first, spare = [-1], [0]
+    heap = [(0.0, 0)]
+    heap.pop()
+
+    # active flows and the links that they cross
+    shift = 0
+    while n and 1 << shift < path_n.max():
+        shift += 1
+    slot_of = np.full(n, -1, np.int32)
+    free = np.arange(num_slots)[::-1].copy()
+    num_free = num_slots
+    slot_flow, slot_n, slots = np.zeros((3, num_slots), np.int64)
+    rate, since, rest, fresh = np.zeros((4, num_slots))
+    seen_slot = np.full(num_slots, -1, np.int64)
+    node_link, node_weight, following, preceding = np.zeros((4, num_slots << shift), np.int64)
+    first, seen_link = np.full((2, num_links), -1, np.int64)
+    load, open_, frozen, links, dirty = np.zeros((5, num_links), np.int64)
+    left, level_of = np.zeros((2, num_links))
+    is_dirty = np.zeros(num_links, np.bool_)
+
+    ready = np.flatnonzero(waits == 0)  # groups to release
+    num_ready = len(ready)
+    ready = np.append(ready, np.zeros(len(waits) - num_ready, np.int64))
+    events, epoch, now = 0, 0, 0.0
+    released[ready[:num_ready]] = 0.0
+    while True:
+        edge = now + now * SAME_TIME
+        num_dirty = 0
+        while True:
+            for i in range(num_ready):
+                group = ready[i]
+                for flow in range(group_at[group], group_at[group + 1]):
+                    _plan(flow, released[group] + delay[flow], heap, recent, recent_time, bucket_first, spare,
+                          bucket_of, after, before)  # fmt: skip
+            num_ready = 0
+            if len(heap) == 0 or heap[0][0] > edge:
+                break
+            time, bucket = heap[0]
+            flow = bucket_first[bucket]
+            if flow < 0:
+                heappop(heap)
+                for i in range(RECENT):
+                    if recent[i] == bucket:
+                        recent_time[i] = -1.0
+                spare.append(bucket)
+                continue
+            _cancel(flow, bucket_first, bucket_of, after, before)
+            if state[flow] == ENTER:
+                events += 1
+                state[flow] = FINISH
+                if path_n[flow] == 0 or amount[flow] <= 0:
+                    end = time + (amount[flow] if path_n[flow] == 0 else 0.0)
+                    _plan(flow, end, heap, recent, recent_time, bucket_first, spare, bucket_of, after, before)
+                    continue
+                num_free -= 1
+                slot = free[num_free]
+                slot_of[flow], slot_flow[slot], slot_n[slot] = slot, flow, path_n[flow]
+                rate[slot], since[slot], rest[slot] = 0.0, time, amount[flow]
+                for h in range(path_n[flow]):
+                    node, link = (slot << shift) + h, hops[path_at[flow] + h]
+                    node_link[node], node_weight[node] = link, weight[path_at[flow] + h]
+                    load[link] += node_weight[node]
+                    preceding[node], following[node] = -1, first[link]
+                    if first[link] >= 0:
+                        preceding[first[link]] = node
+                    first[link] = node
+                    if not is_dirty[link]:
+                        is_dirty[link] = True
+                        dirty[num_dirty] = link
+                        num_dirty += 1
+                continue
+            if state[flow] == FINISH:
+                events += 1
+                finished[flow] = time
+                slot = slot_of[flow]
+                if slot >= 0:
+                    free[num_free] = slot
+                    num_free += 1
+                    for h in range(path_n[flow]):
+                        node = (slot << shift) + h
+                        link = node_link[node]
+                        load[link] -= node_weight[node]
+                        if preceding[node] >= 0:
+                            following[preceding[node]] = following[node]
+                        else:
+                            first[link] = following[node]
+                        if following[node] >= 0:
+                            preceding[following[node]] = preceding[node]
+                        if not is_dirty[link]:
+                            is_dirty[link] = True
+                            dirty[num_dirty] = link
+                            num_dirty += 1
+                for k in range(frees_at[flow], frees_at[flow + 1]):
+                    group = frees[k]
+                    waits[group] -= 1
+                    if waits[group] == 0:
+                        released[group], caused_by[group] = time, 2 * flow
+                        ready[num_ready] = group
+                        num_ready += 1
+                block = block_of[flow]
+                unfinished[block] -= 1
+                if unfinished[block] == 0 and next_block[block] >= 0:
+                    for group in range(block_at[next_block[block]], block_at[next_block[block] + 1]):
+                        waits[group] -= 1
+                        if waits[group] == 0:
+                            released[group], caused_by[group] = time, 2 * flow
+                            ready[num_ready] = group
+                            num_ready += 1
+                if compute[flow] > 0:
+                    state[flow] = USABLE
+                    _plan(flow, time + compute[flow], heap, recent, recent_time, bucket_first, spare, bucket_of,
+                          after, before)  # fmt: skip
+                    continue
+            for k in range(feeds_at[flow], feeds_at[flow + 1]):
+                group = feeds[k]
+                waits[group] -= 1
+                if waits[group] == 0:
+                    released[group], caused_by[group] = time, 2 * flow + 1
+                    ready[num_ready] = group
+                    num_ready += 1
+
+        # the shares of all flows that a change can reach
+        for d in range(num_dirty):
+            is_dirty[dirty[d]] = False
+            if seen_link[dirty[d]] == epoch or first[dirty[d]] < 0:
+                continue
+            links[0], reached, looked, num_component = dirty[d], 1, 0, 0
+            seen_link[dirty[d]] = epoch
+            while looked < reached:
+                node = first[links[looked]]
+                looked += 1
+                while node >= 0:
+                    slot = node >> shift
+                    if seen_slot[slot] != epoch:
+                        seen_slot[slot] = epoch
+                        slots[num_component] = slot
+                        num_component += 1
+                        for h in range(slot_n[slot]):
+                            link = node_link[(slot << shift) + h]
+                            if seen_link[link] != epoch:
+                                seen_link[link] = epoch
+                                links[reached] = link
+                                reached += 1
+                    node = following[node]
+            if num_component == 1:
+                least = np.inf
+                for i in range(reached):
+                    least = min(least, capacity[links[i]] / load[links[i]])
+                fresh[slots[0]] = least
+            else:
+                _fill(links, reached, slots, num_component, shift, slot_n, node_link, node_weight, first, following,
+                      load, capacity, left, open_, frozen, level_of, fresh)  # fmt: skip
+            for i in range(num_component):
+                slot = slots[i]
+                if fresh[slot] != rate[slot]:
+                    flow = slot_flow[slot]
+                    if rate[slot] > 0:
+                        _cancel(flow, bucket_first, bucket_of, after, before)
+                    rest[slot] = max(0.0, rest[slot] - rate[slot] * (now - since[slot]))
+                    since[slot], rate[slot] = now, fresh[slot]
+                    _plan(flow, now + rest[slot] / rate[slot], heap, recent, recent_time, bucket_first, spare,
+                          bucket_of, after, before)  # fmt: skip
+                    events += 1
+        epoch += 1
+        if events > max_events:
+            return TOO_MANY, events, finished, released, caused_by
+        if len(heap) == 0:
+            return DONE, events, finished, released, caused_by
+        now = heap[0][0]
+
+
+# --- what waits for what ----------------------------------------------------------------------------------------------
+
+
+@numba.njit(cache=True)
+def data_needs(num_ranks, num_chunks, src, dst, step, lo, n, adds, group_of):  # type: ignore[no-untyped-def]
+    """Pairs (flow, group): the group sends chunks that the flow brought to its rank in an earlier step.
+
+    Args: src, dst, step, lo, n, adds, group_of: of each flow; flows sorted by step, those of a group are neighbours.
+    A piece that is stored replaces what came before; pieces that are added are all needed. Looks at some ranks at a
+    time, as many as the table of their chunks has room for.
+    """
+    flows, groups = [np.int64(0)], [np.int64(0)]
+    flows.pop()
+    groups.pop()
+    window = max(1, min(num_ranks, TABLE // num_chunks))
+    newest = np.empty(window * num_chunks, np.int32)  # the last arrival of a chunk, as a place in the lists below
+    came, before = [np.int32(0)], [np.int32(0)]
+    asked = np.full(len(src), -1, np.int32)  # group that last asked for a flow, to ask once
+    for low in range(0, num_ranks, window):
+        newest[:] = -1
+        came.clear()
+        before.clear()
+        end = 0
+        while end < len(src):
+            begin, last = end, -1
+            while end < len(src) and step[end] == step[begin]:
+                end += 1
+            for sent in range(begin, end):
+                group = group_of[sent]
+                if group == last or not low <= src[sent] < low + window:
+                    continue
+                last = group
+                at = (src[sent] - low) * num_chunks + lo[sent]
+                for chunk in range(at, at + n[sent]):
+                    place = newest[chunk]
+                    while place >= 0:
+                        if asked[came[place]] != group:
+                            asked[came[place]] = group
+                            flows.append(came[place])
+                            groups.append(group)
+                        place = before[place]
+            for flow in range(begin, end):
+                if not low <= dst[flow] < low + window:
+                    continue
+                at = (dst[flow] - low) * num_chunks + lo[flow]
+                for chunk in range(at, at + n[flow]):
+                    before.append(newest[chunk] if adds[flow] else np.int32(-1))
+                    came.append(np.int32(flow))
+                    newest[chunk] = len(came) - 1
+    return np.array(flows), np.array(groups)
+
+
+@numba.njit(cache=True)
+def order_needs(unit, turn, flow):  # type: ignore[no-untyped-def]
+    """Pairs (flow, later flow): both use a unit, in neighbouring turns; rows sorted by (unit, turn)."""
+    firsts, laters = [np.int64(0)], [np.int64(0)]
+    firsts.pop()
+    laters.pop()
+    a, b, c = 0, 0, 0  # rows a .. b - 1 are the turn before, b .. c - 1 this one
+    while c < len(unit):
+        a, b = b, c
+        while c < len(unit) and unit[c] == unit[b] and turn[c] == turn[b]:
+            c += 1
+        if b > a and unit[a] == unit[b]:
+            for i in range(a, b):
+                for j in range(b, c):
+                    firsts.append(flow[i])
+                    laters.append(flow[j])
+    return np.array(firsts), np.array(laters)
+
+
+@numba.njit(cache=True)
+def rows_of(key, value, num_keys):  # type: ignore[no-untyped-def]
+    """Values by key: those of key k are rows[at[k]:at[k + 1]], in their order."""
+    at = np.zeros(num_keys + 1, np.int64)
+    for k in key:
+        at[k + 1] += 1
+    at = np.cumsum(at)
+    place = at[:-1].copy()
+    rows = np.empty(len(value), np.int64)
+    for i in range(len(key)):
+        rows[place[key[i]]] = value[i]
+        place[key[i]] += 1
+    return at, rows
+
+
+@numba.njit(cache=True)
+def next_of_same(key, num_keys):  # type: ignore[no-untyped-def]
+    """For each row the next row of the same key, or -1."""
+    following = np.full(len(key), -1, np.int64)
+    last = np.full(num_keys, -1, np.int64)
+    for row in range(len(key)):
+        if last[key[row]] >= 0:
+            following[last[key[row]]] = row
+        last[key[row]] = row
+    return following
+
+
+# --- flows that are alike ---------------------------------------------------------------------------------------------
+
+
+@numba.njit(cache=True)
+def mix(word):  # type: ignore[no-untyped-def]
+    """A number that looks random and is always the same (splitmix64)."""
+    word = np.uint64(word) + _GOLDEN
+    word = (word ^ (word >> _S30)) * _M1
+    word = (word ^ (word >> _S27)) * _M2
+    return word ^ (word >> _S31)
+
+
+@numba.njit(cache=True)
+def refine(offsets, hops, flow_colour, link_colour):  # type: ignore[no-untyped-def]
+    """One round of colour refinement, in place: links by their flows, then flows by their links."""
+    crossing = np.zeros(len(link_colour), np.uint64)
+    for flow in range(len(flow_colour)):
+        mixed = mix(flow_colour[flow])
+        for k in range(offsets[flow], offsets[flow + 1]):
+            crossing[hops[k]] += mixed
+    for link in range(len(link_colour)):
+        link_colour[link] = mix(link_colour[link] ^ mix(crossing[link]))
+    for flow in range(len(flow_colour)):
+        crossed = np.uint64(0)
+        for k in range(offsets[flow], offsets[flow + 1]):
+            crossed += mix(link_colour[hops[k]])
+        flow_colour[flow] = mix(flow_colour[flow] ^ mix(crossed))

@@ -1,0 +1,347 @@
+"""The flow engine: fair shares, bytes and bounds, both modes against each other and against the closed form."""
+
+import dataclasses
+import importlib
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import opticcl
+from opticcl.circuits import lower
+from opticcl.collective import collective
+from opticcl.errors import ParameterError, UnsupportedError
+from opticcl.fabric import FABRICS, fabric
+from opticcl.ir import CircuitPlan, Op, Schedule, Transfers
+from opticcl.schedule import generate
+from opticcl.simulate import assumptions, closed_form
+from opticcl.simulate.flow import flow, max_min_rates
+
+flow_module = importlib.import_module("opticcl.simulate.flow")  # `opticcl.simulate.flow` may name the function
+LIGHT = assumptions(compute="none", control="none")
+OPTICAL = {
+    "ramp": ("ramp:groups=3,racks=3,wavelengths=6", "ramp", "ring", "tree"),
+    "sipac": ("sipac:radix=4,levels=2", "sipco", "ring"),
+    "terarack": ("terarack:nodes=15,wavelengths=2", "wrht", "ring", "tree"),
+    "oddl": ("oddl:shape=4x4", "halving_doubling", "recursive_doubling", "ring"),
+    "oddl, several rounds": ("oddl:shape=16", "double_tree", "ring"),
+    "lightpath": ("lightpath:shape=4x4", "lumorph", "lumorph:radix=4", "ring", "tree"),
+}
+PACKETS = [
+    "ideal:nodes=16",
+    "fat_tree:nodes=16,radix=8,routing=ecmp",
+    "torus:shape=4x4",
+    "superpod:nodes=16",
+    "leaf_spine:nodes=16,nodes_per_leaf=4,spines=2",
+    "bcube:radix=4,levels=2",
+    "dragonfly:nodes=16,nodes_per_router=2,routers_per_group=4,global_links=2",
+]
+
+
+def by_hand(where, rows, num_steps=1, chunks=8):
+    """A plan of transfers (step, src, dst, chunk_lo, chunk_n, op), right or wrong."""
+
+    def step(i):
+        mine = [r[1:] for r in rows if r[0] == i]
+        return Transfers.of(*np.array(mine).T) if mine else Transfers.of([], [], [], [], [])
+
+    return lower(where, Schedule("by hand", collective("barrier", where.num_nodes, chunks), num_steps, step))
+
+
+def all_pairs(where):
+    """Everyone to everyone in one step."""
+    n = where.num_nodes
+    src, dst = np.divmod(np.arange(n * n), n)
+    transfers = Transfers.of(src, dst, dst, 1, Op.MOVE)
+    return lower(where, Schedule("pairs", collective("all_to_all", n, n), 1, lambda i: transfers))
+
+
+# --- max-min fairness -------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def shared_links(draw):
+    """Flows over random links: (hops, offsets, capacity)."""
+    num_links = draw(st.integers(1, 12))
+    paths = draw(
+        st.lists(st.lists(st.integers(0, num_links - 1), min_size=1, max_size=5, unique=True), min_size=1, max_size=30)
+    )
+    capacity = draw(st.lists(st.sampled_from([1.0, 2.0, 3.5, 10.0]), min_size=num_links, max_size=num_links))
+    return np.concatenate(paths), np.cumsum([0, *map(len, paths)]), np.array(capacity)
+
+
+def assert_max_min(hops, offsets, capacity, rates):
+    """No link above capacity, and every flow crosses a full link on which no other flow is faster."""
+    owner = np.repeat(np.arange(len(rates)), np.diff(offsets))
+    carried = np.bincount(hops, rates[owner], minlength=len(capacity))
+    assert (carried <= capacity * (1 + 1e-9)).all()
+    fastest = np.zeros(len(capacity))
+    np.maximum.at(fastest, hops, rates[owner])
+    is_bottleneck = (carried[hops] >= capacity[hops] * (1 - 1e-9)) & (rates[owner] >= fastest[hops] * (1 - 1e-9))
+    assert np.bincount(owner, is_bottleneck).min() > 0
+
+
+@settings(max_examples=100, deadline=None)
+@given(shared_links())
+def test_every_flow_has_a_bottleneck(links):
+    """The certificate of max-min fairness, on random flows."""
+    hops, offsets, capacity = links
+    rates = max_min_rates(hops, offsets, capacity)
+    assert (rates > 0).all()
+    assert_max_min(hops, offsets, capacity, rates)
+
+
+@pytest.mark.parametrize("specification", PACKETS)
+def test_bottlenecks_of_all_pairs(specification):
+    """The same on every packet fabric, everyone to everyone."""
+    where = fabric(specification)
+    circuits = all_pairs(where).rounds(0)[0]
+    links = flow_module._Links(where)
+    hops, offsets = links.paths(circuits)
+    assert_max_min(hops, offsets, links.capacity, max_min_rates(hops, offsets, links.capacity))
+
+
+def test_shares_by_hand():
+    """Three flows into node 0, one of them from a node that also sends elsewhere: 1/3 each, and the other gets 2/3."""
+    where = fabric("ideal:nodes=4,rate=8Gb/s,latency=0s")
+    rows = [(0, 1, 0, 0, 4, 1), (0, 2, 0, 0, 4, 1), (0, 3, 0, 0, 4, 1), (0, 3, 2, 0, 4, 1)]
+    links = flow_module._Links(where)
+    circuits = by_hand(where, rows).rounds(0)[0]
+    assert max_min_rates(*links.paths(circuits), links.capacity) / 1e9 == pytest.approx([1 / 3, 1 / 3, 1 / 3, 2 / 3])
+
+
+def test_times_by_hand():
+    """Two flows share a port until the short one has ended; the long one then has it to itself: 6 GB in 6 s."""
+    where = fabric("ideal:nodes=3,rate=8Gb/s,latency=1s")
+    plan = by_hand(where, [(0, 1, 0, 0, 2, 1), (0, 2, 0, 2, 4, 1)])
+    assert flow(plan, 8 * 10**9, LIGHT).total_s == pytest.approx(1 + 6)
+    later = by_hand(where, [(0, 1, 0, 0, 2, 1), (0, 2, 0, 2, 4, 1), (1, 0, 1, 0, 2, 0)], num_steps=2)
+    assert flow(later, 8 * 10**9, LIGHT).total_s == pytest.approx(1 + 6 + 1 + 2)
+    # asynchronously node 0 passes on chunks 0 and 1 as soon as they are there: 1 + 4 s, and done before the long one
+    assert flow(later, 8 * 10**9, LIGHT, mode="asynchronous").total_s == pytest.approx(1 + 4 + 1 + 2)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(PACKETS), st.integers(1, 40))
+def test_bytes_are_conserved(seed, specification, num_flows):
+    """Played flows end when their rates have carried all of their bytes: replayed with an independent event loop."""
+    rng = np.random.default_rng(seed)
+    where = fabric(specification)
+    src = rng.integers(0, 16, num_flows)
+    dst = (src + rng.integers(1, 16, num_flows)) % 16
+    lo = rng.integers(0, 4, num_flows)
+    rows = [(0, s, d, c, n, 1) for s, d, c, n in zip(src, dst, lo, rng.integers(1, 5, num_flows), strict=True)]
+    plan = by_hand(where, rows)
+    size = 8 * 10**6
+    time = flow(plan, size, LIGHT).total_s
+    assert time == pytest.approx(replayed(plan, size), rel=1e-9)
+
+
+def replayed(plan, size_bytes):
+    """One step played by another loop: from event to event, all shares anew each time."""
+    transfers, (circuits,) = plan.schedule.step(0), plan.rounds(0)
+    links = flow_module._Links(plan.fabric)
+    hops, offsets = links.paths(circuits)
+    begin = flow_module._latencies(plan.fabric, circuits)
+    left = transfers.chunk_n * (size_bytes / plan.schedule.collective.num_chunks)
+    now, carried = 0.0, np.zeros(len(links.capacity))
+    while (left > 0).any():
+        active = np.flatnonzero((begin <= now) & (left > 0))
+        pending = begin[begin > now]
+        until = pending.min(initial=np.inf)
+        rates = np.zeros(len(left))
+        if len(active):
+            parts = [hops[offsets[i] : offsets[i + 1]] for i in active]
+            rates[active] = max_min_rates(np.concatenate(parts), np.cumsum([0, *map(len, parts)]), links.capacity)
+            until = min(until, now + (left[active] / rates[active]).min())
+        owner = np.repeat(np.arange(len(left)), np.diff(offsets))
+        carried += np.bincount(hops, rates[owner] * (until - now), minlength=len(carried))
+        left = left - rates * (until - now)
+        left[left < 1e-6] = 0
+        now = until
+    owner = np.repeat(np.arange(len(left)), np.diff(offsets))
+    amount = transfers.chunk_n * (size_bytes / plan.schedule.collective.num_chunks)
+    assert carried == pytest.approx(np.bincount(hops, amount[owner], minlength=len(carried)), rel=1e-6, abs=1e-3)
+    return now
+
+
+@pytest.mark.parametrize(
+    "specification", [p.replace("nodes=16", "nodes=72") for p in PACKETS if "nodes=16" in p] + ["torus:shape=8x9"]
+)
+def test_flows_that_are_alike_are_played_as_one(specification, monkeypatch):
+    """The quotient and the flows one by one take the same time."""
+    plan = all_pairs(fabric(specification))
+    as_one = flow(plan, 72 * 10**6, LIGHT).total_s
+    monkeypatch.setattr(flow_module, "QUOTIENT_FLOWS", 10**9)
+    assert flow(plan, 72 * 10**6, LIGHT).total_s == pytest.approx(as_one, rel=1e-9)
+
+
+def test_the_quotient_is_small():
+    """All pairs on WRHT's tree: two kinds of flows, within a leaf and across; their weights add up to the loads."""
+    where = fabric("fat_tree:nodes=128,preset=wrht")
+    circuits = all_pairs(where).rounds(0)[0]
+    links = flow_module._Links(where)
+    hops, offsets = links.paths(circuits)
+    amount, delay = np.full(len(circuits), 1e6), flow_module._latencies(where, circuits)
+    link, _, weight, amounts, delays, _ = flow_module._quotient(hops, offsets, amount, delay, links.capacity)
+    assert len(amounts) == 2
+    assert sorted(delays) == pytest.approx([25e-6, 75e-6])
+    assert sorted(np.bincount(link, weight)) == [96, 127]  # links of leaves, links of hosts; up and down are alike
+
+
+# --- against the closed form and the bound ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm", ["ring", "tree", "halving_doubling", "recursive_doubling"])
+@pytest.mark.parametrize("compute", ["none", "fused", "chain"])
+def test_ideal_is_the_closed_form(algorithm, compute):
+    """Nothing is shared unevenly on the ideal switch."""
+    plan = opticcl.compile("ideal:nodes=16", "all_reduce", "10MB", algorithm=algorithm).circuits
+    assumed = assumptions(compute=compute)
+    expected = closed_form(plan, 10**7, assumed)
+    found = flow(plan, 10**7, assumed)
+    for part in found.PARTS:
+        assert getattr(found, part) == pytest.approx(getattr(expected, part), rel=1e-9, abs=1e-15)
+    assert (found.rounds == expected.rounds).all()
+
+
+@pytest.mark.parametrize("charge", ["on_change", "every_step"])
+@pytest.mark.parametrize("system", OPTICAL)
+def test_circuits_are_the_closed_form(system, charge):
+    """With a barrier, circuits take what the closed form says, part by part."""
+    specification, *algorithms = OPTICAL[system]
+    for algorithm in algorithms:
+        plan = opticcl.compile(specification, "all_reduce", "1MB", algorithm=algorithm).circuits
+        assumed = assumptions(reconfiguration_charge=charge)
+        for size in (0, 1, 10**6):
+            expected, found = closed_form(plan, size, assumed), flow(plan, size, assumed)
+            for part in found.PARTS:
+                assert getattr(found, part) == pytest.approx(getattr(expected, part), rel=1e-9, abs=1e-15)
+
+
+@pytest.mark.parametrize("charge", ["on_change", "every_step"])
+@pytest.mark.parametrize("system", OPTICAL)
+def test_circuits_are_never_slower_asynchronously(system, charge):
+    """Whatever may start as soon as it can starts no later, and the parts of the critical path add up."""
+    specification, *algorithms = OPTICAL[system]
+    for algorithm in algorithms:
+        plan = opticcl.compile(specification, "all_reduce", "1MB", algorithm=algorithm).circuits
+        for compute in ("none", "fused", "chain"):
+            for initial in ("cold", "warm"):
+                assumed = assumptions(reconfiguration_charge=charge, initial=initial, compute=compute)
+                barrier, free = (flow(plan, 10**6, assumed, mode=m).total_s for m in ("barrier", "asynchronous"))
+                assert free <= barrier * (1 + 1e-12)
+                assert free >= barrier / 4  # and no nonsense: the chain of dependencies is as long
+
+
+def test_asynchronous_pays_only_for_what_changes():
+    """0 -> 1 stands for both steps and is the longer chain; with a barrier it waits for others to be set anew."""
+    where = fabric("lightpath:shape=2x2")
+    plan = by_hand(where, [(0, 0, 1, 0, 4, 1), (0, 2, 3, 4, 1, 1), (1, 0, 1, 4, 4, 1), (1, 3, 2, 4, 1, 1)], num_steps=2)
+    barrier, free = (flow(plan, 10**9, LIGHT, mode=m).totals() for m in ("barrier", "asynchronous"))
+    assert barrier["reconfiguration_s"] == pytest.approx(2 * where.reconfiguration_s)
+    assert free["reconfiguration_s"] == pytest.approx(where.reconfiguration_s)
+    assert free["transfer_s"] == pytest.approx(barrier["transfer_s"])
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(PACKETS),
+    st.sampled_from(["ring", "tree", "halving_doubling"]),
+    st.integers(0, 10**8),
+    st.sampled_from(["barrier", "asynchronous"]),
+)
+def test_never_below_the_bound(specification, algorithm, size, mode):
+    """At least the lower bound; with a barrier also no less than the busiest link of every step."""
+    plan = opticcl.compile(specification, "all_reduce", size, algorithm=algorithm).circuits
+    time = flow(plan, size, LIGHT, mode=mode)
+    assert time.total_s >= time.lower_bound_s * (1 - 1e-9)
+    if mode == "barrier":
+        busiest = closed_form(plan, size, LIGHT).totals()["transfer_s"]
+        assert time.total_s >= busiest * (1 - 1e-9)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.sampled_from(["fat_tree:nodes=16,radix=8,routing=ecmp", "leaf_spine:nodes=16,nodes_per_leaf=4,spines=2"]),
+    st.sampled_from(["ring", "tree", "halving_doubling", "recursive_doubling"]),
+    st.integers(1, 10**8), st.floats(1, 8), st.floats(0, 1e-4),
+)  # fmt: skip
+def test_more_bandwidth_and_less_latency_take_no_longer(specification, algorithm, size, faster, latency):
+    """Steps of all_reduces with a barrier: all links faster, or all routers quicker."""
+
+    def time(**changed):
+        where = fabric(specification, **changed)
+        return flow(lower(where, generate(algorithm, "all_reduce", where)), size, LIGHT).total_s
+
+    assert time(rate_factor=faster) <= time() * (1 + 1e-9)
+    assert time(router_latency=latency) >= time(router_latency=latency / 2) * (1 - 1e-9)
+
+
+def test_classes_are_counted():
+    """Equal steps are played once; a schedule that hides its classes takes the same time."""
+    plan = opticcl.compile("fat_tree:nodes=24,radix=8,routing=ecmp", "all_reduce", "1MB", algorithm="ring").circuits
+    step_by_step = dataclasses.replace(plan, schedule=dataclasses.replace(plan.schedule, classes=()))
+    for mode in ("barrier", "asynchronous"):
+        one, other = flow(plan, 10**6, LIGHT, mode=mode), flow(step_by_step, 10**6, LIGHT, mode=mode)
+        assert one.total_s == pytest.approx(other.total_s, rel=1e-9)
+        assert one.num_rounds == other.num_rounds == 46
+
+
+@pytest.mark.parametrize("name", FABRICS.names())
+def test_one_node_takes_no_time(name):
+    """Nothing to send."""
+    where = opticcl.fabric(f"{name}", **FABRICS.get(name).at_scale(1))
+    plan = lower(where, generate("ring", "all_reduce", where))
+    for mode in ("barrier", "asynchronous"):
+        assert flow(plan, 10**6, assumptions(), mode=mode).total_s == 0
+
+
+def test_sums_before_sending_on():
+    """Asynchronously a sum is passed on when it is made: the ring's chain of receive, add, send."""
+    n, size = 8, 8 * 10**6
+    plan = opticcl.compile(f"ideal:nodes={n}", "all_reduce", size, algorithm="ring").circuits
+    assumed = assumptions(memory_bytes_per_s="1 TB/s")
+    barrier, free = (flow(plan, size, assumed, mode=m).totals() for m in ("barrier", "asynchronous"))
+    assert free == pytest.approx(barrier)
+    assert free["compute_s"] == pytest.approx((n - 1) * 3 * size / n / 1e12)
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+def test_too_many_events_are_refused():
+    """Told before it is played, with the number and the way out."""
+    plan = opticcl.compile("fat_tree:nodes=64,radix=16", "all_reduce", "1MB", algorithm="ring").circuits
+    with pytest.raises(ParameterError, match=r"about 16,128 events.*max_events="):
+        flow(plan, 10**6, LIGHT, mode="asynchronous", max_events=10_000)
+    assert flow(plan, 10**6, LIGHT, mode="asynchronous", max_events=40_000).total_s > 0
+    crowded = all_pairs(fabric("leaf_spine:nodes=48,nodes_per_leaf=6,spines=3"))
+    with pytest.raises(ParameterError, match="max_events="):
+        flow(crowded, 48 * 10**6, LIGHT, max_events=5_000)
+
+
+def test_unknown_modes_and_several_routes_are_refused():
+    """In one line each."""
+    plan = opticcl.compile("ideal:nodes=4", "all_reduce", "1MB", algorithm="ring").circuits
+    with pytest.raises(ParameterError, match="neither barrier nor asynchronous"):
+        flow(plan, 10**6, LIGHT, mode="fast")
+
+    def twice(i):
+        (kept,) = plan.rounds(i)
+        return (kept.take(np.repeat(np.arange(len(kept)), 2)),)
+
+    with pytest.raises(UnsupportedError, match="several routes"):
+        flow(CircuitPlan(plan.fabric, plan.schedule, twice), 10**6, LIGHT, mode="asynchronous")
+    assert flow(CircuitPlan(plan.fabric, plan.schedule, twice), 10**6, LIGHT).total_s == pytest.approx(
+        flow(plan, 10**6, LIGHT).total_s
+    )
+
+
+def test_progress_is_told():
+    """After every class of steps."""
+    told = []
+    plan = opticcl.compile("ideal:nodes=4", "all_reduce", "1MB", algorithm="ring").circuits
+    flow(plan, 10**6, LIGHT, progress=lambda *what: told.append(what))
+    assert told == [("play flows", 3, 6), ("play flows", 6, 6)]
