@@ -1,0 +1,265 @@
+"""File to plan: the rows are the truth, whoever wrote them.
+
+A transfer is what the rows of a step with the same transfer number, nodes, chunks and operation say together; its circuits are
+those rows. A changed cell therefore changes what is sent or lit, and the judge names the rule that this breaks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticcl.errors import ProgrammeError
+from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Schedule, Transfers
+from opticcl.programme.header import COLUMNS, KEY, Header, decode_header, where_and_what
+
+if TYPE_CHECKING:
+    import polars
+
+__all__ = ["Programme", "read_programme"]
+
+TRANSFER_COLUMNS = ("transfer", "src", "dst", "chunk_lo", "chunk_n", "parts", "op")
+
+
+@dataclass(frozen=True, slots=True)
+class Programme:
+    """A programme that was read.
+
+    Args:
+        plan: its schedule and circuits, to be judged.
+        size_bytes: message of every rank [bytes].
+        algorithm: what made it, as its header says.
+        written_by: version of opticcl that its header names.
+    """
+
+    plan: CircuitPlan
+    size_bytes: int
+    algorithm: str
+    written_by: str
+
+
+def read_programme(path: Path | str) -> Programme:
+    """Read a programme; its rows are read step by step when asked for.
+
+    Raises: ProgrammeError: no such file, another kind, truncated, columns missing or of another type, steps out of order.
+    """
+    path = Path(path)
+    rows, text = _open(path)
+    header = decode_header(text, str(path))
+    fabric, what = where_and_what(header, str(path))
+    starts = _starts(rows, header, path)
+
+    @lru_cache(maxsize=2)
+    def rows_of(step: int) -> _Step:
+        return _Step.read(rows, int(starts[step]), int(starts[step + 1]), fabric, path)
+
+    schedule = Schedule(header.algorithm, what, header.num_steps, lambda i: rows_of(i).transfers)
+    plan = CircuitPlan(fabric, schedule, lambda i: rows_of(i).rounds)
+    return Programme(plan, header.size_bytes, header.algorithm, header.opticcl)
+
+
+# --- files to lazy rows -----------------------------------------------------------------------------------------------
+
+
+def _open(path: Path) -> tuple[polars.LazyFrame, str]:
+    """Rows and header of a file."""
+    import polars as pl
+
+    readers = {".parquet": _open_parquet, ".csv": _open_csv, ".json": _open_json}
+    if path.suffix not in readers:
+        raise ProgrammeError(f"{path}: a programme ends in " + ", ".join(readers))
+    if not path.is_file():
+        raise ProgrammeError(f"{path}: there is no such file")
+    try:
+        rows, header = readers[path.suffix](path)
+        schema = rows.collect_schema()
+    except (
+        pl.exceptions.PolarsError,
+        pl.exceptions.PanicException,  # what its reader answers to some damaged files
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+    ) as error:
+        raise ProgrammeError(f"{path}: cannot be read as a programme: {_first_line(error)}") from None
+    for name in (*COLUMNS, "path"):
+        if name not in schema:
+            raise ProgrammeError(f"{path}: column {name!r} is missing")
+        kind = schema[name]
+        if name == "path":
+            inner = kind.inner if isinstance(kind, pl.List) else None
+            whole = inner is not None and (inner == pl.Null or pl.Series([], dtype=inner).dtype.is_integer())
+        else:
+            whole = kind.is_integer()
+        if not whole:
+            due = "lists of whole numbers" if name == "path" else "whole numbers"
+            raise ProgrammeError(f"{path}: column {name!r} holds {kind}, not {due}")
+    return rows.select(*COLUMNS, "path"), header
+
+
+def _open_parquet(path: Path) -> tuple[polars.LazyFrame, str]:
+    import polars as pl
+
+    header = pl.read_parquet_metadata(path).get(KEY)
+    if header is None:
+        raise ProgrammeError(f"{path}: is a Parquet file without a programme's header")
+    return pl.scan_parquet(path), header
+
+
+def _open_csv(path: Path) -> tuple[polars.LazyFrame, str]:
+    import polars as pl
+
+    with path.open("rb") as file:
+        first = file.readline(1 << 26)
+    if not first.startswith(b"# "):
+        raise ProgrammeError(f"{path}: its first line is no programme's header")
+    schema = {**dict.fromkeys(COLUMNS, pl.Int64), "path": pl.String}
+    frame = pl.read_csv(path, skip_lines=1, schema_overrides=schema)
+    if "path" in frame.columns:
+        hops = pl.col("path").fill_null("").str.split(" ").list.eval(pl.element().filter(pl.element() != ""))
+        frame = frame.with_columns(hops.cast(pl.List(pl.Int64)).alias("path"))
+    return frame.lazy(), first[2:].decode("utf-8")
+
+
+def _open_json(path: Path) -> tuple[polars.LazyFrame, str]:
+    import json
+
+    import polars as pl
+
+    whole = json.loads(path.read_text("utf-8"))
+    if not isinstance(whole, dict) or set(whole) != {"header", "columns"} or not isinstance(whole["columns"], dict):
+        raise ProgrammeError(f"{path}: is JSON, but not an object of header and columns")
+    columns = whole["columns"]
+    types: dict[str, pl.DataType] = {name: pl.Int64() for name in COLUMNS}
+    types["path"] = pl.List(pl.Int64)
+    frame = pl.DataFrame(
+        {name: pl.Series(name, values, types.get(name), strict=True) for name, values in columns.items()}
+    )
+    return frame.lazy(), json.dumps(whole["header"])
+
+
+def _starts(rows: polars.LazyFrame, header: Header, path: Path) -> IntArray:
+    """Row at which each step begins, int64 (num_steps + 1,)."""
+    order = _collect(rows.select("step", "round"), path)
+    if order["step"].null_count() or order["round"].null_count():
+        raise ProgrammeError(f"{path}: column 'step' or 'round' has empty cells")
+    step, number = order["step"].to_numpy(), order["round"].to_numpy()
+    if len(step) and (step.min() < 0 or step.max() >= header.num_steps):
+        wrong = int(np.flatnonzero((step < 0) | (step >= header.num_steps))[0])
+        raise ProgrammeError(f"{path}: row {wrong}: step {step[wrong]} is none of 0 to {header.num_steps - 1}")
+    falls = (np.diff(step) < 0) | ((np.diff(step) == 0) & (np.diff(number) < 0))
+    if falls.any():
+        row = int(np.flatnonzero(falls)[0]) + 1
+        raise ProgrammeError(
+            f"{path}: row {row}: step {step[row]} round {number[row]} comes late; sort by step and round"
+        )
+    return np.searchsorted(step, np.arange(header.num_steps + 1))
+
+
+def _collect(rows: polars.LazyFrame, path: Path) -> polars.DataFrame:
+    import polars as pl
+
+    try:
+        return rows.collect()
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        raise ProgrammeError(f"{path}: is damaged: {_first_line(error)}") from None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0][:200]
+
+
+# --- rows of a step ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """Transfers of one step and the circuits of its rounds."""
+
+    transfers: Transfers
+    rounds: tuple[Circuits, ...]
+
+    @classmethod
+    def read(cls, rows: polars.LazyFrame, start: int, stop: int, fabric: Fabric, path: Path) -> _Step:
+        frame = _collect(rows.slice(start, stop - start), path)
+        cells = {name: _whole_numbers(frame, name, start, path) for name in COLUMNS}
+        hops, offsets = _hops(frame, start, path)
+        transfer, first = _number_transfers(cells)
+        ranks = _ranks(fabric, np.stack([cells["src"][first], cells["dst"][first]]))
+        chosen = {name: cells[name][first] for name in ("chunk_lo", "chunk_n", "parts")}
+        op = np.clip(cells["op"][first], 0, 255).astype(np.uint8)
+        parts = chosen["parts"] if (chosen["parts"] != 1).any() else None
+        transfers = Transfers(ranks[0], ranks[1], chosen["chunk_lo"], chosen["chunk_n"], op, parts)
+        circuits = Circuits(
+            transfer,
+            cells["src"],
+            cells["dst"],
+            cells["port"],
+            cells["wavelength_lo"],
+            cells["wavelength_n"],
+            hops,
+            offsets,
+        )
+        return cls(transfers, _split(circuits, cells["round"], cells["wavelength_step"]))
+
+
+def _whole_numbers(frame: polars.DataFrame, name: str, start: int, path: Path) -> IntArray:
+    column = frame[name]
+    if column.null_count():
+        row = start + int(column.is_null().arg_max() or 0)
+        raise ProgrammeError(f"{path}: row {row}: column {name!r} is empty")
+    values = column.to_numpy()
+    if len(values) and (values.min() < -(2**31) or values.max() >= 2**31):
+        row = start + int(np.flatnonzero((values < -(2**31)) | (values >= 2**31))[0])
+        raise ProgrammeError(f"{path}: row {row}: {name}={values[row - start]} is out of all range")
+    return values.astype(np.int32)
+
+
+def _hops(frame: polars.DataFrame, start: int, path: Path) -> tuple[IntArray, IntArray]:
+    import polars as pl
+
+    column = frame["path"].cast(pl.List(pl.Int64)).fill_null([])
+    counts = column.list.len().to_numpy().astype(np.int64)
+    hops = column.explode(empty_as_null=False).drop_nulls().to_numpy()
+    if len(hops) != counts.sum() or (len(hops) and (hops.min() < -(2**31) or hops.max() >= 2**31)):
+        raise ProgrammeError(f"{path}: rows {start} to {start + len(frame) - 1}: a path has an empty or impossible hop")
+    return hops.astype(np.int32), np.concatenate([[0], np.cumsum(counts)])
+
+
+def _number_transfers(cells: dict[str, IntArray]) -> tuple[IntArray, IntArray]:
+    """Transfer of each row, and the first row of each transfer, in the order of the rows."""
+    key = np.stack([cells[name] for name in TRANSFER_COLUMNS], axis=1)
+    if not len(key):
+        return np.zeros(0, np.int32), np.zeros(0, np.int64)
+    begins = np.r_[True, (key[1:] != key[:-1]).any(axis=1)]
+    first = np.flatnonzero(begins)
+    if len(np.unique(cells["transfer"][first])) == len(first):  # rows of a transfer stand together
+        return (np.cumsum(begins) - 1).astype(np.int32), first
+    _, first, inverse = np.unique(key, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return place[inverse.ravel()].astype(np.int32), first[order]
+
+
+def _ranks(fabric: Fabric, nodes: IntArray) -> IntArray:
+    """Ranks of machine nodes, -1 for those that are not in the job."""
+    if fabric.nodes is None:
+        return nodes
+    rank = np.full(fabric.num_machine_nodes, -1, np.int32)
+    rank[fabric.nodes] = np.arange(fabric.num_nodes)
+    inside = (nodes >= 0) & (nodes < len(rank))
+    return np.where(inside, rank[np.where(inside, nodes, 0)], -1).astype(np.int32)
+
+
+def _split(circuits: Circuits, number: IntArray, wavelength_step: IntArray) -> tuple[Circuits, ...]:
+    """Circuits of each round; a round whose wavelength steps differ keeps the first, which the judge then finds wrong."""
+    from dataclasses import replace
+
+    cuts = np.flatnonzero(np.diff(number)) + 1
+    parts = np.split(np.arange(len(circuits)), cuts) if len(circuits) else []
+    return tuple(replace(circuits.take(rows), wavelength_step=int(wavelength_step[rows[0]])) for rows in parts)
