@@ -17,9 +17,9 @@ MB = 1_000_000
 SIXTEEN_GPUS = "lightpath:shape=4x4"
 
 
-def plan(algorithm: str, size: float = MB, where: str = "lightpath") -> Plan:
+def plan(algorithm: str, size: float = MB, where: str = "lightpath", collective: str = "all_reduce") -> Plan:
     """A plan for 256 GPUs on LIGHTPATH, or elsewhere."""
-    return opticcl.compile(where, "all_reduce", size, algorithm=algorithm)
+    return opticcl.compile(where, collective, size, algorithm=algorithm)
 
 
 def rival() -> str:
@@ -54,10 +54,17 @@ def sent(made: Plan) -> float:
     return float(total.max()) / schedule.collective.num_chunks
 
 
-def pieces(steps: range) -> list[float]:
-    """Part of the buffer that GPU 1 of 16 sends to each peer in the given steps, radix 4."""
-    schedule = plan("lumorph:radix=4", where=SIXTEEN_GPUS).schedule
-    return [int(schedule.step(i).chunk_n[0]) / schedule.collective.num_chunks for i in steps]
+def pieces(collective: str) -> list[float]:
+    """Part of the buffer that GPU 1 of 16 sends to each peer in the two steps, radix 4."""
+    made = plan("lumorph:radix=4", where=SIXTEEN_GPUS, collective=collective)
+    made.verify().raise_if_bad()
+    return [int(made.schedule.step(i).chunk_n[0]) / made.schedule.collective.num_chunks for i in range(2)]
+
+
+def rounds(made: Plan) -> int:
+    """Rounds of a verified plan."""
+    made.verify().raise_if_bad()
+    return made.simulate(preset="lumorph").num_rounds
 
 
 def congestion(made: Plan) -> list[int]:
@@ -100,7 +107,7 @@ def divide_and_conquer() -> float:
         return fixed, time_s(algorithm, MB, where) - fixed
 
     (conquer_s, conquer_s_per_mb), (ring_s, ring_s_per_mb) = (
-        line("recursive_doubling", "lightpath"),
+        line("divide_and_conquer", "lightpath"),
         line("ring", rival()),
     )
     return (ring_s - conquer_s) / (conquer_s_per_mb - ring_s_per_mb)
@@ -173,20 +180,20 @@ def seven_peers() -> bool:
 
 @claim("lumorph", "L13.scatter")
 def scattered() -> list[float]:
-    """Steps 0 and 1."""
-    return pieces(range(2))
+    """Its two steps."""
+    return pieces("reduce_scatter")
 
 
 @claim("lumorph", "L13.gather")
 def gathered() -> list[float]:
-    """Steps 2 and 3."""
-    return pieces(range(2, 4))
+    """Its two steps."""
+    return pieces("all_gather")
 
 
 @claim("lumorph", "L13.total")
 def gathered_in_all() -> float:
-    """To all peers: half of the all-reduce."""
-    return sent(plan("lumorph:radix=4", where=SIXTEEN_GPUS)) / 2
+    """To all peers."""
+    return sent(plan("lumorph:radix=4", where=SIXTEEN_GPUS, collective="all_gather"))
 
 
 def numbers_of_chunks(chunks: np.ndarray) -> list[int]:
@@ -223,12 +230,22 @@ def second_peers() -> list[int]:
     return list(sent_by_gpu_1(1))
 
 
-@claim("lumorph", "L16")
+@claim("lumorph", "L15")
 def all_to_all_rounds() -> int:
-    """Eight GPUs as one digit: the reduce-scatter is an all-to-all."""
-    made = plan("lumorph:factors=8", where="lightpath:shape=2x4,lasers=8")
-    made.verify().raise_if_bad()
-    return len(made.circuits.rounds(0))
+    """Radix 2."""
+    return rounds(plan("bruck", collective="all_to_all"))
+
+
+@claim("lumorph", "L16")
+def all_to_all_at_once() -> int:
+    """The direct all-to-all."""
+    return rounds(plan("mesh", where="lightpath:shape=2x4,lasers=8", collective="all_to_all"))
+
+
+@claim("lumorph", "L16.rack")
+def too_few_lasers() -> bool:
+    """Whether the direct all-to-all of 256 takes more than one round."""
+    return rounds(plan("mesh", collective="all_to_all")) > 1
 
 
 @claim("lumorph", "L20")

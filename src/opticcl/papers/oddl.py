@@ -17,9 +17,19 @@ from opticcl.verify import verify
 GRIDS = ("2x4", "32x32", "16x16x16", "8x8x16", "4x2x8")
 
 
-def _plan(shape: str, algorithm: str = "halving_doubling", wavelengths: int | None = None) -> CircuitPlan:
+def _plan(
+    shape: str,
+    algorithm: str = "halving_doubling",
+    wavelengths: int | None = None,
+    collective: str = "all_reduce",
+) -> CircuitPlan:
     where = fabric("oddl", shape=shape, wavelengths=wavelengths)
-    return lower(where, generate(algorithm, "all_reduce", where))
+    return lower(where, generate(algorithm, collective, where))
+
+
+def _longest_path(plan: CircuitPlan) -> int:
+    """Hops, 0 if the judge refuses the plan."""
+    return max(int(c.num_hops().max()) for c in _circuits(plan)) if verify(plan).ok else 0
 
 
 def _circuits(plan: CircuitPlan) -> list[Circuits]:
@@ -112,9 +122,9 @@ def nodes_of_link_budget() -> int:
 
 @claim("oddl", "O14")
 def hops() -> list[int]:
-    """Hops of the longest path on each grid, 0 if the judge refuses the plan."""
-    plans = [_plan(shape) for shape in GRIDS]
-    return [max(int(c.num_hops().max()) for c in _circuits(plan)) if verify(plan).ok else 0 for plan in plans]
+    """Hops of the longest path of both algorithms on each grid."""
+    both = ("halving_doubling", "recursive_doubling")
+    return [max(_longest_path(_plan(shape, algorithm)) for algorithm in both) for shape in GRIDS]
 
 
 @claim("oddl", "O15")
@@ -177,3 +187,10 @@ def pause_below_a_millisecond() -> bool:
     """Reconfiguration and control of the slowest step of halving-doubling: 55 us."""
     timeline = closed_form(_plan("32x32"), 100_000_000, assumptions("oddl"))
     return float((timeline.reconfiguration_s + timeline.control_s).max()) < 1e-3
+
+
+@claim("oddl", "O41")
+def hops_of_all_to_all() -> list[int]:
+    """Hops of the longest path, with a wavelength for each of the side - 1 partners."""
+    grids = (("2x4", 4), ("8x8", 8), ("4x4x4", 4))
+    return [_longest_path(_plan(shape, "by_dimension", side - 1, "all_to_all")) for shape, side in grids]

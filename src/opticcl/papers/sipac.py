@@ -1,7 +1,6 @@
 """SiPAC's claims: shape of the network, wavelength map, SiPCO, table II, table III.
 
 Not here, since the paper leaves out what they need: figures 10 to 13 (packet simulation) and the testbed of section IV.
-The hierarchical ring of table II is right only for groups of √p and has no algorithm here.
 """
 
 from __future__ import annotations
@@ -110,14 +109,25 @@ def contributions() -> list[int]:
 @claim("sipac", "S17")
 def ring() -> float:
     """Ring of 1024 nodes with one link each [s]."""
-    where = fabric("ideal", nodes=1024, rate=LINK_RATE, latency=fabric("sipac").latency_s)
-    return _time_s(where, "ring")
+    return _time_s(_one_link_each(), "ring")
 
 
 @claim("sipac", "S17m")
 def mesh_of_1024() -> float:
     """SiPCO on a single switch of 1024 ports [s]."""
     return _sipco_s(1024, 1, "retuned")
+
+
+@claim("sipac", "S18")
+def hierarchical_ring_of_root_p() -> float:
+    """Groups of √1024 [s]."""
+    return _hierarchical_ring_s(32)
+
+
+@claim("sipac", "S18g")
+def hierarchical_ring_of_small_groups() -> float:
+    """Groups of 8 [s]."""
+    return _hierarchical_ring_s(8)
 
 
 @claim("sipac", "S19")
@@ -177,6 +187,36 @@ def link_rate() -> float:
     return where.node_rate_bits_per_s / where.ports_per_node
 
 
+@claim("sipac", "S42")
+def all_reduce_is_two_halves() -> bool:
+    """Whether the all-reduce of least volume is, step by step, the reduce-scatter and then the all-gather."""
+    where = fabric("sipac", radix=4, levels=3)
+    whole = generate("sipco:k=3", "all_reduce", where)
+    halves = [generate("sipco", name, where) for name in ("reduce_scatter", "all_gather")]
+    steps = [half.step(i) for half in halves for i in range(half.num_steps)]
+    columns = ("src", "dst", "chunk_lo", "chunk_n", "op")
+    return len(steps) == whole.num_steps and all(
+        np.array_equal(getattr(whole.step(i), column), getattr(step, column))
+        for i, step in enumerate(steps)
+        for column in columns
+    )
+
+
+@claim("sipac", "S43")
+def irregular() -> bool:
+    """Whether SiPCO is right, data and light, where the levels have 4, 8 and 2 ports."""
+    where = fabric("sipac", radices=(4, 8, 2))
+    return verify(lower(where, generate("sipco", "all_reduce", where))).ok
+
+
+@claim("sipac", "S44")
+def links_busy_in_all_to_all() -> bool:
+    """Whether all links carry the same in every step, in and out, and the plan is right."""
+    where = fabric("sipac")
+    schedule = generate("sipco", "all_to_all", where)
+    return verify(lower(where, schedule)).ok and len(_steps_and_chunks(where, schedule)) == 2
+
+
 def _num_switches(where: Fabric) -> int:
     """Linked pairs over the pairs that a switch links; all nodes have as many neighbours as node 0."""
     neighbours = int(where.linked(np.zeros(1, np.int64), np.arange(where.num_nodes)).sum())
@@ -190,6 +230,16 @@ def _sipco_s(radix: int, levels: int, channels: str) -> float:
     return _time_s(where, "sipco")
 
 
+def _hierarchical_ring_s(group_size: int) -> float:
+    """Rings of neighbours, a ring of their leaders and the way back, 1024 nodes [s]."""
+    return _time_s(_one_link_each(), f"hierarchical_ring:group_size={group_size},tell=pipeline")
+
+
+def _one_link_each() -> Fabric:
+    """1024 nodes as in figure 7."""
+    return fabric("ideal", nodes=1024, rate=LINK_RATE, latency=fabric("sipac").latency_s)
+
+
 def _time_s(where: Fabric, algorithm: str) -> float:
     return compile(where, "all_reduce", SIZE, algorithm=algorithm).simulate(preset="sipac").total_s
 
@@ -199,7 +249,7 @@ def _steps_and_chunks(where: Fabric, schedule: Schedule) -> list[int]:
     plan, ports = lower(where, schedule), where.ports_per_node
     seen: set[int] = set()
     for i in range(schedule.num_steps):
-        chunks = schedule.step(i).chunk_n
+        chunks = schedule.step(i).size_chunks()
         for circuits in plan.rounds(i):
             for node in (circuits.src, circuits.dst):
                 links = np.bincount(node * ports + circuits.port, chunks[circuits.transfer], where.num_nodes * ports)

@@ -1,14 +1,16 @@
-"""WRHT's claims: steps, wavelengths, lightpaths, and the averages of figures 5 and 6 against Ring and BT.
+"""WRHT's claims: steps, wavelengths, lightpaths, and the averages of figures 5 and 6 against Ring, H-Ring and BT.
 
 The averages come out only under assumptions that the paper does not state: 320 Gb/s a wavelength, no exchange among
 representatives, ratio of the sums of all bars. They were fitted to the printed averages and predict nothing; beside
 each stands what the printed parameters and the algorithm as described give.
 
-Not here, since the paper leaves out what they need or no such algorithm is here: H-Ring, loss and crosstalk (no
-values), and the electrical network of figure 7.
+Not here, since the paper leaves out what they need: loss and crosstalk (no values), and the electrical network of
+figure 7.
 """
 
 from __future__ import annotations
+
+from itertools import product
 
 import numpy as np
 
@@ -24,6 +26,7 @@ from opticcl.verify import verify
 PARAMETERS = (307e6, 138e6, 62.3e6, 25e6)  # section 5.1: BEiT-L, VGG16, AlexNet, ResNet50
 BYTES = 4  # of a parameter: float32
 FITTED = ("wavelength_rate=320Gb/s", "wrht:variant=published")
+H_RING = "hierarchical_ring:group_size=5"  # table 1, section 5.4
 LITERAL = ("wavelength_rate=40Gb/s", "wrht")
 FIGURE_5 = tuple(f"nodes=1024,wavelengths={w}" for w in (4, 16, 64, 256))
 FIGURE_6 = tuple(f"nodes={n},wavelengths=64" for n in (1024, 2048, 3072, 4096))
@@ -108,6 +111,13 @@ def ring_steps() -> int:
     return _steps("nodes=1024", "ring")
 
 
+@claim("wrht", "W11")
+def hierarchical_ring_steps() -> list[int]:
+    """Steps of H-Ring, groups of 5, on 64 and on 4 wavelengths; the smaller is verified."""
+    _verified("nodes=64,wavelengths=4", H_RING)
+    return [_steps(f"nodes=1024,wavelengths={w}", H_RING) for w in (64, 4)]
+
+
 @claim("wrht", "W12")
 def tree_steps() -> int:
     """Steps of BT."""
@@ -169,6 +179,12 @@ def figure_5_ring_literal() -> float:
     return _reduction(FIGURE_5, "ring", *LITERAL)
 
 
+@claim("wrht", "W23")
+def figure_5_hierarchical_ring() -> float:
+    """Reduction against H-Ring [%], fitted."""
+    return _reduction(FIGURE_5, H_RING, *FITTED)
+
+
 @claim("wrht", "W24")
 def figure_5_tree() -> float:
     """Reduction against BT [%], fitted."""
@@ -181,6 +197,14 @@ def figure_5_tree_literal() -> float:
     return _reduction(FIGURE_5, "tree", *LITERAL)
 
 
+@claim("wrht", "W26")
+def figure_5_flat_rivals() -> list[int]:
+    """Whether the time of Ring, H-Ring and BT falls from each w to the next: 1 it falls, 0 it stays."""
+    rivals = ("ring", H_RING, "tree")
+    times = np.array([[_times(shape, rival)[0] for shape in FIGURE_5] for rival in rivals])
+    return [int(fell) for fell in (np.diff(times) < 0).ravel()]
+
+
 @claim("wrht", "W27")
 def figure_6_ring() -> float:
     """Reduction against Ring [%], fitted."""
@@ -191,6 +215,18 @@ def figure_6_ring() -> float:
 def figure_6_ring_literal() -> float:
     """Reduction against Ring [%], as printed."""
     return _reduction(FIGURE_6, "ring", *LITERAL)
+
+
+@claim("wrht", "W28")
+def figure_6_hierarchical_ring() -> float:
+    """Reduction against H-Ring [%], fitted, with the steps for m > w."""
+    return _reduction(FIGURE_6, f"{H_RING},tell=pipeline", *FITTED)
+
+
+@claim("wrht", "W28w")
+def figure_6_hierarchical_ring_by_w() -> float:
+    """Reduction against H-Ring [%], fitted, with the steps for m <= w, as m = 5 and w = 64 have it."""
+    return _reduction(FIGURE_6, H_RING, *FITTED)
 
 
 @claim("wrht", "W29")
@@ -214,6 +250,31 @@ def lowest_everywhere() -> list[str]:
         ours, ring = (_times(f"{shape},{rate}", a) for a in (algorithm, "ring"))
         slower += [f"{name} {shape.split(',')[0]}" for name, a, b in zip(names, ours, ring, strict=True) if a > b]
     return slower
+
+
+@claim("wrht", "W40")
+def torus_and_mesh() -> bool:
+    """Whether on n x n nodes rows collect, one node of each row goes on in a single column, and the rows are told."""
+    return all(
+        _rows_first(f"shape={n}x{n},wavelengths=4{kind}", m)
+        for n, m, kind in product((4, 9, 16), (2, 3, 4), ("", ",wrap=no"))
+    )
+
+
+def _rows_first(shape: str, group_size: int) -> bool:
+    """Whether a verified all-reduce is that, with all transfers of the column between nodes of one column."""
+    where = fabric(f"terarack_torus:{shape}")
+    plan = lower(where, generate(f"wrht:group_size={group_size}", "all_reduce", where))
+    verify(plan).raise_if_bad()
+    columns = where.parameters["shape"][1]
+    in_row = []
+    for step in map(plan.schedule.step, range(plan.schedule.num_steps)):
+        ends = np.concatenate([step.src, step.dst])
+        in_row.append(bool((step.src // columns == step.dst // columns).all()))
+        if not in_row[-1] and len(np.unique(ends % columns)) > 1:
+            return False
+    down = in_row.index(False)
+    return down > 0 and in_row == [True] * down + [False] * (len(in_row) - 2 * down) + [True] * down
 
 
 def _steps(shape: str, algorithm: str = "wrht") -> int:
