@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from opticcl.circuits import lower
-from opticcl.collective import collective_name
+from opticcl.collective import Request, as_request
 from opticcl.errors import ParameterError, UnsupportedError
+from opticcl.fabric import FABRICS
 from opticcl.fabric import fabric as make_fabric
 from opticcl.ir import Fabric, Timeline, Verdict
-from opticcl.plan import Plan
+from opticcl.plan import Plan, fastest
 from opticcl.registry import canonical, write_call
 from opticcl.schedule import all_variants, generate
-from opticcl.simulate import Assumptions, Profile, assumptions, profile
+from opticcl.simulate import Assumptions, Profile, assumptions, moved_share, profile
+from opticcl.simulate.assumptions import as_dict
 from opticcl.units import message_size
 from opticcl.verify import verify
 
@@ -89,25 +91,29 @@ class Comparison:
 
 def compare_plans(
     fabrics: Iterable[Fabric],
-    collective: str,
+    collective: str | Request,
     sizes: Sequence[int],
     *,
     algorithm: str = "auto",
     assumed: Assumptions | None = None,
+    engine: str = "closed_form",
     progress: Callable[[str], None] = lambda text: None,
 ) -> Comparison:
     """Compile, judge and time every fabric.
 
     Args:
         fabrics: what to compare.
-        collective: its name.
+        collective: its name, or a request with a root.
         sizes: messages of every rank, one after the other [bytes].
-        algorithm: a name for all; "auto" keeps each fabric's fastest; "all" keeps every algorithm it can carry.
+        algorithm: a name for all; "auto" keeps each fabric's fastest; "main" keeps beside it the one that its paper brings
+            along; "all" keeps every algorithm it can carry.
         assumed: what times rest on.
+        engine: what times are taken with; the fastest algorithm is chosen by the closed form all the same.
         progress: told what is being done.
     Raises: ParameterError: no sizes. UnsupportedError: no fabric can carry it.
     """
-    name = collective_name(collective)
+    wanted = as_request(collective)
+    name = wanted.name
     if not sizes:
         raise ParameterError("compare: no message sizes; give at least one")
     assumed = assumed or assumptions()
@@ -115,25 +121,39 @@ def compare_plans(
     kept: list[tuple[Plan, Profile]] = []
     for fabric in fabrics:
         timed = []
-        for candidate in all_variants(name, fabric) if canonical(algorithm) in ("auto", "all") else (algorithm,):
+        if (mode := canonical(algorithm)) in ("auto", "main"):
+            progress(f"look for the fastest on {fabric.name}")
+            found = fastest(fabric, wanted, sizes, assumed)
+            kept += [found] if found else []
+            declined += [] if found else [Declined(fabric.name, mode, f"no algorithm does {name} on {fabric.name}")]
+            own = FABRICS.get(fabric.name).own
+            if mode == "main" and own and found and found[0].schedule.name != own:
+                mine = fastest(fabric, wanted, sizes, assumed, only=own)
+                kept += [mine] if mine else []
+            continue
+        for candidate in all_variants(wanted, fabric) if canonical(algorithm) == "all" else (algorithm,):
             progress(f"compile {fabric.name} with {candidate}")
             try:
-                circuits = lower(fabric, generate(candidate, name, fabric))
+                circuits = lower(fabric, generate(candidate, wanted, fabric))
                 timed.append((Plan(circuits, sum(sizes)), profile(circuits, assumed)))
             except UnsupportedError as error:
                 declined.append(Declined(fabric.name, candidate, str(error)))
-        if canonical(algorithm) == "auto" and timed:
-            timed = [min(timed, key=lambda pair: sum(pair[1].timeline(s).total_s for s in sizes))]
         kept += timed
     if not kept:
         raise UnsupportedError(declined[0].reason if len(declined) == 1 else f"no fabric can do {name} that way")
     entries = []
     for plan, times in kept:
         progress(f"verify {plan.fabric.name} with {plan.schedule.name}")
-        timelines = tuple(times.timeline(s) for s in sizes)
+        timelines = tuple(_timeline(plan, times, size, engine) for size in sizes)
         entries.append(Entry(plan.fabric, plan, times, timelines, verify(plan.circuits)))
     entries.sort(key=lambda e: e.total_s)
     return Comparison(name, tuple(sizes), tuple(entries), tuple(declined))
+
+
+def _timeline(plan: Plan, times: Profile, size_bytes: int, engine: str) -> Timeline:
+    if canonical(engine) == "closed_form":
+        return times.timeline(size_bytes)
+    return replace(plan, size_bytes=size_bytes).simulate(engine, **as_dict(times.assumed))
 
 
 def compare(
@@ -142,6 +162,7 @@ def compare(
     size: str | float | Sequence[str | float],
     *,
     algorithm: str = "auto",
+    engine: str = "closed_form",
     preset: str = "default",
     **assumed: Any,
 ) -> polars.DataFrame:
@@ -151,7 +172,8 @@ def compare(
         fabrics: fabrics, or texts "name:key=value,...".
         collective: "all_reduce".
         size: message of every rank, or several that follow each other: "100 MB" or bytes.
-        algorithm: a name for all, "auto" (each fabric's fastest) or "all".
+        algorithm: a name for all, "auto" (each fabric's fastest), "main" (and its paper's own) or "all".
+        engine: what times are taken with: closed_form or flow.
         preset, assumed: what times rest on, as `Plan.simulate` takes them.
     Returns: one row a plan: fabric, algorithm, num_nodes, verified, total_s, lower_bound_s, ...
     """
@@ -159,7 +181,9 @@ def compare(
 
     made = [make_fabric(f) if isinstance(f, str) else f for f in fabrics]
     sizes = [message_size(s) for s in ([size] if isinstance(size, (str, int, float)) else size)]
-    found = compare_plans(made, collective, sizes, algorithm=algorithm, assumed=assumptions(preset, **assumed))
+    found = compare_plans(
+        made, collective, sizes, algorithm=algorithm, assumed=assumptions(preset, **assumed), engine=engine
+    )
     return polars.DataFrame(found.rows())
 
 
@@ -178,7 +202,7 @@ def _row(entry: Entry, sizes: Sequence[int]) -> dict[str, Any]:
         "num_rounds": first.num_rounds,
         "node_rate_bits_per_s": fabric.node_rate_bits_per_s,
         "algorithm_bytes_per_s": algorithm_rate,
-        "bus_bytes_per_s": algorithm_rate * 2 * (n - 1) / n,
+        "bus_bytes_per_s": algorithm_rate * moved_share(entry.plan.schedule.collective),
         "specification": write_call(fabric.name, {k: v for k, v in fabric.parameters.items() if v is not None}),
         "total_bytes": sum(sizes),
     }

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
-from opticcl.collective import collective_name
+from opticcl.collective import Request, collective_name
 from opticcl.errors import UnknownNameError, UnsupportedError
 from opticcl.ir import CircuitPlan, Fabric, Schedule, Timeline, Verdict
-from opticcl.registry import canonical, nearest, write_call
+from opticcl.registry import canonical, nearest, parse_call, write_call
 from opticcl.units import format_bytes, message_size
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from opticcl.simulate import Assumptions, Profile
     from opticcl.verify import Progress
 
-__all__ = ["ENGINES", "Plan", "candidates", "compile"]
+__all__ = ["ENGINES", "Plan", "compile", "fastest", "load", "read"]
 
-ENGINES = ("closed_form",)
+ENGINES = ("closed_form", "flow")
+FEW_CLASSES = 64  # unlike steps of a schedule that are cheap to look at
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,8 @@ class Plan:
         """What made it, with the parameters that are not its defaults: "lumorph:radix=4"."""
         from opticcl.schedule import ALGORITHMS
 
+        if self.schedule.name not in ALGORITHMS.names():  # a programme that was loaded
+            return self.schedule.name
         defaults = inspect.signature(ALGORITHMS.get(self.schedule.name).generate).parameters
         given = {k: v for k, v in self.schedule.parameters.items() if v != defaults[k].default}
         return write_call(self.schedule.name, given)
@@ -76,23 +83,46 @@ class Plan:
             return verify(self.circuits, num_chunks=num_chunks, seed=seed)
         return verify(self.circuits, num_chunks=num_chunks, seed=seed, progress=progress)
 
-    def simulate(self, engine: str = "closed_form", *, preset: str = "default", **assumed: Any) -> Timeline:
+    def simulate(
+        self,
+        engine: str = "closed_form",
+        *,
+        preset: str = "default",
+        mode: Literal["barrier", "asynchronous"] = "barrier",
+        **assumed: Any,
+    ) -> Timeline:
         """How long it takes.
 
         Args:
-            engine: see `ENGINES`.
+            engine: closed_form, or flow: packets share links fairly, circuits have their own.
             preset: whose assumptions: default, ramp, sipac, wrht, oddl or lumorph.
+            mode: flow engine: steps one after the other, or each transfer as soon as its data and ports are there.
             assumed: fields of `opticcl.simulate.Assumptions` that differ from the preset.
         Raises: UnknownNameError, ParameterError; BoundError: the time is below the lower bound.
         """
         from opticcl.simulate import assumptions, closed_form
 
-        if canonical(engine) not in ENGINES:
-            raise UnknownNameError(f"unknown engine {engine!r}; {nearest(canonical(engine), ENGINES)}")
-        return closed_form(self.circuits, self.size_bytes, assumptions(preset, **assumed))
+        if (name := canonical(engine)) not in ENGINES:
+            raise UnknownNameError(f"unknown engine {engine!r}; {nearest(name, ENGINES)}")
+        if name == "closed_form":
+            return closed_form(self.circuits, self.size_bytes, assumptions(preset, **assumed))
+        from opticcl.simulate.flow import flow
 
-    def execute(self, arrays: Sequence[npt.ArrayLike] | npt.NDArray[np.generic]) -> list[np.ndarray]:
-        """Run it on real arrays, one a rank; the arrays' size decides, not `size_bytes`.
+        return flow(self.circuits, self.size_bytes, assumptions(preset, **assumed), mode=mode)
+
+    def save(self, path: str | Path, *, progress: Progress | None = None) -> int:
+        """Write the programme of the light to a .parquet, .csv or .json file, whole or not at all.
+
+        Returns: number of circuits written.
+        Raises: OutputError: not writable, or more circuits than that kind of file should hold.
+        """
+        from opticcl.programme import write_programme
+
+        told = progress or (lambda what, done, total: None)
+        return write_programme(path, self.circuits, self.size_bytes, self.algorithm, told)
+
+    def execute(self, arrays: Sequence[npt.ArrayLike | None] | np.ndarray) -> list[np.ndarray | None]:
+        """Run it on real arrays, one a rank; the arrays' size decides, not `size_bytes`. See `opticcl.execute.execute`.
 
         Raises: ParameterError: not one array a rank, or arrays that differ in shape or type.
         """
@@ -101,40 +131,107 @@ class Plan:
         return execute(self.schedule, arrays)
 
 
-def compile(fabric: Fabric | str, collective: str, size: str | float, *, algorithm: str = "auto") -> Plan:
+def load(path: str | Path) -> Plan:
+    """Load a programme that `Plan.save`, another program or a person wrote, and judge it.
+
+    Raises: ProgrammeError: the file is damaged or none of ours; VerificationError: the programme is wrong.
+    """
+    plan = read(path)
+    plan.verify().raise_if_bad()
+    return plan
+
+
+def read(path: str | Path) -> Plan:
+    """Load a programme without judging it, for those who want to know what is wrong with it.
+
+    Raises: ProgrammeError: the file is damaged or none of ours.
+    """
+    from opticcl.programme import read_programme
+
+    found = read_programme(path)
+    return Plan(found.plan, found.size_bytes)
+
+
+def compile(
+    fabric: Fabric | str,
+    collective: str | Request,
+    size: str | float,
+    *,
+    algorithm: str = "auto",
+    root: int = 0,
+    nodes: Sequence[int] | None = None,
+) -> Plan:
     """Compile a collective onto a fabric.
 
     Args:
         fabric: a fabric, or "name:key=value,...".
-        collective: "all_reduce".
-        size: message of every rank: "100 MB" or bytes.
+        collective: such as "all_reduce".
+        size: message of every rank: "100 MB" or bytes; see `opticcl.collective` for what counts.
         algorithm: "name:key=value,..."; "auto" takes the fastest of those that the fabric can carry (by the closed form).
+        root: rank that a rooted collective starts or ends at.
+        nodes: the nodes of the fabric that take part, in the order of the ranks; None: all.
     Returns: a plan; its steps and circuits are made when asked for.
     Raises: UnknownNameError, ParameterError, FabricError; UnsupportedError: this fabric cannot carry it.
     """
     from opticcl.circuits import lower
     from opticcl.fabric import fabric as make_fabric
+    from opticcl.fabric import job
     from opticcl.schedule import generate
 
     where = make_fabric(fabric) if isinstance(fabric, str) else fabric
+    where = where if nodes is None else job(where, nodes)
     size_bytes = message_size(size)
-    name = collective_name(collective)
+    wanted = collective if isinstance(collective, Request) else Request(collective_name(collective), root)
     if canonical(algorithm) != "auto":
-        return Plan(lower(where, generate(algorithm, name, where)), size_bytes)
-    fastest = min(candidates(where, name, size_bytes), key=lambda plan: plan.simulate().total_s, default=None)
-    if fastest is None:
-        raise UnsupportedError(f"no algorithm does {name} on {where.name} with {where.num_nodes} nodes")
-    return fastest
+        return Plan(lower(where, generate(algorithm, wanted, where)), size_bytes)
+    found = fastest(where, wanted, [size_bytes])
+    if found is None:
+        raise UnsupportedError(f"no algorithm does {wanted.name} on {where.name} with {where.num_nodes} nodes")
+    return found[0]
 
 
-def candidates(fabric: Fabric, collective: str, size_bytes: int) -> list[Plan]:
-    """A plan by every algorithm that this fabric can carry, with every parameter set worth trying."""
-    from opticcl.schedule import all_variants
+def fastest(
+    fabric: Fabric,
+    collective: Request,
+    sizes: Sequence[int],
+    assumed: Assumptions | None = None,
+    only: str | None = None,
+) -> tuple[Plan, Profile] | None:
+    """The plan that takes least for these messages one after the other, of all algorithms and parameters worth trying.
 
-    plans = []
+    Those that promise most are looked at first, and no more once what remains cannot be faster.
+
+    Args: only: the one algorithm whose parameters are tried; all of them if None.
+    Returns: the plan and its time for any size, or None if the fabric can carry no algorithm.
+    """
+    from opticcl.circuits import lower
+    from opticcl.schedule import all_variants, generate
+    from opticcl.simulate import assumptions, profile, schedule_bound_s
+
+    assumed = assumed or assumptions()
+    changes_cost = assumed.initial == "cold" or assumed.reconfiguration_charge == "every_step"
+    schedules: list[Schedule] = []
     for algorithm in all_variants(collective, fabric):
-        try:
-            plans.append(compile(fabric, collective, size_bytes, algorithm=algorithm))
-        except UnsupportedError:
+        if only is not None and parse_call(algorithm)[0] != only:
             continue
-    return plans
+        with suppress(UnsupportedError):
+            schedules.append(generate(algorithm, collective, fabric))
+
+    best: tuple[float, Plan, Profile] | None = None
+    short = [s for s in schedules if len(s.step_classes()) <= FEW_CLASSES]
+    long = [s for s in schedules if len(s.step_classes()) > FEW_CLASSES]
+    bounds = {id(s): schedule_bound_s(s, fabric, sizes, changes_cost=changes_cost) for s in short}
+    for schedule in [*sorted(short, key=lambda s: bounds[id(s)]), *long]:
+        limit = best[0] if best else inf
+        bound = bounds.get(id(schedule))
+        if bound is None:  # many unlike steps: looked at only until they take too long
+            bound = schedule_bound_s(schedule, fabric, sizes, changes_cost=changes_cost, stop_above_s=limit)
+        if bound >= limit:
+            continue
+        with suppress(UnsupportedError):
+            circuits = lower(fabric, schedule)
+            times = profile(circuits, assumed)
+            total = sum(times.timeline(s).total_s for s in sizes)
+            if best is None or total < best[0]:
+                best = (total, Plan(circuits, sum(sizes)), times)
+    return best[1:] if best else None

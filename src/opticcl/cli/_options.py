@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from opticcl.plan import Plan
     from opticcl.simulate import Assumptions
 
+MOST_NODES = 1 << 20
+
 FabricOption = Annotated[
     str, typer.Option("--fabric", "-f", help="name:key=value,... such as ramp:groups=4,racks=4,wavelengths=8")
 ]
@@ -27,7 +29,15 @@ CollectiveOption = Annotated[str, typer.Option("--collective", "-c")]
 AlgorithmOption = Annotated[
     str, typer.Option("--algorithm", "-a", help="name:key=value,...; auto takes the fastest that fits.")
 ]
+RootOption = Annotated[
+    int, typer.Option("--root", help="Rank that a broadcast, scatter, reduce or gather starts or ends at.")
+]
+JobOption = Annotated[
+    str | None,
+    typer.Option("--job", help="Nodes that take part, in the order of their ranks: 0-7,16,18. All if left out."),
+]
 SizeOption = Annotated[str, typer.Option("--size", "-s", help="Message of every rank, such as 100MB.")]
+EngineOption = Annotated[str, typer.Option("--engine", help="closed_form, or flow: packets share links fairly.")]
 PresetOption = Annotated[
     str, typer.Option("--preset", help="Whose assumptions: default, ramp, sipac, wrht, oddl, lumorph.")
 ]
@@ -63,12 +73,40 @@ def make_fabric(specification: str, nodes: int | None, node_rate: str | None) ->
 
 
 def make_plan(
-    fabric: str, nodes: int | None, node_rate: str | None, collective: str, algorithm: str, size: str
+    fabric: str,
+    nodes: int | None,
+    node_rate: str | None,
+    collective: str,
+    algorithm: str,
+    size: str,
+    root: int = 0,
+    job: str | None = None,
 ) -> Plan:
     """The plan that the options describe."""
     from opticcl.plan import compile
 
-    return compile(make_fabric(fabric, nodes, node_rate), collective, size, algorithm=algorithm)
+    taking_part = None if job is None else parse_nodes(job)
+    made = make_fabric(fabric, nodes, node_rate)
+    return compile(made, collective, size, algorithm=algorithm, root=root, nodes=taking_part)
+
+
+def parse_nodes(text: str) -> list[int]:
+    """Node numbers of "0-3,8,12", in that order.
+
+    >>> parse_nodes("0-3,8")
+    [0, 1, 2, 3, 8]
+
+    Raises: ParameterError: not numbers and ranges.
+    """
+    found: list[int] = []
+    for part in text.split(","):
+        low, dash, high = (piece.strip() for piece in part.partition("-"))
+        if not low.isdecimal() or (dash and not high.isdecimal()) or (dash and int(high) < int(low)):
+            raise ParameterError(f"--job: {part!r} is no node and no range; write 0-7,16,18")
+        if dash and int(high) - int(low) > MOST_NODES:
+            raise ParameterError(f"--job: {part!r} is more than {MOST_NODES:,} nodes")
+        found += range(int(low), int(high) + 1) if dash else [int(low)]
+    return found
 
 
 def make_assumptions(preset: str, assume: list[str]) -> Assumptions:

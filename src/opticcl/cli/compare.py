@@ -10,11 +10,13 @@ import typer
 from opticcl.cli._options import (
     AssumeOption,
     CollectiveOption,
+    EngineOption,
     FabricsOption,
     JsonOption,
     NodeRateOption,
     NodesOption,
     PresetOption,
+    RootOption,
     make_assumptions,
     make_fabric,
 )
@@ -30,7 +32,9 @@ def run(
     algorithm: Annotated[
         str,
         typer.Option(
-            "--algorithm", "-a", help="A name for all, auto (each fabric's fastest), or all (every one that fits)."
+            "--algorithm",
+            "-a",
+            help="A name for all, auto (each fabric's fastest), main (and its paper's own), or all (every one that fits).",
         ),
     ] = "auto",
     size: Annotated[
@@ -39,12 +43,15 @@ def run(
     workload: Annotated[
         str | None, typer.Option("--workload", "-w", help="A Chakra .et trace, a TOML list of sizes, or resnet50_ddp.")
     ] = None,
+    engine: EngineOption = "closed_form",
     preset: PresetOption = "default",
     assume: AssumeOption = [],  # noqa: B006
     html: Annotated[Path | None, typer.Option("--html", help="Write the whole comparison to this page.")] = None,
+    root: RootOption = 0,
     json: JsonOption = False,
 ) -> None:
     """Fabrics side by side, fastest first, every plan compiled and verified. Exit code 1 if a plan is wrong."""
+    from opticcl.collective import Request, collective_name
     from opticcl.comparison import compare_plans
     from opticcl.fabric import FABRICS
 
@@ -61,13 +68,21 @@ def run(
                 raise
             left_out.append(str(error))
     with Progress() as progress:
-        found = compare_plans(made, collective, sizes, algorithm=algorithm, assumed=assumed, progress=progress)
+        found = compare_plans(
+            made,
+            Request(collective_name(collective), root),
+            sizes,
+            algorithm=algorithm,
+            assumed=assumed,
+            engine=engine,
+            progress=progress,
+        )
         if html:
             from opticcl.report import write_page
 
             progress("draw the page")
             title = f"{found.collective} on {nodes} nodes" if nodes else found.collective
-            write_page(html, found, title=title, workload_notes=(*notes, *left_out))
+            write_page(html, found, title=title, workload_notes=(*notes, *left_out), progress=progress)
     if json:
         print_json(found.rows())
     else:

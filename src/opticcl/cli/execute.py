@@ -11,8 +11,10 @@ from opticcl.cli._options import (
     AlgorithmOption,
     CollectiveOption,
     FabricOption,
+    JobOption,
     JsonOption,
     NodesOption,
+    RootOption,
     SeedOption,
     SizeOption,
 )
@@ -25,6 +27,8 @@ def run(
     collective: CollectiveOption = "all_reduce",
     algorithm: AlgorithmOption = "auto",
     size: SizeOption = "1MB",
+    root: RootOption = 0,
+    job: JobOption = None,
     dtype: Annotated[str, typer.Option(help="Type of the random data: int64, float32, ...")] = "int64",
     seed: SeedOption = 0,
     data: Annotated[
@@ -33,30 +37,27 @@ def run(
     out: Annotated[Path | None, typer.Option("--output", help="Write the ranks' results to this .npy file.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """Run a plan on real data and compare every rank with NumPy's sum. Exit code 1 if they differ."""
-    from opticcl.cli._arrays import load_arrays, matches_sum, random_arrays, save_arrays
+    """Run a plan on real data and compare every rank with what NumPy makes of it. Exit code 1 if they differ."""
+    from opticcl.cli._arrays import expected_results, load_arrays, matches, random_arrays, save_arrays
     from opticcl.cli._options import make_plan
 
-    plan = make_plan(fabric, nodes, None, collective, algorithm, size)
-    num_ranks = plan.schedule.collective.num_ranks
-    arrays = load_arrays(data) if data else random_arrays(num_ranks, plan.size_bytes, dtype, seed)
+    plan = make_plan(fabric, nodes, None, collective, algorithm, size, root, job)
+    wanted = plan.schedule.collective
+    arrays = load_arrays(data) if data else random_arrays(wanted, plan.size_bytes, dtype, seed)
     results = plan.execute(arrays)
-    wrong = [rank for rank, result in enumerate(results) if not matches_sum(result, arrays)]
+    expected = expected_results(wanted, arrays)
+    wrong = [rank for rank, result in enumerate(results) if not matches(result, expected[rank], len(arrays))]
     if out:
         save_arrays(out, results)
+    holder = next(result for result in results if result is not None)
     if json:
+        shape = list(holder.shape)
         print_json(
-            {
-                "ok": not wrong,
-                "ranks": num_ranks,
-                "wrong_ranks": wrong,
-                "dtype": str(results[0].dtype),
-                "shape": list(results[0].shape),
-            }
+            {"ok": not wrong, "ranks": len(results), "wrong_ranks": wrong, "dtype": str(holder.dtype), "shape": shape}
         )
     elif wrong:
-        print(f"{plan}\nwrong: {len(wrong)} of {num_ranks} ranks differ from the sum, rank {wrong[0]} first")
+        print(f"{plan}\nwrong: {len(wrong)} of {len(results)} ranks differ from NumPy, rank {wrong[0]} first")
     else:
-        exactly = "exactly" if results[0].dtype.kind in "biu" else "up to rounding"
-        print(f"{plan}\nall {num_ranks} ranks hold the sum of {results[0].size:,} x {results[0].dtype}, {exactly}")
+        exactly = "exactly" if holder.dtype.kind in "biu" else "up to rounding"
+        print(f"{plan}\nall {len(results)} ranks hold what NumPy makes of {holder.size:,} x {holder.dtype}, {exactly}")
     raise typer.Exit(1 if wrong else 0)

@@ -2,36 +2,53 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
 from opticcl.cli._options import (
     AlgorithmOption,
     ChunksOption,
     CollectiveOption,
-    FabricOption,
+    JobOption,
     JsonOption,
     NodeRateOption,
     NodesOption,
+    RootOption,
     SeedOption,
     SizeOption,
     make_plan,
 )
 from opticcl.cli._output import Progress, print_json
+from opticcl.errors import ParameterError
 
 
 def run(
-    fabric: FabricOption,
+    file: Annotated[
+        Path | None, typer.Argument(help="A programme (.parquet, .csv, .json), whoever wrote it; else give --fabric.")
+    ] = None,
+    fabric: Annotated[str | None, typer.Option("--fabric", "-f", help="name:key=value,...")] = None,
     nodes: NodesOption = None,
     node_rate: NodeRateOption = None,
     collective: CollectiveOption = "all_reduce",
     algorithm: AlgorithmOption = "auto",
     size: SizeOption = "100MB",
+    root: RootOption = 0,
+    job: JobOption = None,
     chunks: ChunksOption = None,
     seed: SeedOption = 0,
     json: JsonOption = False,
 ) -> None:
     """Judge a plan: every contribution exactly once, no two signals collide. Exit code 1 if it is wrong."""
-    plan = make_plan(fabric, nodes, node_rate, collective, algorithm, size)
+    if (file is None) == (fabric is None):
+        raise ParameterError("verify: give either a programme file or --fabric")
+    if file is not None:
+        from opticcl.plan import read
+
+        plan = read(file)
+    else:
+        plan = make_plan(str(fabric), nodes, node_rate, collective, algorithm, size, root, job)
     with Progress() as progress:
         verdict = plan.verify(num_chunks=chunks, seed=seed, progress=progress)
     if json:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticcl.fabric.sipac import radices_of
 from opticcl.ir import IntArray
 from opticcl.plan import Plan
 from opticcl.report._panels import (
@@ -89,7 +90,7 @@ def _band(plan: Plan) -> int:
     if plan.fabric.name == "ramp":
         return int(p["racks"] * p["wavelengths"])
     if plan.fabric.name == "sipac":
-        return int(p["radix"])
+        return int(radices_of(plan.fabric)[0])
     return prod(p["shape"][1:]) if plan.fabric.name == "oddl" else 0
 
 

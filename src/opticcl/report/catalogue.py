@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from opticcl.collective import COLLECTIVES
 from opticcl.data import load
 from opticcl.errors import UnknownNameError
-from opticcl.fabric import FABRICS
+from opticcl.fabric import FABRICS, fabric_at_scale
 from opticcl.registry import canonical, nearest, unit_of
-from opticcl.schedule import ALGORITHMS
+from opticcl.schedule import ALGORITHMS, reason_declined
 from opticcl.simulate import PRESETS
 from opticcl.units import format_quantity
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 __all__ = ["catalogue", "catalogue_tables"]
+
+MATRIX_NODES = 16
 
 
 def catalogue(name: str | None = None) -> dict[str, Any]:
@@ -36,8 +38,22 @@ def catalogue(name: str | None = None) -> dict[str, Any]:
     return {
         "fabrics": [_entry(f, FABRICS.get(f).make, 0, load(f"fabrics/{f}.toml")) for f in fabrics],
         "algorithms": [_entry(a, ALGORITHMS.get(a).generate, 2, {}) for a in algorithms],
-        **({} if name else {"collectives": list(COLLECTIVES), "presets": {p: load("presets.toml")[p] for p in PRESETS}}),
+        **({} if name else _whole_house()),
     }
+
+
+def _whole_house() -> dict[str, Any]:
+    return {
+        "collectives": list(COLLECTIVES),
+        "presets": {p: load("presets.toml")[p] for p in PRESETS},
+        "matrix": {f: _operations(f) for f in FABRICS.names()},
+    }
+
+
+def _operations(name: str) -> dict[str, list[str]]:
+    """Algorithms that accept each collective on a fabric of 16 nodes."""
+    made = fabric_at_scale(name, MATRIX_NODES)
+    return {c: [a for a in ALGORITHMS.names() if reason_declined(a, c, made) is None] for c in COLLECTIVES}
 
 
 def _entry(name: str, function: Callable[..., Any], positional: int, sheet: dict[str, Any]) -> dict[str, Any]:
@@ -84,7 +100,7 @@ def catalogue_tables(found: dict[str, Any]) -> list[Table | str]:
     if len(entries) <= 2:
         return [_parameter_table(entry) for entry in entries]
     tables: list[Table | str] = [_overview(kind, found[kind]) for kind in ("fabrics", "algorithms")]
-    tables.append("collectives: " + ", ".join(found["collectives"]))
+    tables.append(_matrix_table(found["matrix"]))
     tables.append("presets: " + ", ".join(found["presets"]))
     tables.append("\n`opticcl list NAME` tells the parameters of one of them, their defaults and sources.")
     return tables
@@ -104,6 +120,17 @@ def _overview(kind: str, entries: list[dict[str, Any]]) -> Table:
     table = _table(kind, "name", "what it is", "parameters")
     for entry in entries:
         table.add_row(entry["name"], entry["summary"], ", ".join(p["name"] for p in entry["parameters"]))
+    return table
+
+
+def _matrix_table(matrix: dict[str, dict[str, list[str]]]) -> Table:
+    title = f"algorithms for each collective, at {MATRIX_NODES} nodes (opticcl list --json names them)"
+    table = _table(title, "fabric", *(c.replace("_", " ") for c in COLLECTIVES))
+    table.columns[0].no_wrap = True
+    for column in table.columns[1:]:
+        column.justify, column.overflow = "right", "fold"
+    for fabric, operations in matrix.items():
+        table.add_row(fabric, *(str(len(names) or "-") for names in operations.values()))
     return table
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from opticcl.ir import Verdict
     from opticcl.plan import Plan
 
-__all__ = ["summary", "summary_table", "verdict_record"]
+__all__ = ["instructions_table", "summary", "summary_table", "verdict_record"]
 
 
 def summary(plan: Plan) -> dict[str, Any]:
@@ -63,6 +63,38 @@ def summary_table(plan: Plan) -> Table:
         counts = [f"{step[k]:,}" for k in ("rounds", "transfers", "circuits", "wavelengths", "longest_path")]
         table.add_row(label, *counts)
     return table
+
+
+def instructions_table(rows: list[dict[str, Any]]) -> Table:
+    """One node's instructions: a line a send or receive."""
+    from rich import box
+    from rich.table import Table
+
+    from opticcl.units import format_bytes
+
+    slotted = any("slots" in row for row in rows)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    names = ["step", "round", "action", "peer", "bytes", "op", "chunks", "port", "wavelengths", "path"]
+    for name in names + ["first slot", "slots"] * slotted:
+        table.add_column(name, justify="left" if name in ("action", "op") else "right", overflow="fold")
+    for row in rows:
+        low, high = row["chunks"]
+        light = [str(row["port"]), _numbers(row["wavelengths"]), _numbers(row["path"])]
+        cells = [
+            str(row["step"]),
+            str(row["round"]),
+            row["action"],
+            str(row["peer"]),
+            format_bytes(row["bytes"]),
+            row["op"],
+        ]
+        slots = [str(row["first_slot"]), f"{row['slots']:,}"] if slotted else []
+        table.add_row(*cells, f"{low}" if low == high else f"{low}..{high}", *light, *slots)
+    return table
+
+
+def _numbers(values: list[int]) -> str:
+    return " ".join(map(str, values[:8])) + (" ..." if len(values) > 8 else "")
 
 
 def verdict_record(verdict: Verdict) -> dict[str, Any]:
