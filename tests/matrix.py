@@ -1,19 +1,25 @@
-"""The conformance matrix: which fabric, which algorithm, which sizes."""
+"""The conformance matrix: which fabric, which algorithm, which collective, at which sizes."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from opticcl.circuits import lower
+from opticcl.collective import COLLECTIVES, ROOTED, Request
 from opticcl.errors import FabricError, UnsupportedError
 from opticcl.fabric import FABRICS, fabric_at_scale
 from opticcl.ir import CircuitPlan
 from opticcl.schedule import ALGORITHMS, generate
 
 SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 17, 25, 27, 30, 32, 54, 64)
+FEWER_SIZES = (1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 17, 27, 32)
+FEWEST_SIZES = (1, 2, 5, 8, 12, 16)
+OPTICAL = ("lightpath", "oddl", "ramp", "sipac", "terarack")
 VARIANTS = {
     "ramp": ("ramp", "ramp:variant=modular"),
     "sipco": ("sipco", "sipco:k=2"),
     "wrht": ("wrht", "wrht:variant=published", "wrht:group_size=3"),
     "lumorph": ("lumorph", "lumorph:radix=4", "lumorph:radix=8"),
+    "bruck": ("bruck", "bruck:radix=3"),
 }
 
 
@@ -25,10 +31,42 @@ def cells() -> Iterator[tuple[str, str]]:
                 yield fabric, variant
 
 
-def compiled(fabric: str, algorithm: str, size: int) -> CircuitPlan | str:
-    """The plan of a cell at a size, or why there is none."""
+def sizes(fabric: str, collective: str) -> tuple[int, ...]:
+    """Numbers of nodes at which a cell is tried: most for the main job on light, fewest on the electrical rivals."""
+    if fabric not in OPTICAL:
+        return FEWEST_SIZES
+    return SIZES if collective == "all_reduce" else FEWER_SIZES
+
+
+def requests(collective: str, size: int) -> Iterator[Request]:
+    """The collective with the first, a middle and the last rank as its root."""
+    roots = sorted({0, size // 2, size - 1}) if collective in ROOTED else (0,)
+    for root in roots:
+        yield Request(collective, root, shift=1 if size < 3 else 2)
+
+
+@lru_cache(maxsize=256)
+def at_scale(fabric: str, size: int):
+    """The fabric at that size, or why there is none."""
     try:
-        made = fabric_at_scale(fabric, size)
-        return lower(made, generate(algorithm, "all_reduce", made))
-    except (FabricError, UnsupportedError) as reason:
+        return fabric_at_scale(fabric, size)
+    except FabricError as reason:
         return str(reason)
+
+
+def compiled(fabric: str, algorithm: str, size: int, request: Request) -> CircuitPlan | str:
+    """The plan of a cell, or why there is none."""
+    made = at_scale(fabric, size)
+    if isinstance(made, str):
+        return made
+    try:
+        return lower(made, generate(algorithm, request, made))
+    except UnsupportedError as reason:
+        return str(reason)
+
+
+def promised() -> Iterator[tuple[str, str]]:
+    """Every (fabric, collective) that a system's paper promises."""
+    for collective in COLLECTIVES:
+        for fabric in OPTICAL:
+            yield fabric, collective

@@ -6,12 +6,15 @@ printed with its reason at the end of the run (tests/conftest.py).
 
 import numpy as np
 import pytest
-from tests.matrix import SIZES, cells, compiled
+from tests.matrix import cells, compiled, promised, requests, sizes
 
 from opticcl.circuits import lower
+from opticcl.cli._arrays import expected_results, matches
+from opticcl.collective import COLLECTIVES, Request
 from opticcl.errors import UnsupportedError
 from opticcl.execute import execute
 from opticcl.fabric import FABRICS, fabric, fabric_at_scale
+from opticcl.registry import write_call
 from opticcl.schedule import ALGORITHMS, generate
 from opticcl.simulate import assumptions, closed_form
 from opticcl.verify import verify
@@ -19,26 +22,60 @@ from opticcl.verify import verify
 
 @pytest.mark.parametrize(("name", "algorithm"), list(cells()))
 def test_cell(name, algorithm):
-    """A cell of the matrix at every size: right, exact, not faster than light, and the same again."""
-    for size in SIZES:
-        plan = compiled(name, algorithm, size)
-        if isinstance(plan, str):  # declined
-            continue
-        schedule = plan.schedule
-        verdict = verify(plan)
-        assert verdict.ok, f"{name} {algorithm} at {size}: {verdict}"
-        assert verdict.exhaustive
-        data = np.random.default_rng(size).integers(-1000, 1000, (size, 3, 5))
-        for result in execute(schedule, data):
-            assert np.array_equal(result, data.sum(axis=0)), f"{name} {algorithm} at {size}"
-        for message in (0, 1, 12_345, 10**9):
-            timeline = closed_form(plan, message, assumptions())
-            assert timeline.total_s >= timeline.lower_bound_s * (1 - 1e-9)
-            assert (timeline.total_s == 0) == (size == 1)
-        again = lower(plan.fabric, generate(algorithm, "all_reduce", plan.fabric))
-        for i in range(schedule.num_steps):
-            for one, other in zip(plan.rounds(i), again.rounds(i), strict=True):
-                assert all(np.array_equal(getattr(one, c), getattr(other, c)) for c in one.__slots__)
+    """A cell of the matrix: right, exact, not faster than light, and the same again; for every collective and size."""
+    for collective in COLLECTIVES:
+        for size in sizes(name, collective):
+            for request in requests(collective, size):
+                plan = compiled(name, algorithm, size, request)
+                if not isinstance(plan, str):  # else declined
+                    check(plan, f"{name} {algorithm} {request} at {size}")
+
+
+def check(plan, where):
+    """One plan, from all sides."""
+    wanted, size = plan.schedule.collective, plan.fabric.num_nodes
+    verdict = verify(plan)
+    assert verdict.ok, f"{where}: {verdict}"
+    assert verdict.exhaustive, where
+
+    data = np.random.default_rng(size).integers(-1000, 1000, (size, *shape_of_message(wanted)))
+    for rank, (result, due) in enumerate(zip(execute(plan.schedule, data), expected_results(wanted, data), strict=True)):
+        assert matches(result, due, size), f"{where}: rank {rank}"
+
+    for message in (0, 12_345, 10**9):
+        timeline = closed_form(plan, message, assumptions())
+        assert timeline.total_s >= timeline.lower_bound_s * (1 - 1e-9), where
+        assert (timeline.total_s > 0) == (plan.schedule.num_steps > 0), where
+    assert plan.schedule.num_steps > 0 or size == 1 or wanted.name == "send_recv", where
+
+    again = lower(plan.fabric, generate(written(plan), request_of(wanted), plan.fabric))
+    for i in {0, plan.schedule.num_steps // 2, plan.schedule.num_steps - 1} if plan.schedule.num_steps else ():
+        for one, other in zip(plan.rounds(i), again.rounds(i), strict=True):
+            assert all(np.array_equal(getattr(one, c), getattr(other, c)) for c in one.__slots__), where
+
+
+def shape_of_message(wanted):
+    """A small odd shape that the collective can cut."""
+    if wanted.owner is None:
+        return (3, 5)
+    return (3, 2) if wanted.name in ("all_gather", "gather", "send_recv") else (3 * wanted.num_ranks, 2)
+
+
+def request_of(wanted):
+    """What was asked for."""
+    return Request(wanted.name, wanted.root, wanted.shift)
+
+
+def written(plan):
+    """The algorithm of a plan as a user writes it."""
+    return write_call(plan.schedule.name, {k: v for k, v in plan.schedule.parameters.items() if v is not None})
+
+
+@pytest.mark.parametrize(("name", "collective"), list(promised()))
+def test_every_system_has_every_operation(name, collective):
+    """What the papers promise: some algorithm does each operation on each optical system at 16 nodes."""
+    plans = [compiled(name, a, 16, Request(collective)) for a in ALGORITHMS.names()]
+    assert any(not isinstance(plan, str) for plan in plans), f"{name} {collective}: {plans}"
 
 
 def test_no_fabric_and_no_algorithm_is_left_out():
@@ -47,11 +84,12 @@ def test_no_fabric_and_no_algorithm_is_left_out():
     for name in FABRICS.names():
         for algorithm in ALGORITHMS.names():
             made = fabric_at_scale(name, 16)
-            try:
-                lower(made, generate(algorithm, "all_reduce", made))
-            except UnsupportedError:
-                continue
-            pairs.add((name, algorithm))
+            for collective in COLLECTIVES:
+                try:
+                    lower(made, generate(algorithm, collective, made))
+                except UnsupportedError:
+                    continue
+                pairs.add((name, algorithm))
     assert {f for f, _ in pairs} == set(FABRICS.names())
     assert {a for _, a in pairs} == set(ALGORITHMS.names())
 
