@@ -2,21 +2,30 @@
 
 ::
 
-    step.et, step.et.gz   a Chakra execution trace of a real or simulated job    chakra.py
+    step.et               Chakra execution trace of a real or simulated job      chakra.py
+    step.json             trace of the PyTorch profiler (Kineto)                 kineto.py
+    comms.log             LUMORPH's log of all-reduces and transfers             lumorph.py
+    graph.fbuf            task graph of TopoOpt                                  topoopt.py
+    layers.txt            layers with their collectives, ASTRA-sim's text form   astra.py
     sizes.toml            a list of sizes written by hand                        sizes.py
     builtin(name)         the same form, in data/workloads/
+
+Traces may be packed with gzip. Readers stream, and count in `notes` whatever they leave out.
 """
 
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
 from opticcl.collective import collective_name
-from opticcl.errors import UnknownNameError, WorkloadError
+from opticcl.errors import UnknownNameError
 from opticcl.registry import canonical, nearest
+from opticcl.workload._files import head_of
 
 __all__ = ["BUILTIN_WORKLOADS", "CollectiveCall", "Workload", "builtin", "load_workload"]
 
@@ -27,14 +36,16 @@ BUILTIN_WORKLOADS: tuple[str, ...] = tuple(
 
 @dataclass(frozen=True, slots=True)
 class CollectiveCall:
-    """One collective that the job calls.
+    """One collective that the job calls, or one transfer between two of its ranks.
 
     Args:
         name: what the job calls it, such as the kernel's name.
-        collective: canonical name.
-        size_bytes: the message of one rank [bytes].
-        group: process group that takes part; empty if it is not recorded, then all ranks do.
+        collective: canonical name; a transfer is a send_recv whose `ranks` are the sender and the receiver.
+        size_bytes: the message, as `opticcl.collective` counts it; of a transfer what is sent [bytes].
+        group: process group that takes part; empty if it is not recorded.
         measured_s: how long it took where it was recorded; 0 if it was not [s].
+        ranks: that take part, where they are recorded; with neither group nor ranks all do. In a transfer -1 stands for a
+            rank that the trace does not tell.
     """
 
     name: str
@@ -42,6 +53,12 @@ class CollectiveCall:
     size_bytes: int
     group: str = ""
     measured_s: float = 0.0
+    ranks: tuple[int, ...] = ()
+
+    @property
+    def is_transfer(self) -> bool:
+        """From one rank to one other: `ranks` are the two. Without ranks a send_recv is a shift of all ranks."""
+        return self.collective == "send_recv" and len(self.ranks) == 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +70,16 @@ class Workload:
         source: where the numbers come from.
         calls: at least one, in order.
         notes: what was counted, left out or odd, a line each.
+        num_ranks: of the job; 0 if it is not recorded [count].
+        compute_s: computation of one device, the busiest where several are recorded; 0 if it is not recorded [s].
     """
 
     name: str
     source: str
     calls: tuple[CollectiveCall, ...]
     notes: tuple[str, ...] = ()
+    num_ranks: int = 0
+    compute_s: float = 0.0
 
     @property
     def total_bytes(self) -> int:
@@ -66,29 +87,32 @@ class Workload:
         return sum(call.size_bytes for call in self.calls)
 
     def sizes(self, collective: str) -> tuple[int, ...]:
-        """Messages of the calls of one collective, in order [bytes].
+        """Messages of the calls of one collective, in order [bytes]; transfers between two ranks are no collective.
 
         Raises: ParameterError: unknown collective.
         """
         key = collective_name(collective)
-        return tuple(call.size_bytes for call in self.calls if call.collective == key)
+        return tuple(call.size_bytes for call in self.calls if call.collective == key and not call.is_transfer)
 
 
-def load_workload(path: str | os.PathLike[str]) -> Workload:
-    """The workload in a file: a Chakra trace (.et, .et.gz) or a list of sizes (.toml); otherwise its content decides.
+def load_workload(path: str | os.PathLike[str], *, clock_hz: float | None = None) -> Workload:
+    """The workload in a file; its suffix tells the form (.et .json .fbuf .toml, also with .gz), otherwise its content.
 
-    Args: path: the file; where there is none, the name of a built-in workload.
+    Args:
+        path: the file; where there is none, the name of a built-in workload.
+        clock_hz: clock of ASTRA-sim's text form, which counts computation in cycles and does not name it; None: the
+            computation stays unknown [1/s].
     Raises: WorkloadError: the file cannot be read or asks nothing of the network; says what, where and what to try.
     """
     path = Path(path)
     if canonical(str(path)) in BUILTIN_WORKLOADS and not os.path.exists(path):
         return builtin(str(path))
-    check_file(path)
-    if path.suffix.lower() == ".toml" or (path.suffix.lower() not in (".et", ".gz") and _is_text(path)):
-        from opticcl.workload.sizes import read_sizes as read
-    else:
-        from opticcl.workload.chakra import read_workload as read
-    return read(path)
+    form = _form_of(path)
+    if form == "astra":
+        from opticcl.workload.astra import read_workload as read_layers
+
+        return read_layers(path, clock_hz=clock_hz)
+    return _reader(form)(path)
 
 
 def builtin(name: str) -> Workload:
@@ -108,34 +132,38 @@ def builtin(name: str) -> Workload:
     return workload_from_table(load(f"workloads/{key}.toml"), f"{key}.toml")
 
 
-def check_file(path: Path) -> None:
-    """Refuses what is no file: directories, devices and pipes.
-
-    Raises: WorkloadError
-    """
-    if not os.path.isfile(path):
-        if os.path.isdir(path):
-            raise refusal(path, "is a directory; give one file in it, such as the .et of rank 0")
-        if os.path.exists(path):
-            raise refusal(path, "is no regular file; save it to disk first")
-        known = " or ".join(BUILTIN_WORKLOADS)
-        raise refusal(path, f"no such file; give a Chakra trace (.et), a list of sizes (.toml) or {known}")
+_SUFFIXES = {".et": "chakra", ".json": "kineto", ".fbuf": "topoopt", ".toml": "sizes"}
 
 
-def refusal(where: Path | str, what: str) -> WorkloadError:
-    """The error with that text, in one printable line."""
-    return WorkloadError(printable(f"{where}: {what}"))
+def _form_of(path: Path) -> str:
+    """The reader that a file is for."""
+    head = head_of(path)
+    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
+    if suffix in _SUFFIXES:
+        return _SUFFIXES[suffix]
+    if not head or not all(byte >= 32 or byte in b"\t\n\r" for byte in head):
+        # FlatBuffers start with the place of the root table, far below 2^16, Chakra traces with a length and a tag.
+        return "topoopt" if head[2:4] == b"\0\0" and len(head) > 16 else "chakra"
+    text = head.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
+    if re.match(r"(AR|L2L)\s*;", text):
+        return "lumorph"
+    if re.match(r"\{|\[\s*[{\]]", text):
+        return "kineto"
+    if re.match(r"[A-Z][A-Z_]*[^\n=]*\n\s*\d+\s*(\n|$)", text):
+        return "astra"
+    return "lumorph" if suffix == ".log" and "=" not in text else "sizes"
 
 
-def printable(text: str) -> str:
-    """The text in one line, what cannot be printed escaped."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-
-
-def _is_text(path: Path) -> bool:
-    try:
-        with open(path, "rb") as file:
-            head = file.read(4096)
-    except OSError as error:
-        raise refusal(path, f"cannot be read: {error.strerror}") from None
-    return bool(head) and all(byte >= 32 or byte in b"\t\n\r" for byte in head)
+def _reader(form: str) -> Callable[[Path], Workload]:
+    # Imported here, so that a list of sizes does not load every reader.
+    if form == "kineto":
+        from opticcl.workload.kineto import read_workload
+    elif form == "lumorph":
+        from opticcl.workload.lumorph import read_workload
+    elif form == "topoopt":
+        from opticcl.workload.topoopt import read_workload
+    elif form == "chakra":
+        from opticcl.workload.chakra import read_workload
+    else:
+        from opticcl.workload.sizes import read_sizes as read_workload
+    return read_workload

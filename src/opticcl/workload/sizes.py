@@ -21,7 +21,8 @@ import msgspec
 from opticcl.collective import collective_name
 from opticcl.errors import ParameterError, UnitError
 from opticcl.units import message_size
-from opticcl.workload import CollectiveCall, Workload, check_file, refusal
+from opticcl.workload import CollectiveCall, Workload
+from opticcl.workload._files import reading, refusal
 
 __all__ = ["read_sizes", "workload_from_table"]
 
@@ -48,12 +49,8 @@ def read_sizes(path: Path) -> Workload:
 
     Raises: WorkloadError: no TOML, an unknown or missing key, no collective of that name or no size.
     """
-    check_file(path)
-    try:
-        with open(path, "rb") as file:
-            content = file.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise refusal(path, f"cannot be read: {error.strerror}") from None
+    with reading(path, "list of sizes (.toml)") as file:
+        content = file.read(MAX_FILE_BYTES + 1)
     if len(content) > MAX_FILE_BYTES:
         raise refusal(path, f"more than {MAX_FILE_BYTES:,} bytes; use count for calls that repeat")
     try:

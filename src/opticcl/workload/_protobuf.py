@@ -1,0 +1,94 @@
+"""Protobuf's encoding, as far as a reader needs it: messages, fields and varints, each with the byte where it stands.
+
+::
+
+    message  = tag value, tag value, ...              tag = field number << 3 | wire type
+    value    = 0 varint | 1 eight bytes | 2 length and that many bytes | 5 four bytes, by the wire type
+
+Source: protobuf's description of its encoding.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from opticcl.workload._files import DamageError
+
+__all__ = ["EIGHT_BYTES", "FOUR_BYTES", "LENGTH", "MAX_MESSAGE", "VARINT", "fields", "messages", "unpack"]
+
+MAX_MESSAGE = 2**26  # bytes; a longer one is refused
+
+VARINT, EIGHT_BYTES, LENGTH, FOUR_BYTES = 0, 1, 2, 5
+_MASK = 2**64 - 1
+
+
+def messages(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """The byte at which each message starts, and the message."""
+    at = 0
+    while prefix := file.read(1):
+        while prefix[-1] > 127 and len(prefix) < 10 and (byte := file.read(1)):
+            prefix += byte
+        length, size = varint(prefix, 0, at)
+        at += size
+        if length > MAX_MESSAGE:
+            raise DamageError(at, f"a message of {length:,} bytes is too long")
+        message = file.read(length)
+        if len(message) < length:
+            raise DamageError(at, f"a message of {length:,} bytes, of which {len(message):,} are there")
+        yield at, message
+        at += length
+
+
+def fields(data: bytes, i: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """Each field in data[i:end]: its tag, its varint or where its content starts, and where it ends."""
+    while i < end:
+        start, tag = i, data[i]
+        i += 1
+        if tag > 127:
+            tag, i = varint(data, start)
+        wire = tag & 7
+        if wire == LENGTH or wire == VARINT:  # noqa: SIM109
+            value = data[i] if i < end else 128
+            i += 1
+            if value > 127:
+                value, i = varint(data, i - 1)
+            if wire == LENGTH:
+                value, i = i, i + value
+        elif wire == EIGHT_BYTES:
+            value, i = i, i + 8
+        elif wire == FOUR_BYTES:
+            value, i = i, i + 4
+        else:
+            raise DamageError(start, f"there is no wire type {wire}")
+        if i > end or tag < 8:
+            raise DamageError(start, f"field {tag >> 3} runs beyond its message" if i > end else "a field of number 0")
+        yield tag, value, i
+
+
+def varint(data: bytes, i: int, at: int = 0) -> tuple[int, int]:
+    """The 64-bit number that starts at data[i], and where it ends; data[0] is byte `at`."""
+    value = 0
+    for k, byte in enumerate(data[i : i + 10]):
+        value |= (byte & 127) << 7 * k
+        if byte < 128:
+            return value & _MASK, i + k + 1
+    raise DamageError(at + i, "a varint that does not end")
+
+
+def unpack(data: bytes, i: int, end: int, into: array[int]) -> None:
+    """Appends the varints in data[i:end]."""
+    rest = iter(data[i:end])
+    try:
+        for byte in rest:
+            value, shift = byte & 127, 7
+            while byte > 127:
+                byte = next(rest)
+                value |= (byte & 127) << shift
+                shift += 7
+                if shift > 70:
+                    raise OverflowError
+            into.append(value)
+    except (StopIteration, OverflowError):
+        raise DamageError(i, "a list with a varint that does not end") from None

@@ -1,0 +1,166 @@
+"""Reader of TopoOpt's task graphs (.fbuf), which FlexFlow's search writes: one training iteration of all nodes.
+
+::
+
+    TaskGraph  0 GPUs a node  1 nodes  2 switches  8 tasks  9 devices
+    Task       0 type  1 id  2 device  3 run time [ms]  4 size [bytes]  5 next tasks
+    Device     0 type  1 id  2 node  3 property  4 bandwidth
+
+An all-reduce has the nodes of its group where other tasks have the next tasks; a transfer runs on a device whose property
+is source x (nodes + switches) + destination. The file lists tasks as the search made them: calls come in the order in
+which they can start, which the dependencies and run times tell.
+
+Source: hipersys-team/FlexFlow, src/runtime/taskgraph.fbs and the writer in simulator.cc.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from opticcl.units import format_seconds
+from opticcl.workload import CollectiveCall, Workload
+from opticcl.workload._files import DamageError, check_size, printable, reading, refusal, title
+from opticcl.workload._flatbuffers import Table, root
+from opticcl.workload._notes import LeftOut, notes_on
+
+__all__ = ["read_workload"]
+
+MAX_FILE_BYTES = 2**28
+MAX_LINKS = 2**22  # dependencies and members of groups in all
+TASK_TYPES = ("forward", "backward", "comm", "update", "barrier", "transfer", "all_reduce")
+_COMM, _TRANSFER, _ALL_REDUCE = (TASK_TYPES.index(kind) for kind in ("comm", "transfer", "all_reduce"))
+_BETWEEN_NODES = 14  # device type
+
+
+class _Task(NamedTuple):
+    at: int
+    type: int
+    id: int
+    device: int
+    run_s: float
+    size_bytes: int
+    next: tuple[int, ...]
+
+
+def read_workload(path: Path) -> Workload:
+    """The all-reduces and transfers of the graph, in the order in which they can start.
+
+    Raises: WorkloadError: no task graph, a damaged one, or nothing in it leaves a node.
+    """
+    left_out = LeftOut()
+    with reading(path, "TopoOpt task graph (.fbuf)") as file:
+        data = file.read(MAX_FILE_BYTES + 1)
+        if len(data) > MAX_FILE_BYTES:
+            raise DamageError(MAX_FILE_BYTES, "a task graph of more than 256 MiB")
+        graph = root(data)
+        num_nodes, num_switches = graph.integer(1, "<I"), graph.integer(2, "<I")
+        ends = {
+            device.integer(1): divmod(device.integer(3), max(1, num_nodes + num_switches))
+            for device in graph.tables(9)
+            if device.integer(0, "<h") == _BETWEEN_NODES
+        }
+        tasks = list(_tasks(graph))
+        if not tasks or not num_nodes:
+            raise DamageError(graph.at, f"a graph of {len(tasks):,} tasks on {num_nodes:,} nodes")
+        calls = {i: call for i, task in enumerate(tasks) if (call := _call(task, ends, num_nodes, left_out))}
+    order, remarks = _order(tasks)
+    in_order = [calls[i] for i in order if i in calls]
+    counts = Counter(TASK_TYPES[t.type] if 0 <= t.type < len(TASK_TYPES) else "of unknown type" for t in tasks)
+    notes = [f"tasks: {', '.join(f'{n:,} {kind}' for kind, n in counts.items())}; {len(tasks):,} in all"]
+    notes += [*notes_on(in_order, num_nodes), *left_out.notes(), *remarks]
+    compute_s = _busiest(tasks)
+    if compute_s:
+        notes.append(f"computation: {format_seconds(compute_s)} on the busiest device")
+    if not in_order:
+        raise refusal(path, f"nothing in it goes from one node to another; {'; '.join(notes)}")
+    source = f"TopoOpt task graph {printable(path.name)}, {num_nodes:,} nodes"
+    return Workload(title(path), source, tuple(in_order), tuple(notes), num_nodes, compute_s)
+
+
+def _tasks(graph: Table) -> Iterator[_Task]:
+    links = 0
+    for table in graph.tables(8):
+        run_s = table.real(3) * 1e-3
+        if not 0 <= run_s < math.inf:
+            raise DamageError(table.at, f"a task of {run_s} seconds")
+        size = check_size(table.integer(4), table.at, "the size of a task")
+        following = table.integers(5, MAX_LINKS)
+        links += len(following)
+        if links > MAX_LINKS:
+            raise DamageError(table.at, f"more than {MAX_LINKS:,} dependencies")
+        yield _Task(table.at, table.integer(0, "<h"), table.integer(1), table.integer(2), run_s, size, following)
+
+
+def _call(task: _Task, ends: Mapping[int, tuple[int, int]], num_nodes: int, left_out: LeftOut) -> CollectiveCall | None:
+    """What a task asks of the network, if anything."""
+    if task.type == _ALL_REDUCE:
+        ranks = tuple(dict.fromkeys(task.next))
+        if any(rank >= num_nodes for rank in ranks):
+            raise DamageError(task.at, f"an all_reduce with node {max(ranks)} of {num_nodes:,}")
+        if len(ranks) < 2:
+            left_out.add("all_reduce in a group of one node or none", task.size_bytes)
+            return None
+        return CollectiveCall(f"task {task.id}", "all_reduce", task.size_bytes, ranks=ranks)
+    if task.type == _TRANSFER:
+        src, dst = ends.get(task.device, (-1, -1))
+        if src < 0:
+            left_out.add("transfers on no device between nodes", task.size_bytes)
+        elif max(src, dst) >= num_nodes:
+            left_out.add("transfers from or to a switch or an unknown node", task.size_bytes)
+        elif src == dst:
+            left_out.add("transfers from a node to itself", task.size_bytes)
+        else:
+            return CollectiveCall(f"task {task.id}", "send_recv", task.size_bytes, ranks=(src, dst))
+    elif task.type == _COMM:
+        left_out.add("comm, one hop of a transfer", task.size_bytes)
+    elif task.size_bytes:
+        left_out.add("sizes of tasks that compute", task.size_bytes)
+    return None
+
+
+def _order(tasks: Sequence[_Task]) -> tuple[list[int], list[str]]:
+    """Tasks by the time at which all that they wait for is done, and what is odd about their dependencies."""
+    remarks = []
+    place = {task.id: i for i, task in enumerate(tasks)}
+    if len(place) < len(tasks):
+        remarks.append(f"ids that another task has: {len(tasks) - len(place):,}; each of these tasks counts")
+    ahead: list[Sequence[int]] = []
+    waits = [0] * len(tasks)
+    dangling = 0
+    for task in tasks:
+        following = [] if task.type == _ALL_REDUCE else [place[n] for n in task.next if n in place]
+        dangling += 0 if task.type == _ALL_REDUCE else len(task.next) - len(following)
+        ahead.append(following)
+        for i in following:
+            waits[i] += 1
+    if dangling:
+        remarks.append(f"dangling dependencies, ignored: {dangling:,} on ids that no task has")
+    starts = [0.0] * len(tasks)
+    ready = [(0.0, i) for i, n in enumerate(waits) if not n]
+    order = []
+    while ready:
+        _, i = heapq.heappop(ready)
+        order.append(i)
+        for j in ahead[i]:
+            starts[j] = max(starts[j], starts[i] + tasks[i].run_s)
+            waits[j] -= 1
+            if not waits[j]:
+                heapq.heappush(ready, (starts[j], j))
+    if len(order) < len(tasks):
+        remarks.append(f"cyclic dependencies: {len(tasks) - len(order):,} tasks in or behind a circle come last")
+        order += sorted(set(range(len(tasks))) - set(order))
+    return order, remarks
+
+
+def _busiest(tasks: Sequence[_Task]) -> float:
+    """Computation of the device that computes longest [s]."""
+    busy: dict[int, float] = {}
+    for task in tasks:
+        if 0 <= task.type < _TRANSFER and task.type != _COMM:
+            busy[task.device] = busy.get(task.device, 0.0) + task.run_s
+    return max(busy.values(), default=0.0)
