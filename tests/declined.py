@@ -37,7 +37,9 @@ def declined_lines() -> list[str]:
     for name in FABRICS.names():
         missing = [size for size in sizes(name, "all_reduce") if isinstance(at_scale(name, size), str)]
         if missing:
-            lines.append(f"{name}: no such machine at {', '.join(map(str, missing))} nodes: {at_scale(name, missing[0])}")
+            lines.append(
+                f"{name}: no such machine at {', '.join(map(str, missing))} nodes: {at_scale(name, missing[0])}"
+            )
     return lines
 
 

@@ -117,37 +117,53 @@ def compare_plans(
     if not sizes:
         raise ParameterError("compare: no message sizes; give at least one")
     assumed = assumed or assumptions()
-    declined: list[Declined] = []
-    kept: list[tuple[Plan, Profile]] = []
-    for fabric in fabrics:
-        timed = []
-        if (mode := canonical(algorithm)) in ("auto", "main"):
-            progress(f"look for the fastest on {fabric.name}")
-            found = fastest(fabric, wanted, sizes, assumed)
-            kept += [found] if found else []
-            declined += [] if found else [Declined(fabric.name, mode, f"no algorithm does {name} on {fabric.name}")]
-            own = FABRICS.get(fabric.name).own
-            if mode == "main" and own and found and found[0].schedule.name != own:
-                mine = fastest(fabric, wanted, sizes, assumed, only=own)
-                kept += [mine] if mine else []
-            continue
-        for candidate in all_variants(wanted, fabric) if canonical(algorithm) == "all" else (algorithm,):
-            progress(f"compile {fabric.name} with {candidate}")
-            try:
-                circuits = lower(fabric, generate(candidate, wanted, fabric))
-                timed.append((Plan(circuits, sum(sizes)), profile(circuits, assumed)))
-            except UnsupportedError as error:
-                declined.append(Declined(fabric.name, candidate, str(error)))
-        kept += timed
-    if not kept:
-        raise UnsupportedError(declined[0].reason if len(declined) == 1 else f"no fabric can do {name} that way")
-    entries = []
-    for plan, times in kept:
+
+    def look(fabric: Fabric) -> tuple[list[tuple[Plan, Profile]], list[Declined]]:
+        return _plans(fabric, wanted, sizes, canonical(algorithm), assumed, progress)
+
+    def judge(pair: tuple[Plan, Profile]) -> Entry:
+        plan, times = pair
         progress(f"verify {plan.fabric.name} with {plan.schedule.name}")
         timelines = tuple(_timeline(plan, times, size, engine) for size in sizes)
-        entries.append(Entry(plan.fabric, plan, times, timelines, verify(plan.circuits)))
+        return Entry(plan.fabric, plan, times, timelines, verify(plan.circuits))
+
+    found = list(map(look, fabrics))
+    kept = [pair for pairs, _ in found for pair in pairs]
+    declined = [one for _, left in found for one in left]
+    if not kept:
+        raise UnsupportedError(declined[0].reason if len(declined) == 1 else f"no fabric can do {name} that way")
+    entries = list(map(judge, kept))
     entries.sort(key=lambda e: e.total_s)
     return Comparison(name, tuple(sizes), tuple(entries), tuple(declined))
+
+
+def _plans(
+    fabric: Fabric,
+    wanted: Request,
+    sizes: Sequence[int],
+    algorithm: str,
+    assumed: Assumptions,
+    progress: Callable[[str], None],
+) -> tuple[list[tuple[Plan, Profile]], list[Declined]]:
+    """The plans of one fabric that a comparison keeps, and what it declines."""
+    kept: list[tuple[Plan, Profile]] = []
+    declined: list[Declined] = []
+    if algorithm in ("auto", "main"):
+        progress(f"look for the fastest on {fabric.name}")
+        found = fastest(fabric, wanted, sizes, assumed)
+        if found is None:
+            return [], [Declined(fabric.name, algorithm, f"no algorithm does {wanted.name} on {fabric.name}")]
+        own = FABRICS.get(fabric.name).own
+        mine = fastest(fabric, wanted, sizes, assumed, only=own) if algorithm == "main" and own else None
+        return [found] if mine is None or found[0].schedule.name == own else [found, mine], []
+    for candidate in all_variants(wanted, fabric) if algorithm == "all" else (algorithm,):
+        progress(f"compile {fabric.name} with {candidate}")
+        try:
+            circuits = lower(fabric, generate(candidate, wanted, fabric))
+            kept.append((Plan(circuits, sum(sizes)), profile(circuits, assumed)))
+        except UnsupportedError as error:
+            declined.append(Declined(fabric.name, candidate, str(error)))
+    return kept, declined
 
 
 def _timeline(plan: Plan, times: Profile, size_bytes: int, engine: str) -> Timeline:

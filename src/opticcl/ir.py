@@ -116,13 +116,21 @@ class Transfers:
 
         Args: src, dst, chunk_lo, chunk_n, op, parts: array-likes of a common shape after broadcasting.
         """
-        given = (src, dst, chunk_lo, chunk_n, *(() if parts is None else (parts,)), op)
-        columns = np.broadcast_arrays(*given)
-        moves = np.ravel(columns[0] != columns[1])
-        flat = [np.ravel(c) if moves.all() else np.ravel(c)[moves] for c in columns]
-        ints = [np.ascontiguousarray(c, dtype=np.int32) for c in flat[:-1]]
-        op_column = np.ascontiguousarray(flat[-1], dtype=np.uint8)
-        return cls(ints[0], ints[1], ints[2], ints[3], op_column, None if parts is None else ints[4])
+        given = [np.asarray(c) for c in (src, dst, chunk_lo, chunk_n, op, *(() if parts is None else (parts,)))]
+        shape = np.broadcast(*given).shape
+        moves = np.ravel(np.broadcast_to(given[0] != given[1], shape))
+        all_move = bool(moves.all())
+        n = len(moves) if all_move else int(np.count_nonzero(moves))
+
+        def column(values: IntArray, kind: type = np.int32) -> IntArray:
+            if not values.ndim:
+                return np.full(n, values, kind)
+            flat = np.ravel(values if values.shape == shape else np.broadcast_to(values, shape))
+            return np.ascontiguousarray(flat if all_move else flat[moves], dtype=kind)
+
+        ints = [column(c) for c in given[:4]]
+        apart = None if parts is None else column(given[5])
+        return cls(ints[0], ints[1], ints[2], ints[3], column(given[4], np.uint8), apart)
 
     def __len__(self) -> int:
         return len(self.src)
@@ -413,6 +421,11 @@ class Fabric:
     source: str = ""
     nodes: IntArray | None = None
     machine_size: int = 0
+
+    @property
+    def links_all(self) -> bool:
+        """Whether one circuit can join any two nodes, so that nobody need ask `linked`."""
+        return self.linked is _all_linked
 
     @property
     def num_machine_nodes(self) -> int:

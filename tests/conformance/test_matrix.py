@@ -39,7 +39,9 @@ def check(plan, where):
     assert verdict.exhaustive, where
 
     data = np.random.default_rng(size).integers(-1000, 1000, (size, *shape_of_message(wanted)))
-    for rank, (result, due) in enumerate(zip(execute(plan.schedule, data), expected_results(wanted, data), strict=True)):
+    for rank, (result, due) in enumerate(
+        zip(execute(plan.schedule, data), expected_results(wanted, data), strict=True)
+    ):
         assert matches(result, due, size), f"{where}: rank {rank}"
 
     for message in (0, 12_345, 10**9):

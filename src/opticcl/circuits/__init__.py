@@ -51,7 +51,7 @@ def lower(fabric: Fabric, schedule: Schedule) -> CircuitPlan:
         transfers = on_machine.step(i)
         return assign(i, transfers) if len(transfers) else ()
 
-    for steps in schedule.step_classes():
+    for steps in () if fabric.links_all else schedule.step_classes():
         transfers = schedule.step(steps.start)
         apart = np.flatnonzero(~fabric.linked(transfers.src, transfers.dst))
         if len(apart):

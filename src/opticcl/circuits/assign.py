@@ -57,7 +57,7 @@ def first_fit(
     return colour, round_of
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _fit_once(waiting, resources, offsets, busy, num_colours, width, colour):  # type: ignore[no-untyped-def]
     """Each colour once on each resource: colours are bits, so a path is looked at once and not once a colour."""
     placed = np.zeros(len(waiting), np.bool_)
@@ -88,7 +88,7 @@ def _fit_once(waiting, resources, offsets, busy, num_colours, width, colour):  #
     return placed
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _fit_often(waiting, resources, offsets, taken, width, capacity, colour):  # type: ignore[no-untyped-def]
     placed = np.zeros(len(waiting), np.bool_)
     for w in range(len(waiting)):
@@ -115,7 +115,7 @@ def _fit_often(waiting, resources, offsets, taken, width, capacity, colour):  # 
     return placed
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def edge_colouring(left, right, num_vertices, num_colours):  # type: ignore[no-untyped-def]
     """Colours of the edges of a bipartite graph, no two alike at a vertex, int32 (n,).
 

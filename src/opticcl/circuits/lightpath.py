@@ -156,7 +156,7 @@ def _shares(pair: IntArray, size: IntArray, num_pairs: int, width: int) -> tuple
     return lo[back], own[back]
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _share_out(size, starts, width, own):  # type: ignore[no-untyped-def]
     """Every laser that is left goes to the transfer that would take longest, which is the best there is."""
     for p in range(len(starts) - 1):
@@ -187,7 +187,7 @@ def row_column_routes(src: IntArray, dst: IntArray, columns: int) -> tuple[IntAr
     return hops, offsets
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _walk(start, east, south, columns, offsets, hops):  # type: ignore[no-untyped-def]
     """Write the edges of each path: so many tiles east (west if negative), then so many south (north)."""
     for i in range(len(start)):
@@ -233,7 +233,7 @@ def _load(fabric: Fabric, circuits: Circuits) -> IntArray:
     return load
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _add_up(hops, offsets, lo, width, depth, load):  # type: ignore[no-untyped-def]
     for c in range(len(lo)):
         for h in range(offsets[c], offsets[c + 1]):

@@ -201,7 +201,7 @@ def _walk(fabric: Fabric, transfers: Transfers, direction: IntArray) -> tuple[In
     return hops, offsets
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _fill(src, direction, offsets, columns, rows, hops):  # type: ignore[no-untyped-def]
     for i in range(len(src)):
         stride, side = (1, columns) if direction[i] < 2 else (columns, rows)

@@ -21,15 +21,16 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help appears in half the time
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Compile collective operations to light, prove them right, time them and run them.",
     epilog="A fabric is written name:key=value,... and an algorithm the same way; `opticcl list` tells what there is.",
 )
 for _module in pkgutil.iter_modules(__path__):
     if not _module.name.startswith("_"):
-        app.command(name=_module.name.removesuffix("_verb"))(
-            getattr(importlib.import_module(f"{__name__}.{_module.name}"), "run")  # noqa: B009
-        )
+        _run_verb = importlib.import_module(f"{__name__}.{_module.name}").run
+        _first_sentence = (_run_verb.__doc__ or "").strip().partition(".")[0] + "."
+        app.command(name=_module.name.removesuffix("_verb"), short_help=_first_sentence)(_run_verb)
 
 
 def main() -> None:

@@ -41,7 +41,10 @@ def run(
         list[str], typer.Option("--size", "-s", help="Message of every rank; repeat for several in a row.")
     ] = [],  # noqa: B006
     workload: Annotated[
-        str | None, typer.Option("--workload", "-w", help="A Chakra .et trace, a TOML list of sizes, or resnet50_ddp.")
+        str | None,
+        typer.Option(
+            "--workload", "-w", help="A trace (.et, .json, .log, .fbuf, .txt), a TOML list of sizes, or resnet50_ddp."
+        ),
     ] = None,
     engine: EngineOption = "closed_form",
     preset: PresetOption = "default",

@@ -18,7 +18,16 @@ from opticcl.errors import FabricError
 from opticcl.ir import Fabric, IntArray
 from opticcl.registry import Registry, convert_arguments, parse_call
 
-__all__ = ["FABRICS", "FabricMaker", "fabric", "fabric_at_scale", "job", "nearest_sizes", "register_fabric", "with_node_rate"]
+__all__ = [
+    "FABRICS",
+    "FabricMaker",
+    "fabric",
+    "fabric_at_scale",
+    "job",
+    "nearest_sizes",
+    "register_fabric",
+    "with_node_rate",
+]
 
 
 AtScale = Callable[[int], dict[str, Any]]
@@ -127,7 +136,7 @@ def job(machine: Fabric, nodes: Sequence[int] | IntArray) -> Fabric:
         num_nodes=len(chosen),
         nodes=chosen,
         machine_size=limit,
-        linked=lambda src, dst: machine.linked(chosen[src], chosen[dst]),
+        linked=machine.linked if machine.links_all else lambda src, dst: machine.linked(chosen[src], chosen[dst]),
         ring_order=None,
         control_s=control_s if machine.control_s else None,
     )

@@ -237,7 +237,8 @@ def _number_transfers(cells: dict[str, IntArray]) -> tuple[IntArray, IntArray]:
         return np.zeros(0, np.int32), np.zeros(0, np.int64)
     begins = np.r_[True, (key[1:] != key[:-1]).any(axis=1)]
     first = np.flatnonzero(begins)
-    if len(np.unique(cells["transfer"][first])) == len(first):  # rows of a transfer stand together
+    numbers = cells["transfer"][first]
+    if (np.diff(numbers) > 0).all() or (np.diff(np.sort(numbers)) > 0).all():  # rows of a transfer stand together
         return (np.cumsum(begins) - 1).astype(np.int32), first
     _, first, inverse = np.unique(key, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
@@ -261,5 +262,7 @@ def _split(circuits: Circuits, number: IntArray, wavelength_step: IntArray) -> t
     from dataclasses import replace
 
     cuts = np.flatnonzero(np.diff(number)) + 1
+    if len(circuits) and not len(cuts):
+        return (replace(circuits, wavelength_step=int(wavelength_step[0])),)
     parts = np.split(np.arange(len(circuits)), cuts) if len(circuits) else []
     return tuple(replace(circuits.take(rows), wavelength_step=int(wavelength_step[rows[0]])) for rows in parts)

@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from opticcl.collective import Request
-from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
+from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
 from opticcl.schedule import register_algorithm
 from opticcl.schedule._grid import why_apart
 from opticcl.schedule.tree import MOST_CHUNKS, pipelined_classes
@@ -61,16 +61,23 @@ def double_tree(collective: Request, fabric: Fabric, *, pipeline: int = 1) -> Sc
     stages += [(level, False) for level in range(1, depth + 1) if collective.name in DOWN]
     rows = [[np.flatnonzero(tree[2] == level) for level in range(depth + 1)] for tree in trees]
 
-    def stage(number: int, chunk: int, half: int) -> Transfers:
+    def ends(number: int, half: int) -> tuple[IntArray, IntArray]:
+        """Senders and receivers of a stage in one tree."""
         level, up = stages[number]
-        child, parent = (column[rows[half][level]] for column in trees[half][:2])
-        src, dst = (child, parent) if up else (parent, child)
-        return Transfers.of(src, dst, half * pipeline + chunk, 1, Op.REDUCE if up else Op.COPY)
+        child, parent = (column[rows[half][level]].astype(np.int32) for column in trees[half][:2])
+        return (child, parent) if up else (parent, child)
+
+    pairs = [[ends(number, half) for half in (0, 1)] for number in range(len(stages))]
 
     def step(i: int) -> Transfers:
         """Chunk c of either half is at stage i - c."""
         busy = range(max(0, i - pipeline + 1), min(i + 1, len(stages)))
-        return concatenate_transfers(stage(number, i - number, half) for number in busy for half in (0, 1))
+        moving = [(number, half, *pairs[number][half]) for number in busy for half in (0, 1)]
+        counts = [len(src) for _, _, src, _ in moving]
+        chunk = np.repeat(np.array([half * pipeline + i - number for number, half, _, _ in moving], np.int32), counts)
+        op = np.repeat(np.array([Op.REDUCE if stages[m[0]][1] else Op.COPY for m in moving], np.uint8), counts)
+        src, dst = (np.concatenate([m[end] for m in moving]) for end in (2, 3))
+        return Transfers(src, dst, chunk, np.ones_like(chunk), op)
 
     num_steps = len(stages) + pipeline - 1 if stages else 0
     chunks = collective.on(n, 2 * pipeline)

@@ -26,6 +26,7 @@ from opticcl.schedule import register_algorithm
 
 __all__ = ["MOST_TRANSFERS", "mesh", "not_joined"]
 
+MANY_TRANSFERS = 1 << 18  # of a step: 512 nodes, each to each
 MOST_TRANSFERS = 1 << 24  # of a step: about 300 MB
 OF_ALL = ("all_to_all", "reduce_scatter", "all_gather", "all_reduce", "barrier")
 WHOLE = ("broadcast", "reduce", "barrier")  # every transfer carries the whole message
@@ -63,7 +64,13 @@ def _with_root(collective: Request, num_nodes: int) -> tuple[IntArray, IntArray]
     return (root, others) if collective.name in ("broadcast", "scatter") else (others, root)
 
 
-@register_algorithm("mesh", accepts)
+def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
+    """One; none where other algorithms move as few bytes with far fewer transfers, so that looking is not worth its time."""
+    many = fabric.num_nodes**2 > MANY_TRANSFERS
+    return [] if many and collective.name in ("all_reduce", "reduce_scatter", "all_gather", "barrier") else [{}]
+
+
+@register_algorithm("mesh", accepts, variants)
 def mesh(collective: Request, fabric: Fabric) -> Schedule:
     """Direct exchange in one step, an all-reduce in two."""
     n, name = fabric.num_nodes, collective.name

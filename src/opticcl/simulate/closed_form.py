@@ -104,18 +104,23 @@ def profile(plan: CircuitPlan, assumed: Assumptions) -> Profile:
     reconfiguration, latency, control, summed = np.zeros((4, len(classes)))
     round_class: list[int] = []
     slowest: list[float] = []
+    seen: tuple[tuple[Circuits, ...], IntArray, list[tuple[float, float]]] | None = None
     standing = Standing(assumed, fabric.reconfiguration_s)
     for c, steps in enumerate(classes):
         transfers, rounds, repeats = schedule.step(steps.start), plan.rounds(steps.start), len(steps)
         num_rounds[c] = len(rounds) * repeats
         reconfiguration[c] = standing.charge(rounds, repeats)
-        latency[c] = sum(_latency(fabric, circuits) for circuits in rounds) * repeats
+        amount = transfers.size_chunks()
+        if not (
+            seen and _same(seen[0], rounds) and np.array_equal(seen[1], amount)
+        ):  # a turning point repeats its circuits
+            seen = (rounds, amount, [(_latency(fabric, c), _slowest(fabric, amount, c)) for c in rounds])
+        latency[c] = sum(wait for wait, _ in seen[2]) * repeats
         summed[c] = summed_chunks(transfers, assumed) * repeats
         if assumed.control == "charged":
             control[c] = sum(control_s(fabric, transfers, circuits) for circuits in rounds) * repeats
         round_class += [c] * len(rounds)
-        amount = transfers.size_chunks()
-        slowest += [_slowest(fabric, amount, circuits) for circuits in rounds]
+        slowest += [most for _, most in seen[2]]
     return Profile(
         plan,
         assumed,
@@ -127,6 +132,11 @@ def profile(plan: CircuitPlan, assumed: Assumptions) -> Profile:
         np.array(round_class, int),
         np.array(slowest),
     )
+
+
+def _same(rounds: tuple[Circuits, ...], others: tuple[Circuits, ...]) -> bool:
+    """Whether these are the very same circuits, which rules that remember their last answer give again."""
+    return len(rounds) == len(others) and all(one is other for one, other in zip(rounds, others, strict=True))
 
 
 def _latency(fabric: Fabric, circuits: Circuits) -> float:
@@ -142,10 +152,15 @@ def _slowest(fabric: Fabric, amount: IntArray, circuits: Circuits) -> float:
 
     Args: amount: chunks that each transfer of the step carries.
     """
-    carried, row = np.unique(circuits.transfer, return_inverse=True)
+    if 4 * len(circuits) > len(amount):  # a large part of the step: count in a table of all transfers
+        carried, row = np.arange(len(amount)), circuits.transfer
+    else:
+        carried, row = np.unique(circuits.transfer, return_inverse=True)
     if fabric.is_packet_switched:
         return _busiest_link(fabric, amount[circuits.transfer] / np.bincount(row)[row], circuits)
-    return float((amount[carried] / np.bincount(row, circuits.wavelength_n)).max(initial=0))
+    wavelengths = np.bincount(row, circuits.wavelength_n, minlength=len(carried))
+    lit = wavelengths > 0
+    return float((amount[carried][lit] / wavelengths[lit]).max(initial=0))
 
 
 def _busiest_link(fabric: Fabric, chunks: np.ndarray, circuits: Circuits) -> float:

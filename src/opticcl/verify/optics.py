@@ -122,7 +122,7 @@ def _round_violations(
             yield _violation(
                 fault.rule, _circuit(circuits, row), fault.expected, _setting(circuits, row), len(fault.circuits)
             )
-    if broken:
+    if broken or all(resource.shared for resource in fabric.resources):
         return
     for usage in fabric.usage(circuits):
         if usage.resource.shared:
@@ -266,7 +266,7 @@ def _setting(circuits: Circuits, row: int) -> str:
     return f"port {circuits.port[row]}, wavelength {lo} x{n}, path [{hops}]"
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _count(index, owner, lo, n, step, depth, counts):  # type: ignore[no-untyped-def]
     for i in range(len(index)):
         if depth == 1:
@@ -277,7 +277,7 @@ def _count(index, owner, lo, n, step, depth, counts):  # type: ignore[no-untyped
             counts[index[i] * depth + lo[c] + w * step] += 1
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _set(index, owner, setting, lo, n, step, depth, table):  # type: ignore[no-untyped-def]
     """Write each setting into the table; returns (count, usage row, setting before, setting now) of the first clash."""
     clash = np.zeros(4, np.int64)

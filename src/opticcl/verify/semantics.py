@@ -186,7 +186,7 @@ def _contributions(schedule: Schedule, rank: int, chunk: int) -> IntArray:
     return weight * c.before(np.arange(c.num_ranks), np.full(c.num_ranks, chunk))
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _play(  # type: ignore[no-untyped-def]
     src, dst, chunk_lo, chunk_n, op, parts, chunks, all_chunks, state, held, stamps, step
 ):
