@@ -209,10 +209,12 @@ def _boolean(value: Any, what: str) -> bool:
 
 
 def _integer(value: Any, what: str) -> int:
-    if isinstance(value, str) and value.lstrip("+-").isdecimal():
-        return int(value)
-    if not isinstance(value, (str, bool)) and hasattr(value, "__index__"):
-        return int(value)
+    whole = isinstance(value, str) and value.lstrip("+-").isdecimal()
+    if whole or (not isinstance(value, (str, bool)) and hasattr(value, "__index__")):
+        number = int(value)
+        if abs(number) >= 2**31:
+            raise ParameterError(f"{what}: {value} is more than any machine has; it must be below 2**31")
+        return number
     raise ParameterError(f"{what}: {value!r} is not a whole number")
 
 

@@ -117,6 +117,9 @@ def change(tmp_path, system, row, column, value):
         ("ramp", 5, "dst", 999, "rank_unknown"),
         ("ramp", 5, "op", 0, "contribution_missing"),
         ("ramp", 5, "op", 9, "operation_unknown"),
+        ("ramp", 5, "op", -1, "operation_unknown"),
+        ("ramp", 5, "op", 2, "operation_wrong"),
+        ("sipac", 1, "wavelength_step", 3, "wavelength_unknown"),
         ("ramp", 5, "chunk_n", 0, "chunk_unknown"),
         ("ramp", 5, "chunk_lo", lambda c: (int(c) + 32) % 128, "contribution_missing"),
         ("ramp", 5, "parts", 2, "size_wrong"),
@@ -183,6 +186,7 @@ def edit_header(path, **fields):
     ("fields", "words"),
     [
         ({"version": 2}, "version 2"),
+        ({"version": 0}, "version=0"),
         ({"format": "schedule"}, "schedule"),
         ({"fabric": "rampp"}, "did you mean 'ramp'"),
         ({"fabric": "terarack:nodes=15,wavelengths=2,colour=red"}, "colour"),
@@ -223,6 +227,7 @@ def test_a_wrong_header_is_refused(tmp_path, fields, words):
             "row 3",
         ),
         (lambda f: f.reverse(), "comes late"),
+        (lambda f: f.with_columns(pl.lit(-1).alias("round")), "round -1 is negative"),
         (lambda f: f.with_columns(pl.lit(0).alias("path")), "'path' holds Int32"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import pkgutil
+import signal
 import sys
 
 import typer
@@ -35,6 +36,7 @@ for _module in pkgutil.iter_modules(__path__):
 
 def main() -> None:
     """Entry point: run a verb, turn every refusal into one line and an exit code."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # to be ended cleans up as Ctrl-C does
     sys.exit(_run())
 
 
@@ -56,6 +58,9 @@ def _run() -> int:
     except BrokenPipeError:  # the reader of our output left, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        print(f"opticcl: {error.strerror or error}", file=sys.stderr)
+        return 2
     except MemoryError:
         print("opticcl: out of memory; try a smaller fabric or message", file=sys.stderr)
         return 2

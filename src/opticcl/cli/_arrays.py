@@ -26,6 +26,8 @@ def random_arrays(wanted: Collective, size_bytes: int, dtype: str, seed: int) ->
         raise ParameterError(f"--dtype: {dtype!r} is no NumPy type; try int64 or float32") from None
     if kind.kind not in "biufc":
         raise ParameterError(f"--dtype: {dtype!r} cannot be added; try int64 or float32")
+    if seed < 0:
+        raise ParameterError(f"--seed: {seed} is negative; try 0")
     n = wanted.num_ranks
     if size_bytes * n > 1 << 33:
         raise ParameterError(f"--size: {size_bytes} bytes on {n} ranks are more than 8 GiB; try a smaller size")

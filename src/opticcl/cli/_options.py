@@ -119,5 +119,7 @@ def make_assumptions(preset: str, assume: list[str]) -> Assumptions:
 
     given: dict[str, Any] = {}
     for item in assume:
+        if "=" not in item:
+            raise ParameterError(f"--assume: {item!r} is not key=value; write --assume compute=none")
         given |= parse_call(f"--assume:{item}")[1]
     return assumptions(preset, **given)

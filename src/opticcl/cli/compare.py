@@ -70,6 +70,8 @@ def run(
             if fabric:
                 raise
             left_out.append(str(error))
+    if not made:
+        raise FabricError(left_out[0])
     with Progress() as progress:
         found = compare_plans(
             made,

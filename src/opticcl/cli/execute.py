@@ -59,5 +59,11 @@ def run(
         print(f"{plan}\nwrong: {len(wrong)} of {len(results)} ranks differ from NumPy, rank {wrong[0]} first")
     else:
         exactly = "exactly" if holder.dtype.kind in "biu" else "up to rounding"
-        print(f"{plan}\nall {len(results)} ranks hold what NumPy makes of {holder.size:,} x {holder.dtype}, {exactly}")
+        holders = sum(result is not None for result in results)
+        who = (
+            f"all {holders} ranks hold"
+            if holders == len(results)
+            else f"{holders} of {len(results)} ranks is due a result and holds"
+        )
+        print(f"{plan}\n{who} what NumPy makes of it, {holder.size:,} x {holder.dtype}, {exactly}")
     raise typer.Exit(1 if wrong else 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from typing import Annotated
 
 import typer
@@ -30,5 +31,7 @@ def run(
     else:
         print_table(claims_table(rows))
         bad = [row.id for row in rows if not row.ok]
-        print(f"{len(rows)} claims, {len(bad)} out of tolerance" + (": " + ", ".join(bad) if bad else ""))
+        verdicts = Counter(row.verdict for row in rows)
+        print(f"{len(rows)} claims: " + ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common()))
+        print(f"{len(bad)} whose verdict is not true" + (": " + ", ".join(bad) if bad else ""))
     raise typer.Exit(0 if all(row.ok for row in rows) else 1)

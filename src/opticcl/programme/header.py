@@ -134,6 +134,8 @@ def decode_header(text: str | bytes, path: str) -> Header:
         raise ProgrammeError(f"{path}: its header is none of {FORMAT} version {VERSION}: {error}") from None
     if header.format != FORMAT:
         raise ProgrammeError(f"{path}: is a {header.format!r} file, not {FORMAT!r}")
+    if header.version < 1:
+        raise ProgrammeError(f"{path}: header: version={header.version}; versions count from 1")
     if header.version > VERSION:
         raise ProgrammeError(f"{path}: is version {header.version}, this program reads up to {VERSION}; update opticcl")
     for name in ("num_steps", "size_bytes"):

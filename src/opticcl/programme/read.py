@@ -151,6 +151,9 @@ def _starts(rows: polars.LazyFrame, header: Header, path: Path) -> IntArray:
     if len(step) and (step.min() < 0 or step.max() >= header.num_steps):
         wrong = int(np.flatnonzero((step < 0) | (step >= header.num_steps))[0])
         raise ProgrammeError(f"{path}: row {wrong}: step {step[wrong]} is none of 0 to {header.num_steps - 1}")
+    if len(number) and number.min() < 0:
+        wrong = int(np.argmin(number))
+        raise ProgrammeError(f"{path}: row {wrong}: round {number[wrong]} is negative; rounds count from 0")
     falls = (np.diff(step) < 0) | ((np.diff(step) == 0) & (np.diff(number) < 0))
     if falls.any():
         row = int(np.flatnonzero(falls)[0]) + 1
@@ -191,7 +194,7 @@ class _Step:
         transfer, first = _number_transfers(cells)
         ranks = _ranks(fabric, np.stack([cells["src"][first], cells["dst"][first]]))
         chosen = {name: cells[name][first] for name in ("chunk_lo", "chunk_n", "parts")}
-        op = np.clip(cells["op"][first], 0, 255).astype(np.uint8)
+        op = np.where((cells["op"] < 0) | (cells["op"] > 255), 255, cells["op"])[first].astype(np.uint8)  # 255: unknown
         parts = chosen["parts"] if (chosen["parts"] != 1).any() else None
         transfers = Transfers(ranks[0], ranks[1], chosen["chunk_lo"], chosen["chunk_n"], op, parts)
         circuits = Circuits(
@@ -258,11 +261,16 @@ def _ranks(fabric: Fabric, nodes: IntArray) -> IntArray:
 
 
 def _split(circuits: Circuits, number: IntArray, wavelength_step: IntArray) -> tuple[Circuits, ...]:
-    """Circuits of each round; a round whose wavelength steps differ keeps the first, which the judge then finds wrong."""
+    """Circuits of each round."""
     from dataclasses import replace
 
     cuts = np.flatnonzero(np.diff(number)) + 1
     if len(circuits) and not len(cuts):
-        return (replace(circuits, wavelength_step=int(wavelength_step[0])),)
+        return (replace(circuits, wavelength_step=_common(wavelength_step)),)
     parts = np.split(np.arange(len(circuits)), cuts) if len(circuits) else []
-    return tuple(replace(circuits.take(rows), wavelength_step=int(wavelength_step[rows[0]])) for rows in parts)
+    return tuple(replace(circuits.take(rows), wavelength_step=_common(wavelength_step[rows])) for rows in parts)
+
+
+def _common(wavelength_step: IntArray) -> int:
+    """The wavelength step of all circuits of a round, or 0, which the judge refuses, where they differ."""
+    return int(wavelength_step[0]) if (wavelength_step == wavelength_step[0]).all() else 0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from opticcl.data import load
-from opticcl.errors import UnknownNameError
+from opticcl.errors import ParameterError, UnknownNameError
 from opticcl.registry import canonical, convert_arguments, nearest
 from opticcl.units import ByteRate
 
@@ -56,7 +56,12 @@ def assumptions(preset: str = "default", **given: Any) -> Assumptions:
     if key not in PRESETS:
         raise UnknownNameError(f"unknown preset {preset!r}; {nearest(key, PRESETS)}")
     values = {name: value for name, value in load("presets.toml")[key].items() if name != "source"}
-    return Assumptions(**convert_arguments(Assumptions, {**values, **given}, "simulate"))
+    assumed = Assumptions(**convert_arguments(Assumptions, {**values, **given}, "simulate"))
+    if assumed.memory_bytes_per_s <= 0:
+        raise ParameterError(
+            f"simulate: memory_bytes_per_s={assumed.memory_bytes_per_s:g} is not positive; try 1.5TB/s"
+        )
+    return assumed
 
 
 def as_dict(assumed: Assumptions) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
+from opticcl.errors import ParameterError
 from opticcl.ir import Collective, IntArray, Op, Schedule, Transfers, Violation
 
 __all__ = ["SemanticsReport", "check_semantics"]
@@ -57,6 +58,10 @@ def check_semantics(
         seed: of the sample and the labels.
         progress: told (what, done, total) after every step.
     """
+    if num_chunks is not None and num_chunks < 1:
+        raise ParameterError(f"verify: {num_chunks} chunks to follow; follow at least 1, or leave it out")
+    if seed < 0:
+        raise ParameterError(f"verify: seed={seed} is negative; try 0")
     c = schedule.collective
     random = np.random.default_rng(seed)
     chunks = _choose_chunks(c.num_ranks, c.num_chunks, num_chunks, random)
@@ -114,6 +119,7 @@ def _malformed(step: Transfers, i: int, c: Collective) -> Violation | None:
         ("chunk_unknown", bad_chunk, f"chunks 0..{num_chunks - 1}"),
         ("operation_unknown", step.op > Op.MOVE, "copy (0), reduce (1) or move (2)"),
         ("operation_wrong", ~lone & (step.op == Op.REDUCE), "move (2): contributions stay apart"),
+        ("operation_wrong", lone & (step.op == Op.MOVE), "copy (0) or reduce (1): nothing is kept apart"),
         ("size_wrong", lone & (_parts(step) != 1), "one part: contributions are not kept apart"),
     ):
         rows = np.flatnonzero(bad)
