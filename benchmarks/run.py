@@ -12,8 +12,11 @@ import json
 import resource
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
+PROGRAMME = str(Path(tempfile.gettempdir()) / "opticcl-bench.parquet")
 FULL = "ramp:groups=32,racks=32,wavelengths=64"
 
 CASES = {
@@ -57,12 +60,12 @@ CASES = {
         "RAMP all_reduce programme, 65,536 nodes, written to Parquet",
         "< 60 s, < 2 GB",
         f"import opticcl\nplan = opticcl.compile('{FULL}', 'all_reduce', '1GB', algorithm='ramp')\n"
-        "print(plan.save('/tmp/opticcl-bench.parquet'))",
+        f"print(plan.save({PROGRAMME!r}))",
     ),
     "programme_read": (
         "the same programme loaded and verified",
         "< 60 s, < 2 GB",
-        "import opticcl\nprint(opticcl.load('/tmp/opticcl-bench.parquet'))",
+        f"import opticcl\nprint(opticcl.load({PROGRAMME!r}))",
     ),
 }
 RAMP_OPERATIONS = (

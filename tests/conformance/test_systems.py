@@ -1,0 +1,67 @@
+"""The five systems by their own algorithms at the configurations of the papers: verified, and executed on integers."""
+
+import numpy as np
+import pytest
+
+import opticcl
+
+MOST_WORDS = 1 << 25  # of all ranks together that are executed; a larger plan is judged alone
+
+RAMP = [
+    (3, 3, 6), (4, 4, 8), (5, 3, 10), (5, 5, 10), (7, 7, 21), (8, 4, 16), (8, 8, 16), (8, 8, 32), (11, 11, 33),
+    (16, 4, 32), (16, 8, 32), (32, 8, 64), (32, 32, 64),
+]  # fmt: skip
+SIPAC = [(2, 1), (2, 2), (2, 3), (3, 2), (4, 2), (8, 3), (16, 2)]
+ODDL = ["2", "4", "8", "16", "32", "2x4", "4x4", "8x8", "16x16", "2x2x2", "4x2x8", "4x4x4", "8x4x8"]
+LIGHTPATH = ["2x2", "2x4", "3x4", "4x4", "8x8", "8x12", "8x16", "16x16"]
+
+
+def check(fabric, algorithm, **parameters):
+    """An all-reduce, judged and, if it fits into memory, run."""
+    made = opticcl.fabric(fabric, **parameters)
+    plan = opticcl.compile(made, "all_reduce", "1MB", algorithm=algorithm)
+    verdict = plan.verify()
+    assert verdict.ok, f"{plan}: {verdict}"
+    ranks, chunks = plan.schedule.collective.num_ranks, plan.schedule.collective.num_chunks
+    if ranks * chunks <= MOST_WORDS:
+        data = np.random.default_rng(ranks).integers(-(10**6), 10**6, (ranks, chunks), dtype=np.int32)
+        total = data.sum(axis=0, dtype=np.int32)
+        assert all(np.array_equal(result, total) for result in plan.execute(data)), plan
+    return verdict
+
+
+@pytest.mark.parametrize("shape", RAMP, ids=str)
+def test_ramp(shape):
+    """All configurations, up to 65,536 nodes with every one of 16 million circuits counted."""
+    groups, racks, wavelengths = shape
+    verdict = check("ramp", "ramp", groups=groups, racks=racks, wavelengths=wavelengths)
+    if groups * racks * wavelengths == 65_536:
+        assert verdict.circuits == 16_384_000
+
+
+@pytest.mark.parametrize("shape", SIPAC, ids=str)
+def test_sipac(shape):
+    """SiPCO and the whole family up to the least volume."""
+    radix, levels = shape
+    for k in range(1, levels + 1):
+        check("sipac", f"sipco:k={k}", radix=radix, levels=levels)
+
+
+@pytest.mark.parametrize("wavelengths", [2, 8, 64])
+def test_terarack(wavelengths):
+    """WRHT on 2 to 139 nodes, primes and all."""
+    for nodes in range(2, 140):
+        check("terarack", "wrht", nodes=nodes, wavelengths=wavelengths)
+
+
+@pytest.mark.parametrize("shape", ODDL)
+def test_oddl(shape):
+    """Halving-doubling on powers of two in one to three dimensions."""
+    check("oddl", "halving_doubling", shape=shape)
+
+
+@pytest.mark.parametrize("shape", LIGHTPATH)
+def test_lightpath(shape):
+    """LUMORPH on 4 to 256 tiles, by two, four and eight."""
+    for radix in (2, 4, 8):
+        check("lightpath", f"lumorph:radix={radix}", shape=shape)
