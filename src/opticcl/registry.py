@@ -212,8 +212,8 @@ def _integer(value: Any, what: str) -> int:
     whole = isinstance(value, str) and value.lstrip("+-").isdecimal()
     if whole or (not isinstance(value, (str, bool)) and hasattr(value, "__index__")):
         number = int(value)
-        if abs(number) >= 2**31:
-            raise ParameterError(f"{what}: {value} is more than any machine has; it must be below 2**31")
+        if abs(number) >= 2**40:
+            raise ParameterError(f"{what}: {value} is more than any machine has; it must be below 2**40")
         return number
     raise ParameterError(f"{what}: {value!r} is not a whole number")
 

@@ -153,7 +153,7 @@ def test_papers_answers_rows():
         (["verify", "--fabric", "terarack", "--algorithm", "ramp"], ["needs a ramp fabric"]),
         (["verify", *SMALL, "--chunks", "0"], ["0 chunks"]),
         (["verify", *SMALL, "--seed", "-1"], ["seed=-1"]),
-        (["verify", "--fabric", "ideal:nodes=99999999999999999999"], ["below 2**31"]),
+        (["verify", "--fabric", "ideal:nodes=99999999999999999999"], ["below 2**40"]),
         (["simulate", *SMALL, "--assume", "memory_bytes_per_s=0"], ["memory_bytes_per_s"]),
         (["execute", *SMALL, "--seed", "-1"], ["--seed"]),
         (["compare", "--nodes", "0"], ["0 nodes"]),
