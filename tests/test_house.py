@@ -19,7 +19,7 @@ ALLOWED = {
     "registry": {"errors", "units"},
     "files": {"errors"},
     "data": set(),
-    "physics": {"errors", "units"},
+    "physics": {"errors", "units", "data"},
     "fabric": GROUND,
     "collective": GROUND | {"fabric"},
     "schedule": GROUND | {"fabric", "collective"},
@@ -31,6 +31,8 @@ ALLOWED = {
     "programme": GROUND | {"fabric", "collective"},
     "plan": MAKERS | {"verify", "simulate", "execute", "programme"},
     "comparison": MAKERS | {"verify", "simulate", "execute", "plan"},
+    "synthesis": MAKERS | {"verify"},
+    "control": MAKERS | {"verify", "simulate"},
 }
 FREE = {"report", "papers", "cli", "__init__", "evaluate"}
 

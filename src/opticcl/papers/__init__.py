@@ -1,7 +1,8 @@
 """The papers' claims, checked: what is printed, what comes out here, and whether they agree.
 
-One file a paper. A claim is a function without arguments that computes our value from the library; what the paper prints
-stands in data/papers/<paper>.toml under the same id:
+One file a paper, and one more for each large part of it: <paper>.py, <paper>_<part>.py. A claim is a function without
+arguments that computes our value from the library; what the paper prints stands in the file of the same name in data/papers/
+under the same id:
 
     [S1]
     where = "III-A"                  # section, table or figure
@@ -23,6 +24,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any, TypeVar
 
 from opticcl.data import load
@@ -93,9 +95,22 @@ def check_paper(name: str) -> Iterable[Row]:
     key = canonical(name)
     if key not in names:
         raise UnknownNameError(f"unknown paper {name!r}; {nearest(key, names)}")
-    printed = load(f"papers/{key}.toml")
+    printed = _printed(key)
     for id, function in sorted(_CLAIMS[key].items(), key=lambda item: list(printed).index(item[0])):
         yield _judge(key, id, printed[id], function())
+
+
+def _printed(paper: str) -> dict[str, dict[str, Any]]:
+    """What the files of a paper say was printed, by id, in their order."""
+    folder = files("opticcl.data").joinpath("papers")
+    parts = sorted(f.name for f in folder.iterdir() if f.name.removesuffix(".toml").partition("_")[0] == paper)
+    printed: dict[str, dict[str, Any]] = {}
+    for part in parts:
+        entries = load(f"papers/{part}")
+        if twice := printed.keys() & entries.keys():
+            raise ValueError(f"claims {sorted(twice)} of {paper} stand in two files")
+        printed |= entries
+    return printed
 
 
 def _judge(paper: str, id: str, printed: dict[str, Any], ours: Any) -> Row:
