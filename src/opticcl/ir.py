@@ -24,6 +24,7 @@ __all__ = [
     "Fault",
     "IntArray",
     "Op",
+    "Part",
     "Resource",
     "Schedule",
     "Timeline",
@@ -359,6 +360,23 @@ class Fault:
     expected: str
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Parts of one kind that a fabric is built of, all alike; what one costs and draws stands in data/parts.toml.
+
+    Args:
+        kind: such as transceiver, electrical_switch, star_coupler or fibre.
+        count: how many [count].
+        ports: of each, where it has ports [count].
+        rate_bits_per_s: of each, or of each of its ports, where it has a rate [bit/s].
+    """
+
+    kind: str
+    count: int
+    ports: int = 0
+    rate_bits_per_s: float = 0.0
+
+
 def _all_linked(src: IntArray, dst: IntArray) -> npt.NDArray[np.bool_]:
     return np.ones(np.broadcast(src, dst).shape, bool)
 
@@ -396,6 +414,7 @@ class Fabric:
         nodes: the nodes of the machine that a job has, in the order of its ranks, int64 (num_nodes,), or None for all.
             `num_nodes`, `linked` and `ring_order` speak of the job's ranks; `usage`, `faults` and circuits of the machine.
         machine_size: nodes of the whole machine where a job has a part of it, else 0 [count].
+        parts: what the whole machine is built of; empty where nobody can tell.
     """
 
     name: str
@@ -421,6 +440,7 @@ class Fabric:
     source: str = ""
     nodes: IntArray | None = None
     machine_size: int = 0
+    parts: tuple[Part, ...] = ()
 
     @property
     def links_all(self) -> bool:

@@ -1,27 +1,15 @@
 """The command line as a user types it: answers, exit codes, one clear line for what is wrong."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.cli.command import answer, opticcl
 
 TRACE = Path(__file__).parents[3] / "shared/data/chakra/resnet50-ddp.rank0.et"
 SMALL = ["--fabric", "ramp:groups=3,racks=3,wavelengths=6"]
-
-
-def opticcl(*arguments, cwd=None):
-    """Run the program; returns the finished process."""
-    command = [sys.executable, "-c", "from opticcl.cli import main; main()", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False, timeout=240)
-
-
-def answer(*arguments):
-    """The JSON value that a good call prints, and its exit code."""
-    done = opticcl(*arguments, "--json")
-    return json.loads(done.stdout), done.returncode
 
 
 def test_a_right_plan_is_good():

@@ -24,7 +24,7 @@ from typing import Literal
 import numpy as np
 
 from opticcl.fabric._packet import Links, hash_of
-from opticcl.ir import IntArray
+from opticcl.ir import IntArray, Part
 
 __all__ = ["Clos", "Routing"]
 
@@ -86,6 +86,23 @@ class Clos:
                 Links(upper, lower, rate, latency + (router_s if level > 1 else 0.0)),
             ]
         return kinds
+
+    def parts(self, rates: Sequence[float], host_end: str) -> tuple[Part, ...]:
+        """Switches and both ends of every link that is there.
+
+        Args:
+            rates: of the links below each level [bit/s].
+            host_end: kind of the ends of a host's link; all others are transceivers.
+        Reading: where the top is part filled, as many switches as its links need; nobody buys the ports that are free.
+        """
+        below = (len(self.position), *self.switches())
+        found = []
+        for level, (down, up) in enumerate(zip(self.children, (*self.parents[1:], 0), strict=True)):
+            links = below[level] * self.parents[level]
+            found.append(Part("transceiver" if level else host_end, 2 * links, rate_bits_per_s=rates[level]))
+            switches = below[level + 1] if up else -(-links // down)
+            found.append(Part("electrical_switch", switches, down + up, rates[level]))
+        return tuple(found)
 
     def columns(self, src: IntArray, dst: IntArray, routing: Routing, seed: int) -> list[IntArray]:
         """Hop by hop the paths between hosts, -1 where a path has none."""

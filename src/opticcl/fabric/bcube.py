@@ -23,7 +23,7 @@ from opticcl.errors import FabricError
 from opticcl.fabric import register_fabric
 from opticcl.fabric._packet import Links, Network, at_least, paths_of_columns, positive_rates
 from opticcl.fabric.sipac import shape_at_scale
-from opticcl.ir import Fabric, IntArray
+from opticcl.ir import Fabric, IntArray, Part
 from opticcl.units import Rate, Seconds
 
 SHEET = datasheet("bcube")
@@ -107,4 +107,8 @@ def bcube(
         route=route,
         coordinates=coordinates,
         source="SiPAC section VI-A; Guo et al. 2009",
+        parts=(
+            Part("transceiver", network.num_links, rate_bits_per_s=rate),
+            Part("electrical_switch", levels * per_level, radix, rate),
+        ),
     )

@@ -21,7 +21,7 @@ from opticcl.data import datasheet
 from opticcl.errors import FabricError
 from opticcl.fabric import register_fabric
 from opticcl.fabric._packet import Links, Network, at_least, paths_of_columns, positive_rates
-from opticcl.ir import Fabric, IntArray
+from opticcl.ir import Fabric, IntArray, Part
 from opticcl.units import Rate, Seconds
 
 SHEET = datasheet("dragonfly")
@@ -133,4 +133,9 @@ def dragonfly(
         route=route,
         coordinates=coordinates,
         source="Kim et al. 2008; SiPAC section VI-A",
+        parts=(
+            Part("copper_end", 2 * nodes + len(own), rate_bits_per_s=link_rate),
+            Part("transceiver", len(gate), rate_bits_per_s=link_rate),
+            Part("electrical_switch", groups * a, p + a - 1 + h, link_rate),
+        ),
     )

@@ -168,6 +168,7 @@ def _build(nodes: int, shape: Shape, values: dict[str, Any], seed: int) -> Fabri
         route=route,
         coordinates=coordinates,
         source="WRHT table 2; ODDL section 5.A; SiPAC section VI-A",
+        parts=tree.parts([rate] * depth, "copper_end"),
     )
 
 

@@ -88,5 +88,6 @@ def leaf_spine(
         faults=network.faults,
         route=route,
         coordinates=coordinates,
+        parts=tree.parts(rates, "copper_end"),
         source="ours: the usual data-centre network; SiPAC section VI-A names it for the SuperPod",
     )

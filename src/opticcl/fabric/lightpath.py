@@ -27,7 +27,7 @@ import numpy as np
 from opticcl.data import datasheet
 from opticcl.errors import FabricError
 from opticcl.fabric import register_fabric
-from opticcl.ir import Circuits, Fabric, Fault, IntArray, Resource, Usage
+from opticcl.ir import Circuits, Fabric, Fault, IntArray, Part, Resource, Usage
 from opticcl.units import Rate, Seconds, Shape
 
 __all__ = ["EAST", "NORTH", "SOUTH", "WEST", "lightpath", "near_square", "tile_of_node"]
@@ -183,4 +183,8 @@ def lightpath(
         ring_order=lambda: np.argsort(tile),  # tile by tile, row by row: no edge carries two circuits of a direction
         coordinates=coordinates,
         source="LUMORPH sections 2.1, 2.2, 3, appendix C",
+        parts=(
+            Part("integrated_tile", num_nodes, ports=lasers, rate_bits_per_s=laser_rate),
+            Part("wafer", -(-num_nodes // SHEET["tiles_of_a_board"])),
+        ),
     )

@@ -28,7 +28,7 @@ import numpy.typing as npt
 from opticcl.data import datasheet
 from opticcl.errors import FabricError
 from opticcl.fabric import register_fabric
-from opticcl.ir import Circuits, Fabric, Fault, IntArray, Resource, Usage
+from opticcl.ir import Circuits, Fabric, Fault, IntArray, Part, Resource, Usage
 from opticcl.units import Rate, Seconds, Shape
 from opticcl.units import shape as parse_shape
 
@@ -220,4 +220,30 @@ def oddl(
         control_s=control_s,
         coordinates=coordinates,
         source="ODDL sections 3, 4.B, 5.A",
+        parts=_parts(shape, num_wavelengths * nic_rate, control_radix),
+    )
+
+
+def _parts(shape: tuple[int, ...], port_rate: float, control_radix: int) -> tuple[Part, ...]:
+    """What the machine is built of.
+
+    Source: section 3.C: a switch of 8 ports needs no amplifier, one of 32 does.
+    Reading: an amplifier for each output of a switch of more than 8 ports; the control network is a folded Clos of
+        2 l - 1 switch ports a node and layer, l the layers that hold the nodes.
+    """
+    num_ports = prod(shape) * len(shape)
+    switches = [
+        Part("wss", count, ports=side) for count, side in zip(switches_per_dimension(shape), shape, strict=True)
+    ]
+    amplified = sum(part.count * part.ports for part in switches if part.ports > SHEET["passive_side"])
+    layers = 1
+    while control_radix * (control_radix // 2) ** (layers - 1) < prod(shape) and control_radix > 2:
+        layers += 1
+    control = -(-prod(shape) * (2 * layers - 1) // control_radix)
+    return (
+        Part("tunable_transceiver", num_ports, rate_bits_per_s=port_rate),
+        *switches,
+        *([Part("edfa", amplified)] if amplified else []),
+        Part("fibre", 2 * num_ports),
+        Part("control_switch", control, ports=control_radix),
     )

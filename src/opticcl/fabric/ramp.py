@@ -31,7 +31,7 @@ import numpy as np
 from opticcl.data import datasheet
 from opticcl.errors import FabricError
 from opticcl.fabric import nearest_sizes, register_fabric
-from opticcl.ir import Circuits, Fabric, Fault, IntArray, Resource, Usage
+from opticcl.ir import Circuits, Fabric, Fault, IntArray, Part, Resource, Usage
 from opticcl.units import Rate, Seconds
 
 SHEET = datasheet("ramp")
@@ -195,7 +195,20 @@ def ramp(
         faults=faults,
         coordinates=coordinates,
         source="RAMP sections 3.1, 4.1, 6.2",
+        parts=_parts(x, num_racks, num_devices, b, subnet, line_rate),
     )
+
+
+def _parts(x: int, num_racks: int, num_devices: int, b: int, subnet: str, line_rate: float) -> tuple[Part, ...]:
+    """What the machine is built of. Source: section 3.1, which counts b x^3 subnets and 2 b J x^3 fibres."""
+    subnets, num_nodes = b * x**3, x * num_racks * num_devices
+    transceivers = Part("tunable_transceiver", num_nodes * x * b, rate_bits_per_s=line_rate)
+    fibres = Part("fibre", 2 * num_racks * subnets)
+    if subnet == "broadcast":
+        return transceivers, Part("star_coupler", subnets, ports=num_racks * num_devices), fibres
+    behind = "star_coupler" if subnet == "route_broadcast" else "soa_crossbar"
+    gratings = Part("awgr", subnets * num_racks, ports=num_devices)
+    return transceivers, gratings, Part(behind, subnets * num_devices, ports=num_racks), fibres
 
 
 def _torn_groups(circuits: Circuits, groups: int, b: int) -> IntArray:

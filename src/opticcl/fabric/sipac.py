@@ -34,7 +34,7 @@ from opticcl.data import datasheet
 from opticcl.errors import FabricError
 from opticcl.fabric import register_fabric
 from opticcl.fabric.oddl import ring_order
-from opticcl.ir import Circuits, Fabric, Fault, IntArray, Resource, Usage
+from opticcl.ir import Circuits, Fabric, Fault, IntArray, Part, Resource, Usage
 from opticcl.units import Rate, Seconds, Shape
 
 __all__ = ["num_groups", "radices_of", "sipac", "strides_of"]
@@ -169,6 +169,11 @@ def sipac(
         ring_order=lambda: ring_order(sides[::-1]),  # there the last side varies fastest, here level 0
         coordinates=coordinates,
         source="SiPAC sections III-A, III-B, VI-A",
+        parts=(
+            Part("comb_transceiver", num_nodes * levels, ports=wavelengths, rate_bits_per_s=node_rate / levels),
+            *(Part("mrr_switch", num_nodes // r, ports=r) for r in sides),
+            Part("fibre", 2 * num_nodes * levels),
+        ),
     )
 
 

@@ -26,7 +26,7 @@ from opticcl.errors import FabricError
 from opticcl.fabric import register_fabric
 from opticcl.fabric._clos import Clos, Routing
 from opticcl.fabric._packet import Links, Network, at_least, paths_of_columns, positive_rates
-from opticcl.ir import Fabric, IntArray
+from opticcl.ir import Fabric, IntArray, Part
 from opticcl.units import Rate, Seconds
 
 SHEET = datasheet("superpod")
@@ -116,6 +116,11 @@ def superpod(
     if has_cards:
         kinds += tree.links(nodes + num_servers, [slow] * depth, tiers, seconds["router_latency"])
     network = Network.of(nodes, kinds)
+    nvlink = (
+        Part("backplane_end", 2 * nodes, rate_bits_per_s=fast),
+        Part("nvlink_switch", num_servers, nodes_per_server, fast),
+    )
+    inside = nvlink if has_nvlink else ()
 
     def route(src: IntArray, dst: IntArray) -> tuple[IntArray, IntArray]:
         """Over the NVSwitch within a server, else over both cards."""
@@ -143,6 +148,7 @@ def superpod(
         route=route,
         coordinates=coordinates,
         source="RAMP section 7.5, SiPAC section VI-A",
+        parts=(*inside, *(tree.parts([slow] * depth, "transceiver") if has_cards else ())),
     )
 
 

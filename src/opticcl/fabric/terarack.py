@@ -24,7 +24,7 @@ import numpy as np
 from opticcl.data import datasheet
 from opticcl.errors import FabricError
 from opticcl.fabric import register_fabric
-from opticcl.ir import Circuits, Fabric, Fault, Resource, Usage
+from opticcl.ir import Circuits, Fabric, Fault, Part, Resource, Usage
 from opticcl.units import Rate, Seconds
 
 SHEET = datasheet("terarack")
@@ -114,4 +114,8 @@ def terarack(
         usage=usage,
         faults=faults,
         source="WRHT sections 3.2, 4.3, table 2",
+        parts=(
+            Part("comb_transceiver", nodes * num_ports, wavelengths, wavelengths * wavelength_rate),
+            Part("fibre", nodes * num_ports),
+        ),
     )

@@ -28,7 +28,7 @@ from opticcl.data import datasheet
 from opticcl.errors import FabricError
 from opticcl.fabric import register_fabric
 from opticcl.fabric.oddl import ring_order
-from opticcl.ir import Circuits, Fabric, Fault, IntArray, Resource, Usage
+from opticcl.ir import Circuits, Fabric, Fault, IntArray, Part, Resource, Usage
 from opticcl.units import Rate, Seconds, Shape
 from opticcl.units import shape as parse_shape
 
@@ -138,4 +138,8 @@ def terarack_torus(
         ring_order=lambda: ring_order((rows, columns)),
         coordinates=lambda node: str((node // columns, node % columns)),
         source="WRHT section 6.1",
+        parts=(
+            Part("comb_transceiver", PORTS * nodes, wavelengths, wavelengths * wavelength_rate),
+            Part("fibre", PORTS * nodes if wrap else 2 * (2 * nodes - rows - columns)),
+        ),
     )

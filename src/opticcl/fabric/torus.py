@@ -23,7 +23,7 @@ from opticcl.data import datasheet
 from opticcl.errors import FabricError
 from opticcl.fabric import register_fabric
 from opticcl.fabric._packet import Links, Network, at_least, positive_rates
-from opticcl.ir import Fabric, IntArray
+from opticcl.ir import Fabric, IntArray, Part
 from opticcl.units import Rate, Seconds, Shape
 from opticcl.units import shape as shape_of
 
@@ -130,6 +130,7 @@ def torus(
         ring_order=ring_order,
         coordinates=coordinates,
         source="SiPAC section VI-A, RAMP section 7.5",
+        parts=(Part("transceiver", network.num_links, rate_bits_per_s=rate),),
     )
 
 

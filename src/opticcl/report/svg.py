@@ -11,14 +11,17 @@ import io
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from opticcl.errors import OutputError
+from opticcl.files import write_whole
 from opticcl.report.colours import FAINT, INK, MUTED, PAPER
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["WIDTH", "drawing_style", "new_figure", "to_svg"]
+__all__ = ["WIDTH", "drawing_style", "new_figure", "save_picture", "to_svg"]
 
 WIDTH = 10.0
 """Of every picture [inches of 72 points]; a page shows it as wide as its column."""
@@ -87,6 +90,26 @@ def to_svg(draw: Callable[[], Figure], name: str, label: str) -> str:
         f'style="stroke-linejoin: round; stroke-linecap: butt">\n<title id="{name}-title">{html.escape(label)}</title>'
     )
     return re.sub(r"<svg.*?>", lambda _: head, text, count=1, flags=re.DOTALL).strip() + "\n"
+
+
+def save_picture(path: Path, draw: Callable[[], Figure], label: str) -> None:
+    """Write a picture as .svg or .png, whole or not at all.
+
+    Args: label: what is to be seen, in words.
+    Raises: OutputError: another suffix, or not writable.
+    """
+    kind = path.suffix.lower()
+    if kind not in (".svg", ".png"):
+        raise OutputError(f"cannot write {path}: pictures are .svg or .png")
+    if kind == ".svg":
+        data = to_svg(draw, re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-") or "picture", label).encode()
+    else:
+        with drawing_style():
+            stream = io.BytesIO()
+            draw().savefig(stream, format="png", dpi=150)
+        data = stream.getvalue()
+    with write_whole(path) as file:
+        file.write(data)
 
 
 def _own_ids(text: str, name: str) -> str:

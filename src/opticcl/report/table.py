@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from rich import box
-from rich.console import Console, ConsoleOptions, RenderResult
-from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from opticcl.ir import Timeline
+from opticcl.report._columns import Column, Fitting
 from opticcl.report.words import PART_NAMES, efficiency, fabric_names, messages, ratio, shares, slower
 from opticcl.units import format_rate, format_seconds
 
@@ -21,63 +16,6 @@ if TYPE_CHECKING:
     from opticcl.comparison import Comparison
 
 __all__ = ["comparison_table", "timeline_table"]
-
-_NARROW = 100  # below so many columns cells stand closer
-
-
-@dataclass(frozen=True)
-class _Column:
-    """A column: the higher `rank`, the sooner it shrinks to its `short` cells and then is left out; rank 0 stays."""
-
-    header: str
-    cells: Sequence[str | Text]
-    rank: int = 0
-    justify: Literal["left", "right"] = "right"
-    short: Sequence[str] = ()
-
-
-class _Fitting(Table):
-    """A table that leaves out its least wanted columns until it fits.
-
-    Args:
-        note: told below.
-        has_total: whether the last row sums up the others.
-    """
-
-    def __init__(self, columns: Sequence[_Column], note: str, has_total: bool = False) -> None:
-        super().__init__()
-        self._wanted, self._note, self._has_total = columns, note, has_total
-        self._fill(self, columns)
-
-    def _fitted(self, console: Console, options: ConsoleOptions) -> Table:
-        columns = list(self._wanted)
-        unbound = options.update(width=10_000)
-        while True:
-            table = Table(
-                box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=options.max_width < _NARROW
-            )
-            self._fill(table, columns)
-            spare = max(columns, key=lambda c: c.rank)
-            if not spare.rank or Measurement.get(console, unbound, table).maximum <= options.max_width:
-                table.caption, table.caption_justify = self._note or None, "left"
-                return table
-            place = columns.index(spare)
-            columns[place : place + 1] = (
-                [dataclasses.replace(spare, cells=spare.short, short=())] if spare.short else []
-            )
-
-    def _fill(self, table: Table, columns: Iterable[_Column]) -> None:
-        for column in columns:
-            table.add_column(column.header, justify=column.justify, overflow="fold")
-        rows = list(zip(*(column.cells for column in columns), strict=True))
-        for i, cells in enumerate(rows, 1):
-            table.add_row(*cells, end_section=self._has_total and i == len(rows) - 1)
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield self._fitted(console, options)
-
-    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        return Measurement.get(console, options, self._fitted(console, options))
 
 
 def comparison_table(comparison: Comparison) -> Table:
@@ -91,17 +29,17 @@ def comparison_table(comparison: Comparison) -> Table:
     rounds = [f"{sum(t.num_rounds for t in e.timelines):,}" for e in entries]
     parts = [_largest_shares(e.totals()) for e in entries]
     columns = [
-        _Column("fabric", [Text(name) for name in fabric_names(comparison)], justify="left"),
-        _Column("algorithm", [Text(e.plan.algorithm) for e in entries], justify="left"),
-        _Column("nodes", [f"{e.fabric.num_nodes:,}" for e in entries], 3),
-        _Column("node rate", [format_rate(e.fabric.node_rate_bits_per_s) for e in entries], 4),
-        _Column("steps", steps, 6),
-        _Column("rounds", rounds, 7),
-        _Column("time", [format_seconds(e.total_s) for e in entries]),
-        _Column("slower", [ratio(r) for r in slower(comparison)], 1),
-        _Column("where it goes, %", parts, 2, justify="left", short=[p.partition(",")[0] for p in parts]),
-        _Column("bound/time", [f"{efficiency(e):.0%}" for e in entries], 5),
-        _Column("verified", [_yes_no(e.verdict.ok) for e in entries], justify="left"),
+        Column("fabric", [Text(name) for name in fabric_names(comparison)], justify="left"),
+        Column("algorithm", [Text(e.plan.algorithm) for e in entries], justify="left"),
+        Column("nodes", [f"{e.fabric.num_nodes:,}" for e in entries], 3),
+        Column("node rate", [format_rate(e.fabric.node_rate_bits_per_s) for e in entries], 4),
+        Column("steps", steps, 6),
+        Column("rounds", rounds, 7),
+        Column("time", [format_seconds(e.total_s) for e in entries]),
+        Column("slower", [ratio(r) for r in slower(comparison)], 1),
+        Column("where it goes, %", parts, 2, justify="left", short=[p.partition(",")[0] for p in parts]),
+        Column("bound/time", [f"{efficiency(e):.0%}" for e in entries], 5),
+        Column("verified", [_yes_no(e.verdict.ok) for e in entries], justify="left"),
     ]
     note, left_out = [messages(comparison)], set()
     for header, text in (
@@ -115,7 +53,7 @@ def comparison_table(comparison: Comparison) -> Table:
     if steps == rounds:
         note.append("one round a step")
         left_out.add("rounds")
-    return _Fitting([c for c in columns if c.header not in left_out], ", ".join(note))
+    return Fitting([c for c in columns if c.header not in left_out], ", ".join(note))
 
 
 def timeline_table(timeline: Timeline, *, most_rows: int = 40) -> Table:
@@ -129,14 +67,14 @@ def timeline_table(timeline: Timeline, *, most_rows: int = 40) -> Table:
     sums = [sum(times.values()) for _, _, times in rows]
     whole = sums[-1] or 1.0
     columns = [
-        _Column("steps", [label for label, _, _ in rows], justify="left"),
-        _Column("rounds", [f"{rounds:,}" for _, rounds, _ in rows], 2),
-        *(_Column(PART_NAMES[part], [format_seconds(times[part]) for _, _, times in rows], 1) for part in parts),
-        _Column("total", [format_seconds(s) for s in sums]),
-        _Column("share", [f"{s / whole:.0%}" for s in sums]),
+        Column("steps", [label for label, _, _ in rows], justify="left"),
+        Column("rounds", [f"{rounds:,}" for _, rounds, _ in rows], 2),
+        *(Column(PART_NAMES[part], [format_seconds(times[part]) for _, _, times in rows], 1) for part in parts),
+        Column("total", [format_seconds(s) for s in sums]),
+        Column("share", [f"{s / whole:.0%}" for s in sums]),
     ]
     bound = f"lower bound {format_seconds(timeline.lower_bound_s)}" if timeline.lower_bound_s else ""
-    return _Fitting(columns, bound, has_total=True)
+    return Fitting(columns, bound, has_total=True)
 
 
 def _run(steps: range) -> str:
