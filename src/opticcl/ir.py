@@ -8,7 +8,7 @@ are pure functions of the step's index, made when somebody asks and forgotten af
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from types import MappingProxyType
 from typing import Any
@@ -381,7 +381,13 @@ def _all_linked(src: IntArray, dst: IntArray) -> npt.NDArray[np.bool_]:
     return np.ones(np.broadcast(src, dst).shape, bool)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def _alike(mine: Any, its: Any) -> bool:
+    if isinstance(mine, np.ndarray) or isinstance(its, np.ndarray):
+        return mine is not None and its is not None and np.array_equal(mine, its)
+    return bool(mine == its)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fabric:
     """What light can do. Saved as its name and parameters.
 
@@ -441,6 +447,16 @@ class Fabric:
     nodes: IntArray | None = None
     machine_size: int = 0
     parts: tuple[Part, ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        """Alike in everything that can be compared; what a fabric does follows from its name and parameters."""
+        if not isinstance(other, Fabric):
+            return NotImplemented
+        pairs = ((getattr(self, f.name), getattr(other, f.name)) for f in fields(Fabric))
+        return all(_alike(mine, its) for mine, its in pairs if not callable(mine))
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.num_nodes, self.machine_size))
 
     @property
     def links_all(self) -> bool:
