@@ -11,10 +11,12 @@ from opticcl.cli._output import print_json, print_table
 
 
 def run(
-    name: Annotated[str | None, typer.Argument(help="A fabric or algorithm to tell about; all if left out.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="A fabric, algorithm or model to tell about; all if left out.")
+    ] = None,
     json: JsonOption = False,
 ) -> None:
-    """What there is: fabrics, algorithms and their parameters, collectives, presets."""
+    """What there is: fabrics, algorithms, models and their parameters, collectives, presets, devices."""
     from opticcl.report.catalogue import catalogue, catalogue_tables
 
     found = catalogue(name)

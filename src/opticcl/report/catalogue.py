@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from opticcl.collective import COLLECTIVES
@@ -14,6 +15,8 @@ from opticcl.registry import canonical, nearest, unit_of
 from opticcl.schedule import ALGORITHMS, reason_declined
 from opticcl.simulate import PRESETS
 from opticcl.units import format_quantity
+from opticcl.workload.device import DEVICES
+from opticcl.workload.models import MODELS, model
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -24,20 +27,20 @@ MATRIX_NODES = 16
 
 
 def catalogue(name: str | None = None) -> dict[str, Any]:
-    """Fabrics and algorithms with their parameters, collectives, presets.
+    """Fabrics, algorithms and models with their parameters, collectives, presets, devices.
 
-    Args: name: only the fabric or algorithm of that name.
+    Args: name: only the fabric, algorithm or model of that name.
     Raises: UnknownNameError: there is none.
     """
-    fabrics, algorithms = FABRICS.names(), ALGORITHMS.names()
-    if name is not None:
-        key = canonical(name)
-        if key not in (*fabrics, *algorithms):
-            raise UnknownNameError(f"unknown fabric or algorithm {name!r}; {nearest(key, {*fabrics, *algorithms})}")
-        fabrics, algorithms = tuple(f for f in fabrics if f == key), tuple(a for a in algorithms if a == key)
+    rooms = (FABRICS.names(), ALGORITHMS.names(), MODELS.names())
+    key = None if name is None else canonical(name)
+    if key is not None and not any(key in names for names in rooms):
+        raise UnknownNameError(f"unknown fabric, algorithm or model {name!r}; {nearest(key, {*chain(*rooms)})}")
+    fabrics, algorithms, models = (tuple(n for n in names if key in (None, n)) for names in rooms)
     return {
         "fabrics": [_entry(f, FABRICS.get(f).make, 0, load(f"fabrics/{f}.toml")) for f in fabrics],
         "algorithms": [_entry(a, ALGORITHMS.get(a).generate, 2, {}) for a in algorithms],
+        "models": [_model(m) for m in models],
         **({} if name else _whole_house()),
     }
 
@@ -45,6 +48,7 @@ def catalogue(name: str | None = None) -> dict[str, Any]:
 def _whole_house() -> dict[str, Any]:
     return {
         "collectives": list(COLLECTIVES),
+        "devices": list(DEVICES),
         "presets": {p: load("presets.toml")[p] for p in PRESETS},
         "matrix": {f: _operations(f) for f in FABRICS.names()},
     }
@@ -75,6 +79,13 @@ def _entry(name: str, function: Callable[..., Any], positional: int, sheet: dict
     }
 
 
+def _model(name: str) -> dict[str, Any]:
+    """What a model is with its default parameters."""
+    made = model(name)
+    about = {"sample": made.sample, "weights": made.parameters, "macs": made.macs, "source": made.source}
+    return {**_entry(name, MODELS.get(name), 0, {}), **about}
+
+
 def _described_arguments(function: Callable[..., Any]) -> dict[str, str]:
     """Text of each argument, read from the "Args" of the docstring."""
     found: dict[str, str] = {}
@@ -96,12 +107,15 @@ def _described_arguments(function: Callable[..., Any]) -> dict[str, str]:
 
 def catalogue_tables(found: dict[str, Any]) -> list[Table | str]:
     """The catalogue as tables: a line a parameter, or a line an entry if there are many entries."""
-    entries = found["fabrics"] + found["algorithms"]
-    if len(entries) <= 2:
-        return [_parameter_table(entry) for entry in entries]
+    if "matrix" not in found:
+        entries = found["fabrics"] + found["algorithms"] + found["models"]
+        about = [text for entry in found["models"] for text in _about_model(entry)]
+        return [_parameter_table(e) if e["parameters"] else f"{e['name']}: {e['summary']}" for e in entries] + about
     tables: list[Table | str] = [_overview(kind, found[kind]) for kind in ("fabrics", "algorithms")]
     tables.append(_matrix_table(found["matrix"]))
+    tables.append(_models_table(found["models"]))
     tables.append("presets: " + ", ".join(found["presets"]))
+    tables.append("devices: " + ", ".join(found["devices"]))
     tables.append("\n`opticcl list NAME` tells the parameters of one of them, their defaults and sources.")
     return tables
 
@@ -121,6 +135,22 @@ def _overview(kind: str, entries: list[dict[str, Any]]) -> Table:
     for entry in entries:
         table.add_row(entry["name"], entry["summary"], ", ".join(p["name"] for p in entry["parameters"]))
     return table
+
+
+def _models_table(models: list[dict[str, Any]]) -> Table:
+    table = _table("models", "name", "what it is", "sample", "weights", "multiply-adds", "parameters")
+    for entry in models:
+        counts = (format_quantity(float(entry[key]), " ").strip() for key in ("weights", "macs"))
+        settings = ", ".join(p["name"] for p in entry["parameters"])
+        table.add_row(entry["name"], entry["summary"], entry["sample"], *counts, settings)
+    for column in table.columns[3:5]:
+        column.justify, column.no_wrap = "right", True
+    return table
+
+
+def _about_model(entry: dict[str, Any]) -> tuple[str, str]:
+    size = f"{entry['weights']:,} weights, {entry['macs']:,} multiply-adds for a sample: {entry['sample']}"
+    return size, f"source: {entry['source']}"
 
 
 def _matrix_table(matrix: dict[str, dict[str, list[str]]]) -> Table:

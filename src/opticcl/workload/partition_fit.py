@@ -1,0 +1,98 @@
+"""Whether a model fits the memory of its devices, and what would."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from opticcl.errors import OpticclError
+from opticcl.units import format_bytes
+from opticcl.workload.model import Model
+from opticcl.workload.partition_settle import DEFAULT_LOCAL_BATCH, MOST_RANKS, Asked, settle
+from opticcl.workload.partition_shares import Choices, Memory, memory_of, stage_layers
+from opticcl.workload.partition_tables import has_tables, table_share
+
+__all__ = ["memory_needed", "too_large"]
+
+
+def memory_needed(model: Model, choices: Choices) -> Memory:
+    """Of the device that needs most."""
+    if has_tables(model):
+        dense = [layer for layer in model.layers if layer.kind != "table"]
+        share = table_share(model, choices.layout.expert)
+        needed = memory_of(dense, choices)
+        # Sparse SGD keeps nothing but the table; what is looked up is sent on, what arrives is kept.
+        arriving = sum(layer.exchanged for layer in model.layers) * choices.samples
+        looked_up = share.columns * (choices.batch // choices.layout.data)
+        return Memory(
+            needed.state_bytes + share.parameters * choices.width,
+            needed.activation_bytes + (arriving + looked_up) * choices.width,
+        )
+    stages = stage_layers(model, choices)
+    needs = [
+        memory_of(layers, replace(choices, layout=replace(choices.layout, stage=stage)))
+        for stage, layers in enumerate(stages)
+    ]
+    return max(needs, key=lambda need: need.total_bytes)
+
+
+def too_large(model: Model, num_nodes: int, asked: Asked, choices: Choices, memory: Memory) -> str:
+    """Why it is refused, and what would fit, in one line."""
+    has = choices.device
+    return (
+        f"{model.name}: needs {format_bytes(memory.total_bytes)} on a device of {num_nodes} "
+        f"({format_bytes(memory.state_bytes)} for parameters, gradients and optimiser, "
+        f"{format_bytes(memory.activation_bytes)} for activations), {has.name} has {format_bytes(has.memory_bytes)}; "
+        + (_what_fits(model, num_nodes, asked) or _how_many_fit(model, num_nodes, asked))
+    )
+
+
+def _what_fits(model: Model, num_nodes: int, asked: Asked) -> str:
+    """The smallest change that fits, in words, or nothing."""
+    for change in _changes(num_nodes, asked):
+        try:
+            choices = settle(model, num_nodes, replace(asked, **change))
+            memory = memory_needed(model, choices)
+        except OpticclError:
+            continue
+        if memory.total_bytes <= choices.device.memory_bytes:
+            said = ", ".join(f"{name}={value}" for name, value in change.items() if value is not None)
+            return f"{said} would fit ({format_bytes(memory.total_bytes)})"
+    return ""
+
+
+def _how_many_fit(model: Model, num_nodes: int, asked: Asked) -> str:
+    """How many times as many devices do, in words."""
+    alone = replace(asked, data=None, expert=None, activations="recomputed")
+    while (num_nodes := 2 * num_nodes) <= MOST_RANKS:
+        try:
+            choices = settle(model, num_nodes, alone)
+            fits = memory_needed(model, choices).total_bytes <= choices.device.memory_bytes
+        except OpticclError:
+            continue
+        if fits:
+            return f"no degree on so many devices fits; {num_nodes} devices with activations=recomputed would do"
+        if said := _what_fits(model, num_nodes, alone):
+            return f"no degree on so many devices fits; {num_nodes} devices would do: {said}"
+    return "no degree fits; try activations=offloaded, a smaller batch or another device"
+
+
+def _changes(num_nodes: int, asked: Asked) -> Iterator[dict[str, Any]]:
+    """Changes to try, the mildest first."""
+    recomputed: dict[str, Any] = {"activations": "recomputed"}
+    if asked.activations == "kept":
+        yield recomputed
+    local = asked.local_batch or DEFAULT_LOCAL_BATCH
+    batches = [{"local_batch": local >> i} for i in range(1, local.bit_length())] if asked.batch is None else []
+    yield from batches
+    doubles = [2**i for i in range(1, num_nodes.bit_length())]
+    for extra in ({}, {} if asked.activations != "kept" else recomputed):
+        yield from ({"data": None, "tensor": asked.tensor * n} | extra for n in doubles)
+        yield from ({"data": None, "pipeline": asked.pipeline * n} | extra for n in doubles)
+        for n in doubles:
+            yield from (
+                {"data": None, "tensor": asked.tensor * n, "pipeline": asked.pipeline * m} | extra for m in doubles
+            )
+    if asked.batch is None:
+        yield {"data": None, "tensor": num_nodes, "local_batch": 1} | recomputed

@@ -1,0 +1,152 @@
+"""What a partitioner decides before it divides anything: degrees, batch, micro-batches, device, precision."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from opticcl.data import load
+from opticcl.errors import WorkloadError
+from opticcl.workload.device import Precision, device, efficiency_of
+from opticcl.workload.model import Model
+from opticcl.workload.partition_layout import Layout
+from opticcl.workload.partition_shares import Activations, Choices, Optimiser, check_degrees
+from opticcl.workload.partition_tables import divides_tables, has_tables, table_share
+from opticcl.workload.times import Times, check_times
+
+__all__ = ["DEFAULT_LOCAL_BATCH", "MOST_RANKS", "Asked", "settle"]
+
+DEFAULT_LOCAL_BATCH = 16  # ODDL 5.A
+MOST_RANKS = 2**30
+MOST_SAMPLES = 2**40
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the caller of `partition` gave; see there."""
+
+    batch: int | None
+    local_batch: int | None
+    data: int | None
+    tensor: int
+    pipeline: int
+    expert: int | None
+    micro_batches: int | None
+    device: str
+    precision: Precision | None
+    efficiency: float | None
+    optimiser: Optimiser | None
+    activations: Activations
+    times: Times | None
+
+
+def settle(model: Model, num_nodes: int, asked: Asked) -> Choices:
+    """Everything decided.
+
+    Raises: WorkloadError, ParameterError, UnknownNameError: it cannot be; the text tells what could.
+    """
+    if not 1 <= num_nodes <= MOST_RANKS:
+        raise WorkloadError(f"{model.name}: {num_nodes} devices; there are 1 to 2**30")
+    layout = _layout(model, num_nodes, asked)
+    check_degrees(model, layout)
+    if has_tables(model):
+        table_share(model, layout.expert)
+    batch = _batch(model, layout, asked)
+    precision: Precision = asked.precision or ("fp32" if model.bytes_per_parameter == 4 else "fp16")
+    on = device(asked.device)
+    on.peak(precision)
+    if asked.times is not None:
+        check_times(asked.times, model)
+    return Choices(
+        batch=batch,
+        layout=layout,
+        micro_batches=_micro_batches(model, batch // layout.copies, layout, asked),
+        device=on,
+        precision=precision,
+        efficiency=efficiency_of(precision, asked.efficiency),
+        optimiser=asked.optimiser or ("momentum" if precision in ("fp32", "tf32") else "adam"),
+        activations=asked.activations,
+        times=asked.times,
+    )
+
+
+def _layout(model: Model, num_nodes: int, asked: Asked) -> Layout:
+    for name in ("data", "tensor", "pipeline", "expert"):
+        degree = getattr(asked, name)
+        if degree is not None and degree < 1:
+            raise WorkloadError(f"{model.name}: {name}={degree} is not positive; give at least 1")
+    if has_tables(model) and asked.tensor * asked.pipeline > 1:
+        raise WorkloadError(f"{model.name}: has tables, which expert divides; leave tensor and pipeline out")
+    shared = asked.tensor * asked.pipeline
+    left = num_nodes // shared
+    if num_nodes % shared:
+        raise _uneven(model, num_nodes, {"tensor": asked.tensor, "pipeline": asked.pipeline})
+    if asked.data is None:
+        expert = _experts(model, left) if asked.expert is None else asked.expert
+        data = left // expert
+    else:
+        data = asked.data
+        expert = left // data if asked.expert is None and _sharable(model) else asked.expert or 1
+    if data * expert != left:
+        given = {"tensor": asked.tensor, "pipeline": asked.pipeline, "expert": expert, "data": data}
+        raise _uneven(model, num_nodes, given)
+    return Layout(data, asked.tensor, asked.pipeline, expert)
+
+
+def _uneven(model: Model, num_nodes: int, degrees: Mapping[str, int]) -> WorkloadError:
+    text = " x ".join(f"{name}={degree}" for name, degree in degrees.items() if degree > 1)
+    product = math.prod(degrees.values())
+    near = next(n for n in range(min(product, num_nodes), 0, -1) if num_nodes % n == 0)
+    whole = "make" if "data" in degrees else "divide"
+    return WorkloadError(
+        f"{model.name}: {text} is {product}, which does not {whole} {num_nodes} devices; "
+        f"try {num_nodes // product * product or product} devices, or degrees whose product is {near}"
+    )
+
+
+def _sharable(model: Model) -> bool:
+    return any(layer.kind in ("experts", "table") for layer in model.layers)
+
+
+def _experts(model: Model, left: int) -> int:
+    """The largest number of devices that experts or tables divide among, of those that there are."""
+    if has_tables(model):
+        return next(n for n in range(left, 0, -1) if left % n == 0 and divides_tables(model, n))
+    ways = [layer.ways for layer in model.layers if layer.kind == "experts"]
+    return math.gcd(left, *ways) if ways else 1
+
+
+def _batch(model: Model, layout: Layout, asked: Asked) -> int:
+    if asked.batch is not None and asked.local_batch is not None:
+        raise WorkloadError(f"{model.name}: batch={asked.batch} and local_batch={asked.local_batch}; give one of them")
+    local = DEFAULT_LOCAL_BATCH if asked.local_batch is None else asked.local_batch
+    batch = local * layout.copies if asked.batch is None else asked.batch
+    name = "local_batch" if asked.batch is None else "batch"
+    if batch < 1:
+        raise WorkloadError(f"{model.name}: {name}={batch if asked.batch is not None else local} has no samples")
+    if batch > MOST_SAMPLES:
+        raise WorkloadError(f"{model.name}: {name} makes {batch} samples an iteration; there are 2**40 at most")
+    if batch % layout.copies:
+        fits = max(batch // layout.copies, 1) * layout.copies
+        raise WorkloadError(
+            f"{model.name}: batch={batch} does not divide among {layout.copies} copies of the model; try batch={fits}"
+        )
+    return batch
+
+
+def _micro_batches(model: Model, local: int, layout: Layout, asked: Asked) -> int:
+    if asked.micro_batches is None:
+        if layout.pipeline == 1:
+            return 1
+        most = load("training.toml")["micro_batches_per_stage"]["value"] * layout.pipeline
+        return next(n for n in range(min(most, local), 0, -1) if local % n == 0)
+    if asked.micro_batches < 1 or local % asked.micro_batches:
+        near = next(n for n in range(max(min(asked.micro_batches, local), 1), 0, -1) if local % n == 0)
+        raise WorkloadError(
+            f"{model.name}: micro_batches={asked.micro_batches} does not divide the {local} samples of a copy; "
+            f"try micro_batches={near}"
+        )
+    if has_tables(model) and asked.micro_batches > 1:
+        raise WorkloadError(f"{model.name}: has tables, which are looked up once; leave micro_batches out")
+    return asked.micro_batches
