@@ -9,6 +9,7 @@ OpticclError                 base: one clear line, exit code 2
 |-- WorkloadError            a trace or a list of sizes cannot be read
 |-- ProgrammeError           a programme file is damaged or none of ours
 |-- OutputError              a file cannot be written
+|-- ControlError             a control unit gave up, a node died, or the state of jobs is damaged (exit code 1)
 |-- BoundError               a time below the lower bound came out: an error of ours
 `-- VerificationError        the plan is wrong (exit code 1); carries the verdict
 """
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BoundError",
+    "ControlError",
     "FabricError",
     "OpticclError",
     "OutputError",
@@ -75,6 +77,12 @@ class ProgrammeError(OpticclError):
 
 class OutputError(OpticclError):
     """A file that cannot be written."""
+
+
+class ControlError(OpticclError):
+    """A control unit that gave up, a node that died, or a state file that is damaged; one line that names it."""
+
+    exit_code = 1
 
 
 class BoundError(OpticclError):

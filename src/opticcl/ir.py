@@ -11,10 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from opticcl.physics.light import LightPath
 
 __all__ = [
     "CircuitPlan",
@@ -61,7 +64,8 @@ class Collective:
     The message is cut into `num_chunks` equal chunks. `before(rank, chunk)` tells who holds a contribution to a chunk at
     the start, `after(rank, chunk)` who must hold the result at the end; the result is made of all contributions, each
     exactly once: their sum, or, where `keeps_apart`, all of them side by side (a chunk of an all_to_all is what all ranks
-    send to one; each contribution is as large as a chunk). Both take arrays and broadcast, so 65,536 ranks cost nothing.
+    send to one; each contribution is as large as a chunk). Where nothing is added or kept apart, all who hold a chunk at the
+    start hold the same, and the result is that. Both take arrays and broadcast, so 65,536 ranks cost nothing.
 
     Args:
         num_ranks: ranks that take part [count].
@@ -421,6 +425,7 @@ class Fabric:
             `num_nodes`, `linked` and `ring_order` speak of the job's ranks; `usage`, `faults` and circuits of the machine.
         machine_size: nodes of the whole machine where a job has a part of it, else 0 [count].
         parts: what the whole machine is built of; empty where nobody can tell.
+        light_path: circuits -> what the light of each passes on its way, on optical fabrics, or None.
     """
 
     name: str
@@ -447,6 +452,7 @@ class Fabric:
     nodes: IntArray | None = None
     machine_size: int = 0
     parts: tuple[Part, ...] = ()
+    light_path: LightPath | None = None
 
     def __eq__(self, other: object) -> bool:
         """Alike in everything that can be compared; what a fabric does follows from its name and parameters."""

@@ -28,11 +28,12 @@ import numpy.typing as npt
 from opticcl.data import datasheet
 from opticcl.errors import FabricError
 from opticcl.fabric import register_fabric
+from opticcl.fabric._light_oddl import oddl_light
 from opticcl.ir import Circuits, Fabric, Fault, IntArray, Part, Resource, Usage
 from opticcl.units import Rate, Seconds, Shape
 from opticcl.units import shape as parse_shape
 
-__all__ = ["coordinate", "dimension_between", "oddl", "partners_of_side", "switches_per_dimension"]
+__all__ = ["control_hops", "coordinate", "dimension_between", "oddl", "partners_of_side", "switches_per_dimension"]
 
 SHEET = datasheet("oddl")
 SHAPE = parse_shape(SHEET["shape"])
@@ -107,6 +108,16 @@ def dimension_between(shape: tuple[int, ...], src: IntArray, dst: IntArray) -> I
     return np.where(count == 1, dimension, -1)
 
 
+def control_hops(src: IntArray, dst: IntArray, radix: int) -> IntArray:
+    """Switches of the control network on the way between two nodes: 1, 3 or 5; arrays that broadcast.
+
+    Source: section 4.B, a fat tree of three layers.
+    """
+    hosts_per_edge = radix // 2
+    same_edge, same_pod = (src // hosts == dst // hosts for hosts in (hosts_per_edge, hosts_per_edge**2))
+    return np.where(same_edge, 1, np.where(same_pod, 3, 5))
+
+
 def ring_order(shape: tuple[int, ...]) -> IntArray:
     """Nodes of a grid in a closed order from 0 in which each differs from the next in one coordinate, int64 (nodes,).
 
@@ -131,6 +142,7 @@ def oddl(
     reconfiguration: Seconds = SHEET["reconfiguration"],
     control_switch_delay: Seconds = SHEET["control_switch_delay"],
     control_radix: int = SHEET["control_radix"],
+    control_hidden: float = SHEET["control_hidden"],
 ) -> Fabric:
     """ODDL on a grid of one to three dimensions.
 
@@ -141,6 +153,7 @@ def oddl(
         reconfiguration: from one partner to the next: laser, clock and data recovery [s].
         control_switch_delay: of one switch of the control network [s].
         control_radix: ports of a switch of the control network, an even number [count].
+        control_hidden: share of the control messages' time that hides behind adding up and host transfers, 0 to 1.
     Raises: FabricError: no such shape.
     Source: ODDL sections 3, 4.B, 5.A.
     Reading: the text leaves open what a NIC sends at once. Section 3.A gives two wavelengths to a partner where a laser
@@ -162,6 +175,9 @@ def oddl(
     if control_radix < 2 or control_radix % 2:
         near = "2" if control_radix < 2 else f"{control_radix - 1} or {control_radix + 1}"
         raise FabricError(f"oddl: control_radix={control_radix} is no even number of at least 2; nearest: {near}")
+
+    if not 0 <= control_hidden <= 1:
+        raise FabricError(f"oddl: control_hidden={control_hidden:g} is no share from 0 to 1; try control_hidden=0.5")
 
     num_nodes, num_dimensions = prod(shape), len(shape)
     num_ports = num_nodes * num_dimensions
@@ -195,11 +211,8 @@ def oddl(
 
     def control_s(src: IntArray, dst: IntArray) -> float:
         """Two exchanges over the control tree, for the pair that is farthest apart. Source: equation 1."""
-        hosts_per_edge = control_radix // 2
-        hosts_per_pod = hosts_per_edge**2
-        same_edge, same_pod = (src // hosts == dst // hosts for hosts in (hosts_per_edge, hosts_per_pod))
-        switches = np.where(same_edge, 1, np.where(same_pod, 3, 5))
-        return 2 * control_switch_delay * int(switches.max(initial=0))
+        farthest = int(control_hops(src, dst, control_radix).max(initial=0))
+        return 2 * control_switch_delay * farthest * (1 - control_hidden)
 
     def coordinates(node: int) -> str:
         return str(tuple(int(c) for c in np.unravel_index(node, shape)))
@@ -220,6 +233,7 @@ def oddl(
         control_s=control_s,
         coordinates=coordinates,
         source="ODDL sections 3, 4.B, 5.A",
+        light_path=oddl_light(shape),
         parts=_parts(shape, num_wavelengths * nic_rate, control_radix),
     )
 

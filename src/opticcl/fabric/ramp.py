@@ -31,6 +31,8 @@ import numpy as np
 from opticcl.data import datasheet
 from opticcl.errors import FabricError
 from opticcl.fabric import nearest_sizes, register_fabric
+from opticcl.fabric._control import every_round
+from opticcl.fabric._light_ramp import ramp_light
 from opticcl.ir import Circuits, Fabric, Fault, IntArray, Part, Resource, Usage
 from opticcl.units import Rate, Seconds
 
@@ -96,6 +98,7 @@ def ramp(
     switching: Seconds = SHEET["switching"],
     propagation: Seconds = SHEET["propagation"],
     io: Seconds = SHEET["io"],
+    synchronisation: Seconds = SHEET["synchronisation"],
 ) -> Fabric:
     """RAMP with one of its three kinds of subnet.
 
@@ -110,6 +113,7 @@ def ramp(
         switching: part of a slot that is lost to switching [s].
         propagation: between any two nodes [s].
         io: memory to transceiver and back [s].
+        synchronisation: that control adds before a round; the paper needs none beyond its slots [s].
     Raises: FabricError: no such shape.
     Source: RAMP sections 3.1, 4.1, 6.2.
     """
@@ -127,6 +131,8 @@ def ramp(
         raise FabricError(
             f"ramp: groups={x} does not divide wavelengths={num_devices}; nearest: wavelengths={below} or {below + x}"
         )
+    if synchronisation < 0:
+        raise FabricError(f"ramp: synchronisation={synchronisation:g} s is negative; try 0s")
     if line_rate <= 0 or slot < 0 or switching < 0 or propagation < 0 or io < 0:
         raise FabricError("ramp: line_rate must be positive; slot, switching, propagation and io not negative")
     if 0 < slot <= switching:
@@ -190,11 +196,13 @@ def ramp(
         slot_s=slot,
         slot_payload_bytes=(slot - switching) * line_rate / 8 if slot else 0.0,
         latency_s=propagation + io,
+        control_s=every_round(synchronisation),
         resources=(tx, rx, middle),
         usage=usage,
         faults=faults,
         coordinates=coordinates,
         source="RAMP sections 3.1, 4.1, 6.2",
+        light_path=ramp_light(x, num_racks, num_devices, subnet),
         parts=_parts(x, num_racks, num_devices, b, subnet, line_rate),
     )
 

@@ -33,6 +33,7 @@ import numpy.typing as npt
 from opticcl.data import datasheet
 from opticcl.errors import FabricError
 from opticcl.fabric import register_fabric
+from opticcl.fabric._light_sipac import sipac_light
 from opticcl.fabric.oddl import ring_order
 from opticcl.ir import Circuits, Fabric, Fault, IntArray, Part, Resource, Usage
 from opticcl.units import Rate, Seconds, Shape
@@ -169,6 +170,7 @@ def sipac(
         ring_order=lambda: ring_order(sides[::-1]),  # there the last side varies fastest, here level 0
         coordinates=coordinates,
         source="SiPAC sections III-A, III-B, VI-A",
+        light_path=sipac_light(sides, strides, wavelengths, tuple(of_level)),
         parts=(
             Part("comb_transceiver", num_nodes * levels, ports=wavelengths, rate_bits_per_s=node_rate / levels),
             *(Part("mrr_switch", num_nodes // r, ports=r) for r in sides),

@@ -24,6 +24,7 @@ import numpy as np
 from opticcl.data import datasheet
 from opticcl.errors import FabricError
 from opticcl.fabric import register_fabric
+from opticcl.fabric._light_terarack import terarack_light
 from opticcl.ir import Circuits, Fabric, Fault, Part, Resource, Usage
 from opticcl.units import Rate, Seconds
 
@@ -114,6 +115,7 @@ def terarack(
         usage=usage,
         faults=faults,
         source="WRHT sections 3.2, 4.3, table 2",
+        light_path=terarack_light((nodes,)),
         parts=(
             Part("comb_transceiver", nodes * num_ports, wavelengths, wavelengths * wavelength_rate),
             Part("fibre", nodes * num_ports),

@@ -27,6 +27,7 @@ import numpy.typing as npt
 from opticcl.data import datasheet
 from opticcl.errors import FabricError
 from opticcl.fabric import register_fabric
+from opticcl.fabric._light_terarack import terarack_light
 from opticcl.fabric.oddl import ring_order
 from opticcl.ir import Circuits, Fabric, Fault, IntArray, Part, Resource, Usage
 from opticcl.units import Rate, Seconds, Shape
@@ -138,6 +139,7 @@ def terarack_torus(
         ring_order=lambda: ring_order((rows, columns)),
         coordinates=lambda node: str((node // columns, node % columns)),
         source="WRHT section 6.1",
+        light_path=terarack_light((columns, rows), wrap),
         parts=(
             Part("comb_transceiver", PORTS * nodes, wavelengths, wavelengths * wavelength_rate),
             Part("fibre", PORTS * nodes if wrap else 2 * (2 * nodes - rows - columns)),

@@ -1,17 +1,21 @@
 """Is it right? The judge plays the plan and counts; it never calls what made the plan.
 
-Two questions, two files. `semantics`: does every rank end with every contribution exactly once? `optics`: does every transfer
-have light, can the hardware make each circuit, and do the circuits that share a resource and a wavelength stay within its
-capacity?
+Three questions, three files. `semantics`: does every rank end with every contribution exactly once? `optics`: does every
+transfer have light, can the hardware make each circuit, and do the circuits that share a resource and a wavelength stay
+within its capacity? `budget`, where its values are given: does enough light arrive?
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from opticcl.ir import CircuitPlan, Verdict
 from opticcl.verify.optics import check_optics
 from opticcl.verify.semantics import check_semantics
+
+if TYPE_CHECKING:
+    from opticcl.physics.optics import Optics
 
 __all__ = ["Progress", "verify"]
 
@@ -24,23 +28,41 @@ def _silent(what: str, done: int, total: int) -> None:
     """Nobody wants to know."""
 
 
-def verify(plan: CircuitPlan, *, num_chunks: int | None = None, seed: int = 0, progress: Progress = _silent) -> Verdict:
+def verify(
+    plan: CircuitPlan,
+    *,
+    num_chunks: int | None = None,
+    seed: int = 0,
+    budget: Optics | None = None,
+    progress: Progress = _silent,
+) -> Verdict:
     """Judge a plan.
 
     Args:
         plan: any schedule with circuits, from this program or another.
         num_chunks: chunks to follow; None follows all of a small plan and a seeded sample of 64 of a large one.
         seed: of that sample.
+        budget: what each element on the path of light loses or adds; None does not ask whether enough light arrives.
         progress: told (what, done, total) after every step.
     Returns: a verdict; circuits are always checked exhaustively.
+    Raises: UnsupportedError, ParameterError: a budget that cannot be reckoned.
     """
     data = check_semantics(plan.schedule, num_chunks=num_chunks, seed=seed, progress=progress)
     light = check_optics(plan, progress=progress)
+    violations, notes = data.violations + light.violations, data.notes + light.notes
+    if budget is not None:
+        from opticcl.verify.budget import check_budget
+
+        if light.violations:  # what the hardware cannot make has no path to follow
+            notes += ("light: not followed, since circuits are wrong",)
+        else:
+            enough = check_budget(plan, budget, progress=progress)
+            violations, notes = violations + enough.violations, notes + enough.notes
     return Verdict(
-        violations=data.violations + light.violations,
+        violations=violations,
         transfers=data.transfers,
         circuits=light.circuits,
         chunks=data.chunks,
         exhaustive=data.exhaustive,
-        notes=data.notes + light.notes,
+        notes=notes,
     )

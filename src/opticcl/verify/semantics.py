@@ -70,8 +70,9 @@ def check_semantics(
         c.before(ranks[:, None], chunks[None, :]), np.int64
     )  # contributions that each rank has of each chunk
     labels = random.integers(0, 2**64, size=(c.num_ranks, 2), dtype=np.uint64)
-    state = labels[:, None, :] * held[:, :, None].astype(np.uint64)
-    expected = state.sum(axis=0)
+    first = _first_holders(c, held)
+    state = (labels[:, None, :] if first is None else labels[first][None]) * held[:, :, None].astype(np.uint64)
+    expected = state.sum(axis=0) if first is None else labels[first]
 
     violations: list[Violation] = []
     stamps = np.full(held.shape, -1, np.int64)
@@ -97,6 +98,17 @@ def check_semantics(
         what = "sum" if c.reduces else "result"
         notes.append(f"{nodes} of {c.num_ranks} nodes end with a wrong {what}")
     return SemanticsReport(tuple(violations), transfers, len(chunks), len(chunks) == c.num_chunks, tuple(notes))
+
+
+def _first_holders(c: Collective, held: IntArray) -> IntArray | None:
+    """Whose label stands for each chunk where several ranks hold the same of it at the start; None where each has its own.
+
+    Args: held: contributions that each rank has of each followed chunk, (num_ranks, chunks).
+    """
+    if c.reduces or c.keeps_apart or (held.sum(axis=0) <= 1).all():
+        return None
+    first: IntArray = np.argmax(held > 0, axis=0)
+    return first
 
 
 def _choose_chunks(num_ranks: int, num_chunks: int, wanted: int | None, random: np.random.Generator) -> IntArray:
@@ -163,6 +175,9 @@ def _explain(schedule: Schedule, chunks: IntArray, wrong: np.ndarray) -> list[Vi
         rank = np.flatnonzero(wrong[:, k])[0]
         counts = _contributions(schedule, int(rank), int(chunks[k]))
         due = c.before(np.arange(c.num_ranks), np.full(c.num_ranks, chunks[k])).astype(np.int64)
+        first = _first_holders(c, due[:, None])
+        if first is not None:  # from whom it came does not matter
+            counts, due = (np.where(np.arange(c.num_ranks) == first[0], x, 0) for x in (counts.sum(), 1))
         where = f"chunk {chunks[k]} at rank {rank}"
         for rule, who in (("contribution_missing", counts < due), ("contribution_doubled", counts > due)):
             if who.any() and rule not in found:

@@ -1,0 +1,117 @@
+"""opticcl budget"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from opticcl.cli._options import FabricOption, JsonOption, NodesOption, make_fabric, make_plan
+from opticcl.cli._output import print_json, print_table
+from opticcl.errors import ParameterError
+
+if TYPE_CHECKING:
+    from opticcl.evaluate.budget import Budget
+    from opticcl.ir import Fabric
+    from opticcl.physics.optics import Optics
+
+
+class Which(StrEnum):
+    """Which path of a fabric."""
+
+    worst = "worst"
+    typical = "typical"
+
+
+def run(
+    fabric: FabricOption,
+    nodes: NodesOption = None,
+    preset: Annotated[
+        str,
+        typer.Option("--preset", help="Whose losses and gains: literal prints the paper's own; typical, fitted, ..."),
+    ] = "literal",
+    change: Annotated[
+        list[str], typer.Option("--set", help="Another value: fibre.loss=0.3dB/km, launch=10dBm. Repeat for several.")
+    ] = [],  # noqa: B006 (the framework copies it)
+    which: Annotated[Which, typer.Option("--path", help="The path that loses most, or the mean one.")] = Which.worst,
+    algorithm: Annotated[
+        str | None,
+        typer.Option("--algorithm", "-a", help="Instead: the worst path of this algorithm's circuits, compiled."),
+    ] = None,
+    collective: Annotated[str, typer.Option("--collective", "-c", help="That the algorithm does.")] = "all_reduce",
+    picture: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Draw the power along the path: .svg or .png.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Whether enough light arrives, element by element, and what that limits. Exit code 1 if the light does not close."""
+    from opticcl.evaluate.limits import limits
+    from opticcl.physics.light import light_path_of
+    from opticcl.physics.optics import optics
+    from opticcl.report.budget import (
+        budget_record,
+        budget_table,
+        budget_title,
+        legend,
+        verdict_line,
+        waterfall_figure,
+        waterfall_label,
+    )
+
+    made = make_fabric(fabric, nodes, None)
+    values = optics(light_path_of(made).sheet, preset, parse_settings(change))
+    found = _budget(made, values, which, fabric, nodes, algorithm, collective)
+    limited = limits(made, values)
+    if picture:
+        from opticcl.report.svg import save_picture
+
+        save_picture(picture, lambda: waterfall_figure(found), waterfall_label(found))
+    if json:
+        print_json(budget_record(found, limited))
+    else:
+        print(budget_title(found))
+        print_table(budget_table(found), *filter(None, [legend(found)]))
+        print(verdict_line(found))
+        for limit in limited:
+            print(f"  {limit.text}")
+        if picture:
+            print(f"picture: {picture}")
+    raise typer.Exit(0 if found.closes else 1)
+
+
+def _budget(
+    made: Fabric,
+    values: Optics,
+    which: Which,
+    specification: str,
+    nodes: int | None,
+    algorithm: str | None,
+    collective: str,
+) -> Budget:
+    """The path that the options ask for."""
+    from opticcl.evaluate.budget import budget, plan_budget
+
+    if algorithm is None:
+        return budget(made, values, which.value)
+    if which is not Which.worst:
+        raise ParameterError("budget: --path typical is of the fabric; leave it or --algorithm out")
+    plan = make_plan(specification, nodes, None, collective, algorithm, "1MB")
+    return plan_budget(plan.circuits, values)
+
+
+def parse_settings(given: list[str]) -> dict[str, str]:
+    """Values by name of "fibre.loss=0.3dB/km".
+
+    Raises: ParameterError: not name=value, or a name twice.
+    """
+    settings: dict[str, str] = {}
+    for item in given:
+        name, equals, value = (part.strip() for part in item.partition("="))
+        if not equals or not name or not value:
+            raise ParameterError(f"--set: {item!r} is not name=value; write --set fibre.loss=0.3dB/km")
+        if name in settings:
+            raise ParameterError(f"--set: {name} is given twice")
+        settings[name] = value
+    return settings

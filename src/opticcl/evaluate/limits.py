@@ -1,0 +1,229 @@
+"""What the budget limits: how large a machine may be, or how far its light may go, before it does not close.
+
+Each fabric has its own question. Its answer is a formula or a search over the paths of machines of other sizes; only WRHT's
+lightpaths are measured on compiled schedules.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import floor
+
+import numpy as np
+
+from opticcl.errors import ParameterError
+from opticcl.fabric._light_oddl import oddl_light
+from opticcl.fabric._light_ramp import ramp_light
+from opticcl.fabric._light_sipac import crossings, sipac_light
+from opticcl.fabric.sipac import num_groups, radices_of
+from opticcl.ir import Fabric
+from opticcl.physics.chain import ROUNDING_DB, Chain, amplifier_places
+from opticcl.physics.crosstalk import snr_for_ber
+from opticcl.physics.decibels import ratio_of_db
+from opticcl.physics.light import LightPath, light_path_of
+from opticcl.physics.optics import Optics, chain_of, geometry
+
+__all__ = ["Limit", "limits", "longest_lightpath"]
+
+MOST_MEASURED = 4096  # nodes of a ring up to which every group size is compiled
+LARGEST_RADIX = 1 << 16
+ODDL_PORTS = (8, 16, 32, 64)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One thing that the budget limits.
+
+    Args:
+        name: what, as a key.
+        value: how much; None if there is no value on file for it, or nothing closes.
+        text: in words.
+    """
+
+    name: str
+    value: float | None
+    text: str
+
+
+def limits(fabric: Fabric, values: Optics) -> tuple[Limit, ...]:
+    """What the budget limits on this fabric.
+
+    Raises: UnsupportedError: no light path. ParameterError: values are missing.
+    """
+    path = light_path_of(fabric)
+    find = {"ramp": _ramp, "sipac": _sipac, "terarack": _terarack, "oddl": _oddl, "lightpath": _lightpath}
+    return find[path.sheet](fabric, path, values)
+
+
+def _largest(candidates: Sequence[int], closes: Callable[[int], bool]) -> int | None:
+    """The largest candidate that closes, of ascending ones that close up to some point."""
+    found = bisect_left(candidates, True, key=lambda candidate: not closes(candidate))
+    return candidates[found - 1] if found else None
+
+
+def _reach(chain: Chain, path: LightPath, each: dict[str, float]) -> int | None:
+    """Hops that a passive path may have, each of them so many of these elements; None if not even none closes."""
+    start = np.array([1.0 if element.kind == "modulator" else 0.0 for element in path.elements])
+    hop = np.array([each.get(element.kind, 0.0) for element in path.elements])
+    margin, loss = float(chain.margin_db(start)[0]), float(hop @ chain.loss_db)
+    if margin < -ROUNDING_DB:
+        return None
+    return floor((margin + ROUNDING_DB) / loss) if loss else LARGEST_RADIX
+
+
+# --- RAMP -------------------------------------------------------------------------------------------------------------
+
+
+def _ramp(fabric: Fabric, path: LightPath, values: Optics) -> tuple[Limit, ...]:
+    """The largest x = J with the same number of wavelengths, as section 4.2 asks."""
+    devices, subnet = fabric.parameters["wavelengths"], fabric.parameters["subnet"]
+
+    def closes(x: int) -> bool:
+        light = ramp_light(x, x, devices, subnet)
+        return bool(chain_of(light, values).closes(light.extremes).all())
+
+    x = _largest([x for x in range(1, devices + 1) if devices % x == 0], closes)
+    split = float(chain_of(path, values).once_db.sum())
+    return (
+        Limit(
+            "largest_scale_nodes",
+            x and x * x * devices,
+            f"largest {subnet} machine with {devices} wavelengths: "
+            + (f"{x * x * devices:,} nodes (x = J = {x})" if x else "none closes"),
+        ),
+        Limit("splitting_db", split, f"splitting alone loses {split:.1f} dB"),
+    )
+
+
+# --- SiPAC ------------------------------------------------------------------------------------------------------------
+
+
+def _sipac(fabric: Fabric, path: LightPath, values: Optics) -> tuple[Limit, ...]:
+    """The largest switch whose last crossing still lets enough light through, with the same comb."""
+    channels, lines = fabric.parameters["channels"], fabric.num_wavelengths
+
+    def closes(radix: int) -> bool:
+        light = sipac_light((radix,), np.ones(1), lines, (num_groups(radix, channels),))
+        return bool(chain_of(light, values).closes(light.extremes).all())
+
+    radix = _largest(range(2, LARGEST_RADIX), closes)
+    passed = max(map(crossings, radices_of(fabric)))
+    each = values.loss_db("ring_pass")
+    found = f"{radix:,} ports, {crossings(radix):,} rings passed" if radix else "none closes"
+    return (
+        Limit("largest_radix", radix, f"largest switch for {lines} lines: {found}"),
+        Limit("crossings", passed, f"a circuit passes up to {passed} rings off resonance, {passed * each:.2f} dB"),
+    )
+
+
+# --- TeraRack and WRHT ------------------------------------------------------------------------------------------------
+
+
+def _terarack(fabric: Fabric, path: LightPath, values: Optics) -> tuple[Limit, ...]:
+    """Interfaces that light may pass, by power and by crosstalk, and what WRHT asks for."""
+    by_power = _reach(chain_of(path, values), path, {"interface": 1})
+    found = [_interfaces("reach_interfaces", "by power", by_power)]
+    reach = by_power or 0
+    if not values.missing(["crosstalk.receiver", "crosstalk.transmitter"]):
+        by_noise = _crosstalk_reach(values)
+        found.append(_interfaces("crosstalk_interfaces", "by crosstalk, for a bit error rate of 1e-9", by_noise))
+        reach = min(reach, by_noise or 0)
+    if fabric.name == "terarack" and fabric.num_nodes > 1 and fabric.nodes is None:
+        found += _wrht(fabric, reach)
+    return tuple(found)
+
+
+def _interfaces(name: str, why: str, reach: int | None) -> Limit:
+    return Limit(name, reach, f"{why} light passes {'no' if reach is None else f'{reach:,}'} interfaces")
+
+
+def _crosstalk_reach(values: Optics) -> int | None:
+    """Interfaces at which the crosstalk of equation 12 still leaves the ratio that equation 13 needs."""
+    receiver, transmitter = (
+        float(ratio_of_db(-decibels)) for decibels in values.needed(["crosstalk.receiver", "crosstalk.transmitter"])
+    )
+    allowed = 1 / snr_for_ber(geometry("terarack", "bit_error_rate"))
+    return None if transmitter > allowed else floor((allowed - transmitter) / receiver)
+
+
+def longest_lightpath(fabric: Fabric, group_size: int) -> int:
+    """Interfaces that the longest lightpath of WRHT's all-reduce passes, measured on its circuits.
+
+    Equation 7 gives up to 32 times less; see docs/papers/wrht.md.
+    """
+    from opticcl.circuits import lower
+    from opticcl.schedule import generate
+
+    plan = lower(fabric, generate(f"wrht:group_size={group_size}", "all_reduce", fabric))
+    rounds = (circuits for step in range(plan.schedule.num_steps) for circuits in plan.rounds(step))
+    return max((int(circuits.num_hops().max()) for circuits in rounds if len(circuits)), default=0)
+
+
+def _wrht(fabric: Fabric, reach: int) -> list[Limit]:
+    """Longest lightpath with the largest groups, and the largest groups whose longest lightpath closes."""
+    largest = 2 * fabric.num_wavelengths + 1
+    sizes = range(2, min(largest, max(2, fabric.num_nodes)) + 1)
+    if fabric.num_nodes > MOST_MEASURED:
+        sizes = range(sizes[-1], sizes[-1] + 1)
+    longest = {m: longest_lightpath(fabric, m) for m in sizes}
+    shortest = min(longest, key=lambda m: longest[m])
+    fits = [m for m, hops in longest.items() if hops <= reach]
+    told = f"largest groups of WRHT that close: m' = {fits[-1]}" if fits else (
+        f"no group size of WRHT closes: the least that any needs is {longest[shortest]:,} interfaces (m = {shortest})"
+    )  # fmt: skip
+    m = sizes[-1]
+    return [
+        Limit("longest_lightpath", longest[m], f"longest lightpath of WRHT: {longest[m]:,} interfaces (m = {m})"),
+        Limit("largest_group", fits[-1] if fits else None, told),
+    ]
+
+
+# --- ODDL -------------------------------------------------------------------------------------------------------------
+
+
+def _oddl(fabric: Fabric, path: LightPath, values: Optics) -> tuple[Limit, ...]:
+    """Margin of switches of 8 to 64 ports without an amplifier, and the amplifiers that close it."""
+    return tuple(_switch(ports, values) for ports in ODDL_PORTS)
+
+
+def _switch(ports: int, values: Optics) -> Limit:
+    light, name = oddl_light((ports,)), f"margin_{ports}_ports_db"
+    kinds = [element.kind for element in light.elements]
+    kind = next(k for k, count in zip(kinds, light.extremes[0], strict=True) if count and k.startswith("wss"))
+    if values.missing([f"{kind}.loss"]):
+        return Limit(name, None, f"{ports} ports: no {kind}.loss on file")
+    chain = chain_of(light, values)
+    gain = float(chain.gain_db[kinds.index("edfa")])
+    losses = (light.extremes[0] * chain.loss_db)[:-1]
+    margin = chain.launch_dbm - float(losses.sum()) - chain.sensitivity_dbm
+    told = (
+        f"{ports} ports ({light.extremes[0][kinds.index(kind)]:g} x {kind}): margin {margin:+.1f} dB without amplifier"
+    )
+    if margin < -ROUNDING_DB and gain:
+        try:
+            places = amplifier_places(
+                chain.launch_dbm, losses, gain, chain.sensitivity_dbm, most_dbm=float(chain.most_dbm[-1])
+            )
+            told += f", {float(chain.margin_db(light.extremes)[0]):+.1f} dB with {len(places)} of {gain:g} dB"
+        except ParameterError:
+            told += f", and no number of amplifiers of {gain:g} dB closes it"
+    elif margin < -ROUNDING_DB:
+        told += ": an amplifier is needed"
+    return Limit(name, margin, told)
+
+
+# --- LIGHTPATH --------------------------------------------------------------------------------------------------------
+
+
+def _lightpath(fabric: Fabric, path: LightPath, values: Optics) -> tuple[Limit, ...]:
+    """Tiles that light may go straight ahead on one wafer, had it that many."""
+    everything = np.array([element.kind != "board_fibre" for element in path.elements])
+    chain = chain_of(path, values, everything)
+    found = []
+    for name, along in (("x", "along a row"), ("y", "along a column")):
+        reach = _reach(chain, path, {"mzi": 2, f"waveguide_{name}": 1, "stitch": 1})
+        told = "none" if reach is None else f"{reach:,} tiles"
+        found.append(Limit(f"reach_{name}_tiles", reach, f"reach {along}: {told}"))
+    return tuple(found)

@@ -1,0 +1,183 @@
+"""RAMP's claims about its subnets and its light: sections 3, 4.1 and 4.2.
+
+The paper prints what the detector needs and no gain, loss or launch power, so the budget of figure 6 cannot be drawn again.
+What stands beside it, with amplifiers assumed from a datasheet or fitted, is marked so and predicts nothing.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from opticcl.errors import FabricError
+from opticcl.evaluate.budget import budget
+from opticcl.evaluate.limits import limits
+from opticcl.fabric import fabric
+from opticcl.ir import Fabric
+from opticcl.papers import claim
+from opticcl.physics.light import light_path_of
+from opticcl.physics.optics import geometry, optics
+
+
+def _count(kind: str, made: Fabric | None = None) -> int:
+    """Resources of a kind."""
+    return next(r.count for r in (made or fabric("ramp")).resources if r.kind == kind)
+
+
+def _parameter(name: str) -> int:
+    return int(fabric("ramp").parameters[name])
+
+
+@claim("ramp", "RAMP-3-capformula")
+def capacity_by_formula() -> float:
+    made = fabric("ramp")
+    return made.num_nodes * made.node_rate_bits_per_s
+
+
+@claim("ramp", "RAMP-3-bisection")
+def bisection() -> float:
+    made = fabric("ramp")
+    return made.num_nodes / 2 * made.node_rate_bits_per_s
+
+
+@claim("ramp", "RAMP-3-groupnodes")
+def nodes_of_a_group() -> int:
+    return fabric("ramp").num_nodes // _parameter("groups")
+
+
+@claim("ramp", "RAMP-3-fibres")
+def fibres() -> int:
+    """One to each subnet from each of its racks, and one back."""
+    return 2 * _parameter("racks") * _count("subnet")
+
+
+@claim("ramp", "RAMP-3-links")
+def links() -> int:
+    """The fibres of a rack to a group ribboned over all transceivers."""
+    return fibres() // fabric("ramp").ports_per_node
+
+
+@claim("ramp", "RAMP-3-ecs")
+def electrical_transceivers() -> int:
+    """Those of the nodes, and one at each port of a switch in place of each subnet."""
+    return _count("tx_port") + _count("subnet") * _parameter("racks") * _parameter("wavelengths")
+
+
+@claim("ramp", "RAMP-3-pulse")
+def subnets_of_pulse() -> float:
+    """PULSE has a subnet a pair of racks: (J x)^2."""
+    return (_parameter("racks") * _parameter("groups")) ** 2 / _count("subnet")
+
+
+@claim("ramp", "RAMP-3-minscale")
+def least_scale() -> bool:
+    made = fabric("ramp")
+    return made.num_nodes > 4096 and made.node_rate_bits_per_s >= 12.8e12
+
+
+@claim("ramp", "RAMP-4-slot")
+def shortest_slot() -> float:
+    made = fabric("ramp")
+    return float(made.parameters["switching"]) / float(geometry("ramp", "slot_overhead"))
+
+
+@claim("ramp", "RAMP-4-wavelengths")
+def wavelengths_suffice() -> bool:
+    return fabric("ramp").num_wavelengths <= geometry("ramp", "channels")
+
+
+@claim("ramp", "RAMP-4-starports")
+def star_stages() -> float:
+    """Of the star coupler on the path, for as many ports as a group has nodes."""
+    path = light_path_of(fabric("ramp"))
+    star = next(k for k, element in enumerate(path.elements) if element.kind == "star")
+    return float(path.extremes[0][star])
+
+
+@claim("ramp", "RAMP-4-budget")
+def budget_as_printed() -> list[str]:
+    """Values that a budget of the largest system lacks."""
+    values = optics("ramp")
+    lacking = [name for name, value in values.values.items() if value.value is None]
+    kinds = light_path_of(fabric("ramp")).kinds
+    wanted = (".loss", ".gain", ".length")
+    return [n for n in lacking if n == "launch" or (n.partition(".")[0] in kinds and n.endswith(wanted))]
+
+
+def _largest(preset: str) -> int:
+    made = fabric("ramp")
+    found = limits(made, optics("ramp", preset))
+    return int(cast(float, next(limit.value for limit in found if limit.name == "largest_scale_nodes")))
+
+
+@claim("ramp", "RAMP-4-budget-assumed")
+def scale_with_assumed_parts() -> int:
+    return _largest("typical")
+
+
+@claim("ramp", "RAMP-4-budget-fitted")
+def scale_with_fitted_amplifiers() -> int:
+    return _largest("fitted")
+
+
+@claim("ramp", "RAMP-4-budget-splitting")
+def splitting() -> float:
+    """Of both switches and the star coupler, by the law alone."""
+    found = limits(fabric("ramp"), optics("ramp", "fitted"))
+    return float(cast(float, next(limit.value for limit in found if limit.name == "splitting_db")))
+
+
+@claim("ramp", "RAMP-4-budget-lowest")
+def fitted_light_closes() -> bool:
+    found = budget(fabric("ramp"), optics("ramp", "fitted"))
+    return found.received_dbm >= -15 and found.lowest_dbm >= -20
+
+
+@claim("ramp", "RAMP-4-5.5x")
+def nodes_of_the_reference() -> int:
+    """The most that the reference system can have."""
+    return int(fabric("ramp").num_nodes / 5.5)
+
+
+@claim("ramp", "RAMP-4-20x")
+def rate_of_the_reference() -> float:
+    """The most that a node of the small platforms can have [bit/s]."""
+    return fabric("ramp").node_rate_bits_per_s / 20
+
+
+@claim("ramp", "RAMP-4-dojo")
+def dojo_tiles() -> int:
+    """x J of groups and racks times the wavelengths."""
+    return 14 * 14 * _parameter("wavelengths")
+
+
+@claim("ramp", "RAMP-4-dojo-maps")
+def dojo_has_maps() -> bool:
+    """Whether the fabric can be had: x must divide the wavelengths."""
+    try:
+        fabric("ramp", groups=14, racks=14, wavelengths=64)
+    except FabricError:
+        return False
+    return True
+
+
+@claim("ramp", "RAMP-4-4096")
+def nodes_of_ten_groups() -> int:
+    """x = J = 10 with the same wavelengths."""
+    return 10 * 10 * _parameter("wavelengths")
+
+
+@claim("ramp", "RAMP-4-960T")
+def node_rate_of_ten_groups() -> float:
+    """x = 10, b = 256, by a fabric of the nearest shape that exists, which has 10 groups too."""
+    return fabric("ramp", groups=10, racks=10, wavelengths=60, transceivers_per_group=256).node_rate_bits_per_s
+
+
+@claim("ramp", "RAMP-4-5.33")
+def over_a_gpu() -> float:
+    return fabric("ramp").node_rate_bits_per_s / float(fabric("superpod").parameters["nvlink_rate"])
+
+
+@claim("ramp", "RAMP-2-oversub")
+def oversubscription() -> float:
+    rates = fabric("superpod").parameters
+    return float(rates["nvlink_rate"]) / float(rates["card_rate"])

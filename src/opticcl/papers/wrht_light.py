@@ -1,0 +1,46 @@
+"""WRHT's claims about loss and crosstalk: section 4.4. No value is printed, so what can be checked is the algebra."""
+
+from __future__ import annotations
+
+from opticcl.fabric import fabric
+from opticcl.papers import claim
+from opticcl.physics.crosstalk import ber_of_snr, snr_for_ber
+from opticcl.physics.decibels import db_of_ratio
+from opticcl.physics.optics import geometry, optics
+
+LIMIT = float(geometry("terarack", "bit_error_rate"))
+
+
+@claim("wrht", "W17")
+def missing_for_the_largest_group() -> list[str]:
+    """Values of equations 7 to 10 that nobody prints."""
+    return optics("terarack").missing(["launch", "modulator.loss", "interface.loss", "penalty", "sensitivity"])
+
+
+@claim("wrht", "W18")
+def error_rate_of_the_linear_ratio() -> float:
+    return float(ber_of_snr(snr_for_ber(LIMIT)))
+
+
+@claim("wrht", "W18.ratio")
+def ratio_needed() -> float:
+    """In decibels."""
+    return round(float(db_of_ratio(snr_for_ber(LIMIT))), 2)
+
+
+@claim("wrht", "W18.db")
+def error_rate_of_the_decibels() -> float:
+    """What equation 13 gives for the number of decibels that equation 11 defines."""
+    return float(f"{ber_of_snr(db_of_ratio(snr_for_ber(LIMIT))):.2g}")
+
+
+@claim("wrht", "W19")
+def missing_for_the_crosstalk() -> list[str]:
+    """Values of equation 12 that nobody prints."""
+    return optics("terarack").missing(["crosstalk.receiver", "crosstalk.transmitter"])
+
+
+@claim("wrht", "W39")
+def wavelengths_of_a_node() -> int:
+    """Micro-rings of an interface."""
+    return fabric("terarack").num_wavelengths

@@ -1,0 +1,81 @@
+"""Clos networks of switches: modules, whether they block, and how many stages light passes.
+
+::
+
+    r ingress modules n x m      m middle modules r x r      r egress modules m x n
+    n inputs each ──────────────► one link to each ─────────► n outputs each               n r ports in all
+
+On a plane of one wavelength, a free input can always be joined to a free output without moving others if m >= 2n - 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from opticcl.errors import ParameterError
+
+__all__ = ["ThreeStage", "clos_stages"]
+
+
+@dataclass(frozen=True, slots=True)
+class ThreeStage:
+    """A three-stage Clos network.
+
+    Args:
+        ports_per_edge: n inputs of an ingress module, and outputs of an egress module [count].
+        edges: r ingress modules, and as many egress modules [count].
+        middles: m modules in between [count].
+    Raises: ParameterError: fewer than one of anything.
+    Source: Clos 1953; ODDL section 3.B.
+
+    >>> switch = ThreeStage(8, 8, 16)
+    >>> switch.ports, switch.modules, switch.strict_sense_non_blocking
+    (64, 32, True)
+    """
+
+    ports_per_edge: int
+    edges: int
+    middles: int
+
+    def __post_init__(self) -> None:
+        if min(self.ports_per_edge, self.edges, self.middles) < 1:
+            raise ParameterError(f"clos: n={self.ports_per_edge}, r={self.edges}, m={self.middles}; all are 1 or more")
+
+    @property
+    def ports(self) -> int:
+        """Inputs, and outputs."""
+        return self.ports_per_edge * self.edges
+
+    @property
+    def modules(self) -> int:
+        """Modules of all three stages."""
+        return 2 * self.edges + self.middles
+
+    @property
+    def strict_sense_non_blocking(self) -> bool:
+        """Whether a free pair can always be joined, whatever stands: m >= 2n - 1."""
+        return self.middles >= 2 * self.ports_per_edge - 1
+
+    @property
+    def rearrangeable(self) -> bool:
+        """Whether any permutation can be set up if others may be moved: m >= n."""
+        return self.middles >= self.ports_per_edge
+
+
+def clos_stages(ports: int, module_ports: int) -> int:
+    """Modules that light passes in the smallest folded-out Clos of that many ports: 1, 3, 5, ...
+
+    >>> [clos_stages(ports, 8) for ports in (8, 9, 64, 65)]
+    [1, 3, 3, 5]
+
+    Args:
+        ports: of the whole switch [count].
+        module_ports: ports of the smaller side of a module [count].
+    Raises: ParameterError: modules of fewer than two ports, or no ports.
+    """
+    if ports < 1 or module_ports < 2:
+        raise ParameterError(f"clos: {ports} ports of modules with {module_ports}; at least 1 and 2")
+    stages, reached = 1, module_ports
+    while reached < ports:
+        stages, reached = stages + 2, reached * module_ports
+    return stages

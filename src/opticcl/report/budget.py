@@ -1,0 +1,214 @@
+"""Light budgets: a table of one path, element by element, and its picture, a waterfall of power."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from opticcl.evaluate.budget import Budget, Line
+from opticcl.evaluate.limits import Limit
+from opticcl.report._columns import Column, Fitting
+from opticcl.report.colours import INK, MUTED, PART_COLOURS
+from opticcl.report.svg import new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from rich.table import Table
+
+__all__ = [
+    "budget_record",
+    "budget_table",
+    "budget_title",
+    "legend",
+    "verdict_line",
+    "waterfall_figure",
+    "waterfall_label",
+]
+
+_BASIS = {"assumed": "*", "fitted": "°"}
+_LOST, _ADDED = PART_COLOURS["reconfiguration"], PART_COLOURS["transfer"]
+
+
+def budget_table(budget: Budget) -> Table:
+    """One row an element, the running power behind it, and at the end what arrives."""
+    lines, basis = budget.lines, budget.basis
+    lost, added = budget.loss_db, sum(line.gain_db for line in lines)
+    columns = [
+        Column(
+            "element",
+            [
+                _marked("launch", basis["launch"]),
+                *(_name(line) for line in lines),
+                *_last(budget, _marked("penalty", basis["penalty"])),
+                _marked("detector", basis["sensitivity"]),
+            ],
+            0,
+            "left",
+        ),
+        Column("count", ["", *(f"{line.count:,.4g}" for line in lines), *_last(budget, ""), ""]),
+        Column("loss", ["", *(_db(line.loss_db) for line in lines), *_last(budget, _db(budget.penalty_db)), _db(lost)]),
+        Column("gain", ["", *(_db(line.gain_db) for line in lines), *_last(budget, ""), _db(added)], 2),
+        Column(
+            "power",
+            [
+                _dbm(budget.launch_dbm),
+                *(_dbm(line.power_dbm) for line in lines),
+                *_last(budget, _dbm(budget.received_dbm)),
+                _dbm(budget.received_dbm),
+            ],
+        ),
+        Column(
+            "values",
+            [basis["launch"], *(line.basis for line in lines), *_last(budget, basis["penalty"]), basis["sensitivity"]],
+            3,
+            "left",
+        ),
+    ]
+    return Fitting(columns, "", has_total=True)
+
+
+def budget_title(budget: Budget) -> str:
+    """Which path, and whose values."""
+    return f"{budget.fabric}, {budget.path}, preset {budget.preset}"
+
+
+def _last(budget: Budget, cell: str) -> list[str]:
+    """The row of the penalty, where there is one."""
+    return [cell] if budget.penalty_db else []
+
+
+def _name(line: Line) -> str:
+    return _marked(line.element.replace("_", " "), line.basis)
+
+
+def _marked(name: str, basis: str) -> str:
+    return name + "".join(mark for word, mark in _BASIS.items() if word in basis)
+
+
+def legend(budget: Budget) -> str:
+    """What the marks in the table mean, "" if there are none."""
+    told = {
+        "assumed": "* assumed, the paper does not print it",
+        "fitted": "° fitted to a printed result, no prediction",
+    }
+    bases = [*budget.basis.values(), *(line.basis for line in budget.lines)]
+    used = [text for word, text in told.items() if any(word in basis for basis in bases)]
+    return "; ".join(used)
+
+
+def _db(value: float) -> str:
+    return f"{value:.2f} dB" if value else ""
+
+
+def _dbm(value: float) -> str:
+    return f"{value:.2f} dBm"
+
+
+def verdict_line(budget: Budget) -> str:
+    """Whether the light closes, by how much, and against what."""
+    needs = [f"the detector needs {budget.sensitivity_dbm:g} dBm"]
+    if budget.floor_dbm is not None:
+        needs.append(f"no place less than {budget.floor_dbm:g} dBm (lowest {budget.lowest_dbm:.2f} dBm)")
+    noise = "" if budget.optical_snr_db is None else f"; optical SNR {budget.optical_snr_db:.1f} dB in 12.5 GHz"
+    answer = f"closes with {budget.margin_db:.2f} dB to spare" if budget.closes else f"{-budget.margin_db:.2f} dB short"
+    return f"{'light ' if budget.closes else 'light does NOT close: '}{answer}; {', '.join(needs)}{noise}"
+
+
+def budget_record(budget: Budget, limits: Sequence[Limit]) -> dict[str, Any]:
+    """A budget as plain values."""
+    return {
+        "fabric": budget.fabric,
+        "preset": budget.preset,
+        "path": budget.path,
+        "closes": budget.closes,
+        "margin_db": budget.margin_db,
+        "launch_dbm": budget.launch_dbm,
+        "received_dbm": budget.received_dbm,
+        "sensitivity_dbm": budget.sensitivity_dbm,
+        "floor_dbm": budget.floor_dbm,
+        "lowest_dbm": budget.lowest_dbm,
+        "penalty_db": budget.penalty_db,
+        "optical_snr_db": budget.optical_snr_db,
+        "basis": dict(budget.basis),
+        "elements": [
+            {
+                "element": line.element,
+                "count": line.count,
+                "loss_db": line.loss_db,
+                "gain_db": line.gain_db,
+                "power_dbm": line.power_dbm,
+                "basis": line.basis,
+            }
+            for line in budget.lines
+        ],
+        "limits": {limit.name: limit.value for limit in limits},
+    }
+
+
+def waterfall_label(budget: Budget) -> str:
+    """The picture in words."""
+    return (
+        f"Power along the path of light on {budget.fabric}, {budget.path}: from {_dbm(budget.launch_dbm)} to "
+        f"{_dbm(budget.received_dbm)} at the detector; {verdict_line(budget)}"
+    )
+
+
+def waterfall_figure(budget: Budget) -> Figure:
+    """Power against the place on the path: down where elements lose, up where they amplify, with what is needed."""
+    steps = [(f"{_name(line)}\n{_times(line)}", line.loss_db, line.gain_db) for line in budget.lines]
+    if budget.penalty_db:
+        steps.append((_marked("penalty", budget.basis["penalty"]) + "\n", budget.penalty_db, 0.0))
+    figure = new_figure(4.2)
+    axes = figure.add_axes((0.08, 0.19, 0.9, 0.64))
+    power = budget.launch_dbm
+    axes.plot([-0.4, 0.4], [power, power], color=INK, linewidth=1.6)
+    _note(axes, 0, power, _dbm(power), above=True)
+    for place, (_, loss, gain) in enumerate(steps, 1):
+        behind = power - loss + gain
+        axes.plot([place - 0.6, place - 0.3], [power, power], color=MUTED, linewidth=0.8)
+        if loss:
+            axes.bar(place - 0.15 * bool(gain), -loss, 0.6 if not gain else 0.3, power, color=_LOST, linewidth=0)
+        if gain:
+            axes.bar(place + 0.15 * bool(loss), gain, 0.6 if not loss else 0.3, power - loss, color=_ADDED, linewidth=0)
+        axes.plot([place - 0.3, place + 0.4], [behind, behind], color=MUTED, linewidth=0.8)
+        _note(axes, place, behind, f"{behind:.1f}", above=gain > loss)
+        power = behind
+    last = len(steps) + 1
+    axes.plot([last - 0.6, last + 0.4], [power, power], color=INK, linewidth=1.6)
+    _note(axes, last, power, _dbm(power), above=True)
+    _demands(axes, budget, last)
+    axes.set_xlim(-0.6, last + 0.6)
+    ends = [_marked(name, budget.basis[of]) for name, of in (("launch", "launch"), ("detector", "sensitivity"))]
+    axes.set_xticks(range(last + 1), [ends[0], *(name for name, _, _ in steps), ends[1]], rotation=30, ha="right")
+    axes.set_ylabel("power, dBm")
+    axes.tick_params(length=2)
+    axes.grid(axis="y")
+    axes.set_axisbelow(True)
+    figure.text(0.08, 0.96, budget_title(budget), fontsize=9, va="top")
+    figure.text(0.08, 0.91, verdict_line(budget), color=MUTED, fontsize=7.5, va="top")
+    figure.text(0.98, 0.02, legend(budget), color=MUTED, fontsize=7, ha="right")
+    return figure
+
+
+def _times(line: Line) -> str:
+    return "" if line.count == 1 else f"x {line.count:,.4g}"
+
+
+def _note(axes: Axes, x: float, y: float, text: str, *, above: bool) -> None:
+    where: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "bottom" if above else "top"}
+    axes.annotate(text, (x, y), (0, 3 if above else -3), fontsize=7, zorder=6, **where)
+
+
+def _demands(axes: Axes, budget: Budget, last: int) -> None:
+    """What the detector and every place need, as dashed lines."""
+    axes.plot([last - 0.6, last + 0.6], [budget.sensitivity_dbm] * 2, color=INK, linestyle=(0, (4, 2)), linewidth=1.0)
+    where: dict[str, Any] = {"textcoords": "offset points", "fontsize": 7, "color": MUTED}
+    axes.annotate("needed", (last + 0.6, budget.sensitivity_dbm), (-2, 2), ha="right", **where)
+    if budget.floor_dbm is not None:
+        axes.axhline(budget.floor_dbm, color=MUTED, linestyle=(0, (1, 2)), linewidth=1.0)
+        axes.annotate("least allowed on the path", (-0.6, budget.floor_dbm), (3, 2), ha="left", **where)
+    powers = [budget.launch_dbm, budget.received_dbm, *(line.power_dbm for line in budget.lines)]
+    low, high = min(*powers, budget.sensitivity_dbm, inf if budget.floor_dbm is None else budget.floor_dbm), max(powers)
+    axes.set_ylim(low - 0.1 * (high - low) - 1, high + 0.1 * (high - low) + 1)

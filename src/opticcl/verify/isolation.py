@@ -1,0 +1,172 @@
+"""Do jobs on one machine leave each other alone?
+
+Jobs are not synchronised: any round of one may stand beside any round of another. What the law demands of every pairing is
+therefore a sum of maxima: on each resource and wavelength, the most circuits that each job ever puts there at once, added
+up over the jobs, must not exceed the capacity. (For each job the round may be chosen freely, so the largest sum over all
+pairings is the sum of the largest.) With capacity one this says that no resource and wavelength is ever used by two jobs.
+
+A signal that splits counts once within its job; two jobs never share a signal. What is set once a job, such as a port of
+ODDL's switches, belongs to the job that set it, on that wavelength, whatever the setting. Links that packets share are no
+matter of right or wrong. A node belongs to one job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from opticcl.errors import FabricError
+from opticcl.ir import CircuitPlan, Circuits, IntArray, Resource, Transfers, Usage, Verdict, Violation
+from opticcl.verify.optics import _count, _signals_alone
+
+__all__ = ["verify_together"]
+
+RULE = "shared_between_jobs"
+
+
+def verify_together(plans: Sequence[CircuitPlan], names: Sequence[str] | None = None) -> Verdict:
+    """Whether jobs that run at the same time leave each other alone; each must be right by itself, which `verify` says.
+
+    Args:
+        plans: of one machine each, compiled for the nodes of its job.
+        names: of the jobs, for messages; None: job 0, job 1, ...
+    Returns: a verdict whose violations all have the rule shared_between_jobs, at most one a kind of resource.
+    Raises: FabricError: no plans, or of different machines.
+    """
+    if not plans:
+        raise FabricError("verify together: give at least one plan")
+    called = [f"job {i}" for i in range(len(plans))] if names is None else list(names)
+    machine = plans[0].fabric
+    for plan in plans[1:]:
+        if plan.fabric.name != machine.name or dict(plan.fabric.parameters) != dict(machine.parameters):
+            raise FabricError(f"verify together: {machine.name} and {plan.fabric.name} are not the same machine")
+    violations = list(_shared_nodes(plans, called))
+    tables: dict[Resource, _Table] = {}
+    transfers = circuits = 0
+    for number, plan in enumerate(plans):
+        most = _most_at_once(plan)
+        transfers, circuits = transfers + most.transfers, circuits + most.circuits
+        for resource, counts in most.of_resource.items():
+            table = tables.setdefault(resource, _Table(np.zeros_like(counts), np.full(counts.shape, -1, np.int16)))
+            if not table.clash:
+                table.clash = _clash(resource, table, counts, number, plan, called)
+            table.total += counts
+            table.owner[counts > 0] = number
+    violations += [table.clash for table in tables.values() if table.clash]
+    return Verdict(tuple(violations), transfers, circuits, 0, True)
+
+
+@dataclass(slots=True)
+class _Table:
+    """Of one kind of resource: circuits of all jobs on each (resource, wavelength), the last job on it, what is wrong."""
+
+    total: IntArray
+    owner: IntArray
+    clash: Violation | None = None
+
+
+@dataclass(slots=True)
+class _Most:
+    """The most circuits that a job ever has on each (resource, wavelength) at once, by kind of resource."""
+
+    of_resource: dict[Resource, IntArray]
+    transfers: int = 0
+    circuits: int = 0
+
+
+def _shared_nodes(plans: Sequence[CircuitPlan], names: Sequence[str]) -> Iterator[Violation]:
+    owner = np.full(plans[0].fabric.num_machine_nodes, -1)
+    for number, plan in enumerate(plans):
+        nodes = plan.fabric.machine_nodes(np.arange(plan.fabric.num_nodes))
+        taken = nodes[owner[nodes] >= 0]
+        if len(taken):
+            node = int(taken[0])
+            found = f"{names[owner[node]]} and {names[number]}"
+            where = f"node {plan.fabric.coordinates(node)}"
+            yield Violation(RULE, 0, -1, where, "one job", found, len(taken))
+        owner[nodes] = number
+
+
+def _most_at_once(plan: CircuitPlan) -> _Most:
+    most = _Most({})
+    for steps in plan.schedule.step_classes():
+        transfers = plan.schedule.step(steps.start)
+        most.transfers += len(transfers) * len(steps)
+        for circuits in plan.rounds(steps.start):
+            most.circuits += len(circuits) * len(steps)
+            for resource, counts in _at_once(plan, transfers, circuits).items():
+                if resource in most.of_resource:
+                    np.maximum(most.of_resource[resource], counts, out=most.of_resource[resource])
+                else:
+                    most.of_resource[resource] = counts
+    return most
+
+
+def _at_once(plan: CircuitPlan, transfers: Transfers, circuits: Circuits) -> dict[Resource, IntArray]:
+    """Circuits of one round on each (resource, wavelength), by kind of resource that packets do not share."""
+    fabric = plan.fabric
+    now: dict[Resource, IntArray] = {}  # a kind may be told in several parts
+    if all(resource.shared for resource in fabric.resources):
+        return now
+    for usage in fabric.usage(circuits):
+        _add(usage, transfers, circuits, fabric.num_wavelengths, now)
+    return now
+
+
+def _add(
+    usage: Usage, transfers: Transfers, circuits: Circuits, num_wavelengths: int, now: dict[Resource, IntArray]
+) -> None:
+    """Circuits (signals where light splits) of a round on each (resource, wavelength)."""
+    resource = usage.resource
+    if resource.shared:
+        return
+    if resource.splits:
+        usage = _signals_alone(usage, transfers, circuits)
+    depth = num_wavelengths if resource.per_wavelength else 1
+    if resource not in now:
+        now[resource] = np.zeros(resource.count * depth, np.int32)
+    owner = None if usage.circuit is None else np.asarray(usage.circuit, np.int64)
+    _count(
+        usage.index,
+        owner,
+        circuits.wavelength_lo,
+        circuits.wavelength_n,
+        circuits.wavelength_step,
+        depth,
+        now[resource],
+    )
+
+
+def _clash(
+    resource: Resource, table: _Table, counts: IntArray, number: int, plan: CircuitPlan, names: Sequence[str]
+) -> Violation | None:
+    """What a further job breaks and in which of its rounds first, or None."""
+    both = (table.total > 0) & (counts > 0)
+    over = np.flatnonzero(both & (resource.once_per_job | (table.total + counts > resource.capacity)))
+    if not len(over):
+        return None
+    at = int(over[0])
+    index, wavelength = divmod(at, plan.fabric.num_wavelengths if resource.per_wavelength else 1)
+    where = f"{resource.kind} {index}" + (f" wavelength {wavelength}" if resource.per_wavelength else "")
+    found = (
+        f"{int(table.total[at])} up to {names[int(table.owner[at])]} and {int(counts[at])} of {names[number]} at once"
+        if not resource.once_per_job
+        else f"settings of {names[int(table.owner[at])]} and {names[number]}"
+    )
+    expected = (
+        "the setting of one job" if resource.once_per_job else f"at most {resource.capacity:g} circuit(s) of all jobs"
+    )
+    step, number_of_round = _first_use(plan, resource, at)
+    return Violation(RULE, step, number_of_round, where, expected, found, len(over))
+
+
+def _first_use(plan: CircuitPlan, resource: Resource, at: int) -> tuple[int, int]:
+    """Step and round in which a job first uses a (resource, wavelength)."""
+    for steps in plan.schedule.step_classes():
+        transfers = plan.schedule.step(steps.start)
+        for number, circuits in enumerate(plan.rounds(steps.start)):
+            if _at_once(plan, transfers, circuits)[resource][at]:
+                return steps.start, number
+    return -1, -1

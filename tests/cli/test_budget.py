@@ -1,0 +1,117 @@
+"""The verb `budget`, and `verify --budget`, as a user types them."""
+
+import json
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from opticcl import cli
+
+
+@pytest.fixture
+def opticcl(monkeypatch, capsys):
+    """Runs the program within this process, which is much quicker; returns code and texts."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["opticcl", *map(str, arguments)])
+        code = cli._run()
+        told = capsys.readouterr()
+        return SimpleNamespace(returncode=code, stdout=told.out, stderr=told.err)
+
+    return run
+
+
+@pytest.fixture
+def answer(opticcl):
+    """Runs a verb for its JSON value; returns that and the exit code."""
+
+    def run(*arguments):
+        done = opticcl(*arguments, "--json")
+        return json.loads(done.stdout), done.returncode
+
+    return run
+
+
+def test_light_that_closes(opticcl):
+    """A row an element, the running power, the margin, and what it limits."""
+    done = opticcl("budget", "-f", "oddl:shape=8x8x8")
+    assert done.returncode == 0
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert ["wss8", "1", "6.80", "dB", "-2.40", "dBm", "paper"] in lines
+    assert "closes with 8.10 dB to spare" in done.stdout
+    assert "64 ports (3 x wss8): margin -5.5 dB" in done.stdout
+
+
+def test_light_that_does_not_close_is_a_no(opticcl, answer):
+    """Exit code 1, and the same in JSON."""
+    found, code = answer("budget", "-f", "oddl")
+    assert code == 1
+    assert found["closes"] is False
+    assert found["margin_db"] == pytest.approx(-10.1)
+    assert [e["element"] for e in found["elements"]] == ["fibre", "wss32"]
+    assert found["limits"]["margin_8_ports_db"] == pytest.approx(8.1)
+    assert "does NOT close" in opticcl("budget", "-f", "oddl").stdout
+
+
+def test_values_can_be_set(opticcl):
+    """A better switch closes; assumed values are marked."""
+    assert opticcl("budget", "-f", "oddl", "--set", "wss32.loss=14dB", "--set", "fibre.length=50m").returncode == 0
+    done = opticcl("budget", "-f", "terarack", "-n", "16", "--preset", "typical", "--path", "typical")
+    assert "interface*" in done.stdout
+    assert "* assumed, the paper does not print it" in done.stdout
+
+
+def test_the_worst_path_of_an_algorithm(answer):
+    """Measured on its circuits."""
+    found, code = answer("budget", "-f", "terarack", "-n", "16", "--preset", "typical", "--algorithm", "ring")
+    assert code == 0
+    assert "ring" in found["path"]
+    assert [e["count"] for e in found["elements"]] == [1, 1]
+
+
+def test_the_picture_is_written_whole_or_not_at_all(opticcl, tmp_path):
+    """A waterfall as .svg or .png."""
+    for name, begins in (("w.svg", b"<svg"), ("w.png", b"\x89PNG")):
+        done = opticcl("budget", "-f", "ramp", "--preset", "fitted", "-o", tmp_path / name)
+        assert done.returncode == 0
+        assert (tmp_path / name).read_bytes().startswith(begins)
+    assert "soa gate" in (tmp_path / "w.svg").read_text()
+    done = opticcl("budget", "-f", "ramp", "--preset", "fitted", "-o", tmp_path / "w.pdf")
+    assert done.returncode == 2
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["w.png", "w.svg"]
+
+
+def test_verify_asks_for_the_light_too(answer):
+    """Refused by its rule, and accepted with another value."""
+    oddl = ["verify", "-f", "oddl:shape=16x2", "-a", "halving_doubling", "--budget"]
+    found, code = answer(*oddl, "literal", "--set", "wss16.loss=20dB")
+    assert code == 1
+    assert {v["rule"] for v in found["violations"]} == {"light_does_not_close"}
+    assert answer(*oddl, "typical")[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["budget", "-f", "ramp"], "preset literal has no launch, modulator.loss"),
+        (["budget", "-f", "ramp"], "--set launch=0dBm, or take --preset fitted or typical"),
+        (["budget", "-f", "fat_tree"], "its links are electrical"),
+        (["budget", "-f", "oddl", "--preset", "best"], "known: literal, amplified, typical"),
+        (["budget", "-f", "oddl", "--set", "wss32.loss=-1dB"], "negative"),
+        (["budget", "-f", "oddl", "--set", "wss32.gain=1dB"], "passive"),
+        (["budget", "-f", "oddl", "--set", "wss32.loss"], "is not name=value"),
+        (["budget", "-f", "oddl", "--set", "launch=1", "--set", "launch=2"], "given twice"),
+        (["budget", "-f", "oddl", "--path", "typical", "-a", "ring"], "leave it or --algorithm out"),
+        (["budget", "-f", "odl"], "did you mean 'oddl'"),
+        (["verify", "-f", "oddl:shape=4", "--budget", "best"], "known: literal"),
+        (["verify", "-f", "oddl:shape=4", "--set", "launch=1"], "give --budget literal too"),
+        (["verify", "-f", "ideal:nodes=4", "--budget", "literal"], "no light path"),
+    ],
+)
+def test_wrong_input_is_refused_in_a_line(opticcl, arguments, says):
+    """Exit code 2, one line, no traceback."""
+    done = opticcl(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1

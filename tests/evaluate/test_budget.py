@@ -1,0 +1,197 @@
+"""Budgets of every optical fabric: the papers' numbers, what limits what, and how fast it is told."""
+
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opticcl.circuits import lower
+from opticcl.errors import ParameterError, UnsupportedError
+from opticcl.evaluate.budget import budget, plan_budget
+from opticcl.evaluate.limits import limits, longest_lightpath
+from opticcl.fabric import fabric, fabric_at_scale
+from opticcl.physics.optics import optics
+from opticcl.schedule import generate
+
+OPTICAL = ("lightpath", "oddl", "ramp", "sipac", "terarack", "terarack_torus")
+
+
+def of(spec, preset="literal", which="worst", **settings):
+    """Budget of a fabric, settings with _ for the dot."""
+    made = fabric(spec)
+    given = {name.replace("__", "."): value for name, value in settings.items()}
+    return budget(made, optics(made.light_path.sheet, preset, given), which)
+
+
+def limit(spec, name, preset="literal", **settings):
+    """One limit of a fabric."""
+    made = fabric(spec)
+    given = {key.replace("__", "."): value for key, value in settings.items()}
+    return next(x.value for x in limits(made, optics(made.light_path.sheet, preset, given)) if x.name == name)
+
+
+def test_oddls_link_budget():
+    """Section 3.C and notes O11 to O13: 6.9 dB and +8.1 dB; -2.1 to -10.1 dB; the Clos 20.5 dB and -5.5 dB."""
+    eight = of("oddl:shape=8x8x8")
+    assert (eight.loss_db, eight.margin_db, eight.closes) == (pytest.approx(6.9), pytest.approx(8.1), True)
+    assert [of("oddl", wss32__loss=loss).margin_db for loss in (17, 25)] == pytest.approx([-2.1, -10.1])
+    clos = of("oddl:shape=64")
+    assert (clos.loss_db, clos.margin_db, clos.closes) == (pytest.approx(20.5), pytest.approx(-5.5), False)
+    assert of("oddl", "amplified").closes
+
+
+def test_the_dimension_that_loses_most_decides():
+    """8 x 32: the switches of 32 ports."""
+    found = of("oddl:shape=8x32")
+    assert "dimension 1" in found.path
+    assert found.margin_db == pytest.approx(-10.1)
+    assert "dimension 0" in of("oddl:shape=64x32", wss32__loss=6).path  # there the three modules of the Clos are worse
+
+
+def test_ramp_lacks_what_the_paper_leaves_out():
+    """All of it in one line; notes RAMP-4-budget: splitting alone is 63.2 dB."""
+    with pytest.raises(ParameterError, match=r"no launch, modulator\.loss, splitter\.loss, soa_gate\.gain"):
+        of("ramp")
+    assert limit("ramp", "splitting_db", "typical") == pytest.approx(15.05 + 33.11 + 15.05, abs=0.01)
+
+
+def test_ramps_largest_scale_with_assumed_and_fitted_amplifiers():
+    """Fitted: 65,536 and no more; assumed: a quarter. More gain alone does not help where amplifiers saturate."""
+    assert limit("ramp", "largest_scale_nodes", "fitted") == 65536
+    assert limit("ramp", "largest_scale_nodes", "typical") == 16384
+    assert limit("ramp", "largest_scale_nodes", "typical", soa_gate__gain=60) == 16384
+    assert limit("ramp", "largest_scale_nodes", "typical", launch=-100) is None
+
+
+def test_ramps_path_by_hand():
+    """10 - 6 - (15.05 + 1) + 27 - 0.02 - (33.11 + 2) - 0.02 - 1 + 27 - (15.05 + 1) dBm."""
+    found = of("ramp", "typical")
+    assert found.received_dbm == pytest.approx(10 - 6 - 16.051 + 27 - 0.02 - 35.113 - 0.02 - 1 + 27 - 16.051, abs=0.01)
+    assert found.lowest_dbm == pytest.approx(-21.2, abs=0.01)
+    assert found.margin_db == pytest.approx(-1.2, abs=0.01)  # the floor decides, not the detector
+    assert found.optical_snr_db == pytest.approx(28.8, abs=0.1)
+
+
+def test_lightpaths_losses():
+    """Notes L23: 1.25 and 2.25 dB a hop, 15.5 dB across a wafer, 8 and 4 tiles for 10 dB."""
+    alone = {"launch": 0, "sensitivity": -10, "modulator__loss": 0, "mzi__loss": 0}
+    losses = [of(f"lightpath:shape={shape}", **alone).loss_db for shape in ("1x2", "2x1", "4x8")]
+    assert losses == pytest.approx([1.25, 2.25, 15.5])
+    assert [limit("lightpath:shape=4x8", f"reach_{way}_tiles", **alone) for way in "xy"] == [8, 4]
+
+
+def test_a_wafer_needs_no_fibre_and_a_rack_does():
+    """The loss between wafers is not printed: 4 x 8 tiles close without it, 16 x 16 ask for it."""
+    alone = {"launch": 20, "sensitivity": -20, "modulator__loss": 0, "mzi__loss": 0}
+    assert of("lightpath:shape=4x8", **alone).closes
+    with pytest.raises(ParameterError, match=r"no board_fibre\.loss"):
+        of("lightpath", **alone)
+
+
+def test_sipacs_crossings():
+    """2 (r - 1) rings at 0.02 dB; the largest switch closes and the next does not."""
+    assert limit("sipac", "crossings", "typical") == 14
+    radix = limit("sipac", "largest_radix", "typical")
+    shapes = [f"sipac:radix={r},levels=1,wavelengths=160" for r in (radix, radix + 1)]
+    assert [of(shape, "typical").closes for shape in shapes] == [True, False]
+
+
+@pytest.mark.parametrize(("nodes", "size", "segments"), [(1024, 32, 512), (64, 64, 32), (1024, 129, 516)])
+def test_longest_lightpath_of_wrht(nodes, size, segments):
+    """Notes W16, and the exchange of section 2.3: measured on the circuits, up to 32 times equation 7."""
+    assert longest_lightpath(fabric("terarack", nodes=nodes), size) == segments
+
+
+def test_wrhts_largest_group():
+    """m' is the largest whose lightpaths are within reach; where none is, the ring is too long whatever m is."""
+    made = fabric("terarack:nodes=64,wavelengths=8")
+    reach = limit("terarack:nodes=64,wavelengths=8", "reach_interfaces", "typical", interface__loss=0.7)
+    closes = [m for m in range(2, 18) if longest_lightpath(made, m) <= reach]
+    settings = {"interface__loss": 0.7, "crosstalk__receiver": 60, "crosstalk__transmitter": 60}
+    assert limit("terarack:nodes=64,wavelengths=8", "largest_group", "typical", **settings) == max(closes) < 17
+    assert limit("terarack:nodes=1024", "largest_group", "typical") is None
+
+
+def test_crosstalk_limits_the_interfaces_too():
+    """1 / 80.12 = (n + 1) / 1000 for 30 dB: eleven."""
+    assert limit("terarack:nodes=8", "crosstalk_interfaces", "typical") == 11
+    assert limit("terarack:nodes=8", "crosstalk_interfaces", "typical", crosstalk__transmitter=10) is None
+
+
+def test_a_plan_is_measured_on_its_circuits():
+    """A ring all-reduce passes one interface, WRHT on the same machine half the ring."""
+    made, values = fabric("terarack:nodes=16"), optics("terarack", "typical")
+
+    def interfaces(algorithm):
+        found = plan_budget(lower(made, generate(algorithm, "all_reduce", made)), values)
+        return next(line.count for line in found.lines if line.element == "interface")
+
+    assert (interfaces("ring"), interfaces("wrht")) == (1, 8)
+
+
+def test_lines_add_up():
+    """Launch less losses plus gains is what arrives, on every fabric and both paths."""
+    for name in OPTICAL:
+        for which in ("worst", "typical"):
+            found = of(name, "typical", which)
+            change = sum(line.gain_db - line.loss_db for line in found.lines)
+            assert found.received_dbm == pytest.approx(found.launch_dbm + change - found.penalty_db)
+            assert all(line.basis for line in found.lines)
+
+
+@given(st.sampled_from(OPTICAL), st.floats(0, 20))
+def test_more_loss_never_raises_the_margin(name, more):
+    """Whatever the element."""
+    made = fabric(name)
+    values = optics(made.light_path.sheet, "typical")
+    before = budget(made, values).margin_db
+    for kind in made.light_path.kinds:
+        unit = values.unit(f"{kind}.loss")
+        lossy = {f"{kind}.loss": f"{(values.get(f'{kind}.loss') or 0) + more}{unit}"}
+        assert budget(made, optics(made.light_path.sheet, "typical", lossy)).margin_db <= before + 1e-9
+
+
+@pytest.mark.parametrize("name", OPTICAL)
+def test_a_single_node_needs_no_hop(name):
+    """N = 1: paths are finite and ask for nothing that is not there."""
+    assert np.isfinite(budget(fabric_at_scale(name, 1), optics(fabric(name).light_path.sheet, "typical")).margin_db)
+
+
+@pytest.mark.parametrize("name", OPTICAL)
+def test_65536_nodes_take_less_than_a_tenth_of_a_second(name):
+    """ODDL ends at 32,768 on grids, so one switch there; the file is read before."""
+    made = fabric("oddl:shape=65536") if name == "oddl" else fabric_at_scale(name, 65536)
+    assert made.num_nodes == 65536
+    values = optics(made.light_path.sheet, "typical")
+    best = np.inf
+    for _ in range(3):
+        started = time.process_time()
+        budget(made, values)
+        budget(made, values, "typical")
+        best = min(best, time.process_time() - started)
+    assert best < 0.1
+
+
+def test_electrical_networks_are_refused():
+    """With those that have light."""
+    made = fabric("fat_tree")
+    with pytest.raises(
+        UnsupportedError, match="fat_tree: no light path is known: its links are electrical; try lightpath"
+    ):
+        budget(made, optics("oddl"))
+
+
+def test_wavelengths_outside_the_band_are_refused():
+    """RAMP section 4.1: sources of 122 channels."""
+    assert of("ramp:groups=2,racks=2,wavelengths=122", "typical").closes
+    with pytest.raises(ParameterError, match="wavelengths=124 lie outside the band: its sources have 122 channels"):
+        of("ramp:groups=2,racks=2,wavelengths=124", "typical")
+
+
+def test_a_plan_without_circuits_is_refused():
+    """One node talks to nobody."""
+    made = fabric("oddl:shape=1")
+    with pytest.raises(UnsupportedError, match="needs no light"):
+        plan_budget(lower(made, generate("ring", "all_reduce", made)), optics("oddl"))
