@@ -11,7 +11,7 @@ import opticcl
 
 SOURCE = Path(opticcl.__file__).parent
 GROUND = {"ir", "units", "errors", "registry", "files", "data", "physics"}
-MAKERS = GROUND | {"fabric", "collective", "schedule", "circuits"}
+MAKERS = GROUND | {"routing", "fabric", "collective", "schedule", "circuits"}
 ALLOWED = {
     "ir": set(),
     "errors": {"ir"},
@@ -20,10 +20,11 @@ ALLOWED = {
     "files": {"errors"},
     "data": set(),
     "physics": {"errors", "units", "data"},
-    "fabric": GROUND,
+    "routing": GROUND,
+    "fabric": GROUND | {"routing"},
     "collective": GROUND | {"fabric"},
     "schedule": GROUND | {"fabric", "collective"},
-    "circuits": GROUND | {"fabric", "collective", "schedule"},
+    "circuits": GROUND | {"routing", "fabric", "collective", "schedule"},
     "verify": {"ir", "physics"},
     "simulate": GROUND,
     "execute": {"ir", "errors"},

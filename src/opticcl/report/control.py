@@ -1,0 +1,142 @@
+"""Picture of ODDL's control messages: one exchange from the end of one payload to the beginning of the next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from opticcl.control.player import Channel, ControlRun, simulate
+from opticcl.control.protocol import Kind
+from opticcl.control.script import scripts
+from opticcl.errors import ParameterError
+from opticcl.report.colours import INK, MUTED, PART_COLOURS
+from opticcl.report.svg import new_figure, to_svg
+from opticcl.units import format_seconds
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from opticcl.plan import Plan
+
+__all__ = ["control_figure", "control_picture"]
+
+MOST_NODES = 8
+_KINDS = {Kind.COMPLETION: ("previous_completion", "#66ccee"), Kind.READY: ("transceiver_ready", "#228833")}
+_WORK = {"tune": ("retuning", PART_COLOURS["reconfiguration"]), "payload": ("payload", PART_COLOURS["transfer"])}
+
+
+def control_picture(plan: Plan, exchange: int = 0, channel: Channel | None = None, name: str = "control") -> str:
+    """Messages, retuning and payloads of the nodes around one exchange, as SVG; see `control_figure`."""
+    label = f"Control messages of exchange {exchange} of {plan.schedule.name} on {plan.fabric.name}"
+    return to_svg(lambda: control_figure(plan, exchange, channel), name, label)
+
+
+def control_figure(plan: Plan, exchange: int = 0, channel: Channel | None = None) -> Figure:
+    """The figure of `control_picture`; make and save it inside `svg.drawing_style()`.
+
+    Args:
+        plan: on ODDL.
+        exchange: which; an exchange is a round of a step.
+        channel: the control network; lost messages end in a cross.
+    Raises: ParameterError: there is no such exchange.
+    """
+    watched = _watched(plan, exchange)
+    run = simulate(plan.circuits, plan.size_bytes, channel, watch=frozenset(watched))
+    row = {node: i for i, node in enumerate(watched)}
+    begin, end = _window(run, exchange)
+    figure = new_figure(1.1 + 0.42 * len(watched))
+    axes = figure.subplots()
+    figure.subplots_adjust(
+        left=0.08, right=0.985, top=1 - 0.55 / figure.get_figheight(), bottom=0.5 / figure.get_figheight()
+    )
+    for bar in run.bars:
+        if bar.node in row and bar.end_s > begin and bar.begin_s < end:
+            lo, hi = max(bar.begin_s, begin), min(bar.end_s, end)
+            axes.barh(row[bar.node], (hi - lo) * 1e6, left=lo * 1e6, height=0.34, color=_WORK[bar.what][1], linewidth=0)
+    _arrows(axes, run, row, begin, end)
+    axes.set_yticks(range(len(watched)), [f"node {node}" for node in watched])
+    axes.set_ylim(len(watched) - 0.5, -0.5)
+    axes.set_xlim(begin * 1e6, end * 1e6)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g} us")
+    axes.tick_params(left=False, length=2)
+    axes.spines["left"].set_visible(False)
+    axes.set_xlabel("time since the job began")
+    _legend(figure, axes)
+    waited = format_seconds(float(run.control_s[exchange]))
+    axes.set_title(
+        f"exchange {exchange}, step {int(run.step[exchange])}: {waited} of control for the node that waits longest",
+        loc="left",
+        fontsize=8.5,
+        color=INK,
+        pad=20,
+    )
+    return figure
+
+
+def _watched(plan: Plan, exchange: int) -> list[int]:
+    """The first node and those that it meets in that exchange and around it, with theirs, as far as there is room."""
+    units = {unit.address: unit for unit in scripts(plan.circuits)}
+    first = next(iter(units.values()))
+    if not 0 <= exchange < len(first.exchanges):
+        last = len(first.exchanges) - 1
+        raise ParameterError(
+            f"control: there is no exchange {exchange}; try 0 to {last}"
+            if last >= 0
+            else "control: one node alone exchanges nothing"
+        )
+    active = [u for u in units.values() if u.meets[exchange]]
+    shown: list[int] = [active[0].address] if active else [first.address]
+    for node in shown:  # grows while it is read
+        for near in (exchange, exchange - 1):
+            for place in units[node].meets[near] if near >= 0 else ():
+                if units[node].peers[place] not in shown and len(shown) < MOST_NODES:
+                    shown.append(units[node].peers[place])
+    return sorted(shown)
+
+
+def _window(run: ControlRun, exchange: int) -> tuple[float, float]:
+    """From a little before the messages of an exchange to a little after the last payload has begun [s]."""
+    told = [t for t in run.told if t.exchange == exchange]
+    begins = [t.sent_s for t in told] + [b.begin_s for b in run.bars if b.exchange == exchange and b.what == "tune"]
+    ends = [b.begin_s for b in run.bars if b.exchange == exchange and b.what == "payload"]
+    ends += [b.end_s for b in run.bars if b.exchange == exchange and b.what == "tune"]
+    lo, hi = min(begins, default=0.0), max(ends, default=1e-6)
+    margin = 0.12 * (hi - lo) or 1e-6
+    return max(0.0, lo - margin), hi + margin
+
+
+def _arrows(axes: Axes, run: ControlRun, row: dict[int, int], begin: float, end: float) -> None:
+    for t in run.told:
+        if t.src not in row or t.dst not in row or t.sent_s > end or (t.arrived_s or t.sent_s) < begin:
+            continue
+        colour = _KINDS[t.kind][1]
+        down = 0.17 if row[t.dst] > row[t.src] else -0.17
+        tail = (t.sent_s * 1e6, row[t.src] + down)
+        if t.arrived_s is None:
+            middle = ((t.sent_s + 0.05 * (end - begin)) * 1e6, row[t.src] + 2.2 * down)
+            axes.plot(*zip(tail, middle, strict=True), color=colour, linewidth=1.0)
+            axes.plot(*middle, "x", color=MUTED, markersize=4)
+            continue
+        style = {
+            "arrowstyle": "-|>",
+            "color": colour,
+            "linewidth": 1.2,
+            "shrinkA": 0,
+            "shrinkB": 0,
+            "mutation_scale": 8,
+        }
+        arrow = axes.annotate("", (t.arrived_s * 1e6, row[t.dst] - down), tail, arrowprops=style, annotation_clip=False)
+        assert arrow.arrow_patch is not None
+        arrow.arrow_patch.set_clip_path(axes.patch)
+
+
+def _legend(figure: Figure, axes: Axes) -> None:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    shown: list[Any] = [Patch(color=colour, label=label) for label, colour in _WORK.values()]
+    shown += [Line2D([], [], color=colour, label=label) for label, colour in _KINDS.values()]
+    box = (1.0, 1.0 + 0.06 / axes.get_position().height / figure.get_figheight())
+    axes.legend(
+        handles=shown, loc="lower right", bbox_to_anchor=box, ncols=4, frameon=False, fontsize=7.5, borderaxespad=0
+    )

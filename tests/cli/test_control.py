@@ -1,0 +1,65 @@
+"""`opticcl control` and `opticcl jobs` as a user types them."""
+
+import json
+
+import pytest
+from tests.cli.test_cli import answer, opticcl
+
+
+def test_control_tells_both_times_and_draws(tmp_path):
+    """Played and printed control times side by side; a picture; every state of four nodes."""
+    picture = tmp_path / "step.svg"
+    done = opticcl(
+        "control", "-f", "oddl:shape=4", "-a", "halving_doubling", "--explore", "-o", picture, "--exchange", 1
+    )
+    assert done.returncode == 0
+    assert "explored: 4,736 states" in done.stdout
+    assert "no violation" in done.stdout
+    assert picture.read_text("utf-8").startswith("<svg")
+
+
+def test_control_runs_processes():
+    """Eight of them with a fifth of the messages lost."""
+    options = ("--processes", "--loss", "0.2", "--seed", "1", "--size", "1KB", "-a", "halving_doubling")
+    found, code = answer("control", "-f", "oddl:shape=8", *options)
+    assert code == 0
+    assert found["processes"]["exact"] is True
+    assert found["processes"]["lost"] > 0
+    assert found["longest_wait_s"][0] > found["equation_1_s"][0] == pytest.approx(10e-6)
+
+
+def test_control_of_fabrics_without_units():
+    """What is known of them is told; pictures and processes are refused."""
+    found, code = answer("control", "-f", "lightpath:shape=2x4,synchronisation=1us", "-a", "ring")
+    assert (code, found["control_s"]) == (0, pytest.approx(14e-6))
+    wrong = opticcl("control", "-f", "lightpath:shape=2x4", "--explore")
+    assert wrong.returncode == 2
+    assert "lightpath has no control units" in wrong.stderr
+
+
+def test_jobs_are_kept_from_call_to_call(tmp_path):
+    """Placed, judged, freed; a call that fails changes nothing."""
+    state, halving = tmp_path / "jobs.json", ("-a", "halving_doubling")
+    found, code = answer(
+        "jobs", "-f", "oddl:shape=4x4", "--place", "4", "--place", "bert=8", "--state", state, *halving
+    )
+    assert code == 0
+    assert found["together"]["ok"] is True
+    assert [(j["job"], len(j["nodes"]), j["switch_ports"]) for j in found["jobs"]] == [
+        ("job-1", 4, 16),
+        ("bert", 8, 32),
+    ]
+    kept = state.read_bytes()
+    for arguments, text in (
+        (("--place", "2", "--place", "9"), "9 nodes for job-3, but 2 of 16"),
+        (("--place", "x"), "'x' is no number of nodes"),
+        (("--place", "2", "-a", "wrht"), "wrht"),
+    ):
+        wrong = opticcl("jobs", "--state", state, *arguments)
+        assert wrong.returncode == 2
+        assert text in wrong.stderr
+        assert wrong.stderr.count("\n") == 1
+        assert state.read_bytes() == kept
+    found, _ = answer("jobs", "--state", state, "--free", "bert", *halving)
+    assert found["free"] == 12
+    assert [j["name"] for j in json.loads(state.read_text("utf-8"))["jobs"]] == ["job-1"]

@@ -1,0 +1,50 @@
+"""The picture of control messages."""
+
+from xml.etree import ElementTree
+
+import pytest
+
+import opticcl
+from opticcl.control.player import Channel
+from opticcl.errors import ParameterError
+from opticcl.report.control import control_figure, control_picture
+from opticcl.report.svg import drawing_style
+
+
+@pytest.fixture(scope="module")
+def plan():
+    """Halving-doubling on two rows of four."""
+    return opticcl.compile("oddl:shape=2x4", "all_reduce", "10 KB", algorithm="halving_doubling")
+
+
+def test_it_shows_the_exchange_and_who_takes_part(plan):
+    """The nodes of one exchange and of the one before, both kinds of message, the time that control takes."""
+    svg = control_picture(plan, 1)
+    said = [e.text for e in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
+    assert [t for t in said if t and t.startswith("node ")] == ["node 0", "node 2", "node 4", "node 6"]
+    assert {"retuning", "payload", "previous_completion", "transceiver_ready"} <= set(said)
+    assert any(t and "10 us of control" in t for t in said)
+    assert control_picture(plan, 1) == svg
+
+
+def test_lost_messages_end_in_a_cross(plan):
+    """Only where something is lost."""
+
+    def crosses(channel):
+        with drawing_style():
+            axes = control_figure(plan, 2, channel).axes[0]
+        return sum(line.get_marker() == "x" for line in axes.lines)
+
+    assert crosses(None) == 0
+    assert crosses(Channel(loss=0.4, seed=3)) > 0
+
+
+def test_exchanges_that_are_not_there_are_refused(plan):
+    """Also of a job that exchanges nothing."""
+    with pytest.raises(ParameterError, match="no exchange 6; try 0 to 5"):
+        control_picture(plan, 6)
+    with pytest.raises(ParameterError, match="no exchange -1"):
+        control_picture(plan, -1)
+    alone = opticcl.compile("oddl:shape=1", "all_reduce", 10, algorithm="ring")
+    with pytest.raises(ParameterError, match="one node alone exchanges nothing"):
+        control_picture(alone)

@@ -1,0 +1,155 @@
+"""Jobs beside each other: the sum of maxima is what every pairing of rounds demands."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import opticcl
+from opticcl.circuits import lower
+from opticcl.errors import FabricError
+from opticcl.fabric import fabric, job
+from opticcl.ir import CircuitPlan, Fabric
+from opticcl.schedule import generate
+from opticcl.verify import verify
+from opticcl.verify.isolation import verify_together
+
+
+def plan_on(machine: Fabric | str, nodes: list[int], algorithm: str = "ring") -> CircuitPlan:
+    """An all-reduce of a job on these nodes."""
+    where = job(fabric(machine) if isinstance(machine, str) else machine, nodes)
+    return lower(where, generate(algorithm, "all_reduce", where))
+
+
+def brute_force(plans: list[CircuitPlan]) -> bool:
+    """Whether no pairing of rounds, one of each job, overfills anything; counted one by one."""
+    machine = plans[0].fabric
+    of_job = [[c for i in range(p.schedule.num_steps) for c in p.rounds(i)] for p in plans]
+    counted = []
+    for rounds in of_job:
+        each = []
+        for circuits in rounds:
+            counts: dict[tuple[str, int, int], int] = {}
+            for usage in machine.usage(circuits):
+                owner = range(len(usage.index)) if usage.circuit is None else usage.circuit.tolist()
+                for index, row in zip(usage.index.tolist(), owner, strict=True):
+                    lo, n, step = (
+                        int(circuits.wavelength_lo[row]),
+                        int(circuits.wavelength_n[row]),
+                        circuits.wavelength_step,
+                    )
+                    lit = range(lo, lo + n * step, step) if usage.resource.per_wavelength else (0,)
+                    for w in lit:
+                        key = (usage.resource.kind, index, w)
+                        counts[key] = counts.get(key, 0) + 1
+            each.append(counts)
+        counted.append(each)
+    capacity = {r.kind: r.capacity for r in machine.resources}
+    return all(
+        sum(counts.get(key, 0) for counts in together) <= capacity[key[0]]
+        for together in product(*counted)
+        for key in set().union(*together)
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.permutations(range(12)), st.integers(1, 3), st.integers(2, 5), st.integers(2, 5), st.booleans())
+def test_the_sum_of_maxima_is_every_pairing(order, waveguides, first, second, lumorph):
+    """Two jobs anywhere on a small wafer: the same answer as trying all pairings of their rounds."""
+    machine = fabric("lightpath", shape=(3, 4), waveguides=waveguides, lasers=2)
+    algorithms = ("mesh" if lumorph else "ring", "ring")
+    parts = (list(order[:first]), list(order[first : first + second]))
+    plans = [plan_on(machine, nodes, a) for nodes, a in zip(parts, algorithms, strict=True)]
+    assert all(verify(p).ok for p in plans)
+    assert verify_together(plans).ok == brute_force(plans)
+
+
+@pytest.mark.parametrize(
+    ("machine", "first", "second"),
+    [
+        ("oddl:shape=4x4", [0, 1, 4, 5], [2, 3, 6, 7]),
+        ("ramp:groups=2,racks=2,wavelengths=4", [0, 4, 8, 12], [1, 5, 9, 13]),
+        ("ramp:groups=2,racks=2,wavelengths=4", [0, 1, 2, 3], [8, 9, 10, 11]),
+        ("lightpath:shape=4x4,waveguides=1", [0, 1, 4, 5], [2, 3, 6, 7]),
+        ("sipac:radix=4,levels=2", [0, 2, 8, 10], [1, 3, 9, 11]),
+    ],
+)
+def test_two_jobs_verify_together(machine, first, second):
+    """On parts that do not meet; the same nodes for both are refused, whatever the fabric."""
+    algorithm = "halving_doubling"
+    plans = [plan_on(machine, nodes, algorithm) for nodes in (first, second)]
+    found = verify_together(plans)
+    assert found.ok
+    assert found.circuits == sum(verify(p).circuits for p in plans) > 0
+    again = verify_together([plans[0], plan_on(machine, first, algorithm)], ["bert", "vgg"])
+    assert not again.ok
+    assert {v.rule for v in again.violations} == {"shared_between_jobs"}
+    assert "bert and vgg" in str(again)
+
+
+@pytest.mark.parametrize(
+    ("machine", "first", "second", "algorithm", "kind"),
+    [
+        ("oddl:shape=4x4", [0, 1, 4, 5], [5, 6, 9, 10], "halving_doubling", "node"),
+        ("ramp:groups=2,racks=2,wavelengths=4", [0, 1, 2, 3], [4, 5, 6, 7], "mesh", "subnet"),
+        ("lightpath:shape=1x4,waveguides=1,lasers=1", [0, 3], [1, 2], "ring", "waveguide"),
+        ("terarack:nodes=8,wavelengths=1", [0, 2, 4, 6], [1, 3, 5, 7], "ring", "fibre"),
+    ],
+)
+def test_overlapping_jobs_are_refused(machine, first, second, algorithm, kind):
+    """A shared node; two racks on one star coupler and wavelength; a waveguide and a fibre that both want."""
+    plans = [plan_on(machine, nodes, algorithm) for nodes in (first, second)]
+    assert all(verify(p).ok for p in plans)
+    found = verify_together(plans)
+    assert not found.ok
+    assert all(v.rule == "shared_between_jobs" for v in found.violations)
+    assert any(v.where.startswith(kind) for v in found.violations)
+    assert "at the end" not in str(found)
+
+
+def test_capacity_is_shared_out():
+    """Three jobs across one edge of two waveguides: two fit, the third does not."""
+    machine = "lightpath:shape=3x2,waveguides=2,lasers=1"
+    across = [plan_on(machine, [0, 1], "ring")]
+    machine_of_one_row = fabric("lightpath:shape=1x6,waveguides=2,lasers=1")
+    plans = [plan_on(machine_of_one_row, nodes, "ring") for nodes in ([0, 5], [1, 4], [2, 3])]
+    assert verify_together(across).ok
+    assert verify_together(plans[:2]).ok
+    found = verify_together(plans)
+    assert [v.where.split()[0] for v in found.violations] == ["waveguide"]
+    assert "at most 2 circuit(s) of all jobs" in str(found)
+
+
+def test_packets_may_share_links_but_no_node():
+    """On a packet fabric that is a matter of time, not of right or wrong."""
+    plans = [plan_on("torus:shape=2x4", nodes) for nodes in ([0, 2, 4, 6], [1, 3, 5, 7])]
+    assert verify_together(plans).ok
+    assert not verify_together([plans[0], plan_on("torus:shape=2x4", [6, 7])]).ok
+
+
+def test_different_machines_are_refused():
+    """Nothing can be said of them; nor of no plan at all."""
+    with pytest.raises(FabricError, match="not the same machine"):
+        verify_together([plan_on("oddl:shape=4", [0, 1]), plan_on("oddl:shape=8", [2, 3])])
+    with pytest.raises(FabricError, match="at least one plan"):
+        verify_together([])
+
+
+def test_one_node_alone_disturbs_nobody():
+    """A job without circuits."""
+    plans = [plan_on("oddl:shape=4", [0]), plan_on("oddl:shape=4", [1, 2])]
+    assert verify_together(plans).ok
+    assert opticcl.compile("oddl:shape=4", "all_reduce", 1, nodes=[3]).verify().ok
+
+
+def test_a_setting_belongs_to_one_job():
+    """A switch port that two jobs set is refused even where both set it alike: the arbiter frees it with the first."""
+    machine = fabric("oddl:shape=4")
+    plan = plan_on(machine, [0, 1], "ring")
+    found = verify_together([plan, plan])
+    assert "switch_port" in " ".join(v.where for v in found.violations)
+    assert np.all([v.rule == "shared_between_jobs" for v in found.violations])
