@@ -26,6 +26,14 @@ ABOUT_FABRIC: dict[str, str] = {
     "lightpath": (
         "A tile sends to several partners at once, each on lasers of its own, and the tiles between pass the light on."
     ),
+    "topoopt": (
+        "A patch panel joins each node with a few others for the whole job; packets for anybody else pass through the "
+        "nodes between."
+    ),
+    "sip_ring": (
+        "Micro-rings on a fibre that runs round one way: a node tunes its transmitter to a wavelength that is dark on "
+        "the whole way to its partner, and what is not for a node passes by untouched."
+    ),
     "ideal": (
         "The electrical rival that nobody can build: a switch that never blocks and passes packets instead of light."
     ),

@@ -37,7 +37,9 @@ PART_COLOURS: dict[str, str] = dict(
 
 _OKABE_ITO = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9")
 _OPTICAL = dict(zip(("ramp", "sipac", "terarack", "oddl", "lightpath"), _OKABE_ITO[:1] + _OKABE_ITO[2:], strict=False))
-_RIVALS = ("#7f7f7f", "#a6761d", "#4d4d4d", "#999933", "#882255", "#44aa99")
+_RIVALS = (
+    "#7f7f7f", "#a6761d", "#4d4d4d", "#999933", "#882255", "#44aa99", "#332288", "#aa4499", "#ddcc77", "#b3b3b3",
+)  # fmt: skip
 
 
 def fabric_colours(names: Iterable[str]) -> dict[str, str]:

@@ -14,6 +14,8 @@ _OWN = {
     "terarack": ("terarack:nodes=15,wavelengths=2", "wrht"),
     "oddl": ("oddl:shape=2x4", "halving_doubling"),
     "lightpath": ("lightpath:shape=4x4,lasers=3", "lumorph:radix=4"),
+    "topoopt": ("topoopt:nodes=8,degree=2", "ring"),
+    "sip_ring": ("sip_ring:nodes=8,wavelengths=4", "halving_doubling"),
     "ideal": ("ideal:nodes=6", "ring"),
 }
 

@@ -1,0 +1,91 @@
+"""Light on SiP-Ring: direction, round and wavelength of every transfer.
+
+    direction     clockwise; with two fibres the shorter way, opposite nodes turn about by the sender's number
+    round         a transmitter has one partner at a time: an edge colouring of senders and receivers, port by port
+    wavelength    the first that is free on all segments, in the order of the lower node of each pair
+
+Two nodes that exchange close the circle of a one-way ring between them, so in that order halving-doubling takes one
+wavelength a pair: N/2, and N/4 with two fibres, which is the load of the busiest segment. Nothing takes fewer. What finds
+no wavelength goes to a later round.
+
+Source: ODDL section 5.A, which counts N/2 - 1.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from opticcl.circuits import Rounds, register_rule
+from opticcl.circuits.assign import edge_colouring, first_fit
+from opticcl.circuits.terarack import MAX_SEGMENTS
+from opticcl.errors import UnsupportedError
+from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers
+
+__all__ = ["sip_ring"]
+
+
+@register_rule("sip_ring")
+def sip_ring(fabric: Fabric, schedule: Schedule) -> Rounds:
+    """First fit for any schedule.
+
+    Raises: UnsupportedError: a step lights too many fibre segments.
+    """
+    for steps in schedule.step_classes():
+        transfers = schedule.step(steps.start)
+        lit = int(_distance(fabric, transfers, _direction(fabric, transfers)).sum())
+        if lit > MAX_SEGMENTS:
+            raise UnsupportedError(
+                f"{schedule.name} on sip_ring: step {steps.start} lights {lit:,} fibre segments; "
+                f"first fit is for {MAX_SEGMENTS:,} at most"
+            )
+
+    def fit(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
+        direction = _direction(fabric, transfers)
+        sender, receiver = (
+            node * np.int64(fabric.ports_per_node) + direction for node in (transfers.src, transfers.dst)
+        )
+        busiest = max(int(np.bincount(end).max()) for end in (sender, receiver))
+        turn = np.zeros(len(transfers), np.int32)
+        if busiest > 1:
+            turn = edge_colouring(sender, receiver, fabric.num_machine_nodes * fabric.ports_per_node, busiest)
+        parts = (np.flatnonzero(turn == t) for t in range(busiest))
+        return tuple(circuits for rows in parts for circuits in _at_once(fabric, transfers, rows, direction[rows]))
+
+    return fit
+
+
+def _at_once(fabric: Fabric, transfers: Transfers, rows: IntArray, direction: IntArray) -> list[Circuits]:
+    """Circuits of transfers no two of which share a transmitter or a receiver, in as few rounds as first fit finds."""
+    src, dst = transfers.src[rows], transfers.dst[rows]
+    by_pair = np.lexsort((np.maximum(src, dst), np.minimum(src, dst)))
+    rows, direction = rows[by_pair], direction[by_pair]
+    chosen = transfers.take(rows)
+    hops, offsets = _walk(fabric, chosen, direction)
+    wavelength, number = first_fit(hops, offsets, fabric.resources[0].count, fabric.num_wavelengths)
+    lit = Circuits.of(rows, chosen.src, chosen.dst, direction, wavelength, 1, (hops, offsets))
+    return [lit.take(number == r) for r in range(int(number.max()) + 1)]
+
+
+def _direction(fabric: Fabric, transfers: Transfers) -> IntArray:
+    """Port of each transfer: 0 clockwise, 1 counter-clockwise."""
+    n = fabric.num_machine_nodes
+    if fabric.ports_per_node == 1:
+        return np.zeros(len(transfers), np.int64)
+    twice = 2 * ((transfers.dst.astype(np.int64) - transfers.src) % n)
+    return np.where(twice == n, transfers.src % 2 == 1, twice > n).astype(np.int64)
+
+
+def _distance(fabric: Fabric, transfers: Transfers, direction: IntArray) -> IntArray:
+    """Segments of each transfer in its direction, int64 (n,)."""
+    ahead = transfers.dst.astype(np.int64) - transfers.src
+    return np.asarray(np.where(direction == 0, ahead, -ahead) % fabric.num_machine_nodes)
+
+
+def _walk(fabric: Fabric, transfers: Transfers, direction: IntArray) -> tuple[IntArray, IntArray]:
+    """Segments of all transfers end to end and where each transfer's begin, int64."""
+    n = fabric.num_machine_nodes
+    lengths = _distance(fabric, transfers, direction)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    along = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+    src, back = (np.repeat(column.astype(np.int64), lengths) for column in (transfers.src, direction))
+    return np.where(back == 0, (src + along) % n, n + (src - 1 - along) % n), offsets
