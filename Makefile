@@ -23,6 +23,8 @@ lint: $(INSTALLED)
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/flow.py
+	$(BIN)/python benchmarks/packet.py
+	$(BIN)/python benchmarks/routes.py
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -11,21 +11,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from opticcl.collective import Request, collective_name
-from opticcl.errors import UnknownNameError, UnsupportedError
+from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.ir import CircuitPlan, Fabric, Schedule, Timeline, Verdict
-from opticcl.registry import canonical, nearest, parse_call, write_call
+from opticcl.registry import canonical, parse_call, write_call
+from opticcl.simulate.options import ENGINES
 from opticcl.units import format_bytes, message_size
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from opticcl.physics.optics import Optics
     from opticcl.simulate import Assumptions, Profile
     from opticcl.verify import Progress
 
 __all__ = ["ENGINES", "Plan", "compile", "fastest", "load", "read"]
 
-ENGINES = ("closed_form", "flow")
 FEW_CLASSES = 64  # unlike steps of a schedule that are cheap to look at
 
 
@@ -69,19 +70,35 @@ class Plan:
             f"{self.schedule.num_steps} steps, message cut into {c.num_chunks} chunks"
         )
 
-    def verify(self, *, num_chunks: int | None = None, seed: int = 0, progress: Progress | None = None) -> Verdict:
-        """Judge it: data by contribution counts, light by the resource law.
+    def verify(
+        self,
+        *,
+        num_chunks: int | None = None,
+        seed: int = 0,
+        budget: str | Optics | None = None,
+        progress: Progress | None = None,
+    ) -> Verdict:
+        """Judge it: data by contribution counts, light by the resource law and, if asked, by its budget.
 
         Args:
             num_chunks: chunks to follow; None follows all of a small plan and a seeded sample of 64 of a large one.
             seed: of that sample.
+            budget: preset of the fabric's optics (literal, typical, ...) or values from `opticcl.physics.optics.optics`.
             progress: told (what, done, total) after every step.
+        Raises: UnsupportedError, UnknownNameError, ParameterError: a budget that cannot be reckoned.
         """
         from opticcl.verify import verify
 
+        values = None
+        if budget is not None:
+            from opticcl.physics.light import light_path_of
+            from opticcl.physics.optics import optics
+
+            sheet = light_path_of(self.fabric).sheet
+            values = optics(sheet, budget) if isinstance(budget, str) else budget
         if progress is None:
-            return verify(self.circuits, num_chunks=num_chunks, seed=seed)
-        return verify(self.circuits, num_chunks=num_chunks, seed=seed, progress=progress)
+            return verify(self.circuits, num_chunks=num_chunks, seed=seed, budget=values)
+        return verify(self.circuits, num_chunks=num_chunks, seed=seed, budget=values, progress=progress)
 
     def simulate(
         self,
@@ -89,26 +106,33 @@ class Plan:
         *,
         preset: str = "default",
         mode: Literal["barrier", "asynchronous"] = "barrier",
-        **assumed: Any,
+        **given: Any,
     ) -> Timeline:
         """How long it takes.
 
         Args:
-            engine: closed_form, or flow: packets share links fairly, circuits have their own.
+            engine: closed_form; flow: packets share links fairly, circuits have their own; packet: cells wait in queues.
             preset: whose assumptions: default, ramp, sipac, wrht, oddl or lumorph.
-            mode: flow engine: steps one after the other, or each transfer as soon as its data and ports are there.
-            assumed: fields of `opticcl.simulate.Assumptions` that differ from the preset.
+            mode: flow and packet engine: steps one after the other, or each transfer as soon as its data and ports are
+                there.
+            given: fields of `opticcl.simulate.Assumptions` that differ from the preset; options of the engine: of flow
+                and packet max_events and progress, of packet the fields of `opticcl.simulate.PacketOptions`.
         Raises: UnknownNameError, ParameterError; BoundError: the time is below the lower bound.
         """
-        from opticcl.simulate import assumptions, closed_form
+        from opticcl.simulate import assumptions, closed_form, split_options
 
-        if (name := canonical(engine)) not in ENGINES:
-            raise UnknownNameError(f"unknown engine {engine!r}; {nearest(name, ENGINES)}")
+        name, options, assumed = split_options(engine, given)
         if name == "closed_form":
+            if mode != "barrier":
+                raise ParameterError(
+                    f"simulate: mode={mode} is of engine=flow and packet; the closed form has barriers"
+                )
             return closed_form(self.circuits, self.size_bytes, assumptions(preset, **assumed))
-        from opticcl.simulate.flow import flow
-
-        return flow(self.circuits, self.size_bytes, assumptions(preset, **assumed), mode=mode)
+        if name == "flow":
+            from opticcl.simulate.flow import flow as play
+        else:
+            from opticcl.simulate.packet import packet as play
+        return play(self.circuits, self.size_bytes, assumptions(preset, **assumed), mode=mode, **options)
 
     def save(self, path: str | Path, *, progress: Progress | None = None) -> int:
         """Write the programme of the light to a .parquet, .csv or .json file, whole or not at all.

@@ -37,7 +37,10 @@ JobOption = Annotated[
     typer.Option("--job", help="Nodes that take part, in the order of their ranks: 0-7,16,18. All if left out."),
 ]
 SizeOption = Annotated[str, typer.Option("--size", "-s", help="Message of every rank, such as 100MB.")]
-EngineOption = Annotated[str, typer.Option("--engine", help="closed_form, or flow: packets share links fairly.")]
+EngineOption = Annotated[
+    str,
+    typer.Option("--engine", help="closed_form; flow: packets share links fairly; packet: cells wait in queues."),
+]
 PresetOption = Annotated[
     str, typer.Option("--preset", help="Whose assumptions: default, ramp, sipac, wrht, oddl, lumorph.")
 ]

@@ -1,4 +1,4 @@
-"""The inner loops of the flow engine: events in time, fair shares of links, what waits for what.
+"""The inner loops of the flow engine: events in time, fair shares of links, flows that are alike.
 
 A flow is known by its number. It belongs to a group of flows that are released together, and the group to a block.
 Links that active flows cross are kept as doubly linked lists of (slot, hop), where a slot is the place of one active
@@ -17,7 +17,6 @@ SAME_TIME = 1e-12  # relative; events closer than that happen at once
 SAME_SHARE = 1e-11  # relative; bottlenecks closer than that are one level
 DONE, TOO_MANY = 0, 1
 RECENT = 8
-TABLE = 1 << 22  # chunks that `data_needs` looks at together
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _M1, _M2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -344,104 +343,6 @@ def play(  # type: ignore[no-untyped-def]
         if len(heap) == 0:
             return DONE, events, finished, released, caused_by
         now = heap[0][0]
-
-
-# --- what waits for what ----------------------------------------------------------------------------------------------
-
-
-@numba.njit(cache=True)
-def data_needs(num_ranks, num_chunks, src, dst, step, lo, n, adds, group_of):  # type: ignore[no-untyped-def]
-    """Pairs (flow, group): the group sends chunks that the flow brought to its rank in an earlier step.
-
-    Args: src, dst, step, lo, n, adds, group_of: of each flow; flows sorted by step, those of a group are neighbours.
-    A piece that is stored replaces what came before; pieces that are added are all needed. Looks at some ranks at a
-    time, as many as the table of their chunks has room for.
-    """
-    flows, groups = [np.int64(0)], [np.int64(0)]
-    flows.pop()
-    groups.pop()
-    window = max(1, min(num_ranks, TABLE // num_chunks))
-    newest = np.empty(window * num_chunks, np.int32)  # the last arrival of a chunk, as a place in the lists below
-    came, before = [np.int32(0)], [np.int32(0)]
-    asked = np.full(len(src), -1, np.int32)  # group that last asked for a flow, to ask once
-    for low in range(0, num_ranks, window):
-        newest[:] = -1
-        came.clear()
-        before.clear()
-        end = 0
-        while end < len(src):
-            begin, last = end, -1
-            while end < len(src) and step[end] == step[begin]:
-                end += 1
-            for sent in range(begin, end):
-                group = group_of[sent]
-                if group == last or not low <= src[sent] < low + window:
-                    continue
-                last = group
-                at = (src[sent] - low) * num_chunks + lo[sent]
-                for chunk in range(at, at + n[sent]):
-                    place = newest[chunk]
-                    while place >= 0:
-                        if asked[came[place]] != group:
-                            asked[came[place]] = group
-                            flows.append(came[place])
-                            groups.append(group)
-                        place = before[place]
-            for flow in range(begin, end):
-                if not low <= dst[flow] < low + window:
-                    continue
-                at = (dst[flow] - low) * num_chunks + lo[flow]
-                for chunk in range(at, at + n[flow]):
-                    before.append(newest[chunk] if adds[flow] else np.int32(-1))
-                    came.append(np.int32(flow))
-                    newest[chunk] = len(came) - 1
-    return np.array(flows), np.array(groups)
-
-
-@numba.njit(cache=True)
-def order_needs(unit, turn, flow):  # type: ignore[no-untyped-def]
-    """Pairs (flow, later flow): both use a unit, in neighbouring turns; rows sorted by (unit, turn)."""
-    firsts, laters = [np.int64(0)], [np.int64(0)]
-    firsts.pop()
-    laters.pop()
-    a, b, c = 0, 0, 0  # rows a .. b - 1 are the turn before, b .. c - 1 this one
-    while c < len(unit):
-        a, b = b, c
-        while c < len(unit) and unit[c] == unit[b] and turn[c] == turn[b]:
-            c += 1
-        if b > a and unit[a] == unit[b]:
-            for i in range(a, b):
-                for j in range(b, c):
-                    firsts.append(flow[i])
-                    laters.append(flow[j])
-    return np.array(firsts), np.array(laters)
-
-
-@numba.njit(cache=True)
-def rows_of(key, value, num_keys):  # type: ignore[no-untyped-def]
-    """Values by key: those of key k are rows[at[k]:at[k + 1]], in their order."""
-    at = np.zeros(num_keys + 1, np.int64)
-    for k in key:
-        at[k + 1] += 1
-    at = np.cumsum(at)
-    place = at[:-1].copy()
-    rows = np.empty(len(value), np.int64)
-    for i in range(len(key)):
-        rows[place[key[i]]] = value[i]
-        place[key[i]] += 1
-    return at, rows
-
-
-@numba.njit(cache=True)
-def next_of_same(key, num_keys):  # type: ignore[no-untyped-def]
-    """For each row the next row of the same key, or -1."""
-    following = np.full(len(key), -1, np.int64)
-    last = np.full(num_keys, -1, np.int64)
-    for row in range(len(key)):
-        if last[key[row]] >= 0:
-            following[last[key[row]]] = row
-        last[key[row]] = row
-    return following
 
 
 # --- flows that are alike ---------------------------------------------------------------------------------------------

@@ -1,0 +1,234 @@
+"""Cells in time: sets up the arrays of the packet kernel and lets it play, slice by slice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from opticcl.errors import ParameterError
+from opticcl.ir import IntArray
+from opticcl.simulate import _packet_kernels as kernels
+from opticcl.simulate.dependencies import Waits
+from opticcl.simulate.limits import Limit, Progress
+from opticcl.simulate.options import PacketOptions
+from opticcl.simulate.parts import whole_ticks
+
+__all__ = ["CellFlows", "Played", "Wires", "play_cells"]
+
+SLICE = 1 << 20  # events between two looks at the keyboard
+FIRST_CELLS = 1 << 12
+TICKS_S = (1e-15, 1e-12, 1e-9)  # the finest in which all times are below 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Wires:
+    """The links that cells cross.
+
+    Args:
+        capacity: of each, float64 (links,) [byte/s].
+        latency_s: from the end of sending a cell to its arrival, float64 (links,) [s].
+        base_s: latency that a transfer has besides that of its links [s].
+    """
+
+    capacity: np.ndarray
+    latency_s: np.ndarray
+    base_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class CellFlows:
+    """Transfers cut into cells.
+
+    Args:
+        amount: float64 (n,) [bytes].
+        delay_s: from their release until the first cell may start, float64 (n,) [s].
+        compute_s: from the last cell until others may use what arrived, float64 (n,) [s].
+        path_at, path_n: links of flow i are hops[path_at[i] : path_at[i] + path_n[i]], (n,).
+    """
+
+    amount: np.ndarray
+    delay_s: np.ndarray
+    compute_s: np.ndarray
+    path_at: IntArray
+    path_n: IntArray
+    hops: IntArray
+
+    def num_cells(self, cell_bytes: float) -> IntArray:
+        """Cells of each, int64 (n,); a transfer of nothing has one, without bytes."""
+        return np.maximum(1, np.ceil(self.amount / cell_bytes)).astype(np.int64)
+
+    def paths(self) -> tuple[IntArray, IntArray]:
+        """(links, offsets), one flow after the other."""
+        n = self.path_n.astype(np.int64)
+        offsets = np.concatenate([[0], np.cumsum(n)])
+        return self.hops[np.arange(offsets[-1]) + np.repeat(self.path_at - offsets[:-1], n)], offsets
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What came out; times in seconds, NaN where it never happened.
+
+    Args:
+        finished, released, caused_by: as of `_flow_kernels.play`.
+        passed: cells sent over a link [count].
+        carried, busy_s, queue, dropped: of each link, float64 (links,) [bytes or s].
+        rows: room that was made for cells on the way, a power of two [count].
+    """
+
+    finished: np.ndarray
+    released: np.ndarray
+    caused_by: IntArray
+    passed: int
+    carried: np.ndarray
+    busy_s: np.ndarray
+    queue: np.ndarray
+    dropped: np.ndarray
+    rows: int
+
+
+def play_cells(
+    wires: Wires, flows: CellFlows, waits: Waits, options: PacketOptions, limit: Limit, progress: Progress
+) -> Played:
+    """Play transfers that wait for each other, cell by cell.
+
+    Args: flows: sorted so that of two that start at one time over one link the first begins.
+    Raises: ParameterError: more events than allowed, cells that wait for each other's buffers, or a time too long.
+    """
+    for tick_s in TICKS_S:
+        machine = _Machine(wires, flows, waits, options, limit.left, tick_s)
+        if machine.fits:
+            status = machine.run(progress)
+            if status != kernels.TOO_LATE:
+                break
+    else:
+        raise ParameterError(
+            f"{limit.engine}: it takes more than {kernels.LATEST * TICKS_S[-1]:.3g} s; check the rates"
+        )
+    if status == kernels.TOO_MANY:
+        limit.expect(machine.passed)
+    limit.spend(machine.passed)
+    played = machine.played()
+    stuck = int((np.isnan(played.finished) & ~np.isnan(played.released[waits.group_of])).sum())
+    if stuck:
+        raise ParameterError(
+            f"{limit.engine}: {stuck} transfers stand still, their cells wait for each other's buffers in a circle; "
+            "lift that with larger buffer_bytes=..., none, or transport=windowed"
+        )
+    return played
+
+
+class _Machine:
+    """The arrays that the kernel works on."""
+
+    def __init__(
+        self, wires: Wires, flows: CellFlows, waits: Waits, options: PacketOptions, most_events: int, tick_s: float
+    ) -> None:
+        self._tick_s, self._waits = tick_s, waits
+        n, num_links = len(flows.amount), len(wires.capacity)
+        cell, cells = options.cell_bytes, flows.num_cells(options.cell_bytes)
+        tail = flows.amount - (cells - 1) * cell
+        per_byte = 1 / (wires.capacity * tick_s)
+        seconds = [wires.latency_s, flows.delay_s + wires.base_s, flows.compute_s, cell / wires.capacity]
+        self.fits = all(float(s.max(initial=0)) / tick_s < kernels.LATEST for s in seconds)
+        if not self.fits:
+            return
+
+        links = self._links = np.zeros(num_links, kernels.LINK)
+        for name in ("first", "last", "flying", "flying_last", "input_first", "input_last", "turn", "frees"):
+            links[name] = -1
+        for name in ("blocked_first", "blocked_last", "blocked_next"):
+            links[name] = -1
+        links["latency"], links["per_byte"] = whole_ticks(wires.latency_s, tick_s), per_byte
+        links["full"] = np.ceil(cell * per_byte - kernels.SLACK)
+
+        rows = self._flows = np.zeros(n, kernels.FLOW)
+        for name in ("acked", "acked_last", "missing", "missing_last"):
+            rows[name] = -1
+        rows["cells"], rows["tail"], rows["tail_room"] = cells, tail, np.ceil(tail)
+        rows["compute"] = whole_ticks(flows.compute_s, tick_s)
+        rows["path_at"], rows["path_n"] = flows.path_at, flows.path_n
+        if options.transport == "windowed":
+            back_s, trip_s = _round_trips(wires, flows, cell)
+            rows["back"] = whole_ticks(back_s, tick_s)
+            notice_s = 2 * trip_s if options.retransmit_s is None else np.full(n, options.retransmit_s)
+            rows["notice"] = whole_ticks(notice_s, tick_s)
+        self._delay = whole_ticks(flows.delay_s + wires.base_s, tick_s)
+        self._hops = flows.hops.astype(np.int32)
+
+        world = self._world = np.zeros(1, kernels.WORLD)
+        world["now"], world["most_events"], world["unfinished"] = -1, most_events, n
+        world["cell_bytes"], world["cell_room"], world["num_links"] = cell, round(cell), num_links
+        world["finite"] = options.buffer_bytes is not None
+        world["buffer"] = 0 if options.buffer_bytes is None else min(options.buffer_bytes, kernels.LATEST)
+        world["at_input"], world["cuts"] = options.queue == "input", options.forwarding == "cut_through"
+        world["windowed"], world["window"] = options.transport == "windowed", options.window
+        world["interleaved"], world["free"] = options.order != "sequential", -1
+        self._cells = np.zeros(0, kernels.CELL)
+        self._heap = np.zeros(2 * num_links + 3 * n + 1, kernels.EVENT)
+        self._idle = np.zeros(num_links, np.int64)
+        self._finished, self._released = np.full(n, -1, np.int64), np.full(len(waits.waits), -1, np.int64)
+        self._caused_by = np.full(len(waits.waits), -1, np.int64)
+        self._unfinished = np.bincount(waits.block_of, minlength=len(waits.block_at) - 1)
+        self._waiting = waits.waits.copy()
+
+    @property
+    def passed(self) -> int:
+        """Cells sent over a link so far [count]."""
+        return int(self._world["passed"][0])
+
+    def run(self, progress: Progress) -> int:
+        """Play until all has ended, or nothing can."""
+        w = self._waits
+        total = int((self._flows["cells"] * self._flows["path_n"]).sum())
+        self._grow()
+        while True:
+            status: int = kernels.play(
+                self._world, self._links, self._flows, self._cells, self._hops, self._heap, self._idle, self._delay, w.group_at,
+                self._waiting, w.block_at, w.block_of, w.next_block, self._unfinished, w.feeds_at, w.feeds, w.frees_at,
+                w.frees, self._finished, self._released, self._caused_by, SLICE,
+            )  # fmt: skip
+            if status == kernels.NO_CELLS:
+                self._grow()
+            elif status != kernels.RUNNING:
+                return status
+            else:
+                progress("play cells", min(self.passed, total), total)
+
+    def _grow(self) -> None:
+        """Room for twice as many cells on the way."""
+        old = len(self._cells)
+        new = np.zeros(max(FIRST_CELLS, 2 * old), kernels.CELL)
+        new[:old] = self._cells
+        new["following"][old:] = np.arange(old + 1, len(new) + 1)
+        new["following"][-1] = self._world["free"][0]
+        self._world["free"] = old
+        self._world["num_free"] += len(new) - old
+        self._cells = new
+
+    def played(self) -> Played:
+        """What came out."""
+        links = self._links
+
+        def seconds(ticks: IntArray) -> np.ndarray:
+            return np.where(ticks < 0, np.nan, ticks * self._tick_s)
+
+        return Played(
+            seconds(self._finished),
+            seconds(self._released),
+            self._caused_by,
+            self.passed,
+            links["carried"].copy(),
+            links["busy"] * self._tick_s,
+            links["most"].astype(float),
+            links["dropped"].copy(),
+            len(self._cells),
+        )
+
+
+def _round_trips(wires: Wires, flows: CellFlows, cell_bytes: float) -> tuple[np.ndarray, np.ndarray]:
+    """(way back, there and back) of a cell alone on its path, float64 (n,) [s]; what comes back takes no bandwidth."""
+    hops, offsets = flows.paths()
+    late = np.add.reduceat(wires.latency_s[hops], offsets[:-1]) + wires.base_s
+    sent = np.add.reduceat(cell_bytes / wires.capacity[hops], offsets[:-1])
+    return late, 2 * late + sent

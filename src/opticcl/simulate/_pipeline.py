@@ -1,0 +1,49 @@
+"""Cells that share no link: a formula, tick by tick what playing them would give."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from opticcl.ir import IntArray
+from opticcl.simulate._cells import CellFlows, Wires
+
+__all__ = ["alone_s"]
+
+TICK_S = 1e-15
+SLACK = 1e-3
+
+
+def alone_s(wires: Wires, flows: CellFlows, cell_bytes: float, cuts: bool) -> np.ndarray:
+    """When the last cell of each transfer arrives if nobody shares its links, float64 (n,) [s].
+
+    Cells of one size follow each other as closely as the slowest link so far lets them; the last cell, which may be
+    smaller, begins on a link when it is there (with cut_through: its head) and the cell before it has been sent.
+    """
+    cells = flows.num_cells(cell_bytes)
+    tail = flows.amount - (cells - 1) * cell_bytes
+    per_byte = 1 / (wires.capacity * TICK_S)
+    full_ticks = np.ceil(cell_bytes * per_byte - SLACK)
+    late = np.ceil(wires.latency_s / TICK_S - SLACK)
+    n = len(flows.amount)
+    first, slowest, behind = np.zeros((3, n))  # begin of the first full cell; gap between cells; begin of the last cell
+    before_full, before_tail, before_late = np.zeros((3, n))
+    for hop in range(int(flows.path_n.max(initial=0))):
+        on = np.flatnonzero(flows.path_n > hop)
+        link = flows.hops[flows.path_at[on] + hop]
+        full, last = full_ticks[link], np.ceil(tail[on] * per_byte[link] - SLACK)
+        if hop:
+            gone, of_tail = before_full[on], before_tail[on]
+            first[on] += before_late[on] + (np.maximum(0, gone - full) if cuts else gone)
+            behind[on] += before_late[on] + (np.maximum(0, of_tail - last) if cuts else of_tail)
+        slowest[on] = np.maximum(slowest[on], full)
+        many = cells[on] > 1
+        sent = first[on] + (cells[on] - 2) * slowest[on] + full
+        behind[on] = np.where(many, np.maximum(behind[on], sent), behind[on])
+        before_full[on], before_tail[on], before_late[on] = full, last, late[link]
+    start = np.ceil((flows.delay_s + wires.base_s) / TICK_S - SLACK)
+    return (start + behind + before_tail + before_late) * TICK_S
+
+
+def shares_nothing(hops: IntArray) -> bool:
+    """Whether no two transfers cross one link."""
+    return not len(hops) or int(np.bincount(hops).max()) == 1

@@ -1,0 +1,127 @@
+"""What engines record: bytes of links, times of transfers, the critical path; and the names of links."""
+
+import dataclasses
+import importlib
+
+import numpy as np
+import pytest
+
+import opticcl
+from opticcl.circuits import lower
+from opticcl.collective import collective
+from opticcl.errors import UnsupportedError
+from opticcl.fabric import FABRICS, fabric
+from opticcl.ir import Op, Schedule, Transfers
+from opticcl.simulate import assumptions, link_bytes, link_names
+from opticcl.simulate.flow import flow, play_flow
+from opticcl.simulate.links import Links
+from opticcl.simulate.packet import play_packet
+
+traffic_module = importlib.import_module("opticcl.simulate.traffic")
+LIGHT = assumptions(compute="none", control="none")
+PACKETS = [name for name in FABRICS.names() if fabric(name, **FABRICS.get(name).at_scale(16)).is_packet_switched]
+PLANS = [
+    ("fat_tree:nodes=24,radix=8,routing=ecmp", "all_reduce", "ring"),
+    ("torus:shape=4x4", "all_to_all", "bruck:radix=16"),
+    ("superpod:nodes=16", "all_reduce", "halving_doubling"),
+    ("oddl:shape=4x4", "all_reduce", "halving_doubling"),
+    ("terarack:nodes=15,wavelengths=2", "all_reduce", "wrht"),
+]
+
+
+@pytest.mark.parametrize("play", [play_flow, play_packet])
+@pytest.mark.parametrize("mode", ["barrier", "asynchronous"])
+@pytest.mark.parametrize(("specification", "name", "algorithm"), PLANS)
+def test_what_is_recorded_fits_the_timeline(specification, name, algorithm, mode, play):
+    """Recording changes no time; links carry the bytes of their routes; the last transfer ends when the plan does."""
+    plan = opticcl.compile(specification, name, "1MB", algorithm=algorithm).circuits
+    played = play(plan, 10**6, LIGHT, mode=mode, record=True)
+    bare = play(plan, 10**6, LIGHT, mode=mode)
+    assert bare.traffic is None
+    assert bare.timeline.total_s == played.timeline.total_s
+    traffic, total_s = played.traffic, played.timeline.total_s
+    runs = traffic.runs
+    ends = runs.end_s + (runs.repeats - 1) * runs.period_s
+    assert ends.max() == pytest.approx(total_s, rel=1e-9)
+    assert (runs.end_s >= runs.start_s).all()
+    moved = sum(
+        int(plan.schedule.step(steps.start).size_chunks().sum()) * len(steps) for steps in plan.schedule.step_classes()
+    )
+    assert (runs.size_bytes * runs.repeats).sum() == pytest.approx(moved * 1e6 / plan.schedule.collective.num_chunks)
+    if plan.fabric.is_packet_switched:
+        carried = np.zeros(len(Links(plan.fabric).capacity))
+        carried[traffic.link] = traffic.carried_bytes
+        assert carried == pytest.approx(link_bytes(plan, 10**6))
+        assert (traffic.busy_s <= total_s).all()
+    else:
+        assert len(traffic.link) == 0
+    if mode == "barrier":
+        assert len(traffic.critical) == 0
+    else:
+        chain = traffic.critical
+        assert chain.end_s[-1] == pytest.approx(total_s)
+        assert (chain.start_s[1:] >= chain.end_s[:-1] - 1e-15).all()  # one after the other, without sums
+        assert (np.diff(chain.step) > 0).all()
+
+
+@pytest.mark.parametrize("play", [play_flow, play_packet])
+def test_many_transfers_are_told_by_step(play, monkeypatch):
+    """Beyond the limit a class of steps is one row with the same bytes, start and end."""
+    plan = opticcl.compile("torus:shape=4x4", "all_reduce", "1MB", algorithm="ring").circuits
+    plan = dataclasses.replace(plan, schedule=dataclasses.replace(plan.schedule, classes=()))
+    for mode in ("barrier", "asynchronous"):
+        whole = play(plan, 10**6, LIGHT, mode=mode, record=True).traffic.runs
+        with monkeypatch.context() as patch:
+            patch.setattr(traffic_module, "MOST_ROWS", 100)
+            short = play(plan, 10**6, LIGHT, mode=mode, record=True).traffic.runs
+        assert len(short) < len(whole) == 16 * 30
+        assert short.src[-1] == -1
+        assert short.size_bytes.sum() == pytest.approx(whole.size_bytes.sum())
+        assert (short.start_s.min(), short.end_s.max()) == (whole.start_s.min(), whole.end_s.max())
+
+
+def test_flows_played_as_one_have_their_own_ends():
+    """The times of a quotient reach all flows that it stands for."""
+    where = fabric("fat_tree:nodes=72,preset=wrht")
+    src, dst = np.divmod(np.arange(72 * 72), 72)
+    transfers = Transfers.of(src, dst, dst, 1, Op.MOVE)
+    plan = lower(where, Schedule("pairs", collective("all_to_all", 72, 72), 1, lambda i: transfers))
+    runs = play_flow(plan, 72 * 10**6, LIGHT, record=True).traffic.runs
+    assert len(runs) == 72 * 71
+    inside = runs.src // 32 == runs.dst // 32
+    assert runs.end_s.max() == pytest.approx(flow(plan, 72 * 10**6, LIGHT).total_s)
+    assert len(np.unique(np.round(runs.end_s[inside], 12))) <= 4  # full leaves and the last one, inside and across
+
+
+@pytest.mark.parametrize("name", PACKETS)
+def test_hops_are_links(name):
+    """On every packet fabric the hops of a path are its shared links, in the order of the walk; each has its own name."""
+    where = fabric(name, **FABRICS.get(name).at_scale(16))
+    src, dst = np.divmod(np.arange(256), 16)
+    transfers = Transfers.of(src, dst, dst, 1, Op.MOVE)
+    plan = lower(where, Schedule("pairs", collective("all_to_all", 16, 16), 1, lambda i: transfers))
+    (circuits,) = plan.rounds(0)
+    links = Links(where)
+    hops, offsets = links.routes(circuits)
+    used, used_offsets = links.paths(circuits)
+    assert (offsets == used_offsets).all()
+    owner = circuits.hop_owner()
+    assert (np.sort(owner * 10**6 + hops) == np.sort(owner * 10**6 + used)).all()
+    names = link_names(where, np.unique(hops).tolist())
+    assert len(set(names)) == len(names)
+    assert all("node" in n or "switch" in n or "->" in n for n in names)
+
+
+def test_light_has_no_shared_links():
+    """Bytes a link are a question about packets."""
+    plan = opticcl.compile("oddl:shape=4x4", "all_reduce", "1MB", algorithm="ring").circuits
+    with pytest.raises(UnsupportedError, match="not shared"):
+        link_bytes(plan, 10**6)
+
+
+def test_busiest_link_of_the_closed_form():
+    """The busiest link's bytes over its rate are the transfer time of a step."""
+    plan = opticcl.compile("torus:shape=4x4", "all_to_all", "1MB", algorithm="bruck:radix=16")
+    carried = link_bytes(plan.circuits, plan.size_bytes)
+    busiest_s = (carried / Links(plan.fabric).capacity).max()
+    assert plan.simulate(compute="none").totals()["transfer_s"] == pytest.approx(busiest_s)
