@@ -113,7 +113,7 @@ def job(machine: Fabric, nodes: Sequence[int] | IntArray) -> Fabric:
     Args:
         machine: the whole.
         nodes: node numbers, each at most once.
-    Raises: FabricError: no nodes, one twice, or one that is not there.
+    Raises: FabricError: no nodes, one twice, or one that is not there or cannot be had.
     """
     ranks = np.asarray(nodes, dtype=np.int64)
     limit = machine.num_machine_nodes
@@ -126,20 +126,38 @@ def job(machine: Fabric, nodes: Sequence[int] | IntArray) -> Fabric:
         twice = np.flatnonzero(np.bincount(ranks) > 1)[0]
         raise FabricError(f"{machine.name}: node {twice} is given twice; a job has each node once")
     chosen = ranks.astype(np.int32)
+    inner = _ranks_of(machine, chosen)
 
     def control_s(src: IntArray, dst: IntArray) -> float:
         assert machine.control_s is not None
-        return machine.control_s(chosen[src], chosen[dst])
+        return machine.control_s(inner[src], inner[dst])
 
     return dataclasses.replace(
         machine,
         num_nodes=len(chosen),
         nodes=chosen,
         machine_size=limit,
-        linked=machine.linked if machine.links_all else lambda src, dst: machine.linked(chosen[src], chosen[dst]),
+        linked=machine.linked if machine.links_all else lambda src, dst: machine.linked(inner[src], inner[dst]),
         ring_order=None,
         control_s=control_s if machine.control_s else None,
     )
+
+
+def _ranks_of(machine: Fabric, nodes: IntArray) -> IntArray:
+    """Ranks that nodes have on a machine of which some nodes cannot be had.
+
+    Raises: FabricError: one of them is such a node.
+    """
+    if machine.nodes is None:
+        return nodes
+    rank = np.full(machine.num_machine_nodes, -1, np.int32)
+    rank[machine.nodes] = np.arange(machine.num_nodes)
+    missing = nodes[rank[nodes] < 0]
+    if len(missing):
+        raise FabricError(
+            f"{machine.name}: node {machine.coordinates(int(missing[0]))} is dead or not in the job; leave it out"
+        )
+    return rank[nodes]
 
 
 def nearest_sizes(num_nodes: int, fits: Callable[[int], bool], reach: int = 4096) -> str:

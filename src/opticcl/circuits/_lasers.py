@@ -1,0 +1,167 @@
+"""Which lasers carry which transfer on LIGHTPATH, and in which turn.
+
+by offset   LUMORPH and the direct exchange: the peer whose digit (whose number) is higher by o has the o-th set.
+            A node sends to each offset once and hears each once: no laser, no photodiode is wanted twice.
+coloured    any other schedule: an edge colouring of the pairs that talk. A pair with several transfers (a range
+            of chunks that goes round the end) shares its lasers out so that the slowest is as fast as can be.
+dead        a sender leaves its dead lasers dark, and its circuits are narrower. What would have no laser at all takes
+            an extra turn with all that its sender has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from opticcl.circuits.assign import edge_colouring, first_fit
+from opticcl.fabric._damage import Damage
+from opticcl.ir import Circuits, Fabric, IntArray, Transfers
+
+__all__ = ["Lasers", "lasers_by_colour", "lasers_by_offset", "only_alive", "relit"]
+
+MOST_COLOURS = 1 << 25  # (node, colour) pairs of an edge colouring: 0.25 GB
+
+
+class Lasers(NamedTuple):
+    """First laser, number of lasers and turn of every transfer, int (n,) each."""
+
+    lo: IntArray
+    width: IntArray
+    turn: IntArray
+
+
+def lasers_by_offset(fabric: Fabric, k: int, stride: int, transfers: Transfers) -> Lasers:
+    """First laser, number of lasers and turn of every transfer of an exchange of digits."""
+    lasers = fabric.lasers_per_port
+    before = (transfers.dst // stride - transfers.src // stride) % k - 1  # offsets that come before mine
+    width = max(1, lasers // (k - 1))
+    turn, lo = np.divmod(before * width, lasers)
+    return Lasers(lo, np.full_like(lo, width), turn)
+
+
+def lasers_by_colour(fabric: Fabric, transfers: Transfers) -> Lasers:
+    """The same for any transfers: a colour for each pair that talks, a set of lasers and a turn for each colour."""
+    n, lasers = fabric.num_machine_nodes, fabric.lasers_per_port
+    first, pair = _pairs(transfers.src * np.int64(n) + transfers.dst)
+    shared = max(1, lasers // _most(transfers, first))
+    if np.bincount(pair).max() > shared:  # too few for all transfers of a pair, so each is one of its own
+        first = pair = np.arange(len(transfers))
+    most = _most(transfers, first)
+    width = max(1, lasers // most)
+    at_once = lasers // width
+    turn, place = np.divmod(_colours(transfers.src[first], transfers.dst[first], n, most, at_once), at_once)
+    lo, own = _shares(pair, transfers.size_chunks(), len(first), width)
+    return Lasers(place[pair] * width + lo, own, turn[pair])
+
+
+def _most(transfers: Transfers, rows: IntArray) -> int:
+    """The most transfers of the given rows that one node sends or receives."""
+    return max(int(np.bincount(ends[rows]).max()) for ends in (transfers.src, transfers.dst))
+
+
+def _pairs(key: IntArray) -> tuple[IntArray, IntArray]:
+    """First row of each different key, in the order of the rows, and which of these each row is like."""
+    _, first, same = np.unique(key, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return first[order], place[same]
+
+
+def _colours(src: IntArray, dst: IntArray, num_nodes: int, most: int, at_once: int) -> IntArray:
+    """Colours 0 .. most - 1; by first fit, which is as good for stars, where the tables would be too large.
+
+    Args: at_once: colours that have light in one round.
+    """
+    if num_nodes * most <= MOST_COLOURS:
+        return np.asarray(edge_colouring(src, dst, num_nodes, most))
+    occupied = np.stack([src, num_nodes + dst], axis=1).astype(np.int64).ravel()
+    colour, turn = first_fit(occupied, np.arange(len(src) + 1, dtype=np.int64) * 2, 2 * num_nodes, at_once)
+    return np.asarray(colour + turn * at_once)
+
+
+def _shares(pair: IntArray, size: IntArray, num_pairs: int, width: int) -> tuple[IntArray, IntArray]:
+    """First laser of each transfer within those of its pair, and how many it has.
+
+    Args:
+        pair: of each transfer.
+        size: of each transfer [chunks].
+        num_pairs: pairs [count].
+        width: lasers of a pair, at least its transfers [count].
+    """
+    if num_pairs == len(pair):
+        return np.zeros(len(pair), np.int64), np.full(len(pair), width)
+    order = np.argsort(pair, kind="stable")
+    starts = np.searchsorted(pair[order], np.arange(num_pairs + 1))
+    own = np.ones(len(pair), np.int64)
+    _share_out(size[order], starts, width, own)
+    lo = np.cumsum(own) - own - width * pair[order]
+    back = np.empty_like(order)
+    back[order] = np.arange(len(order))
+    return lo[back], own[back]
+
+
+@numba.njit(cache=True, nogil=True)
+def _share_out(size, starts, width, own):  # type: ignore[no-untyped-def]
+    """Every laser that is left goes to the transfer that would take longest, which is the best there is."""
+    for p in range(len(starts) - 1):
+        for _ in range(width - (starts[p + 1] - starts[p])):
+            slowest = starts[p]
+            for t in range(starts[p] + 1, starts[p + 1]):
+                if size[t] * own[slowest] > size[slowest] * own[t]:
+                    slowest = t
+            own[slowest] += 1
+
+
+def relit(damage: Damage, transfers: Transfers, tile: IntArray, num_lasers: int, given: Lasers) -> Lasers:
+    """The same, with an extra turn for transfers that would have nothing but dead lasers.
+
+    Args:
+        tile: of each node.
+        num_lasers: of a tile, dead ones included [count].
+    """
+    lo, width, turn = (np.array(column, np.int64) for column in given)
+    dark = np.flatnonzero(_dead_before(damage, tile[transfers.src], lo, lo + width) == width)
+    if not len(dark):
+        return given
+    src, dst = transfers.src[dark], transfers.dst[dark]
+    most = max(int(np.bincount(ends).max()) for ends in (src, dst))
+    lo[dark], width[dark] = 0, num_lasers
+    turn[dark] = turn.max() + 1 + np.asarray(edge_colouring(src, dst, int(max(src.max(), dst.max())) + 1, most))
+    return Lasers(lo, width, turn)
+
+
+def _dead_before(damage: Damage, tile: IntArray, lo: IntArray, hi: IntArray) -> IntArray:
+    """Dead lasers lo .. hi - 1 of a tile each, int64 (n,)."""
+    count = np.zeros(len(tile), np.int64)
+    for sender, laser in zip(damage.laser_tile, damage.laser, strict=True):
+        count += (tile == sender) & (lo <= laser) & (laser < hi)
+    return count
+
+
+def only_alive(damage: Damage, circuits: Circuits, tile: IntArray, side_by_side: bool) -> Circuits:
+    """The same circuits without dead lasers: one for each run of neighbouring lasers that work.
+
+    Args:
+        tile: of each node.
+        side_by_side: whether these share a waveguide; else each circuit keeps its longest run alone.
+    """
+    lo, n = circuits.wavelength_lo, circuits.wavelength_n
+    hurt = _dead_before(damage, tile[circuits.src], lo, lo + n) > 0
+    if not hurt.any():
+        return circuits
+    rows, runs = [np.flatnonzero(~hurt)], [np.stack([lo, n], axis=1)[~hurt]]
+    for row in np.flatnonzero(hurt):
+        dead = damage.laser[damage.laser_tile == tile[circuits.src[row]]]
+        alive = np.setdiff1d(np.arange(lo[row], lo[row] + n[row]), dead)
+        pieces = np.split(alive, np.flatnonzero(np.diff(alive) > 1) + 1)
+        pieces = pieces if side_by_side else [max(pieces, key=len)]
+        rows.append(np.full(len(pieces), row))
+        runs.append(np.array([(piece[0], len(piece)) for piece in pieces]))
+    chosen = np.concatenate(rows)
+    order = np.argsort(chosen, kind="stable")
+    first, count = np.concatenate(runs)[order].astype(np.int32).T
+    return replace(circuits.take(chosen[order]), wavelength_lo=np.array(first), wavelength_n=np.array(count))

@@ -1,0 +1,62 @@
+"""Time of an all-reduce against the time that switches need to be set."""
+
+from __future__ import annotations
+
+from opticcl.evaluate.studies import Chart, Progress, Study, register_study
+from opticcl.evaluate.studies._lumorph import check_power_of_two
+from opticcl.evaluate.studies.run_time import profiles
+from opticcl.fabric import fabric
+from opticcl.fabric.lightpath import near_square
+from opticcl.units import Bytes, format_seconds, message_size
+
+__all__ = ["break_even_s", "reconfiguration_delay"]
+
+DELAYS_S = (0.0, 10e-9, 100e-9, 1e-6, 2e-6, 3.7e-6, 5e-6, 7e-6, 10e-6, 15e-6, 20e-6, 25e-6, 30e-6, 40e-6, 50e-6)
+
+
+@register_study("reconfiguration_delay")
+def reconfiguration_delay(progress: Progress, *, nodes: int = 256, size: Bytes = 4e6) -> Study:
+    """How fast must switches be to beat a ring on an ideal switch (figure 8a)?
+
+    Args:
+        nodes: GPUs, a power of two [count].
+        size: buffer of each GPU; the paper names none, 4 MB is ours: there its factor of 4 comes out [bytes].
+    Source: LUMORPH section 5, figure 8a: 3.7 us and 25 us.
+    """
+    check_power_of_two("reconfiguration_delay: nodes", nodes)
+    buffer = message_size(size, "reconfiguration_delay: size")
+    found = profiles(fabric("lightpath", shape=near_square(nodes)), progress)
+    given = found["LUMORPH-2"].plan.fabric.reconfiguration_s
+    rows: list[dict[str, float | str]] = []
+    for name, line in found.items():
+        timeline = line.timeline(buffer)
+        rounds = timeline.num_rounds if line.plan.fabric.name == "lightpath" else 0
+        fixed = timeline.total_s - rounds * given
+        rows += [
+            {"delay_s": delay, "algorithm": name, "time_s": fixed + rounds * delay}
+            for delay in DELAYS_S
+            if not name.startswith("tree")
+        ]
+    ends = (f"{name} {format_seconds(found_s)}" for name, found_s in break_even_s(rows).items())
+    return Study(
+        f"reconfiguration_delay:nodes={nodes},size={buffer}",
+        f"Time of an all-reduce of {nodes} GPUs against the time to set switches",
+        "LUMORPH figure 8a",
+        rows,
+        Chart("delay_s", "time_s", ("algorithm",), "time to set switches", "time"),
+        ("as fast as the ring at: " + ", ".join(ends),),
+    )
+
+
+def break_even_s(rows: list[dict[str, float | str]]) -> dict[str, float]:
+    """Delay at which each algorithm is as fast as the ring, by its name; times are straight lines in the delay."""
+    by_name: dict[str, list[tuple[float, float]]] = {}
+    for row in rows:
+        by_name.setdefault(str(row["algorithm"]), []).append((float(row["delay_s"]), float(row["time_s"])))
+    ring = next(times[0][1] for name, times in by_name.items() if name.startswith("ring"))
+    found = {}
+    for name, times in by_name.items():
+        (d0, t0), (d1, t1) = times[0], times[-1]
+        if t1 > t0:
+            found[name] = max(0.0, d0 + (ring - t0) * (d1 - d0) / (t1 - t0))
+    return found

@@ -1,0 +1,131 @@
+"""Studies: the table of what came out, and its picture, a line for each thing compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from opticcl.evaluate.studies import Chart, Study
+from opticcl.report._columns import Column, Fitting
+from opticcl.report.colours import wavelength_colours
+from opticcl.report.svg import WIDTH, new_figure
+from opticcl.units import format_bytes, format_rate, format_seconds
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from rich.table import Table
+
+__all__ = ["study_figure", "study_table"]
+
+_UNITS: dict[str, Callable[[float], str]] = {
+    "_bits_per_s": format_rate,
+    "_bytes": format_bytes,
+    "_s": format_seconds,
+}
+_LEGEND = 2.1  # inches
+_SHAPES = "os^Dv<>P"
+
+
+def study_table(study: Study) -> Table:
+    """One row a row of the study, quantities with their units.
+
+    Where a row has nothing but what the picture shows, the lines stand side by side instead, one row for each x.
+    """
+    chart, rows = study.chart, study.rows
+    if set(rows[0]) == {chart.x, chart.y, *chart.lines}:
+        at: dict[Any, dict[str, str]] = {}
+        for row in rows:
+            at.setdefault(row[chart.x], {})[_name(chart, row)] = _cell(chart.y, row[chart.y])
+        names = list(dict.fromkeys(_name(chart, row) for row in rows))
+        lines = [Column(name, [cells.get(name, "") for cells in at.values()]) for name in names]
+        return Fitting([Column(_header(chart.x), [_cell(chart.x, x) for x in at]), *lines], "")
+    return Fitting(
+        [Column(_header(key), [_cell(key, r[key]) for r in rows], 0, _side(rows[0][key])) for key in rows[0]], ""
+    )
+
+
+def _unit(key: str) -> str:
+    return next((suffix for suffix in _UNITS if key.endswith(suffix)), "")
+
+
+def _header(key: str) -> str:
+    return key.removesuffix(_unit(key)).replace("_", " ")
+
+
+def _side(value: Any) -> Any:
+    return "left" if isinstance(value, str) else "right"
+
+
+def _cell(key: str, value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if unit := _unit(key):
+        return _UNITS[unit](value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+
+
+def study_figure(study: Study) -> Figure:
+    """Its lines, with marks of their own for those who see no colours; make and save it inside `svg.drawing_style()`."""
+    chart = study.chart
+    height = 4.4
+    figure = new_figure(height)
+    axes = figure.add_axes((0.75 / WIDTH, 0.55 / height, (WIDTH - 0.75 - _LEGEND) / WIDTH, (height - 0.95) / height))
+    lines = _lines(study)
+    colours = wavelength_colours(range(len(lines)))
+    for number, (name, points) in enumerate(lines.items()):
+        x, y = zip(*points, strict=True)
+        style: dict[str, Any] = {"drawstyle": "steps-post"} if chart.steps else {}
+        many = len(points) > 40
+        axes.plot(
+            x,
+            y,
+            color=colours[number],
+            linewidth=1.5,
+            linestyle=("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))[number % 4],
+            marker="" if many else _SHAPES[number % len(_SHAPES)],
+            markersize=3.5,
+            label=name,
+            **style,
+        )
+    axes.set_title(study.title, loc="left", fontsize=9, fontweight="bold")
+    _scale(axes, chart, [x for points in lines.values() for x, _ in points])
+    figure.legend(loc="center left", bbox_to_anchor=(1 - (_LEGEND - 0.15) / WIDTH, 0.55), frameon=False)
+    return figure
+
+
+def _lines(study: Study) -> dict[str, list[tuple[float, float]]]:
+    """Points of each line, by its name; lines that lie on each other share one name."""
+    by_name: dict[str, list[tuple[float, float]]] = {}
+    for row in study.rows:
+        by_name.setdefault(_name(study.chart, row), []).append((row[study.chart.x], row[study.chart.y]))
+    shared: dict[tuple[tuple[float, float], ...], str] = {}
+    for name, points in by_name.items():
+        key = tuple(points)
+        shared[key] = f"{shared[key]},\n{name}" if key in shared else name
+    return {name: list(points) for points, name in shared.items()}
+
+
+def _name(chart: Chart, row: Mapping[str, Any]) -> str:
+    return " ".join(str(row[key]) for key in chart.lines)
+
+
+def _scale(axes: Axes, chart: Chart, places: list[float]) -> None:
+    for axis, key, label in (("x", chart.x, chart.x_label), ("y", chart.y, chart.y_label)):
+        if axis in chart.logarithmic:
+            getattr(axes, f"set_{axis}scale")("log", base=10 if axis == "y" or _unit(key) else 2)
+        getattr(axes, f"set_{axis}label")(label)
+        ticks = getattr(axes, f"{axis}axis")
+        ticks.set_major_formatter(_formatter(key))
+    if "x" in chart.logarithmic and not _unit(chart.x):
+        axes.set_xticks(sorted(set(places)))
+    if "y" not in chart.logarithmic:
+        axes.set_ylim(bottom=0)
+    axes.minorticks_off()
+    axes.tick_params(length=2)
+    axes.grid(zorder=0)
+
+
+def _formatter(key: str) -> Callable[[float, float], str]:
+    unit = _unit(key)
+    return lambda value, _: _UNITS[unit](value) if unit else f"{value:,.6g}"

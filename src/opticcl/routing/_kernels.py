@@ -1,0 +1,164 @@
+"""Cheapest paths and rip-up and reroute, for Numba. All in one file, since they call each other."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+__all__ = ["from_each_source", "rip_up_and_reroute"]
+
+FADING = 0.95  # of what is remembered of an edge, a pass
+LEAST_PRICE = 0.01  # of an empty edge, so that detours end
+
+
+@numba.njit(cache=True, nogil=True)
+def from_each_source(width, prices, src, dst, columns, cost, length):  # type: ignore[no-untyped-def]
+    """Cheapest path of each pair, pairs sorted by source; fills cost and length, returns the hops end to end."""
+    tiles = len(width) // 4
+    at, by = np.empty(tiles), np.empty(tiles, np.int32)
+    heap_cost, heap_tile = np.empty(4 * tiles + 4), np.empty(4 * tiles + 4, np.int32)
+    hops = np.empty(max(64, 16 * len(src)), np.int32)
+    end = 0
+    for i in range(len(src)):
+        if i == 0 or src[i] != src[i - 1]:
+            _dijkstra(width, prices, src[i], -1, columns, at, by, heap_cost, heap_tile)
+        cost[i], length[i] = at[dst[i]], 0
+        if at[dst[i]] == np.inf:
+            continue
+        tile = dst[i]
+        while tile != src[i]:
+            length[i] += 1
+            tile = by[tile] // 4
+        if end + length[i] > len(hops):
+            longer = np.empty(2 * len(hops) + length[i], np.int32)
+            longer[:end] = hops[:end]
+            hops = longer
+        end += length[i]
+        tile, k = dst[i], end
+        while tile != src[i]:
+            k -= 1
+            hops[k] = by[tile]
+            tile = by[tile] // 4
+    return hops[:end]
+
+
+@numba.njit(cache=True, nogil=True)
+def _dijkstra(width, prices, start, goal, columns, at, by, heap_cost, heap_tile):  # type: ignore[no-untyped-def]
+    """Cost of the cheapest path to every tile (up to `goal`, if it is one) and the edge by which it comes."""
+    at[:] = np.inf
+    by[:] = -1
+    at[start] = 0.0
+    heap_cost[0], heap_tile[0], size = 0.0, start, 1
+    while size:
+        here, tile = heap_cost[0], heap_tile[0]
+        size -= 1
+        last_cost, last_tile = heap_cost[size], heap_tile[size]
+        k = 0
+        while True:  # sift the last entry down from the top
+            child = 2 * k + 1
+            if child >= size:
+                break
+            if child + 1 < size and heap_cost[child + 1] < heap_cost[child]:
+                child += 1
+            if heap_cost[child] >= last_cost:
+                break
+            heap_cost[k], heap_tile[k] = heap_cost[child], heap_tile[child]
+            k = child
+        heap_cost[k], heap_tile[k] = last_cost, last_tile
+        if here > at[tile]:
+            continue
+        if tile == goal:
+            return
+        for d in range(4):
+            edge = 4 * tile + d
+            if width[edge] <= 0:
+                continue
+            to = tile + (1 if d == 0 else -1 if d == 1 else columns if d == 2 else -columns)
+            cost = here + prices[edge]
+            if cost < at[to]:
+                at[to], by[to] = cost, edge
+                k = size
+                size += 1
+                while k and heap_cost[(k - 1) // 2] > cost:  # sift up
+                    heap_cost[k], heap_tile[k] = heap_cost[(k - 1) // 2], heap_tile[(k - 1) // 2]
+                    k = (k - 1) // 2
+                heap_cost[k], heap_tile[k] = cost, to
+
+
+@numba.njit(cache=True, nogil=True)
+def rip_up_and_reroute(width, src, dst, columns, paths, length, orders, target, patience):  # type: ignore[no-untyped-def]
+    """Take up one circuit after the other and lay it anew where edges are emptiest, until the target is met.
+
+    Edges that are among the fullest after a pass become dearer for a while (`memory`), so that circuits do not come back
+    to the same edges for ever.
+
+    Args:
+        width: part of each edge that works.
+        paths, length: a path of each circuit, int32 (n, room) and int64 (n,); become the best found.
+        orders: in which order a pass takes the circuits up, int64 (passes, n).
+        target: fullness of the fullest edge that is good enough.
+        patience: passes without a better result after which to give up.
+    Returns: (fullness of the fullest edge, passes done).
+    """
+    tiles = len(width) // 4
+    load = np.zeros(4 * tiles)
+    for i in range(len(src)):
+        for h in range(length[i]):
+            load[paths[i, h]] += 1
+    best = _fullest(width, load)
+    now, now_length = paths.copy(), length.copy()
+    prices, memory = np.empty(4 * tiles), np.ones(4 * tiles)
+    at, by = np.empty(tiles), np.empty(tiles, np.int32)
+    heap_cost, heap_tile = np.empty(4 * tiles + 4), np.empty(4 * tiles + 4, np.int32)
+    idle = 0
+    for done in range(len(orders)):
+        if best <= target or idle >= patience:
+            return best, done
+        for edge in range(4 * tiles):
+            prices[edge] = memory[edge] * _price(load[edge], width[edge], best)
+        for k in range(len(src)):
+            i = orders[done, k]
+            for h in range(now_length[i]):
+                edge = now[i, h]
+                load[edge] -= 1
+                prices[edge] = memory[edge] * _price(load[edge], width[edge], best)
+            _dijkstra(width, prices, src[i], dst[i], columns, at, by, heap_cost, heap_tile)
+            tile, count = dst[i], 0
+            while tile != src[i]:
+                count += 1
+                tile = by[tile] // 4
+            if count <= now.shape[1]:  # else a detour too long to be written down
+                now_length[i] = count
+                tile = dst[i]
+                while tile != src[i]:
+                    count -= 1
+                    now[i, count] = by[tile]
+                    tile = by[tile] // 4
+            for h in range(now_length[i]):
+                edge = now[i, h]
+                load[edge] += 1
+                prices[edge] = memory[edge] * _price(load[edge], width[edge], best)
+        idle += 1
+        found = _fullest(width, load)
+        if found < best:
+            best, idle = found, 0
+            paths[:], length[:] = now, now_length
+        for edge in range(4 * tiles):
+            full = width[edge] > 0 and load[edge] >= best * width[edge]
+            memory[edge] = 1 + FADING * (memory[edge] - 1) + (1 if full else 0)
+    return best, len(orders)
+
+
+@numba.njit(cache=True, nogil=True)
+def _price(load, width, best):  # type: ignore[no-untyped-def]
+    """Of one more circuit on an edge: steep around the fullest."""
+    return np.exp(min(3.0 * ((load + 1) / width - best), 60.0)) + LEAST_PRICE if width > 0 else np.inf
+
+
+@numba.njit(cache=True, nogil=True)
+def _fullest(width, load):  # type: ignore[no-untyped-def]
+    found = 0.0
+    for edge in range(len(load)):
+        if load[edge] > 0:
+            found = max(found, load[edge] / width[edge] if width[edge] > 0 else np.inf)
+    return found

@@ -1,0 +1,91 @@
+"""Algorithm 2: routes with as few circuits on the fullest edge as can be found, and how few there can be at all.
+
+    1. row first or column first, whichever loads the fullest edge less; for digit exchanges that is the optimum, and a
+       cut along a row or a column proves it
+    2. rip up and reroute: take up one circuit after the other and lay it where edges are emptiest, at the price
+       exp(3 (circuits + 1 - fullest)) an edge, dearer where it was among the fullest in the passes before
+    3. if the cut is not met, prices of edges by column generation: a better bound, often a proof that nothing is left to
+       gain; its mix of paths is rounded at random and rerouted once more
+
+Source: LUMORPH section 3.1, appendix A.
+Reading: printed as an integer programme; constraints 10 to 16 allow detached loops and 14, 15 are equalities. Integer
+programming is not needed: the steps above meet the bound wherever we looked (docs/routes.md).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from opticcl.ir import IntArray
+from opticcl.routing._kernels import rip_up_and_reroute
+from opticcl.routing.bounds import cut_bound
+from opticcl.routing.grid import Grid, Routes, fullest
+from opticcl.routing.paths import open_dimension_order
+
+__all__ = ["least_overlap"]
+
+MOST_LOOKS = 1e8  # tiles that one local search may look at: about 5 s
+MOST_PASSES = 600
+PATIENCE = 300  # passes without a better result
+LARGEST_PROGRAMME = 1 << 18  # circuits times tiles up to which the linear programme is asked
+DRAWS = 20  # roundings of its mix
+
+
+def least_overlap(grid: Grid, src: IntArray, dst: IntArray, *, seed: int = 0, programme: bool = True) -> Routes:
+    """Routes with little overlap and the bound on how little it can be.
+
+    Args:
+        src, dst: tiles of each circuit, different, int64 (n,).
+        seed: of the order in which circuits are taken up, and of the rounding; equal seeds give equal routes.
+        programme: whether to ask the linear programme where the cut is not met.
+    Raises: FabricError: no open path joins a pair.
+
+    >>> routes = least_overlap(Grid(2, 2), np.array([0, 1, 2, 3]), np.array([3, 2, 1, 0]))
+    >>> routes.max_overlap, routes.bound, routes.certificate
+    (1.0, 1.0, 'cut')
+    """
+    src, dst = np.asarray(src, np.int64), np.asarray(dst, np.int64)
+    if not len(src):
+        return Routes(np.zeros(0, np.int32), np.zeros(1, np.int64), 0.0, 0.0, "cut")
+    bound, prices = cut_bound(grid, src, dst)
+    starts = [open_dimension_order(grid, src, dst, first) for first in ("row", "column")]
+    overlap, start = min(((fullest(grid, s[0]), i) for i, s in enumerate(starts)))
+    found = Routes(*starts[start], overlap, bound, "cut", prices)
+    if found.optimal:
+        return found
+    found = _rerouted(grid, src, dst, found, seed)
+    if found.optimal or not programme or len(src) * grid.num_tiles > LARGEST_PROGRAMME:
+        return found
+    from opticcl.routing.column_generation import generate_columns, rounded
+
+    known = [(found.hops, found.offsets), *starts]
+    mix = generate_columns(grid, src, dst, known, enough=found.max_overlap, seed=seed)
+    if mix.bound > found.bound:
+        found = Routes(found.hops, found.offsets, found.max_overlap, mix.bound, "linear programme", mix.prices)
+    if found.optimal:
+        return found
+    hops, offsets = rounded(grid, mix, len(src), DRAWS, seed)
+    other = Routes(hops, offsets, fullest(grid, hops), found.bound, found.certificate, found.prices)
+    other = _rerouted(grid, src, dst, other, seed + 1)
+    return min(found, other, key=lambda routes: routes.max_overlap)
+
+
+def _rerouted(grid: Grid, src: IntArray, dst: IntArray, start: Routes, seed: int) -> Routes:
+    """The best routes that rip-up and reroute finds from there."""
+    passes = min(MOST_PASSES, int(MOST_LOOKS / (len(src) * grid.num_tiles)))
+    if not passes:
+        return start
+    length = np.diff(start.offsets)
+    room = int(max(length.max(), min(grid.num_tiles - 1, 2 * (grid.rows + grid.columns))))
+    paths = np.zeros((len(src), room), np.int32)
+    kept = np.arange(room) < length[:, None]
+    paths[kept] = start.hops
+    rng = np.random.default_rng(seed)
+    orders = np.argsort(rng.random((passes, len(src))), axis=1)
+    target = start.bound + 1e-9
+    overlap, _ = rip_up_and_reroute(
+        grid.width(), src, dst, grid.columns, paths, length, orders, target, min(PATIENCE, passes)
+    )
+    hops = paths[np.arange(room) < length[:, None]]
+    offsets = np.concatenate([[0], np.cumsum(length)])
+    return Routes(hops, offsets, float(overlap), start.bound, start.certificate, start.prices)

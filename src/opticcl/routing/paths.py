@@ -1,0 +1,171 @@
+"""Paths of many pairs end to end: picked out, replaced, laid around what is shut."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numba
+import numpy as np
+
+from opticcl.errors import FabricError
+from opticcl.ir import IntArray
+from opticcl.routing._kernels import from_each_source
+from opticcl.routing.dimension_order import dimension_order
+from opticcl.routing.grid import Grid
+
+__all__ = ["cheapest_paths", "in_order", "open_dimension_order", "random_shortest", "replaced"]
+
+
+def in_order(hops: IntArray, offsets: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:
+    """The paths of the given rows, in that order: (hops, offsets)."""
+    taken = np.diff(offsets)[rows]
+    ends = np.concatenate([[0], np.cumsum(taken)])
+    within = np.arange(ends[-1]) - np.repeat(ends[:-1], taken)
+    return hops[np.repeat(offsets[:-1][rows], taken) + within], ends
+
+
+def replaced(
+    hops: IntArray, offsets: IntArray, rows: IntArray, new_hops: IntArray, new_offsets: IntArray
+) -> tuple[IntArray, IntArray]:
+    """The same paths with others for the given rows, one each."""
+    chosen = np.arange(len(offsets) - 1)
+    chosen[rows] = len(offsets) - 1 + np.arange(len(rows))
+    together = np.concatenate([hops, new_hops])
+    return in_order(together, np.concatenate([offsets, offsets[-1] + new_offsets[1:]]), chosen)
+
+
+def cheapest_paths(
+    grid: Grid, src: IntArray, dst: IntArray, prices: np.ndarray
+) -> tuple[np.ndarray, IntArray, IntArray]:
+    """Cheapest open path of every pair.
+
+    Args:
+        src, dst: tiles, int64 (n,).
+        prices: of the edges, float64 (4 rows columns,), not negative.
+    Returns: (cost float64 (n,), hops, offsets); a pair that no path joins costs inf and has no hops.
+    """
+    src, dst = np.asarray(src, np.int64), np.asarray(dst, np.int64)
+    order = np.argsort(src, kind="stable")
+    cost, length = np.empty(len(src)), np.zeros(len(src), np.int64)
+    hops = from_each_source(grid.width(), prices, src[order], dst[order], grid.columns, cost, length)
+    back = np.argsort(order)
+    return (cost[back], *in_order(hops, np.concatenate([[0], np.cumsum(length)]), back))
+
+
+def open_dimension_order(
+    grid: Grid, src: IntArray, dst: IntArray, first: Literal["row", "column"] = "row"
+) -> tuple[IntArray, IntArray]:
+    """Along the row and then along the column; where something shut is in the way, a shortest way around it.
+
+    Raises: FabricError: no open path joins a pair.
+    """
+    hops, offsets = dimension_order(src, dst, grid.columns, first)
+    if grid.whole:
+        return hops, offsets
+    owner = np.repeat(np.arange(len(src)), np.diff(offsets))
+    blocked = np.unique(owner[grid.width()[hops] <= 0])
+    if not len(blocked):
+        return hops, offsets
+    cost, around, ends = cheapest_paths(grid, src[blocked], dst[blocked], np.ones(4 * grid.num_tiles))
+    _refuse_apart(src[blocked], dst[blocked], ~np.isfinite(cost))
+    return replaced(hops, offsets, blocked, around, ends)
+
+
+def _refuse_apart(src: IntArray, dst: IntArray, apart: np.ndarray) -> None:
+    if apart.any():
+        row = int(np.argmax(apart))
+        raise FabricError(f"routes: no open path leads from tile {src[row]} to tile {dst[row]}; leave one of them out")
+
+
+def random_shortest(grid: Grid, src: IntArray, dst: IntArray, seed: int = 0) -> tuple[IntArray, IntArray]:
+    """One of the shortest open paths of every pair, by chance.
+
+    Args: src, dst: tiles, int64 (n,).
+    Raises: FabricError: no open path joins a pair.
+    Reading: section 5 selects "one path from the shortest paths at random". On a whole grid all of them are equally likely;
+        around shut tiles and edges the next tile is drawn among those that come nearer.
+    """
+    src, dst = np.asarray(src, np.int64), np.asarray(dst, np.int64)
+    rng = np.random.default_rng(seed)
+    if grid.whole:
+        offsets = np.concatenate([[0], np.cumsum(_apart(grid, src, dst).sum(axis=0))])
+        hops = np.empty(offsets[-1], np.int32)
+        owner = np.repeat(np.arange(len(src)), np.diff(offsets))
+        shuffled = np.lexsort((rng.random(len(owner)), owner))
+        sideways = np.empty(len(owner), bool)  # the first of each shuffled path go along the row
+        sideways[shuffled] = np.arange(len(owner)) - offsets[owner] < _apart(grid, src, dst)[0][owner]
+        _step_by_step(src, dst, grid.columns, offsets, sideways, hops)
+        return hops, offsets
+    order = np.argsort(dst, kind="stable")
+    width = grid.width()
+    length = np.zeros(len(src), np.int64)
+    draws = rng.random(1 << 16)
+    hops = _towards_each_goal(width, src[order], dst[order], grid.columns, draws, length)
+    _refuse_apart(src[order], dst[order], (length == 0) & (src[order] != dst[order]))
+    return in_order(hops, np.concatenate([[0], np.cumsum(length)]), np.argsort(order))
+
+
+def _apart(grid: Grid, src: IntArray, dst: IntArray) -> IntArray:
+    """How far along the row and along the column, int64 (2, n)."""
+    (r0, c0), (r1, c1) = np.divmod(src, grid.columns), np.divmod(dst, grid.columns)
+    return np.stack([np.abs(c1 - c0), np.abs(r1 - r0)])
+
+
+@numba.njit(cache=True, nogil=True)
+def _step_by_step(src, dst, columns, offsets, sideways, hops):  # type: ignore[no-untyped-def]
+    for i in range(len(src)):
+        tile = src[i]
+        east, south = dst[i] % columns > tile % columns, dst[i] // columns > tile // columns
+        for h in range(offsets[i], offsets[i + 1]):
+            if sideways[h]:
+                hops[h] = 4 * tile + (0 if east else 1)
+                tile += 1 if east else -1
+            else:
+                hops[h] = 4 * tile + (2 if south else 3)
+                tile += columns if south else -columns
+
+
+@numba.njit(cache=True, nogil=True)
+def _towards_each_goal(width, src, dst, columns, draws, length):  # type: ignore[no-untyped-def]
+    """Pairs sorted by receiver: distances to it, then one random step after the other; the hops end to end."""
+    tiles = len(width) // 4
+    distance, queue = np.empty(tiles, np.int32), np.empty(tiles, np.int64)
+    hops = np.empty(max(64, 16 * len(src)), np.int32)
+    end = drawn = 0
+    for i in range(len(src)):
+        if i == 0 or dst[i] != dst[i - 1]:
+            distance[:] = -1
+            distance[dst[i]], queue[0], head, tail = 0, dst[i], 0, 1
+            while head < tail:
+                tile = queue[head]
+                head += 1
+                for d in range(4):  # the tile from which direction d leads here
+                    back = tile - (1 if d == 0 else -1 if d == 1 else columns if d == 2 else -columns)
+                    if 0 <= back < tiles and width[4 * back + d] > 0 and distance[back] < 0:
+                        distance[back] = distance[tile] + 1
+                        queue[tail] = back
+                        tail += 1
+        if distance[src[i]] <= 0:
+            continue
+        length[i] = distance[src[i]]
+        if end + length[i] > len(hops):
+            longer = np.empty(2 * len(hops) + length[i], np.int32)
+            longer[:end] = hops[:end]
+            hops = longer
+        tile = src[i]
+        for _ in range(length[i]):
+            choices = 0
+            edge = -1
+            for d in range(4):
+                if width[4 * tile + d] > 0:
+                    to = tile + (1 if d == 0 else -1 if d == 1 else columns if d == 2 else -columns)
+                    if distance[to] == distance[tile] - 1:
+                        choices += 1
+                        drawn = (drawn + 1) % len(draws)
+                        if draws[drawn] * choices < 1:  # each of them equally likely
+                            edge = 4 * tile + d
+            hops[end] = edge
+            end += 1
+            d = edge % 4
+            tile += 1 if d == 0 else -1 if d == 1 else columns if d == 2 else -columns
+    return hops[:end]

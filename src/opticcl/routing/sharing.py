@@ -1,0 +1,131 @@
+"""Which laser set each circuit has, so that circuits on one edge differ and share its waveguides.
+
+A waveguide carries one circuit of each wavelength. Circuits that a node sends, or hears, have different laser sets already;
+that leaves a choice. Where an edge carries many circuits of one set and few of another, two sets swap places along the
+chain of circuits that are tied to each other by their nodes, if that makes full edges emptier: if the sum of the fourth
+powers of all loads falls.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from opticcl.ir import IntArray
+
+__all__ = ["spread_sets"]
+
+MOST_MOVES = 20_000_000  # hops of circuits that may be moved from set to set, to and fro: about 0.2 s
+
+
+def spread_sets(
+    src: IntArray, dst: IntArray, chosen: IntArray, num_sets: int, hops: IntArray, offsets: IntArray
+) -> IntArray:
+    """Laser sets that load edges evenly, int64 (n,).
+
+    Args:
+        src, dst: nodes of each circuit; no two circuits of a sender, and of a receiver, have the same set, int (n,).
+        chosen: set of each circuit to begin with, below num_sets, int (n,).
+        num_sets: sets of lasers [count].
+        hops, offsets: paths of the circuits.
+    Returns: sets with which the fullest edge is no fuller than before.
+
+    >>> spread_sets(np.array([0, 1]), np.array([2, 3]), np.array([0, 0]), 2, np.array([8, 8]), np.arange(3)).tolist()
+    [1, 0]
+    """
+    given = np.asarray(chosen, np.int64)
+    chosen = given.copy()
+    edges, place = np.unique(hops, return_inverse=True)
+    nodes = int(max(src.max(initial=0), dst.max(initial=0))) + 1
+    _spread(
+        np.asarray(src, np.int64),
+        np.asarray(dst, np.int64),
+        chosen,
+        num_sets,
+        place.astype(np.int64),
+        np.asarray(offsets, np.int64),
+        len(edges),
+        nodes,
+        MOST_MOVES,
+    )
+    owner = np.repeat(np.arange(len(chosen)), np.diff(offsets))
+    before, after = (np.bincount(place * num_sets + sets[owner]).max(initial=0) for sets in (given, chosen))
+    return chosen if after <= before else given
+
+
+@numba.njit(cache=True, nogil=True)
+def _spread(src, dst, chosen, num_sets, place, offsets, num_edges, nodes, most):  # type: ignore[no-untyped-def]
+    n = len(src)
+    sends, hears = np.full((nodes, num_sets), -1, np.int64), np.full((nodes, num_sets), -1, np.int64)
+    load = np.zeros((num_edges, num_sets), np.int64)
+    for i in range(n):
+        sends[src[i], chosen[i]] = i
+        hears[dst[i], chosen[i]] = i
+        for k in range(offsets[i], offsets[i + 1]):
+            load[place[k], chosen[i]] += 1
+    chain, tied = np.empty(n, np.int64), np.zeros(n, np.bool_)
+    moves, changed = 0, True
+    while changed:
+        changed = False
+        for i in range(n):
+            if moves > most:
+                return
+            for other in range(num_sets):
+                a = chosen[i]
+                if other == a:
+                    continue
+                size = _chain(i, a, other, src, dst, sends, hears, chosen, chain, tied)
+                gain = 0.0
+                for c in range(size):
+                    gain += _swap(chain[c], a, other, chosen, place, offsets, load)
+                    moves += 2 * (offsets[chain[c] + 1] - offsets[chain[c]])
+                if gain > 0:
+                    _tell(chain, size, a, other, src, dst, chosen, sends, hears)
+                    changed = True
+                else:
+                    for c in range(size):
+                        _swap(chain[c], a, other, chosen, place, offsets, load)
+
+
+@numba.njit(cache=True, nogil=True)
+def _chain(start, a, b, src, dst, sends, hears, chosen, chain, tied):  # type: ignore[no-untyped-def]
+    """The circuits of sets a and b that must swap if one does; returns how many."""
+    chain[0], tied[start], size, done = start, True, 1, 0
+    while done < size:
+        i = chain[done]
+        done += 1
+        wanted = b if chosen[i] == a else a
+        for j in (sends[src[i], wanted], hears[dst[i], wanted]):
+            if j >= 0 and not tied[j]:
+                tied[j] = True
+                chain[size] = j
+                size += 1
+    for c in range(size):
+        tied[chain[c]] = False
+    return size
+
+
+@numba.njit(cache=True, nogil=True)
+def _swap(i, a, b, chosen, place, offsets, load):  # type: ignore[no-untyped-def]
+    """Give a circuit the other set; returns by how much the sum of fourth powers of the loads falls."""
+    old, new = (a, b) if chosen[i] == a else (b, a)
+    gain = 0.0
+    for k in range(offsets[i], offsets[i + 1]):
+        before, after = load[place[k], old], load[place[k], new]
+        gain += before**4 - (before - 1) ** 4 - (after + 1) ** 4 + after**4
+        load[place[k], old] -= 1
+        load[place[k], new] += 1
+    chosen[i] = new
+    return gain
+
+
+@numba.njit(cache=True, nogil=True)
+def _tell(chain, size, a, b, src, dst, chosen, sends, hears):  # type: ignore[no-untyped-def]
+    """Write down who has which set after a swap."""
+    for c in range(size):
+        sends[src[chain[c]], a] = sends[src[chain[c]], b] = -1
+        hears[dst[chain[c]], a] = hears[dst[chain[c]], b] = -1
+    for c in range(size):
+        i = chain[c]
+        sends[src[i], chosen[i]] = i
+        hears[dst[i], chosen[i]] = i

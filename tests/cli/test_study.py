@@ -1,0 +1,49 @@
+"""opticcl study, as a user types it."""
+
+from __future__ import annotations
+
+import pytest
+from tests.cli.command import answer, opticcl
+
+from opticcl.evaluate.studies import STUDIES
+
+
+def test_without_a_name_it_lists_all() -> None:
+    """One line a study, also in the help."""
+    listed = opticcl("study")
+    assert [line.split()[0] for line in listed.stdout.splitlines()] == list(STUDIES.names())
+    helped = "".join(opticcl("study", "--help").stdout.split())
+    assert all(name in helped for name in STUDIES.names())
+
+
+def test_json_is_one_value() -> None:
+    """Rows, notes and where they belong."""
+    found, code = answer("study", "transfers:nodes=6,lasers=2")
+    assert code == 0
+    assert set(found) == {"study", "title", "source", "rows", "notes"}
+    assert {"probability", "rounds", "at_least"} <= set(found["rows"][0])
+
+
+def test_a_picture_is_written_and_named(tmp_path) -> None:
+    """Beside the table."""
+    file = tmp_path / "overlap.svg"
+    ran = opticcl("study", "overlap:largest=4,draws=1", "-o", str(file))
+    assert ran.returncode == 0
+    assert f"picture: {file}" in ran.stdout
+    assert "least overlap" in ran.stdout
+    assert file.read_text().startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["overlaps"], "did you mean 'overlap'?"),
+        (["transfers:nodes=6,lasers=2", "-o", "picture.pdf"], ".svg or .png"),
+    ],
+)
+def test_wrong_input_is_one_line(words: list[str], hint: str) -> None:
+    """Exit code 2, nothing on standard output."""
+    ran = opticcl("study", *words)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert hint in ran.stderr
+    assert len(ran.stderr.strip().splitlines()) == 1
