@@ -23,8 +23,10 @@ lint: $(INSTALLED)
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/flow.py
+	$(BIN)/python benchmarks/train.py
 	$(BIN)/python benchmarks/packet.py
 	$(BIN)/python benchmarks/routes.py
+	$(BIN)/python benchmarks/synthesis.py
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -16,15 +16,22 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-__all__ = ["Plan", "__version__", "compare", "compile", "errors", "fabric", "load"]
+__all__ = ["Plan", "__version__", "compare", "compile", "errors", "fabric", "load", "synthesize"]
 
-_HOME = {"Plan": "plan", "compile": "plan", "load": "plan", "compare": "comparison"}  # the others are modules
+_HOME = {
+    "Plan": "plan",
+    "compile": "plan",
+    "load": "plan",
+    "compare": "comparison",
+    "synthesize": "synthesis",
+}  # the others are modules
 
 if TYPE_CHECKING:
     from opticcl import errors
     from opticcl.comparison import compare
     from opticcl.fabric import fabric
     from opticcl.plan import Plan, compile, load
+    from opticcl.synthesis import synthesize
 
 
 def __getattr__(name: str) -> Any:

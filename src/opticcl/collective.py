@@ -19,7 +19,7 @@ from opticcl.errors import ParameterError
 from opticcl.ir import Collective, IntArray
 from opticcl.registry import canonical, nearest
 
-__all__ = ["COLLECTIVES", "ROOTED", "Request", "as_request", "collective", "collective_name"]
+__all__ = ["COLLECTIVES", "ROOTED", "Request", "as_request", "collective", "collective_name", "own_collective"]
 
 
 class _Kind(NamedTuple):
@@ -93,6 +93,31 @@ def collective(
         keeps_apart=kind.keeps_apart,
         owner=owners,
         shift=shift,
+    )
+
+
+def own_collective(name: str, before: np.ndarray, after: np.ndarray, reduces: bool) -> Collective:
+    """A collective that is none of `COLLECTIVES`, from tables.
+
+    Args:
+        name: any other.
+        before, after: who holds which chunk at the start and at the end, bool (num_chunks, num_ranks).
+        reduces: whether what ranks hold of a chunk at the start is added; otherwise they all hold the same.
+    Raises: ParameterError: the name is taken, or a chunk that nobody holds.
+    """
+    if canonical(name) in _KINDS:
+        raise ParameterError(f"{name}: is a registered collective; give your own another name")
+    before, after = np.array(before, bool), np.array(after, bool)
+    if not len(before) or before.shape != after.shape or not before.any(axis=1).all():
+        raise ParameterError(f"{name}: every chunk must be held by a rank at the start")
+    num_chunks, num_ranks = before.shape
+    return Collective(
+        name=canonical(name),
+        num_ranks=num_ranks,
+        num_chunks=num_chunks,
+        reduces=reduces,
+        before=lambda rank, chunk: before[chunk, rank],
+        after=lambda rank, chunk: after[chunk, rank],
     )
 
 

@@ -101,7 +101,10 @@ def _cut(layout: Layout, given: dict[int, np.ndarray], whole: bool) -> np.ndarra
 
 
 def write_outputs(layout: Layout, state: np.ndarray) -> list[np.ndarray | None]:
-    """What every rank ends with, as the user's arrays; where contributions stay apart, `state` is by origin."""
+    """What every rank ends with, as the user's arrays; where contributions stay apart, `state` is by origin.
+
+    A rank that is due some chunks of a message without blocks gets the message with zeros for the others.
+    """
     c, blocks = layout.collective, layout.blocks
     length = int(np.prod(layout.block_shape, dtype=np.int64))
     if c.keeps_apart:  # (origins, chunks, elements): rank r gets its chunks from all origins
@@ -109,7 +112,11 @@ def write_outputs(layout: Layout, state: np.ndarray) -> list[np.ndarray | None]:
         return [by_owner[:, rank].reshape(layout.shape).copy() for rank in range(c.num_ranks)]
     results: list[np.ndarray | None] = []
     for rank in range(c.num_ranks):
-        due = layout.after[rank][layout.chunk_order].reshape(blocks, -1).all(axis=1)
+        wanted = layout.after[rank][layout.chunk_order]
+        due = wanted.reshape(blocks, -1).all(axis=1)
+        if blocks == 1 and not due.all() and wanted.any():  # some chunks of a message without blocks
+            state[rank, ~layout.after[rank]] = 0
+            due[:] = True
         message = state[rank, layout.chunk_order].reshape(blocks, -1)[:, :length]
         if due.all():
             results.append(message.reshape(layout.shape).copy())

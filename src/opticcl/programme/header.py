@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 import numpy as np
 
 from opticcl import __version__
-from opticcl.collective import collective
+from opticcl.collective import COLLECTIVES, collective, own_collective
 from opticcl.errors import OpticclError, ProgrammeError
 from opticcl.fabric import fabric, job
 from opticcl.ir import CircuitPlan, Collective, Fabric, IntArray
@@ -30,6 +30,7 @@ __all__ = [
 
 FORMAT, VERSION = "opticcl-programme", 1
 KEY = "opticcl"  # of the metadata of a Parquet file
+MOST_BITS = 1 << 26  # of a collective that is not registered
 
 COLUMNS = (
     "step",
@@ -50,7 +51,11 @@ COLUMNS = (
 
 
 class CollectiveHeader(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """A collective by name; `owner` is the little-endian int32 array, deflated, in base 64, or None for rank order."""
+    """A collective by name; `owner` is the little-endian int32 array, deflated, in base 64, or None for rank order.
+
+    One that is not registered says who holds which chunk `before` and `after`: a bit each, chunk by chunk and rank by rank
+    (the first in the highest bit), deflated, in base 64; and whether it `reduces`.
+    """
 
     name: str
     num_ranks: int
@@ -58,6 +63,9 @@ class CollectiveHeader(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     root: int = 0
     shift: int = 1
     owner: str | None = None
+    reduces: bool | None = None
+    before: str | None = None
+    after: str | None = None
 
 
 class Header(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -94,7 +102,7 @@ def header_of(plan: CircuitPlan, size_bytes: int, algorithm: str) -> Header:
         version=VERSION,
         opticcl=__version__,
         fabric=write_call(where.name, parameters),
-        collective=CollectiveHeader(c.name, c.num_ranks, c.num_chunks, c.root, c.shift, _pack(c)),
+        collective=_collective_header(c),
         algorithm=algorithm,
         num_steps=plan.schedule.num_steps,
         size_bytes=size_bytes,
@@ -102,10 +110,35 @@ def header_of(plan: CircuitPlan, size_bytes: int, algorithm: str) -> Header:
     )
 
 
+def _collective_header(c: Collective) -> CollectiveHeader:
+    if c.name in COLLECTIVES:
+        return CollectiveHeader(c.name, c.num_ranks, c.num_chunks, c.root, c.shift, _pack(c))
+    tables = (_pack_table(c, held) for held in (c.before, c.after))
+    return CollectiveHeader(c.name, c.num_ranks, c.num_chunks, c.root, c.shift, None, c.reduces, *tables)
+
+
 def _pack(c: Collective) -> str | None:
     if c.owner is None or np.array_equal(c.owner, np.repeat(np.arange(c.num_ranks), c.num_chunks // c.num_ranks)):
         return None
     return base64.b64encode(zlib.compress(c.owner.astype("<i4").tobytes(), 9)).decode("ascii")
+
+
+def _pack_table(c: Collective, held: Callable[[IntArray, IntArray], np.ndarray]) -> str:
+    table = np.broadcast_to(held(np.arange(c.num_ranks), np.arange(c.num_chunks)[:, None]), (c.num_chunks, c.num_ranks))
+    return base64.b64encode(zlib.compress(np.packbits(table).tobytes(), 9)).decode("ascii")
+
+
+def _unpack_table(text: str | None, num_chunks: int, num_ranks: int) -> np.ndarray:
+    if text is None or num_chunks < 1 or num_ranks < 1 or num_chunks * num_ranks > MOST_BITS:
+        raise ValueError(
+            f"a collective that is not registered needs tables of 1 to {MOST_BITS:,} bits before and after"
+        )
+    num_bits = num_chunks * num_ranks
+    inflate = zlib.decompressobj()
+    raw = inflate.decompress(base64.b64decode(text, validate=True), num_bits // 8 + 2)
+    if len(raw) != -(-num_bits // 8):
+        raise ValueError("not one bit for each chunk and rank")
+    return np.unpackbits(np.frombuffer(raw, np.uint8), count=num_bits).astype(bool).reshape(num_chunks, num_ranks)
 
 
 def _unpack(text: str | None, num_chunks: int) -> IntArray | None:
@@ -153,8 +186,12 @@ def where_and_what(header: Header, path: str) -> tuple[Fabric, Collective]:
     try:
         where = fabric(header.fabric)
         where = where if header.nodes is None else job(where, _as_nodes(header.nodes))
-        owner = _unpack(c.owner, c.num_chunks)
-        what = collective(c.name, c.num_ranks, c.num_chunks, root=c.root, owner=owner, shift=c.shift)
+        if c.reduces is None:
+            owner = _unpack(c.owner, c.num_chunks)
+            what = collective(c.name, c.num_ranks, c.num_chunks, root=c.root, owner=owner, shift=c.shift)
+        else:
+            before, after = (_unpack_table(text, c.num_chunks, c.num_ranks) for text in (c.before, c.after))
+            what = own_collective(c.name, before, after, c.reduces)
     except (OpticclError, ValueError, zlib.error) as error:
         raise ProgrammeError(f"{path}: header: {error}") from None
     if where.num_nodes != c.num_ranks:

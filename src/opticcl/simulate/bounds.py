@@ -17,11 +17,26 @@ def moved_share(collective: Collective) -> float:
 
     An all-reduce is a reduce-scatter and an all-gather; in these, and in an all-to-all, a scatter and a gather, all but one
     block of N moves over one rank's ports; a broadcast or a reduce brings the whole message to or from every other rank.
+    What a rank wants of the user's own collective and does not have, or not alone, must come to it.
     """
     n = collective.num_ranks
-    others = (n - 1) / n
-    shares = {"all_reduce": 2 * others, "broadcast": 1.0, "reduce": 1.0, "barrier": 0.0, "send_recv": 1 / n}
-    return shares.get(collective.name, others) if n > 1 else 0.0
+    known = _shares(n).get(collective.name)
+    if known is not None:
+        return known if n > 1 else 0.0
+    ranks, chunks = np.arange(n), np.arange(collective.num_chunks)[:, None]
+    before, after = (
+        np.broadcast_to(held(ranks, chunks), (len(chunks), n)) for held in (collective.before, collective.after)
+    )
+    lacks = before.sum(axis=1)[:, None] > before if collective.reduces else ~before
+    return float((after & lacks).sum(axis=0).max()) / collective.num_chunks
+
+
+def _shares(num_ranks: int) -> dict[str, float]:
+    """`moved_share` of the registered collectives, by name."""
+    others = (num_ranks - 1) / num_ranks
+    blocks = dict.fromkeys(("all_gather", "reduce_scatter", "all_to_all", "scatter", "gather"), others)
+    whole = {"all_reduce": 2 * others, "broadcast": 1.0, "reduce": 1.0}
+    return {**blocks, **whole, "barrier": 0.0, "send_recv": 1 / num_ranks}
 
 
 def lower_bound_s(collective: Collective, fabric: Fabric, size_bytes: int) -> float:
@@ -35,9 +50,13 @@ def lower_bound_s(collective: Collective, fabric: Fabric, size_bytes: int) -> fl
     n = collective.num_ranks
     if n == 1 or (collective.name == "send_recv" and collective.shift % n == 0):
         return 0.0
+    own = collective.name not in _shares(n)
+    if own and not moved_share(collective):
+        return 0.0
+    reaches_all = not own and collective.name != "send_recv"
     alone = fabric.is_packet_switched or any(r.splits for r in fabric.resources)
     partners = n - 1 if alone else min(n - 1, fabric.ports_per_node * fabric.lasers_per_port)
-    steps = 1 if collective.name == "send_recv" else max(1, ceil(log(n) / log(partners + 1) - 1e-9))
+    steps = max(1, ceil(log(n) / log(partners + 1) - 1e-9)) if reaches_all else 1
     return steps * fabric.latency_s + moved_share(collective) * size_bytes * 8 / fabric.node_rate_bits_per_s
 
 

@@ -1,0 +1,43 @@
+"""LUMORPH's claims about Algorithm 1: what an exact search for the fewest rounds can do."""
+
+from __future__ import annotations
+
+from opticcl.papers import claim
+from opticcl.synthesis import Synthesis, synthesize
+
+COLLECTIVES = ("all_gather", "all_to_all", "all_reduce")
+
+
+def found(shape: str, collective: str, chunks: int = 1, lasers: int = 16, waveguides: int = 40) -> Synthesis:
+    """The fewest rounds on a grid."""
+    where = f"lightpath:shape={shape},lasers={lasers},waveguides={waveguides}"
+    return synthesize(where, collective, chunks=chunks, time_limit=60)
+
+
+def all_optimal(shape: str, num_gpus: int) -> bool:
+    """Whether each of three collectives is proven optimal, with a chunk for each GPU."""
+    return all(found(shape, name, num_gpus if name == "all_reduce" else 1).optimal for name in COLLECTIVES)
+
+
+@claim("lumorph", "L17")
+def largest_grid() -> int:
+    """GPUs of the largest of these grids on which all are optimal; no larger one is tried."""
+    grids = {8: "2x4", 16: "4x4", 32: "4x8"}
+    return max((gpus for gpus, shape in grids.items() if all_optimal(shape, gpus)), default=0)
+
+
+@claim("lumorph", "L17.eight")
+def eight_gpus_fail() -> bool:
+    """Whether any of the collectives on 8 GPUs is left without a proof, at 1 to 16 lasers and one waveguide or forty."""
+    return not all(
+        found("2x4", name, 1, lasers, waveguides).optimal
+        for name in COLLECTIVES[:2]
+        for lasers in (1, 2, 4, 8, 16)
+        for waveguides in (1, 40)
+    )
+
+
+@claim("lumorph", "L16.waveguide")
+def one_waveguide() -> int:
+    """Rounds of the all-to-all of 8 GPUs with 8 lasers where every edge has one waveguide."""
+    return found("2x4", "all_to_all", 1, 8, 1).num_steps

@@ -1,0 +1,116 @@
+"""Wavelengths, and if need be other routes, for rounds whose sends are known.
+
+A round has light for sure if no edge carries more circuits than it has waveguides: then an edge colouring is enough (Koenig).
+Otherwise first fit in a few orders, and in the end the solver.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+
+from opticcl.routing.colouring import edge_colouring
+from opticcl.synthesis.draft import Draft, Send
+from opticcl.synthesis.packing import RoundOfLight
+from opticcl.synthesis.solver import Clock, run
+from opticcl.synthesis.wafer import Wafer
+
+__all__ = ["coloured_by_solver", "lit"]
+
+ORDERS = 8  # of first fit
+
+
+def lit(wafer: Wafer, draft: Draft, clock: Clock, seed: int, effort: float) -> Draft | None:
+    """The same rounds with light, or None if none was found for one of them.
+
+    Args:
+        draft: sends with a path and without wavelengths.
+        effort: of the solver for each round, deterministic time.
+    """
+    found = []
+    for sends in draft:
+        light = _coloured(wafer, sends)
+        light = _first_fit(wafer, sends, seed) if light is None else light
+        light = coloured_by_solver(wafer, sends, clock, seed, effort) if light is None else light
+        if light is None:
+            return None
+        found.append(light)
+    return found
+
+
+def _coloured(wafer: Wafer, sends: Sequence[Send]) -> list[Send] | None:
+    """By edge colouring, where waveguides cannot run out whatever the colours are."""
+    if not sends:
+        return []
+    load = np.bincount([edge for s in sends for edge in s.path], minlength=len(wafer.room))
+    if not wafer.unhurt or (load > wafer.room).any():
+        return None
+    src, dst = (np.array(ends) for ends in zip(*((s.src, s.dst) for s in sends), strict=True))
+    colour = edge_colouring(src, dst, wafer.num_ranks, wafer.num_wavelengths)
+    return [s._replace(wavelength=int(c)) for s, c in zip(sends, colour, strict=True)]
+
+
+def _first_fit(wafer: Wafer, sends: Sequence[Send], seed: int) -> list[Send] | None:
+    """Long paths first, then shuffled; the given path first, then the others of the pair."""
+    random = np.random.default_rng(seed)
+    order = sorted(range(len(sends)), key=lambda i: -len(sends[i].path))
+    for _ in range(ORDERS):
+        light, placed = RoundOfLight(wafer), {}
+        for i in order:
+            laid = light.lay(sends[i].src, sends[i].dst)
+            if laid is None:
+                break
+            placed[i] = sends[i]._replace(wavelength=laid[0], path=laid[1])
+        if len(placed) == len(sends):
+            return [placed[i] for i in range(len(sends))]
+        order = random.permutation(len(sends)).tolist()
+    return None
+
+
+def coloured_by_solver(
+    wafer: Wafer, sends: Sequence[Send], clock: Clock, seed: int, effort: float
+) -> list[Send] | None:
+    """By CP-SAT: first on the given paths, which makes it small, then on all routes; None if it finds nothing.
+
+    Args: effort: deterministic time, half of it for each.
+    """
+    for choose in (False, True):
+        found = _colours(wafer, sends, clock, seed, effort / 2, choose)
+        if found is not None:
+            return found
+    return None
+
+
+def _colours(
+    wafer: Wafer, sends: Sequence[Send], clock: Clock, seed: int, effort: float, choose: bool
+) -> list[Send] | None:
+    from ortools.sat.python import cp_model
+
+    model = cp_model.CpModel()
+    at_sender, at_receiver, on_edge = defaultdict(list), defaultdict(list), defaultdict(list)
+    choices = []
+    for send in sends:
+        mine = []
+        for path in wafer.routes[send.src, send.dst] if choose else (send.path,):
+            for wavelength in np.flatnonzero(wafer.sends[send.src] & wafer.hears[send.dst]).tolist():
+                taken = model.new_bool_var("")
+                mine.append((taken, wavelength, path))
+                at_sender[send.src, wavelength].append(taken)
+                at_receiver[send.dst, wavelength].append(taken)
+                for edge in path:
+                    on_edge[edge, wavelength if wafer.side_by_side else 0].append(taken)
+        model.add_exactly_one(taken for taken, _, _ in mine)
+        choices.append(mine)
+    for ends in (at_sender, at_receiver):
+        for some in ends.values():
+            model.add_at_most_one(some)
+    for (edge, _), some in on_edge.items():
+        if len(some) > wafer.room[edge]:
+            model.add(sum(some) <= int(wafer.room[edge]))
+    answer, solver = run(model, clock, effort=effort, seed=seed)
+    if not answer:
+        return None
+    chosen = [next((w, path) for taken, w, path in mine if solver.boolean_value(taken)) for mine in choices]
+    return [s._replace(wavelength=w, path=path) for s, (w, path) in zip(sends, chosen, strict=True)]

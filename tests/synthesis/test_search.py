@@ -1,0 +1,165 @@
+"""The search: what the solver closes, what it proves, and what happens without it or without time."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from tests.synthesis.helpers import assert_right
+
+import opticcl
+from opticcl.errors import FabricError, ParameterError, UnsupportedError
+from opticcl.synthesis import search as search_module
+from opticcl.synthesis import synthesize
+
+# shape, lasers, waveguides, collective, chunks: rounds, what found them (or "" for a constructed one), what proves them
+CLOSED = [
+    ("2x4", 4, 1, "all_reduce", 2, 2, "symmetric sums", "reach"),
+    ("2x4", 2, 1, "all_reduce", 2, 3, "", "search"),
+    ("1x5", 2, 4, "all_reduce", 1, 2, "sums", "reach"),
+    ("2x3", 1, 4, "all_reduce", 2, 4, "sums", "sums"),
+    ("2x3", 2, 4, "all_reduce", 2, 3, "", "search"),
+    ("1x4", 1, 1, "all_gather", 1, 3, "", "receives"),
+    ("3x3", 1, 1, "broadcast", 3, 6, "", "cut reach"),
+    ("3x3", 2, 1, "reduce_scatter", 1, 4, "", "receives"),
+]
+
+
+@pytest.mark.parametrize(("shape", "lasers", "waveguides", "name", "chunks", "rounds", "how", "bound"), CLOSED)
+def test_closed(shape, lasers, waveguides, name, chunks, rounds, how, bound):
+    """Optimal, by the solver where nothing constructed is, or by a search in full."""
+    found = synthesize(f"lightpath:shape={shape},lasers={lasers},waveguides={waveguides}", name, chunks=chunks)
+    assert (found.num_steps, found.optimal, found.bound.name) == (rounds, True, bound)
+    assert not how or found.how == how
+    assert_right(found)
+
+
+def test_every_collective_on_an_odd_grid():
+    """Three times three tiles, two lasers: all ten collectives, whatever their kind."""
+    for name in opticcl.collective.COLLECTIVES:
+        assert_right(synthesize("lightpath:shape=3x3,lasers=2", name, method="constructed"))
+
+
+@pytest.mark.parametrize("shape", ["1x1", "1x2", "1x7"])
+def test_few_nodes(shape):
+    """One node does nothing; two and a prime number do it in a line."""
+    for name in ("all_gather", "all_to_all", "all_reduce", "scatter", "reduce"):
+        found = synthesize(f"lightpath:shape={shape},lasers=3", name, method="constructed")
+        assert_right(found)
+        assert (found.num_steps == 0) == (shape == "1x1")
+
+
+def test_the_same_seed_gives_the_same_schedule():
+    """Twice the same question, solver included."""
+    made = [synthesize("lightpath:shape=2x3,lasers=1,waveguides=1", "all_gather", seed=3) for _ in range(2)]
+    steps = [[m.circuits.schedule.step(i) for i in range(m.num_steps)] for m in made]
+    assert all(np.array_equal(a.src, b.src) and np.array_equal(a.dst, b.dst) for a, b in zip(*steps, strict=True))
+
+
+def test_no_time_gives_the_constructed_schedule():
+    """A limit of a millisecond: the answer is right and says what it is not."""
+    found = synthesize("lightpath:shape=4x4,lasers=11", "all_reduce", chunks=16, time_limit="1 ms")
+    assert (found.num_steps, found.lower_bound, found.optimal) == (4, 3, False)
+    assert found.note == "the time limit is over"
+    assert_right(found)
+
+
+def test_without_the_solver(monkeypatch):
+    """Constructed schedules are answered with the gap and the command that installs the solver; demanding it is refused."""
+    for module in (search_module, search_module.require_solver.__globals__):
+        names = module if isinstance(module, dict) else vars(module)
+        monkeypatch.setitem(names, "has_solver", lambda: False)
+    where = "lightpath:shape=4x4,lasers=11"
+    found = synthesize(where, "all_reduce", chunks=16)
+    assert (found.num_steps, found.optimal) == (4, False)
+    assert "pip install 'opticcl[synth]'" in found.note
+    with pytest.raises(UnsupportedError, match="pip install"):
+        synthesize(where, "all_reduce", chunks=16, method="solver")
+
+
+def test_one_circuit_a_waveguide():
+    """With waveguide_sharing=circuit an edge carries as many circuits as it has waveguides, wavelengths or not."""
+    where = "lightpath:shape=1x4,lasers=4,waveguides={},waveguide_sharing=circuit"
+    for waveguides, rounds in ((4, 1), (2, 2)):
+        found = synthesize(where.format(waveguides), "all_to_all")
+        assert (found.num_steps, found.optimal) == (rounds, True)
+        assert_right(found)
+
+
+def test_more_routes_can_help():
+    """A ring of eight tiles around a dead one: with detours all hear all in fewer rounds than the straight routes have."""
+    where = "lightpath:shape=3x3,dead_tiles=4,lasers=1,waveguides=1"
+    few, many = (synthesize(where, "all_to_all", nodes=[0, 2, 6, 8], routes=n, time_limit=10) for n in (1, 4))
+    assert_right(few)
+    assert_right(many)
+    assert many.num_steps <= few.num_steps
+
+
+def test_a_plan_is_saved_and_loaded(tmp_path):
+    """Its programme is judged again and takes the same time."""
+    found = opticcl.synthesize("lightpath:shape=2x4,lasers=3,waveguides=2", "all_reduce", chunks=8)
+    plan = opticcl.Plan(found.circuits, 8_000_000)
+    plan.save(tmp_path / "plan.parquet")
+    again = opticcl.load(tmp_path / "plan.parquet")
+    assert again.simulate().total_s == plan.simulate().total_s > plan.simulate().lower_bound_s
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"fabric": "ideal:nodes=4"}, UnsupportedError, "no grid of tiles"),
+        ({"fabric": "lightpath:shape=32x32"}, UnsupportedError, "1,024 nodes are more than 256"),
+        ({"fabric": "lightpath:lasers=0"}, FabricError, "lasers=0"),
+        ({"fabric": "lightpath:waveguides=0"}, FabricError, "waveguides=0"),
+        ({"collective": "all_scatter"}, ParameterError, "unknown collective"),
+        ({"chunks": 0}, ParameterError, "chunks=0"),
+        ({"chunks": 10**9}, ParameterError, "too many"),
+        ({"time_limit": 0}, ParameterError, "time_limit=0"),
+        ({"time_limit": "soon"}, ParameterError, "time_limit"),
+        ({"seed": -1}, ParameterError, "seed=-1"),
+        ({"method": "magic"}, ParameterError, "method"),
+        ({"routes": 0}, ParameterError, "routes=0"),
+        ({"collective": "broadcast", "root": 4}, ParameterError, "root=4"),
+        ({"nodes": [0, 0]}, FabricError, "twice"),
+    ],
+)
+def test_bad_input(change, error, words):
+    """Refused in one line that names it."""
+    asked = {"fabric": "lightpath:shape=2x2", "collective": "all_gather"} | change
+    with pytest.raises(error, match=words) as refused:
+        synthesize(**asked)
+    assert "\n" not in str(refused.value)
+
+
+def command(*options):
+    """The command line of the verb."""
+    return [sys.executable, "-c", "from opticcl.cli import main; main()", "synthesize", *options]
+
+
+def test_the_command_line(tmp_path):
+    """JSON with what a script needs, and a programme that the judge accepts."""
+    out = tmp_path / "p.json"
+    options = ("-f", "lightpath:shape=2x4,lasers=4,waveguides=1", "-c", "all-gather", "--time-limit", "10s", "--json")
+    done = subprocess.run(command(*options, "-o", str(out)), capture_output=True, text=True, check=True)
+    answer = json.loads(done.stdout)
+    assert (answer["num_steps"], answer["lower_bound"], answer["optimal"]) == (2, 2, True)
+    assert answer["bound"].startswith("receives: ")
+    assert opticcl.load(out).schedule.num_steps == 2
+
+
+def test_ctrl_c_gives_the_best_so_far():
+    """A search that would take minutes is ended; the answer is a schedule that says so."""
+    options = ("-f", "lightpath:shape=4x4,lasers=11", "--chunks", "16", "--time-limit", "200s", "--json")
+    running = subprocess.Popen(command(*options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert running.stderr is not None
+    while "effort" not in running.stderr.readline():  # the solver is at work
+        assert running.poll() is None
+    time.sleep(0.2)
+    running.send_signal(signal.SIGINT)
+    out, _ = running.communicate(timeout=60)
+    answer = json.loads(out)
+    assert running.returncode == 0
+    assert (answer["num_steps"], answer["interrupted"], answer["optimal"]) == (4, True, False)
