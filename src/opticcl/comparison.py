@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from opticcl.circuits import lower
@@ -11,12 +12,13 @@ from opticcl.collective import Request, as_request
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.fabric import FABRICS
 from opticcl.fabric import fabric as make_fabric
-from opticcl.ir import Fabric, Timeline, Verdict
+from opticcl.ir import CircuitPlan, Fabric, Timeline, Verdict
 from opticcl.plan import Plan, fastest
 from opticcl.registry import canonical, write_call
 from opticcl.schedule import all_variants, generate
 from opticcl.simulate import Assumptions, Profile, assumptions, moved_share, profile
 from opticcl.simulate.assumptions import as_dict
+from opticcl.simulate.bottleneck import Bottleneck, bottleneck, loads
 from opticcl.units import message_size
 from opticcl.verify import verify
 
@@ -36,6 +38,7 @@ class Entry:
         profile: its time for any message size.
         timelines: its time for each message, in the order given.
         verdict: whether it is right.
+        bottleneck: the part of the machine that is busy longest; None if nothing is, or if the plan is wrong.
     """
 
     fabric: Fabric
@@ -43,6 +46,7 @@ class Entry:
     profile: Profile
     timelines: tuple[Timeline, ...]
     verdict: Verdict
+    bottleneck: Bottleneck | None = None
 
     @property
     def total_s(self) -> float:
@@ -53,6 +57,16 @@ class Entry:
     def lower_bound_s(self) -> float:
         """No algorithm on this fabric can take less [s]."""
         return sum(t.lower_bound_s for t in self.timelines)
+
+    @property
+    def algorithm_bytes_per_s(self) -> float:
+        """Messages over their time, "algbw" of nccl-tests; 0 if they take none [byte/s]."""
+        return self.plan.size_bytes / self.total_s if self.total_s else 0.0
+
+    @property
+    def bus_bytes_per_s(self) -> float:
+        """What a node's ports carry at least for that, "busbw" of nccl-tests: comparable with their rate [byte/s]."""
+        return self.algorithm_bytes_per_s * moved_share(self.plan.schedule.collective)
 
     def totals(self) -> dict[str, float]:
         """Time of each part over all messages [s], by name."""
@@ -126,8 +140,12 @@ def compare_plans(
     def judge(pair: tuple[Plan, Profile]) -> Entry:
         plan, times = pair
         progress(f"verify {plan.fabric.name} with {plan.schedule.name}")
-        timelines = tuple(_timeline(plan, times, size, engine) for size in sizes)
-        return Entry(plan.fabric, plan, times, timelines, verify(plan.circuits))
+        circuits = _remembering(plan.circuits)
+        timelines = tuple(_timeline(replace(plan, circuits=circuits), times, size, engine) for size in sizes)
+        entry = Entry(plan.fabric, plan, times, timelines, verify(circuits))
+        if not entry.verdict.ok:  # what a wrong plan occupies may not exist
+            return entry
+        return replace(entry, bottleneck=bottleneck(plan.fabric, loads(circuits, sum(sizes)), entry.total_s))
 
     found = list(map(look, fabrics))
     kept = [pair for pairs, _ in found for pair in pairs]
@@ -168,6 +186,11 @@ def _plans(
     return kept, declined
 
 
+def _remembering(plan: CircuitPlan) -> CircuitPlan:
+    """The same plan, which has the circuits of the last step at hand when they are asked for again."""
+    return replace(plan, rounds=lru_cache(maxsize=1)(plan.rounds))
+
+
 def _timeline(plan: Plan, times: Profile, size_bytes: int, engine: str) -> Timeline:
     if canonical(engine) == "closed_form":
         return times.timeline(size_bytes)
@@ -191,7 +214,7 @@ def compare(
         collective: "all_reduce".
         size: message of every rank, or several that follow each other: "100 MB" or bytes.
         algorithm: a name for all, "auto" (each fabric's fastest), "main" (and its paper's own) or "all".
-        engine: what times are taken with: closed_form or flow.
+        engine: what times are taken with: closed_form, flow or packet.
         preset, assumed: what times rest on, as `Plan.simulate` takes them.
     Returns: one row a plan: fabric, algorithm, num_nodes, verified, total_s, lower_bound_s, ...
     """
@@ -206,8 +229,7 @@ def compare(
 
 
 def _row(entry: Entry, sizes: Sequence[int]) -> dict[str, Any]:
-    first, fabric, n = entry.timelines[0], entry.fabric, entry.fabric.num_nodes
-    algorithm_rate = sum(sizes) / entry.total_s if entry.total_s else 0.0
+    first, fabric, n, fullest = entry.timelines[0], entry.fabric, entry.fabric.num_nodes, entry.bottleneck
     return {
         "fabric": fabric.name,
         "algorithm": entry.plan.algorithm,
@@ -219,8 +241,11 @@ def _row(entry: Entry, sizes: Sequence[int]) -> dict[str, Any]:
         "num_steps": first.num_steps,
         "num_rounds": first.num_rounds,
         "node_rate_bits_per_s": fabric.node_rate_bits_per_s,
-        "algorithm_bytes_per_s": algorithm_rate,
-        "bus_bytes_per_s": algorithm_rate * moved_share(entry.plan.schedule.collective),
+        "algorithm_bytes_per_s": entry.algorithm_bytes_per_s,
+        "bus_bytes_per_s": entry.bus_bytes_per_s,
+        "bottleneck": fullest and fullest.name,
+        "bottleneck_bytes": fullest.carried_bytes if fullest else 0.0,
+        "bottleneck_utilisation": fullest.utilisation if fullest else 0.0,
         "specification": write_call(fabric.name, {k: v for k, v in fabric.parameters.items() if v is not None}),
         "total_bytes": sum(sizes),
     }

@@ -122,8 +122,10 @@ class Transfers:
         Args: src, dst, chunk_lo, chunk_n, op, parts: array-likes of a common shape after broadcasting.
         """
         given = [np.asarray(c) for c in (src, dst, chunk_lo, chunk_n, op, *(() if parts is None else (parts,)))]
-        shape = np.broadcast(*given).shape
-        moves = np.ravel(np.broadcast_to(given[0] != given[1], shape))
+        shapes = {c.shape for c in given if c.ndim}
+        shape = shapes.pop() if len(shapes) == 1 else np.broadcast(*given).shape  # the usual case needs no broadcasting
+        differ = given[0] != given[1]
+        moves = np.ravel(differ if differ.shape == shape else np.broadcast_to(differ, shape))
         all_move = bool(moves.all())
         n = len(moves) if all_move else int(np.count_nonzero(moves))
 
@@ -416,13 +418,16 @@ class Fabric:
         usage: circuits -> what they occupy, one `Usage` a kind.
         faults: circuits -> those that this hardware cannot make.
         linked: (src, dst) -> whether one circuit can join them, arrays that broadcast.
+        distance: (src, dst) -> links (fibres, waveguides) on the shortest way between two ranks, where they are passed one
+            by one; None where every way is short.
         route: (src, dst) -> (hops, hop_offsets) of each pair, on packet fabrics: their routing is part of the machine.
         ring_order: nodes in an order in which neighbours (last and first too) are linked, int64 (num_nodes,).
         control_s: (src, dst) -> control-plane time of a step with these transfers [s], or None.
         coordinates: node -> its name in the paper's terms, for messages.
         source: paper and sections.
         nodes: the nodes of the machine that a job has, in the order of its ranks, int64 (num_nodes,), or None for all.
-            `num_nodes`, `linked` and `ring_order` speak of the job's ranks; `usage`, `faults` and circuits of the machine.
+            `num_nodes`, `linked`, `distance` and `ring_order` speak of the job's ranks; `usage`, `faults` and circuits of
+            the machine.
         machine_size: nodes of the whole machine where a job has a part of it, else 0 [count].
         parts: what the whole machine is built of; empty where nobody can tell.
         light_path: circuits -> what the light of each passes on its way, on optical fabrics, or None.
@@ -444,6 +449,7 @@ class Fabric:
     usage: Callable[[Circuits], Iterable[Usage]]
     faults: Callable[[Circuits], Iterable[Fault]]
     linked: Callable[[IntArray, IntArray], npt.NDArray[np.bool_]] = _all_linked
+    distance: Callable[[IntArray, IntArray], IntArray] | None = None
     route: Callable[[IntArray, IntArray], tuple[IntArray, IntArray]] | None = None
     ring_order: Callable[[], IntArray] | None = None
     control_s: Callable[[IntArray, IntArray], float] | None = None

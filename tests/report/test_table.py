@@ -34,10 +34,24 @@ def test_every_plan_has_its_line_at_every_width(comparison, width):
 def test_a_wide_console_shows_more_columns_than_a_narrow_one(comparison):
     """Steps, rounds and efficiency appear only where there is room; nodes stand below since all plans share them."""
     table = comparison_table(comparison)
-    wide, narrow = rendered(table, 160), rendered(table, 60)
+    wide, narrow = rendered(table, 240), rendered(table, 60)
     assert all(word in wide for word in ("steps", "bound/time", "where it goes, %", "54 nodes each"))
     assert "steps" not in narrow.splitlines()[0]
     assert all(word in narrow for word in ("fabric", "algorithm", "time", "verified"))
+
+
+def test_the_bottleneck_is_named_where_there_is_room(comparison):
+    """In full on a wide console, without parentheses on a narrower one, not at all on a narrow one."""
+    table = comparison_table(comparison)
+    entry = next(e for e in comparison.entries if e.fabric.name == "ramp")
+    name, share = entry.bottleneck.name, f"{entry.bottleneck.utilisation:.0%}"
+    assert "(g=" in name
+    assert f"{name}, {share}" in rendered(table, 240)
+    middling = rendered(table, 140)
+    assert "tx of port" in middling
+    assert "(g=" not in middling
+    assert "bottleneck" not in rendered(table, 80)
+    assert "busbw" in rendered(table, 240)
 
 
 def test_a_wrong_plan_says_so(comparison):

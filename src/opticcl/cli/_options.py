@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,8 +16,15 @@ if TYPE_CHECKING:
 
 MOST_NODES = 1 << 20
 
+FileArgument = Annotated[
+    Path | None,
+    typer.Argument(help="A programme (.parquet, .csv, .json), whoever wrote it; else give --fabric."),
+]
 FabricOption = Annotated[
     str, typer.Option("--fabric", "-f", help="name:key=value,... such as ramp:groups=4,racks=4,wavelengths=8")
+]
+FabricOrFileOption = Annotated[
+    str | None, typer.Option("--fabric", "-f", help="name:key=value,... such as ramp:groups=4,racks=4,wavelengths=8")
 ]
 FabricsOption = Annotated[
     list[str], typer.Option("--fabric", "-f", help="Repeat for several; all registered fabrics if left out.")
@@ -91,6 +99,25 @@ def make_plan(
     taking_part = None if job is None else parse_nodes(job)
     made = make_fabric(fabric, nodes, node_rate)
     return compile(made, collective, size, algorithm=algorithm, root=root, nodes=taking_part)
+
+
+_OF_A_PLAN = ("nodes", "node_rate", "collective", "algorithm", "size", "root", "job")
+
+
+def refuse_beside_file(verb: str, context: typer.Context, file: Path | None, fabric: str | None) -> None:
+    """A plan comes from a file or from options, never from both.
+
+    Raises: ParameterError: neither is given, or an option of what the file says already.
+    """
+    if (file is None) == (fabric is None):
+        raise ParameterError(f"{verb}: give either a programme file or --fabric")
+    for name in _OF_A_PLAN if file is not None else ():
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            option = "--" + name.replace("_", "-")
+            raise ParameterError(
+                f"{verb}: {option} beside {file}, which has its own; leave {option} out, or give --fabric"
+            )
 
 
 def parse_nodes(text: str) -> list[int]:

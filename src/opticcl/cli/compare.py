@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from opticcl.cli._clock import ClockOption, parse_clock
 from opticcl.cli._options import (
     AssumeOption,
     CollectiveOption,
@@ -46,6 +48,7 @@ def run(
             "--workload", "-w", help="A trace (.et, .json, .log, .fbuf, .txt), a TOML list of sizes, or resnet50_ddp."
         ),
     ] = None,
+    clock: ClockOption = None,
     engine: EngineOption = "closed_form",
     preset: PresetOption = "default",
     assume: AssumeOption = [],  # noqa: B006
@@ -59,7 +62,9 @@ def run(
     from opticcl.fabric import FABRICS
 
     assumed = make_assumptions(preset, assume)
-    sizes, notes = _sizes(size, workload, collective)
+    sizes, notes, num_ranks = _sizes(size, workload, collective, clock)
+    if nodes is None and not fabric and num_ranks:
+        nodes = num_ranks
     if nodes is None and not fabric:
         raise ParameterError("compare: how many nodes? give --nodes N, or fabrics with their shapes")
     made, left_out = [], []
@@ -99,21 +104,36 @@ def run(
     raise typer.Exit(0 if all(entry.verdict.ok for entry in found.entries) else 1)
 
 
-def _sizes(size: list[str], workload: str | None, collective: str) -> tuple[list[int], list[str]]:
-    """Message sizes [bytes] and remarks on where they come from."""
+def _sizes(
+    size: list[str], workload: str | None, collective: str, clock: str | None
+) -> tuple[list[int], list[str], int]:
+    """Message sizes [bytes], remarks on where they come from, and ranks of the workload, 0 if unknown [count]."""
     from opticcl.units import format_bytes, message_size
 
     if workload is None:
-        return [message_size(s, "--size") for s in (size or ["100MB"])], []
+        if clock is not None:
+            raise ParameterError("--clock: there is no --workload whose cycles it could count")
+        return [message_size(s, "--size") for s in (size or ["100MB"])], [], 0
     if size:
         raise ParameterError("compare: both --size and --workload are given; one of them decides the messages")
     from opticcl.collective import collective_name
     from opticcl.workload import load_workload
 
-    loaded = load_workload(workload)
-    sizes = list(loaded.sizes(collective_name(collective)))
+    loaded = load_workload(workload, clock_hz=None if clock is None else parse_clock(clock))
+    wanted = collective_name(collective)
+    calls = [call for call in loaded.calls if call.collective == wanted and not call.is_transfer]
+    if not calls:
+        raise ParameterError(f"--workload: {workload} asks for no {wanted}")
+    everybody = loaded.num_ranks or max(len(call.ranks) for call in calls)
+    sizes = [call.size_bytes for call in calls if len(call.ranks) in (0, everybody)]
+    parts = Counter(len(call.ranks) for call in calls if len(call.ranks) not in (0, everybody))
+    told = ", ".join(f"{n:,} of {ranks:,} ranks" for ranks, n in sorted(parts.items()))
     if not sizes:
-        raise ParameterError(f"--workload: {workload} asks for no {collective_name(collective)}")
-    calls = f"{len(sizes)} {collective_name(collective)} calls"
-    total = f"{loaded.name}: {calls}, {format_bytes(sum(sizes))} ({sum(sizes):,} bytes)"
-    return sizes, [total, *loaded.notes]
+        raise ParameterError(
+            f"--workload: every {wanted} of {workload} is in a part of the job ({told}); opticcl train times groups"
+        )
+    total = f"{loaded.name}: {len(sizes)} {wanted} calls, {format_bytes(sum(sizes))} ({sum(sizes):,} bytes)"
+    notes = [total, *loaded.notes]
+    if parts:
+        notes.insert(1, f"not compared: {wanted} calls in parts of the job: {told}; opticcl train times groups")
+    return sizes, notes, loaded.num_ranks

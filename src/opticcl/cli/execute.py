@@ -10,19 +10,24 @@ import typer
 from opticcl.cli._options import (
     AlgorithmOption,
     CollectiveOption,
-    FabricOption,
+    FabricOrFileOption,
+    FileArgument,
     JobOption,
     JsonOption,
     NodesOption,
     RootOption,
     SeedOption,
     SizeOption,
+    make_plan,
+    refuse_beside_file,
 )
 from opticcl.cli._output import print_json
 
 
 def run(
-    fabric: FabricOption,
+    context: typer.Context,
+    file: FileArgument = None,
+    fabric: FabricOrFileOption = None,
     nodes: NodesOption = None,
     collective: CollectiveOption = "all_reduce",
     algorithm: AlgorithmOption = "auto",
@@ -39,9 +44,11 @@ def run(
 ) -> None:
     """Run a plan on real data and compare every rank with what NumPy makes of it. Exit code 1 if they differ."""
     from opticcl.cli._arrays import expected_results, load_arrays, matches, random_arrays, save_arrays
-    from opticcl.cli._options import make_plan
+    from opticcl.plan import load
 
-    plan = make_plan(fabric, nodes, None, collective, algorithm, size, root, job)
+    refuse_beside_file("execute", context, file, fabric)
+    made_from = (str(fabric), nodes, None, collective, algorithm, size, root, job)
+    plan = load(file) if file is not None else make_plan(*made_from)
     wanted = plan.schedule.collective
     arrays = load_arrays(data) if data else random_arrays(wanted, plan.size_bytes, dtype, seed)
     results = plan.execute(arrays)

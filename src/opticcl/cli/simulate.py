@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,7 +13,8 @@ from opticcl.cli._options import (
     AssumeOption,
     CollectiveOption,
     EngineOption,
-    FabricOption,
+    FabricOrFileOption,
+    FileArgument,
     JobOption,
     JsonOption,
     NodeRateOption,
@@ -22,8 +24,13 @@ from opticcl.cli._options import (
     SizeOption,
     make_assumptions,
     make_plan,
+    refuse_beside_file,
 )
 from opticcl.cli._output import Progress, print_json
+from opticcl.errors import OutputError, ParameterError
+
+if TYPE_CHECKING:
+    from opticcl.report.simulation import Simulation
 
 
 class Mode(StrEnum):
@@ -63,7 +70,9 @@ class Order(StrEnum):
 
 
 def run(
-    fabric: FabricOption,
+    context: typer.Context,
+    file: FileArgument = None,
+    fabric: FabricOrFileOption = None,
     nodes: NodesOption = None,
     node_rate: NodeRateOption = None,
     collective: CollectiveOption = "all_reduce",
@@ -104,6 +113,17 @@ def run(
     seed: Annotated[int | None, typer.Option("--seed", help="packet: of --order shuffled.")] = None,
     preset: PresetOption = "default",
     assume: AssumeOption = [],  # noqa: B006 (the framework copies it)
+    links: Annotated[
+        Path | None,
+        typer.Option("--links", help="Write what each link or port carries to this .csv, .parquet or .json file."),
+    ] = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option("--trace", help="flow, packet: write the transfers in time to this .json file, for Perfetto."),
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", help="Draw the load of the machine to this .svg or .png file.")
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """How long a plan takes, step by step, and why."""
@@ -119,29 +139,70 @@ def run(
     from opticcl.simulate import split_options
 
     name, _, _ = split_options(engine, given)  # refuses what is not for this engine before anything is made
-    plan = make_plan(fabric, nodes, node_rate, collective, algorithm, size, root, job)
-    from opticcl.simulate.assumptions import as_dict
-    from opticcl.units import format_seconds
+    refuse_beside_file("simulate", context, file, fabric)
+    _check_outputs(name, links, trace, picture)
+    from opticcl.plan import load
+    from opticcl.report.simulation import Simulation
+    from opticcl.simulate.play import play
 
+    made_from = (str(fabric), nodes, node_rate, collective, algorithm, size, root, job)
+    plan = load(file) if file is not None else make_plan(*made_from)
+    record = name == "packet" or mode is Mode.asynchronous or any((links, trace, picture))
     with Progress() as progress:
         if name != "closed_form":
             given["progress"] = progress
-        timeline = plan.simulate(name, mode=mode.value, **as_dict(assumed), **given)
+        played = play(
+            plan.circuits, plan.size_bytes, assumed, engine=name, mode=mode.value, record=record, **given
+        )  # fmt: skip
+        found = Simulation(plan, name, mode.value, played)
+        written = _write_outputs(found, links, trace, picture, progress)
     if json:
-        print_json(
-            {
-                "total_s": timeline.total_s,
-                "num_steps": timeline.num_steps,
-                "num_rounds": timeline.num_rounds,
-                **timeline.totals(),
-                "lower_bound_s": timeline.lower_bound_s,
-                "assumptions": dict(timeline.assumptions),
-            }
-        )
+        print_json(found.record())
         return
     print(plan)
-    print(timeline)
-    print(
-        f"lower bound {format_seconds(timeline.lower_bound_s)}; assumed: "
-        + ", ".join(f"{key}={value}" for key, value in timeline.assumptions.items())
-    )
+    print(played.timeline)
+    print("\n".join([*found.lines(), *written]))
+
+
+def _check_outputs(engine: str, links: Path | None, trace: Path | None, picture: Path | None) -> None:
+    """Refuse files that could not be written, before anything is played.
+
+    Raises: OutputError, ParameterError.
+    """
+    from opticcl.report.traffic import LINK_FILES
+
+    known = {"links": (links, LINK_FILES), "trace": (trace, (".json",)), "picture": (picture, (".svg", ".png"))}
+    for option, (path, suffixes) in known.items():
+        if path is None:
+            continue
+        if path.suffix.lower() not in suffixes:
+            raise OutputError(f"--{option}: cannot write {path}: it is none of {', '.join(suffixes)}")
+        if not path.parent.is_dir():
+            raise OutputError(f"--{option}: cannot write {path}: there is no folder {path.parent}")
+    if trace is not None and engine == "closed_form":
+        raise ParameterError("--trace: the closed form sees no transfers; give --engine flow or packet")
+
+
+def _write_outputs(
+    found: Simulation, links: Path | None, trace: Path | None, picture: Path | None, progress: Progress
+) -> list[str]:
+    """Write the files that are asked for; what was written, a line each."""
+    total_s, said = found.played.timeline.total_s, []
+    if links is not None:
+        from opticcl.report.traffic import write_links
+
+        progress("write the links")
+        rows = write_links(links, found.plan.fabric, found.loads, total_s)
+        said.append(f"links: {links}, {rows:,} rows")
+    if trace is not None:
+        from opticcl.report.transfer_trace import write_transfer_trace
+
+        progress("write the trace")
+        said.append(f"trace: {trace}, {write_transfer_trace(trace, found.plan, found.played)}")
+    if picture is not None:
+        from opticcl.report.load_picture import write_load_picture
+
+        progress("draw the load")
+        write_load_picture(picture, found)
+        said.append(f"picture: {picture}")
+    return said

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +10,8 @@ from opticcl.cli._options import (
     AlgorithmOption,
     ChunksOption,
     CollectiveOption,
+    FabricOrFileOption,
+    FileArgument,
     JobOption,
     JsonOption,
     NodeRateOption,
@@ -19,6 +20,7 @@ from opticcl.cli._options import (
     SeedOption,
     SizeOption,
     make_plan,
+    refuse_beside_file,
 )
 from opticcl.cli._output import Progress, print_json
 from opticcl.errors import ParameterError
@@ -29,10 +31,9 @@ if TYPE_CHECKING:
 
 
 def run(
-    file: Annotated[
-        Path | None, typer.Argument(help="A programme (.parquet, .csv, .json), whoever wrote it; else give --fabric.")
-    ] = None,
-    fabric: Annotated[str | None, typer.Option("--fabric", "-f", help="name:key=value,...")] = None,
+    context: typer.Context,
+    file: FileArgument = None,
+    fabric: FabricOrFileOption = None,
     nodes: NodesOption = None,
     node_rate: NodeRateOption = None,
     collective: CollectiveOption = "all_reduce",
@@ -52,8 +53,7 @@ def run(
     json: JsonOption = False,
 ) -> None:
     """Judge a plan: every contribution exactly once, no two signals collide. Exit code 1 if it is wrong."""
-    if (file is None) == (fabric is None):
-        raise ParameterError("verify: give either a programme file or --fabric")
+    refuse_beside_file("verify", context, file, fabric)
     if file is not None:
         from opticcl.plan import read
 

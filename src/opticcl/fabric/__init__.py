@@ -126,7 +126,7 @@ def job(machine: Fabric, nodes: Sequence[int] | IntArray) -> Fabric:
         twice = np.flatnonzero(np.bincount(ranks) > 1)[0]
         raise FabricError(f"{machine.name}: node {twice} is given twice; a job has each node once")
     chosen = ranks.astype(np.int32)
-    inner = _ranks_of(machine, chosen)
+    inner, far = _ranks_of(machine, chosen), machine.distance
 
     def control_s(src: IntArray, dst: IntArray) -> float:
         assert machine.control_s is not None
@@ -138,6 +138,7 @@ def job(machine: Fabric, nodes: Sequence[int] | IntArray) -> Fabric:
         nodes=chosen,
         machine_size=limit,
         linked=machine.linked if machine.links_all else lambda src, dst: machine.linked(inner[src], inner[dst]),
+        distance=None if far is None else lambda src, dst: far(inner[src], inner[dst]),
         ring_order=None,
         control_s=control_s if machine.control_s else None,
     )

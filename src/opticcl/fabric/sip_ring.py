@@ -27,7 +27,7 @@ from opticcl.errors import FabricError
 from opticcl.fabric import register_fabric
 from opticcl.fabric._packet import at_least, positive_rates
 from opticcl.fabric.terarack import terarack
-from opticcl.ir import Circuits, Fabric, Fault, Part, Resource, Usage
+from opticcl.ir import Circuits, Fabric, Fault, IntArray, Part, Resource, Usage
 from opticcl.units import Rate, Seconds
 
 __all__ = ["sip_ring"]
@@ -84,6 +84,10 @@ def sip_ring(
         yield from glass.faults(circuits)
         yield Fault("wavelength_unheard", np.flatnonzero(circuits.wavelength_n > 1), "one wavelength a transmitter")
 
+    def distance(src: IntArray, dst: IntArray) -> IntArray:
+        ahead = (np.asarray(dst, np.int64) - src) % nodes
+        return ahead if directions == 1 else np.minimum(ahead, nodes - ahead)
+
     return Fabric(
         name="sip_ring",
         num_nodes=nodes,
@@ -95,6 +99,7 @@ def sip_ring(
         resources=(fibre, tx, rx),
         usage=usage,
         faults=faults,
+        distance=distance,
         source="ODDL sections 2, 5.A, figure 9b, table 2",
         parts=(
             Part("tunable_transceiver", nodes * directions, rate_bits_per_s=nic_rate),

@@ -25,7 +25,7 @@ from opticcl.data import datasheet
 from opticcl.errors import FabricError
 from opticcl.fabric import register_fabric
 from opticcl.fabric._light_terarack import terarack_light
-from opticcl.ir import Circuits, Fabric, Fault, Part, Resource, Usage
+from opticcl.ir import Circuits, Fabric, Fault, IntArray, Part, Resource, Usage
 from opticcl.units import Rate, Seconds
 
 SHEET = datasheet("terarack")
@@ -102,6 +102,10 @@ def terarack(
         broken |= end[circuits.hop_offsets[1:] - 1] != circuits.dst
         yield Fault("path_broken", np.flatnonzero(broken), "segments from sender to receiver in the port's direction")
 
+    def distance(src: IntArray, dst: IntArray) -> IntArray:
+        ahead = (np.asarray(dst, np.int64) - src) % nodes
+        return np.minimum(ahead, nodes - ahead)
+
     return Fabric(
         name="terarack",
         num_nodes=nodes,
@@ -114,6 +118,7 @@ def terarack(
         resources=(fibre, modulator, photodiode),
         usage=usage,
         faults=faults,
+        distance=distance,
         source="WRHT sections 3.2, 4.3, table 2",
         light_path=terarack_light((nodes,)),
         parts=(

@@ -119,6 +119,14 @@ def terarack_torus(
         broken |= end[circuits.hop_offsets[1:] - 1] != circuits.dst
         yield Fault("path_broken", np.flatnonzero(broken), "segments from sender to receiver in the port's direction")
 
+    def distance(src: IntArray, dst: IntArray) -> IntArray:
+        """Along the row and the column, of which `linked` pairs need one."""
+        src, dst = np.asarray(src, np.int64), np.asarray(dst, np.int64)
+        apart = [np.abs(src // columns - dst // columns), np.abs(src % columns - dst % columns)]
+        if wrap:
+            apart = [np.minimum(d, side - d) for d, side in zip(apart, shape, strict=True)]
+        return apart[0] + apart[1]
+
     def linked(src: IntArray, dst: IntArray) -> npt.NDArray[np.bool_]:
         src, dst = np.asarray(src), np.asarray(dst)
         return np.asarray((src // columns == dst // columns) | (src % columns == dst % columns))
@@ -135,6 +143,7 @@ def terarack_torus(
         resources=(fibre, modulator, photodiode),
         usage=usage,
         faults=faults,
+        distance=distance,
         linked=linked,
         ring_order=lambda: ring_order((rows, columns)),
         coordinates=lambda node: str((node // columns, node % columns)),

@@ -151,6 +151,10 @@ def topoopt(
     def table() -> tuple[IntArray, IntArray]:
         return fewest_circuits(nodes, rings)
 
+    def distance(src: IntArray, dst: IntArray) -> IntArray:
+        ahead = (np.asarray(dst, np.int64) - src) % nodes
+        return table()[0][ahead] if nodes > 1 else ahead
+
     def route(src: IntArray, dst: IntArray) -> tuple[IntArray, IntArray]:
         """Over the fewest circuits to the node that is so far ahead."""
         at, ahead = np.asarray(src, np.int64), (np.asarray(dst, np.int64) - src) % nodes
@@ -179,6 +183,7 @@ def topoopt(
         resources=network.resources,
         usage=network.usage,
         faults=network.faults,
+        distance=distance,
         route=route,
         ring_order=lambda: around[:nodes].astype(np.int64),
         source="RAMP sections 7.4, 7.5; Wang et al. 2023",

@@ -103,6 +103,11 @@ def torus(
         hops += np.repeat(base.ravel(), counts.ravel())
         return hops, np.concatenate([[0], end[len(sides) - 1 :: len(sides)]])
 
+    def distance(src: IntArray, dst: IntArray) -> IntArray:
+        src, dst = np.asarray(src, np.int64), np.asarray(dst, np.int64)
+        steps = (np.abs(_steps(src // stride % side, dst // stride % side, side)) for side, stride in sides)
+        return sum(steps, np.zeros(src.shape, np.int64))
+
     def ring_order() -> IntArray:
         """Back and forth along the last dimension (a reflected Gray code): neighbours in the order share a link."""
         order, before = np.zeros(num_nodes, np.int64), np.zeros(num_nodes, np.int64)
@@ -126,6 +131,7 @@ def torus(
         resources=network.resources,
         usage=network.usage,
         faults=network.faults,
+        distance=distance,
         route=route,
         ring_order=ring_order,
         coordinates=coordinates,

@@ -15,22 +15,26 @@ from rich.text import Text
 
 __all__ = ["Column", "Fitting"]
 
-_NARROW = 100  # below so many columns cells stand closer
+_NARROW = 125  # below so many columns cells stand closer
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column: the higher `rank`, the sooner it shrinks to its `short` cells and then is left out; rank 0 stays."""
+    """A column: the lower `rank`, the more wanted; rank 0 is always there.
+
+    Where `short` cells are given, they are wanted at `short_rank` (below `rank`) and the whole ones at `rank`.
+    """
 
     header: str
     cells: Sequence[str | Text]
     rank: int = 0
     justify: Literal["left", "right"] = "right"
-    short: Sequence[str] = ()
+    short: Sequence[str | Text] = ()
+    short_rank: int = 0
 
 
 class Fitting(Table):
-    """A table that leaves out its least wanted columns until it fits.
+    """A table that takes its columns in the order in which they are wanted, each if it still fits.
 
     Args:
         note: told below.
@@ -43,21 +47,26 @@ class Fitting(Table):
         self._fill(self, columns)
 
     def _fitted(self, console: Console, options: ConsoleOptions) -> Table:
-        columns = list(self._wanted)
-        unbound = options.update(width=10_000)
-        while True:
-            table = Table(
-                box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=options.max_width < _NARROW
-            )
-            self._fill(table, columns)
-            spare = max(columns, key=lambda c: c.rank)
-            if not spare.rank or Measurement.get(console, unbound, table).maximum <= options.max_width:
-                table.caption, table.caption_justify = self._note or None, "left"
-                return table
-            place = columns.index(spare)
-            columns[place : place + 1] = (
-                [dataclasses.replace(spare, cells=spare.short, short=())] if spare.short else []
-            )
+        wishes = [(c.rank, i, c) for i, c in enumerate(self._wanted) if c.rank]
+        wishes += [
+            (c.short_rank, i, dataclasses.replace(c, cells=c.short)) for i, c in enumerate(self._wanted) if c.short
+        ]
+        shown = {i: c for i, c in enumerate(self._wanted) if not c.rank}
+        table = self._table(shown, options)
+        for _, i, column in sorted(wishes, key=lambda wish: wish[0]):
+            wider = shown | {i: column}
+            tried = self._table(wider, options)
+            if Measurement.get(console, options.update(width=10_000), tried).maximum <= options.max_width:
+                shown, table = wider, tried
+        table.caption, table.caption_justify = self._note or None, "left"
+        return table
+
+    def _table(self, columns: dict[int, Column], options: ConsoleOptions) -> Table:
+        table = Table(
+            box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=options.max_width < _NARROW
+        )
+        self._fill(table, [columns[i] for i in sorted(columns)])
+        return table
 
     def _fill(self, table: Table, columns: Iterable[Column]) -> None:
         for column in columns:

@@ -15,7 +15,17 @@ from opticcl.report.instances import small_instance
 from opticcl.report.light import light_caption, light_picture
 from opticcl.report.pictures import breakdown_picture, size_picture
 from opticcl.report.reproduce import reproduction
-from opticcl.report.words import efficiency, fabric_names, labels, messages, ratio, shares, slower, specification
+from opticcl.report.words import (
+    busiest,
+    efficiency,
+    fabric_names,
+    labels,
+    messages,
+    ratio,
+    shares,
+    slower,
+    specification,
+)
 from opticcl.units import format_bytes, format_rate, format_seconds
 
 if TYPE_CHECKING:
@@ -45,11 +55,12 @@ def result(comparison: Comparison) -> str:
     head = ("Fabric", "Algorithm", "#Nodes", "#Node rate", "#Steps", "#Rounds", "#Time", "#Slower", "Where it goes")
     about = (
         f"{messages(comparison)}; fastest first. Bound / time: how near a plan comes to the time that no plan on that "
-        "fabric can beat. Verified: every rank ends with the right data, and no two signals collide."
+        "fabric can beat. Bottleneck: the part of the machine that is busy longest, and its share of the time. Verified: "
+        "every rank ends with the right data, and no two signals collide."
     )
     columns = zip(comparison.entries, fabric_names(comparison), slower(comparison), strict=True)
     rows = [_row(entry, name, times) for entry, name, times in columns]
-    parts = (_html.table((*head, "#Bound / time", "Verified"), rows, about), _html.colour_key())
+    parts = (_html.table((*head, "#Bound / time", "Bottleneck", "Verified"), rows, about), _html.colour_key())
     return "".join(parts) + _violations(comparison) + _compared(comparison) + _declined(comparison)
 
 
@@ -61,7 +72,8 @@ def _row(entry: Entry, name: str, times_slower: float) -> str:
     return (
         f'<th scope="row">{escape(name)}</th>{_html.text(entry.plan.algorithm)}'
         f"{''.join(map(_html.number, (*numbers, ratio(times_slower))))}"
-        f"<td>{_html.share_bar(shares(entry.totals()))}</td>{_html.number(f'{efficiency(entry):.0%}')}{verified}"
+        f"<td>{_html.share_bar(shares(entry.totals()))}</td>{_html.number(f'{efficiency(entry):.0%}')}"
+        f"{_html.text(busiest(entry))}{verified}"
     )
 
 

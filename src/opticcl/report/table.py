@@ -9,8 +9,8 @@ from rich.text import Text
 
 from opticcl.ir import Timeline
 from opticcl.report._columns import Column, Fitting
-from opticcl.report.words import PART_NAMES, efficiency, fabric_names, messages, ratio, shares, slower
-from opticcl.units import format_rate, format_seconds
+from opticcl.report.words import PART_NAMES, busiest, efficiency, fabric_names, messages, ratio, shares, slower
+from opticcl.units import format_quantity, format_rate, format_seconds
 
 if TYPE_CHECKING:
     from opticcl.comparison import Comparison
@@ -21,24 +21,30 @@ __all__ = ["comparison_table", "timeline_table"]
 def comparison_table(comparison: Comparison) -> Table:
     """One row a plan, fastest first: how long it takes, where the time goes, and whether it is right.
 
-    What all plans share (nodes, rate) stands below the table. It fits itself to the console: a narrow one loses rounds
-    and steps first, and always keeps fabric, algorithm, time and verdict.
+    What all plans share (nodes, rate) stands below the table. It fits itself to the console: a narrow one loses algorithm
+    bandwidth, rounds, steps and bus bandwidth first, and always keeps fabric, algorithm, time and verdict. The bottleneck
+    is the part of the machine that is busy longest and its share of the time.
     """
     entries = comparison.entries
     steps = [f"{sum(t.num_steps for t in e.timelines):,}" for e in entries]
     rounds = [f"{sum(t.num_rounds for t in e.timelines):,}" for e in entries]
     parts = [_largest_shares(e.totals()) for e in entries]
+    first_part = [part.partition(",")[0] for part in parts]
+    whole, short = ([Text(busiest(e, short=cut)) for e in entries] for cut in (False, True))
     columns = [
         Column("fabric", [Text(name) for name in fabric_names(comparison)], justify="left"),
         Column("algorithm", [Text(e.plan.algorithm) for e in entries], justify="left"),
         Column("nodes", [f"{e.fabric.num_nodes:,}" for e in entries], 3),
-        Column("node rate", [format_rate(e.fabric.node_rate_bits_per_s) for e in entries], 4),
-        Column("steps", steps, 6),
-        Column("rounds", rounds, 7),
+        Column("node rate", [format_rate(e.fabric.node_rate_bits_per_s) for e in entries], 5),
+        Column("steps", steps, 10),
+        Column("rounds", rounds, 11),
         Column("time", [format_seconds(e.total_s) for e in entries]),
         Column("slower", [ratio(r) for r in slower(comparison)], 1),
-        Column("where it goes, %", parts, 2, justify="left", short=[p.partition(",")[0] for p in parts]),
-        Column("bound/time", [f"{efficiency(e):.0%}" for e in entries], 5),
+        Column("where it goes, %", parts, 7, justify="left", short=first_part, short_rank=2),
+        Column("bound/time", [f"{efficiency(e):.0%}" for e in entries], 6),
+        Column("algbw", [format_quantity(e.algorithm_bytes_per_s, "byte/s") for e in entries], 12),
+        Column("busbw", [format_quantity(e.bus_bytes_per_s, "byte/s") for e in entries], 9),
+        Column("bottleneck", whole, 8, justify="left", short=short, short_rank=4),
         Column("verified", [_yes_no(e.verdict.ok) for e in entries], justify="left"),
     ]
     note, left_out = [messages(comparison)], set()

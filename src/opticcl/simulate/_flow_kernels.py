@@ -15,6 +15,8 @@ import numpy as np
 ENTER, FINISH, USABLE = 0, 1, 2  # what a flow does next
 SAME_TIME = 1e-12  # relative; events closer than that happen at once
 SAME_SHARE = 1e-11  # relative; bottlenecks closer than that are one level
+SAME_RATE = 1e-9  # relative; rates that may be the same, but for rounding
+NONE, ENDS, STARTS = 0, 1, 2  # what changes on a link
 DONE, TOO_MANY = 0, 1
 RECENT = 8
 
@@ -28,22 +30,23 @@ _S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
 
 @numba.njit(cache=True)
 def _fill(  # type: ignore[no-untyped-def]
-    links, num_links, slots, num_slots, shift, slot_n, node_link, node_weight, first, following, load, capacity,
-    left, open_, frozen, level_of, rate,
+    links, num_links, slots, num_slots, shift, slot_n, node_link, node_weight, first, following, left, open_, frozen,
+    level_of, rate,
 ):  # fmt: skip
     """Progressive filling of one component: `rate` of its slots. All rates rise together; where a link is full, its
     flows stop.
 
     left, open_: capacity and weight of the flows that still rise on a link, without the `frozen` weight of level
-    `level_of`. One subtraction a link and level, however many flows stop there, keeps rounding small.
+    `level_of`; the caller gives both without the flows whose rates stay. One subtraction a link and level, however many
+    flows stop there, keeps rounding small.
     """
     shares = [(0.0, 0)]
     shares.pop()
     for i in range(num_links):
         link = links[i]
-        if load[link] > 0:
-            left[link], open_[link], frozen[link], level_of[link] = capacity[link], load[link], 0, 0.0
-            shares.append((capacity[link] / load[link], link))
+        if open_[link] > 0:
+            frozen[link], level_of[link] = 0, 0.0
+            shares.append((left[link] / open_[link], link))
     heapify(shares)
     for i in range(num_slots):
         rate[slots[i]] = -1.0
@@ -95,9 +98,8 @@ def fair_rates(path_at, path_n, hops, weight, capacity):  # type: ignore[no-unty
             load[link] += node_weight[node]
     links = np.flatnonzero(load)
     rate = np.empty(n)
-    _fill(links, len(links), np.arange(n), n, shift, path_n, node_link, node_weight, first, following, load, capacity,
-          np.zeros(len(capacity)), np.zeros(len(capacity), np.int64), np.zeros(len(capacity), np.int64),
-          np.zeros(len(capacity)), rate)  # fmt: skip
+    _fill(links, len(links), np.arange(n), n, shift, path_n, node_link, node_weight, first, following, capacity.copy(),
+          load, np.zeros(len(capacity), np.int64), np.zeros(len(capacity)), rate)  # fmt: skip
     return rate
 
 
@@ -192,7 +194,7 @@ def play(  # type: ignore[no-untyped-def]
     first, seen_link = np.full((2, num_links), -1, np.int64)
     load, open_, frozen, links, dirty = np.zeros((5, num_links), np.int64)
     left, level_of = np.zeros((2, num_links))
-    is_dirty = np.zeros(num_links, np.bool_)
+    change = np.zeros(num_links, np.int8)
 
     ready = np.flatnonzero(waits == 0)  # groups to release
     num_ready = len(ready)
@@ -201,7 +203,7 @@ def play(  # type: ignore[no-untyped-def]
     released[ready[:num_ready]] = 0.0
     while True:
         edge = now + now * SAME_TIME
-        num_dirty = 0
+        num_dirty, slowest = 0, np.inf  # links of flows that start or end, and the lowest rate of such a flow
         while True:
             for i in range(num_ready):
                 group = ready[i]
@@ -240,10 +242,10 @@ def play(  # type: ignore[no-untyped-def]
                     if first[link] >= 0:
                         preceding[first[link]] = node
                     first[link] = node
-                    if not is_dirty[link]:
-                        is_dirty[link] = True
+                    if change[link] == NONE:
                         dirty[num_dirty] = link
                         num_dirty += 1
+                    change[link] = STARTS
                 continue
             if state[flow] == FINISH:
                 events += 1
@@ -252,6 +254,7 @@ def play(  # type: ignore[no-untyped-def]
                 if slot >= 0:
                     free[num_free] = slot
                     num_free += 1
+                    slowest = min(slowest, rate[slot])
                     for h in range(path_n[flow]):
                         node = (slot << shift) + h
                         link = node_link[node]
@@ -262,8 +265,8 @@ def play(  # type: ignore[no-untyped-def]
                             first[link] = following[node]
                         if following[node] >= 0:
                             preceding[following[node]] = preceding[node]
-                        if not is_dirty[link]:
-                            is_dirty[link] = True
+                        if change[link] == NONE:
+                            change[link] = ENDS
                             dirty[num_dirty] = link
                             num_dirty += 1
                 for k in range(frees_at[flow], frees_at[flow + 1]):
@@ -295,19 +298,33 @@ def play(  # type: ignore[no-untyped-def]
                     ready[num_ready] = group
                     num_ready += 1
 
-        # the shares of all flows that a change can reach
+        # The shares of all flows that a change can reach. Rates rise together, and up to that of the slowest flow that
+        # starts or ends nothing is new: what is slower keeps its rate. Who starts gets an equal part at least.
         for d in range(num_dirty):
-            is_dirty[dirty[d]] = False
+            link = dirty[d]
+            if change[link] == STARTS and load[link] > 0:
+                slowest = min(slowest, capacity[link] / load[link])
+            change[link] = NONE
+        slowest *= 1 - SAME_RATE
+        for d in range(num_dirty):
             if seen_link[dirty[d]] == epoch or first[dirty[d]] < 0:
                 continue
             links[0], reached, looked, num_component = dirty[d], 1, 0, 0
             seen_link[dirty[d]] = epoch
             while looked < reached:
-                node = first[links[looked]]
+                here = links[looked]
                 looked += 1
+                kept, lost, kept_weight = 0.0, 0.0, 0  # by those that keep their rates; lost: to rounding (Kahan)
+                node = first[here]
                 while node >= 0:
                     slot = node >> shift
-                    if seen_slot[slot] != epoch:
+                    if 0 < rate[slot] < slowest:
+                        part = rate[slot] * node_weight[node] - lost
+                        total = kept + part
+                        lost = (total - kept) - part
+                        kept = total
+                        kept_weight += node_weight[node]
+                    elif seen_slot[slot] != epoch:
                         seen_slot[slot] = epoch
                         slots[num_component] = slot
                         num_component += 1
@@ -318,14 +335,16 @@ def play(  # type: ignore[no-untyped-def]
                                 links[reached] = link
                                 reached += 1
                     node = following[node]
+                left[here], open_[here] = capacity[here] - kept, load[here] - kept_weight
             if num_component == 1:
                 least = np.inf
                 for i in range(reached):
-                    least = min(least, capacity[links[i]] / load[links[i]])
+                    if open_[links[i]] > 0:
+                        least = min(least, left[links[i]] / open_[links[i]])
                 fresh[slots[0]] = least
-            else:
+            elif num_component > 1:
                 _fill(links, reached, slots, num_component, shift, slot_n, node_link, node_weight, first, following,
-                      load, capacity, left, open_, frozen, level_of, fresh)  # fmt: skip
+                      left, open_, frozen, level_of, fresh)  # fmt: skip
             for i in range(num_component):
                 slot = slots[i]
                 if fresh[slot] != rate[slot]:

@@ -67,7 +67,8 @@ def schedule_bound_s(
 
     Every step has its latency and the bytes of its busiest node. Where a node has more partners than ports and lasers, the
     step takes several rounds, each with its latency and a change of circuits; pairs that did not stand before must be
-    joined. It costs no circuits, so it tells which schedules need not be looked at more closely.
+    joined. Where links are passed one by one, bytes times links cannot be more than all links carry together. It costs no
+    circuits, so it tells which schedules need not be looked at more closely.
 
     Args:
         sizes: messages [bytes].
@@ -77,7 +78,8 @@ def schedule_bound_s(
     splits = any(r.splits for r in fabric.resources)
     at_once = fabric.num_nodes if fabric.is_packet_switched else fabric.ports_per_node * fabric.lasers_per_port
     change_s = fabric.reconfiguration_s if changes_cost else 0.0
-    byte_s = sum(sizes) / schedule.collective.num_chunks * 8 / fabric.node_rate_bits_per_s
+    chunk_bits = sum(sizes) / schedule.collective.num_chunks * 8
+    all_links = _rate_of_all_links(fabric) if fabric.distance else 0.0
     standing = np.zeros(0, np.int64)
     total = 0.0
     for steps in schedule.step_classes():
@@ -91,9 +93,26 @@ def schedule_bound_s(
         fixed = len(steps) * (rounds * fabric.latency_s + (rounds - 1) * change_s)
         if change_s:
             pairs = transfers.src.astype(np.int64) * fabric.num_nodes + transfers.dst
-            if not np.isin(pairs, standing).all():
-                standing, fixed = pairs, fixed + change_s
-        total += len(sizes) * fixed + len(steps) * busiest * byte_s
+            changes = not np.isin(pairs, standing).all()
+            if changes and (rounds == 1 or not len(standing)):  # of several rounds one may stand already
+                fixed += change_s
+            if changes or rounds > 1:
+                standing = pairs
+        moving_s = busiest * chunk_bits / fabric.node_rate_bits_per_s
+        if fabric.distance and all_links:
+            passed = float(amount @ fabric.distance(transfers.src, transfers.dst))
+            moving_s = max(moving_s, passed * chunk_bits / all_links)
+        total += len(sizes) * fixed + len(steps) * moving_s
         if total > stop_above_s:
             break
     return total
+
+
+def _rate_of_all_links(fabric: Fabric) -> float:
+    """What all links, fibres and waveguides carry together, each in its direction [bit/s]."""
+    light = fabric.num_wavelengths * fabric.rate_bits_per_s
+    return sum(
+        r.count * r.capacity * (1.0 if r.shared else light)
+        for r in fabric.resources
+        if r.shared or r.kind in ("fibre", "waveguide")
+    )

@@ -215,17 +215,17 @@ def _oddl_switch(fabric: Fabric, index: int) -> str:
 
 def _subnet(fabric: Fabric, index: int) -> str:
     p = fabric.parameters
-    ports = p["groups"] * p["transceivers_per_group"]
-    behind = ""
+    where = []
     if p["subnet"] != "broadcast":
         index, device = divmod(index, p["wavelengths"])
-        behind = f", outputs to devices {device}"
-    index, port = divmod(index, ports)
+        where = [f"outputs to devices {device}"]
+    index, port = divmod(index, p["groups"] * p["transceivers_per_group"])
     origin, group = divmod(index, p["groups"])
+    behind = ", ".join([f"port {port}", *where])
     if p["subnet"] == "route_switch":
         sender, rack = divmod(origin, p["racks"])
-        return f"crossbar input from group {sender} rack {rack} to group {group} on port {port}{behind}"
-    return f"star coupler from group {origin} to group {group} on port {port}{behind}"
+        return f"crossbar group {sender} rack {rack} -> group {group} ({behind})"
+    return f"star coupler group {origin} -> group {group} ({behind})"
 
 
 _IN_THE_MIDDLE: dict[str, Callable[[Fabric, int], str]] = {

@@ -74,6 +74,7 @@ def check_semantics(
     state = (labels[:, None, :] if first is None else labels[first][None]) * held[:, :, None].astype(np.uint64)
     expected = state.sum(axis=0) if first is None else labels[first]
 
+    followed_below = np.searchsorted(chunks, np.arange(c.num_chunks + 1)).astype(np.int32)
     violations: list[Violation] = []
     stamps = np.full(held.shape, -1, np.int64)
     transfers = 0
@@ -85,7 +86,7 @@ def check_semantics(
         transfers += len(step)
         parts = np.zeros(0, np.int32) if not c.keeps_apart else _parts(step)
         rows = (step.src, step.dst, step.chunk_lo, step.chunk_n, step.op, parts)
-        clashes, unheld, missized = _play(*rows, chunks, len(chunks) == c.num_chunks, state, held, stamps, i)
+        clashes, unheld, missized = _play(*rows, followed_below, state, held, stamps, i)
         violations += _step_violations(i, clashes, unheld, missized, step, chunks)
         progress("follow the data", i + 1, schedule.num_steps)
 
@@ -121,7 +122,7 @@ def _choose_chunks(num_ranks: int, num_chunks: int, wanted: int | None, random: 
 
 def _malformed(step: Transfers, i: int, c: Collective) -> Violation | None:
     """The first row whose rank, chunk or operation does not exist."""
-    if not len(step):
+    if not len(step) or _well_formed(step, c):
         return None
     num_ranks, num_chunks, lone = c.num_ranks, c.num_chunks, np.array(not c.keeps_apart)
     bad_rank = (np.minimum(step.src, step.dst) < 0) | (np.maximum(step.src, step.dst) >= num_ranks)
@@ -138,6 +139,18 @@ def _malformed(step: Transfers, i: int, c: Collective) -> Violation | None:
         if len(rows):
             return Violation(rule, i, -1, f"transfer {rows[0]}", expected, _row(step, int(rows[0])), len(rows))
     return None
+
+
+def _well_formed(step: Transfers, c: Collective) -> bool:
+    """Whether all rows are as they should be: a few looks at whole columns, since nearly every step is."""
+    ranks_exist = min(step.src.min(), step.dst.min()) >= 0 and max(step.src.max(), step.dst.max()) < c.num_ranks
+    end = int((step.chunk_lo.astype(np.int64) + step.chunk_n).max())
+    chunks_exist = step.chunk_lo.min() >= 0 and step.chunk_n.min() >= 1 and end <= c.num_chunks
+    if not (ranks_exist and chunks_exist):
+        return False
+    if c.keeps_apart:
+        return bool(step.op.max() <= Op.MOVE and not (step.op == Op.REDUCE).any())
+    return bool(step.op.max() < Op.MOVE and (step.parts is None or (step.parts == 1).all()))
 
 
 def _parts(step: Transfers) -> IntArray:
@@ -209,27 +222,22 @@ def _contributions(schedule: Schedule, rank: int, chunk: int) -> IntArray:
 
 @numba.njit(cache=True, nogil=True)
 def _play(  # type: ignore[no-untyped-def]
-    src, dst, chunk_lo, chunk_n, op, parts, chunks, all_chunks, state, held, stamps, step
+    src, dst, chunk_lo, chunk_n, op, parts, followed_below, state, held, stamps, step
 ):
     """One step, in place: gather what is sent, let go of what is moved, then add or store it.
 
+    `followed_below[c]` tells how many of the chunks below c are followed.
     A stamp of 2 step + (op is no copy) marks what was written in this step: a copy bears no other write beside it.
     Returns (count, row, k, what was there) of clashing writes, of sends of nothing, and of sends of a wrong size.
     """
     clashes, unheld, missized = np.zeros(4, np.int64), np.zeros(4, np.int64), np.zeros(4, np.int64)
-    n, num_followed = len(src), len(chunks)
+    n = len(src)
     first = np.empty(n, np.int64)
     last = np.empty(n, np.int64)
     total, moves = 0, False
     for t in range(n):
-        lo, hi = np.int64(chunk_lo[t]), np.int64(chunk_lo[t]) + chunk_n[t]
-        if all_chunks:
-            first[t], last[t] = lo, hi
-        else:
-            first[t] = np.searchsorted(chunks, lo)
-            last[t] = first[t]
-            while last[t] < num_followed and chunks[last[t]] < hi:
-                last[t] += 1
+        first[t] = followed_below[chunk_lo[t]]
+        last[t] = followed_below[np.int64(chunk_lo[t]) + chunk_n[t]]
         total += last[t] - first[t]
         moves = moves or op[t] == 2
     sent = np.empty((total, 2), np.uint64)

@@ -1,0 +1,36 @@
+"""The clock of files that count computation in cycles, for the verbs that read workloads."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+import typer
+
+from opticcl.errors import ParameterError
+
+__all__ = ["ClockOption", "parse_clock"]
+
+ClockOption = Annotated[
+    str | None, typer.Option("--clock", help="Of an ASTRA-sim file, which counts cycles, such as 1GHz.")
+]
+
+
+def parse_clock(text: str) -> float:
+    """Cycles a second of "1 GHz" or "940e6".
+
+    >>> parse_clock("1GHz"), parse_clock("940e6")
+    (1000000000.0, 940000000.0)
+
+    Raises: ParameterError: no frequency, or not positive.
+    """
+    from quantiphy import QuantiPhyError, Quantity
+
+    try:
+        parsed = Quantity(text.strip())
+        hertz = float(parsed) if parsed.units in ("", "Hz") else math.nan
+    except (QuantiPhyError, ValueError):
+        hertz = math.nan
+    if not 0 < hertz < math.inf:
+        raise ParameterError(f"--clock: {text!r} is no frequency; try 1GHz")
+    return hertz

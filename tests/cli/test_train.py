@@ -1,0 +1,183 @@
+"""`opticcl train` and `opticcl compare --workload` as a user types them."""
+
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from opticcl import cli
+
+REAL = Path(__file__).parents[3] / "shared" / "data"
+TWO = ["--fabric", "ideal", "--fabric", "oddl"]
+
+
+@pytest.fixture
+def opticcl(monkeypatch, capsys):
+    """The program as `tests.cli.command` calls it, in this process: starting one takes longer than most of these tests."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["opticcl", *map(str, arguments)])
+        code = cli._run()
+        out, err = capsys.readouterr()
+        return SimpleNamespace(returncode=code, stdout=out, stderr=err)
+
+    return call
+
+
+@pytest.fixture
+def answer(opticcl):
+    """The JSON value that a good call prints, and its exit code."""
+
+    def call(*arguments):
+        done = opticcl(*arguments, "--json")
+        return json.loads(done.stdout), done.returncode
+
+    return call
+
+
+def test_a_model_is_ranked_with_epochs(answer, tmp_path):
+    """Fastest first, verified; page, timelines and picture are written whole."""
+    page, trace, picture = (tmp_path / name for name in ("page.html", "trace.json", "times.svg"))
+    files = ["--html", page, "--trace", trace, "--out", picture]
+    found, code = answer(
+        "train", "--model", "vgg16", "--nodes", "16", *TWO, "--samples", "1281167", "--epochs", "2", *files
+    )
+    assert code == 0
+    rows = found["rows"]
+    assert [row["iteration_s"] for row in rows] == sorted(row["iteration_s"] for row in rows)
+    assert {row["fabric"] for row in rows} == {"ideal", "oddl"}
+    assert all(row["verified"] and row["epoch_s"] == pytest.approx(5005 * row["iteration_s"]) for row in rows)
+    assert found["job"]["bytes"] == 4 * 138_357_544
+    text = page.read_text("utf-8")
+    assert text.startswith("<!DOCTYPE html>")
+    assert text.count("<svg") == 2
+    assert "Every plan was verified" in text
+    assert picture.read_text("utf-8").startswith("<svg")
+    events = json.loads(trace.read_text("utf-8"))["traceEvents"]
+    spans = [event for event in events if event["ph"] == "X"]
+    assert {event["pid"] for event in spans} == {0, 1}
+    sent = sum(event["args"].get("bytes", 0) for event in spans if event["pid"] == 0)
+    assert sent == found["job"]["bytes"]
+    assert max(event["ts"] + event["dur"] for event in spans if event["pid"] == 0) == pytest.approx(
+        rows[0]["iteration_s"] * 1e6
+    )
+
+
+def test_a_table_for_people(opticcl):
+    """What is trained stands above, the ranking in the middle, what all rows share below."""
+    done = opticcl("train", "--workload", "resnet50_ddp", "--nodes", "8", *TWO, "--steps", "1000")
+    assert done.returncode == 0
+    for word in ("fabric", "iteration", "share", "training", "verified", "ideal", "oddl", "102.2 MB in 5 calls"):
+        assert word in done.stdout
+
+
+def test_overlap_fusion_and_stragglers_change_the_time(answer):
+    """Without overlap longer, with a straggler longer; 16 MB of fusion makes fewer messages than none."""
+    common = ["train", "--model", "vgg16", "--nodes", "8", "--fabric", "ideal"]
+    usual, serial, alone, late = (
+        answer(*common, *more)[0]["rows"][0]
+        for more in ([], ["--no-overlap"], ["--fusion", "0"], ["--straggler", "3=1.5"])
+    )
+    assert serial["iteration_s"] > usual["iteration_s"]
+    assert late["iteration_s"] > usual["iteration_s"]
+    assert alone["messages"] == 32 > usual["messages"]
+    assert serial["iteration_s"] == pytest.approx(serial["compute_s"] + serial["communication_s"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "--model"),
+        (["--model", "vgg19"], "--nodes"),
+        (["--model", "vgg19", "--workload", "x", "--nodes", "4"], "either"),
+        (["--model", "vgg99", "--nodes", "4"], "vgg19"),
+        (["--model", "vgg19", "--nodes", "0"], "at least 1"),
+        (["--model", "vgg19", "--nodes", "8", "--straggler", "9=2"], "no device 9"),
+        (["--model", "vgg19", "--nodes", "8", "--straggler", "x"], "3=1.2"),
+        (["--model", "vgg19", "--nodes", "8", "--fusion", "-5MB"], "--fusion"),
+        (["--model", "vgg19", "--nodes", "8", "--epochs", "2"], "samples"),
+        (["--model", "vgg19", "--nodes", "8", "--clock", "1GHz"], "--clock"),
+        (["--model", "vgg19", "--nodes", "8", "--groups", "scale"], "scaled"),
+        (["--model", "vgg19", "--nodes", "8", "--out", "x.png"], ".svg"),
+        (["--model", "vgg19", "--nodes", "8", "--algorithm", "rinq"], "ring"),
+        (["--workload", "resnet50_ddp"], "--nodes"),
+        (["--workload", "resnet50_ddp", "--nodes", "8", "--batch", "3"], "--batch"),
+        (["--workload", "absent.et", "--nodes", "8"], "absent.et"),
+    ],
+)
+def test_what_is_wrong_is_told_in_one_line(opticcl, arguments, said):
+    """Exit code 2, nothing on standard output, no traceback."""
+    done = opticcl("train", *arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert said in done.stderr
+
+
+def test_nothing_is_half_written(opticcl, tmp_path):
+    """A folder that is not there."""
+    done = opticcl(
+        "train", "--model", "lenet", "--nodes", "2", "--fabric", "ideal", "--trace", tmp_path / "no" / "t.json"
+    )
+    assert done.returncode == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def real(name):
+    """A real file, or a skipped test."""
+    path = REAL / name
+    if not path.exists():
+        pytest.skip(f"{path.name}: real traces are no part of the repository")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "num_bytes", "has_computation"),
+    [
+        ("chakra/resnet50-ddp.rank0.et", ["--nodes", "16"], 102_441_032, True),
+        ("topoopt/100vgg_16.fbuf", [], 1_157_409_952, True),
+        ("topoopt/100candle_16.fbuf", [], 23_274_733_580, True),
+        ("lumorph/ncf-8.log", [], 713_170_952, False),
+        ("astra-sim/dlrm-hybrid-parallel.txt", ["--nodes", "16", "--clock", "1GHz"], 3_388_416, True),
+    ],
+)
+def test_real_traces_give_a_ranked_table(answer, name, more, num_bytes, has_computation):
+    """Every fabric of that size, with the share of communication; the bytes are those of the file."""
+    found, code = answer("train", "--workload", real(name), *more)
+    assert code == 0
+    assert found["job"]["bytes"] == num_bytes
+    totals = [row["iteration_s"] for row in found["rows"]]
+    assert totals == sorted(totals)
+    assert len(totals) >= 12
+    for row in found["rows"]:
+        assert row["verified"]
+        assert 0 < row["communication_share"] <= 1
+        assert (row["communication_share"] < 1) == has_computation
+
+
+# --- compare ----------------------------------------------------------------------------------------------------------
+
+
+def test_compare_takes_a_clock_and_the_ranks_of_a_trace(opticcl, answer, tmp_path):
+    """--clock for files that count cycles; the number of nodes where the file tells it."""
+    layers = tmp_path / "layers.txt"
+    layers.write_text("DATA\n1\na -1 10 NONE 0 20 NONE 0 30 ALLREDUCE 1000 1\n")
+    done = opticcl("compare", "--workload", layers, "--clock", "1GHz", "--nodes", "8", "--fabric", "ideal")
+    assert "60 ns at 1e+09 Hz" in done.stdout
+    log = tmp_path / "comms.log"
+    log.write_text("AR;4000;0,1,2,3\nAR;8;0,1\n")
+    rows, code = answer("compare", "--workload", log)
+    assert (code, rows[0]["num_nodes"], rows[0]["total_bytes"]) == (0, 4, 4000)
+    assert "1 of 2 ranks" in opticcl("compare", "--workload", log, "--nodes", "4", "--fabric", "ideal").stdout
+
+
+def test_compare_refuses_what_only_parts_of_a_job_do(opticcl, tmp_path):
+    """And says what times them; a clock without a workload counts nothing."""
+    log = tmp_path / "comms.log"
+    log.write_text("AR;8;0,1\nAR;8;2,3\n")
+    done = opticcl("compare", "--workload", log, "--nodes", "4", "--fabric", "ideal")
+    assert (done.returncode, "opticcl train" in done.stderr) == (2, True)
+    done = opticcl("compare", "--clock", "1GHz", "--nodes", "4")
+    assert (done.returncode, "--clock" in done.stderr) == (2, True)
