@@ -255,15 +255,18 @@ class _Stage:
                 if kind is Timer and now != self.armed[i]:
                     continue
                 reaction = react(units[i], before, event)
-                after = reaction[0][1]
+                after, sends, actions = reaction
                 if kind is Timer:
-                    self.repeated += len(reaction[1])
+                    self.repeated += len(sends)
                 elif kind is Received:
                     adding = self.adding_s[event.exchange][i]  # type: ignore[union-attr]
                     self.data_s[i] = max(self.data_s[i], now + (1 - self.late) * adding)
-                if after not in _BUSY and before[1] in _BUSY:
+                if before.phase in _BUSY and after.phase not in _BUSY:
                     self.since[i] = now  # the exchange is over
-                self.follow(i, now, reaction)
+                if sends or actions:
+                    self.follow(i, now, reaction)
+                else:
+                    states[i] = after
             self.events += len(at.pop(now))
 
     def put(self, at_s: float, i: int, event: Event) -> None:
@@ -309,8 +312,9 @@ class _Stage:
         channel, random = self.channel, self.random
         self.messages += len(sends)
         if self.perfect and not self.watch:
+            delay_s, rank = self.delay_s[i], self.rank
             for to, message in sends:
-                self.put(now + self.delay_s[i][to], self.rank[to], Heard(message))
+                self.put(now + delay_s[to], rank[to], Heard(message))
             return
         for to, message in sends:
             arrives: float | None = now + self.delay_s[i][to]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from opticcl.units import format_seconds
@@ -24,7 +24,7 @@ from opticcl.workload._files import DamageError, check_size, printable, reading,
 from opticcl.workload._notes import LeftOut, notes_on
 from opticcl.workload._protobuf import LENGTH, VARINT, fields, messages, unpack
 
-__all__ = ["Trace", "read_trace", "read_workload"]
+__all__ = ["Trace", "read_trace", "read_workload", "workload_of"]
 
 NODE_TYPES: tuple[str, ...] = ("invalid", "metadata", "mem_load", "mem_store")
 NODE_TYPES += ("comp", "comm_send", "comm_recv", "comm_coll", "storage", "batch", "checkpoint")
@@ -45,7 +45,14 @@ def read_workload(path: Path) -> Workload:
 
     Raises: WorkloadError: no Chakra trace, a damaged one, or nothing in it has a size.
     """
-    trace = read_trace(path)
+    return workload_of(path, read_trace(path))
+
+
+def workload_of(path: Path, trace: Trace) -> Workload:
+    """The calls of a trace that has been read from that file.
+
+    Raises: WorkloadError: nothing in it has a size.
+    """
     calls = tuple(trace.calls)
     kinds = [f"{n:,} {kind}" for kind, n in trace.nodes.items()]
     notes = [f"nodes: {', '.join(kinds)}; {trace.nodes.total():,} in all", *notes_on(calls), *trace.left_out()]
@@ -60,9 +67,10 @@ def read_workload(path: Path) -> Workload:
     )
 
 
-def read_trace(path: Path) -> Trace:
+def read_trace(path: Path, make: Callable[[dict[str, Value]], Trace] | None = None) -> Trace:
     """Reads a whole trace, of any length, in one pass; gzip is unpacked on the way.
 
+    Args: make: what holds it, from the metadata; `Trace` if None.
     Raises: WorkloadError: no Chakra trace or a damaged one, with the byte (once unpacked) at which that shows.
     """
     trace: Trace | None = None
@@ -70,7 +78,7 @@ def read_trace(path: Path) -> Trace:
         for at, message in messages(file):
             try:
                 if trace is None:
-                    trace = Trace(_metadata(message))
+                    trace = (make or Trace)(_metadata(message))
                 else:
                     trace.add(message)
             except DamageError as error:

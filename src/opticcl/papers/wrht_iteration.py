@@ -1,0 +1,67 @@
+"""WRHT's figures 5 and 6 point by point: which of the four models' gradients is slowest where (section 5.4, 5.5)."""
+
+from __future__ import annotations
+
+from opticcl.fabric import fabric
+from opticcl.papers import claim
+from opticcl.papers.wrht import FIGURE_5, FIGURE_6, FITTED, H_RING, LITERAL, _times
+from opticcl.schedule import generate
+
+MODELS = ("BEiT", "VGG16", "AlexNet", "ResNet50")
+
+
+def _slower_than_rings(rate: str, algorithm: str) -> list[str]:
+    """Models for which WRHT takes longer than Ring and than H-Ring with the fewest wavelengths of figure 5."""
+    shape = f"{FIGURE_5[0]},{rate}"
+    ours, ring, h_ring = (_times(shape, a) for a in (algorithm, "ring", H_RING))
+    return [name for name, *t in zip(MODELS, ours, ring, h_ring, strict=True) if t[0] > max(t[1:])]
+
+
+@claim("wrht", "W25")
+def slower_with_few_wavelengths() -> list[str]:
+    """Fitted."""
+    return _slower_than_rings(*FITTED)
+
+
+@claim("wrht", "W25l")
+def slower_with_few_wavelengths_literal() -> list[str]:
+    """As printed."""
+    return _slower_than_rings(*LITERAL)
+
+
+def _steps(algorithm: str) -> list[int]:
+    return [generate(algorithm, "all_reduce", fabric(f"terarack:{shape}")).num_steps for shape in FIGURE_6]
+
+
+@claim("wrht", "W31")
+def steps_of_figure_6() -> list[int]:
+    """With the steps that the averages need."""
+    return _steps(FITTED[1])
+
+
+@claim("wrht", "W31l")
+def steps_of_figure_6_literal() -> list[int]:
+    """Of the algorithm as it is described."""
+    return _steps(LITERAL[1])
+
+
+def _tree_is_worst(rate: str, algorithm: str) -> list[str]:
+    """Models for which BT takes longest at every number of nodes."""
+    worst = dict.fromkeys(MODELS, True)
+    for shape in FIGURE_6:
+        times = [_times(f"{shape},{rate}", a) for a in ("tree", algorithm, "ring", H_RING)]
+        for name, tree, *others in zip(MODELS, *times, strict=True):
+            worst[name] = worst[name] and tree > max(others)
+    return [name for name, always in worst.items() if always]
+
+
+@claim("wrht", "W32")
+def tree_is_worst() -> list[str]:
+    """Fitted."""
+    return _tree_is_worst(*FITTED)
+
+
+@claim("wrht", "W32l")
+def tree_is_worst_literal() -> list[str]:
+    """As printed."""
+    return _tree_is_worst(*LITERAL)
