@@ -596,6 +596,9 @@ class Verdict:
         return self
 
 
+_HEADS = {"reconfiguration_s": "reconf."}  # names that are wider than their column
+
+
 @dataclass(frozen=True, slots=True)
 class Timeline:
     """How long it takes and why: one row a run of equal steps; rows tell the times of all steps of the run together.
@@ -658,7 +661,7 @@ class Timeline:
         head = [
             f"{'steps':<16}",
             f"{'rounds':>9}",
-            *(f"{p.removesuffix('_s')[:12]:>12}" for p in (*self.PARTS, "total")),
+            *(f"{_HEADS.get(p, p.removesuffix('_s')):>12}" for p in (*self.PARTS, "total")),
         ]
         rows = [
             line(

@@ -15,7 +15,7 @@ from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.ir import CircuitPlan, Fabric, Schedule, Timeline, Verdict
 from opticcl.registry import canonical, parse_call, write_call
 from opticcl.simulate.options import ENGINES
-from opticcl.units import format_bytes, message_size
+from opticcl.units import counted, format_bytes, message_size
 
 if TYPE_CHECKING:
     import numpy as np
@@ -66,8 +66,8 @@ class Plan:
     def __str__(self) -> str:
         c = self.schedule.collective
         return (
-            f"{c.name} of {format_bytes(self.size_bytes)} on {self.fabric.name} with {c.num_ranks} nodes by {self.algorithm}: "
-            f"{self.schedule.num_steps} steps, message cut into {c.num_chunks} chunks"
+            f"{c.name} of {format_bytes(self.size_bytes)} on {self.fabric.name} with {counted(c.num_ranks, 'node')} by "
+            f"{self.algorithm}: {counted(self.schedule.num_steps, 'step')}, message cut into {counted(c.num_chunks, 'chunk')}"
         )
 
     def verify(

@@ -27,6 +27,7 @@ __all__ = [
     "Rate",
     "Seconds",
     "Shape",
+    "counted",
     "format_bytes",
     "format_quantity",
     "format_rate",
@@ -173,6 +174,15 @@ def format_quantity(value: object, unit: str) -> str:
         return str(value)
     names = {"bytes": "B", "bit/s": "b/s", "byte/s": "B/s"}
     return f"{value:g} dB" if unit == "dB" else _engineering(value, names.get(unit, unit))
+
+
+def counted(count: int, thing: str) -> str:
+    """So many things, in words.
+
+    >>> counted(1, "step"), counted(2, "step")
+    ('1 step', '2 steps')
+    """
+    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
 
 
 def format_rate(value: float) -> str:

@@ -22,13 +22,13 @@ from opticcl.fabric import FABRICS
 from opticcl.ir import CircuitPlan, Fabric, Schedule, Verdict
 from opticcl.registry import canonical, parse_call, write_call
 from opticcl.schedule import ALGORITHMS, all_variants, generate, reason_declined
-from opticcl.simulate import Assumptions, Profile, assumptions, profile, schedule_bound_s
+from opticcl.simulate import Assumptions, Profile, assumptions, profile, schedule_bound_line, schedule_bound_s
 from opticcl.verify.optics import check_optics
 from opticcl.verify.semantics import SemanticsReport, check_semantics
 
 __all__ = ["Choice", "Planner"]
 
-LARGE = 2**40  # bytes; with 0 it gives the line on which a bound lies
+FOLLOWED, FOLLOWED_ALL = 64, 1 << 18  # chunks that are followed where (rank, chunk) pairs are more than that
 REMEMBERED_RANKS, REMEMBERED_STEPS = 2048, 80  # what fits in memory many times
 MANY_NODES, FEW_CLASSES = 8192, 10  # above so many nodes auto looks only at schedules of so few unlike steps
 CHEAP_CLASSES = 5  # unlike steps of a schedule that are looked at before any bound is
@@ -139,11 +139,8 @@ class _Candidate:
         return None
 
     def _bound_line(self, schedule: Schedule) -> tuple[float, float]:
-        """What a schedule takes at least: so long [s], and so long for each byte [s]; the bound lies on a line."""
-        fixed, large = (
-            schedule_bound_s(schedule, self._fabric, [n], changes_cost=self._changes_cost) for n in (0, LARGE)
-        )
-        return fixed, (large - fixed) / LARGE
+        """What a schedule takes at least: so long [s], and so long for each byte [s]."""
+        return schedule_bound_line(schedule, self._fabric, changes_cost=self._changes_cost)
 
     @cached_property
     def _probe(self) -> tuple[Profile, tuple[float, float]] | None:
@@ -180,7 +177,9 @@ class _Judge:
         """What `verify` says of the plan."""
         key = _fingerprint(plan.schedule)
         if key not in self._followed:
-            self._followed[key] = check_semantics(plan.schedule, num_chunks=None, seed=0, progress=_silent)
+            c = plan.schedule.collective
+            chunks = FOLLOWED if c.num_chunks > FOLLOWED and c.num_ranks * c.num_chunks > FOLLOWED_ALL else None
+            self._followed[key] = check_semantics(plan.schedule, num_chunks=chunks, seed=0, progress=_silent)
         data, light = self._followed[key], check_optics(plan, progress=_silent)
         return Verdict(
             data.violations + light.violations,

@@ -153,7 +153,11 @@ def assumptions(comparison: Comparison) -> str:
         shown = f"{format_bytes(value)}/s" if name.endswith("_bytes_per_s") else str(value)
         about = ABOUT_ASSUMPTION.get(f"{name}={value}") or ABOUT_ASSUMPTION.get(name, "")
         items.append((f"{name} = {shown}", escape(about)))
+    told = comparison.entries[0].timelines[0].assumptions
     engine = "Times are of the closed form: steps one after the other, each as long as its slowest part."
+    if "mode" in told:
+        played = "cells that wait in queues" if "cell_bytes" in told else "flows that share links"
+        engine = f"Times are of {played}, with a barrier after every step."
     return f"<p>{engine}</p>\n{_html.definitions(items)}"
 
 

@@ -50,7 +50,8 @@ def fabric_names(comparison: Comparison) -> list[str]:
     names = []
     for entry in comparison.entries:
         alike = [e.fabric.parameters for e in comparison.entries if e.fabric.name == entry.fabric.name]
-        differing = {k: v for k, v in entry.fabric.parameters.items() if any(other.get(k) != v for other in alike)}
+        given = {k: v for k, v in entry.fabric.parameters.items() if v is not None}
+        differing = {k: v for k, v in given.items() if any(other.get(k) != v for other in alike)}
         names.append(write_call(entry.fabric.name, differing))
     return names
 

@@ -64,17 +64,22 @@ def ring(collective: Request, fabric: Fabric, *, pipeline: int | None = None) ->
         return _chain(collective, fabric, fabric.num_nodes if pipeline is None else pipeline)
     order = fabric.ring().astype(np.int32)
     n = len(order)
-    position, following = np.arange(n), np.roll(order, -1)
+    following = np.roll(order, -1)
+    twice_round = np.tile(np.arange(n, dtype=np.int32), 2)  # the chunks of any step are a slice of it
+    one = np.ones(n, np.int32)
     adding = range(n - 1) if collective.name != "all_gather" else range(0)
     telling = range(len(adding), len(adding) + n - 1) if collective.name not in ("reduce_scatter", "all_to_all") else ()
 
+    hand_on = Op.MOVE if collective.name == "all_to_all" else Op.REDUCE
+    add, tell = (np.full(n, op, np.uint8) for op in (hand_on, Op.COPY))
+
     def step(i: int) -> Transfers:
+        """Made of views, since there are thousands."""
+        first = (len(adding) - i) % n if i not in adding else (-i - 1) % n
+        chunk = twice_round[first : first + n]
         if i not in adding:
-            return Transfers.of(order, following, (position + len(adding) - i) % n, 1, Op.COPY)
-        chunk = (position - i - 1) % n
-        if collective.name == "all_to_all":
-            return Transfers.of(order, following, chunk, 1, Op.MOVE, i + 1)
-        return Transfers.of(order, following, chunk, 1, Op.REDUCE)
+            return Transfers(order, following, chunk, one, tell)
+        return Transfers(order, following, chunk, one, add, (i + 1) * one if hand_on == Op.MOVE else None)
 
     num_steps = len(adding) + len(telling)
     classes = () if collective.name == "all_to_all" else tuple(r for r in (adding, telling) if r)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opticcl.simulate.assumptions import PRESETS, Assumptions, assumptions
-from opticcl.simulate.bounds import lower_bound_s, moved_share, schedule_bound_s
+from opticcl.simulate.bounds import lower_bound_s, moved_share, schedule_bound_line, schedule_bound_s
 from opticcl.simulate.closed_form import Profile, closed_form, profile
 from opticcl.simulate.links import link_bytes, link_names
 from opticcl.simulate.options import ENGINES, PacketOptions, packet_options, split_options
@@ -22,6 +22,7 @@ __all__ = [
     "moved_share",
     "packet_options",
     "profile",
+    "schedule_bound_line",
     "schedule_bound_s",
     "split_options",
 ]

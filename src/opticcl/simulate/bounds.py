@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import ceil, inf, log
 
 import numpy as np
 
-from opticcl.ir import Collective, Fabric, Schedule
+from opticcl.ir import Collective, Fabric, IntArray, Schedule
 
-__all__ = ["lower_bound_s", "moved_share", "schedule_bound_s"]
+__all__ = ["lower_bound_s", "moved_share", "schedule_bound_line", "schedule_bound_s"]
 
 
 def moved_share(collective: Collective) -> float:
@@ -75,13 +75,28 @@ def schedule_bound_s(
         changes_cost: whether a change of circuits is charged at all.
         stop_above_s: enough is known once the bound is above this [s].
     """
+    total, total_bytes = 0.0, sum(sizes)
+    for fixed_s, s_per_byte in _bounds_of_classes(schedule, fabric, changes_cost):
+        total += len(sizes) * fixed_s + total_bytes * s_per_byte
+        if total > stop_above_s:
+            break
+    return total
+
+
+def schedule_bound_line(schedule: Schedule, fabric: Fabric, *, changes_cost: bool) -> tuple[float, float]:
+    """`schedule_bound_s` of one message of any size: so long [s], and so long for each byte [s]."""
+    fixed, per_byte = zip((0.0, 0.0), *_bounds_of_classes(schedule, fabric, changes_cost), strict=True)
+    return sum(fixed), sum(per_byte)
+
+
+def _bounds_of_classes(schedule: Schedule, fabric: Fabric, changes_cost: bool) -> Iterator[tuple[float, float]]:
+    """What each run of equal steps takes at least: for a message [s], and for each of its bytes [s]."""
     splits = any(r.splits for r in fabric.resources)
     at_once = fabric.num_nodes if fabric.is_packet_switched else fabric.ports_per_node * fabric.lasers_per_port
     change_s = fabric.reconfiguration_s if changes_cost else 0.0
-    chunk_bits = sum(sizes) / schedule.collective.num_chunks * 8
+    bits_of_chunk = 8 / schedule.collective.num_chunks
     all_links = _rate_of_all_links(fabric) if fabric.distance else 0.0
     standing = np.zeros(0, np.int64)
-    total = 0.0
     for steps in schedule.step_classes():
         transfers = schedule.step(steps.start)
         if not len(transfers):
@@ -90,22 +105,30 @@ def schedule_bound_s(
         ends = [transfers.dst] if splits else [transfers.src, transfers.dst]  # one signal may reach many, not come from
         busiest = max(float(np.bincount(end, amount).max()) for end in ends)
         rounds = max(ceil(int(np.bincount(end).max()) / at_once) for end in ends)
-        fixed = len(steps) * (rounds * fabric.latency_s + (rounds - 1) * change_s)
+        fixed = len(steps) * rounds * fabric.latency_s
         if change_s:
-            pairs = transfers.src.astype(np.int64) * fabric.num_nodes + transfers.dst
-            changes = not np.isin(pairs, standing).all()
-            if changes and (rounds == 1 or not len(standing)):  # of several rounds one may stand already
+            pairs = np.unique(transfers.src.astype(np.int64) * fabric.num_nodes + transfers.dst)
+            both = (pairs % fabric.num_nodes, pairs // fabric.num_nodes)
+            settings = max(ceil(int(np.bincount(end).max()) / at_once) for end in both[: len(ends)])
+            changes = not _all_within(pairs, standing)
+            fixed += len(steps) * (settings - 1) * change_s
+            if changes and (settings == 1 or not len(standing)):  # of several settings one may stand already
                 fixed += change_s
-            if changes or rounds > 1:
+            if changes or settings > 1:
                 standing = pairs
-        moving_s = busiest * chunk_bits / fabric.node_rate_bits_per_s
+        moving = busiest / fabric.node_rate_bits_per_s
         if fabric.distance and all_links:
             passed = float(amount @ fabric.distance(transfers.src, transfers.dst))
-            moving_s = max(moving_s, passed * chunk_bits / all_links)
-        total += len(sizes) * fixed + len(steps) * moving_s
-        if total > stop_above_s:
-            break
-    return total
+            moving = max(moving, passed / all_links)
+        yield fixed, len(steps) * moving * bits_of_chunk
+
+
+def _all_within(some: IntArray, all_of_them: IntArray) -> bool:
+    """Whether sorted numbers are all among other sorted numbers."""
+    if not len(all_of_them):
+        return not len(some)
+    place = np.minimum(np.searchsorted(all_of_them, some), len(all_of_them) - 1)
+    return bool((all_of_them[place] == some).all())
 
 
 def _rate_of_all_links(fabric: Fabric) -> float:

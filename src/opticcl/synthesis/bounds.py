@@ -22,9 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.ir import IntArray
-from opticcl.synthesis.counting import Bound, counted, counting_bounds
+from opticcl.synthesis.counting import Bound, counting_bounds
 from opticcl.synthesis.cuts import Cut, cuts
 from opticcl.synthesis.wafer import Wafer
+from opticcl.units import counted
 
 __all__ = ["highest", "spread_bounds", "sum_bounds"]
 

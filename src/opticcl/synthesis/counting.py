@@ -32,8 +32,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from opticcl.synthesis.wafer import Wafer
+from opticcl.units import counted
 
-__all__ = ["Bound", "counted", "counting_bounds"]
+__all__ = ["Bound", "counting_bounds"]
 
 
 class Bound(NamedTuple):
@@ -48,15 +49,6 @@ class Bound(NamedTuple):
     name: str
     rounds: int
     why: str
-
-
-def counted(count: int, thing: str) -> str:
-    """Words for so many things.
-
-    >>> counted(1, "piece"), counted(2, "piece")
-    ('1 piece', '2 pieces')
-    """
-    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
 
 
 def counting_bounds(wafer: Wafer, num_pieces: int) -> Iterator[Bound]:

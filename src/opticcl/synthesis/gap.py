@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from opticcl.synthesis.counting import Bound, counted
+from opticcl.synthesis.counting import Bound
 from opticcl.synthesis.draft import Draft
 from opticcl.synthesis.solver import Clock
+from opticcl.units import counted
 
 __all__ = ["MOST_EFFORT", "Answer", "Gap", "Task", "Told", "Trial", "close"]
 

@@ -13,7 +13,7 @@ from opticcl.errors import BoundError, ParameterError, UnsupportedError
 from opticcl.fabric import fabric as make_fabric
 from opticcl.fabric import job
 from opticcl.ir import CircuitPlan, Circuits, Collective, Fabric, Op, Schedule, Transfers
-from opticcl.synthesis.counting import Bound, counted
+from opticcl.synthesis.counting import Bound
 from opticcl.synthesis.draft import Draft, turned_round
 from opticcl.synthesis.gap import Gap, Task, Told, Trial, close
 from opticcl.synthesis.problem import Problem, asked_for, given_by, refuse_what_light_cannot_do
@@ -21,7 +21,7 @@ from opticcl.synthesis.solver import INSTALL, Clock, has_solver, require_solver
 from opticcl.synthesis.spread import Spread
 from opticcl.synthesis.sums import Sums
 from opticcl.synthesis.wafer import wafer_of
-from opticcl.units import quantity
+from opticcl.units import counted, quantity
 from opticcl.verify import verify
 
 __all__ = ["Method", "Synthesis", "synthesize"]
