@@ -100,7 +100,7 @@ def test_overlap_fusion_and_stragglers_change_the_time(answer):
         (["--model", "vgg19", "--nodes", "8", "--epochs", "2"], "samples"),
         (["--model", "vgg19", "--nodes", "8", "--clock", "1GHz"], "--clock"),
         (["--model", "vgg19", "--nodes", "8", "--groups", "scale"], "scaled"),
-        (["--model", "vgg19", "--nodes", "8", "--out", "x.png"], ".svg"),
+        (["--model", "vgg19", "--nodes", "8", "--out", "x.pdf"], ".svg"),
         (["--model", "vgg19", "--nodes", "8", "--algorithm", "rinq"], "ring"),
         (["--workload", "resnet50_ddp"], "--nodes"),
         (["--workload", "resnet50_ddp", "--nodes", "8", "--batch", "3"], "--batch"),

@@ -95,14 +95,14 @@ def run(
     trace: Annotated[
         Path | None, typer.Option("--trace", help="Write the timelines for Chrome's tracing page or Perfetto.")
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the timelines as a picture (.svg).")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Draw the timelines: .svg or .png.")] = None,
     json: JsonOption = False,
 ) -> None:
     """How long an iteration of training takes on every fabric, and where the time goes. Exit code 1 if a plan is wrong."""
     from opticcl.evaluate.training import train
 
-    if out is not None and out.suffix.lower() != ".svg":
-        raise ParameterError(f"--out: {str(out)!r} is no .svg; write -o timeline.svg")
+    if out is not None and out.suffix.lower() not in (".svg", ".png"):
+        raise ParameterError(f"--out: {str(out)!r} is no .svg and no .png; write -o timeline.svg")
     asked = {
         "local_batch": batch,
         "batch": global_batch,
@@ -146,12 +146,10 @@ def run(
             write_chrome_trace(trace, found)
             written.append(f"timelines: {trace}")
         if out:
-            from opticcl.files import write_whole
-            from opticcl.report.training import timeline_picture
+            from opticcl.report.svg import save_picture
+            from opticcl.report.training import timeline_figure, timeline_label
 
-            progress("draw the timelines")
-            with write_whole(out) as file:
-                file.write(timeline_picture(found).encode())
+            save_picture(out, lambda: timeline_figure(found), timeline_label(found))
             written.append(f"picture: {out}")
     if json:
         record = found.record()

@@ -28,6 +28,8 @@ __all__ = [
     "row_names",
     "runtime_words",
     "slowness",
+    "timeline_figure",
+    "timeline_label",
     "timeline_picture",
     "training_table",
 ]
@@ -181,12 +183,18 @@ def _bars(training: Training) -> Figure:
 
 def timeline_picture(training: Training, name: str = "timelines") -> str:
     """What computation and network do when, for the fastest fabrics, as SVG."""
+    return to_svg(lambda: timeline_figure(training), name, timeline_label(training))
+
+
+def timeline_label(training: Training) -> str:
+    """What `timeline_figure` shows, in words."""
+    names = ", ".join(row.machine.name for row in training.rows[:MOST_TIMELINES])
+    return f"Timelines of an iteration of {training.job.name} on {names}"
+
+
+def timeline_figure(training: Training) -> Figure:
+    """The figure of `timeline_picture`."""
     shown = training.rows[:MOST_TIMELINES]
-    label = f"Timelines of an iteration of {training.job.name} on {', '.join(row.machine.name for row in shown)}"
-    return to_svg(lambda: _timelines(training, shown), name, label)
-
-
-def _timelines(training: Training, shown: Sequence[Row]) -> Figure:
     names = row_names(training)[: len(shown)]
     height = 0.85 + 0.5 * len(shown)
     figure = new_figure(height)
