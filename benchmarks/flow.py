@@ -76,6 +76,11 @@ def all_pairs_torus(nodes: int) -> CircuitPlan:
     return pairs(fabric_at_scale("torus", nodes))
 
 
+def all_pairs_ecmp(nodes: int) -> CircuitPlan:
+    """On leaves and spines with paths by chance: no two flows are alike."""
+    return pairs(fabric_at_scale("leaf_spine", nodes))
+
+
 CASES: list[tuple[str, str, Mode, Callable[[int], CircuitPlan], int]] = [
     ("ring 1,024, equal steps counted", "< 0.5", "barrier", ring, 1024),
     ("ring 1,024, every step played", "< 3", "barrier", ring_uncounted, 1024),
@@ -89,6 +94,8 @@ CASES: list[tuple[str, str, Mode, Callable[[int], CircuitPlan], int]] = [
     ("all pairs at once 512", "< 60", "barrier", all_pairs, 512),
     ("all pairs at once 1,024 (1.05 M flows)", "< 60", "barrier", all_pairs, 1024),
     ("all pairs at once 512, torus 16x32", "", "barrier", all_pairs_torus, 512),
+    ("all pairs at once 256, leaf-spine, ECMP", "", "barrier", all_pairs_ecmp, 256),
+    ("all pairs at once 512, leaf-spine, ECMP", "< 60", "barrier", all_pairs_ecmp, 512),
 ]
 
 

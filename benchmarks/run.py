@@ -56,6 +56,47 @@ CASES = {
         "started = time.process_time()\n"
         "assert opticcl.compile('lightpath', 'all_reduce', '1MB', algorithm='lumorph:radix=4').verify().ok",
     ),
+    "budget_65536": (
+        "budgets and limits of every optical fabric, 65,536 nodes",
+        "< 0.1 s",
+        "from opticcl.evaluate.budget import budget\nfrom opticcl.evaluate.limits import limits\n"
+        "from opticcl.fabric import fabric, fabric_at_scale\nfrom opticcl.physics.optics import optics\n"
+        "names = ('lightpath', 'ramp', 'sipac', 'terarack', 'terarack_torus')\n"
+        "made = [fabric_at_scale(name, 65536) for name in names] + [fabric('oddl:shape=65536')]\n"
+        "values = [optics(one.light_path.sheet, 'typical') for one in made]\n"
+        "started = time.process_time()\n"
+        "for one, of in zip(made, values):\n"
+        "    budget(one, of), budget(one, of, 'typical'), limits(one, of)",
+    ),
+    "light_65536": (
+        "light of 65,536 circuits of a ring: elements and margin of each",
+        "< 0.1 s",
+        "from opticcl.circuits import lower\nfrom opticcl.fabric import fabric_at_scale\n"
+        "from opticcl.physics.optics import chain_of, optics\nfrom opticcl.schedule import generate\nlit = []\n"
+        "for name in ('lightpath', 'ramp', 'terarack'):\n"
+        "    one = fabric_at_scale(name, 65536)\n"
+        "    circuits = lower(one, generate('ring', 'all_reduce', one)).rounds(0)[0]\n"
+        "    lit.append((one.light_path, circuits, optics(one.light_path.sheet, 'typical')))\n"
+        "started = time.process_time()\n"
+        "for path, circuits, of in lit:\n"
+        "    counts = path(circuits)\n"
+        "    assert len(chain_of(path, of, counts.any(axis=0)).margin_db(counts)) == 65536",
+    ),
+    "cost_65536": (
+        "bills of every fabric, 65,536 nodes",
+        "< 0.1 s",
+        "from opticcl.errors import FabricError\nfrom opticcl.evaluate.cost import bill_of\n"
+        "from opticcl.fabric import FABRICS, fabric_at_scale\nmade = []\n"
+        "for name in FABRICS.names():\n"
+        "    try:\n"
+        "        made.append(fabric_at_scale(name, 65536))\n"
+        "    except FabricError:\n"
+        "        made.append(fabric_at_scale(name, 32768))  # ODDL's largest grid\n"
+        "started = time.process_time()\n"
+        "for one in made:\n"
+        "    if one.parts:\n"
+        "        bill_of(one)",
+    ),
     "programme_write": (
         "RAMP all_reduce programme, 65,536 nodes, written to Parquet",
         "< 60 s, < 2 GB",

@@ -212,7 +212,8 @@ def compile(
         return Plan(lower(where, generate(algorithm, wanted, where)), size_bytes)
     found = fastest(where, wanted, [size_bytes])
     if found is None:
-        raise UnsupportedError(f"no algorithm does {wanted.name} on {where.name} with {where.num_nodes} nodes")
+        why = why_none(where, wanted)
+        raise UnsupportedError(f"no algorithm does {wanted.name} on {where.name} with {where.num_nodes} nodes{why}")
     return found[0]
 
 
@@ -261,3 +262,30 @@ def fastest(
             if best is None or total < best[0]:
                 best = (total, Plan(circuits, sum(sizes)), times)
     return best[1:] if best else None
+
+
+def why_none(fabric: Fabric, collective: Request) -> str:
+    """Why `fastest` has no answer: "; " and what stops the first algorithm that has a schedule but no light, or which nodes
+    lie apart; "" where neither is the reason."""
+    import numpy as np
+
+    from opticcl.circuits import lower
+    from opticcl.schedule import all_variants, generate
+    from opticcl.simulate import assumptions, profile
+
+    for algorithm in all_variants(collective, fabric):
+        with suppress(UnsupportedError):
+            schedule = generate(algorithm, collective, fabric)
+            try:
+                profile(lower(fabric, schedule), assumptions())
+            except UnsupportedError as error:
+                return f"; {error}"
+    ranks = np.arange(1, fabric.num_nodes)
+    first = np.zeros_like(ranks)
+    for src, dst in ((first, ranks), (ranks, first)):
+        apart = np.flatnonzero(~fabric.linked(src, dst))
+        if len(apart):
+            ends = fabric.machine_nodes(np.array([src[apart[0]], dst[apart[0]]]))
+            sender, receiver = (fabric.coordinates(int(node)) for node in ends)
+            return f"; no circuit leads from node {sender} to node {receiver}; give a job of nodes that are joined"
+    return ""

@@ -1,36 +1,6 @@
 """The verb `budget`, and `verify --budget`, as a user types them."""
 
-import json
-import sys
-from types import SimpleNamespace
-
 import pytest
-
-from opticcl import cli
-
-
-@pytest.fixture
-def opticcl(monkeypatch, capsys):
-    """Runs the program within this process, which is much quicker; returns code and texts."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["opticcl", *map(str, arguments)])
-        code = cli._run()
-        told = capsys.readouterr()
-        return SimpleNamespace(returncode=code, stdout=told.out, stderr=told.err)
-
-    return run
-
-
-@pytest.fixture
-def answer(opticcl):
-    """Runs a verb for its JSON value; returns that and the exit code."""
-
-    def run(*arguments):
-        done = opticcl(*arguments, "--json")
-        return json.loads(done.stdout), done.returncode
-
-    return run
 
 
 def test_light_that_closes(opticcl):
@@ -82,6 +52,13 @@ def test_the_picture_is_written_whole_or_not_at_all(opticcl, tmp_path):
     assert sorted(f.name for f in tmp_path.iterdir()) == ["w.png", "w.svg"]
 
 
+def test_verify_tells_how_much_light_is_left(opticcl):
+    """Of a plan that is right, too: nobody else says that its light was followed."""
+    done = opticcl("verify", "-f", "oddl:shape=4x2", "-a", "halving_doubling", "--budget", "literal")
+    assert done.returncode == 0
+    assert "light: least margin 8.1 dB" in done.stdout
+
+
 def test_verify_asks_for_the_light_too(answer):
     """Refused by its rule, and accepted with another value."""
     oddl = ["verify", "-f", "oddl:shape=16x2", "-a", "halving_doubling", "--budget"]
@@ -96,12 +73,15 @@ def test_verify_asks_for_the_light_too(answer):
     [
         (["budget", "-f", "ramp"], "preset literal has no launch, modulator.loss"),
         (["budget", "-f", "ramp"], "--set launch=0dBm, or take --preset fitted or typical"),
-        (["budget", "-f", "fat_tree"], "its links are electrical"),
+        (["budget", "-f", "fat_tree"], "packets share its links"),
         (["budget", "-f", "oddl", "--preset", "best"], "known: literal, amplified, typical"),
         (["budget", "-f", "oddl", "--set", "wss32.loss=-1dB"], "negative"),
         (["budget", "-f", "oddl", "--set", "wss32.gain=1dB"], "passive"),
         (["budget", "-f", "oddl", "--set", "wss32.loss"], "is not name=value"),
-        (["budget", "-f", "oddl", "--set", "launch=1", "--set", "launch=2"], "given twice"),
+        (["budget", "-f", "oddl", "--set", "launch=1", "--set", "Launch=2"], "given twice"),
+        (["budget", "-f", "oddl", "--set", "launch=1e308"], "is beyond 1,000,000 dBm"),
+        (["budget", "-f", "oddl", "-c", "all_gather"], "give --algorithm auto too"),
+        (["budget", "-f", "topoopt"], "packets share its links"),
         (["budget", "-f", "oddl", "--path", "typical", "-a", "ring"], "leave it or --algorithm out"),
         (["budget", "-f", "odl"], "did you mean 'oddl'"),
         (["verify", "-f", "oddl:shape=4", "--budget", "best"], "known: literal"),

@@ -3,10 +3,9 @@
 import json
 
 import pytest
-from tests.cli.test_cli import answer, opticcl
 
 
-def test_control_tells_both_times_and_draws(tmp_path):
+def test_control_tells_both_times_and_draws(opticcl, tmp_path):
     """Played and printed control times side by side; a picture; every state of four nodes."""
     picture = tmp_path / "step.svg"
     done = opticcl(
@@ -18,7 +17,7 @@ def test_control_tells_both_times_and_draws(tmp_path):
     assert picture.read_text("utf-8").startswith("<svg")
 
 
-def test_control_runs_processes():
+def test_control_runs_processes(answer):
     """Eight of them with a fifth of the messages lost."""
     options = ("--processes", "--loss", "0.2", "--seed", "1", "--size", "1KB", "-a", "halving_doubling")
     found, code = answer("control", "-f", "oddl:shape=8", *options)
@@ -28,16 +27,38 @@ def test_control_runs_processes():
     assert found["longest_wait_s"][0] > found["equation_1_s"][0] == pytest.approx(10e-6)
 
 
-def test_control_of_fabrics_without_units():
+def test_control_of_fabrics_without_units(opticcl, answer):
     """What is known of them is told; pictures and processes are refused."""
     found, code = answer("control", "-f", "lightpath:shape=2x4,synchronisation=1us", "-a", "ring")
     assert (code, found["control_s"]) == (0, pytest.approx(14e-6))
-    wrong = opticcl("control", "-f", "lightpath:shape=2x4", "--explore")
-    assert wrong.returncode == 2
-    assert "lightpath has no control units" in wrong.stderr
+    for units_only in (("--explore",), ("--loss", "0.1"), ("--from-rest",), ("--memory", "1TB/s")):
+        wrong = opticcl("control", "-f", "lightpath:shape=2x4", *units_only)
+        assert wrong.returncode == 2
+        assert "lightpath has no control units" in wrong.stderr
 
 
-def test_jobs_are_kept_from_call_to_call(tmp_path):
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--exchange", "1"], "give --output too"),
+        (["-o", "step.pdf"], "neither .svg nor .png"),
+        (["--loss", "1"], "loss=1 is no share from 0 to 0.99"),
+        (["--jitter", "soon"], "'soon' is no time"),
+        (["--overlap", "2"], "overlap=2 is no share"),
+        (["--memory", "0"], "memory=0 B/s is not positive"),
+        (["-n", "8", "--explore"], "8 nodes have too many states to visit; try --nodes 4"),
+        (["-n", "8192", "-a", "dissemination"], "12 bits name 4,096 nodes, and the machine has 8,192"),
+    ],
+)
+def test_wrong_input_is_refused_in_a_line(opticcl, arguments, says):
+    """Exit code 2, one line, no traceback."""
+    done = opticcl("control", "-f", "oddl", "-n", "4", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_jobs_are_kept_from_call_to_call(opticcl, answer, tmp_path):
     """Placed, judged, freed; a call that fails changes nothing."""
     state, halving = tmp_path / "jobs.json", ("-a", "halving_doubling")
     found, code = answer(
@@ -63,3 +84,13 @@ def test_jobs_are_kept_from_call_to_call(tmp_path):
     found, _ = answer("jobs", "--state", state, "--free", "bert", *halving)
     assert found["free"] == 12
     assert [j["name"] for j in json.loads(state.read_text("utf-8"))["jobs"]] == ["job-1"]
+
+
+def test_jobs_on_networks_of_packets_share_links(opticcl):
+    """Nobody says that they leave each other alone."""
+    done = opticcl("jobs", "-f", "fat_tree:nodes=8", "--place", "4", "--place", "4", "-a", "ring")
+    assert done.returncode == 0
+    assert "have no node in common; packets of all may share links" in done.stdout
+    wrong = opticcl("jobs", "--nodes", "8", "--state", "nothing.json")
+    assert wrong.returncode == 2
+    assert "--nodes sizes a fabric" in wrong.stderr

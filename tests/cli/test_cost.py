@@ -1,19 +1,59 @@
 """The verb `cost` as a user types it."""
 
 import pytest
-from tests.cli.command import answer, opticcl
+
+OWN = ("--set", "wss.usd=300", "--set", "fibre.usd=1", "--set", "fibre.w=0")
 
 
-def test_one_fabric_gives_its_bill():
+def test_one_fabric_gives_its_bill(opticcl):
     """A line a part, and the whole."""
     done = opticcl("cost", "-f", "oddl:shape=4x4")
     assert done.returncode == 0
     assert "tunable transceiver" in done.stdout
-    assert "16 nodes of" in done.stdout
+    assert "oddl, 16 nodes of" in done.stdout
     assert "assumed" in done.stdout
 
 
-def test_several_fabrics_are_compared_with_the_energy_of_a_collective():
+def test_its_energy_stands_below_the_bill(opticcl):
+    """With the algorithm that was taken."""
+    done = opticcl("cost", "-f", "oddl:shape=2x2", "-c", "all_reduce", "-s", "1MB")
+    assert done.returncode == 0
+    assert "all_reduce of 1MB by " in done.stdout
+
+
+def test_what_is_left_out_is_told_beside_a_single_bill_too(opticcl):
+    """Two fabrics were asked for, and one has no bill."""
+    done = opticcl("cost", "-f", "ideal", "-f", "oddl", "-n", "16")
+    assert done.returncode == 0
+    assert "left out: ideal has no bill" in done.stdout
+
+
+def test_own_prices_are_told_as_such(opticcl, answer):
+    """A part whose price and power are both given is not assumed any more."""
+    lines = [line.split() for line in opticcl("cost", "-f", "oddl:shape=2x2", *OWN).stdout.splitlines()]
+    assert ["fibre", "16", "16", "$", "0%", "0", "W", "given"] in lines
+    assert next(line for line in lines if line[:1] == ["wss*"])[-2:] == ["given,", "assumed"]
+    found, _ = answer("cost", "-f", "oddl:shape=2x2", *OWN)
+    assert "fibre" not in found[0]["assumed"]
+    assert "wss" in found[0]["assumed"]
+
+
+def test_two_machines_of_one_system_keep_their_own_times(opticcl, answer):
+    """Rows are told by what the user wrote; energies are power times the time on that very machine."""
+    both = ("-f", "oddl:shape=2x2", "-f", "oddl:shape=4x4", "-f", "oddl:shape=4x4")
+    rows, _ = answer("cost", *both, "-c", "all_reduce", "-s", "1MB")
+    assert [row["num_nodes"] for row in rows] == [4, 16]
+    for row in rows:
+        alone, _ = answer("cost", "-f", row["specification"], "-c", "all_reduce", "-s", "1MB")
+        assert row["total_s"] == alone[0]["total_s"]
+        assert row["energy_j"] == pytest.approx([watts * row["total_s"] for watts in row["w"]])
+    assert rows[0]["total_s"] != rows[1]["total_s"]
+    table = opticcl("cost", *both).stdout
+    assert "oddl:shape=2x2*" in table
+    assert "nodes each" not in table
+
+
+def test_several_fabrics_are_compared_with_the_energy_of_a_collective(answer):
     """Cheapest for each Gb/s first, and as JSON the same numbers."""
     rows, code = answer("cost", "-f", "torus", "-f", "oddl", "-n", "16", "-c", "all_reduce", "-s", "1MB")
     assert code == 0
@@ -22,7 +62,7 @@ def test_several_fabrics_are_compared_with_the_energy_of_a_collective():
         assert row["energy_j"][0] == pytest.approx(row["w"][0] * row["total_s"])
 
 
-def test_the_picture_is_written_whole_or_not_at_all(tmp_path):
+def test_the_picture_is_written_whole_or_not_at_all(opticcl, tmp_path):
     """Price and energy against scale, as .svg or .png."""
     picture = tmp_path / "cost.svg"
     done = opticcl("cost", "-f", "oddl", "-n", "16", "-o", picture)
@@ -43,10 +83,12 @@ def test_the_picture_is_written_whole_or_not_at_all(tmp_path):
         (["-f", "ideal"], "ideal has no bill"),
         (["-f", "oddl", "--set", "wss.usd"], "write --set wss.usd=300"),
         (["-f", "oddl", "--set", "wss.usd=cheap"], "'cheap' is not a number"),
+        (["-f", "oddl", "--set", "wss.usd=1", "--set", "wss.usd=2"], "wss.usd is given twice"),
+        (["-f", "oddl", "--set", "wss.usd=1e308"], "not from 0 to 1e+12"),
         (["-f", "oddl", "--prices", "low"], "known: default"),
     ],
 )
-def test_wrong_input_is_refused_in_a_line(arguments, says):
+def test_wrong_input_is_refused_in_a_line(opticcl, arguments, says):
     """Exit code 2, one line, no traceback."""
     done = opticcl("cost", *arguments)
     assert (done.returncode, done.stdout) == (2, "")

@@ -39,6 +39,7 @@ def test_a_picture_is_written_and_named(tmp_path) -> None:
     [
         (["overlaps"], "did you mean 'overlap'?"),
         (["transfers:nodes=6,lasers=2", "-o", "picture.pdf"], ".svg or .png"),
+        (["transfers:nodes=6,lasers=2", "-o", "no_such_folder/picture.png"], "there is no folder no_such_folder"),
     ],
 )
 def test_wrong_input_is_one_line(words: list[str], hint: str) -> None:

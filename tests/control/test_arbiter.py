@@ -123,6 +123,25 @@ def test_placed_jobs_verify_alone_and_together(machine, algorithm):
     verify_together(plans).raise_if_bad()
 
 
+def test_dead_tiles_are_in_no_job(tmp_path):
+    """Of 4 x 4 tiles one is dead: 15 are free, jobs go round it, and a state file that holds it is damaged."""
+    path, machine = tmp_path / "jobs.json", "lightpath:shape=4x4,dead_tiles=5"
+    arbiter = Arbiter(machine, path)
+    assert arbiter.num_free == 15
+    plans = []
+    for num_nodes in (8, 4):
+        placed = arbiter.place(num_nodes)
+        assert 5 not in placed.held
+        plans.append(opticcl.compile(arbiter.fabric_of(placed.name), "all_reduce", 1000, algorithm="ring").circuits)
+    verify_together(plans).raise_if_bad()
+    with pytest.raises(FabricError, match="no block of them that this job fits"):
+        Arbiter(machine).place(15)
+    kept = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps(kept | {"jobs": [{"name": "a", "nodes": [5], "held": [5]}]}), "utf-8")
+    with pytest.raises(ControlError, match="job 'a' has nodes that it cannot have"):
+        Arbiter(machine, path)
+
+
 def test_cus_that_are_not_neighbours():
     """SiPAC with every other CU of a switch taken still places a job on the rest, and halving-doubling runs there."""
     machine = fabric("sipac:radix=4,levels=2")
@@ -190,6 +209,11 @@ def test_refusals_are_one_line(tmp_path):
         arbiter.place(5)
     with pytest.raises(ParameterError, match="job 'most' already"):
         arbiter.place(1, "most")
+    for name in ("", " x", "a\tb", "x" * 65):
+        with pytest.raises(ParameterError, match="is no name of a job; take 1 to 64 printable"):
+            arbiter.place(1, name)
+    with pytest.raises(ControlError, match="/dev/null is no regular file"):
+        Arbiter("oddl:shape=4x4", "/dev/null")
     with pytest.raises(UnknownNameError, match="no job 'mots'; did you mean 'most'"):
         arbiter.free("mots")
     with pytest.raises(ParameterError, match="which machine"):
@@ -220,11 +244,23 @@ def test_damaged_files_are_refused(tmp_path):
         (json.dumps(good | {"jobs": twice}), "job 'other' has nodes that it cannot have"),
         (json.dumps(good | {"jobs": [{"name": "a", "nodes": [99], "held": [99]}]}), "job 'a'"),
         (json.dumps(good | {"jobs": [{"name": "a", "nodes": [1], "held": [0]}]}), "job 'a'"),
+        (json.dumps(good | {"jobs": [{"name": "a", "nodes": [1, 1], "held": [1]}]}), "job 'a'"),
+        (json.dumps(good | {"jobs": [{"name": "a", "nodes": [1], "held": [1, 1]}]}), "job 'a'"),
+        (json.dumps(good | {"jobs": [{"name": "a", "nodes": [], "held": []}]}), "job 'a'"),
+        (json.dumps(good | {"jobs": [{"name": "a", "nodes": [10**30], "held": [0]}]}), "is no file of an arbiter"),
+        (json.dumps(good | {"jobs": [{"name": "a", "nodes": [-1], "held": [-1]}]}), "is no file of an arbiter"),
+        (json.dumps(good | {"jobs": [{"name": "", "nodes": [1], "held": [1]}]}), "a job is called ''"),
+        (json.dumps(good | {"jobs": [{"name": "a\nb", "nodes": [1], "held": [1]}]}), r"a job is called 'a\\nb'"),
+        (json.dumps(good | {"fabric": "odl"}), "is damaged: unknown fabric 'odl'"),
+        ("", "is no file of an arbiter"),
     ):
         path.write_text(broken, "utf-8")
         with pytest.raises(ControlError, match=text):
             Arbiter(None, path)
         assert path.read_text("utf-8") == broken
+    path.write_bytes(b'{"form":"\xff","version":1,"fabric":"oddl","jobs":[]}')
+    with pytest.raises(ControlError, match="is no file of an arbiter"):
+        Arbiter(None, path)
 
 
 def test_what_cannot_be_written_has_not_happened(tmp_path):

@@ -5,7 +5,7 @@ import pytest
 import opticcl
 from opticcl.control.models import control_plane
 from opticcl.errors import FabricError
-from opticcl.fabric import fabric
+from opticcl.fabric import FABRICS, fabric
 
 
 @pytest.mark.parametrize(
@@ -16,8 +16,14 @@ def test_what_is_done_once_a_job(name, once_s):
     """ODDL's switches take 56 ms (table 3), TopoOpt's patching more than 10 ms (RAMP 7.5)."""
     plane = control_plane(fabric(name))
     assert plane.once_a_job_s == once_s
-    assert plane.a_collective_s(1000) == pytest.approx(once_s / 1000)
     assert bool(plane.source) == (name != "ideal")
+
+
+@pytest.mark.parametrize("name", FABRICS.names())
+def test_only_packets_find_their_way(name):
+    """Nothing is said of light that is true of packets alone."""
+    made = fabric(name)
+    assert ("packets" in control_plane(made).every_round) == (made.is_packet_switched and name != "topoopt")
 
 
 @pytest.mark.parametrize("spec", ["lightpath:shape=4x4", "ramp:groups=2,racks=2,wavelengths=4"])

@@ -40,6 +40,7 @@ def test_oddls_link_budget():
     clos = of("oddl:shape=64")
     assert (clos.loss_db, clos.margin_db, clos.closes) == (pytest.approx(20.5), pytest.approx(-5.5), False)
     assert of("oddl", "amplified").closes
+    assert "edfa" not in [line.element for line in of("oddl:shape=8x8", "amplified").lines]  # nor in the bill
 
 
 def test_the_dimension_that_loses_most_decides():
@@ -100,8 +101,44 @@ def test_sipacs_crossings():
 
 @pytest.mark.parametrize(("nodes", "size", "segments"), [(1024, 32, 512), (64, 64, 32), (1024, 129, 516)])
 def test_longest_lightpath_of_wrht(nodes, size, segments):
-    """Notes W16, and the exchange of section 2.3: measured on the circuits, up to 32 times equation 7."""
+    """Notes W16, and the exchange of section 2.3: up to 32 times equation 7."""
     assert longest_lightpath(fabric("terarack", nodes=nodes), size) == segments
+
+
+@given(st.integers(1, 150), st.integers(1, 6), st.integers(1, 2), st.data())
+def test_longest_lightpath_is_the_one_of_the_circuits(nodes, wavelengths, rings, data):
+    """Whatever ring and group size: the tree says what is measured on every circuit of the compiled plan."""
+    made = fabric("terarack", nodes=nodes, wavelengths=wavelengths, rings=rings)
+    size = data.draw(st.integers(2, 2 * wavelengths * rings + 1))
+    plan = lower(made, generate(f"wrht:group_size={size}", "all_reduce", made))
+    rounds = [circuits for step in range(plan.schedule.num_steps) for circuits in plan.rounds(step)]
+    measured = max((int(circuits.num_hops().max()) for circuits in rounds if len(circuits)), default=0)
+    assert longest_lightpath(made, size) == measured
+
+
+def test_group_sizes_use_all_rings_of_fibres():
+    """Two pairs of fibres have twice the wavelengths, and so groups up to 4 w + 1."""
+    one, two = (limit(f"terarack:nodes=64,wavelengths=4,rings={r}", "largest_group", "optimistic") for r in (1, 2))
+    assert (one, two) == (9, 17)
+
+
+def test_what_is_not_looked_at_is_not_claimed():
+    """Beyond 4,096 nodes only the largest groups are, and the text says so."""
+    made = fabric("terarack:nodes=8192")
+    found = {x.name: x for x in limits(made, optics("terarack", "typical"))}
+    assert found["largest_group"].value is None
+    assert "the largest groups of WRHT do not close; smaller ones are looked at" in found["largest_group"].text
+
+
+def test_reach_is_of_the_light_and_not_of_the_ring():
+    """A ring of one node passes no interface, and an interface without loss can be passed for ever."""
+    reaches = [limit(f"terarack:nodes={n}", "reach_interfaces", "typical") for n in (1, 2, 1024)]
+    assert reaches == [8, 8, 8]
+    made = fabric("terarack:nodes=4")
+    lossless = optics("terarack", "typical", {"interface.loss": 0, "crosstalk.receiver": 1e5})
+    texts = [x.text for x in limits(made, lossless)]
+    assert texts[0].endswith("65,536 or more interfaces")
+    assert texts[1].endswith("65,536 or more interfaces")
 
 
 def test_wrhts_largest_group():
@@ -129,6 +166,20 @@ def test_a_plan_is_measured_on_its_circuits():
         return next(line.count for line in found.lines if line.element == "interface")
 
     assert (interfaces("ring"), interfaces("wrht")) == (1, 8)
+
+
+def test_absurd_values_come_out_as_absurd_numbers():
+    """Amplifiers in hundreds of thousands of decibels of loss: no endless search, no division by zero."""
+    values = optics("oddl", "amplified", {"fibre.loss": 1e6, "fibre.length": 1e6})
+    found = budget(fabric("oddl"), values)
+    assert found.optical_snr_db < -1e11
+    assert "no number of amplifiers" in limits(fabric("oddl"), values)[-1].text
+
+
+def test_a_path_on_which_nothing_is_lost():
+    """It has no lines, and its lowest place is its beginning."""
+    found = of("terarack:nodes=1", "typical", modulator__loss=0)
+    assert (found.lines, found.lowest_dbm, found.loss_db) == ((), 10.0, 0)
 
 
 def test_lines_add_up():
@@ -170,6 +221,7 @@ def test_65536_nodes_take_less_than_a_tenth_of_a_second(name):
         started = time.process_time()
         budget(made, values)
         budget(made, values, "typical")
+        limits(made, values)
         best = min(best, time.process_time() - started)
     assert best < 0.1
 
@@ -178,7 +230,7 @@ def test_electrical_networks_are_refused():
     """With those that have light."""
     made = fabric("fat_tree")
     with pytest.raises(
-        UnsupportedError, match="fat_tree: no light path is known: its links are electrical; try lightpath"
+        UnsupportedError, match="fat_tree: no light path is known: packets share its links; try lightpath"
     ):
         budget(made, optics("oddl"))
 

@@ -127,8 +127,9 @@ def test_numbers_can_be_set():
         ("default", {"wss": 3}, "price and the power"),
         ("default", {"wss.colour": 3}, "price and the power"),
         ("default", {"wsss.usd": 3}, "did you mean 'wss'"),
-        ("default", {"wss.usd": -1}, "not negative"),
-        ("default", {"wss.usd": math.nan}, "finite"),
+        ("default", {"wss.usd": -1}, "not from 0"),
+        ("default", {"wss.usd": math.nan}, "not from 0"),
+        ("default", {"wss.usd": 1e13}, "not from 0"),
     ],
 )
 def test_what_cannot_be_is_refused(prices, changes, says):

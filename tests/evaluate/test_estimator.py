@@ -185,6 +185,10 @@ def test_unknown_names_are_refused() -> None:
         estimate("torus", "ring", "allreduce", GB, P)
     with pytest.raises(UnknownNameError, match="no strategy 'hierarchical'"):
         estimate("topoopt", "hierarchical", "all_reduce", GB, P)
+    with pytest.raises(UnknownNameError, match="unknown choice 'worst'; known: best, published"):
+        speed_up("all_to_all", GB, P, "worst")
+    with pytest.raises(ParameterError, match="rate=0 bit/s"):
+        matched(P, 0)
     with pytest.raises(ParameterError, match="0 or more"):
         estimate("topoopt", "ring", "all_reduce", -1, P)
     with pytest.raises(ParameterError, match="torus_shape=128x512"):

@@ -173,6 +173,20 @@ def test_plans_go_around_holes(routing: str) -> None:
     assert all((result == data.sum(axis=0)).all() for result in execute(made.schedule, data))
 
 
+@pytest.mark.parametrize(
+    ("dead", "words"),
+    [
+        ("dead_tiles=4-7", r"from node 0 at \(row=0, column=0\) to node 8 at \(row=2, column=0\); give a job"),
+        ("dead_waveguides=1-0:40+4-0:40", r"from node 1 at \(row=0, column=1\) to node 0 at"),  # one way only
+        ("dead_lasers=1:0-15", r"all lasers of node 1 .* are dead"),
+    ],
+)
+def test_auto_says_why_nothing_works(dead: str, words: str) -> None:
+    """A grid that is cut, even one way, and a tile that cannot send: the refusal names the nodes."""
+    with pytest.raises(UnsupportedError, match=f"no algorithm does all_reduce on lightpath with .*{words}"):
+        opticcl.compile(f"lightpath:shape=4x4,{dead}", "all_reduce", "1 MB")
+
+
 def test_a_programme_on_what_is_left_is_read_back(tmp_path) -> None:
     """Its header names the damage."""
     file = tmp_path / "plan.json"

@@ -7,8 +7,13 @@ import pytest
 import opticcl
 from opticcl.control.player import Channel
 from opticcl.errors import ParameterError
-from opticcl.report.control import control_figure, control_picture
-from opticcl.report.svg import drawing_style
+from opticcl.report.control import control_figure, control_label
+from opticcl.report.svg import drawing_style, to_svg
+
+
+def control_picture(plan, exchange=0):
+    """The picture as SVG."""
+    return to_svg(lambda: control_figure(plan, exchange), "control", control_label(plan, exchange))
 
 
 @pytest.fixture(scope="module")

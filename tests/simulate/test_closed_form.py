@@ -118,7 +118,7 @@ def test_a_timeline_prints_itself():
     assert text.splitlines()[0].split() == [
         "steps",
         "rounds",
-        "reconfigurat",
+        "reconf.",
         "latency",
         "transfer",
         "compute",

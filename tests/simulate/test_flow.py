@@ -16,10 +16,12 @@ from opticcl.fabric import FABRICS, fabric
 from opticcl.ir import CircuitPlan, Op, Schedule, Transfers
 from opticcl.schedule import generate
 from opticcl.simulate import assumptions, closed_form
-from opticcl.simulate.flow import flow, max_min_rates
+from opticcl.simulate.flow import flow, max_min_rates, play_flow
+from opticcl.simulate.packet import packet
 
 flow_module = importlib.import_module("opticcl.simulate.flow")  # `opticcl.simulate.flow` may name the function
 LIGHT = assumptions(compute="none", control="none")
+MODES = ("barrier", "asynchronous")
 OPTICAL = {
     "ramp": ("ramp:groups=3,racks=3,wavelengths=6", "ramp", "ring", "tree"),
     "sipac": ("sipac:radix=4,levels=2", "sipco", "ring"),
@@ -125,7 +127,7 @@ def test_times_by_hand():
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(PACKETS), st.integers(1, 40))
 def test_bytes_are_conserved(seed, specification, num_flows):
-    """Played flows end when their rates have carried all of their bytes: replayed with an independent event loop."""
+    """Every flow ends when its rates have carried all of its bytes: replayed with an independent event loop."""
     rng = np.random.default_rng(seed)
     where = fabric(specification)
     src = rng.integers(0, 16, num_flows)
@@ -134,18 +136,36 @@ def test_bytes_are_conserved(seed, specification, num_flows):
     rows = [(0, s, d, c, n, 1) for s, d, c, n in zip(src, dst, lo, rng.integers(1, 5, num_flows), strict=True)]
     plan = by_hand(where, rows)
     size = 8 * 10**6
-    time = flow(plan, size, LIGHT).total_s
-    assert time == pytest.approx(replayed(plan, size), rel=1e-9)
+    played = play_flow(plan, size, LIGHT, record=True)
+    ends = replayed(plan, size)
+    assert played.traffic.runs.end_s == pytest.approx(ends, rel=1e-9)
+    assert played.timeline.total_s == pytest.approx(ends.max(), rel=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 120))
+def test_slow_flows_keep_their_rates(seed, num_flows):
+    """Many flows of many sizes and latencies over few links: whoever starts or ends, all rates are the fair ones."""
+    rng = np.random.default_rng(seed)
+    where = fabric("leaf_spine:nodes=24,nodes_per_leaf=3,spines=2", uplink_rate=float(rng.choice([1e11, 4e11, 1e12])))
+    src = rng.integers(0, 24, num_flows)
+    dst = (src + rng.integers(1, 24, num_flows)) % 24
+    rows = [(0, s, d, 0, n, 1) for s, d, n in zip(src, dst, rng.integers(1, 60, num_flows), strict=True)]
+    plan = by_hand(where, rows, chunks=60)
+    late = rng.integers(0, 40, len(flow_module._Links(where).capacity)) * 1e-6
+    plan = CircuitPlan(dataclasses.replace(where, hop_latency_s=lambda hops: late[hops]), plan.schedule, plan.rounds)
+    ends = play_flow(plan, 6 * 10**6, LIGHT, record=True).traffic.runs.end_s
+    assert ends == pytest.approx(replayed(plan, 6 * 10**6), rel=1e-9)
 
 
 def replayed(plan, size_bytes):
-    """One step played by another loop: from event to event, all shares anew each time."""
+    """Ends of the flows of one step, played by another loop: from event to event, all shares anew each time."""
     transfers, (circuits,) = plan.schedule.step(0), plan.rounds(0)
     links = flow_module._Links(plan.fabric)
     hops, offsets = links.paths(circuits)
     begin = flow_module._latencies(plan.fabric, circuits)
     left = transfers.chunk_n * (size_bytes / plan.schedule.collective.num_chunks)
-    now, carried = 0.0, np.zeros(len(links.capacity))
+    now, carried, ends = 0.0, np.zeros(len(links.capacity)), np.zeros(len(left))
     while (left > 0).any():
         active = np.flatnonzero((begin <= now) & (left > 0))
         pending = begin[begin > now]
@@ -157,13 +177,15 @@ def replayed(plan, size_bytes):
             until = min(until, now + (left[active] / rates[active]).min())
         owner = np.repeat(np.arange(len(left)), np.diff(offsets))
         carried += np.bincount(hops, rates[owner] * (until - now), minlength=len(carried))
-        left = left - rates * (until - now)
-        left[left < 1e-6] = 0
+        after = left - rates * (until - now)
+        after[after < 1e-5] = 0
+        ends[(left > 0) & (after == 0)] = until
+        left = after
         now = until
     owner = np.repeat(np.arange(len(left)), np.diff(offsets))
     amount = transfers.chunk_n * (size_bytes / plan.schedule.collective.num_chunks)
     assert carried == pytest.approx(np.bincount(hops, amount[owner], minlength=len(carried)), rel=1e-6, abs=1e-3)
-    return now
+    return ends
 
 
 @pytest.mark.parametrize(
@@ -262,6 +284,46 @@ def test_never_below_the_bound(specification, algorithm, size, mode):
         assert time.total_s >= busiest * (1 - 1e-9)
 
 
+def cut_s(plan, size_bytes, inside):
+    """What the links that leave a set of nodes and switches need at least for all that the plan sends out of it [s].
+
+    Args: inside: of each vertex of the network, bool.
+    """
+    network = plan.fabric.usage.__self__  # knows which nodes and switches a link joins
+    leaving = inside[network.tail] & ~inside[network.head]
+    bytes_per_s = flow_module._Links(plan.fabric).capacity[leaving].sum()
+    total = 0.0
+    for i in range(plan.schedule.num_steps):
+        transfers = plan.schedule.step(i)
+        total += transfers.size_chunks()[inside[transfers.src] & ~inside[transfers.dst]].sum()
+    chunk_bytes = size_bytes / plan.schedule.collective.num_chunks
+    return total * chunk_bytes / bytes_per_s if total else 0.0
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(PACKETS[1:]), st.data(), st.sampled_from([flow, packet]), st.sampled_from(MODES))
+def test_never_below_a_cut(specification, data, engine, mode):
+    """Any set of nodes and switches, a bisection too: what leaves it crosses the links that leave it."""
+    where = fabric(specification)
+    name, algorithm = data.draw(
+        st.sampled_from([("all_to_all", "mesh"), ("all_to_all", "bruck"), ("all_reduce", "ring")])
+    )
+    plan = lower(where, generate(algorithm, name, where))
+    vertices = 1 + int(np.concatenate([where.usage.__self__.tail, where.usage.__self__.head]).max())
+    inside = np.array(data.draw(st.lists(st.booleans(), min_size=vertices, max_size=vertices)))
+    size = data.draw(st.integers(0, 10**6))
+    assert engine(plan, size, LIGHT, mode=mode).total_s >= cut_s(plan, size, inside) * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("engine", [flow, packet])
+def test_the_bisection_of_a_torus_is_attained(engine):
+    """64 pairs from each half to the other over 8 links: a bound that says something, missed by less than a tenth."""
+    where = fabric("torus:shape=4x4,link_latency=0s")
+    plan = lower(where, generate("mesh", "all_to_all", where))
+    bound = cut_s(plan, 10**7, np.arange(16) < 8)
+    assert bound <= engine(plan, 10**7, LIGHT).total_s * (1 + 1e-9) <= 1.1 * bound
+
+
 @settings(max_examples=30, deadline=None)
 @given(
     st.sampled_from(["fat_tree:nodes=16,radix=8,routing=ecmp", "leaf_spine:nodes=16,nodes_per_leaf=4,spines=2"]),
@@ -314,8 +376,8 @@ def test_sums_before_sending_on():
 def test_too_many_events_are_refused():
     """Told before it is played, with the number and the way out."""
     plan = opticcl.compile("fat_tree:nodes=64,radix=16", "all_reduce", "1MB", algorithm="ring").circuits
-    with pytest.raises(ParameterError, match=r"about 16,128 events.*max_events="):
-        flow(plan, 10**6, LIGHT, mode="asynchronous", max_events=10_000)
+    with pytest.raises(ParameterError, match=r"about 24,192 events.*max_events="):
+        flow(plan, 10**6, LIGHT, mode="asynchronous", max_events=20_000)
     assert flow(plan, 10**6, LIGHT, mode="asynchronous", max_events=40_000).total_s > 0
     crowded = all_pairs(fabric("leaf_spine:nodes=48,nodes_per_leaf=6,spines=3"))
     with pytest.raises(ParameterError, match="max_events="):
@@ -344,4 +406,22 @@ def test_progress_is_told():
     told = []
     plan = opticcl.compile("ideal:nodes=4", "all_reduce", "1MB", algorithm="ring").circuits
     flow(plan, 10**6, LIGHT, progress=lambda *what: told.append(what))
-    assert told == [("play flows", 3, 6), ("play flows", 6, 6)]
+    assert told == [("play steps", 3, 6), ("play steps", 6, 6)]
+
+
+def test_a_long_step_tells_its_progress_and_can_be_stopped(monkeypatch):
+    """Flows that have ended, while others are played; what `progress` raises stops the kernel at once."""
+    monkeypatch.setattr(flow_module, "LOOK_S", 0.01)
+    plan = all_pairs(fabric("leaf_spine:nodes=192"))  # seconds: no two flows are alike
+    flow(all_pairs(fabric("leaf_spine:nodes=17")), 17 * 10**6, LIGHT)  # compiled beforehand
+    told = []
+
+    def stop(what, done, total):
+        told.append((what, done, total))
+        if done > 100:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        flow(plan, 192 * 10**6, LIGHT, progress=stop)
+    assert {(what, total) for what, _, total in told} == {("play flows", 192 * 191)}
+    assert 100 < told[-1][1] < 192 * 191

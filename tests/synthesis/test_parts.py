@@ -1,5 +1,7 @@
 """The parts of the synthesis: tables of colours, light for rounds, symmetries, time turned round."""
 
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 
@@ -194,3 +196,12 @@ def test_a_wafer_without_lasers_on_one_tile_keeps_its_photodiodes():
     light = wafer("1x2", 2, dead_lasers="0:0-1")
     assert (light.sends.sum(axis=1).tolist(), light.hears.sum(axis=1).tolist()) == ([0, 2], [2, 2])
     assert replace(light).unhurt is False
+
+
+def test_both_solvers_live_in_one_process():
+    """HiGHS, which routes ask, and OR-Tools, which brings a HiGHS of its own, in either order."""
+    pytest.importorskip("ortools")
+    for first, second in (("highspy", "ortools.sat.python.cp_model"), ("ortools.sat.python.cp_model", "highspy")):
+        code = f"import {first}, {second}; import highspy; highspy.Highs().silent(); print('both')"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert done.stdout.strip() == "both", done.stderr

@@ -338,6 +338,13 @@ def test_bottom_layers_run_while_rows_travel():
         ("vgg16", 4, {"batch": 8, "local_batch": 2}, "give one of them"),
         ("vgg16", 4, {"local_batch": 0}, "local_batch=0 has no samples"),
         ("vgg16", 4, {"local_batch": 2**50}, r"2\*\*40 at most"),
+        ("vgg16", 8, {"data": 1}, "data=1 does not make 8 devices; try 1 devices, or degrees whose product is 8"),
+        ("vgg16", 8, {"pipeline": 3}, "pipeline=3 does not divide 8 devices"),
+        ("vgg16", "8", {}, "devices='8' is not a whole number"),
+        ("vgg16", 8, {"batch": 16.0}, "batch=16.0 is not a whole number"),
+        ("vgg16", 8, {"pipeline": True}, "pipeline=True is not a whole number"),
+        ("vgg16", 8, {"optimiser": "adamw"}, "optimiser='adamw' is not one of none, sgd, momentum, adam"),
+        ("vgg16", 8, {"activations": "lost"}, "activations='lost' is not one of kept, recomputed, offloaded"),
         (
             "vgg16",
             4,
@@ -374,10 +381,27 @@ def test_what_does_not_fit_is_told_and_what_would(name, nodes, given):
     assert partition(name, nodes, **given, fit=False).memory_bytes > 40e9
 
 
-def test_more_devices_are_told_where_no_degree_fits():
-    """A mixture of 52e9 parameters on eight devices."""
-    with pytest.raises(WorkloadError, match="no degree on so many devices fits; 32 devices would do"):
-        partition("moe", 8)
+@pytest.mark.parametrize(
+    ("name", "nodes"), [("moe", 8), ("transformer:layers=128,hidden=25600,heads=160", 1), ("dlrm:preset=ramp_256", 3)]
+)
+def test_more_devices_are_told_where_no_degree_fits(name, nodes):
+    """A mixture of 52e9 parameters on eight devices, 10^12 parameters on one: what is told fits there."""
+    with pytest.raises(WorkloadError, match="no degree on so many devices fits; on") as caught:
+        partition(name, nodes)
+    many, *change = str(caught.value).partition("fits; on ")[2].partition(" would fit")[0].replace(",", "").split()
+    given = dict(item.split("=") for item in change if "=" in item)
+    given = {key: value if key == "activations" else int(value) for key, value in given.items()}
+    assert partition(name, int(many), **given).memory_bytes <= 40e9
+
+
+def test_the_search_for_what_would_fit_ends():
+    """Ten thousand layers: refused in seconds, without a hint that nobody has found."""
+    began = time.process_time()
+    with pytest.raises(WorkloadError, match="nothing that was tried fits"):
+        partition("transformer:layers=10000,hidden=12288,heads=96", 8)
+    assert time.process_time() - began < 10
+    with pytest.raises(ParameterError, match="layers=10001 is more than 10,000"):
+        partition("transformer:layers=10001", 8)
 
 
 @pytest.mark.parametrize(
@@ -419,6 +443,8 @@ def test_hybrid_refuses_what_does_not_divide():
         hybrid(64, model_parallel=7, size="100 MB")
     with pytest.raises(UnitError):
         hybrid(64, model_parallel=8, size="-1 MB")
+    with pytest.raises(WorkloadError, match="compute_s=-1 is no time"):
+        hybrid(64, model_parallel=8, size="1 MB", compute_s=-1)
     job = hybrid(64, model_parallel=8, size="100 MB", compute_s=1e-3)
     assert [task.after for task in job.tasks] == [(), (0,), (1,)]
 

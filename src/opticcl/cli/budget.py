@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opticcl.cli._options import FabricOption, JsonOption, NodesOption, make_fabric, make_plan
+from opticcl.cli._options import FabricOption, JsonOption, NodesOption, make_fabric
 from opticcl.cli._output import print_json, print_table
+from opticcl.cli._settings import parse_settings
 from opticcl.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -40,7 +41,9 @@ def run(
         str | None,
         typer.Option("--algorithm", "-a", help="Instead: the worst path of this algorithm's circuits, compiled."),
     ] = None,
-    collective: Annotated[str, typer.Option("--collective", "-c", help="That the algorithm does.")] = "all_reduce",
+    collective: Annotated[
+        str | None, typer.Option("--collective", "-c", help="That the algorithm does; all_reduce if left out.")
+    ] = None,
     picture: Annotated[
         Path | None, typer.Option("--output", "-o", help="Draw the power along the path: .svg or .png.")
     ] = None,
@@ -62,7 +65,7 @@ def run(
 
     made = make_fabric(fabric, nodes, None)
     values = optics(light_path_of(made).sheet, preset, parse_settings(change))
-    found = _budget(made, values, which, fabric, nodes, algorithm, collective)
+    found = _budget(made, values, which, algorithm, collective)
     limited = limits(made, values)
     if picture:
         from opticcl.report.svg import save_picture
@@ -81,37 +84,17 @@ def run(
     raise typer.Exit(0 if found.closes else 1)
 
 
-def _budget(
-    made: Fabric,
-    values: Optics,
-    which: Which,
-    specification: str,
-    nodes: int | None,
-    algorithm: str | None,
-    collective: str,
-) -> Budget:
+def _budget(made: Fabric, values: Optics, which: Which, algorithm: str | None, collective: str | None) -> Budget:
     """The path that the options ask for."""
     from opticcl.evaluate.budget import budget, plan_budget
 
     if algorithm is None:
+        if collective is not None:
+            raise ParameterError("budget: --collective is what an algorithm does; give --algorithm auto too")
         return budget(made, values, which.value)
     if which is not Which.worst:
         raise ParameterError("budget: --path typical is of the fabric; leave it or --algorithm out")
-    plan = make_plan(specification, nodes, None, collective, algorithm, "1MB")
+    from opticcl.plan import compile
+
+    plan = compile(made, collective or "all_reduce", "1MB", algorithm=algorithm)
     return plan_budget(plan.circuits, values)
-
-
-def parse_settings(given: list[str]) -> dict[str, str]:
-    """Values by name of "fibre.loss=0.3dB/km".
-
-    Raises: ParameterError: not name=value, or a name twice.
-    """
-    settings: dict[str, str] = {}
-    for item in given:
-        name, equals, value = (part.strip() for part in item.partition("="))
-        if not equals or not name or not value:
-            raise ParameterError(f"--set: {item!r} is not name=value; write --set fibre.loss=0.3dB/km")
-        if name in settings:
-            raise ParameterError(f"--set: {name} is given twice")
-        settings[name] = value
-    return settings

@@ -22,8 +22,11 @@ from opticcl.cli._output import Progress, print_json
 from opticcl.errors import ParameterError
 
 if TYPE_CHECKING:
-    from opticcl.control.player import Channel
+    from opticcl.control.player import Channel, ControlRun
     from opticcl.plan import Plan
+
+MOST_EXPLORED = 4  # nodes
+SAME_S = 1e-12
 
 
 def run(
@@ -52,7 +55,9 @@ def run(
     overlap: Annotated[
         float, typer.Option("--overlap", help="Share of adding up that runs beside control, 0 to 1.")
     ] = 1.0,
-    exchange: Annotated[int, typer.Option("--exchange", help="Which exchange the picture shows.")] = 0,
+    exchange: Annotated[
+        int | None, typer.Option("--exchange", help="Which exchange the picture shows; the first if left out.")
+    ] = None,
     out: Annotated[Path | None, typer.Option("--output", "-o", help="Picture of that exchange, .svg or .png.")] = None,
     explore: Annotated[
         bool, typer.Option("--explore", help="Visit every state that up to 4 nodes and a hostile network can reach.")
@@ -66,49 +71,66 @@ def run(
     """Who commands the light, and how long that takes. Exit code 1 if states break the protocol or a process fails."""
     if out is not None and out.suffix.lower() not in (".svg", ".png"):
         raise ParameterError(f"--output: {out} is neither .svg nor .png")
+    if exchange is not None and out is None:
+        raise ParameterError("control: --exchange is what the picture shows; give --output too")
     plan = make_plan(fabric, nodes, None, collective, algorithm, size, job=job)
-    from opticcl.control.models import control_plane
     from opticcl.control.player import Channel
-    from opticcl.units import format_seconds, quantity
+    from opticcl.units import quantity
 
     channel = Channel(loss=loss, duplicate=duplicate, jitter=quantity(jitter, "s", "--jitter"), seed=seed)
-    plane = control_plane(plan.fabric)
-    answer: dict[str, Any] = {
-        "once_a_job": plane.once_a_job,
-        "once_a_job_s": plane.once_a_job_s,
-        "every_round": plane.every_round,
-        "control_s": plan.simulate().totals()["control_s"],
-    }
-    lines = [
-        str(plan),
-        f"once a job    {plane.once_a_job}, {format_seconds(plane.once_a_job_s or 0)}",
-        f"every round   {plane.every_round}, {format_seconds(answer['control_s'])} in all",
-    ]
+    rate = None if memory is None else quantity(memory, "byte/s", "--memory")
+    patience_s = quantity(timeout, "s", "--timeout")
+    answer, lines = _told(plan)
     good = True
     if plan.fabric.name == "oddl":
-        rate = None if memory is None else quantity(memory, "byte/s", "--memory")
+        if explore and plan.fabric.num_nodes > MOST_EXPLORED:
+            raise ParameterError(
+                f"control: {plan.fabric.num_nodes} nodes have too many states to visit; try --nodes {MOST_EXPLORED}"
+            )
         found, told = _played(plan, channel, not from_rest, rate, overlap)
         answer |= found
         lines += told
-    elif out or explore or processes:
+    elif any((out, explore, processes, memory, from_rest, loss, duplicate, channel.jitter)):
         raise ParameterError(f"control: {plan.fabric.name} has no control units to look at; they are those of oddl")
     if explore:
         found, told, good = _explored(plan)
         answer |= found
         lines += told
     if processes:
-        found, told, right = _run_processes(plan, channel, quantity(timeout, "s", "--timeout"))
+        found, told, right = _run_processes(plan, channel, patience_s)
         answer |= found
         lines += told
         good &= right
     if out is not None:
-        _draw(plan, exchange, channel, out)
-        lines.append(f"written: {out}")
+        _draw(plan, exchange or 0, channel, out)
+        lines.append(f"picture: {out}")
     if json:
         print_json(answer)
     else:
         print("\n".join(lines))
     raise typer.Exit(0 if good else 1)
+
+
+def _told(plan: Plan) -> tuple[dict[str, Any], list[str]]:
+    """What the control plane does, and what of it is in the timeline."""
+    from opticcl.control.models import control_plane
+    from opticcl.units import format_seconds
+
+    plane = control_plane(plan.fabric)
+    charged_s = plan.simulate().totals()["control_s"]
+    answer = {
+        "once_a_job": plane.once_a_job,
+        "once_a_job_s": plane.once_a_job_s,
+        "every_round": plane.every_round,
+        "control_s": charged_s,
+    }
+    source = f" ({plane.source.partition(':')[0]})" if plane.once_a_job_s else ""
+    lines = [
+        str(plan),
+        f"once a job    {plane.once_a_job}, {format_seconds(plane.once_a_job_s)}{source}",
+        f"every round   {plane.every_round}, {format_seconds(charged_s)} in all",
+    ]
+    return answer, lines
 
 
 def _played(
@@ -117,40 +139,53 @@ def _played(
     """The protocol in simulated time, exchange by exchange, beside equation 1."""
     from opticcl.control.player import simulate
     from opticcl.control.script import exchanges_of
+
+    with Progress() as progress:
+        progress(f"play the control units of {plan.fabric.num_nodes:,} nodes")
+        run = simulate(
+            plan.circuits,
+            plan.size_bytes,
+            channel,
+            follows=follows,
+            memory_bytes_per_s=memory_bytes_per_s,
+            overlap=overlap,
+        )
+    ask = plan.fabric.control_s
+    equation = [ask(src, dst) if ask else 0.0 for src, dst in exchanges_of(plan.circuits)]
+    answer = {
+        "exchanges": len(run.step),
+        "longest_wait_s": run.control_s.tolist(),
+        "mean_wait_s": run.mean_control_s.tolist(),
+        "equation_1_s": equation,
+        "total_s": run.total_s,
+        "messages": run.messages,
+        "repeated": run.repeated,
+        "lost": run.lost,
+    }
+    return answer, ["", *_waits(run, equation)]
+
+
+def _waits(run: ControlRun, equation: list[float]) -> list[str]:
+    """A line for each run of exchanges that wait equally long."""
     from opticcl.units import format_seconds
 
-    played = simulate(
-        plan.circuits, plan.size_bytes, channel, follows=follows, memory_bytes_per_s=memory_bytes_per_s, overlap=overlap
-    )
-    ask = plan.fabric.control_s
-    equation = [ask(src, dst) for src, dst in exchanges_of(plan.circuits)] if ask else []
-    step, longest, mean = played.step.tolist(), played.control_s.tolist(), played.mean_control_s.tolist()
-    lines = ["", f"{'exchanges':<14}{'steps':<14}{'longest wait':>14}{'mean wait':>14}{'equation 1':>14}"]
-    begin = 0
-    for i in range(1, len(step) + 1):
-        rows = [(longest[k], mean[k], equation[k]) for k in (begin, min(i, len(step) - 1))]
-        if i < len(step) and all(abs(a - b) < 1e-12 for a, b in zip(*rows, strict=True)):
+    step = run.step.tolist()
+    rows = list(zip(run.control_s.tolist(), run.mean_control_s.tolist(), equation, strict=True))
+    lines = [f"{'exchanges':<14}{'steps':<14}{'longest wait':>14}{'mean wait':>14}{'equation 1':>14}"]
+    first = 0
+    for after in range(1, len(rows) + 1):
+        if after < len(rows) and all(abs(a - b) < SAME_S for a, b in zip(rows[first], rows[after], strict=True)):
             continue
-        times = "".join(f"{format_seconds(value):>14}" for value in rows[0])
-        lines.append(f"{_range(begin, i - 1):<14}{_range(step[begin], step[i - 1]):<14}{times}")
-        begin = i
-    sums = "".join(f"{format_seconds(sum(column)):>14}" for column in (longest, mean, equation))
-    lines += [
-        f"{'all':<28}{sums}",
-        f"{played.messages:,} messages ({played.repeated:,} repeated, {played.lost:,} lost); all nodes are done after "
-        + format_seconds(played.total_s),
+        times = "".join(f"{format_seconds(value):>14}" for value in rows[first])
+        lines.append(f"{_range(first, after - 1):<14}{_range(step[first], step[after - 1]):<14}{times}")
+        first = after
+    sums = (sum(column) for column in zip((0.0, 0.0, 0.0), *rows, strict=True))
+    return [
+        *lines,
+        f"{'all':<28}" + "".join(f"{format_seconds(total):>14}" for total in sums),
+        f"{run.messages:,} messages ({run.repeated:,} repeated, {run.lost:,} lost); all nodes are done after "
+        + format_seconds(run.total_s),
     ]
-    answer = {
-        "exchanges": len(step),
-        "longest_wait_s": longest,
-        "mean_wait_s": mean,
-        "equation_1_s": equation,
-        "total_s": played.total_s,
-        "messages": played.messages,
-        "repeated": played.repeated,
-        "lost": played.lost,
-    }
-    return answer, lines
 
 
 def _range(first: int, last: int) -> str:
@@ -162,8 +197,6 @@ def _explored(plan: Plan) -> tuple[dict[str, Any], list[str], bool]:
     from opticcl.control.explore import explore
     from opticcl.control.script import scripts
 
-    if plan.fabric.num_nodes > 4:
-        raise ParameterError(f"control: {plan.fabric.num_nodes} nodes have too many states to visit; try --nodes 4")
     found = explore(scripts(plan.circuits), "any")
     lines = [
         f"explored: {found.states:,} states, {found.transitions:,} transitions, " + (found.problem or "no violation")
@@ -209,16 +242,7 @@ def _run_processes(plan: Plan, channel: Channel, timeout_s: float) -> tuple[dict
 
 
 def _draw(plan: Plan, exchange: int, channel: Channel, out: Path) -> None:
-    from opticcl.files import write_whole
-    from opticcl.report.control import control_figure, control_picture
-    from opticcl.report.svg import drawing_style
+    from opticcl.report.control import control_figure, control_label
+    from opticcl.report.svg import save_picture
 
-    if out.suffix.lower() == ".svg":
-        text = control_picture(plan, exchange, channel)
-        with write_whole(out) as file:
-            file.write(text.encode())
-        return
-    with drawing_style():
-        figure = control_figure(plan, exchange, channel)
-        with write_whole(out) as file:
-            figure.savefig(file, format="png", dpi=150)
+    save_picture(out, lambda: control_figure(plan, exchange, channel), control_label(plan, exchange))

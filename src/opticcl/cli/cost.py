@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,11 +11,13 @@ import typer
 
 from opticcl.cli._options import FabricsOption, JsonOption, NodeRateOption, NodesOption, make_fabric
 from opticcl.cli._output import Progress, print_json, print_table
+from opticcl.cli._settings import parse_settings
 from opticcl.errors import FabricError, ParameterError, UnsupportedError
 
 if TYPE_CHECKING:
     from opticcl.evaluate.cost import Bill
-    from opticcl.ir import Fabric, Timeline
+    from opticcl.ir import Fabric
+    from opticcl.report.cost import Billed
 
 SCALES = tuple(1 << bits for bits in range(4, 17, 2))  # of a picture
 
@@ -42,104 +45,99 @@ def run(
 ) -> None:
     """What fabrics cost and draw: bill of materials, dollars and watts. One fabric gives its bill, several a comparison."""
     from opticcl.evaluate.cost import bill_of
+    from opticcl.report.cost import Billed, bill_row, bill_table, bills_table
 
-    changes = dict(map(_change, change))
+    changes = {name: _number(name, text) for name, text in parse_settings(change, "wss.usd=300").items()}
     made, left_out = _fabrics(fabric, nodes, node_rate)
 
     def bill(one: Fabric) -> Bill:
         return bill_of(one, prices, changes)
 
-    bills: list[Bill] = []
-    for one in made:
+    rows: list[Billed] = []
+    for name, one in made:
         try:
-            bills.append(bill(one))
+            rows.append(Billed(name, bill(one)))
         except UnsupportedError as error:
             left_out.append(str(error))
-    if not bills:
+    if not rows:
         raise UnsupportedError(left_out[0])
-    timelines = _timelines([b.fabric for b in bills], collective, size)
+    if collective is not None:
+        rows = _collecting(rows, collective, size)
     if picture:
         _draw(picture, fabric, node_rate, bill)
     if json:
-        from opticcl.report.cost import bill_row
-
-        print_json([bill_row(b, timelines.get(b.fabric.name)) for b in bills])
+        print_json([bill_row(row) for row in rows])
         return
-    from opticcl.report.cost import bill_table, bills_table
-
     doing = f"{collective} of {size}"
-    side_by_side = bills_table(bills, timelines, doing)
-    if len(bills) == 1:
-        print_table(bill_table(bills[0]), *([side_by_side] if timelines else []))
-    else:
-        print_table(side_by_side, *(f"left out: {reason}" for reason in left_out))
+    table = bill_table(rows[0], doing) if len(rows) == 1 else bills_table(rows, doing)
+    print_table(table, *(f"left out: {reason}" for reason in left_out))
     if picture:
         print(f"picture: {picture}")
 
 
-def _change(text: str) -> tuple[str, float]:
-    """Name and value of "wss.usd=300"."""
-    name, equals, value = text.partition("=")
+def _number(name: str, text: str) -> float:
+    """A price or power of "300"."""
     try:
-        return name.strip(), float(value)
+        return float(text)
     except ValueError:
-        if equals and value:
-            raise ParameterError(f"--set: {text!r}: {value!r} is not a number; write --set wss.usd=300") from None
-        raise ParameterError(
-            f"--set: {text!r} is not part.usd=number or part.w=number; write --set wss.usd=300"
-        ) from None
+        raise ParameterError(f"--set: {name}={text!r} is not a number; write --set wss.usd=300") from None
 
 
-def _fabrics(given: Sequence[str], nodes: int | None, node_rate: str | None) -> tuple[list[Fabric], list[str]]:
-    """The fabrics that the options name, and why others are left out."""
+def _fabrics(
+    given: Sequence[str], nodes: int | None, node_rate: str | None
+) -> tuple[list[tuple[str, Fabric]], list[str]]:
+    """The fabrics that the options name, each once and with a name of its own, and why others are left out."""
     from opticcl.fabric import FABRICS
 
     if nodes is None and not given:
         raise ParameterError("cost: how many nodes? give --nodes N, or fabrics with their shapes")
-    made, left_out = [], []
-    for specification in given or FABRICS.names():
+    made: list[tuple[str, Fabric]] = []
+    left_out = []
+    for specification in dict.fromkeys(given) or FABRICS.names():
         try:
-            made.append(make_fabric(specification, nodes, node_rate))
+            made.append((specification, make_fabric(specification, nodes, node_rate)))
         except FabricError as error:
             if given:
                 raise
             left_out.append(str(error))
     if not made:
         raise FabricError(left_out[0])
-    return made, left_out
+    often = Counter(one.name for _, one in made)
+    return [(text if often[one.name] > 1 else one.name, one) for text, one in made], left_out
 
 
-def _timelines(fabrics: Sequence[Fabric], collective: str | None, size: str) -> dict[str, Timeline]:
-    """Time of the collective on each fabric by its fastest algorithm."""
-    if collective is None:
-        return {}
+def _collecting(rows: Sequence[Billed], collective: str, size: str) -> list[Billed]:
+    """With the collective on each fabric by its fastest algorithm."""
     from opticcl.plan import compile
+    from opticcl.report.cost import Billed, Collecting
 
-    found = {}
+    found = []
     with Progress() as progress:
-        for one in fabrics:
-            progress(f"compile {collective} on {one.name}")
-            plan = compile(one, collective, size)
+        for row in rows:
+            progress(f"compile {collective} on {row.name}")
+            plan = compile(row.bill.fabric, collective, size)
             plan.verify().raise_if_bad()
-            found[one.name] = plan.simulate()
+            found.append(Billed(row.name, row.bill, Collecting(plan.algorithm, plan.simulate())))
     return found
 
 
 def _draw(path: Path, given: Sequence[str], node_rate: str | None, bill: Callable[[Fabric], Bill]) -> None:
-    """Price and power against scale."""
+    """Price and power against scale; what scales a fabric is not taken from its text."""
     from opticcl.fabric import FABRICS
-    from opticcl.registry import parse_call
+    from opticcl.registry import parse_call, write_call
     from opticcl.report.cost import cost_figure
     from opticcl.report.svg import save_picture
 
-    names = list(dict.fromkeys(parse_call(text)[0] for text in given)) or list(FABRICS.names())
-    bills: dict[str, list[Bill]] = {}
-    for name in names:
+    bills: dict[str, dict[int, Bill]] = {}
+    for text in given or FABRICS.names():
+        name, written = parse_call(text)
         for scale in SCALES:
             try:
-                bills.setdefault(name, []).append(bill(make_fabric(name, scale, node_rate)))
+                shape = FABRICS.get(name).at_scale(scale)
+                kept = write_call(name, {key: value for key, value in written.items() if key not in shape})
+                bills.setdefault(kept, {})[scale] = bill(make_fabric(kept, scale, node_rate))
             except (FabricError, UnsupportedError):
                 continue  # a machine that does not exist at that scale has no point in the picture
-    bills = {name: found for name, found in bills.items() if found}
-    label = "Price of a Gb/s and energy of a bit against scale: " + ", ".join(bills)
-    save_picture(path, lambda: cost_figure(bills), label)
+    lines = {kept: list(at_scales.values()) for kept, at_scales in bills.items() if at_scales}
+    label = "Price of a Gb/s and energy of a bit against scale: " + ", ".join(lines)
+    save_picture(path, lambda: cost_figure(lines), label)

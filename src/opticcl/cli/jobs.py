@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,8 @@ from opticcl.errors import ParameterError
 
 if TYPE_CHECKING:
     from opticcl.control.arbiter import Arbiter, Job
+    from opticcl.ir import Fabric, Verdict
+    from opticcl.plan import Plan
 
 
 def run(
@@ -42,6 +45,8 @@ def run(
         raise ParameterError(
             "jobs: which machine? Give a fabric, such as opticcl jobs --fabric oddl:shape=8x8 --place 8 --place 16"
         )
+    if fabric is None and nodes is not None:
+        raise ParameterError("jobs: --nodes sizes a fabric; give --fabric too, or leave it out")
     wanted = [_wanted(text) for text in place]
     machine = None if fabric is None else make_fabric(fabric, nodes, None)
     arbiter = Arbiter(machine, state, at_once=False)
@@ -72,64 +77,78 @@ def _wanted(text: str) -> tuple[str, int]:
 
 def _judged(arbiter: Arbiter, collective: str, algorithm: str, size: str) -> tuple[dict[str, Any], list[str]]:
     """Each job compiled and judged, then all together."""
-    from opticcl.control.arbiter import switch_ports
     from opticcl.plan import compile
     from opticcl.report.summary import verdict_record
-    from opticcl.units import format_seconds
     from opticcl.verify.isolation import verify_together
 
-    lines = [
-        f"{'job':<14}{'nodes':>7}{'held':>7}{'ports set':>11}  {'algorithm':<26}{'steps':>6}{'time':>12}  {'verdict':<10}where"
-    ]
-    rows, plans, ok = [], [], True
+    free = f"{arbiter.num_free} of {arbiter.machine.num_nodes} nodes of {arbiter.machine.name} are free"
+    if not arbiter.jobs:
+        return {"ok": True, "free": arbiter.num_free, "jobs": []}, [f"no jobs; {free}"]
+    rows, plans = [], []
     with Progress() as progress:
         for job in arbiter.jobs:
             progress(f"compile {job.name}")
             plan = compile(arbiter.fabric_of(job.name), collective, size, algorithm=algorithm)
-            verdict = plan.verify(progress=progress)
-            ok &= verdict.ok
+            rows.append(_row(arbiter, job, plan, plan.verify(progress=progress).ok))
             plans.append(plan.circuits)
-            ports, total_s = len(switch_ports(arbiter.machine, job.nodes)), plan.simulate().total_s
-            rows.append(
-                {
-                    "job": job.name,
-                    "nodes": job.nodes.tolist(),
-                    "held": len(job.held),
-                    "switch_ports": ports,
-                    "algorithm": plan.algorithm,
-                    "num_steps": plan.schedule.num_steps,
-                    "total_s": total_s,
-                    "ok": verdict.ok,
-                }
-            )
-            told = f"{job.name:<14}{len(job.nodes):>7}{len(job.held):>7}{ports:>11}  {plan.algorithm:<26}"
-            told += f"{plan.schedule.num_steps:>6}{format_seconds(total_s):>12}  {'verified' if verdict.ok else 'refused':<10}"
-            lines.append(told + _where(job))
-        answer: dict[str, Any] = {"free": arbiter.num_free, "jobs": rows}
-        together = None
-        if plans:
-            progress("judge all together")
-            together = verify_together(plans, [job.name for job in arbiter.jobs])
-            ok &= together.ok
-            answer["together"] = verdict_record(together)
-    answer["ok"] = ok
-    free = f"{arbiter.num_free} of {arbiter.machine.num_nodes} nodes of {arbiter.machine.name} are free"
-    if together is None:
-        return answer, [f"no jobs; {free}"]
-    say = (
-        "leave each other alone, whatever round stands beside whatever round"
-        if together.ok
-        else "are in each other's way:"
-    )
-    lines += ["", f"together: {len(plans)} job(s), {together.circuits:,} circuits, {say}"]
-    lines += [f"  {violation}" for violation in together.violations]
-    return answer, [*lines, free]
+        progress("judge all together")
+        together = verify_together(plans, [job.name for job in arbiter.jobs])
+    answer = {
+        "ok": together.ok and all(row["ok"] for row in rows),
+        "free": arbiter.num_free,
+        "jobs": rows,
+        "together": verdict_record(together),
+    }
+    said = f"together: {len(plans)} job(s), {together.circuits:,} circuits, {_say(together, arbiter.machine)}"
+    return answer, [*_table(rows), "", said, *(f"  {violation}" for violation in together.violations), free]
 
 
-def _where(job: Job) -> str:
-    """The nodes in runs: 0-3,16-19."""
+def _row(arbiter: Arbiter, job: Job, plan: Plan, ok: bool) -> dict[str, Any]:
+    from opticcl.control.arbiter import switch_ports
+
+    return {
+        "job": job.name,
+        "nodes": job.nodes.tolist(),
+        "held": len(job.held),
+        "switch_ports": len(switch_ports(arbiter.machine, job.nodes)),
+        "algorithm": plan.algorithm,
+        "num_steps": plan.schedule.num_steps,
+        "total_s": plan.simulate().total_s,
+        "ok": ok,
+    }
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    from opticcl.units import format_seconds
+
+    wide = max(14, *(len(row["job"]) + 1 for row in rows))
+    head = f"{'nodes':>7}{'held':>7}{'ports set':>11}  {'algorithm':<26}{'steps':>6}{'time':>12}  {'verdict':<10}where"
+    yield f"{'job':<{wide}}{head}"
+    for row in rows:
+        yield (
+            f"{row['job']:<{wide}}{len(row['nodes']):>7}{row['held']:>7}{row['switch_ports']:>11}  "
+            f"{row['algorithm']:<26}{row['num_steps']:>6}{format_seconds(row['total_s']):>12}  "
+            f"{'verified' if row['ok'] else 'refused':<10}{_where(row['nodes'])}"
+        )
+
+
+def _say(together: Verdict, machine: Fabric) -> str:
+    """What was found of all jobs together."""
+    if not together.ok:
+        return "are in each other's way:"
+    if machine.is_packet_switched:
+        return "have no node in common; packets of all may share links"
+    return "leave each other alone, whatever round stands beside whatever round"
+
+
+def _where(nodes: Sequence[int]) -> str:
+    """The nodes in runs.
+
+    >>> _where([0, 1, 2, 3, 16, 18, 17])
+    '0-3,16-18'
+    """
     runs: list[list[int]] = []
-    for node in sorted(job.nodes.tolist()):
+    for node in sorted(nodes):
         if runs and runs[-1][1] == node - 1:
             runs[-1][1] = node
         else:

@@ -36,6 +36,8 @@ def run(
         return
     if picture and picture.suffix.lower() not in PICTURES:  # told before anything is computed
         raise OutputError(f"--output: {picture} is no picture; its name ends in {' or '.join(PICTURES)}")
+    if picture and not picture.parent.is_dir():
+        raise OutputError(f"--output: cannot write {picture}: there is no folder {picture.parent}")
     with Progress() as progress:
         found = run_study(name, progress)
         if picture:

@@ -23,6 +23,7 @@ from opticcl.cli._options import (
     refuse_beside_file,
 )
 from opticcl.cli._output import Progress, print_json
+from opticcl.cli._settings import parse_settings
 from opticcl.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -70,6 +71,9 @@ def run(
     else:
         print(plan)
         print(verdict)
+        if verdict.ok:
+            for note in verdict.notes:  # such as how much light is left
+                print(f"  {note}")
     raise typer.Exit(0 if verdict.ok else 1)
 
 
@@ -79,7 +83,6 @@ def _values(plan: Plan, preset: str | None, change: list[str]) -> Optics | None:
         if change:
             raise ParameterError("verify: --set is for the light budget; give --budget literal too")
         return None
-    from opticcl.cli.budget import parse_settings
     from opticcl.physics.light import light_path_of
     from opticcl.physics.optics import optics
 

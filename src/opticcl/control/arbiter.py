@@ -11,12 +11,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from opticcl.control.placement import find_place, ground_of
-from opticcl.errors import ControlError, FabricError, OutputError, ParameterError, UnknownNameError
+from opticcl.errors import (
+    ControlError,
+    FabricError,
+    OpticclError,
+    OutputError,
+    ParameterError,
+    UnknownNameError,
+)
 from opticcl.fabric import fabric as make_fabric
 from opticcl.fabric import job as part_of
 from opticcl.files import write_whole
@@ -27,6 +36,10 @@ __all__ = ["Arbiter", "Job", "switch_ports"]
 
 FORM = "opticcl arbiter"
 VERSION = 1
+MAX_FILE_BYTES = 2**26
+LONGEST_NAME = 64
+
+_Node = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +59,8 @@ class Job:
 
 class _JobRecord(msgspec.Struct, forbid_unknown_fields=True):
     name: str
-    nodes: list[int]
-    held: list[int]
+    nodes: list[_Node]
+    held: list[_Node]
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
@@ -76,12 +89,13 @@ class Arbiter:
             raise ParameterError("arbiter: which machine? Give a fabric, such as oddl:shape=16x16")
         if machine is None:
             assert kept is not None
-            machine = kept.fabric
+            machine = _machine_of(kept, self.path)
         self.machine = make_fabric(machine) if isinstance(machine, str) else machine
-        if self.machine.nodes is not None:
+        if self.machine != make_fabric(self.machine.name, **self.machine.parameters):
             raise ParameterError("arbiter: it rules a whole machine, not the part that a job has")
         self._ground = ground_of(self.machine)
-        self._free = np.ones(self.machine.num_nodes, bool)
+        self._free = np.zeros(self.machine.num_machine_nodes, bool)  # dead nodes never are
+        self._free[self.machine.machine_nodes(np.arange(self.machine.num_nodes))] = True
         self._jobs: dict[str, Job] = {}
         if kept is not None:
             self._restore(kept)
@@ -104,11 +118,16 @@ class Arbiter:
         Args:
             num_nodes: that it wants [count].
             name: None: job-1, job-2, ...
-        Raises: ParameterError: fewer than one node, or a name that is taken. FabricError: no room.
+        Raises: ParameterError: fewer than one node, or a name that is taken or none. FabricError: no room.
         """
         if num_nodes < 1:
             raise ParameterError(f"arbiter: a job of {num_nodes} nodes; it has at least 1")
-        name = name or next(f"job-{k}" for k in range(1, len(self._jobs) + 2) if f"job-{k}" not in self._jobs)
+        if name is None:
+            name = next(f"job-{k}" for k in range(1, len(self._jobs) + 2) if f"job-{k}" not in self._jobs)
+        if not _is_name(name):
+            raise ParameterError(
+                f"arbiter: {name!r} is no name of a job; take 1 to {LONGEST_NAME} printable characters"
+            )
         if name in self._jobs:
             raise ParameterError(f"arbiter: there is a job {name!r} already; take another name")
         where = f"arbiter: {num_nodes} nodes for {name}"
@@ -174,30 +193,61 @@ class Arbiter:
             file.write(msgspec.json.encode(_File(FORM, VERSION, text, jobs)))
 
     def _restore(self, kept: _File) -> None:
-        other = make_fabric(kept.fabric)
+        other = _machine_of(kept, self.path)
         mine, its = dict(self.machine.parameters), dict(other.parameters)
         if other.name != self.machine.name or its != mine:
-            differ = {key: value for key, value in its.items() if other.name != self.machine.name or mine[key] != value}
+            alike = other.name == self.machine.name
+            differ = {
+                key: value for key, value in its.items() if value is not None and not (alike and mine[key] == value)
+            }
             raise ControlError(
                 f"arbiter: {self.path} is of another machine, {write_call(other.name, differ)}; give another file"
             )
         for record in kept.jobs:
+            if not _is_name(record.name) or record.name in self._jobs:
+                raise ControlError(f"arbiter: {self.path} is damaged: a job is called {record.name!r}")
+            if not _can_have(record, self._free):
+                raise ControlError(
+                    f"arbiter: {self.path} is damaged: job {record.name!r} has nodes that it cannot have"
+                )
             job = Job(record.name, np.array(record.nodes, np.int64), np.array(record.held, np.int64))
-            within = len(job.held) and job.held.min() >= 0 and job.held.max() < self.machine.num_nodes
-            inside = within and len(job.nodes) and bool(np.isin(job.nodes, job.held).all())
-            if job.name in self._jobs or not inside or not self._free[job.held].all():
-                raise ControlError(f"arbiter: {self.path} is damaged: job {job.name!r} has nodes that it cannot have")
             self._free[job.held] = False
             self._jobs[job.name] = job
 
 
+def _is_name(text: str) -> bool:
+    """Whether a job may be called that: it must fit a line of a table."""
+    return 0 < len(text) <= LONGEST_NAME and text.isprintable() and text == text.strip()
+
+
+def _can_have(record: _JobRecord, free: npt.NDArray[np.bool_]) -> bool:
+    """Whether its nodes are there, each once, among those that it holds, and nobody else has these."""
+    nodes, held = set(record.nodes), set(record.held)
+    each_once = len(nodes) == len(record.nodes) > 0 and len(held) == len(record.held)
+    return each_once and nodes <= held and max(held) < len(free) and bool(free[record.held].all())
+
+
+def _machine_of(kept: _File, path: Path | None) -> Fabric:
+    """Raises: ControlError: the file names a machine that there is not."""
+    try:
+        return make_fabric(kept.fabric)
+    except OpticclError as error:
+        raise ControlError(f"arbiter: {path} is damaged: {error}") from None
+
+
 def _read(path: Path) -> _File:
     """Raises: ControlError: it is damaged, or none of ours."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise ControlError(f"arbiter: {path} is no regular file; give another")
     try:
-        kept = msgspec.json.decode(path.read_bytes(), type=_File)
+        with path.open("rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
+        if len(content) > MAX_FILE_BYTES:
+            raise ControlError(f"arbiter: {path} is no file of an arbiter: more than {MAX_FILE_BYTES:,} bytes")
+        kept = msgspec.json.decode(content, type=_File)
     except OSError as error:
         raise ControlError(f"arbiter: cannot read {path}: {error.strerror or error}") from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ControlError(f"arbiter: {path} is no file of an arbiter: {error}") from None
     if kept.form != FORM or kept.version != VERSION:
         raise ControlError(f"arbiter: {path} is no file of this arbiter: {kept.form!r} version {kept.version}")

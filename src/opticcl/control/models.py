@@ -22,6 +22,8 @@ WORDS = {
     "ramp": ("every node works out its instructions", "nothing: slots without a schedule"),
     "lightpath": ("nothing", "all nodes talk to the rack's controller"),
     "terarack": ("nothing", "nothing: retuning is a reconfiguration"),
+    "terarack_torus": ("nothing", "nothing: retuning is a reconfiguration"),
+    "sip_ring": ("nothing", "nothing: retuning is a reconfiguration"),
     "sipac": ("nothing", "nothing: switches are passive"),
 }
 
@@ -32,23 +34,19 @@ class ControlPlane:
 
     Args:
         once_a_job: what is done before the job starts, in words.
-        once_a_job_s: how long that takes [s]; None: nobody says.
+        once_a_job_s: how long that takes [s].
         every_round: what is done before every round, in words.
         source: of the time once a job.
     """
 
     once_a_job: str
-    once_a_job_s: float | None
+    once_a_job_s: float
     every_round: str
     source: str
 
-    def a_collective_s(self, collectives: int) -> float:
-        """Share of one of so many collectives of the job in what is done once [s]."""
-        return (self.once_a_job_s or 0.0) / collectives
-
 
 def control_plane(fabric: Fabric) -> ControlPlane:
-    """The control plane of a fabric; electrical ones have none."""
+    """The control plane of a fabric; networks of packets have none."""
     entry = load("control.toml").get(fabric.name, {}).get("once_a_job")
     once, every = WORDS.get(fabric.name, ("nothing", "nothing: packets find their way"))
     if entry is None:

@@ -67,6 +67,7 @@ class Node(asyncio.DatagramProtocol):
         self.counts = {"messages": 0, "lost": 0, "doubled": 0, "garbage": 0, "refused": 0, "repeated": 0}
         self.ports: dict[int, tuple[int, int]] = {}
         self.timer: asyncio.TimerHandle | None = None
+        self.is_root = True  # whether what went wrong here is no consequence of what went wrong elsewhere
         self.waiting: set[asyncio.Task[None]] = set()
 
     # --- the unit -----------------------------------------------------------------------------------------------------
@@ -177,6 +178,7 @@ class Node(asyncio.DatagramProtocol):
         """Send the own payload of an exchange to all that are due one."""
         if exchange == self.dies_in:
             os._exit(DIED)
+        to = -1
         try:
             for to in self.script.exchanges[exchange].sends:
                 cut = [self.data[lo : lo + n] for dst, lo, n in self.pieces[exchange] if dst == to]
@@ -186,10 +188,9 @@ class Node(asyncio.DatagramProtocol):
                 await writer.drain()
                 writer.close()
                 await writer.wait_closed()
-        except OSError as error:
-            self.fail(
-                f"node {self.script.address} cannot send its payload of exchange {exchange}: {error.strerror or error}"
-            )
+        except OSError:
+            self.is_root = False
+            self.fail(f"node {self.script.address} cannot send its payload of exchange {exchange}: node {to} is gone")
             return
         self.happens(Sent(exchange))
 
@@ -242,7 +243,7 @@ def main() -> int:
     try:
         data = asyncio.run(node.run())
     except ControlError as error:
-        _tell({"error": str(error), **node.counts})
+        _tell({"error": str(error), "is_root": node.is_root})
         return error.exit_code
     _tell({"data": base64.b64encode(data.tobytes()).decode(), **node.counts})
     return 0

@@ -74,7 +74,7 @@ class Place:
 
 def ground_of(fabric: Fabric) -> Ground:
     """The grid of a whole machine."""
-    p, n = fabric.parameters, fabric.num_nodes
+    p, n = fabric.parameters, fabric.num_machine_nodes
     if fabric.name == "oddl":
         return Ground(np.arange(n).reshape(*p["shape"], 1), together=False)
     if fabric.name == "sipac":

@@ -11,7 +11,9 @@ that starts from rest (follows=False) has one exchange less.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from random import Random
@@ -38,6 +40,7 @@ from opticcl.control.protocol import (
     start,
 )
 from opticcl.control.script import Script, scripts
+from opticcl.control.wire import ADDRESS_BITS, MOST_NODES
 from opticcl.data import load
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.fabric.oddl import control_hops
@@ -147,7 +150,8 @@ def simulate(
         memory_bytes_per_s: of the device that adds up what arrives, 3 bytes moved a byte; None: takes no time.
         overlap: share of the adding up that runs beside control messages and retuning, 0 to 1.
         watch: nodes whose messages and work are recorded.
-    Raises: UnsupportedError: another fabric. ParameterError: an overlap outside 0 to 1.
+    Raises: UnsupportedError: another fabric. ParameterError: an overlap outside 0 to 1, a memory that moves nothing, or
+        more nodes than the messages can name.
     """
     fabric = plan.fabric
     if fabric.name != "oddl":
@@ -158,10 +162,16 @@ def simulate(
         raise ParameterError(f"control: overlap={overlap:g} is no share from 0 to 1; try 0.5")
     if memory_bytes_per_s is not None and memory_bytes_per_s <= 0:
         raise ParameterError(f"control: memory={memory_bytes_per_s:g} B/s is not positive; try 1.5TB/s")
+    if fabric.num_machine_nodes > MOST_NODES:
+        raise ParameterError(
+            f"control: {ADDRESS_BITS} bits name {MOST_NODES:,} nodes, and the machine has {fabric.num_machine_nodes:,}; "
+            "try a smaller one"
+        )
     step, payload_s, added_bytes = _work(plan, size_bytes)
     adding_s = added_bytes * (3 / memory_bytes_per_s if memory_bytes_per_s else 0.0)
-    stage = _Stage(plan, channel or Channel(), follows, payload_s, adding_s, overlap, watch)
-    stage.play()
+    with _no_collector():
+        stage = _Stage(plan, channel or Channel(), follows, payload_s, adding_s, overlap, watch)
+        stage.play()
     waited = np.array(stage.waited).reshape(len(step), len(stage.scripts))
     active = (
         np.array([list(map(bool, script.meets)) for script in stage.scripts])
@@ -205,6 +215,18 @@ def _work(plan: CircuitPlan, size_bytes: int) -> tuple[list[int], np.ndarray, np
             adds.append(adding)
     shape = (len(step), n)
     return step, np.array(sends).reshape(shape), np.array(adds).reshape(shape)
+
+
+@contextmanager
+def _no_collector() -> Iterator[None]:
+    """Without the search for cycles: the queue makes a million tuples and no cycle, and each search looks at all of them."""
+    searched = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if searched:
+            gc.enable()
 
 
 class _Stage:

@@ -264,7 +264,8 @@ def _raise_if_bad(
     Raises: ControlError: not all is well.
     """
     gone = [i for i, answer in enumerate(answers) if answer is None]
-    gave_up = [answer["error"] for answer in answers if answer and "error" in answer]
+    bad = sorted((answer for answer in answers if answer and "error" in answer), key=lambda a: not a["is_root"])
+    gave_up = [answer["error"] for answer in bad]
     problems = []
     if gone:
         i = gone[0]

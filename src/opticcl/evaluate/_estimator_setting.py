@@ -124,6 +124,12 @@ def setting(preset: str = "p", **given: object) -> Setting:
 
 
 def matched(made: Setting, rate_bits_per_s: float) -> Setting:
-    """The same with that rate a node on every system, and no oversubscription. Source: RAMP sections 8.3, 8.4."""
+    """The same with that rate a node on every system, and no oversubscription.
+
+    Raises: ParameterError: a rate that is not positive.
+    Source: RAMP sections 8.3, 8.4.
+    """
     rate = rate_bits_per_s
+    if not rate > 0:
+        raise ParameterError(f"estimator: rate={rate:g} bit/s; it must be more than 0")
     return replace(made, ramp_rate=rate, fast_rate=rate, card_rate=rate, torus_rate=rate, topoopt_rate=rate)

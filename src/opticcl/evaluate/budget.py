@@ -86,7 +86,7 @@ class Budget:
     @property
     def lowest_dbm(self) -> float:
         """Least power on the path [dBm]."""
-        return min(self.launch_dbm, *(line.power_dbm for line in self.lines))
+        return min([self.launch_dbm, *(line.power_dbm for line in self.lines)])
 
     @property
     def loss_db(self) -> float:

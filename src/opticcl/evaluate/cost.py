@@ -22,6 +22,7 @@ __all__ = ["Bill", "Item", "Range", "Sheet", "bill_of", "part_sheets", "price_li
 
 Range = tuple[float, float]
 Growth = Literal["piece", "ports", "rate", "port_rate"]
+MOST = 1e12  # dollars or watts of a part; more is a mistake
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,18 +148,20 @@ def part_sheets(prices: str = "default", changes: Mapping[str, float] | None = N
     sheets = {
         kind: Sheet(**{**table, "usd": tuple(table["usd"]), "w": tuple(table["w"])}) for kind, table in tables.items()
     }
-    for name, value in (changes or {}).items():
-        kind, dot, number = canonical(name).rpartition(".")
+    changes = {canonical(name): value for name, value in (changes or {}).items()}
+    for name, value in changes.items():
+        kind, dot, number = name.rpartition(".")
         if not dot or number not in ("usd", "w"):
             known = "the price and the power of a part can be set, such as fibre.usd=10 or transceiver.w=5"
             raise ParameterError(f"{name}={value:g}: only {known}")
         if kind not in sheets:
             raise ParameterError(f"{name}={value:g}: no such part; {nearest(kind, sheets)}")
-        if not (value >= 0 and math.isfinite(value)):
-            raise ParameterError(f"{name}={value:g}: not negative and finite")
+        if not 0 <= value <= MOST:
+            raise ParameterError(f"{name}={value:g} is not from 0 to {MOST:g}; try {kind}.{number}=100")
         old, both = sheets[kind], (value, value)
         given = replace(old, usd=both) if number == "usd" else replace(old, w=both)
-        sheets[kind] = replace(given, source=f"given {number}; {old.source}")
+        assumed = old.assumed and not {f"{kind}.usd", f"{kind}.w"} <= changes.keys()
+        sheets[kind] = replace(given, source=f"given {number}; {old.source}", assumed=assumed)
     return sheets
 
 

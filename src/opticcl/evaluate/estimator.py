@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from opticcl.errors import ParameterError, UnknownNameError
 from opticcl.evaluate._estimator_costs import ramp, rings, stages
@@ -109,9 +109,10 @@ def strategies(system: str, collective: str, made: Setting, choice: Choice = "be
     to everyone).
 
     Args: choice: best or published; they differ for all_to_all alone.
-    Raises: UnknownNameError: no such system or collective.
+    Raises: UnknownNameError: no such system, collective or choice.
     """
-    for what, name, known in (("system", system, tuple(_RINGS)), ("collective", collective, COLLECTIVES)):
+    asked = (("system", system, _RINGS), ("collective", collective, COLLECTIVES), ("choice", choice, get_args(Choice)))
+    for what, name, known in asked:
         if name not in known:
             raise UnknownNameError(f"unknown {what} {name!r}; {nearest(name, known)}")
     if collective != "all_to_all":

@@ -37,7 +37,8 @@ def terarack_light(sides: tuple[int, ...], wrap: bool = True) -> LightPath:
         hops = circuits.num_hops().astype(np.float64)
         return np.stack([np.ones_like(hops), hops], axis=1)
 
-    names = ("half the ring",) if len(sides) == 1 else ("along a row", "along a column")
+    half = "half " if wrap else ""
+    names = ("half the ring",) if len(sides) == 1 else (f"{half}a row", f"{half}a column")
     extremes = np.array([[1.0, hops] for hops in longest])
     return LightPath("terarack", _ELEMENTS, counts, extremes, names, np.array([1.0, mean]))
 

@@ -222,7 +222,9 @@ def _checked(strides: tuple[int, ...], nodes: int, degree: int) -> tuple[int, ..
     """
     written = "x".join(map(str, strides))
     if len(strides) != degree:
-        raise FabricError(f"topoopt: strides={written} are {len(strides)}, degree={degree}; one an interface")
+        raise FabricError(
+            f"topoopt: strides={written} are {len(strides)}, degree={degree}; give one an interface, or leave degree out"
+        )
     for stride in strides:
         if nodes > 1 and (stride >= nodes or gcd(stride, nodes) > 1):
             near = "x".join(map(str, strides_of(nodes, degree)))

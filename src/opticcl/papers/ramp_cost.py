@@ -37,19 +37,23 @@ def dcn_networks() -> list[int]:
     return [int(rate // REFERENCE["dcn_port"]) for rate in RATES]
 
 
+def hpc_switch_ports(networks: int) -> int:
+    """Of the inferred switches: what its oversubscribed networks and all its costs count as transceivers."""
+    return REFERENCE["hpc_switches"] * networks * REFERENCE["hpc_radix"]
+
+
 def hpc_cost(networks: int) -> tuple[float, float]:
     """Dollars of transceivers and of switches; the number of switches is inferred, see data/evaluation/ramp_tables.toml."""
     sheets = part_sheets("ramp_hpc")
     switches = REFERENCE["hpc_switches"] * networks
-    return switches * REFERENCE["hpc_radix"] * sheets["transceiver"].usd[0], switches * sheets["electrical_switch"].usd[
-        0
-    ]
+    transceivers = hpc_switch_ports(networks)
+    return transceivers * sheets["transceiver"].usd[0], switches * sheets["electrical_switch"].usd[0]
 
 
 def hpc_watts(networks: int) -> float:
     sheets = part_sheets("ramp_hpc")
     switches = REFERENCE["hpc_switches"] * networks
-    return switches * (sheets["electrical_switch"].w[0] + REFERENCE["hpc_radix"] * sheets["transceiver"].w[0])
+    return switches * sheets["electrical_switch"].w[0] + hpc_switch_ports(networks) * sheets["transceiver"].w[0]
 
 
 def spent(bill: Bill, *kinds: str) -> float:
@@ -121,6 +125,16 @@ def hpc_endpoints() -> int:
 def hpc_transceivers() -> int:
     """Both ends of a node's link and of the two above it."""
     return 6 * NODES * hpc_networks()[0]
+
+
+@claim("ramp", "RAMP-T3-trx-hpc-10:1")
+def hpc_transceivers_10() -> int:
+    return hpc_switch_ports(hpc_networks()[1])
+
+
+@claim("ramp", "RAMP-T3-trx-hpc-64:1")
+def hpc_transceivers_64() -> int:
+    return hpc_switch_ports(hpc_networks()[2])
 
 
 @claim("ramp", "RAMP-T3-cost-hpc-1:1")

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 import numpy.typing as npt
 
 from opticcl.errors import ParameterError
-from opticcl.physics.decibels import db_of_ratio, ratio_of_db, watts_of_dbm
+from opticcl.physics.decibels import dbm_of_watts, sum_dbm
 from opticcl.physics.light import Counts
 
 __all__ = ["Chain", "amplifier_places", "optical_snr_db"]
@@ -20,6 +21,7 @@ __all__ = ["Chain", "amplifier_places", "optical_snr_db"]
 Levels = npt.NDArray[np.float64]
 
 ROUNDING_DB = 1e-9  # sums of decibels are exact to this
+MOST_AMPLIFIERS = 1000  # one behind the other; nobody builds more
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,15 +134,16 @@ def amplifier_places(
     places: list[int] = []
     power = launch_dbm
     for place, (loss, least) in enumerate(zip(losses.tolist(), needed.tolist(), strict=True)):
-        while power - loss < least - ROUNDING_DB:
-            stronger = max(power, min(power + gain_db, most_dbm))
-            if stronger <= power:
+        short = least + loss - power - ROUNDING_DB
+        if short > 0:
+            number = short / gain_db if gain_db else np.inf
+            power = max(power, min(power + gain_db * ceil(min(number, MOST_AMPLIFIERS)), most_dbm))
+            if power - loss < least - ROUNDING_DB:
                 raise ParameterError(
                     f"amplifiers: element {place} loses {loss:g} dB and must leave {least:g} dBm, but amplifiers of "
                     f"{gain_db:g} dB give {power:g} dBm at most; try a stronger one"
                 )
-            power = stronger
-            places.append(place)
+            places += [place] * ceil(number)
         power -= loss
     return places
 
@@ -161,5 +164,5 @@ def optical_snr_db(
     """
     if np.size(inputs_dbm) == 0:
         return float("inf")
-    noise_w = ratio_of_db(noise_figures_db) * photon_w_s * bandwidth_hz
-    return float(-db_of_ratio((noise_w / watts_of_dbm(inputs_dbm)).sum()))
+    noise_dbm = np.asarray(noise_figures_db, np.float64) + dbm_of_watts(photon_w_s * bandwidth_hz)
+    return -float(sum_dbm(noise_dbm - np.asarray(inputs_dbm, np.float64)))

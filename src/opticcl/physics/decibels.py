@@ -60,12 +60,14 @@ def watts_of_dbm(dbm: Any) -> Any:
 
 
 def sum_dbm(levels_dbm: Any) -> Any:
-    """Level of several powers together, along the last axis.
+    """Level of several powers together, along the last axis, however far from a milliwatt they are.
 
-    >>> float(sum_dbm([0.0, 0.0]).round(4))
-    3.0103
+    >>> float(sum_dbm([0.0, 0.0]).round(4)), float(sum_dbm([-9000.0, -9000.0]).round(4))
+    (3.0103, -8996.9897)
     """
-    return dbm_of_watts(watts_of_dbm(levels_dbm).sum(axis=-1))
+    levels = np.asarray(levels_dbm, np.float64)
+    most = levels.max(axis=-1, keepdims=True)
+    return most[..., 0] + db_of_ratio(ratio_of_db(levels - most).sum(axis=-1))
 
 
 def splitting_loss_db(ways: Any) -> Any:

@@ -51,7 +51,8 @@ class LightPath:
         sheet: name of the file of values, data/optics/<sheet>.toml.
         elements: in the order in which light meets them.
         counts: circuits -> how many of each element each of them passes, (circuits, elements).
-        extremes: a few paths of which one is the worst whatever the values, (paths, elements).
+        extremes: a few paths of which one is the worst whatever the values, where light takes the shorter way,
+            (paths, elements).
         names: of these paths, for messages.
         typical: mean over all pairs of nodes that one circuit can join, (elements,).
     """
@@ -79,7 +80,7 @@ def light_path_of(fabric: Fabric) -> LightPath:
     Raises: UnsupportedError: nobody has told, or there is none.
     """
     if fabric.light_path is None:
-        why = "its links are electrical" if fabric.is_packet_switched else "nobody has written it"
+        why = "packets share its links" if fabric.is_packet_switched else "no paper says what its light passes"
         raise UnsupportedError(
             f"{fabric.name}: no light path is known: {why}; try lightpath, oddl, ramp, sipac, terarack or terarack_torus"
         )

@@ -39,7 +39,8 @@ PRESETS = "presets"
 """Table of a file that says which preset another is laid over."""
 
 _METRES = {"km": 1e3, "m": 1.0, "cm": 1e-2}
-_NEVER_NEGATIVE = ("loss", "gain", "noise", "length", "penalty")
+_NEVER_NEGATIVE = ("loss", "gain", "noise", "length", "penalty", "receiver", "transmitter")
+_MOST = 1e6  # of any value: no element has more
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +235,7 @@ def _check_known(sheet: str, values: Mapping[str, Value], name: str) -> None:
 def _checked(sheet: str, values: Mapping[str, Value], name: str, given: Any) -> float:
     """A value in the unit of the file.
 
-    Raises: ParameterError: no number, another unit, or a negative one where there is none.
+    Raises: ParameterError: no number, another unit, a negative one where there is none, or absurdly large.
     """
     unit = values[name].unit
     match = re.fullmatch(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z/]*)\s*", str(given))
@@ -248,6 +249,8 @@ def _checked(sheet: str, values: Mapping[str, Value], name: str, given: Any) -> 
         value *= factor
     if value < 0 and name.rpartition(".")[2] in _NEVER_NEGATIVE:
         raise ParameterError(f"{sheet}: {name}={value:g} {unit} is negative; it is 0 or more")
+    if abs(value) > _MOST:
+        raise ParameterError(f"{sheet}: {name}={value:g} {unit} is beyond {_MOST:,.0f} {unit}; check the number")
     return value
 
 

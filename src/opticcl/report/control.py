@@ -9,7 +9,7 @@ from opticcl.control.protocol import Kind
 from opticcl.control.script import scripts
 from opticcl.errors import ParameterError
 from opticcl.report.colours import INK, MUTED, PART_COLOURS
-from opticcl.report.svg import new_figure, to_svg
+from opticcl.report.svg import new_figure
 from opticcl.units import format_seconds
 
 if TYPE_CHECKING:
@@ -18,21 +18,20 @@ if TYPE_CHECKING:
 
     from opticcl.plan import Plan
 
-__all__ = ["control_figure", "control_picture"]
+__all__ = ["control_figure", "control_label"]
 
 MOST_NODES = 8
 _KINDS = {Kind.COMPLETION: ("previous_completion", "#66ccee"), Kind.READY: ("transceiver_ready", "#228833")}
 _WORK = {"tune": ("retuning", PART_COLOURS["reconfiguration"]), "payload": ("payload", PART_COLOURS["transfer"])}
 
 
-def control_picture(plan: Plan, exchange: int = 0, channel: Channel | None = None, name: str = "control") -> str:
-    """Messages, retuning and payloads of the nodes around one exchange, as SVG; see `control_figure`."""
-    label = f"Control messages of exchange {exchange} of {plan.schedule.name} on {plan.fabric.name}"
-    return to_svg(lambda: control_figure(plan, exchange, channel), name, label)
+def control_label(plan: Plan, exchange: int = 0) -> str:
+    """The picture in words."""
+    return f"Control messages of exchange {exchange} of {plan.schedule.name} on {plan.fabric.name}"
 
 
 def control_figure(plan: Plan, exchange: int = 0, channel: Channel | None = None) -> Figure:
-    """The figure of `control_picture`; make and save it inside `svg.drawing_style()`.
+    """Messages, retuning and payloads of the nodes around one exchange.
 
     Args:
         plan: on ODDL.

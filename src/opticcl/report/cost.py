@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Any
 
-from opticcl.evaluate.cost import Bill, Range
+from opticcl.evaluate.cost import Bill, Range, Sheet
+from opticcl.registry import write_call
 from opticcl.report._columns import Column, Fitting
 from opticcl.report.colours import fabric_colours
 from opticcl.report.svg import new_figure
@@ -17,17 +20,54 @@ if TYPE_CHECKING:
 
     from opticcl.ir import Timeline
 
-__all__ = ["bill_row", "bill_table", "bills_table", "cost_figure"]
+__all__ = ["Billed", "Collecting", "bill_row", "bill_table", "bills_table", "cost_figure"]
 
 _FAR = 1.005  # ends of a range that are nearer to each other are told as one number
+_DASHES: tuple[Any, ...] = ("solid", (0, (5, 3)), (0, (2, 2)), (0, (1, 3)))
 
 
-def bill_table(bill: Bill) -> Table:
-    """One row a kind of part, and one for the whole."""
+@dataclass(frozen=True, slots=True)
+class Collecting:
+    """A collective whose energy is told.
+
+    Args:
+        algorithm: that does it.
+        timeline: how long it takes.
+    """
+
+    algorithm: str
+    timeline: Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Billed:
+    """A bill and what is told of it.
+
+    Args:
+        name: of the fabric, as the reader calls it.
+        bill: what it costs and draws.
+        does: a collective on it, or None.
+    """
+
+    name: str
+    bill: Bill
+    does: Collecting | None = None
+
+    @property
+    def energy_j(self) -> Range:
+        """Of the collective [J]."""
+        return (0.0, 0.0) if self.does is None else self.bill.energy_j(self.does.timeline.total_s)
+
+
+def bill_table(billed: Billed, doing: str = "") -> Table:
+    """One row a kind of part, and one for the whole.
+
+    Args: doing: the collective, in words, if its energy is told.
+    """
+    bill = billed.bill
     items = bill.items
     usd, watts = [*(i.usd for i in items), bill.usd], [*(i.w for i in items), bill.w]
     dearest = bill.usd[1] or 1.0
-    sources = ["assumed" if i.sheet.assumed else i.sheet.source.partition(":")[0] for i in items] + [""]
     columns = [
         Column("part", [*(_part_name(i.part.kind, i.sheet.assumed) for i in items), "all"], justify="left"),
         Column("count", [*(f"{i.part.count:,}" for i in items), ""]),
@@ -38,15 +78,30 @@ def bill_table(bill: Bill) -> Table:
         Column("price", [_range(r, "$") for r in usd]),
         Column("share", [f"{r[1] / dearest:.0%}" for r in usd], 1),
         Column("power", [_range(r, "W") for r in watts]),
-        Column("source", sources, 3, "left"),
+        Column("source", [*(_source(i.sheet) for i in items), ""], 3, "left"),
     ]
-    return Fitting(columns, _note(bill), has_total=True)
+    return Fitting(columns, "\n".join(_notes(billed, doing)), has_total=True)
 
 
-def _note(bill: Bill) -> str:
-    each = f"{_range(bill.usd_per_gbps, '$')} a Gb/s, {_range(bill.j_per_bit, 'J')} a bit with all nodes sending"
-    told = f"{bill.fabric.num_machine_nodes:,} nodes of {format_rate(bill.fabric.node_rate_bits_per_s)}: {each}"
-    return told + ("; * assumed, no source prints it: see data/parts.toml" if bill.assumed else "")
+def _source(sheet: Sheet) -> str:
+    """Where the numbers of a part come from, in a few words."""
+    given = sheet.source.startswith("given ")
+    if sheet.assumed:
+        return "given, assumed" if given else "assumed"
+    return "given" if given else sheet.source.partition(":")[0]
+
+
+def _notes(billed: Billed, doing: str) -> Iterator[str]:
+    bill = billed.bill
+    yield (
+        f"{billed.name}, {bill.fabric.num_machine_nodes:,} nodes of {format_rate(bill.fabric.node_rate_bits_per_s)}: "
+        f"{_range(bill.usd_per_gbps, '$')} a Gb/s, {_range(bill.j_per_bit, 'J')} a bit with all nodes sending"
+    )
+    if billed.does is not None:
+        time = format_seconds(billed.does.timeline.total_s)
+        yield f"{doing} by {billed.does.algorithm}: {time}, {_range(billed.energy_j, 'J')} with everything on"
+    if bill.assumed:
+        yield "* assumed, no source prints it: see data/parts.toml"
 
 
 def _part_name(kind: str, assumed: bool) -> str:
@@ -70,16 +125,17 @@ def _short(value: float, unit: str) -> str:
     return f"{value:.3g} $"
 
 
-def bills_table(bills: Sequence[Bill], timelines: Mapping[str, Timeline], doing: str) -> Table:
+def bills_table(rows: Sequence[Billed], doing: str = "") -> Table:
     """One row a fabric, the cheapest for each Gb/s first.
 
-    Args:
-        timelines: by fabric, of the collective whose energy is told; may be empty.
-        doing: that collective, in words.
+    Args: doing: the collective, in words, if its energy is told.
     """
-    bills = sorted(bills, key=lambda bill: bill.usd_per_gbps[0])
+    rows = sorted(rows, key=lambda row: row.bill.usd_per_gbps[0])
+    bills = [row.bill for row in rows]
+    nodes = [b.fabric.num_machine_nodes for b in bills]
     columns = [
-        Column("fabric", [b.fabric.name + ("*" if b.assumed else "") for b in bills], justify="left"),
+        Column("fabric", [row.name + ("*" if row.bill.assumed else "") for row in rows], justify="left"),
+        *([Column("nodes", [f"{n:,}" for n in nodes])] if len(set(nodes)) > 1 else []),
         Column("node rate", [format_rate(b.fabric.node_rate_bits_per_s) for b in bills], 3),
         Column("parts", [f"{sum(i.part.count for i in b.items):,}" for b in bills], 4),
         Column("price", [_range(b.usd, "$") for b in bills], 1),
@@ -87,22 +143,25 @@ def bills_table(bills: Sequence[Bill], timelines: Mapping[str, Timeline], doing:
         Column("power", [_range(b.w, "W") for b in bills], 2),
         Column("a bit", [_range(b.j_per_bit, "J") for b in bills]),
     ]
-    if timelines:
-        seconds = [timelines[b.fabric.name].total_s if b.fabric.name in timelines else None for b in bills]
-        energy = ["" if s is None else _range(b.energy_j(s), "J") for b, s in zip(bills, seconds, strict=True)]
+    if any(row.does for row in rows):
         columns += [
-            Column("time", ["" if s is None else format_seconds(s) for s in seconds], 5),
-            Column("energy", energy),
+            Column("algorithm", [row.does.algorithm if row.does else "" for row in rows], 6, "left"),
+            Column("time", [format_seconds(row.does.timeline.total_s) if row.does else "" for row in rows], 5),
+            Column("energy", [_range(row.energy_j, "J") if row.does else "" for row in rows]),
         ]
-    note = f"{bills[0].fabric.num_machine_nodes:,} nodes each" + (f"; time and energy of {doing}" if timelines else "")
-    marked = "; * some parts assumed" if any(b.assumed for b in bills) else ""
-    return Fitting(columns, note + marked)
+    notes = [f"{nodes[0]:,} nodes each"] if len(set(nodes)) == 1 else []
+    notes += [f"time and energy of {doing}"] if any(row.does for row in rows) else []
+    notes += ["* some parts assumed"] if any(b.assumed for b in bills) else []
+    return Fitting(columns, "; ".join(notes))
 
 
-def bill_row(bill: Bill, timeline: Timeline | None = None) -> dict[str, Any]:
+def bill_row(billed: Billed) -> dict[str, Any]:
     """A bill as plain values; ranges are [low, high]."""
+    bill, does = billed.bill, billed.does
+    given = {key: value for key, value in bill.fabric.parameters.items() if value is not None}
     row: dict[str, Any] = {
         "fabric": bill.fabric.name,
+        "specification": write_call(bill.fabric.name, given),
         "num_nodes": bill.fabric.num_machine_nodes,
         "node_rate_bits_per_s": bill.fabric.node_rate_bits_per_s,
         "prices": bill.prices,
@@ -125,8 +184,8 @@ def bill_row(bill: Bill, timeline: Timeline | None = None) -> dict[str, Any]:
             for i in bill.items
         ],
     }
-    if timeline is not None:
-        row |= {"total_s": timeline.total_s, "energy_j": list(bill.energy_j(timeline.total_s))}
+    if does is not None:
+        row |= {"algorithm": does.algorithm, "total_s": does.timeline.total_s, "energy_j": list(billed.energy_j)}
     return row
 
 
@@ -140,10 +199,13 @@ def cost_figure(bills: Mapping[str, Sequence[Bill]]) -> Figure:
     sides = (("price of a Gb/s that nodes can send", "$", "usd_per_gbps"), ("energy of a bit", "J", "j_per_bit"))
     for place, (title, unit, of) in enumerate(sides):
         axes = figure.add_axes((0.07 + 0.4 * place, 0.11, 0.33, 0.79))
+        drawn: list[dict[int, float]] = []
         for name, at_scales in bills.items():
             nodes = [b.fabric.num_machine_nodes for b in at_scales]
             low, high = zip(*(getattr(b, of) for b in at_scales), strict=True)
-            axes.plot(nodes, high, color=colours[name], linewidth=1.6, marker="o", markersize=2.5, label=name)
+            drawn.append(dict(zip(nodes, high, strict=True)))
+            style: dict[str, Any] = {"color": colours[name], "linewidth": 1.6, "marker": "o", "markersize": 2.5}
+            axes.plot(nodes, high, linestyle=_DASHES[_hidden(drawn) % len(_DASHES)], **style)
             if any(h > _FAR * lo for lo, h in zip(low, high, strict=True)):
                 axes.fill_between(nodes, low, high, color=colours[name], alpha=0.1, linewidth=0)
         axes.set_xscale("log", base=4)
@@ -155,9 +217,23 @@ def cost_figure(bills: Mapping[str, Sequence[Bill]]) -> Figure:
         axes.yaxis.set_major_formatter(_formatter(unit))
         axes.minorticks_off()
         axes.grid(axis="y")
-    handles, names = figure.axes[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="center left", bbox_to_anchor=(0.83, 0.5), frameon=False)
+    _legend(figure, {name: colours[name] for name in bills})
     return figure
+
+
+def _hidden(drawn: Sequence[Mapping[int, float]]) -> int:
+    """How many of the other lines the last one would hide were it solid: those with mostly the same points."""
+    last = drawn[-1]
+    same = [sum(abs(line.get(n, inf) - value) <= 0.03 * value for n, value in last.items()) for line in drawn[:-1]]
+    return sum(2 * count > len(last) for count in same)
+
+
+def _legend(figure: Figure, colours: Mapping[str, str]) -> None:
+    from matplotlib.lines import Line2D
+
+    lines = [Line2D([], [], color=colour, linewidth=1.6) for colour in colours.values()]
+    names = [name.replace(":", ":\n").replace(",", ",\n") for name in colours]
+    figure.legend(lines, names, loc="center left", bbox_to_anchor=(0.83, 0.5), frameon=False)
 
 
 def _steps_of_1_2_5() -> Any:

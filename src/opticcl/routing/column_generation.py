@@ -104,7 +104,7 @@ class _Master:
         self._hops: list[IntArray] = []
         self._lengths: list[IntArray] = []
         self._circuits: list[IntArray] = []
-        self._highs: highspy.Highs = highspy.Highs()  # type: ignore[no-untyped-call]
+        self._highs: highspy.Highs = highspy.Highs()
         for option, value in (("output_flag", False), ("threads", 1), ("random_seed", seed % 2**31)):
             self._highs.setOptionValue(option, value)
         inf = highspy.kHighsInf

@@ -56,7 +56,15 @@ class CellFlows:
 
     def num_cells(self, cell_bytes: float) -> IntArray:
         """Cells of each, int64 (n,); a transfer of nothing has one, without bytes."""
-        return np.maximum(1, np.ceil(self.amount / cell_bytes)).astype(np.int64)
+        return self._num_cells(cell_bytes).astype(np.int64)
+
+    def num_sent(self, cell_bytes: float) -> int:
+        """Cells sent over a link, if none is sent twice [count]; there may be more than 64 bits can tell."""
+        return int((self._num_cells(cell_bytes) * self.path_n).sum())
+
+    def _num_cells(self, cell_bytes: float) -> np.ndarray:
+        cells: np.ndarray = np.maximum(1, np.ceil(self.amount / cell_bytes))
+        return cells
 
     def paths(self) -> tuple[IntArray, IntArray]:
         """(links, offsets), one flow after the other."""
@@ -103,7 +111,8 @@ def play_cells(
                 break
     else:
         raise ParameterError(
-            f"{limit.engine}: it takes more than {kernels.LATEST * TICKS_S[-1]:.3g} s; check the rates"
+            f"{limit.engine}: it takes more than {kernels.LATEST * TICKS_S[-1]:.3g} s; check rates, latencies and "
+            "retransmit_s"
         )
     if status == kernels.TOO_MANY:
         limit.expect(machine.passed)
@@ -129,8 +138,14 @@ class _Machine:
         cell, cells = options.cell_bytes, flows.num_cells(options.cell_bytes)
         tail = flows.amount - (cells - 1) * cell
         per_byte = 1 / (wires.capacity * tick_s)
-        seconds = [wires.latency_s, flows.delay_s + wires.base_s, flows.compute_s, cell / wires.capacity]
-        self.fits = all(float(s.max(initial=0)) / tick_s < kernels.LATEST for s in seconds)
+        back_s, notice_s = np.zeros((2, n))
+        if options.transport == "windowed":
+            back_s, trip_s = _round_trips(wires, flows, cell)
+            notice_s = 2 * trip_s if options.retransmit_s is None else np.full(n, options.retransmit_s)
+        seconds = [
+            wires.latency_s, flows.delay_s + wires.base_s, flows.compute_s, cell / wires.capacity, back_s, notice_s,
+        ]  # fmt: skip
+        self.fits = sum(float(s.max(initial=0)) for s in seconds) / tick_s < kernels.LATEST  # the next event of any
         if not self.fits:
             return
 
@@ -148,11 +163,7 @@ class _Machine:
         rows["cells"], rows["tail"], rows["tail_room"] = cells, tail, np.ceil(tail)
         rows["compute"] = whole_ticks(flows.compute_s, tick_s)
         rows["path_at"], rows["path_n"] = flows.path_at, flows.path_n
-        if options.transport == "windowed":
-            back_s, trip_s = _round_trips(wires, flows, cell)
-            rows["back"] = whole_ticks(back_s, tick_s)
-            notice_s = 2 * trip_s if options.retransmit_s is None else np.full(n, options.retransmit_s)
-            rows["notice"] = whole_ticks(notice_s, tick_s)
+        rows["back"], rows["notice"] = whole_ticks(back_s, tick_s), whole_ticks(notice_s, tick_s)
         self._delay = whole_ticks(flows.delay_s + wires.base_s, tick_s)
         self._hops = flows.hops.astype(np.int32)
 

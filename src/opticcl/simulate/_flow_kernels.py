@@ -140,10 +140,10 @@ def _cancel(flow, bucket_first, bucket_of, after, before):  # type: ignore[no-un
     bucket_of[flow] = -1
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def play(  # type: ignore[no-untyped-def]
     amount, delay, compute, path_at, path_n, hops, weight, capacity, group_at, waits, block_at, block_of, next_block,
-    feeds_at, feeds, frees_at, frees, num_slots, max_events,
+    feeds_at, feeds, frees_at, frees, num_slots, max_events, told,
 ):  # fmt: skip
     """Play flows that wait for each other and share links.
 
@@ -161,6 +161,7 @@ def play(  # type: ignore[no-untyped-def]
         feeds_at, feeds: groups that each flow's data feed. frees_at, frees: groups that its end frees from waiting.
         num_slots: most flows at once.
         max_events: starts, ends and changes of rate.
+        told: (flows that have ended, whether to stop), int64 (2,); for the thread that waits.
     Returns: status, events, finish times of the flows, release times of the groups, what released them: the flow times
         2, plus 1 if it was its data; negative at the start.
     """
@@ -199,7 +200,7 @@ def play(  # type: ignore[no-untyped-def]
     ready = np.flatnonzero(waits == 0)  # groups to release
     num_ready = len(ready)
     ready = np.append(ready, np.zeros(len(waits) - num_ready, np.int64))
-    events, epoch, now = 0, 0, 0.0
+    events, ended, epoch, now = 0, 0, 0, 0.0
     released[ready[:num_ready]] = 0.0
     while True:
         edge = now + now * SAME_TIME
@@ -249,6 +250,7 @@ def play(  # type: ignore[no-untyped-def]
                 continue
             if state[flow] == FINISH:
                 events += 1
+                ended += 1
                 finished[flow] = time
                 slot = slot_of[flow]
                 if slot >= 0:
@@ -357,7 +359,8 @@ def play(  # type: ignore[no-untyped-def]
                           bucket_of, after, before)  # fmt: skip
                     events += 1
         epoch += 1
-        if events > max_events:
+        told[0] = ended
+        if events > max_events or told[1]:
             return TOO_MANY, events, finished, released, caused_by
         if len(heap) == 0:
             return DONE, events, finished, released, caused_by

@@ -71,7 +71,7 @@ def play_with_barriers(
         if recorder is not None:
             recorder.step_ended(len(rounds), now_s + sum_s - begun_s)
         begun_s += (now_s + sum_s - begun_s) * repeats
-        progress("play flows", steps.stop, schedule.num_steps)
+        progress("play steps", steps.stop, schedule.num_steps)
     bound = lower_bound_s(schedule.collective, fabric, size_bytes)
     told = {**as_dict(assumed), "mode": "barrier"}
     return Timeline(classes, num_rounds, reconfiguration, latency, transfer, compute, control, bound, told)

@@ -25,8 +25,9 @@ Source: Bertsekas and Gallager 1992, section 6.5.2 (max-min by progressive filli
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor, wait
 from hashlib import blake2b
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -49,6 +50,7 @@ __all__ = ["MAX_EVENTS", "Mode", "flow", "max_min_rates", "play_flow"]
 Mode = Literal["barrier", "asynchronous"]
 
 MAX_EVENTS = 20_000_000
+LOOK_S = 0.2  # between two looks at the keyboard
 QUOTIENT_FLOWS = 4096  # steps with fewer flows are played one by one
 _ROUNDING = 1e-9  # relative; sums of many steps may end that far below the bound
 _NO_EDGES = np.zeros(0, np.int64)
@@ -98,7 +100,8 @@ def play_flow(
         engine: name for messages.
     """
     check_mode(engine, mode)
-    limit = Limit(engine, max_events, least_a_transfer=2)
+    shares = plan.fabric.is_packet_switched and size_bytes > 0
+    limit = Limit(engine, max_events, least_a_transfer=3 if shares else 2)  # a start, an end and a rate
     recorder = Recorder(plan.fabric) if record else None
     if not plan.fabric.is_packet_switched:
         if mode == "barrier":
@@ -109,7 +112,7 @@ def play_flow(
     else:
         links = _Links(plan.fabric)
         if mode == "barrier":
-            rounds = _Rounds(links, limit, recorder)
+            rounds = _Rounds(links, limit, progress, recorder)
             timeline = play_with_barriers(plan, size_bytes, assumed, rounds.play, progress, recorder)
         else:
             play = _Asynchronous(links.capacity, limit, progress, recorder).play
@@ -160,8 +163,8 @@ def max_min_rates(hops: IntArray, hop_offsets: IntArray, capacity: np.ndarray) -
 class _Rounds:
     """Plays rounds of packets, each distinct one once."""
 
-    def __init__(self, links: _Links, limit: Limit, recorder: Recorder | None) -> None:
-        self._links, self._limit, self._recorder = links, limit, recorder
+    def __init__(self, links: _Links, limit: Limit, progress: Progress, recorder: Recorder | None) -> None:
+        self._links, self._limit, self._progress, self._recorder = links, limit, progress, recorder
         self._known: dict[bytes, RoundEnd] = {}
 
     def play(self, transfers: Transfers, circuits: Circuits, chunk_bytes: float, repeats: int) -> RoundEnd:
@@ -183,7 +186,9 @@ class _Rounds:
             seen.update(column.tobytes())
         key = seen.digest()
         if key not in self._known:
-            self._known[key] = _play_at_once(hops, offsets, amount, delay, capacity, self._limit, record)
+            self._known[key] = _play_at_once(
+                hops, offsets, amount, delay, capacity, self._limit, self._progress, record
+            )
         return self._known[key]
 
 
@@ -194,6 +199,7 @@ def _play_at_once(
     delay: np.ndarray,
     capacity: np.ndarray,
     limit: Limit,
+    progress: Progress,
     record: bool,
 ) -> RoundEnd:
     """Play flows that are all released at once."""
@@ -204,18 +210,33 @@ def _play_at_once(
         if quotient is not None:
             kind = kind_of_flow(hops, offsets, amount, delay, capacity) if record else None
             hops, offsets, weight, amount, delay, capacity = quotient
-    limit.expect(2 * len(amount))
     n = len(amount)
-    _, events, finished, _, _ = kernels.play(
-        amount, delay, np.zeros(n), offsets[:-1].astype(np.int64), np.diff(offsets).astype(np.int32),
+    limit.expect(2 * n + int((amount > 0).sum()))
+    finished, _, _ = _play(
+        limit, progress, amount, delay, np.zeros(n), offsets[:-1].astype(np.int64), np.diff(offsets).astype(np.int32),
         hops.astype(np.int32), weight, capacity, np.array([0, n]), np.zeros(1, np.int64), np.array([0, 1]),
         np.zeros(n, np.int64), np.full(1, -1), np.zeros(n + 1, np.int64), _NO_EDGES, np.zeros(n + 1, np.int64),
-        _NO_EDGES, n, limit.left,
+        _NO_EDGES, n,
     )  # fmt: skip
-    limit.spend(events)
     last = int(finished.argmax())
     end_s = (finished if kind is None else finished[kind]) if record else None
     return RoundEnd(float(delay[last]), float(finished[last] - delay[last]), end_s)
+
+
+def _play(limit: Limit, progress: Progress, *columns: Any) -> Ended:
+    """Play flows in another thread, and meanwhile tell how many have ended; what stops this thread stops the other."""
+    told = np.zeros(2, np.int64)
+    kernel: Any = kernels.play
+    with ThreadPoolExecutor(1) as other:
+        playing = other.submit(lambda: kernel(*columns, limit.left, told))
+        try:
+            while not wait([playing], LOOK_S).done:
+                progress("play flows", int(told[0]), len(columns[0]))
+        finally:
+            told[1] = True
+    _, events, finished, released, caused_by = playing.result()
+    limit.spend(events)
+    return Ended(finished, released, caused_by)
 
 
 # --- as soon as possible ----------------------------------------------------------------------------------------------
@@ -229,17 +250,13 @@ class _Asynchronous:
 
     def play(self, flows: Flows, waits: Waits) -> Ended:
         """When they are released and finished."""
-        num_flows = len(flows["src"])
         delay = flows["setting"] + flows["latency"] + flows["control"]
-        self._progress("play flows", 0, num_flows)
-        _, events, finished, released, caused_by = kernels.play(
-            flows["amount"], delay, flows["compute"], flows["path_at"], flows["path_n"], flows.hops,
-            np.ones(len(flows.hops), np.int64), self._capacity, waits.group_at, waits.waits, waits.block_at,
+        ended = _play(
+            self._limit, self._progress, flows["amount"], delay, flows["compute"], flows["path_at"], flows["path_n"],
+            flows.hops, np.ones(len(flows.hops), np.int64), self._capacity, waits.group_at, waits.waits, waits.block_at,
             waits.block_of, waits.next_block, waits.feeds_at, waits.feeds, waits.frees_at, waits.frees,
-            waits.most_at_once, self._limit.left,
+            waits.most_at_once,
         )  # fmt: skip
-        self._limit.spend(events)
-        self._progress("play flows", num_flows, num_flows)
         if self._recorder is not None:
             self._recorder.carry(*flows.paths(), flows["amount"])
-        return Ended(finished, released, caused_by)
+        return ended

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from opticcl.errors import ParameterError, UnknownNameError
 from opticcl.registry import canonical, convert_arguments, nearest
+from opticcl.simulate.limits import Limit
 from opticcl.units import Bytes, Seconds
 
 __all__ = ["ENGINES", "PacketOptions", "packet_options", "split_options"]
@@ -80,16 +81,20 @@ def packet_options(**given: Any) -> PacketOptions:
     idle = [name for name in ("window", "retransmit_s") if name in given and options.transport == "paced"]
     if idle:
         raise ParameterError(f"packet: {idle[0]} is of transport=windowed; a paced sender has none")
+    if "seed" in given and options.order != "shuffled":
+        raise ParameterError(f"packet: seed is of order=shuffled; nothing else is random, and order={options.order}")
     return options
 
 
 def split_options(engine: str, given: Mapping[str, Any]) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """(canonical name of the engine, its options, what remains: assumptions).
 
+    Options are looked at here, so that nothing is computed for those that no engine will take.
+
     >>> split_options("packet", {"cell_bytes": 64, "compute": "none"})
     ('packet', {'cell_bytes': 64}, {'compute': 'none'})
 
-    Raises: UnknownNameError: no such engine. ParameterError: an option of another engine.
+    Raises: UnknownNameError: no such engine. ParameterError: an option of another engine, or a value that it refuses.
     """
     name = canonical(engine)
     if name not in _OPTIONS:
@@ -103,4 +108,7 @@ def split_options(engine: str, given: Mapping[str, Any]) -> tuple[str, dict[str,
             which = " and ".join(owners)
             raise ParameterError(f"simulate: {option} is an option of engine={which}, not of {name}")
         (mine if owners else rest)[option if owners else key] = value
+    if "max_events" in mine:
+        Limit(name, mine["max_events"])
+    packet_options(**{option: value for option, value in mine.items() if option in _PACKET})
     return name, mine, rest

@@ -97,7 +97,7 @@ def play_packet(
         )  # fmt: skip
         timeline, traffic = played.timeline, played.traffic
     else:
-        limit = Limit("packet", max_events, instead="take larger cell_bytes=..., or the flow engine")
+        limit = Limit("packet", max_events, instead="take larger cells (cell_bytes=..., --cell), or --engine flow")
         recorder = Recorder(plan.fabric) if record else None
         cells = _Cells(plan.fabric, chosen, limit, progress, recorder)
         if mode == "barrier":
@@ -157,7 +157,7 @@ class _Cells:
                 if self._is_formula(flows) or (key := _digest(flows)) in seen:
                     continue
                 seen.add(key)
-                total += self._events(flows)
+                total += flows.num_sent(self._options.cell_bytes)
                 self._limit.expect(total)
 
     def play_round(self, transfers: Transfers, circuits: Circuits, chunk_bytes: float, repeats: int) -> RoundEnd:
@@ -193,10 +193,6 @@ class _Cells:
         """Whether no cell ever waits for those of another transfer, nor for room."""
         o = self._options
         return o.transport == "paced" and o.buffer_bytes is None and shares_nothing(flows.hops)
-
-    def _events(self, flows: CellFlows) -> int:
-        """Cells sent over a link, if none is sent twice."""
-        return int((flows.num_cells(self._options.cell_bytes) * flows.path_n).sum())
 
     def _play_at_once(self, transfers: Transfers, flows: CellFlows) -> CellsPlayed:
         """Play flows that are all released at once."""
@@ -244,7 +240,7 @@ class _Cells:
         cells = CellFlows(
             flows["amount"], delay, flows["compute"], flows["path_at"], flows["path_n"].astype(np.int64), flows.hops
         )
-        self._limit.expect(self._events(cells))
+        self._limit.expect(cells.num_sent(self._options.cell_bytes))
         played = play_cells(self._wires, cells, waits, self._options, self._limit, self._progress)
         if self._recorder is not None:
             self._recorder.sent(played.carried, played.busy_s, played.queue, played.dropped)

@@ -49,7 +49,7 @@ def verify_together(plans: Sequence[CircuitPlan], names: Sequence[str] | None = 
         most = _most_at_once(plan)
         transfers, circuits = transfers + most.transfers, circuits + most.circuits
         for resource, counts in most.of_resource.items():
-            table = tables.setdefault(resource, _Table(np.zeros_like(counts), np.full(counts.shape, -1, np.int16)))
+            table = tables.setdefault(resource, _Table(np.zeros_like(counts), np.full(counts.shape, -1, np.int32)))
             if not table.clash:
                 table.clash = _clash(resource, table, counts, number, plan, called)
             table.total += counts

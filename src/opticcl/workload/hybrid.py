@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from opticcl.errors import WorkloadError
 from opticcl.units import Bytes, message_size
 from opticcl.workload.job import Group, Job, Task
@@ -18,7 +20,7 @@ def hybrid(num_nodes: int, *, model_parallel: int, size: Bytes, compute_s: float
         model_parallel: m, devices of a group; neighbours [count].
         size: of both messages [bytes].
         compute_s: computation before them [s].
-    Raises: WorkloadError: m does not divide the devices. UnitError.
+    Raises: WorkloadError: m does not divide the devices, or a negative time. UnitError.
     Source: SiPAC VI-A, after its figure 12.
     Reading: the text of figure 13 has p = 512 as m = 8, d = 64, the caption as m = 64, d = 8; both can be asked for.
 
@@ -31,6 +33,8 @@ def hybrid(num_nodes: int, *, model_parallel: int, size: Bytes, compute_s: float
         raise WorkloadError(
             f"hybrid: model_parallel={m} does not divide {num_nodes} devices; try model_parallel={near}"
         )
+    if not 0 <= compute_s < math.inf:
+        raise WorkloadError(f"hybrid: compute_s={compute_s:g} is no time; 0 s or more")
     message = message_size(size)
     tasks = [Task("computation", compute_s=compute_s)] if compute_s else []
     groups: dict[str, Group] = {}

@@ -10,10 +10,12 @@ from opticcl.errors import OpticclError
 from opticcl.units import format_bytes
 from opticcl.workload.model import Model
 from opticcl.workload.partition_settle import DEFAULT_LOCAL_BATCH, MOST_RANKS, Asked, settle
-from opticcl.workload.partition_shares import Choices, Memory, memory_of, stage_layers
+from opticcl.workload.partition_shares import Choices, Memory, memory_of, stage_layers, state_bytes_per_parameter
 from opticcl.workload.partition_tables import has_tables, table_share
 
 __all__ = ["memory_needed", "too_large"]
+
+MOST_LAYERS = 100_000  # that the search for what would fit looks at, all tries together; a second of CPU
 
 
 def memory_needed(model: Model, choices: Choices) -> Memory:
@@ -40,17 +42,18 @@ def memory_needed(model: Model, choices: Choices) -> Memory:
 def too_large(model: Model, num_nodes: int, asked: Asked, choices: Choices, memory: Memory) -> str:
     """Why it is refused, and what would fit, in one line."""
     has = choices.device
+    tries = iter(range(max(MOST_LAYERS // len(model.layers), 1)))
     return (
         f"{model.name}: needs {format_bytes(memory.total_bytes)} on a device of {num_nodes} "
         f"({format_bytes(memory.state_bytes)} for parameters, gradients and optimiser, "
         f"{format_bytes(memory.activation_bytes)} for activations), {has.name} has {format_bytes(has.memory_bytes)}; "
-        + (_what_fits(model, num_nodes, asked) or _how_many_fit(model, num_nodes, asked))
+        + (_what_fits(model, num_nodes, asked, tries) or _how_many_fit(model, num_nodes, asked, choices, tries))
     )
 
 
-def _what_fits(model: Model, num_nodes: int, asked: Asked) -> str:
+def _what_fits(model: Model, num_nodes: int, asked: Asked, tries: Iterator[int]) -> str:
     """The smallest change that fits, in words, or nothing."""
-    for change in _changes(num_nodes, asked):
+    for change, _ in zip(_changes(num_nodes, asked), tries, strict=False):
         try:
             choices = settle(model, num_nodes, replace(asked, **change))
             memory = memory_needed(model, choices)
@@ -62,19 +65,24 @@ def _what_fits(model: Model, num_nodes: int, asked: Asked) -> str:
     return ""
 
 
-def _how_many_fit(model: Model, num_nodes: int, asked: Asked) -> str:
+def _how_many_fit(model: Model, num_nodes: int, asked: Asked, choices: Choices, tries: Iterator[int]) -> str:
     """How many times as many devices do, in words."""
     alone = replace(asked, data=None, expert=None, activations="recomputed")
+    each = choices.width if has_tables(model) else state_bytes_per_parameter(choices)
     while (num_nodes := 2 * num_nodes) <= MOST_RANKS:
+        if model.parameters * each > num_nodes * choices.device.memory_bytes:
+            continue  # not even if nothing were held twice
         try:
             choices = settle(model, num_nodes, alone)
             fits = memory_needed(model, choices).total_bytes <= choices.device.memory_bytes
         except OpticclError:
             continue
         if fits:
-            return f"no degree on so many devices fits; {num_nodes} devices with activations=recomputed would do"
-        if said := _what_fits(model, num_nodes, alone):
-            return f"no degree on so many devices fits; {num_nodes} devices would do: {said}"
+            return f"no degree on so many devices fits; on {num_nodes} devices activations=recomputed would fit"
+        if said := _what_fits(model, num_nodes, alone, tries):
+            return f"no degree on so many devices fits; on {num_nodes} devices activations=recomputed, {said}"
+        if next(tries, None) is None:
+            return "nothing that was tried fits; try many more devices, or activations=offloaded and a smaller batch"
     return "no degree fits; try activations=offloaded, a smaller batch or another device"
 
 
@@ -87,7 +95,7 @@ def _changes(num_nodes: int, asked: Asked) -> Iterator[dict[str, Any]]:
     batches = [{"local_batch": local >> i} for i in range(1, local.bit_length())] if asked.batch is None else []
     yield from batches
     doubles = [2**i for i in range(1, num_nodes.bit_length())]
-    for extra in ({}, {} if asked.activations != "kept" else recomputed):
+    for extra in ({}, recomputed) if asked.activations == "kept" else ({},):
         yield from ({"data": None, "tensor": asked.tensor * n} | extra for n in doubles)
         yield from ({"data": None, "pipeline": asked.pipeline * n} | extra for n in doubles)
         for n in doubles:

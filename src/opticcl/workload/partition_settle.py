@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import get_args
 
 from opticcl.data import load
 from opticcl.errors import WorkloadError
@@ -46,6 +47,7 @@ def settle(model: Model, num_nodes: int, asked: Asked) -> Choices:
 
     Raises: WorkloadError, ParameterError, UnknownNameError: it cannot be; the text tells what could.
     """
+    _check_kinds(model, num_nodes, asked)
     if not 1 <= num_nodes <= MOST_RANKS:
         raise WorkloadError(f"{model.name}: {num_nodes} devices; there are 1 to 2**30")
     layout = _layout(model, num_nodes, asked)
@@ -69,6 +71,18 @@ def settle(model: Model, num_nodes: int, asked: Asked) -> Choices:
         activations=asked.activations,
         times=asked.times,
     )
+
+
+def _check_kinds(model: Model, num_nodes: int, asked: Asked) -> None:
+    """Raises WorkloadError: what should be a whole number or one of a few words is none."""
+    degrees = ("data", "tensor", "pipeline", "expert", "batch", "local_batch", "micro_batches")
+    for name, value in [("devices", num_nodes), *((name, getattr(asked, name)) for name in degrees)]:
+        if value is not None and (isinstance(value, bool) or not hasattr(value, "__index__")):
+            raise WorkloadError(f"{model.name}: {name}={value!r} is not a whole number")
+    for name, words in (("optimiser", Optimiser), ("activations", Activations), ("precision", Precision)):
+        value = getattr(asked, name)
+        if value not in (None, *get_args(words)):
+            raise WorkloadError(f"{model.name}: {name}={value!r} is not one of {', '.join(get_args(words))}")
 
 
 def _layout(model: Model, num_nodes: int, asked: Asked) -> Layout:
@@ -95,14 +109,16 @@ def _layout(model: Model, num_nodes: int, asked: Asked) -> Layout:
 
 
 def _uneven(model: Model, num_nodes: int, degrees: Mapping[str, int]) -> WorkloadError:
-    text = " x ".join(f"{name}={degree}" for name, degree in degrees.items() if degree > 1)
+    above = [f"{name}={degree}" for name, degree in degrees.items() if degree > 1] or [f"data={degrees['data']}"]
     product = math.prod(degrees.values())
-    near = next(n for n in range(min(product, num_nodes), 0, -1) if num_nodes % n == 0)
-    whole = "make" if "data" in degrees else "divide"
-    return WorkloadError(
-        f"{model.name}: {text} is {product}, which does not {whole} {num_nodes} devices; "
-        f"try {num_nodes // product * product or product} devices, or degrees whose product is {near}"
-    )
+    text = f"{' x '.join(above)} is {product}, which does not" if len(above) > 1 else f"{above[0]} does not"
+    if "data" in degrees:  # all of them
+        hint = f"make {num_nodes} devices; try {product} devices, or degrees whose product is {num_nodes}"
+    else:
+        near = next(n for n in range(min(product, num_nodes), 0, -1) if num_nodes % n == 0)
+        fits = num_nodes // product * product or product
+        hint = f"divide {num_nodes} devices; try {fits} devices, or degrees whose product is {near}"
+    return WorkloadError(f"{model.name}: {text} {hint}")
 
 
 def _sharable(model: Model) -> bool:

@@ -63,7 +63,7 @@ def ramp_table9(cross_entropy: float, *, device: str = "a100", efficiency: float
     """
     if cross_entropy not in CROSS_ENTROPIES:
         known = " ".join(f"{value:g}" for value in CROSS_ENTROPIES)
-        raise ParameterError(f"RAMP table 9: no row with cross_entropy={cross_entropy:g}; it has {known}")
+        raise ParameterError(f"RAMP table 9: no row with cross_entropy={cross_entropy}; it has {known}")
     values = next(row for row in _MEGATRON["rows"] if row[0] == cross_entropy)
     row = dict(zip(_MEGATRON["columns"], values, strict=True))
     sequence = _MEGATRON["sequence"]

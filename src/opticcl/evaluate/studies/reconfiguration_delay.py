@@ -7,7 +7,7 @@ from opticcl.evaluate.studies._lumorph import check_power_of_two
 from opticcl.evaluate.studies.run_time import profiles
 from opticcl.fabric import fabric
 from opticcl.fabric.lightpath import near_square
-from opticcl.units import Bytes, format_seconds, message_size
+from opticcl.units import Bytes, format_bytes, format_seconds, message_size
 
 __all__ = ["break_even_s", "reconfiguration_delay"]
 
@@ -40,7 +40,7 @@ def reconfiguration_delay(progress: Progress, *, nodes: int = 256, size: Bytes =
     ends = (f"{name} {format_seconds(found_s)}" for name, found_s in break_even_s(rows).items())
     return Study(
         f"reconfiguration_delay:nodes={nodes},size={buffer}",
-        f"Time of an all-reduce of {nodes} GPUs against the time to set switches",
+        f"Time of an all-reduce of {format_bytes(buffer)} on {nodes} GPUs against the time to set switches",
         "LUMORPH figure 8a",
         rows,
         Chart("delay_s", "time_s", ("algorithm",), "time to set switches", "time"),

@@ -58,7 +58,10 @@ def transfers(progress: Progress, *, nodes: int = 256, lasers: int = 16, seed: i
         "LUMORPH algorithm 3",
         rows,
         Chart("probability", "rounds", ("algorithm",), "probability that a pair has a transfer", "rounds"),
-        ("lasers_asked: the most that one sender needs in a round",),
+        (
+            f"lasers_asked: the most that one sender needs in a round; more than {lasers} cannot be had, which is why the "
+            "printed form seems to need fewer rounds than there must be",
+        ),
     )
 
 

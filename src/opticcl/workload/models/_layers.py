@@ -7,6 +7,7 @@ from opticcl.errors import ParameterError
 from opticcl.workload.model import Layer
 
 Image = tuple[int, int, int]  # channels, height, width
+MOST_LAYERS = 10_000  # and tables
 
 
 def conv(
@@ -144,7 +145,9 @@ def check_heads(what: str, hidden: int, heads: int) -> None:
 
 
 def check_positive(what: str, **values: int) -> None:
-    """Raises ParameterError: one of them is less than 1."""
+    """Raises ParameterError: one of them is less than 1, or makes more layers or tables than anybody waits for."""
     for name, value in values.items():
         if value < 1:
             raise ParameterError(f"{what}: {name}={value} is not positive; give at least 1")
+        if name in ("layers", "tables") and value > MOST_LAYERS:
+            raise ParameterError(f"{what}: {name}={value} is more than {MOST_LAYERS:,}; give fewer")

@@ -1,0 +1,31 @@
+"""Values that a user sets by name, `--set fibre.loss=0.3dB/km`, for the verbs that take them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from opticcl.errors import ParameterError
+from opticcl.registry import canonical
+
+__all__ = ["parse_settings"]
+
+
+def parse_settings(given: Iterable[str], example: str = "fibre.loss=0.3dB/km") -> dict[str, str]:
+    """Texts by name.
+
+    >>> parse_settings(["fibre.loss=0.3dB/km", "launch = 10dBm"])
+    {'fibre.loss': '0.3dB/km', 'launch': '10dBm'}
+
+    Args: example: what a right one looks like, for messages.
+    Raises: ParameterError: not name=value, or a name twice.
+    """
+    settings: dict[str, str] = {}
+    for item in given:
+        name, equals, value = (part.strip() for part in item.partition("="))
+        name = canonical(name)
+        if not equals or not name or not value:
+            raise ParameterError(f"--set: {item!r} is not name=value; write --set {example}")
+        if name in settings:
+            raise ParameterError(f"--set: {name} is given twice")
+        settings[name] = value
+    return settings
