@@ -71,9 +71,6 @@ def run(
     else:
         print(plan)
         print(verdict)
-        if verdict.ok:
-            for note in verdict.notes:  # such as how much light is left
-                print(f"  {note}")
     raise typer.Exit(0 if verdict.ok else 1)
 
 

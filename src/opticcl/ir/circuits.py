@@ -1,0 +1,130 @@
+"""Which light carries it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from opticcl.ir._common import IntArray
+
+__all__ = ["Circuits", "concatenate_circuits"]
+
+
+@dataclass(frozen=True, slots=True)
+class Circuits:
+    """Circuits that stand at the same time: the programme of the light, as columns of equal length.
+
+    A transfer may use several circuits; each takes its share of the bytes in proportion to its wavelengths. A circuit
+    uses the wavelengths lo, lo + step, ..., n of them.
+
+    Args:
+        transfer: row of the step's `Transfers` that this circuit carries, int32 (n,).
+        src: sending node, int32 (n,).
+        dst: receiving node, int32 (n,).
+        port: port of the sender and of the receiver (a fabric says what its ports are), int32 (n,).
+        wavelength_lo: first wavelength index, int32 (n,).
+        wavelength_n: number of wavelengths, int32 (n,).
+        hops: all paths end to end, int32; a fabric says what a hop is (a fibre segment, a gate, ...).
+        hop_offsets: path of circuit i is hops[hop_offsets[i]:hop_offsets[i + 1]], int64 (n + 1,).
+        wavelength_step: distance between the wavelengths of a circuit [count].
+    """
+
+    transfer: IntArray
+    src: IntArray
+    dst: IntArray
+    port: IntArray
+    wavelength_lo: IntArray
+    wavelength_n: IntArray
+    hops: IntArray
+    hop_offsets: IntArray
+    wavelength_step: int = 1
+
+    @classmethod
+    def of(
+        cls,
+        transfer: Any,
+        src: Any,
+        dst: Any,
+        port: Any = 0,
+        wavelength_lo: Any = 0,
+        wavelength_n: Any = 1,
+        path: Any = None,
+        wavelength_step: int = 1,
+    ) -> Circuits:
+        """Columns from anything that broadcasts to the shape of `src`.
+
+        Args:
+            path: array (n, k) of k hops a circuit, or a pair (hops, hop_offsets), or None for no hops.
+        """
+        n = len(src)
+
+        def column(value: Any) -> IntArray:
+            array = np.asarray(value, dtype=np.int32)
+            return np.ascontiguousarray(array) if array.shape == (n,) else np.full(n, array)
+
+        if path is None:
+            path = np.zeros((n, 0), np.int32)
+        if isinstance(path, tuple):
+            hops, offsets = path
+        else:
+            hops, offsets = np.ravel(path), np.arange(n + 1, dtype=np.int64) * np.shape(path)[1]
+        return cls(
+            column(transfer),
+            column(src),
+            column(dst),
+            column(port),
+            column(wavelength_lo),
+            column(wavelength_n),
+            np.ascontiguousarray(hops, dtype=np.int32),
+            np.ascontiguousarray(offsets, dtype=np.int64),
+            wavelength_step,
+        )
+
+    def __len__(self) -> int:
+        return len(self.src)
+
+    def path(self, i: int) -> IntArray:
+        """Hops of circuit `i`, int32 (k,)."""
+        return self.hops[self.hop_offsets[i] : self.hop_offsets[i + 1]]
+
+    def num_hops(self) -> IntArray:
+        """Hops of every circuit, int64 (n,)."""
+        return np.diff(self.hop_offsets)
+
+    def hop_owner(self) -> IntArray:
+        """Circuit that each entry of `hops` belongs to, int64 (len(hops),)."""
+        return np.repeat(np.arange(len(self)), self.num_hops())
+
+    def take(self, rows: Any) -> Circuits:
+        """The given rows (indices or mask), paths included."""
+        rows = np.asarray(rows)
+        rows = np.flatnonzero(rows) if rows.dtype == bool else rows
+        counts = self.num_hops()[rows]
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
+        return Circuits(
+            self.transfer[rows],
+            self.src[rows],
+            self.dst[rows],
+            self.port[rows],
+            self.wavelength_lo[rows],
+            self.wavelength_n[rows],
+            self.hops[np.repeat(self.hop_offsets[rows], counts) + within],
+            offsets,
+            self.wavelength_step,
+        )
+
+
+def concatenate_circuits(parts: Iterable[Circuits]) -> Circuits:
+    """Several lists of circuits (of one wavelength step) as one, in order."""
+    parts = list(parts)
+    ends = np.cumsum([0] + [len(p.hops) for p in parts])
+    offsets = [p.hop_offsets[:-1] + end for p, end in zip(parts, ends[:-1], strict=True)]
+    names = ("transfer", "src", "dst", "port", "wavelength_lo", "wavelength_n", "hops")
+    columns = {name: np.concatenate([getattr(p, name) for p in parts]) for name in names}
+    return Circuits(
+        **columns, hop_offsets=np.concatenate([*offsets, ends[-1:]]), wavelength_step=parts[0].wavelength_step
+    )

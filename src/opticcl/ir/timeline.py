@@ -1,0 +1,89 @@
+"""How long it takes and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opticcl.ir._common import IntArray
+
+__all__ = ["Timeline"]
+
+_HEADS = {"reconfiguration_s": "reconf."}  # names that are wider than their column
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """How long it takes and why: one row a run of equal steps; rows tell the times of all steps of the run together.
+
+    Args:
+        steps: the runs, in order.
+        rounds: rounds in each run, int64 (rows,).
+        reconfiguration_s, latency_s, transfer_s, compute_s, control_s: float64 (rows,) [s].
+        lower_bound_s: no schedule of this collective on this fabric can be faster [s].
+        assumptions: what was assumed, by name.
+    """
+
+    steps: tuple[range, ...]
+    rounds: IntArray
+    reconfiguration_s: npt.NDArray[np.float64]
+    latency_s: npt.NDArray[np.float64]
+    transfer_s: npt.NDArray[np.float64]
+    compute_s: npt.NDArray[np.float64]
+    control_s: npt.NDArray[np.float64]
+    lower_bound_s: float = 0.0
+    assumptions: Mapping[str, Any] = field(default_factory=dict)
+
+    PARTS = ("reconfiguration_s", "latency_s", "transfer_s", "compute_s", "control_s")
+
+    @property
+    def num_steps(self) -> int:
+        """Steps in all [count]."""
+        return sum(map(len, self.steps))
+
+    @property
+    def num_rounds(self) -> int:
+        """Rounds in all [count]."""
+        return int(self.rounds.sum())
+
+    @property
+    def step_s(self) -> npt.NDArray[np.float64]:
+        """Time of each run of steps, float64 (rows,) [s]."""
+        return np.sum([getattr(self, p) for p in self.PARTS], axis=0, dtype=np.float64)
+
+    @property
+    def total_s(self) -> float:
+        """Time of the whole [s]."""
+        return float(self.step_s.sum())
+
+    def totals(self) -> dict[str, float]:
+        """Time of each part [s], by name."""
+        return {part: float(getattr(self, part).sum()) for part in self.PARTS}
+
+    def __iter__(self) -> Iterator[tuple[range, int, dict[str, float]]]:
+        for i, steps in enumerate(self.steps):
+            yield steps, int(self.rounds[i]), {p: float(getattr(self, p)[i]) for p in self.PARTS}
+
+    def __str__(self) -> str:
+        from opticcl.units import format_seconds
+
+        def line(label: str, rounds: Any, parts: Iterable[float], total: float) -> str:
+            cells = [f"{label:<16}", f"{rounds:>9}", *(f"{format_seconds(t):>12}" for t in (*parts, total))]
+            return " ".join(cells)
+
+        head = [
+            f"{'steps':<16}",
+            f"{'rounds':>9}",
+            *(f"{_HEADS.get(p, p.removesuffix('_s')):>12}" for p in (*self.PARTS, "total")),
+        ]
+        rows = [
+            line(
+                f"{s.start}" if len(s) == 1 else f"{s.start}..{s.stop - 1}", rounds, parts.values(), sum(parts.values())
+            )
+            for s, rounds, parts in self
+        ]
+        return "\n".join([" ".join(head), *rows, line("all", self.num_rounds, self.totals().values(), self.total_s)])
