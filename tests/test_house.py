@@ -30,8 +30,10 @@ ALLOWED = {
     "execute": {"ir", "errors"},
     "workload": GROUND | {"collective"},
     "programme": GROUND | {"fabric", "collective"},
-    "plan": MAKERS | {"verify", "simulate", "execute", "programme"},
-    "comparison": MAKERS | {"verify", "simulate", "execute", "plan"},
+    "memory": {"ir"},
+    "candidates": MAKERS | {"simulate", "memory"},
+    "plan": MAKERS | {"verify", "simulate", "execute", "programme", "candidates"},
+    "comparison": MAKERS | {"verify", "simulate", "execute", "memory", "candidates", "plan"},
     "synthesis": MAKERS | {"verify"},
     "control": MAKERS | {"verify", "simulate"},
 }

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from opticcl.candidates import Candidates
 from opticcl.circuits import lower
 from opticcl.collective import Request, as_request
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.fabric import FABRICS
 from opticcl.fabric import fabric as make_fabric
-from opticcl.ir import CircuitPlan, Fabric, Timeline, Verdict
-from opticcl.plan import Plan, fastest
+from opticcl.ir import Fabric, Timeline, Verdict
+from opticcl.memory import Memory
+from opticcl.plan import Plan
 from opticcl.registry import canonical, write_call
 from opticcl.schedule import all_variants, generate
 from opticcl.simulate import Assumptions, Profile, assumptions, moved_share, profile
 from opticcl.simulate.assumptions import as_dict
 from opticcl.simulate.bottleneck import Bottleneck, bottleneck, loads
 from opticcl.units import message_size
-from opticcl.verify import verify
+from opticcl.verify.judge import Judge
 
 if TYPE_CHECKING:
     import polars
@@ -135,18 +136,18 @@ def compare_plans(
         sizes = [0]  # it tells that all are there, and nothing else
 
     def look(fabric: Fabric) -> tuple[list[tuple[Plan, Profile]], list[Declined]]:
-        return _plans(fabric, wanted, sizes, canonical(algorithm), assumed, progress)
+        return _plans(fabric, wanted, sizes, canonical(algorithm), assumed, memory, progress)
 
     def judge(pair: tuple[Plan, Profile]) -> Entry:
         plan, times = pair
         progress(f"verify {plan.fabric.name} with {plan.schedule.name}")
-        circuits = _remembering(plan.circuits)
-        timelines = tuple(_timeline(replace(plan, circuits=circuits), times, size, engine) for size in sizes)
-        entry = Entry(plan.fabric, plan, times, timelines, verify(circuits))
+        timelines = tuple(_timeline(plan, times, size, engine) for size in sizes)
+        entry = Entry(plan.fabric, plan, times, timelines, verdict_on(plan.circuits))
         if not entry.verdict.ok:  # what a wrong plan occupies may not exist
             return entry
-        return replace(entry, bottleneck=bottleneck(plan.fabric, loads(circuits, sum(sizes)), entry.total_s))
+        return replace(entry, bottleneck=bottleneck(plan.fabric, loads(plan.circuits, sum(sizes)), entry.total_s))
 
+    verdict_on, memory = Judge(), Memory()
     found = list(map(look, fabrics))
     kept = [pair for pairs, _ in found for pair in pairs]
     declined = [one for _, left in found for one in left]
@@ -163,6 +164,7 @@ def _plans(
     sizes: Sequence[int],
     algorithm: str,
     assumed: Assumptions,
+    memory: Memory,
     progress: Callable[[str], None],
 ) -> tuple[list[tuple[Plan, Profile]], list[Declined]]:
     """The plans of one fabric that a comparison keeps, and what it declines."""
@@ -170,25 +172,24 @@ def _plans(
     declined: list[Declined] = []
     if algorithm in ("auto", "main"):
         progress(f"look for the fastest on {fabric.name}")
-        found = fastest(fabric, wanted, sizes, assumed)
-        if found is None:
-            return [], [Declined(fabric.name, algorithm, f"no algorithm does {wanted.name} on {fabric.name}")]
+        candidates = Candidates(fabric, wanted, all_variants(wanted, fabric), assumed, memory=memory)
+        found = [candidates.fastest(sizes)]
         own = FABRICS.get(fabric.name).own
-        mine = fastest(fabric, wanted, sizes, assumed, only=own) if algorithm == "main" and own else None
-        return [found] if mine is None or found[0].schedule.name == own else [found, mine], []
+        if algorithm == "main" and own:
+            found.append(candidates.fastest(sizes, algorithm=own))
+        profiles = {one.schedule.name: one.profile for one in found if one is not None}
+        if not profiles:
+            return [], [Declined(fabric.name, algorithm, f"no algorithm does {wanted.name} on {fabric.name}")]
+        return [(Plan(times.plan, sum(sizes)), times) for times in profiles.values()], []
     for candidate in all_variants(wanted, fabric) if algorithm == "all" else (algorithm,):
         progress(f"compile {fabric.name} with {candidate}")
         try:
-            circuits = lower(fabric, generate(candidate, wanted, fabric))
+            schedule = memory.of_schedule(generate(candidate, wanted, fabric))
+            circuits = memory.of_plan(lower(fabric, schedule))
             kept.append((Plan(circuits, sum(sizes)), profile(circuits, assumed)))
         except UnsupportedError as error:
             declined.append(Declined(fabric.name, candidate, str(error)))
     return kept, declined
-
-
-def _remembering(plan: CircuitPlan) -> CircuitPlan:
-    """The same plan, which has the circuits of the last step at hand when they are asked for again."""
-    return replace(plan, rounds=lru_cache(maxsize=1)(plan.rounds))
 
 
 def _timeline(plan: Plan, times: Profile, size_bytes: int, engine: str) -> Timeline:

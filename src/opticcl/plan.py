@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from opticcl.collective import Request, collective_name
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.ir import CircuitPlan, Fabric, Schedule, Timeline, Verdict
-from opticcl.registry import canonical, parse_call, write_call
+from opticcl.registry import canonical, write_call
 from opticcl.simulate.options import ENGINES
 from opticcl.units import counted, format_bytes, message_size
 
@@ -22,12 +20,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from opticcl.physics.optics import Optics
-    from opticcl.simulate import Assumptions, Profile
     from opticcl.verify import Progress
 
-__all__ = ["ENGINES", "Plan", "compile", "fastest", "load", "read"]
-
-FEW_CLASSES = 64  # unlike steps of a schedule that are cheap to look at
+__all__ = ["ENGINES", "Plan", "compile", "load", "read"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,10 +192,12 @@ def compile(
     Returns: a plan; its steps and circuits are made when asked for.
     Raises: UnknownNameError, ParameterError, FabricError; UnsupportedError: this fabric cannot carry it.
     """
+    from opticcl.candidates import Candidates
     from opticcl.circuits import lower
     from opticcl.fabric import fabric as make_fabric
     from opticcl.fabric import job
-    from opticcl.schedule import generate
+    from opticcl.schedule import all_variants, generate
+    from opticcl.simulate import assumptions
 
     where = make_fabric(fabric) if isinstance(fabric, str) else fabric
     where = where if nodes is None else job(where, nodes)
@@ -210,82 +207,9 @@ def compile(
         size_bytes = 0  # it tells that all are there, and nothing else
     if canonical(algorithm) != "auto":
         return Plan(lower(where, generate(algorithm, wanted, where)), size_bytes)
-    found = fastest(where, wanted, [size_bytes])
+    candidates = Candidates(where, wanted, all_variants(wanted, where), assumptions())
+    found = candidates.fastest([size_bytes])
     if found is None:
-        why = why_none(where, wanted)
-        raise UnsupportedError(f"no algorithm does {wanted.name} on {where.name} with {where.num_nodes} nodes{why}")
-    return found[0]
-
-
-def fastest(
-    fabric: Fabric,
-    collective: Request,
-    sizes: Sequence[int],
-    assumed: Assumptions | None = None,
-    only: str | None = None,
-) -> tuple[Plan, Profile] | None:
-    """The plan that takes least for these messages one after the other, of all algorithms and parameters worth trying.
-
-    Those that promise most are looked at first, and no more once what remains cannot be faster.
-
-    Args: only: the one algorithm whose parameters are tried; all of them if None.
-    Returns: the plan and its time for any size, or None if the fabric can carry no algorithm.
-    """
-    from opticcl.circuits import lower
-    from opticcl.schedule import all_variants, generate
-    from opticcl.simulate import assumptions, profile, schedule_bound_s
-
-    assumed = assumed or assumptions()
-    changes_cost = assumed.initial == "cold" or assumed.reconfiguration_charge == "every_step"
-    schedules: list[Schedule] = []
-    for algorithm in all_variants(collective, fabric):
-        if only is not None and parse_call(algorithm)[0] != only:
-            continue
-        with suppress(UnsupportedError):
-            schedules.append(generate(algorithm, collective, fabric))
-
-    best: tuple[float, Plan, Profile] | None = None
-    short = [s for s in schedules if len(s.step_classes()) <= FEW_CLASSES]
-    long = [s for s in schedules if len(s.step_classes()) > FEW_CLASSES]
-    bounds = {id(s): schedule_bound_s(s, fabric, sizes, changes_cost=changes_cost) for s in short}
-    for schedule in [*sorted(short, key=lambda s: bounds[id(s)]), *long]:
-        limit = best[0] if best else inf
-        bound = bounds.get(id(schedule))
-        if bound is None:  # many unlike steps: looked at only until they take too long
-            bound = schedule_bound_s(schedule, fabric, sizes, changes_cost=changes_cost, stop_above_s=limit)
-        if bound >= limit:
-            continue
-        with suppress(UnsupportedError):
-            circuits = lower(fabric, schedule)
-            times = profile(circuits, assumed)
-            total = sum(times.timeline(s).total_s for s in sizes)
-            if best is None or total < best[0]:
-                best = (total, Plan(circuits, sum(sizes)), times)
-    return best[1:] if best else None
-
-
-def why_none(fabric: Fabric, collective: Request) -> str:
-    """Why `fastest` has no answer: "; " and what stops the first algorithm that has a schedule but no light, or which nodes
-    lie apart; "" where neither is the reason."""
-    import numpy as np
-
-    from opticcl.circuits import lower
-    from opticcl.schedule import all_variants, generate
-    from opticcl.simulate import assumptions, profile
-
-    for algorithm in all_variants(collective, fabric):
-        with suppress(UnsupportedError):
-            schedule = generate(algorithm, collective, fabric)
-            try:
-                profile(lower(fabric, schedule), assumptions())
-            except UnsupportedError as error:
-                return f"; {error}"
-    ranks = np.arange(1, fabric.num_nodes)
-    first = np.zeros_like(ranks)
-    for src, dst in ((first, ranks), (ranks, first)):
-        apart = np.flatnonzero(~fabric.linked(src, dst))
-        if len(apart):
-            ends = fabric.machine_nodes(np.array([src[apart[0]], dst[apart[0]]]))
-            sender, receiver = (fabric.coordinates(int(node)) for node in ends)
-            return f"; no circuit leads from node {sender} to node {receiver}; give a job of nodes that are joined"
-    return ""
+        nodes_there, why = f"{where.num_nodes} nodes", candidates.why_none()
+        raise UnsupportedError(f"no algorithm does {wanted.name} on {where.name} with {nodes_there}{why}")
+    return Plan(found.profile.plan, size_bytes)

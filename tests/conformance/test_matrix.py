@@ -16,7 +16,7 @@ from opticcl.execute import execute
 from opticcl.fabric import FABRICS, fabric, fabric_at_scale
 from opticcl.registry import write_call
 from opticcl.schedule import ALGORITHMS, generate
-from opticcl.simulate import assumptions, closed_form, schedule_bound_s
+from opticcl.simulate import assumptions, class_bounds, closed_form
 from opticcl.verify import verify
 
 
@@ -44,11 +44,12 @@ def check(plan, where):
     ):
         assert matches(result, due, size), f"{where}: rank {rank}"
 
+    bounds = list(class_bounds(plan.schedule, plan.fabric, changes_cost=True))
     for message in (0, 12_345, 10**9):
         timeline = closed_form(plan, message, assumptions())
         assert timeline.total_s >= timeline.lower_bound_s * (1 - 1e-9), where
-        least_s = schedule_bound_s(plan.schedule, plan.fabric, [message], changes_cost=True)
-        assert least_s <= timeline.total_s * (1 + 1e-9), where  # or `auto` would pass over what is faster
+        for took_s, (fixed_s, s_per_byte) in zip(timeline.step_s, bounds, strict=True):
+            assert fixed_s + s_per_byte * message <= took_s * (1 + 1e-9), where  # or `auto` would pass over the fastest
         assert (timeline.total_s > 0) == (plan.schedule.num_steps > 0), where
     assert plan.schedule.num_steps > 0 or size == 1 or wanted.name == "send_recv", where
 

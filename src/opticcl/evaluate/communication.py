@@ -20,7 +20,7 @@ from opticcl.collective import Request
 from opticcl.errors import FabricError
 from opticcl.evaluate.planner import Choice, Planner
 from opticcl.fabric import FABRICS, fabric, job, with_node_rate
-from opticcl.ir import Fabric, Verdict
+from opticcl.ir import CircuitPlan, Fabric, Verdict
 from opticcl.plan import Plan
 from opticcl.simulate import moved_share
 from opticcl.workload.job import Group
@@ -60,8 +60,10 @@ class CommunicationTimes:
         self, machine: Fabric, planner: Planner | None = None, *, groups: Literal["scaled", "machine"] = "scaled"
     ) -> None:
         self.machine, self._planner, self._groups = machine, planner or Planner(), groups
-        self._homes: dict[object, Fabric] = {}
-        self._carried: dict[tuple[int, int], tuple[Choice, int, list[int], list[float]]] = {}
+        self._homes: dict[range | tuple[int, ...], Fabric] = {}
+        self._built: dict[int, Fabric] = {}
+        self._choices: dict[tuple[range | tuple[int, ...], str], Choice] = {}
+        self._carried: dict[int, tuple[Choice, CircuitPlan, list[int], list[float]]] = {}
 
     def __call__(self, collective: str, group: Group, size_bytes: int) -> float:
         """Time of one message in a group; all its groups at once take as long [s].
@@ -76,9 +78,12 @@ class CommunicationTimes:
         sent = (
             size_bytes * n if collective == "send_recv" and n == 2 else size_bytes
         )  # a buffer has a block for each rank
-        choice = self._planner.choice(self.home(group), Request(collective))
-        took, which = choice.best(sent)
-        _, _, sizes, times = self._carried.setdefault((id(choice), which), (choice, which, [], []))
+        key = group.ranks, collective
+        if key not in self._choices:
+            self._choices[key] = self._planner.choice(self.home(group), Request(collective))
+        choice = self._choices[key]
+        took, plan = choice.best(sent)
+        _, _, sizes, times = self._carried.setdefault(id(plan), (choice, plan, [], []))
         sizes.append(size_bytes)
         times.append(took)
         return took
@@ -88,25 +93,17 @@ class CommunicationTimes:
 
         Raises: FabricError: a rank that the machine has not.
         """
-        ranks, machine = group.ranks, self.machine
-        if max(ranks) >= machine.num_nodes:
-            raise FabricError(
-                f"{machine.name}: group {group.name!r} has rank {max(ranks)}, there are {machine.num_nodes} nodes"
-            )
-        if len(ranks) == machine.num_nodes and list(ranks) == list(range(machine.num_nodes)):
-            return machine
-        key: object = len(ranks) if self._groups == "scaled" else tuple(ranks)
-        if key not in self._homes:
-            self._homes[key] = self._scaled(len(ranks)) if self._groups == "scaled" else job(machine, tuple(ranks))
-        return self._homes[key]
+        if group.ranks not in self._homes:
+            self._homes[group.ranks] = self._home(group)
+        return self._homes[group.ranks]
 
     def used(self) -> tuple[Used, ...]:
         """The plans that carried messages since the last time, judged; what carried most time first."""
         found = []
-        for choice, which, sizes, times in self._carried.values():
-            plan = Plan(choice.plan(which), max(sizes))
+        for choice, plan, sizes, times in self._carried.values():
             self._planner.progress(f"verify {choice.fabric.name} with {plan.schedule.name}")
-            found.append(Used(plan, choice.verdict(which), len(sizes), sum(sizes), sum(times)))
+            used = Used(Plan(plan, max(sizes)), choice.verdict(plan), len(sizes), sum(sizes), sum(times))
+            found.append(used)
         self._carried.clear()
         return tuple(sorted(found, key=lambda used: -used.total_s))
 
@@ -114,6 +111,20 @@ class CommunicationTimes:
         """Why the planner's algorithm did not carry what it did not carry."""
         choices = {id(choice): choice for choice, *_ in self._carried.values()}.values()
         return tuple(f"{c.collective}: {c.declined}" for c in choices if c.declined)
+
+    def _home(self, group: Group) -> Fabric:
+        ranks, machine = group.ranks, self.machine
+        if max(ranks) >= machine.num_nodes:
+            raise FabricError(
+                f"{machine.name}: group {group.name!r} has rank {max(ranks)}, there are {machine.num_nodes} nodes"
+            )
+        if len(ranks) == machine.num_nodes and list(ranks) == list(range(machine.num_nodes)):
+            return machine
+        if self._groups == "machine":
+            return job(machine, tuple(ranks))
+        if len(ranks) not in self._built:
+            self._built[len(ranks)] = self._scaled(len(ranks))
+        return self._built[len(ranks)]
 
     def _scaled(self, num_nodes: int) -> Fabric:
         """The machine's system built for that many nodes, or a part of the next larger one."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from opticcl.simulate.assumptions import PRESETS, Assumptions, assumptions
-from opticcl.simulate.bounds import lower_bound_s, moved_share, schedule_bound_line, schedule_bound_s
-from opticcl.simulate.closed_form import Profile, closed_form, profile
+from opticcl.simulate.bounds import class_bounds, lower_bound_s, moved_share
+from opticcl.simulate.closed_form import Cost, Profile, closed_form, costs, profile
 from opticcl.simulate.links import link_bytes, link_names
 from opticcl.simulate.options import ENGINES, PacketOptions, packet_options, split_options
 
@@ -12,17 +12,18 @@ __all__ = [
     "ENGINES",
     "PRESETS",
     "Assumptions",
+    "Cost",
     "PacketOptions",
     "Profile",
     "assumptions",
+    "class_bounds",
     "closed_form",
+    "costs",
     "link_bytes",
     "link_names",
     "lower_bound_s",
     "moved_share",
     "packet_options",
     "profile",
-    "schedule_bound_line",
-    "schedule_bound_s",
     "split_options",
 ]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from math import ceil, inf, log
+from collections.abc import Iterator
+from math import ceil, log
 
 import numpy as np
 
 from opticcl.ir import Collective, Fabric, IntArray, Schedule
 
-__all__ = ["lower_bound_s", "moved_share", "schedule_bound_line", "schedule_bound_s"]
+__all__ = ["class_bounds", "lower_bound_s", "moved_share"]
 
 
 def moved_share(collective: Collective) -> float:
@@ -60,37 +60,17 @@ def lower_bound_s(collective: Collective, fabric: Fabric, size_bytes: int) -> fl
     return steps * fabric.latency_s + moved_share(collective) * size_bytes * 8 / fabric.node_rate_bits_per_s
 
 
-def schedule_bound_s(
-    schedule: Schedule, fabric: Fabric, sizes: Sequence[int], *, changes_cost: bool, stop_above_s: float = inf
-) -> float:
-    """What a schedule takes at least for messages one after the other, whatever circuits carry it [s].
+def class_bounds(schedule: Schedule, fabric: Fabric, *, changes_cost: bool) -> Iterator[tuple[float, float]]:
+    """What each run of equal steps takes at least, whatever circuits carry it: so long [s], and so long for each byte of
+    the message [s].
 
     Every step has its latency and the bytes of its busiest node. Where a node has more partners than ports and lasers, the
     step takes several rounds, each with its latency and a change of circuits; pairs that did not stand before must be
     joined. Where links are passed one by one, bytes times links cannot be more than all links carry together. It costs no
     circuits, so it tells which schedules need not be looked at more closely.
 
-    Args:
-        sizes: messages [bytes].
-        changes_cost: whether a change of circuits is charged at all.
-        stop_above_s: enough is known once the bound is above this [s].
+    Args: changes_cost: whether a change of circuits is charged at all.
     """
-    total, total_bytes = 0.0, sum(sizes)
-    for fixed_s, s_per_byte in _bounds_of_classes(schedule, fabric, changes_cost):
-        total += len(sizes) * fixed_s + total_bytes * s_per_byte
-        if total > stop_above_s:
-            break
-    return total
-
-
-def schedule_bound_line(schedule: Schedule, fabric: Fabric, *, changes_cost: bool) -> tuple[float, float]:
-    """`schedule_bound_s` of one message of any size: so long [s], and so long for each byte [s]."""
-    fixed, per_byte = zip((0.0, 0.0), *_bounds_of_classes(schedule, fabric, changes_cost), strict=True)
-    return sum(fixed), sum(per_byte)
-
-
-def _bounds_of_classes(schedule: Schedule, fabric: Fabric, changes_cost: bool) -> Iterator[tuple[float, float]]:
-    """What each run of equal steps takes at least: for a message [s], and for each of its bytes [s]."""
     splits = any(r.splits for r in fabric.resources)
     at_once = fabric.num_nodes if fabric.is_packet_switched else fabric.ports_per_node * fabric.lasers_per_port
     change_s = fabric.reconfiguration_s if changes_cost else 0.0
@@ -100,6 +80,7 @@ def _bounds_of_classes(schedule: Schedule, fabric: Fabric, changes_cost: bool) -
     for steps in schedule.step_classes():
         transfers = schedule.step(steps.start)
         if not len(transfers):
+            yield 0.0, 0.0
             continue
         amount = transfers.size_chunks()
         ends = [transfers.dst] if splits else [transfers.src, transfers.dst]  # one signal may reach many, not come from

@@ -12,7 +12,9 @@ Source: the alpha-beta model of all five papers; RAMP section 7.4 for head-to-he
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 
@@ -20,37 +22,54 @@ from opticcl.errors import BoundError
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Timeline
 from opticcl.simulate.assumptions import Assumptions, as_dict
 from opticcl.simulate.bounds import lower_bound_s
-from opticcl.simulate.parts import Standing, control_s, summed_chunks
+from opticcl.simulate.parts import Standing, charged_control_s, summed_chunks
 
-__all__ = ["Profile", "closed_form", "profile"]
+__all__ = ["Cost", "Profile", "closed_form", "costs", "profile"]
 
 _ROUNDING = 1e-9  # relative; sums of many equal steps may end that far below the bound
 
 
 @dataclass(frozen=True, slots=True)
+class Cost:
+    """What the time of a run of equal steps is made of, for any message size; all its steps together.
+
+    Args:
+        num_steps: in the run [count].
+        num_rounds: of all of them [count].
+        reconfiguration_s, latency_s, control_s: [s].
+        summed_chunks: chunks that the memory of the busiest rank moves.
+        slowest: of each round of one step: what its slowest transfer puts on one wavelength [chunks], or, on a packet
+            fabric, what the busiest link takes [s a byte of chunk].
+    """
+
+    num_steps: int
+    num_rounds: int
+    reconfiguration_s: float
+    latency_s: float
+    control_s: float
+    summed_chunks: float
+    slowest: tuple[float, ...]
+
+    def total_s(self, fabric: Fabric, assumed: Assumptions, chunk_bytes: float) -> float:
+        """Time of the run where a chunk has so many bytes [s]."""
+        fixed = self.reconfiguration_s + self.latency_s + self.control_s
+        sums = self.summed_chunks * chunk_bytes / assumed.memory_bytes_per_s
+        return fixed + sums + self.num_steps * _rounds_s(fabric, self.slowest, chunk_bytes)
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
-    """What the time of a plan is made of, for any message size: one row a class of steps, all its steps together.
+    """What the time of a plan is made of, for any message size.
 
     Args:
         plan: what was looked at.
         assumed: and under which assumptions.
-        num_rounds: int64 (classes,).
-        reconfiguration_s, latency_s, control_s: float64 (classes,) [s].
-        summed_chunks: chunks that the memory of the busiest rank moves, float64 (classes,).
-        round_class: class of each round of a class's first step, int64 (rounds,).
-        slowest: what the slowest transfer of each round puts on one wavelength [chunks], or, on a packet fabric, what the
-            busiest link takes [s a byte of chunk], float64 (rounds,).
+        costs: one for each run of equal steps.
     """
 
     plan: CircuitPlan
     assumed: Assumptions
-    num_rounds: np.ndarray
-    reconfiguration_s: np.ndarray
-    latency_s: np.ndarray
-    control_s: np.ndarray
-    summed_chunks: np.ndarray
-    round_class: np.ndarray
-    slowest: np.ndarray
+    costs: tuple[Cost, ...]
 
     def timeline(self, size_bytes: int) -> Timeline:
         """Time for a message of `size_bytes` on every rank.
@@ -58,17 +77,20 @@ class Profile:
         Raises: BoundError: the time is below the alpha-beta lower bound.
         """
         schedule, fabric = self.plan.schedule, self.plan.fabric
-        classes = schedule.step_classes()
         chunk_bytes = size_bytes / schedule.collective.num_chunks
-        one_step = np.bincount(self.round_class, self._transfer_s(chunk_bytes), minlength=len(classes))
+
+        def column(name: str) -> np.ndarray:
+            return np.array([getattr(cost, name) for cost in self.costs], np.float64)
+
+        moving = [cost.num_steps * _rounds_s(fabric, cost.slowest, chunk_bytes) for cost in self.costs]
         timeline = Timeline(
-            classes,
-            self.num_rounds,
-            self.reconfiguration_s,
-            self.latency_s,
-            one_step * [len(steps) for steps in classes],
-            self.summed_chunks * chunk_bytes / self.assumed.memory_bytes_per_s,
-            self.control_s,
+            schedule.step_classes(),
+            np.array([cost.num_rounds for cost in self.costs], np.int64),
+            column("reconfiguration_s"),
+            column("latency_s"),
+            np.array(moving, np.float64),
+            column("summed_chunks") * chunk_bytes / self.assumed.memory_bytes_per_s,
+            column("control_s"),
             lower_bound_s=lower_bound_s(schedule.collective, fabric, size_bytes),
             assumptions=as_dict(self.assumed),
         )
@@ -78,14 +100,6 @@ class Profile:
                 f"{timeline.lower_bound_s:.6g} s; please report this with the command that you ran"
             )
         return timeline
-
-    def _transfer_s(self, chunk_bytes: float) -> np.ndarray:
-        fabric = self.plan.fabric
-        if fabric.is_packet_switched:
-            return self.slowest * chunk_bytes
-        if fabric.slot_s:
-            return np.ceil(self.slowest * chunk_bytes / fabric.slot_payload_bytes) * fabric.slot_s
-        return self.slowest * chunk_bytes * 8 / fabric.rate_bits_per_s
 
 
 def closed_form(plan: CircuitPlan, size_bytes: int, assumed: Assumptions) -> Timeline:
@@ -97,41 +111,41 @@ def closed_form(plan: CircuitPlan, size_bytes: int, assumed: Assumptions) -> Tim
 
 
 def profile(plan: CircuitPlan, assumed: Assumptions) -> Profile:
-    """Look at every class of steps once; the times for any size follow without looking again."""
+    """Look at every run of equal steps once; the times for any size follow without looking again."""
+    return Profile(plan, assumed, tuple(costs(plan, assumed)))
+
+
+def costs(plan: CircuitPlan, assumed: Assumptions) -> Iterator[Cost]:
+    """What each run of equal steps is made of, one after the other, as far as somebody asks."""
     schedule, fabric = plan.schedule, plan.fabric
-    classes = schedule.step_classes()
-    num_rounds = np.zeros(len(classes), np.int64)
-    reconfiguration, latency, control, summed = np.zeros((4, len(classes)))
-    round_class: list[int] = []
-    slowest: list[float] = []
     seen: tuple[tuple[Circuits, ...], IntArray, list[tuple[float, float]]] | None = None
     standing = Standing(assumed, fabric.reconfiguration_s)
-    for c, steps in enumerate(classes):
+    for steps in schedule.step_classes():
         transfers, rounds, repeats = schedule.step(steps.start), plan.rounds(steps.start), len(steps)
-        num_rounds[c] = len(rounds) * repeats
-        reconfiguration[c] = standing.charge(rounds, repeats)
         amount = transfers.size_chunks()
         if not (
             seen and _same(seen[0], rounds) and np.array_equal(seen[1], amount)
         ):  # a turning point repeats its circuits
             seen = (rounds, amount, [(_latency(fabric, c), _slowest(fabric, amount, c)) for c in rounds])
-        latency[c] = sum(wait for wait, _ in seen[2]) * repeats
-        summed[c] = summed_chunks(transfers, assumed) * repeats
-        if assumed.control == "charged":
-            control[c] = sum(control_s(fabric, transfers, circuits) for circuits in rounds) * repeats
-        round_class += [c] * len(rounds)
-        slowest += [most for _, most in seen[2]]
-    return Profile(
-        plan,
-        assumed,
-        num_rounds,
-        reconfiguration,
-        latency,
-        control,
-        summed,
-        np.array(round_class, int),
-        np.array(slowest),
-    )
+        control = (charged_control_s(fabric, transfers, circuits, assumed) for circuits in rounds)
+        yield Cost(
+            num_steps=repeats,
+            num_rounds=len(rounds) * repeats,
+            reconfiguration_s=standing.charge(rounds, repeats),
+            latency_s=sum(wait for wait, _ in seen[2]) * repeats,
+            control_s=sum(control) * repeats,
+            summed_chunks=summed_chunks(transfers, assumed) * repeats,
+            slowest=tuple(most for _, most in seen[2]),
+        )
+
+
+def _rounds_s(fabric: Fabric, slowest: tuple[float, ...], chunk_bytes: float) -> float:
+    """What the slowest transfers of rounds, as `Cost` tells them, take one after the other [s]."""
+    if fabric.is_packet_switched:
+        return sum(slowest) * chunk_bytes
+    if fabric.slot_s:
+        return sum(ceil(most * chunk_bytes / fabric.slot_payload_bytes) for most in slowest) * fabric.slot_s
+    return sum(slowest) * chunk_bytes * 8 / fabric.rate_bits_per_s
 
 
 def _same(rounds: tuple[Circuits, ...], others: tuple[Circuits, ...]) -> bool:

@@ -65,10 +65,16 @@ def _unequal_steps(plan: CircuitPlan, steps: range, first: Transfers) -> Iterato
     stride = max(1, len(first) * len(steps) // COMPARED_ROWS)
     for i in steps[1::stride]:
         other = plan.schedule.step(i)
-        alike = all(np.array_equal(getattr(first, c), getattr(other, c)) for c in ("src", "dst", "chunk_n", "op"))
-        if not alike or not np.array_equal(first.size_chunks(), other.size_chunks()):
+        if not all(_equal(getattr(first, c), getattr(other, c)) for c in ("src", "dst", "chunk_n", "op", "parts")):
             yield Violation("steps_unequal", i, -1, f"class {steps}", f"the transfers of step {steps.start}", "others")
             return
+
+
+def _equal(one: IntArray | None, other: IntArray | None) -> bool:
+    """Whether two columns are; nearly always they are one and the same."""
+    if one is None or other is None:
+        return one is other
+    return one is other or np.array_equal(one, other)
 
 
 def _uncarried(fabric: Fabric, transfers: Transfers, rounds: tuple[Circuits, ...], step: int) -> Iterator[Violation]:

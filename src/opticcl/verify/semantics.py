@@ -26,6 +26,7 @@ __all__ = ["SemanticsReport", "check_semantics"]
 ALL_CHUNKS_UP_TO = 1 << 22  # (rank, chunk) pairs that are followed without sampling: 64 MB of labels
 SAMPLE = 64  # chunks followed of a larger plan
 SHOWN = 8  # wrong chunks that are explained one by one
+_NO_PARTS = np.zeros(0, np.int32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ def check_semantics(
         if malformed:
             return SemanticsReport((malformed,), transfers, len(chunks), len(chunks) == c.num_chunks, ())
         transfers += len(step)
-        parts = np.zeros(0, np.int32) if not c.keeps_apart else _parts(step)
+        parts = _parts(step) if c.keeps_apart else _NO_PARTS
         rows = (step.src, step.dst, step.chunk_lo, step.chunk_n, step.op, parts)
         clashes, unheld, missized = _play(*rows, followed_below, state, held, stamps, i)
         violations += _step_violations(i, clashes, unheld, missized, step, chunks)
@@ -122,7 +123,9 @@ def _choose_chunks(num_ranks: int, num_chunks: int, wanted: int | None, random: 
 
 def _malformed(step: Transfers, i: int, c: Collective) -> Violation | None:
     """The first row whose rank, chunk or operation does not exist."""
-    if not len(step) or _well_formed(step, c):
+    parts = _NO_PARTS if step.parts is None else step.parts
+    columns = (step.src, step.dst, step.chunk_lo, step.chunk_n, step.op, parts)
+    if _well_formed(*columns, c.num_ranks, c.num_chunks, c.keeps_apart):  # nearly every step is
         return None
     num_ranks, num_chunks, lone = c.num_ranks, c.num_chunks, np.array(not c.keeps_apart)
     bad_rank = (np.minimum(step.src, step.dst) < 0) | (np.maximum(step.src, step.dst) >= num_ranks)
@@ -139,18 +142,6 @@ def _malformed(step: Transfers, i: int, c: Collective) -> Violation | None:
         if len(rows):
             return Violation(rule, i, -1, f"transfer {rows[0]}", expected, _row(step, int(rows[0])), len(rows))
     return None
-
-
-def _well_formed(step: Transfers, c: Collective) -> bool:
-    """Whether all rows are as they should be: a few looks at whole columns, since nearly every step is."""
-    ranks_exist = min(step.src.min(), step.dst.min()) >= 0 and max(step.src.max(), step.dst.max()) < c.num_ranks
-    end = int((step.chunk_lo.astype(np.int64) + step.chunk_n).max())
-    chunks_exist = step.chunk_lo.min() >= 0 and step.chunk_n.min() >= 1 and end <= c.num_chunks
-    if not (ranks_exist and chunks_exist):
-        return False
-    if c.keeps_apart:
-        return bool(step.op.max() <= Op.MOVE and not (step.op == Op.REDUCE).any())
-    return bool(step.op.max() < Op.MOVE and (step.parts is None or (step.parts == 1).all()))
 
 
 def _parts(step: Transfers) -> IntArray:
@@ -218,6 +209,21 @@ def _contributions(schedule: Schedule, rank: int, chunk: int) -> IntArray:
         weight = before
     c = schedule.collective
     return weight * c.before(np.arange(c.num_ranks), np.full(c.num_ranks, chunk))
+
+
+@numba.njit(cache=True, nogil=True)
+def _well_formed(src, dst, chunk_lo, chunk_n, op, parts, num_ranks, num_chunks, keeps_apart):  # type: ignore[no-untyped-def]
+    """Whether every row names ranks, chunks and an operation that exist, and parts only where they are kept apart."""
+    for t in range(len(src)):
+        if min(src[t], dst[t]) < 0 or max(src[t], dst[t]) >= num_ranks:
+            return False
+        if chunk_lo[t] < 0 or chunk_n[t] < 1 or np.int64(chunk_lo[t]) + chunk_n[t] > num_chunks:
+            return False
+        if op[t] > Op.MOVE or op[t] == (Op.REDUCE if keeps_apart else Op.MOVE):
+            return False
+        if not keeps_apart and len(parts) and parts[t] != 1:
+            return False
+    return True
 
 
 @numba.njit(cache=True, nogil=True)

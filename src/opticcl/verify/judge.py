@@ -1,0 +1,65 @@
+"""Verdicts on many plans: the data of a schedule that several fabrics carry are followed once."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+import numpy as np
+
+from opticcl.ir import CircuitPlan, IntArray, Schedule, Verdict
+from opticcl.verify.optics import check_optics
+from opticcl.verify.semantics import ALL_CHUNKS_UP_TO, SAMPLE, SemanticsReport, check_semantics
+
+__all__ = ["Judge"]
+
+
+class Judge:
+    """Says of each plan what `verify` says.
+
+    Args: all_up_to: (rank, chunk) pairs of a plan of which every chunk is followed, and not a sample [count].
+    """
+
+    def __init__(self, all_up_to: int = ALL_CHUNKS_UP_TO) -> None:
+        self._all_up_to = all_up_to
+        self._followed: dict[bytes, SemanticsReport] = {}
+
+    def __call__(self, plan: CircuitPlan) -> Verdict:
+        """The verdict on a plan."""
+        key = _fingerprint(plan.schedule)
+        if key not in self._followed:
+            c = plan.schedule.collective
+            chunks = c.num_chunks if c.num_ranks * c.num_chunks <= self._all_up_to else SAMPLE
+            self._followed[key] = check_semantics(plan.schedule, num_chunks=chunks, seed=0, progress=_silent)
+        data, light = self._followed[key], check_optics(plan, progress=_silent)
+        return Verdict(
+            data.violations + light.violations,
+            data.transfers,
+            light.circuits,
+            data.chunks,
+            data.exhaustive,
+            data.notes + light.notes,
+        )
+
+
+def _silent(what: str, done: int, total: int) -> None:
+    """Nobody wants to know step by step."""
+
+
+def _fingerprint(schedule: Schedule) -> bytes:
+    """The same for two schedules only if what they promise and every transfer of every step are."""
+    c = schedule.collective
+    digest = blake2b(repr((c.name, c.num_ranks, c.num_chunks, c.root, c.shift, schedule.num_steps)).encode())
+    if c.owner is not None:
+        digest.update(c.owner.tobytes())
+    before: tuple[IntArray | None, ...] = (None,) * 6
+    for i in range(schedule.num_steps):
+        step = schedule.step(i)
+        columns = (step.src, step.dst, step.chunk_lo, step.chunk_n, step.op, step.parts)
+        for column, last in zip(columns, before, strict=True):
+            if column is None or column is last:  # most columns of a long schedule are those of the step before
+                digest.update(b"-" if column is None else b"=")
+            else:
+                digest.update(f"{len(column)}{column.dtype.str}".encode())
+                digest.update(np.ascontiguousarray(column).data)
+        before = columns
+    return digest.digest()

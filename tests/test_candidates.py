@@ -1,0 +1,88 @@
+"""The fastest of all algorithms, against looking at every one of them."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from opticcl.candidates import Candidates
+from opticcl.circuits import lower
+from opticcl.collective import Request
+from opticcl.errors import UnsupportedError
+from opticcl.fabric import fabric
+from opticcl.schedule import all_variants, generate
+from opticcl.simulate import assumptions, closed_form
+from tests.strategies import fabrics
+
+NAMES = st.sampled_from(["all_reduce", "all_gather", "all_to_all", "broadcast", "send_recv"])
+
+
+def every_time(where, wanted, sizes, assumed, only=None):
+    """Time of every algorithm that the fabric can carry, looked at one by one [s]."""
+    for algorithm in all_variants(wanted, where):
+        try:
+            plan = lower(where, generate(algorithm, wanted, where))
+            if only in (None, plan.schedule.name):
+                yield sum(closed_form(plan, size, assumed).total_s for size in sizes)
+        except UnsupportedError:
+            continue
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    where=fabrics(16),
+    name=NAMES,
+    sizes=st.lists(st.lists(st.integers(0, 10**9), min_size=1, max_size=3), min_size=1, max_size=3),
+    cold=st.booleans(),
+)
+def test_none_is_faster(where, name, sizes, cold):
+    """For one message and for several, whatever was asked before."""
+    wanted, assumed = Request(name), assumptions(initial="cold" if cold else "warm")
+    candidates = Candidates(where, wanted, all_variants(wanted, where), assumed)
+    for messages in sizes:
+        due = min(every_time(where, wanted, messages, assumed), default=None)
+        found = candidates.fastest(messages)
+        if due is None:
+            assert found is None
+            return
+        assert sum(found.profile.timeline(size).total_s for size in messages) == pytest.approx(due, rel=1e-9)
+
+
+@settings(max_examples=10, deadline=None)
+@given(where=fabrics(12), size=st.integers(0, 10**9), resolution=st.floats(0, 1e-3))
+def test_a_resolution_bounds_what_is_lost(where, size, resolution):
+    """At most so much longer than the fastest."""
+    wanted, assumed = Request("all_reduce"), assumptions()
+    candidates = Candidates(where, wanted, all_variants(wanted, where), assumed)
+    due = min(every_time(where, wanted, [size], assumed), default=None)
+    found = candidates.fastest([size], resolution_s=resolution)
+    if due is None:
+        assert found is None
+        return
+    assert found.profile.timeline(size).total_s <= due + resolution + 1e-9 * due
+
+
+def test_one_algorithm_alone_may_be_asked_for():
+    """With the parameters that suit the size best."""
+    where, wanted, assumed = fabric("lightpath:shape=4x4"), Request("all_reduce"), assumptions()
+    candidates = Candidates(where, wanted, all_variants(wanted, where), assumed)
+    for name in ("ring", "lumorph"):
+        found = candidates.fastest([10**6], algorithm=name)
+        due = min(every_time(where, wanted, [10**6], assumed, only=name))
+        assert found.schedule.name == name
+        assert found.profile.timeline(10**6).total_s == pytest.approx(due)
+    assert candidates.fastest([10**6], algorithm="wrht") is None
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "said"),
+    [
+        ("lightpath:shape=1x4,dead_tiles=1", "all_reduce", "no circuit leads from node 0"),
+        ("oddl:shape=4x4", "send_recv", "no circuit leads from node (0, 0) to node (1, 1)"),
+    ],
+)
+def test_why_there_is_none(where, name, said):
+    """Which nodes lie apart."""
+    made = fabric(where)
+    candidates = Candidates(made, Request(name), all_variants(Request(name), made), assumptions())
+    assert candidates.fastest([1]) is None
+    assert said in candidates.why_none()
