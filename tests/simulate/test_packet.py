@@ -95,6 +95,15 @@ def test_one_transfer_alone(size, cells, last, forwarding):
     assert time.totals()["latency_s"] == pytest.approx(path_s, rel=1e-12)
 
 
+@pytest.mark.parametrize("mode", ["barrier", "asynchronous"])
+def test_nothing_takes_no_transfer_time(mode):
+    """A message of no bytes is latency and no rest of ticks, also where a latency is no whole tick."""
+    where = fabric(LEAF_SPINE.replace(f"{LATENCY}s", "0.1234567890123456us"))
+    totals = packet(by_hand(where, [(0, 0, 7, 0, 8, 1)]), 0, LIGHT, mode=mode).totals()
+    assert totals["transfer_s"] == 0
+    assert totals["latency_s"] == pytest.approx(4 * 0.1234567890123456e-6 + 3 * ROUTER, rel=1e-6)
+
+
 def test_one_transfer_over_links_of_different_rates():
     """A slow link sets the pace; a cell cuts through into a faster link no earlier than its tail can follow."""
     where = fabric(LEAF_SPINE, rate=8e9, uplink_rate=2e9, link_latency=0, router_latency=0)

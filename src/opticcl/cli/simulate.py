@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -140,7 +141,7 @@ def run(
 
     name, _, _ = split_options(engine, given)  # refuses what is not for this engine before anything is made
     refuse_beside_file("simulate", context, file, fabric)
-    _check_outputs(name, links, trace, picture)
+    _check_outputs(name, file, links, trace, picture)
     from opticcl.plan import load
     from opticcl.report.simulation import Simulation
     from opticcl.simulate.play import play
@@ -164,21 +165,33 @@ def run(
     print("\n".join([*found.lines(), *written]))
 
 
-def _check_outputs(engine: str, links: Path | None, trace: Path | None, picture: Path | None) -> None:
-    """Refuse files that could not be written, before anything is played.
+def _check_outputs(
+    engine: str, plan: Path | None, links: Path | None, trace: Path | None, picture: Path | None
+) -> None:
+    """Refuse files that could not be written or that would replace each other, before anything is played.
 
+    Args: plan: the file that is read.
     Raises: OutputError, ParameterError.
     """
     from opticcl.report.traffic import LINK_FILES
 
     known = {"links": (links, LINK_FILES), "trace": (trace, (".json",)), "picture": (picture, (".svg", ".png"))}
+    taken = {} if plan is None else {plan.resolve(): "the programme"}
     for option, (path, suffixes) in known.items():
         if path is None:
             continue
+        refused = f"--{option}: cannot write {path}: "
         if path.suffix.lower() not in suffixes:
-            raise OutputError(f"--{option}: cannot write {path}: it is none of {', '.join(suffixes)}")
+            raise OutputError(f"{refused}it is none of {', '.join(suffixes)}")
         if not path.parent.is_dir():
-            raise OutputError(f"--{option}: cannot write {path}: there is no folder {path.parent}")
+            raise OutputError(f"{refused}there is no folder {path.parent}")
+        if path.is_dir():
+            raise OutputError(f"{refused}it is a folder")
+        if not os.access(path.parent, os.W_OK):
+            raise OutputError(f"{refused}no file may be made in {path.parent}")
+        if path.resolve() in taken:
+            raise OutputError(f"{refused}it is the file of {taken[path.resolve()]}; give another name")
+        taken[path.resolve()] = f"--{option}"
     if trace is not None and engine == "closed_form":
         raise ParameterError("--trace: the closed form sees no transfers; give --engine flow or packet")
 

@@ -17,7 +17,12 @@ import numpy.typing as npt
 from opticcl.errors import FabricError
 from opticcl.ir import Circuits, Fault, IntArray, Resource, Usage
 
-__all__ = ["Links", "Network", "at_least", "hash_of", "paths_of_columns", "positive_rates"]
+__all__ = [
+    "MAX_NODES", "Links", "Network", "at_least", "hash_of", "not_too_large", "paths_of_columns", "positive_rates",
+]  # fmt: skip
+
+MAX_NODES = 2**22
+MAX_LINKS = 2**26  # 24 bytes each
 
 
 class Links(NamedTuple):
@@ -148,11 +153,23 @@ def at_least(fabric: str, least: float, **values: float) -> None:
             raise FabricError(f"{fabric}: {name}={value:g}; at least {least:g}")
 
 
-def positive_rates(fabric: str, **rates: float) -> None:
-    """Refuse rates that are not positive.
+def positive_rates(fabric: str, rate_factor: float = 1.0, **rates: float) -> None:
+    """Refuse rates, and a factor of all of them, that are not positive.
 
-    Raises: FabricError: names the first such rate.
+    Raises: FabricError: names the first of them.
     """
     for name, rate in rates.items():
         if not rate > 0:
             raise FabricError(f"{fabric}: {name}={rate:g} bit/s; more than 0, try 400Gb/s")
+    if not rate_factor > 0:
+        raise FabricError(f"{fabric}: rate_factor={rate_factor:g}; more than 0, try 1")
+
+
+def not_too_large(fabric: str, nodes: int, links: int = 0) -> None:
+    """Refuse what would fill the memory, before an array is made.
+
+    Raises: FabricError: names the number.
+    """
+    for what, count, most in (("nodes", nodes, MAX_NODES), ("links", links, MAX_LINKS)):
+        if count > most:
+            raise FabricError(f"{fabric}: {count:,} {what}; at most {most:,} are taken on, try fewer nodes or switches")

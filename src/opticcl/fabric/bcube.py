@@ -21,14 +21,12 @@ import numpy as np
 from opticcl.data import datasheet
 from opticcl.errors import FabricError
 from opticcl.fabric import register_fabric
-from opticcl.fabric._packet import Links, Network, at_least, paths_of_columns, positive_rates
+from opticcl.fabric._packet import MAX_NODES, Links, Network, at_least, paths_of_columns, positive_rates
 from opticcl.fabric.sipac import shape_at_scale
 from opticcl.ir import Fabric, IntArray, Part
 from opticcl.units import Rate, Seconds
 
 SHEET = datasheet("bcube")
-
-MAX_NODES = 2**22
 
 
 def at_scale(num_nodes: int) -> dict[str, Any]:

@@ -20,7 +20,7 @@ import numpy as np
 from opticcl.data import datasheet
 from opticcl.errors import FabricError
 from opticcl.fabric import register_fabric
-from opticcl.fabric._packet import Links, Network, at_least, paths_of_columns, positive_rates
+from opticcl.fabric._packet import Links, Network, at_least, not_too_large, paths_of_columns, positive_rates
 from opticcl.ir import Fabric, IntArray, Part
 from opticcl.units import Rate, Seconds
 
@@ -65,8 +65,8 @@ def dragonfly(
     at_least("dragonfly", 1, nodes=nodes, nodes_per_router=p, routers_per_group=a)
     at_least("dragonfly", 0, global_links=h, local_latency=local_latency, global_latency=global_latency)
     at_least("dragonfly", 0, router_latency=router_latency)
+    positive_rates("dragonfly", rate_factor, rate=rate)
     link_rate = rate * rate_factor
-    positive_rates("dragonfly", rate=link_rate)
     groups = -(-nodes // (a * p))
     if groups > a * h + 1:
         most = a * p * (a * h + 1)
@@ -75,6 +75,7 @@ def dragonfly(
             f"others; at most nodes={most}"
         )
 
+    not_too_large("dragonfly", nodes, 2 * nodes + groups * a * (a - 1) + groups * (groups - 1))
     node, router, others = np.arange(nodes), np.arange(groups * a), np.arange(groups * (groups - 1))
     near, far = router_latency + local_latency, router_latency + global_latency
     own, seat = np.repeat(router, a - 1), np.tile(np.arange(a - 1), groups * a)

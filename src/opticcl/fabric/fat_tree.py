@@ -32,7 +32,7 @@ from opticcl.data import datasheet
 from opticcl.errors import FabricError
 from opticcl.fabric import register_fabric
 from opticcl.fabric._clos import Clos, Routing
-from opticcl.fabric._packet import Network, at_least, paths_of_columns, positive_rates
+from opticcl.fabric._packet import Network, at_least, not_too_large, paths_of_columns, positive_rates
 from opticcl.ir import Fabric, IntArray
 from opticcl.units import Rate, Seconds
 
@@ -95,8 +95,9 @@ def fat_tree(
     values |= {key: value for key, value in given.items() if value is not None}
     at_least("fat_tree", 1, nodes=nodes)
     at_least("fat_tree", 0, link_latency=values["link_latency"], router_latency=values["router_latency"], seed=seed)
+    positive_rates("fat_tree", rate_factor, rate=values["rate"])
     values["rate"] *= rate_factor
-    positive_rates("fat_tree", rate=values["rate"])
+    not_too_large("fat_tree", nodes)
     shape = shape_of(nodes, values["radix"], values.get("layers"), values["oversubscription"])
     return _build(nodes, shape, values, seed)
 
@@ -144,6 +145,7 @@ def shape_of(nodes: int, radix: int, layers: int | None, oversubscription: float
 def _build(nodes: int, shape: Shape, values: dict[str, Any], seed: int) -> Fabric:
     depth = len(shape.children)
     tree = Clos(shape.children, shape.parents, np.arange(nodes))
+    not_too_large("fat_tree", nodes, tree.num_links())
     rate, latency, routing = values["rate"], values["link_latency"], values["routing"]
     kinds = tree.links(nodes, [rate] * depth, [latency] * depth, values["router_latency"])
     network = Network.of(nodes, kinds)

@@ -20,7 +20,7 @@ import numpy as np
 from opticcl.data import datasheet
 from opticcl.fabric import register_fabric
 from opticcl.fabric._clos import Clos, Routing
-from opticcl.fabric._packet import Network, at_least, paths_of_columns, positive_rates
+from opticcl.fabric._packet import Network, at_least, not_too_large, paths_of_columns, positive_rates
 from opticcl.ir import Fabric, IntArray
 from opticcl.units import Rate, Seconds
 
@@ -63,9 +63,10 @@ def leaf_spine(
     """
     at_least("leaf_spine", 1, nodes=nodes, nodes_per_leaf=nodes_per_leaf, spines=spines)
     at_least("leaf_spine", 0, link_latency=link_latency, router_latency=router_latency, seed=seed)
+    positive_rates("leaf_spine", rate_factor, rate=rate, uplink_rate=uplink_rate)
     rates = [rate * rate_factor, uplink_rate * rate_factor]
-    positive_rates("leaf_spine", rate=rates[0], uplink_rate=rates[1])
     num_leaves = -(-nodes // nodes_per_leaf)
+    not_too_large("leaf_spine", nodes, 2 * (nodes + num_leaves * spines))
     tree = Clos((nodes_per_leaf, num_leaves), (1, spines), np.arange(nodes))
     network = Network.of(nodes, tree.links(nodes, rates, [link_latency] * 2, router_latency))
 

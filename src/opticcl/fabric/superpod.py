@@ -25,7 +25,7 @@ from opticcl.data import datasheet
 from opticcl.errors import FabricError
 from opticcl.fabric import register_fabric
 from opticcl.fabric._clos import Clos, Routing
-from opticcl.fabric._packet import Links, Network, at_least, paths_of_columns, positive_rates
+from opticcl.fabric._packet import Links, Network, at_least, not_too_large, paths_of_columns, positive_rates
 from opticcl.ir import Fabric, IntArray, Part
 from opticcl.units import Rate, Seconds
 
@@ -91,8 +91,9 @@ def superpod(
     seconds = SHEET[preset] | {key: value for key, value in given.items() if value is not None}
     at_least("superpod", 1, nodes=nodes, nodes_per_server=nodes_per_server)
     at_least("superpod", 0, **seconds, seed=seed)
+    positive_rates("superpod", rate_factor, nvlink_rate=nvlink_rate, card_rate=card_rate)
     fast, slow = nvlink_rate * rate_factor, card_rate * rate_factor
-    positive_rates("superpod", nvlink_rate=fast, card_rate=slow)
+    not_too_large("superpod", nodes)
     if radix < 2 or radix % 2:
         raise FabricError(f"superpod: radix={radix}; an even number of ports, try {max(2, radix + 1)}")
 
@@ -114,6 +115,7 @@ def superpod(
         (half, *(half,) * (depth - 2), radix), (1, *(half,) * (depth - 1)), position, sum(len(k.tail) for k in kinds)
     )
     if has_cards:
+        not_too_large("superpod", nodes, tree.num_links())
         kinds += tree.links(nodes + num_servers, [slow] * depth, tiers, seconds["router_latency"])
     network = Network.of(nodes, kinds)
     nvlink = (

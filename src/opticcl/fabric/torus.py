@@ -22,15 +22,13 @@ import numpy as np
 from opticcl.data import datasheet
 from opticcl.errors import FabricError
 from opticcl.fabric import register_fabric
-from opticcl.fabric._packet import Links, Network, at_least, positive_rates
+from opticcl.fabric._packet import MAX_NODES, Links, Network, at_least, positive_rates
 from opticcl.ir import Fabric, IntArray, Part
 from opticcl.units import Rate, Seconds, Shape
 from opticcl.units import shape as shape_of
 
 SHEET = datasheet("torus")
 SHAPE = shape_of(SHEET["shape"])
-
-MAX_NODES = 2**22
 
 
 def at_scale(num_nodes: int) -> dict[str, Any]:

@@ -140,6 +140,56 @@ def _cancel(flow, bucket_first, bucket_of, after, before):  # type: ignore[no-un
     bucket_of[flow] = -1
 
 
+@numba.njit(inline="always")
+def _count_down(group, cause, time, waits, released, caused_by, ready, num_ready):  # type: ignore[no-untyped-def]
+    """A group waits for one thing less; if for nothing, it is listed. Returns how many groups are."""
+    waits[group] -= 1
+    if waits[group] == 0:
+        released[group], caused_by[group] = time, cause
+        ready[num_ready] = group
+        num_ready += 1
+    return num_ready
+
+
+@numba.njit(inline="always")
+def _reach(  # type: ignore[no-untyped-def]
+    start, epoch, slowest, shift, first, following, node_link, node_weight, slot_n, rate, capacity, load, links, slots,
+    seen_link, seen_slot, left, open_,
+):  # fmt: skip
+    """All links and slots that a change on a link can reach; lists them and returns how many there are of each.
+
+    Flows slower than `slowest` keep their rates: they are not followed, and `left` and `open_` are without them.
+    """
+    links[0], reached, looked, num_slots = start, 1, 0, 0
+    seen_link[start] = epoch
+    while looked < reached:
+        here = links[looked]
+        looked += 1
+        kept, lost, kept_weight = 0.0, 0.0, 0  # by those that keep their rates; lost: to rounding (Kahan)
+        node = first[here]
+        while node >= 0:
+            slot = node >> shift
+            if 0 < rate[slot] < slowest:
+                part = rate[slot] * node_weight[node] - lost
+                total = kept + part
+                lost = (total - kept) - part
+                kept = total
+                kept_weight += node_weight[node]
+            elif seen_slot[slot] != epoch:
+                seen_slot[slot] = epoch
+                slots[num_slots] = slot
+                num_slots += 1
+                for h in range(slot_n[slot]):
+                    link = node_link[(slot << shift) + h]
+                    if seen_link[link] != epoch:
+                        seen_link[link] = epoch
+                        links[reached] = link
+                        reached += 1
+            node = following[node]
+        left[here], open_[here] = capacity[here] - kept, load[here] - kept_weight
+    return reached, num_slots
+
+
 @numba.njit(cache=True, nogil=True)
 def play(  # type: ignore[no-untyped-def]
     amount, delay, compute, path_at, path_n, hops, weight, capacity, group_at, waits, block_at, block_of, next_block,
@@ -272,33 +322,19 @@ def play(  # type: ignore[no-untyped-def]
                             dirty[num_dirty] = link
                             num_dirty += 1
                 for k in range(frees_at[flow], frees_at[flow + 1]):
-                    group = frees[k]
-                    waits[group] -= 1
-                    if waits[group] == 0:
-                        released[group], caused_by[group] = time, 2 * flow
-                        ready[num_ready] = group
-                        num_ready += 1
+                    num_ready = _count_down(frees[k], 2 * flow, time, waits, released, caused_by, ready, num_ready)
                 block = block_of[flow]
                 unfinished[block] -= 1
                 if unfinished[block] == 0 and next_block[block] >= 0:
                     for group in range(block_at[next_block[block]], block_at[next_block[block] + 1]):
-                        waits[group] -= 1
-                        if waits[group] == 0:
-                            released[group], caused_by[group] = time, 2 * flow
-                            ready[num_ready] = group
-                            num_ready += 1
+                        num_ready = _count_down(group, 2 * flow, time, waits, released, caused_by, ready, num_ready)
                 if compute[flow] > 0:
                     state[flow] = USABLE
                     _plan(flow, time + compute[flow], heap, recent, recent_time, bucket_first, spare, bucket_of,
                           after, before)  # fmt: skip
                     continue
             for k in range(feeds_at[flow], feeds_at[flow + 1]):
-                group = feeds[k]
-                waits[group] -= 1
-                if waits[group] == 0:
-                    released[group], caused_by[group] = time, 2 * flow + 1
-                    ready[num_ready] = group
-                    num_ready += 1
+                num_ready = _count_down(feeds[k], 2 * flow + 1, time, waits, released, caused_by, ready, num_ready)
 
         # The shares of all flows that a change can reach. Rates rise together, and up to that of the slowest flow that
         # starts or ends nothing is new: what is slower keeps its rate. Who starts gets an equal part at least.
@@ -311,33 +347,10 @@ def play(  # type: ignore[no-untyped-def]
         for d in range(num_dirty):
             if seen_link[dirty[d]] == epoch or first[dirty[d]] < 0:
                 continue
-            links[0], reached, looked, num_component = dirty[d], 1, 0, 0
-            seen_link[dirty[d]] = epoch
-            while looked < reached:
-                here = links[looked]
-                looked += 1
-                kept, lost, kept_weight = 0.0, 0.0, 0  # by those that keep their rates; lost: to rounding (Kahan)
-                node = first[here]
-                while node >= 0:
-                    slot = node >> shift
-                    if 0 < rate[slot] < slowest:
-                        part = rate[slot] * node_weight[node] - lost
-                        total = kept + part
-                        lost = (total - kept) - part
-                        kept = total
-                        kept_weight += node_weight[node]
-                    elif seen_slot[slot] != epoch:
-                        seen_slot[slot] = epoch
-                        slots[num_component] = slot
-                        num_component += 1
-                        for h in range(slot_n[slot]):
-                            link = node_link[(slot << shift) + h]
-                            if seen_link[link] != epoch:
-                                seen_link[link] = epoch
-                                links[reached] = link
-                                reached += 1
-                    node = following[node]
-                left[here], open_[here] = capacity[here] - kept, load[here] - kept_weight
+            reached, num_component = _reach(
+                dirty[d], epoch, slowest, shift, first, following, node_link, node_weight, slot_n, rate, capacity, load,
+                links, slots, seen_link, seen_slot, left, open_,
+            )  # fmt: skip
             if num_component == 1:
                 least = np.inf
                 for i in range(reached):

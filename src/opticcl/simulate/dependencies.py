@@ -276,7 +276,10 @@ def _critical(flows: Flows, waits: Waits, ended: Ended, classes: tuple[range, ..
         begin = float(ended.released[waits.group_of[last]])
         setting, latency, control = (float(flows[name][last]) for name in ("setting", "latency", "control"))
         compute = float(flows["compute"][last]) if added_up else 0.0
-        parts[:, row] += setting, latency, end - begin - setting - latency - control - compute, compute, control
+        transfer = end - begin - setting - latency - control - compute
+        if not flows["amount"][last]:  # what is left is rounding
+            latency, transfer = latency + transfer, 0.0
+        parts[:, row] += setting, latency, transfer, compute, control
         cause = int(ended.caused_by[waits.group_of[last]])
         if cause < 0:
             return parts, np.array(chain[::-1])

@@ -179,8 +179,11 @@ class _Cells:
             if self._recorder is not None:
                 self._recorder.sent(played.carried, played.busy_s, played.queue, played.dropped, repeats)
         last = int(end_s.argmax())
+        took_s = float(end_s[last])
         latency_s = float(latencies(self._fabric, circuits.take(np.array([last])))[0])
-        return RoundEnd(latency_s, float(end_s[last]) - latency_s, end_s if self._recorder is not None else None)
+        if not flows.amount[last]:  # what is left is rounding
+            latency_s = took_s
+        return RoundEnd(latency_s, took_s - latency_s, end_s if self._recorder is not None else None)
 
     def _flows(self, transfers: Transfers, circuits: Circuits, chunk_bytes: float) -> CellFlows:
         """One flow a circuit, in their order."""

@@ -1,0 +1,101 @@
+"""`opticcl simulate`: options of the packet engine, what it prints, and what is refused before anything is played."""
+
+import os
+
+import pytest
+
+PAIRS = ["--fabric", "leaf_spine:nodes=16,nodes_per_leaf=4,spines=4", "--collective", "all_to_all", "--size", "1MB"]
+
+
+def test_every_option_reaches_the_engine(answer):
+    """What was assumed is printed; the same seed gives the same time."""
+    options = [
+        "--engine", "packet", "--cell", "1KiB", "--queue", "input", "--forwarding", "cut_through", "--buffer", "8KiB",
+        "--transport", "windowed", "--window", 8, "--retransmit", "20us", "--order", "shuffled", "--seed", 5,
+        "--mode", "asynchronous", "--max-events", 10**6,
+    ]  # fmt: skip
+    found, code = answer("simulate", *PAIRS, *options)
+    assert code == 0
+    told = {
+        "mode": "asynchronous", "cell_bytes": 1024, "queue": "input", "forwarding": "cut_through", "buffer_bytes": 8192,
+        "transport": "windowed", "window": 8, "retransmit_s": 2e-5, "order": "shuffled", "seed": 5,
+    }  # fmt: skip
+    assert told.items() <= found["assumptions"].items()
+    assert found["total_s"] >= found["lower_bound_s"] > 0
+
+
+def test_the_table_is_for_people(opticcl):
+    """Steps, parts, the bound, and every assumption by its name."""
+    done = opticcl("simulate", *PAIRS, "--engine", "packet")
+    assert done.returncode == 0, done.stderr
+    assert "all_to_all of 1 MB on leaf_spine with 16 nodes" in done.stdout
+    assert "cell_bytes=4096, queue=output, forwarding=store_and_forward, transport=paced" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--engine", "flow", "--cell", "4kB"], "cell_bytes is an option of engine=packet, not of flow"),
+        (["--seed", "1"], "seed is an option of engine=packet, not of closed_form"),
+        (["--engine", "packet", "--max-events", "100"], "max_events=..."),
+        (["--engine", "pakcet"], "did you mean 'packet'?"),
+        (["--engine", "packet", "--transport", "tcp"], "'tcp' is not one of"),
+    ],
+)
+def test_wrong_options_are_refused_in_a_line(opticcl, options, words):
+    """Exit code 2 and one line on standard error."""
+    done = opticcl("simulate", *PAIRS, *options)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--engine", "flow", "--links", "same.json", "--trace", "./same.json"], "it is the file of --links"),
+        (["--links", "plan.json"], "it is the file of the programme"),
+        (["--links", "folder.csv"], "it is a folder"),
+        (["--picture", "closed/load.svg"], "no file may be made in closed"),
+    ],
+)
+def test_files_in_the_way_are_refused_before_anything_is_played(opticcl, monkeypatch, options, words, tmp_path):
+    """Two outputs in one file, the programme itself, a folder, and a folder that is closed."""
+    monkeypatch.chdir(tmp_path)
+    programme = tmp_path / "plan.json"
+    opticcl("compile", "-f", "ideal:nodes=3", "-c", "all_gather", "-s", "3KB", "-a", "ring", "--out", programme)
+    before = programme.read_bytes()
+    (tmp_path / "folder.csv").mkdir()
+    (tmp_path / "closed").mkdir()
+    may = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: path.name != "closed" and may(path, mode))  # root may all
+    monkeypatch.setattr("opticcl.simulate.play.play", lambda *a, **k: pytest.fail("it was played"))
+    done = opticcl("simulate", programme, *options)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert programme.read_bytes() == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["closed", "folder.csv", "plan.json"]
+
+
+@pytest.mark.parametrize(
+    ("fabric", "collective", "ends"),
+    [
+        ("lightpath:shape=1x4,dead_tiles=1", "all_reduce", "from node 0 at (row=0, column=0) to node 2"),
+        (
+            "lightpath:shape=2x2,dead_waveguides=0-1:40+2-3:40",
+            "broadcast",
+            "from node 0 at (row=0, column=0) to node 1",
+        ),
+        ("oddl:shape=4x4", "send_recv", "from node (0, 0) to node (1, 1)"),
+    ],
+)
+@pytest.mark.parametrize("engine", ["closed_form", "flow"])
+def test_auto_says_why_there_is_nothing_to_choose(opticcl, engine, fabric, collective, ends):
+    """Where dead parts cut a grid, or one hop does not lead to everyone: which nodes lie apart, and what to give."""
+    done = opticcl("simulate", "--fabric", fabric, "--collective", collective, "--engine", engine)
+    assert done.returncode == 2
+    assert f"no algorithm does {collective} on" in done.stderr
+    assert f"no circuit leads {ends}" in done.stderr
+    assert "give a job of nodes that are joined" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
