@@ -69,6 +69,16 @@ def test_full_lasers(ranks, lasers, pieces, rounds):
     assert highest(list(sum_bounds(light, everyone, everyone))).rounds == rounds
 
 
+@pytest.mark.parametrize(
+    ("shape", "waveguides", "rounds"), [("2x4", 1, 3), ("2x4", 2, 2), ("2x2", 1, 2), ("1x3", 1, 2)]
+)
+def test_two_full_rounds_need_a_cut_that_carries_all_pairs(shape, waveguides, rounds):
+    """As many pieces as ranks, a laser for each other rank: all to all, which the middle of 2 x 4 tiles cannot carry."""
+    ranks = wafer(shape, 1).num_ranks
+    light, everyone = wafer(shape, ranks - 1, waveguides), np.ones((ranks, ranks), bool)
+    assert highest(list(sum_bounds(light, everyone, everyone))).rounds == rounds
+
+
 def test_nothing_to_do_needs_nothing():
     """Who has what it wants waits for nobody."""
     light = wafer("2x2", 1)

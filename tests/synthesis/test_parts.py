@@ -4,12 +4,15 @@ import subprocess
 import sys
 from collections import Counter
 from dataclasses import replace
+from math import gcd
 
 import numpy as np
 import pytest
 from tests.synthesis.helpers import wafer
 
 from opticcl.collective import Request
+from opticcl.fabric import fabric, job
+from opticcl.synthesis.alike import alike_draft, moves
 from opticcl.synthesis.draft import Send, turned_round
 from opticcl.synthesis.hints import candidates, ring_of
 from opticcl.synthesis.hubs import exchanged, ways
@@ -20,6 +23,7 @@ from opticcl.synthesis.product import line_colours, product_draft
 from opticcl.synthesis.reduction import sums_in
 from opticcl.synthesis.solver import Clock
 from opticcl.synthesis.symmetric import all_alone, translations
+from opticcl.synthesis.wafer import wafer_of
 
 
 def clashes(light, sends):
@@ -53,6 +57,44 @@ def test_all_pairs_by_rows_and_columns(shape):
     draft = product_draft(light, problem.before, problem.after)
     assert sorted(s.piece for sends in draft for s in sends) == list(range(len(problem.chunk)))
     assert not [c for sends in draft for c in clashes(light, sends)]
+
+
+@pytest.mark.parametrize("shape", ["2x3", "3x3", "2x4", "1x5"])
+def test_moves_of_a_grid(shape):
+    """Each move takes tiles to tiles, no two moves one tile to the same; d and then what it lacks to a is a."""
+    rows, columns = map(int, shape.split("x"))
+    to, less = moves(rows, columns)
+    tiles = np.arange(rows * columns)
+    for table in (to, to.T):
+        assert all(np.array_equal(np.sort(line), tiles) for line in table)
+    for a in tiles:
+        for d in tiles:
+            assert np.array_equal(to[less[a, d]][to[d]], to[a])
+
+
+@pytest.mark.parametrize(("shape", "lasers", "chunks"), [("2x4", 3, 1), ("3x3", 2, 2), ("3x5", 2, 1), ("4x4", 5, 1)])
+def test_all_ranks_alike(shape, lasers, chunks):
+    """Everybody hears everything once from one who has it, without a clash, all equally busy."""
+    light = wafer(shape, lasers, 1, numbering="random")
+    problem = asked_for(Request("all_gather"), light.num_ranks, chunks)
+    draft = alike_draft(light, problem.before, problem.after, 0, 1, 99)
+    holds = problem.before.copy()
+    for sends in draft:
+        assert not clashes(light, sends)
+        assert len(set(Counter(s.src for s in sends).values()) | set(Counter(s.dst for s in sends).values())) == 1
+        assert all(holds[s.piece, s.src] and not holds[s.piece, s.dst] for s in sends)
+        for s in sends:
+            holds[s.piece, s.dst] = True
+    assert holds.all()
+    assert alike_draft(light, problem.before, problem.after, 0, 1, most=1) is None
+
+
+def test_ranks_that_are_not_alike():
+    """A broadcast, and a job on part of a grid."""
+    light, part = wafer("2x2", 1), wafer_of(job(fabric("lightpath", shape="2x3", lasers=1), range(4)))
+    root, everyone = np.eye(4, dtype=bool)[:1], np.ones((4, 4), bool)
+    assert alike_draft(light, root, everyone[:1], 0, 1, 99) is None
+    assert alike_draft(part, np.eye(4, dtype=bool), everyone, 0, 1, 99) is None
 
 
 def test_the_product_wants_a_whole_grid():
@@ -136,7 +178,7 @@ def test_there_is_no_light_for_too_many():
 def test_translations_carry_sends_into_each_other():
     """x[delta, a]: N offsets by N chunks of 8 ranks; with one chunk the offsets alone; no such group for other numbers."""
     for pieces, orbits in ((8, 64), (1, 8), (16, 128), (2, 16)):
-        alike = translations(pieces, 8)
+        alike = translations(pieces, 8, 8)
         assert len(np.unique(alike.send)) == orbits
         shift = 5
         ranks = np.arange(8) ^ shift
@@ -145,25 +187,51 @@ def test_translations_carry_sends_into_each_other():
         )
         assert np.array_equal(alike.send, alike.send[chunks][:, ranks][:, :, ranks])
         assert np.array_equal(alike.sum, alike.sum[chunks][:, ranks])
-    assert translations(8, 6) is None
-    assert translations(3, 8) is None
-    assert translations(1, 1) is None
+
+
+@pytest.mark.parametrize(
+    ("pieces", "ranks", "order"), [(6, 6, 3), (5, 10, 5), (3, 9, 9), (4, 16, 4), (7, 12, 2), (2, 5, 1)]
+)
+def test_orbits_of_smaller_groups(pieces, ranks, order):
+    """As many alike as the group has members; what a rank keeps is never a send; what leaves a piece in place joins ranks."""
+    alike = translations(pieces, ranks, order)
+    assert set(Counter(alike.send.ravel().tolist()).values()) == {order}
+    assert set(Counter(alike.sum.ravel().tolist()).values()) == {order}
+    own = np.einsum("prr->pr", alike.part)
+    assert not len(np.intersect1d(own, alike.part[:, ~np.eye(ranks, dtype=bool)]))
+    assert len(np.unique(alike.sum[0])) == ranks // (order // gcd(pieces, order))
 
 
 def test_symmetric_sums_are_a_schedule():
     """Four ranks, four chunks, one laser: six rounds, each with the same offsets for all ranks."""
     light, everyone = wafer("2x2", 1), np.ones((4, 4), bool)
-    answer, draft = sums_in(6, light, everyone, everyone, Clock(60), translations(4, 4), effort=20, seed=0)
+    answer, draft = sums_in(6, light, everyone, everyone, Clock(60), translations(4, 4, 4), effort=20, seed=0)
     assert answer
     for sends in draft:
         assert Counter(s.src for s in sends) == dict.fromkeys(range(4), 1)
         assert len({s.src ^ s.dst for s in sends}) == 1
 
 
+def test_fewer_ranks_alike_find_more():
+    """One piece among 16 with two lasers: three rounds, though not with all ranks alike; who counts adds up each part once."""
+    light, everyone = wafer("4x4", 2), np.ones((1, 16), bool)
+    some = [
+        sums_in(3, light, everyone, everyone, Clock(600), translations(1, 16, q), effort=40, seed=0) for q in (16, 4)
+    ]
+    assert [answer for answer, _ in some] == [False, True]
+    has = np.eye(16, dtype=int)
+    for sends in some[1][1]:
+        then = has * np.array([all(s.adds for s in sends if s.dst == rank) for rank in range(16)])[:, None]
+        for s in sends:
+            then[s.dst] += has[s.src]
+        has = then
+    assert (has == 1).all()
+
+
 def test_one_round_fewer_has_no_sums():
     """The notes' infeasible case: 4 GPUs, 4 chunks, one laser, 5 rounds."""
     everyone = np.ones((4, 4), bool)
-    answer, _ = sums_in(5, wafer("2x2", 1), everyone, everyone, Clock(60), all_alone(4, 4), effort=20, seed=0)
+    answer, _ = sums_in(5, wafer("2x2", 1), everyone, everyone, Clock(600), all_alone(4, 4), effort=20, seed=0)
     assert answer is False
 
 

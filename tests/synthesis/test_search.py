@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from tests.cli.command import opticcl as opticcl_command
 from tests.synthesis.helpers import assert_right
 
 import opticcl
@@ -17,7 +18,7 @@ from opticcl.synthesis import synthesize
 
 # shape, lasers, waveguides, collective, chunks: rounds, what found them (or "" for a constructed one), what proves them
 CLOSED = [
-    ("2x4", 4, 1, "all_reduce", 2, 2, "symmetric sums", "reach"),
+    ("2x4", 4, 1, "all_reduce", 2, 2, "sums, 8 ranks alike", "reach"),
     ("2x4", 2, 1, "all_reduce", 2, 3, "", "search"),
     ("1x5", 2, 4, "all_reduce", 1, 2, "sums", "reach"),
     ("2x3", 1, 4, "all_reduce", 2, 4, "sums", "sums"),
@@ -31,7 +32,9 @@ CLOSED = [
 @pytest.mark.parametrize(("shape", "lasers", "waveguides", "name", "chunks", "rounds", "how", "bound"), CLOSED)
 def test_closed(shape, lasers, waveguides, name, chunks, rounds, how, bound):
     """Optimal, by the solver where nothing constructed is, or by a search in full."""
-    found = synthesize(f"lightpath:shape={shape},lasers={lasers},waveguides={waveguides}", name, chunks=chunks)
+    found = synthesize(
+        f"lightpath:shape={shape},lasers={lasers},waveguides={waveguides}", name, chunks=chunks, time_limit=600
+    )
     assert (found.num_steps, found.optimal, found.bound.name) == (rounds, True, bound)
     assert not how or found.how == how
     assert_right(found)
@@ -148,6 +151,21 @@ def test_the_command_line(tmp_path):
     assert (answer["num_steps"], answer["lower_bound"], answer["optimal"]) == (2, 2, True)
     assert answer["bound"].startswith("receives: ")
     assert opticcl.load(out).schedule.num_steps == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--out", "nowhere/plan.json"], "there is no folder nowhere"),
+        (["--file", "mine.toml", "-c", "all_gather"], "leave --collective out"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_the_search(options, words):
+    """One line, exit code 2; a file of one's own beside another collective, and nowhere to write."""
+    done = opticcl_command("synthesize", "-f", "lightpath:shape=2x2", *options)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_ctrl_c_gives_the_best_so_far():

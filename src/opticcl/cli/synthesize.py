@@ -37,6 +37,7 @@ class Method(StrEnum):
 
 
 def run(
+    context: typer.Context,
     fabric: FabricOption,
     nodes: NodesOption = None,
     collective: CollectiveOption = "all_reduce",
@@ -71,12 +72,14 @@ def run(
     from opticcl.synthesis import read_collective, synthesize
     from opticcl.units import message_size
 
-    if file is not None and (root or chunks != 1):
-        raise ParameterError(
-            "--file: a collective of your own says who holds which chunk; leave --root and --chunks out"
-        )
+    for name in ("collective", "chunks", "root") if file is not None else ():
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise ParameterError(f"--file: {file} says who holds which chunk and who wants it; leave --{name} out")
     if out is not None and out.suffix not in MOST_ROWS:  # before the search, not after it
         raise OutputError(f"cannot write {out}: it must end in " + ", ".join(MOST_ROWS))
+    if out is not None and not out.parent.is_dir():
+        raise OutputError(f"cannot write {out}: there is no folder {out.parent}; make it first")
     size_bytes = message_size(size, "--size")
     with Progress() as progress:
         found = synthesize(

@@ -36,7 +36,7 @@ Flags = npt.NDArray[np.bool_]
 
 def highest(bounds: Iterator[Bound] | list[Bound]) -> Bound:
     """The bound that says most; of equals the first."""
-    return max([*bounds, Bound("nothing", 0, "nobody wants anything")], key=lambda bound: bound.rounds)
+    return max([*bounds, Bound("nothing", 0, "all have what they want from the start")], key=lambda bound: bound.rounds)
 
 
 def spread_bounds(wafer: Wafer, before: Flags, after: Flags) -> Iterator[Bound]:

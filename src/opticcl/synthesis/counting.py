@@ -22,6 +22,8 @@ in t, and 2N - 2 would not be enough unless k = 0, where two trees have but one 
     R = 2a + 1, b = a + 1            rounds 1 .. a have sends up alone, L a of a rank's C (C - 1 for each piece it is the
                                      root of). If L (a + 1) > C, every rank sends down in round a + 1, so it is the root
                                      of a piece that is up by then; with C = N that is all pieces, so L a = C - 1
+    R = 2, N > 2                     one root alone, at t = 1: in round 1 every rank sends to the roots of all pieces but its
+                                     own C - L, so n (N - n) (C - L) circuits leave any n ranks; a cut may forbid that
 
 Source: ours.
 """
@@ -31,6 +33,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from opticcl.synthesis.cuts import cuts
 from opticcl.synthesis.wafer import Wafer
 from opticcl.units import counted
 
@@ -63,6 +66,8 @@ def counting_bounds(wafer: Wafer, num_pieces: int) -> Iterator[Bound]:
     if not rest and _full_lasers_fail(n, lasers, num_pieces, rounds):
         why = f"{counted(rounds, 'round')} would light every laser always; then no {num_pieces} sums of {n} fit"
         yield Bound("full lasers", rounds + 1, why)
+    elif not rest and rounds == 2 < n:
+        yield from _two_full_rounds(wafer, n, num_pieces - lasers)
 
 
 def _rounds_to(target: int, start: int, lasers: int) -> int:
@@ -78,6 +83,17 @@ def _whole_sums(n: int, lasers: int) -> Iterator[Bound]:
     if lasers * (lasers + 1) ** (rounds - 1) < n and n**2 % (lasers + 1):
         use = f"{n} ranks would use each sum {lasers + 1} times, and {lasers + 1} does not divide {n}^2"
         yield Bound("whole sums", rounds + 1, f"in {counted(rounds, 'round')} {use}")
+
+
+def _two_full_rounds(wafer: Wafer, n: int, roots: int) -> Iterator[Bound]:
+    """Cuts that are too narrow for it, where every rank is the root of so many pieces."""
+    for cut in cuts(wafer):
+        inside = int(cut.inside.sum())
+        crossing = inside * (n - inside) * roots
+        if crossing > cut.out:
+            needed = f"all ranks would send to the roots of all pieces in the first, {crossing} across {cut.where}"
+            yield Bound("full lasers", 3, f"2 rounds would light every laser always; {needed}, which carries {cut.out}")
+            return
 
 
 def _full_lasers_fail(n: int, lasers: int, pieces: int, rounds: int) -> bool:

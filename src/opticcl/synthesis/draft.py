@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from opticcl.synthesis.wafer import Path, Wafer
+from opticcl.synthesis.wafer import Path, Wafer, walked_back
 
 __all__ = ["Draft", "Send", "in_turn", "turned_round"]
 
@@ -37,8 +37,9 @@ def turned_round(draft: Draft, wafer: Wafer) -> Draft:
 
     Args: wafer: on which the draft stands.
     """
+    opposite = wafer.opposite()
     return [
-        [Send(s.piece, s.dst, s.src, True, s.wavelength, wafer.walked_back(s.path)) for s in sends]
+        [Send(s.piece, s.dst, s.src, True, s.wavelength, walked_back(s.path, opposite)) for s in sends]
         for sends in reversed(draft)
     ]
 

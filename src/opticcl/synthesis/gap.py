@@ -80,7 +80,8 @@ class Gap:
         return len(self.draft) <= self.bound.rounds
 
     def __str__(self) -> str:
-        return f"bound {self.bound.rounds}, best {len(self.draft)} ({self.how})"
+        best = f", best {len(self.draft)} ({self.how})" if self.draft else ""
+        return f"bound {self.bound.rounds}{best}"
 
 
 class Task(Protocol):

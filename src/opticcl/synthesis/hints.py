@@ -67,9 +67,10 @@ def straight(wafer: Wafer, before: Flags, after: Flags) -> list[Wish]:
     n = wafer.num_ranks
     asked = [0] * n
     found = []
+    able = [np.flatnonzero(holders).tolist() for holders in before & wafer.sends.any(axis=1)]
     for p, d in np.argwhere(after & ~before).tolist():
-        lit = [s for s in np.flatnonzero(before[p]).tolist() if wafer.routes[s, d] and wafer.sends[s].any()]
-        src = min(lit, key=lambda s: (asked[s], len(wafer.routes[s, d][0])))
+        lit = [s for s in able[p] if wafer.routes[s, d]]
+        src = min(lit, key=lambda s: (asked[s], len(wafer.routes[s, d][0]))) if len(lit) > 1 else lit[0]
         asked[src] += 1
         found.append(((d - src) % n, Wish(p, (src,), d)))
     return [wish for _, wish in sorted(found)]

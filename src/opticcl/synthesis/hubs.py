@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from opticcl.ir import IntArray
 from opticcl.schedule.lumorph import digits
 from opticcl.synthesis.draft import Draft, Send
 from opticcl.synthesis.packing import pack_together
@@ -54,14 +55,22 @@ class Hubs:
 
 
 def ways(wafer: Wafer, before: Flags, after: Flags) -> list[Hubs]:
-    """Hubs worth trying, those that promise the fewest rounds first.
+    """Hubs worth trying, those that promise the fewest rounds first: of each piece, if possible, such ranks as have a part
+    and want the sum.
 
     Args: before, after: who has a part of each piece, and who wants the sum, bool (pieces, ranks).
     """
     lasers = int(wafer.sends.sum(axis=1).max())
     found: dict[tuple[int, tuple[int, ...]], Hubs] = {}
-    for count in range(1, int(before.sum(axis=1).min()) + 1):
-        ranks = _hubs(before, after, count)
+    with_part = [np.flatnonzero(has) for has in before]
+    with_both = [np.flatnonzero(has) for has in before & after]
+    for count in range(1, min(map(len, with_part)) + 1):
+        ranks = np.array(
+            [
+                _spaced(both if len(both) >= count else part, count, piece, len(before))
+                for piece, (part, both) in enumerate(zip(with_part, with_both, strict=True))
+            ]
+        )
         for radix in sorted({2, 3, 4, 8, min(lasers + 1, count)}):
             radices = digits(count, radix) if radix > 1 else ()
             if max(radices, default=1) > lasers + 1 or (count, radices) in found:
@@ -71,17 +80,10 @@ def ways(wafer: Wafer, before: Flags, after: Flags) -> list[Hubs]:
     return sorted(found.values(), key=lambda way: way.least)[:MOST_WAYS]
 
 
-def _hubs(before: Flags, after: Flags, count: int) -> npt.NDArray[np.int64]:
-    """Hubs of each piece: evenly apart, other ranks for other pieces, and if possible such as have a part and want the sum."""
-    pieces = len(before)
-    chosen = np.empty((pieces, count), np.int64)
-    for piece in range(pieces):
-        able = np.flatnonzero(before[piece] & after[piece])
-        if len(able) < count:
-            able = np.flatnonzero(before[piece])
-        first = piece * len(able) // pieces if pieces < len(able) else piece
-        chosen[piece] = able[(first + np.arange(count) * len(able) // count) % len(able)]
-    return chosen
+def _spaced(able: IntArray, count: int, piece: int, pieces: int) -> IntArray:
+    """So many of the ranks that are able, evenly apart, and other ones for other pieces."""
+    first = piece * len(able) // pieces if pieces < len(able) else piece
+    return able[(first + np.arange(count) * len(able) // count) % len(able)]
 
 
 def _least(

@@ -89,14 +89,15 @@ def product_draft(wafer: Wafer, before: npt.NDArray[np.bool_], after: npt.NDArra
         return None
     depth = max(map(max, across)) + 1
     period = (max(map(max, along)) + 1) * depth
+    row, column = (of_rank.tolist() for of_rank in np.divmod(wafer.tile, columns))
+    num_wavelengths = wafer.num_wavelengths
     draft: Draft = []
     asked: dict[tuple[int, int], int] = {}
     for wish in straight(wafer, before, after):
-        pair = wish.senders[0], wish.dst
-        (r0, c0), (r1, c1) = (divmod(int(wafer.tile[rank]), columns) for rank in pair)
-        slot = along[c0][c1] * depth + across[r0][r1] + period * asked.get(pair, 0)
+        src, dst = pair = wish.senders[0], wish.dst
+        slot = along[column[src]][column[dst]] * depth + across[row[src]][row[dst]] + period * asked.get(pair, 0)
         asked[pair] = asked.get(pair, 0) + 1
-        number, wavelength = divmod(slot, wafer.num_wavelengths)
+        number, wavelength = divmod(slot, num_wavelengths)
         draft += [[] for _ in range(number + 1 - len(draft))]
         draft[number].append(Send(wish.piece, *pair, False, wavelength, wafer.routes[pair][0]))
     return [sends for sends in draft if sends]

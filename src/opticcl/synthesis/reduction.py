@@ -6,8 +6,8 @@
 
     H[r + 1, p, d, o] = keep[r, p, d] H[r, p, d, o] + sum_s x[r, p, s, d] H[r, p, s, o]      H[0] = parts, H[R] = sums
 
-As an equality of 0/1 variables this cannot count a part twice. Lasers, photodiodes and edges as in `model`. With `Orbits` other
-than `all_alone`, what is alike is one variable.
+As an equality of 0/1 variables this cannot count a part twice. Lasers, photodiodes and edges as in `model`. What
+`Orbits` say is alike is one variable.
 
 Source: ours; LUMORPH's algorithm 1 moves chunks and knows no sums.
 Reading: rank d could also replace what it has by the sum of several things that come. No operation of a schedule says so

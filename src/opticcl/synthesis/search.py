@@ -28,6 +28,7 @@ __all__ = ["Method", "Synthesis", "synthesize"]
 
 Method = Literal["auto", "constructed", "solver"]
 LONGEST_S = 1e6
+TURNED = "read backwards, where sums are copies and lasers are photodiodes"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,7 +157,7 @@ def synthesize(
     draft = turned_round(gap.draft, wafer.backwards()) if turned else gap.draft
     circuits = _plan(problem, where, draft, gap.how)
     verify(circuits).raise_if_bad()
-    bound = gap.bound._replace(why="with time turned round, " + gap.bound.why) if turned else gap.bound
+    bound = gap.bound._replace(why=f"{TURNED}: {gap.bound.why}") if turned and gap.bound.rounds else gap.bound
     trials, note = tuple(gap.trials), _note(gap, method, clock)
     return Synthesis(circuits, bound, gap.how, clock.spent_s, trials, clock.interrupted, note)
 
@@ -166,8 +167,8 @@ def _problem(collective: Request | Collective | str, num_nodes: int, chunks: int
     if isinstance(collective, Collective):
         if collective.num_ranks != num_nodes:
             raise ParameterError(
-                f"{collective.name}: is for {collective.num_ranks} ranks and the job has {num_nodes} nodes; "
-                "give it as many (--job 0-7)"
+                f"{collective.name}: is for {counted(collective.num_ranks, 'rank')} and the job has "
+                f"{counted(num_nodes, 'node')}; give it as many, such as --job 0-{collective.num_ranks - 1}"
             )
         return given_by(collective)
     wanted = collective if isinstance(collective, Request) else Request(collective_name(collective), root)
@@ -178,13 +179,15 @@ def _note(gap: Gap, method: Method, clock: Clock) -> str:
     """Why the gap is still open, if it is."""
     if gap.closed:
         return ""
+    if clock.interrupted:
+        return "interrupted: the best schedule so far"
+    if clock.left_s <= 0:
+        return "the time limit is over"
     if method == "constructed":
         return "constructed only, as asked for"
     if not has_solver():
         return f"constructed only: the search needs OR-Tools, {INSTALL}"
-    if clock.interrupted:
-        return "interrupted: the best schedule so far"
-    return "the time limit is over" if clock.left_s <= 0 else "the models that are left are too large or too hard"
+    return "the models that are left are too large or too hard"
 
 
 def _plan(problem: Problem, fabric: Fabric, draft: Draft, how: str) -> CircuitPlan:

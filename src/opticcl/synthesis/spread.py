@@ -7,12 +7,14 @@ passed on   the whole of Algorithm 1, where ranks hand on what they got; no solu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
+from opticcl.synthesis.alike import alike_draft
 from opticcl.synthesis.bounds import highest, spread_bounds
 from opticcl.synthesis.draft import Draft, Send
 from opticcl.synthesis.gap import Answer, Gap, Told
@@ -47,22 +49,25 @@ class Spread:
     def start(self, clock: Clock, told: Told) -> Gap:
         """The best constructed schedule."""
         bound = highest(list(spread_bounds(self.wafer, self.before, self.after)))
-        best, how = self._first()
-        for name, wishes in candidates(self.wafer, self.before, self.after, self.seed, bound.rounds):
-            if best is not None and (len(best) <= bound.rounds or clock.left_s <= 0):
-                break
-            told(f"{name}: bound {bound.rounds}" + (f", best {len(best)} ({how})" if best is not None else ""))
-            draft = pack(self.wafer, self.before, wishes, most=len(best) - 1 if best is not None else 1 << 30)
-            if draft is not None:
-                best, how = draft, name
-        return Gap(best or [], how, bound)
-
-    def _first(self) -> tuple[Draft | None, str]:
-        """What is at hand without a search."""
+        gap = Gap([], "nothing to do", bound)
         if not (self.after & ~self.before).any():
-            return [], "nothing to do"
-        draft = product_draft(self.wafer, self.before, self.after)
-        return draft, "rows and columns"
+            return gap
+        for name, make in self._constructions(bound.rounds):
+            if gap.draft and (gap.closed or clock.left_s <= 0):
+                break
+            told(f"{name}: {gap}")
+            draft = make(len(gap.draft) - 1 if gap.draft else 1 << 30)
+            if draft is not None:
+                gap.draft, gap.how = draft, name
+        return gap
+
+    def _constructions(self, bound: int) -> Iterator[tuple[str, Callable[[int], Draft | None]]]:
+        """Their names, and functions that make them unless they take more than so many rounds."""
+        held, wanted = self.before, self.after
+        yield "rows and columns", lambda most: product_draft(self.wafer, held, wanted)
+        for name, wishes in candidates(self.wafer, held, wanted, self.seed, bound):
+            yield name, partial(_packed, self.wafer, held, wishes)
+        yield "all alike", lambda most: alike_draft(self.wafer, held, wanted, self.seed, bound, most)
 
     def ask(self, rounds: int, effort: float, clock: Clock, gap: Gap) -> Iterator[Answer]:
         """Straight, then passed on."""
@@ -99,3 +104,7 @@ class Spread:
     def _on_first_route(self, wish: Wish) -> Send:
         src = wish.senders[0]
         return Send(wish.piece, src, wish.dst, path=self.wafer.routes[src, wish.dst][0])
+
+
+def _packed(wafer: Wafer, holds: npt.NDArray[np.bool_], wishes: list[Wish], most: int) -> Draft | None:
+    return pack(wafer, holds, wishes, most=most)

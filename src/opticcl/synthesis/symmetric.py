@@ -1,8 +1,9 @@
 """What is alike in an all-reduce: sends, sums and parts that a group of translations carries into each other.
 
-For N = 2^k ranks the translation by h takes rank s to s xor h, and chunk c to c xor (h mod C). A schedule that looks the same
-to every rank is then x[r, delta, a]: in round r every rank g sends chunk g xor a to rank g xor delta. It has N times
-fewer unknowns, and what it finds is a schedule like any other; what it does not find may still exist.
+The ranks stand in blocks of q, one after the other. The translation by h, 0 <= h < q, takes the i-th rank of every block to
+the i xor h-th where q is a power of two, to the i + h-th (mod q) otherwise, and the chunks likewise, in blocks of
+gcd(C, q). A schedule that looks the same after each of them has q times fewer unknowns. What is found among these is a
+schedule like any other; what is not found may still exist, with less symmetry.
 
 Source: ours; LUMORPH section 3.2 uses the symmetry of squares of four.
 """
@@ -10,6 +11,7 @@ Source: ours; LUMORPH section 3.2 uses the symmetry of squares of four.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
 
 import numpy as np
 
@@ -41,30 +43,29 @@ class Orbits:
 
 def all_alone(num_pieces: int, num_ranks: int) -> Orbits:
     """No two things alike."""
-    pairs = np.arange(num_pieces * num_ranks**2).reshape(num_pieces, num_ranks, num_ranks)
-    return Orbits(pairs, np.arange(num_pieces * num_ranks).reshape(num_pieces, num_ranks), pairs)
+    return translations(num_pieces, num_ranks, 1)
 
 
-def translations(num_pieces: int, num_ranks: int) -> Orbits | None:
-    """All ranks alike, or None: the ranks must be a power of two, and so must be the pieces, or a multiple of the ranks.
+def translations(num_pieces: int, num_ranks: int, order: int) -> Orbits:
+    """The ranks of each block alike.
 
-    >>> len(set(translations(8, 8).send.ravel().tolist()))  # 7 others and oneself times 8 chunks
+    Args: order: q, ranks of a block; it divides the number of ranks.
+
+    >>> len(set(translations(8, 8, 8).send.ravel().tolist()))  # 7 others and oneself times 8 chunks
     64
     """
-    power = num_ranks & (num_ranks - 1) == 0
-    fits = num_pieces & (num_pieces - 1) == 0 if num_pieces < num_ranks else num_pieces % num_ranks == 0
-    if not power or not fits or num_ranks < 2:
-        return None
-    period = min(num_pieces, num_ranks)
-    shift, rank, piece = np.arange(num_ranks), np.arange(num_ranks), np.arange(num_pieces)
-    moved_rank = rank ^ shift[:, None]
-    moved_piece = piece - piece % period + (piece % period ^ shift[:, None] % period)
-    pairs = moved_piece[:, :, None, None] * num_ranks**2 + (
-        moved_rank[:, None, :, None] * num_ranks + moved_rank[:, None, None, :]
-    )
-    sums = moved_piece[:, :, None] * num_ranks + moved_rank[:, None, :]
+    rank, piece = (_translated(count, gcd(count, order), order) for count in (num_ranks, num_pieces))
+    pairs = (piece[:, :, None, None] * num_ranks + rank[:, None, :, None]) * num_ranks + rank[:, None, None, :]
+    sums = piece[:, :, None] * num_ranks + rank[:, None, :]
     alike = _numbered(pairs.min(axis=0))
     return Orbits(alike, _numbered(sums.min(axis=0)), alike)
+
+
+def _translated(count: int, block: int, order: int) -> IntArray:
+    """To what each translation takes each of `count` things in blocks, int64 (order, count)."""
+    thing, shift = np.arange(count), np.arange(order)[:, None] % block
+    place = thing % block
+    return thing - place + (place ^ shift if order & (order - 1) == 0 else (place + shift) % block)
 
 
 def _numbered(keys: IntArray) -> IntArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +16,7 @@ from opticcl.routing.k_shortest import k_shortest
 from opticcl.routing.paths import open_dimension_order
 from opticcl.routing.reach import parts
 
-__all__ = ["MOST_RANKS", "Path", "Wafer", "wafer_of"]
+__all__ = ["MOST_RANKS", "Path", "Wafer", "wafer_of", "walked_back"]
 
 Path = tuple[int, ...]
 """Edges from the sender's tile to the receiver's, as in `opticcl.routing.grid`."""
@@ -69,23 +70,26 @@ class Wafer:
 
     def backwards(self) -> Wafer:
         """The same wafer with time and light turned round: what arrived is sent, and every path is walked back."""
-        back = self._turned(np.arange(len(self.room)))
+        opposite = self.opposite()
         routes = {
-            (dst, src): tuple(self.walked_back(path) for path in paths) for (src, dst), paths in self.routes.items()
+            (dst, src): tuple(walked_back(path, opposite) for path in paths)
+            for (src, dst), paths in self.routes.items()
         }
         room = np.zeros_like(self.room)
-        inside = self.room > 0
-        room[back[inside]] = self.room[inside]
+        inside = np.flatnonzero(self.room > 0)
+        room[np.array(opposite)[inside]] = self.room[inside]
         return replace(self, sends=self.hears, hears=self.sends, room=room, routes=routes)
 
-    def walked_back(self, path: Path) -> Path:
-        """The path from its end to its start."""
-        return tuple(self._turned(np.array(path[::-1], np.int64)).tolist())
-
-    def _turned(self, edge: IntArray) -> IntArray:
-        """The same edges the other way round."""
-        turned: IntArray = 4 * (edge // 4 + self.onward[edge % 4]) + (edge % 4 ^ 1)
+    def opposite(self) -> list[int]:
+        """Each edge's number the other way round; of edges that lead nowhere it means nothing."""
+        edge = np.arange(len(self.room))
+        turned: list[int] = (4 * (edge // 4 + self.onward[edge % 4]) + (edge % 4 ^ 1)).tolist()
         return turned
+
+
+def walked_back(path: Path, opposite: Sequence[int]) -> Path:
+    """The path from its end to its start; see `Wafer.opposite`."""
+    return tuple(map(opposite.__getitem__, reversed(path)))
 
 
 def wafer_of(fabric: Fabric, num_routes: int = 2) -> Wafer:
