@@ -73,7 +73,7 @@ def test_verify_asks_for_the_light_too(answer):
     [
         (["budget", "-f", "ramp"], "preset literal has no launch, modulator.loss"),
         (["budget", "-f", "ramp"], "--set launch=0dBm, or take --preset fitted or typical"),
-        (["budget", "-f", "fat_tree"], "packets share its links"),
+        (["budget", "-f", "fat_tree"], "packets are passed on electrically"),
         (["budget", "-f", "oddl", "--preset", "best"], "known: literal, amplified, typical"),
         (["budget", "-f", "oddl", "--set", "wss32.loss=-1dB"], "negative"),
         (["budget", "-f", "oddl", "--set", "wss32.gain=1dB"], "passive"),
@@ -81,7 +81,7 @@ def test_verify_asks_for_the_light_too(answer):
         (["budget", "-f", "oddl", "--set", "launch=1", "--set", "Launch=2"], "given twice"),
         (["budget", "-f", "oddl", "--set", "launch=1e308"], "is beyond 1,000,000 dBm"),
         (["budget", "-f", "oddl", "-c", "all_gather"], "give --algorithm auto too"),
-        (["budget", "-f", "topoopt"], "packets share its links"),
+        (["budget", "-f", "topoopt"], "preset literal has no launch, fibre.loss"),
         (["budget", "-f", "oddl", "--path", "typical", "-a", "ring"], "leave it or --algorithm out"),
         (["budget", "-f", "odl"], "did you mean 'oddl'"),
         (["verify", "-f", "oddl:shape=4", "--budget", "best"], "known: literal"),

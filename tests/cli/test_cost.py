@@ -28,6 +28,27 @@ def test_what_is_left_out_is_told_beside_a_single_bill_too(opticcl):
     assert "left out: ideal has no bill" in done.stdout
 
 
+def test_a_collective_that_a_fabric_declines_leaves_the_table_standing(opticcl, answer):
+    """A torus of circuits joins no two nodes of different rows and columns; the other rows have their energy."""
+    asked = ("cost", "-f", "terarack_torus:shape=2x3", "-f", "sip_ring:nodes=6", "-c", "send_recv", "-s", "1MB")
+    done = opticcl(*asked)
+    assert done.returncode == 0
+    assert "no energy: terarack_torus: no algorithm does send_recv" in done.stdout
+    rows, _ = answer(*asked)
+    found = {row["fabric"]: row for row in rows}
+    assert "no algorithm does send_recv" in found["terarack_torus"]["declined"]
+    assert "energy_j" not in found["terarack_torus"]
+    assert found["sip_ring"]["energy_j"][0] > 0
+    assert "declined" not in found["sip_ring"]
+
+
+def test_a_collective_that_nobody_does_is_refused(opticcl):
+    """With the reason of the first."""
+    done = opticcl("cost", "-f", "terarack_torus:shape=2x3", "-c", "send_recv")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no algorithm does send_recv" in done.stderr
+
+
 def test_own_prices_are_told_as_such(opticcl, answer):
     """A part whose price and power are both given is not assumed any more."""
     lines = [line.split() for line in opticcl("cost", "-f", "oddl:shape=2x2", *OWN).stdout.splitlines()]

@@ -52,12 +52,29 @@ def test_hidden_control_is_a_share_of_equation_1():
     assert times[1] == 0
 
 
+@pytest.mark.parametrize("spec", ["lightpath:shape=2x4", "ramp:groups=2,racks=2,wavelengths=2", "oddl:shape=8"])
+def test_the_overlap_with_computing_is_one_parameter_everywhere(spec):
+    """The same name and meaning on every system that has control time: a share of it is not waited for, at most all."""
+    waiting = "synchronisation=2us," if "control_switch_delay" not in fabric(spec).parameters else ""
+    times = [
+        opticcl.compile(f"{spec},{waiting}control_hidden={hidden}", "all_reduce", 10**6, algorithm="ring")
+        .simulate()
+        .totals()["control_s"]
+        for hidden in (0, 0.25, 1)
+    ]
+    assert times[0] > 0
+    assert times[1:] == [pytest.approx(0.75 * times[0]), 0]
+    assert fabric(spec).parameters["control_hidden"] == 0  # literal: no paper gives a share
+
+
 def test_bad_parameters_are_refused():
     """Negative times, shares that are none."""
     for spec, text in (
         ("lightpath:synchronisation=-1us", "synchronisation=-1e-06 s is negative"),
         ("ramp:synchronisation=-1us", "synchronisation=-1e-06 s is negative"),
-        ("oddl:control_hidden=1.5", "control_hidden=1.5 is no share"),
+        ("oddl:control_hidden=1.5", "oddl: control_hidden=1.5 is no share"),
+        ("ramp:control_hidden=-0.1", "ramp: control_hidden=-0.1 is no share"),
+        ("lightpath:control_hidden=2", "lightpath: control_hidden=2 is no share"),
     ):
         with pytest.raises(FabricError, match=text):
             fabric(spec)

@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opticcl.circuits import lower
@@ -14,8 +14,9 @@ from opticcl.evaluate.limits import limits, longest_lightpath
 from opticcl.fabric import fabric, fabric_at_scale
 from opticcl.physics.optics import optics
 from opticcl.schedule import generate
+from opticcl.verify.budget import check_budget
 
-OPTICAL = ("lightpath", "oddl", "ramp", "sipac", "terarack", "terarack_torus")
+OPTICAL = ("lightpath", "oddl", "ramp", "sip_ring", "sipac", "terarack", "terarack_torus", "topoopt")
 
 
 def of(spec, preset="literal", which="worst", **settings):
@@ -105,6 +106,7 @@ def test_longest_lightpath_of_wrht(nodes, size, segments):
     assert longest_lightpath(fabric("terarack", nodes=nodes), size) == segments
 
 
+@settings(deadline=None)  # the first example imports the algorithms
 @given(st.integers(1, 150), st.integers(1, 6), st.integers(1, 2), st.data())
 def test_longest_lightpath_is_the_one_of_the_circuits(nodes, wavelengths, rings, data):
     """Whatever ring and group size: the tree says what is measured on every circuit of the compiled plan."""
@@ -229,17 +231,51 @@ def test_65536_nodes_take_less_than_a_tenth_of_a_second(name):
 def test_electrical_networks_are_refused():
     """With those that have light."""
     made = fabric("fat_tree")
-    with pytest.raises(
-        UnsupportedError, match="fat_tree: no light path is known: packets share its links; try lightpath"
-    ):
+    with pytest.raises(UnsupportedError, match="fat_tree: no light path: packets are passed on"):
         budget(made, optics("oddl"))
 
 
-def test_wavelengths_outside_the_band_are_refused():
-    """RAMP section 4.1: sources of 122 channels."""
-    assert of("ramp:groups=2,racks=2,wavelengths=122", "typical").closes
-    with pytest.raises(ParameterError, match="wavelengths=124 lie outside the band: its sources have 122 channels"):
-        of("ramp:groups=2,racks=2,wavelengths=124", "typical")
+@pytest.mark.parametrize(
+    ("spec", "most", "step"),
+    [
+        ("ramp:groups=2,racks=2", 122, 2),  # section 4.1
+        ("sipac:radix=4,levels=2", 160, 1),  # section III-B
+        ("terarack:nodes=4", 256, 1),  # RAMP section 2
+        ("terarack_torus:shape=2x2", 256, 1),
+        ("sip_ring:nodes=4", 256, 1),
+    ],
+)
+def test_wavelengths_outside_the_band_are_refused(spec, most, step):
+    """As many as the papers' sources have are followed, by the machine and by its plans; one more is not."""
+    of(f"{spec},wavelengths={most}", "typical")
+    too_many = f"{spec},wavelengths={most + step}"
+    says = f"wavelengths={most + step} lie outside the band: its sources have {most} channels"
+    with pytest.raises(ParameterError, match=says):
+        of(too_many, "typical")
+    made = fabric(too_many)
+    with pytest.raises(ParameterError, match=says):
+        check_budget(lower(made, generate("ring", "all_reduce", made)), optics(made.light_path.sheet, "typical"))
+
+
+def test_the_ring_of_one_direction_is_twice_as_long():
+    """SiP-Ring: all segments but one, or half of them; so its reach holds as many nodes once, or twice."""
+    one, two = "sip_ring:nodes=64", "sip_ring:nodes=64,directions=2"
+    interfaces = [next(x.count for x in of(s, "typical").lines if x.element == "interface") for s in (one, two)]
+    assert interfaces == [63, 32]
+    reach = limit(one, "reach_interfaces", "typical")
+    largest = [limit(s, "largest_ring_nodes", "typical") for s in (one, two)]
+    assert largest == [1 + reach, 1 + 2 * reach]
+    for spec, directions in (("sip_ring:nodes={}", 1), ("sip_ring:directions=2,nodes={}", 2)):
+        fits = 1 + directions * reach
+        assert [of(spec.format(n), "typical").closes for n in (fits, fits + directions)] == [True, False]
+
+
+def test_what_the_panel_of_topoopt_may_lose():
+    """Launch less both fibres less the sensitivity; a panel of just that loss closes, one of more does not."""
+    most = limit("topoopt", "largest_panel_loss_db", "typical")
+    assert most == pytest.approx(0 - 2 * 0.2 * 0.1 + 4)
+    assert [of("topoopt", "typical", patch_panel__loss=most + more).closes for more in (0, 0.01)] == [True, False]
+    assert limit("topoopt", "largest_panel_loss_db", "typical", launch=-5) is None
 
 
 def test_a_plan_without_circuits_is_refused():

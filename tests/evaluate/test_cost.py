@@ -49,6 +49,16 @@ def test_an_amplifier_only_where_the_loss_asks_for_it():
     assert counts(bill_of(fabric("oddl:shape=8x32")))["edfa"] == 256
 
 
+def test_a_switch_larger_than_a_module_is_billed_as_the_clos_that_light_passes():
+    """ODDL section 3.B: 64 ports are 8 modules of 8 x 16, 16 of 8 x 8 and 8 of 16 x 8, and light passes three of them."""
+    made = fabric("oddl:shape=64x2")
+    switches = {part.ports: part.count for part in made.parts if part.kind == "wss"}
+    assert switches == {16: 2 * (8 + 8), 8: 2 * 16, 2: 64}
+    kinds = [element.kind for element in made.light_path.elements]
+    assert made.light_path.extremes[0][kinds.index("wss8")] == 3
+    assert counts(bill_of(made))["edfa"] == 128  # behind the outputs of the two switches of 64 ports
+
+
 def test_every_part_has_a_datasheet():
     """Whatever a fabric says it is built of can be priced, with a source."""
     sheets = part_sheets()
@@ -140,5 +150,11 @@ def test_what_cannot_be_is_refused(prices, changes, says):
 
 def test_an_ideal_switch_has_no_bill():
     """There is none to buy."""
-    with pytest.raises(UnsupportedError, match="ideal has no bill"):
+    with pytest.raises(UnsupportedError, match="ideal has no bill: nobody"):
         bill_of(fabric("ideal:nodes=4"))
+
+
+def test_a_node_alone_needs_no_network():
+    """A SuperPod of one GPU has neither switches nor cables."""
+    with pytest.raises(UnsupportedError, match="superpod has no bill: one node needs no network"):
+        bill_of(fabric_at_scale("superpod", 1))

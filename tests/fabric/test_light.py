@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 
 from opticcl.circuits import lower
-from opticcl.fabric import fabric, job
+from opticcl.errors import UnsupportedError
+from opticcl.fabric import FABRICS, fabric, fabric_at_scale, job
 from opticcl.fabric._light_lightpath import lightpath_light
 from opticcl.fabric._light_oddl import modules_passed
 from opticcl.fabric.oddl import dimension_between
 from opticcl.fabric.sipac import radices_of, strides_of
 from opticcl.ir import Circuits
+from opticcl.physics.light import light_path_of
 from opticcl.physics.optics import chain_of, optics
 from opticcl.schedule import generate
 
@@ -23,6 +25,9 @@ SMALL = (
     "terarack:nodes=2",
     "terarack:nodes=7,wavelengths=16",
     "terarack:nodes=8,wavelengths=16",
+    "sip_ring:nodes=7,wavelengths=16",
+    "sip_ring:nodes=6,wavelengths=16,directions=2",
+    "topoopt:nodes=5,degree=2",
     "oddl:shape=4x8",
     "oddl:shape=5",
     "oddl:shape=16x2",
@@ -103,3 +108,11 @@ def test_a_job_keeps_the_light_of_the_machine():
 def test_electrical_networks_have_no_light_path(name):
     """Nothing is invented for them."""
     assert fabric(name).light_path is None
+
+
+def test_the_refusal_names_every_fabric_that_has_light():
+    """Also one that is added later."""
+    lit = [name for name in FABRICS.names() if fabric_at_scale(name, 16).light_path is not None]
+    with pytest.raises(UnsupportedError) as refused:
+        light_path_of(fabric("ideal"))
+    assert str(refused.value).endswith("try " + ", ".join(lit))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opticcl.errors import ParameterError
-from opticcl.physics.clos import ThreeStage, clos_stages
+from opticcl.physics.clos import ThreeStage, clos_modules, clos_stages
 
 
 def test_the_switch_of_oddl():
@@ -48,6 +48,21 @@ def test_stages_are_odd_and_just_enough(ports, size):
     assert stages % 2 == 1
     assert size ** ((stages + 1) // 2) >= ports
     assert stages == 1 or size ** ((stages - 1) // 2) < ports
+
+
+@given(st.integers(1, 5000), st.integers(2, 64))
+def test_modules_fit_together(ports, size):
+    """Every output inside leads to an input, the edges have as many ports outside as asked for, none is split further."""
+    modules = clos_modules(ports, size)
+    inputs, outputs = (sum(sides[k] * count for sides, count in modules.items()) for k in (0, 1))
+    assert inputs == outputs
+    assert max(min(sides) for sides in modules) <= size
+    if ports > size:
+        edges = -(-ports // size)
+        assert modules[size, 2 * size] >= edges
+        assert sum(modules.values()) >= 2 * edges + 2 * size
+    else:
+        assert modules == {(ports, ports): 1}
 
 
 def test_impossible_networks_are_refused():

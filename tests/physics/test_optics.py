@@ -50,13 +50,15 @@ def test_presets_are_laid_over_each_other():
 
 
 def test_the_users_values_win_and_keep_their_units():
-    """Texts with units, metres for kilometres, numbers as they are."""
+    """Texts with units, metres for kilometres, milliwatts for dBm, numbers as they are."""
     given = {"fibre.length": "50 m", "fibre.loss": "0.3dB/km", "launch": 7, "sensitivity": "-12.5 dBm"}
     found = optics("oddl", LITERAL, given)
     assert found.get("fibre.length") == pytest.approx(0.05)
     assert (found.get("fibre.loss"), found.get("launch"), found.get("sensitivity")) == (0.3, 7.0, -12.5)
     assert found.loss_db("fibre") == pytest.approx(0.015)
     assert found.values["launch"].source == "given"
+    powers = [optics("oddl", LITERAL, {"launch": text}).get("launch") for text in ("100mW", "1 W", "0.5 mW")]
+    assert powers == pytest.approx([20, 30, -3.0103])
 
 
 @pytest.mark.parametrize(
@@ -66,7 +68,8 @@ def test_the_users_values_win_and_keep_their_units():
         ({"wss8.gain": "3dB"}, "wss8 is passive and has no gain; what amplifies here: edfa"),
         ({"wss9.loss": 1}, "did you mean 'wss8.loss'"),
         ({"nothing": 1}, "known: edfa.gain"),
-        ({"launch": "4.5 W"}, "is not in dBm; write launch=4.5dBm"),
+        ({"launch": "4.5 dB"}, "is not in dBm; write launch=1dBm"),
+        ({"launch": "0 mW"}, "is not in dBm; write launch=1dBm"),
         ({"fibre.loss": "0.3dB"}, "is not in dB/km"),
         ({"launch": "much"}, "is no number"),
         ({"launch": "1e999"}, "is no number"),

@@ -17,3 +17,11 @@ def test_lines_that_lie_on_each_other_can_be_told_apart():
         _, ring, torus = axes.lines
         assert (ring.get_linestyle(), torus.get_linestyle()) == ("-", "--")
     assert [text.get_text() for text in figure.legends[0].get_texts()] == list(names)
+
+
+def test_a_picture_with_ranges_says_which_end_is_drawn():
+    """Where every source gives one number there is nothing to say."""
+    with drawing_style():
+        with_range, without = (cost_figure({name: [bill_of(fabric_at_scale(name, 16))]}) for name in ("oddl", "torus"))
+    assert "high end of a range" in with_range.texts[0].get_text()
+    assert not without.texts

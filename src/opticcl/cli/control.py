@@ -162,16 +162,17 @@ def _played(
         "repeated": run.repeated,
         "lost": run.lost,
     }
-    return answer, ["", *_waits(run, equation)]
+    hidden = plan.fabric.parameters["control_hidden"]
+    return answer, ["", *_waits(run, equation, f"{hidden:.0%} hidden" if hidden else "equation 1")]
 
 
-def _waits(run: ControlRun, equation: list[float]) -> list[str]:
-    """A line for each run of exchanges that wait equally long."""
+def _waits(run: ControlRun, equation: list[float], title: str) -> list[str]:
+    """A line for each run of exchanges that wait equally long; `title` is of the column of equation 1."""
     from opticcl.units import format_seconds
 
     step = run.step.tolist()
     rows = list(zip(run.control_s.tolist(), run.mean_control_s.tolist(), equation, strict=True))
-    lines = [f"{'exchanges':<14}{'steps':<14}{'longest wait':>14}{'mean wait':>14}{'equation 1':>14}"]
+    lines = [f"{'exchanges':<14}{'steps':<14}{'longest wait':>14}{'mean wait':>14}{title:>14}"]
     first = 0
     for after in range(1, len(rows) + 1):
         if after < len(rows) and all(abs(a - b) < SAME_S for a, b in zip(rows[first], rows[after], strict=True)):

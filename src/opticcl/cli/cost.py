@@ -70,7 +70,8 @@ def run(
         return
     doing = f"{collective} of {size}"
     table = bill_table(rows[0], doing) if len(rows) == 1 else bills_table(rows, doing)
-    print_table(table, *(f"left out: {reason}" for reason in left_out))
+    declined = [f"no energy: {row.name}: {row.declined}" for row in rows if row.declined]
+    print_table(table, *declined, *(f"left out: {reason}" for reason in left_out))
     if picture:
         print(f"picture: {picture}")
 
@@ -107,7 +108,10 @@ def _fabrics(
 
 
 def _collecting(rows: Sequence[Billed], collective: str, size: str) -> list[Billed]:
-    """With the collective on each fabric by its fastest algorithm."""
+    """With the collective on each fabric by its fastest algorithm, or why there is none.
+
+    Raises: UnsupportedError: none of the fabrics has one.
+    """
     from opticcl.plan import compile
     from opticcl.report.cost import Billed, Collecting
 
@@ -115,9 +119,15 @@ def _collecting(rows: Sequence[Billed], collective: str, size: str) -> list[Bill
     with Progress() as progress:
         for row in rows:
             progress(f"compile {collective} on {row.name}")
-            plan = compile(row.bill.fabric, collective, size)
+            try:
+                plan = compile(row.bill.fabric, collective, size)
+            except UnsupportedError as error:
+                found.append(Billed(row.name, row.bill, declined=str(error)))
+                continue
             plan.verify().raise_if_bad()
             found.append(Billed(row.name, row.bill, Collecting(plan.algorithm, plan.simulate())))
+    if all(row.declined for row in found):
+        raise UnsupportedError(found[0].declined)
     return found
 
 

@@ -19,7 +19,7 @@ WORDS = {
         "two exchanges of messages between partners, units of their own",
     ),
     "topoopt": ("circuits are patched", "nothing"),
-    "ramp": ("every node works out its instructions", "nothing: slots without a schedule"),
+    "ramp": ("every node works out its instructions", "slots without a schedule"),
     "lightpath": ("nothing", "all nodes talk to the rack's controller"),
     "terarack": ("nothing", "nothing: retuning is a reconfiguration"),
     "terarack_torus": ("nothing", "nothing: retuning is a reconfiguration"),

@@ -14,11 +14,11 @@ from typing import Literal
 import numpy as np
 
 from opticcl.data import load
-from opticcl.errors import ParameterError, UnsupportedError
+from opticcl.errors import UnsupportedError
 from opticcl.ir import CircuitPlan, Fabric
 from opticcl.physics.chain import ROUNDING_DB, Chain, optical_snr_db
 from opticcl.physics.light import Counts, LightPath, light_path_of
-from opticcl.physics.optics import GEOMETRY, Optics, chain_of
+from opticcl.physics.optics import Optics, chain_of, check_channels
 
 __all__ = ["Budget", "Line", "Which", "budget", "plan_budget"]
 
@@ -104,23 +104,13 @@ def budget(fabric: Fabric, values: Optics, which: Which = "worst") -> Budget:
     Raises: UnsupportedError: no light path. ParameterError: values are missing, or wavelengths lie outside the band.
     """
     path = light_path_of(fabric)
-    _check_channels(fabric, path)
+    check_channels(fabric)
     if which == "typical":
         chain = chain_of(path, values, path.typical > 0)
         return _budget_of(fabric.name, path, chain, values, path.typical, "typical: mean over all pairs of nodes")
     chain = chain_of(path, values)
     worst = int(np.argmin(chain.margin_db(path.extremes)))
     return _budget_of(fabric.name, path, chain, values, path.extremes[worst], f"worst: {path.names[worst]}")
-
-
-def _check_channels(fabric: Fabric, path: LightPath) -> None:
-    """Refuse more wavelengths than the sources of this fabric can make, where the paper says how many."""
-    channels = load(f"optics/{path.sheet}.toml").get(GEOMETRY, {}).get("channels")
-    if channels and fabric.num_wavelengths > channels["value"]:
-        raise ParameterError(
-            f"{fabric.name}: wavelengths={fabric.num_wavelengths} lie outside the band: its sources have "
-            f"{channels['value']} channels ({channels['source'].partition(':')[0]}); try {channels['value']} or fewer"
-        )
 
 
 def plan_budget(plan: CircuitPlan, values: Optics) -> Budget:
@@ -131,7 +121,6 @@ def plan_budget(plan: CircuitPlan, values: Optics) -> Budget:
     from opticcl.verify.budget import lit_rounds
 
     path = light_path_of(plan.fabric)
-    _check_channels(plan.fabric, path)
     least, found = np.inf, None
     for lit in lit_rounds(plan, values):
         row = int(np.argmin(lit.margin_db))

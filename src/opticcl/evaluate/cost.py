@@ -174,7 +174,8 @@ def bill_of(fabric: Fabric, prices: str = "default", changes: Mapping[str, float
     Raises: UnsupportedError: nobody says what the fabric is built of. ParameterError: see `part_sheets`.
     """
     if not fabric.parts:
-        raise UnsupportedError(f"{fabric.name} has no bill: nobody can say what it is built of; try another fabric")
+        why = "one node needs no network" if fabric.num_machine_nodes == 1 else "nobody can say what it is built of"
+        raise UnsupportedError(f"{fabric.name} has no bill: {why}; try another fabric")
     sheets = part_sheets(prices, changes)
     together: dict[tuple[str, int, float], int] = {}
     for part in fabric.parts:

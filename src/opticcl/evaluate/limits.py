@@ -57,7 +57,10 @@ def limits(fabric: Fabric, values: Optics) -> tuple[Limit, ...]:
     Raises: UnsupportedError: no light path. ParameterError: values are missing.
     """
     path = light_path_of(fabric)
-    find = {"ramp": _ramp, "sipac": _sipac, "terarack": _terarack, "oddl": _oddl, "lightpath": _lightpath}
+    find = {
+        "ramp": _ramp, "sipac": _sipac, "terarack": _terarack, "oddl": _oddl, "lightpath": _lightpath,
+        "sip_ring": _sip_ring, "topoopt": _topoopt,
+    }  # fmt: skip
     return find[path.sheet](fabric, path, values)
 
 
@@ -206,6 +209,27 @@ def _wrht(fabric: Fabric, reach: int) -> list[Limit]:
         Limit("longest_lightpath", longest[largest], f"longest lightpath of WRHT: {farthest} (m = {largest})"),
         Limit("largest_group", fits[-1] if fits else None, told),
     ]
+
+
+# --- SiP-Ring and TopoOpt ---------------------------------------------------------------------------------------------
+
+
+def _sip_ring(fabric: Fabric, path: LightPath, values: Optics) -> tuple[Limit, ...]:
+    """Interfaces that light may pass, and the largest ring of which every node can reach every other."""
+    everything = np.ones(len(path.elements), bool)
+    reach = _reach(chain_of(path, values, everything), path, {"interface": 1})
+    nodes = 1 + fabric.parameters["directions"] * (reach or 0)
+    return (
+        Limit("reach_interfaces", reach, f"by power light passes {_counted(reach, 'interface')}"),
+        Limit("largest_ring_nodes", nodes, f"largest ring whose light reaches every node: {_counted(nodes, 'node')}"),
+    )
+
+
+def _topoopt(fabric: Fabric, path: LightPath, values: Optics) -> tuple[Limit, ...]:
+    """What the panel may lose."""
+    most = float(chain_of(path, values).margin_db(path.extremes)[0]) + values.loss_db("patch_panel")
+    told = f"the panel may lose up to {most:.2f} dB" if most >= 0 else "not even a panel without loss closes"
+    return (Limit("largest_panel_loss_db", most if most >= 0 else None, told),)
 
 
 # --- ODDL -------------------------------------------------------------------------------------------------------------

@@ -106,6 +106,7 @@ def lightpath(
     seed: int = SHEET["seed"],
     waveguide_sharing: WaveguideSharing = "wavelength",
     synchronisation: Seconds = SHEET["synchronisation"],
+    control_hidden: float = SHEET["control_hidden"],
     routing: Routing = "dimension_order",
     dead_tiles: str | None = None,
     dead_lasers: str | None = None,
@@ -125,6 +126,7 @@ def lightpath(
         waveguide_sharing: wavelength: a waveguide carries one circuit on each wavelength (equation 6); circuit: one
             circuit in all, as figures 5 and 6 count.
         synchronisation: with the rack's central controller, before every round [s].
+        control_hidden: share of it that hides behind computing, 0 to 1.
         routing: dimension_order: along the row, then along the column; random: one of the shortest paths; least_overlap:
             as few circuits on the fullest edge as can be found (algorithm 2).
         dead_tiles: such as 3+17-19.
@@ -145,8 +147,6 @@ def lightpath(
         raise FabricError(f"lightpath: shape={_written(shape)} has more than {MOST_TILES:,} tiles; try shape=4096x4096")
     if lasers < 1 or waveguides < 1:
         raise FabricError(f"lightpath: lasers={lasers}, waveguides={waveguides}; both are 1 or more")
-    if synchronisation < 0:
-        raise FabricError(f"lightpath: synchronisation={synchronisation:g} s is negative; try 0s")
     if laser_rate <= 0 or reconfiguration < 0 or latency < 0:
         raise FabricError("lightpath: laser_rate must be positive; reconfiguration and latency not negative")
     if seed < 0:
@@ -209,7 +209,7 @@ def lightpath(
         rate_bits_per_s=laser_rate,
         reconfiguration_s=reconfiguration,
         latency_s=latency,
-        control_s=every_round(synchronisation),
+        control_s=every_round("lightpath", synchronisation, control_hidden),
         resources=(laser, photodiode, waveguide),
         usage=usage,
         faults=faults,

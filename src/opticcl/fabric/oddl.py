@@ -18,6 +18,7 @@ tree.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from math import prod
 from typing import Any
@@ -28,8 +29,10 @@ import numpy.typing as npt
 from opticcl.data import datasheet
 from opticcl.errors import FabricError
 from opticcl.fabric import register_fabric
-from opticcl.fabric._light_oddl import oddl_light
+from opticcl.fabric._control import shown_share
+from opticcl.fabric._light_oddl import PASSIVE_PORTS, modules_passed, oddl_light
 from opticcl.ir import Circuits, Fabric, Fault, IntArray, Part, Resource, Usage
+from opticcl.physics.clos import clos_modules
 from opticcl.units import Rate, Seconds, Shape
 from opticcl.units import shape as parse_shape
 
@@ -153,7 +156,7 @@ def oddl(
         reconfiguration: from one partner to the next: laser, clock and data recovery [s].
         control_switch_delay: of one switch of the control network [s].
         control_radix: ports of a switch of the control network, an even number [count].
-        control_hidden: share of the control messages' time that hides behind adding up and host transfers, 0 to 1.
+        control_hidden: share of the control messages' time that hides behind computing (adding up, host transfers), 0 to 1.
     Raises: FabricError: no such shape.
     Source: ODDL sections 3, 4.B, 5.A.
     Reading: the text leaves open what a NIC sends at once. Section 3.A gives two wavelengths to a partner where a laser
@@ -175,9 +178,7 @@ def oddl(
     if control_radix < 2 or control_radix % 2:
         near = "2" if control_radix < 2 else f"{control_radix - 1} or {control_radix + 1}"
         raise FabricError(f"oddl: control_radix={control_radix} is no even number of at least 2; nearest: {near}")
-
-    if not 0 <= control_hidden <= 1:
-        raise FabricError(f"oddl: control_hidden={control_hidden:g} is no share from 0 to 1; try control_hidden=0.5")
+    shown = shown_share("oddl", control_hidden)
 
     num_nodes, num_dimensions = prod(shape), len(shape)
     num_ports = num_nodes * num_dimensions
@@ -212,7 +213,7 @@ def oddl(
     def control_s(src: IntArray, dst: IntArray) -> float:
         """Two exchanges over the control tree, for the pair that is farthest apart. Source: equation 1."""
         farthest = int(control_hops(src, dst, control_radix).max(initial=0))
-        return 2 * control_switch_delay * farthest * (1 - control_hidden)
+        return 2 * control_switch_delay * farthest * shown
 
     def coordinates(node: int) -> str:
         return str(tuple(int(c) for c in np.unravel_index(node, shape)))
@@ -241,22 +242,25 @@ def oddl(
 def _parts(shape: tuple[int, ...], port_rate: float, control_radix: int) -> tuple[Part, ...]:
     """What the machine is built of.
 
-    Source: section 3.C: a switch of 8 ports needs no amplifier, one of 32 does.
-    Reading: an amplifier for each output of a switch of more than 8 ports; the control network is a folded Clos of
-        2 l - 1 switch ports a node and layer, l the layers that hold the nodes.
+    Source: section 3.B: a switch of more ports than modules have is a Clos of them; section 3.C: a switch of 8 ports needs no
+        amplifier, one of 32 does.
+    Reading: the Clos is of the modules that light passes (`modules_passed`); one of unequal sides counts the ports of its
+        larger side, and links between modules are inside the switch. An amplifier for each output of a switch of more than 8
+        ports. The control network is a folded Clos of 2 l - 1 switch ports a node and layer, l the layers that hold the nodes.
     """
     num_ports = prod(shape) * len(shape)
-    switches = [
-        Part("wss", count, ports=side) for count, side in zip(switches_per_dimension(shape), shape, strict=True)
-    ]
-    amplified = sum(part.count * part.ports for part in switches if part.ports > SHEET["passive_side"])
+    modules = Counter[int]()
+    for side, count in zip(shape, switches_per_dimension(shape), strict=True):
+        for sides, number in clos_modules(side, modules_passed(side)[0]).items():
+            modules[max(sides)] += count * number
+    amplified = sum(prod(shape) for side in shape if side > PASSIVE_PORTS)
     layers = 1
     while control_radix * (control_radix // 2) ** (layers - 1) < prod(shape) and control_radix > 2:
         layers += 1
     control = -(-prod(shape) * (2 * layers - 1) // control_radix)
     return (
         Part("tunable_transceiver", num_ports, rate_bits_per_s=port_rate),
-        *switches,
+        *(Part("wss", count, ports=ports) for ports, count in modules.items()),
         *([Part("edfa", amplified)] if amplified else []),
         Part("fibre", 2 * num_ports),
         Part("control_switch", control, ports=control_radix),

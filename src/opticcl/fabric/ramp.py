@@ -99,6 +99,7 @@ def ramp(
     propagation: Seconds = SHEET["propagation"],
     io: Seconds = SHEET["io"],
     synchronisation: Seconds = SHEET["synchronisation"],
+    control_hidden: float = SHEET["control_hidden"],
 ) -> Fabric:
     """RAMP with one of its three kinds of subnet.
 
@@ -114,6 +115,7 @@ def ramp(
         propagation: between any two nodes [s].
         io: memory to transceiver and back [s].
         synchronisation: that control adds before a round; the paper needs none beyond its slots [s].
+        control_hidden: share of it that hides behind computing, 0 to 1.
     Raises: FabricError: no such shape.
     Source: RAMP sections 3.1, 4.1, 6.2.
     """
@@ -131,8 +133,6 @@ def ramp(
         raise FabricError(
             f"ramp: groups={x} does not divide wavelengths={num_devices}; nearest: wavelengths={below} or {below + x}"
         )
-    if synchronisation < 0:
-        raise FabricError(f"ramp: synchronisation={synchronisation:g} s is negative; try 0s")
     if line_rate <= 0 or slot < 0 or switching < 0 or propagation < 0 or io < 0:
         raise FabricError("ramp: line_rate must be positive; slot, switching, propagation and io not negative")
     if 0 < slot <= switching:
@@ -196,7 +196,7 @@ def ramp(
         slot_s=slot,
         slot_payload_bytes=(slot - switching) * line_rate / 8 if slot else 0.0,
         latency_s=propagation + io,
-        control_s=every_round(synchronisation),
+        control_s=every_round("ramp", synchronisation, control_hidden),
         resources=(tx, rx, middle),
         usage=usage,
         faults=faults,

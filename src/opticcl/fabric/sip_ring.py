@@ -25,7 +25,8 @@ import numpy as np
 from opticcl.data import datasheet
 from opticcl.errors import FabricError
 from opticcl.fabric import register_fabric
-from opticcl.fabric._packet import at_least, positive_rates
+from opticcl.fabric._light_terarack import terarack_light
+from opticcl.fabric._packet import at_least, not_too_large, positive_rates
 from opticcl.fabric.terarack import terarack
 from opticcl.ir import Circuits, Fabric, Fault, IntArray, Part, Resource, Usage
 from opticcl.units import Rate, Seconds
@@ -65,6 +66,7 @@ def sip_ring(
     at_least("sip_ring", 1, nodes=nodes, wavelengths=wavelengths, directions=directions)
     at_least("sip_ring", 0, reconfiguration=reconfiguration)
     positive_rates("sip_ring", nic_rate=nic_rate)
+    not_too_large("sip_ring", nodes)
     if directions > 2:
         raise FabricError(f"sip_ring: directions={directions}; light runs round a ring in 1 or 2")
 
@@ -101,6 +103,7 @@ def sip_ring(
         faults=faults,
         distance=distance,
         source="ODDL sections 2, 5.A, figure 9b, table 2",
+        light_path=terarack_light((nodes,), directions=directions, sheet="sip_ring"),
         parts=(
             Part("tunable_transceiver", nodes * directions, rate_bits_per_s=nic_rate),
             Part("fibre", nodes * directions),

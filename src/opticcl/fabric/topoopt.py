@@ -26,7 +26,8 @@ import numpy as np
 from opticcl.data import datasheet
 from opticcl.errors import FabricError, UnsupportedError
 from opticcl.fabric import register_fabric
-from opticcl.fabric._packet import Links, Network, at_least, positive_rates
+from opticcl.fabric._light_topoopt import topoopt_light
+from opticcl.fabric._packet import MAX_NODES, Links, Network, at_least, positive_rates
 from opticcl.ir import Fabric, IntArray, Part
 from opticcl.units import Rate, Seconds, Shape
 
@@ -34,7 +35,6 @@ __all__ = ["fewest_circuits", "strides_of", "topoopt"]
 
 SHEET = datasheet("topoopt")
 
-MAX_NODES = 2**22
 MAX_DEGREE = 64
 MAX_HOPS = 2**22  # of the routes of one step, as much light as first fit takes on; one ring may lead past all nodes
 
@@ -131,8 +131,8 @@ def topoopt(
         values["degree"] = len(strides)
     at_least("topoopt", 1, nodes=nodes, degree=values["degree"])
     at_least("topoopt", 0, link_latency=values["link_latency"], node_latency=values["node_latency"])
+    positive_rates("topoopt", rate_factor, node_rate=values["node_rate"])
     values["node_rate"] *= rate_factor
-    positive_rates("topoopt", node_rate=values["node_rate"])
     if nodes > MAX_NODES or values["degree"] > MAX_DEGREE:
         raise FabricError(
             f"topoopt: nodes={nodes}, degree={values['degree']}; at most {MAX_NODES} nodes of degree {MAX_DEGREE}"
@@ -187,6 +187,7 @@ def topoopt(
         route=route,
         ring_order=lambda: around[:nodes].astype(np.int64),
         source="RAMP sections 7.4, 7.5; Wang et al. 2023",
+        light_path=topoopt_light(),
         parts=(
             Part("transceiver", nodes * values["degree"], rate_bits_per_s=rate),
             Part("patch_panel", 1, ports=nodes * values["degree"]),

@@ -1,4 +1,4 @@
-"""Clos networks of switches: modules, whether they block, and how many stages light passes.
+"""Clos networks of switches: modules, whether they block, how many stages light passes, and what a switch is built of.
 
 ::
 
@@ -10,11 +10,12 @@ On a plane of one wavelength, a free input can always be joined to a free output
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from opticcl.errors import ParameterError
 
-__all__ = ["ThreeStage", "clos_stages"]
+__all__ = ["ThreeStage", "clos_modules", "clos_stages"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,3 +80,25 @@ def clos_stages(ports: int, module_ports: int) -> int:
     while reached < ports:
         stages, reached = stages + 2, reached * module_ports
     return stages
+
+
+def clos_modules(ports: int, module_ports: int) -> Counter[tuple[int, int]]:
+    """What a switch of that many ports is built of: modules by (inputs, outputs).
+
+    Modules at both edges have `module_ports` ports outside and twice as many inside, so that no pair ever waits for others to
+    be moved; middles of more than `module_ports` ports are built the same way.
+
+    Args: as `clos_stages`.
+    Raises: as `clos_stages`.
+    Source: ODDL section 3.B: 64 ports of 8 x 16, 8 x 8 and 16 x 8.
+
+    >>> dict(clos_modules(64, 8)), dict(clos_modules(5, 8))
+    ({(8, 16): 8, (16, 8): 8, (8, 8): 16}, {(5, 5): 1})
+    """
+    if clos_stages(ports, module_ports) == 1:
+        return Counter({(ports, ports): 1})
+    switch = ThreeStage(module_ports, -(-ports // module_ports), 2 * module_ports)
+    modules = Counter({(module_ports, switch.middles): switch.edges, (switch.middles, module_ports): switch.edges})
+    for size, count in clos_modules(switch.edges, module_ports).items():
+        modules[size] += count * switch.middles
+    return modules

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Counts", "Element", "LightPath", "light_path_of"]
 
+_LIT = ("lightpath", "oddl", "ramp", "sip_ring", "sipac", "terarack", "terarack_torus", "topoopt")
 Counts = npt.NDArray[np.float64]
 """How many of each element paths have, (paths, elements)."""
 
@@ -77,11 +78,11 @@ class LightPath:
 def light_path_of(fabric: Fabric) -> LightPath:
     """What the light of a fabric passes.
 
-    Raises: UnsupportedError: nobody has told, or there is none.
+    Raises: UnsupportedError: there is none from end to end.
     """
     if fabric.light_path is None:
-        why = "packets share its links" if fabric.is_packet_switched else "no paper says what its light passes"
         raise UnsupportedError(
-            f"{fabric.name}: no light path is known: {why}; try lightpath, oddl, ramp, sipac, terarack or terarack_torus"
+            f"{fabric.name}: no light path: packets are passed on electrically, so no light goes from end to end; "
+            f"try {', '.join(_LIT)}"
         )
     return fabric.light_path

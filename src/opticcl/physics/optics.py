@@ -19,7 +19,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,10 +27,13 @@ import numpy.typing as npt
 from opticcl.data import load
 from opticcl.errors import ParameterError, UnknownNameError
 from opticcl.physics.chain import Chain
-from opticcl.physics.decibels import splitting_loss_db
-from opticcl.physics.light import LightPath
+from opticcl.physics.decibels import dbm_of_watts, splitting_loss_db
+from opticcl.physics.light import LightPath, light_path_of
 
-__all__ = ["GEOMETRY", "LITERAL", "Optics", "Value", "chain_of", "geometry", "optics", "presets_of"]
+if TYPE_CHECKING:
+    from opticcl.ir import Fabric
+
+__all__ = ["LITERAL", "Optics", "Value", "chain_of", "check_channels", "geometry", "optics", "presets_of"]
 
 LITERAL = "literal"
 GEOMETRY = "geometry"
@@ -39,6 +42,7 @@ PRESETS = "presets"
 """Table of a file that says which preset another is laid over."""
 
 _METRES = {"km": 1e3, "m": 1.0, "cm": 1e-2}
+_WATTS = {"W": 1.0, "mW": 1e-3}
 _NEVER_NEGATIVE = ("loss", "gain", "noise", "length", "penalty", "receiver", "transmitter")
 _MOST = 1e6  # of any value: no element has more
 
@@ -130,6 +134,19 @@ def _layers(sheet: str, preset: str) -> list[str]:
 def geometry(sheet: str, name: str) -> Any:
     """A value that shapes the paths of a fabric, such as the ports of its largest star coupler."""
     return load(f"optics/{sheet}.toml")[GEOMETRY][name]["value"]
+
+
+def check_channels(fabric: Fabric) -> None:
+    """Refuse more wavelengths than the sources of an optical fabric can make, where a paper says how many.
+
+    Raises: ParameterError: more. UnsupportedError: no light path.
+    """
+    most = load(f"optics/{light_path_of(fabric).sheet}.toml").get(GEOMETRY, {}).get("channels")
+    if most and fabric.num_wavelengths > most["value"]:
+        raise ParameterError(
+            f"{fabric.name}: wavelengths={fabric.num_wavelengths} lie outside the band: its sources have "
+            f"{most['value']} channels ({most['source'].partition(':')[0]}); try {most['value']} or fewer"
+        )
 
 
 def optics(sheet: str, preset: str = LITERAL, settings: Mapping[str, Any] | None = None) -> Optics:
@@ -242,10 +259,12 @@ def _checked(sheet: str, values: Mapping[str, Value], name: str, given: Any) -> 
     if isinstance(given, bool) or not match or not math.isfinite(float(match[1])):
         raise ParameterError(f"{sheet}: {name}={given!r} is no number; write {name}=1{unit}")
     value, written = float(match[1]), match[2]
-    if written and written != unit:
+    if unit == "dBm" and written in _WATTS and value > 0:
+        value = float(dbm_of_watts(value * _WATTS[written]))
+    elif written and written != unit:
         factor = _factor(written, unit)
         if factor is None:
-            raise ParameterError(f"{sheet}: {name}={given!r} is not in {unit}; write {name}={value:g}{unit}")
+            raise ParameterError(f"{sheet}: {name}={given!r} is not in {unit}; write {name}=1{unit}")
         value *= factor
     if value < 0 and name.rpartition(".")[2] in _NEVER_NEGATIVE:
         raise ParameterError(f"{sheet}: {name}={value:g} {unit} is negative; it is 0 or more")

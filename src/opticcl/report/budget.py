@@ -103,7 +103,7 @@ def _db(value: float) -> str:
 
 
 def _dbm(value: float) -> str:
-    return f"{value:.2f} dBm"
+    return f"{value:z.2f} dBm"
 
 
 def verdict_line(budget: Budget) -> str:
@@ -173,7 +173,7 @@ def waterfall_figure(budget: Budget) -> Figure:
         if gain:
             axes.bar(place + 0.15 * bool(loss), gain, 0.6 if not loss else 0.3, power - loss, color=_ADDED, linewidth=0)
         axes.plot([place - 0.3, place + 0.4], [behind, behind], color=MUTED, linewidth=0.8)
-        _note(axes, place, behind, f"{behind:.1f}", above=gain > loss)
+        _note(axes, place, behind, f"{behind:z.1f}", above=gain > loss)
         power = behind
     last = len(steps) + 1
     axes.plot([last - 0.6, last + 0.4], [power, power], color=INK, linewidth=1.6)

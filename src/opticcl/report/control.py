@@ -61,9 +61,10 @@ def control_figure(plan: Plan, exchange: int = 0, channel: Channel | None = None
     axes.spines["left"].set_visible(False)
     axes.set_xlabel("time since the job began")
     _legend(figure, axes)
-    waited = format_seconds(float(run.control_s[exchange]))
+    waited, mean = (format_seconds(float(of[exchange])) for of in (run.control_s, run.mean_control_s))
     axes.set_title(
-        f"exchange {exchange}, step {int(run.step[exchange])}: {waited} of control for the node that waits longest",
+        f"exchange {exchange}, step {int(run.step[exchange])}: {waited} of control for the node that waits longest, "
+        f"{mean} in the mean of all",
         loc="left",
         fontsize=8.5,
         color=INK,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from opticcl.evaluate.cost import Bill, Range, Sheet
 from opticcl.registry import write_call
 from opticcl.report._columns import Column, Fitting
-from opticcl.report.colours import fabric_colours
+from opticcl.report.colours import MUTED, fabric_colours
 from opticcl.report.svg import new_figure
 from opticcl.units import format_quantity, format_rate, format_seconds
 
@@ -47,11 +47,13 @@ class Billed:
         name: of the fabric, as the reader calls it.
         bill: what it costs and draws.
         does: a collective on it, or None.
+        declined: why no algorithm does the collective on it, empty if one does or none is asked for.
     """
 
     name: str
     bill: Bill
     does: Collecting | None = None
+    declined: str = ""
 
     @property
     def energy_j(self) -> Range:
@@ -149,7 +151,7 @@ def bills_table(rows: Sequence[Billed], doing: str = "") -> Table:
             Column("time", [format_seconds(row.does.timeline.total_s) if row.does else "" for row in rows], 5),
             Column("energy", [_range(row.energy_j, "J") if row.does else "" for row in rows]),
         ]
-    notes = [f"{nodes[0]:,} nodes each"] if len(set(nodes)) == 1 else []
+    notes = [f"{nodes[0]:,} node{'s' * (nodes[0] > 1)} each"] if len(set(nodes)) == 1 else []
     notes += [f"time and energy of {doing}"] if any(row.does for row in rows) else []
     notes += ["* some parts assumed"] if any(b.assumed for b in bills) else []
     return Fitting(columns, "; ".join(notes))
@@ -184,6 +186,8 @@ def bill_row(billed: Billed) -> dict[str, Any]:
             for i in bill.items
         ],
     }
+    if billed.declined:
+        row["declined"] = billed.declined
     if does is not None:
         row |= {"algorithm": does.algorithm, "total_s": does.timeline.total_s, "energy_j": list(billed.energy_j)}
     return row
@@ -218,6 +222,9 @@ def cost_figure(bills: Mapping[str, Sequence[Bill]]) -> Figure:
         axes.minorticks_off()
         axes.grid(axis="y")
     _legend(figure, {name: colours[name] for name in bills})
+    if any(axes.collections for axes in figure.axes):
+        told = "lines: the high end of a range\nshaded: down to its low end"
+        figure.text(0.835, 0.11, told, color=MUTED, fontsize=7, va="bottom")
     return figure
 
 

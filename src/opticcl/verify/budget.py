@@ -14,7 +14,7 @@ import numpy as np
 from opticcl.ir import CircuitPlan, Circuits, Fabric, Violation
 from opticcl.physics.chain import ROUNDING_DB, Chain, Levels
 from opticcl.physics.light import Counts, light_path_of
-from opticcl.physics.optics import Optics, chain_of
+from opticcl.physics.optics import Optics, chain_of, check_channels
 
 __all__ = ["RULE", "BudgetReport", "LitRound", "check_budget", "lit_rounds"]
 
@@ -60,7 +60,7 @@ def check_budget(
         plan: circuits on an optical fabric.
         values: what each element loses or adds.
         progress: told (what, done, total) after every round.
-    Raises: UnsupportedError: the fabric has no light path. ParameterError: values are missing.
+    Raises: as `lit_rounds`.
     """
     violations: list[Violation] = []
     total, least, where = 0, np.inf, ""
@@ -80,8 +80,12 @@ def check_budget(
 
 
 def lit_rounds(plan: CircuitPlan, values: Optics) -> Iterator[LitRound]:
-    """Every round that differs from others, with the margins of its circuits."""
+    """Every round that differs from others, with the margins of its circuits.
+
+    Raises: UnsupportedError: no light path. ParameterError: values are missing, or wavelengths lie outside the band.
+    """
     path = light_path_of(plan.fabric)
+    check_channels(plan.fabric)
     chains: dict[bytes, Chain] = {}
     for steps in plan.schedule.step_classes():
         for number, circuits in enumerate(plan.rounds(steps.start)):

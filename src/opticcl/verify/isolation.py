@@ -41,7 +41,9 @@ def verify_together(plans: Sequence[CircuitPlan], names: Sequence[str] | None = 
     machine = plans[0].fabric
     for plan in plans[1:]:
         if plan.fabric.name != machine.name or dict(plan.fabric.parameters) != dict(machine.parameters):
-            raise FabricError(f"verify together: {machine.name} and {plan.fabric.name} are not the same machine")
+            mine, its = ({"name": fabric.name, **fabric.parameters} for fabric in (machine, plan.fabric))
+            key = next(key for key in mine if mine[key] != its.get(key))
+            raise FabricError(f"verify together: {key}={mine[key]} and {key}={its[key]} are not the same machine")
     violations = list(_shared_nodes(plans, called))
     tables: dict[Resource, _Table] = {}
     transfers = circuits = 0
