@@ -203,6 +203,7 @@ def test_greedy_fuses_what_is_ready_when_the_network_falls_idle():
     """The first gradient goes alone, those that came meanwhile go together up to the threshold, a large one alone."""
     job = gradients((1, 10), (1, 10), (1, 10), (1, 10), (1, 90))
     assert sent(play(job, affine(3, 0), Runtime(threshold_bytes=20))) == [(1, 10), (4, 20), (7, 10), (10, 90)]
+    assert sent(play(job, affine(3, 0), Runtime(threshold_bytes=25))) == [(1, 10), (4, 20), (7, 10), (10, 90)]
 
 
 def test_static_buffers_leave_when_they_would_overflow():
@@ -243,6 +244,14 @@ def test_transfers_go_first():
     first = Runtime(fusion="none", order="transfers_first")
     assert [size for _, size in sent(play(job, affine(4, 0), first))] == [10, 5, 10]
     assert [size for _, size in sent(play(job, affine(4, 0), replace(first, order="ready")))] == [10, 10, 5]
+
+
+def test_in_the_order_of_the_job_a_message_waits_for_those_before_it():
+    """Though it is ready and the network idle; by age it goes at once."""
+    tasks = (*gradients((5, 10)).tasks, Task("activations", 0.0, "all_gather", 7, "tensor"))
+    job = Job("job", "", 4, tasks, GROUPS)
+    assert sent(play(job, affine(1, 0), Runtime(order="job"))) == [(5, 10), (6, 7)]
+    assert sent(play(job, affine(1, 0), Runtime(order="ready"))) == [(0, 7), (5, 10)]
 
 
 def test_groups_are_not_fused_with_each_other():

@@ -230,6 +230,7 @@ def test_ids_given_twice_are_counted(tmp_path):
     [
         ({1: [2], 2: [3], 3: [1]}, "1 close a circle, such as 1 needs 2 needs 3 needs 1"),
         ({1: [1], 2: [2, 1]}, "2 close a circle, such as 1 needs 1"),
+        ({300: [2**64 - 1], 2**64 - 1: [300]}, f"1 close a circle, such as 300 needs {2**64 - 1} needs 300"),
         ({1: [2], 2: [1], 3: [2], 4: [5], 5: [4]}, "2 close a circle, such as 1 needs 2 needs 1"),
         (
             {n: [n % 50 + 1] for n in range(1, 51)},

@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.workload.test_chakra import COMP, RECV, SEND, attribute, coll, field, node, packed, trace
+from tests.workload.test_kineto import event, record, text
 from tests.workload.test_topoopt import ALL_REDUCE, BACKWARD, DEVICES, FORWARD, GOOD, TRANSFER, graph, task
 
 from opticcl.errors import WorkloadError
+from opticcl.evaluate.iteration import Runtime, play
 from opticcl.workload import CollectiveCall, builtin, load_workload
 from opticcl.workload.trace_job import job_of, load_job, network_bytes, num_calls, side_by_side
 
@@ -243,6 +245,89 @@ def test_what_goes_at_once_shares_no_rank(made):
         if batch[0].collective == "all_reduce":
             ranks = [rank for call in batch for rank in call.ranks]
             assert len(set(ranks)) == len(ranks)
+
+
+# --- traces of the PyTorch profiler -----------------------------------------------------------------------------------
+
+
+def profiled(kernels, calls):
+    """A trace of kernels (start, us) and all_reduces (start, us, elements); the host issues them as they are given."""
+    issued = [("gemm", *row) for row in kernels] + [("", *row) for row in calls]
+    issued.sort(key=lambda row: row[1])
+    events = []
+    for number, (name, ts, dur, *elements) in enumerate(issued):
+        if name:
+            events.append(event(name, "kernel", ts, dur, correlation=number))
+        else:
+            more = {"External_id": number, "correlation": number}
+            events.append(record("allreduce", elements[0], ts=ts, External_id=number))
+            events.append(record("allreduce", elements[0], ts=ts, cat="kernel", name="ncclDevKernel", dur=dur, **more))
+    return text(*events)
+
+
+def test_kernels_and_calls_by_their_times(tmp_path):
+    """The first all_reduce is hidden, computation stands still for the second, and the last kernel reads all."""
+    content = profiled(
+        [(0, 10), (10, 10), (20, 10), (50, 5), (80, 1)], [(10, 15, 100), (30, 20, 200), (55, 5, 300), (60, 5, 400)]
+    )
+    job = load_job(written(tmp_path, "a.json", content))
+    assert shape(job) == [
+        (pytest.approx(10e-6), ()),
+        (("all_reduce", 400), (0,)),
+        (pytest.approx(20e-6), ()),
+        (("all_reduce", 800), (2,)),
+        (pytest.approx(5e-6), (3,)),
+        (("all_reduce", 1200), (4,)),
+        (("all_reduce", 1600), (4,)),
+        (pytest.approx(1e-6), (1, 5, 6)),
+    ]
+    assert any("computation waits for 4 of 4 calls" in note for note in job.notes)
+
+
+def test_a_call_that_queued_waits_only_for_what_was_issued_before_it(tmp_path):
+    """The second all_reduce was issued before the second kernel, but had to let the first one end."""
+    events = [event("gemm", "kernel", ts, 10, correlation=n) for ts, n in ((0, 1), (10, 4))]
+    for ts, number in ((10, 2), (25, 3)):
+        events.append(record("allreduce", 100, ts=number, External_id=number))
+        more = {"External_id": number, "correlation": number}
+        events.append(record("allreduce", 100, ts=ts, cat="kernel", name="ncclDevKernel", dur=15, **more))
+    job = load_job(written(tmp_path, "a.json", text(*events)))
+    assert [task.after for task in job.tasks if task.communicates] == [(0,), (0,)]
+
+
+def test_calls_without_kernels_stand_behind_all_computation(tmp_path):
+    """Gloo's annotations are times of the host: how they lie among the kernels is not known."""
+    content = text(
+        event("gemm", "kernel", 0, 10),
+        event("gloo:all_reduce", "user_annotation", 5, 3, **{"Input Dims": [[100]], "Input type": ["float"]}),
+    )
+    job = load_job(written(tmp_path, "a.json", content))
+    assert shape(job) == [(pytest.approx(10e-6), ()), (("all_reduce", 400), (0,))]
+
+
+spans = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 30)), max_size=8)
+
+
+@given(kernels=spans.filter(bool), calls=spans.filter(bool))
+@settings(max_examples=100, deadline=None)
+def test_played_as_recorded_a_trace_takes_no_longer_than_it_did(tmp_path_factory, kernels, calls):
+    """Whatever a task waits for had ended when it started; so without idle times nothing ends later."""
+
+    def laid_out(rows):
+        at, found = 0, []
+        for gap, took in rows:
+            found.append((at + gap, took))
+            at += gap + took
+        return found
+
+    kernels, calls = laid_out(kernels), laid_out(calls)
+    content = profiled(kernels, [(*row, 1 + i) for i, row in enumerate(calls)])
+    job = load_job(written(tmp_path_factory.mktemp("times"), "a.json", content))
+    assert network_bytes(job) == 4 * sum(range(1, len(calls) + 1))
+    assert job.compute_s == pytest.approx(sum(took for _, took in kernels) * 1e-6)
+    took_s = {4 * (1 + i): took * 1e-6 for i, (_, took) in enumerate(calls)}
+    played = play(job, lambda _, group, size: took_s[size], Runtime(fusion="none", order="job"))
+    assert played.total_s <= max(at + took for at, took in kernels + calls) * 1e-6 + 1e-12
 
 
 # --- real files -------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
@@ -13,7 +14,7 @@ from opticcl.report.colours import INK, MUTED, PART_COLOURS
 from opticcl.report.svg import WIDTH, new_figure, to_svg
 from opticcl.report.table import _yes_no
 from opticcl.report.words import ratio
-from opticcl.units import format_bytes, format_rate, format_seconds
+from opticcl.units import counted, format_bytes, format_rate, format_seconds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,8 +78,8 @@ def headline(training: Training) -> str:
 
     job = training.job
     said = [
-        f"{job.name} on {job.num_ranks:,} devices",
-        f"{format_bytes(network_bytes(job))} in {num_calls(job):,} calls an iteration",
+        f"{job.name} on {counted(job.num_ranks, 'device')}",
+        f"{format_bytes(network_bytes(job))} in {counted(num_calls(job), 'call')} an iteration",
         f"computation {format_seconds(job.compute_s)}" if job.compute_s else "no computation recorded",
     ]
     rates = {row.machine.node_rate_bits_per_s for row in training.rows}
@@ -200,17 +201,20 @@ def timeline_figure(training: Training) -> Figure:
     figure = new_figure(height)
     left = 0.05 * max(map(len, names)) + 0.5
     axes = figure.add_axes((left / WIDTH, 0.45 / height, (WIDTH - left - 0.2) / WIDTH, 0.5 * len(shown) / height))
+    latest_s = max(row.iteration.total_s for row in shown)
+    divided_s = latest_s / 200  # between shorter neighbours a white line would hide them
     for at, row in enumerate(shown):
         spans = row.iteration.spans
         for queue, offset in ((0, -0.2), (1, 0.2)):
             mine = [s for s in spans if min(s.queue, 1) == queue and s.end_s > s.start_s]
             for colour, some in _coloured(row, mine, queue):
                 bars = [(s.start_s, s.end_s - s.start_s) for s in some]
-                axes.broken_barh(bars, (at + offset - 0.17, 0.34), facecolors=colour, edgecolors="none")
-            edges = [s.start_s for s in mine] if len(mine) <= 400 else []
-            axes.vlines(edges, at + offset - 0.17, at + offset + 0.17, color="white", linewidth=0.4)
+                # Edges of their own colour, so that the shortest message can be seen.
+                axes.broken_barh(bars, (at + offset - 0.17, 0.34), facecolors=colour, edgecolors=colour, linewidth=0.6)
+            edges = [b.start_s for a, b in pairwise(mine) if min(a.end_s - a.start_s, b.end_s - b.start_s) > divided_s]
+            axes.vlines(edges, at + offset - 0.17, at + offset + 0.17, color="white", linewidth=0.6)
         axes.plot([row.iteration.total_s] * 2, [at - 0.42, at + 0.42], color=INK, linewidth=0.9)
-    axes.set_xlim(0, max(row.iteration.total_s for row in shown) * 1.01 or 1.0)
+    axes.set_xlim(0, latest_s * 1.01 or 1.0)
     axes.set_ylim(len(shown) - 0.5, -0.5)
     axes.set_yticks(range(len(shown)), names)
     axes.xaxis.set_major_formatter(lambda value, _: format_seconds(value))

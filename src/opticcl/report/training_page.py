@@ -24,7 +24,7 @@ from opticcl.report.training import (
     timeline_picture,
 )
 from opticcl.report.words import ratio
-from opticcl.units import format_bytes, format_rate, format_seconds
+from opticcl.units import counted, format_bytes, format_rate, format_seconds
 
 if TYPE_CHECKING:
     from opticcl.evaluate.training import Row, Training
@@ -54,7 +54,7 @@ def training_page_text(training: Training, notes: Iterable[str] = ()) -> str:
     links = "\n".join(f'<a href="#{key}">{heading}</a>' for key, heading, _ in sections)
     body = "".join(f'<section id="{key}">\n<h2>{heading}</h2>\n{text}</section>\n' for key, heading, text in sections)
     told = "".join(f"<li>{escape(note)}</li>\n" for note in (*training.job.notes, *notes))
-    title = f"{training.job.name} on {training.job.num_ranks:,} devices"
+    title = f"{training.job.name} on {counted(training.job.num_ranks, 'device')}"
     return _FRAME.format(
         title=escape(title),
         css=files("opticcl.report").joinpath("page.css").read_text("utf-8"),

@@ -8,40 +8,32 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from opticcl.workload import CollectiveCall, Workload
-from opticcl.workload._files import lines, reading
-from opticcl.workload._notes import LeftOut
-from opticcl.workload.astra import _PHASES, _SPLIT, _calls, _header, _layer
+from opticcl.workload.astra import PHASES, read_layers, workload_of
 from opticcl.workload.job import Job, Phase, Task
 from opticcl.workload.trace_job import Groups
 
-__all__ = ["job_of_layers"]
+__all__ = ["read_job"]
 
 
-def job_of_layers(path: Path, workload: Workload, num_ranks: int = 0, clock_hz: float | None = None) -> Job:
-    """The job of a file whose collectives have been read as a workload.
+def read_job(path: Path, num_ranks: int = 0, *, clock_hz: float | None = None) -> Job:
+    """The job of a file.
 
-    Raises: WorkloadError: it has more devices than that, or nobody tells how many.
+    Args: clock_hz: clock of the device; None: its computation takes no time [1/s].
+    Raises: WorkloadError: another form, no layer communicates, it has more devices than that, or nobody tells how many.
+        ParameterError: no clock.
     """
+    read = read_layers(path)
+    layers, workload = read.layers, workload_of(path, read, clock_hz)
     groups = Groups(workload, num_ranks)
-    layers: list[tuple[str, list[tuple[int, str, int]], dict[int, CollectiveCall]]] = []
-    with reading(path, "ASTRA-sim layer file", "line") as file:
-        rows = lines(file)
-        header, num_layers, _ = _header(rows)
-        for number, line in rows:
-            if len(layers) == num_layers:
-                break
-            name, entries, _ = _layer(number, line)
-            layers.append((name, entries, dict(_calls(name, entries, header.startswith(_SPLIT), LeftOut()))))
     tasks: list[Task] = []
     needed: tuple[int, ...] = ()  # what the next computation waits for, its queue aside
 
     def run(layer: int, phase: int) -> None:
         nonlocal needed
-        name, entries, calls = layers[layer]
+        name, cycles, calls, _ = layers[layer]
         when: Phase = "backward" if phase else "forward"
-        seconds = 0.0 if clock_hz is None else entries[phase][0] / clock_hz
-        tasks.append(Task(f"{name} {_PHASES[phase]}", seconds, after=needed, phase=when))
+        seconds = 0.0 if clock_hz is None else cycles[phase] / clock_hz
+        tasks.append(Task(f"{name} {PHASES[phase]}", seconds, after=needed, phase=when))
         needed = ()
         if phase in calls:
             gradient = phase == 2

@@ -12,34 +12,28 @@ Without nodes of a host (the feeder of ASTRA-sim) dependencies are all the order
 from __future__ import annotations
 
 import heapq
-from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from opticcl.workload import CollectiveCall
+from opticcl.workload._dependencies import IdLists
 from opticcl.workload._files import refusal
-from opticcl.workload._protobuf import LENGTH, fields, unpack
-from opticcl.workload.chakra import Trace, Value, read_trace, workload_of
+from opticcl.workload.chakra import Node, Trace, Value, read_trace, workload_of
 from opticcl.workload.job import Job, Task
 from opticcl.workload.trace_job import Groups
 
 __all__ = ["read_job"]
 
-_ID, _DURATION, _CTRL, _DATA = 1 << 3, 7 << 3, 4, 5
-_ON_HOST = b"\n\tis_cpu_op\xd8\x01\1"
-
 
 @dataclass(slots=True)
-class _Node:
+class _Kept:
     """A node of the trace: it computes, calls, or does neither and only hands dependencies on."""
 
     id: int
-    compute_s: float = 0.0
-    call: CollectiveCall | None = None
-    issues: bool = False  # a collective, from the host
-    data: array[int] = field(default_factory=lambda: array("Q"))
-    control: array[int] = field(default_factory=lambda: array("Q"))
+    compute_s: float
+    call: CollectiveCall | None
+    issues: bool  # a collective, from the host
 
 
 class _Graph(Trace):
@@ -47,35 +41,20 @@ class _Graph(Trace):
 
     def __init__(self, metadata: dict[str, Value]) -> None:
         super().__init__(metadata)
-        self.kept: list[_Node] = []
+        self.kept: list[_Kept] = []
+        self.control, self.data = IdLists(), IdLists()  # dependencies of each
 
-    def add(self, message: bytes) -> None:
-        """Adds the node of a message."""
-        seconds, calls, collectives = self.compute_s, len(self._by_kernel), self.nodes["comm_coll"]
-        calls_of_host = len(self._by_host)
-        super().add(message)
-        on_host = _ON_HOST in message
-        issues = on_host and self.nodes["comm_coll"] > collectives
-        if on_host and not issues and len(self._by_host) == calls_of_host:
+    def add(self, node: Node) -> None:
+        """Adds a node."""
+        kernels, host = len(self._by_kernel), len(self._by_host)
+        super().add(node)
+        calls = self._by_kernel[kernels:] + self._by_host[host:]
+        issues = node.on_host and node.type == "comm_coll"
+        if node.on_host and not issues and not calls:
             return
-        node, computes = _Node(0, issues=issues), self.compute_s > seconds
-        if len(self._by_kernel) > calls:
-            node.call = self._by_kernel[-1]
-        elif len(self._by_host) > calls_of_host:
-            node.call = self._by_host[-1]
-        for tag, value, end in fields(message, 0, len(message)):
-            number = tag >> 3
-            if tag == _ID:
-                node.id = value
-            elif tag == _DURATION and computes:
-                node.compute_s = value * 1e-6
-            elif number in (_CTRL, _DATA):
-                into = node.control if number == _CTRL else node.data
-                if tag & 7 == LENGTH:
-                    unpack(message, value, end, into)
-                else:
-                    into.append(value)
-        self.kept.append(node)
+        self.kept.append(_Kept(node.id, node.compute_s, calls[0] if calls else None, issues))
+        self.control.append(node.control)
+        self.data.append(node.data)
 
 
 def read_job(path: Path, num_ranks: int = 0) -> Job:
@@ -92,15 +71,16 @@ def read_job(path: Path, num_ranks: int = 0) -> Job:
         for node in graph.kept:
             node.call = None if id(node.call) in by_host else node.call
     hosted = len(graph.kept) < graph.nodes.total() or any(node.issues for node in graph.kept)
-    tasks, notes = (_streams if hosted else _dependencies)(path, graph.kept, groups)
+    tasks, notes = (_streams if hosted else _dependencies)(path, graph, groups)
     return groups.job(workload, tasks, [*workload.notes, *notes])
 
 
-def _streams(path: Path, nodes: list[_Node], groups: Groups) -> tuple[list[Task], list[str]]:
+def _streams(path: Path, graph: _Graph, groups: Groups) -> tuple[list[Task], list[str]]:
     """Kernels in the order of the file, those between two collectives as one task."""
+    nodes, data, control = graph.kept, graph.data.decoded(), graph.control.decoded()
     tasks: list[Task] = []
     called: dict[int, int] = {}  # id of a collective's kernel, or of the host's node that issues it -> task
-    owners = {i: node.id for node in nodes if node.call for i in (*node.data, *node.control)}
+    owners = {j: node.id for i, node in enumerate(nodes) if node.call for j in (*data.row(i), *control.row(i))}
     issuing = {node.id for node in nodes if node.issues}
     pending: tuple[float, int, set[int]] = 0.0, 0, set()
     last_call = max((i for i, node in enumerate(nodes) if node.call), default=-1)
@@ -121,8 +101,9 @@ def _streams(path: Path, nodes: list[_Node], groups: Groups) -> tuple[list[Task]
             called[node.id] = len(tasks)
             tasks.append(groups.task([node.call], (computed,) if computed >= 0 else ()))
         elif node.compute_s:
-            waits = {called[j] for j in node.data if j in called}
-            waits |= {called[owners[j]] for j in node.data if j in issuing and owners.get(j) in called}
+            named = data.row(i)
+            waits = {called[j] for j in named if j in called}
+            waits |= {called[owners[j]] for j in named if j in issuing and owners.get(j) in called}
             if i > last_call and not behind:
                 waits |= set(called.values())
             behind += i > last_call
@@ -141,17 +122,17 @@ def _streams(path: Path, nodes: list[_Node], groups: Groups) -> tuple[list[Task]
     return tasks, notes
 
 
-def _dependencies(path: Path, nodes: list[_Node], groups: Groups) -> tuple[list[Task], list[str]]:
+def _dependencies(path: Path, graph: _Graph, groups: Groups) -> tuple[list[Task], list[str]]:
     """Nodes in the order in which they can start, by dependencies, run times and their place in the file."""
+    nodes, data, control = graph.kept, graph.data.decoded(), graph.control.decoded()
     place = {node.id: i for i, node in enumerate(nodes)}
-    needs = [sorted({place[j] for j in (*node.data, *node.control) if j in place}) for node in nodes]
+    needs = [sorted({place[j] for j in (*data.row(i), *control.row(i)) if j in place}) for i in range(len(nodes))]
     order = _in_order(path, nodes, needs)
     tasks: list[Task] = []
     reached: list[tuple[int, frozenset[int]]] = [(-1, frozenset())] * len(nodes)
-    for i in (
-        order
-    ):  # the last task that computes, which all before it have led to, and the calls that a node waits for or is
+    for i in order:
         node = nodes[i]
+        # The last task that computes, which all before it have led to, and the calls that the node waits for or is.
         compute = max((reached[j][0] for j in needs[i]), default=-1)
         called = frozenset[int]().union(*(reached[j][1] for j in needs[i]))
         after = tuple(sorted({*called, *((compute,) if compute >= 0 else ())}))
@@ -165,7 +146,7 @@ def _dependencies(path: Path, nodes: list[_Node], groups: Groups) -> tuple[list[
     return tasks, ["order: as dependencies allow; each queue in the order in which its tasks could start"]
 
 
-def _in_order(path: Path, nodes: list[_Node], needs: list[list[int]]) -> list[int]:
+def _in_order(path: Path, nodes: list[_Kept], needs: list[list[int]]) -> list[int]:
     ahead: list[list[int]] = [[] for _ in nodes]
     waits = [len(n) for n in needs]
     for i, before in enumerate(needs):

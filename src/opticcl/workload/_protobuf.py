@@ -10,18 +10,20 @@ Source: protobuf's description of its encoding.
 
 from __future__ import annotations
 
-from array import array
+import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
 from opticcl.workload._files import DamageError
 
-__all__ = ["EIGHT_BYTES", "FOUR_BYTES", "LENGTH", "MAX_MESSAGE", "VARINT", "fields", "messages", "unpack"]
+__all__ = ["EIGHT_BYTES", "FOUR_BYTES", "LENGTH", "MAX_MESSAGE", "VARINT"]
+__all__ += ["check_varints", "fields", "messages", "written"]
 
 MAX_MESSAGE = 2**26  # bytes; a longer one is refused
 
 VARINT, EIGHT_BYTES, LENGTH, FOUR_BYTES = 0, 1, 2, 5
 _MASK = 2**64 - 1
+_ENDLESS = re.compile(rb"[\x80-\xff]{10}|[\x80-\xff]\Z")
 
 
 def messages(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
@@ -77,18 +79,16 @@ def varint(data: bytes, i: int, at: int = 0) -> tuple[int, int]:
     raise DamageError(at + i, "a varint that does not end")
 
 
-def unpack(data: bytes, i: int, end: int, into: array[int]) -> None:
-    """Appends the varints in data[i:end]."""
-    rest = iter(data[i:end])
-    try:
-        for byte in rest:
-            value, shift = byte & 127, 7
-            while byte > 127:
-                byte = next(rest)
-                value |= (byte & 127) << shift
-                shift += 7
-                if shift > 70:
-                    raise OverflowError
-            into.append(value)
-    except (StopIteration, OverflowError):
-        raise DamageError(i, "a list with a varint that does not end") from None
+def check_varints(data: bytes, i: int, end: int) -> None:
+    """Raises DamageError: data[i:end] is no list of varints."""
+    if endless := _ENDLESS.search(data, i, end):
+        raise DamageError(endless.start(), "a list with a varint that does not end")
+
+
+def written(value: int) -> bytes:
+    """The varint of a number.
+
+    >>> written(300).hex()
+    'ac02'
+    """
+    return bytes([value]) if value < 128 else bytes([value & 127 | 128]) + written(value >> 7)

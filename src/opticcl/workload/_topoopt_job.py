@@ -8,56 +8,39 @@ the transfers that lead to it. Calls of one size that wait for the same go toget
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from opticcl.workload import CollectiveCall, Workload
-from opticcl.workload._files import reading, refusal
-from opticcl.workload._flatbuffers import root
-from opticcl.workload._notes import LeftOut
+from opticcl.workload import CollectiveCall
+from opticcl.workload._files import refusal
 from opticcl.workload.job import Job, Phase, Task
-from opticcl.workload.topoopt import (
-    _ALL_REDUCE,
-    _BETWEEN_NODES,
-    _COMM,
-    _TRANSFER,
-    MAX_FILE_BYTES,
-    TASK_TYPES,
-    _call,
-    _Task,
-    _tasks,
-)
+from opticcl.workload.topoopt import TASK_TYPES, GraphTask, busiest, read_graph, workload_of
 from opticcl.workload.trace_job import Groups, side_by_side
 
-__all__ = ["job_of_graph"]
+__all__ = ["read_job"]
 
 _PHASES: dict[str, Phase] = {"forward": "forward", "backward": "backward", "update": "update"}
 
 
-def job_of_graph(path: Path, workload: Workload, num_ranks: int = 0) -> Job:
-    """The job of a graph whose calls have been read as a workload.
+def read_job(path: Path, num_ranks: int = 0) -> Job:
+    """The job of a graph.
 
-    Raises: WorkloadError: its tasks wait for each other in a circle, or it has more devices than that.
+    Raises: WorkloadError: no task graph, a damaged one, its tasks wait for each other in a circle, or it has more devices.
     """
+    graph = read_graph(path)
+    workload = workload_of(path, graph)
     groups = Groups(workload, num_ranks)
-    with reading(path, "TopoOpt task graph (.fbuf)") as file:
-        graph = root(file.read(MAX_FILE_BYTES + 1))
-        num_nodes, num_switches = graph.integer(1, "<I"), graph.integer(2, "<I")
-        ends = {
-            device.integer(1): divmod(device.integer(3), max(1, num_nodes + num_switches))
-            for device in graph.tables(9)
-            if device.integer(0, "<h") == _BETWEEN_NODES
-        }
-        tasks = list(_tasks(graph))
-        calls = {i: call for i, task in enumerate(tasks) if (call := _call(task, ends, num_nodes, LeftOut()))}
+    tasks, calls = graph.tasks, graph.calls
     before = _before(tasks)
     finish = _finish_times(path, tasks, before)
-    busiest = _busiest(tasks)
-    mine = sorted((i for i in _computing(tasks) if tasks[i].device == busiest), key=lambda i: (finish[i], i))
+    device, _ = busiest(tasks)
+    mine = [i for i, task in enumerate(tasks) if task.computes and task.device == device]
+    mine.sort(key=lambda i: (finish[i], i))
     made: list[Task] = []
     place: dict[int, int] = {}  # task of the graph -> task of the job
-    waiting = _calls_by_start(tasks, calls, mine, finish, before)
+    waiting = _calls_by_start(calls, mine, finish, before)
     for number in range(-1, len(mine)):
         after: tuple[int, ...] = ()
         if number >= 0:
@@ -76,42 +59,28 @@ def job_of_graph(path: Path, workload: Workload, num_ranks: int = 0) -> Job:
             made.append(groups.task(batch, after, phase="backward" if reduces else "", fusible=reduces))
     notes = [
         *workload.notes,
-        f"computation of the device that computes longest; calls of all {num_nodes:,} nodes, "
+        f"computation of the device that computes longest; calls of all {graph.num_nodes:,} nodes, "
         f"{len(calls) - sum(t.communicates for t in made):,} of them beside others of their size",
     ]
     return groups.job(workload, made, notes)
 
 
-def _computing(tasks: Sequence[_Task]) -> list[int]:
-    """Tasks that compute."""
-    return [i for i, task in enumerate(tasks) if 0 <= task.type < _TRANSFER and task.type != _COMM]
-
-
-def _busiest(tasks: Sequence[_Task]) -> int:
-    """The device that computes longest."""
-    busy: dict[int, float] = defaultdict(float)
-    for i in _computing(tasks):
-        busy[tasks[i].device] += tasks[i].run_s
-    return max(busy, key=lambda device: busy[device], default=-1)
-
-
-def _before(tasks: Sequence[_Task]) -> list[list[int]]:
+def _before(tasks: Sequence[GraphTask]) -> list[list[int]]:
     """What each task waits for."""
     place = {task.id: i for i, task in enumerate(tasks)}
     before: list[list[int]] = [[] for _ in tasks]
     for i, task in enumerate(tasks):
-        for following in () if task.type == _ALL_REDUCE else task.next:
+        for following in task.ahead:
             if following in place:
                 before[place[following]].append(i)
     return before
 
 
-def _finish_times(path: Path, tasks: Sequence[_Task], before: Sequence[Sequence[int]]) -> list[float]:
+def _finish_times(path: Path, tasks: Sequence[GraphTask], before: Sequence[Sequence[int]]) -> list[float]:
     """When each task ends if the network takes no time and every device does one thing at a time [s].
 
     Raises: WorkloadError: tasks wait for each other in a circle.
     """
-    computing = set(_computing(tasks))
     ahead: list[list[int]] = [[] for _ in tasks]
     waits = [len(b) for b in before]
     for i, needed in enumerate(before):
@@ -124,7 +93,7 @@ def _finish_times(path: Path, tasks: Sequence[_Task], before: Sequence[Sequence[
     while ready:
         at, i = heapq.heappop(ready)
         done += 1
-        if i in computing:
+        if tasks[i].computes:
             at = max(at, free[tasks[i].device]) + tasks[i].run_s
             free[tasks[i].device] = at
         finish[i] = at
@@ -141,23 +110,14 @@ def _finish_times(path: Path, tasks: Sequence[_Task], before: Sequence[Sequence[
 
 
 def _calls_by_start(
-    tasks: Sequence[_Task],
-    calls: dict[int, CollectiveCall],
-    mine: Sequence[int],
-    finish: Sequence[float],
-    before: Sequence[Sequence[int]],
+    calls: Mapping[int, CollectiveCall], mine: Sequence[int], finish: Sequence[float], before: Sequence[Sequence[int]]
 ) -> dict[int, list[int]]:
     """Calls by the last of the device's tasks that is done when they are ready (-1: none), in order of kind and size."""
-    from bisect import bisect_right
-
     ends = [finish[i] for i in mine]
-    own = {i: number for number, i in enumerate(mine)}
     waiting: dict[int, list[int]] = defaultdict(list)
     for i in calls:
         ready = max((finish[j] for j in before[i]), default=0.0)
-        number = bisect_right(ends, ready) - 1
-        waiting[number].append(i)
+        waiting[bisect_right(ends, ready) - 1].append(i)
     for rows in waiting.values():
         rows.sort(key=lambda i: (calls[i].collective, calls[i].size_bytes, len(calls[i].ranks), i))
-    assert len(own) == len(mine)
     return waiting

@@ -19,6 +19,7 @@ import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from opticcl.errors import ParameterError
 from opticcl.units import format_seconds
@@ -26,7 +27,7 @@ from opticcl.workload import CollectiveCall, Workload
 from opticcl.workload._files import DamageError, check_size, lines, printable, reading, refusal, title
 from opticcl.workload._notes import LeftOut, notes_on
 
-__all__ = ["read_workload"]
+__all__ = ["PHASES", "Layer", "Layers", "read_layers", "read_workload", "workload_of"]
 
 MAX_LAYERS = 1_000_000
 _COLLECTIVES = {
@@ -35,10 +36,35 @@ _COLLECTIVES = {
     "REDUCESCATTER": "reduce_scatter",
     "ALLTOALL": "all_to_all",
 }
-_PHASES = ("forward", "input gradient", "weight gradient")
+PHASES = ("forward", "input gradient", "weight gradient")
 # Where layers are split among model-parallel groups, these carry activations and those gradients.
 _SPLIT = ("HYBRID_TRANSFORMER", "HYBRID_DATA_MODEL", "HYBRID_MODEL_DATA", "HYBRID_CUSTOMIZED")
 _GROUPS = ("model parallel", "model parallel", "data parallel")
+
+
+class Layer(NamedTuple):
+    """A layer: of forward, input gradient and weight gradient the cycles and, where there is one, the call."""
+
+    name: str
+    cycles: tuple[int, ...]
+    calls: dict[int, CollectiveCall]
+    update: int
+
+
+class Layers(NamedTuple):
+    """A whole file.
+
+    Args:
+        header: its first line.
+        layers: in its order.
+        extra: lines after the last layer [count].
+        left_out: collectives that are no calls.
+    """
+
+    header: str
+    layers: tuple[Layer, ...]
+    extra: int
+    left_out: LeftOut
 
 
 def read_workload(path: Path, *, clock_hz: float | None = None) -> Workload:
@@ -47,41 +73,53 @@ def read_workload(path: Path, *, clock_hz: float | None = None) -> Workload:
     Args: clock_hz: clock of the device, whose cycles the file counts; None: the computation stays unknown [1/s].
     Raises: WorkloadError: another form, fewer layers than it says, or no layer communicates. ParameterError: no clock.
     """
-    if clock_hz is not None and not 0 < clock_hz < math.inf:
-        raise ParameterError(f"clock_hz: {clock_hz} is no clock; give cycles a second, such as 1e9")
+    return workload_of(path, read_layers(path), clock_hz)
+
+
+def read_layers(path: Path) -> Layers:
+    """All layers.
+
+    Raises: WorkloadError: another form, or fewer layers than it says.
+    """
     left_out = LeftOut()
-    forward: list[CollectiveCall] = []
-    backward: list[list[CollectiveCall]] = []
-    cycles = updates = extra = 0
+    layers: list[Layer] = []
+    extra = 0
     with reading(path, "ASTRA-sim layer file", "line") as file:
         rows = lines(file)
         header, num_layers, last = _header(rows)
-        split = header.startswith(_SPLIT)
         for last, line in rows:
-            if len(backward) == num_layers:
+            if len(layers) < num_layers:
+                layers.append(_layer(last, line, header.startswith(_SPLIT), left_out))
+            else:
                 extra += 1
-                continue
-            name, entries, update = _layer(last, line)
-            cycles += sum(entry[0] for entry in entries)
-            updates += update
-            calls = list(_calls(name, entries, split, left_out))
-            forward += [call for phase, call in calls if phase == 0]
-            backward.append([call for phase, call in calls if phase > 0])
-        if len(backward) < num_layers:
-            raise DamageError(last, f"the file ends after {len(backward):,} of {num_layers:,} layers")
-    calls_in_order = [*forward, *(call for layer in reversed(backward) for call in layer)]
-    notes = [f"layers: {num_layers:,}, {printable(header)}", *notes_on(calls_in_order), *left_out.notes()]
-    if extra:
-        notes.append(f"left out: {extra:,} lines after the last layer")
+        if len(layers) < num_layers:
+            raise DamageError(last, f"the file ends after {len(layers):,} of {num_layers:,} layers")
+    return Layers(header, tuple(layers), extra, left_out)
+
+
+def workload_of(path: Path, read: Layers, clock_hz: float | None = None) -> Workload:
+    """The calls of layers that have been read from that file.
+
+    Raises: WorkloadError: no layer communicates. ParameterError: no clock.
+    """
+    if clock_hz is not None and not 0 < clock_hz < math.inf:
+        raise ParameterError(f"clock_hz: {clock_hz} is no clock; give cycles a second, such as 1e9")
+    header, layers = read.header, read.layers
+    cycles, updates = sum(sum(layer.cycles) for layer in layers), sum(layer.update for layer in layers)
+    calls = [layer.calls[0] for layer in layers if 0 in layer.calls]
+    calls += [layer.calls[phase] for layer in reversed(layers) for phase in (1, 2) if phase in layer.calls]
+    notes = [f"layers: {len(layers):,}, {printable(header)}", *notes_on(calls), *read.left_out.notes()]
+    if read.extra:
+        notes.append(f"left out: {read.extra:,} lines after the last layer")
     if (match := re.search(r"pp_comm:?\s+(\S+)", header)) and match[1].strip("0."):
         notes.append(f"left out: {printable(match[0])}, transfers between pipeline stages, which no layer lists")
     compute_s = 0.0 if clock_hz is None else cycles / clock_hz
     known = "unknown time: give clock_hz" if clock_hz is None else f"{format_seconds(compute_s)} at {clock_hz:g} Hz"
     notes.append(f"computation: {cycles:,} cycles, {known}; update delays of {updates:,} cycles are not counted in it")
-    if not calls_in_order:
+    if not calls:
         raise refusal(path, f"no layer communicates; {'; '.join(notes)}")
     source = f"ASTRA-sim layer file {printable(path.name)}"
-    return Workload(title(path), source, tuple(calls_in_order), tuple(notes), _num_ranks(header), compute_s)
+    return Workload(title(path), source, tuple(calls), tuple(notes), _num_ranks(header), compute_s)
 
 
 def _header(rows: Iterator[tuple[int, str]]) -> tuple[str, int, int]:
@@ -102,19 +140,22 @@ def _num_ranks(header: str) -> int:
     return int(match[1]) if match else 0
 
 
-def _layer(number: int, line: str) -> tuple[str, list[tuple[int, str, int]], int]:
-    """Name of a layer, (cycles, collective, bytes) of its three phases and its update delay."""
+def _layer(number: int, line: str, split: bool, left_out: LeftOut) -> Layer:
+    """The layer in a line."""
     columns = line.split()
     if len(columns) not in (12, 13):
         raise DamageError(number, f"{len(columns)} columns where a layer has 12, or 13 with its own parallelism")
-    entries = []
-    for at, phase in zip((2, 5, 8), _PHASES, strict=True):
-        cycles = _whole(number, columns[at], f"{phase} computation")
-        size = check_size(_whole(number, columns[at + 2], f"{phase} bytes"), number, f"{phase} message")
-        entries.append((cycles, columns[at + 1].upper(), size))
-    if min(entry[0] for entry in entries) < 0:
+    name = printable(columns[0])
+    cycles: list[int] = []
+    calls: dict[int, CollectiveCall] = {}
+    for phase, (at, what) in enumerate(zip((2, 5, 8), PHASES, strict=True)):
+        cycles.append(_whole(number, columns[at], f"{what} computation"))
+        size = check_size(_whole(number, columns[at + 2], f"{what} bytes"), number, f"{what} message")
+        if call := _call(name, phase, columns[at + 1].upper(), size, split, left_out):
+            calls[phase] = call
+    if min(cycles) < 0:
         raise DamageError(number, "computation of less than 0 cycles")
-    return printable(columns[0]), entries, _whole(number, columns[11], "update delay")
+    return Layer(name, tuple(cycles), calls, _whole(number, columns[11], "update delay"))
 
 
 def _whole(number: int, text: str, what: str) -> int:
@@ -124,17 +165,15 @@ def _whole(number: int, text: str, what: str) -> int:
     return int(match[1])
 
 
-def _calls(
-    name: str, entries: list[tuple[int, str, int]], split: bool, left_out: LeftOut
-) -> Iterator[tuple[int, CollectiveCall]]:
-    """The collectives of a layer with the number of their phase."""
-    for phase, (_, kind, size_bytes) in enumerate(entries):
-        base, _, label = kind.partition("_")
-        if base == "NONE":
-            if size_bytes:
-                left_out.add("NONE with a size", size_bytes)
-        elif base not in _COLLECTIVES:
-            left_out.add(f"{printable(kind[:40])}, which is no collective known here", size_bytes)
-        else:
-            group = label or (_GROUPS[phase] if split else "")
-            yield phase, CollectiveCall(f"{name} {_PHASES[phase]}", _COLLECTIVES[base], size_bytes, printable(group))
+def _call(name: str, phase: int, kind: str, size_bytes: int, split: bool, left_out: LeftOut) -> CollectiveCall | None:
+    """The collective of a phase, if there is one."""
+    base, _, label = kind.partition("_")
+    if base == "NONE":
+        if size_bytes:
+            left_out.add("NONE with a size", size_bytes)
+        return None
+    if base not in _COLLECTIVES:
+        left_out.add(f"{printable(kind[:40])}, which is no collective known here", size_bytes)
+        return None
+    group = label or (_GROUPS[phase] if split else "")
+    return CollectiveCall(f"{name} {PHASES[phase]}", _COLLECTIVES[base], size_bytes, printable(group))

@@ -15,16 +15,20 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
 
 from opticcl.units import format_seconds
 from opticcl.workload import CollectiveCall, Workload
+from opticcl.workload._dependencies import IdLists, oddities
 from opticcl.workload._files import DamageError, check_size, printable, reading, refusal, title
 from opticcl.workload._notes import LeftOut, notes_on
-from opticcl.workload._protobuf import LENGTH, VARINT, fields, messages, unpack
+from opticcl.workload._protobuf import LENGTH, VARINT, check_varints, fields, messages, written
 
-__all__ = ["Trace", "read_trace", "read_workload", "workload_of"]
+__all__ = ["Node", "Trace", "read_trace", "read_workload", "workload_of"]
 
 NODE_TYPES: tuple[str, ...] = ("invalid", "metadata", "mem_load", "mem_store")
 NODE_TYPES += ("comp", "comm_send", "comm_recv", "comm_coll", "storage", "batch", "checkpoint")
@@ -32,10 +36,11 @@ NODE_TYPES += ("comp", "comm_send", "comm_recv", "comm_coll", "storage", "batch"
 COLLECTIVE_TYPES: tuple[str, ...] = ("all_reduce", "reduce", "all_gather", "gather", "scatter", "broadcast")
 COLLECTIVE_TYPES += ("all_to_all", "reduce_scatter", "reduce_scatter", "barrier")
 
-MAX_GRAPH = 2**24  # words; of a trace whose ids and dependencies take more, they are not checked
+MAX_GRAPH = 2**23  # bytes; of a trace whose ids and dependencies take more, they are not checked
 
 _COMP, _SEND, _RECV, _COLL = (NODE_TYPES.index(kind) for kind in ("comp", "comm_send", "comm_recv", "comm_coll"))
-_ON_DEVICE = b"\n\tis_cpu_op\xd8\x01\0"  # the attribute as it is always written; decoding them all takes seconds
+# The attribute as it is always written; decoding those of every node takes seconds.
+_ON_DEVICE, _ON_HOST = b"\n\tis_cpu_op\xd8\x01\0", b"\n\tis_cpu_op\xd8\x01\1"
 
 Value = int | str | None
 
@@ -55,10 +60,17 @@ def workload_of(path: Path, trace: Trace) -> Workload:
     """
     calls = tuple(trace.calls)
     kinds = [f"{n:,} {kind}" for kind, n in trace.nodes.items()]
-    notes = [f"nodes: {', '.join(kinds)}; {trace.nodes.total():,} in all", *notes_on(calls), *trace.left_out()]
+    notes = [
+        f"nodes: {', '.join(kinds) or 'none'}; {trace.nodes.total():,} in all",
+        *notes_on(calls),
+        *trace.left_out(),
+    ]
     notes += trace.oddities()
     if trace.compute_s:
-        notes.append(f"computation: {format_seconds(trace.compute_s)} on the device")
+        kernels = f"{trace.kernels:,} of {trace.nodes['comp']:,} comp nodes"
+        notes.append(
+            f"computation: {format_seconds(trace.compute_s)} on the device in {kernels}; the others are left out"
+        )
     if not calls:
         raise refusal(path, f"no collective with a size in this trace; {'; '.join(notes)}")
     facts = [f"{key} {trace.metadata[key]}" for key in ("version", "schema", "time") if key in trace.metadata]
@@ -80,12 +92,80 @@ def read_trace(path: Path, make: Callable[[dict[str, Value]], Trace] | None = No
                 if trace is None:
                     trace = (make or Trace)(_metadata(message))
                 else:
-                    trace.add(message)
+                    trace.add(Node.of(message))
             except DamageError as error:
                 raise DamageError(at + error.at, error.what) from None
         if trace is None:
             raise DamageError(0, "the file is empty")
     return trace
+
+
+@dataclass(slots=True)
+class Node:
+    """A node of the trace, its attributes not yet decoded.
+
+    Args:
+        message: that it stands in.
+        id: of the node.
+        kind: number of its type.
+        duration_us: how long it takes [us].
+        control, data: ids that it depends on, packed.
+    """
+
+    message: bytes
+    id: int = 0
+    kind: int = 0
+    duration_us: int = 0
+    control: bytes = b""
+    data: bytes = b""
+
+    @classmethod
+    def of(cls, message: bytes) -> Node:
+        """The node in a message.
+
+        Raises: DamageError: it holds none.
+        """
+        if not message:
+            raise DamageError(0, "a node without content")
+        node = cls(message)
+        for tag, value, end in fields(message, 0, len(message)):
+            if tag == _ATTR:
+                pass  # half of all fields
+            elif tag in (_PACKED_CONTROL, _PACKED_DATA):
+                check_varints(message, value, end)
+                if tag == _PACKED_DATA:
+                    node.data += message[value:end]
+                else:
+                    node.control += message[value:end]
+            elif tag == _CONTROL:
+                node.control += written(value)
+            elif tag == _DATA:
+                node.data += written(value)
+            elif tag == _ID:
+                node.id = value
+            elif tag == _TYPE:
+                node.kind = value
+            elif tag == _DURATION:
+                node.duration_us = value
+            elif tag not in _NOT_NEEDED and tag >> 3 <= _ATTR >> 3:
+                raise DamageError(end, f"field {tag >> 3} of a node cannot have wire type {tag & 7}")
+        return node
+
+    @property
+    def type(self) -> str:
+        """Name of its type."""
+        return NODE_TYPES[self.kind] if self.kind < len(NODE_TYPES) else "of unknown type"
+
+    @property
+    def compute_s(self) -> float:
+        """Computation on the device; 0 for all else [s]."""
+        on_device = self.kind == _COMP and self.duration_us and _ON_DEVICE in self.message
+        return self.duration_us * 1e-6 if on_device else 0.0
+
+    @property
+    def on_host(self) -> bool:
+        """Whether the node says that the host does it."""
+        return _ON_HOST in self.message
 
 
 class Trace:
@@ -94,18 +174,19 @@ class Trace:
     Attributes:
         metadata: attributes of the file by name.
         nodes: nodes by type [count].
-        compute_s: computation on the device, that of the host aside [s].
+        compute_s, kernels: computation on the device, that of the host aside [s], and nodes that do it [count].
     """
 
     def __init__(self, metadata: dict[str, Value]) -> None:
         self.metadata = metadata
         self.nodes: Counter[str] = Counter()
-        self.compute_s = 0.0
+        self.compute_s, self.kernels = 0.0, 0
         self._left_out = LeftOut()
         self._by_kernel: list[CollectiveCall] = []
         self._by_host: list[CollectiveCall] = []
-        self._needs: dict[int, array[int]] | None = {}
-        self._without_size = self._doubled = self._graph_size = 0
+        self._ids = array("Q")  # of all nodes, and what each of them needs
+        self._needs: IdLists | None = IdLists()
+        self._without_size = 0
 
     @property
     def calls(self) -> list[CollectiveCall]:
@@ -118,48 +199,23 @@ class Trace:
             yield f"left out: {on_host:,} comm_coll where the host issues a call"
         yield from self._left_out.notes()
 
-    def add(self, message: bytes) -> None:
-        """Adds the node of a message."""
-        node = kind = duration_us = 0
-        needs = array("Q")
-        if not message:
-            raise DamageError(0, "a node without content")
-        for tag, value, end in fields(message, 0, len(message)):
-            if tag == _ATTR:
-                pass  # half of all fields
-            elif tag in _PACKED_DEPS:
-                unpack(message, value, end, needs)
-            elif tag in _DEPS:
-                needs.append(value)
-            elif tag == _ID:
-                node = value
-            elif tag == _TYPE:
-                kind = value
-            elif tag == _DURATION:
-                duration_us = value
-            elif tag not in _NOT_NEEDED and tag >> 3 <= _ATTR >> 3:
-                raise DamageError(end, f"field {tag >> 3} of a node cannot have wire type {tag & 7}")
-        self.nodes[NODE_TYPES[kind] if kind < len(NODE_TYPES) else "of unknown type"] += 1
-        self._add_needs(node, needs)
-        if kind == _COMP and duration_us and _ON_DEVICE in message:
-            self.compute_s += duration_us * 1e-6
-        elif kind in (_SEND, _RECV, _COLL):
-            self._add_call(node, kind, message, duration_us * 1e-6)
+    def add(self, node: Node) -> None:
+        """Adds a node."""
+        self.nodes[node.type] += 1
+        if self._needs is not None:
+            self._ids.append(node.id)
+            self._needs.append(node.control + node.data)
+            if self._needs.held_bytes + 8 * len(self._ids) > MAX_GRAPH:
+                self._ids, self._needs = array("Q"), None
+        compute_s = node.compute_s
+        self.compute_s += compute_s
+        self.kernels += compute_s > 0
+        if node.kind in (_SEND, _RECV, _COLL):
+            self._add_call(node)
 
-    def _add_needs(self, node: int, needs: array[int]) -> None:
-        if self._needs is None:
-            return
-        if node in self._needs:
-            self._doubled += 1
-            self._needs[node].extend(needs)
-        else:
-            self._needs[node] = needs
-        self._graph_size += 16 + len(needs)  # words of 8 bytes
-        if self._graph_size > MAX_GRAPH:
-            self._needs = None
-
-    def _add_call(self, node: int, kind: int, message: bytes, measured_s: float) -> None:
+    def _add_call(self, node: Node) -> None:
         name, attributes = "", dict[str, Value]()
+        message, kind = node.message, node.kind
         for tag, value, end in fields(message, 0, len(message)):
             if tag == _ATTR:
                 attributes.update([_attribute(message, value, end)])
@@ -173,7 +229,7 @@ class Trace:
             else:
                 self._left_out.add(f"{NODE_TYPES[kind]} without comm_size")
             return
-        check_size(size, 0, f"comm_size of node {node}")
+        check_size(size, 0, f"comm_size of node {node.id}")
         ranks: tuple[int, ...] = ()
         collective = "send_recv"
         if kind == _COLL:
@@ -190,7 +246,8 @@ class Trace:
             if ranks[0] == ranks[1] >= 0:
                 self._left_out.add("comm_send from a rank to itself", size)
                 return
-        call = CollectiveCall(name, collective, size, "" if group is None else str(group), measured_s, ranks)
+        group_name = "" if group is None else str(group)
+        call = CollectiveCall(name, collective, size, group_name, node.duration_us * 1e-6, ranks)
         (self._by_host if on_host else self._by_kernel).append(call)
 
     def oddities(self) -> Iterator[str]:
@@ -198,52 +255,25 @@ class Trace:
         if self._needs is None:
             yield "ids and dependencies were not checked: there are too many to keep in memory"
             return
-        if self._doubled:
-            yield f"ids that an earlier node has: {self._doubled:,}; each of these nodes counts"
-        dangling, closing, circle = _walk(self._needs)
-        if dangling:
-            yield f"dangling dependencies, ignored: {len(dangling):,} on {len(set(dangling)):,} ids that no node has"
-        if circle:
-            shown = " needs ".join(map(str, circle if len(circle) <= 8 else [*circle[:4], "...", *circle[-3:]]))
-            yield f"cyclic dependencies, ignored: {closing:,} close a circle, such as {shown}"
-
-
-def _walk(needs: Mapping[int, array[int]]) -> tuple[list[int], int, list[int]]:
-    """Follows all dependencies, depth first.
-
-    Returns: dependencies on no node; how many lead back to a node that is being followed; the first such circle.
-    """
-    dangling, closing, circle = list[int](), 0, list[int]()
-    on_path: dict[int, bool] = {}  # False: followed to the end
-    for start in needs:
-        if start in on_path:
-            continue
-        on_path[start] = True
-        path, ahead = [start], [iter(needs[start])]
-        while path:
-            for node in ahead[-1]:
-                followed = on_path.get(node)
-                if followed:
-                    closing += 1
-                    circle = circle or [*path[path.index(node) :], node]
-                elif followed is None and node in needs:
-                    on_path[node] = True
-                    path.append(node)
-                    ahead.append(iter(needs[node]))
-                    break
-                elif followed is None:
-                    dangling.append(node)
-            else:
-                on_path[path.pop()] = False
-                ahead.pop()
-    return dangling, closing, circle
+        if not self._ids:
+            return
+        odd = oddities(np.frombuffer(self._ids, np.uint64), self._needs)
+        if odd.doubled:
+            yield f"ids that an earlier node has: {odd.doubled:,}; each of these nodes counts"
+        if odd.dangling:
+            yield f"dangling dependencies, ignored: {odd.dangling:,} on {odd.unknown:,} ids that no node has"
+        if odd.circle:
+            ids = list(map(str, odd.circle))
+            shown = " needs ".join(ids if len(ids) <= 8 else [*ids[:4], "...", *ids[-3:]])
+            yield f"cyclic dependencies, ignored: {odd.closing:,} close a circle, such as {shown}"
 
 
 # --- fields ---
 
 _ID, _TYPE, _START, _DURATION = (number << 3 for number in (1, 3, 6, 7))
 _NAME, _INPUTS, _OUTPUTS, _ATTR = (number << 3 | LENGTH for number in (2, 8, 9, 10))
-_DEPS, _PACKED_DEPS = (4 << 3, 5 << 3), (4 << 3 | LENGTH, 5 << 3 | LENGTH)  # ctrl_deps, data_deps
+_CONTROL, _DATA = 4 << 3, 5 << 3  # dependencies
+_PACKED_CONTROL, _PACKED_DATA = _CONTROL | LENGTH, _DATA | LENGTH
 _NOT_NEEDED = (_NAME, _START, _INPUTS, _OUTPUTS)
 
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 import re
+from array import array
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,7 +32,7 @@ from opticcl.workload._files import DamageError, check_size, printable, reading,
 from opticcl.workload._json import JsonStream
 from opticcl.workload._notes import LeftOut, notes_on
 
-__all__ = ["read_workload"]
+__all__ = ["OnDevice", "Trace", "read_trace", "read_workload", "workload_of"]
 
 MAX_GROUP = 2**20  # ranks
 MAX_STEPS = 10_000
@@ -103,6 +104,14 @@ class _Seen(NamedTuple):
     share: bool = False
 
 
+class OnDevice(NamedTuple):
+    """When the kernels of a call ran, and when the host issued them among all kernels; -1 if that is not recorded."""
+
+    start_us: float
+    end_us: float
+    issued: int
+
+
 class _Source:
     """All records of one kind."""
 
@@ -122,7 +131,15 @@ def read_workload(path: Path) -> Workload:
 
     Raises: WorkloadError: no such trace, a damaged one, or nothing in it has a size.
     """
-    trace = _Trace()
+    return workload_of(path, read_trace(path))
+
+
+def read_trace(path: Path) -> Trace:
+    """Reads a whole trace, of any length, one event after the other.
+
+    Raises: WorkloadError: no such trace, or a damaged one.
+    """
+    trace = Trace()
     with reading(path, "trace of the PyTorch profiler (.json)", "character") as file:
         stream = JsonStream(file)
         found = stream.peek() == "["
@@ -140,33 +157,58 @@ def read_workload(path: Path) -> Workload:
         stream.finish()
         if not found:
             raise DamageError(0, "there are no traceEvents")
+    return trace
+
+
+def workload_of(path: Path, trace: Trace) -> Workload:
+    """The calls of a trace that has been read from that file.
+
+    Raises: WorkloadError: nothing in it has a size.
+    """
     calls, remarks = trace.calls()
+    compute_s = trace.compute_s
     notes = [f"events: {trace.events:,}", *notes_on(calls, trace.num_ranks), *remarks]
     if len(trace.steps) > 1:
         notes.append(f"profiler steps: {len(trace.steps):,}; the calls of all of them are kept")
-    if trace.compute_us:
-        notes.append(f"computation: {format_seconds(trace.compute_us * 1e-6)} in other kernels")
+    if compute_s:
+        notes.append(f"computation: {format_seconds(compute_s)} in {len(trace.took_us):,} other kernels")
     if not calls:
         raise refusal(path, f"no collective among several ranks with a size in this trace; {'; '.join(notes)}")
     source = f"PyTorch profiler trace {printable(path.name)}"
     if trace.rank >= 0:
         source += f", rank {trace.rank}"
-    return Workload(title(path), source, tuple(calls), tuple(notes), trace.num_ranks, trace.compute_us * 1e-6)
+    return Workload(title(path), source, tuple(calls), tuple(notes), trace.num_ranks, compute_s)
 
 
-class _Trace:
-    """What one rank's trace holds."""
+class Trace:
+    """What one rank's trace holds.
+
+    Attributes:
+        events: of all kinds [count].
+        num_ranks: of the job; 0 if it is not recorded [count].
+        rank: whose trace it is; -1 if it is not recorded.
+        steps: names of the profiler's steps.
+        starts_us, took_us, issued: of the kernels that compute, a row each: times, and the number by which the host issued
+            them; -1 if it is not recorded.
+        on_device: when the kernels of each call of `calls()` ran, once they have been asked for; None where there are none.
+    """
 
     def __init__(self) -> None:
         self.events = self.num_ranks = 0
         self.rank = -1
-        self.compute_us = 0.0
+        self.starts_us, self.took_us, self.issued = array("d"), array("d"), array("q")
+        self.on_device: list[OnDevice | None] = []
         self.steps: set[str] = set()
         self._sources = {kind: _Source() for kind in (_RECORD, _KERNEL, _NCCL, _GLOO, _OPERATOR)}
-        self._kernel_us: dict[object, float] = {}  # by external id
+        self._kernels: dict[object, tuple[float, OnDevice]] = {}  # of collectives: time [us], by external id
         self._groups: dict[str, tuple[int, ...]] = {}
         self._oddities: Counter[str] = Counter()
         self._lists: dict[str, tuple[int, ...]] = {}
+
+    @property
+    def compute_s(self) -> float:
+        """All kernels that are no collectives [s]."""
+        return math.fsum(self.took_us) * 1e-6
 
     def tell(self, info: Any) -> None:
         """Takes distributedInfo."""
@@ -193,13 +235,15 @@ class _Trace:
     def _add(self, event: dict[str, Any], name: str, args: dict[str, Any], at: int) -> None:
         category = str(event.get("cat", "")).lower()
         if category == "kernel":
-            took_us = _time(event.get("dur"))
+            start_us, took_us = _time(event.get("ts")), _time(event.get("dur"))
+            issued = _count(args.get("correlation"), -1)
             if "Collective name" in args or name.lower().startswith(("nccl", "rccl", "mscclkernel")):
-                key = _external(args)
-                self._kernel_us[key] = self._kernel_us.get(key, 0.0) + took_us
+                self._add_kernel(_external(args), took_us, OnDevice(start_us, start_us + took_us, issued))
                 self._add_record(_KERNEL, event, args, at)
             else:
-                self.compute_us += took_us
+                self.starts_us.append(start_us)
+                self.took_us.append(took_us)
+                self.issued.append(issued)
         elif category.startswith("gpu_"):
             return  # annotations once more, on the stream
         elif name == "record_param_comms":
@@ -212,6 +256,14 @@ class _Trace:
             self._add_shapes(_OPERATOR, event, name[6:], args, at)
         elif name.startswith("ProfilerStep#") and len(self.steps) < MAX_STEPS:
             self.steps.add(name)
+
+    def _add_kernel(self, key: object, took_us: float, when: OnDevice) -> None:
+        """A kernel of a collective, of which there may be several for a call."""
+        if key in self._kernels:
+            before_us, first = self._kernels[key]
+            took_us += before_us
+            when = OnDevice(min(first.start_us, when.start_us), max(first.end_us, when.end_us), first.issued)
+        self._kernels[key] = took_us, when
 
     # --- records with arguments ---
 
@@ -315,7 +367,7 @@ class _Trace:
 
     def calls(self) -> tuple[list[CollectiveCall], list[str]]:
         """The calls of the sources that count, and what is to be said about them."""
-        on_nccl = self._named(_NCCL) or self._kernel_us
+        on_nccl = self._named(_NCCL) or self._kernels
         chosen = next(([kind] for kind in (_RECORD, _KERNEL, _NCCL) if self._sources[kind].tells), [])
         # Records without anything of NCCL beside them are Gloo's own.
         if self._sources[_GLOO].tells and (chosen != [_RECORD] or on_nccl):
@@ -324,7 +376,9 @@ class _Trace:
             chosen.append(_OPERATOR)
         left_out = LeftOut()
         seen = sorted((one for kind in chosen for one in self._sources[kind].seen), key=lambda one: one.start_us)
-        calls = [call for one in seen if (call := self._resolved(one, left_out))]
+        counted = [(one, call) for one in seen if (call := self._resolved(one, left_out))]
+        calls = [call for _, call in counted]
+        self.on_device = [self._when(one) for one, _ in counted]
         remarks = [f"calls recorded by: {' and '.join(chosen) or 'nothing with a size'}"]
         for kind in chosen or self._sources:
             remarks += self._sources[kind].left_out.notes()
@@ -343,8 +397,8 @@ class _Trace:
         """The call with what only the whole trace tells: its kernel's time, and the number of ranks."""
         call = one.call
         size, took_s = call.size_bytes, call.measured_s
-        if not took_s and one.external is not None:
-            took_s = self._kernel_us.get(one.external, 0.0) * 1e-6
+        if not took_s and one.external is not None and one.external in self._kernels:
+            took_s = self._kernels[one.external][0] * 1e-6
         if self.num_ranks == 1 and not call.ranks:
             left_out.add(f"{call.collective} in a job of one rank", size)
             return None
@@ -354,6 +408,11 @@ class _Trace:
                 return None
             size *= self.num_ranks
         return CollectiveCall(call.name, call.collective, size, call.group, took_s, call.ranks)
+
+    def _when(self, one: _Seen) -> OnDevice | None:
+        """When the kernels of a call ran, if that is recorded."""
+        found = None if one.external is None else self._kernels.get(one.external)
+        return found and found[1]
 
 
 def _collective(said: str) -> str:

@@ -28,7 +28,7 @@ from opticcl.workload._files import DamageError, check_size, printable, reading,
 from opticcl.workload._flatbuffers import Table, root
 from opticcl.workload._notes import LeftOut, notes_on
 
-__all__ = ["read_workload"]
+__all__ = ["Graph", "GraphTask", "busiest", "read_graph", "read_workload", "workload_of"]
 
 MAX_FILE_BYTES = 2**28
 MAX_LINKS = 2**22  # dependencies and members of groups in all
@@ -37,7 +37,9 @@ _COMM, _TRANSFER, _ALL_REDUCE = (TASK_TYPES.index(kind) for kind in ("comm", "tr
 _BETWEEN_NODES = 14  # device type
 
 
-class _Task(NamedTuple):
+class GraphTask(NamedTuple):
+    """A task of the graph; `at` is the byte where it stands, `next` the ids of tasks, or the nodes of an all-reduce."""
+
     at: int
     type: int
     id: int
@@ -46,11 +48,45 @@ class _Task(NamedTuple):
     size_bytes: int
     next: tuple[int, ...]
 
+    @property
+    def computes(self) -> bool:
+        """Whether a device works on it."""
+        return 0 <= self.type < _TRANSFER and self.type != _COMM
+
+    @property
+    def ahead(self) -> tuple[int, ...]:
+        """Ids of the tasks that wait for it."""
+        return () if self.type == _ALL_REDUCE else self.next
+
+
+class Graph(NamedTuple):
+    """A task graph.
+
+    Args:
+        num_nodes: that it is for [count].
+        tasks: in the order of the file.
+        calls: what tasks ask of the network, by their place.
+        left_out: what they ask that is no call.
+    """
+
+    num_nodes: int
+    tasks: tuple[GraphTask, ...]
+    calls: dict[int, CollectiveCall]
+    left_out: LeftOut
+
 
 def read_workload(path: Path) -> Workload:
     """The all-reduces and transfers of the graph, in the order in which they can start.
 
     Raises: WorkloadError: no task graph, a damaged one, or nothing in it leaves a node.
+    """
+    return workload_of(path, read_graph(path))
+
+
+def read_graph(path: Path) -> Graph:
+    """The whole graph.
+
+    Raises: WorkloadError: no task graph, or a damaged one.
     """
     left_out = LeftOut()
     with reading(path, "TopoOpt task graph (.fbuf)") as file:
@@ -64,16 +100,25 @@ def read_workload(path: Path) -> Workload:
             for device in graph.tables(9)
             if device.integer(0, "<h") == _BETWEEN_NODES
         }
-        tasks = list(_tasks(graph))
+        tasks = tuple(_tasks(graph))
         if not tasks or not num_nodes:
             raise DamageError(graph.at, f"a graph of {len(tasks):,} tasks on {num_nodes:,} nodes")
         calls = {i: call for i, task in enumerate(tasks) if (call := _call(task, ends, num_nodes, left_out))}
+    return Graph(num_nodes, tasks, calls, left_out)
+
+
+def workload_of(path: Path, graph: Graph) -> Workload:
+    """The calls of a graph that has been read from that file.
+
+    Raises: WorkloadError: nothing in it leaves a node.
+    """
+    num_nodes, tasks = graph.num_nodes, graph.tasks
     order, remarks = _order(tasks)
-    in_order = [calls[i] for i in order if i in calls]
+    in_order = [graph.calls[i] for i in order if i in graph.calls]
     counts = Counter(TASK_TYPES[t.type] if 0 <= t.type < len(TASK_TYPES) else "of unknown type" for t in tasks)
     notes = [f"tasks: {', '.join(f'{n:,} {kind}' for kind, n in counts.items())}; {len(tasks):,} in all"]
-    notes += [*notes_on(in_order, num_nodes), *left_out.notes(), *remarks]
-    compute_s = _busiest(tasks)
+    notes += [*notes_on(in_order, num_nodes), *graph.left_out.notes(), *remarks]
+    _, compute_s = busiest(tasks)
     if compute_s:
         notes.append(f"computation: {format_seconds(compute_s)} on the busiest device")
     if not in_order:
@@ -82,7 +127,7 @@ def read_workload(path: Path) -> Workload:
     return Workload(title(path), source, tuple(in_order), tuple(notes), num_nodes, compute_s)
 
 
-def _tasks(graph: Table) -> Iterator[_Task]:
+def _tasks(graph: Table) -> Iterator[GraphTask]:
     links = 0
     for table in graph.tables(8):
         run_s = table.real(3) * 1e-3
@@ -93,10 +138,12 @@ def _tasks(graph: Table) -> Iterator[_Task]:
         links += len(following)
         if links > MAX_LINKS:
             raise DamageError(table.at, f"more than {MAX_LINKS:,} dependencies")
-        yield _Task(table.at, table.integer(0, "<h"), table.integer(1), table.integer(2), run_s, size, following)
+        yield GraphTask(table.at, table.integer(0, "<h"), table.integer(1), table.integer(2), run_s, size, following)
 
 
-def _call(task: _Task, ends: Mapping[int, tuple[int, int]], num_nodes: int, left_out: LeftOut) -> CollectiveCall | None:
+def _call(
+    task: GraphTask, ends: Mapping[int, tuple[int, int]], num_nodes: int, left_out: LeftOut
+) -> CollectiveCall | None:
     """What a task asks of the network, if anything."""
     if task.type == _ALL_REDUCE:
         ranks = tuple(dict.fromkeys(task.next))
@@ -123,7 +170,7 @@ def _call(task: _Task, ends: Mapping[int, tuple[int, int]], num_nodes: int, left
     return None
 
 
-def _order(tasks: Sequence[_Task]) -> tuple[list[int], list[str]]:
+def _order(tasks: Sequence[GraphTask]) -> tuple[list[int], list[str]]:
     """Tasks by the time at which all that they wait for is done, and what is odd about their dependencies."""
     remarks = []
     place = {task.id: i for i, task in enumerate(tasks)}
@@ -133,8 +180,8 @@ def _order(tasks: Sequence[_Task]) -> tuple[list[int], list[str]]:
     waits = [0] * len(tasks)
     dangling = 0
     for task in tasks:
-        following = [] if task.type == _ALL_REDUCE else [place[n] for n in task.next if n in place]
-        dangling += 0 if task.type == _ALL_REDUCE else len(task.next) - len(following)
+        following = [place[n] for n in task.ahead if n in place]
+        dangling += len(task.ahead) - len(following)
         ahead.append(following)
         for i in following:
             waits[i] += 1
@@ -157,10 +204,10 @@ def _order(tasks: Sequence[_Task]) -> tuple[list[int], list[str]]:
     return order, remarks
 
 
-def _busiest(tasks: Sequence[_Task]) -> float:
-    """Computation of the device that computes longest [s]."""
+def busiest(tasks: Sequence[GraphTask]) -> tuple[int, float]:
+    """The device that computes longest, and how long [s]; -1 if none does."""
     busy: dict[int, float] = {}
     for task in tasks:
-        if 0 <= task.type < _TRANSFER and task.type != _COMM:
+        if task.computes:
             busy[task.device] = busy.get(task.device, 0.0) + task.run_s
-    return max(busy.values(), default=0.0)
+    return max(busy.items(), key=lambda item: item[1], default=(-1, 0.0))

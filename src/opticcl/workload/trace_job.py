@@ -3,6 +3,7 @@
 ::
 
     step.et        kernels in the order of their issue, collectives beside them        _chakra_job.py
+    step.json      kernels and collectives by their times, where they are recorded     _kineto_job.py
     graph.fbuf     the busiest device, and the calls of all                            _topoopt_job.py
     layers.txt     layers forward and back, given a clock                              _astra_job.py
     anything else  the calls in their order; all computation, where it is known, before them
@@ -38,18 +39,17 @@ def load_job(path: str | os.PathLike[str], *, num_ranks: int = 0, clock_hz: floa
     form = _form_of(Path(path)) if os.path.exists(path) else ""
     if form == "chakra":
         from opticcl.workload._chakra_job import read_job
+    elif form == "kineto":
+        from opticcl.workload._kineto_job import read_job
+    elif form == "topoopt":
+        from opticcl.workload._topoopt_job import read_job
+    elif form == "astra":
+        from opticcl.workload._astra_job import read_job as read_layers
 
-        return read_job(Path(path), num_ranks)
-    workload = load_workload(path, clock_hz=clock_hz)
-    if form == "topoopt":
-        from opticcl.workload._topoopt_job import job_of_graph
-
-        return job_of_graph(Path(path), workload, num_ranks)
-    if form == "astra":
-        from opticcl.workload._astra_job import job_of_layers
-
-        return job_of_layers(Path(path), workload, num_ranks, clock_hz)
-    return job_of(workload, num_ranks=num_ranks)
+        return read_layers(Path(path), num_ranks, clock_hz=clock_hz)
+    else:
+        return job_of(load_workload(path), num_ranks=num_ranks)
+    return read_job(Path(path), num_ranks)
 
 
 def job_of(workload: Workload, *, num_ranks: int = 0) -> Job:
