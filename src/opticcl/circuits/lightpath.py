@@ -154,8 +154,7 @@ def split_by_waveguides(fabric: Fabric, circuits: Circuits) -> list[Circuits]:
         return [circuits]
     if _depth(fabric) > 1 and not len(damage.laser):  # dead ones are left dark where they are
         circuits = _spread(fabric, circuits, alive)
-    wanted, offsets = _waveguides_wanted(fabric, circuits)
-    found = split(wanted, offsets, alive[wanted // _depth(fabric)])
+    found = split(*_waveguides_wanted(fabric, circuits, alive))
     if found.num_rounds == 1:
         return [circuits]
     return [circuits.take(found.round_of == r) for r in range(found.num_rounds)]
@@ -182,13 +181,21 @@ def _depth(fabric: Fabric) -> int:
     return 1 if fabric.parameters["waveguide_sharing"] == "circuit" else fabric.num_wavelengths
 
 
-def _waveguides_wanted(fabric: Fabric, circuits: Circuits) -> tuple[IntArray, IntArray]:
-    """What each circuit takes of the waveguides: (edge, wavelength) pairs, or edges alone; end to end, and offsets."""
+def _waveguides_wanted(fabric: Fabric, circuits: Circuits, alive: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """What each circuit takes of the waveguides: edges, (edge, wavelength) pairs, or, where all are equally wide and side by
+    side, (edge, laser set) pairs; end to end, with offsets, and how many each of them can bear.
+
+    Args: alive: waveguides of each edge.
+    """
     if _depth(fabric) == 1:
-        return circuits.hops.astype(np.int64), circuits.hop_offsets
+        return circuits.hops, circuits.hop_offsets, alive
+    width, lo = int(circuits.wavelength_n[0]), circuits.wavelength_lo
     owner = circuits.hop_owner()
-    width = circuits.wavelength_n[owner].astype(np.int64)
-    first = circuits.hops * np.int64(fabric.num_wavelengths) + circuits.wavelength_lo[owner]
-    within = np.arange(width.sum()) - np.repeat(np.cumsum(width) - width, width)
-    taken = circuits.num_hops() * circuits.wavelength_n
-    return np.repeat(first, width) + within, np.concatenate([[0], np.cumsum(taken)])
+    if (circuits.wavelength_n == width).all() and not (lo % width).any():
+        sets = -(-fabric.num_wavelengths // width)
+        return circuits.hops * np.int64(sets) + (lo // width)[owner], circuits.hop_offsets, np.repeat(alive, sets)
+    widths = circuits.wavelength_n[owner].astype(np.int64)
+    first = circuits.hops * np.int64(fabric.num_wavelengths) + lo[owner]
+    within = np.arange(widths.sum()) - np.repeat(np.cumsum(widths) - widths, widths)
+    offsets = np.concatenate([[0], np.cumsum(circuits.num_hops() * circuits.wavelength_n)])
+    return np.repeat(first, widths) + within, offsets, np.repeat(alive, fabric.num_wavelengths)

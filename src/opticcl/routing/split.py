@@ -27,33 +27,30 @@ class Split(NamedTuple):
     bound: int
 
 
-def split(resources: IntArray, offsets: IntArray, capacity: IntArray | int) -> Split:
+def split(resources: IntArray, offsets: IntArray, room: IntArray) -> Split:
     """Rounds of requests.
 
     Args:
         resources: indices of what all requests take, end to end, none twice in a request, int64.
         offsets: request i takes resources[offsets[i]:offsets[i + 1]], int64 (n + 1,).
-        capacity: what the resource of each entry takes in a round, >= 1, int64 (len(resources),), or one for all [count].
+        room: how many requests each resource takes in a round, >= 1, int64 (num_resources,) [count].
 
-    >>> split(np.array([7, 7, 7, 3]), np.arange(5), 2)
+    >>> split(np.array([1, 1, 1, 0]), np.arange(5), np.array([2, 2]))
     Split(round_of=array([0, 0, 1, 0], dtype=int32), num_rounds=2, bound=2)
     """
     n = len(offsets) - 1
-    used, first, place = np.unique(resources, return_index=True, return_inverse=True)
-    room = np.full(len(used), capacity) if np.ndim(capacity) == 0 else np.asarray(capacity)[first]
-    load = np.bincount(place, minlength=len(used))
+    resources, offsets = np.asarray(resources, np.int64), np.asarray(offsets, np.int64)
+    load = np.bincount(resources, minlength=len(room))
     bound = int((-(-load // room)).max(initial=min(n, 1)))
     if bound <= 1:
         return Split(np.zeros(n, np.int32), bound, bound)
-    company = np.zeros(n)
-    np.add.at(company, np.repeat(np.arange(n), np.diff(offsets)), load[place] / room[place])
+    company = np.bincount(np.repeat(np.arange(n), np.diff(offsets)), (load / room)[resources], minlength=n)
     order = np.argsort(-company, kind="stable")
-    place, offsets = place.astype(np.int64), np.asarray(offsets, np.int64)
     round_of = np.empty(n, np.int32)
-    count = int(_first_fit(order, place, offsets, room, bound, round_of))
+    count = int(_first_fit(order, resources, offsets, room, bound, round_of))
     for few in range(bound, count):
         other = np.empty(n, np.int32)
-        if _emptiest_fit(order, place, offsets, room, few, other):
+        if _emptiest_fit(order, resources, offsets, room, few, other):
             return Split(other, few, bound)
     return Split(round_of, count, bound)
 
