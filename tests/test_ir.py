@@ -1,6 +1,14 @@
-"""The types: what can be compared is compared."""
+"""The types: what can be compared is compared, and what is shown is short."""
 
+import numpy as np
+import pytest
+
+from opticcl.comparison import compare_plans
+from opticcl.evaluate.training import train
 from opticcl.fabric import fabric, fabric_at_scale, job
+from opticcl.ir import Circuits, Op, Transfers
+from opticcl.plan import compile
+from opticcl.workload.job import Group, Job, Task
 
 
 def test_fabrics_of_the_same_parameters_are_equal():
@@ -20,3 +28,80 @@ def test_jobs_are_equal_if_their_ranks_are():
     assert job(torus, [0, 1]) == job(torus, range(2))
     assert job(torus, [0, 1]) != job(torus, [1, 0])
     assert torus != job(torus, range(16))
+
+
+TORUS = fabric("torus:shape=4x4")
+PLAN = compile(TORUS, "all_to_all", "1MB", algorithm="mesh")
+JOB = Job(
+    "own",
+    "a test",
+    16,
+    (Task("forward", 1e-3), Task("sum", 0.0, "all_reduce", 10**6, "all")),
+    {"all": Group("all", range(16))},
+)
+FOUND = compare_plans([TORUS, fabric("ideal:nodes=16")], "all_reduce", [10**6])
+TRAINED = train(JOB, [TORUS, "ideal"])
+
+
+@pytest.mark.parametrize(
+    ("thing", "told"),
+    [
+        (TORUS, ["torus", "16 nodes", "2.048 Tb/s"]),
+        (job(TORUS, [3, 1]), ["torus", "2 of 16 nodes"]),
+        (PLAN, ["all_to_all", "1 MB", "torus", "mesh"]),
+        (PLAN.circuits, ["all_to_all", "torus", "mesh"]),
+        (PLAN.schedule, ["mesh", "all_to_all", "16 ranks", "1 step>"]),
+        (PLAN.schedule.collective, ["all_to_all", "16 ranks"]),
+        (PLAN.schedule.step(0), ["240"]),
+        (PLAN.circuits.rounds(0)[0], ["240"]),
+        (PLAN.verify(), ["verified", "240 circuits"]),
+        (PLAN.simulate(), ["1 step,", "us"]),
+        (FOUND, ["all_reduce of 1 MB", "2 plans", "fastest"]),
+        (FOUND.entries[0], [FOUND.entries[0].fabric.name, "verified"]),
+        (JOB, ["own", "16 devices", "2 tasks", "1 ms", "1 message of 1 MB"]),
+        (TRAINED, ["own", "2 fabrics", "fastest"]),
+        (TRAINED.rows[1], ["own", TRAINED.rows[1].machine.name]),
+        (TRAINED.rows[0].iteration, ["own", "1 message>"]),
+        (TRAINED.rows[0].plans[0], ["1 message of 1 MB", "verified"]),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_value_shows_itself_in_one_short_line(thing, told):
+    """What a notebook shows of it, and what stands of it in a message."""
+    shown = repr(thing)
+    assert shown.startswith(f"<{type(thing).__name__} ")
+    assert len(shown) < 130
+    assert "\n" not in shown
+    assert all(words in shown for words in told)
+
+
+def test_tables_are_printed_row_by_row():
+    """The fastest first, below a head."""
+    for found, names in (
+        (FOUND, [entry.fabric.name for entry in FOUND.entries]),
+        (TRAINED, [row.machine.name for row in TRAINED.rows]),
+    ):
+        head, *lines = str(found).splitlines()
+        assert head.startswith("fabric ")
+        assert [line.split()[0] for line in lines] == names
+        assert all(line.endswith("yes") for line in lines)
+
+
+def test_a_fabric_prints_its_parameters():
+    """One a line, with those that are not set left out."""
+    head, *lines = str(fabric("fat_tree:nodes=8")).splitlines()
+    assert head == "fat_tree: 8 nodes, 400 Gb/s a node"
+    assert ["nodes", "8"] in [line.split() for line in lines]
+    assert not any("None" in line for line in lines)
+
+
+@pytest.mark.parametrize("n", [0, 1, 10, 11])
+def test_columns_print_their_first_rows(n):
+    """At most ten, and how many there are beyond; none is a head alone."""
+    ranks = np.arange(n)
+    transfers = Transfers.of(ranks, ranks + 1, 0, 1, Op.REDUCE)
+    for printed, first in ((str(transfers), "src"), (str(Circuits.of(ranks, ranks, ranks + 1)), "transfer")):
+        head, *lines = printed.splitlines()
+        assert head.split()[0] == first
+        assert len(lines) == min(n, 10) + (n > 10)
+        assert (lines[-1:] == ["... and 1 more"]) == (n > 10)

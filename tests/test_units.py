@@ -1,11 +1,12 @@
 """Quantities with units."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from opticcl.errors import UnitError
-from opticcl.units import format_bytes, format_seconds, message_size, quantity, shape
+from opticcl.units import format_bytes, format_seconds, in_columns, message_size, quantity, shape
 
 
 @pytest.mark.parametrize(
@@ -23,6 +24,8 @@ from opticcl.units import format_bytes, format_seconds, message_size, quantity, 
         ("3.7 us", "s", 3.7e-6),
         ("0.25dB", "dB", 0.25),
         (12, "s", 12.0),
+        (np.int64(12), "s", 12.0),
+        (np.float32(0.5), "bit/s", 0.5),
         ("1e-6", "s", 1e-6),
     ],
 )
@@ -43,6 +46,8 @@ def test_quantities_are_read(text, unit, value):
         ("", "s"),
         ("3 m", "s"),
         (True, "s"),
+        (np.True_, "s"),
+        (np.array([1.0]), "s"),
         (None, "s"),
     ],
 )
@@ -53,7 +58,7 @@ def test_wrong_dimensions_are_refused(text, unit):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["-1B", "0.5 B", "2 EiB", "1.5", "-0.5MB"])
+@pytest.mark.parametrize("text", ["-1B", "0.5 B", "2 EiB", "1.5", "-0.5MB", np.int64(-1), np.uint64(2**61), 2**2000])
 def test_impossible_sizes_are_refused(text):
     """Negative, fractional and absurd sizes."""
     with pytest.raises(UnitError, match="size"):
@@ -66,11 +71,28 @@ def test_zero_bytes_are_a_message():
     assert message_size("0 B") == 0
 
 
-@pytest.mark.parametrize("text", ["", "x", "4x", "0x4", "-1x2", "4x4.5", (), (2, 0), (2.0,), True])
+@pytest.mark.parametrize("text", ["", "x", "4x", "0x4", "-1x2", "4x4.5", (), (2, 0), (2.0,), True, None, 4.0])
 def test_impossible_shapes_are_refused(text):
     """Sides are whole and positive."""
     with pytest.raises(UnitError, match="shape"):
         shape(text)
+
+
+@pytest.mark.parametrize("given", [(4, 2), [np.int8(4), 2], np.array([4, 2]), "4x2"])
+def test_sides_come_out_as_numbers_of_python(given):
+    """Whatever they were given as."""
+    sides = shape(given)
+    assert sides == (4, 2)
+    assert all(type(side) is int for side in sides)
+
+
+@pytest.mark.parametrize(
+    ("rows", "text"),
+    [([], ""), ([("a", "bb")], "a  bb"), ([("a", "b"), ("ccc", ""), ("", "d")], "a    b\nccc\n     d")],
+)
+def test_columns_stand_below_each_other(rows, text):
+    """Without blanks at the ends of lines."""
+    assert in_columns(rows) == text
 
 
 @given(st.integers(0, 2**60))

@@ -16,19 +16,34 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-__all__ = ["Plan", "__version__", "compare", "compile", "errors", "fabric", "load", "synthesize"]
+__all__ = [
+    "OpticclError",
+    "Plan",
+    "__version__",
+    "compare",
+    "compile",
+    "errors",
+    "fabric",
+    "load",
+    "synthesize",
+    "train",
+]
 
 _HOME = {
+    "OpticclError": "errors",
     "Plan": "plan",
     "compile": "plan",
     "load": "plan",
     "compare": "comparison",
     "synthesize": "synthesis",
+    "train": "evaluate.training",
 }  # the others are modules
 
 if TYPE_CHECKING:
     from opticcl import errors
     from opticcl.comparison import compare
+    from opticcl.errors import OpticclError
+    from opticcl.evaluate.training import train
     from opticcl.fabric import fabric
     from opticcl.plan import Plan, compile, load
     from opticcl.synthesis import synthesize
@@ -41,3 +56,7 @@ def __getattr__(name: str) -> Any:
 
     module = importlib.import_module(f"opticcl.{_HOME.get(name, name)}")
     return getattr(module, name) if name in _HOME else module
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -41,6 +41,10 @@ class Candidate:
         self._costs: list[Cost] = []
         self._plan: CircuitPlan | None = None
 
+    def __repr__(self) -> str:
+        looked = "complete" if self.complete else f"{len(self._costs)} of {self._num_classes} runs of steps seen"
+        return f"<Candidate {self.schedule.name} on {self.fabric.name}: {looked}>"
+
     @property
     def complete(self) -> bool:
         """Whether its time is known."""

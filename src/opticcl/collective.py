@@ -17,7 +17,7 @@ import numpy as np
 
 from opticcl.errors import ParameterError
 from opticcl.ir import Collective, IntArray
-from opticcl.registry import canonical, nearest
+from opticcl.registry import as_text, canonical, nearest
 
 __all__ = ["COLLECTIVES", "ROOTED", "Request", "as_request", "collective", "collective_name", "own_collective"]
 
@@ -168,9 +168,9 @@ def collective_name(name: str) -> str:
     >>> collective_name("All-Reduce")
     'all_reduce'
 
-    Raises: ParameterError: unknown.
+    Raises: ParameterError: unknown, or no text.
     """
-    key = canonical(name)
+    key = canonical(as_text(name, "collective", "all_reduce"))
     if key not in _KINDS:
         raise ParameterError(f"unknown collective {name!r}; {nearest(key, COLLECTIVES)}")
     return key

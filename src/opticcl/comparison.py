@@ -10,17 +10,16 @@ from opticcl.candidates import Candidates
 from opticcl.circuits import lower
 from opticcl.collective import Request, as_request
 from opticcl.errors import ParameterError, UnsupportedError
-from opticcl.fabric import FABRICS
-from opticcl.fabric import fabric as make_fabric
+from opticcl.fabric import FABRICS, as_fabric
 from opticcl.ir import Fabric, Timeline, Verdict
 from opticcl.memory import Memory
 from opticcl.plan import Plan
-from opticcl.registry import canonical, write_call
+from opticcl.registry import as_text, canonical, one_or_more, write_call
 from opticcl.schedule import all_variants, generate
 from opticcl.simulate import Assumptions, Profile, assumptions, moved_share, profile
 from opticcl.simulate.assumptions import as_dict
 from opticcl.simulate.bottleneck import Bottleneck, bottleneck, loads
-from opticcl.units import message_size
+from opticcl.units import counted, format_bytes, format_rate, format_seconds, in_columns, message_size
 from opticcl.verify.judge import Judge
 
 if TYPE_CHECKING:
@@ -48,6 +47,10 @@ class Entry:
     timelines: tuple[Timeline, ...]
     verdict: Verdict
     bottleneck: Bottleneck | None = None
+
+    def __repr__(self) -> str:
+        judged = "verified" if self.verdict.ok else "wrong"
+        return f"<Entry {self.plan.algorithm} on {self.fabric.name}: {format_seconds(self.total_s)}, {judged}>"
 
     @property
     def total_s(self) -> float:
@@ -99,6 +102,17 @@ class Comparison:
     entries: tuple[Entry, ...]
     declined: tuple[Declined, ...]
 
+    def __repr__(self) -> str:
+        fastest = self.entries[0]
+        return (
+            f"<Comparison {self.collective} of {format_bytes(sum(self.sizes))}: {counted(len(self.entries), 'plan')}, "
+            f"fastest {fastest.plan.algorithm} on {fastest.fabric.name} in {format_seconds(fastest.total_s)}>"
+        )
+
+    def __str__(self) -> str:
+        head = ("fabric", "algorithm", "nodes", "node rate", "time", "verified")
+        return in_columns([head, *map(_cells, self.entries)])
+
     def rows(self) -> list[dict[str, Any]]:
         """One plain row an entry, fastest first."""
         return [_row(entry, self.sizes) for entry in self.entries]
@@ -125,10 +139,12 @@ def compare_plans(
         assumed: what times rest on.
         engine: what times are taken with; the fastest algorithm is chosen by the closed form all the same.
         progress: told what is being done.
-    Raises: ParameterError: no sizes. UnsupportedError: no fabric can carry it.
+    Raises: ParameterError: no fabrics or no sizes. UnsupportedError: no fabric can carry it.
     """
     wanted = as_request(collective)
-    name = wanted.name
+    name, fabrics = wanted.name, list(fabrics)
+    if not fabrics:
+        raise ParameterError("compare: no fabric is given; give at least one, such as 'ideal:nodes=8'")
     if not sizes:
         raise ParameterError("compare: no message sizes; give at least one")
     assumed = assumed or assumptions()
@@ -199,8 +215,8 @@ def _timeline(plan: Plan, times: Profile, size_bytes: int, engine: str) -> Timel
 
 
 def compare(
-    fabrics: Sequence[Fabric | str],
-    collective: str,
+    fabrics: Fabric | str | Iterable[Fabric | str],
+    collective: str | Request,
     size: str | float | Sequence[str | float],
     *,
     algorithm: str = "auto",
@@ -211,42 +227,53 @@ def compare(
     """Fabrics side by side, fastest first, every plan verified.
 
     Args:
-        fabrics: fabrics, or texts "name:key=value,...".
+        fabrics: fabrics, or texts "name:key=value,..."; one alone will do.
         collective: "all_reduce".
         size: message of every rank, or several that follow each other: "100 MB" or bytes.
         algorithm: a name for all, "auto" (each fabric's fastest), "main" (and its paper's own) or "all".
         engine: what times are taken with: closed_form, flow or packet.
         preset, assumed: what times rest on, as `Plan.simulate` takes them.
-    Returns: one row a plan: fabric, algorithm, num_nodes, verified, total_s, lower_bound_s, ...
+    Returns: one row a plan: fabric, algorithm, total_s, node_rate_bits_per_s, verified, ...
+    Raises: ParameterError, UnknownNameError, FabricError; UnsupportedError: no fabric can carry it.
     """
     import polars
 
-    made = [make_fabric(f) if isinstance(f, str) else f for f in fabrics]
-    sizes = [message_size(s) for s in ([size] if isinstance(size, (str, int, float)) else size)]
     found = compare_plans(
-        made, collective, sizes, algorithm=algorithm, assumed=assumptions(preset, **assumed), engine=engine
+        [as_fabric(given) for given in one_or_more(fabrics)],
+        collective,
+        [message_size(given) for given in one_or_more(size)],
+        algorithm=as_text(algorithm, "algorithm", "auto"),
+        assumed=assumptions(as_text(preset, "preset", "default"), **assumed),
+        engine=as_text(engine, "engine", "closed_form"),
     )
     return polars.DataFrame(found.rows())
 
 
+def _cells(entry: Entry) -> tuple[str, ...]:
+    """An entry for people: fabric, algorithm, nodes, node rate, time, verified."""
+    fabric = entry.fabric
+    nodes, rate, time = f"{fabric.num_nodes:,}", format_rate(fabric.node_rate_bits_per_s), format_seconds(entry.total_s)
+    return fabric.name, entry.plan.algorithm, nodes, rate, time, "yes" if entry.verdict.ok else "NO"
+
+
 def _row(entry: Entry, sizes: Sequence[int]) -> dict[str, Any]:
-    first, fabric, n, fullest = entry.timelines[0], entry.fabric, entry.fabric.num_nodes, entry.bottleneck
-    return {
+    first, fabric, fullest = entry.timelines[0], entry.fabric, entry.bottleneck
+    return {  # polars prints the first four and the last four
         "fabric": fabric.name,
         "algorithm": entry.plan.algorithm,
-        "num_nodes": n,
-        "verified": entry.verdict.ok,
         "total_s": entry.total_s,
-        "lower_bound_s": entry.lower_bound_s,
-        **entry.totals(),
-        "num_steps": first.num_steps,
-        "num_rounds": first.num_rounds,
+        "verified": entry.verdict.ok,
         "node_rate_bits_per_s": fabric.node_rate_bits_per_s,
+        "specification": write_call(fabric.name, {k: v for k, v in fabric.parameters.items() if v is not None}),
+        "total_bytes": sum(sizes),
+        **entry.totals(),
         "algorithm_bytes_per_s": entry.algorithm_bytes_per_s,
         "bus_bytes_per_s": entry.bus_bytes_per_s,
         "bottleneck": fullest and fullest.name,
         "bottleneck_bytes": fullest.carried_bytes if fullest else 0.0,
         "bottleneck_utilisation": fullest.utilisation if fullest else 0.0,
-        "specification": write_call(fabric.name, {k: v for k, v in fabric.parameters.items() if v is not None}),
-        "total_bytes": sum(sizes),
+        "num_nodes": fabric.num_nodes,
+        "num_steps": first.num_steps,
+        "num_rounds": first.num_rounds,
+        "lower_bound_s": entry.lower_bound_s,
     }

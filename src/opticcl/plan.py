@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from opticcl.collective import Request, collective_name
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.ir import CircuitPlan, Fabric, Schedule, Timeline, Verdict
-from opticcl.registry import canonical, write_call
+from opticcl.registry import as_list, as_path, as_text, canonical, whole_number, write_call
 from opticcl.simulate.options import ENGINES
 from opticcl.units import counted, format_bytes, message_size
 
@@ -58,6 +58,9 @@ class Plan:
         given = {k: v for k, v in self.schedule.parameters.items() if v != defaults[k].default}
         return write_call(self.schedule.name, given)
 
+    def __repr__(self) -> str:
+        return f"<Plan {self}>"
+
     def __str__(self) -> str:
         c = self.schedule.collective
         return (
@@ -80,10 +83,13 @@ class Plan:
             seed: of that sample.
             budget: preset of the fabric's optics (literal, typical, ...) or values from `opticcl.physics.optics.optics`.
             progress: told (what, done, total) after every step.
-        Raises: UnsupportedError, UnknownNameError, ParameterError: a budget that cannot be reckoned.
+        Raises: ParameterError: no whole numbers; with UnsupportedError and UnknownNameError: a budget that cannot be
+            reckoned.
         """
         from opticcl.verify import verify
 
+        num_chunks = None if num_chunks is None else whole_number(num_chunks, "verify: num_chunks")
+        seed = whole_number(seed, "verify: seed")
         values = None
         if budget is not None:
             from opticcl.physics.light import light_path_of
@@ -116,7 +122,8 @@ class Plan:
         """
         from opticcl.simulate import assumptions, closed_form, split_options
 
-        name, options, assumed = split_options(engine, given)
+        name, options, assumed = split_options(as_text(engine, "simulate: engine", "closed_form"), given)
+        preset = as_text(preset, "simulate: preset", "default")
         if name == "closed_form":
             if mode != "barrier":
                 raise ParameterError(
@@ -138,7 +145,8 @@ class Plan:
         from opticcl.programme import write_programme
 
         told = progress or (lambda what, done, total: None)
-        return write_programme(path, self.circuits, self.size_bytes, self.algorithm, told)
+        where = Path(as_path(path, "save", "plan.parquet"))
+        return write_programme(where, self.circuits, self.size_bytes, self.algorithm, told)
 
     def execute(self, arrays: Sequence[npt.ArrayLike | None] | np.ndarray) -> list[np.ndarray | None]:
         """Run it on real arrays, one a rank; the arrays' size decides, not `size_bytes`. See `opticcl.execute.execute`.
@@ -147,7 +155,7 @@ class Plan:
         """
         from opticcl.execute import execute
 
-        return execute(self.schedule, arrays)
+        return execute(self.schedule, as_list(arrays, "execute: arrays", "one array a rank"))
 
 
 def load(path: str | Path) -> Plan:
@@ -167,7 +175,7 @@ def read(path: str | Path) -> Plan:
     """
     from opticcl.programme import read_programme
 
-    found = read_programme(path)
+    found = read_programme(Path(as_path(path, "load", "plan.parquet")))
     return Plan(found.plan, found.size_bytes)
 
 
@@ -194,14 +202,14 @@ def compile(
     """
     from opticcl.candidates import Candidates
     from opticcl.circuits import lower
-    from opticcl.fabric import fabric as make_fabric
-    from opticcl.fabric import job
+    from opticcl.fabric import as_fabric, job
     from opticcl.schedule import all_variants, generate
     from opticcl.simulate import assumptions
 
-    where = make_fabric(fabric) if isinstance(fabric, str) else fabric
+    where = as_fabric(fabric)
     where = where if nodes is None else job(where, nodes)
     size_bytes = message_size(size)
+    root, algorithm = whole_number(root, "root"), as_text(algorithm, "algorithm", "auto")
     wanted = collective if isinstance(collective, Request) else Request(collective_name(collective), root)
     if wanted.name == "barrier":
         size_bytes = 0  # it tells that all are there, and nothing else

@@ -2,7 +2,8 @@
 
 A room keeps a `Registry`; a file of that room registers its function with a decorator and is found by discovery, so that
 no list is edited. Names are case-folded, and a hyphen is an underscore; doubles are refused; an unknown name is answered
-with the nearest known one. `call` turns texts into arguments by the annotations of the function's signature.
+with the nearest known one. `convert_arguments` turns texts into arguments by the annotations of a function's signature;
+where a public function takes plain arguments, the functions at the end refuse what is none of the kind.
 """
 
 from __future__ import annotations
@@ -10,16 +11,31 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
+import os
 import pkgutil
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
+from numbers import Integral
 from typing import Any, Generic, TypeVar
 
 from opticcl.errors import ParameterError, UnknownNameError
 from opticcl.units import quantity, shape
 
-__all__ = ["Registry", "canonical", "convert_arguments", "nearest", "parse_call", "unit_of", "write_call"]
+__all__ = [
+    "Registry",
+    "as_list",
+    "as_path",
+    "as_text",
+    "canonical",
+    "convert_arguments",
+    "nearest",
+    "one_or_more",
+    "parse_call",
+    "unit_of",
+    "whole_number",
+    "write_call",
+]
 
 T = TypeVar("T")
 
@@ -209,13 +225,11 @@ def _boolean(value: Any, what: str) -> bool:
 
 
 def _integer(value: Any, what: str) -> int:
-    whole = isinstance(value, str) and value.lstrip("+-").isdecimal()
-    if whole or (not isinstance(value, (str, bool)) and hasattr(value, "__index__")):
-        number = int(value)
-        if abs(number) >= 2**40:
-            raise ParameterError(f"{what}: {value} is more than any machine has; it must be below 2**40")
-        return number
-    raise ParameterError(f"{what}: {value!r} is not a whole number")
+    written = isinstance(value, str) and value.lstrip("+-").isdecimal()
+    number = int(value) if written else whole_number(value, what)
+    if abs(number) >= 2**40:
+        raise ParameterError(f"{what}: {value} is more than any machine has; it must be below 2**40")
+    return number
 
 
 def _number(value: Any, what: str) -> float:
@@ -226,3 +240,64 @@ def _number(value: Any, what: str) -> float:
     if number != number or number in (float("inf"), float("-inf")):
         raise ParameterError(f"{what}: {value!r} is not finite")
     return number
+
+
+# --- Plain arguments --------------------------------------------------------------------------------------------------
+
+
+def as_text(value: Any, what: str, such_as: str) -> str:
+    """A text as it is.
+
+    Args:
+        what: name of the argument, for the message.
+        such_as: what could stand there.
+    Raises: ParameterError: it is none.
+    """
+    if isinstance(value, str):
+        return value
+    raise ParameterError(f"{what}: {_shown(value)} is no text; write one such as {such_as!r}")
+
+
+def as_path(value: Any, what: str, such_as: str) -> str | os.PathLike[str]:
+    """A path, or the text of one, as it is; see `as_text`."""
+    if isinstance(value, (str, os.PathLike)):
+        return value
+    raise ParameterError(f"{what}: {_shown(value)} is no path; write one such as {such_as!r}")
+
+
+def as_list(value: Any, what: str, such_as: str) -> list[Any]:
+    """What there is in a list, an array or the like, but not in a text; see `as_text`."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise ParameterError(f"{what}: {_shown(value)} is no list; give one such as {such_as}")
+    return list(value)
+
+
+def one_or_more(value: Any) -> list[Any]:
+    """The same where one alone will do: a text, or what nothing can be in, is a list of one.
+
+    >>> one_or_more("ideal"), one_or_more(("ideal", "torus")), one_or_more(3)
+    (['ideal'], ['ideal', 'torus'], [3])
+    """
+    return [value] if isinstance(value, str) or not isinstance(value, Iterable) else list(value)
+
+
+def whole_number(value: Any, what: str) -> int:
+    """A whole number of Python or NumPy, as Python's.
+
+    >>> whole_number(8, "nodes")
+    8
+
+    Args: what: name of the argument, for the message.
+    Raises: ParameterError: a fraction (1.0 too), a truth value, a text, anything else, or more than 64 bits hold.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise ParameterError(f"{what}: {_shown(value)} is not a whole number; give one such as 1")
+    if abs(int(value)) >= 2**63:
+        raise ParameterError(f"{what}: {_shown(value)} is more than any machine has; give a smaller one")
+    return int(value)
+
+
+def _shown(value: Any) -> str:
+    """A value in one short line, whatever it is."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -16,7 +16,9 @@ a unit is in the SI unit of its dimension. A parameter says its dimension in its
 from __future__ import annotations
 
 import math
-from typing import Annotated
+from collections.abc import Iterable, Sequence
+from numbers import Integral, Real
+from typing import Annotated, Any
 
 from opticcl.errors import UnitError
 
@@ -32,6 +34,7 @@ __all__ = [
     "format_quantity",
     "format_rate",
     "format_seconds",
+    "in_columns",
     "message_size",
     "quantity",
     "shape",
@@ -61,13 +64,13 @@ def quantity(text: str | float, unit: str, what: str = "value") -> float:
     """A number in SI units from text or a number.
 
     Args:
-        text: "100 MB", "2.4Tb/s", 3.7e-6; a bare number is in `unit`.
+        text: "100 MB", "2.4Tb/s", 3.7e-6; a bare number, of Python or NumPy, is in `unit`.
         unit: "bytes", "bit/s", "byte/s", "s" or "dB".
         what: name of the field, for the message.
     Raises: UnitError: not a number, or a unit of another dimension.
     """
     if isinstance(text, bool) or not isinstance(text, str):
-        if isinstance(text, bool) or not isinstance(text, (int, float)):
+        if isinstance(text, bool) or not isinstance(text, Real):
             raise UnitError(f"{what}: {text!r} is no {_NAMES[unit]}; try {_EXAMPLES[unit]}")
         value = float(text)
     else:
@@ -102,7 +105,7 @@ def message_size(text: str | float, what: str = "size") -> int:
 
     Raises: UnitError: no size, negative, a fraction of a byte or absurdly large.
     """
-    if isinstance(text, int) and abs(text) > MAX_MESSAGE_BYTES:  # some are too large for a float
+    if isinstance(text, Integral) and abs(text) > MAX_MESSAGE_BYTES:  # some are too large for a float
         value = math.inf if text > 0 else -math.inf
     else:
         value = quantity(text, "bytes", what)
@@ -115,8 +118,8 @@ def message_size(text: str | float, what: str = "size") -> int:
     return round(value)
 
 
-def shape(text: str | int | tuple[int, ...] | list[int], what: str = "shape") -> tuple[int, ...]:
-    """Sides of a grid: "32x32", 64, (8, 8, 16).
+def shape(text: Any, what: str = "shape") -> tuple[int, ...]:
+    """Sides of a grid: "32x32", 64, (8, 8, 16) or an array of such numbers.
 
     >>> shape("16x16"), shape("64")
     ((16, 16), (64,))
@@ -125,14 +128,12 @@ def shape(text: str | int | tuple[int, ...] | list[int], what: str = "shape") ->
     """
     if isinstance(text, str):
         parts = text.lower().split("x")
-        sides = tuple(int(p) if p.strip().isdecimal() else 0 for p in parts)
-    elif isinstance(text, int):
-        sides = (text,)
+        sides: tuple[Any, ...] = tuple(int(p) if p.strip().isdecimal() else 0 for p in parts)
     else:
-        sides = tuple(text)
-    if not sides or any(isinstance(s, bool) or not isinstance(s, int) or s < 1 for s in sides):
+        sides = tuple(text) if isinstance(text, Iterable) else (text,)
+    if not sides or any(isinstance(s, bool) or not isinstance(s, Integral) or s < 1 for s in sides):
         raise UnitError(f"{what}: {text!r} is no shape; write whole numbers of at least 1 joined by x, such as 16x16")
-    return sides
+    return tuple(map(int, sides))
 
 
 def _engineering(value: float, unit: str, digits: int = 4) -> str:
@@ -188,3 +189,15 @@ def counted(count: int, thing: str) -> str:
 def format_rate(value: float) -> str:
     """Rate in bits: "12.8 Tb/s"."""
     return _engineering(value, "b/s").replace("kb/s", "Kb/s")
+
+
+def in_columns(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of texts as lines whose columns stand below each other.
+
+    >>> print(in_columns([("fabric", "time"), ("oddl", "1 ms")]))
+    fabric  time
+    oddl    1 ms
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+    return "\n".join(line.rstrip() for line in lines)

@@ -23,6 +23,7 @@ from opticcl.fabric import FABRICS, fabric, job, with_node_rate
 from opticcl.ir import CircuitPlan, Fabric, Verdict
 from opticcl.plan import Plan
 from opticcl.simulate import moved_share
+from opticcl.units import counted, format_bytes, format_seconds
 from opticcl.workload.job import Group
 
 __all__ = ["CommunicationTimes", "Planner", "Used", "moved_bytes"]
@@ -45,6 +46,11 @@ class Used:
     messages: int
     size_bytes: int
     total_s: float
+
+    def __repr__(self) -> str:
+        carried = f"{counted(self.messages, 'message')} of {format_bytes(self.size_bytes)} in all"
+        judged = "verified" if self.verdict.ok else "wrong"
+        return f"<Used {self.plan.algorithm}: {carried}, {format_seconds(self.total_s)}, {judged}>"
 
 
 class CommunicationTimes:

@@ -29,6 +29,7 @@ from opticcl.errors import ParameterError
 from opticcl.evaluate._player import Player
 from opticcl.evaluate.runtime import COMPUTE, Runtime, Span, TimeOf
 from opticcl.ir import IntArray
+from opticcl.units import counted, format_seconds
 from opticcl.workload.job import Job
 from opticcl.workload.partition_tasks import WAIT
 
@@ -48,6 +49,10 @@ class Iteration:
     job: Job
     spans: tuple[Span, ...]
     stretch: float = 1.0
+
+    def __repr__(self) -> str:
+        took, waits = format_seconds(self.total_s), format_seconds(self.exposed_s)
+        return f"<Iteration of {self.job.name}: {took}, {waits} of it waiting, {counted(self.num_messages, 'message')}>"
 
     @property
     def total_s(self) -> float:

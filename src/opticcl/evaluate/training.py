@@ -10,10 +10,13 @@ from typing import Any, Literal
 from opticcl.errors import FabricError, ParameterError, UnsupportedError
 from opticcl.evaluate.communication import CommunicationTimes, Planner, Used, moved_bytes
 from opticcl.evaluate.iteration import COMPUTE, Iteration, Runtime, play
+from opticcl.fabric import fabric_at_scale
 from opticcl.ir import Fabric
-from opticcl.registry import write_call
+from opticcl.registry import as_text, one_or_more, write_call
 from opticcl.simulate import Assumptions
+from opticcl.units import counted, format_seconds, in_columns
 from opticcl.workload.job import Job
+from opticcl.workload.partition import partition
 from opticcl.workload.trace_job import network_bytes, num_calls
 
 __all__ = ["LeftOut", "Row", "Training", "train"]
@@ -37,6 +40,10 @@ class Row:
     iteration: Iteration
     plans: tuple[Used, ...]
     remarks: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        took, waits = format_seconds(self.iteration.total_s), f"{self.communication_share:.1%}"
+        return f"<Row {self.iteration.job.name} on {self.machine.name}: {took} an iteration, waits {waits} of it>"
 
     @property
     def verified(self) -> bool:
@@ -98,6 +105,14 @@ class Training:
     iterations_per_epoch: int = 0
     iterations: int = 0
 
+    def __repr__(self) -> str:
+        first, fabrics = self.rows[0], counted(len(self.rows), "fabric")
+        took = f"{format_seconds(first.iteration.total_s)} an iteration"
+        return f"<Training {self.job.name} on {fabrics}: fastest {first.machine.name}, {took}>"
+
+    def __str__(self) -> str:
+        return in_columns([("fabric", "iteration", "waits", "algorithms", "verified"), *map(_cells, self.rows)])
+
     def epoch_s(self, row: Row) -> float | None:
         """Time of an epoch [s]; None if it is not known how many iterations it has."""
         return row.iteration.total_s * self.iterations_per_epoch if self.iterations_per_epoch else None
@@ -151,6 +166,12 @@ class Training:
         }
 
 
+def _cells(row: Row) -> tuple[str, ...]:
+    """A row for people: fabric, iteration, share of it that waits for messages, algorithms, verified."""
+    took, waits = format_seconds(row.iteration.total_s), f"{row.communication_share:.1%}"
+    return row.machine.name, took, waits, " ".join(row.algorithms), "yes" if row.verified else "NO"
+
+
 def _plan(used: Used) -> dict[str, Any]:
     return {
         "collective": used.plan.schedule.collective.name,
@@ -165,9 +186,10 @@ def _plan(used: Used) -> dict[str, Any]:
 
 
 def train(
-    job: Job,
-    machines: Iterable[Fabric],
+    job: Job | str,
+    machines: Fabric | str | Iterable[Fabric | str],
     *,
+    nodes: int | None = None,
     algorithm: str = "auto",
     groups: Literal["scaled", "machine"] = "scaled",
     runtime: Runtime | None = None,
@@ -182,8 +204,9 @@ def train(
     """A job on every machine, the fastest first; every plan is judged.
 
     Args:
-        job: of a model or a trace.
-        machines: each with at least as many nodes as the job has ranks.
+        job: of a model (`opticcl.workload.partition`) or a trace (`load_job`); or the name of a model, for `nodes` devices.
+        machines: each with at least as many nodes as the job has ranks; a text is built for `nodes` nodes. One alone will do.
+        nodes: of machines and models that are given as text [count]; None: as many as the job has ranks.
         algorithm: a name for whatever it can do; auto: the fastest for everything, as far as it matters (`RESOLUTION`).
         groups: see `opticcl.evaluate.communication`.
         runtime: fusion, overlap and order; None: the defaults.
@@ -196,12 +219,16 @@ def train(
         progress: told what is being done.
     Raises: ParameterError: numbers that do not go together. UnsupportedError: no machine can carry the job.
     """
+    job = _job(job, nodes)
+    size = job.num_ranks if nodes is None else nodes
+    built = [given if isinstance(given, Fabric) else fabric_at_scale(given, size) for given in one_or_more(machines)]
     per_epoch, iterations = _iterations(job, samples, epochs, steps)
+    algorithm = as_text(algorithm, "train: algorithm", "auto")
     planner = planner or Planner(algorithm, assumed, resolution_s=_resolution_s(job), progress=progress)
     runtime = runtime or Runtime()
     rows: list[Row] = []
     left_out: list[LeftOut] = []
-    for machine in machines:
+    for machine in built:
         times = CommunicationTimes(machine, planner, groups=groups)
         progress(f"play {job.name} on {machine.name}")
         try:
@@ -218,6 +245,19 @@ def train(
         raise UnsupportedError(left_out[0].reason if left_out else "train: no fabric is given")
     rows.sort(key=lambda row: row.iteration.total_s)
     return Training(job, runtime, planner.assumed, groups, tuple(rows), tuple(left_out), per_epoch, iterations)
+
+
+def _job(given: Job | str, nodes: int | None) -> Job:
+    """A job as it is, or that of a model, by its name.
+
+    Raises: ParameterError: neither, or nobody tells on how many devices.
+    """
+    if isinstance(given, Job):
+        return given
+    model = as_text(given, "train: job", "vgg19")
+    if nodes is None:
+        raise ParameterError(f"train: {model} on how many devices? give nodes=64, or a job")
+    return partition(model, nodes)
 
 
 def _resolution_s(job: Job) -> float:

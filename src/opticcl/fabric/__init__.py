@@ -1,4 +1,4 @@
-"""What light can do: one file a fabric.
+"""What light can do: one file a fabric. `opticcl.fabric("ramp:groups=4,racks=4")` makes one; see the function `fabric`.
 
 To add one, write a file here with a keyword-only function that returns a `Fabric`, and register it; nothing else is
 edited. `at_scale` is the second function of the file: parameters for a given number of nodes.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from types import MappingProxyType, ModuleType
 from typing import Any, NamedTuple, TypeVar
 
@@ -16,11 +16,13 @@ import numpy as np
 
 from opticcl.errors import FabricError
 from opticcl.ir import Fabric, IntArray
-from opticcl.registry import Registry, convert_arguments, parse_call
+from opticcl.registry import Registry, as_list, as_text, convert_arguments, parse_call, whole_number
+from opticcl.units import quantity
 
 __all__ = [
     "FABRICS",
     "FabricMaker",
+    "as_fabric",
     "fabric",
     "fabric_at_scale",
     "job",
@@ -50,6 +52,7 @@ class FabricMaker(NamedTuple):
 
 
 FABRICS: Registry[FabricMaker] = Registry("fabric", __name__)
+SUCH_AS = "ramp:groups=4,racks=4,wavelengths=8"
 
 Maker = TypeVar("Maker", bound=Callable[..., Fabric])
 
@@ -75,29 +78,40 @@ def fabric(name: str, **parameters: Any) -> Fabric:
     >>> fabric("ramp:groups=3,racks=3,wavelengths=6").num_nodes
     54
     """
-    key, written = parse_call(name)
+    key, written = parse_call(as_text(name, "fabric", SUCH_AS))
     make = FABRICS.get(key).make
     arguments = convert_arguments(make, {**written, **parameters}, key)
     return dataclasses.replace(make(**arguments), name=key, parameters=MappingProxyType(arguments))
 
 
-def fabric_at_scale(name: str, num_nodes: int, node_rate_bits_per_s: float | None = None) -> Fabric:
+def as_fabric(given: Fabric | str) -> Fabric:
+    """A fabric as it is, or the one that a text describes.
+
+    Raises: ParameterError: neither of them; and as `fabric` does.
+    """
+    return given if isinstance(given, Fabric) else fabric(given)
+
+
+def fabric_at_scale(name: str, num_nodes: int, node_rate_bits_per_s: str | float | None = None) -> Fabric:
     """The fabric of that name with that many nodes; parameters written behind the name win.
 
     Args:
         name: "ramp" or "ramp:slot=0s".
         num_nodes: nodes, >= 1 [count].
-        node_rate_bits_per_s: what each node may send [bit/s]; None keeps the paper's.
-    Raises: FabricError: it has no such shape; the text gives the nearest that it has.
+        node_rate_bits_per_s: what each node may send, "100 Gb/s" or a number [bit/s]; None keeps the paper's.
+    Raises: FabricError: it has no such shape; the text gives the nearest that it has. ParameterError.
     """
-    key, written = parse_call(name)
+    key, written = parse_call(as_text(name, "fabric", SUCH_AS))
+    num_nodes = whole_number(num_nodes, f"{key}: num_nodes")
     if num_nodes < 1:
         raise FabricError(f"{key}: {num_nodes} nodes; there is at least 1")
     maker = FABRICS.get(key)
     made = fabric(key, **{**maker.at_scale(num_nodes), **written})
     if made.num_nodes != num_nodes:
         raise FabricError(f"{name}: has {made.num_nodes} nodes, not {num_nodes}; leave its shape or the number out")
-    return made if node_rate_bits_per_s is None else with_node_rate(made, node_rate_bits_per_s)
+    if node_rate_bits_per_s is None:
+        return made
+    return with_node_rate(made, quantity(node_rate_bits_per_s, "bit/s", f"{key}: node_rate_bits_per_s"))
 
 
 def with_node_rate(made: Fabric, node_rate_bits_per_s: float) -> Fabric:
@@ -107,17 +121,21 @@ def with_node_rate(made: Fabric, node_rate_bits_per_s: float) -> Fabric:
     return fabric(made.name, **{**made.parameters, rate: scaled})
 
 
-def job(machine: Fabric, nodes: Sequence[int] | IntArray) -> Fabric:
+def job(machine: Fabric, nodes: Iterable[int] | IntArray) -> Fabric:
     """The part of a machine that a job has: its ranks are these nodes, in this order.
 
     Args:
         machine: the whole.
         nodes: node numbers, each at most once.
-    Raises: FabricError: no nodes, one twice, or one that is not there or cannot be had.
+    Raises: ParameterError: anything but a list of whole numbers. FabricError: no nodes, one twice, or one that is not
+        there or cannot be had.
     """
-    ranks = np.asarray(nodes, dtype=np.int64)
+    if isinstance(nodes, np.ndarray) and nodes.ndim == 1 and nodes.dtype.kind in "iu":
+        ranks = nodes.astype(np.int64)
+    else:
+        ranks = np.array([whole_number(node, "nodes") for node in as_list(nodes, "nodes", "range(8)")], np.int64)
     limit = machine.num_machine_nodes
-    if ranks.ndim != 1 or not len(ranks):
+    if not len(ranks):
         raise FabricError(f"{machine.name}: a job needs at least one node")
     outside = ranks[(ranks < 0) | (ranks >= limit)]
     if len(outside):
@@ -178,6 +196,7 @@ class _CallableRoom(ModuleType):
     """`opticcl.fabric` is this room and, as the public contract has it, the function of the same name."""
 
     def __call__(self, name: str, **parameters: Any) -> Fabric:
+        """The fabric of that name: fabric("ramp", groups=4, racks=4), or the whole as text: "ramp:groups=4,racks=4"."""
         return fabric(name, **parameters)
 
 

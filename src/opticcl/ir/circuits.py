@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from opticcl.ir._common import IntArray
+from opticcl.ir._common import IntArray, first_rows
 
 __all__ = ["Circuits", "concatenate_circuits"]
 
@@ -85,6 +85,13 @@ class Circuits:
 
     def __len__(self) -> int:
         return len(self.src)
+
+    def __repr__(self) -> str:
+        return f"<Circuits {len(self):,}>"
+
+    def __str__(self) -> str:
+        names = ("transfer", "src", "dst", "port", "wavelength_lo", "wavelength_n")
+        return first_rows({**{name: getattr(self, name) for name in names}, "hops": self.num_hops()})
 
     def path(self, i: int) -> IntArray:
         """Hops of circuit `i`, int32 (k,)."""

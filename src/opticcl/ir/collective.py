@@ -46,3 +46,8 @@ class Collective:
     keeps_apart: bool = False
     owner: IntArray | None = None
     shift: int = 1
+
+    def __repr__(self) -> str:
+        from opticcl.units import counted
+
+        return f"<Collective {self.name}: {counted(self.num_ranks, 'rank')}, {counted(self.num_chunks, 'chunk')}>"

@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from opticcl.errors import FabricError
 from opticcl.ir._common import NO_PARAMETERS, IntArray
 from opticcl.ir.circuits import Circuits
 
 if TYPE_CHECKING:
     from opticcl.physics.light import LightPath
 
-__all__ = ["Fabric", "Fault", "Part", "Resource", "Usage"]
+__all__ = ["RESOURCE_KINDS", "Fabric", "Fault", "Part", "Resource", "Usage"]
+
+RESOURCE_KINDS = ("laser", "photodiode", "tx_port", "rx_port", "waveguide", "fibre", "subnet", "switch_port", "link")
+"""What circuits may occupy; the judge has a rule for each, but for links, which packets share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +27,7 @@ class Resource:
     """A kind of thing that circuits occupy, `count` alike ones of it.
 
     Args:
-        kind: laser, photodiode, tx_port, rx_port, waveguide, fibre, subnet, switch_port or link.
+        kind: one of `RESOURCE_KINDS`.
         count: how many there are [count]; large fabrics compute their resources, they do not list them.
         capacity: circuits a round that one may carry (on each wavelength if `per_wavelength`); bits a second if `shared`.
         per_wavelength: whether different wavelengths pass side by side.
@@ -31,6 +35,7 @@ class Resource:
         once_per_job: set once for the whole job: all circuits that ever use it must agree on its setting.
         splits: passive optics that hand one signal to many: circuits of one signal (same sender, port, wavelengths and
             data, stored and not added) count once.
+    Raises: FabricError: no such kind, or a link that is not shared.
     """
 
     kind: str
@@ -40,6 +45,15 @@ class Resource:
     shared: bool = False
     once_per_job: bool = False
     splits: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind not in RESOURCE_KINDS:
+            known = ", ".join(RESOURCE_KINDS)
+            raise FabricError(f"Resource: kind={self.kind!r} is none that the judge has a rule for; known: {known}")
+        if self.kind == "link" and not self.shared:
+            raise FabricError(
+                "Resource: a link is shared by packets; write shared=True, or fibre or waveguide for light"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +191,22 @@ class Fabric:
 
     def __hash__(self) -> int:
         return hash((self.name, self.num_nodes, self.machine_size))
+
+    def __repr__(self) -> str:
+        from opticcl.units import counted, format_rate
+
+        size = f"{self.num_nodes:,} of {counted(self.machine_size, 'node')}" if self.machine_size else ""
+        return (
+            f"<Fabric {self.name}: {size or counted(self.num_nodes, 'node')}, "
+            f"{format_rate(self.node_rate_bits_per_s)} a node>"
+        )
+
+    def __str__(self) -> str:
+        from opticcl.units import format_quantity, in_columns
+
+        given = {key: value for key, value in self.parameters.items() if value is not None}
+        rows = [(f"  {k}", f"{v:g}" if isinstance(v, float) else format_quantity(v, "")) for k, v in given.items()]
+        return "\n".join([repr(self)[len("<Fabric ") : -1], in_columns(rows)]).rstrip()
 
     @property
     def links_all(self) -> bool:

@@ -26,3 +26,6 @@ class CircuitPlan:
     fabric: Fabric
     schedule: Schedule
     rounds: Callable[[int], tuple[Circuits, ...]]
+
+    def __repr__(self) -> str:
+        return f"<CircuitPlan of {self.schedule!r} on {self.fabric!r}>"

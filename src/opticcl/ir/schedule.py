@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opticcl.ir._common import NO_PARAMETERS, IntArray
+from opticcl.ir._common import NO_PARAMETERS, IntArray, first_rows
 from opticcl.ir.collective import Collective
 
 __all__ = ["Op", "Schedule", "Transfers", "concatenate_transfers"]
@@ -72,6 +72,13 @@ class Transfers:
     def __len__(self) -> int:
         return len(self.src)
 
+    def __repr__(self) -> str:
+        return f"<Transfers {len(self):,}>"
+
+    def __str__(self) -> str:
+        columns = {name: getattr(self, name) for name in ("src", "dst", "chunk_lo", "chunk_n")}
+        return first_rows({**columns, "op": np.array([op.name for op in Op])[self.op]})
+
     def size_chunks(self) -> IntArray:
         """How much each transfer carries, in chunks, int64 (n,)."""
         return self.chunk_n.astype(np.int64) * (1 if self.parts is None else self.parts)
@@ -111,6 +118,14 @@ class Schedule:
     step: Callable[[int], Transfers]
     classes: tuple[range, ...] = ()
     parameters: Mapping[str, Any] = field(default_factory=lambda: NO_PARAMETERS)
+
+    def __repr__(self) -> str:
+        from opticcl.units import counted
+
+        c = self.collective
+        return (
+            f"<Schedule {self.name}: {c.name} among {counted(c.num_ranks, 'rank')}, {counted(self.num_steps, 'step')}>"
+        )
 
     def step_classes(self) -> tuple[range, ...]:
         """The steps in order, cut into runs of equal steps."""

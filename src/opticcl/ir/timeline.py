@@ -68,6 +68,12 @@ class Timeline:
         for i, steps in enumerate(self.steps):
             yield steps, int(self.rounds[i]), {p: float(getattr(self, p)[i]) for p in self.PARTS}
 
+    def __repr__(self) -> str:
+        from opticcl.units import counted, format_seconds
+
+        steps, rounds = counted(self.num_steps, "step"), counted(self.num_rounds, "round")
+        return f"<Timeline {format_seconds(self.total_s)}: {steps}, {rounds}>"
+
     def __str__(self) -> str:
         from opticcl.units import format_seconds
 

@@ -62,6 +62,9 @@ class Verdict:
         """Whether nothing is wrong."""
         return not self.violations
 
+    def __repr__(self) -> str:
+        return f"<Verdict {str(self).partition(chr(10))[0]}>"
+
     def __bool__(self) -> bool:
         return self.ok
 

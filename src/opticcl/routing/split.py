@@ -33,7 +33,7 @@ def split(resources: IntArray, offsets: IntArray, room: IntArray) -> Split:
     Args:
         resources: indices of what all requests take, end to end, none twice in a request, int64.
         offsets: request i takes resources[offsets[i]:offsets[i + 1]], int64 (n + 1,).
-        room: how many requests each resource takes in a round, >= 1, int64 (num_resources,) [count].
+        room: how many requests each resource takes in a round, int64 (num_resources,), >= 1 where any takes it [count].
 
     >>> split(np.array([1, 1, 1, 0]), np.arange(5), np.array([2, 2]))
     Split(round_of=array([0, 0, 1, 0], dtype=int32), num_rounds=2, bound=2)
@@ -41,6 +41,7 @@ def split(resources: IntArray, offsets: IntArray, room: IntArray) -> Split:
     n = len(offsets) - 1
     resources, offsets = np.asarray(resources, np.int64), np.asarray(offsets, np.int64)
     load = np.bincount(resources, minlength=len(room))
+    room = np.maximum(room, 1)
     bound = int((-(-load // room)).max(initial=min(n, 1)))
     if bound <= 1:
         return Split(np.zeros(n, np.int32), bound, bound)

@@ -71,6 +71,9 @@ class Profile:
     assumed: Assumptions
     costs: tuple[Cost, ...]
 
+    def __repr__(self) -> str:
+        return f"<Profile of {self.plan!r}>"
+
     def timeline(self, size_bytes: int) -> Timeline:
         """Time for a message of `size_bytes` on every rank.
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from opticcl.collective import Request, collective_name
 from opticcl.errors import BoundError, ParameterError, UnsupportedError
-from opticcl.fabric import fabric as make_fabric
-from opticcl.fabric import job
+from opticcl.fabric import as_fabric, job
 from opticcl.ir import CircuitPlan, Circuits, Collective, Fabric, Op, Schedule, Transfers
+from opticcl.registry import whole_number
 from opticcl.synthesis.counting import Bound
 from opticcl.synthesis.draft import Draft, turned_round
 from opticcl.synthesis.gap import Gap, Task, Told, Trial, close
@@ -118,6 +118,8 @@ def synthesize(
       made by      rows and columns
       lower bound  2 (receives): rank 0 must receive 7 pieces and has 4 photodiodes
     """
+    chunks, root = whole_number(chunks, "synthesize: chunks"), whole_number(root, "synthesize: root")
+    seed, routes = whole_number(seed, "synthesize: seed"), whole_number(routes, "synthesize: routes")
     limit_s = quantity(time_limit, "s", "time_limit")
     if not 0 < limit_s <= LONGEST_S:
         raise ParameterError(f"synthesize: time_limit={time_limit} is not above 0 and at most {LONGEST_S:g} s; try 30s")
@@ -127,7 +129,7 @@ def synthesize(
         raise ParameterError(f"synthesize: method={method!r} is none of auto, constructed, solver")
     if method == "solver":
         require_solver()
-    where = make_fabric(fabric) if isinstance(fabric, str) else fabric
+    where = as_fabric(fabric)
     where = where if nodes is None else job(where, nodes)
     clock = Clock(limit_s, told)
     wafer = wafer_of(where, routes)

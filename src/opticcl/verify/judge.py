@@ -12,6 +12,8 @@ from opticcl.verify.semantics import ALL_CHUNKS_UP_TO, SAMPLE, SemanticsReport, 
 
 __all__ = ["Judge"]
 
+COMPARED_ROWS = 1 << 26  # transfers of a ring above which it is quicker to follow its data again than to compare it
+
 
 class Judge:
     """Says of each plan what `verify` says.
@@ -25,12 +27,7 @@ class Judge:
 
     def __call__(self, plan: CircuitPlan) -> Verdict:
         """The verdict on a plan."""
-        key = _fingerprint(plan.schedule)
-        if key not in self._followed:
-            c = plan.schedule.collective
-            chunks = c.num_chunks if c.num_ranks * c.num_chunks <= self._all_up_to else SAMPLE
-            self._followed[key] = check_semantics(plan.schedule, num_chunks=chunks, seed=0, progress=_silent)
-        data, light = self._followed[key], check_optics(plan, progress=_silent)
+        data, light = self._data(plan.schedule), check_optics(plan, progress=_silent)
         return Verdict(
             data.violations + light.violations,
             data.transfers,
@@ -39,6 +36,19 @@ class Judge:
             data.exhaustive,
             data.notes + light.notes,
         )
+
+    def _data(self, schedule: Schedule) -> SemanticsReport:
+        if schedule.collective.num_ranks * schedule.num_steps > COMPARED_ROWS:
+            return self._follow(schedule)
+        key = _fingerprint(schedule)
+        if key not in self._followed:
+            self._followed[key] = self._follow(schedule)
+        return self._followed[key]
+
+    def _follow(self, schedule: Schedule) -> SemanticsReport:
+        c = schedule.collective
+        chunks = c.num_chunks if c.num_ranks * c.num_chunks <= self._all_up_to else SAMPLE
+        return check_semantics(schedule, num_chunks=chunks, seed=0, progress=_silent)
 
 
 def _silent(what: str, done: int, total: int) -> None:

@@ -213,17 +213,20 @@ def _contributions(schedule: Schedule, rank: int, chunk: int) -> IntArray:
 
 @numba.njit(cache=True, nogil=True)
 def _well_formed(src, dst, chunk_lo, chunk_n, op, parts, num_ranks, num_chunks, keeps_apart):  # type: ignore[no-untyped-def]
-    """Whether every row names ranks, chunks and an operation that exist, and parts only where they are kept apart."""
+    """Whether every row names ranks, chunks and an operation that exist, and parts only where they are kept apart.
+
+    It looks at all rows whatever it finds: without a way out of the loop several are looked at in one instruction.
+    """
+    forbidden = Op.REDUCE if keeps_apart else Op.MOVE
+    bad = False
     for t in range(len(src)):
-        if min(src[t], dst[t]) < 0 or max(src[t], dst[t]) >= num_ranks:
-            return False
-        if chunk_lo[t] < 0 or chunk_n[t] < 1 or np.int64(chunk_lo[t]) + chunk_n[t] > num_chunks:
-            return False
-        if op[t] > Op.MOVE or op[t] == (Op.REDUCE if keeps_apart else Op.MOVE):
-            return False
-        if not keeps_apart and len(parts) and parts[t] != 1:
-            return False
-    return True
+        bad |= (src[t] < 0) | (dst[t] < 0) | (src[t] >= num_ranks) | (dst[t] >= num_ranks)
+        bad |= (chunk_lo[t] < 0) | (chunk_n[t] < 1) | (np.int64(chunk_lo[t]) + chunk_n[t] > num_chunks)
+        bad |= (op[t] > Op.MOVE) | (op[t] == forbidden)
+    if not keeps_apart:
+        for t in range(len(parts)):
+            bad |= parts[t] != 1
+    return not bad
 
 
 @numba.njit(cache=True, nogil=True)
@@ -232,26 +235,23 @@ def _play(  # type: ignore[no-untyped-def]
 ):
     """One step, in place: gather what is sent, let go of what is moved, then add or store it.
 
-    `followed_below[c]` tells how many of the chunks below c are followed.
+    `followed_below[c]` tells how many of the chunks below c are followed; rows that carry none of them are left out.
     A stamp of 2 step + (op is no copy) marks what was written in this step: a copy bears no other write beside it.
     Returns (count, row, k, what was there) of clashing writes, of sends of nothing, and of sends of a wrong size.
     """
     clashes, unheld, missized = np.zeros(4, np.int64), np.zeros(4, np.int64), np.zeros(4, np.int64)
-    n = len(src)
-    first = np.empty(n, np.int64)
-    last = np.empty(n, np.int64)
-    total, moves = 0, False
-    for t in range(n):
-        first[t] = followed_below[chunk_lo[t]]
-        last[t] = followed_below[np.int64(chunk_lo[t]) + chunk_n[t]]
-        total += last[t] - first[t]
-        moves = moves or op[t] == 2
+    row, first, last = _followed_rows(chunk_lo, chunk_n, followed_below)
+    total = 0
+    for i in range(len(row)):
+        total += last[i] - first[i]
     sent = np.empty((total, 2), np.uint64)
     sent_held = np.empty(total, np.int64)
-    at = 0
-    for t in range(n):
+    at, moves = 0, False
+    for i in range(len(row)):
+        t = row[i]
         s = src[t]
-        for k in range(first[t], last[t]):
+        moves = moves or op[t] == Op.MOVE
+        for k in range(first[i], last[i]):
             sent[at, 0] = state[s, k, 0]
             sent[at, 1] = state[s, k, 1]
             there = held[s, k]
@@ -266,22 +266,24 @@ def _play(  # type: ignore[no-untyped-def]
                     missized[1], missized[2], missized[3] = t, k, there
             at += 1
     if moves:
-        for t in range(n):
-            if op[t] == 2:
-                for k in range(first[t], last[t]):
+        for i in range(len(row)):
+            t = row[i]
+            if op[t] == Op.MOVE:
+                for k in range(first[i], last[i]):
                     state[src[t], k, :] = 0
                     held[src[t], k] = 0
     at = 0
-    for t in range(n):
+    for i in range(len(row)):
+        t = row[i]
         d = dst[t]
-        for k in range(first[t], last[t]):
+        for k in range(first[i], last[i]):
             stamp = stamps[d, k]
-            if stamp >= 2 * step and (op[t] == 0 or stamp == 2 * step):
+            if stamp >= 2 * step and (op[t] == Op.COPY or stamp == 2 * step):
                 clashes[0] += 1
                 if clashes[0] == 1:
                     clashes[1], clashes[2] = t, k
-            stamps[d, k] = 2 * step + (op[t] != 0)
-            if op[t] == 0:
+            stamps[d, k] = 2 * step + (op[t] != Op.COPY)
+            if op[t] == Op.COPY:
                 state[d, k, 0] = sent[at, 0]
                 state[d, k, 1] = sent[at, 1]
                 held[d, k] = sent_held[at]
@@ -291,3 +293,16 @@ def _play(  # type: ignore[no-untyped-def]
                 held[d, k] += sent_held[at]
             at += 1
     return clashes, unheld, missized
+
+
+@numba.njit(cache=True, nogil=True)
+def _followed_rows(chunk_lo, chunk_n, followed_below):  # type: ignore[no-untyped-def]
+    """Rows that carry followed chunks, and which of these: from first up to last."""
+    n, kept = len(chunk_lo), 0
+    row, first, last = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
+    for t in range(n):
+        begin = followed_below[np.uint32(chunk_lo[t])]  # unsigned: no chunk is negative, and none need be looked at twice
+        end = followed_below[np.uint32(chunk_lo[t]) + np.uint32(chunk_n[t])]
+        row[kept], first[kept], last[kept] = t, begin, end
+        kept += begin < end
+    return row[:kept], first[:kept], last[:kept]

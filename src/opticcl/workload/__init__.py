@@ -24,7 +24,7 @@ from pathlib import Path
 
 from opticcl.collective import collective_name
 from opticcl.errors import UnknownNameError
-from opticcl.registry import canonical, nearest
+from opticcl.registry import as_path, canonical, nearest
 from opticcl.workload._files import head_of
 
 __all__ = ["BUILTIN_WORKLOADS", "CollectiveCall", "Workload", "builtin", "load_workload"]
@@ -104,7 +104,7 @@ def load_workload(path: str | os.PathLike[str], *, clock_hz: float | None = None
             computation stays unknown [1/s].
     Raises: WorkloadError: the file cannot be read or asks nothing of the network; says what, where and what to try.
     """
-    path = Path(path)
+    path = Path(as_path(path, "load_workload", "step.et"))
     if canonical(str(path)) in BUILTIN_WORKLOADS and not os.path.exists(path):
         return builtin(str(path))
     form = _form_of(path)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from opticcl.errors import WorkloadError
+from opticcl.units import counted, format_bytes, format_seconds
 
 __all__ = ["Group", "Job", "Phase", "Task"]
 
@@ -101,6 +102,20 @@ class Job:
                     f"{self.name}: task {place} ({task.name}) calls {task.collective} in group {task.group!r}; "
                     f"the job has {', '.join(map(repr, self.groups)) or 'none'}"
                 )
+
+    def __repr__(self) -> str:
+        return f"<Job {self._in_words()}>"
+
+    def __str__(self) -> str:
+        return "\n  ".join([self._in_words(), *self.notes])
+
+    def _in_words(self) -> str:
+        devices, tasks = counted(self.num_ranks, "device"), counted(len(self.tasks), "task")
+        messages = sum(task.communicates for task in self.tasks)
+        return (
+            f"{self.name} on {devices}: {tasks}, {format_seconds(self.compute_s)} of computation, "
+            f"{counted(messages, 'message')} of {format_bytes(self.total_bytes)} in all"
+        )
 
     @property
     def total_bytes(self) -> int:

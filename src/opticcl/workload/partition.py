@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 
 from opticcl.errors import WorkloadError
+from opticcl.registry import as_path
 from opticcl.units import format_bytes
 from opticcl.workload.device import Precision
 from opticcl.workload.job import Group, Job, Task
@@ -85,7 +86,7 @@ def partition(
     >>> partition("vgg16", 64, local_batch=16, device="2080_ti").total_bytes
     553430176
     """
-    made = model if isinstance(model, Model) else load_model(model)
+    made = model if isinstance(model, Model) else load_model(as_path(model, "partition: model", "vgg19"))
     asked = Asked(
         batch,
         local_batch,

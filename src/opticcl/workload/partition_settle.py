@@ -77,7 +77,8 @@ def _check_kinds(model: Model, num_nodes: int, asked: Asked) -> None:
     """Raises WorkloadError: what should be a whole number or one of a few words is none."""
     degrees = ("data", "tensor", "pipeline", "expert", "batch", "local_batch", "micro_batches")
     for name, value in [("devices", num_nodes), *((name, getattr(asked, name)) for name in degrees)]:
-        if value is not None and (isinstance(value, bool) or not hasattr(value, "__index__")):
+        given = value is not None or name == "devices"
+        if given and (isinstance(value, bool) or not hasattr(value, "__index__")):
             raise WorkloadError(f"{model.name}: {name}={value!r} is not a whole number")
     for name, words in (("optimiser", Optimiser), ("activations", Activations), ("precision", Precision)):
         value = getattr(asked, name)

@@ -21,6 +21,7 @@ from itertools import groupby
 from pathlib import Path
 
 from opticcl.errors import WorkloadError
+from opticcl.registry import as_path, whole_number
 from opticcl.workload import CollectiveCall, Workload, _form_of, load_workload
 from opticcl.workload.job import Group, Job, Task
 
@@ -34,8 +35,10 @@ def load_job(path: str | os.PathLike[str], *, num_ranks: int = 0, clock_hz: floa
         path: the file, or the name of a built-in workload.
         num_ranks: devices of the job where the file does not tell; 0: as the file tells [count].
         clock_hz: clock of ASTRA-sim's text form; None: its computation stays unknown [1/s].
-    Raises: WorkloadError: the file cannot be read, waits for itself in a circle, or does not tell the number of devices.
+    Raises: WorkloadError: the file cannot be read, waits for itself in a circle, or does not tell the number of devices;
+        ParameterError: no path, or no whole number.
     """
+    path, num_ranks = as_path(path, "load_job", "step.et"), whole_number(num_ranks, "load_job: num_ranks")
     form = _form_of(Path(path)) if os.path.exists(path) else ""
     if form == "chakra":
         from opticcl.workload._chakra_job import read_job
