@@ -95,7 +95,6 @@ CASES: list[tuple[str, str, Mode, Callable[[int], CircuitPlan], int]] = [
     ("all pairs at once 1,024 (1.05 M flows)", "< 60", "barrier", all_pairs, 1024),
     ("all pairs at once 512, torus 16x32", "", "barrier", all_pairs_torus, 512),
     ("all pairs at once 256, leaf-spine, ECMP", "", "barrier", all_pairs_ecmp, 256),
-    ("all pairs at once 512, leaf-spine, ECMP", "< 60", "barrier", all_pairs_ecmp, 512),
 ]
 
 
