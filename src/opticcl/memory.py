@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -63,5 +63,5 @@ class Memory:
 
 def _num_bytes(columns: Any) -> int:
     """Of the arrays of `Transfers` or `Circuits`."""
-    values = (getattr(columns, one.name) for one in fields(columns))
-    return sum(value.nbytes for value in values if isinstance(value, np.ndarray))
+    values = [getattr(columns, name) for name in columns.__slots__]
+    return sum([value.nbytes for value in values if isinstance(value, np.ndarray)])

@@ -65,6 +65,7 @@ def _fit_once(waiting, resources, offsets, busy, num_colours, width, colour):  #
     words = busy.shape[1]
     blocked = np.empty(words, np.uint64)
     one = np.uint64(1)
+    all_of_one = ~np.uint64(0) >> np.uint64(64 - min(num_colours, 64))
     for w in range(len(waiting)):
         request = waiting[w]
         lo, hi = offsets[request], offsets[request + 1]
@@ -72,6 +73,8 @@ def _fit_once(waiting, resources, offsets, busy, num_colours, width, colour):  #
         for r in range(lo, hi):
             for word in range(words):
                 blocked[word] |= busy[resources[r], word]
+            if words == 1 and blocked[0] == all_of_one:  # the rest of a long path need not be looked at
+                break
         free = 0  # neighbouring free colours up to c
         for c in range(num_colours):
             free = 0 if (blocked[c >> 6] >> np.uint64(c & 63)) & one else free + 1

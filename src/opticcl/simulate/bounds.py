@@ -84,8 +84,10 @@ def class_bounds(schedule: Schedule, fabric: Fabric, *, changes_cost: bool) -> I
             continue
         amount = transfers.size_chunks()
         ends = [transfers.dst] if splits else [transfers.src, transfers.dst]  # one signal may reach many, not come from
-        busiest = max(float(np.bincount(end, amount).max()) for end in ends)
-        rounds = max(ceil(int(np.bincount(end).max()) / at_once) for end in ends)
+        most = max(int(np.bincount(end).max()) for end in ends)
+        alike = amount[0] == amount.max() == amount.min()
+        busiest = float(most * amount[0]) if alike else max(float(np.bincount(end, amount).max()) for end in ends)
+        rounds = ceil(most / at_once)
         fixed = len(steps) * rounds * fabric.latency_s
         if change_s:
             pairs = np.unique(transfers.src.astype(np.int64) * fabric.num_nodes + transfers.dst)
