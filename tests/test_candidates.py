@@ -86,3 +86,12 @@ def test_why_there_is_none(where, name, said):
     candidates = Candidates(made, Request(name), all_variants(Request(name), made), assumptions())
     assert candidates.fastest([1]) is None
     assert said in candidates.why_none()
+
+
+def test_a_plan_that_is_kept_keeps_nothing_else():
+    """What the search remembers goes with the search; the plan is the same."""
+    where, wanted = fabric("ideal", nodes=8), Request("all_reduce")
+    found = Candidates(where, wanted, all_variants(wanted, where), assumptions()).fastest([10**6])
+    assert found.profile.plan.schedule.step(0) is found.profile.plan.schedule.step(0)
+    assert found.plan().schedule.step(0) is not found.plan().schedule.step(0)
+    assert closed_form(found.plan(), 10**6, assumptions()).total_s == found.profile.timeline(10**6).total_s

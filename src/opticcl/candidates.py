@@ -32,7 +32,7 @@ class Candidate:
 
     def __init__(self, fabric: Fabric, schedule: Schedule, assumed: Assumptions, memory: Memory) -> None:
         self.fabric, self.assumed, self._memory = fabric, assumed, memory
-        self.schedule = memory.of_schedule(schedule)
+        self._forgetful, self.schedule = schedule, memory.of_schedule(schedule)
         changes_cost = assumed.initial == "cold" or assumed.reconfiguration_charge == "every_step"
         self._num_classes = len(schedule.step_classes())
         self._to_bound = class_bounds(self.schedule, fabric, changes_cost=changes_cost)
@@ -49,6 +49,10 @@ class Candidate:
     def complete(self) -> bool:
         """Whether its time is known."""
         return self._plan is not None and len(self._costs) == self._num_classes
+
+    def plan(self) -> CircuitPlan:
+        """Its circuits, for those who keep a plan longer than what was seen on the way to it."""
+        return lower(self.fabric, self._forgetful)
 
     @property
     def profile(self) -> Profile:

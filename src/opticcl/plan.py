@@ -220,4 +220,4 @@ def compile(
     if found is None:
         nodes_there, why = f"{where.num_nodes} nodes", candidates.why_none()
         raise UnsupportedError(f"no algorithm does {wanted.name} on {where.name} with {nodes_there}{why}")
-    return Plan(found.profile.plan, size_bytes)
+    return Plan(found.plan(), size_bytes)
