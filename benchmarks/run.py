@@ -56,6 +56,13 @@ CASES = {
         "started = time.process_time()\n"
         "assert opticcl.compile('lightpath', 'all_reduce', '1MB', algorithm='lumorph:radix=4').verify().ok",
     ),
+    "execute_8": (
+        "ring all_reduce run on 8 x 100 MB of float32 (import left out)",
+        "< 3 s, < 2 GB",
+        "import numpy as np\nimport opticcl\nplan = opticcl.compile('ideal:nodes=8', 'all_reduce', '100MB', algorithm='ring')\n"
+        "data = np.ones((8, 25_000_000), np.float32)\nstarted = time.process_time()\n"
+        "assert plan.execute(data)[7].max() == 8",
+    ),
     "budget_65536": (
         "budgets and limits of every optical fabric, 65,536 nodes",
         "< 0.1 s",

@@ -117,6 +117,8 @@ def test_a_programme_file_is_a_plan(opticcl, answer, verb, tmp_path):
         ("--nodes", "4"),
         ("--algorithm", "ring"),
     ):
+        if (verb, option) == ("execute", "--size"):  # arrays may be of any size
+            continue
         refused = opticcl(verb, programme, option, value)
         assert refused.returncode == 2
         assert option in refused.stderr

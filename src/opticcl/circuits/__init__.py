@@ -13,9 +13,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from opticcl.errors import UnsupportedError
+from opticcl.errors import FabricError, UnsupportedError
 from opticcl.ir import CircuitPlan, Circuits, Fabric, Schedule, Transfers
-from opticcl.registry import Registry
+from opticcl.registry import Registry, canonical
 
 __all__ = ["RULES", "Rounds", "lower", "register_rule"]
 
@@ -43,9 +43,10 @@ def lower(fabric: Fabric, schedule: Schedule) -> CircuitPlan:
     Rules see the nodes of the machine as senders and receivers, also where a job has a part of it.
 
     Raises: UnsupportedError: two nodes that must talk cannot be joined by one circuit of this fabric.
+        FabricError: it has neither a route nor a rule.
     """
     on_machine = replace(schedule, step=lambda i: _on_machine(fabric, schedule.step(i)))
-    assign = _routed(fabric) if fabric.route else RULES.get(fabric.name)(fabric, on_machine)
+    assign = _routed(fabric) if fabric.route else _rule_of(fabric)(fabric, on_machine)
 
     def rounds(i: int) -> tuple[Circuits, ...]:
         transfers = on_machine.step(i)
@@ -61,6 +62,16 @@ def lower(fabric: Fabric, schedule: Schedule) -> CircuitPlan:
                 f"{schedule.name} on {fabric.name}: no single circuit joins nodes {where} in step {steps.start}"
             )
     return CircuitPlan(fabric, schedule, rounds)
+
+
+def _rule_of(fabric: Fabric) -> Callable[[Fabric, Schedule], Rounds]:
+    name = canonical(fabric.name)
+    if name not in RULES.names():
+        raise FabricError(
+            f'{name}: nothing says which light its transfers get; decorate a rule with @register_rule("{name}"), '
+            f"in circuits/{name}.py or in a file of your own, or give the Fabric a route (packets)"
+        )
+    return RULES.get(name)
 
 
 def _on_machine(fabric: Fabric, transfers: Transfers) -> Transfers:

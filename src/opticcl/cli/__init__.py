@@ -7,6 +7,8 @@ import os
 import pkgutil
 import signal
 import sys
+from pathlib import Path
+from typing import Annotated
 
 import typer
 from typer.exceptions import Abort, Exit, TyperException
@@ -32,6 +34,23 @@ for _module in pkgutil.iter_modules(__path__):
         _run_verb = importlib.import_module(f"{__name__}.{_module.name}").run
         _first_sentence = (_run_verb.__doc__ or "").strip().partition(".")[0] + "."
         app.command(name=_module.name.removesuffix("_verb"), short_help=_first_sentence)(_run_verb)
+
+
+@app.callback()
+def _before_a_verb(
+    plugin: Annotated[
+        list[Path],
+        typer.Option(
+            "--plugin",
+            metavar="FILE.py",
+            help="Import a file of yours with fabrics and algorithms first. Repeat for several, or set OPTICCL_PLUGINS.",
+        ),
+    ] = [],  # noqa: B006 (the framework copies it)
+) -> None:
+    if plugin or os.environ.get("OPTICCL_PLUGINS"):
+        from opticcl.cli._plugins import load_plugins
+
+        load_plugins(plugin)
 
 
 def main() -> None:

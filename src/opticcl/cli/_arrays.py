@@ -1,23 +1,69 @@
-"""Arrays for `opticcl execute`: random ones, or files."""
+"""Arrays for `opticcl execute`: random ones, or files, and what NumPy makes of them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from opticcl.collective import COLLECTIVES
 from opticcl.errors import OutputError, ParameterError
 from opticcl.files import write_whole
-from opticcl.ir import Collective
+from opticcl.ir import Collective, IntArray
 
 OWN_BLOCK_FIRST = ("all_gather", "gather", "send_recv")
+MAX_BYTES = 1 << 33  # of all ranks together
+LARGEST_VALUE = 63  # of random data: a power of two less one, and small, so that sums of floats are exact
+SLICE = 1 << 18  # elements that are added up at a time: what a cache holds of a few ranks
 
-__all__ = ["expected_results", "load_arrays", "matches", "random_arrays", "save_arrays"]
+__all__ = [
+    "expected_results",
+    "load_arrays",
+    "matches",
+    "message_bytes",
+    "message_elements",
+    "random_arrays",
+    "save_arrays",
+    "wrong_ranks",
+]
+
+Progress = Callable[[str, int, int], None]
 
 
-def random_arrays(wanted: Collective, size_bytes: int, dtype: str, seed: int) -> list[np.ndarray]:
-    """One seeded array a rank; small whole numbers, so that sums of floats are exact too.
+def _silent(what: str, done: int, total: int) -> None:
+    """Progress that nobody asked for."""
 
+
+def message_elements(wanted: Collective, size_bytes: int, itemsize: int) -> int:
+    """Elements of the smallest message of that many bytes or more whose blocks are equal and whose chunks all hold some.
+
+    >>> from opticcl.collective import collective
+    >>> message_elements(collective("all_reduce", 8, 8), 1000, 8), message_elements(collective("all_reduce", 8, 8), 3, 8)
+    (125, 8)
+
+    Args: itemsize: of an element [bytes].
+    """
+    blocks = 1 if wanted.owner is None else wanted.num_ranks
+    chunks = wanted.num_chunks // blocks
+    block = max(1, -(-size_bytes // (itemsize * blocks)))
+    chunk = -(-block // chunks)
+    return blocks * max(block, (chunks - 1) * chunk + 1)  # so that the last chunk is not empty
+
+
+def message_bytes(wanted: Collective, arrays: Sequence[np.ndarray] | np.ndarray) -> int:
+    """Of the whole message that these arrays, one a rank, make [bytes]."""
+    return int(arrays[0].nbytes) * (wanted.num_ranks if wanted.name in OWN_BLOCK_FIRST else 1)
+
+
+def random_arrays(
+    wanted: Collective, size_bytes: int, dtype: str, seed: int, progress: Progress = _silent
+) -> np.ndarray:
+    """One seeded row a rank; small whole numbers, so that sums of floats are exact too.
+
+    Where nothing is added, all who hold a chunk of a collective of one's own hold the same.
+
+    Args: size_bytes: of the message, rounded up by `message_elements` [bytes].
     Raises: ParameterError: no such numeric type, or more than 8 GiB in all.
     """
     try:
@@ -29,22 +75,44 @@ def random_arrays(wanted: Collective, size_bytes: int, dtype: str, seed: int) ->
     if seed < 0:
         raise ParameterError(f"--seed: {seed} is negative; try 0")
     n = wanted.num_ranks
-    if size_bytes * n > 1 << 33:
+    length = message_elements(wanted, size_bytes, kind.itemsize)
+    if length * kind.itemsize * n > MAX_BYTES:
         raise ParameterError(f"--size: {size_bytes} bytes on {n} ranks are more than 8 GiB; try a smaller size")
+    if wanted.name in OWN_BLOCK_FIRST:
+        length //= n
+    if kind == np.float16:
+        from opticcl.execute.halves import to_halves
     random = np.random.default_rng(seed)
-    length = size_bytes // kind.itemsize
-    if wanted.owner is not None:  # whole blocks, or one block where a rank starts with its own
-        block = max(1, length // n)
-        length = block if wanted.name in OWN_BLOCK_FIRST else block * n
-    return [random.integers(0, 100, length).astype(kind) for _ in range(n)]
+    rows = np.empty((n, length), kind)
+    alike = wanted.name not in COLLECTIVES and not wanted.reduces
+    for rank, row in enumerate(rows):
+        if alike and rank:
+            row[:] = rows[0]
+            continue
+        for first in range(0, length, SLICE):
+            part = row[first : first + SLICE]
+            drawn = random.bit_generator.random_raw(-(-len(part) // 8)).view(np.uint8)[: len(part)] & LARGEST_VALUE
+            if kind == np.float16:
+                to_halves(drawn, part)
+            else:
+                part[:] = drawn
+            progress("make the data", rank * length + first + len(part), n * length)
+    return rows
 
 
-def expected_results(wanted: Collective, arrays: list[np.ndarray] | np.ndarray) -> list[np.ndarray | None]:
-    """What every rank must end with, by NumPy; None where the collective gives it nothing."""
+def expected_results(
+    wanted: Collective, arrays: Sequence[np.ndarray] | np.ndarray, progress: Progress = _silent
+) -> list[np.ndarray | None]:
+    """What every rank must end with, by NumPy; None where the collective gives it nothing.
+
+    Raises: ParameterError: ranks that hold the same chunk of a collective of one's own, which adds nothing, hold other data.
+    """
+    if wanted.name not in COLLECTIVES:
+        return _by_tables(wanted, arrays)
     given = np.asarray(arrays)
     n, root = wanted.num_ranks, wanted.root
     if wanted.name in ("all_reduce", "barrier", "reduce", "reduce_scatter"):
-        total = np.sum(given, axis=0, dtype=given.dtype)
+        total = _total(given, progress)
         if wanted.name == "reduce":
             return [total if rank == root else None for rank in range(n)]
         return list(np.split(total, n)) if wanted.name == "reduce_scatter" else [total] * n
@@ -57,8 +125,63 @@ def expected_results(wanted: Collective, arrays: list[np.ndarray] | np.ndarray) 
     if wanted.name == "all_to_all":
         blocks = given.reshape(n, n, given.shape[1] // n, *given.shape[2:])
         return [blocks[:, rank].reshape(given.shape[1:]) for rank in range(n)]
+    if wanted.name not in ("all_gather", "gather"):
+        raise NotImplementedError(f"what NumPy makes of {wanted.name} is not written down here")
     gathered = given.reshape(-1, *given.shape[2:])
     return [gathered if wanted.name == "all_gather" or rank == root else None for rank in range(n)]
+
+
+def _total(given: np.ndarray, progress: Progress) -> np.ndarray:
+    """The sum of all rows in their own type, a slice at a time; of float16 in float32, rounded once."""
+    rows = given.reshape(len(given), -1)
+    total = np.empty(rows.shape[1], given.dtype)
+    halves = given.dtype == np.float16
+    if halves:
+        from opticcl.execute.halves import to_singles
+    for first in range(0, len(total), SLICE):
+        part = slice(first, first + SLICE)
+        if halves:
+            total[part] = sum(to_singles(row) for row in rows[:, part])
+        else:
+            np.add.reduce(rows[:, part], axis=0, dtype=given.dtype, out=total[part])
+        progress("add up with NumPy", min(first + SLICE, len(total)), len(total))
+    return total.reshape(given.shape[1:])
+
+
+def _by_tables(wanted: Collective, arrays: Sequence[np.ndarray | None] | np.ndarray) -> list[np.ndarray | None]:
+    """The same for a collective of one's own, by its tables of who holds which chunk before and after."""
+    n, chunks = wanted.num_ranks, np.arange(wanted.num_chunks)
+    before, after = (held(np.arange(n)[:, None], chunks[None, :]) for held in (wanted.before, wanted.after))
+    holders = [np.flatnonzero(column) for column in before.T]
+    given = {rank: np.asarray(arrays[rank]) for rank in map(int, np.flatnonzero(before.any(axis=1)))}
+    some = next(iter(given.values()))
+    flat = {rank: array.ravel() for rank, array in given.items()}
+    width = -(-some.size // len(chunks))
+    made = np.zeros(some.size, some.dtype)
+    parts = [slice(chunk * width, (chunk + 1) * width) for chunk in chunks]
+    for chunk, part in enumerate(parts):
+        made[part] = _of_holders(wanted, chunk, holders[chunk], [flat[int(rank)][part] for rank in holders[chunk]])
+    results: list[np.ndarray | None] = []
+    for due in after:
+        result = np.zeros_like(made) if due.any() else None
+        for i in np.flatnonzero(due):
+            assert result is not None
+            result[parts[i]] = made[parts[i]]
+        results.append(None if result is None else result.reshape(some.shape))
+    return results
+
+
+def _of_holders(wanted: Collective, chunk: int, holders: IntArray, pieces: list[np.ndarray]) -> np.ndarray:
+    """A chunk at the end: the sum of what its holders have of it, or what they all have."""
+    if wanted.reduces:
+        return np.add.reduce(pieces, axis=0, dtype=pieces[0].dtype)
+    for rank, piece in zip(holders, pieces, strict=True):
+        if piece.tobytes() != pieces[0].tobytes():
+            raise ParameterError(
+                f"{wanted.name}: ranks {holders[0]} and {rank} both hold chunk {chunk} at the start, with other data; "
+                "as nothing is added, give them the same"
+            )
+    return pieces[0]
 
 
 def load_arrays(path: Path) -> np.ndarray:
@@ -86,10 +209,38 @@ def save_arrays(path: Path, results: list[np.ndarray | None]) -> None:
         np.save(file, np.stack([r for r in results if r is not None]), allow_pickle=False)
 
 
-def matches(result: np.ndarray | None, expected: np.ndarray | None, num_ranks: int) -> bool:
-    """Whether a rank's result is as expected: exactly for integers, up to rounding for sums of floats."""
+def matches(result: np.ndarray | None, expected: np.ndarray | None, num_ranks: int, largest: float = 0.0) -> bool:
+    """Whether a rank's result is as expected: exactly for integers, up to rounding for sums of floats.
+
+    Args: largest: of the numbers added, which decides how far off a sum that nearly cancels may be.
+    """
     if result is None or expected is None:
         return result is expected
-    if result.dtype.kind in "biu":
-        return bool(np.array_equal(result, expected))
-    return bool(np.allclose(result, expected, rtol=num_ranks * np.finfo(result.dtype).eps, equal_nan=True))
+    if result.dtype == expected.dtype == np.float16 and np.array_equal(
+        result.view(np.uint16), expected.view(np.uint16)
+    ):
+        return True  # halves are slow to compare as numbers
+    if np.array_equal(result, expected):  # nearly always, and quick to see
+        return True
+    if result.shape != expected.shape or result.dtype.kind in "biu":
+        return False
+    rounding = num_ranks * float(np.finfo(result.dtype).eps)
+    return bool(np.allclose(result, expected, rtol=rounding, atol=rounding * num_ranks * largest, equal_nan=True))
+
+
+def wrong_ranks(
+    results: Sequence[np.ndarray | None],
+    expected: Sequence[np.ndarray | None],
+    arrays: Sequence[np.ndarray] | np.ndarray,
+    progress: Progress = _silent,
+) -> list[int]:
+    """Ranks whose result is not as expected; see `matches`. Args: arrays: what was added."""
+    wrong, largest = [], None
+    for rank, (result, due) in enumerate(zip(results, expected, strict=True)):
+        if not matches(result, due, len(results)):
+            if largest is None:
+                largest = max(float(np.abs(row[np.isfinite(row)]).max(initial=0)) for row in map(np.asarray, arrays))
+            if not matches(result, due, len(results), largest):
+                wrong.append(rank)
+        progress("compare", rank + 1, len(results))
+    return wrong

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +22,7 @@ from opticcl.cli._options import (
     make_plan,
     refuse_beside_file,
 )
-from opticcl.cli._output import print_json
+from opticcl.cli._output import Progress, print_json
 
 
 def run(
@@ -31,7 +32,7 @@ def run(
     nodes: NodesOption = None,
     collective: CollectiveOption = "all_reduce",
     algorithm: AlgorithmOption = "auto",
-    size: SizeOption = "1MB",
+    message: SizeOption = "1MB",
     root: RootOption = 0,
     job: JobOption = None,
     dtype: Annotated[str, typer.Option(help="Type of the random data: int64, float32, ...")] = "int64",
@@ -42,28 +43,43 @@ def run(
     out: Annotated[Path | None, typer.Option("--output", help="Write the ranks' results to this .npy file.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """Run a plan on real data and compare every rank with what NumPy makes of it. Exit code 1 if they differ."""
-    from opticcl.cli._arrays import expected_results, load_arrays, matches, random_arrays, save_arrays
+    """Run a plan on real data and compare every rank with what NumPy makes of it. Exit code 1 if they differ.
+
+    A programme runs on a message of any size, so it gets --size too, whatever size it was compiled for. A message is rounded
+    up until every chunk holds an element.
+    """
+    from opticcl.cli import _arrays
+    from opticcl.execute import execute
     from opticcl.plan import load
+    from opticcl.units import message_size
 
     refuse_beside_file("execute", context, file, fabric)
-    made_from = (str(fabric), nodes, None, collective, algorithm, size, root, job)
+    made_from = (str(fabric), nodes, None, collective, algorithm, message, root, job)
     plan = load(file) if file is not None else make_plan(*made_from)
     wanted = plan.schedule.collective
-    arrays = load_arrays(data) if data else random_arrays(wanted, plan.size_bytes, dtype, seed)
-    results = plan.execute(arrays)
-    expected = expected_results(wanted, arrays)
-    wrong = [rank for rank, result in enumerate(results) if not matches(result, expected[rank], len(arrays))]
-    if out:
-        save_arrays(out, results)
-    holder = next(result for result in results if result is not None)
-    if json:
-        shape = list(holder.shape)
-        print_json(
-            {"ok": not wrong, "ranks": len(results), "wrong_ranks": wrong, "dtype": str(holder.dtype), "shape": shape}
+    asked_bytes = 0 if wanted.name == "barrier" else message_size(message)
+    with Progress() as progress:
+        arrays = (
+            _arrays.load_arrays(data) if data else _arrays.random_arrays(wanted, asked_bytes, dtype, seed, progress)
         )
-    elif wrong:
-        print(f"{plan}\nwrong: {len(wrong)} of {len(results)} ranks differ from NumPy, rank {wrong[0]} first")
+        results = execute(plan.schedule, arrays, progress=progress)
+        expected = _arrays.expected_results(wanted, arrays, progress)
+        wrong = _arrays.wrong_ranks(results, expected, arrays, progress)
+    if out:
+        _arrays.save_arrays(out, results)
+    holder = next(result for result in results if result is not None)
+    ran_bytes = _arrays.message_bytes(wanted, arrays)
+    if json:
+        found = {"ok": not wrong, "ranks": len(results), "wrong_ranks": wrong, "dtype": str(holder.dtype)}
+        print_json({**found, "shape": list(holder.shape), "size_bytes": ran_bytes})
+        raise typer.Exit(1 if wrong else 0)
+    print(replace(plan, size_bytes=ran_bytes))
+    if data is None and ran_bytes != asked_bytes:
+        print(
+            f"{asked_bytes:,} bytes asked, {ran_bytes:,} used: whole {holder.dtype} elements in every block and chunk"
+        )
+    if wrong:
+        print(f"wrong: {len(wrong)} of {len(results)} ranks differ from NumPy, rank {wrong[0]} first")
     else:
         exactly = "exactly" if holder.dtype.kind in "biu" else "up to rounding"
         holders = sum(result is not None for result in results)
@@ -72,5 +88,5 @@ def run(
             if holders == len(results)
             else f"{holders} of {len(results)} ranks is due a result and holds"
         )
-        print(f"{plan}\n{who} what NumPy makes of it, {holder.size:,} x {holder.dtype}, {exactly}")
+        print(f"{who} what NumPy makes of it, {holder.size:,} x {holder.dtype}, {exactly}")
     raise typer.Exit(1 if wrong else 0)

@@ -1,8 +1,13 @@
-"""Between the user's arrays and (ranks, chunks, elements): who holds which part of the message, and in which order."""
+"""Between the user's arrays and the state of all ranks: who holds which part of the message, and in which order.
+
+A message lies in one block, or in one a rank; a block is cut into chunks of `width` elements, the last of which may be
+filled up with zeros. The state is (ranks, chunks, elements) with chunks in the order of the message. It is made slice by
+slice: elements first to stop of every chunk at a time, for nothing that a schedule does mixes elements.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,9 +16,10 @@ import numpy.typing as npt
 from opticcl.errors import ParameterError
 from opticcl.ir import Collective, IntArray
 
-__all__ = ["Layout", "read_inputs", "write_outputs"]
+__all__ = ["Layout", "empty_results", "load", "read_inputs", "store"]
 
 MAX_BYTES = 1 << 33  # of all ranks' messages together
+Given = Mapping[int, np.ndarray]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,51 +29,66 @@ class Layout:
     Args:
         collective: whose message.
         shape: of the whole message.
+        dtype: of its elements.
         blocks: parts that the first axis is cut into: one, or one a rank.
+        whole: whether ranks give the whole message, and not their block of it.
         chunk_order: chunks as they follow each other in the message, int64 (num_chunks,).
-        before, after: who holds which chunk, bool (num_ranks, num_chunks).
+        before, after: who holds which chunk, bool (num_ranks, num_chunks), chunks in the order of the message.
     """
 
     collective: Collective
     shape: tuple[int, ...]
+    dtype: np.dtype
     blocks: int
+    whole: bool
     chunk_order: IntArray
-    before: np.ndarray
-    after: np.ndarray
+    before: npt.NDArray[np.bool_]
+    after: npt.NDArray[np.bool_]
 
     @property
     def block_shape(self) -> tuple[int, ...]:
         """Shape of one block of the message."""
         return (self.shape[0] // self.blocks, *self.shape[1:]) if self.blocks > 1 else self.shape
 
+    @property
+    def block_length(self) -> int:
+        """Elements of one block [count]."""
+        return int(np.prod(self.block_shape, dtype=np.int64))
 
-def read_inputs(c: Collective, arrays: Sequence[npt.ArrayLike | None] | np.ndarray) -> tuple[Layout, np.ndarray]:
-    """The layout of a message and every rank's chunks at the start, (ranks, chunks, elements).
+    @property
+    def width(self) -> int:
+        """Elements of a chunk [count]."""
+        return -(-self.block_length // (self.collective.num_chunks // self.blocks))
+
+
+def read_inputs(c: Collective, arrays: Sequence[npt.ArrayLike | None] | np.ndarray) -> tuple[Layout, Given]:
+    """The layout of a message, and the arrays of the ranks that hold something at the start, contiguous.
 
     Raises: ParameterError: see `execute`.
     """
     if len(arrays) != c.num_ranks:
         raise ParameterError(f"execute: {len(arrays)} arrays for {c.num_ranks} ranks; give one each")
-    ranks, chunks = np.arange(c.num_ranks)[:, None], np.arange(c.num_chunks)[None, :]
+    order = np.arange(c.num_chunks) if c.owner is None else np.argsort(c.owner, kind="stable")
+    ranks = np.arange(c.num_ranks)[:, None]
     before, after = (
-        np.array(np.broadcast_to(held(ranks, chunks), (c.num_ranks, c.num_chunks))) for held in (c.before, c.after)
+        np.array(np.broadcast_to(held(ranks, order[None, :]), (c.num_ranks, c.num_chunks)))
+        for held in (c.before, c.after)
     )
     given = {int(rank): np.asarray(arrays[int(rank)]) for rank in np.flatnonzero(before.any(axis=1))}
     _check(given)
     first = next(iter(given.values()))
     blocks = 1 if c.owner is None else c.num_ranks
-    whole = before[next(iter(given))].all() or blocks == 1
+    whole = bool(before[next(iter(given))].all()) or blocks == 1
     shape = first.shape if whole else ((first.shape[0] if first.ndim else 1) * blocks, *first.shape[1:])
     if blocks > 1 and (not shape or shape[0] % blocks):
         raise ParameterError(
             f"execute: the first axis of {first.shape} is no multiple of {blocks} ranks; each gets a block"
         )
-    order = np.arange(c.num_chunks) if c.owner is None else np.argsort(c.owner, kind="stable")
-    layout = Layout(c, shape, blocks, order, before, after)
-    return layout, _cut(layout, given, whole)
+    layout = Layout(c, shape, first.dtype, blocks, whole, order, before, after)
+    return layout, {rank: np.ascontiguousarray(array) for rank, array in given.items()}
 
 
-def _check(given: dict[int, np.ndarray]) -> None:
+def _check(given: Given) -> None:
     at, first = next(iter(given.items()))
     for rank, array in given.items():
         if array.shape != first.shape or array.dtype != first.dtype:
@@ -82,44 +103,54 @@ def _check(given: dict[int, np.ndarray]) -> None:
         raise ParameterError(f"execute: {total} bytes in all are more than {MAX_BYTES}; use a smaller size")
 
 
-def _cut(layout: Layout, given: dict[int, np.ndarray], whole: bool) -> np.ndarray:
-    """Ranks' arrays as chunks, each block filled up with zeros to whole chunks of equal size."""
-    c, blocks = layout.collective, layout.blocks
-    length = int(np.prod(layout.block_shape, dtype=np.int64))
-    in_block = c.num_chunks // blocks
-    each = -(-length // in_block)
-    state = np.zeros((c.num_ranks, c.num_chunks, each), next(iter(given.values())).dtype)
+def load(layout: Layout, given: Given, first: int, state: np.ndarray) -> None:
+    """Fill the state with what ranks hold at the start, elements from `first` on of every chunk; zeros elsewhere."""
+    state.fill(0)
+    places = _by_block(layout, state)
     for rank, array in given.items():
-        held = np.zeros((blocks, in_block * each), array.dtype)
-        if whole:
-            held[:, :length] = array.reshape(blocks, length)
-        else:
-            held[rank, :length] = array.ravel()
-        state[rank, layout.chunk_order] = held.reshape(c.num_chunks, each)
-        state[rank, ~layout.before[rank]] = 0
-    return state
+        mine = slice(None) if layout.whole else slice(rank, rank + 1)
+        for chunks, elements in _windows(layout, array, first, state.shape[2]):
+            places[rank, mine, chunks, : elements.shape[2]] = elements
+    if layout.whole and not layout.before[list(given)].all():  # some chunks of a message
+        state[~layout.before] = 0
 
 
-def write_outputs(layout: Layout, state: np.ndarray) -> list[np.ndarray | None]:
-    """What every rank ends with, as the user's arrays; where contributions stay apart, `state` is by origin.
+def empty_results(layout: Layout) -> list[np.ndarray | None]:
+    """An array for what each rank is due at the end: the message, its block or None."""
+    results: list[np.ndarray | None] = []
+    for due in layout.after:
+        shape = layout.shape if layout.blocks == 1 or due.all() else layout.block_shape
+        results.append(np.empty(shape, layout.dtype) if due.any() else None)
+    return results
+
+
+def store(layout: Layout, state: np.ndarray, first: int, results: Sequence[np.ndarray | None]) -> None:
+    """Write elements from `first` on of every chunk to the results.
 
     A rank that is due some chunks of a message without blocks gets the message with zeros for the others.
     """
-    c, blocks = layout.collective, layout.blocks
-    length = int(np.prod(layout.block_shape, dtype=np.int64))
-    if c.keeps_apart:  # (origins, chunks, elements): rank r gets its chunks from all origins
-        by_owner = state[:, layout.chunk_order].reshape(c.num_ranks, blocks, -1)[:, :, :length]
-        return [by_owner[:, rank].reshape(layout.shape).copy() for rank in range(c.num_ranks)]
-    results: list[np.ndarray | None] = []
-    for rank in range(c.num_ranks):
-        wanted = layout.after[rank][layout.chunk_order]
-        due = wanted.reshape(blocks, -1).all(axis=1)
-        if blocks == 1 and not due.all() and wanted.any():  # some chunks of a message without blocks
-            state[rank, ~layout.after[rank]] = 0
-            due[:] = True
-        message = state[rank, layout.chunk_order].reshape(blocks, -1)[:, :length]
-        if due.all():
-            results.append(message.reshape(layout.shape).copy())
-        else:  # one block, or nothing
-            results.append(message[due].reshape(layout.block_shape).copy() if due.any() else None)
-    return results
+    if layout.blocks == 1 and not layout.after.all():
+        state[~layout.after] = 0
+    places = _by_block(layout, state)
+    for rank, result in enumerate(results):
+        if result is not None:
+            due = layout.after[rank].reshape(layout.blocks, -1).any(axis=1)
+            mine = slice(None) if due.all() or layout.blocks == 1 else due
+            for chunks, elements in _windows(layout, result, first, state.shape[2]):
+                elements[...] = places[rank, mine, chunks, : elements.shape[2]]
+
+
+def _by_block(layout: Layout, state: np.ndarray) -> np.ndarray:
+    """The state as (ranks, blocks, chunks of a block, elements)."""
+    return state.reshape(len(state), layout.blocks, -1, state.shape[2])
+
+
+def _windows(layout: Layout, array: np.ndarray, first: int, width: int) -> Iterator[tuple[slice, np.ndarray]]:
+    """(chunks of a block, views of their elements from `first` on in this array): full chunks, then what is left over."""
+    by_block = array.reshape(-1, layout.block_length)
+    full = layout.block_length // layout.width
+    cut = full * layout.width
+    yield slice(full), by_block[:, :cut].reshape(len(by_block), full, layout.width)[:, :, first : first + width]
+    rest = by_block[:, None, cut + first :][:, :, :width]
+    if rest.size:
+        yield slice(full, full + 1), rest

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from opticcl.collective import COLLECTIVES
 from opticcl.data import load
-from opticcl.errors import UnknownNameError
+from opticcl.errors import FabricError, UnknownNameError
 from opticcl.fabric import FABRICS, fabric_at_scale
 from opticcl.registry import canonical, nearest, unit_of
 from opticcl.schedule import ALGORITHMS, reason_declined
@@ -38,11 +38,19 @@ def catalogue(name: str | None = None) -> dict[str, Any]:
         raise UnknownNameError(f"unknown fabric, algorithm or model {name!r}; {nearest(key, {*chain(*rooms)})}")
     fabrics, algorithms, models = (tuple(n for n in names if key in (None, n)) for names in rooms)
     return {
-        "fabrics": [_entry(f, FABRICS.get(f).make, 0, load(f"fabrics/{f}.toml")) for f in fabrics],
+        "fabrics": [_entry(f, FABRICS.get(f).make, 0, _sheet(f)) for f in fabrics],
         "algorithms": [_entry(a, ALGORITHMS.get(a).generate, 2, {}) for a in algorithms],
         "models": [_model(m) for m in models],
         **({} if name else _whole_house()),
     }
+
+
+def _sheet(fabric: str) -> dict[str, Any]:
+    """Defaults with their sources; a fabric of the user's own has none."""
+    try:
+        return load(f"fabrics/{fabric}.toml")
+    except FileNotFoundError:
+        return {}
 
 
 def _whole_house() -> dict[str, Any]:
@@ -56,7 +64,10 @@ def _whole_house() -> dict[str, Any]:
 
 def _operations(name: str) -> dict[str, list[str]]:
     """Algorithms that accept each collective on a fabric of 16 nodes."""
-    made = fabric_at_scale(name, MATRIX_NODES)
+    try:
+        made = fabric_at_scale(name, MATRIX_NODES)
+    except FabricError:  # one of the user's own may be of other sizes
+        return {c: [] for c in COLLECTIVES}
     return {c: [a for a in ALGORITHMS.names() if reason_declined(a, c, made) is None] for c in COLLECTIVES}
 
 

@@ -7,6 +7,7 @@ reason why not) in a file here and register them; nothing else is edited. `colle
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Iterable
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
@@ -56,13 +57,28 @@ Maker = TypeVar("Maker", bound=Callable[..., Schedule])
 def register_algorithm(
     name: str, accepts: Callable[..., str | None], variants: Variants = _one_variant
 ) -> Callable[[Maker], Maker]:
-    """Decorator that registers a generating function; see `AlgorithmMaker`."""
+    """Decorator that registers a generating function; see `AlgorithmMaker`.
+
+    Raises: ParameterError: `accepts` or `variants` cannot take what `generate` takes.
+    """
 
     def add(function: Maker) -> Maker:
+        _check_signatures(name, AlgorithmMaker(function, accepts, variants))
         ALGORITHMS.register(name)(AlgorithmMaker(function, accepts, variants))
         return function
 
     return add
+
+
+def _check_signatures(name: str, maker: AlgorithmMaker) -> None:
+    """Refuse functions that would fail when they are called."""
+    own = {p.name: p.default for p in list(inspect.signature(maker.generate).parameters.values())[2:]}
+    for what, function, keywords in (("accepts", maker.accepts, own), ("variants", maker.variants, {})):
+        try:
+            inspect.signature(function).bind("collective", "fabric", **keywords)
+        except TypeError as error:
+            due = ", ".join(["collective", "fabric", *(f"{key}={default!r}" for key, default in keywords.items())])
+            raise ParameterError(f"{name}: {what}: {error}; write def {what}({due})") from None
 
 
 def all_variants(collective: Request, fabric: Fabric) -> list[str]:

@@ -90,7 +90,8 @@ def class_bounds(schedule: Schedule, fabric: Fabric, *, changes_cost: bool) -> I
         rounds = ceil(most / at_once)
         fixed = len(steps) * rounds * fabric.latency_s
         if change_s:
-            pairs = np.unique(transfers.src.astype(np.int64) * fabric.num_nodes + transfers.dst)
+            pairs = np.sort(transfers.src.astype(np.int64) * fabric.num_nodes + transfers.dst)
+            pairs = pairs[np.append(True, pairs[1:] != pairs[:-1])]
             both = (pairs % fabric.num_nodes, pairs // fabric.num_nodes)
             settings = max(ceil(int(np.bincount(end).max()) / at_once) for end in both[: len(ends)])
             changes = not _all_within(pairs, standing)

@@ -1,0 +1,79 @@
+"""Files of the user's own that register fabrics and algorithms, imported before a verb runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from opticcl.errors import OpticclError, ParameterError
+
+__all__ = ["VARIABLE", "load_plugins"]
+
+VARIABLE = "OPTICCL_PLUGINS"
+_loaded: set[Path] = set()
+
+
+def load_plugins(given: Iterable[Path]) -> None:
+    """Import the files that the environment names, then those given, each once.
+
+    What the library registers comes first, so that a name that is taken is refused where the plugin takes it. A plugin finds
+    the modules beside it.
+
+    Raises: ParameterError: no such file, or what went wrong in it and in which line.
+    """
+    named = [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
+    for path in (*named, *given):
+        if not path.is_file():
+            whose = "--plugin" if path not in named else VARIABLE
+            raise ParameterError(f"{whose}: {path}: there is no such file")
+        if path.resolve() not in _loaded:
+            _register_own()
+            _import(path)
+            _loaded.add(path.resolve())
+
+
+def _register_own() -> None:
+    from opticcl.circuits import RULES
+    from opticcl.fabric import FABRICS
+    from opticcl.schedule import ALGORITHMS
+
+    for registry in (FABRICS, ALGORITHMS, RULES):
+        registry.names()
+
+
+def _import(path: Path) -> None:
+    from importlib.machinery import SourceFileLoader
+    from importlib.util import module_from_spec, spec_from_loader
+
+    loader = SourceFileLoader(f"opticcl_plugin_{path.stem}_{len(_loaded)}", str(path.resolve()))
+    spec = spec_from_loader(loader.name, loader)
+    assert spec is not None
+    module = module_from_spec(spec)
+    sys.modules[loader.name] = module  # so that its dataclasses and annotations find their module
+    sys.path.append(str(path.resolve().parent))
+    try:
+        loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        del sys.modules[loader.name]
+        raise ParameterError(f"plugin {path}{_line(path, error)}: {_what(error)}") from None
+
+
+def _line(path: Path, error: BaseException) -> str:
+    """ ", line 12" of the last line of this file that ran, or that is no Python."""
+    if isinstance(error, SyntaxError) and error.filename == str(path.resolve()):
+        return f", line {error.lineno}"
+    lines, trace = [], error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == str(path.resolve()):
+            lines.append(trace.tb_lineno)
+        trace = trace.tb_next
+    return f", line {lines[-1]}" if lines else ""
+
+
+def _what(error: BaseException) -> str:
+    text = (error.msg if isinstance(error, SyntaxError) else str(error)).partition("\n")[0]
+    if isinstance(error, OpticclError):
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
