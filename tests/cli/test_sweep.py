@@ -1,0 +1,65 @@
+"""The verb `sweep` as a user types it."""
+
+import pytest
+
+TWO = ("sweep", "-f", "ideal", "-f", "torus", "-n", "9", "--from", "1KB", "--to", "1MB", "--factor", "10")
+
+
+def test_one_fabric_has_its_rates(opticcl):
+    """As nccl-tests print them."""
+    done = opticcl("sweep", "-f", "sipac:radix=2,levels=2", "--from", "8B", "--to", "8KB")
+    assert done.returncode == 0
+    for head in ("size", "algorithm", "time", "algbw", "busbw"):
+        assert head in done.stdout
+    assert len([line for line in done.stdout.splitlines() if " B " in line or " KB " in line]) == 5
+    assert "all plans" in done.stdout
+
+
+def test_several_fabrics_have_a_column_each(opticcl, answer):
+    """And the same numbers as JSON."""
+    done = opticcl(*TWO)
+    assert done.returncode == 0
+    head = done.stdout.splitlines()[0].split()
+    assert head[:2] == ["size", "fastest"]
+    assert {"ideal", "torus"} <= set(head)
+    found, code = answer(*TWO)
+    assert code == 0
+    assert [(row["fabric"], row["size_bytes"]) for row in found["rows"]] == [
+        (name, size) for name in ("ideal", "torus") for size in (1000, 10_000, 100_000, 1_000_000)
+    ]
+    assert found["left_out"] == []
+
+
+def test_what_declines_is_left_out(opticcl):
+    """The others have their rows; alone it is refused."""
+    done = opticcl("sweep", "-f", "terarack_torus:shape=2x3", "-f", "ideal:nodes=6", "-c", "send_recv", "--to", "4KB")
+    assert done.returncode == 0
+    assert "left out: terarack_torus" in done.stdout
+    done = opticcl("sweep", "-f", "ideal:nodes=6", "-a", "wrht")
+    assert done.returncode == 2
+    assert "wrht cannot do all_reduce on ideal" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), "how many nodes?"),
+        (("-n", "8", "--from", "1MB", "--to", "1KB"), "not downwards"),
+        (("-n", "8", "--factor", "1"), "factor=1 is not above 1"),
+        (("-n", "8", "--from", "1 apple"), "--from"),
+        (("-n", "8", "-c", "barrier"), "barrier has no message"),
+    ],
+)
+def test_wrong_options(opticcl, options, said):
+    """One line, exit code 2."""
+    done = opticcl("sweep", *options)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_wrong_plan_is_exit_code_1(opticcl):
+    """And named below the table."""
+    done = opticcl("sweep", "-f", "ramp:groups=3,racks=3,wavelengths=6", "-a", "ramp:variant=published", "--to", "1KB")
+    assert done.returncode == 1
+    assert "WRONG: ramp:variant=published" in done.stdout
