@@ -75,6 +75,9 @@ def _occurrence(key: IntArray) -> IntArray:
     >>> _occurrence(np.array([5, 7, 5, 5])).tolist()
     [0, 0, 1, 2]
     """
+    in_order = np.sort(key)
+    if (in_order[1:] != in_order[:-1]).all():  # mostly no two are equal, and that is quicker to see than how many are
+        return np.zeros(len(key), np.int64)
     order = np.argsort(key, kind="stable")
     place = np.arange(len(key))
     starts = np.diff(key[order], prepend=-1) != 0

@@ -301,7 +301,8 @@ def _followed_rows(chunk_lo, chunk_n, followed_below):  # type: ignore[no-untype
     n, kept = len(chunk_lo), 0
     row, first, last = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
     for t in range(n):
-        begin = followed_below[np.uint32(chunk_lo[t])]  # unsigned: no chunk is negative, and none need be looked at twice
+        # unsigned, since no chunk is negative and an index that may be is looked at twice
+        begin = followed_below[np.uint32(chunk_lo[t])]
         end = followed_below[np.uint32(chunk_lo[t]) + np.uint32(chunk_n[t])]
         row[kept], first[kept], last[kept] = t, begin, end
         kept += begin < end
