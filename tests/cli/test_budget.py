@@ -24,6 +24,26 @@ def test_light_that_does_not_close_is_a_no(opticcl, answer):
     assert "does NOT close" in opticcl("budget", "-f", "oddl").stdout
 
 
+@pytest.mark.parametrize("fabric", ["ramp", "sipac", "terarack", "lightpath", "topoopt", "sip_ring", "terarack_torus"])
+def test_where_the_paper_prints_too_little_typical_is_taken_and_told(opticcl, answer, fabric):
+    """Without `--preset` every optical fabric has a budget, the same as with `--preset typical`; the reason stands above."""
+    asked = ("budget", "-f", fabric, "-n", "16")
+    done = opticcl(*asked)
+    assert done.returncode in (0, 1), done.stderr
+    said = " ".join(done.stdout.split())
+    assert "values: preset typical, with assumed ones" in said
+    assert "preset literal has no launch" in said
+    assert answer(*asked) == answer(*asked, "--preset", "typical")
+
+
+def test_the_paper_comes_first_where_it_is_complete(answer):
+    """Also where the user adds what it lacks."""
+    assert answer("budget", "-f", "oddl:shape=8")[0]["preset"] == "literal"
+    asked = ("budget", "-f", "oddl:shape=16")
+    assert answer(*asked)[0]["preset"] == "typical"
+    assert answer(*asked, "--set", "wss16.loss=14dB")[0]["preset"] == "literal"
+
+
 def test_values_can_be_set(opticcl):
     """A better switch closes; assumed values are marked."""
     assert opticcl("budget", "-f", "oddl", "--set", "wss32.loss=14dB", "--set", "fibre.length=50m").returncode == 0
@@ -71,8 +91,11 @@ def test_verify_asks_for_the_light_too(answer):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["budget", "-f", "ramp"], "preset literal has no launch, modulator.loss"),
-        (["budget", "-f", "ramp"], "--set launch=0dBm, or take --preset fitted or typical"),
+        (["budget", "-f", "ramp", "--preset", "literal"], "preset literal has no launch, modulator.loss"),
+        (["budget", "-f", "ramp", "--preset", "literal"], "--set launch=0dBm, or take --preset fitted or typical"),
+        (["budget", "-f", "ramp", "-n", "0"], "--nodes: 0 nodes"),
+        (["budget", "-f", "ramp", "-n", "4194305"], "--nodes: 4,194,305 nodes are more than 4,194,304"),
+        (["budget", "-f", "oddl", "-o", "/absent/w.svg"], "--output: cannot write /absent/w.svg"),
         (["budget", "-f", "fat_tree"], "packets are passed on electrically"),
         (["budget", "-f", "oddl", "--preset", "best"], "known: literal, amplified, typical"),
         (["budget", "-f", "oddl", "--set", "wss32.loss=-1dB"], "negative"),
@@ -81,7 +104,7 @@ def test_verify_asks_for_the_light_too(answer):
         (["budget", "-f", "oddl", "--set", "launch=1", "--set", "Launch=2"], "given twice"),
         (["budget", "-f", "oddl", "--set", "launch=1e308"], "is beyond 1,000,000 dBm"),
         (["budget", "-f", "oddl", "-c", "all_gather"], "give --algorithm auto too"),
-        (["budget", "-f", "topoopt"], "preset literal has no launch, fibre.loss"),
+        (["budget", "-f", "topoopt", "--preset", "literal"], "preset literal has no launch, fibre.loss"),
         (["budget", "-f", "oddl", "--path", "typical", "-a", "ring"], "leave it or --algorithm out"),
         (["budget", "-f", "odl"], "did you mean 'oddl'"),
         (["verify", "-f", "oddl:shape=4", "--budget", "best"], "known: literal"),

@@ -45,8 +45,10 @@ def test_simulate_answers_its_parts():
 
 
 def test_compare_ranks_what_it_verified():
-    """The contract of `opticcl compare --json`: a list, fastest first, nothing below its bound."""
-    rows, code = answer("compare", "--nodes", "16", "--size", "1MB", "--size", "2MB")
+    """The contract of `opticcl compare --json`: rows, fastest first, nothing below its bound, and who is left out."""
+    found, code = answer("compare", "--nodes", "16", "--size", "1MB", "--size", "2MB")
+    rows = found["rows"]
+    assert found["left_out"] == []
     assert code == 0
     assert [r["total_s"] for r in rows] == sorted(r["total_s"] for r in rows)
     assert {r["fabric"] for r in rows} >= {"ideal", "lightpath", "oddl", "ramp", "sipac", "terarack"}
@@ -55,8 +57,18 @@ def test_compare_ranks_what_it_verified():
 
 def test_compare_gives_every_node_the_same_rate():
     """--node-rate makes the comparison one of architectures, not of transceivers."""
-    rows, _ = answer("compare", "--nodes", "16", "--size", "1MB", "--node-rate", "2.4Tb/s")
+    rows = answer("compare", "--nodes", "16", "--size", "1MB", "--node-rate", "2.4Tb/s")[0]["rows"]
     assert all(r["node_rate_bits_per_s"] == pytest.approx(2.4e12) for r in rows)
+
+
+def test_compare_tells_whom_it_leaves_out():
+    """One has no machine of that size, another's dead tile leaves no way round; the third stands."""
+    found, code = answer("compare", "-n", "12", "-f", "oddl", "-f", "ideal", "-s", "1MB")
+    assert (code, [row["fabric"] for row in found["rows"]]) == (0, ["ideal"])
+    assert [(one["fabric"], one["reason"][:14]) for one in found["left_out"]] == [("oddl", "oddl: 12 nodes")]
+    done = opticcl("compare", "-f", "lightpath:shape=1x4,dead_tiles=1", "-f", "ideal:nodes=3", "-s", "1MB")
+    assert done.returncode == 0
+    assert "left out: lightpath: no algorithm does all_reduce" in done.stdout
 
 
 def test_compare_reads_a_workload(tmp_path):
@@ -69,9 +81,9 @@ def test_compare_reads_a_workload(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["page.html"]
     if not TRACE.exists():
         pytest.skip("the real trace is not beside this checkout")
-    rows, code = answer("compare", "--nodes", "16", "--workload", TRACE)
+    found, code = answer("compare", "--nodes", "16", "--workload", TRACE)
     assert code == 0
-    assert {r["total_bytes"] for r in rows} == {102_228_128}
+    assert {r["total_bytes"] for r in found["rows"]} == {102_228_128}
 
 
 def test_execute_compares_with_numpy(tmp_path):
@@ -144,7 +156,9 @@ def test_papers_answers_rows():
         (["verify", "--fabric", "ideal:nodes=99999999999999999999"], ["below 2**40"]),
         (["simulate", *SMALL, "--assume", "memory_bytes_per_s=0"], ["memory_bytes_per_s"]),
         (["execute", *SMALL, "--seed", "-1"], ["--seed"]),
-        (["compare", "--nodes", "0"], ["0 nodes"]),
+        (["compare", "--nodes", "0"], ["--nodes: 0 nodes"]),
+        (["compare", "--nodes", "100000000"], ["--nodes: 100,000,000 nodes", "4,194,304"]),
+        (["compare", "--nodes", "12", "--fabric", "oddl"], ["12 nodes", "nearest"]),
         (["papers", "rmap"], ["unknown paper", "'ramp'"]),
         (["list", "rmap"], ["'ramp'"]),
         (["vrify"], ["vrify"]),

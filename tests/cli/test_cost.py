@@ -21,11 +21,16 @@ def test_its_energy_stands_below_the_bill(opticcl):
     assert "all_reduce of 1MB by " in done.stdout
 
 
-def test_what_is_left_out_is_told_beside_a_single_bill_too(opticcl):
-    """Two fabrics were asked for, and one has no bill."""
-    done = opticcl("cost", "-f", "ideal", "-f", "oddl", "-n", "16")
+def test_what_is_left_out_is_told_beside_a_single_bill_too(opticcl, answer):
+    """Three fabrics were asked for: one has no bill, one no machine of that size."""
+    asked = ("cost", "-f", "ideal", "-f", "oddl", "-f", "torus", "-n", "12")
+    done = opticcl(*asked)
     assert done.returncode == 0
     assert "left out: ideal has no bill" in done.stdout
+    assert "left out: oddl: 12 nodes are no power of two" in done.stdout
+    found, _ = answer(*asked)
+    assert [row["fabric"] for row in found["rows"]] == ["torus"]
+    assert [one["fabric"] for one in found["left_out"]] == ["oddl", "ideal"]
 
 
 def test_a_collective_that_a_fabric_declines_leaves_the_table_standing(opticcl, answer):
@@ -34,7 +39,7 @@ def test_a_collective_that_a_fabric_declines_leaves_the_table_standing(opticcl, 
     done = opticcl(*asked)
     assert done.returncode == 0
     assert "no energy: terarack_torus: no algorithm does send_recv" in done.stdout
-    rows, _ = answer(*asked)
+    rows = answer(*asked)[0]["rows"]
     found = {row["fabric"]: row for row in rows}
     assert "no algorithm does send_recv" in found["terarack_torus"]["declined"]
     assert "energy_j" not in found["terarack_torus"]
@@ -54,19 +59,19 @@ def test_own_prices_are_told_as_such(opticcl, answer):
     lines = [line.split() for line in opticcl("cost", "-f", "oddl:shape=2x2", *OWN).stdout.splitlines()]
     assert ["fibre", "16", "16", "$", "0%", "0", "W", "given"] in lines
     assert next(line for line in lines if line[:1] == ["wss*"])[-2:] == ["given,", "assumed"]
-    found, _ = answer("cost", "-f", "oddl:shape=2x2", *OWN)
-    assert "fibre" not in found[0]["assumed"]
-    assert "wss" in found[0]["assumed"]
+    row = answer("cost", "-f", "oddl:shape=2x2", *OWN)[0]["rows"][0]
+    assert "fibre" not in row["assumed"]
+    assert "wss" in row["assumed"]
 
 
 def test_two_machines_of_one_system_keep_their_own_times(opticcl, answer):
     """Rows are told by what the user wrote; energies are power times the time on that very machine."""
     both = ("-f", "oddl:shape=2x2", "-f", "oddl:shape=4x4", "-f", "oddl:shape=4x4")
-    rows, _ = answer("cost", *both, "-c", "all_reduce", "-s", "1MB")
+    rows = answer("cost", *both, "-c", "all_reduce", "-s", "1MB")[0]["rows"]
     assert [row["num_nodes"] for row in rows] == [4, 16]
     for row in rows:
         alone, _ = answer("cost", "-f", row["specification"], "-c", "all_reduce", "-s", "1MB")
-        assert row["total_s"] == alone[0]["total_s"]
+        assert row["total_s"] == alone["rows"][0]["total_s"]
         assert row["energy_j"] == pytest.approx([watts * row["total_s"] for watts in row["w"]])
     assert rows[0]["total_s"] != rows[1]["total_s"]
     table = opticcl("cost", *both).stdout
@@ -76,10 +81,10 @@ def test_two_machines_of_one_system_keep_their_own_times(opticcl, answer):
 
 def test_several_fabrics_are_compared_with_the_energy_of_a_collective(answer):
     """Cheapest for each Gb/s first, and as JSON the same numbers."""
-    rows, code = answer("cost", "-f", "torus", "-f", "oddl", "-n", "16", "-c", "all_reduce", "-s", "1MB")
+    found, code = answer("cost", "-f", "torus", "-f", "oddl", "-n", "16", "-c", "all_reduce", "-s", "1MB")
     assert code == 0
-    assert [row["fabric"] for row in rows] == ["torus", "oddl"]
-    for row in rows:
+    assert [row["fabric"] for row in found["rows"]] == ["torus", "oddl"]
+    for row in found["rows"]:
         assert row["energy_j"][0] == pytest.approx(row["w"][0] * row["total_s"])
 
 
@@ -92,7 +97,7 @@ def test_the_picture_is_written_whole_or_not_at_all(opticcl, tmp_path):
     assert str(picture) in done.stdout
     done = opticcl("cost", "-f", "oddl", "-n", "16", "-o", tmp_path / "cost.pdf")
     assert done.returncode == 2
-    assert ".svg or .png" in done.stderr
+    assert "none of .svg, .png" in done.stderr
     assert [f.name for f in tmp_path.iterdir()] == ["cost.svg"]
 
 
@@ -102,6 +107,9 @@ def test_the_picture_is_written_whole_or_not_at_all(opticcl, tmp_path):
         (["-f", "rmp"], "did you mean 'ramp'"),
         ([], "how many nodes"),
         (["-f", "ideal"], "ideal has no bill"),
+        (["-f", "oddl", "-n", "12"], "oddl: 12 nodes"),
+        (["-f", "ramp:groups=3,racks=4,wavelengths=6", "-f", "torus:shape=2x2"], "racks=4"),
+        (["-f", "oddl", "-n", "16", "-o", "/absent/cost.svg"], "--output: cannot write /absent/cost.svg"),
         (["-f", "oddl", "--set", "wss.usd"], "write --set wss.usd=300"),
         (["-f", "oddl", "--set", "wss.usd=cheap"], "'cheap' is not a number"),
         (["-f", "oddl", "--set", "wss.usd=1", "--set", "wss.usd=2"], "wss.usd is given twice"),

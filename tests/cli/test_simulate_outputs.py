@@ -167,7 +167,8 @@ def test_what_cannot_be_written_is_refused_in_a_line(opticcl, monkeypatch, optio
 def test_compare_names_bottlenecks(opticcl, answer):
     """In the rows, and in the table of a wide enough terminal."""
     arguments = ["compare", "-f", "superpod:nodes=16", "-f", "sipac:radix=4,levels=2", "-c", "all_to_all", "-s", "1MB"]
-    rows, code = answer(*arguments, "--engine", "flow")
+    found, code = answer(*arguments, "--engine", "flow")
+    rows = found["rows"]
     assert code == 0
     by_fabric = {row["fabric"]: row for row in rows}
     assert by_fabric["superpod"]["bottleneck"] == "link node 0 (server 0, rail 0) -> leaf 0"

@@ -73,6 +73,24 @@ def test_a_table_for_people(opticcl):
         assert word in done.stdout
 
 
+def test_a_fabric_without_such_a_machine_is_left_out(opticcl, answer):
+    """Named or not: the others stand, and the reason is told."""
+    asked = ("train", "--model", "lenet", "--nodes", "12", *TWO)
+    done = opticcl(*asked)
+    assert done.returncode == 0
+    assert "left out: oddl: 12 nodes" in done.stdout
+    found, _ = answer(*asked)
+    assert [row["fabric"] for row in found["rows"]] == ["ideal"]
+    assert [one["fabric"] for one in found["left_out"]] == ["oddl"]
+
+
+def test_calls_of_several_groups_are_told_as_such(opticcl):
+    """With tensor groups side by side the bytes are not those of one device; with one group they are."""
+    common = ("train", "--model", "transformer", "--nodes", "4", "--fabric", "ideal")
+    assert "over all groups of devices" in opticcl(*common, "--tensor", "2").stdout.replace("\n", " ")
+    assert "over all groups" not in opticcl(*common, "--tensor", "4", "--data", "1").stdout.replace("\n", " ")
+
+
 def test_overlap_fusion_and_stragglers_change_the_time(answer):
     """Without overlap longer, with a straggler longer; 16 MB of fusion makes fewer messages than none."""
     common = ["train", "--model", "vgg16", "--nodes", "8", "--fabric", "ideal"]
@@ -100,7 +118,14 @@ def test_overlap_fusion_and_stragglers_change_the_time(answer):
         (["--model", "vgg19", "--nodes", "8", "--epochs", "2"], "samples"),
         (["--model", "vgg19", "--nodes", "8", "--clock", "1GHz"], "--clock"),
         (["--model", "vgg19", "--nodes", "8", "--groups", "scale"], "scaled"),
-        (["--model", "vgg19", "--nodes", "8", "--out", "x.pdf"], ".svg"),
+        (["--model", "vgg19", "--nodes", "8", "--out", "x.pdf"], "none of .svg, .png"),
+        (["--model", "vgg19", "--nodes", "8", "--html", "/absent/x.html"], "--html: cannot write /absent/x.html"),
+        (["--model", "vgg19", "--nodes", "8", "--html", "/"], "--html: cannot write /: it is a folder"),
+        (["--model", "vgg19", "--nodes", "8", "--html", "x", "--trace", "./x"], "it is the file of --html"),
+        (["--model", "vgg19", "--nodes", "8", "--efficiency", "2"], "at most 1.17"),
+        (["--model", "vgg19", "--nodes", "8", "--efficiency", "1.1", "--precision", "fp16"], "at most 1;"),
+        (["--model", "vgg19", "--nodes", "99999999"], "--nodes"),
+        (["--model", "vgg19", "--nodes", "12", "--fabric", "oddl"], "oddl: 12 nodes"),
         (["--model", "vgg19", "--nodes", "8", "--algorithm", "rinq"], "ring"),
         (["--workload", "resnet50_ddp"], "--nodes"),
         (["--workload", "resnet50_ddp", "--nodes", "8", "--batch", "3"], "--batch"),
@@ -168,7 +193,8 @@ def test_compare_takes_a_clock_and_the_ranks_of_a_trace(opticcl, answer, tmp_pat
     assert "60 ns at 1e+09 Hz" in done.stdout
     log = tmp_path / "comms.log"
     log.write_text("AR;4000;0,1,2,3\nAR;8;0,1\n")
-    rows, code = answer("compare", "--workload", log)
+    found, code = answer("compare", "--workload", log)
+    rows = found["rows"]
     assert (code, rows[0]["num_nodes"], rows[0]["total_bytes"]) == (0, 4, 4000)
     assert "1 of 2 ranks" in opticcl("compare", "--workload", log, "--nodes", "4", "--fabric", "ideal").stdout
 

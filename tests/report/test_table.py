@@ -9,7 +9,7 @@ from rich.console import Console
 
 from opticcl.ir import Timeline, Violation
 from opticcl.report import comparison_table, timeline_table
-from opticcl.units import format_seconds
+from opticcl.units import format_rate, format_seconds
 
 
 def rendered(table, width):
@@ -21,14 +21,14 @@ def rendered(table, width):
 
 @pytest.mark.parametrize("width", [60, 80, 100, 120, 200])
 def test_every_plan_has_its_line_at_every_width(comparison, width):
-    """One line a plan, in order, with its time and verdict, and no line is wider than the console."""
+    """One line a plan, in order, with its time, and no line is wider than the console; the verdict of all stands below."""
     lines = rendered(comparison_table(comparison), width).splitlines()
     assert max(map(len, lines)) <= width
     rows = [line.split() for line in lines[2 : 2 + len(comparison.entries)]]
     assert [row[:2] for row in rows] == [[e.fabric.name, e.plan.algorithm] for e in comparison.entries]
     for row, entry in zip(rows, comparison.entries, strict=True):
         assert format_seconds(entry.total_s) in " ".join(row)
-        assert row[-1] == "yes"
+    assert "all plans verified" in " ".join(" ".join(lines[2 + len(rows) :]).split())
 
 
 def test_a_wide_console_shows_more_columns_than_a_narrow_one(comparison):
@@ -38,6 +38,19 @@ def test_a_wide_console_shows_more_columns_than_a_narrow_one(comparison):
     assert all(word in wide for word in ("steps", "bound/time", "where it goes, %", "54 nodes each"))
     assert "steps" not in narrow.splitlines()[0]
     assert all(word in narrow for word in ("fabric", "algorithm", "time", "verified"))
+    assert "verified" not in narrow.splitlines()[0]
+
+
+def test_rates_that_differ_stand_in_the_table_and_below_it(comparison):
+    """At 120 columns each row has its node's rate; where all are alike it stands below, and no advice."""
+    lines = rendered(comparison_table(comparison), 120).splitlines()
+    for line, entry in zip(lines[2:], comparison.entries, strict=False):
+        assert format_rate(entry.fabric.node_rate_bits_per_s) in line
+    assert "--node-rate" in lines[-1]
+    of_one = tuple(e for e in comparison.entries if e.fabric is comparison.entries[0].fabric)
+    alike = rendered(comparison_table(dataclasses.replace(comparison, entries=of_one)), 120)
+    assert f"{format_rate(of_one[0].fabric.node_rate_bits_per_s)} a node" in alike
+    assert "--node-rate" not in alike
 
 
 def test_the_bottleneck_is_named_where_there_is_room(comparison):

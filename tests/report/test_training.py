@@ -1,11 +1,17 @@
 """Pictures of training: what is drawn can be seen."""
 
+import re
+
 import numpy as np
+import pytest
 from matplotlib.collections import LineCollection
 
 from opticcl.evaluate.training import train
 from opticcl.fabric import fabric
-from opticcl.report.training import timeline_figure
+from opticcl.report.training_page import training_page_text
+from opticcl.report.training_pictures import timeline_figure
+from opticcl.report.words import ratio
+from opticcl.units import format_seconds
 from opticcl.workload.job import Group, Job, Task
 
 
@@ -25,3 +31,45 @@ def test_white_lines_stand_between_long_spans_and_hide_no_short_one():
     assert len(messages.get_paths()) == 2
     assert messages.get_linewidth()[0] > 0
     assert np.array_equal(messages.get_edgecolor(), messages.get_facecolor())
+
+
+def test_the_picture_says_what_it_shows_and_how_long_each_iteration_takes():
+    """Title, a key of every mark, and beside each row its time and how much slower than the fastest it is."""
+    tasks = (Task("forward", 1e-3), Task("gradient", 0.0, "all_reduce", 10**8, "all", (0,)))
+    job = Job("small job", "written", 4, tasks, {"all": Group("all", range(4))})
+    found = train(job, [fabric(f"ideal:nodes=4,rate={rate}Gb/s") for rate in (400, 100)])
+    figure = timeline_figure(found)
+    said = [text.get_text() for text in figure.texts]
+    assert said[0] == "An iteration of small job on 4 devices: 2 fabrics, fastest first"
+    assert {"computes", "messages", "end of the iteration"} <= set(said)
+    (axes,) = figure.axes
+    first, second = (row.iteration.total_s for row in found.rows)
+    beside = {text.xy[1]: text.get_text() for text in axes.texts}
+    assert beside == {
+        0: f"{format_seconds(first)}  (1.00x)",
+        1: f"{format_seconds(second)}  ({ratio(second / first)})",
+    }
+    assert second > 1.05 * first
+
+
+def test_a_picture_of_many_fabrics_says_how_many_it_leaves_out():
+    """Only the fastest are drawn."""
+    job = Job("job", "written", 4, (Task("forward", 1e-3),), {})
+    figure = timeline_figure(train(job, [fabric(f"ideal:nodes=4,rate={rate}Gb/s") for rate in range(1, 9)]))
+    assert "6 fastest of 8 fabrics" in figure.texts[0].get_text()
+
+
+@pytest.mark.parametrize("known", [{}, {"samples": 1000, "epochs": 2.0}])
+def test_every_cell_of_the_page_stands_under_a_heading(widths, known):
+    """With and without the columns of an epoch and the training."""
+    tasks = (Task("forward", 1e-3), Task("gradient", 0.0, "all_reduce", 10**8, "all", (0,)))
+    job = Job("small job", "written", 4, tasks, {"all": Group("all", range(4))}, samples=10)
+    text = training_page_text(train(job, [fabric("ideal:nodes=4")], **known))
+    heads = re.findall(r'<th scope="col"[^>]*>([^<]+)</th>', text)
+    assert ({"Epoch", "Training"} <= set(heads)) == bool(known)
+    assert all(set(rows) == {head} for head, *rows in widths(text) if rows)
+    iteration = re.search(r'<th scope="row">.*', text)
+    assert iteration
+    cells = dict(zip(heads, re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", iteration[0]), strict=False))
+    assert cells["Verified"] == "yes"
+    assert cells["Node rate"] == "400 Gb/s"

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from opticcl.errors import ParameterError
+from opticcl.errors import FabricError, ParameterError
 
 if TYPE_CHECKING:
     from opticcl.ir import Fabric
     from opticcl.plan import Plan
     from opticcl.simulate import Assumptions
 
-MOST_NODES = 1 << 20
+MOST_NODES = 1 << 22
+"""Of the largest machine that a verb makes; on a larger one no verb ends while one waits [count]."""
 
 FileArgument = Annotated[
     Path | None,
@@ -69,7 +71,7 @@ SeedOption = Annotated[int, typer.Option("--seed", help="Of every random choice.
 def make_fabric(specification: str, nodes: int | None, node_rate: str | None) -> Fabric:
     """The fabric that the options describe.
 
-    Raises: UnknownNameError, ParameterError, FabricError.
+    Raises: UnknownNameError, FabricError; ParameterError: also more or fewer nodes than a machine may have.
     """
     from opticcl.fabric import fabric, fabric_at_scale, with_node_rate
     from opticcl.units import quantity
@@ -77,10 +79,60 @@ def make_fabric(specification: str, nodes: int | None, node_rate: str | None) ->
     rate = None if node_rate is None else quantity(node_rate, "bit/s", "--node-rate")
     if rate is not None and rate <= 0:
         raise ParameterError(f"--node-rate: {node_rate!r} is not positive; try 2.4Tb/s")
+    check_nodes(nodes)
     if nodes is None:
         made = fabric(specification)
+        if made.num_nodes > MOST_NODES:
+            raise ParameterError(f"--fabric: {specification} has {made.num_nodes:,} nodes, more than {MOST_NODES:,}")
         return made if rate is None else with_node_rate(made, rate)
     return fabric_at_scale(specification, nodes, rate)
+
+
+def check_nodes(nodes: int | None) -> None:
+    """Refuse a number of nodes that no machine has, whatever the fabric.
+
+    Raises: ParameterError: none, or more than `MOST_NODES`.
+    """
+    if nodes is not None and nodes < 1:
+        raise ParameterError(f"--nodes: {nodes} nodes; there is at least 1")
+    if nodes is not None and nodes > MOST_NODES:
+        raise ParameterError(f"--nodes: {nodes:,} nodes are more than {MOST_NODES:,}; try {MOST_NODES} or fewer")
+
+
+class LeftOut(NamedTuple):
+    """A fabric that was asked for and has no row, and why."""
+
+    fabric: str
+    reason: str
+
+    def __str__(self) -> str:
+        """A line for people; many reasons begin with the fabric, which is not said twice."""
+        said = self.reason.replace(":", " ").split()[:1] == [self.fabric.partition(":")[0]]
+        return f"left out: {self.reason}" if said else f"left out: {self.fabric}: {self.reason}"
+
+
+def make_fabrics(
+    given: Sequence[str], nodes: int | None, node_rate: str | None
+) -> tuple[list[tuple[str, Fabric]], list[LeftOut]]:
+    """The fabrics that the options name, or all that are registered, and those that have no machine of that size.
+
+    Returns: text and fabric of each that there is; the others with their reasons.
+    Raises: UnknownNameError, ParameterError; FabricError: none of them can be made, or a shape that was written out.
+    """
+    from opticcl.fabric import FABRICS
+
+    made: list[tuple[str, Fabric]] = []
+    left_out: list[LeftOut] = []
+    for specification in given or FABRICS.names():
+        try:
+            made.append((specification, make_fabric(specification, nodes, node_rate)))
+        except FabricError as error:
+            if nodes is None:
+                raise
+            left_out.append(LeftOut(specification, str(error)))
+    if not made:
+        raise FabricError(left_out[0].reason)
+    return made, left_out
 
 
 def make_plan(

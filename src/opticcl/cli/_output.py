@@ -1,13 +1,44 @@
-"""What verbs print: JSON or text on standard output, progress on standard error."""
+"""What verbs print and write: JSON or text on standard output, progress on standard error, files where they can be."""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-__all__ = ["Progress", "print_json", "print_table"]
+from opticcl.errors import OutputError
+
+__all__ = ["PICTURES", "Progress", "check_outputs", "print_json", "print_table"]
+
+PICTURES = (".svg", ".png")
+"""What a picture's name may end in."""
+
+
+def check_outputs(files: Mapping[str, tuple[Path | None, tuple[str, ...]]]) -> None:
+    """Refuse files that could not be written or that would replace each other, before any work is done for them.
+
+    Args: files: by option: where to, None if it is not asked for, and what its name must end in, empty for anything.
+    Raises: OutputError: the option, the file, and what is wrong with it.
+    """
+    taken: dict[Path, str] = {}
+    for option, (path, suffixes) in files.items():
+        if path is None:
+            continue
+        refused = f"{option}: cannot write {path}: "
+        if suffixes and path.suffix.lower() not in suffixes:
+            raise OutputError(f"{refused}its name ends in none of {', '.join(suffixes)}")
+        if path.is_dir():
+            raise OutputError(f"{refused}it is a folder; give the name of a file")
+        if not path.parent.is_dir():
+            raise OutputError(f"{refused}there is no folder {path.parent}")
+        if not os.access(path.parent, os.W_OK):
+            raise OutputError(f"{refused}no file may be made in {path.parent}")
+        if (other := taken.setdefault(path.resolve(), option)) != option:
+            raise OutputError(f"{refused}it is the file of {other}; give another name")
 
 
 def print_json(value: Any) -> None:

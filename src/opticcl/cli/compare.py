@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,15 +15,20 @@ from opticcl.cli._options import (
     EngineOption,
     FabricsOption,
     JsonOption,
+    LeftOut,
     NodeRateOption,
     NodesOption,
     PresetOption,
     RootOption,
     make_assumptions,
-    make_fabric,
+    make_fabrics,
 )
-from opticcl.cli._output import Progress, print_json, print_table
-from opticcl.errors import FabricError, ParameterError
+from opticcl.cli._output import Progress, check_outputs, print_json, print_table
+from opticcl.errors import ParameterError
+from opticcl.registry import canonical
+
+if TYPE_CHECKING:
+    from opticcl.comparison import Comparison
 
 
 def run(
@@ -59,27 +64,18 @@ def run(
     """Fabrics side by side, fastest first, every plan compiled and verified. Exit code 1 if a plan is wrong."""
     from opticcl.collective import Request, collective_name
     from opticcl.comparison import compare_plans
-    from opticcl.fabric import FABRICS
 
+    check_outputs({"--html": (html, ())})
     assumed = make_assumptions(preset, assume)
     sizes, notes, num_ranks = _sizes(size, workload, collective, clock)
     if nodes is None and not fabric and num_ranks:
         nodes = num_ranks
     if nodes is None and not fabric:
         raise ParameterError("compare: how many nodes? give --nodes N, or fabrics with their shapes")
-    made, left_out = [], []
-    for specification in fabric or FABRICS.names():
-        try:
-            made.append(make_fabric(specification, nodes, node_rate))
-        except FabricError as error:
-            if fabric:
-                raise
-            left_out.append(str(error))
-    if not made:
-        raise FabricError(left_out[0])
+    made, left_out = make_fabrics(fabric, nodes, node_rate)
     with Progress() as progress:
         found = compare_plans(
-            made,
+            [one for _, one in made],
             Request(collective_name(collective), root),
             sizes,
             algorithm=algorithm,
@@ -92,16 +88,28 @@ def run(
 
             progress("draw the page")
             title = f"{found.collective} on {nodes} nodes" if nodes else found.collective
-            write_page(html, found, title=title, workload_notes=(*notes, *left_out), progress=progress)
+            write_page(html, found, title=title, workload_notes=(*notes, *map(str, left_out)), progress=progress)
+    left_out += _declined(found, algorithm)
     if json:
-        print_json(found.rows())
+        print_json({"rows": found.rows(), "left_out": [one._asdict() for one in left_out]})
     else:
         from opticcl.report import comparison_table
 
-        print_table(*notes, comparison_table(found), *(f"left out: {reason}" for reason in left_out))
+        print_table(*notes, comparison_table(found), *map(str, left_out))
         if html:
             print(f"page: {html}")
     raise typer.Exit(0 if all(entry.verdict.ok for entry in found.entries) else 1)
+
+
+def _declined(found: Comparison, algorithm: str) -> list[LeftOut]:
+    """Fabrics without any row. Of `--algorithm all` most pairs are declined; a fabric with other rows is not left out."""
+    if canonical(algorithm) != "all":
+        return list(dict.fromkeys(LeftOut(one.fabric, one.reason) for one in found.declined))
+    rows = {entry.fabric.name for entry in found.entries}
+    without = dict.fromkeys(one.fabric for one in found.declined if one.fabric not in rows)
+    return [
+        LeftOut(name, f"no algorithm does {found.collective} there; --algorithm NAME tells why") for name in without
+    ]
 
 
 def _sizes(

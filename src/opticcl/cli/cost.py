@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opticcl.cli._options import FabricsOption, JsonOption, NodeRateOption, NodesOption, make_fabric
-from opticcl.cli._output import Progress, print_json, print_table
+from opticcl.cli._options import (
+    FabricsOption,
+    JsonOption,
+    LeftOut,
+    NodeRateOption,
+    NodesOption,
+    make_fabric,
+    make_fabrics,
+)
+from opticcl.cli._output import PICTURES, Progress, check_outputs, print_json, print_table
 from opticcl.cli._settings import parse_settings
 from opticcl.errors import FabricError, ParameterError, UnsupportedError
 
@@ -47,6 +55,7 @@ def run(
     from opticcl.evaluate.cost import bill_of
     from opticcl.report.cost import Billed, bill_row, bill_table, bills_table
 
+    check_outputs({"--output": (picture, PICTURES)})
     changes = {name: _number(name, text) for name, text in parse_settings(change, "wss.usd=300").items()}
     made, left_out = _fabrics(fabric, nodes, node_rate)
 
@@ -58,20 +67,20 @@ def run(
         try:
             rows.append(Billed(name, bill(one)))
         except UnsupportedError as error:
-            left_out.append(str(error))
+            left_out.append(LeftOut(name, str(error)))
     if not rows:
-        raise UnsupportedError(left_out[0])
+        raise UnsupportedError(left_out[0].reason)
     if collective is not None:
         rows = _collecting(rows, collective, size)
     if picture:
         _draw(picture, fabric, node_rate, bill)
     if json:
-        print_json([bill_row(row) for row in rows])
+        print_json({"rows": [bill_row(row) for row in rows], "left_out": [one._asdict() for one in left_out]})
         return
     doing = f"{collective} of {size}"
     table = bill_table(rows[0], doing) if len(rows) == 1 else bills_table(rows, doing)
     declined = [f"no energy: {row.name}: {row.declined}" for row in rows if row.declined]
-    print_table(table, *declined, *(f"left out: {reason}" for reason in left_out))
+    print_table(table, *declined, *map(str, left_out))
     if picture:
         print(f"picture: {picture}")
 
@@ -86,23 +95,11 @@ def _number(name: str, text: str) -> float:
 
 def _fabrics(
     given: Sequence[str], nodes: int | None, node_rate: str | None
-) -> tuple[list[tuple[str, Fabric]], list[str]]:
+) -> tuple[list[tuple[str, Fabric]], list[LeftOut]]:
     """The fabrics that the options name, each once and with a name of its own, and why others are left out."""
-    from opticcl.fabric import FABRICS
-
     if nodes is None and not given:
         raise ParameterError("cost: how many nodes? give --nodes N, or fabrics with their shapes")
-    made: list[tuple[str, Fabric]] = []
-    left_out = []
-    for specification in dict.fromkeys(given) or FABRICS.names():
-        try:
-            made.append((specification, make_fabric(specification, nodes, node_rate)))
-        except FabricError as error:
-            if given:
-                raise
-            left_out.append(str(error))
-    if not made:
-        raise FabricError(left_out[0])
+    made, left_out = make_fabrics(list(dict.fromkeys(given)), nodes, node_rate)
     often = Counter(one.name for _, one in made)
     return [(text if often[one.name] > 1 else one.name, one) for text, one in made], left_out
 

@@ -12,18 +12,19 @@ from opticcl.cli._options import (
     AssumeOption,
     FabricsOption,
     JsonOption,
+    LeftOut,
     NodeRateOption,
     NodesOption,
     PresetOption,
+    check_nodes,
     make_assumptions,
-    make_fabric,
+    make_fabrics,
 )
-from opticcl.cli._output import Progress, print_json, print_table
-from opticcl.errors import FabricError, ParameterError
+from opticcl.cli._output import PICTURES, Progress, check_outputs, print_json, print_table
+from opticcl.errors import ParameterError
 
 if TYPE_CHECKING:
     from opticcl.evaluate.iteration import Runtime
-    from opticcl.ir import Fabric
     from opticcl.workload.job import Job
 
 _OF_MODELS = "of a model only"
@@ -58,7 +59,8 @@ def run(
     device: Annotated[str | None, typer.Option("--device", help="Such as a100, h100 or a100:memory=80GB.")] = None,
     precision: Annotated[str | None, typer.Option("--precision", help="fp32, tf32, fp16 or bf16.")] = None,
     efficiency: Annotated[
-        float | None, typer.Option("--efficiency", help="Share of the device's peak rate that layers reach.")
+        float | None,
+        typer.Option("--efficiency", help="Share of the device's peak rate that layers reach, such as 0.4."),
     ] = None,
     times: Annotated[
         str | None, typer.Option("--times", help="File of measured times of the layers, instead of --device.")
@@ -101,8 +103,7 @@ def run(
     """How long an iteration of training takes on every fabric, and where the time goes. Exit code 1 if a plan is wrong."""
     from opticcl.evaluate.training import train
 
-    if out is not None and out.suffix.lower() not in (".svg", ".png"):
-        raise ParameterError(f"--out: {str(out)!r} is no .svg and no .png; write -o timeline.svg")
+    check_outputs({"--html": (html, ()), "--trace": (trace, ()), "--out": (out, PICTURES)})
     asked = {
         "local_batch": batch,
         "batch": global_batch,
@@ -118,11 +119,11 @@ def run(
     }
     job = _job(model, workload, nodes, clock, {key: value for key, value in asked.items() if value is not None})
     runtime = _runtime(job, bool(model), fusion, fusion_mode, cycle, latency, overlap, order, streams)
-    machines, notes = _machines(fabric, nodes, node_rate, job)
+    machines, unbuilt = make_fabrics(fabric, job.num_ranks if nodes is None else nodes, node_rate)
     with Progress() as progress:
         found = train(
             job,
-            machines,
+            [machine for _, machine in machines],
             algorithm=algorithm,
             groups=_one_of("--groups", groups, ("scaled", "machine")),  # type: ignore[arg-type]
             runtime=runtime,
@@ -138,7 +139,7 @@ def run(
             from opticcl.report.training_page import write_training_page
 
             progress("draw the page")
-            write_training_page(html, found, notes)
+            write_training_page(html, found, [str(one) for one in unbuilt])
             written.append(f"page: {html}")
         if trace:
             from opticcl.report.chrome_trace import write_chrome_trace
@@ -153,14 +154,14 @@ def run(
             written.append(f"picture: {out}")
     if json:
         record = found.record()
-        record["left_out"] += [{"fabric": note.partition(":")[0], "reason": note} for note in notes]
+        record["left_out"] += [one._asdict() for one in unbuilt]
         print_json(record)
     else:
         from opticcl.report.training import training_table
 
         remarks = [f"{row.machine.name}: {remark}" for row in found.rows for remark in row.remarks]
-        declined = [f"left out: {one.fabric}: {one.reason}" for one in found.left_out]
-        print_table(*job.notes, training_table(found), *remarks, *(f"left out: {note}" for note in notes), *declined)
+        left_out = [*unbuilt, *(LeftOut(one.fabric, one.reason) for one in found.left_out)]
+        print_table(*job.notes, training_table(found), *remarks, *map(str, left_out))
         for line in written:
             print(line)
     raise typer.Exit(0 if all(row.verified for row in found.rows) else 1)
@@ -170,8 +171,7 @@ def _job(model: str | None, workload: str | None, nodes: int | None, clock: str 
     """The job of a model or a trace."""
     if (model is None) == (workload is None):
         raise ParameterError("train: what is trained? give either --model vgg19 or --workload FILE")
-    if nodes is not None and nodes < 1:
-        raise ParameterError(f"--nodes: {nodes} nodes; there is at least 1")
+    check_nodes(nodes)
     if model is not None:
         from opticcl.workload.partition import partition
 
@@ -218,27 +218,6 @@ def _runtime(
         streams=streams,
         **given,
     )
-
-
-def _machines(fabrics: list[str], nodes: int | None, node_rate: str | None, job: Job) -> tuple[list[Fabric], list[str]]:
-    """The machines, and why some fabrics have none of that size."""
-    from opticcl.fabric import FABRICS
-
-    size = job.num_ranks if nodes is None else nodes
-    made: list[Fabric] = []
-    left_out: list[str] = []
-    for specification in fabrics or FABRICS.names():
-        try:
-            machine = make_fabric(specification, size, node_rate)
-        except FabricError as error:
-            if fabrics:
-                raise
-            left_out.append(str(error))
-        else:
-            made.append(machine)
-    if not made:
-        raise FabricError(left_out[0])
-    return made, left_out
 
 
 def _stragglers(given: list[str]) -> dict[int, float]:

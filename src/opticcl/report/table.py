@@ -21,30 +21,31 @@ __all__ = ["comparison_table", "timeline_table"]
 def comparison_table(comparison: Comparison) -> Table:
     """One row a plan, fastest first: how long it takes, where the time goes, and whether it is right.
 
-    What all plans share (nodes, rate) stands below the table. It fits itself to the console: a narrow one loses algorithm
-    bandwidth, rounds, steps and bus bandwidth first, and always keeps fabric, algorithm, time and verdict. The bottleneck
+    What all plans share (nodes, rate, verdict) stands below the table; where rates differ, that too, since times then tell of
+    transceivers as much as of architectures. It fits itself to the console: a narrow one loses algorithm bandwidth, rounds,
+    steps and bus bandwidth first, and always keeps fabric, algorithm, time and, if a plan is wrong, verdict. The bottleneck
     is the part of the machine that is busy longest and its share of the time.
     """
     entries = comparison.entries
     steps = [f"{sum(t.num_steps for t in e.timelines):,}" for e in entries]
     rounds = [f"{sum(t.num_rounds for t in e.timelines):,}" for e in entries]
     parts = [_largest_shares(e.totals()) for e in entries]
-    first_part = [part.partition(",")[0] for part in parts]
+    first_parts = [_largest_shares(e.totals(), told=0.75, most=2) for e in entries]
     whole, short = ([Text(busiest(e, short=cut)) for e in entries] for cut in (False, True))
     columns = [
         Column("fabric", [Text(name) for name in fabric_names(comparison)], justify="left"),
         Column("algorithm", [Text(e.plan.algorithm) for e in entries], justify="left"),
-        Column("nodes", [f"{e.fabric.num_nodes:,}" for e in entries], 3),
-        Column("node rate", [format_rate(e.fabric.node_rate_bits_per_s) for e in entries], 5),
-        Column("steps", steps, 10),
-        Column("rounds", rounds, 11),
+        Column("nodes", [f"{e.fabric.num_nodes:,}" for e in entries], 4),
+        Column("node rate", [format_rate(e.fabric.node_rate_bits_per_s) for e in entries], 2),
+        Column("steps", steps, 11),
+        Column("rounds", rounds, 12),
         Column("time", [format_seconds(e.total_s) for e in entries]),
         Column("slower", [ratio(r) for r in slower(comparison)], 1),
-        Column("where it goes, %", parts, 7, justify="left", short=first_part, short_rank=2),
-        Column("bound/time", [f"{efficiency(e):.0%}" for e in entries], 6),
-        Column("algbw", [format_quantity(e.algorithm_bytes_per_s, "byte/s") for e in entries], 12),
-        Column("busbw", [format_quantity(e.bus_bytes_per_s, "byte/s") for e in entries], 9),
-        Column("bottleneck", whole, 8, justify="left", short=short, short_rank=4),
+        Column("where it goes, %", parts, 8, justify="left", short=first_parts, short_rank=3),
+        Column("bound/time", [f"{efficiency(e):.0%}" for e in entries], 7),
+        Column("algbw", [format_quantity(e.algorithm_bytes_per_s, "byte/s") for e in entries], 13),
+        Column("busbw", [format_quantity(e.bus_bytes_per_s, "byte/s") for e in entries], 10),
+        Column("bottleneck", whole, 9, justify="left", short=short, short_rank=5),
         Column("verified", [_yes_no(e.verdict.ok) for e in entries], justify="left"),
     ]
     note, left_out = [messages(comparison)], set()
@@ -59,7 +60,13 @@ def comparison_table(comparison: Comparison) -> Table:
     if steps == rounds:
         note.append("one round a step")
         left_out.add("rounds")
-    return Fitting([c for c in columns if c.header not in left_out], ", ".join(note))
+    if all(e.verdict.ok for e in entries):
+        note.append("all plans verified" if len(entries) > 1 else "the plan is verified")
+        left_out.add("verified")
+    below = [", ".join(note)]
+    if "node rate" not in left_out:
+        below.append("nodes have different rates; --node-rate 800Gb/s compares them alike")
+    return Fitting([c for c in columns if c.header not in left_out], "\n".join(below))
 
 
 def timeline_table(timeline: Timeline, *, most_rows: int = 40) -> Table:
@@ -99,20 +106,21 @@ def _folded(rows: list[tuple[str, int, dict[str, float]]], most: int) -> list[tu
     return [*rows[:head], (label, sum(rounds for _, rounds, _ in middle), times), *rows[tail:]]
 
 
-def _largest_shares(totals: dict[str, float]) -> str:
-    """The largest parts, until nine tenths are told.
+def _largest_shares(totals: dict[str, float], told: float = 0.9, most: int = len(Timeline.PARTS)) -> str:
+    """The largest parts, until that share of the whole is told, or that many of them.
 
-    >>> _largest_shares({"latency_s": 6.2, "transfer_s": 3.1, "compute_s": 0.7})
-    'latency 62, transfer 31'
+    >>> parts = {"latency_s": 6.2, "transfer_s": 2.5, "compute_s": 1.3}
+    >>> _largest_shares(parts), _largest_shares(parts, told=0.75, most=2), _largest_shares(parts, told=0.6)
+    ('latency 62, transfer 25, compute 13', 'latency 62, transfer 25', 'latency 62')
     """
-    told: list[str] = []
-    left = 1.0
-    for name, share in sorted(shares(totals).items(), key=lambda item: -item[1]):
-        if left <= 0.1 or not share:
+    said: list[str] = []
+    sum_told = 0.0
+    for name, share in sorted(shares(totals).items(), key=lambda item: -item[1])[:most]:
+        if sum_told >= told or not share:
             break
-        told.append(f"{'reconf.' if name == 'reconfiguration' else name} {100 * share:.0f}")
-        left -= share
-    return ", ".join(told)
+        said.append(f"{'reconf.' if name == 'reconfiguration' else name} {100 * share:.0f}")
+        sum_told += share
+    return ", ".join(said)
 
 
 def _yes_no(ok: bool) -> Text:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from opticcl.evaluate.training import Row, Training
+    from opticcl.workload.job import Job
 
 __all__ = [
     "headline",
@@ -79,7 +80,7 @@ def headline(training: Training) -> str:
     job = training.job
     said = [
         f"{job.name} on {counted(job.num_ranks, 'device')}",
-        f"{format_bytes(network_bytes(job))} in {counted(num_calls(job), 'call')} an iteration",
+        f"{format_bytes(network_bytes(job))} in {counted(num_calls(job), 'call')} an iteration{_of_whom(job)}",
         f"computation {format_seconds(job.compute_s)}" if job.compute_s else "no computation recorded",
     ]
     rates = {row.machine.node_rate_bits_per_s for row in training.rows}
@@ -88,6 +89,11 @@ def headline(training: Training) -> str:
     if job.samples:
         said.append(f"{job.samples:,} samples an iteration")
     return ", ".join([*said, runtime_words(training)])
+
+
+def _of_whom(job: Job) -> str:
+    """Whose calls those are, where not every device takes part in each."""
+    return " over all groups of devices" if any(group.num_groups > 1 for group in job.groups.values()) else ""
 
 
 def runtime_words(training: Training) -> str:
