@@ -195,7 +195,8 @@ def _plans(
             found.append(candidates.fastest(sizes, algorithm=own))
         profiles = {one.schedule.name: one.profile for one in found if one is not None}
         if not profiles:
-            return [], [Declined(fabric.name, algorithm, f"no algorithm does {wanted.name} on {fabric.name}")]
+            why = f"no algorithm does {wanted.name} on {fabric.name}{candidates.why_none()}"
+            return [], [Declined(fabric.name, algorithm, why)]
         return [(Plan(times.plan, sum(sizes)), times) for times in profiles.values()], []
     for candidate in all_variants(wanted, fabric) if algorithm == "all" else (algorithm,):
         progress(f"compile {fabric.name} with {candidate}")

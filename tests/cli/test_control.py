@@ -41,7 +41,7 @@ def test_control_of_fabrics_without_units(opticcl, answer):
     ("arguments", "says"),
     [
         (["--exchange", "1"], "give --output too"),
-        (["-o", "step.pdf"], "neither .svg nor .png"),
+        (["-o", "step.pdf"], "must end in .svg or .png"),
         (["--loss", "1"], "loss=1 is no share from 0 to 0.99"),
         (["--jitter", "soon"], "'soon' is no time"),
         (["--overlap", "2"], "overlap=2 is no share"),

@@ -97,7 +97,7 @@ def test_the_picture_is_written_whole_or_not_at_all(opticcl, tmp_path):
     assert str(picture) in done.stdout
     done = opticcl("cost", "-f", "oddl", "-n", "16", "-o", tmp_path / "cost.pdf")
     assert done.returncode == 2
-    assert "none of .svg, .png" in done.stderr
+    assert "must end in .svg or .png" in done.stderr
     assert [f.name for f in tmp_path.iterdir()] == ["cost.svg"]
 
 

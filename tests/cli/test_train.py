@@ -118,7 +118,7 @@ def test_overlap_fusion_and_stragglers_change_the_time(answer):
         (["--model", "vgg19", "--nodes", "8", "--epochs", "2"], "samples"),
         (["--model", "vgg19", "--nodes", "8", "--clock", "1GHz"], "--clock"),
         (["--model", "vgg19", "--nodes", "8", "--groups", "scale"], "scaled"),
-        (["--model", "vgg19", "--nodes", "8", "--out", "x.pdf"], "none of .svg, .png"),
+        (["--model", "vgg19", "--nodes", "8", "--out", "x.pdf"], "must end in .svg or .png"),
         (["--model", "vgg19", "--nodes", "8", "--html", "/absent/x.html"], "--html: cannot write /absent/x.html"),
         (["--model", "vgg19", "--nodes", "8", "--html", "/"], "--html: cannot write /: it is a folder"),
         (["--model", "vgg19", "--nodes", "8", "--html", "x", "--trace", "./x"], "it is the file of --html"),

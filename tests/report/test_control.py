@@ -27,21 +27,24 @@ def test_it_shows_the_exchange_and_who_takes_part(plan):
     svg = control_picture(plan, 1)
     said = [e.text for e in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
     assert [t for t in said if t and t.startswith("node ")] == ["node 0", "node 2", "node 4", "node 6"]
-    assert {"retuning", "payload", "previous_completion", "transceiver_ready"} <= set(said)
+    assert {"retuning", "payload", "previous completion", "transceiver ready"} <= set(said)
     assert any(t and "10 us of control" in t for t in said)
     assert control_picture(plan, 1) == svg
 
 
 def test_lost_messages_end_in_a_cross(plan):
-    """Only where something is lost."""
+    """Only where something is lost, and then the legend explains it."""
 
     def crosses(channel):
         with drawing_style():
             axes = control_figure(plan, 2, channel).axes[0]
-        return sum(line.get_marker() == "x" for line in axes.lines)
+        explained = [text.get_text() for text in axes.get_legend().get_texts()]
+        return sum(line.get_marker() == "x" for line in axes.lines), "lost message" in explained
 
-    assert crosses(None) == 0
-    assert crosses(Channel(loss=0.4, seed=3)) > 0
+    assert crosses(None) == (0, False)
+    count, explained = crosses(Channel(loss=0.4, seed=3))
+    assert count > 0
+    assert explained
 
 
 def test_exchanges_that_are_not_there_are_refused(plan):

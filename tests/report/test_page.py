@@ -7,12 +7,15 @@ from html.parser import HTMLParser
 
 import pytest
 
-from opticcl.comparison import Declined
+from opticcl.comparison import Declined, compare_plans
 from opticcl.errors import OutputError
+from opticcl.fabric import fabric
 from opticcl.ir import Violation
 from opticcl.report import page as page_module
 from opticcl.report import write_page
+from opticcl.report._sections import result
 from opticcl.report.reproduce import reproduction
+from opticcl.report.words import busiest
 from opticcl.units import format_seconds
 
 VOID = {"meta", "link", "wbr", "br"}
@@ -113,6 +116,34 @@ def test_the_page_tells_everything(text, spiced):
         assert words in said
     assert "wrong" in said
     assert said.count("NO") >= 1
+
+
+def test_every_cell_stands_under_a_heading(text, widths):
+    """Each row of each table has as many cells as the head, also where shared columns are left out."""
+    found = widths(text)
+    assert len(found) >= 2
+    assert all(set(rows) == {head} for head, *rows in found)
+
+
+def test_what_all_plans_share_stands_above_the_table(comparison):
+    """Once, instead of in a column; what differs has its column."""
+    alike = result(comparison)
+    assert "54 nodes each" in alike
+    assert ">Nodes</th>" not in alike
+    assert ">Node rate</th>" in alike
+    first, *others = comparison.entries
+    smaller = next(iter(compare_plans([fabric("ideal:nodes=4")], "all_reduce", [1_000_000]).entries))
+    differing = result(dataclasses.replace(comparison, entries=(first, *others, smaller)))
+    assert ">Nodes</th>" in differing
+    assert "nodes each" not in differing
+
+
+def test_the_bottleneck_is_told_in_few_words_and_whole_to_the_pointer(comparison):
+    """Coordinates and the like would make the row many lines tall."""
+    cells = dict(re.findall(r'<td title="([^"]+)">([^<]+)</td>', result(comparison)))
+    whole = next(busiest(e) for e in comparison.entries if "(" in busiest(e))
+    assert whole in cells
+    assert "(" not in cells[whole]
 
 
 def test_the_program_on_the_page_makes_the_comparison_again(comparison, capsys, monkeypatch):

@@ -12,8 +12,8 @@ import pytest
 from opticcl.comparison import compare_plans
 from opticcl.fabric import fabric
 from opticcl.report import breakdown_picture, size_picture
+from opticcl.report._line_ends import apart
 from opticcl.report.colours import fabric_colours, wavelength_colours
-from opticcl.report.pictures import _apart
 from opticcl.report.words import labels
 from opticcl.units import format_seconds
 
@@ -76,7 +76,7 @@ def test_colours_are_fixed_for_systems_and_different_for_all():
 def test_labels_do_not_overlap(seed):
     """Places are apart by the gap, keep their order, and stay within the picture."""
     wanted = np.random.default_rng(seed).uniform(0, 100, 12)
-    places = _apart(wanted, 8, 100)
+    places = apart(wanted, 8, 100)
     order = np.argsort(wanted)
     assert np.diff(places[order]).min() >= 8 - 1e-9
     assert places.min() >= 0

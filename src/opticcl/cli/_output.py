@@ -30,7 +30,7 @@ def check_outputs(files: Mapping[str, tuple[Path | None, tuple[str, ...]]]) -> N
             continue
         refused = f"{option}: cannot write {path}: "
         if suffixes and path.suffix.lower() not in suffixes:
-            raise OutputError(f"{refused}its name ends in none of {', '.join(suffixes)}")
+            raise OutputError(f"{refused}its name must end in {' or '.join(suffixes)}")
         if path.is_dir():
             raise OutputError(f"{refused}it is a folder; give the name of a file")
         if not path.parent.is_dir():

@@ -19,7 +19,7 @@ from opticcl.cli._options import (
     SizeOption,
     make_plan,
 )
-from opticcl.cli._output import Progress, print_json, print_table
+from opticcl.cli._output import Progress, check_outputs, print_json, print_table
 
 
 def run(
@@ -38,6 +38,7 @@ def run(
     json: JsonOption = False,
 ) -> None:
     """Compile a collective to light; tell what came out, write the programme, or print one node's part of it."""
+    check_outputs({"--out": (out, ())})
     plan = make_plan(fabric, nodes, node_rate, collective, algorithm, size, root, job)
     if out is not None:
         with Progress() as progress:

@@ -18,7 +18,7 @@ from opticcl.cli._options import (
     SizeOption,
     make_plan,
 )
-from opticcl.cli._output import Progress, print_json
+from opticcl.cli._output import PICTURES, Progress, check_outputs, print_json
 from opticcl.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -69,8 +69,7 @@ def run(
     json: JsonOption = False,
 ) -> None:
     """Who commands the light, and how long that takes. Exit code 1 if states break the protocol or a process fails."""
-    if out is not None and out.suffix.lower() not in (".svg", ".png"):
-        raise ParameterError(f"--output: {out} is neither .svg nor .png")
+    check_outputs({"--output": (out, PICTURES)})
     if exchange is not None and out is None:
         raise ParameterError("control: --exchange is what the picture shows; give --output too")
     plan = make_plan(fabric, nodes, None, collective, algorithm, size, job=job)

@@ -22,7 +22,7 @@ from opticcl.cli._options import (
     make_plan,
     refuse_beside_file,
 )
-from opticcl.cli._output import Progress, print_json
+from opticcl.cli._output import Progress, check_outputs, print_json
 
 
 def run(
@@ -54,6 +54,7 @@ def run(
     from opticcl.units import message_size
 
     refuse_beside_file("execute", context, file, fabric)
+    check_outputs({"--output": (out, ())})
     made_from = (str(fabric), nodes, None, collective, algorithm, message, root, job)
     plan = load(file) if file is not None else make_plan(*made_from)
     wanted = plan.schedule.collective

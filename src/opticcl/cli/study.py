@@ -9,11 +9,9 @@ from typing import Annotated
 import typer
 
 from opticcl.cli._options import JsonOption
-from opticcl.cli._output import Progress, print_json, print_table
-from opticcl.errors import OutputError
+from opticcl.cli._output import PICTURES, Progress, check_outputs, print_json, print_table
 
 _FILES = (file.name.removesuffix(".py") for file in files("opticcl").joinpath("evaluate", "studies").iterdir())
-PICTURES = (".svg", ".png")
 NAMES = ", ".join(sorted(name for name in _FILES if not name.startswith("_")))
 
 
@@ -34,10 +32,7 @@ def run(
         else:
             print("\n".join(f"{key:<24}{question}" for key, question in told.items()))
         return
-    if picture and picture.suffix.lower() not in PICTURES:  # told before anything is computed
-        raise OutputError(f"--output: {picture} is no picture; its name ends in {' or '.join(PICTURES)}")
-    if picture and not picture.parent.is_dir():
-        raise OutputError(f"--output: cannot write {picture}: there is no folder {picture.parent}")
+    check_outputs({"--output": (picture, PICTURES)})
     with Progress() as progress:
         found = run_study(name, progress)
         if picture:

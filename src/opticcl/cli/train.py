@@ -148,7 +148,7 @@ def run(
             written.append(f"timelines: {trace}")
         if out:
             from opticcl.report.svg import save_picture
-            from opticcl.report.training import timeline_figure, timeline_label
+            from opticcl.report.training_pictures import timeline_figure, timeline_label
 
             save_picture(out, lambda: timeline_figure(found), timeline_label(found))
             written.append(f"picture: {out}")

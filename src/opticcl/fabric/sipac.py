@@ -149,7 +149,9 @@ def sipac(
     def digits() -> tuple[IntArray, ...]:
         """Of every node, one array a level: looked up millions of times, which is quicker than dividing."""
         nodes = np.arange(num_nodes)
-        return tuple((nodes // stride % r).astype(np.min_scalar_type(r)) for stride, r in zip(strides, sides, strict=True))
+        return tuple(
+            (nodes // stride % r).astype(np.min_scalar_type(r)) for stride, r in zip(strides, sides, strict=True)
+        )
 
     def linked(src: IntArray, dst: IntArray) -> npt.NDArray[np.bool_]:
         differing = np.zeros(np.broadcast(src, dst).shape, np.int8)

@@ -69,11 +69,14 @@ class Verdict:
         return self.ok
 
     def __str__(self) -> str:
-        looked = f"{self.transfers:,} transfers, {self.circuits:,} circuits"
+        from opticcl.units import counted
+
+        looked = f"{counted(self.transfers, 'transfer')}, {counted(self.circuits, 'circuit')}"
         if self.chunks:  # none where only the light of several jobs is judged
             scope = "all chunks" if self.exhaustive else "a seeded sample of the chunks"
-            looked += f", {self.chunks:,} chunks followed ({scope})"
-        head = f"verified: {looked}" if self.ok else f"refused: {len(self.violations)} violation(s) in {looked}"
+            looked += f", {counted(self.chunks, 'chunk')} followed ({scope})"
+        wrong = counted(len(self.violations), "violation")
+        head = f"verified: {looked}" if self.ok else f"refused: {wrong} in {looked}"
         return "\n".join([head, *(f"  {said}" for said in (*self.violations, *self.notes))])
 
     def raise_if_bad(self) -> Verdict:

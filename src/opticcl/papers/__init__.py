@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, TypeVar
@@ -31,10 +31,12 @@ from opticcl.data import load
 from opticcl.errors import UnknownNameError
 from opticcl.registry import canonical, nearest
 
-__all__ = ["Row", "check_paper", "claim", "paper_names"]
+__all__ = ["ALL_VERDICTS", "Row", "check_paper", "claim", "paper_names"]
 
 EXACT = 1e-3  # of the published number
 VERDICTS = {"exact": EXACT, "5 %": 0.05, "20 %": 0.2}
+ALL_VERDICTS = (*VERDICTS, "inconsistent", "not reproduced")
+"""From the nearest to the farthest."""
 
 _CLAIMS: dict[str, dict[str, Callable[[], Any]]] = {}
 Function = TypeVar("Function", bound=Callable[[], Any])
@@ -86,9 +88,16 @@ def paper_names() -> tuple[str, ...]:
     return tuple(sorted(_CLAIMS))
 
 
-def check_paper(name: str) -> Iterable[Row]:
+def check_paper(
+    name: str,
+    verdicts: Sequence[str] = ALL_VERDICTS,
+    progress: Callable[[str, int, int], None] = lambda label, done, total: None,
+) -> Iterator[Row]:
     """Rows of one paper, computed one by one, in the order of its file.
 
+    Args:
+        verdicts: of `ALL_VERDICTS`; claims with another one on file are left out.
+        progress: told before each claim what is done, how much of it, and of how much.
     Raises: UnknownNameError: no such paper.
     """
     names = paper_names()
@@ -96,8 +105,10 @@ def check_paper(name: str) -> Iterable[Row]:
     if key not in names:
         raise UnknownNameError(f"unknown paper {name!r}; {nearest(key, names)}")
     printed = _printed(key)
-    for id, function in sorted(_CLAIMS[key].items(), key=lambda item: list(printed).index(item[0])):
-        yield _judge(key, id, printed[id], function())
+    ids = [id for id in sorted(_CLAIMS[key], key=[*printed].index) if printed[id]["verdict"] in verdicts]
+    for done, id in enumerate(ids):
+        progress(f"check the claims of {key}", done, len(ids))
+        yield _judge(key, id, printed[id], _CLAIMS[key][id]())
 
 
 def _printed(paper: str) -> dict[str, dict[str, Any]]:

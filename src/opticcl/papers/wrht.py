@@ -10,6 +10,7 @@ figure 7.
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -302,6 +303,7 @@ def _exchange(num_nodes: int) -> int:
     return _wavelengths(_verified(f"nodes={num_nodes},wavelengths=128"))[0]
 
 
+@cache
 def _times(shape: str, algorithm: str) -> list[float]:
     """Time of each of the four models [s]."""
     plan = compile(f"terarack:{shape}", "all_reduce", 0, algorithm=algorithm)

@@ -8,15 +8,26 @@ from html import escape
 
 from opticcl.report.colours import PART_COLOURS, THEME
 
-__all__ = ["call", "colour_key", "definitions", "figure", "number", "share_bar", "table", "text"]
+__all__ = ["call", "colour_key", "definitions", "figure", "number", "row_name", "share_bar", "table", "text", "verdict"]
 
 
 _NUMBER = ' class="number"'
 
 
-def text(value: str) -> str:
-    """A cell of text."""
-    return f"<td>{escape(value)}</td>"
+def row_name(name: str) -> str:
+    """The cell that names a row; it stays in sight where the table is wider than the page."""
+    return f'<th scope="row">{_breaking(name)}</th>'
+
+
+def text(value: str, whole: str = "") -> str:
+    """A cell of text that breaks between arguments. Args: whole: of which the text is short, told by the pointer."""
+    told = f' title="{escape(whole)}"' if whole not in ("", value) else ""
+    return f"<td{told}>{_breaking(value)}</td>"
+
+
+def verdict(ok: bool) -> str:
+    """A cell that says whether a plan is right."""
+    return '<td class="yes">yes</td>' if ok else '<td class="no">NO</td>'
 
 
 def number(value: str) -> str:
@@ -30,12 +41,12 @@ def table(head: Sequence[str], rows: Iterable[str], caption: str = "") -> str:
     Args:
         head: headings; one that begins with # stands above numbers.
         rows: cells of each row, as HTML.
-        caption: text above it.
+        caption: text above it, which stays where it is while a wide table is scrolled.
     """
     cells = "".join(f'<th scope="col"{_NUMBER * h.startswith("#")}>{escape(h.lstrip("#"))}</th>' for h in head)
     body = "".join(f"<tr>{row}</tr>\n" for row in rows)
-    told = f"<caption>{escape(caption)}</caption>" if caption else ""
-    return f'<div class="wide"><table>{told}<thead><tr>{cells}</tr></thead>\n<tbody>\n{body}</tbody></table></div>\n'
+    told = f'<p class="about">{escape(caption)}</p>\n' if caption else ""
+    return f'{told}<div class="wide"><table><thead><tr>{cells}</tr></thead>\n<tbody>\n{body}</tbody></table></div>\n'
 
 
 def definitions(items: Iterable[tuple[str, str]]) -> str:
@@ -50,6 +61,12 @@ def call(written: str) -> str:
         + "<wbr>".join(f"<span>{escape(part)}</span>" for part in re.findall("[^:,]+[:,]?", written))
         + "</code>"
     )
+
+
+def _breaking(written: str) -> str:
+    """Text that breaks at its spaces, or, like "name:key=value,...", between its arguments."""
+    pieces = [written] if " " in written else re.findall("[^:,]*[:,]|[^:,]+", written)
+    return "<wbr>".join(map(escape, pieces))
 
 
 def share_bar(shares: dict[str, float]) -> str:

@@ -26,10 +26,10 @@ from opticcl.report.words import (
     slower,
     specification,
 )
-from opticcl.units import format_bytes, format_rate, format_seconds
+from opticcl.units import counted, format_bytes, format_rate, format_seconds
 
 if TYPE_CHECKING:
-    from opticcl.comparison import Comparison, Entry
+    from opticcl.comparison import Comparison
 
 __all__ = ["again", "assumptions", "breakdown", "lead", "light", "message_sizes", "result"]
 
@@ -51,30 +51,42 @@ def lead(comparison: Comparison) -> str:
 
 
 def result(comparison: Comparison) -> str:
-    """Who is how fast, what exactly was compared, and what was declined."""
-    head = ("Fabric", "Algorithm", "#Nodes", "#Node rate", "#Steps", "#Rounds", "#Time", "#Slower", "Where it goes")
+    """Who is how fast, what exactly was compared, and what was declined; what all plans share stands above the table."""
+    entries = comparison.entries
+    steps, rounds = ([sum(getattr(t, f) for t in e.timelines) for e in entries] for f in ("num_steps", "num_rounds"))
+    times, factors = (format_seconds(e.total_s) for e in entries), map(ratio, slower(comparison))
+    columns: dict[str, Sequence[str]] = {
+        "Fabric": [*map(_html.row_name, fabric_names(comparison))],
+        "Algorithm": [_html.text(e.plan.algorithm) for e in entries],
+        "#Time": [*map(_html.number, times)],
+        "#Slower": [*map(_html.number, factors)],
+        "Verified": [_html.verdict(e.verdict.ok) for e in entries],
+        "Where it goes": [f"<td>{_html.share_bar(shares(e.totals()))}</td>" for e in entries],
+        "#Bound": [_html.number(f"{efficiency(e):.0%}") for e in entries],
+        "Bottleneck": [_html.text(busiest(e, short=True), busiest(e)) for e in entries],
+        "#Steps": [_html.number(f"{n:,}") for n in steps],
+        "#Rounds": [_html.number(f"{n:,}") for n in rounds],
+        "#Nodes": [_html.number(f"{e.fabric.num_nodes:,}") for e in entries],
+        "#Node rate": [_html.number(format_rate(e.fabric.node_rate_bits_per_s)) for e in entries],
+    }
+    shared = [messages(comparison)]
+    if steps == rounds:
+        shared.append("one round a step")
+        del columns["#Rounds"]
+    if len(set(columns["#Nodes"])) == 1:
+        shared.append(f"{counted(entries[0].fabric.num_nodes, 'node')} each")
+        del columns["#Nodes"]
+    if len(set(columns["#Node rate"])) == 1:
+        shared.append(f"{format_rate(entries[0].fabric.node_rate_bits_per_s)} a node")
+        del columns["#Node rate"]
     about = (
-        f"{messages(comparison)}; fastest first. Bound / time: how near a plan comes to the time that no plan on that "
-        "fabric can beat. Bottleneck: the part of the machine that is busy longest, and its share of the time. Verified: "
-        "every rank ends with the right data, and no two signals collide."
+        f"{', '.join(shared)}; fastest first. Verified: every rank ends with the right data, and no two signals collide. "
+        "Bound: share of the time that no plan on that fabric can go below. Bottleneck: the part of the machine that is "
+        "busy longest, and its share of the time."
     )
-    columns = zip(comparison.entries, fabric_names(comparison), slower(comparison), strict=True)
-    rows = [_row(entry, name, times) for entry, name, times in columns]
-    parts = (_html.table((*head, "#Bound / time", "Bottleneck", "Verified"), rows, about), _html.colour_key())
-    return "".join(parts) + _violations(comparison) + _compared(comparison) + _declined(comparison)
-
-
-def _row(entry: Entry, name: str, times_slower: float) -> str:
-    steps, rounds = (sum(getattr(t, f) for t in entry.timelines) for f in ("num_steps", "num_rounds"))
-    verified = '<td class="yes">yes</td>' if entry.verdict.ok else '<td class="no">NO</td>'
-    rate = format_rate(entry.fabric.node_rate_bits_per_s)
-    numbers = (f"{entry.fabric.num_nodes:,}", rate, f"{steps:,}", f"{rounds:,}", format_seconds(entry.total_s))
-    return (
-        f'<th scope="row">{escape(name)}</th>{_html.text(entry.plan.algorithm)}'
-        f"{''.join(map(_html.number, (*numbers, ratio(times_slower))))}"
-        f"<td>{_html.share_bar(shares(entry.totals()))}</td>{_html.number(f'{efficiency(entry):.0%}')}"
-        f"{_html.text(busiest(entry))}{verified}"
-    )
+    rows = ("".join(cells) for cells in zip(*columns.values(), strict=True))
+    listed = _html.table([*columns], rows, about) + _html.colour_key()
+    return listed + _violations(comparison) + _compared(comparison) + _declined(comparison)
 
 
 def _violations(comparison: Comparison) -> str:

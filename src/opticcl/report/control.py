@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["control_figure", "control_label"]
 
 MOST_NODES = 8
-_KINDS = {Kind.COMPLETION: ("previous_completion", "#66ccee"), Kind.READY: ("transceiver_ready", "#228833")}
+_KINDS = {Kind.COMPLETION: ("previous completion", "#66ccee"), Kind.READY: ("transceiver ready", "#228833")}
 _WORK = {"tune": ("retuning", PART_COLOURS["reconfiguration"]), "payload": ("payload", PART_COLOURS["transfer"])}
+_LOST: dict[str, Any] = {"marker": "x", "color": MUTED, "markersize": 4, "linestyle": "none"}
 
 
 def control_label(plan: Plan, exchange: int = 0) -> str:
@@ -115,7 +116,7 @@ def _arrows(axes: Axes, run: ControlRun, row: dict[int, int], begin: float, end:
         if t.arrived_s is None:
             middle = ((t.sent_s + 0.05 * (end - begin)) * 1e6, row[t.src] + 2.2 * down)
             axes.plot(*zip(tail, middle, strict=True), color=colour, linewidth=1.0)
-            axes.plot(*middle, "x", color=MUTED, markersize=4)
+            axes.plot(*middle, **_LOST)
             continue
         style = {
             "arrowstyle": "-|>",
@@ -136,7 +137,15 @@ def _legend(figure: Figure, axes: Axes) -> None:
 
     shown: list[Any] = [Patch(color=colour, label=label) for label, colour in _WORK.values()]
     shown += [Line2D([], [], color=colour, label=label) for label, colour in _KINDS.values()]
+    if any(line.get_marker() == _LOST["marker"] for line in axes.lines):
+        shown.append(Line2D([], [], label="lost message", **_LOST))
     box = (1.0, 1.0 + 0.06 / axes.get_position().height / figure.get_figheight())
     axes.legend(
-        handles=shown, loc="lower right", bbox_to_anchor=box, ncols=4, frameon=False, fontsize=7.5, borderaxespad=0
+        handles=shown,
+        loc="lower right",
+        bbox_to_anchor=box,
+        ncols=len(shown),
+        frameon=False,
+        fontsize=7.5,
+        borderaxespad=0,
     )

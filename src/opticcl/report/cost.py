@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 from opticcl.evaluate.cost import Bill, Range, Sheet
 from opticcl.registry import write_call
 from opticcl.report._columns import Column, Fitting
-from opticcl.report.colours import MUTED, fabric_colours
-from opticcl.report.svg import new_figure
-from opticcl.units import format_quantity, format_rate, format_seconds
+from opticcl.report._line_ends import End, label_ends, text_width
+from opticcl.report.colours import fabric_colours
+from opticcl.report.svg import WIDTH, new_figure, write_heading
+from opticcl.units import counted, format_quantity, format_rate, format_seconds
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from rich.table import Table
 
@@ -194,38 +196,100 @@ def bill_row(billed: Billed) -> dict[str, Any]:
 
 
 def cost_figure(bills: Mapping[str, Sequence[Bill]]) -> Figure:
-    """Price of a Gb/s and energy of a bit against the number of nodes, a band where the source gives a range.
+    """Price of a Gb/s and energy of a bit against the number of nodes, each line named at its end.
+
+    Where the source gives a range the line is its high end. Of a few fabrics the range is shaded; of more the shades would
+    hide each other, and the name tells it at the largest scale.
 
     Args: bills: of each fabric at several scales, smallest first.
     """
-    figure = new_figure(4.4)
+    ranges = any(_is_range(getattr(b, of)) for of, _, _ in _SIDES for at_scales in bills.values() for b in at_scales)
+    shaded = len(bills) <= MOST_SHADED
+    ends = [[_end_name(name, at_scales[-1], of, unit) for name, at_scales in bills.items()] for of, unit, _ in _SIDES]
+    right = max(text_width(names, 7.5) for names in ends) + 0.1
+    wide = WIDTH / 2 - _LEFT - right
+    height = max(4.6, 1.2 + 0.16 * max(sum(1 + name.count("\n") for name in names) for names in ends))
+    figure = new_figure(height)
+    write_heading(figure, _title(bills), _remark(bills, ranges, shaded))
     colours = fabric_colours(bills)
-    sides = (("price of a Gb/s that nodes can send", "$", "usd_per_gbps"), ("energy of a bit", "J", "j_per_bit"))
-    for place, (title, unit, of) in enumerate(sides):
-        axes = figure.add_axes((0.07 + 0.4 * place, 0.11, 0.33, 0.79))
-        drawn: list[dict[int, float]] = []
-        for name, at_scales in bills.items():
-            nodes = [b.fabric.num_machine_nodes for b in at_scales]
-            low, high = zip(*(getattr(b, of) for b in at_scales), strict=True)
-            drawn.append(dict(zip(nodes, high, strict=True)))
-            style: dict[str, Any] = {"color": colours[name], "linewidth": 1.6, "marker": "o", "markersize": 2.5}
-            axes.plot(nodes, high, linestyle=_DASHES[_hidden(drawn) % len(_DASHES)], **style)
-            if any(h > _FAR * lo for lo, h in zip(low, high, strict=True)):
-                axes.fill_between(nodes, low, high, color=colours[name], alpha=0.1, linewidth=0)
-        axes.set_xscale("log", base=4)
-        axes.set_yscale("log")
-        axes.set_xlabel("nodes")
+    for place, (of, unit, title) in enumerate(_SIDES):
+        box = ((_LEFT + place * WIDTH / 2) / WIDTH, 0.45 / height, wide / WIDTH, 1 - 1.3 / height)
+        axes = figure.add_axes(box)
+        _draw_side(axes, bills, of, colours, shaded)
         axes.set_title(title, loc="left", fontsize=9)
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-        axes.yaxis.set_major_locator(_steps_of_1_2_5())
         axes.yaxis.set_major_formatter(_formatter(unit))
-        axes.minorticks_off()
-        axes.grid(axis="y")
-    _legend(figure, {name: colours[name] for name in bills})
-    if any(axes.collections for axes in figure.axes):
-        told = "lines: the high end of a range\nshaded: down to its low end"
-        figure.text(0.835, 0.11, told, color=MUTED, fontsize=7, va="bottom")
+        last = [(at_scales[-1], colours[name]) for name, at_scales in bills.items()]
+        lines = zip(ends[place], last, strict=True)
+        label_ends(axes, [End(n, b.fabric.num_machine_nodes, getattr(b, of)[1], c) for n, (b, c) in lines])
     return figure
+
+
+MOST_SHADED = 4
+"""Fabrics up to which the shades of their ranges can be told apart."""
+
+_LEFT = 0.65  # of each side, for the numbers [inches]
+_SIDES = (
+    ("usd_per_gbps", "$", "price of a Gb/s that nodes can send"),
+    ("j_per_bit", "J", "energy of a bit with all nodes sending"),
+)
+
+
+def _title(bills: Mapping[str, Sequence[Bill]]) -> str:
+    every = [b for at_scales in bills.values() for b in at_scales]
+    nodes = [b.fabric.num_machine_nodes for b in every]
+    scale = f"{min(nodes):,} to {max(nodes):,} nodes" if min(nodes) < max(nodes) else counted(nodes[0], "node")
+    lists = ", ".join(dict.fromkeys(b.prices for b in every))
+    return f"Price and power of {counted(len(bills), 'fabric')} at {scale}, price list {lists}"
+
+
+def _remark(bills: Mapping[str, Sequence[Bill]], ranges: bool, shaded: bool) -> str:
+    said = ["* some prices or powers are assumed, no source prints them"] * any(
+        b.assumed for at_scales in bills.values() for b in at_scales
+    )
+    if ranges:
+        low = "shaded down to its low end" if shaded else "both ends at the largest scale stand beside the name"
+        said.append(f"lines: the high end of a range, {low}")
+    return " · ".join(said)
+
+
+def _end_name(name: str, bill: Bill, of: str, unit: str) -> str:
+    """A fabric with its value: "ramp*  1.63 $ to 3.17 $"; the arguments of a long name on lines of their own."""
+    long = len(name) > 24
+    broken = name.replace(":", ":\n").replace(",", ",\n") if long else name
+    return f"{broken}{'*' if bill.assumed else ''}" + ("\n" if long else "  ") + _range(getattr(bill, of), unit)
+
+
+def _is_range(ends: Range) -> bool:
+    return ends[1] > _FAR * ends[0]
+
+
+def _draw_side(
+    axes: Axes, bills: Mapping[str, Sequence[Bill]], of: str, colours: Mapping[str, str], shaded: bool
+) -> None:
+    """The lines of one quantity, and the scales."""
+    drawn: list[dict[int, float]] = []
+    for name, at_scales in bills.items():
+        nodes = [b.fabric.num_machine_nodes for b in at_scales]
+        ends = [getattr(b, of) for b in at_scales]
+        low, high = zip(*ends, strict=True)
+        drawn.append(dict(zip(nodes, high, strict=True)))
+        style: dict[str, Any] = {"color": colours[name], "linewidth": 1.6, "marker": "o", "markersize": 2.5}
+        axes.plot(nodes, high, linestyle=_DASHES[_hidden(drawn) % len(_DASHES)], **style)
+        if shaded and any(map(_is_range, ends)):
+            shade, edge = (colours[name], 0.1), (colours[name], 0.6)
+            axes.fill_between(nodes, low, high, facecolor=shade, edgecolor=edge, linewidth=0.7)
+    axes.set_xscale("log", base=4)
+    axes.set_yscale("log")
+    axes.set_xlabel("nodes")
+    scales = sorted({n for points in drawn for n in points})
+    axes.set_xticks(scales[:: 1 + (len(scales) > _MOST_TICKS)])
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.yaxis.set_major_locator(_steps_of_1_2_5())
+    axes.minorticks_off()
+    axes.grid(axis="y")
+
+
+_MOST_TICKS = 5
 
 
 def _hidden(drawn: Sequence[Mapping[int, float]]) -> int:
@@ -233,14 +297,6 @@ def _hidden(drawn: Sequence[Mapping[int, float]]) -> int:
     last = drawn[-1]
     same = [sum(abs(line.get(n, inf) - value) <= 0.03 * value for n, value in last.items()) for line in drawn[:-1]]
     return sum(2 * count > len(last) for count in same)
-
-
-def _legend(figure: Figure, colours: Mapping[str, str]) -> None:
-    from matplotlib.lines import Line2D
-
-    lines = [Line2D([], [], color=colour, linewidth=1.6) for colour in colours.values()]
-    names = [name.replace(":", ":\n").replace(",", ",\n") for name in colours]
-    figure.legend(lines, names, loc="center left", bbox_to_anchor=(0.83, 0.5), frameon=False)
 
 
 def _steps_of_1_2_5() -> Any:

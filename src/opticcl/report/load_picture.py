@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticcl.ir import CircuitPlan, IntArray
-from opticcl.report.colours import INK, MUTED
-from opticcl.report.svg import WIDTH, new_figure, save_picture
+from opticcl.report.colours import INK
+from opticcl.report.svg import WIDTH, new_figure, save_picture, write_heading
 from opticcl.simulate.bottleneck import Load
 from opticcl.simulate.over_time import busy_over_time
 from opticcl.simulate.places import kind_names
@@ -172,8 +172,7 @@ def load_figure(seen: LoadSeen) -> Figure:
     has_time = seen.over_time is not None
     height = 7.6 if has_time else 4.2
     figure = new_figure(height)
-    figure.text(0.12 / WIDTH, 1 - 0.22 / height, seen.title, fontsize=9.5, fontweight="bold", va="center_baseline")
-    figure.text(0.12 / WIDTH, 1 - 0.44 / height, seen.remark, fontsize=8, color=MUTED, va="center_baseline")
+    write_heading(figure, seen.title, seen.remark)
     if not seen.kinds:
         figure.text(0.5, 0.45, "nothing is sent", ha="center")
         return figure

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticcl.report._line_ends import End, label_ends, text_width
 from opticcl.report.colours import DARK, INK, MUTED, PAPER, PART_COLOURS, fabric_colours
 from opticcl.report.fastest import Crossing, crossings, fastest, sizes_between
 from opticcl.report.svg import WIDTH, new_figure, to_svg
@@ -39,7 +40,7 @@ def breakdown_figure(comparison: Comparison) -> Figure:
     names, totals = labels(comparison), [e.total_s for e in comparison.entries]
     height = 0.85 + 0.27 * len(names)
     figure = new_figure(height)
-    left = _text_width(names) + 0.15
+    left = text_width(names) + 0.15
     width = WIDTH - left - 0.2
     box = (0.45 / height, 0.27 * len(names) / height)
     time = figure.add_axes((left / WIDTH, box[0], 0.48 * width / WIDTH, box[1]))
@@ -123,7 +124,7 @@ def size_figure(comparison: Comparison, changes: Sequence[Crossing]) -> Figure:
     lines = [line for line in lines if line[2][0] > 0]
     height = max(4.2, 0.9 + 0.155 * len(lines))
     figure = new_figure(height)
-    right = _text_width(["", *(name for name, _, _ in lines)], 7.5) + 0.3
+    right = text_width(["", *(name for name, _, _ in lines)], 7.5) + 0.3
     axes = figure.add_axes((0.75 / WIDTH, 0.5 / height, (WIDTH - 0.75 - right) / WIDTH, (height - 0.7) / height))
     if not lines:
         axes.text(0.5, 0.5, "no plan takes any time", transform=axes.transAxes, ha="center")
@@ -146,7 +147,7 @@ def size_figure(comparison: Comparison, changes: Sequence[Crossing]) -> Figure:
         axes.plot(*at, "o", color=PAPER, markeredgecolor=INK, markersize=6, zorder=5)
         below: dict[str, Any] = {"ha": "center", "va": "top", "zorder": 6}
         axes.annotate(format_bytes(at[0]), at, (0, -9), fontsize=7.5, fontweight="bold", **below, **offset)
-    _label_ends(axes, height, [(name, times[-1], colours[fabric]) for name, fabric, times in lines])
+    label_ends(axes, [End(name, sizes[-1], times[-1], colours[fabric]) for name, fabric, times in lines])
     return figure
 
 
@@ -174,40 +175,6 @@ _DASHES: tuple[Any, ...] = (
 )
 
 
-def _label_ends(axes: Axes, height: float, lines: Sequence[tuple[str, float, str]]) -> None:
-    """Names at the right ends of the lines, moved apart where they would overlap, with a leader to the line.
-
-    Args: lines: name, value at the right end and colour of each.
-    """
-    tall = axes.get_position().height * height * 72  # points
-    marks = axes.transAxes.inverted().transform(axes.transData.transform([(1, end) for _, end, _ in lines]))[:, 1]
-    places = _apart(marks * tall, gap=10.5, top=tall) / tall
-    for (name, _, colour), mark, place in zip(lines, marks, places, strict=True):
-        leader = {"arrowstyle": "-", "color": colour, "linewidth": 1.1, "shrinkA": 1, "shrinkB": 1, "relpos": (0, 0.5)}
-        style: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "axes fraction", "arrowprops": leader}
-        axes.annotate(name, (1, mark), (1.03, place), va="center", fontsize=7.5, **style)
-
-
-def _apart(wanted: Sequence[float] | np.ndarray, gap: float, top: float) -> np.ndarray:
-    """Places nearest to the wanted ones that are at least `gap` apart, within 0 and `top` where that is possible.
-
-    >>> _apart([10.0, 11.0, 50.0], 5, 100).tolist()
-    [8.0, 13.0, 50.0]
-    """
-    order = np.argsort(wanted, kind="stable")
-    steps = gap * np.arange(len(order))
-    pools: list[list[float]] = []  # least squares under an order: pool neighbours that are out of it
-    for value in np.asarray(wanted)[order] - steps:
-        pools.append([float(value)])
-        while len(pools) > 1 and np.mean(pools[-2]) > np.mean(pools[-1]):
-            last = pools.pop()
-            pools[-1] += last
-    level = np.concatenate([np.full(len(pool), np.mean(pool)) for pool in pools])
-    places = np.empty(len(order))
-    places[order] = np.clip(level, 0, max(0.0, top - gap * (len(order) - 1))) + steps
-    return places
-
-
 def _swatches(figure: Figure, named: Sequence[tuple[str, str]], left: float, height: float) -> None:
     """A line of coloured squares with names, above everything. Args: left, height [inches]."""
     from matplotlib.patches import Rectangle
@@ -217,12 +184,7 @@ def _swatches(figure: Figure, named: Sequence[tuple[str, str]], left: float, hei
         size = (0.11 / WIDTH, 0.11 / height)
         figure.add_artist(Rectangle((x / WIDTH, (y - 0.055) / height), *size, facecolor=colour, linewidth=0))
         figure.text((x + 0.16) / WIDTH, y / height, name, va="center_baseline", fontsize=7.5)
-        x += 0.42 + _text_width([name], 7.5)
-
-
-def _text_width(texts: Sequence[str], size: float = 8.0) -> float:
-    """Of the longest text, about [inches]."""
-    return max(map(len, texts)) * 0.6 * size / 72
+        x += 0.42 + text_width([name], 7.5)
 
 
 def _ticks(linear: bool) -> Any:

@@ -103,7 +103,10 @@ class Simulation:
             said.append(f"lost in full queues and sent again: {format_bytes(lost)}")
         if self.played.traffic is not None:
             said += critical_path_lines(self.plan.fabric, self.played.traffic.critical)
-        assumed = ", ".join(f"{key}={value}" for key, value in timeline.assumptions.items())
+        assumed = ", ".join(
+            f"{key}={format_quantity(value, 'byte/s') if key == 'memory_bytes_per_s' else value}"
+            for key, value in timeline.assumptions.items()
+        )
         return [*said, f"lower bound {format_seconds(timeline.lower_bound_s)}; assumed: {assumed}"]
 
     def headline(self) -> str:

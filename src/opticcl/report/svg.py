@@ -21,7 +21,7 @@ from opticcl.report.colours import FAINT, INK, MUTED, PAPER
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["WIDTH", "drawing_style", "new_figure", "save_picture", "to_svg"]
+__all__ = ["WIDTH", "drawing_style", "new_figure", "save_picture", "to_svg", "write_heading"]
 
 WIDTH = 10.0
 """Of every picture [inches of 72 points]; a page shows it as wide as its column."""
@@ -64,6 +64,13 @@ def new_figure(height: float) -> Figure:
     from matplotlib.figure import Figure
 
     return Figure(figsize=(WIDTH, height))
+
+
+def write_heading(figure: Figure, title: str, remark: str) -> None:
+    """What a figure shows, and below it how to read it, in the first 0.55 inches from the top."""
+    left, height = 0.12 / WIDTH, figure.get_figheight()
+    figure.text(left, 1 - 0.22 / height, title, fontsize=9.5, fontweight="bold", va="center_baseline")
+    figure.text(left, 1 - 0.44 / height, remark, fontsize=8, color=MUTED, va="center_baseline")
 
 
 def to_svg(draw: Callable[[], Figure], name: str, label: str) -> str:

@@ -15,14 +15,8 @@ from opticcl.registry import write_call
 from opticcl.report import _html
 from opticcl.report.captions import ABOUT_ASSUMPTION
 from opticcl.report.page import _FRAME
-from opticcl.report.training import (
-    headline,
-    iteration_picture,
-    row_names,
-    runtime_words,
-    slowness,
-    timeline_picture,
-)
+from opticcl.report.training import _duration, headline, row_names, runtime_words, slowness
+from opticcl.report.training_pictures import iteration_picture, timeline_picture
 from opticcl.report.words import ratio
 from opticcl.units import counted, format_bytes, format_rate, format_seconds
 
@@ -80,8 +74,8 @@ def _lead(training: Training) -> str:
 
 
 def _result(training: Training) -> str:
-    head = ("Fabric", "Algorithms", "#Node rate", "#Iteration", "#Slower", "#Waits for messages", "#Share")
-    more = ("#On the network", "#Messages", "#Computes", "#Rate used")
+    head = ("Fabric", "Algorithms", "#Iteration", "#Slower", "Verified", "#Waits")
+    more = ("#Computes", "#Network", "#Rate used", "#Node rate")
     ends = [
         name for name, known in (("#Epoch", training.iterations_per_epoch), ("#Training", training.iterations)) if known
     ]
@@ -90,9 +84,9 @@ def _result(training: Training) -> str:
         for row, name, times in zip(training.rows, row_names(training), slowness(training), strict=True)
     ]
     about = (
-        "Fastest first. Share: of the iteration in which nothing is computed because messages are waited for. On the "
-        "network: all messages one after the other. Computes: share of the iteration in which the device computes. Rate "
-        "used: of a node's, while there is communication."
+        "Fastest first. Waits: for messages while nothing is computed, and its share of the iteration. Computes: share of "
+        "the iteration in which the device computes. Network: all messages one after the other. Rate used: of a node's, "
+        "while there is communication."
     )
     made = _html.definitions(
         (
@@ -106,26 +100,28 @@ def _result(training: Training) -> str:
     left = [_html.text(one.fabric) + _html.text(one.reason) for one in training.left_out]
     listed = _html.table(("Fabric", "Reason"), left)
     declined = f"<details><summary>Left out, with reasons: {len(left)}</summary>{listed}</details>\n" if left else ""
-    return _html.table((*head, *more, *ends, "Verified"), rows, about) + f"<h3>What was compared</h3>\n{made}{declined}"
+    return _html.table((*head, *ends, *more), rows, about) + f"<h3>What was compared</h3>\n{made}{declined}"
 
 
 def _row(training: Training, row: Row, name: str, times_slower: float) -> str:
     iteration = row.iteration
-    verified = '<td class="yes">yes</td>' if row.verified else '<td class="no">NO</td>'
-    numbers = [
-        format_rate(row.machine.node_rate_bits_per_s),
-        format_seconds(iteration.total_s),
-        ratio(times_slower),
-        format_seconds(iteration.exposed_s),
-        f"{row.communication_share:.1%}",
-        format_seconds(iteration.communication_s),
-        f"{iteration.num_messages:,}",
+    waits = f"{format_seconds(iteration.exposed_s)}, {row.communication_share:.1%}"
+    ends = (_duration(s) for s in (training.epoch_s(row), training.training_s(row)) if s is not None)
+    more = (
         f"{iteration.utilisation:.0%}",
+        format_seconds(iteration.communication_s),
         f"{row.bandwidth_utilisation:.0%}",
-    ]
-    numbers += [format_seconds(s) for s in (training.epoch_s(row), training.training_s(row)) if s is not None]
-    algorithms = ", ".join(row.algorithms) or "none needed"
-    return f'<th scope="row">{escape(name)}</th>{_html.text(algorithms)}{"".join(map(_html.number, numbers))}{verified}'
+        format_rate(row.machine.node_rate_bits_per_s),
+    )
+    cells = (
+        _html.row_name(name),
+        _html.text(", ".join(row.algorithms) or "none needed"),
+        _html.number(format_seconds(iteration.total_s)),
+        _html.number(ratio(times_slower)),
+        _html.verdict(row.verified),
+        *map(_html.number, (waits, *ends, *more)),
+    )
+    return "".join(cells)
 
 
 def _iterations(training: Training) -> str:
@@ -134,10 +130,7 @@ def _iterations(training: Training) -> str:
 
 
 def _timelines(training: Training) -> str:
-    caption = (
-        "Above computation, below messages, for the fastest fabrics; the stroke is the end of the iteration. White lines "
-        "divide tasks and messages."
-    )
+    caption = "White lines divide tasks and messages where both neighbours are long enough to be seen."
     return _html.figure(timeline_picture(training), caption)
 
 
@@ -150,7 +143,7 @@ def _plans(training: Training) -> str:
             ranks = f"{plan.fabric.num_nodes:,}" + (f" of {part:,}" if part > plan.fabric.num_nodes else "")
             numbers = (ranks, f"{used.messages:,}", format_bytes(used.size_bytes), format_seconds(used.total_s))
             texts = (name, plan.schedule.collective.name, plan.algorithm)
-            judged = '<td class="yes">yes</td>' if used.verdict.ok else '<td class="no">NO</td>'
+            judged = _html.verdict(used.verdict.ok)
             rows.append("".join(map(_html.text, texts)) + "".join(map(_html.number, numbers)) + judged)
     head = ("Fabric", "Collective", "Algorithm", "#Ranks", "#Messages", "#Bytes", "#Time", "Verified")
     return _html.table(head, rows, "Every plan was compiled once, judged once, and timed for each of its messages.")

@@ -114,7 +114,11 @@ def workload_of(path: Path, read: Layers, clock_hz: float | None = None) -> Work
     if (match := re.search(r"pp_comm:?\s+(\S+)", header)) and match[1].strip("0."):
         notes.append(f"left out: {printable(match[0])}, transfers between pipeline stages, which no layer lists")
     compute_s = 0.0 if clock_hz is None else cycles / clock_hz
-    known = "unknown time: give clock_hz" if clock_hz is None else f"{format_seconds(compute_s)} at {clock_hz:g} Hz"
+    known = (
+        "unknown time: give the clock (--clock 1GHz, clock_hz=1e9)"
+        if clock_hz is None
+        else f"{format_seconds(compute_s)} at {clock_hz:g} Hz"
+    )
     notes.append(f"computation: {cycles:,} cycles, {known}; update delays of {updates:,} cycles are not counted in it")
     if not calls:
         raise refusal(path, f"no layer communicates; {'; '.join(notes)}")

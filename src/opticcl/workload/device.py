@@ -20,9 +20,10 @@ __all__ = ["DEVICES", "Device", "Precision", "Work", "bytes_per_element", "devic
 Precision = Literal["fp32", "tf32", "fp16", "bf16"]
 PRECISIONS: tuple[str, ...] = get_args(Precision)
 DEVICES: tuple[str, ...] = tuple(sorted(load("devices.toml")))
-MOST_EFFICIENT: Mapping[str, float] = {"fp32": 1.17}
-"""Highest share of the peak that is on record, where it is above 1: VGG-16 at 170 images/s on an RTX 2080 Ti (checked notes on
-ODDL, section 4.1), since Winograd's convolutions multiply less than is counted. Tensor cores have no such record."""
+MOST_EFFICIENT: Mapping[str, float] = {
+    precision: sheet["most"] for precision, sheet in load("training.toml")["efficiency"].items() if "most" in sheet
+}
+"""Highest share of the peak that is on record, where it is above 1."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,7 +148,8 @@ def _notes(model: Model, choices: Choices, memory: Memory) -> Iterator[str]:
     degrees = ", ".join(f"{field.name} {getattr(layout, field.name)}" for field in fields(layout)[:4])
     ranks = f"; rank = tensor + {layout.tensor} x (stage + {layout.pipeline} x copy)"
     yield f"degrees: {degrees}{ranks if layout.tensor * layout.pipeline > 1 else ''}"
-    yield f"batch: {choices.batch:,} samples, {choices.samples:,} a micro-batch, {choices.micro_batches:,} micro-batches"
+    parts = "1 micro-batch" if choices.micro_batches == 1 else f"{choices.micro_batches:,} micro-batches"
+    yield f"batch: {choices.batch:,} samples, {choices.samples:,} a micro-batch, {parts}"
     if choices.times is None:
         yield f"computation: roofline of {choices.device.name}, {choices.precision}, efficiency {choices.efficiency:g}"
     else:

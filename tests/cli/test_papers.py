@@ -1,0 +1,77 @@
+"""opticcl papers: which claims it lists, and how."""
+
+import dataclasses
+
+import pytest
+from rich.console import Console
+
+from opticcl.papers import ALL_VERDICTS, Row
+from opticcl.report.claims import claims_list, claims_summary
+
+ROW = Row("L1", "lumorph", "section 5", "GB/s of a laser", 18, 18.75, 0.0417, "5 %", "printed as about 18", True)
+
+
+def printed(rows, width=120):
+    """The list as text."""
+    console = Console(width=width, highlight=False)
+    with console.capture() as seen:
+        console.print(claims_list(rows))
+    return seen.get()
+
+
+@pytest.mark.parametrize("spelling", ["not reproduced", "not-reproduced", "Not_Reproduced"])
+def test_a_verdict_picks_its_claims(answer, spelling):
+    """However it is spelt, and with it another one; the order stays that of the file."""
+    rows, code = answer("papers", "lumorph", "--verdict", spelling, "--verdict", "20%")
+    assert code == 0
+    assert {row["verdict"] for row in rows} == {"not reproduced", "20 %"}
+    alone, _ = answer("papers", "lumorph", "--verdict", "20 %")
+    assert alone == [row for row in rows if row["verdict"] == "20 %"]
+
+
+def test_an_unknown_verdict_is_refused_in_a_line(opticcl):
+    """With those that there are."""
+    done = opticcl("papers", "--verdict", "exakt")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert all(name in done.stderr for name in ("--verdict", "'exakt'", *ALL_VERDICTS))
+
+
+def test_counts_stand_first_and_last(opticcl):
+    """From the nearest verdict to the farthest."""
+    done = opticcl("papers", "lumorph", "--verdict", "not reproduced", "--verdict", "20 %")
+    first, *_, last = done.stdout.strip().splitlines()
+    assert first == last
+    assert first.index("within 20 %") < first.index("not reproduced")
+    assert first.endswith("every verdict is true")
+
+
+def test_a_claim_takes_two_lines():
+    """Numbers in columns, then the claim and its reason; a long value is cut, a long claim wraps with its indent."""
+    other = dataclasses.replace(ROW, id="L22.most", published=[1.5] * 40, ours=[1.5] * 40, relative_error=None)
+    lines = [line.rstrip() for line in printed([ROW, other]).splitlines()]
+    head, numbers, claim, cut, _ = lines[3:8]
+    assert numbers.split() == ["L1", "5", "%", "18", "18.75", "4.17%", "section", "5"]
+    assert claim == "    GB/s of a laser · printed as about 18"
+    for column, value in (("published", "18"), ("ours", "18.75"), ("apart", "4.17%")):
+        assert head.index(column) + len(column) == numbers.index(f" {value} ") + len(value) + 1
+    assert cut.count("…") == 2
+    wrapped = printed([dataclasses.replace(ROW, reason="because " * 40)]).splitlines()[5:-2]
+    assert len(wrapped) > 2
+    assert all(line.startswith("    ") and len(line) <= 120 for line in wrapped)
+
+
+def test_a_verdict_that_is_not_true_is_told():
+    """Beside the claim and in the counts."""
+    wrong = dataclasses.replace(ROW, id="L2", ours=30.0, relative_error=0.67, ok=False)
+    assert claims_summary([ROW, wrong]) == "2 claims: 2 within 5 %; the verdict on file is not true of 1: L2"
+    text = printed([ROW, wrong])
+    assert text.count("NOT TRUE") == 1
+    assert claims_summary([]) == "0 claims"
+
+
+def test_paper_by_paper():
+    """The name of each above its claims."""
+    text = printed([ROW, dataclasses.replace(ROW, id="S1", paper="sipac")])
+    lines = [line.strip() for line in text.splitlines()]
+    assert lines.index("lumorph") < lines.index("sipac")
