@@ -9,7 +9,7 @@ Source: Hart, Nilsson and Raphael 1968.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import suppress
 from heapq import heapify, heappop, heappush
 from math import inf
@@ -73,14 +73,18 @@ class Candidate:
         """
         if len(self._bounds) < self._num_classes:
             self._bounds.append(next(self._to_bound))
+            if len(self._bounds) == self._num_classes:
+                self._to_bound.close()  # and let go of the step that it saw last
             return self._bounded_s(len(self._bounds) - 1, sizes)
         cost = next(self._to_look, None)
         if cost is None:  # there are no steps at all
             return 0.0
         self._costs.append(cost)
+        if self.complete:
+            self._to_look.close()
         return self._took_s(cost, sizes) - self._bounded_s(len(self._costs) - 1, sizes)
 
-    def _looks(self) -> Iterator[Cost]:
+    def _looks(self) -> Generator[Cost, None, None]:
         self._plan = self._memory.of_plan(lower(self.fabric, self.schedule))
         yield from costs(self._plan, self.assumed)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from math import ceil, log
 
 import numpy as np
@@ -60,7 +60,7 @@ def lower_bound_s(collective: Collective, fabric: Fabric, size_bytes: int) -> fl
     return steps * fabric.latency_s + moved_share(collective) * size_bytes * 8 / fabric.node_rate_bits_per_s
 
 
-def class_bounds(schedule: Schedule, fabric: Fabric, *, changes_cost: bool) -> Iterator[tuple[float, float]]:
+def class_bounds(schedule: Schedule, fabric: Fabric, *, changes_cost: bool) -> Generator[tuple[float, float], None, None]:
     """What each run of equal steps takes at least, whatever circuits carry it: so long [s], and so long for each byte of
     the message [s].
 
