@@ -60,7 +60,9 @@ def lower_bound_s(collective: Collective, fabric: Fabric, size_bytes: int) -> fl
     return steps * fabric.latency_s + moved_share(collective) * size_bytes * 8 / fabric.node_rate_bits_per_s
 
 
-def class_bounds(schedule: Schedule, fabric: Fabric, *, changes_cost: bool) -> Generator[tuple[float, float], None, None]:
+def class_bounds(
+    schedule: Schedule, fabric: Fabric, *, changes_cost: bool
+) -> Generator[tuple[float, float], None, None]:
     """What each run of equal steps takes at least, whatever circuits carry it: so long [s], and so long for each byte of
     the message [s].
 
