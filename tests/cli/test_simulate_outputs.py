@@ -1,50 +1,11 @@
 """`opticcl simulate`: the plan that it names, the files that it writes and reads, and what it refuses."""
 
 import json
-import signal
-import sys
-from typing import NamedTuple
 
 import polars
 import pytest
 
-from opticcl.cli import main
-
 TREE = ["--fabric", "fat_tree:nodes=16,radix=8", "--size", "1MB"]
-
-
-class Done(NamedTuple):
-    """What a call printed, and its exit code."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-@pytest.fixture
-def opticcl(capsys, monkeypatch):
-    """The program, in this process, which saves a second a call."""
-    handler = signal.getsignal(signal.SIGTERM)
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["opticcl", *map(str, arguments)])
-        with pytest.raises(SystemExit) as left:
-            main()
-        return Done(left.value.code, *capsys.readouterr())
-
-    yield call
-    signal.signal(signal.SIGTERM, handler)
-
-
-@pytest.fixture
-def answer(opticcl):
-    """The JSON value that a good call prints, and its exit code."""
-
-    def call(*arguments):
-        done = opticcl(*arguments, "--json")
-        return json.loads(done.stdout), done.returncode
-
-    return call
 
 
 def test_the_answer_names_its_plan(answer):

@@ -1,40 +1,12 @@
 """`opticcl train` and `opticcl compare --workload` as a user types them."""
 
 import json
-import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from opticcl import cli
-
 REAL = Path(__file__).parents[3] / "shared" / "data"
 TWO = ["--fabric", "ideal", "--fabric", "oddl"]
-
-
-@pytest.fixture
-def opticcl(monkeypatch, capsys):
-    """The program as `tests.cli.command` calls it, in this process: starting one takes longer than most of these tests."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["opticcl", *map(str, arguments)])
-        code = cli._run()
-        out, err = capsys.readouterr()
-        return SimpleNamespace(returncode=code, stdout=out, stderr=err)
-
-    return call
-
-
-@pytest.fixture
-def answer(opticcl):
-    """The JSON value that a good call prints, and its exit code."""
-
-    def call(*arguments):
-        done = opticcl(*arguments, "--json")
-        return json.loads(done.stdout), done.returncode
-
-    return call
 
 
 def test_a_model_is_ranked_with_epochs(answer, tmp_path):

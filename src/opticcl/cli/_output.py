@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,15 @@ PICTURES = (".svg", ".png")
 """What a picture's name may end in."""
 
 
-def check_outputs(files: Mapping[str, tuple[Path | None, tuple[str, ...]]]) -> None:
+def check_outputs(files: Mapping[str, tuple[Path | None, Collection[str]]], *, read: Path | None = None) -> None:
     """Refuse files that could not be written or that would replace each other, before any work is done for them.
 
-    Args: files: by option: where to, None if it is not asked for, and what its name must end in, empty for anything.
+    Args:
+        files: by option: where to, None if it is not asked for, and what its name must end in, empty for anything.
+        read: the programme that the verb reads, which none of them may replace.
     Raises: OutputError: the option, the file, and what is wrong with it.
     """
-    taken: dict[Path, str] = {}
+    taken = {} if read is None else {read.resolve(): "the programme"}
     for option, (path, suffixes) in files.items():
         if path is None:
             continue

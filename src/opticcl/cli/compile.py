@@ -38,7 +38,9 @@ def run(
     json: JsonOption = False,
 ) -> None:
     """Compile a collective to light; tell what came out, write the programme, or print one node's part of it."""
-    check_outputs({"--out": (out, ())})
+    from opticcl.programme.write import MOST_ROWS
+
+    check_outputs({"--out": (out, MOST_ROWS)})
     plan = make_plan(fabric, nodes, node_rate, collective, algorithm, size, root, job)
     if out is not None:
         with Progress() as progress:

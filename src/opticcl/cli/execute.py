@@ -54,7 +54,7 @@ def run(
     from opticcl.units import message_size
 
     refuse_beside_file("execute", context, file, fabric)
-    check_outputs({"--output": (out, ())})
+    check_outputs({"--output": (out, (".npy",))})
     made_from = (str(fabric), nodes, None, collective, algorithm, message, root, job)
     plan = load(file) if file is not None else make_plan(*made_from)
     wanted = plan.schedule.collective

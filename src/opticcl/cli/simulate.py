@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -27,8 +26,8 @@ from opticcl.cli._options import (
     make_plan,
     refuse_beside_file,
 )
-from opticcl.cli._output import Progress, print_json
-from opticcl.errors import OutputError, ParameterError
+from opticcl.cli._output import PICTURES, Progress, check_outputs, print_json
+from opticcl.errors import ParameterError
 
 if TYPE_CHECKING:
     from opticcl.report.simulation import Simulation
@@ -168,30 +167,15 @@ def run(
 def _check_outputs(
     engine: str, plan: Path | None, links: Path | None, trace: Path | None, picture: Path | None
 ) -> None:
-    """Refuse files that could not be written or that would replace each other, before anything is played.
+    """Refuse files that could not be written, that would replace each other or the plan, before anything is played.
 
     Args: plan: the file that is read.
     Raises: OutputError, ParameterError.
     """
     from opticcl.report.traffic import LINK_FILES
 
-    known = {"links": (links, LINK_FILES), "trace": (trace, (".json",)), "picture": (picture, (".svg", ".png"))}
-    taken = {} if plan is None else {plan.resolve(): "the programme"}
-    for option, (path, suffixes) in known.items():
-        if path is None:
-            continue
-        refused = f"--{option}: cannot write {path}: "
-        if path.suffix.lower() not in suffixes:
-            raise OutputError(f"{refused}it is none of {', '.join(suffixes)}")
-        if not path.parent.is_dir():
-            raise OutputError(f"{refused}there is no folder {path.parent}")
-        if path.is_dir():
-            raise OutputError(f"{refused}it is a folder")
-        if not os.access(path.parent, os.W_OK):
-            raise OutputError(f"{refused}no file may be made in {path.parent}")
-        if path.resolve() in taken:
-            raise OutputError(f"{refused}it is the file of {taken[path.resolve()]}; give another name")
-        taken[path.resolve()] = f"--{option}"
+    files = {"--links": (links, LINK_FILES), "--trace": (trace, (".json",)), "--picture": (picture, PICTURES)}
+    check_outputs(files, read=plan)
     if trace is not None and engine == "closed_form":
         raise ParameterError("--trace: the closed form sees no transfers; give --engine flow or packet")
 

@@ -20,8 +20,8 @@ from opticcl.cli._options import (
     make_fabric,
     parse_nodes,
 )
-from opticcl.cli._output import Progress, print_json
-from opticcl.errors import OutputError, ParameterError
+from opticcl.cli._output import Progress, check_outputs, print_json
+from opticcl.errors import ParameterError
 
 if TYPE_CHECKING:
     from opticcl.plan import Plan
@@ -76,10 +76,7 @@ def run(
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
             raise ParameterError(f"--file: {file} says who holds which chunk and who wants it; leave --{name} out")
-    if out is not None and out.suffix not in MOST_ROWS:  # before the search, not after it
-        raise OutputError(f"cannot write {out}: it must end in " + ", ".join(MOST_ROWS))
-    if out is not None and not out.parent.is_dir():
-        raise OutputError(f"cannot write {out}: there is no folder {out.parent}; make it first")
+    check_outputs({"--out": (out, MOST_ROWS)})
     size_bytes = message_size(size, "--size")
     with Progress() as progress:
         found = synthesize(

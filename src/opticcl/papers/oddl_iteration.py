@@ -140,28 +140,12 @@ def _printed_range(name: str, system: str, preset: str, *digits: int) -> list[fl
     return [round(value, n) for value, n in zip(_range(name, system, preset), digits, strict=True)]
 
 
-@claim("oddl", "O22")
-def over_fat_tree_ring() -> float:
-    """Literal."""
-    return _speed_up("vgg19", "fat_tree_ring", "literal")
+def _claim_speed_up(id: str, system: str, preset: str) -> None:
+    """Registers how many times as fast VGG19 is as on a rival, at 100 Gb/s."""
 
-
-@claim("oddl", "O22f")
-def over_fat_tree_ring_fitted() -> float:
-    """Fitted."""
-    return _speed_up("vgg19", "fat_tree_ring", "fitted")
-
-
-@claim("oddl", "O23")
-def over_sip_ring() -> float:
-    """Literal."""
-    return _speed_up("vgg19", "sip_ring", "literal")
-
-
-@claim("oddl", "O23f")
-def over_sip_ring_fitted() -> float:
-    """Fitted."""
-    return _speed_up("vgg19", "sip_ring", "fitted")
+    @claim("oddl", id)
+    def found() -> float:
+        return _speed_up("vgg19", system, preset)
 
 
 def _claim_range(id: str, name: str, system: str, preset: str, *digits: int) -> None:
@@ -180,6 +164,10 @@ def _claim_end(id: str, name: str, preset: str, which: Callable[[Iterable[float]
         return which(_range(name, "fat_tree_hd", preset))
 
 
+_claim_speed_up("O22", "fat_tree_ring", "literal")
+_claim_speed_up("O22f", "fat_tree_ring", "fitted")
+_claim_speed_up("O23", "sip_ring", "literal")
+_claim_speed_up("O23f", "sip_ring", "fitted")
 _claim_range("O24", "vgg16", "sip_ring", "literal", 2, 2)
 _claim_range("O24f", "vgg16", "sip_ring", "fitted", 1, 1)
 _claim_range("O25", "vgg16", "fat_tree_ring", "literal", 2, 2)

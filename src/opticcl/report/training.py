@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from opticcl.report._columns import Column, Fitting
 from opticcl.report.table import _yes_no
-from opticcl.report.words import ratio
+from opticcl.report.words import numbered, ratio
 from opticcl.units import counted, format_bytes, format_rate, format_seconds
 
 if TYPE_CHECKING:
@@ -88,13 +87,7 @@ def runtime_words(training: Training) -> str:
 
 def row_names(training: Training) -> list[str]:
     """Name of each row's fabric; one that stands there twice is numbered in the order of the rows."""
-    plain = [row.machine.name for row in training.rows]
-    total, seen = Counter(plain), Counter[str]()
-    names = []
-    for name in plain:
-        seen[name] += 1
-        names.append(f"{name} ({seen[name]})" if total[name] > 1 else name)
-    return names
+    return numbered([row.machine.name for row in training.rows])
 
 
 def slowness(training: Training) -> list[float]:

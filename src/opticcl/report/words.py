@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from opticcl.ir import Timeline
@@ -61,11 +61,20 @@ def labels(comparison: Comparison) -> list[str]:
     plain = [
         f"{name} · {e.plan.algorithm}" for name, e in zip(fabric_names(comparison), comparison.entries, strict=True)
     ]
-    total, seen = Counter(plain), Counter[str]()
+    return numbered(plain)
+
+
+def numbered(names: Sequence[str]) -> list[str]:
+    """The names; one that stands there more than once is numbered in the order given.
+
+    >>> numbered(["torus", "ramp", "torus"])
+    ['torus (1)', 'ramp', 'torus (2)']
+    """
+    total, seen = Counter(names), Counter[str]()
     result = []
-    for label in plain:
-        seen[label] += 1
-        result.append(f"{label} ({seen[label]})" if total[label] > 1 else label)
+    for name in names:
+        seen[name] += 1
+        result.append(f"{name} ({seen[name]})" if total[name] > 1 else name)
     return result
 
 

@@ -8,9 +8,11 @@ within its capacity? `budget`, where its values are given: does enough light arr
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from opticcl.ir import CircuitPlan, Verdict
+from opticcl.verify.judge import verdict_on
 from opticcl.verify.optics import check_optics
 from opticcl.verify.semantics import check_semantics
 
@@ -49,20 +51,12 @@ def verify(
     """
     data = check_semantics(plan.schedule, num_chunks=num_chunks, seed=seed, progress=progress)
     light = check_optics(plan, progress=progress)
-    violations, notes = data.violations + light.violations, data.notes + light.notes
-    if budget is not None:
-        from opticcl.verify.budget import check_budget
+    verdict = verdict_on(data, light)
+    if budget is None:
+        return verdict
+    if light.violations:  # what the hardware cannot make has no path to follow
+        return replace(verdict, notes=(*verdict.notes, "light: not followed, since circuits are wrong"))
+    from opticcl.verify.budget import check_budget
 
-        if light.violations:  # what the hardware cannot make has no path to follow
-            notes += ("light: not followed, since circuits are wrong",)
-        else:
-            enough = check_budget(plan, budget, progress=progress)
-            violations, notes = violations + enough.violations, notes + enough.notes
-    return Verdict(
-        violations=violations,
-        transfers=data.transfers,
-        circuits=light.circuits,
-        chunks=data.chunks,
-        exhaustive=data.exhaustive,
-        notes=notes,
-    )
+    enough = check_budget(plan, budget, progress=progress)
+    return replace(verdict, violations=verdict.violations + enough.violations, notes=verdict.notes + enough.notes)

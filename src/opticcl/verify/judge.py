@@ -7,12 +7,24 @@ from hashlib import blake2b
 import numpy as np
 
 from opticcl.ir import CircuitPlan, IntArray, Schedule, Verdict
-from opticcl.verify.optics import check_optics
+from opticcl.verify.optics import OpticsReport, check_optics
 from opticcl.verify.semantics import ALL_CHUNKS_UP_TO, SAMPLE, SemanticsReport, check_semantics
 
-__all__ = ["Judge"]
+__all__ = ["Judge", "verdict_on"]
 
 COMPARED_ROWS = 1 << 26  # transfers of a ring above which it is quicker to follow its data again than to compare it
+
+
+def verdict_on(data: SemanticsReport, light: OpticsReport) -> Verdict:
+    """What was found about the data and about the light, in one."""
+    return Verdict(
+        violations=data.violations + light.violations,
+        transfers=data.transfers,
+        circuits=light.circuits,
+        chunks=data.chunks,
+        exhaustive=data.exhaustive,
+        notes=data.notes + light.notes,
+    )
 
 
 class Judge:
@@ -27,15 +39,7 @@ class Judge:
 
     def __call__(self, plan: CircuitPlan) -> Verdict:
         """The verdict on a plan."""
-        data, light = self._data(plan.schedule), check_optics(plan, progress=_silent)
-        return Verdict(
-            data.violations + light.violations,
-            data.transfers,
-            light.circuits,
-            data.chunks,
-            data.exhaustive,
-            data.notes + light.notes,
-        )
+        return verdict_on(self._data(plan.schedule), check_optics(plan, progress=_silent))
 
     def _data(self, schedule: Schedule) -> SemanticsReport:
         if schedule.collective.num_ranks * schedule.num_steps > COMPARED_ROWS:
