@@ -2,18 +2,27 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+# dev, and mpi and torch for the tests with real processes (.ci/run installs all).
+EXTRAS ?= dev
 INSTALLED := .venv/.installed
 # A real training step where it is there, else the built-in list of the same message sizes.
 WORKLOAD := $(firstword $(wildcard ../shared/data/chakra/resnet50-ddp.rank0.et) resnet50_ddp)
 
-.PHONY: demo test lint bench clean
+# As many processes as cores, each with its share of the files; an idle one takes tests from a busy one.
+PYTEST := $(BIN)/pytest -q -n auto --maxprocesses 8 --dist worksteal --durations=10 --durations-min=3
+
+.PHONY: demo test test-deep lint bench clean
 
 demo: $(INSTALLED)
 	mkdir -p out
-	$(BIN)/opticcl compare --nodes 64 --workload $(WORKLOAD) --algorithm main --html out/compare.html
+	$(BIN)/opticcl compare --nodes 64 --workload $(WORKLOAD) --algorithm main --out out/compare.html
 
 test: $(INSTALLED)
-	$(BIN)/pytest -q -n 2
+	$(PYTEST)
+
+# All tests, those marked `deep` too, with ten times as many examples, drawn anew each time, and the last file first.
+test-deep: $(INSTALLED)
+	$(PYTEST) -m '' --hypothesis-profile=nightly --timeout 3600 --reverse-files
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -25,12 +34,13 @@ bench: $(INSTALLED)
 	$(BIN)/python benchmarks/flow.py
 	$(BIN)/python benchmarks/train.py
 	$(BIN)/python benchmarks/packet.py
+	$(BIN)/python benchmarks/time_laws.py
 	$(BIN)/python benchmarks/routes.py
 	$(BIN)/python benchmarks/synthesis.py
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev]'
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[$(EXTRAS)]'
 	touch $@
 
 clean:

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import opticcl
-from opticcl.control import scripts
-from opticcl.control.arbiter import Arbiter
-from opticcl.control.explore import explore
-from opticcl.control.player import simulate
+from opticcl.operations import scripts
+from opticcl.operations.arbiter import Arbiter
+from opticcl.operations.oddl_control.simulation import simulate
+from opticcl.operations.oddl_control.state_space import explore
 
 
 def measure(what: str, mark_s: float, run: Callable[[], object], repeat: int = 3) -> None:

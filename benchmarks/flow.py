@@ -11,13 +11,14 @@ from collections.abc import Callable
 
 import numpy as np
 
+from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
 from opticcl.collective import collective
-from opticcl.fabric import fabric, fabric_at_scale
+from opticcl.fabrics import fabric, fabric_at_scale
 from opticcl.ir import CircuitPlan, Fabric, Op, Schedule, Transfers
 from opticcl.schedule import generate
-from opticcl.simulate import assumptions
-from opticcl.simulate.flow import Mode, flow
+from opticcl.simulate import simulate
+from opticcl.simulate.options import Mode
 
 LIGHT = assumptions(compute="none")
 MB = 10**6
@@ -102,10 +103,10 @@ def main() -> None:
     """Print the table."""
     print(f"{'flow engine':<44}{'CPU s':>9}{'mark':>8}{'simulated s':>14}{'peak MiB':>10}")
     for name, mark, mode, make, nodes in CASES:
-        flow(make(128), 100 * MB, LIGHT, mode=mode)
+        simulate(make(128), 100 * MB, LIGHT, engine="flow", mode=mode)
         size = 100 * MB if make in (ring, ring_uncounted, halving_doubling) else nodes * MB
         begin = time.process_time()
-        seconds = flow(make(nodes), size, LIGHT, mode=mode).total_s
+        seconds = simulate(make(nodes), size, LIGHT, engine="flow", mode=mode).timeline.total_s
         spent = time.process_time() - begin
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(f"{name:<44}{spent:>9.3f}{mark:>8}{seconds:>14.6f}{peak:>10.0f}", flush=True)

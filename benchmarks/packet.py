@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
 from opticcl.collective import collective
-from opticcl.fabric import fabric
+from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan, Fabric, Op, Schedule, Transfers
-from opticcl.simulate import assumptions
-from opticcl.simulate.packet import play_packet
+from opticcl.simulate import simulate
 
 LIGHT = assumptions(compute="none")
 CELL = 4096
@@ -66,18 +66,18 @@ def main() -> None:
         f"{'packet engine':<42}{'CPU s':>8}{'k cells/s':>11}{'mark':>12}{'simulated s':>13}{'busiest link':>14}{'peak MiB':>10}"
     )
     for name, mark, make, nodes, block, options in CASES:
-        play_packet(make(16), 16 * CELL, LIGHT, **options)
+        simulate(make(16), 16 * CELL, LIGHT, engine="packet", **options)
         plan = make(nodes)
         size = block * (nodes if make is all_to_all else 1)
         begin = time.process_time()
-        played = play_packet(plan, size, LIGHT, record=True, **options)
+        result = simulate(plan, size, LIGHT, engine="packet", record=True, **options)
         spent = time.process_time() - begin
-        assert played.traffic is not None
+        assert result.traffic is not None
         cells = len(plan.schedule.step(0)) * -(-block // CELL)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        bound = float(played.traffic.busy_s.max())
+        bound = float(result.traffic.busy_s.max())
         print(
-            f"{name:<42}{spent:>8.2f}{cells / spent / 1e3:>11.0f}{mark:>12}{played.timeline.total_s:>13.6f}"
+            f"{name:<42}{spent:>8.2f}{cells / spent / 1e3:>11.0f}{mark:>12}{result.timeline.total_s:>13.6f}"
             f"{bound:>14.6f}{peak:>10.0f}",
             flush=True,
         )

@@ -10,11 +10,11 @@ import time
 
 import numpy as np
 
-from opticcl.evaluate.studies._lumorph import RADICES, rounds_of
 from opticcl.routing.column_generation import generate_columns
 from opticcl.routing.dimension_order import dimension_order
 from opticcl.routing.grid import Grid, Routes
 from opticcl.routing.least_overlap import least_overlap
+from opticcl.studies.lumorph import RADICES, rounds_of
 
 CASES = (  # shape, numbering, seeds, mark [CPU s], how far from the bound
     ((16, 16), "row", (0,), 2.0, 1.0),

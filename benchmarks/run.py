@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-PROGRAMME = str(Path(tempfile.gettempdir()) / "opticcl-bench.parquet")
+PLAN_FILE = str(Path(tempfile.gettempdir()) / "opticcl-bench.parquet")
 FULL = "ramp:groups=32,racks=32,wavelengths=64"
 
 CASES = {
@@ -66,11 +66,11 @@ CASES = {
     "budget_65536": (
         "budgets and limits of every optical fabric, 65,536 nodes",
         "< 0.1 s",
-        "from opticcl.evaluate.budget import budget\nfrom opticcl.evaluate.limits import limits\n"
-        "from opticcl.fabric import fabric, fabric_at_scale\nfrom opticcl.physics.optics import optics\n"
+        "from opticcl.estimate.budget import budget\nfrom opticcl.estimate.limits import limits\n"
+        "from opticcl.fabrics import fabric, fabric_at_scale\nfrom opticcl.optics.values import optics\n"
         "names = ('lightpath', 'ramp', 'sipac', 'terarack', 'terarack_torus')\n"
         "made = [fabric_at_scale(name, 65536) for name in names] + [fabric('oddl:shape=65536')]\n"
-        "values = [optics(one.light_path.sheet, 'typical') for one in made]\n"
+        "values = [optics(one.light_path.table, 'typical') for one in made]\n"
         "started = time.process_time()\n"
         "for one, of in zip(made, values):\n"
         "    budget(one, of), budget(one, of, 'typical'), limits(one, of)",
@@ -78,12 +78,12 @@ CASES = {
     "light_65536": (
         "light of 65,536 circuits of a ring: elements and margin of each",
         "< 0.1 s",
-        "from opticcl.circuits import lower\nfrom opticcl.fabric import fabric_at_scale\n"
-        "from opticcl.physics.optics import chain_of, optics\nfrom opticcl.schedule import generate\nlit = []\n"
+        "from opticcl.circuits import lower\nfrom opticcl.fabrics import fabric_at_scale\n"
+        "from opticcl.optics.values import chain_of, optics\nfrom opticcl.schedule import generate\nlit = []\n"
         "for name in ('lightpath', 'ramp', 'terarack'):\n"
         "    one = fabric_at_scale(name, 65536)\n"
         "    circuits = lower(one, generate('ring', 'all_reduce', one)).rounds(0)[0]\n"
-        "    lit.append((one.light_path, circuits, optics(one.light_path.sheet, 'typical')))\n"
+        "    lit.append((one.light_path, circuits, optics(one.light_path.table, 'typical')))\n"
         "started = time.process_time()\n"
         "for path, circuits, of in lit:\n"
         "    counts = path(circuits)\n"
@@ -92,8 +92,8 @@ CASES = {
     "cost_65536": (
         "bills of every fabric, 65,536 nodes",
         "< 0.1 s",
-        "from opticcl.errors import FabricError\nfrom opticcl.evaluate.cost import bill_of\n"
-        "from opticcl.fabric import FABRICS, fabric_at_scale\nmade = []\n"
+        "from opticcl.errors import FabricError\nfrom opticcl.estimate.cost import bill_of\n"
+        "from opticcl.fabrics import FABRICS, fabric_at_scale\nmade = []\n"
         "for name in FABRICS.names():\n"
         "    try:\n"
         "        made.append(fabric_at_scale(name, 65536))\n"
@@ -104,16 +104,16 @@ CASES = {
         "    if one.parts:\n"
         "        bill_of(one)",
     ),
-    "programme_write": (
-        "RAMP all_reduce programme, 65,536 nodes, written to Parquet",
+    "plan_file_write": (
+        "RAMP all_reduce plan file, 65,536 nodes, written to Parquet",
         "< 60 s, < 2 GB",
         f"import opticcl\nplan = opticcl.compile('{FULL}', 'all_reduce', '1GB', algorithm='ramp')\n"
-        f"print(plan.save({PROGRAMME!r}))",
+        f"print(plan.save({PLAN_FILE!r}))",
     ),
-    "programme_read": (
-        "the same programme loaded and verified",
+    "plan_file_read": (
+        "the same plan file loaded and verified",
         "< 60 s, < 2 GB",
-        f"import opticcl\nprint(opticcl.load({PROGRAMME!r}))",
+        f"import opticcl\nprint(opticcl.load({PLAN_FILE!r}))",
     ),
 }
 RAMP_OPERATIONS = (

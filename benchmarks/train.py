@@ -19,9 +19,9 @@ TRACE = Path(__file__).parents[2] / "shared" / "data" / "chakra" / "resnet50-ddp
 
 def vgg19() -> str:
     """VGG19 on 1,024 nodes of every fabric."""
-    from opticcl.evaluate.training import train
-    from opticcl.fabric import FABRICS, fabric_at_scale
-    from opticcl.workload.partition import partition
+    from opticcl.fabrics import FABRICS, fabric_at_scale
+    from opticcl.training.partition import partition
+    from opticcl.training.train import train
 
     found = train(partition("vgg19", 1024), [fabric_at_scale(name, 1024, 100e9) for name in FABRICS.names()])
     return f"{len(found.rows)} fabrics, all verified: {all(row.verified for row in found.rows)}"
@@ -29,12 +29,12 @@ def vgg19() -> str:
 
 def sweep() -> str:
     """Ten models on eight systems at six scales, plans shared."""
-    from opticcl.evaluate.communication import Planner
-    from opticcl.evaluate.training import train
-    from opticcl.fabric import fabric_at_scale
-    from opticcl.workload.partition import partition
+    from opticcl.fabrics import fabric_at_scale
+    from opticcl.training.communication import Fastest
+    from opticcl.training.partition import partition
+    from opticcl.training.train import train
 
-    planner, rows = Planner(resolution_s=1e-6), 0
+    planner, rows = Fastest(resolution_s=1e-6), 0
     for nodes in SCALES:
         machines = [fabric_at_scale(name, nodes, 100e9) for name in SYSTEMS]
         for name in MODELS:
@@ -46,12 +46,12 @@ def sweep() -> str:
 def table9() -> str:
     """The rows of RAMP's table 9 up to 2,048 devices on all fabrics."""
     from opticcl.errors import FabricError
-    from opticcl.evaluate.communication import Planner
-    from opticcl.evaluate.training import train
-    from opticcl.fabric import FABRICS, fabric_at_scale
-    from opticcl.workload.ramp_tables import ramp_table9
+    from opticcl.fabrics import FABRICS, fabric_at_scale
+    from opticcl.papers.ramp_models import ramp_table9
+    from opticcl.training.communication import Fastest
+    from opticcl.training.train import train
 
-    planner, rows = Planner(resolution_s=1e-5), 0
+    planner, rows = Fastest(resolution_s=1e-5), 0
     for cross_entropy in (2.5, 2.4, 2.2, 2.0, 1.8):
         job = ramp_table9(cross_entropy).job
         machines = []
@@ -67,9 +67,9 @@ def table9() -> str:
 def megatron_everywhere() -> str:
     """The last row of RAMP's table 9, 65,536 devices, on all fabrics that have a machine of that size."""
     from opticcl.errors import FabricError
-    from opticcl.evaluate.training import train
-    from opticcl.fabric import FABRICS, fabric_at_scale
-    from opticcl.workload.ramp_tables import ramp_table9
+    from opticcl.fabrics import FABRICS, fabric_at_scale
+    from opticcl.papers.ramp_models import ramp_table9
+    from opticcl.training.train import train
 
     machines = []
     for name in FABRICS.names():
@@ -83,9 +83,9 @@ def megatron_everywhere() -> str:
 
 def megatron_65536() -> str:
     """The last row of RAMP's table 9, 65,536 devices, on RAMP."""
-    from opticcl.evaluate.training import train
-    from opticcl.fabric import fabric_at_scale
-    from opticcl.workload.ramp_tables import ramp_table9
+    from opticcl.fabrics import fabric_at_scale
+    from opticcl.papers.ramp_models import ramp_table9
+    from opticcl.training.train import train
 
     row = train(ramp_table9(1.0).job, [fabric_at_scale("ramp", 65536)], algorithm="ramp").rows[0]
     return f"{row.iteration.total_s:.3g} s an iteration, verified: {row.verified}"
@@ -93,7 +93,7 @@ def megatron_65536() -> str:
 
 def trace() -> str:
     """A real trace of 3 MB as a job."""
-    from opticcl.workload.trace_job import load_job, network_bytes
+    from opticcl.traces.groups import load_job, network_bytes
 
     return f"{network_bytes(load_job(TRACE, num_ranks=64)):,} bytes" if TRACE.exists() else "no trace here"
 

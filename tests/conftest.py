@@ -1,12 +1,86 @@
-"""After a run of the conformance matrix, tell which of its cells do not exist and why: silence is no success."""
+"""Settings and fixtures of the whole suite."""
 
-from tests.declined import declined_lines
+import json
+import math
+import os
+import sys
+from itertools import groupby
+from types import SimpleNamespace
+
+import pytest
+
+from opticcl import cli
+from opticcl.circuits import RULES
+from opticcl.cli import _output, _plugins
+from opticcl.fabrics import FABRICS
+from opticcl.registry import Registry
+from opticcl.schedule import ALGORITHMS
+from opticcl.simulate import ENGINES
+from tests.closing_report import (  # noqa: F401 (hooks)
+    pytest_deselected,
+    pytest_sessionfinish,
+    pytest_terminal_summary,
+    pytest_testnodedown,
+)
+from tests.profiles import register_profiles
+
+register_profiles()
+for _name in ("COLUMNS", "LINES", _plugins.VARIABLE):  # pytest-xdist sets the first two in its workers, users the third
+    os.environ.pop(_name, None)
+
+collect_ignore_glob = ["execute/mpi_*.py", "execute/torch_*.py"]
+"""Scripts that processes of MPI or of torchrun execute; they need mpi4py or torch when imported."""
 
 
-def pytest_terminal_summary(terminalreporter):
-    """Print the declined cells of the matrix if it ran."""
-    ran = [r for key in ("passed", "failed") for r in terminalreporter.stats.get(key, []) if "conformance" in r.nodeid]
-    if ran:
-        terminalreporter.section("declined cells of the conformance matrix")
-        for line in declined_lines():
-            terminalreporter.write_line(line)
+def pytest_addoption(parser):
+    """Options of this suite."""
+    parser.addoption("--reverse-files", action="store_true", help="run the last test file first")
+
+
+def pytest_collection_modifyitems(config, items):
+    """With --reverse-files: the files in reverse order, the tests of each in their own."""
+    if config.getoption("--reverse-files"):
+        files = [list(tests) for _, tests in groupby(items, lambda item: item.path)]
+        items[:] = [test for tests in reversed(files) for test in tests]
+
+
+@pytest.fixture
+def opticcl(monkeypatch, capsys):
+    """Function that runs the program within this process, which is much quicker; returns exit code and texts.
+
+    Progress is never shown, however slow the machine is.
+    """
+    monkeypatch.setattr(_output.ProgressLine.__init__, "__defaults__", (math.inf,))
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["opticcl", *map(str, arguments)])
+        code = cli.run()
+        printed = capsys.readouterr()
+        return SimpleNamespace(returncode=code, stdout=printed.out, stderr=printed.err)
+
+    return run
+
+
+@pytest.fixture
+def plugins_forgotten(monkeypatch):
+    """What plugins register in a test is forgotten after it."""
+    for registry in (FABRICS, ALGORITHMS, RULES, ENGINES):
+        registry.names()
+    modules = [module for name, module in sys.modules.items() if name.startswith("opticcl.")]
+    for registry in {value for module in modules for value in vars(module).values() if isinstance(value, Registry)}:
+        registry.names()  # what is found during the test must stay known after it
+        monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+    monkeypatch.setattr(_plugins, "_loaded", set())
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delenv(_plugins.VARIABLE, raising=False)
+
+
+@pytest.fixture
+def answer(opticcl):
+    """Function that runs a verb for its JSON value; returns that and the exit code."""
+
+    def run(*arguments):
+        done = opticcl(*arguments, "--json")
+        return json.loads(done.stdout), done.returncode
+
+    return run

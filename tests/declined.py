@@ -1,18 +1,21 @@
-"""What the conformance matrix declines, and why; `python -m tests.declined` prints the page docs/declined.md."""
+"""What the conformance matrix declines, and why; `python -m tests.declined` writes the page docs/declined.md."""
 
 import re
 from collections import defaultdict
+from pathlib import Path
 
 from opticcl.collective import COLLECTIVES, Request
-from opticcl.fabric import FABRICS
+from opticcl.fabrics import FABRICS
 from opticcl.schedule import ALGORITHMS
 from tests.matrix import at_scale, compiled, sizes
 
 HEAD = """# What is declined, and why
 
 Every algorithm is tried with every collective on every fabric at odd and even sizes by the conformance suite. Cells that do
-not exist are listed here by their reason. This page is written by `python -m tests.declined > docs/declined.md`.
+not exist are listed here by their reason. This page is written by `python -m tests.declined`, and a test compares the two.
+
 """
+PAGE = Path(__file__).parents[1] / "docs/declined.md"
 
 
 def declined_lines() -> list[str]:
@@ -49,6 +52,10 @@ def general(reason: str) -> str:
     return re.sub(r"\(?\b\d[\d,x.]*\b\)?", "n", reason)
 
 
+def page() -> str:
+    """The text of docs/declined.md."""
+    return HEAD + "".join(f"- {line}\n" for line in declined_lines())
+
+
 if __name__ == "__main__":
-    print(HEAD)
-    print("\n".join(f"- {line}" for line in declined_lines()))
+    PAGE.write_text(page(), "utf-8")

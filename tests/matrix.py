@@ -1,12 +1,13 @@
 """The conformance matrix: which fabric, which algorithm, which collective, at which sizes."""
 
 from collections.abc import Iterator
-from functools import lru_cache
+from dataclasses import replace
+from functools import cache, lru_cache
 
 from opticcl.circuits import lower
 from opticcl.collective import COLLECTIVES, ROOTED, Request
 from opticcl.errors import FabricError, UnsupportedError
-from opticcl.fabric import FABRICS, fabric_at_scale
+from opticcl.fabrics import FABRICS, fabric_at_scale
 from opticcl.ir import CircuitPlan
 from opticcl.schedule import ALGORITHMS, generate
 
@@ -23,12 +24,27 @@ VARIANTS = {
 }
 
 
-def cells() -> Iterator[tuple[str, str]]:
+def pairs() -> Iterator[tuple[str, str]]:
     """Every pair of fabric and algorithm, with the algorithm's variants."""
     for fabric in FABRICS.names():
         for algorithm in ALGORITHMS.names():
             for variant in VARIANTS.get(algorithm, (algorithm,)):
                 yield fabric, variant
+
+
+def cells() -> Iterator[tuple[str, str]]:
+    """The pairs that accept a collective at some number of nodes; docs/declined.md has the reasons of all others."""
+    for fabric, algorithm in pairs():
+        if any(not isinstance(compiled(fabric, algorithm, *case), str) for case in cases(fabric)):
+            yield fabric, algorithm
+
+
+def cases(fabric: str) -> Iterator[tuple[int, Request]]:
+    """Numbers of nodes and requests at which a cell is tried, the largest first."""
+    for collective in COLLECTIVES:
+        for size in reversed(sizes(fabric, collective)):
+            for request in requests(collective, size):
+                yield size, request
 
 
 def sizes(fabric: str, collective: str) -> tuple[int, ...]:
@@ -55,14 +71,17 @@ def at_scale(fabric: str, size: int):
 
 
 def compiled(fabric: str, algorithm: str, size: int, request: Request) -> CircuitPlan | str:
-    """The plan of a cell, or why there is none."""
+    """The plan of a cell, each step and its circuits generated once, or why there is none."""
     made = at_scale(fabric, size)
     if isinstance(made, str):
         return made
     try:
-        return lower(made, generate(algorithm, request, made))
+        schedule = generate(algorithm, request, made)
+        schedule = replace(schedule, step=cache(schedule.step))
+        plan = lower(made, schedule)
     except UnsupportedError as reason:
         return str(reason)
+    return replace(plan, rounds=cache(plan.rounds))
 
 
 def promised() -> Iterator[tuple[str, str]]:

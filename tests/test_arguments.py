@@ -10,16 +10,15 @@ import pytest
 import opticcl
 from opticcl import OpticclError
 from opticcl.errors import ParameterError
-from opticcl.evaluate.training import train
-from opticcl.fabric import fabric_at_scale, job
-from opticcl.workload import load_workload
-from opticcl.workload.job import Job, Task
-from opticcl.workload.partition import partition
-from opticcl.workload.trace_job import load_job
+from opticcl.fabrics import fabric_at_scale, job
+from opticcl.ir.task_graph import Task, TaskGraph
+from opticcl.traces import load_job, load_workload
+from opticcl.training.partition import partition
+from opticcl.training.train import train
 
 IDEAL = opticcl.fabric("ideal:nodes=8")
 PLAN = opticcl.compile(IDEAL, "all_reduce", "1MB", algorithm="ring")
-JOB = Job("own", "a test", 8, (Task("forward", compute_s=1e-3),))
+JOB = TaskGraph("own", "a test", 8, (Task("forward", compute_s=1e-3),))
 
 
 def nodes(given):
@@ -40,7 +39,7 @@ def compared(fabrics=(IDEAL,), collective="all_reduce", size="1MB", **given):
 WRONG = {
     "fabric: None": lambda: opticcl.fabric(None),
     "fabric: 3": lambda: opticcl.fabric(3),
-    "fabric: <Fabric ideal": lambda: opticcl.fabric(IDEAL),
+    "fabric: <Ideal ideal": lambda: opticcl.fabric(IDEAL),
     "fabric: 3 is": lambda: compiled(3),
     "collective: None": lambda: compiled(collective=None),
     "size: None": lambda: compiled(size=None),
@@ -72,7 +71,7 @@ WRONG = {
     "ideal: node_rate_bits_per_s: '100 GB'": lambda: fabric_at_scale("ideal", 8, "100 GB"),
     "fabric: None is no": lambda: fabric_at_scale(None, 8),
     "train: job: None": lambda: train(None, [IDEAL]),
-    "train: lenet on how many devices": lambda: train("lenet", [IDEAL]),
+    "train: the number of devices of lenet is missing": lambda: train("lenet", [IDEAL]),
     "partition: model: None": lambda: partition(None, 8),
     "load_job: None": lambda: load_job(None),
     "load_job: num_ranks: '64'": lambda: load_job("resnet50_ddp", num_ranks="64"),
@@ -98,7 +97,7 @@ def test_numbers_of_numpy_are_numbers():
     assert compiled(root=np.int8(3)).schedule.collective.root == 3
     made = opticcl.fabric("ideal", nodes=np.uint16(8), rate=np.float32(2**38))
     assert made == opticcl.fabric("ideal", nodes=8, rate=float(2**38))
-    assert nodes(np.array([5, 2], np.uint8)).fabric.nodes.tolist() == [5, 2]
+    assert nodes(np.array([5, 2], np.uint8)).fabric.node_of_rank.tolist() == [5, 2]
     assert opticcl.fabric("torus", shape=np.array([2, 3])).parameters["shape"] == (2, 3)
     assert compared(size=np.array([10, 20]))["total_bytes"].to_list() == [30]
 

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from opticcl.comparison import compare_plans
-from opticcl.evaluate.training import train
-from opticcl.fabric import fabric, fabric_at_scale, job
+from opticcl.fabrics import fabric, fabric_at_scale, job
 from opticcl.ir import Circuits, Op, Transfers
-from opticcl.plan import compile
-from opticcl.workload.job import Group, Job, Task
+from opticcl.ir.task_graph import ProcessGroup, Task, TaskGraph
+from opticcl.plans.compare import compare_plans
+from opticcl.plans.plan import compile
+from opticcl.training.train import train
 
 
 def test_fabrics_of_the_same_parameters_are_equal():
@@ -32,12 +32,12 @@ def test_jobs_are_equal_if_their_ranks_are():
 
 TORUS = fabric("torus:shape=4x4")
 PLAN = compile(TORUS, "all_to_all", "1MB", algorithm="mesh")
-JOB = Job(
+JOB = TaskGraph(
     "own",
     "a test",
     16,
     (Task("forward", 1e-3), Task("sum", 0.0, "all_reduce", 10**6, "all")),
-    {"all": Group("all", range(16))},
+    {"all": ProcessGroup("all", range(16))},
 )
 FOUND = compare_plans([TORUS, fabric("ideal:nodes=16")], "all_reduce", [10**6])
 TRAINED = train(JOB, [TORUS, "ideal"])

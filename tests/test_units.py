@@ -58,6 +58,55 @@ def test_wrong_dimensions_are_refused(text, unit):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "unit", "meant"),
+    [
+        ("1,5GB", "bytes", "1.5GB"),
+        ("100,5MB", "bytes", "100.5MB"),
+        ("1.000,5 MB", "bytes", "1000.5 MB"),
+        ("15,00,000B", "bytes", "1500000B"),
+        ("-1,5us", "s", "-1.5us"),
+        ("800mb/s", "bit/s", "800Mb/s"),
+        ("800 mB/s", "byte/s", "800MB/s"),
+        ("5mB", "bytes", "5MB"),
+        ("100gb", "bytes", "100GB"),
+        ("3US", "s", "3us"),
+        ("800", "bit/s", "800Gb/s"),
+        ("1.5", "byte/s", "1.5GB/s"),
+    ],
+)
+def test_a_text_that_probably_means_something_else_is_refused(text, unit, meant):
+    """With the likely meaning, which is accepted."""
+    with pytest.raises(UnitError, match=r"^size: ") as caught:
+        quantity(text, unit, "size")
+    assert str(caught.value).endswith(f"did you mean {meant}?")
+    assert np.isfinite(quantity(meant, unit))
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "value"),
+    [("1,500MB", "bytes", 1.5e9), ("1,234,567.5 kB", "bytes", 1234567500), ("4e11", "bit/s", 4e11), ("0", "bit/s", 0)],
+)
+def test_what_can_mean_one_thing_only_is_read(text, unit, value):
+    """Commas between thousands, and rates of a size that networks have."""
+    assert quantity(text, unit) == value
+
+
+def test_numbers_from_python_are_in_si_units():
+    """Whatever their size."""
+    assert quantity(800, "bit/s") == 800
+    assert quantity(np.float32(0.5), "bytes") == 0.5
+
+
+@pytest.mark.parametrize(("text", "meant", "value"), [("800", "800Gb/s", 800e9), ("1e12", "1e12b/s", 1e12)])
+def test_a_unit_can_be_required(text, meant, value):
+    """As `--node-rate` does."""
+    with pytest.raises(UnitError) as caught:
+        quantity(text, "bit/s", "--node-rate", bare=False)
+    assert str(caught.value) == f"--node-rate: {text!r} has no unit; did you mean {meant}?"
+    assert quantity(meant, "bit/s", bare=False) == value
+
+
 @pytest.mark.parametrize("text", ["-1B", "0.5 B", "2 EiB", "1.5", "-0.5MB", np.int64(-1), np.uint64(2**61), 2**2000])
 def test_impossible_sizes_are_refused(text):
     """Negative, fractional and absurd sizes."""

@@ -31,22 +31,23 @@ __all__ = [
 
 _HOME = {
     "OpticclError": "errors",
-    "Plan": "plan",
-    "compile": "plan",
-    "load": "plan",
-    "compare": "comparison",
+    "Plan": "plans.plan",
+    "compile": "plans.plan",
+    "load": "plans.plan",
+    "compare": "plans.compare",
+    "fabric": "fabrics",
     "synthesize": "synthesis",
-    "train": "evaluate.training",
+    "train": "training.train",
 }  # the others are modules
 
 if TYPE_CHECKING:
     from opticcl import errors
-    from opticcl.comparison import compare
     from opticcl.errors import OpticclError
-    from opticcl.evaluate.training import train
-    from opticcl.fabric import fabric
-    from opticcl.plan import Plan, compile, load
+    from opticcl.fabrics import fabric
+    from opticcl.plans.compare import compare
+    from opticcl.plans.plan import Plan, compile, load
     from opticcl.synthesis import synthesize
+    from opticcl.training.train import train
 
 
 def __getattr__(name: str) -> Any:

@@ -1,50 +1,70 @@
-"""Everything OptiCCL refuses, in one tree::
+"""Errors that OptiCCL raises, in one tree::
 
 OpticclError                 base: one clear line, exit code 2
-|-- UnknownNameError         no fabric, collective, algorithm, engine or preset of that name
+|-- UnknownNameError         no fabric, collective, algorithm, engine, format or preset of that name
 |-- ParameterError           a parameter is unknown, of the wrong dimension or out of range
-|   `-- UnitError            the text is not a quantity of the unit that is asked for
-|-- FabricError              no such shape of this system exists
+|   `-- UnitError            the text is not a quantity of the required unit
+|-- FabricError              the system has no machine of that shape
 |-- UnsupportedError         this system cannot carry that collective or algorithm
+|-- AlgorithmError           an algorithm raised an exception while it generated its schedule
 |-- WorkloadError            a trace or a list of sizes cannot be read
-|-- ProgrammeError           a programme file is damaged or none of ours
+|-- PlanFileError            a plan file is damaged or of another format
 |-- OutputError              a file cannot be written
-|-- ControlError             a control unit gave up, a node died, or the state of jobs is damaged (exit code 1)
-|-- BoundError               a time below the lower bound came out: an error of ours
+|-- StateFileError           the file in which the jobs of a machine are kept is damaged or of another machine
+|-- ControlError             a control unit gave up or a node died (exit code 1)
+|-- ExecutionError           a rank failed while a schedule ran (exit code 1)
+|-- BoundError               a time below the lower bound: an error of the model (exit code 1)
 `-- VerificationError        the plan is wrong (exit code 1); carries the verdict
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from opticcl.ir import Verdict
-
 __all__ = [
+    "AlgorithmError",
     "BoundError",
     "ControlError",
+    "ExecutionError",
     "FabricError",
     "OpticclError",
     "OutputError",
     "ParameterError",
-    "ProgrammeError",
+    "PlanFileError",
+    "StateFileError",
     "UnitError",
     "UnknownNameError",
     "UnsupportedError",
     "VerificationError",
     "WorkloadError",
+    "printable",
 ]
 
 
+def printable(text: str, keep: str = "") -> str:
+    r"""Text with every character escaped that cannot be printed, so that it cannot control a terminal.
+
+    Every name and message that comes from a file passes through this function before it is shown.
+
+    >>> print(printable("a\x1b[31mb"))
+    a\x1b[31mb
+
+    Args:
+        text: any text.
+        keep: characters that stay as they are, such as a newline between the lines of a message.
+    """
+    return text if text.isprintable() else "".join(c if c.isprintable() or c in keep else repr(c)[1:-1] for c in text)
+
+
 class OpticclError(Exception):
-    """Base of all errors that a user can cause; its text is one line.
+    """Base of all errors that a user can cause; its text is one printable line.
 
     Attributes:
-        exit_code: what the command line answers with: 2, the input is wrong.
+        exit_code: exit code of the command line: 2, the input is wrong.
     """
 
     exit_code = 2
+
+    def __str__(self) -> str:
+        return printable(super().__str__(), keep="\n")
 
 
 class UnknownNameError(OpticclError):
@@ -56,46 +76,64 @@ class ParameterError(OpticclError):
 
 
 class UnitError(ParameterError):
-    """A text that is not a quantity of the unit that is asked for."""
+    """A text that is not a quantity of the required unit."""
 
 
 class FabricError(OpticclError):
-    """A shape that this system cannot have; the text gives the nearest it can."""
+    """A shape that this system cannot have; the text gives the nearest possible one."""
 
 
 class UnsupportedError(OpticclError):
     """A collective or algorithm that this system cannot carry, with the reason."""
 
 
+class AlgorithmError(OpticclError):
+    """An algorithm, such as a plugin's, that raised an exception; the text names the algorithm, the step and the error."""
+
+
 class WorkloadError(OpticclError):
-    """A trace or list of sizes that cannot be read, with what is wrong and where."""
+    """A trace or list of sizes that cannot be read, with the place and the reason."""
 
 
-class ProgrammeError(OpticclError):
-    """A programme file that cannot be read, with what is wrong and where."""
+class PlanFileError(OpticclError):
+    """A plan file that cannot be read, with the place and the reason."""
 
 
 class OutputError(OpticclError):
     """A file that cannot be written."""
 
 
+class StateFileError(OpticclError):
+    """A state file of jobs that is damaged, of another machine or not readable."""
+
+
 class ControlError(OpticclError):
-    """A control unit that gave up, a node that died, or a state file that is damaged; one line that names it."""
+    """A control unit that gave up or a node that died; the text names it."""
+
+    exit_code = 1
+
+
+class ExecutionError(OpticclError):
+    """A rank that failed or did not answer while a schedule ran; the text names rank, collective and step."""
 
     exit_code = 1
 
 
 class BoundError(OpticclError):
-    """A time below the lower bound: never a good result, always an error of the model."""
+    """A time below the lower bound: always an error of the model, never a good result."""
 
     exit_code = 1
 
 
 class VerificationError(OpticclError):
-    """The plan is wrong; `verdict` says where."""
+    """The plan is wrong.
+
+    Args:
+        verdict: what is wrong with it; its text becomes the text of the error.
+    """
 
     exit_code = 1
 
-    def __init__(self, verdict: Verdict) -> None:
+    def __init__(self, verdict: object) -> None:
         super().__init__(str(verdict))
         self.verdict = verdict

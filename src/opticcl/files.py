@@ -1,30 +1,42 @@
-"""Files are written whole or not at all: to a temporary name beside them, then renamed."""
+"""Files are written whole or not at all: to a temporary file beside them, which is then renamed."""
 
 from __future__ import annotations
 
 import os
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from opticcl.errors import OutputError
 
-__all__ = ["write_whole"]
+__all__ = ["read_toml", "write_whole"]
 
 
 @contextmanager
 def write_whole(path: Path) -> Iterator[IO[bytes]]:
-    """A binary file that appears under `path` once the block ends without an error, and not before.
+    """A binary file that appears under `path` when the block ends without an error, and not before.
 
-    Raises: OutputError: the folder or file cannot be written.
+    A symbolic link stays a link: the file that it points to is written.
+
+    Args:
+        path: file to write or replace.
+    Raises: OutputError: the directory or file cannot be written, or `path` is no regular file.
     """
     path = Path(path)
     try:
+        target = Path(os.path.realpath(path))
         if path.is_dir():
-            raise OutputError(f"cannot write {path}: it is a folder")
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+            raise OutputError(f"cannot write {path}: it is a directory")
+        if target.is_symlink() or (
+            target.exists() and not target.is_file()
+        ):  # realpath leaves links that form a circle
+            raise OutputError(f"cannot write {path}: it is no regular file")
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     except OSError as error:
         raise OutputError(f"cannot write {path}: {error.strerror}") from None
     temporary = Path(name)
@@ -34,8 +46,20 @@ def write_whole(path: Path) -> Iterator[IO[bytes]]:
         mask = os.umask(0)
         os.umask(mask)
         temporary.chmod(0o666 & ~mask)  # mkstemp makes it private
-        temporary.replace(path)
+        temporary.replace(target)
     except OSError as error:
         raise OutputError(f"cannot write {path}: {error.strerror or error}") from None
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@cache
+def read_toml(package: str, name: str) -> dict[str, Any]:
+    """A TOML file that stands beside the module that reads it; parsed once.
+
+    Args:
+        package: dotted name of the package, "opticcl.fabrics".
+        name: path of the file inside the package, "ramp.toml".
+    Returns: its tables by name; callers must not change them.
+    """
+    return tomllib.loads(files(package).joinpath(name).read_text("utf-8"))

@@ -1,9 +1,9 @@
-"""Names for makers: fabrics, algorithms, collectives and whatever else is looked up by name.
+"""Registries: fabrics, algorithms, engines, formats and everything else that is looked up by name.
 
-A room keeps a `Registry`; a file of that room registers its function with a decorator and is found by discovery, so that
-no list is edited. Names are case-folded, and a hyphen is an underscore; doubles are refused; an unknown name is answered
-with the nearest known one. `convert_arguments` turns texts into arguments by the annotations of a function's signature;
-where a public function takes plain arguments, the functions at the end refuse what is none of the kind.
+A package keeps a `Registry`; a module of that package registers its function with a decorator and is found by discovery, so
+that no list is edited. Names are compared without case, and a hyphen equals an underscore; a name that is registered twice is
+refused; for an unknown name the error gives the nearest known one. `convert_arguments` converts texts to arguments by the
+annotations of a function's signature. The functions at the end check the plain arguments of public functions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numbers import Integral
 from typing import Any, Generic, TypeVar
 
 from opticcl.errors import ParameterError, UnknownNameError
-from opticcl.units import quantity, shape
+from opticcl.units import message_size, quantity, shape
 
 __all__ = [
     "Registry",
@@ -29,6 +29,7 @@ __all__ = [
     "as_text",
     "canonical",
     "convert_arguments",
+    "convert_value",
     "nearest",
     "one_or_more",
     "parse_call",
@@ -50,12 +51,14 @@ def canonical(name: str) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Hint with the nearest known name, or with all of them.
+    """A hint with the nearest known name, or with all of them.
 
     >>> nearest("rinq", ["ring", "tree"])
     "did you mean 'ring'?"
     """
     known = sorted(known)
+    if not known:
+        return "none is known"
     close = difflib.get_close_matches(name, known, n=1)
     return f"did you mean {close[0]!r}?" if close else "known: " + ", ".join(known)
 
@@ -64,8 +67,8 @@ class Registry(Generic[T]):
     """Named entries of one kind.
 
     Args:
-        kind: what is registered, in words ("fabric").
-        package: dotted package whose modules register themselves when imported, or None.
+        kind: noun for messages ("fabric").
+        package: dotted name of the package whose modules register entries when they are imported, or None.
     """
 
     def __init__(self, kind: str, package: str | None = None) -> None:
@@ -76,7 +79,7 @@ class Registry(Generic[T]):
     def register(self, name: str) -> Callable[[T], T]:
         """Decorator that registers an entry under `name`.
 
-        Raises: ValueError: the name is taken (an error of the developer).
+        Raises: ValueError: the name is taken.
         """
         key = canonical(name)
 
@@ -95,7 +98,7 @@ class Registry(Generic[T]):
         for module in pkgutil.iter_modules(package.__path__):
             if not module.name.startswith("_"):
                 importlib.import_module(f"{package.__name__}.{module.name}")
-        self._package = None  # once is enough
+        self._package = None  # discovered
 
     def names(self) -> tuple[str, ...]:
         """All names, sorted."""
@@ -105,7 +108,7 @@ class Registry(Generic[T]):
     def get(self, name: str) -> T:
         """The entry of that name.
 
-        Raises: UnknownNameError: there is none; the text gives the nearest known name.
+        Raises: UnknownNameError: not registered; the text gives the nearest known name.
         """
         self._discover()
         key = canonical(name)
@@ -153,7 +156,7 @@ def write_call(name: str, arguments: Mapping[str, Any]) -> str:
 
 
 def unit_of(function: Callable[..., Any], name: str) -> str:
-    """Unit that a parameter's annotation gives, or ""."""
+    """The unit in the annotation of a parameter, or ""."""
     hint = typing.get_type_hints(function, include_extras=True).get(name)
     choices = (hint, *typing.get_args(hint))
     return next((str(typing.get_args(h)[1]) for h in choices if typing.get_origin(h) is typing.Annotated), "")
@@ -168,8 +171,9 @@ def convert_arguments(
         function: its parameters after the first `positional` are keyword arguments with annotations and defaults.
         given: texts or values by name.
         what: name for messages ("ramp").
-        positional: leading parameters that are not the user's.
-    Raises: ParameterError: unknown key, or a value of the wrong kind.
+        positional: leading parameters that users do not give [count].
+    Returns: values by name.
+    Raises: ParameterError: unknown name, a value of the wrong kind, or a missing argument.
     """
     parameters, hints = _signature(function)
     parameters = parameters[positional:]
@@ -180,7 +184,7 @@ def convert_arguments(
         if name not in known:
             hint = nearest(name, known) if known else "it takes none"
             raise ParameterError(f"{what}: unknown parameter {key!r}; {hint}")
-        arguments[name] = _convert(value, hints.get(name, str), f"{what}: {name}")
+        arguments[name] = convert_value(value, hints.get(name, str), f"{what}: {name}")
     missing = [name for name in known if name not in arguments]
     if missing:
         raise ParameterError(f"{what}: {missing[0]} is missing; write {what}:{missing[0]}=...")
@@ -192,10 +196,23 @@ def _signature(function: Callable[..., Any]) -> tuple[list[inspect.Parameter], d
     return list(inspect.signature(function).parameters.values()), typing.get_type_hints(function, include_extras=True)
 
 
-def _convert(value: Any, hint: Any, what: str) -> Any:
+def convert_value(value: Any, hint: Any, what: str) -> Any:
+    """A value converted to an annotated type.
+
+    >>> convert_value("3.7 us", typing.Annotated[float, "s"], "--latency")
+    3.7e-06
+
+    Args:
+        value: text, or a value of that type.
+        hint: int, float, bool, a Literal, `Annotated` with a unit (`opticcl.units`), or one of them or None.
+        what: name of the value for messages.
+    Raises: ParameterError, UnitError: a value of another kind.
+    """
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Annotated:
         unit = arguments[1]
+        if unit == "bytes" and arguments[0] is int:
+            return message_size(value, what)
         return shape(value, what) if unit == "shape" else quantity(value, unit, what)
     if origin is typing.Literal:
         choice = canonical(value) if isinstance(value, str) else value
@@ -205,13 +222,15 @@ def _convert(value: Any, hint: Any, what: str) -> Any:
     if type(None) in arguments:  # "X | None"
         if value is None or (isinstance(value, str) and canonical(value) in ("none", "auto")):
             return None
-        return _convert(value, next(a for a in arguments if a is not type(None)), what)
+        return convert_value(value, next(a for a in arguments if a is not type(None)), what)
     if hint is bool:
         return _boolean(value, what)
     if hint is int:
         return _integer(value, what)
     if hint is float:
         return _number(value, what)
+    if hint is str and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return str(value)
     return value
 
 
@@ -246,12 +265,13 @@ def _number(value: Any, what: str) -> float:
 
 
 def as_text(value: Any, what: str, such_as: str) -> str:
-    """A text as it is.
+    """Check that a value is a text, and return it.
 
     Args:
+        value: as the caller gave it.
         what: name of the argument, for the message.
-        such_as: what could stand there.
-    Raises: ParameterError: it is none.
+        such_as: an example of a good value, for the message.
+    Raises: ParameterError: it is no text.
     """
     if isinstance(value, str):
         return value
@@ -259,21 +279,35 @@ def as_text(value: Any, what: str, such_as: str) -> str:
 
 
 def as_path(value: Any, what: str, such_as: str) -> str | os.PathLike[str]:
-    """A path, or the text of one, as it is; see `as_text`."""
+    """Check that a value is a path or the text of one, and return it.
+
+    Args:
+        value: as the caller gave it.
+        what: name of the argument, for the message.
+        such_as: an example of a good value, for the message.
+    Raises: ParameterError: it is neither.
+    """
     if isinstance(value, (str, os.PathLike)):
         return value
     raise ParameterError(f"{what}: {_shown(value)} is no path; write one such as {such_as!r}")
 
 
 def as_list(value: Any, what: str, such_as: str) -> list[Any]:
-    """What there is in a list, an array or the like, but not in a text; see `as_text`."""
+    """The elements of a list, an array or another iterable that is no text.
+
+    Args:
+        value: as the caller gave it.
+        what: name of the argument, for the message.
+        such_as: an example of a good value, for the message.
+    Raises: ParameterError: it is a text or not iterable.
+    """
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise ParameterError(f"{what}: {_shown(value)} is no list; give one such as {such_as}")
     return list(value)
 
 
 def one_or_more(value: Any) -> list[Any]:
-    """The same where one alone will do: a text, or what nothing can be in, is a list of one.
+    """The elements of an iterable; a text, or a value that is not iterable, becomes a list of one.
 
     >>> one_or_more("ideal"), one_or_more(("ideal", "torus")), one_or_more(3)
     (['ideal'], ['ideal', 'torus'], [3])
@@ -282,13 +316,15 @@ def one_or_more(value: Any) -> list[Any]:
 
 
 def whole_number(value: Any, what: str) -> int:
-    """A whole number of Python or NumPy, as Python's.
+    """A whole number of Python or NumPy, as an `int`.
 
     >>> whole_number(8, "nodes")
     8
 
-    Args: what: name of the argument, for the message.
-    Raises: ParameterError: a fraction (1.0 too), a truth value, a text, anything else, or more than 64 bits hold.
+    Args:
+        value: as the caller gave it.
+        what: name of the argument, for the message.
+    Raises: ParameterError: a float (1.0 too), a bool, a text, any other type, or beyond 64 bits.
     """
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise ParameterError(f"{what}: {_shown(value)} is not a whole number; give one such as 1")
@@ -298,6 +334,6 @@ def whole_number(value: Any, what: str) -> int:
 
 
 def _shown(value: Any) -> str:
-    """A value in one short line, whatever it is."""
+    """Any value in one short line."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,7 +1,8 @@
 """Quantities: text with a unit in, SI floats inside, short text out.
 
-Decimal prefixes are powers of ten (1 MB = 1e6 bytes), binary ones powers of two (1 MiB = 2**20 bytes). A number without
-a unit is in the SI unit of its dimension. A parameter says its dimension in its annotation:
+Decimal prefixes are powers of ten (1 MB = 1e6 bytes), binary prefixes powers of two (1 MiB = 2**20 bytes). A number without
+a unit is in the SI unit of its dimension. A text is refused where it probably means something else: a comma that separates
+no thousands, milli-bytes, a rate of 800 without a unit. The annotation of a parameter gives its dimension:
 
     def terarack(*, nodes: int = 1024, wavelength_rate: Rate = 40e9): ...
 
@@ -16,7 +17,8 @@ a unit is in the SI unit of its dimension. A parameter says its dimension in its
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral, Real
 from typing import Annotated, Any
 
@@ -29,18 +31,22 @@ __all__ = [
     "Rate",
     "Seconds",
     "Shape",
+    "WholeBytes",
     "counted",
     "format_bytes",
     "format_quantity",
     "format_rate",
     "format_seconds",
+    "format_value",
     "in_columns",
     "message_size",
     "quantity",
     "shape",
+    "unit_suffix",
 ]
 
 Bytes = Annotated[float, "bytes"]
+WholeBytes = Annotated[int, "bytes"]
 Rate = Annotated[float, "bit/s"]
 ByteRate = Annotated[float, "byte/s"]
 Seconds = Annotated[float, "s"]
@@ -52,58 +58,132 @@ _UNITS: dict[str, dict[str, float]] = {
     "bit/s": {"b/s": 1, "bps": 1, "bit/s": 1, "bits/s": 1, "B/s": 8, "byte/s": 8, "bytes/s": 8, "Bps": 8},
     "byte/s": {"B/s": 1, "byte/s": 1, "bytes/s": 1, "Bps": 1, "b/s": 1 / 8, "bps": 1 / 8, "bit/s": 1 / 8},
     "s": {"s": 1, "sec": 1},
+    "Hz": {"Hz": 1},
     "dB": {"dB": 1},
 }
-_EXAMPLES = {"bytes": "100MB", "bit/s": "400Gb/s", "byte/s": "1.5TB/s", "s": "3.7us", "dB": "0.25dB"}
-_NAMES = {"bytes": "size in bytes", "bit/s": "rate", "byte/s": "rate in bytes", "s": "time", "dB": "ratio in decibels"}
+_EXAMPLES = {
+    "bytes": "100MB",
+    "bit/s": "400Gb/s",
+    "byte/s": "1.5TB/s",
+    "s": "3.7us",
+    "Hz": "1GHz",
+    "dB": "0.25dB",
+}
+_NAMES = {
+    "bytes": "size in bytes",
+    "bit/s": "rate",
+    "byte/s": "rate in bytes",
+    "s": "time",
+    "Hz": "frequency",
+    "dB": "ratio in decibels",
+}
+_LARGE_PREFIXES = ("", "k", "K", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_SMALL_PREFIXES = ("m", "u", "n", "p", "f", "a", "µ", "μ", "c", "d", "z", "y")
+_WHOLE_UNITS = ("bytes", "bit/s", "byte/s")  # of which a thousandth makes no sense
+_LEAST_RATE = 1e6  # of a text without a unit [bit/s or byte/s]
+_NUMBER = re.compile(r"\s*[+-]?([0-9][0-9.,_]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_THOUSANDS = re.compile(r"[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?")
 
 MAX_MESSAGE_BYTES = 2.0**60
 
 
-def quantity(text: str | float, unit: str, what: str = "value") -> float:
-    """A number in SI units from text or a number.
+def quantity(text: str | float, unit: str, what: str = "value", *, bare: bool = True) -> float:
+    """A number in SI units from a text or a number.
 
     Args:
-        text: "100 MB", "2.4Tb/s", 3.7e-6; a bare number, of Python or NumPy, is in `unit`.
-        unit: "bytes", "bit/s", "byte/s", "s" or "dB".
+        text: "100 MB", "2.4Tb/s", 3.7e-6; a number, of Python or NumPy, is in `unit`.
+        unit: "bytes", "bit/s", "byte/s", "s", "Hz" or "dB".
         what: name of the field, for the message.
-    Raises: UnitError: not a number, or a unit of another dimension.
+        bare: whether a text may leave the unit out; a rate below 1e6 never may.
+    Raises: UnitError: not a number, a unit of another dimension, or a text that probably means something else.
     """
     if isinstance(text, bool) or not isinstance(text, str):
         if isinstance(text, bool) or not isinstance(text, Real):
             raise UnitError(f"{what}: {text!r} is no {_NAMES[unit]}; try {_EXAMPLES[unit]}")
         value = float(text)
     else:
-        value = _parse(text, unit, what)
+        value = _parse(text, unit, what, bare)
     if not math.isfinite(value):
         raise UnitError(f"{what}: {text!r} is not finite; try {_EXAMPLES[unit]}")
     return value
 
 
-def _parse(text: str, unit: str, what: str) -> float:
+def _parse(text: str, unit: str, what: str, bare: bool) -> float:
     from quantiphy import QuantiPhyError, Quantity
 
+    _check_commas(text, what)
     try:
         parsed = Quantity(text.strip(), binary=True)
     except (QuantiPhyError, ValueError):
         raise UnitError(f"{what}: {text!r} is no {_NAMES[unit]}; try {_EXAMPLES[unit]}") from None
     if not parsed.units:
-        if any(c.isalpha() and c not in "eE" for c in text):  # "5k" of what?
+        if any(c.isalpha() and c not in "eE" for c in text):  # a prefix alone, "5k"
             raise UnitError(f"{what}: {text!r} has no unit; try {_EXAMPLES[unit]}")
+        _check_bare(text, float(parsed), unit, what, bare)
         return float(parsed)
     factor = _UNITS[unit].get(parsed.units)
-    if factor is None:
-        raise UnitError(f"{what}: {text!r} is not a {_NAMES[unit]}; try {_EXAMPLES[unit]}")
+    number, written = _split(text)
+    small = unit in _WHOLE_UNITS and written.removesuffix(parsed.units) in _SMALL_PREFIXES
+    if factor is None or small:
+        meant = _meant(written, unit)
+        hint = f"did you mean {number}{meant}?" if meant else f"try {_EXAMPLES[unit]}"
+        raise UnitError(f"{what}: {text!r} is not a {_NAMES[unit]}; {hint}")
     return float(parsed) * factor
 
 
+def _check_commas(text: str, what: str) -> None:
+    """Refuse "1,5GB", which would be read as 15 GB; "1,500MB" is 1500 MB."""
+    match = _NUMBER.match(text)
+    if match is None or "," not in match[1] or _THOUSANDS.fullmatch(match[1]):
+        return
+    digits = match[1].replace(".", "")
+    point = digits.replace(",", ".") if digits.count(",") == 1 else digits.replace(",", "")
+    meant = (text[: match.start(1)] + point + text[match.end(1) :]).strip()
+    raise UnitError(f"{what}: {text!r} has a comma that separates no thousands; did you mean {meant}?")
+
+
+def _check_bare(text: str, value: float, unit: str, what: str, bare: bool) -> None:
+    """Refuse a number without a unit where it probably means another one, or where a unit is required."""
+    tiny = unit in ("bit/s", "byte/s") and 0 < abs(value) < _LEAST_RATE
+    if bare and not tiny:
+        return
+    meant = f"{text.strip()}{'G' if tiny else ''}{next(iter(_UNITS[unit]))}"
+    raise UnitError(f"{what}: {text!r} has no unit; did you mean {meant}?")
+
+
+def _split(text: str) -> tuple[str, str]:
+    """Number and unit of a quantity, as they are written.
+
+    >>> _split("800 mb/s")
+    ('800', 'mb/s')
+    """
+    match = _NUMBER.match(text)
+    end = 0 if match is None else match.end()
+    return text[:end].strip(), text[end:].strip()
+
+
+def _meant(written: str, unit: str) -> str:
+    """The unit that differs from the written one in upper and lower case alone, or "".
+
+    >>> _meant("mb/s", "bit/s"), _meant("gb", "bytes"), _meant("m", "s")
+    ('Mb/s', 'GB', '')
+    """
+    prefixes = _LARGE_PREFIXES if unit in _WHOLE_UNITS else (*_LARGE_PREFIXES, *_SMALL_PREFIXES)
+    known = (prefix + name for prefix in prefixes for name in _UNITS[unit])
+    found = [one for one in known if one.casefold() == written.casefold() and one != written]
+    return min(found, key=lambda one: sum(a != b for a, b in zip(one, written, strict=True)), default="")
+
+
 def message_size(text: str | float, what: str = "size") -> int:
-    """A whole number of bytes, 0 to 2**60.
+    """A size in whole bytes, 0 to 2**60.
 
     >>> message_size("1 KiB"), message_size("100MB"), message_size(0)
     (1024, 100000000, 0)
 
-    Raises: UnitError: no size, negative, a fraction of a byte or absurdly large.
+    Args:
+        text: "100 MB", or a number of bytes.
+        what: name of the field, for the message.
+    Raises: UnitError: no size, negative, a fraction of a byte or more than 2**60 bytes.
     """
     if isinstance(text, Integral) and abs(text) > MAX_MESSAGE_BYTES:  # some are too large for a float
         value = math.inf if text > 0 else -math.inf
@@ -148,7 +228,7 @@ def _engineering(value: float, unit: str, digits: int = 4) -> str:
 
 
 def format_seconds(value: float) -> str:
-    """Time with four digits: "1.336 ms"; from a minute on in seconds.
+    """Time with four digits: "1.336 ms"; from one second on without a prefix.
 
     >>> format_seconds(0.00133625), format_seconds(90)
     ('1.336 ms', '90 s')
@@ -162,7 +242,7 @@ def format_bytes(value: float) -> str:
 
 
 def format_quantity(value: object, unit: str) -> str:
-    """A value of a parameter for people.
+    """The value of a parameter with its unit.
 
     >>> format_quantity(400e9, "bit/s"), format_quantity((16, 16), "shape"), format_quantity(2e-8, "s")
     ('400 Gb/s', '16x16', '20 ns')
@@ -178,7 +258,7 @@ def format_quantity(value: object, unit: str) -> str:
 
 
 def counted(count: int, thing: str) -> str:
-    """So many things, in words.
+    """A count with its noun, in the plural where needed.
 
     >>> counted(1, "step"), counted(2, "step")
     ('1 step', '2 steps')
@@ -192,7 +272,7 @@ def format_rate(value: float) -> str:
 
 
 def in_columns(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of texts as lines whose columns stand below each other.
+    """Rows of texts as lines with aligned columns.
 
     >>> print(in_columns([("fabric", "time"), ("oddl", "1 ms")]))
     fabric  time
@@ -201,3 +281,45 @@ def in_columns(rows: Sequence[Sequence[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
     return "\n".join(line.rstrip() for line in lines)
+
+
+_FORMATS: dict[str, Callable[[float], str]] = {
+    "_bits_per_s": format_rate,
+    "_bytes_per_s": lambda value: format_quantity(float(value), "byte/s"),
+    "_bytes": format_bytes,
+    "_s": format_seconds,
+    "_db": lambda value: f"{value:.2f} dB",
+    "_w": lambda value: format_quantity(float(value), "W"),
+    "_usd": lambda value: f"{value:,.4g} $",
+}
+"""Ending of a column name -> text of a value; the first that matches counts."""
+
+
+def unit_suffix(name: str) -> str:
+    """Unit at the end of a column name, "" if it has none.
+
+    >>> unit_suffix("total_s"), unit_suffix("node_rate_bits_per_s"), unit_suffix("num_nodes")
+    ('_s', '_bits_per_s', '')
+    """
+    return next((suffix for suffix in _FORMATS if name.endswith(suffix)), "")
+
+
+def format_value(name: str, value: Any) -> str:
+    """Text of a value with the unit of its column.
+
+    >>> format_value("total_s", 0.00123), format_value("num_nodes", 65536), format_value("verified", False)
+    ('1.23 ms', '65,536', 'NO')
+
+    Args:
+        name: of the column.
+        value: a plain value.
+    """
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "NO"
+    if isinstance(value, str):
+        return value
+    if suffix := unit_suffix(name):
+        return _FORMATS[suffix](value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}" if isinstance(value, float) else str(value)

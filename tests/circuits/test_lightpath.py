@@ -10,8 +10,8 @@ import pytest
 from opticcl.circuits import lower
 from opticcl.circuits.lightpath import row_column_routes
 from opticcl.errors import UnsupportedError
-from opticcl.fabric import fabric, fabric_at_scale, job
-from opticcl.fabric.lightpath import EAST, NORTH, SOUTH, WEST
+from opticcl.fabrics import fabric, fabric_at_scale, job
+from opticcl.fabrics.lightpath import EAST, NORTH, SOUTH, WEST
 from opticcl.ir import CircuitPlan, Circuits
 from opticcl.schedule import generate, reason_declined
 from opticcl.verify import verify

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from opticcl.circuits import lower
-from opticcl.fabric import fabric
+from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan
 from opticcl.routing.grid import Grid
 from opticcl.routing.least_overlap import least_overlap

@@ -7,13 +7,13 @@ import pytest
 
 import opticcl
 from opticcl.circuits import lower
-from opticcl.circuits.assign import edge_colouring
 from opticcl.circuits.oddl import routing_table
 from opticcl.collective import collective
 from opticcl.errors import UnsupportedError
-from opticcl.fabric import fabric, job
+from opticcl.fabrics import fabric, job
 from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers
 from opticcl.papers.oddl import table_1
+from opticcl.routing.assign import edge_colouring
 from opticcl.schedule import generate
 from opticcl.verify import verify
 

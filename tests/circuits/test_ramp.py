@@ -7,15 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.engines import closed_form
 
+from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
 from opticcl.collective import Request
-from opticcl.fabric import fabric, job
-from opticcl.ir import CircuitPlan, Circuits, concatenate_circuits
+from opticcl.fabrics import fabric, job
+from opticcl.ir import CircuitPlan, Circuits, Op, concatenate_circuits
 from opticcl.schedule import generate
-from opticcl.simulate import assumptions, closed_form
 from opticcl.verify import verify
-from opticcl.verify.optics import check_optics
+from opticcl.verify.light import check_light
 
 SUBNETS = ("broadcast", "route_broadcast", "route_switch")
 CONFIGURATIONS = [  # of the notes, but for the largest
@@ -50,7 +51,7 @@ def plan(
 
 def rules(made: CircuitPlan) -> set[str]:
     """Rules that the light breaks."""
-    return {v.rule for v in check_optics(made, progress=lambda *told: None).violations}
+    return {v.rule for v in check_light(made, progress=lambda *told: None).violations}
 
 
 def each_peer(made: CircuitPlan) -> list[int]:
@@ -96,7 +97,7 @@ def test_formulation_4_2(subnet: str, each: int) -> None:
 def test_equation_2_in_step_3() -> None:
     """As printed it uses receivers twice for even x (128 of 128 nodes at x = 4) and is right for odd x."""
     even, odd = (plan(s, algorithm="ramp:variant=published") for s in ((4, 4, 8), (5, 5, 10)))
-    found = [v for v in check_optics(even, progress=lambda *told: None).violations if v.rule == "receiver_shared"]
+    found = [v for v in check_light(even, progress=lambda *told: None).violations if v.rule == "receiver_shared"]
     assert [(v.step, v.count) for v in found] == [(2, 128)]
     assert not rules(odd)
 
@@ -224,3 +225,19 @@ def test_another_piece_on_split_light() -> None:
 
     schedule = replace(made.schedule, step=step)
     assert {"transmitter_shared", "wavelength_clash"} <= rules(replace(made, schedule=schedule))
+
+
+def test_one_signal_may_be_added_by_several_receivers():
+    """A RAMP node sends one chunk to nodes of all racks of a group: one signal, stored or added."""
+    where = fabric("ramp:groups=2,racks=2,wavelengths=2")
+    plan = lower(where, generate("ramp", "broadcast", where))
+    heard = 0
+    for i in range(plan.schedule.num_steps):
+        step = plan.schedule.step(i)
+        added = replace(step, op=np.full(len(step), Op.REDUCE, np.uint8))
+        schedule = replace(plan.schedule, step=lambda k, added=added: added, num_steps=1, classes=())
+        rounds = plan.rounds(i)
+        found = check_light(CircuitPlan(where, schedule, lambda k, rounds=rounds: rounds), progress=lambda *_: None)
+        assert not found.violations
+        heard += len(step) - len(np.unique(step.src))
+    assert heard > 0

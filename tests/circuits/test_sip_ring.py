@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.profiles import examples
 
 from opticcl.circuits import lower
 from opticcl.collective import collective
 from opticcl.errors import UnsupportedError
-from opticcl.fabric import fabric, job
+from opticcl.fabrics import fabric, job
 from opticcl.ir import CircuitPlan, Op, Schedule, Transfers
 from opticcl.schedule import generate
 from opticcl.verify import verify
@@ -54,7 +55,7 @@ def test_many_partners_take_many_rounds(nodes: int, directions: int) -> None:
 
 
 @given(st.integers(2, 20), st.integers(1, 2), st.integers(1, 5), st.data())
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_any_transfers_get_light(nodes: int, directions: int, wavelengths: int, data: st.DataObject) -> None:
     """Random transfers, several from and to a node: every one has its light, and no rule of optics is broken."""
     where = fabric("sip_ring", nodes=nodes, wavelengths=wavelengths, directions=directions)

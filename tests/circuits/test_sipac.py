@@ -10,7 +10,7 @@ import pytest
 
 from opticcl.circuits import lower
 from opticcl.collective import collective
-from opticcl.fabric import fabric, job
+from opticcl.fabrics import fabric, job
 from opticcl.ir import CircuitPlan, Circuits, Fabric, Op, Schedule, Transfers, concatenate_circuits
 from opticcl.schedule import generate, reason_declined
 from opticcl.verify import verify

@@ -31,7 +31,7 @@ def test_where_the_paper_prints_too_little_typical_is_taken_and_told(opticcl, an
     done = opticcl(*asked)
     assert done.returncode in (0, 1), done.stderr
     said = " ".join(done.stdout.split())
-    assert "values: preset typical, with assumed ones" in said
+    assert "values: preset typical, some of them assumed" in said
     assert "preset literal has no launch" in said
     assert answer(*asked) == answer(*asked, "--preset", "typical")
 
@@ -92,11 +92,11 @@ def test_verify_asks_for_the_light_too(answer):
     ("arguments", "says"),
     [
         (["budget", "-f", "ramp", "--preset", "literal"], "preset literal has no launch, modulator.loss"),
-        (["budget", "-f", "ramp", "--preset", "literal"], "--set launch=0dBm, or take --preset fitted or typical"),
+        (["budget", "-f", "ramp", "--preset", "literal"], "--set launch=0dBm, or use --preset fitted or typical"),
         (["budget", "-f", "ramp", "-n", "0"], "--nodes: 0 nodes"),
         (["budget", "-f", "ramp", "-n", "4194305"], "--nodes: 4,194,305 nodes are more than 4,194,304"),
-        (["budget", "-f", "oddl", "-o", "/absent/w.svg"], "--output: cannot write /absent/w.svg"),
-        (["budget", "-f", "fat_tree"], "packets are passed on electrically"),
+        (["budget", "-f", "oddl", "-o", "/absent/w.svg"], "--out: cannot write /absent/w.svg"),
+        (["budget", "-f", "fat_tree"], "packets are forwarded electrically"),
         (["budget", "-f", "oddl", "--preset", "best"], "known: literal, amplified, typical"),
         (["budget", "-f", "oddl", "--set", "wss32.loss=-1dB"], "negative"),
         (["budget", "-f", "oddl", "--set", "wss32.gain=1dB"], "passive"),

@@ -1,27 +1,26 @@
 """The command line as a user types it: answers, exit codes, one clear line for what is wrong."""
 
+import signal
 import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.cli.command import answer, opticcl
+from tests.cli.process import COMMAND, opticcl_process
+from tests.optional import shared_file
 
-TRACE = Path(__file__).parents[3] / "shared/data/chakra/resnet50-ddp.rank0.et"
 SMALL = ["--fabric", "ramp:groups=3,racks=3,wavelengths=6"]
 
 
-def test_a_right_plan_is_good():
+def test_a_right_plan_is_good(answer):
     """The contract of `opticcl verify --json`."""
     found, code = answer("verify", *SMALL, "--collective", "all_reduce", "--algorithm", "ramp")
     assert code == 0
     assert found["ok"] is True
     assert found["violations"] == []
-    assert set(found["checked"]) == {"transfers", "circuits", "chunks", "exhaustive"}
+    assert set(found["checked"]) == {"transfers", "circuits", "chunks", "exhaustive", "how"}
 
 
-def test_the_printed_ramp_is_refused():
+def test_the_printed_ramp_is_refused(opticcl):
     """As printed, RAMP's tables leave all 54 nodes with a wrong sum, and equation 2 uses 128 receivers twice."""
     wrong = opticcl("verify", *SMALL, "--collective", "all-reduce", "--algorithm", "ramp:variant=published")
     assert wrong.returncode == 1
@@ -34,7 +33,7 @@ def test_the_printed_ramp_is_refused():
     assert "receiver_shared" in clash.stdout
 
 
-def test_simulate_answers_its_parts():
+def test_simulate_answers_its_parts(answer):
     """The contract of `opticcl simulate --json`: the parts add up to the total."""
     found, code = answer("simulate", *SMALL, "--algorithm", "ramp", "--size", "1MB", "--assume", "compute=chain")
     assert code == 0
@@ -44,7 +43,7 @@ def test_simulate_answers_its_parts():
     assert found["assumptions"]["compute"] == "chain"
 
 
-def test_compare_ranks_what_it_verified():
+def test_compare_ranks_what_it_verified(answer):
     """The contract of `opticcl compare --json`: rows, fastest first, nothing below its bound, and who is left out."""
     found, code = answer("compare", "--nodes", "16", "--size", "1MB", "--size", "2MB")
     rows = found["rows"]
@@ -55,13 +54,13 @@ def test_compare_ranks_what_it_verified():
     assert all(r["verified"] and r["num_nodes"] == 16 and r["total_s"] >= r["lower_bound_s"] > 0 for r in rows)
 
 
-def test_compare_gives_every_node_the_same_rate():
+def test_compare_gives_every_node_the_same_rate(answer):
     """--node-rate makes the comparison one of architectures, not of transceivers."""
     rows = answer("compare", "--nodes", "16", "--size", "1MB", "--node-rate", "2.4Tb/s")[0]["rows"]
     assert all(r["node_rate_bits_per_s"] == pytest.approx(2.4e12) for r in rows)
 
 
-def test_compare_tells_whom_it_leaves_out():
+def test_compare_tells_whom_it_leaves_out(opticcl, answer):
     """One has no machine of that size, another's dead tile leaves no way round; the third stands."""
     found, code = answer("compare", "-n", "12", "-f", "oddl", "-f", "ideal", "-s", "1MB")
     assert (code, [row["fabric"] for row in found["rows"]]) == (0, ["ideal"])
@@ -71,22 +70,24 @@ def test_compare_tells_whom_it_leaves_out():
     assert "left out: lightpath: no algorithm does all_reduce" in done.stdout
 
 
-def test_compare_reads_a_workload(tmp_path):
-    """A trace, a list of sizes and the built-in list; the page is written whole."""
+def test_compare_reads_a_workload(opticcl, tmp_path):
+    """The built-in list; the page is written whole."""
     page = tmp_path / "page.html"
-    done = opticcl("compare", "--nodes", "16", "--workload", "resnet50_ddp", "--html", page)
+    done = opticcl("compare", "--nodes", "16", "--workload", "resnet50_ddp", "--out", page)
     assert done.returncode == 0, done.stderr
     assert "102,228,128 bytes" in done.stdout
     assert page.read_text("utf-8").rstrip().endswith("</html>")
     assert [p.name for p in tmp_path.iterdir()] == ["page.html"]
-    if not TRACE.exists():
-        pytest.skip("the real trace is not beside this checkout")
-    found, code = answer("compare", "--nodes", "16", "--workload", TRACE)
+
+
+def test_compare_reads_a_trace(answer):
+    """The calls of a recorded step."""
+    found, code = answer("compare", "--nodes", "16", "--workload", shared_file("chakra/resnet50-ddp.rank0.et"))
     assert code == 0
     assert {r["total_bytes"] for r in found["rows"]} == {102_228_128}
 
 
-def test_execute_compares_with_numpy(tmp_path):
+def test_execute_compares_with_numpy(opticcl, answer, tmp_path):
     """Random data, and a user's own file."""
     found, code = answer("execute", "--fabric", "sipac:radix=3,levels=2", "--size", "10KB", "--dtype", "float32")
     assert (code, found["ok"], found["ranks"]) == (0, True, 9)
@@ -97,23 +98,23 @@ def test_execute_compares_with_numpy(tmp_path):
         "sipac:radix=3,levels=2",
         "--input",
         tmp_path / "in.npy",
-        "--output",
+        "--out",
         tmp_path / "out.npy",
     )
     assert done.returncode == 0, done.stderr
     assert (np.load(tmp_path / "out.npy") == np.arange(45).reshape(9, 5).sum(axis=0)).all()
 
 
-def test_one_node_costs_nothing():
+def test_one_node_costs_nothing(answer):
     """N = 1 works everywhere."""
     for name in ("ideal", "lightpath", "oddl", "ramp", "sipac", "terarack"):
         found, code = answer("simulate", "--fabric", name, "--nodes", "1")
         assert (code, found["total_s"], found["num_steps"]) == (0, 0, 0)
 
 
-def test_papers_answers_rows():
+def test_papers_answers_rows(answer):
     """The contract of `opticcl papers --json`, and every verdict on file is true."""
-    rows, code = answer("papers", "ramp")
+    rows, code = answer("papers", "wrht")
     assert code == 0
     assert rows
     assert {"id", "paper", "where", "published", "ours", "relative_error", "verdict", "reason"} <= set(rows[0])
@@ -144,14 +145,14 @@ def test_papers_answers_rows():
         (["simulate", *SMALL, "--assume", "compute=fast"], ["compute", "fused"]),
         (["execute", *SMALL, "--dtype", "int33"], ["int33"]),
         (["execute", *SMALL, "--input", "absent.npy"], ["absent.npy"]),
-        (["execute", *SMALL, "--output", "/absent/out.npy"], ["/absent/out.npy"]),
+        (["execute", *SMALL, "--out", "/absent/out.npy"], ["/absent/out.npy"]),
         (["compare"], ["--nodes"]),
         (["compare", "--nodes", "8", "--workload", "absent.et"], ["absent.et"]),
         (["compare", "--nodes", "8", "--workload", "resnet50_ddp", "--size", "1MB"], ["--size", "--workload"]),
-        (["compare", "--nodes", "8", "--html", "/absent/page.html"], ["/absent/page.html"]),
+        (["compare", "--nodes", "8", "--out", "/absent/page.html"], ["/absent/page.html"]),
         (["compare", "--nodes", "8", "--node-rate", "2s"], ["--node-rate", "2s"]),
         (["verify", "--fabric", "terarack", "--algorithm", "ramp"], ["needs a ramp fabric"]),
-        (["verify", *SMALL, "--chunks", "0"], ["0 chunks"]),
+        (["verify", *SMALL, "--sample", "0"], ["num_chunks=0"]),
         (["verify", *SMALL, "--seed", "-1"], ["seed=-1"]),
         (["verify", "--fabric", "ideal:nodes=99999999999999999999"], ["below 2**40"]),
         (["simulate", *SMALL, "--assume", "memory_bytes_per_s=0"], ["memory_bytes_per_s"]),
@@ -166,9 +167,10 @@ def test_papers_answers_rows():
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_what_is_wrong_is_said_in_one_line(arguments, words, tmp_path):
+def test_what_is_wrong_is_said_in_one_line(opticcl, arguments, words, tmp_path, monkeypatch):
     """Exit code 2, nothing on standard output, one line without a traceback, nothing left behind."""
-    done = opticcl(*arguments, cwd=tmp_path)
+    monkeypatch.chdir(tmp_path)
+    done = opticcl(*arguments)
     assert done.returncode == 2, done.stdout + done.stderr
     assert done.stdout == ""
     lines = [line for line in done.stderr.splitlines() if line.startswith("opticcl: ")]
@@ -178,15 +180,23 @@ def test_what_is_wrong_is_said_in_one_line(arguments, words, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_process_of_its_own_answers_the_same(opticcl):
+    """A good answer, one that is no, and a refusal: what `main` adds to the tests within this process."""
+    for arguments in (
+        ("verify", *SMALL, "--algorithm", "ramp", "--json"),
+        ("verify", *SMALL, "--algorithm", "ramp:variant=published"),
+        ("verify", "--fabric", "rampp"),
+    ):
+        alone, within = opticcl_process(*arguments), opticcl(*arguments)
+        assert (alone.returncode, alone.stdout) == (within.returncode, within.stdout)
+        assert alone.stderr.endswith(within.stderr)  # behind the progress, if it takes more than a second
+
+
 def test_interrupted_runs_leave_nothing(tmp_path):
     """Ctrl-C while a page is being made: no file, no half of one."""
-    import signal
-    import time
-
-    code = "from opticcl.cli import main; main()"
-    arguments = ["compare", "--nodes", "1024", "--algorithm", "all", "--html", str(tmp_path / "page.html")]
-    process = subprocess.Popen([sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    time.sleep(3)
+    arguments = ("compare", "--nodes", "1024", "--algorithm", "all", "--html", tmp_path / "page.html")
+    process = subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stderr.readline()  # it has been at work for a second
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=60)
     assert process.returncode == 130, error
@@ -196,9 +206,7 @@ def test_interrupted_runs_leave_nothing(tmp_path):
 
 def test_a_reader_that_leaves_is_no_error():
     """`opticcl list | head -1` ends quietly."""
-    code = "from opticcl.cli import main; main()"
-    command = [sys.executable, "-c", code, "list"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen([*COMMAND, "list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode in (0, 1)

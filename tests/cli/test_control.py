@@ -40,19 +40,20 @@ def test_control_of_fabrics_without_units(opticcl, answer):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--exchange", "1"], "give --output too"),
-        (["-o", "step.pdf"], "must end in .svg or .png"),
-        (["--loss", "1"], "loss=1 is no share from 0 to 0.99"),
+        (["--exchange", "1"], "give --out FILE.svg too"),
+        (["-o", "step.pdf"], "must end in .svg, .png or .json"),
+        (["--loss", "1"], "loss=1 is not a fraction from 0 to 0.99"),
         (["--jitter", "soon"], "'soon' is no time"),
-        (["--overlap", "2"], "overlap=2 is no share"),
+        (["--overlap", "2"], "overlap=2 is not a fraction"),
         (["--memory", "0"], "memory=0 B/s is not positive"),
         (["-n", "8", "--explore"], "8 nodes have too many states to visit; try --nodes 4"),
-        (["-n", "8192", "-a", "dissemination"], "12 bits name 4,096 nodes, and the machine has 8,192"),
+        (["-n", "8192", "-a", "dissemination"], "12 bits address 4,096 nodes, and the machine has 8,192"),
     ],
 )
 def test_wrong_input_is_refused_in_a_line(opticcl, arguments, says):
     """Exit code 2, one line, no traceback."""
-    done = opticcl("control", "-f", "oddl", "-n", "4", *arguments)
+    size = () if "-n" in arguments else ("-n", "4")
+    done = opticcl("control", "-f", "oddl", *size, *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert says in done.stderr
     assert done.stderr.count("\n") == 1
@@ -73,7 +74,7 @@ def test_jobs_are_kept_from_call_to_call(opticcl, answer, tmp_path):
     kept = state.read_bytes()
     for arguments, text in (
         (("--place", "2", "--place", "9"), "9 nodes for job-3, but 2 of 16"),
-        (("--place", "x"), "'x' is no number of nodes"),
+        (("--place", "x"), "'x' is not a number of nodes"),
         (("--place", "2", "-a", "wrht"), "wrht"),
     ):
         wrong = opticcl("jobs", "--state", state, *arguments)
@@ -90,7 +91,33 @@ def test_jobs_on_networks_of_packets_share_links(opticcl):
     """Nobody says that they leave each other alone."""
     done = opticcl("jobs", "-f", "fat_tree:nodes=8", "--place", "4", "--place", "4", "-a", "ring")
     assert done.returncode == 0
-    assert "have no node in common; packets of all may share links" in done.stdout
+    assert "no node in common; their packets may share links" in done.stdout
     wrong = opticcl("jobs", "--nodes", "8", "--state", "nothing.json")
     assert wrong.returncode == 2
     assert "--nodes sizes a fabric" in wrong.stderr
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[" * 100_000, b'{"form": "opticcl arbiter", "version": 9}', None])
+def test_a_bad_state_file_is_wrong_input(opticcl, tmp_path, content):
+    """Exit code 2 and one line, whatever is wrong with it; a directory too."""
+    state = tmp_path / "jobs.json"
+    state.mkdir() if content is None else state.write_bytes(content)
+    done = opticcl("jobs", "--state", state, "--place", "4")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "jobs.json" in done.stderr
+
+
+def test_names_of_a_state_file_cannot_control_the_terminal(opticcl, tmp_path):
+    """A job and a machine whose names have escape bytes."""
+    state = tmp_path / "jobs.json"
+    kept = {"form": "opticcl arbiter", "version": 1, "fabric": "oddl:shape=4x4", "jobs": []}
+    for wrong in (
+        {"fabric": "ev\x1bil"},
+        {"jobs": [{"name": "ev\x1bil", "nodes": [0], "held": [0]}]},
+        {"form": "ev\x1bil"},
+    ):
+        state.write_text(json.dumps(kept | wrong), "utf-8")
+        done = opticcl("jobs", "--state", state, "--place", "4")
+        assert done.returncode == 2
+        assert "\x1b" not in done.stderr
+        assert "ev" in done.stderr

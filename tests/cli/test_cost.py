@@ -97,7 +97,7 @@ def test_the_picture_is_written_whole_or_not_at_all(opticcl, tmp_path):
     assert str(picture) in done.stdout
     done = opticcl("cost", "-f", "oddl", "-n", "16", "-o", tmp_path / "cost.pdf")
     assert done.returncode == 2
-    assert "must end in .svg or .png" in done.stderr
+    assert "must end in .svg, .png or .json" in done.stderr
     assert [f.name for f in tmp_path.iterdir()] == ["cost.svg"]
 
 
@@ -109,7 +109,7 @@ def test_the_picture_is_written_whole_or_not_at_all(opticcl, tmp_path):
         (["-f", "ideal"], "ideal has no bill"),
         (["-f", "oddl", "-n", "12"], "oddl: 12 nodes"),
         (["-f", "ramp:groups=3,racks=4,wavelengths=6", "-f", "torus:shape=2x2"], "racks=4"),
-        (["-f", "oddl", "-n", "16", "-o", "/absent/cost.svg"], "--output: cannot write /absent/cost.svg"),
+        (["-f", "oddl", "-n", "16", "-o", "/absent/cost.svg"], "--out: cannot write /absent/cost.svg"),
         (["-f", "oddl", "--set", "wss.usd"], "write --set wss.usd=300"),
         (["-f", "oddl", "--set", "wss.usd=cheap"], "'cheap' is not a number"),
         (["-f", "oddl", "--set", "wss.usd=1", "--set", "wss.usd=2"], "wss.usd is given twice"),

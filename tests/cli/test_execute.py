@@ -2,14 +2,15 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.profiles import examples
 
-from opticcl.cli import _arrays
-from opticcl.cli._arrays import expected_results, matches, message_elements, random_arrays, wrong_ranks
-from opticcl.collective import COLLECTIVES, Request, own_collective
+from opticcl.collective import COLLECTIVES, Request, custom_collective
 from opticcl.errors import ParameterError
 from opticcl.execute import execute
+from opticcl.execute import reference as _arrays
+from opticcl.execute.reference import expected_results, matches, message_elements, random_arrays, wrong_ranks
 
 OWN = """
 name = "expert_weights"
@@ -30,12 +31,12 @@ after = [1, 2]
 @pytest.mark.parametrize("reduces", ["false", "true"])
 @pytest.mark.parametrize("before", ["[3]", "[0, 4]"])
 def test_collectives_of_ones_own(opticcl, answer, tmp_path, reduces, before):
-    """Synthesized, and executed from its programme: right, whoever holds what."""
+    """Synthesized, and executed from its plan file: right, whoever holds what."""
     (tmp_path / "mine.toml").write_text(OWN.format(reduces=reduces, before=before))
-    programme = tmp_path / "s.csv"
-    made = opticcl("synthesize", "-f", "lightpath:shape=2x4", "--file", tmp_path / "mine.toml", "-o", programme)
+    plan_file = tmp_path / "s.csv"
+    made = opticcl("synthesize", "-f", "lightpath:shape=2x4", "--file", tmp_path / "mine.toml", "-o", plan_file)
     assert made.returncode == 0, made.stderr
-    found, code = answer("execute", programme, "--size", "3KB")
+    found, code = answer("execute", plan_file, "--size", "3KB")
     assert (code, found["ok"], found["ranks"]) == (0, True, 8)
     assert found["size_bytes"] == 3000
 
@@ -43,16 +44,16 @@ def test_collectives_of_ones_own(opticcl, answer, tmp_path, reduces, before):
 def test_what_others_hold_decides(opticcl, tmp_path):
     """Where nothing is added, holders of a chunk must give the same; the line names chunk and ranks."""
     (tmp_path / "mine.toml").write_text(OWN.format(reduces="false", before="[0, 4]"))
-    programme = tmp_path / "s.json"
-    opticcl("synthesize", "-f", "lightpath:shape=2x4", "--file", tmp_path / "mine.toml", "-o", programme)
+    plan_file = tmp_path / "s.json"
+    opticcl("synthesize", "-f", "lightpath:shape=2x4", "--file", tmp_path / "mine.toml", "-o", plan_file)
     rows = np.tile(np.arange(9), (8, 1))
     np.save(tmp_path / "same.npy", rows)
-    assert opticcl("execute", programme, "--input", tmp_path / "same.npy").returncode == 0
+    assert opticcl("execute", plan_file, "--input", tmp_path / "same.npy").returncode == 0
     rows[4, 4] = 99
     np.save(tmp_path / "other.npy", rows)
-    done = opticcl("execute", programme, "--input", tmp_path / "other.npy")
+    done = opticcl("execute", plan_file, "--input", tmp_path / "other.npy")
     assert done.returncode == 2
-    assert "expert_weights: ranks 0 and 4 both hold chunk 1 at the start, with other data" in done.stderr
+    assert "expert_weights: ranks 0 and 4 both hold chunk 1 at the start, with different data" in done.stderr
 
 
 def test_expected_of_ones_own():
@@ -60,12 +61,12 @@ def test_expected_of_ones_own():
     before = np.array([[1, 1, 0], [0, 1, 1], [0, 0, 1]], bool)  # chunks by ranks
     after = np.array([[0, 0, 1], [1, 0, 1], [0, 0, 1]], bool)
     arrays = np.array([[1, 2, 3, 4, 5], [10, 20, 30, 40, 50], [100, 200, 300, 400, 500]])
-    found = expected_results(own_collective("mine", before, after, True), arrays)
+    found = expected_results(custom_collective("mine", before, after, True), arrays)
     assert found[1] is None
     assert [list(found[rank]) for rank in (0, 2)] == [[0, 0, 330, 440, 0], [11, 22, 330, 440, 500]]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.sampled_from(COLLECTIVES), st.integers(1, 6), st.integers(1, 5), st.integers(0, 200))
 def test_every_chunk_holds_something(name, ranks, chunks_each, size_bytes):
     """A message is never smaller than asked, blocks are equal, no chunk is empty, and what could be left out was."""
@@ -95,13 +96,13 @@ def test_a_small_message_is_no_empty_one(opticcl, size):
     assert "8 x int64" in done.stdout
 
 
-def test_a_programme_runs_any_message(opticcl, answer, tmp_path):
-    """The verb's own size unless another is given, whatever the programme was compiled for."""
-    programme = tmp_path / "plan.csv"
-    opticcl("compile", "-f", "terarack:nodes=15,wavelengths=2", "-a", "wrht", "-s", "1GB", "--out", programme)
-    assert answer("execute", programme)[0]["size_bytes"] == 1_000_000
-    assert answer("execute", programme, "--size", "8KB")[0]["size_bytes"] == 8000
-    refused = opticcl("execute", programme, "--root", "1")
+def test_a_plan_file_runs_any_message(opticcl, answer, tmp_path):
+    """The verb's own size unless another is given, whatever the plan file was compiled for."""
+    plan_file = tmp_path / "plan.csv"
+    opticcl("compile", "-f", "terarack:nodes=15,wavelengths=2", "-a", "wrht", "-s", "1GB", "--out", plan_file)
+    assert answer("execute", plan_file)[0]["size_bytes"] == 1_000_000
+    assert answer("execute", plan_file, "--size", "8KB")[0]["size_bytes"] == 8000
+    refused = opticcl("execute", plan_file, "--root", "1")
     assert (refused.returncode, "--root" in refused.stderr) == (2, True)
 
 

@@ -6,16 +6,16 @@ import pytest
 from rich.console import Console
 
 from opticcl.papers import ALL_VERDICTS, Row
-from opticcl.report.claims import claims_list, claims_summary
+from opticcl.report.claims import ClaimsList, claims_summary
 
-ROW = Row("L1", "lumorph", "section 5", "GB/s of a laser", 18, 18.75, 0.0417, "5 %", "printed as about 18", True)
+ROW = Row("L1", "lumorph", "section 5", "GB/s of a laser", 18, 18.75, 0.0417, "5 %", "literal", "as text", True)
 
 
 def printed(rows, width=120):
     """The list as text."""
     console = Console(width=width, highlight=False)
     with console.capture() as seen:
-        console.print(claims_list(rows))
+        console.print(ClaimsList(rows))
     return seen.get()
 
 
@@ -51,9 +51,9 @@ def test_a_claim_takes_two_lines():
     other = dataclasses.replace(ROW, id="L22.most", published=[1.5] * 40, ours=[1.5] * 40, relative_error=None)
     lines = [line.rstrip() for line in printed([ROW, other]).splitlines()]
     head, numbers, claim, cut, _ = lines[3:8]
-    assert numbers.split() == ["L1", "5", "%", "18", "18.75", "4.17%", "section", "5"]
-    assert claim == "    GB/s of a laser · printed as about 18"
-    for column, value in (("published", "18"), ("ours", "18.75"), ("apart", "4.17%")):
+    assert numbers.split() == ["L1", "5", "%", "literal", "18", "18.75", "4.17%", "section", "5"]
+    assert claim == "    GB/s of a laser · as text"
+    for column, value in (("published", "18"), ("ours", "18.75"), ("difference", "4.17%")):
         assert head.index(column) + len(column) == numbers.index(f" {value} ") + len(value) + 1
     assert cut.count("…") == 2
     wrapped = printed([dataclasses.replace(ROW, reason="because " * 40)]).splitlines()[5:-2]
@@ -64,10 +64,26 @@ def test_a_claim_takes_two_lines():
 def test_a_verdict_that_is_not_true_is_told():
     """Beside the claim and in the counts."""
     wrong = dataclasses.replace(ROW, id="L2", ours=30.0, relative_error=0.67, ok=False)
-    assert claims_summary([ROW, wrong]) == "2 claims: 2 within 5 %; the verdict on file is not true of 1: L2"
+    summary = "2 claims: 2 within 5 % (2 literal); verdicts on file that are not true: 1: L2"
+    assert claims_summary([ROW, wrong]) == summary
     text = printed([ROW, wrong])
     assert text.count("NOT TRUE") == 1
     assert claims_summary([]) == "0 claims"
+
+
+def test_fitted_rows_are_counted_apart():
+    """In the order of the bases, the literal ones first."""
+    rows = [
+        dataclasses.replace(ROW, id=f"L{i}", basis=basis) for i, basis in enumerate(["fitted", "literal", "fitted"])
+    ]
+    assert claims_summary(rows) == "3 claims: 3 within 5 % (1 literal, 2 fitted); every verdict is true"
+
+
+def test_a_formula_stands_beside_its_value():
+    """The value in the column, the printed text below."""
+    lines = printed([dataclasses.replace(ROW, published="2(N - 1)", evaluated=18)]).splitlines()
+    assert "  18  18.75  " in lines[4]
+    assert lines[5].strip() == "GB/s of a laser · printed: 2(N - 1) · as text"
 
 
 def test_paper_by_paper():

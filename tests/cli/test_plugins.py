@@ -8,11 +8,8 @@ from pathlib import Path
 import pytest
 
 import opticcl as library
-from opticcl import data
-from opticcl.circuits import RULES
 from opticcl.cli import _plugins
-from opticcl.errors import ParameterError, UnsupportedError
-from opticcl.fabric import FABRICS
+from opticcl.errors import ParameterError
 from opticcl.schedule import ALGORITHMS, register_algorithm
 
 ROOT = Path(__file__).parents[2]
@@ -23,49 +20,34 @@ def blocks(page):
     return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL)
 
 
-@pytest.fixture(autouse=True)
-def _as_before(monkeypatch):
-    """What a test registers is forgotten after it."""
-    for registry in (FABRICS, ALGORITHMS, RULES):
-        registry.names()
-        monkeypatch.setattr(registry, "_entries", dict(registry._entries))
-    monkeypatch.setattr(_plugins, "_loaded", set())
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.delenv(_plugins.VARIABLE, raising=False)
+STAR = ROOT / "examples/star.py"
+pytestmark = pytest.mark.usefixtures("plugins_forgotten")
 
 
-@pytest.fixture
-def star(tmp_path):
-    """The example of the page, as a file."""
-    path = tmp_path / "star.py"
-    path.write_text(blocks("docs/extending.md")[0], "utf-8")
-    return path
-
-
-def test_the_page_is_a_script(star):
+def test_the_example_is_a_script():
     """It runs as it stands, judges itself and prints both tables."""
-    done = subprocess.run([sys.executable, star], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, STAR], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "all " in done.stdout
     assert "ideal" in done.stdout
 
 
-def test_the_command_line_reads_it(star, opticcl, answer):
+def test_the_command_line_reads_it(opticcl, answer):
     """Every verb sees the fabric and the algorithm; a file given twice is read once."""
-    both = ("--plugin", star, "--plugin", star)
-    found, code = answer(*both, "verify", "-f", "star:nodes=12", "-c", "all_gather", "-a", "shout:speakers=4")
+    both = ("--plugin", STAR, "--plugin", STAR)
+    found, code = answer(*both, "verify", "-f", "star:nodes=12", "-c", "all_gather", "-a", "wave:senders=4")
     assert (code, found["ok"], found["checked"]["transfers"]) == (0, True, 12 * 11)
     table = library.compare(["star:nodes=9"], "all_reduce", "1MB", algorithm="all")
     assert len(table) > 5
     assert table["verified"].all()  # its rule gives any algorithm light without collisions
-    declined = opticcl("--plugin", star, "verify", "-f", "star:wavelengths=3", "-c", "all_gather", "-a", "shout")
-    assert (declined.returncode, "speakers=8" in declined.stderr) == (2, True)
+    declined = opticcl("--plugin", STAR, "verify", "-f", "star:wavelengths=3", "-c", "all_gather", "-a", "wave")
+    assert (declined.returncode, "senders=8" in declined.stderr) == (2, True)
 
 
-def test_the_environment_names_plugins(star, answer, monkeypatch):
+def test_the_environment_names_plugins(answer, monkeypatch):
     """The same without an option."""
-    monkeypatch.setenv(_plugins.VARIABLE, str(star))
-    found, code = answer("execute", "-f", "star:nodes=5", "-c", "all_gather", "-a", "shout:speakers=2", "-s", "10KB")
+    monkeypatch.setenv(_plugins.VARIABLE, str(STAR))
+    found, code = answer("execute", "-f", "star:nodes=5", "-c", "all_gather", "-a", "wave:senders=2", "-s", "10KB")
     assert (code, found["ok"], found["ranks"]) == (0, True, 5)
 
 
@@ -83,8 +65,12 @@ def test_the_environment_names_plugins(star, answer, monkeypatch):
             ", line 3: ValueError: algorithm 'ring' is registered twice",
         ),
         (
+            "from opticcl.formats import Format, register_format\nregister_format(Format('msccl', ('.x',), 'a test'))\n",
+            ", line 2: ValueError: format 'msccl' is registered twice",
+        ),
+        (
             "from opticcl.ir import Resource\nResource('transmitter', 3)\n",
-            ", line 2: Resource: kind='transmitter' is none",
+            ", line 2: Resource: kind='transmitter' has no rule",
         ),
     ],
 )
@@ -105,18 +91,6 @@ def test_a_file_that_is_not_there(opticcl, monkeypatch):
     monkeypatch.setenv(_plugins.VARIABLE, "gone.py")
     done = opticcl("list")
     assert (done.returncode, "OPTICCL_PLUGINS: gone.py: there is no such file" in done.stderr) == (2, True)
-
-
-def test_the_templates_for_contributors_run(monkeypatch):
-    """What CONTRIBUTING.md prints, as it stands, with a datasheet as the page asks for one."""
-    monkeypatch.setattr(data, "datasheet", {"mine": {"nodes": 8, "port_rate": 1e11}}.__getitem__)
-    fabric, algorithm = blocks("CONTRIBUTING.md")
-    exec(fabric, {})
-    assert FABRICS.get("mine").at_scale(5) == {"nodes": 5}
-    exec(algorithm, {})
-    assert library.compile("ideal:nodes=7", "all_gather", "1KB", algorithm="mine:stride=3").verify().ok
-    with pytest.raises(UnsupportedError, match="stride=2 does not reach all 8 nodes"):
-        library.compile("ideal:nodes=8", "all_gather", "1KB", algorithm="mine:stride=2")
 
 
 def test_functions_that_do_not_fit_are_refused():

@@ -1,8 +1,11 @@
-"""`opticcl simulate`: options of the packet engine, what it prints, and what is refused before anything is played."""
+"""`opticcl simulate`: options of the packet engine, what it prints, and what is refused before anything is simulated."""
 
 import os
 
 import pytest
+
+from opticcl.cli._generated import flag_of
+from opticcl.simulate import ENGINES
 
 PAIRS = ["--fabric", "leaf_spine:nodes=16,nodes_per_leaf=4,spines=4", "--collective", "all_to_all", "--size", "1MB"]
 
@@ -35,11 +38,14 @@ def test_the_table_is_for_people(opticcl):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--engine", "flow", "--cell", "4kB"], "cell_bytes is an option of engine=packet, not of flow"),
-        (["--seed", "1"], "seed is an option of engine=packet, not of closed_form"),
+        (["--engine", "flow", "--cell", "4kB"], "--cell is an option of engine=packet, not of flow"),
+        (["--seed", "1"], "--seed is an option of engine=packet, not of closed_form"),
         (["--engine", "packet", "--max-events", "100"], "max_events=..."),
         (["--engine", "pakcet"], "did you mean 'packet'?"),
-        (["--engine", "packet", "--transport", "tcp"], "'tcp' is not one of"),
+        (["--engine", "packet", "--transport", "tcp"], "--transport: 'tcp' is not one of paced, windowed"),
+        (["--engine", "packet", "--cell", "4x"], "--cell: '4x' is not a size in bytes"),
+        (["--engine", "packet:cell_bytes=9kB", "--cell", "4kB"], "--cell is given twice"),
+        (["--engine", "packet:cells=9kB"], "did you mean 'cell_bytes'?"),
     ],
 )
 def test_wrong_options_are_refused_in_a_line(opticcl, options, words):
@@ -55,26 +61,26 @@ def test_wrong_options_are_refused_in_a_line(opticcl, options, words):
     ("options", "words"),
     [
         (["--engine", "flow", "--links", "same.json", "--trace", "./same.json"], "it is the file of --links"),
-        (["--links", "plan.json"], "it is the file of the programme"),
+        (["--links", "plan.json"], "it is the input file"),
         (["--links", "folder.csv"], "it is a folder"),
-        (["--picture", "closed/load.svg"], "no file may be made in closed"),
+        (["--out", "closed/load.svg"], "the folder closed is not writable"),
     ],
 )
-def test_files_in_the_way_are_refused_before_anything_is_played(opticcl, monkeypatch, options, words, tmp_path):
-    """Two outputs in one file, the programme itself, a folder, and a folder that is closed."""
+def test_files_in_the_way_are_refused_before_anything_is_simulated(opticcl, monkeypatch, options, words, tmp_path):
+    """Two outputs in one file, the plan file itself, a folder, and a folder that is closed."""
     monkeypatch.chdir(tmp_path)
-    programme = tmp_path / "plan.json"
-    opticcl("compile", "-f", "ideal:nodes=3", "-c", "all_gather", "-s", "3KB", "-a", "ring", "--out", programme)
-    before = programme.read_bytes()
+    plan_file = tmp_path / "plan.json"
+    opticcl("compile", "-f", "ideal:nodes=3", "-c", "all_gather", "-s", "3KB", "-a", "ring", "--out", plan_file)
+    before = plan_file.read_bytes()
     (tmp_path / "folder.csv").mkdir()
     (tmp_path / "closed").mkdir()
     may = os.access
     monkeypatch.setattr(os, "access", lambda path, mode: path.name != "closed" and may(path, mode))  # root may all
-    monkeypatch.setattr("opticcl.simulate.play.play", lambda *a, **k: pytest.fail("it was played"))
-    done = opticcl("simulate", programme, *options)
+    monkeypatch.setattr("opticcl.simulate.simulate", lambda *a, **k: pytest.fail("it was simulated"))
+    done = opticcl("simulate", plan_file, *options)
     assert done.returncode == 2
     assert words in done.stderr
-    assert programme.read_bytes() == before
+    assert plan_file.read_bytes() == before
     assert sorted(p.name for p in tmp_path.iterdir()) == ["closed", "folder.csv", "plan.json"]
 
 
@@ -99,3 +105,25 @@ def test_auto_says_why_there_is_nothing_to_choose(opticcl, engine, fabric, colle
     assert f"no circuit leads {ends}" in done.stderr
     assert "give a job of nodes that are joined" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_the_help_lists_the_options_of_all_engines(opticcl):
+    """Names, choices, texts and defaults come from the option classes."""
+    text = " ".join(opticcl("simulate", "--help").stdout.split())
+    assert (
+        "--cell <size> packet: size of a cell; the last cell of a transfer carries the remainder [default: 4.096 kB]"
+        in text
+    )
+    assert "--mode [barrier|asynchronous] flow, packet: when a transfer starts." in text
+    assert "[default: flow 20,000,000, packet 100,000,000]" in text
+    for engine in ENGINES.names():
+        for name in ENGINES.get(engine).option_names():
+            assert f"{flag_of(name)} " in text
+
+
+def test_the_help_of_train_lists_the_options_of_its_runtime(opticcl):
+    """A flag that can be switched off, a size and a choice."""
+    text = " ".join(opticcl("train", "--help").stdout.split())
+    assert "--overlap / --no-overlap Whether communication overlaps computation [default: overlap]" in text
+    assert "--fusion <size> Maximum size of a fused message; a larger gradient is sent alone [default: 16 MB]" in text
+    assert "--fusion-mode [greedy|static|none]" in text

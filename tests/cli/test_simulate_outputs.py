@@ -34,7 +34,7 @@ def test_files_of_links_traces_and_pictures(opticcl, tmp_path):
     """All at once, asynchronously, with the critical path in words; what is not asked for is not written."""
     files = [tmp_path / name for name in ("links.parquet", "trace.json", "load.svg")]
     options = [
-        word for option, file in zip(("--links", "--trace", "--picture"), files, strict=True) for word in (option, file)
+        word for option, file in zip(("--links", "--trace", "--out"), files, strict=True) for word in (option, file)
     ]
     done = opticcl("simulate", *TREE, "-a", "ring", "--engine", "packet", "--mode", "asynchronous", *options)
     assert done.returncode == 0, done.stderr
@@ -59,12 +59,12 @@ def test_the_closed_form_tells_bytes(answer, tmp_path):
 
 
 @pytest.mark.parametrize("verb", ["simulate", "verify", "execute"])
-def test_a_programme_file_is_a_plan(opticcl, answer, verb, tmp_path):
+def test_a_plan_file_is_a_plan(opticcl, answer, verb, tmp_path):
     """What was compiled and written is read again; options that it has of its own are refused beside it."""
-    programme = tmp_path / "plan.csv"
-    made = opticcl("compile", "-f", "sipac:radix=2,levels=2", "-c", "all_reduce", "-s", "4KB", "--out", programme)
+    plan_file = tmp_path / "plan.csv"
+    made = opticcl("compile", "-f", "sipac:radix=2,levels=2", "-c", "all_reduce", "-s", "4KB", "--out", plan_file)
     assert made.returncode == 0, made.stderr
-    found, code = answer(verb, programme)
+    found, code = answer(verb, plan_file)
     assert code == 0
     if verb == "simulate":
         same, _ = answer(verb, "-f", "sipac:radix=2,levels=2", "-c", "all_reduce", "-s", "4KB")
@@ -80,24 +80,24 @@ def test_a_programme_file_is_a_plan(opticcl, answer, verb, tmp_path):
     ):
         if (verb, option) == ("execute", "--size"):  # arrays may be of any size
             continue
-        refused = opticcl(verb, programme, option, value)
+        refused = opticcl(verb, plan_file, option, value)
         assert refused.returncode == 2
         assert option in refused.stderr
         assert len(refused.stderr.strip().splitlines()) == 1
-    both = opticcl(verb, programme, "--fabric", "ideal:nodes=4")
+    both = opticcl(verb, plan_file, "--fabric", "ideal:nodes=4")
     neither = opticcl(verb)
     assert both.returncode == neither.returncode == 2
-    assert "either a programme file or --fabric" in both.stderr
-    assert "either a programme file or --fabric" in neither.stderr
+    assert "either a plan file or --fabric" in both.stderr
+    assert "either a plan file or --fabric" in neither.stderr
 
 
-def test_a_wrong_programme_has_no_time(opticcl, tmp_path):
+def test_a_wrong_plan_file_has_no_time(opticcl, tmp_path):
     """A file whose transfers do not do what it claims is refused with the verdict; no time is told."""
-    programme = tmp_path / "plan.csv"
-    opticcl("compile", "-f", "ideal:nodes=3", "-c", "all_gather", "-a", "ring", "-s", "3KB", "--out", programme)
-    *lines, _ = programme.read_text().splitlines()
-    programme.write_text("\n".join(lines) + "\n")
-    done = opticcl("simulate", programme)
+    plan_file = tmp_path / "plan.csv"
+    opticcl("compile", "-f", "ideal:nodes=3", "-c", "all_gather", "-a", "ring", "-s", "3KB", "--out", plan_file)
+    *lines, _ = plan_file.read_text().splitlines()
+    plan_file.write_text("\n".join(lines) + "\n")
+    done = opticcl("simulate", plan_file)
     assert done.returncode == 1
     assert "refused" in done.stderr
     assert done.stdout == ""
@@ -108,11 +108,11 @@ def test_a_wrong_programme_has_no_time(opticcl, tmp_path):
     [
         (["--links", "links.txt"], ["--links", ".parquet"]),
         (["--trace", "trace.csv", "--engine", "flow"], ["--trace", ".json"]),
-        (["--trace", "trace.json"], ["--trace", "closed form", "--engine flow"]),
-        (["--picture", "load.pdf"], ["--picture", ".svg"]),
-        (["--picture", "absent/load.svg"], ["no folder", "absent"]),
-        (["--engine", "flow", "--cell", "4KB"], ["cell_bytes", "packet"]),
-        (["--mode", "asynchronous"], ["asynchronous", "flow and packet"]),
+        (["--trace", "trace.json"], ["--trace", "closed_form", "--engine flow"]),
+        (["--out", "load.pdf"], ["--out", ".svg"]),
+        (["--out", "absent/load.svg"], ["no folder", "absent"]),
+        (["--engine", "flow", "--cell", "4KB"], ["--cell", "packet"]),
+        (["--mode", "asynchronous"], ["--mode", "flow and packet"]),
     ],
 )
 def test_what_cannot_be_written_is_refused_in_a_line(opticcl, monkeypatch, options, words, tmp_path):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.cli.command import answer, opticcl
 
-from opticcl.evaluate.studies import STUDIES
+from opticcl.studies import STUDIES
 
 
-def test_without_a_name_it_lists_all() -> None:
+def test_without_a_name_it_lists_all(opticcl) -> None:
     """One line a study, also in the help."""
     listed = opticcl("study")
     assert [line.split()[0] for line in listed.stdout.splitlines()] == list(STUDIES.names())
@@ -16,7 +15,7 @@ def test_without_a_name_it_lists_all() -> None:
     assert all(name in helped for name in STUDIES.names())
 
 
-def test_json_is_one_value() -> None:
+def test_json_is_one_value(answer) -> None:
     """Rows, notes and where they belong."""
     found, code = answer("study", "transfers:nodes=6,lasers=2")
     assert code == 0
@@ -24,7 +23,7 @@ def test_json_is_one_value() -> None:
     assert {"probability", "rounds", "at_least"} <= set(found["rows"][0])
 
 
-def test_a_picture_is_written_and_named(tmp_path) -> None:
+def test_a_picture_is_written_and_named(opticcl, tmp_path) -> None:
     """Beside the table."""
     file = tmp_path / "overlap.svg"
     ran = opticcl("study", "overlap:largest=4,draws=1", "-o", str(file))
@@ -38,11 +37,11 @@ def test_a_picture_is_written_and_named(tmp_path) -> None:
     ("words", "hint"),
     [
         (["overlaps"], "did you mean 'overlap'?"),
-        (["transfers:nodes=6,lasers=2", "-o", "picture.pdf"], ".svg or .png"),
+        (["transfers:nodes=6,lasers=2", "-o", "picture.pdf"], "must end in .svg, .png, .csv, .parquet or .json"),
         (["transfers:nodes=6,lasers=2", "-o", "no_such_folder/picture.png"], "there is no folder no_such_folder"),
     ],
 )
-def test_wrong_input_is_one_line(words: list[str], hint: str) -> None:
+def test_wrong_input_is_one_line(opticcl, words: list[str], hint: str) -> None:
     """Exit code 2, nothing on standard output."""
     ran = opticcl("study", *words)
     assert (ran.returncode, ran.stdout) == (2, "")

@@ -44,7 +44,7 @@ def test_what_declines_is_left_out(opticcl):
     ("options", "said"),
     [
         ((), "how many nodes?"),
-        (("-n", "8", "--from", "1MB", "--to", "1KB"), "not downwards"),
+        (("-n", "8", "--from", "1MB", "--to", "1KB"), "ascending"),
         (("-n", "8", "--factor", "1"), "factor=1 is not above 1"),
         (("-n", "8", "--from", "1 apple"), "--from"),
         (("-n", "8", "-c", "barrier"), "barrier has no message"),

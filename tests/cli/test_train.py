@@ -1,18 +1,17 @@
 """`opticcl train` and `opticcl compare --workload` as a user types them."""
 
 import json
-from pathlib import Path
 
 import pytest
+from tests.optional import shared_file
 
-REAL = Path(__file__).parents[3] / "shared" / "data"
 TWO = ["--fabric", "ideal", "--fabric", "oddl"]
 
 
 def test_a_model_is_ranked_with_epochs(answer, tmp_path):
     """Fastest first, verified; page, timelines and picture are written whole."""
     page, trace, picture = (tmp_path / name for name in ("page.html", "trace.json", "times.svg"))
-    files = ["--html", page, "--trace", trace, "--out", picture]
+    files = ["--out", page, "--trace", trace, "-o", picture]
     found, code = answer(
         "train", "--model", "vgg16", "--nodes", "16", *TWO, "--samples", "1281167", "--epochs", "2", *files
     )
@@ -90,10 +89,10 @@ def test_overlap_fusion_and_stragglers_change_the_time(answer):
         (["--model", "vgg19", "--nodes", "8", "--epochs", "2"], "samples"),
         (["--model", "vgg19", "--nodes", "8", "--clock", "1GHz"], "--clock"),
         (["--model", "vgg19", "--nodes", "8", "--groups", "scale"], "scaled"),
-        (["--model", "vgg19", "--nodes", "8", "--out", "x.pdf"], "must end in .svg or .png"),
-        (["--model", "vgg19", "--nodes", "8", "--html", "/absent/x.html"], "--html: cannot write /absent/x.html"),
-        (["--model", "vgg19", "--nodes", "8", "--html", "/"], "--html: cannot write /: it is a folder"),
-        (["--model", "vgg19", "--nodes", "8", "--html", "x", "--trace", "./x"], "it is the file of --html"),
+        (["--model", "vgg19", "--nodes", "8", "--out", "x.pdf"], "must end in .html, .svg, .png or .json"),
+        (["--model", "vgg19", "--nodes", "8", "--html", "/absent/x.html"], "--out: cannot write /absent/x.html"),
+        (["--model", "vgg19", "--nodes", "8", "--out", "/"], "--out: cannot write /: it is a folder"),
+        (["--model", "vgg19", "--nodes", "8", "--out", "x.json", "--trace", "./x.json"], "it is the file of --out"),
         (["--model", "vgg19", "--nodes", "8", "--efficiency", "2"], "at most 1.17"),
         (["--model", "vgg19", "--nodes", "8", "--efficiency", "1.1", "--precision", "fp16"], "at most 1;"),
         (["--model", "vgg19", "--nodes", "99999999"], "--nodes"),
@@ -113,6 +112,21 @@ def test_what_is_wrong_is_told_in_one_line(opticcl, arguments, said):
     assert said in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("options", "samples"),
+    [(["--batch", "32"], 32), (["--global-batch", "32"], 32), (["--local-batch", "32"], 128), ([], 64)],
+)
+def test_batch_options_mean_what_the_python_names_mean(answer, options, samples):
+    """`--batch` and `--global-batch` are samples on all devices, `--local-batch` those of each copy of the model."""
+    from opticcl.training.partition import partition
+
+    found, code = answer("train", "--model", "lenet", "--nodes", "4", "--fabric", "ideal", *options)
+    assert (code, found["job"]["samples"]) == (0, samples)
+    names = {"--batch": "batch", "--global-batch": "batch", "--local-batch": "local_batch"}
+    given = {names[options[0]]: 32} if options else {}
+    assert partition("lenet", 4, **given).samples == samples
+
+
 def test_nothing_is_half_written(opticcl, tmp_path):
     """A folder that is not there."""
     done = opticcl(
@@ -120,14 +134,6 @@ def test_nothing_is_half_written(opticcl, tmp_path):
     )
     assert done.returncode == 2
     assert list(tmp_path.iterdir()) == []
-
-
-def real(name):
-    """A real file, or a skipped test."""
-    path = REAL / name
-    if not path.exists():
-        pytest.skip(f"{path.name}: real traces are no part of the repository")
-    return path
 
 
 @pytest.mark.parametrize(
@@ -142,7 +148,7 @@ def real(name):
 )
 def test_real_traces_give_a_ranked_table(answer, name, more, num_bytes, has_computation):
     """Every fabric of that size, with the share of communication; the bytes are those of the file."""
-    found, code = answer("train", "--workload", real(name), *more)
+    found, code = answer("train", "--workload", shared_file(name), *more)
     assert code == 0
     assert found["job"]["bytes"] == num_bytes
     totals = [row["iteration_s"] for row in found["rows"]]
@@ -168,14 +174,17 @@ def test_compare_takes_a_clock_and_the_ranks_of_a_trace(opticcl, answer, tmp_pat
     found, code = answer("compare", "--workload", log)
     rows = found["rows"]
     assert (code, rows[0]["num_nodes"], rows[0]["total_bytes"]) == (0, 4, 4000)
-    assert "1 of 2 ranks" in opticcl("compare", "--workload", log, "--nodes", "4", "--fabric", "ideal").stdout
+    left_out = "not compared: 1 call, 8 B (8 bytes): all_reduce in groups of 2 ranks"
+    assert left_out in opticcl("compare", "--workload", log, "--nodes", "4", "--fabric", "ideal").stdout
 
 
-def test_compare_refuses_what_only_parts_of_a_job_do(opticcl, tmp_path):
-    """And says what times them; a clock without a workload counts nothing."""
+def test_compare_takes_groups_on_fabrics_of_their_size(opticcl, tmp_path):
+    """Two of four ranks: fabrics of two nodes, as the first line says; a clock without a workload counts nothing."""
     log = tmp_path / "comms.log"
     log.write_text("AR;8;0,1\nAR;8;2,3\n")
     done = opticcl("compare", "--workload", log, "--nodes", "4", "--fabric", "ideal")
-    assert (done.returncode, "opticcl train" in done.stderr) == (2, True)
+    assert done.stdout.startswith(
+        "comms: 2 calls of all_reduce, 16 B (16 bytes), in groups of 2 of the 4 ranks, on 2 nodes"
+    )
     done = opticcl("compare", "--clock", "1GHz", "--nodes", "4")
     assert (done.returncode, "--clock" in done.stderr) == (2, True)

@@ -1,34 +1,42 @@
 """Every fabric crossed with every algorithm, at even and odd sizes.
 
-What accepts is verified, executed on integers against NumPy, held against the lower bound and made twice; what declines is
-printed with its reason at the end of the run (tests/conftest.py).
+What is accepted is verified, executed on integers against NumPy, held against the lower bound and generated twice; what is
+declined is compared with docs/declined.md.
 """
 
 import numpy as np
 import pytest
-from tests.matrix import cells, compiled, promised, requests, sizes
+from tests.declined import PAGE, page
+from tests.matrix import cases, cells, compiled, promised
 
+from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
-from opticcl.cli._arrays import expected_results, matches
 from opticcl.collective import COLLECTIVES, Request
 from opticcl.errors import UnsupportedError
 from opticcl.execute import execute
-from opticcl.fabric import FABRICS, fabric, fabric_at_scale
+from opticcl.execute.reference import expected_results, matches
+from opticcl.fabrics import FABRICS, fabric, fabric_at_scale
 from opticcl.registry import write_call
 from opticcl.schedule import ALGORITHMS, generate
-from opticcl.simulate import assumptions, class_bounds, closed_form
+from opticcl.simulate import class_bounds, profile
 from opticcl.verify import verify
 
 
 @pytest.mark.parametrize(("name", "algorithm"), list(cells()))
 def test_cell(name, algorithm):
     """A cell of the matrix: right, exact, not faster than light, and the same again; for every collective and size."""
-    for collective in COLLECTIVES:
-        for size in sizes(name, collective):
-            for request in requests(collective, size):
-                plan = compiled(name, algorithm, size, request)
-                if not isinstance(plan, str):  # else declined
-                    check(plan, f"{name} {algorithm} {request} at {size}")
+    accepted = 0
+    for size, request in cases(name):
+        plan = compiled(name, algorithm, size, request)
+        if not isinstance(plan, str):
+            check(plan, f"{name} {algorithm} {request} at {size}")
+            accepted += 1
+    assert accepted
+
+
+def test_what_is_declined_is_documented():
+    """docs/declined.md lists every reason with the algorithms, collectives and fabrics that it concerns, and no other."""
+    assert PAGE.read_text("utf-8") == page(), "write it anew: python -m tests.declined"
 
 
 def check(plan, where):
@@ -45,8 +53,9 @@ def check(plan, where):
         assert matches(result, due, size), f"{where}: rank {rank}"
 
     bounds = list(class_bounds(plan.schedule, plan.fabric, changes_cost=True))
+    times = profile(plan, assumptions())
     for message in (0, 12_345, 10**9):
-        timeline = closed_form(plan, message, assumptions())
+        timeline = times.timeline(message)
         assert timeline.total_s >= timeline.lower_bound_s * (1 - 1e-9), where
         for took_s, (fixed_s, s_per_byte) in zip(timeline.step_s, bounds, strict=True):
             assert fixed_s + s_per_byte * message <= took_s * (1 + 1e-9), where  # or `auto` would pass over the fastest

@@ -6,12 +6,12 @@ other over a link of its own, 2 (alpha + c/B + 10 ns + 1.5 c/1600 ns) with whole
 """
 
 import pytest
+from tests.engines import closed_form, flow
 
+from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
-from opticcl.fabric import fabric
+from opticcl.fabrics import fabric
 from opticcl.schedule import generate
-from opticcl.simulate import assumptions, closed_form
-from opticcl.simulate.flow import flow
 
 LIGHT = assumptions(compute="none")  # the memory's part is the same on every rank, so it stands with the latency
 NODES = 8

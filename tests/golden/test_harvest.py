@@ -5,17 +5,16 @@ quarter and an eighth of what it has; then the same backwards. Only partners and
 they are (swing's lie apart) does not, so the chunk numbers here are those of the sizes alone.
 """
 
-import dataclasses
-
 import numpy as np
 import pytest
+from tests.altered import altered
+from tests.engines import closed_form, flow
 
+from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
 from opticcl.collective import collective
-from opticcl.fabric import fabric
+from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan, Op, Schedule, Transfers
-from opticcl.simulate import assumptions, closed_form
-from opticcl.simulate.flow import flow
 
 NODES, SIZE = 8, 1024
 RHO = (1, -1, 3, 3, -1, 1)
@@ -34,7 +33,7 @@ def swing() -> CircuitPlan:
     where = fabric(
         "oddl", shape="8", wavelengths=6, nic_rate=8 * 100e9, reconfiguration=SETTING_S, control_switch_delay=0
     )
-    where = dataclasses.replace(where, latency_s=LATENCY_S)
+    where = altered(where, latency_s=LATENCY_S)
     return lower(where, Schedule("swing", collective("all_reduce", NODES, NODES), len(RHO), step))
 
 

@@ -4,15 +4,15 @@ import sys
 
 import numpy as np
 import pytest
+from tests.engines import flow_result
 from tests.golden import oracle
 
 import opticcl
+from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
 from opticcl.collective import collective
-from opticcl.fabric import fabric
+from opticcl.fabrics import fabric
 from opticcl.ir import Op, Schedule, Transfers
-from opticcl.simulate import assumptions
-from opticcl.simulate.flow import play_flow
 from opticcl.simulate.links import Links
 from opticcl.simulate.parts import latencies
 
@@ -48,7 +48,7 @@ def both(plan, size_bytes):
     routes = [circuits.path(i).tolist() for i in range(len(circuits))]
     amount = plan.schedule.step(0).size_chunks() * (size_bytes // plan.schedule.collective.num_chunks)
     theirs = oracle.ends(links.capacity, routes, latencies(plan.fabric, circuits), amount)
-    return play_flow(plan, size_bytes, LIGHT, record=True).traffic.runs.end_s, theirs
+    return flow_result(plan, size_bytes, LIGHT).traffic.transfers.end_s, theirs
 
 
 @pytest.mark.parametrize("specification", SPECIFICATIONS)

@@ -4,14 +4,15 @@ import dataclasses
 
 import numpy as np
 import pytest
+from tests.altered import altered
+from tests.engines import flow
 
+from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
 from opticcl.collective import collective
-from opticcl.fabric import fabric
+from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan, Fabric, Op, Schedule, Transfers
 from opticcl.schedule import generate
-from opticcl.simulate import assumptions
-from opticcl.simulate.flow import flow
 
 LIGHT = assumptions(compute="none")  # SimGrid's runs add nothing up
 
@@ -178,7 +179,7 @@ def test_circuits_of_harvest():
     Harvest's swing and halving-doubling send the same halves; only the partners differ.
     """
     made = fabric("oddl", shape="8", nic_rate=1.6e12, reconfiguration=1e-6, control_switch_delay=0)
-    made = dataclasses.replace(made, latency_s=1e-6)
+    made = altered(made, latency_s=1e-6)
     plan = lower(made, generate("halving_doubling", "all_reduce", made))
     every = dataclasses.replace(LIGHT, reconfiguration_charge="every_step")
     assert f"{flow(plan, 1024, every).total_s * 1e9:.2f}" == "12008.96"

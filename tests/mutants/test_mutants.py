@@ -1,4 +1,4 @@
-"""The judge refuses each broken plan by the name of the rule that it breaks.
+"""The verifier refuses each broken plan by the name of the rule that it breaks.
 
 A mutant is a right plan with one small thing changed. A judge that accepts one, or refuses it by another rule, is no judge.
 """
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from opticcl.circuits import lower
-from opticcl.fabric import fabric
+from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan, Op, Transfers, concatenate_circuits, concatenate_transfers
 from opticcl.schedule import generate
 from opticcl.verify import verify
@@ -25,7 +25,7 @@ SYSTEMS = {
 
 
 def right_plan(system: str) -> CircuitPlan:
-    """A small plan of a system, which the judge accepts."""
+    """A small plan of a system, which the verifier accepts."""
     specification, algorithm = SYSTEMS[system]
     made = fabric(specification)
     plan = lower(made, generate(algorithm, "all_reduce", made))
@@ -34,7 +34,7 @@ def right_plan(system: str) -> CircuitPlan:
 
 
 def with_transfers(plan: CircuitPlan, step: int, edit) -> CircuitPlan:
-    """The plan with the transfers of one step edited; its light is left as it is."""
+    """The plan with the transfers of one step edited; its circuits stay as they are."""
 
     def changed(i: int) -> Transfers:
         transfers = plan.schedule.step(i)
@@ -55,12 +55,12 @@ def with_circuits(plan: CircuitPlan, edit, step: int = 0) -> CircuitPlan:
 
 
 def rules(plan: CircuitPlan) -> set[str]:
-    """Names of the rules that the judge finds broken."""
+    """Names of the broken rules."""
     return {v.rule for v in verify(plan).violations}
 
 
 def edited(row, column, value):
-    """An edit that changes one cell of one column, of transfers or circuits alike."""
+    """An edit that changes one cell of one column, of transfers or circuits."""
 
     def edit(table):
         cells = getattr(table, column).copy()
@@ -109,13 +109,13 @@ def test_a_swapped_chunk(system):
 
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_a_sum_stored_in_place_of_added(system):
-    """Storing where one should add loses what was there."""
+    """Storing instead of adding loses the earlier contributions."""
     mutant = with_transfers(right_plan(system), 0, edited(0, "op", Op.COPY))
     assert rules(mutant) & {"contribution_missing", "chunk_overwritten"}
 
 
 def test_two_copies_into_one_place():
-    """Which of two copies stays would be chance."""
+    """Of two copies to one chunk, the one that stays is undefined."""
 
     def edit(t):
         return concatenate_transfers([t, replace(rows(t, [0]), src=rows(t, [1]).src)])
@@ -136,12 +136,12 @@ def test_two_copies_into_one_place():
     ],
 )
 def test_rows_that_do_not_exist(column, value, rule):
-    """Ranks, chunks and operations out of range are named before anything is played."""
+    """Ranks, chunks and operations out of range are reported before anything is replayed."""
     assert rule in rules(with_transfers(right_plan("ramp"), 3, edited(1, column, value)))
 
 
-def test_a_class_of_steps_that_are_not_alike():
-    """The judge looks at one step of a class and compares the others with it."""
+def test_a_class_of_steps_that_are_not_distinct():
+    """The verifier checks one step of a class and compares the others with it."""
     plan = right_plan("ideal")
 
     def step(i):
@@ -152,7 +152,7 @@ def test_a_class_of_steps_that_are_not_alike():
 
 
 def test_sending_what_one_does_not_hold():
-    """A broadcast from a rank that has nothing."""
+    """A broadcast from a rank that holds nothing."""
     plan = right_plan("ideal")
     only_root = replace(
         plan.schedule.collective, before=lambda rank, chunk: np.broadcast_to(rank == 0, np.broadcast(rank, chunk).shape)
@@ -164,7 +164,7 @@ def test_sending_what_one_does_not_hold():
 
 
 def doubled(circuits):
-    """A circuit more, in all the same as the first."""
+    """One more circuit, identical to the first."""
     return concatenate_circuits([circuits, circuits.take([0])])
 
 
@@ -199,14 +199,14 @@ def test_a_receiver_used_twice(system, rule):
 
 
 def test_a_wavelength_clash_in_a_star_coupler():
-    """Two signals of one colour into one RAMP subnet, from different lasers to different receivers."""
+    """Two signals of one wavelength into one RAMP subnet, from different lasers to different receivers."""
     plan = right_plan("ramp")
     circuits = plan.rounds(0)[0]
     group = 32  # nodes of a group
     for other in range(1, len(circuits)):
-        alike = circuits.src[other] != circuits.src[0] and circuits.dst[other] != circuits.dst[0]
+        distinct = circuits.src[other] != circuits.src[0] and circuits.dst[other] != circuits.dst[0]
         same_groups = np.array_equal(circuits.path(other), circuits.path(0))
-        if alike and same_groups and circuits.wavelength_lo[other] == circuits.wavelength_lo[0]:
+        if distinct and same_groups and circuits.wavelength_lo[other] == circuits.wavelength_lo[0]:
             break
     assert circuits.src[other] // group == circuits.src[0] // group
     mutant = with_circuits(plan, edited(other, "port", circuits.port[0]))
@@ -214,7 +214,7 @@ def test_a_wavelength_clash_in_a_star_coupler():
 
 
 def test_a_wavelength_clash_on_a_fibre():
-    """Two WRHT nodes of one side of a group on one colour meet before the representative."""
+    """Two WRHT nodes of one side of a group on one wavelength meet before the representative."""
     circuits = right_plan("terarack").rounds(0)[0]
     side = np.flatnonzero((circuits.dst == circuits.dst[0]) & (circuits.port == circuits.port[0]))
     assert set(circuits.wavelength_lo[side]) == {0, 1}
@@ -227,7 +227,7 @@ def test_a_wavelength_clash_on_a_fibre():
     [("ramp", 0, "wavelength_unheard"), ("sipac", 0, "wavelength_unheard"), ("oddl", 1, "switch_reset")],
 )
 def test_a_wrong_colour(system, step, rule):
-    """Light that no receiver listens to, or that the switch sends elsewhere."""
+    """A wavelength that no receiver is tuned to, or that the switch sends elsewhere."""
     plan = right_plan(system)
     top = plan.fabric.num_wavelengths
     mutant = with_circuits(plan, edited(0, "wavelength_lo", lambda c: (c.wavelength_lo[0] + 1) % top), step)
@@ -256,7 +256,7 @@ def test_a_bent_path(system):
 
 
 def test_an_overfull_waveguide():
-    """With one waveguide an edge, two rounds made one overfill it."""
+    """With one waveguide per edge, two rounds merged into one exceed its capacity."""
     plan = right_plan("lightpath")
     step = next(i for i in range(plan.schedule.num_steps) if len(plan.rounds(i)) > 1)
 
@@ -281,7 +281,7 @@ def test_light_for_every_transfer(system):
 
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_carrying_a_transfer_twice(system):
-    """The same circuits in a second round would bring the data twice."""
+    """The same circuits in a second round would deliver the data twice."""
     plan = right_plan(system)
     mutant = replace(plan, rounds=lambda i: (*plan.rounds(i), plan.rounds(i)[0]))
     assert "transfer_carried_twice" in rules(mutant)
@@ -301,5 +301,5 @@ def test_carrying_a_transfer_twice(system):
     ],
 )
 def test_light_that_does_not_exist(system, column, value, rule):
-    """Nodes, ports and wavelengths out of range are named, never looked up."""
+    """Nodes, ports and wavelengths out of range are reported, never used as indices."""
     assert rule in rules(with_circuits(right_plan(system), edited(0, column, value)))

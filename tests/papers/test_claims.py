@@ -3,15 +3,17 @@
 import pytest
 
 from opticcl.errors import UnknownNameError
-from opticcl.papers import _judge, _printed, check_paper, paper_names
+from opticcl.papers import BASES, _judge, check_paper, found, paper_names, printed_claims
+from opticcl.papers.formula import evaluate
 
 
 @pytest.mark.parametrize("paper", paper_names())
 def test_every_verdict_is_true(paper):
-    """What stands in data/papers is what comes out; every claim on file is checked."""
+    """What is on file is what comes out; every claim on file is checked."""
     rows = list(check_paper(paper))
     assert [row.id for row in rows if not row.ok] == []
-    assert {row.id for row in rows} == set(_printed(paper))
+    assert {row.id for row in rows} == set(printed_claims(paper))
+    assert {row.basis for row in rows} <= set(BASES)
     assert all(row.reason for row in rows if row.verdict in ("inconsistent", "not reproduced"))
 
 
@@ -28,11 +30,48 @@ def test_every_verdict_is_true(paper):
         ({"published": True, "verdict": "exact"}, True, True),
         ({"published": 288, "corrected": 768, "verdict": "inconsistent"}, 768, True),
         ({"published": 288, "corrected": 768, "verdict": "inconsistent"}, 288, False),
+        ({"published": [100, 200], "verdict": "5 %"}, [100, 206], True),
+        ({"published": [100, 200], "verdict": "exact"}, [100, 206], False),
+        ({"published": [1.5, 20], "digits": [2, 1], "verdict": "exact"}, [1.46, 22], True),
+        ({"published": [1.5, 20], "digits": [2, 2], "verdict": "exact"}, [1.46, 22], False),
+        ({"published": [1, 2], "verdict": "exact"}, [1, 2, 3], False),
+        ({"published": "2(N - 1)", "formula": "2 * (N - 1)", "at": {"N": 8}, "verdict": "exact"}, 14, True),
+        ({"published": "2(N - 1)", "formula": "2 * (N - 1)", "at": {"N": 8}, "verdict": "exact"}, 15, False),
+        ({"published": "N", "formula": "N", "at": [{"N": 8}, {"N": 9}], "verdict": "exact"}, [8, 9], True),
+        ({"published": "N; 2N", "formula": ["N", "2 * N"], "at": {"N": 8}, "verdict": "exact"}, [8, 16], True),
+        ({"published": "only half", "evaluated": 0.5, "verdict": "20 %"}, 0.6, True),
+        ({"published": "not printed", "corrected": 7, "verdict": "not printed"}, 7, True),
+        ({"published": "not printed", "corrected": 7, "verdict": "not printed"}, 8, False),
     ],
 )
 def test_a_verdict_is_judged(printed, ours, ok):
     """Worse than its verdict is an error, and so is better."""
-    assert _judge("paper", "id", {"where": "1", "claim": "c", **printed}, ours).ok is ok
+    about = {"where": "1", "claim": "c", "basis": "literal"}
+    assert _judge("paper", "id", {**about, **printed}, ours).ok is ok
+
+
+def test_the_error_is_that_of_the_evaluated_value():
+    """Not of the text; of a list it is the largest."""
+    about = {"where": "1", "claim": "c", "basis": "literal", "verdict": "5 %"}
+    row = _judge("paper", "id", {**about, "published": "N", "formula": "N", "at": {"N": 100}}, 103)
+    assert (row.published, row.evaluated, row.relative_error) == ("N", 100, 0.03)
+    assert _judge("paper", "id", {**about, "published": [100, 100]}, [101, 103]).relative_error == 0.03
+
+
+def test_a_reason_names_computed_facts():
+    """Fields are filled in from the facts and our value; a fact that the function does not compute is an error."""
+    about = {"where": "1", "claim": "c", "basis": "literal", "verdict": "exact", "published": 2}
+    row = _judge("paper", "id", {**about, "reason": "{ours} of {total:.1f}"}, found(2, total=7.04))
+    assert (row.ours, row.reason) == (2, "2 of 7.0")
+    with pytest.raises(KeyError, match="missing"):
+        _judge("paper", "id", {**about, "reason": "{missing}"}, found(2, total=7.04))
+
+
+@pytest.mark.parametrize("formula", ["__import__('os')", "N.real", "[N]", "M + 1", "'a' * 3", "N < 3", "True"])
+def test_a_formula_is_arithmetic(formula):
+    """Of numbers and the letters that have a value."""
+    with pytest.raises(ValueError, match="is no arithmetic of the letters N"):
+        evaluate(formula, {"N": 3})
 
 
 def test_unknown_papers_are_refused():

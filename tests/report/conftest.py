@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from opticcl.comparison import Comparison, compare_plans
-from opticcl.fabric import fabric
+from opticcl.fabrics import fabric
+from opticcl.plans.compare import Comparison, compare_plans
 
 
 @pytest.fixture(scope="package")

@@ -2,18 +2,18 @@
 
 import pytest
 
-from opticcl.evaluate.budget import budget
-from opticcl.evaluate.limits import limits
-from opticcl.fabric import fabric
-from opticcl.physics.optics import optics
-from opticcl.report.budget import budget_record, legend, verdict_line, waterfall_figure, waterfall_label
-from opticcl.report.svg import to_svg
+from opticcl.estimate.budget import budget
+from opticcl.estimate.limits import limits
+from opticcl.fabrics import fabric, light_table
+from opticcl.optics.values import optics
+from opticcl.report.budget import legend, verdict_line, waterfall_figure, waterfall_label
+from opticcl.report.kit.svg import to_svg
 
 
 def of(spec, preset):
     """Worst path of a fabric."""
     made = fabric(spec)
-    return budget(made, optics(made.light_path.sheet, preset))
+    return budget(made, optics(made.light_path.table, preset))
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_record_is_plain_and_agrees():
     """Numbers of the budget, limits by name, and the sentence says the same."""
     made = fabric("oddl:shape=8")
     found = of("oddl:shape=8", "literal")
-    record = budget_record(found, limits(made, optics("oddl")))
+    record = found.record() | {"limits": {x.name: x.value for x in limits(made, optics(light_table("oddl")))}}
     assert record["closes"] is True
     assert record["elements"][-1]["power_dbm"] == pytest.approx(found.received_dbm)
     assert record["limits"]["margin_16_ports_db"] is None

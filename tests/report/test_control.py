@@ -5,10 +5,10 @@ from xml.etree import ElementTree
 import pytest
 
 import opticcl
-from opticcl.control.player import Channel
 from opticcl.errors import ParameterError
+from opticcl.operations.oddl_control.simulation import Channel
 from opticcl.report.control import control_figure, control_label
-from opticcl.report.svg import drawing_style, to_svg
+from opticcl.report.kit.svg import drawing_style, to_svg
 
 
 def control_picture(plan, exchange=0):

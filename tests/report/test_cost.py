@@ -5,10 +5,10 @@ from itertools import pairwise
 import pytest
 from matplotlib.text import Text
 
-from opticcl.evaluate.cost import bill_of
-from opticcl.fabric import fabric_at_scale
+from opticcl.estimate.cost import bill_of
+from opticcl.fabrics import fabric_at_scale
 from opticcl.report.cost import MOST_SHADED, cost_figure
-from opticcl.report.svg import drawing_style
+from opticcl.report.kit.svg import drawing_style
 
 MANY = ("torus", "terarack", "terarack_torus", "oddl", "ramp", "lightpath", "sipac")
 

@@ -7,11 +7,11 @@ import pytest
 
 import opticcl
 from opticcl.errors import ParameterError
-from opticcl.fabric.lightpath import tile_of_node
+from opticcl.fabrics.lightpath import tile_of_node
 from opticcl.report import light_caption, light_picture, small_instance
-from opticcl.report._grid import _corners, _lanes, _straight_runs
-from opticcl.report._panels import panels, strands
-from opticcl.report._ring import _pieces
+from opticcl.report.light.grid import _corners, _lanes, _straight_runs
+from opticcl.report.light.panels import panels, strands
+from opticcl.report.light.ring import _pieces
 
 SYSTEMS = ("ramp", "sipac", "terarack", "oddl", "lightpath", "ideal")
 

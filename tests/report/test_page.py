@@ -7,15 +7,15 @@ from html.parser import HTMLParser
 
 import pytest
 
-from opticcl.comparison import Declined, compare_plans
 from opticcl.errors import OutputError
-from opticcl.fabric import fabric
+from opticcl.fabrics import fabric
 from opticcl.ir import Violation
-from opticcl.report import page as page_module
+from opticcl.plans.compare import Declined, compare_plans
+from opticcl.report import comparison_page as page_module
 from opticcl.report import write_page
-from opticcl.report._sections import result
+from opticcl.report.comparison_sections import result
+from opticcl.report.kit.words import busiest
 from opticcl.report.reproduce import reproduction
-from opticcl.report.words import busiest
 from opticcl.units import format_seconds
 
 VOID = {"meta", "link", "wbr", "br"}
@@ -79,7 +79,7 @@ def written(spiced, tmp_path_factory):
     """A page of it, written over an older file, and what was told meanwhile."""
     target, told = tmp_path_factory.mktemp("page") / "page.html", []
     target.write_text("old")
-    write_page(target, spiced, "<Title> & more", [NOTE], told.append)
+    write_page(target, dataclasses.replace(spiced, notes=(NOTE,)), "<Title> & more", told.append)
     return target, told
 
 

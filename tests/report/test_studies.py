@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from rich.console import Console
 
-from opticcl.evaluate.studies import Chart, Study, run_study
+from opticcl.report.kit.svg import drawing_style, save_picture, to_svg
 from opticcl.report.studies import study_figure, study_table
-from opticcl.report.svg import drawing_style, save_picture, to_svg
+from opticcl.studies import Chart, Study, run_study
 
 LINES = [
     {"size_bytes": x, "algorithm": name, "time_s": x * k * 1e-9}

@@ -12,21 +12,20 @@ import pytest
 import opticcl
 from opticcl.errors import OutputError, UnsupportedError
 from opticcl.report import transfer_trace
-from opticcl.report.load_picture import look_at_load, write_load_picture
+from opticcl.report.load_pictures import load_view, write_load_picture
 from opticcl.report.simulation import Simulation
 from opticcl.report.traffic import critical_path_lines, critical_path_rows, write_links
 from opticcl.report.transfer_trace import write_transfer_trace
-from opticcl.simulate import assumptions
-from opticcl.simulate.play import play
+from opticcl.simulate import simulate
 
 MB = 1_000_000
 
 
 def simulated(specification, collective, algorithm, engine="flow", mode="barrier"):
-    """A plan, played."""
+    """A plan, simulated."""
     plan = opticcl.compile(specification, collective, MB, algorithm=algorithm)
-    played = play(plan.circuits, MB, assumptions(), engine=engine, mode=mode)
-    return Simulation(plan, engine, mode, played)
+    options = {} if engine == "closed_form" else {"mode": mode, "record": True}
+    return Simulation(plan, engine, simulate(plan.circuits, MB, engine=engine, **options))
 
 
 @pytest.fixture(scope="module")
@@ -54,11 +53,11 @@ def read_links(path):
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".json"])
 def test_links_are_written_alike_in_every_kind_of_file(tree, tmp_path, suffix):
     """A row a link that carries something; bytes and shares are those of the simulation."""
-    path, total_s = tmp_path / f"links{suffix}", tree.played.timeline.total_s
+    path, total_s = tmp_path / f"links{suffix}", tree.result.timeline.total_s
     written = write_links(path, tree.plan.fabric, tree.loads, total_s)
     rows = read_links(path)
-    assert written == len(rows) == len(tree.played.traffic.link)
-    assert sum(row["bytes"] for row in rows) == pytest.approx(tree.played.traffic.carried_bytes.sum())
+    assert written == len(rows) == len(tree.result.traffic.link)
+    assert sum(row["bytes"] for row in rows) == pytest.approx(tree.result.traffic.carried_bytes.sum())
     busiest = max(rows, key=lambda row: row["busy_s"])
     assert busiest["utilisation"] == pytest.approx(tree.bottleneck.utilisation)
     assert tree.bottleneck.name in {r["name"] for r in rows if r["busy_s"] == pytest.approx(busiest["busy_s"])}
@@ -70,7 +69,7 @@ def test_a_comma_in_a_name_stays_in_its_column(tmp_path):
     """Names hold commas; every line of the file has as many fields as the head."""
     found = simulated("superpod:nodes=16", "all_reduce", "ring")
     path = tmp_path / "links.csv"
-    write_links(path, found.plan.fabric, found.loads, found.played.timeline.total_s)
+    write_links(path, found.plan.fabric, found.loads, found.result.timeline.total_s)
     with path.open() as file:
         rows = list(csv.reader(file))
     assert "link node 0 (server 0, rail 0) -> NVSwitch 0" in {row[2] for row in rows}
@@ -81,7 +80,7 @@ def test_other_suffixes_leave_nothing(tree, tmp_path):
     """A line that names the file, and no file."""
     for write, name in (
         (lambda path: write_links(path, tree.plan.fabric, tree.loads, 1.0), "links.txt"),
-        (lambda path: write_transfer_trace(path, tree.plan, tree.played), "trace.csv"),
+        (lambda path: write_transfer_trace(path, tree.plan, tree.result), "trace.csv"),
         (lambda path: write_load_picture(path, tree), "load.pdf"),
     ):
         with pytest.raises(OutputError, match=name):
@@ -93,7 +92,7 @@ def test_light_has_links_too(tmp_path):
     """On an optical fabric the parts are its transmitters, receivers and glass."""
     found = simulated("terarack:nodes=9,wavelengths=4", "all_reduce", "wrht")
     path = tmp_path / "links.json"
-    write_links(path, found.plan.fabric, found.loads, found.played.timeline.total_s)
+    write_links(path, found.plan.fabric, found.loads, found.result.timeline.total_s)
     rows = read_links(path)
     assert {row["kind"] for row in rows} == {"fibre", "lasers", "photodiodes"}
     assert all(0 < row["utilisation"] <= 1 for row in rows)
@@ -104,7 +103,7 @@ def test_light_has_links_too(tmp_path):
 
 def trace_of(found, path):
     """Slices of a trace by thread, the whole file, and what it was said to tell."""
-    told = write_transfer_trace(path, found.plan, found.played)
+    told = write_transfer_trace(path, found.plan, found.result)
     whole = json.loads(path.read_text())
     threads = defaultdict(list)
     for event in whole["traceEvents"]:
@@ -127,7 +126,7 @@ def test_spans_lie_inside_the_plan_and_not_over_each_other(specification, collec
     """Every transfer of every step stands there once, on a line on which nothing overlaps, with a name."""
     found = simulated(specification, collective, algorithm, mode=mode)
     threads, whole, told = trace_of(found, tmp_path / "trace.json")
-    total_us = found.played.timeline.total_s * 1e6
+    total_us = found.result.timeline.total_s * 1e6
     for spans in threads.values():
         spans.sort(key=lambda e: e["ts"])
         assert all(e["ts"] >= 0 and e["ts"] + e["dur"] <= total_us * (1 + 1e-9) for e in spans)
@@ -142,9 +141,9 @@ def test_spans_lie_inside_the_plan_and_not_over_each_other(specification, collec
     assert named == set(threads)
     steps = threads[0, 0]
     assert steps[-1]["ts"] + steps[-1]["dur"] == pytest.approx(
-        total_us if mode == "barrier" else float(found.played.traffic.critical.end_s[-1]) * 1e6
+        total_us if mode == "barrier" else float(found.result.traffic.critical.end_s[-1]) * 1e6
     )
-    assert len(steps) == (schedule.num_steps if mode == "barrier" else len(found.played.traffic.critical))
+    assert len(steps) == (schedule.num_steps if mode == "barrier" else len(found.result.traffic.critical))
 
 
 def test_a_large_plan_is_told_in_part(tree, tmp_path, monkeypatch):
@@ -153,7 +152,7 @@ def test_a_large_plan_is_told_in_part(tree, tmp_path, monkeypatch):
     threads, whole, told = trace_of(tree, tmp_path / "trace.json")
     transfers = [e for (process, _), spans in threads.items() if process == 1 for e in spans]
     assert told.startswith("transfers from nodes 0 to 2 of 16")
-    assert whole["otherData"]["told"] == told
+    assert whole["otherData"]["transfers"] == told
     assert len(transfers) == 3 * 15
     monkeypatch.setattr(transfer_trace, "MOST_LINES", 20)
     assert trace_of(tree, tmp_path / "trace.json")[2].startswith("transfers from node 0 of 16")
@@ -167,7 +166,7 @@ def test_the_closed_form_has_no_trace(tree, tmp_path):
     """It is refused, and no file is left."""
     still = simulated("ideal:nodes=4", "all_reduce", "ring", engine="closed_form")
     with pytest.raises(UnsupportedError, match="--engine flow"):
-        write_transfer_trace(tmp_path / "trace.json", still.plan, still.played)
+        write_transfer_trace(tmp_path / "trace.json", still.plan, still.result)
     assert not list(tmp_path.iterdir())
 
 
@@ -176,7 +175,7 @@ def test_the_closed_form_has_no_trace(tree, tmp_path):
 
 def test_the_critical_path_in_words(ring):
     """A long one is told at both ends; its last line ends when the plan does."""
-    critical = ring.played.traffic.critical
+    critical = ring.result.traffic.critical
     lines = critical_path_lines(ring.plan.fabric, critical)
     assert lines[0] == "critical path, 30 transfers; each waits for the one before:"
     assert lines[1].startswith("  step 0: node ")
@@ -187,7 +186,7 @@ def test_the_critical_path_in_words(ring):
 
 def test_no_critical_path_has_no_words(tree):
     """With barriers every step has its own last transfer."""
-    assert critical_path_lines(tree.plan.fabric, tree.played.traffic.critical) == []
+    assert critical_path_lines(tree.plan.fabric, tree.result.traffic.critical) == []
 
 
 # --- pictures ---------------------------------------------------------------------------------------------------------
@@ -195,9 +194,9 @@ def test_no_critical_path_has_no_words(tree):
 
 def test_what_the_picture_shows_adds_up(tree):
     """Curves are sorted and as full as the links; the squares hold all bytes; slices of time the busy time."""
-    seen = look_at_load(tree)
+    seen = load_view(tree)
     busy = {load.resource: load.busy_s.sum() for load in tree.loads}
-    total_s = tree.played.timeline.total_s
+    total_s = tree.result.timeline.total_s
     assert sum(kind.busy.sum() for kind in seen.kinds) * total_s == pytest.approx(sum(busy.values()))
     assert all((np.diff(kind.busy) <= 0).all() and len(kind.busy) == kind.count for kind in seen.kinds)
     assert seen.sent.sum() == pytest.approx(16 * 15 / 16 * MB)

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from matplotlib.collections import LineCollection
 
-from opticcl.evaluate.training import train
-from opticcl.fabric import fabric
+from opticcl.fabrics import fabric
+from opticcl.ir.task_graph import ProcessGroup, Task, TaskGraph
+from opticcl.report.kit.words import ratio
 from opticcl.report.training_page import training_page_text
 from opticcl.report.training_pictures import timeline_figure
-from opticcl.report.words import ratio
+from opticcl.training.train import train
 from opticcl.units import format_seconds
-from opticcl.workload.job import Group, Job, Task
 
 
 def test_white_lines_stand_between_long_spans_and_hide_no_short_one():
@@ -23,7 +23,7 @@ def test_white_lines_stand_between_long_spans_and_hide_no_short_one():
         Task("gradient 1", 0.0, "all_reduce", 8, "all", (0,)),
         Task("gradient 2", 0.0, "all_reduce", 8, "all", (0,)),
     )
-    job = Job("job", "written", 4, tasks, {"all": Group("all", range(4))})
+    job = TaskGraph("job", "written", 4, tasks, {"all": ProcessGroup("all", range(4))})
     (axes,) = timeline_figure(train(job, [fabric("ideal:nodes=4")])).axes
     lines = [path for group in axes.collections if isinstance(group, LineCollection) for path in group.get_segments()]
     assert [path[0][0] for path in lines if len(path)] == [1.0]
@@ -36,7 +36,7 @@ def test_white_lines_stand_between_long_spans_and_hide_no_short_one():
 def test_the_picture_says_what_it_shows_and_how_long_each_iteration_takes():
     """Title, a key of every mark, and beside each row its time and how much slower than the fastest it is."""
     tasks = (Task("forward", 1e-3), Task("gradient", 0.0, "all_reduce", 10**8, "all", (0,)))
-    job = Job("small job", "written", 4, tasks, {"all": Group("all", range(4))})
+    job = TaskGraph("small job", "written", 4, tasks, {"all": ProcessGroup("all", range(4))})
     found = train(job, [fabric(f"ideal:nodes=4,rate={rate}Gb/s") for rate in (400, 100)])
     figure = timeline_figure(found)
     said = [text.get_text() for text in figure.texts]
@@ -54,7 +54,7 @@ def test_the_picture_says_what_it_shows_and_how_long_each_iteration_takes():
 
 def test_a_picture_of_many_fabrics_says_how_many_it_leaves_out():
     """Only the fastest are drawn."""
-    job = Job("job", "written", 4, (Task("forward", 1e-3),), {})
+    job = TaskGraph("job", "written", 4, (Task("forward", 1e-3),), {})
     figure = timeline_figure(train(job, [fabric(f"ideal:nodes=4,rate={rate}Gb/s") for rate in range(1, 9)]))
     assert "6 fastest of 8 fabrics" in figure.texts[0].get_text()
 
@@ -63,7 +63,7 @@ def test_a_picture_of_many_fabrics_says_how_many_it_leaves_out():
 def test_every_cell_of_the_page_stands_under_a_heading(widths, known):
     """With and without the columns of an epoch and the training."""
     tasks = (Task("forward", 1e-3), Task("gradient", 0.0, "all_reduce", 10**8, "all", (0,)))
-    job = Job("small job", "written", 4, tasks, {"all": Group("all", range(4))}, samples=10)
+    job = TaskGraph("small job", "written", 4, tasks, {"all": ProcessGroup("all", range(4))}, samples=10)
     text = training_page_text(train(job, [fabric("ideal:nodes=4")], **known))
     heads = re.findall(r'<th scope="col"[^>]*>([^<]+)</th>', text)
     assert ({"Epoch", "Training"} <= set(heads)) == bool(known)

@@ -1,4 +1,4 @@
-"""Grids and demands to draw from, and a walker that trusts nobody."""
+"""Strategies for grids and demands, and an independent walker of paths."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STEPS = {0: (0, 1), 1: (0, -1), 2: (1, 0), 3: (-1, 0)}  # east, west, south, nor
 
 @st.composite
 def grids(draw, most: int = 6, damaged: bool = True) -> Grid:
-    """A small grid, with a few shut tiles and edges that work in part or not at all if `damaged`."""
+    """A small grid, with a few closed tiles and edges that work in part or not at all if `damaged`."""
     rows, columns = draw(st.integers(1, most)), draw(st.integers(1, most))
     tiles = rows * columns
     if not damaged or tiles < 3:
@@ -28,7 +28,7 @@ def grids(draw, most: int = 6, damaged: bool = True) -> Grid:
 
 
 def graph_of(grid: Grid) -> networkx.DiGraph:
-    """The open tiles and edges, written down tile by tile; edges know their number and share."""
+    """The open tiles and edges as a networkx graph; edges have their number and share."""
     graph = networkx.DiGraph()
     shut = set(grid.shut.tolist())
     graph.add_nodes_from(set(range(grid.num_tiles)) - shut)
@@ -45,7 +45,7 @@ def graph_of(grid: Grid) -> networkx.DiGraph:
 
 @st.composite
 def demands(draw, grid: Grid, most: int = 12) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of tiles that some open path joins; none if there are no such."""
+    """Pairs of tiles that some open path joins."""
     graph = graph_of(grid)
     pairs = [(a, b) for a in graph for b in networkx.descendants(graph, a)]
     if not pairs:
@@ -56,7 +56,7 @@ def demands(draw, grid: Grid, most: int = 12) -> tuple[np.ndarray, np.ndarray]:
 
 
 def recount(grid: Grid, src: np.ndarray, dst: np.ndarray, hops: np.ndarray, offsets: np.ndarray) -> float:
-    """Fullness of the fullest edge, after walking every path from its sender to its receiver over open edges."""
+    """Load of the most congested edge, after walking every path from its sender to its receiver over open edges."""
     graph = graph_of(grid)
     end_of = {data["number"]: (a, b, data["share"]) for a, b, data in graph.edges(data=True)}
     load: Counter[int] = Counter()

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.profiles import examples
 from tests.routing.grids import demands, grids, recount
 
 from opticcl.routing.bounds import cut_bound, price_bound
 from opticcl.routing.dimension_order import dimension_order
-from opticcl.routing.grid import Grid, fullest
+from opticcl.routing.grid import Grid, max_overlap
 from opticcl.routing.paths import random_shortest
 
 
 @pytest.mark.parametrize(("rows", "columns", "bound"), [(16, 16, 1024), (4, 8, 64), (2, 3, 4), (1, 7, 12), (5, 5, 30)])
 def test_all_pairs_meet_the_middle_cut(rows: int, columns: int, bound: int) -> None:
-    """N max(R, C) / 4 where that is whole (notes, section 5); dimension order has no more."""
+    """N max(R, C) / 4 where that is whole; dimension order reaches it."""
     n = rows * columns
     src, dst = (np.ravel(a) for a in np.nonzero(~np.eye(n, dtype=bool)))
     grid = Grid(rows, columns)
     assert cut_bound(grid, src, dst)[0] == bound
-    assert fullest(grid, dimension_order(src, dst, columns)[0]) == bound
+    assert max_overlap(grid, dimension_order(src, dst, columns)[0]) == bound
 
 
 def test_a_cut_with_a_weak_edge_counts_it_in_part() -> None:
@@ -40,7 +41,7 @@ def test_a_corner_can_be_the_narrowest_cut() -> None:
     assert prices[:4].tolist() == [1, 1, 1, 1]
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.data())
 def test_no_routes_undercut_a_cut_or_any_prices(data: st.DataObject) -> None:
     """Random shortest paths and random prices."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import highspy
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from tests.profiles import examples
 from tests.routing.grids import demands, graph_of, grids, recount
 
 from opticcl.routing.bounds import price_bound
-from opticcl.routing.column_generation import generate_columns, rounded
+from opticcl.routing.column_generation import generate_columns, round_at_random
 from opticcl.routing.grid import Grid
 from opticcl.routing.paths import random_shortest
 
@@ -34,7 +35,7 @@ def by_edges(grid: Grid, src: np.ndarray, dst: np.ndarray) -> float:
     return float(model.getInfo().objective_function_value)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(st.data())
 def test_both_programmes_agree(data: st.DataObject) -> None:
     """Small grids; the bound of the prices is the optimum, rounded up on whole grids."""
@@ -55,12 +56,12 @@ def test_a_draw_takes_one_path_of_each_circuit() -> None:
     grid, src, dst = Grid(3, 4), np.zeros(20, int), np.full(20, 11)
     mix = generate_columns(grid, src, dst, [random_shortest(grid, src, dst)])
     assert mix.overlap == pytest.approx(10)
-    hops, offsets = rounded(grid, mix, 20, tries=10, seed=0)
+    hops, offsets = round_at_random(grid, mix, 20, tries=10, seed=0)
     assert recount(grid, src, dst, hops, offsets) >= mix.bound
 
 
 def test_a_bound_that_is_enough_ends_the_search() -> None:
-    """One programme proves that the routes it begins with cannot be beaten."""
+    """One programme proves that the initial routes are optimal."""
     grid, src, dst = Grid(1, 5), np.array([0, 1]), np.array([4, 3])
     known = random_shortest(grid, src, dst)
     assert generate_columns(grid, src, dst, [known], enough=2.0).rounds == 1

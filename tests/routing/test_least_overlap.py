@@ -1,4 +1,4 @@
-"""Routes of least overlap: they connect, their overlap is what it says, and nothing is below the bound."""
+"""Routes of least overlap: they connect, their overlap is as reported, and not below the bound."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from itertools import product
 import networkx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.profiles import examples
 from tests.routing.grids import demands, graph_of, grids, recount
 
 from opticcl.errors import FabricError
-from opticcl.evaluate.studies._lumorph import rounds_of
 from opticcl.routing.bounds import price_bound
 from opticcl.routing.grid import Grid, Routes
 from opticcl.routing.least_overlap import least_overlap
+from opticcl.studies.lumorph import rounds_of
 
 
 def fewest(grid: Grid, src: np.ndarray, dst: np.ndarray) -> float:
-    """The least overlap there is, by trying every path of every pair."""
+    """The least overlap, by trying every path of every pair."""
     graph = graph_of(grid)
     width = grid.width()
     choices = []
@@ -34,7 +35,7 @@ def fewest(grid: Grid, src: np.ndarray, dst: np.ndarray) -> float:
 
 
 def checked(grid: Grid, src: np.ndarray, dst: np.ndarray, **options: object) -> Routes:
-    """Routes, walked and counted again, with their bound added up again from its prices."""
+    """Routes, walked and counted again, with their bound computed again from its prices."""
     routes = least_overlap(grid, src, dst, **options)
     assert recount(grid, src, dst, routes.hops, routes.offsets) == pytest.approx(routes.max_overlap)
     assert routes.bound <= routes.max_overlap + 1e-9
@@ -43,19 +44,19 @@ def checked(grid: Grid, src: np.ndarray, dst: np.ndarray, **options: object) -> 
     return routes
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.data())
 def test_routes_connect_and_bounds_hold(data: st.DataObject) -> None:
-    """Random demands on random grids, shut tiles and weak edges included."""
+    """Random demands on random grids, with closed tiles and weak edges."""
     grid = data.draw(grids())
     src, dst = data.draw(demands(grid, 30))
     checked(grid, src, dst)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.data())
 def test_nothing_is_better_than_the_bound_says(data: st.DataObject) -> None:
-    """All combinations of all paths on tiny grids: the bound is below the best, and the routes are the best or next to it."""
+    """All combinations of paths on tiny grids: the bound holds, and the routes have at most one circuit more."""
     grid = data.draw(grids(3))
     src, dst = data.draw(demands(grid, 3))
     routes = checked(grid, src, dst)
@@ -78,7 +79,7 @@ def test_digit_exchanges_meet_the_cut(shape: tuple[int, int], numbering: str, ra
 
 @pytest.mark.parametrize("seed", range(3))
 def test_random_placement_is_within_a_tenth_of_the_bound(seed: int) -> None:
-    """The mark of issue 5, and in fact optimal: 16 x 16 tiles, LUMORPH-2 and -4."""
+    """16 x 16 tiles, LUMORPH-2 and -4, at random places: optimal."""
     for radix in (2, 4):
         for src, dst in rounds_of((16, 16), radix, "random", seed):
             routes = checked(Grid(16, 16), src, dst)
@@ -86,7 +87,7 @@ def test_random_placement_is_within_a_tenth_of_the_bound(seed: int) -> None:
 
 
 def test_loads_of_the_hardest_round() -> None:
-    """16 circuits for LUMORPH-4 and 8 for LUMORPH-2 on 16 x 16 squares (notes, section 5)."""
+    """16 circuits for LUMORPH-4 and 8 for LUMORPH-2 on 16 x 16 squares."""
     most = [
         max(least_overlap(Grid(16, 16), s, d).max_overlap for s, d in rounds_of((16, 16), r, "squares", 0))
         for r in (2, 4)
@@ -103,14 +104,14 @@ def test_the_programme_proves_what_no_cut_does() -> None:
 
 
 def test_equal_seeds_give_equal_routes() -> None:
-    """No clock decides when to stop."""
+    """Results do not depend on a clock."""
     src, dst = next(iter(rounds_of((16, 16), 4, "random", 1)))
     one, other = (least_overlap(Grid(16, 16), src, dst, seed=5) for _ in range(2))
     assert np.array_equal(one.hops, other.hops)
 
 
 def test_no_demand_needs_no_routes() -> None:
-    """Nothing to join is no error."""
+    """An empty demand is accepted."""
     routes = least_overlap(Grid(1, 1), np.zeros(0, int), np.zeros(0, int))
     assert (routes.max_overlap, routes.bound, routes.offsets.tolist()) == (0, 0, [0])
 
@@ -122,7 +123,7 @@ def test_tiles_that_no_path_joins_are_refused() -> None:
 
 
 def test_a_weak_edge_is_kept_clear() -> None:
-    """Four circuits over two ways, one of which works by a third: three take the whole one, or the weak one is fullest."""
+    """Four circuits over two ways, one of which works by a third: three take the whole one."""
     share = np.ones(16)
     share[0] = 1 / 3  # east of tile 0
     routes = checked(Grid(2, 2, share=share), np.zeros(4, int), np.full(4, 3))

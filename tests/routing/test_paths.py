@@ -1,4 +1,4 @@
-"""Random shortest paths, detours, k shortest paths, parts of a grid."""
+"""Random shortest paths, detours, k shortest paths, components of a grid."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from itertools import islice
 import networkx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.profiles import examples
 from tests.routing.grids import demands, graph_of, grids, recount
 
 from opticcl.errors import FabricError
-from opticcl.fabric import lightpath
+from opticcl.fabrics import lightpath
 from opticcl.routing import grid as edges
 from opticcl.routing.grid import Grid
 from opticcl.routing.k_shortest import k_shortest
-from opticcl.routing.paths import cheapest_paths, open_dimension_order, random_shortest, replaced
-from opticcl.routing.reach import parts
+from opticcl.routing.paths import cheapest_paths, open_dimension_order, random_shortest, replace_paths
+from opticcl.routing.reach import components
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.data())
 def test_random_paths_are_shortest(data: st.DataObject) -> None:
-    """As long as networkx says, around whatever is shut."""
+    """As long as in networkx, around closed tiles and edges."""
     grid = data.draw(grids())
     src, dst = data.draw(demands(grid))
     hops, offsets = random_shortest(grid, src, dst, seed=data.draw(st.integers(0, 99)))
@@ -44,10 +45,10 @@ def test_all_shortest_paths_are_equally_likely() -> None:
     assert counts.max() < 1150
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.data())
 def test_dimension_order_goes_around(data: st.DataObject) -> None:
-    """Row first where that is open, else a shortest way."""
+    """Row first where that is open, else a shortest path."""
     grid = data.draw(grids())
     src, dst = data.draw(demands(grid))
     for first in ("row", "column"):
@@ -63,7 +64,7 @@ def test_a_wall_is_refused() -> None:
             find(wall, np.array([2]), np.array([0]))
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.data())
 def test_cheapest_paths_are_networkxs(data: st.DataObject) -> None:
     """Dijkstra's costs, with random prices."""
@@ -81,16 +82,16 @@ def test_cheapest_paths_are_networkxs(data: st.DataObject) -> None:
 
 def test_replaced_paths_lie_where_the_old_ones_did() -> None:
     """The middle of three paths becomes a longer one."""
-    hops, offsets = replaced(
+    hops, offsets = replace_paths(
         np.array([1, 2, 3]), np.array([0, 1, 2, 3]), np.array([1]), np.array([7, 8]), np.array([0, 2])
     )
     assert (hops.tolist(), offsets.tolist()) == ([1, 7, 8, 3], [0, 1, 3, 4])
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.data())
 def test_k_shortest_are_networkxs(data: st.DataObject) -> None:
-    """As many, as long, each different and without loops."""
+    """As many, as long, distinct and without loops."""
     grid = data.draw(grids(4))
     graph = graph_of(grid)
     tiles = sorted(graph)
@@ -110,11 +111,11 @@ def test_k_shortest_are_networkxs(data: st.DataObject) -> None:
     assert len({path.tobytes() for path in found}) == len(found)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(grids())
 def test_parts_tell_who_reaches_whom(grid: Grid) -> None:
-    """All pairs, as networkx walks them."""
-    part, reach = parts(grid)
+    """All pairs, as in networkx."""
+    part, reach = components(grid)
     graph = graph_of(grid)
     assert (part[grid.shut] == -1).all()
     for a in graph:

@@ -1,4 +1,4 @@
-"""Rounds of an overfull step, and laser sets that spread over an edge."""
+"""Rounds of a step over capacity, and laser sets that share an edge."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.profiles import examples
 
-from opticcl.routing.sharing import spread_sets
+from opticcl.routing.sharing import balance_laser_sets
 from opticcl.routing.split import split
 
 
 @st.composite
 def requests(draw, most: int = 12) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Resources of each request, offsets, and what each of them takes in a round."""
+    """Resources of each request, offsets, and capacities."""
     room = np.array(draw(st.lists(st.integers(1, 3), min_size=1, max_size=6)))
     wanted = draw(st.lists(st.sets(st.integers(0, len(room) - 1), min_size=1, max_size=3), min_size=1, max_size=most))
     resources = np.array([r for request in wanted for r in sorted(request)], np.int64)
@@ -23,7 +24,7 @@ def requests(draw, most: int = 12) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def rounds_fit(round_of: np.ndarray, resources: np.ndarray, offsets: np.ndarray, room: np.ndarray) -> bool:
-    """Whether no round takes more of a resource than it has."""
+    """Whether no round exceeds the capacity of a resource."""
     owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     return all(
         (np.bincount(resources[round_of[owner] == r], minlength=len(room)) <= room).all()
@@ -31,10 +32,10 @@ def rounds_fit(round_of: np.ndarray, resources: np.ndarray, offsets: np.ndarray,
     )
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(requests())
 def test_rounds_fit_and_bound_holds(drawn: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
-    """Every request has a round, none is overfull, and there are at least load / capacity of them."""
+    """Every request has a round, none is over capacity, and there are at least load / capacity of them."""
     resources, offsets, room = drawn
     found = split(resources, offsets, room)
     assert rounds_fit(found.round_of, resources, offsets, room)
@@ -44,10 +45,10 @@ def test_rounds_fit_and_bound_holds(drawn: tuple[np.ndarray, np.ndarray, np.ndar
     assert found.bound <= found.num_rounds
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(requests(6))
 def test_few_more_rounds_than_the_fewest(drawn: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
-    """All ways of up to six requests: the split is the best or next to it."""
+    """All ways of up to six requests: the split has at most one round more than the best."""
     resources, offsets, room = drawn
     found = split(resources, offsets, room)
     n = len(offsets) - 1
@@ -76,7 +77,7 @@ def test_sets_stay_apart_and_no_edge_gets_fuller(sets: int, seed: int) -> None:
     dst, chosen = (src + offset) % n, np.repeat(np.arange(sets), n)
     hops = np.concatenate([(s + np.arange(k)) % n for s, k in zip(src, offset, strict=True)])
     offsets = np.concatenate([[0], np.cumsum(offset)])
-    spread = spread_sets(src, dst, chosen, sets, hops, offsets)
+    spread = balance_laser_sets(src, dst, chosen, sets, hops, offsets)
     owner = np.repeat(np.arange(len(src)), offset)
     before, after = (np.bincount(hops * sets + c[owner]).max() for c in (chosen, spread))
     assert after <= before
@@ -88,14 +89,14 @@ def test_sets_stay_apart_and_no_edge_gets_fuller(sets: int, seed: int) -> None:
 
 def test_two_circuits_of_one_set_part() -> None:
     """On one edge, two sets: one each."""
-    spread = spread_sets(np.array([0, 1]), np.array([2, 3]), np.array([1, 1]), 2, np.array([5, 5]), np.arange(3))
+    spread = balance_laser_sets(np.array([0, 1]), np.array([2, 3]), np.array([1, 1]), 2, np.array([5, 5]), np.arange(3))
     assert sorted(spread.tolist()) == [0, 1]
 
 
 def test_a_chain_swaps_as_a_whole() -> None:
-    """0 -> 2 and 0 -> 3 have both sets of node 0; the first can part from 1 -> 3 on its edge only together with them."""
+    """0 -> 2 and 0 -> 3 have both sets of node 0; the first can differ from 1 -> 3 on its edge only together with them."""
     src, dst = np.array([0, 0, 1]), np.array([2, 3, 4])
     hops, offsets = np.array([7, 8, 7]), np.arange(4)
-    spread = spread_sets(src, dst, np.array([0, 1, 0]), 2, hops, offsets)
+    spread = balance_laser_sets(src, dst, np.array([0, 1, 0]), 2, hops, offsets)
     assert spread[0] != spread[1]
     assert spread[0] != spread[2]

@@ -6,11 +6,12 @@ from math import ceil
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.profiles import examples
 
 from opticcl.routing.colouring import edge_colouring
-from opticcl.routing.transfer_rounds import TransferRounds, greedy_rounds, most_at_one_end, optimal_rounds
+from opticcl.routing.transfer_rounds import TransferRounds, greedy_rounds, max_degree, optimal_rounds
 
 
 @st.composite
@@ -28,12 +29,12 @@ def most_in_a_round(ends: np.ndarray, found: TransferRounds) -> int:
     return int(np.bincount(at).max(initial=0))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(transfers())
 def test_both_keep_to_the_lasers_and_colouring_is_optimal(
     drawn: tuple[np.ndarray, np.ndarray, np.ndarray, int],
 ) -> None:
-    """Every circuit once, no node above its lasers at either end, wavelengths apart; ceil(most / lasers) rounds."""
+    """Every circuit once, no node above its lasers at either end, distinct wavelengths; ceil(most / lasers) rounds."""
     src, dst, count, lasers = drawn
     due = ceil(max(np.bincount(src, count).max(), np.bincount(dst, count).max()) / lasers)
     for found in (optimal_rounds(src, dst, count, lasers), greedy_rounds(src, dst, count, lasers, seed=3)):
@@ -69,12 +70,12 @@ def test_no_transfers() -> None:
     """No rounds."""
     nothing = np.zeros(0, int)
     assert optimal_rounds(nothing, nothing, 1, 4).num_rounds == greedy_rounds(nothing, nothing, 1, 4).num_rounds == 0
-    assert most_at_one_end(nothing, nothing) == 0
+    assert max_degree(nothing, nothing) == 0
 
 
 @pytest.mark.parametrize("nodes", [1, 2, 7, 16])
 def test_colours_of_all_pairs(nodes: int) -> None:
-    """A full bipartite graph needs as many colours as it has nodes at a side, and no more."""
+    """A full bipartite graph needs as many colours as it has nodes at a side, and not more."""
     left, right = (a.ravel() for a in np.indices((nodes, nodes)))
     colour = edge_colouring(left, right, nodes, nodes)
     for ends in (left, right):

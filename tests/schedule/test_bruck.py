@@ -7,12 +7,13 @@ from math import ceil, log
 
 import numpy as np
 import pytest
+from tests.altered import altered
 
 from opticcl.circuits import lower
 from opticcl.collective import as_request
 from opticcl.errors import UnsupportedError
 from opticcl.execute import execute
-from opticcl.fabric import fabric, fabric_at_scale, job
+from opticcl.fabrics import fabric, fabric_at_scale, job
 from opticcl.ir import Op, Schedule, Transfers
 from opticcl.schedule import all_variants, generate, reason_declined
 from opticcl.schedule.bruck import strides
@@ -150,7 +151,7 @@ def test_declines_with_a_reason() -> None:
         schedule("all_to_all", 65536, 1000)
     ideal = fabric("ideal:nodes=8")
     assert reason_declined("bruck", "all_reduce", ideal) == "it does all_to_all and all_gather"
-    line = replace(ideal, linked=lambda src, dst: np.abs(src - dst) == 1)
+    line = altered(ideal, linked=lambda self, src, dst: np.abs(src - dst) == 1)
     assert reason_declined("bruck", "all_gather", line) == "no single circuit joins nodes 0 and 7"
 
 

@@ -10,7 +10,7 @@ from tests.schedule.oracle import check
 
 from opticcl.circuits import lower
 from opticcl.errors import UnsupportedError
-from opticcl.fabric import fabric, job
+from opticcl.fabrics import fabric, job
 from opticcl.ir import Transfers
 from opticcl.schedule import generate, reason_declined
 from opticcl.verify import verify
@@ -61,7 +61,7 @@ def test_data_of_each_step() -> None:
 
 @pytest.mark.parametrize(("shape", "needed"), [("8", 7), ("4x4", 3), ("2x8x2", 7), ("3x5", 4)])
 def test_wavelengths_that_a_switch_needs(shape: str, needed: int) -> None:
-    """ODDL: side - 1, one less is refused and the number told; the default of log2(side) is too few."""
+    """ODDL: side - 1, one less is refused with the right number; the default of log2(side) is too few."""
     enough, fewer = (fabric("oddl", shape=shape, wavelengths=w) for w in (needed, needed - 1))
     check("by_dimension", "all_to_all", enough)
     for where in (fewer, fabric("oddl", shape=shape)):

@@ -8,7 +8,7 @@ import pytest
 from tests.schedule.oracle import check
 
 from opticcl.circuits import lower
-from opticcl.fabric import fabric, job
+from opticcl.fabrics import fabric, job
 from opticcl.ir import Transfers
 from opticcl.schedule import generate, reason_declined
 from opticcl.verify import verify
@@ -16,7 +16,7 @@ from opticcl.verify import verify
 
 @pytest.mark.parametrize("collective", ["barrier", "all_reduce"])
 def test_right_at_every_rank(collective: str) -> None:
-    """1 to 17 nodes, 37, 64, 100: log2 N steps, two more where N is no power of two."""
+    """1 to 17 nodes, 37, 64, 100: log2 N steps, two more where N is not a power of two."""
     for nodes in [*range(1, 18), 37, 64, 100]:
         schedule = check("dissemination", collective, fabric("ideal", nodes=nodes))
         bits = nodes.bit_length() - 1
@@ -48,7 +48,7 @@ def test_what_is_declined() -> None:
 
 
 def test_wrapping_around_would_count_twice() -> None:
-    """The textbook's barrier of three nodes: each hears of itself again in the second step."""
+    """The textbook's barrier of three nodes: each receives its own signal again in the second step."""
     where = fabric("ideal:nodes=3")
     right = generate("dissemination", "barrier", where)
 

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.altered import altered
 
 import opticcl
 from opticcl.circuits import lower
 from opticcl.errors import UnsupportedError
 from opticcl.execute import execute
-from opticcl.fabric import fabric, fabric_at_scale, job
-from opticcl.fabric.lightpath import tile_of_node
+from opticcl.fabrics import fabric, fabric_at_scale, job
+from opticcl.fabrics.lightpath import tile_of_node
 from opticcl.ir import Op, Schedule, Transfers
 from opticcl.schedule import generate, reason_declined
 from opticcl.schedule.divide_and_conquer import order
@@ -104,5 +105,5 @@ def test_declines_with_a_reason() -> None:
     assert reason_declined("divide_and_conquer", "all_gather", ideal) == "it does all_reduce and barrier"
     with pytest.raises(UnsupportedError, match="smaller prime factors"):
         schedule("ideal", 65521)
-    line = replace(ideal, linked=lambda src, dst: np.abs(src - dst) == 1)
+    line = altered(ideal, linked=lambda self, src, dst: np.abs(src - dst) == 1)
     assert reason_declined("divide_and_conquer", "all_reduce", line) == "no single circuit joins nodes 2 and 0"

@@ -6,13 +6,14 @@ import dataclasses
 
 import numpy as np
 import pytest
+from tests.engines import closed_form
 from tests.schedule.oracle import check, requests
 
+from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
-from opticcl.fabric import fabric, job
+from opticcl.fabrics import fabric, job
 from opticcl.schedule import generate, reason_declined
 from opticcl.schedule.double_tree import two_trees
-from opticcl.simulate import assumptions, closed_form
 from opticcl.verify import verify
 
 SIZES = [1, 2, 3, 4, 5, 8, 13]
@@ -67,7 +68,7 @@ def test_trees_of_the_drawing() -> None:
 
 
 def test_steps_and_classes() -> None:
-    """1024 nodes, 64 chunks: 2 x 10 + 63 steps, 45 of them alike."""
+    """1024 nodes, 64 chunks: 2 x 10 + 63 steps, 45 of them identical."""
     schedule = generate("double_tree:pipeline=64", "all_reduce", fabric("ideal:nodes=1024"))
     assert schedule.num_steps == 20 + 63
     assert max(map(len, schedule.step_classes())) == 45

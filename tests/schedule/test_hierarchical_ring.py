@@ -8,14 +8,14 @@ import pytest
 from opticcl.circuits import lower
 from opticcl.errors import UnsupportedError
 from opticcl.execute import execute
-from opticcl.fabric import fabric, fabric_at_scale, job
+from opticcl.fabrics import fabric, fabric_at_scale, job
 from opticcl.ir import Fabric
 from opticcl.schedule import generate, reason_declined
 from opticcl.verify import verify
 
 
 def assert_right(where: Fabric, algorithm: str) -> None:
-    """The judge accepts it, and it adds integers as NumPy does."""
+    """The verifier accepts it, and it adds integers as NumPy does."""
     made = generate(algorithm, "all_reduce", where)
     verdict = verify(lower(where, made))
     assert verdict.ok, f"{algorithm} on {where.name} with {where.num_nodes}: {verdict}"
@@ -27,7 +27,12 @@ def assert_right(where: Fabric, algorithm: str) -> None:
 
 @pytest.mark.parametrize(
     ("group_size", "wavelengths", "steps"),
-    [("group_size=5", 64, 417), ("group_size=5", 4, 424), ("group_size=32", 64, 125), ("tell=broadcast", 4, 125)],
+    [
+        ("group_size=5", 64, 417),
+        ("group_size=5", 4, 424),
+        ("group_size=32", 64, 125),
+        ("distribution=broadcast", 4, 125),
+    ],
 )
 def test_steps_of_the_paper(group_size: str, wavelengths: int, steps: int) -> None:
     """Table 1: 417 steps in groups of 5; 424 where 5 exceeds the wavelengths; far fewer in groups of 32."""
@@ -42,20 +47,20 @@ def test_formulas_of_the_paper(nodes: int, size: int) -> None:
     """2 (m^2 + N) / m - 3 and 2 (2 m^2 + N) / m - 6, where m divides N."""
     where = fabric("terarack", nodes=nodes)
     broadcast, pipeline = (
-        generate(f"hierarchical_ring:group_size={size},tell={telling}", "all_reduce", where)
-        for telling in ("broadcast", "pipeline")
+        generate(f"hierarchical_ring:group_size={size},distribution={distribution}", "all_reduce", where)
+        for distribution in ("broadcast", "pipeline")
     )
     assert broadcast.num_steps == 2 * (size**2 + nodes) // size - 3
     assert pipeline.num_steps == 2 * (2 * size**2 + nodes) // size - 6
 
 
-@pytest.mark.parametrize("telling", ["broadcast", "pipeline"])
+@pytest.mark.parametrize("distribution", ["broadcast", "pipeline"])
 @pytest.mark.parametrize("nodes", [1, 2, 3, 5, 7, 8, 12, 13])
-def test_every_grouping_is_right(nodes: int, telling: str) -> None:
+def test_every_grouping_is_right(nodes: int, distribution: str) -> None:
     """All group sizes, with last groups of every length."""
     where = fabric("ideal", nodes=nodes)
     for size in range(1, nodes + 1):
-        assert_right(where, f"hierarchical_ring:group_size={size},tell={telling}")
+        assert_right(where, f"hierarchical_ring:group_size={size},distribution={distribution}")
 
 
 @pytest.mark.parametrize("name", ["terarack", "ideal", "sipac", "lightpath", "ramp"])
@@ -75,11 +80,11 @@ def test_payload_of_the_paper() -> None:
     chunks = made.collective.num_chunks
     sizes = [int(made.step(i).size_chunks().max()) for i in (0, 7, 8, 415, 416)]
     assert [chunks // size for size in sizes] == [5, 5, 205, 205, 1]
-    assert len(made.step(0)) == 1024  # everybody sends
+    assert len(made.step(0)) == 1024  # every node sends
 
 
 def test_equal_steps_are_counted_once() -> None:
-    """Groups that divide the nodes make few classes; the judge compares the steps of each."""
+    """Groups that divide the nodes make few classes; the verifier compares the steps of each."""
     where = fabric("terarack", nodes=1024)
     assert len(generate("hierarchical_ring:group_size=32", "all_reduce", where).step_classes()) == 5
 

@@ -7,12 +7,13 @@ from math import prod
 
 import numpy as np
 import pytest
+from tests.altered import altered
 
 import opticcl
 from opticcl.circuits import lower
 from opticcl.errors import UnsupportedError
 from opticcl.execute import execute
-from opticcl.fabric import fabric, fabric_at_scale
+from opticcl.fabrics import fabric, fabric_at_scale
 from opticcl.ir import Op, Schedule, Transfers
 from opticcl.schedule import generate, reason_declined
 from opticcl.schedule.lumorph import digits, rank_of_node
@@ -22,7 +23,7 @@ SIZES = [1, 2, 3, 4, 5, 7, 8, 12, 13, 16, 64, 96, 128]
 
 
 def schedule(num_nodes: int, parameters: str = "radix=2", collective: str = "all_reduce") -> Schedule:
-    """On the ideal switch, which links everybody."""
+    """On the ideal switch, which links all nodes."""
     return generate(f"lumorph:{parameters}", collective, fabric_at_scale("ideal", num_nodes))
 
 
@@ -122,7 +123,7 @@ def test_all_to_all_hands_on_what_it_collected() -> None:
 
 @pytest.mark.parametrize(("change", "rule"), [({"op": Op.COPY}, "contribution_missing"), ({"parts": 2}, "size_wrong")])
 def test_a_wrong_all_to_all_is_noticed(change: dict[str, int], rule: str) -> None:
-    """Blocks in place of others, or more than there are."""
+    """Blocks in place of others, or chunks that do not exist."""
     good = schedule(8, collective="all_to_all")
 
     def step(i: int) -> Transfers:
@@ -187,7 +188,7 @@ def test_gpu_1_of_appendix_b() -> None:
 
 @pytest.mark.parametrize("nodes", [12, 16, 96])
 def test_gather_mirrors_scatter(nodes: int) -> None:
-    """The same nodes talk in step i and in step i from the end."""
+    """The same nodes communicate in step i and in step i from the end."""
     made = schedule(nodes, "radix=4")
     for i in range(made.num_steps // 2):
         scatter, gather = made.step(i), made.step(made.num_steps - 1 - i)
@@ -264,9 +265,9 @@ def test_declines_with_a_reason(nodes: int, parameters: str, reason: str) -> Non
 
 def test_declines_nodes_that_are_not_linked() -> None:
     """A line of neighbours cannot exchange digits of distance 2."""
-    line = replace(fabric("ideal:nodes=8"), linked=lambda src, dst: np.abs(src - dst) == 1)
+    line = altered(fabric("ideal:nodes=8"), linked=lambda self, src, dst: np.abs(src - dst) == 1)
     assert "digit 2 of 2x2x2" in str(reason_declined("lumorph", "all_reduce", line))
-    pair = replace(fabric("ideal:nodes=2"), linked=line.linked)
+    pair = altered(fabric("ideal:nodes=2"), linked=lambda self, src, dst: np.abs(src - dst) == 1)
     assert reason_declined("lumorph", "all_reduce", pair) is None
 
 

@@ -1,4 +1,4 @@
-"""Direct exchange: who talks to whom, right results, and what it declines."""
+"""Direct exchange: pairs, right results, and what it declines."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.altered import altered
 
 from opticcl.circuits import lower
 from opticcl.collective import Request
 from opticcl.errors import UnsupportedError
 from opticcl.execute import execute
-from opticcl.fabric import fabric, fabric_at_scale, job
+from opticcl.fabrics import fabric, fabric_at_scale, job
 from opticcl.ir import Op, Schedule, Transfers
 from opticcl.schedule import generate, reason_declined
 from opticcl.verify import verify
@@ -130,7 +131,7 @@ def test_declines_with_a_reason() -> None:
     with pytest.raises(UnsupportedError, match="25,005,000 transfers a step, more than 16,777,216; try lumorph"):
         schedule("all_to_all", 5001)
     assert reason_declined("mesh", "broadcast", fabric("ideal:nodes=5001")) is None
-    line = replace(fabric("ideal:nodes=8"), linked=lambda src, dst: np.abs(src - dst) == 1)
+    line = altered(fabric("ideal:nodes=8"), linked=lambda self, src, dst: np.abs(src - dst) == 1)
     assert reason_declined("mesh", "all_gather", line) == "no single circuit joins nodes 7 and 0"
     assert reason_declined("mesh", Request("gather", 3), line) == "no single circuit joins nodes 5 and 3"
     part = job(fabric("oddl:shape=2x8"), [15, 1, 0])

@@ -9,13 +9,13 @@ from opticcl.circuits import lower
 from opticcl.collective import Request
 from opticcl.errors import UnsupportedError
 from opticcl.execute import execute
-from opticcl.fabric import fabric, job
+from opticcl.fabrics import fabric, job
 from opticcl.ir import Fabric, Op, Schedule
 from opticcl.schedule import generate, reason_declined
-from opticcl.schedule._ramp_broadcast import relays
-from opticcl.schedule._ramp_maps import geometry
+from opticcl.schedule.ramp_broadcast import relays
+from opticcl.schedule.ramp_maps import geometry
 from opticcl.verify import verify
-from opticcl.verify.semantics import check_semantics
+from opticcl.verify.data import check_data
 
 NINE = (
     "all_reduce",
@@ -101,14 +101,14 @@ def test_nine_operations(name: str, shape: tuple[int, int, int]) -> None:
 def test_both_variants(variant: str, shape: tuple[int, int, int]) -> None:
     """Reduce-scatter and all-gather leave every sum right."""
     made = schedule("all_reduce", shape, algorithm=f"ramp:variant={variant}")
-    assert not check_semantics(made, num_chunks=32, seed=1, progress=lambda *told: None).violations
+    assert not check_data(made, num_chunks=32, seed=1, progress=lambda *report: None).violations
 
 
 @pytest.mark.parametrize(("shape", "wrong"), [((3, 3, 6), 54), ((4, 4, 8), 128), ((3, 3, 3), 0)])
 def test_as_printed(shape: tuple[int, int, int], wrong: int) -> None:
     """Tables 5 to 7 as printed leave every node with a wrong sum as soon as there are two device groups."""
     made = schedule("all_reduce", shape, algorithm="ramp:variant=published")
-    notes = check_semantics(made, num_chunks=None, seed=0, progress=lambda *told: None).notes
+    notes = check_data(made, every_chunk=True).notes
     assert notes == ((f"{wrong} of {np.prod(shape)} nodes end with a wrong sum",) if wrong else ())
 
 
@@ -182,7 +182,7 @@ def test_whole_messages_halve_the_steps() -> None:
 
 @pytest.mark.parametrize("shape", [(3, 3, 6), (4, 3, 8)])
 def test_arrival_order(shape: tuple[int, int, int]) -> None:
-    """Buffers passed on by hand end in the order that the map tells, of which there are x."""
+    """Buffers passed on by hand end in the order of the map, one of x."""
     maps = geometry(ramp(*shape))
     rank, sizes, n = maps.info(), maps.chunks_left(), maps.num_nodes
     buffers = [[node] for node in range(n)]  # sources of the blocks for one receiver, as each node has them

@@ -1,4 +1,4 @@
-"""Halving-doubling and recursive doubling: partners, data, and whom they decline."""
+"""Halving-doubling and recursive doubling: partners, data, and what they decline."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import dataclasses
 
 import numpy as np
 import pytest
+from tests.altered import altered
 from tests.schedule.oracle import check, requests
 
 from opticcl.circuits import lower
-from opticcl.fabric import fabric, job
+from opticcl.fabrics import fabric, job
 from opticcl.ir import Op, Schedule, Transfers, Verdict
 from opticcl.schedule import generate, reason_declined
 from opticcl.verify import verify
@@ -83,7 +84,7 @@ def test_data_of_each_step(collective: str, sizes: list[int]) -> None:
 
 
 def test_partners_of_figure_2() -> None:
-    """Node 1 of eight, numbered from 1, talks to 5, 3, 2 and back."""
+    """Node 1 of eight, numbered from 1, exchanges with 5, 3, 2 and back."""
     schedule = _on_ideal("halving_doubling", 8)
     assert [int(schedule.step(i).dst[0]) + 1 for i in range(6)] == [5, 3, 2, 2, 3, 5]
 
@@ -104,14 +105,14 @@ def test_data_sent() -> None:
 def test_other_numbers_of_nodes_are_declined(algorithm: str, nodes: int, near: str) -> None:
     """Only powers of two, with the nearest."""
     reason = reason_declined(algorithm, "all_reduce", fabric("ideal", nodes=nodes))
-    assert reason == f"{nodes} nodes are no power of two; nearest: {near}"
+    assert reason == f"{nodes} nodes are not a power of two; nearest: {near}"
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_partners_that_are_not_linked_are_declined(algorithm: str) -> None:
     """A power of two whose bits are not the coordinates of the grid's sides."""
     where = fabric("oddl:shape=2x8")
-    apart = dataclasses.replace(where, linked=lambda src, dst: where.linked(src, dst) & ((src ^ dst) != 4))
+    apart = altered(where, links_all=False, linked=lambda self, src, dst: where.linked(src, dst) & ((src ^ dst) != 4))
     assert reason_declined(algorithm, "all_reduce", where) is None
     assert reason_declined(algorithm, "all_reduce", apart) == "no single circuit joins nodes (0, 0) and (0, 4)"
 

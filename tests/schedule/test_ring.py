@@ -11,7 +11,7 @@ from tests.schedule.oracle import check, requests
 
 from opticcl.circuits import lower
 from opticcl.collective import Request
-from opticcl.fabric import fabric, job
+from opticcl.fabrics import fabric, job
 from opticcl.ir import Fabric, Op, Schedule, Transfers
 from opticcl.schedule import all_variants, generate, reason_declined
 from opticcl.verify import verify
@@ -91,17 +91,17 @@ def test_65536_nodes_cost_nothing(collective: str) -> None:
 
 
 def test_what_is_declined() -> None:
-    """send_recv, a pipeline where it means nothing or is none, too many unlike steps, nodes without a ring."""
+    """send_recv, a pipeline where it means nothing or is none, too many distinct steps, nodes without a ring."""
     assert reason_declined("ring", "send_recv", _ideal(4)) == "it does everything but send_recv"
     assert reason_declined("ring:pipeline=4", "all_reduce", _ideal(4)) == "pipeline is for broadcast and reduce only"
     assert "pipeline=0 is not 1 to" in str(reason_declined("ring:pipeline=0", "broadcast", _ideal(4)))
-    assert "no two are alike" in str(reason_declined("ring", "all_to_all", _ideal(65536)))
+    assert "in distinct steps" in str(reason_declined("ring", "all_to_all", _ideal(65536)))
     apart = job(fabric("oddl:shape=2x4"), [0, 5, 2])
     assert reason_declined("ring", "all_reduce", apart) == "no order of its nodes links each with the next"
 
 
 def test_long_chains_are_not_tried_unasked() -> None:
-    """The fastest is looked for among rings of a thousand nodes only where their steps are alike."""
+    """A search for the fastest plan tries rings of a thousand nodes only where their steps are identical."""
     large = _ideal(1024)
     assert "ring" in all_variants(Request("all_reduce"), large)
     assert "ring" not in all_variants(Request("all_to_all"), large)

@@ -7,7 +7,7 @@ from tests.schedule.oracle import check
 
 from opticcl.circuits import lower
 from opticcl.collective import Request
-from opticcl.fabric import fabric, job
+from opticcl.fabrics import fabric, job
 from opticcl.ir import Transfers
 from opticcl.schedule import generate, reason_declined
 from opticcl.verify import verify
@@ -16,7 +16,7 @@ from opticcl.verify import verify
 @pytest.mark.parametrize("nodes", [1, 2, 3, 7, 16])
 @pytest.mark.parametrize("shift", [1, 2, 5, -1, 0, 16])
 def test_every_shift(nodes: int, shift: int) -> None:
-    """One step, none where everybody would send to itself; shifts wrap around, backwards too."""
+    """One step, none where every rank would send to itself; shifts wrap around, backwards too."""
     schedule = check("send_recv", Request("send_recv", shift=shift), fabric("ideal", nodes=nodes))
     assert schedule.num_steps == (1 if shift % nodes else 0)
 

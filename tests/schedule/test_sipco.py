@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from opticcl.circuits import lower
-from opticcl.fabric import fabric
+from opticcl.fabrics import fabric
 from opticcl.ir import Op, Schedule, Transfers
-from opticcl.plan import compile
+from opticcl.plans.plan import compile
 from opticcl.schedule import generate, reason_declined
 from opticcl.verify import verify
 

@@ -11,16 +11,16 @@ import pytest
 from opticcl.circuits import lower
 from opticcl.collective import ROOTED, Request
 from opticcl.execute import execute
-from opticcl.fabric import fabric
+from opticcl.fabrics import fabric
 from opticcl.ir import Fabric, Op, Schedule, Transfers
-from opticcl.plan import compile
+from opticcl.plans.plan import compile
 from opticcl.schedule import all_variants, generate, reason_declined
 from opticcl.verify import verify
 
 SHAPES = [(1,), (2,), (7,), (2, 2), (2, 3), (3, 3), (3, 2, 4), (4, 8, 2)]
 BY_BLOCKS = ("reduce_scatter", "all_gather", "all_to_all", "scatter", "gather")
 BY_K = ("all_reduce", "barrier", "broadcast", "reduce")
-PAPER = [(2,), (2, 2), (2, 2, 2), (3, 3), (4, 4), (8, 8, 8), (16, 16)]  # (r, L) of the notes
+PAPER = [(2,), (2, 2), (2, 2, 2), (3, 3), (4, 4), (8, 8, 8), (16, 16)]  # (r, L)
 
 
 def _fabric(radices: tuple[int, ...]) -> Fabric:
@@ -182,7 +182,7 @@ def test_mixed_radices_move_as_much_in_all(name: str) -> None:
 @pytest.mark.parametrize(("forth", "back"), [("reduce_scatter", "all_gather"), ("scatter", "gather")])
 @pytest.mark.parametrize("radices", [(3, 3), (4, 8, 2)])
 def test_exact_reversal_in_time(radices: tuple[int, ...], forth: str, back: str) -> None:
-    """The last step backwards is the first of the other: same pairs turned round, same chunks."""
+    """The last step backwards is the first of the other: same pairs reversed, same chunks."""
     one, other = (generate("sipco", Request(name, 4), _fabric(radices)) for name in (forth, back))
     assert np.array_equal(one.collective.owner, other.collective.owner)
     for i in range(one.num_steps):

@@ -11,7 +11,7 @@ from tests.schedule.oracle import check, requests
 from opticcl.circuits import lower
 from opticcl.collective import Request
 from opticcl.errors import UnsupportedError
-from opticcl.fabric import fabric, job
+from opticcl.fabrics import fabric, job
 from opticcl.ir import Transfers
 from opticcl.schedule import generate, reason_declined
 from opticcl.verify import verify
@@ -47,7 +47,7 @@ def test_runs_on_light(name: str) -> None:
 
 
 def test_each_node_sends_one_sum_up_and_hears_one_result() -> None:
-    """Every node but the root sends once on the way up and hears once on the way down, all in one chunk."""
+    """Every node but the root sends once on the way up and receives once on the way down, all in one chunk."""
     schedule = generate("tree", "all_reduce", fabric("ideal:nodes=11"))
     steps = [schedule.step(i) for i in range(schedule.num_steps)]
     up, down = steps[: len(steps) // 2], steps[len(steps) // 2 :]
@@ -72,7 +72,7 @@ def test_right_at_every_rank(collective: str) -> None:
 @pytest.mark.parametrize("collective", ["broadcast", "reduce", "all_reduce"])
 @pytest.mark.parametrize("pipeline", [2, 5, 17])
 def test_pipelined(collective: str, pipeline: int) -> None:
-    """k - 1 steps more; where all levels are busy the steps are alike."""
+    """k - 1 steps more; where all levels are busy the steps are identical."""
     for nodes in (1, 2, 3, 8, 13):
         for request in requests(collective, nodes):
             schedule = check(f"tree:pipeline={pipeline}", request, fabric("ideal", nodes=nodes))

@@ -1,4 +1,4 @@
-"""Everybody to everybody by laps round the ring: every pair once, full fibres, the right data."""
+"""All-to-all exchange by laps round the ring: every pair once, full fibres, the right data."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from tests.schedule.test_wrht import checked, ring
 from opticcl.circuits import lower
 from opticcl.collective import Request
 from opticcl.errors import UnsupportedError
-from opticcl.fabric import fabric
+from opticcl.fabrics import fabric
 from opticcl.schedule import all_variants, generate, reason_declined
 from opticcl.schedule.wavelength_exchange import arcs, exchange_wavelengths
 
 
 def test_exchange_wavelengths() -> None:
-    """The most nodes that 1, 2, 4, ..., 256 wavelengths let talk to each other."""
+    """The most nodes that 1, 2, 4, ..., 256 wavelengths serve."""
     most = [max(r for r in range(1, 64) if exchange_wavelengths(r) <= 2**k) for k in range(9)]
     assert most == [3, 4, 5, 8, 11, 16, 22, 32, 45]
 

@@ -1,4 +1,4 @@
-"""WRHT: who represents whom, how many steps, and that every sum is right."""
+"""WRHT: representatives, number of steps, and that every sum is right."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opticcl.circuits import lower
 from opticcl.collective import COLLECTIVES, ROOTED, Request
 from opticcl.errors import UnsupportedError
 from opticcl.execute import execute
-from opticcl.fabric import fabric
+from opticcl.fabrics import fabric
 from opticcl.ir import Fabric, Schedule
 from opticcl.schedule import all_variants, generate, reason_declined
 from opticcl.schedule.wrht import tree
@@ -177,7 +177,7 @@ def test_send_recv_is_declined() -> None:
 
 @pytest.mark.parametrize(("wavelengths", "nodes", "steps"), [(2, 25, 2), (2, 26, 3), (64, 129, 1), (64, 4096, 2)])
 def test_rooted_steps(wavelengths: int, nodes: int, steps: int) -> None:
-    """ceil(log_m N) steps to or from one root, wherever it is: no node can hear more than 2w others at once."""
+    """ceil(log_m N) steps to or from one root, wherever it is: no node receives from more than 2w others at once."""
     for name in ROOTED:
         for root in (0, nodes // 3):
             assert generate("wrht", Request(name, root), ring(nodes, wavelengths)).num_steps == steps

@@ -1,26 +1,27 @@
-"""What parts of a machine carry, which is the fullest, when they are busy, and what they are called."""
+"""Load of the parts of a machine, the bottleneck, busy times, and names of parts."""
 
 from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.profiles import examples
 from tests.strategies import fabrics
 
 import opticcl
-from opticcl.comparison import compare_plans
 from opticcl.errors import FabricError, UnsupportedError
-from opticcl.fabric import FABRICS, fabric, fabric_at_scale
-from opticcl.simulate import assumptions
+from opticcl.fabrics import FABRICS, fabric, fabric_at_scale
+from opticcl.plans.compare import compare_plans
+from opticcl.simulate import simulate
 from opticcl.simulate.bottleneck import bottleneck, loads, loads_of_traffic
 from opticcl.simulate.over_time import busy_over_time
-from opticcl.simulate.places import Place, kind_names, node_name, place_name, place_names
-from opticcl.simulate.play import play
-from opticcl.simulate.traffic import Runs
+from opticcl.simulate.traffic import TransferTimes
 
 MB = 1_000_000
-PACKETS = [name for name in FABRICS.names() if fabric(name, **FABRICS.get(name).at_scale(8)).is_packet_switched]
+PACKETS = [
+    name for name in FABRICS.names() if fabric(name, **FABRICS.get(name).parameters_at_scale(8)).is_packet_switched
+]
 
 
 def plan_of(specification, collective, algorithm="auto", size=MB):
@@ -29,7 +30,7 @@ def plan_of(specification, collective, algorithm="auto", size=MB):
     return plan, loads(plan.circuits, plan.size_bytes)
 
 
-def fullest(plan, found, **how):
+def bottleneck_of(plan, found, **how):
     """The bottleneck of a plan."""
     return bottleneck(plan.fabric, found, plan.simulate(**how).total_s)
 
@@ -42,9 +43,9 @@ def counted(plan):
     for step in range(schedule.num_steps):
         transfers = schedule.step(step)
         for circuits in plan.circuits.rounds(step):
-            lit = Counter()
+            wavelengths = Counter()
             for transfer, n in zip(circuits.transfer.tolist(), circuits.wavelength_n.tolist(), strict=True):
-                lit[transfer] += 1 if machine.is_packet_switched else n
+                wavelengths[transfer] += 1 if machine.is_packet_switched else n
             for usage in machine.usage(circuits):
                 kind = next(i for i, r in enumerate(machine.resources) if r is usage.resource)
                 for row, index in enumerate(usage.index.tolist()):
@@ -52,7 +53,7 @@ def counted(plan):
                     transfer = int(circuits.transfer[circuit])
                     mine = 1 if machine.is_packet_switched else int(circuits.wavelength_n[circuit])
                     sent = int(transfers.size_chunks()[transfer]) * chunk_bytes
-                    carried[kind, index] += sent * mine / lit[transfer]
+                    carried[kind, index] += sent * mine / wavelengths[transfer]
     return carried
 
 
@@ -90,13 +91,13 @@ def test_the_bottleneck_is_the_fullest_by_another_count(specification, collectiv
     """Every part's bytes, and that none is busier than the one that is named, counted circuit by circuit."""
     plan, found = plan_of(specification, collective, algorithm)
     carried = counted(plan)
-    told = {
+    loaded = {
         (load.resource, index): sent
         for load in found
         for index, sent in zip(load.index.tolist(), load.carried_bytes.tolist(), strict=True)
     }
-    assert told == pytest.approx({part: sent for part, sent in carried.items() if sent})
-    named = fullest(plan, found)
+    assert loaded == pytest.approx({part: sent for part, sent in carried.items() if sent})
+    named = bottleneck_of(plan, found)
     rates = {}
     for i, resource in enumerate(plan.fabric.resources):
         wavelengths = plan.fabric.num_wavelengths if resource.per_wavelength else plan.fabric.lasers_per_port
@@ -108,11 +109,11 @@ def test_the_bottleneck_is_the_fullest_by_another_count(specification, collectiv
     assert named.busy_s == pytest.approx(busy[mine])
     assert named.carried_bytes == pytest.approx(carried[mine])
     as_busy = [p for p, s in busy.items() if p[0] == mine[0] and s == pytest.approx(busy[mine])]
-    assert named.alike == len(as_busy)
+    assert named.num_equal == len(as_busy)
     assert min(as_busy) == mine
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     fabrics(20), st.sampled_from(["all_reduce", "all_to_all", "broadcast"]), st.sampled_from(["closed_form", "flow"])
 )
@@ -122,29 +123,31 @@ def test_no_part_is_busy_longer_than_the_plan_takes(made, collective, engine):
         plan, found = plan_of(made, collective)
     except (UnsupportedError, FabricError):
         return
-    named = fullest(plan, found, engine=engine)
+    named = bottleneck_of(plan, found, engine=engine)
     if made.num_nodes == 1:
         assert named is None
     else:
         assert 0 < named.utilisation <= 1 + 1e-9
 
 
-# --- bottlenecks that can be told by hand -----------------------------------------------------------------------------
+# --- bottlenecks computed by hand ------------------------------------------------------------------------------------
 
 
 def test_a_ring_on_a_fat_tree_fills_the_links_of_the_nodes():
     """Each of the 2 (N - 1) steps sends M / N over both links of every node, and over few links between switches."""
     plan, found = plan_of("fat_tree:nodes=64,radix=16", "all_reduce", "ring", 64 * MB)
-    named = fullest(plan, found)
+    named = bottleneck_of(plan, found)
     assert named.name == "link node 0 (leaf 0) -> leaf 0"
     assert named.carried_bytes == pytest.approx(2 * 63 * MB)
-    assert named.alike == 128 + 16  # to and from every node, and the one link to and from each leaf that the ring takes
+    assert (
+        named.num_equal == 128 + 16
+    )  # to and from every node, and the one link to and from each leaf that the ring takes
 
 
 def test_the_card_of_a_superpod_fills_up_in_an_all_to_all():
     """Of 64 nodes 56 are in other servers: 56 / 64 of a message leave over the card, and NVLink waits."""
     plan, found = plan_of("superpod:nodes=64", "all_to_all", "mesh")
-    named = fullest(plan, found, engine="flow")
+    named = bottleneck_of(plan, found, engine="flow")
     assert named.name == "link node 0 (server 0, rail 0) -> leaf 0"
     assert named.carried_bytes == pytest.approx(MB * 56 / 64)
     assert named.busy_s == pytest.approx(MB * 56 / 64 * 8 / 200e9)
@@ -154,19 +157,19 @@ def test_the_card_of_a_superpod_fills_up_in_an_all_to_all():
 def test_sipac_fills_its_ports():
     """Two halves of the message go round both levels of radix 4: each port sends 3/4 of each half."""
     plan, found = plan_of("sipac:radix=4,levels=2", "all_to_all", "sipco")
-    named = fullest(plan, found)
+    named = bottleneck_of(plan, found)
     assert named.name == "lasers of port 0 of node 0 (x0=0, x1=0)"
     assert named.carried_bytes == pytest.approx(0.75 * MB)
-    assert named.alike == 32
+    assert named.num_equal == 32
 
 
 def test_one_global_link_of_a_dragonfly_holds_up_everybody():
     """Two groups of eight nodes are joined by one link each way; over it goes what each of them sends to the others."""
     plan, found = plan_of(fabric_at_scale("dragonfly", 16), "all_to_all", "mesh")
-    named = fullest(plan, found)
+    named = bottleneck_of(plan, found)
     assert named.name == "link router 0 (group 0) -> router 4 (group 1)"
     assert named.carried_bytes == pytest.approx(8 * 8 * MB / 16)
-    assert named.alike == 2
+    assert named.num_equal == 2
 
 
 def test_light_that_is_split_counts_once():
@@ -186,7 +189,7 @@ def test_nothing_sent_has_no_bottleneck():
     for specification, collective in (("ideal:nodes=1", "all_reduce"), ("ideal:nodes=4", "barrier")):
         plan, found = plan_of(specification, collective)
         assert found == ()
-        assert fullest(plan, found) is None
+        assert bottleneck_of(plan, found) is None
 
 
 def test_a_comparison_names_the_bottleneck_of_each():
@@ -212,24 +215,24 @@ def test_a_comparison_names_the_bottleneck_of_each():
 def test_engines_see_what_the_circuits_say(engine, mode):
     """Where nothing is lost, the traffic that an engine records is that of the circuits."""
     plan, found = plan_of("superpod:nodes=16", "all_reduce", "halving_doubling")
-    played = play(plan.circuits, MB, assumptions(), engine=engine, mode=mode)
-    seen = loads_of_traffic(plan.fabric, played.traffic)
-    assert [load.resource for load in seen] == [load.resource for load in found]
-    for one, other in zip(seen, found, strict=True):
+    result = simulate(plan.circuits, MB, record=True, engine=engine, mode=mode)
+    recorded = loads_of_traffic(plan.fabric, result.traffic)
+    assert [load.resource for load in recorded] == [load.resource for load in found]
+    for one, other in zip(recorded, found, strict=True):
         assert (one.index == other.index).all()
         assert one.carried_bytes == pytest.approx(other.carried_bytes)
         assert one.busy_s == pytest.approx(other.busy_s, rel=1e-6)
 
 
 def test_what_is_sent_again_is_carried_again():
-    """A window into small buffers loses cells, and the links before them carry more than the plan asks for."""
+    """A window into small buffers loses cells, and the links before them carry more than the plan requires."""
     plan, found = plan_of("fat_tree:nodes=16,radix=8", "gather", "mesh")
     lossy = {"transport": "windowed", "buffer_bytes": 8192, "cell_bytes": 4096}
-    played = play(plan.circuits, MB, assumptions(), engine="packet", **lossy)
-    seen = loads_of_traffic(plan.fabric, played.traffic)
-    assert sum(load.dropped_bytes.sum() for load in seen) > 0
-    assert sum(load.carried_bytes.sum() for load in seen) > sum(load.carried_bytes.sum() for load in found)
-    assert max(load.largest_queue_bytes.max() for load in seen) <= 8192
+    result = simulate(plan.circuits, MB, record=True, engine="packet", **lossy)
+    recorded = loads_of_traffic(plan.fabric, result.traffic)
+    assert sum(load.dropped_bytes.sum() for load in recorded) > 0
+    assert sum(load.carried_bytes.sum() for load in recorded) > sum(load.carried_bytes.sum() for load in found)
+    assert max(load.largest_queue_bytes.max() for load in recorded) <= 8192
 
 
 @pytest.mark.parametrize(
@@ -246,13 +249,13 @@ def test_what_is_sent_again_is_carried_again():
 def test_what_is_busy_over_time_adds_up(specification, collective, algorithm, mode):
     """Over all slices each kind of part is busy as long as its bytes take; nothing is busy before or after."""
     plan, found = plan_of(specification, collective, algorithm)
-    played = play(plan.circuits, MB, assumptions(), engine="flow", mode=mode)
-    total_s, kinds = played.timeline.total_s, len(plan.fabric.resources)
+    result = simulate(plan.circuits, MB, record=True, engine="flow", mode=mode)
+    total_s, kinds = result.timeline.total_s, len(plan.fabric.resources)
 
     def row_of(resource, index):
         return np.full(len(index), resource)
 
-    sliced = busy_over_time(plan.circuits, played.traffic.runs, total_s, row_of, kinds, 50)
+    sliced = busy_over_time(plan.circuits, result.traffic.transfers, total_s, row_of, kinds, 50)
     due = np.zeros(kinds)
     for load in found:
         due[load.resource] = load.busy_s.sum()
@@ -265,7 +268,7 @@ def test_time_that_is_told_together_is_spread_evenly():
     """A row for all transfers of a step spreads them from the first start to the last end."""
     plan, _ = plan_of("ideal:nodes=4", "all_to_all", "mesh")
     one_row = ([0], [1], [0.0], [-1], [-1], [4.0 * MB], [0.0], [2.0])
-    together = Runs(*map(np.array, one_row))
+    together = TransferTimes(*map(np.array, one_row))
     sliced = busy_over_time(plan.circuits, together, 4.0, lambda r, i: np.zeros(len(i), int), 1, 4)
     assert sliced[0, 0] == pytest.approx(sliced[0, 1])
     assert sliced[0, 2:] == pytest.approx([0.0, 0.0])
@@ -285,20 +288,20 @@ def test_every_part_has_a_name_of_its_own(name):
         except FabricError:
             continue
         for number, resource in enumerate(made.resources):
-            names = place_names(made, number, np.arange(resource.count))
+            names = made.place_names(number, np.arange(resource.count))
             assert len(set(names)) == resource.count
-            kinds, which = kind_names(made, number, np.arange(resource.count))
+            kinds, which = made.kind_names(number, np.arange(resource.count))
             assert sorted(set(which.tolist())) == list(range(len(kinds))) or not resource.count
 
 
 def test_parts_are_named_as_their_papers_do():
     """A link has its ends, a port its node, glass where it runs."""
     trees = fabric("fat_tree:nodes=128,radix=8")
-    assert kind_names(trees, 0, np.arange(trees.resources[0].count))[0][-1] == "core -> spine"
-    assert place_name(fabric("superpod:nodes=16"), Place(0, 9)) == "link node 9 (server 1, rail 1) -> NVSwitch 1"
-    assert place_name(fabric("terarack:nodes=5"), Place(0, 7)) == "fibre from node 3 to node 2 (counter-clockwise)"
-    assert place_name(fabric("lightpath:shape=4x4"), Place(2, 22)) == "waveguides south of tile (row=1, column=1)"
-    assert place_name(fabric("bcube:radix=4,levels=2"), Place(0, 32)) == "link node 0 (x0=0, x1=0) -> level-1 switch 0"
+    assert trees.kind_names(0, np.arange(trees.resources[0].count))[0][-1] == "core -> spine"
+    assert fabric("superpod:nodes=16").place_names(0, [9])[0] == "link node 9 (server 1, rail 1) -> NVSwitch 1"
+    assert fabric("terarack:nodes=5").place_names(0, [7])[0] == "fibre from node 3 to node 2 (counter-clockwise)"
+    assert fabric("lightpath:shape=4x4").place_names(2, [22])[0] == "waveguides south of tile (row=1, column=1)"
+    assert fabric("bcube:radix=4,levels=2").place_names(0, [32])[0] == "link node 0 (x0=0, x1=0) -> level-1 switch 0"
     stars = fabric("ramp:groups=3,racks=3,wavelengths=6")
-    assert place_name(stars, Place(2, 3)) == "star coupler group 0 -> group 1 (port 0)"
-    assert node_name(fabric("lightpath:shape=2x2"), 3) == "node 3 at (row=1, column=1)"
+    assert stars.place_names(2, [3])[0] == "star coupler group 0 -> group 1 (port 0)"
+    assert fabric("lightpath:shape=2x2").node_name(3) == "node 3 at (row=1, column=1)"

@@ -2,13 +2,20 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.altered import altered
+from tests.engines import closed_form
+from tests.profiles import examples
 from tests.strategies import fabrics
 
 import opticcl
+from opticcl.assumptions import assumptions
+from opticcl.collective import collective
 from opticcl.errors import BoundError, ParameterError, UnknownNameError
-from opticcl.simulate import assumptions, closed_form, profile
+from opticcl.fabrics import fabric
+from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers
+from opticcl.simulate import profile
 
 
 def test_ring_on_an_ideal_switch():
@@ -25,6 +32,7 @@ def test_ring_on_an_ideal_switch():
     assert (timeline.num_steps, timeline.num_rounds) == (12, 12)
 
 
+@pytest.mark.deep
 def test_ramp_at_full_scale():
     """Head to tail 645 us without slots and compute 685 us for the reduce-scatter of 1 GB (RAMP section 7.4)."""
     plan = opticcl.compile("ramp:slot=0s", "all_reduce", "1 GB", algorithm="ramp")
@@ -79,7 +87,7 @@ def test_slots_are_whole():
     assert times.timeline(4 * 951).transfer_s[0] == pytest.approx(40e-9)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(fabrics(), st.integers(0, 2**40), st.integers(0, 2**40))
 def test_more_bytes_never_take_less_time(fabric, one, other):
     """Monotone in the size, above the bound, and nothing at all for one node."""
@@ -97,7 +105,7 @@ def test_a_time_below_the_bound_is_an_error():
     import dataclasses
 
     plan = opticcl.compile("ideal:nodes=8", "all_reduce", "1GB", algorithm="ring").circuits
-    liar = dataclasses.replace(plan.fabric, rate_bits_per_s=1e9)
+    liar = altered(plan.fabric, rate_bits_per_s=1e9)
     with pytest.raises(BoundError, match="below the lower bound"):
         closed_form(dataclasses.replace(plan, fabric=liar), 10**9, assumptions())
 
@@ -127,3 +135,18 @@ def test_a_timeline_prints_itself():
     ]
     assert text.splitlines()[-1].startswith("all")
     assert np.all([len(line) == len(text.splitlines()[0]) for line in text.splitlines()])
+
+
+def test_circuits_on_another_path_do_not_stand():
+    """Two steps between the same tiles, first east and then south, then south and then east: both are charged."""
+    where = fabric("lightpath:shape=2x2,lasers=1")
+    schedule = Schedule("by hand", collective("broadcast", 4, 2), 2, lambda i: Transfers.of([0], [3], [i], 1, Op.COPY))
+    east, south = (0, 6), (2, 8)  # edges 4 tile + direction
+
+    def rounds(*paths):
+        hops = [np.array(path, np.int32) for path in paths]
+        return lambda i: (Circuits.of([0], [0], [3], 0, 0, 1, (hops[i], np.array([0, 2]))),)
+
+    same, other = (CircuitPlan(where, schedule, rounds(east, second)) for second in (east, south))
+    times = [closed_form(plan, 1000, assumptions()).totals()["reconfiguration_s"] for plan in (same, other)]
+    assert times == [where.reconfiguration_s, 2 * where.reconfiguration_s]

@@ -1,25 +1,29 @@
 """The flow engine: fair shares, bytes and bounds, both modes against each other and against the closed form."""
 
 import dataclasses
-import importlib
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.altered import altered
+from tests.engines import closed_form, flow, flow_result, packet
+from tests.profiles import examples
+from tests.simulate.plans import all_pairs, by_hand
 
 import opticcl
+from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
-from opticcl.collective import collective
 from opticcl.errors import ParameterError, UnsupportedError
-from opticcl.fabric import FABRICS, fabric
-from opticcl.ir import CircuitPlan, Op, Schedule, Transfers
+from opticcl.fabrics import FABRICS, fabric
+from opticcl.ir import CircuitPlan
 from opticcl.schedule import generate
-from opticcl.simulate import assumptions, closed_form
-from opticcl.simulate.flow import flow, max_min_rates, play_flow
-from opticcl.simulate.packet import packet
+from opticcl.simulate import _flow_rounds as rounds_module
+from opticcl.simulate._flow_classes import quotient
+from opticcl.simulate.flow import max_min_rates
+from opticcl.simulate.links import Links
+from opticcl.simulate.parts import latencies
 
-flow_module = importlib.import_module("opticcl.simulate.flow")  # `opticcl.simulate.flow` may name the function
 LIGHT = assumptions(compute="none", control="none")
 MODES = ("barrier", "asynchronous")
 OPTICAL = {
@@ -39,24 +43,6 @@ PACKETS = [
     "bcube:radix=4,levels=2",
     "dragonfly:nodes=16,nodes_per_router=2,routers_per_group=4,global_links=2",
 ]
-
-
-def by_hand(where, rows, num_steps=1, chunks=8):
-    """A plan of transfers (step, src, dst, chunk_lo, chunk_n, op), right or wrong."""
-
-    def step(i):
-        mine = [r[1:] for r in rows if r[0] == i]
-        return Transfers.of(*np.array(mine).T) if mine else Transfers.of([], [], [], [], [])
-
-    return lower(where, Schedule("by hand", collective("barrier", where.num_nodes, chunks), num_steps, step))
-
-
-def all_pairs(where):
-    """Everyone to everyone in one step."""
-    n = where.num_nodes
-    src, dst = np.divmod(np.arange(n * n), n)
-    transfers = Transfers.of(src, dst, dst, 1, Op.MOVE)
-    return lower(where, Schedule("pairs", collective("all_to_all", n, n), 1, lambda i: transfers))
 
 
 # --- max-min fairness -------------------------------------------------------------------------------------------------
@@ -84,7 +70,7 @@ def assert_max_min(hops, offsets, capacity, rates):
     assert np.bincount(owner, is_bottleneck).min() > 0
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(shared_links())
 def test_every_flow_has_a_bottleneck(links):
     """The certificate of max-min fairness, on random flows."""
@@ -99,7 +85,7 @@ def test_bottlenecks_of_all_pairs(specification):
     """The same on every packet fabric, everyone to everyone."""
     where = fabric(specification)
     circuits = all_pairs(where).rounds(0)[0]
-    links = flow_module._Links(where)
+    links = Links(where)
     hops, offsets = links.paths(circuits)
     assert_max_min(hops, offsets, links.capacity, max_min_rates(hops, offsets, links.capacity))
 
@@ -108,7 +94,7 @@ def test_shares_by_hand():
     """Three flows into node 0, one of them from a node that also sends elsewhere: 1/3 each, and the other gets 2/3."""
     where = fabric("ideal:nodes=4,rate=8Gb/s,latency=0s")
     rows = [(0, 1, 0, 0, 4, 1), (0, 2, 0, 0, 4, 1), (0, 3, 0, 0, 4, 1), (0, 3, 2, 0, 4, 1)]
-    links = flow_module._Links(where)
+    links = Links(where)
     circuits = by_hand(where, rows).rounds(0)[0]
     assert max_min_rates(*links.paths(circuits), links.capacity) / 1e9 == pytest.approx([1 / 3, 1 / 3, 1 / 3, 2 / 3])
 
@@ -124,7 +110,7 @@ def test_times_by_hand():
     assert flow(later, 8 * 10**9, LIGHT, mode="asynchronous").total_s == pytest.approx(1 + 4 + 1 + 2)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(PACKETS), st.integers(1, 40))
 def test_bytes_are_conserved(seed, specification, num_flows):
     """Every flow ends when its rates have carried all of its bytes: replayed with an independent event loop."""
@@ -136,34 +122,34 @@ def test_bytes_are_conserved(seed, specification, num_flows):
     rows = [(0, s, d, c, n, 1) for s, d, c, n in zip(src, dst, lo, rng.integers(1, 5, num_flows), strict=True)]
     plan = by_hand(where, rows)
     size = 8 * 10**6
-    played = play_flow(plan, size, LIGHT, record=True)
+    result = flow_result(plan, size, LIGHT)
     ends = replayed(plan, size)
-    assert played.traffic.runs.end_s == pytest.approx(ends, rel=1e-9)
-    assert played.timeline.total_s == pytest.approx(ends.max(), rel=1e-9)
+    assert result.traffic.transfers.end_s == pytest.approx(ends, rel=1e-9)
+    assert result.timeline.total_s == pytest.approx(ends.max(), rel=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 120))
 def test_slow_flows_keep_their_rates(seed, num_flows):
-    """Many flows of many sizes and latencies over few links: whoever starts or ends, all rates are the fair ones."""
+    """Many flows of many sizes and latencies over few links: whichever starts or ends, all rates are max-min fair."""
     rng = np.random.default_rng(seed)
     where = fabric("leaf_spine:nodes=24,nodes_per_leaf=3,spines=2", uplink_rate=float(rng.choice([1e11, 4e11, 1e12])))
     src = rng.integers(0, 24, num_flows)
     dst = (src + rng.integers(1, 24, num_flows)) % 24
     rows = [(0, s, d, 0, n, 1) for s, d, n in zip(src, dst, rng.integers(1, 60, num_flows), strict=True)]
     plan = by_hand(where, rows, chunks=60)
-    late = rng.integers(0, 40, len(flow_module._Links(where).capacity)) * 1e-6
-    plan = CircuitPlan(dataclasses.replace(where, hop_latency_s=lambda hops: late[hops]), plan.schedule, plan.rounds)
-    ends = play_flow(plan, 6 * 10**6, LIGHT, record=True).traffic.runs.end_s
+    late = rng.integers(0, 40, len(Links(where).capacity)) * 1e-6
+    plan = CircuitPlan(altered(where, hop_latency_s=lambda self, hops: late[hops]), plan.schedule, plan.rounds)
+    ends = flow_result(plan, 6 * 10**6, LIGHT).traffic.transfers.end_s
     assert ends == pytest.approx(replayed(plan, 6 * 10**6), rel=1e-9)
 
 
 def replayed(plan, size_bytes):
-    """Ends of the flows of one step, played by another loop: from event to event, all shares anew each time."""
+    """Ends of the flows of one step, simulated by another loop: from event to event, all shares computed anew."""
     transfers, (circuits,) = plan.schedule.step(0), plan.rounds(0)
-    links = flow_module._Links(plan.fabric)
+    links = Links(plan.fabric)
     hops, offsets = links.paths(circuits)
-    begin = flow_module._latencies(plan.fabric, circuits)
+    begin = latencies(plan.fabric, circuits)
     left = transfers.chunk_n * (size_bytes / plan.schedule.collective.num_chunks)
     now, carried, ends = 0.0, np.zeros(len(links.capacity)), np.zeros(len(left))
     while (left > 0).any():
@@ -191,11 +177,11 @@ def replayed(plan, size_bytes):
 @pytest.mark.parametrize(
     "specification", [p.replace("nodes=16", "nodes=72") for p in PACKETS if "nodes=16" in p] + ["torus:shape=8x9"]
 )
-def test_flows_that_are_alike_are_played_as_one(specification, monkeypatch):
+def test_equivalent_flows_are_simulated_as_one(specification, monkeypatch):
     """The quotient and the flows one by one take the same time."""
     plan = all_pairs(fabric(specification))
     as_one = flow(plan, 72 * 10**6, LIGHT).total_s
-    monkeypatch.setattr(flow_module, "QUOTIENT_FLOWS", 10**9)
+    monkeypatch.setattr(rounds_module, "QUOTIENT_FLOWS", 10**9)
     assert flow(plan, 72 * 10**6, LIGHT).total_s == pytest.approx(as_one, rel=1e-9)
 
 
@@ -203,13 +189,13 @@ def test_the_quotient_is_small():
     """All pairs on WRHT's tree: two kinds of flows, within a leaf and across; their weights add up to the loads."""
     where = fabric("fat_tree:nodes=128,preset=wrht")
     circuits = all_pairs(where).rounds(0)[0]
-    links = flow_module._Links(where)
+    links = Links(where)
     hops, offsets = links.paths(circuits)
-    amount, delay = np.full(len(circuits), 1e6), flow_module._latencies(where, circuits)
-    link, _, weight, amounts, delays, _ = flow_module._quotient(hops, offsets, amount, delay, links.capacity)
+    amount, delay = np.full(len(circuits), 1e6), latencies(where, circuits)
+    link, _, weight, amounts, delays, _ = quotient(hops, offsets, amount, delay, links.capacity)
     assert len(amounts) == 2
     assert sorted(delays) == pytest.approx([25e-6, 75e-6])
-    assert sorted(np.bincount(link, weight)) == [96, 127]  # links of leaves, links of hosts; up and down are alike
+    assert sorted(np.bincount(link, weight)) == [96, 127]  # links of leaves, links of hosts; up and down are equivalent
 
 
 # --- against the closed form and the bound ----------------------------------------------------------------------------
@@ -267,7 +253,7 @@ def test_asynchronous_pays_only_for_what_changes():
     assert free["transfer_s"] == pytest.approx(barrier["transfer_s"])
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     st.sampled_from(PACKETS),
     st.sampled_from(["ring", "tree", "halving_doubling"]),
@@ -289,9 +275,9 @@ def cut_s(plan, size_bytes, inside):
 
     Args: inside: of each vertex of the network, bool.
     """
-    network = plan.fabric.usage.__self__  # knows which nodes and switches a link joins
+    network = plan.fabric.network
     leaving = inside[network.tail] & ~inside[network.head]
-    bytes_per_s = flow_module._Links(plan.fabric).capacity[leaving].sum()
+    bytes_per_s = Links(plan.fabric).capacity[leaving].sum()
     total = 0.0
     for i in range(plan.schedule.num_steps):
         transfers = plan.schedule.step(i)
@@ -300,7 +286,7 @@ def cut_s(plan, size_bytes, inside):
     return total * chunk_bytes / bytes_per_s if total else 0.0
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.sampled_from(PACKETS[1:]), st.data(), st.sampled_from([flow, packet]), st.sampled_from(MODES))
 def test_never_below_a_cut(specification, data, engine, mode):
     """Any set of nodes and switches, a bisection too: what leaves it crosses the links that leave it."""
@@ -309,7 +295,7 @@ def test_never_below_a_cut(specification, data, engine, mode):
         st.sampled_from([("all_to_all", "mesh"), ("all_to_all", "bruck"), ("all_reduce", "ring")])
     )
     plan = lower(where, generate(algorithm, name, where))
-    vertices = 1 + int(np.concatenate([where.usage.__self__.tail, where.usage.__self__.head]).max())
+    vertices = 1 + int(np.concatenate([where.network.tail, where.network.head]).max())
     inside = np.array(data.draw(st.lists(st.booleans(), min_size=vertices, max_size=vertices)))
     size = data.draw(st.integers(0, 10**6))
     assert engine(plan, size, LIGHT, mode=mode).total_s >= cut_s(plan, size, inside) * (1 - 1e-9)
@@ -324,7 +310,7 @@ def test_the_bisection_of_a_torus_is_attained(engine):
     assert bound <= engine(plan, 10**7, LIGHT).total_s * (1 + 1e-9) <= 1.1 * bound
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(
     st.sampled_from(["fat_tree:nodes=16,radix=8,routing=ecmp", "leaf_spine:nodes=16,nodes_per_leaf=4,spines=2"]),
     st.sampled_from(["ring", "tree", "halving_doubling", "recursive_doubling"]),
@@ -342,7 +328,7 @@ def test_more_bandwidth_and_less_latency_take_no_longer(specification, algorithm
 
 
 def test_classes_are_counted():
-    """Equal steps are played once; a schedule that hides its classes takes the same time."""
+    """Identical steps are simulated once; a schedule that hides its classes takes the same time."""
     plan = opticcl.compile("fat_tree:nodes=24,radix=8,routing=ecmp", "all_reduce", "1MB", algorithm="ring").circuits
     step_by_step = dataclasses.replace(plan, schedule=dataclasses.replace(plan.schedule, classes=()))
     for mode in ("barrier", "asynchronous"):
@@ -354,7 +340,7 @@ def test_classes_are_counted():
 @pytest.mark.parametrize("name", FABRICS.names())
 def test_one_node_takes_no_time(name):
     """Nothing to send."""
-    where = opticcl.fabric(f"{name}", **FABRICS.get(name).at_scale(1))
+    where = opticcl.fabric(f"{name}", **FABRICS.get(name).parameters_at_scale(1))
     plan = lower(where, generate("ring", "all_reduce", where))
     for mode in ("barrier", "asynchronous"):
         assert flow(plan, 10**6, assumptions(), mode=mode).total_s == 0
@@ -374,7 +360,7 @@ def test_sums_before_sending_on():
 
 
 def test_too_many_events_are_refused():
-    """Told before it is played, with the number and the way out."""
+    """Refused before it is simulated, with the number and an alternative."""
     plan = opticcl.compile("fat_tree:nodes=64,radix=16", "all_reduce", "1MB", algorithm="ring").circuits
     with pytest.raises(ParameterError, match=r"about 24,192 events.*max_events="):
         flow(plan, 10**6, LIGHT, mode="asynchronous", max_events=20_000)
@@ -387,7 +373,7 @@ def test_too_many_events_are_refused():
 def test_unknown_modes_and_several_routes_are_refused():
     """In one line each."""
     plan = opticcl.compile("ideal:nodes=4", "all_reduce", "1MB", algorithm="ring").circuits
-    with pytest.raises(ParameterError, match="neither barrier nor asynchronous"):
+    with pytest.raises(ParameterError, match="not one of barrier, asynchronous"):
         flow(plan, 10**6, LIGHT, mode="fast")
 
     def twice(i):
@@ -401,27 +387,27 @@ def test_unknown_modes_and_several_routes_are_refused():
     )
 
 
-def test_progress_is_told():
+def test_progress_is_reported():
     """After every class of steps."""
-    told = []
+    reports = []
     plan = opticcl.compile("ideal:nodes=4", "all_reduce", "1MB", algorithm="ring").circuits
-    flow(plan, 10**6, LIGHT, progress=lambda *what: told.append(what))
-    assert told == [("play steps", 3, 6), ("play steps", 6, 6)]
+    flow(plan, 10**6, LIGHT, progress=lambda *what: reports.append(what))
+    assert reports == [("simulate steps", 3, 6), ("simulate steps", 6, 6)]
 
 
-def test_a_long_step_tells_its_progress_and_can_be_stopped(monkeypatch):
-    """Flows that have ended, while others are played; what `progress` raises stops the kernel at once."""
-    monkeypatch.setattr(flow_module, "LOOK_S", 0.01)
-    plan = all_pairs(fabric("leaf_spine:nodes=192"))  # seconds: no two flows are alike
+def test_a_long_step_reports_its_progress_and_can_be_stopped(monkeypatch):
+    """Flows that have ended, while others are simulated; an exception of `progress` stops the kernel at once."""
+    monkeypatch.setattr(rounds_module, "POLL_S", 0.01)
+    plan = all_pairs(fabric("leaf_spine:nodes=192"))  # seconds: no two flows are equivalent
     flow(all_pairs(fabric("leaf_spine:nodes=17")), 17 * 10**6, LIGHT)  # compiled beforehand
-    told = []
+    reports = []
 
     def stop(what, done, total):
-        told.append((what, done, total))
+        reports.append((what, done, total))
         if done > 100:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         flow(plan, 192 * 10**6, LIGHT, progress=stop)
-    assert {(what, total) for what, _, total in told} == {("play flows", 192 * 191)}
-    assert 100 < told[-1][1] < 192 * 191
+    assert {(what, total) for what, _, total in reports} == {("simulate flows", 192 * 191)}
+    assert 100 < reports[-1][1] < 192 * 191

@@ -2,29 +2,30 @@
 
 import dataclasses
 import heapq
-import importlib
 from fractions import Fraction
 from math import ceil
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.altered import altered
+from tests.engines import closed_form, flow, packet, packet_result
+from tests.profiles import examples
+from tests.simulate.plans import all_pairs, by_hand
 
 import opticcl
+from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
-from opticcl.collective import collective
 from opticcl.errors import OpticclError, ParameterError, UnsupportedError
-from opticcl.fabric import FABRICS, fabric
-from opticcl.ir import CircuitPlan, Op, Schedule, Transfers
+from opticcl.fabrics import FABRICS, fabric
+from opticcl.ir import CircuitPlan
 from opticcl.schedule import generate
-from opticcl.simulate import assumptions, closed_form, link_bytes, packet_options, split_options
-from opticcl.simulate.flow import flow
+from opticcl.simulate import _cell_rounds as rounds_module
+from opticcl.simulate import _cells as cells_module
+from opticcl.simulate import engine_options, link_bytes
 from opticcl.simulate.links import Links
-from opticcl.simulate.packet import packet, play_packet
 
-packet_module = importlib.import_module("opticcl.simulate.packet")
-cells_module = importlib.import_module("opticcl.simulate._cells")
 LIGHT = assumptions(compute="none", control="none")
 TREES = [  # links in one direction only: buffers cannot wait for each other in a circle
     "ideal:nodes=16",
@@ -45,24 +46,6 @@ OPTICAL = {
     "oddl": ("oddl:shape=4x4", "halving_doubling", "recursive_doubling"),
     "lightpath": ("lightpath:shape=4x4", "lumorph", "ring"),
 }
-
-
-def by_hand(where, rows, num_steps=1, chunks=8):
-    """A plan of transfers (step, src, dst, chunk_lo, chunk_n, op), right or wrong."""
-
-    def step(i):
-        mine = [r[1:] for r in rows if r[0] == i]
-        return Transfers.of(*np.array(mine).T) if mine else Transfers.of([], [], [], [], [])
-
-    return lower(where, Schedule("by hand", collective("barrier", where.num_nodes, chunks), num_steps, step))
-
-
-def all_pairs(where):
-    """Everyone to everyone in one step."""
-    n = where.num_nodes
-    src, dst = np.divmod(np.arange(n * n), n)
-    transfers = Transfers.of(src, dst, dst, 1, Op.MOVE)
-    return lower(where, Schedule("pairs", collective("all_to_all", n, n), 1, lambda i: transfers))
 
 
 def incast(where, senders):
@@ -124,9 +107,9 @@ def test_two_transfers_share_a_link():
     assert into.total_s == pytest.approx((1 + 16) * 1e-6, rel=1e-12)
     out = by_hand(where, [(0, 0, 1, 0, 2, 1), (0, 0, 2, 0, 6, 1)])
     for order, first_s in (("interleaved", (4 + 3 + 1) * 1e-6), ("sequential", (4 + 1) * 1e-6)):
-        played = play_packet(out, 16_000, LIGHT, cell_bytes=1000, order=order, record=True)
-        assert played.timeline.total_s == pytest.approx(17e-6, rel=1e-12)
-        ends = dict(zip(played.traffic.runs.dst.tolist(), played.traffic.runs.end_s, strict=True))
+        result = packet_result(out, 16_000, LIGHT, cell_bytes=1000, order=order)
+        assert result.timeline.total_s == pytest.approx(17e-6, rel=1e-12)
+        ends = dict(zip(result.traffic.transfers.dst.tolist(), result.traffic.transfers.end_s, strict=True))
         assert ends[1] == pytest.approx(first_s, rel=1e-12)
 
 
@@ -136,10 +119,10 @@ def test_input_queues_block_what_is_behind():
     rows = [(0, 0, 4, 0, 8, 1), (0, 1, 4, 0, 8, 1), (0, 2, 4, 0, 8, 1), (0, 0, 5, 0, 8, 1)]
     ends = {}
     for queue in ("output", "input"):
-        played = play_packet(by_hand(where, rows), 8000, LIGHT, cell_bytes=1000, queue=queue, record=True)
-        runs = played.traffic.runs
+        result = packet_result(by_hand(where, rows), 8000, LIGHT, cell_bytes=1000, queue=queue)
+        runs = result.traffic.transfers
         ends[queue] = float(runs.end_s[(runs.src == 0) & (runs.dst == 5)][0])
-        assert played.timeline.total_s >= 24e-6
+        assert result.timeline.total_s >= 24e-6
     assert ends["output"] == pytest.approx(17e-6, rel=1e-9)  # its 8 cells take turns with 8 others, then one link more
     assert ends["input"] > 1.3 * ends["output"]
 
@@ -147,12 +130,12 @@ def test_input_queues_block_what_is_behind():
 # --- the kernel, the formula and another simulator --------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.sampled_from(PACKETS), st.integers(1, 15), st.integers(0, 40_000), st.sampled_from([1, 512, 4096]),
     st.sampled_from(["store_and_forward", "cut_through"]), st.sampled_from(["output", "input"]),
 )  # fmt: skip
-def test_the_formula_is_what_playing_gives(specification, shift, size, cell, forwarding, queue):
+def test_the_formula_is_what_the_simulation_gives(specification, shift, size, cell, forwarding, queue):
     """Transfers one by one, and each row of a shift that shares nothing: to the tick."""
     where = fabric(specification)
     size = size if cell > 1 else size % 500
@@ -162,17 +145,17 @@ def test_the_formula_is_what_playing_gives(specification, shift, size, cell, for
     hops = plan.rounds(0)[0].hops
     if np.bincount(hops).max() > 1:
         plan = by_hand(where, [(0, 3, (3 + shift) % n, 0, 5, 1)])
-    formula = play_packet(plan, size, LIGHT, record=True, **options)
+    formula = packet_result(plan, size, LIGHT, **options)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(packet_module, "shares_nothing", lambda hops: False)
-        played = play_packet(plan, size, LIGHT, record=True, **options)
-    assert played.traffic.runs.end_s == pytest.approx(formula.traffic.runs.end_s, rel=1e-13, abs=1e-18)
-    assert played.traffic.carried_bytes == pytest.approx(formula.traffic.carried_bytes)
-    assert played.traffic.busy_s == pytest.approx(formula.traffic.busy_s, rel=1e-6, abs=1e-12)
+        patch.setattr(rounds_module, "share_no_link", lambda hops: False)
+        result = packet_result(plan, size, LIGHT, **options)
+    assert result.traffic.transfers.end_s == pytest.approx(formula.traffic.transfers.end_s, rel=1e-13, abs=1e-18)
+    assert result.traffic.carried_bytes == pytest.approx(formula.traffic.carried_bytes)
+    assert result.traffic.busy_s == pytest.approx(formula.traffic.busy_s, rel=1e-6, abs=1e-12)
 
 
 def simulated(plan, size_bytes, cell_bytes):
-    """When each transfer of step 0 ends: queues at outputs, cells stored, room for all; in exact fractions.
+    """When each transfer of step 0 ends: output queues, cells stored, unlimited buffers; in exact fractions.
 
     Written apart from the engine: one event a cell and link, a plain heap, plain lists. At one time, ends of sending and
     arrivals of a link before those of the next.
@@ -198,7 +181,7 @@ def simulated(plan, size_bytes, cell_bytes):
     sent, arrived = [0] * len(paths), [0] * len(paths)
     heap, count = [], 0
 
-    def ask(link, cell, now):
+    def enqueue(link, cell, now):
         queues.setdefault(link, []).append(cell)
         if link not in busy:
             send(link, now)
@@ -210,7 +193,7 @@ def simulated(plan, size_bytes, cell_bytes):
             sent[i] += 1
             if sent[i] < len(sizes[i]):
                 turns[link].append(i)
-            ask(link, cell, now)
+            enqueue(link, cell, now)
 
     def send(link, now):
         nonlocal count
@@ -234,7 +217,7 @@ def simulated(plan, size_bytes, cell_bytes):
             if link not in busy and queues.get(link):
                 send(link, now)
         elif hop + 1 < len(paths[i]):
-            ask(paths[i][hop + 1], (i, hop + 1, size), now)
+            enqueue(paths[i][hop + 1], (i, hop + 1, size), now)
         else:
             arrived[i] += 1
             done[i] = now
@@ -242,7 +225,7 @@ def simulated(plan, size_bytes, cell_bytes):
     return np.array([float(t) for t in done])
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(PACKETS), st.integers(1, 40))
 def test_another_simulator_gives_the_same(seed, specification, num_flows):
     """Random transfers over links with random latencies: every end is the same."""
@@ -256,8 +239,8 @@ def test_another_simulator_gives_the_same(seed, specification, num_flows):
     ]
     plan = by_hand(where, rows)
     late = rng.integers(0, 10**9, len(Links(where).capacity)) * 1e-15  # so that no two events are at one time
-    plan = CircuitPlan(dataclasses.replace(where, hop_latency_s=lambda hops: late[hops]), plan.schedule, plan.rounds)
-    runs = play_packet(plan, 20_000, LIGHT, cell_bytes=1500, record=True).traffic.runs
+    plan = CircuitPlan(altered(where, hop_latency_s=lambda self, hops: late[hops]), plan.schedule, plan.rounds)
+    runs = packet_result(plan, 20_000, LIGHT, cell_bytes=1500).traffic.transfers
     expected = simulated(plan, 20_000, 1500)
     assert np.sort(runs.end_s) == pytest.approx(np.sort(expected), rel=1e-7)
 
@@ -284,7 +267,7 @@ def options_for(draw, trees_only):
     return chosen
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(st.data(), st.integers(0, 2**32 - 1), st.sampled_from(PACKETS), st.integers(1, 25), st.integers(0, 60_000))
 def test_bytes_are_conserved(data, seed, specification, num_flows, size):
     """Whatever the options: all bytes arrive, links carry them and no more than they can, and runs repeat to the bit."""
@@ -295,8 +278,8 @@ def test_bytes_are_conserved(data, seed, specification, num_flows, size):
     dst = (src + rng.integers(1, 16, num_flows)) % 16
     rows = [(0, s, d, 0, n, 1) for s, d, n in zip(src, dst, rng.integers(1, 9, num_flows), strict=True)]
     plan = by_hand(where, rows)
-    played = play_packet(plan, size, LIGHT, record=True, **options)
-    traffic, total_s = played.traffic, played.timeline.total_s
+    result = packet_result(plan, size, LIGHT, **options)
+    traffic, total_s = result.traffic, result.timeline.total_s
     expected = link_bytes(plan, size)
     carried, dropped = np.zeros((2, len(expected)))
     carried[traffic.link], dropped[traffic.link] = traffic.carried_bytes, traffic.dropped_bytes
@@ -316,12 +299,12 @@ def test_bytes_are_conserved(data, seed, specification, num_flows, size):
     assert total_s >= closed_form(plan, size, LIGHT).totals()["transfer_s"] * (1 - 1e-9)  # the busiest link
     if options.get("buffer_bytes") and options.get("transport") != "windowed":
         assert traffic.largest_queue_bytes.max(initial=0) <= options["buffer_bytes"]
-    again = play_packet(plan, size, LIGHT, record=True, **options)
+    again = packet_result(plan, size, LIGHT, **options)
     assert again.timeline.total_s == total_s
-    assert (again.traffic.runs.end_s == traffic.runs.end_s).all()
+    assert (again.traffic.transfers.end_s == traffic.transfers.end_s).all()
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(
     st.sampled_from(TREES[1:3]), st.sampled_from(["ring", "tree", "halving_doubling"]), st.integers(1, 10**6),
     st.floats(1, 8), st.floats(0, 1e-4), st.sampled_from(["store_and_forward", "cut_through"]),
@@ -349,17 +332,17 @@ def test_incast(where):
     again, and all arrive."""
     plan = incast(fabric(where), 11)
     size = 100 * 4096
-    free = play_packet(plan, size, LIGHT, record=True)
+    free = packet_result(plan, size, LIGHT)
     small = {"buffer_bytes": 8 * 4096}
-    paced = play_packet(plan, size, LIGHT, record=True, **small)
-    windowed = play_packet(plan, size, LIGHT, record=True, transport="windowed", window=16, **small)
+    paced = packet_result(plan, size, LIGHT, **small)
+    windowed = packet_result(plan, size, LIGHT, transport="windowed", window=16, **small)
     assert free.traffic.largest_queue_bytes.max() > 8 * 4096
     assert free.traffic.dropped_bytes.sum() == paced.traffic.dropped_bytes.sum() == 0
     assert paced.traffic.largest_queue_bytes.max() <= 8 * 4096
     assert windowed.traffic.dropped_bytes.sum() > 0
     port_s = 11 * size * 8 / plan.fabric.rate_bits_per_s
-    for played in (free, paced, windowed):
-        assert played.timeline.total_s >= port_s
+    for result in (free, paced, windowed):
+        assert result.timeline.total_s >= port_s
     assert free.timeline.total_s <= port_s * 1.01 + 5e-6
     assert windowed.timeline.total_s > free.timeline.total_s
 
@@ -367,7 +350,7 @@ def test_incast(where):
 def test_a_window_sets_the_pace():
     """One cell at a time: each waits for the acknowledgement of the one before."""
     where = fabric("ideal:nodes=2,rate=8Gb/s,latency=0s")
-    where = dataclasses.replace(where, hop_latency_s=lambda hops: np.full(len(hops), 5e-6))
+    where = altered(where, hop_latency_s=lambda self, hops: np.full(len(hops), 5e-6))
     plan = by_hand(where, [(0, 0, 1, 0, 8, 1)])
     time = packet(plan, 10_000, LIGHT, cell_bytes=1000, transport="windowed", window=1).total_s
     trip_s = 2 * 1e-6 + 10e-6 + 10e-6  # two links, and back
@@ -380,42 +363,41 @@ def test_a_lost_cell_is_sent_again_after_the_notice():
     where = fabric("leaf_spine:nodes=4,nodes_per_leaf=4,spines=1,rate=8Gb/s,link_latency=0s,router_latency=0s")
     plan = by_hand(where, [(0, 1, 0, 0, 8, 1), (0, 2, 0, 0, 8, 1)])
     options = {"cell_bytes": 1000, "transport": "windowed", "buffer_bytes": 1000, "retransmit_s": 20e-6}
-    played = play_packet(plan, 1000, LIGHT, record=True, **options)
-    assert sorted(played.traffic.runs.end_s) == pytest.approx([2e-6, (1 + 20 + 2) * 1e-6], rel=1e-12)
-    assert played.traffic.dropped_bytes.sum() == 1000
+    result = packet_result(plan, 1000, LIGHT, **options)
+    assert sorted(result.traffic.transfers.end_s) == pytest.approx([2e-6, (1 + 20 + 2) * 1e-6], rel=1e-12)
+    assert result.traffic.dropped_bytes.sum() == 1000
 
 
 def test_cells_can_wait_for_each_other():
-    """A ring whose buffers all fill up stands still, and is told so."""
+    """A ring whose buffers all fill up is a deadlock, and is refused."""
     plan = by_hand(fabric("torus:shape=5"), [(0, s, (s + 2) % 5, 0, 8, 1) for s in range(5)])
-    with pytest.raises(ParameterError, match=r"wait for each other's buffers in a circle.*buffer_bytes"):
+    with pytest.raises(ParameterError, match=r"deadlock of 5 transfers.*buffer_bytes"):
         packet(plan, 10**6, LIGHT, buffer_bytes=4096)
     assert packet(plan, 10**6, LIGHT).total_s > 0
     assert packet(plan, 10**6, LIGHT, buffer_bytes=4096, transport="windowed").total_s > 0
 
 
 def test_memory_is_for_the_cells_on_the_way(monkeypatch):
-    """40,000 cells through buffers of eight: room for 4,096 is enough; without buffers an incast keeps what waits."""
-    seen = []
-    play = packet_module.play_cells
-    monkeypatch.setattr(packet_module, "play_cells", lambda *a: seen.append(play(*a)) or seen[-1])
+    """40,000 cells through buffers of eight: 4,096 rows are enough; without buffers an incast keeps what waits."""
+    results = []
+    run = rounds_module.run_cells
+    monkeypatch.setattr(rounds_module, "run_cells", lambda *a: results.append(run(*a)) or results[-1])
     plan = incast(fabric("ideal:nodes=5"), 4)
     packet(plan, 10_000 * 64, LIGHT, cell_bytes=64, buffer_bytes=512)
     packet(plan, 10_000 * 64, LIGHT, cell_bytes=64)
-    assert [p.passed for p in seen] == [80_000, 80_000]
-    assert seen[0].rows == 4096
-    assert 30_000 < seen[1].rows <= 2**15 * 2
+    assert [p.passed for p in results] == [80_000, 80_000]
+    assert results[0].rows == 4096
+    assert 30_000 < results[1].rows <= 2**15 * 2
 
 
 def test_the_seed_decides_the_shuffle_and_nothing_else():
-    """Same seed same result, other seed another; what is not shuffled knows none."""
+    """Same seed same result, other seed another; no other order has one."""
     plan = all_pairs(fabric("torus:shape=4x4"))
     ends = [
-        play_packet(plan, 10**6, LIGHT, order="shuffled", seed=s, record=True).traffic.runs.end_s.tolist()
-        for s in (1, 1, 2)
+        packet_result(plan, 10**6, LIGHT, order="shuffled", seed=s).traffic.transfers.end_s.tolist() for s in (1, 1, 2)
     ]
     assert ends[0] == ends[1] != ends[2]
-    with pytest.raises(ParameterError, match="seed is of order=shuffled"):
+    with pytest.raises(ParameterError, match="seed needs order=shuffled"):
         packet(plan, 10**6, LIGHT, seed=1)
 
 
@@ -444,7 +426,7 @@ def test_engines_agree(specification, algorithm):
     """The bounds that docs/packet.md states, on steps of 16 cells a transfer or more.
 
     Nowhere shared: flow plus at most a cell of each link but the last, exactly flow with cut_through where all links of
-    a path are alike. Shared: within 5 % of flow and two cells a link, and a path's latency either way.
+    a path are equal. Shared: within 5 % of flow and two cells a link, and a path's latency either way.
     """
     name = "all_to_all" if algorithm.startswith("bruck") else "all_reduce"
     where = fabric(specification)
@@ -492,12 +474,12 @@ def test_odd_sizes(specification, name):
 @pytest.mark.parametrize("name", FABRICS.names())
 def test_one_and_two_nodes(name):
     """One has nothing to send; two agree with the closed form but for a cell a link."""
-    where = fabric(name, **FABRICS.get(name).at_scale(1))
+    where = fabric(name, **FABRICS.get(name).parameters_at_scale(1))
     plan = lower(where, generate("ring", "all_reduce", where))
     for mode in ("barrier", "asynchronous"):
         assert packet(plan, 10**6, assumptions(), mode=mode).total_s == 0
     try:
-        where = fabric(name, **FABRICS.get(name).at_scale(2))
+        where = fabric(name, **FABRICS.get(name).parameters_at_scale(2))
     except OpticclError:
         return
     plan = lower(where, generate("ring", "all_reduce", where))
@@ -506,21 +488,21 @@ def test_one_and_two_nodes(name):
 
 
 def test_sums_and_dependencies():
-    """Node 0 passes on what it has as soon as it is there and added up; the critical path tells so."""
+    """Node 0 forwards its sum as soon as it is complete; the critical path shows it."""
     where = fabric("ideal:nodes=3,rate=8Gb/s,latency=0s")
     plan = by_hand(where, [(0, 1, 0, 0, 2, 1), (0, 2, 0, 2, 3, 1), (1, 0, 1, 0, 2, 0)], num_steps=2)
     assumed = assumptions(memory_bytes_per_s="1 GB/s", compute="chain")
-    played = play_packet(plan, 8000, assumed, mode="asynchronous", cell_bytes=1000, record=True)
+    result = packet_result(plan, 8000, assumed, mode="asynchronous", cell_bytes=1000)
     # cells of 1 and 2 take turns at the port of 0, first those of 1; 5 chunks are added, 3 bytes moved a byte
-    assert played.traffic.runs.end_s == pytest.approx([4e-6, 6e-6, (4 + 15 + 3) * 1e-6])
-    assert played.timeline.totals()["compute_s"] == pytest.approx(15e-6)
-    assert played.timeline.total_s == pytest.approx(22e-6)
-    assert played.traffic.critical.step.tolist() == [0, 1]
-    assert played.traffic.critical.src.tolist() == [1, 0]
+    assert result.traffic.transfers.end_s == pytest.approx([4e-6, 6e-6, (4 + 15 + 3) * 1e-6])
+    assert result.timeline.totals()["compute_s"] == pytest.approx(15e-6)
+    assert result.timeline.total_s == pytest.approx(22e-6)
+    assert result.traffic.critical.step.tolist() == [0, 1]
+    assert result.traffic.critical.src.tolist() == [1, 0]
 
 
 def test_classes_are_counted():
-    """Equal steps are played once; a schedule that hides its classes takes the same time."""
+    """Equal steps are simulated once; a schedule that hides its classes takes the same time."""
     plan = opticcl.compile("fat_tree:nodes=24,radix=8,routing=ecmp", "all_reduce", "1MB", algorithm="ring").circuits
     step_by_step = dataclasses.replace(plan, schedule=dataclasses.replace(plan.schedule, classes=()))
     one, other = packet(plan, 10**6, LIGHT), packet(step_by_step, 10**6, LIGHT)
@@ -528,18 +510,19 @@ def test_classes_are_counted():
     assert one.num_rounds == other.num_rounds == 46
 
 
-# --- what is refused, told and stopped --------------------------------------------------------------------------------
+# --- refusals, progress and interrupts --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         ({"cell_bytes": 0}, "cell_bytes=0"), ({"cell_bytes": "1.5B"}, "cell_bytes=1.5"), ({"cell_bytes": "4 us"}, "4 us"),
-        ({"buffer_bytes": 100}, "room for one cell"), ({"queue": "middle"}, "middle"), ({"window": 4}, "windowed"),
+        ({"buffer_bytes": 100}, "at least one cell"), ({"queue": "middle"}, "middle"), ({"window": 4}, "windowed"),
         ({"transport": "windowed", "window": 0}, "window=0"), ({"seed": -1}, "seed=-1"), ({"wndow": 1}, "'window'"),
         ({"transport": "windowed", "retransmit_s": 0}, "retransmit_s=0"), ({"seed": 1}, "order=shuffled"),
-        ({"transport": "windowed", "retransmit_s": 1e30}, "retransmit_s"), ({"max_events": "x"}, "max_events=x"),
-        ({"mode": "fast"}, "neither barrier"),
+        ({"transport": "windowed", "retransmit_s": 1e30}, "retransmit_s"),
+        ({"max_events": "x"}, "max_events: 'x' is not a whole number"),
+        ({"mode": "fast"}, "not one of barrier, asynchronous"),
         ({"max_events": 0}, "max_events=0"), ({"max_events": 1000}, "about 23,808 events or more.*max_events="),
     ],
 )  # fmt: skip
@@ -552,26 +535,26 @@ def test_bad_options_are_refused(options, words):
 
 
 def test_options_belong_to_engines():
-    """What another engine knows is refused by this one, before anything is played."""
+    """An option of another engine is refused, before anything is simulated."""
     plan = opticcl.compile("ideal:nodes=4", "all_reduce", "1MB", algorithm="ring")
     with pytest.raises(ParameterError, match="cell_bytes is an option of engine=packet, not of flow"):
         plan.simulate("flow", cell_bytes=64)
     with pytest.raises(ParameterError, match="max_events"):
         plan.simulate(max_events=3)
     with pytest.raises(ParameterError, match="cell_bytes=0"):
-        split_options("packet", {"cell_bytes": 0})
+        engine_options("packet", {"cell_bytes": 0})
     with pytest.raises(ParameterError, match="max_events=0"):
-        split_options("flow", {"max_events": 0})
-    with pytest.raises(ParameterError, match="closed form has barriers"):
+        engine_options("flow", {"max_events": 0})
+    with pytest.raises(ParameterError, match="mode is an option of engine=flow and packet, not of closed_form"):
         plan.simulate(mode="asynchronous")
-    told = plan.simulate("packet", cell_bytes="1KiB", buffer_bytes="64KiB").assumptions
-    assert (told["cell_bytes"], told["buffer_bytes"], told["transport"], told["mode"]) == (
+    reports = plan.simulate("packet", cell_bytes="1KiB", buffer_bytes="64KiB").assumptions
+    assert (reports["cell_bytes"], reports["buffer_bytes"], reports["transport"], reports["mode"]) == (
         1024,
         65536,
         "paced",
         "barrier",
     )
-    assert packet_options(cell_bytes="9kB").cell_bytes == 9000
+    assert engine_options("packet:queue=input", {"cell_bytes": "9kB"})[1].cell_bytes == 9000
 
 
 def test_too_many_repeats_are_stopped():
@@ -591,13 +574,13 @@ def test_more_cells_than_64_bits_can_count_are_refused(mode):
 
 
 def test_slow_links_have_coarser_ticks():
-    """A cell an hour: played in picoseconds, and the same as on a fast link times the ratio of the rates."""
+    """A cell an hour: result in picoseconds, and the same as on a fast link times the ratio of the rates."""
     times = {}
     for rate in ("8Gb/s", "8b/s"):
         plan = by_hand(fabric(f"ideal:nodes=3,rate={rate},latency=0s"), [(0, 1, 0, 0, 4, 1), (0, 2, 0, 4, 4, 1)])
         times[rate] = packet(plan, 40_000, LIGHT).total_s
     assert times["8b/s"] == pytest.approx(times["8Gb/s"] * 1e9, rel=1e-9)
-    endless = by_hand(fabric("ideal:nodes=3,rate=1e-9,latency=0s"), [(0, 1, 0, 0, 4, 1), (0, 2, 0, 4, 4, 1)])
+    endless = by_hand(fabric("ideal:nodes=3,latency=0s", rate=1e-9), [(0, 1, 0, 0, 4, 1), (0, 2, 0, 4, 4, 1)])
     with pytest.raises(ParameterError, match="check rates"):
         packet(endless, 40_000, LIGHT)
 
@@ -617,7 +600,7 @@ def test_several_routes():
 
 
 def test_plans_without_routes_are_refused():
-    """A loaded programme may hold anything."""
+    """A loaded plan file may hold anything."""
     plan = opticcl.compile("torus:shape=4", "all_reduce", "1MB", algorithm="ring").circuits
 
     def bent(change):
@@ -634,13 +617,13 @@ def test_plans_without_routes_are_refused():
 
 
 def test_progress_and_interruption(monkeypatch):
-    """Told between slices; what it raises stops the engine."""
+    """Called between slices; an exception that it raises stops the engine."""
     monkeypatch.setattr(cells_module, "SLICE", 1000)
-    told = []
+    reports = []
     plan = all_pairs(fabric("ideal:nodes=16"))
-    packet(plan, 10**6, LIGHT, progress=lambda *what: told.append(what))
-    assert told[-1] == ("play steps", 1, 1)
-    inside = [done for what, done, _ in told if what == "play cells"]
+    packet(plan, 10**6, LIGHT, progress=lambda *what: reports.append(what))
+    assert reports[-1] == ("simulate steps", 1, 1)
+    inside = [done for what, done, _ in reports if what == "simulate cells"]
     assert len(inside) > 5
     assert inside == sorted(inside)
 

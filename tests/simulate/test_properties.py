@@ -1,23 +1,24 @@
 """Properties of the engines on every fabric at odd sizes: what waits for what, bytes, capacity, bounds, better hardware."""
 
-import dataclasses
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from tests.strategies import fabrics
+from tests.altered import altered
+from tests.engines import closed_form, flow, flow_result, packet_result
+from tests.profiles import examples
+from tests.strategies import fabrics, transfers_by_step
 
 import opticcl
+from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
 from opticcl.collective import collective
 from opticcl.errors import UnsupportedError
-from opticcl.fabric import fabric
+from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan, Op, Schedule, Transfers
-from opticcl.simulate import assumptions, closed_form, link_bytes
-from opticcl.simulate.flow import flow, play_flow
+from opticcl.simulate import link_bytes
 from opticcl.simulate.links import Links
-from opticcl.simulate.packet import play_packet
+from opticcl.verify import verify
 
 LIGHT = assumptions(compute="none", control="none")
 COLLECTIVES = ("all_reduce", "all_gather", "all_to_all", "broadcast", "reduce", "scatter")
@@ -54,22 +55,22 @@ def needed(schedule):
     return waits
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.sampled_from(["ideal:nodes=5", "torus:shape=7", "leaf_spine:nodes=7,nodes_per_leaf=2,spines=1", "lightpath:shape=2x3"]),
-    st.lists(st.tuples(*map(st.integers, (0, 0, 1, 0, 1, 0), (3, 4, 4, 7, 8, 1))), min_size=1, max_size=30),
-    st.integers(0, 10**6), st.sampled_from([play_flow, play_packet]),
+    transfers_by_step(ranks=5, chunks=8, steps=4), st.integers(0, 10**6), st.sampled_from([flow_result, packet_result]),
 )  # fmt: skip
-def test_nothing_is_sent_before_it_is_there(specification, drawn, size, play):
+def test_nothing_is_sent_before_it_is_there(specification, transfers, size, run):
     """Transfers of any chunks between any nodes: each begins after all those that brought its chunks have ended."""
     where = fabric(specification)
-    once = {(i, src, (src + ahead) % 5): (lo, min(n, 8 - lo), op) for i, src, ahead, lo, n, op in drawn}
 
     def step(i):
-        return Transfers.of(*np.array([[*key[1:], *row] for key, row in once.items() if key[0] == i]).reshape(-1, 5).T)
+        rows = [[src, dst, *sent] for (at, src, dst), sent in transfers.items() if at == i]
+        return Transfers.of(*np.array(rows).reshape(-1, 5).T)
 
     schedule = Schedule("by hand", collective("barrier", where.num_nodes, 8), 4, step)
-    runs = play(lower(where, schedule), size, LIGHT, mode="asynchronous", record=True).traffic.runs
+    assert "chunk_overwritten" not in {violation.rule for violation in verify(lower(where, schedule)).violations}
+    runs = run(lower(where, schedule), size, LIGHT, mode="asynchronous").traffic.transfers
     rows = [c.tolist() for c in (runs.step, runs.src, runs.dst)]
     start, end = (dict(zip(zip(*rows, strict=True), times, strict=True)) for times in (runs.start_s, runs.end_s))
     waits = needed(schedule)
@@ -78,7 +79,7 @@ def test_nothing_is_sent_before_it_is_there(specification, drawn, size, play):
         assert all(start[key] >= end[cause] * (1 - 1e-9) for cause in causes)
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(
     plans(packets=False), st.integers(0, 10**8), st.sampled_from(["on_change", "every_step"]),
     st.sampled_from(["cold", "warm"]), st.sampled_from(["none", "fused", "chain"]),
@@ -91,37 +92,37 @@ def test_light_is_never_slower(plan, size, charge, initial, compute):
     assert barrier.total_s == pytest.approx(closed_form(plan, size, assumed).total_s, rel=1e-9)
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(
     plans(packets=False), st.integers(0, 10**8), st.sampled_from(["barrier", "asynchronous"]),
     st.sampled_from(["rate_bits_per_s", "latency_s", "reconfiguration_s"]), st.floats(1, 8),
 )  # fmt: skip
 def test_better_light_takes_no_longer(plan, size, mode, field, times):
     """A higher rate, less latency or quicker switches; and a rate that counts brings no more than its factor."""
-    slot_free = dataclasses.replace(plan.fabric, slot_s=0.0, slot_payload_bytes=0.0)
+    slot_free = altered(plan.fabric, slot_s=0.0, slot_payload_bytes=0.0)
 
     def total_s(factor):
-        changed = dataclasses.replace(slot_free, **{field: getattr(slot_free, field) * factor})
+        changed = altered(slot_free, **{field: getattr(slot_free, field) * factor})
         return flow(CircuitPlan(changed, plan.schedule, plan.rounds), size, LIGHT, mode=mode).total_s
 
     base, better = total_s(1.0), total_s(times if field == "rate_bits_per_s" else 1 / times)
     assert base / times * (1 - 1e-9) <= better <= base * (1 + 1e-9)
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(
-    plans(packets=True), st.integers(0, 10**6), st.sampled_from([play_flow, play_packet]),
+    plans(packets=True), st.integers(0, 10**6), st.sampled_from([flow_result, packet_result]),
     st.sampled_from(["barrier", "asynchronous"]),
 )  # fmt: skip
-def test_links_carry_what_is_asked_for_and_no_faster_than_they_can(plan, size, play, mode):
+def test_links_carry_what_is_asked_for_and_no_faster_than_they_can(plan, size, run, mode):
     """Bytes of every link, its time, the lower bound; and the same again to the bit."""
-    played, again = (play(plan, size, LIGHT, mode=mode, record=True) for _ in range(2))
-    traffic, total_s = played.traffic, played.timeline.total_s
+    result, again = (run(plan, size, LIGHT, mode=mode) for _ in range(2))
+    traffic, total_s = result.traffic, result.timeline.total_s
     carried = np.zeros(len(Links(plan.fabric).capacity))
     carried[traffic.link] = traffic.carried_bytes
     assert carried == pytest.approx(link_bytes(plan, size))
     assert (carried <= Links(plan.fabric).capacity * total_s * (1 + 1e-9)).all()
     assert (traffic.busy_s <= total_s * (1 + 1e-9)).all()
-    assert total_s >= played.timeline.lower_bound_s * (1 - 1e-9)
+    assert total_s >= result.timeline.lower_bound_s * (1 - 1e-9)
     assert again.timeline.total_s == total_s
-    assert (again.traffic.runs.end_s == traffic.runs.end_s).all()
+    assert (again.traffic.transfers.end_s == traffic.transfers.end_s).all()

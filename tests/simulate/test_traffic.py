@@ -5,21 +5,23 @@ import importlib
 
 import numpy as np
 import pytest
+from tests.engines import flow, flow_result, packet_result
 
 import opticcl
+from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
 from opticcl.collective import collective
 from opticcl.errors import UnsupportedError
-from opticcl.fabric import FABRICS, fabric
+from opticcl.fabrics import FABRICS, fabric
 from opticcl.ir import Op, Schedule, Transfers
-from opticcl.simulate import assumptions, link_bytes, link_names
-from opticcl.simulate.flow import flow, play_flow
+from opticcl.simulate import link_bytes, link_names
 from opticcl.simulate.links import Links
-from opticcl.simulate.packet import play_packet
 
 traffic_module = importlib.import_module("opticcl.simulate.traffic")
 LIGHT = assumptions(compute="none", control="none")
-PACKETS = [name for name in FABRICS.names() if fabric(name, **FABRICS.get(name).at_scale(16)).is_packet_switched]
+PACKETS = [
+    name for name in FABRICS.names() if fabric(name, **FABRICS.get(name).parameters_at_scale(16)).is_packet_switched
+]
 PLANS = [
     ("fat_tree:nodes=24,radix=8,routing=ecmp", "all_reduce", "ring"),
     ("torus:shape=4x4", "all_to_all", "bruck:radix=16"),
@@ -29,18 +31,18 @@ PLANS = [
 ]
 
 
-@pytest.mark.parametrize("play", [play_flow, play_packet])
+@pytest.mark.parametrize("run", [flow_result, packet_result])
 @pytest.mark.parametrize("mode", ["barrier", "asynchronous"])
 @pytest.mark.parametrize(("specification", "name", "algorithm"), PLANS)
-def test_what_is_recorded_fits_the_timeline(specification, name, algorithm, mode, play):
+def test_what_is_recorded_fits_the_timeline(specification, name, algorithm, mode, run):
     """Recording changes no time; links carry the bytes of their routes; the last transfer ends when the plan does."""
     plan = opticcl.compile(specification, name, "1MB", algorithm=algorithm).circuits
-    played = play(plan, 10**6, LIGHT, mode=mode, record=True)
-    bare = play(plan, 10**6, LIGHT, mode=mode)
+    result = run(plan, 10**6, LIGHT, mode=mode)
+    bare = run(plan, 10**6, LIGHT, mode=mode, record=False)
     assert bare.traffic is None
-    assert bare.timeline.total_s == played.timeline.total_s
-    traffic, total_s = played.traffic, played.timeline.total_s
-    runs = traffic.runs
+    assert bare.timeline.total_s == result.timeline.total_s
+    traffic, total_s = result.traffic, result.timeline.total_s
+    runs = traffic.transfers
     ends = runs.end_s + (runs.repeats - 1) * runs.period_s
     assert ends.max() == pytest.approx(total_s, rel=1e-9)
     assert (runs.end_s >= runs.start_s).all()
@@ -64,29 +66,29 @@ def test_what_is_recorded_fits_the_timeline(specification, name, algorithm, mode
         assert (np.diff(chain.step) > 0).all()
 
 
-@pytest.mark.parametrize("play", [play_flow, play_packet])
-def test_many_transfers_are_told_by_step(play, monkeypatch):
+@pytest.mark.parametrize("run", [flow_result, packet_result])
+def test_many_transfers_are_told_by_step(run, monkeypatch):
     """Beyond the limit a class of steps is one row with the same bytes, start and end."""
     plan = opticcl.compile("torus:shape=4x4", "all_reduce", "1MB", algorithm="ring").circuits
     plan = dataclasses.replace(plan, schedule=dataclasses.replace(plan.schedule, classes=()))
     for mode in ("barrier", "asynchronous"):
-        whole = play(plan, 10**6, LIGHT, mode=mode, record=True).traffic.runs
+        whole = run(plan, 10**6, LIGHT, mode=mode).traffic.transfers
         with monkeypatch.context() as patch:
-            patch.setattr(traffic_module, "MOST_ROWS", 100)
-            short = play(plan, 10**6, LIGHT, mode=mode, record=True).traffic.runs
+            patch.setattr(traffic_module, "MAX_ROWS", 100)
+            short = run(plan, 10**6, LIGHT, mode=mode).traffic.transfers
         assert len(short) < len(whole) == 16 * 30
         assert short.src[-1] == -1
         assert short.size_bytes.sum() == pytest.approx(whole.size_bytes.sum())
         assert (short.start_s.min(), short.end_s.max()) == (whole.start_s.min(), whole.end_s.max())
 
 
-def test_flows_played_as_one_have_their_own_ends():
+def test_flows_result_as_one_have_their_own_ends():
     """The times of a quotient reach all flows that it stands for."""
     where = fabric("fat_tree:nodes=72,preset=wrht")
     src, dst = np.divmod(np.arange(72 * 72), 72)
     transfers = Transfers.of(src, dst, dst, 1, Op.MOVE)
     plan = lower(where, Schedule("pairs", collective("all_to_all", 72, 72), 1, lambda i: transfers))
-    runs = play_flow(plan, 72 * 10**6, LIGHT, record=True).traffic.runs
+    runs = flow_result(plan, 72 * 10**6, LIGHT).traffic.transfers
     assert len(runs) == 72 * 71
     inside = runs.src // 32 == runs.dst // 32
     assert runs.end_s.max() == pytest.approx(flow(plan, 72 * 10**6, LIGHT).total_s)
@@ -96,7 +98,7 @@ def test_flows_played_as_one_have_their_own_ends():
 @pytest.mark.parametrize("name", PACKETS)
 def test_hops_are_links(name):
     """On every packet fabric the hops of a path are its shared links, in the order of the walk; each has its own name."""
-    where = fabric(name, **FABRICS.get(name).at_scale(16))
+    where = fabric(name, **FABRICS.get(name).parameters_at_scale(16))
     src, dst = np.divmod(np.arange(256), 16)
     transfers = Transfers.of(src, dst, dst, 1, Op.MOVE)
     plan = lower(where, Schedule("pairs", collective("all_to_all", 16, 16), 1, lambda i: transfers))

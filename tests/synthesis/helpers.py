@@ -1,22 +1,22 @@
-"""What the tests of the synthesis share: questions, and plans run on integers."""
+"""Helpers of the synthesis tests."""
 
 import numpy as np
 
-from opticcl.cli._arrays import expected_results, random_arrays
 from opticcl.execute import execute
-from opticcl.fabric import fabric
+from opticcl.execute.reference import expected_results, random_arrays
+from opticcl.fabrics import fabric
 from opticcl.synthesis import Synthesis
 from opticcl.synthesis.wafer import Wafer, wafer_of
 from opticcl.verify import verify
 
 
 def wafer(shape: str, lasers: int, waveguides: int = 40, **more) -> Wafer:
-    """The light of a whole grid."""
+    """The optical resources of a whole grid."""
     return wafer_of(fabric("lightpath", shape=shape, lasers=lasers, waveguides=waveguides, **more))
 
 
 def assert_right(found: Synthesis) -> None:
-    """The judge accepts it, a step is a round, it is not better than its bound, and integers come out as NumPy has them."""
+    """The plan is verified, a step is a round, the bound holds, and integers come out as NumPy computes them."""
     plan = found.circuits
     assert verify(plan).ok
     assert all(len(plan.rounds(i)) == 1 for i in range(found.num_steps))

@@ -1,31 +1,32 @@
-"""Bounds: what they say by hand, and that nothing is found below them."""
+"""Bounds: values by hand, and that no schedule is found below them."""
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.profiles import examples
 from tests.synthesis.helpers import wafer
 
 from opticcl.collective import Request
-from opticcl.synthesis.bounds import highest, spread_bounds, sum_bounds
+from opticcl.synthesis.bounds import multicast_bounds, reduction_bounds, tightest
 from opticcl.synthesis.cuts import cuts
-from opticcl.synthesis.model import spread_in
-from opticcl.synthesis.problem import asked_for
-from opticcl.synthesis.reduction import sums_in
+from opticcl.synthesis.model import solve_multicast
+from opticcl.synthesis.problem import registered_problem
+from opticcl.synthesis.reduction import solve_reduction
 from opticcl.synthesis.solver import Clock
-from opticcl.synthesis.symmetric import all_alone
+from opticcl.synthesis.symmetric import trivial_orbits
 
 
 def spread_bound(light, name):
-    """The highest bound of a collective with one chunk a rank."""
-    problem = asked_for(Request(name), light.num_ranks, 1)
-    return highest(list(spread_bounds(light, problem.before, problem.after)))
+    """The tightest bound of a collective with one chunk a rank."""
+    problem = registered_problem(Request(name), light.num_ranks, 1)
+    return tightest(list(multicast_bounds(light, problem.before, problem.after)))
 
 
 @pytest.mark.parametrize(
     ("shape", "lasers", "waveguides", "name", "bound", "rounds"),
     [
-        ("2x4", 7, 1, "all_gather", "cut reach", 2),  # 4 right of the middle want 4 pieces each: 16 > 2 edges x 7
+        ("2x4", 7, 1, "all_gather", "cut reach", 2),  # 4 right of the middle need 4 pieces each: 16 > 2 edges x 7
         ("2x4", 1, 1, "all_to_all", "cut", 8),  # 16 blocks over 2 edges
         ("2x4", 1, 2, "all_to_all", "receives", 7),
         ("4x4", 3, 1, "all_to_all", "cut", 6),  # 64 over 4 edges x 3
@@ -34,7 +35,7 @@ def spread_bound(light, name):
     ],
 )
 def test_by_hand(shape, lasers, waveguides, name, bound, rounds):
-    """The bound that says most, and what it says."""
+    """The tightest bound and its value."""
     found = spread_bound(wafer(shape, lasers, waveguides), name)
     assert (found.name, found.rounds) == (bound, rounds)
 
@@ -43,10 +44,10 @@ def test_by_hand(shape, lasers, waveguides, name, bound, rounds):
     ("ranks", "lasers", "rounds"), [(3, 1, 3), (5, 1, 4), (7, 2, 3), (8, 2, 3), (6, 1, 3), (9, 2, 2)]
 )
 def test_whole_sums(ranks, lasers, rounds):
-    """One piece, all want the sum: where lasers + 1 does not divide the square of the ranks, it takes a round more."""
+    """One piece, all need the sum: where lasers + 1 does not divide the square of the ranks, it takes one round more."""
     light = wafer(f"1x{ranks}", lasers)
     everyone = np.ones((1, ranks), bool)
-    assert highest(list(sum_bounds(light, everyone, everyone))).rounds == rounds
+    assert tightest(list(reduction_bounds(light, everyone, everyone))).rounds == rounds
 
 
 @pytest.mark.parametrize(("ranks", "lasers", "rounds"), [(3, 1, 2), (5, 1, 3), (7, 2, 2), (8, 2, 2)])
@@ -54,7 +55,9 @@ def test_the_solver_agrees_on_whole_sums(ranks, lasers, rounds):
     """One round fewer: the reduction model has no solution, waveguides or not."""
     light = wafer(f"1x{ranks}", lasers)
     everyone = np.ones((1, ranks), bool)
-    answer, _ = sums_in(rounds, light, everyone, everyone, Clock(60), all_alone(1, ranks), effort=20, seed=0)
+    answer, _ = solve_reduction(
+        rounds, light, everyone, everyone, Clock(60), trivial_orbits(1, ranks), effort=20, seed=0
+    )
     assert answer is False
 
 
@@ -63,10 +66,10 @@ def test_the_solver_agrees_on_whole_sums(ranks, lasers, rounds):
     [(16, 6, 16, 6), (16, 10, 16, 4), (16, 3, 16, 10), (8, 2, 8, 7), (4, 2, 4, 3), (16, 3, 8, 6), (3, 4, 3, 2)],
 )
 def test_full_lasers(ranks, lasers, pieces, rounds):
-    """Where every laser must be lit in every round, some numbers of rounds do not work out; others do (and are found)."""
+    """Where every laser must send in every round, some numbers of rounds are impossible; others are possible and found."""
     light = wafer(f"1x{ranks}", lasers)
     everyone = np.ones((pieces, ranks), bool)
-    assert highest(list(sum_bounds(light, everyone, everyone))).rounds == rounds
+    assert tightest(list(reduction_bounds(light, everyone, everyone))).rounds == rounds
 
 
 @pytest.mark.parametrize(
@@ -76,20 +79,20 @@ def test_two_full_rounds_need_a_cut_that_carries_all_pairs(shape, waveguides, ro
     """As many pieces as ranks, a laser for each other rank: all to all, which the middle of 2 x 4 tiles cannot carry."""
     ranks = wafer(shape, 1).num_ranks
     light, everyone = wafer(shape, ranks - 1, waveguides), np.ones((ranks, ranks), bool)
-    assert highest(list(sum_bounds(light, everyone, everyone))).rounds == rounds
+    assert tightest(list(reduction_bounds(light, everyone, everyone))).rounds == rounds
 
 
 def test_nothing_to_do_needs_nothing():
-    """Who has what it wants waits for nobody."""
+    """Ranks that hold what they need take no round."""
     light = wafer("2x2", 1)
     everyone = np.ones((3, 4), bool)
-    assert highest(list(spread_bounds(light, everyone, everyone))).rounds == 0
+    assert tightest(list(multicast_bounds(light, everyone, everyone))).rounds == 0
     alone = np.eye(4, dtype=bool)
-    assert highest(list(sum_bounds(light, alone, alone))).rounds == 0
+    assert tightest(list(reduction_bounds(light, alone, alone))).rounds == 0
 
 
 def test_both_sides_of_a_cut():
-    """Edges out of a rectangle and back in are counted apart: one waveguide of three is dead, one way."""
+    """Edges out of a rectangle and into it are counted separately: one waveguide of three has failed, in one direction."""
     light = wafer("1x3", 2, 3, dead_waveguides="0-1:1")
     ways = {(cut.where, tuple(cut.inside)): cut.out for cut in cuts(light)}
     where = "the cut between columns 0 and 1"
@@ -99,7 +102,7 @@ def test_both_sides_of_a_cut():
 
 @st.composite
 def questions(draw):
-    """Small problems of pieces that spread, on a small grid."""
+    """Small multicasts on a small grid."""
     shape = draw(st.sampled_from(["1x2", "1x3", "2x2", "1x4"]))
     light = wafer(shape, draw(st.integers(1, 2)), 1)
     flags = st.lists(st.booleans(), min_size=light.num_ranks, max_size=light.num_ranks)
@@ -109,11 +112,11 @@ def questions(draw):
 
 
 @given(questions())
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_nothing_is_found_below_the_bound(question):
     """With one round fewer than the bound the solver finds no schedule."""
     light, before, after = question
-    bound = highest(list(spread_bounds(light, before, after)))
+    bound = tightest(list(multicast_bounds(light, before, after)))
     if bound.rounds > 1:
-        answer, _ = spread_in(bound.rounds - 1, light, before, after, Clock(60), effort=10, seed=0)
+        answer, _ = solve_multicast(bound.rounds - 1, light, before, after, Clock(60), effort=10, seed=0)
         assert answer is False, bound

@@ -1,12 +1,12 @@
-"""The optimum table of LUMORPH's Algorithm 1 on small grids: every row proven, judged and run on integers."""
+"""The optimum table of LUMORPH's Algorithm 1 on small grids: every row proven, verified and executed on integers."""
 
 import pytest
 from tests.synthesis.helpers import assert_right
 
 from opticcl.synthesis import synthesize
 
-# (shape, collective, chunks): rounds by (lasers, waveguides). Rows without waveguides in the notes are taken with 40.
-SPREAD = {
+# (shape, collective, chunks): rounds by (lasers, waveguides). Rows without a number of waveguides have 40.
+MULTICASTS = {
     ("2x2", "all_gather"): {(1, 1): 3, (2, 1): 2, (3, 1): 1, (16, 2): 1},
     ("2x2", "all_to_all"): {(1, 2): 3, (2, 1): 2, (3, 1): 1, (16, 1): 1},
     ("2x4", "all_gather"): {(1, 1): 7, (2, 1): 4, (4, 1): 2, (7, 1): 2, (8, 1): 1, (16, 1): 1},
@@ -25,7 +25,7 @@ SPREAD = {
     },
     ("4x4", "all_to_all"): {(1, 1): 16, (2, 1): 8, (4, 1): 4, (8, 1): 2, (15, 1): 2, (15, 2): 1, (16, 1): 1},
 }
-SUMS = {
+REDUCTIONS = {
     ("2x2", 1): {(1, 40): 2, (3, 40): 1},
     ("2x2", 4): {(1, 40): 6, (3, 40): 2, (16, 40): 1},
     ("2x4", 1): {(1, 40): 3, (2, 40): 3, (3, 40): 2, (7, 40): 1},
@@ -54,10 +54,10 @@ SUMS = {
     ("4x8", 1): {(1, 40): 5, (3, 40): 3, (7, 40): 2},
 }
 ROWS = [
-    *((shape, name, 1, *light, due) for (shape, name), rows in SPREAD.items() for light, due in rows.items()),
+    *((shape, name, 1, *light, due) for (shape, name), rows in MULTICASTS.items() for light, due in rows.items()),
     *(
         (shape, "all_reduce", chunks, *light, due)
-        for (shape, chunks), rows in SUMS.items()
+        for (shape, chunks), rows in REDUCTIONS.items()
         for light, due in rows.items()
     ),
 ]
@@ -65,8 +65,7 @@ ROWS = [
 
 @pytest.mark.parametrize(("shape", "collective", "chunks", "lasers", "waveguides", "due"), ROWS)
 def test_optimum(shape, collective, chunks, lasers, waveguides, due):
-    """As many rounds as the table has, and a proof that there is nothing better, without the solver; however slow the machine,
-    every construction is tried."""
+    """The rounds of the table and a proof of optimality without the solver, with time for all constructions."""
     where = f"lightpath:shape={shape},lasers={lasers},waveguides={waveguides}"
     found = synthesize(where, collective, chunks=chunks, method="constructed", time_limit=3600)
     assert (found.num_steps, found.lower_bound, found.optimal) == (due, due, True)

@@ -1,27 +1,27 @@
-"""The judge of light: a plan whose light does not close is refused by its own rule, and by no other."""
+"""The power budget: a plan whose light does not close is refused by its own rule, and by no other."""
 
 import pytest
 
 from opticcl import compile
 from opticcl.circuits import lower
 from opticcl.errors import ParameterError, UnknownNameError, UnsupportedError, VerificationError
-from opticcl.fabric import fabric, job
+from opticcl.fabrics import fabric, job, light_table
 from opticcl.ir import CircuitPlan, Circuits
-from opticcl.physics.optics import optics
-from opticcl.plan import Plan
+from opticcl.optics.values import optics
+from opticcl.plans.plan import Plan
 from opticcl.schedule import generate
 from opticcl.verify.budget import RULE, check_budget
 
 
 def test_light_that_closes_is_accepted():
-    """ODDL with switches of 8 ports needs no amplifier (section 3.C); the margin is told."""
+    """ODDL with switches of 8 ports needs no amplifier (section 3.C); the margin is reported."""
     verdict = compile("oddl:shape=8x8", "all_reduce", "1MB", algorithm="halving_doubling").verify(budget="literal")
     assert verdict.ok
     assert any("least margin 8.1 dB" in note for note in verdict.notes)
 
 
 def test_light_that_does_not_close_is_refused():
-    """With switches of 32 ports it does; nothing else is wrong with the plan."""
+    """Switches of 32 ports need an amplifier; no other rule is broken."""
     plan = compile("oddl:shape=32x32", "all_reduce", "1MB", algorithm="halving_doubling")
     assert plan.verify().ok
     verdict = plan.verify(budget="literal")
@@ -35,10 +35,10 @@ def test_light_that_does_not_close_is_refused():
 
 
 def test_only_the_long_paths_are_refused():
-    """A mutant: one circuit goes the long way round; only it falls short."""
+    """A mutant: one circuit takes the long way round the ring; only its power is too low."""
     made = fabric("terarack:nodes=16")
     plan = lower(made, generate("ring", "all_reduce", made))
-    values = optics("terarack", "typical")
+    values = optics(light_table("terarack"), "typical")
     assert not check_budget(plan, values).violations
 
     def rounds(step):
@@ -60,16 +60,16 @@ def test_only_the_long_paths_are_refused():
 
 
 def test_the_floor_on_the_path_is_a_rule_too():
-    """RAMP: enough at the detector, too little behind the filter; the place is told."""
+    """RAMP: enough power at the detector, too little behind the filter; the place is reported."""
     plan = compile("ramp", "send_recv", "1MB")
-    (violation,) = check_budget(plan.circuits, optics("ramp", "typical")).violations
+    (violation,) = check_budget(plan.circuits, optics(light_table("ramp"), "typical")).violations
     assert "-20 dBm all along the path" in violation.expected
     assert violation.found.startswith("-21.2 dBm behind the filter")
-    assert not check_budget(plan.circuits, optics("ramp", "fitted")).violations
+    assert not check_budget(plan.circuits, optics(light_table("ramp"), "fitted")).violations
 
 
 def test_circuits_that_cannot_be_are_not_followed():
-    """A path that ends nowhere has no light to add up: its own rule names it."""
+    """A broken path has no power to add up: its own rule is reported."""
     made = fabric("lightpath:shape=2x2")
     plan = lower(made, generate("ring", "all_reduce", made))
 
@@ -78,13 +78,13 @@ def test_circuits_that_cannot_be_are_not_followed():
 
     verdict = Plan(CircuitPlan(made, plan.schedule, rounds), 1000).verify(budget="typical")
     assert {v.rule for v in verdict.violations} == {"path_broken"}
-    assert any("not followed" in note for note in verdict.notes)
+    assert any("not checked" in note for note in verdict.notes)
 
 
 def test_jobs_are_followed_on_the_machines_nodes():
     """Two neighbours close, two opposite corners do not."""
     machine = fabric("lightpath:shape=4x8")
-    values = optics("lightpath", "typical", {"launch": 0.0})
+    values = optics(light_table("lightpath"), "typical", {"launch": 0.0})
 
     def violations(nodes):
         part = job(machine, nodes)
@@ -95,9 +95,9 @@ def test_jobs_are_followed_on_the_machines_nodes():
 
 
 def test_steps_of_a_class_are_counted_and_followed_once():
-    """A ring's steps are alike; all their circuits count."""
+    """The steps of a ring are identical; the circuits of all of them are counted."""
     made = fabric("terarack:nodes=16")
-    report = check_budget(lower(made, generate("ring", "all_reduce", made)), optics("terarack", "typical"))
+    report = check_budget(lower(made, generate("ring", "all_reduce", made)), optics(light_table("terarack"), "typical"))
     assert report.circuits == 2 * 15 * 16
 
 

@@ -1,4 +1,4 @@
-"""Jobs beside each other: the sum of maxima is what every pairing of rounds demands."""
+"""Jobs on one machine: the sum of maxima is the condition of every pairing of rounds."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.profiles import examples
 
 import opticcl
 from opticcl.circuits import lower
 from opticcl.errors import FabricError
-from opticcl.fabric import fabric, job
+from opticcl.fabrics import fabric, job
 from opticcl.ir import CircuitPlan, Fabric
 from opticcl.schedule import generate
 from opticcl.verify import verify
@@ -26,7 +27,7 @@ def plan_on(machine: Fabric | str, nodes: list[int], algorithm: str = "ring") ->
 
 
 def brute_force(plans: list[CircuitPlan]) -> bool:
-    """Whether no pairing of rounds, one of each job, overfills anything; counted one by one."""
+    """Whether no pairing of rounds, one of each job, exceeds a capacity; counted one by one."""
     machine = plans[0].fabric
     of_job = [[c for i in range(p.schedule.num_steps) for c in p.rounds(i)] for p in plans]
     counted = []
@@ -42,8 +43,8 @@ def brute_force(plans: list[CircuitPlan]) -> bool:
                         int(circuits.wavelength_n[row]),
                         circuits.wavelength_step,
                     )
-                    lit = range(lo, lo + n * step, step) if usage.resource.per_wavelength else (0,)
-                    for w in lit:
+                    wavelengths = range(lo, lo + n * step, step) if usage.resource.per_wavelength else (0,)
+                    for w in wavelengths:
                         key = (usage.resource.kind, index, w)
                         counts[key] = counts.get(key, 0) + 1
             each.append(counts)
@@ -56,10 +57,10 @@ def brute_force(plans: list[CircuitPlan]) -> bool:
     )
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.permutations(range(12)), st.integers(1, 3), st.integers(2, 5), st.integers(2, 5), st.booleans())
 def test_the_sum_of_maxima_is_every_pairing(order, waveguides, first, second, lumorph):
-    """Two jobs anywhere on a small wafer: the same answer as trying all pairings of their rounds."""
+    """Two jobs anywhere on a small wafer: the same verdict as counting all pairings of their rounds."""
     machine = fabric("lightpath", shape=(3, 4), waveguides=waveguides, lasers=2)
     algorithms = ("mesh" if lumorph else "ring", "ring")
     parts = (list(order[:first]), list(order[first : first + second]))
@@ -79,7 +80,7 @@ def test_the_sum_of_maxima_is_every_pairing(order, waveguides, first, second, lu
     ],
 )
 def test_two_jobs_verify_together(machine, first, second):
-    """On parts that do not meet; the same nodes for both are refused, whatever the fabric."""
+    """On disjoint parts; the same nodes for both are refused on every fabric."""
     algorithm = "halving_doubling"
     plans = [plan_on(machine, nodes, algorithm) for nodes in (first, second)]
     found = verify_together(plans)
@@ -101,7 +102,7 @@ def test_two_jobs_verify_together(machine, first, second):
     ],
 )
 def test_overlapping_jobs_are_refused(machine, first, second, algorithm, kind):
-    """A shared node; two racks on one star coupler and wavelength; a waveguide and a fibre that both want."""
+    """A shared node; two racks on one star coupler and wavelength; a shared waveguide and a shared fibre."""
     plans = [plan_on(machine, nodes, algorithm) for nodes in (first, second)]
     assert all(verify(p).ok for p in plans)
     found = verify_together(plans)
@@ -125,14 +126,14 @@ def test_capacity_is_shared_out():
 
 
 def test_packets_may_share_links_but_no_node():
-    """On a packet fabric that is a matter of time, not of right or wrong."""
+    """On a packet fabric shared links cost time and break no rule."""
     plans = [plan_on("torus:shape=2x4", nodes) for nodes in ([0, 2, 4, 6], [1, 3, 5, 7])]
     assert verify_together(plans).ok
     assert not verify_together([plans[0], plan_on("torus:shape=2x4", [6, 7])]).ok
 
 
 def test_different_machines_are_refused():
-    """Nothing can be said of them; nor of no plan at all."""
+    """Plans of different machines, and an empty list of plans, are refused."""
     with pytest.raises(FabricError, match="not the same machine"):
         verify_together([plan_on("oddl:shape=4", [0, 1]), plan_on("oddl:shape=8", [2, 3])])
     with pytest.raises(FabricError, match="at least one plan"):
@@ -147,7 +148,7 @@ def test_one_node_alone_disturbs_nobody():
 
 
 def test_a_setting_belongs_to_one_job():
-    """A switch port that two jobs set is refused even where both set it alike: the arbiter frees it with the first."""
+    """A switch port that two jobs set is refused even for the same setting: the arbiter frees it with the first job."""
     machine = fabric("oddl:shape=4")
     plan = plan_on(machine, [0, 1], "ring")
     found = verify_together([plan, plan])

@@ -2,19 +2,20 @@
 
 Packet fabrics bring their routes along and need no file here. Elsewhere a rule is a function (fabric, schedule) ->
 (step index, transfers) -> rounds, registered under the fabric's name. It may know the schedule (RAMP's transcoder does)
-or treat any transfers alike (`assign.first_fit` helps). The judge never calls it.
+or treat all transfers equally (`routing.assign.first_fit` helps). The verifier never calls it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
 from opticcl.errors import FabricError, UnsupportedError
 from opticcl.ir import CircuitPlan, Circuits, Fabric, Schedule, Transfers
+from opticcl.ir.circuit_plan import ClassRounds
 from opticcl.registry import Registry, canonical
 
 __all__ = ["RULES", "Rounds", "lower", "register_rule"]
@@ -43,15 +44,10 @@ def lower(fabric: Fabric, schedule: Schedule) -> CircuitPlan:
     Rules see the nodes of the machine as senders and receivers, also where a job has a part of it.
 
     Raises: UnsupportedError: two nodes that must talk cannot be joined by one circuit of this fabric.
-        FabricError: it has neither a route nor a rule.
+        FabricError: circuits have no rule.
     """
     on_machine = replace(schedule, step=lambda i: _on_machine(fabric, schedule.step(i)))
-    assign = _routed(fabric) if fabric.route else _rule_of(fabric)(fabric, on_machine)
-
-    def rounds(i: int) -> tuple[Circuits, ...]:
-        transfers = on_machine.step(i)
-        return assign(i, transfers) if len(transfers) else ()
-
+    assign = _routed(fabric) if fabric.is_packet_switched else _rule_of(fabric)(fabric, on_machine)
     for steps in () if fabric.links_all else schedule.step_classes():
         transfers = schedule.step(steps.start)
         apart = np.flatnonzero(~fabric.linked(transfers.src, transfers.dst))
@@ -61,7 +57,37 @@ def lower(fabric: Fabric, schedule: Schedule) -> CircuitPlan:
             raise UnsupportedError(
                 f"{schedule.name} on {fabric.name}: no single circuit joins nodes {where} in step {steps.start}"
             )
-    return CircuitPlan(fabric, schedule, rounds)
+    rounds = LoweredRounds(fabric, schedule, on_machine.step, assign)
+    return CircuitPlan(fabric, schedule, ClassRounds(schedule.step_classes(), rounds) if schedule.classes else rounds)
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredRounds:
+    """Circuits of each step by the fabric's rule; pickles as the fabric and the schedule.
+
+    Args:
+        fabric: where the schedule runs.
+        schedule: between ranks.
+        step: step index -> transfers between nodes of the machine.
+        assign: the rule for this schedule.
+    """
+
+    fabric: Fabric
+    schedule: Schedule
+    step: Callable[[int], Transfers] = field(compare=False, repr=False)
+    assign: Rounds = field(compare=False, repr=False)
+
+    def __call__(self, i: int) -> tuple[Circuits, ...]:
+        transfers = self.step(i)
+        return self.assign(i, transfers) if len(transfers) else ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _lowered_rounds, (self.fabric, self.schedule)
+
+
+def _lowered_rounds(fabric: Fabric, schedule: Schedule) -> Callable[[int], tuple[Circuits, ...]]:
+    rounds = lower(fabric, schedule).rounds
+    return rounds.rounds if isinstance(rounds, ClassRounds) else rounds
 
 
 def _rule_of(fabric: Fabric) -> Callable[[Fabric, Schedule], Rounds]:
@@ -69,13 +95,13 @@ def _rule_of(fabric: Fabric) -> Callable[[Fabric, Schedule], Rounds]:
     if name not in RULES.names():
         raise FabricError(
             f'{name}: nothing says which light its transfers get; decorate a rule with @register_rule("{name}"), '
-            f"in circuits/{name}.py or in a file of your own, or give the Fabric a route (packets)"
+            f"in circuits/{name}.py or in a file of your own, or share its resources and give it a `route` (packets)"
         )
     return RULES.get(name)
 
 
 def _on_machine(fabric: Fabric, transfers: Transfers) -> Transfers:
-    if fabric.nodes is None:
+    if fabric.node_of_rank is None:
         return transfers
     return replace(transfers, src=fabric.machine_nodes(transfers.src), dst=fabric.machine_nodes(transfers.dst))
 
@@ -85,7 +111,6 @@ def _routed(fabric: Fabric) -> Rounds:
     last: list[Circuits] = []
 
     def rounds(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
-        assert fabric.route is not None
         same = last and all(np.array_equal(getattr(last[0], end), getattr(transfers, end)) for end in ("src", "dst"))
         if not same:
             paths = fabric.route(transfers.src, transfers.dst)

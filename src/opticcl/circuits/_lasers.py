@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from opticcl.circuits.assign import edge_colouring, first_fit
-from opticcl.fabric._damage import Damage
+from opticcl.fabrics.damage import Damage
 from opticcl.ir import Circuits, Fabric, IntArray, Transfers
+from opticcl.routing.assign import edge_colouring, first_fit
 
 __all__ = ["Lasers", "lasers_by_colour", "lasers_by_offset", "only_alive", "relit"]
 
@@ -34,7 +34,14 @@ class Lasers(NamedTuple):
 
 
 def lasers_by_offset(fabric: Fabric, k: int, stride: int, transfers: Transfers) -> Lasers:
-    """First laser, number of lasers and turn of every transfer of an exchange of digits."""
+    """First laser, number of lasers and turn of every transfer of an exchange of digits.
+
+    Args:
+        fabric: a LIGHTPATH.
+        k: radix of the digit.
+        stride: distance of nodes that differ by one in it.
+        transfers: of the step, between nodes of the machine.
+    """
     lasers = fabric.lasers_per_port
     before = (transfers.dst // stride - transfers.src // stride) % k - 1  # offsets that come before mine
     width = max(1, lasers // (k - 1))

@@ -4,7 +4,7 @@
                 for every L of them: ceil(D / L) rounds, which no rule can undercut (see `_lasers`).
     routes      dimension_order, the default: row first, then column. For digit exchanges on grids whose sides are powers
                 of two no routes load the edges less, as the middle cut shows (16 circuits for LUMORPH-4 on 16 x 16, 8 for
-                LUMORPH-2). random, least_overlap: see the room `routing`. All go around what is dead.
+                LUMORPH-2). random, least_overlap: see the package `routing`. All go around what is dead.
     waveguides  where an edge is overloaded, circuits with the same lasers spread over other sets if that helps; then
                 they go to rounds, as few as can be found, at least the ceiling of load / waveguides.
 
@@ -25,14 +25,14 @@ import numpy as np
 from opticcl.circuits import Rounds, register_rule
 from opticcl.circuits._lasers import lasers_by_colour, lasers_by_offset, only_alive, relit
 from opticcl.errors import UnsupportedError
-from opticcl.fabric._damage import Damage
-from opticcl.fabric.lightpath import damage_in, tile_of_node
+from opticcl.fabrics.damage import Damage
+from opticcl.fabrics.lightpath import Lightpath
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers
 from opticcl.routing.dimension_order import dimension_order as row_column_routes
 from opticcl.routing.grid import Grid
 from opticcl.routing.least_overlap import least_overlap
 from opticcl.routing.paths import open_dimension_order, random_shortest
-from opticcl.routing.sharing import spread_sets
+from opticcl.routing.sharing import balance_laser_sets
 from opticcl.routing.split import split
 from opticcl.schedule.lumorph import digit_of_step, digits
 
@@ -48,14 +48,13 @@ Route = Callable[[IntArray, IntArray], tuple[IntArray, IntArray]]
 @register_rule("lightpath")
 def lightpath(fabric: Fabric, schedule: Schedule) -> Rounds:
     """Lasers by offset for LUMORPH and the direct exchange, by edge colouring for any other schedule."""
-    p = fabric.parameters
-    tile = tile_of_node(p["shape"], p["numbering"], p["seed"])
-    whole = fabric.nodes is None
+    machine = fabric.machine_as(Lightpath)
+    tile, damage = machine.tile, machine.damage
+    whole = fabric.node_of_rank is None
     ks = digits(fabric.num_nodes, **schedule.parameters) if schedule.name == "lumorph" and whole else ()
-    damage, grid = damage_in(p)
     _refuse_too_many_hops(fabric, schedule)
     _refuse_dark_tiles(fabric, damage, tile)
-    route = _router(p["routing"], grid, p["seed"])
+    route = _router(machine.routing, machine.grid, machine.seed)
 
     def rounds(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
         if ks:
@@ -85,7 +84,7 @@ def _refuse_too_many_hops(fabric: Fabric, schedule: Schedule) -> None:
 
     Raises: UnsupportedError: the paths of a step cannot be listed.
     """
-    n, length = fabric.num_machine_nodes, sum(fabric.parameters["shape"]) // 3
+    n, length = fabric.num_machine_nodes, sum(fabric.machine_as(Lightpath).shape) // 3
     if n * (n - 1) * length <= MOST_HOPS:  # all pairs could
         return
     for steps in schedule.step_classes():
@@ -145,8 +144,8 @@ def split_by_waveguides(fabric: Fabric, circuits: Circuits) -> list[Circuits]:
 
     Args: circuits: one a transfer, none of which share a laser or a photodiode.
     """
-    capacity = fabric.parameters["waveguides"]
-    damage, _ = damage_in(fabric.parameters)
+    machine = fabric.machine_as(Lightpath)
+    capacity, damage = machine.waveguides, machine.damage
     if len(circuits) <= capacity and not len(damage.edge):
         return [circuits]
     alive = damage.waveguides(fabric.num_machine_nodes, capacity)
@@ -172,13 +171,13 @@ def _spread(fabric: Fabric, circuits: Circuits, alive: IntArray) -> Circuits:
     load = np.bincount(circuits.hops * np.int64(sets) + chosen[circuits.hop_owner()], minlength=len(alive) * sets)
     if (load <= np.repeat(alive, sets)).all():
         return circuits
-    spread = spread_sets(circuits.src, circuits.dst, chosen, sets, circuits.hops, circuits.hop_offsets)
+    spread = balance_laser_sets(circuits.src, circuits.dst, chosen, sets, circuits.hops, circuits.hop_offsets)
     return replace(circuits, wavelength_lo=(spread * width).astype(np.int32))
 
 
 def _depth(fabric: Fabric) -> int:
     """Wavelengths that an edge counts one by one."""
-    return 1 if fabric.parameters["waveguide_sharing"] == "circuit" else fabric.num_wavelengths
+    return 1 if fabric.machine_as(Lightpath).waveguide_sharing == "circuit" else fabric.num_wavelengths
 
 
 def _waveguides_wanted(fabric: Fabric, circuits: Circuits, alive: IntArray) -> tuple[IntArray, IntArray, IntArray]:

@@ -20,10 +20,10 @@ from typing import NamedTuple
 import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
-from opticcl.circuits.assign import edge_colouring
 from opticcl.errors import UnsupportedError
-from opticcl.fabric.oddl import MAX_WAVELENGTHS, coordinate, dimension_between, partners_of_side
+from opticcl.fabrics.oddl import MAX_WAVELENGTHS, Oddl, coordinate, dimension_between, partners_of_side
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Schedule, Transfers
+from opticcl.routing.assign import edge_colouring
 
 __all__ = ["RoutingTable", "oddl", "routing_table"]
 
@@ -52,8 +52,8 @@ def routing_table(plan: CircuitPlan) -> RoutingTable:
     sides = (n, n, plan.fabric.ports_per_node, depth, depth)
     found = np.zeros(0, np.int64)
     for steps in plan.schedule.step_classes():
-        told = [(c.src, c.dst, c.port, c.wavelength_lo, c.wavelength_n) for c in plan.rounds(steps.start)]
-        found = np.union1d(found, np.concatenate([np.ravel_multi_index(columns, sides) for columns in told]))
+        rows = [(c.src, c.dst, c.port, c.wavelength_lo, c.wavelength_n) for c in plan.rounds(steps.start)]
+        found = np.union1d(found, np.concatenate([np.ravel_multi_index(columns, sides) for columns in rows]))
     return RoutingTable(*np.unravel_index(found, sides))
 
 
@@ -63,8 +63,8 @@ def oddl(fabric: Fabric, schedule: Schedule) -> Rounds:
 
     Raises: UnsupportedError: the job needs more wavelengths a switch than the fabric has.
     """
-    shape = fabric.parameters["shape"]
-    if schedule.name in BIT_BY_BIT and fabric.nodes is None:
+    shape = fabric.machine_as(Oddl).shape
+    if schedule.name in BIT_BY_BIT and fabric.node_of_rank is None:
         bonded = _bonded(fabric, np.array([partners_of_side(side) for side in shape]))
 
         def by_bit(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
@@ -107,14 +107,14 @@ def _setting(fabric: Fabric, schedule: Schedule) -> tuple[IntArray, IntArray, In
 
     Returns: the pairs that ever talk, sorted; first wavelength of each; number of wavelengths of each; int64 (pairs,).
     """
-    shape = fabric.parameters["shape"]
+    shape = fabric.machine_as(Oddl).shape
     pairs = np.zeros(0, np.int64)
     for steps in schedule.step_classes():
         transfers = schedule.step(steps.start)
         pairs = np.union1d(pairs, _pair(fabric, transfers.src, transfers.dst))
     src, dst = np.divmod(pairs, fabric.num_machine_nodes)
     dimension = dimension_between(shape, src, dst)
-    joined = dimension >= 0  # the others are refused by whoever lowers the schedule
+    joined = dimension >= 0  # `lower` refuses the others
     pairs, src, dst, dimension = pairs[joined], src[joined], dst[joined], dimension[joined]
 
     of_dimension = [np.flatnonzero(dimension == d) for d in range(len(shape))]

@@ -24,19 +24,19 @@ from __future__ import annotations
 import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
-from opticcl.circuits.assign import first_fit, width_that_fits
-from opticcl.fabric.ramp import wavelength_between
+from opticcl.fabrics.ramp import Ramp, wavelength_between
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers, concatenate_circuits
-from opticcl.schedule._field import galois_field
-from opticcl.schedule._ramp_broadcast import STAGES, Relays, relays
-from opticcl.schedule._ramp_maps import Geometry, geometry
+from opticcl.routing.assign import first_fit, width_that_fits
+from opticcl.schedule.galois_field import galois_field
 from opticcl.schedule.ramp import phases
+from opticcl.schedule.ramp_broadcast import STAGES, Relays, relays
+from opticcl.schedule.ramp_maps import Geometry, geometry
 
 
 @register_rule("ramp")
 def ramp(fabric: Fabric, schedule: Schedule) -> Rounds:
     """The transcoder for RAMP-x, first fit for any other schedule."""
-    if schedule.name != "ramp" or fabric.nodes is not None:
+    if schedule.name != "ramp" or fabric.node_of_rank is not None:
         return lambda step, transfers: _first_fit(fabric, transfers)
     asked = schedule.collective
     if asked.name == "broadcast" and schedule.parameters.get("stages", STAGES) is not None:
@@ -44,7 +44,7 @@ def ramp(fabric: Fabric, schedule: Schedule) -> Rounds:
         return lambda step, transfers: _split_light(fabric, tree, transfers)
     maps = geometry(fabric, schedule.parameters.get("variant", "auto"))
     order = phases(maps, asked.name, schedule.parameters.get("whole", False) or asked.name == "barrier")
-    crossbars = fabric.parameters["subnet"] == "route_switch"
+    crossbars = fabric.machine_as(Ramp).subnet == "route_switch"
 
     def transcode(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
         if order[step] == 4 and maps.variant == "modular" and maps.radices[3] > maps.groups:
@@ -107,7 +107,8 @@ def _inverse_tilts(maps: Geometry) -> IntArray:
 
 def _split_light(fabric: Fabric, tree: Relays, transfers: Transfers) -> tuple[Circuits, ...]:
     """The broadcast: each sender shares its transceiver groups among what it lights, in several rounds if that is more."""
-    x, racks, devices = (fabric.parameters[k] for k in ("groups", "racks", "wavelengths"))
+    machine = fabric.machine_as(Ramp)
+    x, racks, devices = machine.groups, machine.racks, machine.wavelengths
     device = transfers.dst % devices
     straight = device == tree.root % devices
     turn_of = np.zeros(devices, np.int32)
@@ -118,7 +119,7 @@ def _split_light(fabric: Fabric, tree: Relays, transfers: Transfers) -> tuple[Ci
         (np.flatnonzero(~straight), int(tree.turn.max(initial=0)) + 1),
     ):
         shares, share = turns, turn_of[device[rows]]
-        if fabric.parameters["subnet"] == "route_switch":  # a crossbar leads to one rack
+        if machine.subnet == "route_switch":  # a crossbar leads to one rack
             shares, share = turns * racks, share * racks + transfers.dst[rows] // devices % racks
         groups = share[:, None] % x * np.int32(max(1, x // shares)) + _side_by_side(max(1, x // shares))
         for number in range(-(-shares // x)):
@@ -128,26 +129,26 @@ def _split_light(fabric: Fabric, tree: Relays, transfers: Transfers) -> tuple[Ci
     return tuple(concatenate_circuits(rounds[number]) for number in sorted(rounds))
 
 
-# --- from transceiver groups to circuits, and everybody else's schedules --------------------------------------------
+# --- from transceiver groups to circuits, and other schedules --------------------------------------------
 
 
 def _circuits(fabric: Fabric, transfers: Transfers, rows: IntArray, groups: IntArray) -> Circuits:
     """Circuits of some rows of the transfers: one for each of their transceiver groups (len(rows), n) and its transceivers."""
-    b = fabric.parameters["transceivers_per_group"]
+    machine = fabric.machine_as(Ramp)
+    b = machine.transceivers_per_group
     port = (groups[:, :, None] * b + np.arange(b, dtype=np.int32)).reshape(len(rows), -1)
     row = np.repeat(rows.astype(np.int32), port.shape[1])
-    devices = fabric.parameters["wavelengths"]
-    nodes_per_group = fabric.parameters["racks"] * devices
     src, dst = transfers.src[row], transfers.dst[row]
-    gates = np.stack([dst // nodes_per_group, src // nodes_per_group], axis=1)
-    wavelength = wavelength_between(fabric.parameters["subnet"], devices, src, dst)
+    gates = np.stack([dst // machine.nodes_per_group, src // machine.nodes_per_group], axis=1)
+    wavelength = wavelength_between(machine.subnet, machine.wavelengths, src, dst)
     return Circuits.of(row, src, dst, port.ravel(), wavelength, 1, gates)
 
 
 def _first_fit(fabric: Fabric, transfers: Transfers) -> tuple[Circuits, ...]:
     """Any transfers: the first transceiver groups that sender, receiver and the subnets between their groups have free."""
-    x, devices = fabric.parameters["groups"], fabric.parameters["wavelengths"]
-    n, nodes_per_group = fabric.num_machine_nodes, fabric.parameters["racks"] * devices
+    machine = fabric.machine_as(Ramp)
+    x, devices = machine.groups, machine.wavelengths
+    n, nodes_per_group = fabric.num_machine_nodes, machine.nodes_per_group
     src, dst = transfers.src.astype(np.int64), transfers.dst.astype(np.int64)
     middle = {  # what two circuits on the same transceiver group would meet in, whatever the group
         "broadcast": (src // nodes_per_group * x + dst // nodes_per_group) * devices + dst % devices,
@@ -155,7 +156,7 @@ def _first_fit(fabric: Fabric, transfers: Transfers) -> tuple[Circuits, ...]:
         + dst % devices * devices
         + src % devices,
         "route_switch": (src // devices * x + dst // nodes_per_group) * devices + dst % devices,
-    }[fabric.parameters["subnet"]]
+    }[machine.subnet]
     occupied = np.stack([src, n + dst, 2 * n + middle], axis=1).ravel()
     offsets = np.arange(len(transfers) + 1, dtype=np.int64) * 3
     kinds = 2 * n + int(middle.max(initial=-1)) + 1

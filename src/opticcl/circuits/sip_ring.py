@@ -16,10 +16,10 @@ from __future__ import annotations
 import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
-from opticcl.circuits.assign import edge_colouring, first_fit
 from opticcl.circuits.terarack import MAX_SEGMENTS
 from opticcl.errors import UnsupportedError
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers
+from opticcl.routing.assign import edge_colouring, first_fit
 
 __all__ = ["sip_ring"]
 
@@ -28,14 +28,14 @@ __all__ = ["sip_ring"]
 def sip_ring(fabric: Fabric, schedule: Schedule) -> Rounds:
     """First fit for any schedule.
 
-    Raises: UnsupportedError: a step lights too many fibre segments.
+    Raises: UnsupportedError: a step uses too many fibre segments.
     """
     for steps in schedule.step_classes():
         transfers = schedule.step(steps.start)
-        lit = int(_distance(fabric, transfers, _direction(fabric, transfers)).sum())
-        if lit > MAX_SEGMENTS:
+        segments = int(_distance(fabric, transfers, _direction(fabric, transfers)).sum())
+        if segments > MAX_SEGMENTS:
             raise UnsupportedError(
-                f"{schedule.name} on sip_ring: step {steps.start} lights {lit:,} fibre segments; "
+                f"{schedule.name} on sip_ring: step {steps.start} uses {segments:,} fibre segments; "
                 f"first fit is for {MAX_SEGMENTS:,} at most"
             )
 
@@ -62,8 +62,8 @@ def _at_once(fabric: Fabric, transfers: Transfers, rows: IntArray, direction: In
     chosen = transfers.take(rows)
     hops, offsets = _walk(fabric, chosen, direction)
     wavelength, number = first_fit(hops, offsets, fabric.resources[0].count, fabric.num_wavelengths)
-    lit = Circuits.of(rows, chosen.src, chosen.dst, direction, wavelength, 1, (hops, offsets))
-    return [lit.take(number == r) for r in range(int(number.max()) + 1)]
+    circuits = Circuits.of(rows, chosen.src, chosen.dst, direction, wavelength, 1, (hops, offsets))
+    return [circuits.take(number == r) for r in range(int(number.max()) + 1)]
 
 
 def _direction(fabric: Fabric, transfers: Transfers) -> IntArray:

@@ -21,18 +21,17 @@ from math import lcm
 import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
-from opticcl.fabric.sipac import num_groups, radices_of, strides_of
+from opticcl.fabrics.sipac import Sipac
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers
 
 
 @register_rule("sipac")
 def sipac(fabric: Fabric, schedule: Schedule) -> Rounds:
     """The whole channel of its pair for each transfer, in closed form: one circuit, or several with mixed radices."""
-    radices = radices_of(fabric)
-    lines, channels = fabric.num_wavelengths, fabric.parameters["channels"]
-    unused = 0 if channels == "published" else 1
-    ports, strides = np.array(radices, np.int64), strides_of(radices)
-    groups = np.array([num_groups(radix, channels) for radix in radices], np.int64)
+    machine = fabric.machine_as(Sipac)
+    lines, strides = machine.num_wavelengths, machine.strides
+    unused = 0 if machine.channels == "published" else 1
+    ports, groups = np.array(machine.sides, np.int64), np.array(machine.groups_of_levels, np.int64)
     apart = min(lcm(*groups.tolist()), lines)  # from there on each circuit is a single line
 
     def rounds(step: int, transfers: Transfers) -> tuple[Circuits, ...]:

@@ -21,10 +21,12 @@ import numba
 import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
-from opticcl.circuits.assign import first_fit, width_that_fits
 from opticcl.collective import Request
 from opticcl.errors import UnsupportedError
+from opticcl.fabrics.terarack import Terarack
+from opticcl.fabrics.terarack_torus import TerarackTorus
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers, concatenate_circuits
+from opticcl.routing.assign import first_fit, width_that_fits
 from opticcl.schedule.wavelength_exchange import (
     CLOCKWISE,
     COUNTER_CLOCKWISE,
@@ -33,9 +35,9 @@ from opticcl.schedule.wavelength_exchange import (
     exchange_wavelengths,
     num_exchange_steps,
 )
-from opticcl.schedule.wrht import Stage, Tree, sides, tree
+from opticcl.schedule.wrht import Phase, Tree, sides, tree, wraps
 
-MAX_SEGMENTS = 1 << 22  # lit in one step; first fit looks at each of them for each wavelength
+MAX_SEGMENTS = 1 << 22  # used in one step; first fit tries each of them for each wavelength
 
 
 @register_rule("terarack_torus")
@@ -43,23 +45,31 @@ MAX_SEGMENTS = 1 << 22  # lit in one step; first fit looks at each of them for e
 def terarack(fabric: Fabric, schedule: Schedule) -> Rounds:
     """Closed forms for WRHT and exchanges of all with all, first fit for any other schedule.
 
-    Raises: UnsupportedError: a step of another schedule lights too many fibre segments.
+    Raises: UnsupportedError: a step of another schedule uses too many fibre segments.
     """
-    if schedule.name == "wrht" and fabric.nodes is None:
+    if schedule.name == "wrht" and fabric.node_of_rank is None:
         return _wrht(fabric, schedule)
-    if schedule.name == "wavelength_exchange" and fabric.nodes is None:
+    if schedule.name == "wavelength_exchange" and fabric.node_of_rank is None:
         return _laps(fabric)
     for steps in schedule.step_classes():
         transfers = schedule.step(steps.start)
-        lit = int(_distance(fabric, transfers, _shorter_way(fabric, transfers)).sum())
-        if lit > MAX_SEGMENTS:
+        segments = int(_distance(fabric, transfers, _shorter_way(fabric, transfers)).sum())
+        if segments > MAX_SEGMENTS:
             where = f"{schedule.name} on {fabric.name}: step {steps.start}"
-            raise UnsupportedError(f"{where} lights {lit:,} fibre segments; first fit is for {MAX_SEGMENTS:,} at most")
+            raise UnsupportedError(
+                f"{where} uses {segments:,} fibre segments; first fit is for {MAX_SEGMENTS:,} at most"
+            )
 
     def fit(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
         return _first_fit(fabric, transfers)
 
     return fit
+
+
+def _stripes(fabric: Fabric) -> bool:
+    """Whether a transfer may use several wavelengths."""
+    machine = fabric.machine
+    return isinstance(machine, (Terarack, TerarackTorus)) and machine.striping
 
 
 def _wrht(fabric: Fabric, schedule: Schedule) -> Rounds:
@@ -69,8 +79,8 @@ def _wrht(fabric: Fabric, schedule: Schedule) -> Rounds:
 
     def colour(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
         direction, wavelength = _in_tree(fabric, plan, step, transfers)
-        width = channels(fabric) // (int(wavelength.max()) + 1) if fabric.parameters["striping"] else 1
-        return (_lit(fabric, transfers, np.arange(len(transfers)), direction, wavelength * width, width),)
+        width = channels(fabric) // (int(wavelength.max()) + 1) if _stripes(fabric) else 1
+        return (_circuits(fabric, transfers, np.arange(len(transfers)), direction, wavelength * width, width),)
 
     return colour
 
@@ -80,8 +90,8 @@ def _in_tree(fabric: Fabric, plan: Tree, step: int, transfers: Transfers) -> tup
     stage, number, level = plan.steps[step]
     line = plan.lines[number]
     src, dst = line.member(level, transfers.src), line.member(level, transfers.dst)
-    if stage == Stage.EXCHANGE:
-        pairs = exchange if fabric.parameters.get("wrap", True) else exchange_on_line
+    if stage == Phase.EXCHANGE:
+        pairs = exchange if wraps(fabric) else exchange_on_line
         direction, wavelength = (table[src, dst] for table in pairs(len(line.levels[level])))
     else:
         direction = np.where(src < dst, CLOCKWISE, COUNTER_CLOCKWISE)
@@ -125,13 +135,13 @@ def _laps(fabric: Fabric) -> Rounds:
     """An exchange of all nodes: the arcs of a step, in the schedule's order, with a wavelength for each lap."""
     n, w, half = fabric.num_nodes, channels(fabric), num_exchange_steps(fabric)
     laps = min(w, exchange_wavelengths(n))
-    width = w // laps if fabric.parameters["striping"] else 1
+    width = w // laps if _stripes(fabric) else 1
 
     def colour(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
         first = step % half * w
         one = arcs(n, first, w)
         rows = np.arange(len(transfers))
-        return (_lit(fabric, transfers, rows, one.direction, (one.lap - first) * width, width),)
+        return (_circuits(fabric, transfers, rows, one.direction, (one.lap - first) * width, width),)
 
     return colour
 
@@ -142,16 +152,16 @@ def _first_fit(fabric: Fabric, transfers: Transfers) -> tuple[Circuits, ...]:
     hops, offsets = _walk(fabric, transfers, direction)
     hops = hops.astype(np.int64)
     segments, colours = fabric.resources[0].count, channels(fabric)
-    width = width_that_fits(hops, offsets, segments, colours) if fabric.parameters["striping"] else 1
+    width = width_that_fits(hops, offsets, segments, colours) if _stripes(fabric) else 1
     colour, number = first_fit(hops, offsets, segments, colours, width)
     while width > 1 and number.any():  # narrower in one round beats wider in two
         width //= 2
         colour, number = first_fit(hops, offsets, segments, colours, width)
     rows = (np.flatnonzero(number == r) for r in range(int(number.max()) + 1))
-    return tuple(_lit(fabric, transfers, row, direction[row], colour[row], width) for row in rows)
+    return tuple(_circuits(fabric, transfers, row, direction[row], colour[row], width) for row in rows)
 
 
-def _lit(
+def _circuits(
     fabric: Fabric, transfers: Transfers, row: IntArray, direction: IntArray, colour: IntArray, width: int
 ) -> Circuits:
     """Circuits of the given transfers on colours colour, ..., colour + width - 1; each ring has the next w of them."""
@@ -179,7 +189,7 @@ def _shorter_way(fabric: Fabric, transfers: Transfers) -> IntArray:
     """Direction of each transfer; opposite nodes take turns, so that neither fibre is idle."""
     line, side, ahead = _steps_ahead(fabric, transfers)
     back = ahead < 0
-    if fabric.parameters.get("wrap", True):
+    if wraps(fabric):
         clockwise = ahead % side
         opposite = 2 * clockwise == side
         back = np.where(opposite, transfers.src // np.where(line, sides(fabric)[0], 1) % 2 == 1, 2 * clockwise > side)

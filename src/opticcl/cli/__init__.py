@@ -1,4 +1,4 @@
-"""The command line: one file a verb, found by discovery. Exit code 0 good, 1 the answer is no, 2 the input is wrong."""
+"""The command line: one file a verb, found by discovery. Exit code 0: good; 1: the answer is no; 2: the input is wrong."""
 
 from __future__ import annotations
 
@@ -13,27 +13,38 @@ from typing import Annotated
 import typer
 from typer.exceptions import Abort, Exit, TyperException
 
+from opticcl.cli._command import Verb, Verbs
 from opticcl.errors import OpticclError
 
-__all__ = ["app", "main"]
+__all__ = ["app", "main", "run"]
 
 INTERRUPTED = 130
 
 app = typer.Typer(
     name="opticcl",
+    cls=Verbs,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # plain help appears in half the time
+    rich_markup_mode=None,  # plain help takes half the time
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Compile collective operations to light, prove them right, time them and run them.",
-    epilog="A fabric is written name:key=value,... and an algorithm the same way; `opticcl list` tells what there is.",
+    help="Compile collective operations onto optical interconnects; verify, time, execute and compare the plans.",
+    epilog="A fabric is written name:key=value,... and an algorithm the same way; `opticcl list` shows all names.",
 )
 for _module in pkgutil.iter_modules(__path__):
     if not _module.name.startswith("_"):
-        _run_verb = importlib.import_module(f"{__name__}.{_module.name}").run
-        _first_sentence = (_run_verb.__doc__ or "").strip().partition(".")[0] + "."
-        app.command(name=_module.name.removesuffix("_verb"), short_help=_first_sentence)(_run_verb)
+        _verb = importlib.import_module(f"{__name__}.{_module.name}")
+        _first_sentence = (_verb.run.__doc__ or "").strip().partition(".")[0] + "."
+        _class = getattr(_verb, "Command", Verb)
+        app.command(name=_module.name.removesuffix("_verb"), cls=_class, short_help=_first_sentence)(_verb.run)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"opticcl {version('opticcl')}")
+        raise Exit(0)
 
 
 @app.callback()
@@ -43,9 +54,12 @@ def _before_a_verb(
         typer.Option(
             "--plugin",
             metavar="FILE.py",
-            help="Import a file of yours with fabrics and algorithms first. Repeat for several, or set OPTICCL_PLUGINS.",
+            help="Import this file, which registers fabrics and algorithms. Repeat for several, or set OPTICCL_PLUGINS.",
         ),
     ] = [],  # noqa: B006 (the framework copies it)
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
 ) -> None:
     if plugin or os.environ.get("OPTICCL_PLUGINS"):
         from opticcl.cli._plugins import load_plugins
@@ -54,14 +68,18 @@ def _before_a_verb(
 
 
 def main() -> None:
-    """Entry point: run a verb, turn every refusal into one line and an exit code."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # to be ended cleans up as Ctrl-C does
-    sys.exit(_run())
+    """Entry point: run a verb and exit with its code."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # cleans up as Ctrl-C does
+    sys.exit(run())
 
 
-def _run() -> int:
+def run() -> int:
+    """Run the verb of `sys.argv`; every refusal becomes one line on standard error.
+
+    Returns: the exit code.
+    """
     try:
-        code = app(standalone_mode=False)
+        code = app(prog_name="opticcl", standalone_mode=False)
         sys.stdout.flush()
     except OpticclError as error:
         print(f"opticcl: {error}", file=sys.stderr)
@@ -74,7 +92,7 @@ def _run() -> int:
         return 2
     except (KeyboardInterrupt, Abort):
         return _interrupted()
-    except BrokenPipeError:  # the reader of our output left, as `head` does
+    except BrokenPipeError:  # the reader of standard output has closed it, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
@@ -83,7 +101,7 @@ def _run() -> int:
     except MemoryError:
         print("opticcl: out of memory; try a smaller fabric or message", file=sys.stderr)
         return 2
-    if code == INTERRUPTED:  # how the framework tells of Ctrl-C
+    if code == INTERRUPTED:  # how the framework reports Ctrl-C
         return _interrupted()
     return code if isinstance(code, int) else 0
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated
 
 import typer
@@ -17,20 +16,16 @@ ClockOption = Annotated[
 
 
 def parse_clock(text: str) -> float:
-    """Cycles a second of "1 GHz" or "940e6".
+    """Frequency [Hz] of "1 GHz" or "940e6".
 
     >>> parse_clock("1GHz"), parse_clock("940e6")
     (1000000000.0, 940000000.0)
 
     Raises: ParameterError: no frequency, or not positive.
     """
-    from quantiphy import QuantiPhyError, Quantity
+    from opticcl.units import quantity
 
-    try:
-        parsed = Quantity(text.strip())
-        hertz = float(parsed) if parsed.units in ("", "Hz") else math.nan
-    except (QuantiPhyError, ValueError):
-        hertz = math.nan
-    if not 0 < hertz < math.inf:
-        raise ParameterError(f"--clock: {text!r} is no frequency; try 1GHz")
+    hertz = quantity(text, "Hz", "--clock")
+    if hertz <= 0:
+        raise ParameterError(f"--clock: {text!r} is not positive; try 1GHz")
     return hertz

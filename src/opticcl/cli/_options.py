@@ -1,138 +1,155 @@
-"""Options that several verbs share, and what they stand for."""
+"""Options that several verbs share, and the objects that they describe."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from opticcl.errors import FabricError, ParameterError
+from opticcl.errors import ParameterError
 
 if TYPE_CHECKING:
+    from opticcl.assumptions import Assumptions
     from opticcl.ir import Fabric
-    from opticcl.plan import Plan
-    from opticcl.simulate import Assumptions
+    from opticcl.plans.machines import ExcludedFabric
+    from opticcl.plans.plan import Plan
 
 MOST_NODES = 1 << 22
-"""Of the largest machine that a verb makes; on a larger one no verb ends while one waits [count]."""
+"""Largest fabric that a verb builds; a larger one would take hours [count]."""
 
 FileArgument = Annotated[
     Path | None,
-    typer.Argument(help="A programme (.parquet, .csv, .json), whoever wrote it; else give --fabric."),
+    typer.Argument(help="A plan file (.parquet, .csv, .json) or MSCCL XML of any origin, instead of --fabric."),
 ]
-FabricOption = Annotated[
-    str, typer.Option("--fabric", "-f", help="name:key=value,... such as ramp:groups=4,racks=4,wavelengths=8")
-]
-FabricOrFileOption = Annotated[
-    str | None, typer.Option("--fabric", "-f", help="name:key=value,... such as ramp:groups=4,racks=4,wavelengths=8")
-]
+_FABRIC = "A fabric, name:key=value,... such as ramp:groups=4,racks=4,wavelengths=8."
+FabricOption = Annotated[str, typer.Option("--fabric", "-f", help=_FABRIC)]
+FabricOrFileOption = Annotated[str | None, typer.Option("--fabric", "-f", help=_FABRIC)]
 FabricsOption = Annotated[
-    list[str], typer.Option("--fabric", "-f", help="Repeat for several; all registered fabrics if left out.")
+    list[str],
+    typer.Option("--fabric", "-f", help="A fabric, name:key=value,...; default: every fabric. Repeat for several."),
 ]
-NodesOption = Annotated[int | None, typer.Option("--nodes", "-n", help="Size the fabric to this many nodes.")]
+NodesOption = Annotated[int | None, typer.Option("--nodes", "-n", help="Number of nodes; scales the fabric to them.")]
 NodeRateOption = Annotated[
-    str | None, typer.Option("--node-rate", help="Give every node this rate, such as 2.4Tb/s; the paper's if left out.")
+    str | None,
+    typer.Option("--node-rate", help="Rate of every node, such as 2.4Tb/s; default: the rate in the fabric's paper."),
 ]
-CollectiveOption = Annotated[str, typer.Option("--collective", "-c")]
+CollectiveOption = Annotated[
+    str, typer.Option("--collective", "-c", help="all_reduce, all_gather, all_to_all, ...; see opticcl list.")
+]
 AlgorithmOption = Annotated[
-    str, typer.Option("--algorithm", "-a", help="name:key=value,...; auto takes the fastest that fits.")
+    str, typer.Option("--algorithm", "-a", help="An algorithm, name:key=value,...; auto: the fastest that fits.")
 ]
-RootOption = Annotated[
-    int, typer.Option("--root", help="Rank that a broadcast, scatter, reduce or gather starts or ends at.")
-]
+RootOption = Annotated[int, typer.Option("--root", help="Root rank of a broadcast, scatter, reduce or gather.")]
 JobOption = Annotated[
     str | None,
-    typer.Option("--job", help="Nodes that take part, in the order of their ranks: 0-7,16,18. All if left out."),
+    typer.Option("--job", help="Nodes that take part, in the order of their ranks: 0-7,16,18; default: all nodes."),
 ]
 SizeOption = Annotated[str, typer.Option("--size", "-s", help="Message of every rank, such as 100MB.")]
+WorkloadsOption = Annotated[
+    list[str],
+    typer.Option(
+        "--workload",
+        "-w",
+        help="A trace (.et, .json, .log, .fbuf, .txt), a TOML list of sizes or resnet50_ddp; of several ranks a directory, "
+        "a .tar.gz or a pattern such as 'w.*.et', or repeated.",
+    ),
+]
 EngineOption = Annotated[
     str,
-    typer.Option("--engine", help="closed_form; flow: packets share links fairly; packet: cells wait in queues."),
+    typer.Option(
+        "--engine",
+        help="closed_form; flow: packets share links fairly; packet: cells wait in queues. Options may follow: "
+        "packet:cell_bytes=9kB,queue=input.",
+    ),
 ]
 PresetOption = Annotated[
-    str, typer.Option("--preset", help="Whose assumptions: default, ramp, sipac, wrht, oddl, lumorph.")
+    str, typer.Option("--preset", help="Named set of time assumptions: default, ramp, sipac, wrht, oddl, lumorph.")
 ]
 AssumeOption = Annotated[
     list[str],
     typer.Option(
-        "--assume", help="key=value over the preset: reconfiguration_charge, initial, compute, ... Repeat for several."
+        "--assume",
+        metavar="KEY=VALUE",
+        help="One assumption of the set: reconfiguration_charge, initial, compute, ... Repeat for several.",
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON value on standard output, and nothing else.")]
-ChunksOption = Annotated[
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON value on standard output and nothing else.")]
+SampleOption = Annotated[
     int | None,
-    typer.Option("--chunks", help="Chunks to follow; all of a small plan and 64 of a large one if left out."),
+    typer.Option(
+        "--sample", help="Follow only that many chunks, drawn by --seed: no verdict on the others, exit code 1."
+    ),
 ]
-SeedOption = Annotated[int, typer.Option("--seed", help="Of every random choice.")]
+SeedOption = Annotated[int, typer.Option("--seed", help="Seed of every random choice.")]
 
 
 def make_fabric(specification: str, nodes: int | None, node_rate: str | None) -> Fabric:
-    """The fabric that the options describe.
+    """Build the fabric that the options describe.
 
-    Raises: UnknownNameError, FabricError; ParameterError: also more or fewer nodes than a machine may have.
+    Args:
+        specification: value of `--fabric`.
+        nodes: value of `--nodes` [count].
+        node_rate: value of `--node-rate`.
+    Raises: UnknownNameError, FabricError, ParameterError.
     """
-    from opticcl.fabric import fabric, fabric_at_scale, with_node_rate
+    from opticcl.plans.machines import build_fabric
+
+    check_nodes(nodes)
+    return _not_too_large(specification, build_fabric(specification, nodes, parse_node_rate(node_rate)))
+
+
+def make_fabrics(
+    given: Sequence[str], nodes: int | None, node_rate: str | None
+) -> tuple[list[tuple[str, Fabric]], list[ExcludedFabric]]:
+    """Build the fabrics that the options name, or every registered one.
+
+    Args:
+        given: values of `--fabric`; empty: every fabric.
+        nodes: value of `--nodes` [count].
+        node_rate: value of `--node-rate`.
+    Returns: text and fabric of each that could be built; those without a shape of this number of nodes, with reasons.
+    Raises: UnknownNameError, ParameterError; FabricError: none could be built, or a shape that the text itself gives.
+    """
+    from opticcl.fabrics import FABRICS
+    from opticcl.plans.machines import build_fabrics
+
+    check_nodes(nodes)
+    built, excluded = build_fabrics(given or FABRICS.names(), nodes, parse_node_rate(node_rate))
+    return [(name, _not_too_large(name, fabric)) for name, fabric in built], excluded
+
+
+def _not_too_large(specification: str, fabric: Fabric) -> Fabric:
+    if fabric.num_nodes > MOST_NODES:
+        raise ParameterError(f"--fabric: {specification} has {fabric.num_nodes:,} nodes, more than {MOST_NODES:,}")
+    return fabric
+
+
+def parse_node_rate(text: str | None) -> float | None:
+    """Value of `--node-rate` [bit/s].
+
+    Raises: UnitError: it is no rate; ParameterError: it is not positive.
+    """
     from opticcl.units import quantity
 
-    rate = None if node_rate is None else quantity(node_rate, "bit/s", "--node-rate")
-    if rate is not None and rate <= 0:
-        raise ParameterError(f"--node-rate: {node_rate!r} is not positive; try 2.4Tb/s")
-    check_nodes(nodes)
-    if nodes is None:
-        made = fabric(specification)
-        if made.num_nodes > MOST_NODES:
-            raise ParameterError(f"--fabric: {specification} has {made.num_nodes:,} nodes, more than {MOST_NODES:,}")
-        return made if rate is None else with_node_rate(made, rate)
-    return fabric_at_scale(specification, nodes, rate)
+    if text is None:
+        return None
+    rate = quantity(text, "bit/s", "--node-rate", bare=False)
+    if rate <= 0:
+        raise ParameterError(f"--node-rate: {text!r} is not positive; try 2.4Tb/s")
+    return rate
 
 
 def check_nodes(nodes: int | None) -> None:
-    """Refuse a number of nodes that no machine has, whatever the fabric.
+    """Refuse a number of nodes before a fabric is built.
 
-    Raises: ParameterError: none, or more than `MOST_NODES`.
+    Raises: ParameterError: less than one, or more than `MOST_NODES`.
     """
     if nodes is not None and nodes < 1:
         raise ParameterError(f"--nodes: {nodes} nodes; there is at least 1")
     if nodes is not None and nodes > MOST_NODES:
         raise ParameterError(f"--nodes: {nodes:,} nodes are more than {MOST_NODES:,}; try {MOST_NODES} or fewer")
-
-
-class LeftOut(NamedTuple):
-    """A fabric that was asked for and has no row, and why."""
-
-    fabric: str
-    reason: str
-
-    def __str__(self) -> str:
-        """A line for people; many reasons begin with the fabric, which is not said twice."""
-        said = self.reason.replace(":", " ").split()[:1] == [self.fabric.partition(":")[0]]
-        return f"left out: {self.reason}" if said else f"left out: {self.fabric}: {self.reason}"
-
-
-def make_fabrics(
-    given: Sequence[str], nodes: int | None, node_rate: str | None
-) -> tuple[list[tuple[str, Fabric]], list[LeftOut]]:
-    """The fabrics that the options name, or all that are registered, and those that have no machine of that size.
-
-    Returns: text and fabric of each that there is; the others with their reasons.
-    Raises: UnknownNameError, ParameterError; FabricError: none of them can be made, or a shape that was written out.
-    """
-    from opticcl.fabric import FABRICS
-
-    made: list[tuple[str, Fabric]] = []
-    left_out: list[LeftOut] = []
-    for specification in given or FABRICS.names():
-        try:
-            made.append((specification, make_fabric(specification, nodes, node_rate)))
-        except FabricError as error:
-            if nodes is None:
-                raise
-            left_out.append(LeftOut(specification, str(error)))
-    if not made:
-        raise FabricError(left_out[0].reason)
-    return made, left_out
 
 
 def make_plan(
@@ -145,31 +162,65 @@ def make_plan(
     root: int = 0,
     job: str | None = None,
 ) -> Plan:
-    """The plan that the options describe."""
-    from opticcl.plan import compile
+    """Compile the plan that the options describe.
 
-    taking_part = None if job is None else parse_nodes(job)
-    made = make_fabric(fabric, nodes, node_rate)
-    return compile(made, collective, size, algorithm=algorithm, root=root, nodes=taking_part)
+    Args:
+        fabric: value of `--fabric`.
+        nodes: value of `--nodes` [count].
+        node_rate: value of `--node-rate`.
+        collective: value of `--collective`.
+        algorithm: value of `--algorithm`.
+        size: value of `--size`.
+        root: value of `--root`.
+        job: value of `--job`.
+    Raises: UnknownNameError, ParameterError, FabricError; UnsupportedError: the fabric cannot carry it.
+    """
+    from opticcl.plans.plan import compile
+
+    ranks = None if job is None else parse_nodes(job)
+    machine = make_fabric(fabric, nodes, node_rate)
+    return compile(machine, collective, size, algorithm=algorithm, root=root, nodes=ranks)
 
 
-_OF_A_PLAN = ("nodes", "node_rate", "collective", "algorithm", "size", "root", "job")
+_PLAN_OPTIONS = ("nodes", "node_rate", "collective", "algorithm", "size", "root", "job")
 
 
 def refuse_beside_file(verb: str, context: typer.Context, file: Path | None, fabric: str | None) -> None:
-    """A plan comes from a file or from options, never from both.
+    """Refuse options that contradict a plan file: a plan comes from a file or from options.
 
-    Raises: ParameterError: neither is given, or an option of what the file says already.
+    Args:
+        verb: for the message.
+        context: of the call; knows which options were given.
+        file: the plan file.
+        fabric: value of `--fabric`.
+    Raises: ParameterError: neither or both are given, or an option that the file determines.
     """
     if (file is None) == (fabric is None):
-        raise ParameterError(f"{verb}: give either a programme file or --fabric")
-    for name in _OF_A_PLAN if file is not None else ():
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
+        raise ParameterError(f"{verb}: give either a plan file or --fabric")
+    if file is not None:
+        refuse_options(verb, context, file, _PLAN_OPTIONS)
+
+
+def refuse_options(verb: str, context: typer.Context, file: Path, names: Sequence[str]) -> None:
+    """Refuse options whose values a file determines.
+
+    Args:
+        verb: for the message.
+        context: of the call; knows which options were given.
+        file: that is read.
+        names: of the parameters of those options.
+    Raises: ParameterError: one of them is given.
+    """
+    for name in names:
+        if is_given(context, name):
             option = "--" + name.replace("_", "-")
-            raise ParameterError(
-                f"{verb}: {option} beside {file}, which has its own; leave {option} out, or give --fabric"
-            )
+            raise ParameterError(f"{verb}: {option} is part of {file}; leave {option} out, or give --fabric")
+
+
+def is_given(context: typer.Context, name: str) -> bool:
+    """Whether an option is on the command line, by the name of its parameter."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def parse_nodes(text: str) -> list[int]:
@@ -178,13 +229,13 @@ def parse_nodes(text: str) -> list[int]:
     >>> parse_nodes("0-3,8")
     [0, 1, 2, 3, 8]
 
-    Raises: ParameterError: not numbers and ranges.
+    Raises: ParameterError: a part that is neither a number nor a range.
     """
     found: list[int] = []
     for part in text.split(","):
         low, dash, high = (piece.strip() for piece in part.partition("-"))
         if not low.isdecimal() or (dash and not high.isdecimal()) or (dash and int(high) < int(low)):
-            raise ParameterError(f"--job: {part!r} is no node and no range; write 0-7,16,18")
+            raise ParameterError(f"--job: {part!r} is neither a node nor a range; write 0-7,16,18")
         if dash and int(high) - int(low) > MOST_NODES:
             raise ParameterError(f"--job: {part!r} is more than {MOST_NODES:,} nodes")
         found += range(int(low), int(high) + 1) if dash else [int(low)]
@@ -192,16 +243,22 @@ def parse_nodes(text: str) -> list[int]:
 
 
 def make_assumptions(preset: str, assume: list[str]) -> Assumptions:
-    """The assumptions that the options describe.
+    """Time assumptions that the options describe.
 
-    Raises: ParameterError: not key=value, or no such key or value.
+    Args:
+        preset: value of `--preset`.
+        assume: values of `--assume`, "key=value".
+    Raises: UnknownNameError: no such set; ParameterError: not key=value, no such key or value, or a key given twice.
     """
+    from opticcl.assumptions import assumptions
     from opticcl.registry import parse_call
-    from opticcl.simulate import assumptions
 
     given: dict[str, Any] = {}
     for item in assume:
         if "=" not in item:
             raise ParameterError(f"--assume: {item!r} is not key=value; write --assume compute=none")
-        given |= parse_call(f"--assume:{item}")[1]
+        for key, value in parse_call(f"--assume:{item}")[1].items():
+            if key in given:
+                raise ParameterError(f"--assume: {key} is given twice; give it once")
+            given[key] = value
     return assumptions(preset, **given)

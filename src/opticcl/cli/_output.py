@@ -1,64 +1,207 @@
-"""What verbs print and write: JSON or text on standard output, progress on standard error, files where they can be."""
+"""Output of the verbs: tables and JSON on standard output, progress on standard error, files of `-o` by their suffix."""
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import typer
+from typer.models import OptionInfo
 
 from opticcl.errors import OutputError
 
-__all__ = ["PICTURES", "Progress", "check_outputs", "print_json", "print_table"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-PICTURES = (".svg", ".png")
-"""What a picture's name may end in."""
+__all__ = [
+    "ARRAYS",
+    "PAGE",
+    "PICTURE",
+    "PLAN",
+    "RECORD",
+    "TABLE",
+    "TIMELINE",
+    "FileKind",
+    "Outputs",
+    "ProgressLine",
+    "out_option",
+    "print_json",
+    "print_table",
+]
+
+WIDTH_WITHOUT_TERMINAL = 120
+"""Of tables where standard output is no terminal and COLUMNS is not set [columns]."""
 
 
-def check_outputs(files: Mapping[str, tuple[Path | None, Collection[str]]], *, read: Path | None = None) -> None:
-    """Refuse files that could not be written or that would replace each other, before any work is done for them.
+class FileKind(NamedTuple):
+    """A kind of file that a verb can write.
 
     Args:
-        files: by option: where to, None if it is not asked for, and what its name must end in, empty for anything.
-        read: the programme that the verb reads, which none of them may replace.
+        name: in the help and in the line that reports the file, such as "picture".
+        suffixes: in lower case, that name this kind.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({', '.join(self.suffixes)})"
+
+
+PAGE = FileKind("page", (".html",))
+PICTURE = FileKind("picture", (".svg", ".png"))
+RECORD = FileKind("record", (".json",))
+TABLE = FileKind("rows", (".csv", ".parquet"))
+PLAN = FileKind("plan file", (".parquet", ".csv", ".json"))
+ARRAYS = FileKind("arrays", (".npy",))
+TIMELINE = FileKind("timeline", (".json",))
+
+
+def out_option(*kinds: FileKind | str) -> OptionInfo:
+    """The option `-o/--out FILE` of a verb that writes these kinds of file.
+
+    Args: kinds: of file, or their description where the suffixes are registered.
+    """
+    known = ", ".join(map(str, kinds))
+    text = f"Write this file; its suffix selects what is written: {known}. Repeat for several."
+    option: OptionInfo = typer.Option("--out", "-o", metavar="FILE", help=text)
+    return option
+
+
+class Outputs:
+    """The files that a call writes, checked before any work is done for them.
+
+    Args:
+        out: values of `-o`.
+        kinds: that the verb can write, each with suffixes of its own.
+        named: other files, by their option: path (None: not given) and kind.
+        read: the file that the verb reads; no output may replace it.
     Raises: OutputError: the option, the file, and what is wrong with it.
     """
-    taken = {} if read is None else {read.resolve(): "the programme"}
-    for option, (path, suffixes) in files.items():
-        if path is None:
-            continue
-        refused = f"{option}: cannot write {path}: "
-        if suffixes and path.suffix.lower() not in suffixes:
-            raise OutputError(f"{refused}its name must end in {' or '.join(suffixes)}")
-        if path.is_dir():
-            raise OutputError(f"{refused}it is a folder; give the name of a file")
-        if not path.parent.is_dir():
-            raise OutputError(f"{refused}there is no folder {path.parent}")
-        if not os.access(path.parent, os.W_OK):
-            raise OutputError(f"{refused}no file may be made in {path.parent}")
-        if (other := taken.setdefault(path.resolve(), option)) != option:
-            raise OutputError(f"{refused}it is the file of {other}; give another name")
+
+    def __init__(
+        self,
+        out: Sequence[Path],
+        *kinds: FileKind,
+        named: Mapping[str, tuple[Path | None, FileKind]] | None = None,
+        read: Path | None = None,
+    ) -> None:
+        suffixes = [suffix for kind in kinds for suffix in kind.suffixes]
+        taken = {} if read is None else {read.resolve(): "the input file"}
+        for path in out:
+            _check(path, "--out", suffixes, taken)
+        for option, (other, kind) in (named or {}).items():
+            if other is not None:
+                _check(other, option, kind.suffixes, taken)
+        self._paths = tuple(out)
+        self.lines: list[str] = []
+
+    def of(self, kind: FileKind) -> list[Path]:
+        """Files of `-o` that are of that kind."""
+        return [path for path in self._paths if path.suffix.lower() in kind.suffixes]
+
+    def write(self, kind: FileKind, write: Callable[[Path], object]) -> None:
+        """Write the files of a kind.
+
+        Args:
+            kind: which files.
+            write: writes one of them, whole or not at all; a text that it returns is added to the line on that file.
+        """
+        for path in self.of(kind):
+            self.report(kind, path, write(path))
+
+    def print_lines(self) -> None:
+        """Print the lines on the files that were written."""
+        for line in self.lines:
+            print(line)
+
+    def report(self, kind: FileKind, path: Path, about: object = None) -> None:
+        """Add a line such as "picture: load.svg" to those that are printed at the end.
+
+        Args:
+            kind: of the file.
+            path: of the file.
+            about: a text for the line; anything else is ignored.
+        """
+        self.lines.append(f"{kind.name}: {path}" + (f", {about}" if isinstance(about, str) else ""))
+
+    def write_pictures(self, draw: Callable[[], Figure], label: str) -> None:
+        """Write the `.svg` and `.png` files.
+
+        Args:
+            draw: returns the figure.
+            label: what the picture shows, in words.
+        """
+        from opticcl.report.kit.svg import save_picture
+
+        self.write(PICTURE, lambda path: save_picture(path, draw, label))
+
+    def write_record(
+        self, record: Callable[[], Any], rows: Callable[[], Sequence[Mapping[str, Any]]] | None = None
+    ) -> None:
+        """Write the `.json` files, and the `.csv` and `.parquet` files of a verb that has rows.
+
+        Args:
+            record: returns what `--json` prints.
+            rows: returns the rows of a table, plain values by column.
+        """
+        from opticcl.report.kit.records import write_record, write_rows
+
+        self.write(RECORD, lambda path: write_record(path, record()))
+        if rows is not None:
+            self.write(TABLE, lambda path: f"{write_rows(path, rows()):,} rows")
+
+
+def _check(path: Path, option: str, suffixes: Sequence[str], taken: dict[Path, str]) -> None:
+    """Refuse a file that could not be written, or that is another file of this call already."""
+    refused = f"{option}: cannot write {path}: "
+    if path.is_dir():
+        raise OutputError(f"{refused}it is a folder; give the name of a file")
+    if path.suffix.lower() not in suffixes:
+        *first, last = suffixes
+        raise OutputError(f"{refused}its name must end in {', '.join(first)}{' or ' * bool(first)}{last}")
+    if not path.parent.is_dir():
+        raise OutputError(f"{refused}there is no folder {path.parent}")
+    if not os.access(path.parent, os.W_OK):
+        raise OutputError(f"{refused}the folder {path.parent} is not writable")
+    if (other := taken.get(path.resolve())) is not None:
+        raise OutputError(f"{refused}it is {other}; give another name")
+    taken[path.resolve()] = f"the file of {option}"
 
 
 def print_json(value: Any) -> None:
-    """One JSON value on standard output."""
-    print(json.dumps(value, indent=2, allow_nan=False))
+    """Print one JSON value on standard output."""
+    from opticcl.report.kit.records import json_text
+
+    print(json_text(value))
 
 
 def print_table(*tables: Any) -> None:
-    """Tables and texts on standard output, as wide as the terminal or 120 columns in a pipe."""
+    """Print tables and texts on standard output, as wide as COLUMNS, the terminal or, in a pipe, 120 columns."""
     from rich.console import Console
 
-    console = Console(width=None if sys.stdout.isatty() else 120, highlight=False, markup=False)
+    console = Console(width=_width(), highlight=False, markup=False)
     for table in tables:
         console.print(table)
 
 
-class Progress:
-    """What is being done, on standard error, once it takes longer than a second: rate and remaining time where known."""
+def _width() -> int | None:
+    """Columns of standard output; None: as many as the terminal has."""
+    given = os.environ.get("COLUMNS", "")
+    if given.isdecimal() and int(given) > 0:
+        return int(given)
+    return None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL
+
+
+class ProgressLine:
+    """Reports on standard error what is being done, once it takes longer than a second, with rate and time left if known.
+
+    Args: patience_s: before the first report [s].
+    """
 
     def __init__(self, patience_s: float = 1.0) -> None:
         self._started = self._label_started = time.monotonic()
@@ -68,7 +211,13 @@ class Progress:
         self._width = 0
 
     def __call__(self, label: str, done: int = 0, total: int = 0) -> None:
-        """Tell that `done` of `total` units of `label` are done."""
+        """Report progress.
+
+        Args:
+            label: what is being done.
+            done: units that are finished [count].
+            total: all units; 0 if unknown [count].
+        """
         now = time.monotonic()
         if label != self._label:
             self._label, self._label_started = label, now
@@ -94,7 +243,7 @@ class Progress:
             sys.stderr.flush()
             self._width = 0
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> ProgressLine:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,4 +1,4 @@
-"""Files of the user's own that register fabrics and algorithms, imported before a verb runs."""
+"""Plugins: files that register fabrics, algorithms, engines and formats, imported before a verb runs."""
 
 from __future__ import annotations
 
@@ -16,30 +16,36 @@ _loaded: set[Path] = set()
 
 
 def load_plugins(given: Iterable[Path]) -> None:
-    """Import the files that the environment names, then those given, each once.
+    """Import the files of the environment variable, then those given, each once.
 
-    What the library registers comes first, so that a name that is taken is refused where the plugin takes it. A plugin finds
-    the modules beside it.
+    The library registers its own names first, so that a name that is taken is refused in the plugin. A plugin can import the
+    modules beside it.
 
-    Raises: ParameterError: no such file, or what went wrong in it and in which line.
+    Raises: ParameterError: no such file, or the error in it and its line.
     """
     named = [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
     for path in (*named, *given):
         if not path.is_file():
-            whose = "--plugin" if path not in named else VARIABLE
-            raise ParameterError(f"{whose}: {path}: there is no such file")
+            origin = "--plugin" if path not in named else VARIABLE
+            raise ParameterError(f"{origin}: {path}: there is no such file")
         if path.resolve() not in _loaded:
-            _register_own()
+            _discover_all()
             _import(path)
             _loaded.add(path.resolve())
 
 
-def _register_own() -> None:
+def _discover_all() -> None:
+    """Register everything of the library that a plugin can add to."""
     from opticcl.circuits import RULES
-    from opticcl.fabric import FABRICS
+    from opticcl.fabrics import FABRICS
+    from opticcl.formats import FORMATS
     from opticcl.schedule import ALGORITHMS
+    from opticcl.simulate import ENGINES
+    from opticcl.studies import STUDIES
+    from opticcl.traces import TRACES
+    from opticcl.training.models import MODELS
 
-    for registry in (FABRICS, ALGORITHMS, RULES):
+    for registry in (FABRICS, ALGORITHMS, RULES, ENGINES, FORMATS, TRACES, MODELS, STUDIES):
         registry.names()
 
 
@@ -61,7 +67,12 @@ def _import(path: Path) -> None:
 
 
 def _line(path: Path, error: BaseException) -> str:
-    """ ", line 12" of the last line of this file that ran, or that is no Python."""
+    """Text such as ", line 12": the last line of this file that was executed, or the syntax error in it.
+
+    Args:
+        path: of the file.
+        error: that was raised.
+    """
     if isinstance(error, SyntaxError) and error.filename == str(path.resolve()):
         return f", line {error.lineno}"
     lines, trace = [], error.__traceback__

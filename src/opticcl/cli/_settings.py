@@ -1,4 +1,4 @@
-"""Values that a user sets by name, `--set fibre.loss=0.3dB/km`, for the verbs that take them."""
+"""Values that a user sets by name, such as `--set fibre.loss=0.3dB/km`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ def parse_settings(given: Iterable[str], example: str = "fibre.loss=0.3dB/km") -
     >>> parse_settings(["fibre.loss=0.3dB/km", "launch = 10dBm"])
     {'fibre.loss': '0.3dB/km', 'launch': '10dBm'}
 
-    Args: example: what a right one looks like, for messages.
-    Raises: ParameterError: not name=value, or a name twice.
+    Args:
+        given: values of `--set`.
+        example: a valid value, for messages.
+    Raises: ParameterError: not name=value, or a name given twice.
     """
     settings: dict[str, str] = {}
     for item in given:
@@ -26,6 +28,6 @@ def parse_settings(given: Iterable[str], example: str = "fibre.loss=0.3dB/km") -
         if not equals or not name or not value:
             raise ParameterError(f"--set: {item!r} is not name=value; write --set {example}")
         if name in settings:
-            raise ParameterError(f"--set: {name} is given twice")
+            raise ParameterError(f"--set: {name} is given twice; give it once")
         settings[name] = value
     return settings

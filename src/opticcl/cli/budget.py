@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opticcl.cli._options import FabricOption, JsonOption, NodesOption, make_fabric
-from opticcl.cli._output import PICTURES, check_outputs, print_json, print_table
+from opticcl.cli._output import PICTURE, RECORD, Outputs, out_option, print_json, print_table
 from opticcl.cli._settings import parse_settings
 from opticcl.errors import ParameterError
 
 if TYPE_CHECKING:
-    from opticcl.evaluate.budget import Budget
+    from opticcl.estimate.budget import Budget
     from opticcl.ir import Fabric
-    from opticcl.physics.optics import Optics
+    from opticcl.ir.light import Optics
 
 
 TYPICAL = "typical"
-"""The preset that every optical fabric of ours has with a value for everything, assumed where the paper has none."""
+"""Preset in which every optical fabric of the library has a value for every element; assumed where the paper has none."""
 
 
 class Which(StrEnum):
@@ -38,30 +38,32 @@ def run(
         str | None,
         typer.Option(
             "--preset",
-            help="Whose losses and gains: literal (the paper's own), typical, fitted, ...; if left out, literal where the "
-            "paper prints all that is needed, else typical.",
+            help="Losses and gains: literal (those of the paper), typical, fitted, ...; default: literal where the "
+            "paper prints all values that are needed, else typical.",
         ),
     ] = None,
     change: Annotated[
-        list[str], typer.Option("--set", help="Another value: fibre.loss=0.3dB/km, launch=10dBm. Repeat for several.")
+        list[str],
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Another value: fibre.loss=0.3dB/km, launch=10dBm. Repeat for several."
+        ),
     ] = [],  # noqa: B006 (the framework copies it)
-    which: Annotated[Which, typer.Option("--path", help="The path that loses most, or the mean one.")] = Which.worst,
+    which: Annotated[
+        Which, typer.Option("--path", help="The path with the largest loss, or the mean path.")
+    ] = Which.worst,
     algorithm: Annotated[
         str | None,
-        typer.Option("--algorithm", "-a", help="Instead: the worst path of this algorithm's circuits, compiled."),
+        typer.Option("--algorithm", "-a", help="Instead: the worst path among the circuits of this algorithm."),
     ] = None,
     collective: Annotated[
-        str | None, typer.Option("--collective", "-c", help="That the algorithm does; all_reduce if left out.")
+        str | None, typer.Option("--collective", "-c", help="Collective of that algorithm; default: all_reduce.")
     ] = None,
-    picture: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Draw the power along the path: .svg or .png.")
-    ] = None,
+    out: Annotated[list[Path], out_option(PICTURE, RECORD)] = [],  # noqa: B006
     json: JsonOption = False,
 ) -> None:
-    """Whether enough light arrives, element by element, and what that limits. Exit code 1 if the light does not close."""
-    from opticcl.evaluate.limits import limits
+    """Light budget of a path, element by element, with its margin. Exit code 1 if too little light arrives."""
+    from opticcl.estimate.limits import limits
     from opticcl.report.budget import (
-        budget_record,
         budget_table,
         budget_title,
         legend,
@@ -70,62 +72,66 @@ def run(
         waterfall_label,
     )
 
-    check_outputs({"--output": (picture, PICTURES)})
-    made = make_fabric(fabric, nodes, None)
-    values, found, why = _first_complete(
-        made, preset, parse_settings(change), _budget(made, which, algorithm, collective)
+    outputs = Outputs(out, PICTURE, RECORD)
+    machine = make_fabric(fabric, nodes, None)
+    values, found, note = _first_complete(
+        machine, preset, parse_settings(change), _budget(machine, which, algorithm, collective)
     )
-    limited = limits(made, values)
-    if picture:
-        from opticcl.report.svg import save_picture
-
-        save_picture(picture, lambda: waterfall_figure(found), waterfall_label(found))
+    limited = limits(machine, values)
+    record = {**found.record(), "limits": {limit.name: limit.value for limit in limited}}
+    outputs.write_pictures(lambda: waterfall_figure(found), waterfall_label(found))
+    outputs.write_record(lambda: record)
     if json:
-        print_json(budget_record(found, limited))
+        print_json(record)
     else:
-        print_table(budget_title(found), *filter(None, [why]))
+        print_table(budget_title(found), *filter(None, [note]))
         print_table(budget_table(found), *filter(None, [legend(found)]))
         print(verdict_line(found))
         for limit in limited:
             print(f"  {limit.text}")
-        if picture:
-            print(f"picture: {picture}")
+        outputs.print_lines()
     raise typer.Exit(0 if found.closes else 1)
 
 
 def _first_complete(
-    made: Fabric, preset: str | None, settings: dict[str, str], find: Callable[[Optics], Budget]
+    machine: Fabric, preset: str | None, settings: dict[str, str], find: Callable[[Optics], Budget]
 ) -> tuple[Optics, Budget, str]:
-    """Values of the preset that is asked for, else of literal or, where it lacks any, typical; the budget; why not literal.
+    """Values and budget of the preset that is given, else of `literal` or, where it lacks a value, of `typical`.
 
-    Raises: UnknownNameError, UnsupportedError; ParameterError: of a preset that is not there, the paper's refusal.
+    Args:
+        machine: whose light path it is.
+        preset: value of `--preset`.
+        settings: texts of `--set`, by name.
+        find: computes the budget from values.
+    Returns: values, budget, and why it is not that of `literal`.
+    Raises: UnknownNameError, UnsupportedError; ParameterError: the preset lacks a value.
     """
-    from opticcl.physics.light import light_path_of
-    from opticcl.physics.optics import LITERAL, optics, presets_of
+    from opticcl.ir.light import LITERAL
+    from opticcl.optics.values import light_path_of, optics
 
-    sheet = light_path_of(made).sheet
-    values = optics(sheet, preset or LITERAL, settings)
+    table = light_path_of(machine).table
+    values = optics(table, preset or LITERAL, settings)
     try:
         return values, find(values), ""
     except ParameterError as refusal:
-        if preset is not None or TYPICAL not in presets_of(sheet):
+        if preset is not None or TYPICAL not in table.presets:
             raise
-        lacks = str(refusal).partition(";")[0]
-    values = optics(sheet, TYPICAL, settings)
-    return values, find(values), f"values: preset {TYPICAL}, with assumed ones; {lacks}"
+        missing = str(refusal).partition(";")[0]
+    values = optics(table, TYPICAL, settings)
+    return values, find(values), f"values: preset {TYPICAL}, some of them assumed; {missing}"
 
 
-def _budget(made: Fabric, which: Which, algorithm: str | None, collective: str | None) -> Callable[[Optics], Budget]:
-    """What finds the budget of the path that the options ask for, once it has values."""
-    from opticcl.evaluate.budget import budget, plan_budget
+def _budget(machine: Fabric, which: Which, algorithm: str | None, collective: str | None) -> Callable[[Optics], Budget]:
+    """A function that computes the budget of the path that the options select, from values."""
+    from opticcl.estimate.budget import budget, plan_budget
 
     if algorithm is None:
         if collective is not None:
-            raise ParameterError("budget: --collective is what an algorithm does; give --algorithm auto too")
-        return lambda values: budget(made, values, which.value)
+            raise ParameterError("budget: --collective belongs to an algorithm; give --algorithm auto too")
+        return lambda values: budget(machine, values, which.value)
     if which is not Which.worst:
-        raise ParameterError("budget: --path typical is of the fabric; leave it or --algorithm out")
-    from opticcl.plan import compile
+        raise ParameterError("budget: --path typical is a path of the fabric; leave it or --algorithm out")
+    from opticcl.plans.plan import compile
 
-    plan = compile(made, collective or "all_reduce", "1MB", algorithm=algorithm)
+    plan = compile(machine, collective or "all_reduce", "1MB", algorithm=algorithm)
     return lambda values: plan_budget(plan.circuits, values)

@@ -19,7 +19,7 @@ from opticcl.cli._options import (
     SizeOption,
     make_plan,
 )
-from opticcl.cli._output import Progress, check_outputs, print_json, print_table
+from opticcl.cli._output import FileKind, Outputs, ProgressLine, out_option, print_json, print_table
 
 
 def run(
@@ -32,31 +32,32 @@ def run(
     root: RootOption = 0,
     job: JobOption = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write the whole programme to this .parquet, .csv or .json file.")
+        list[Path], out_option("the plan (.parquet, .csv, .json, .xml, ...; see opticcl list formats)")
+    ] = [],  # noqa: B006 (the framework copies it)
+    node: Annotated[
+        int | None, typer.Option("--node", help="Print the instructions of this node, step by step.")
     ] = None,
-    node: Annotated[int | None, typer.Option("--node", help="Print this node's instructions, step by step.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """Compile a collective to light; tell what came out, write the programme, or print one node's part of it."""
-    from opticcl.programme.write import MOST_ROWS
+    """Compile a collective to circuits; print or write the plan."""
+    from opticcl.formats import plan_suffixes
 
-    check_outputs({"--out": (out, MOST_ROWS)})
+    plan_file = FileKind("plan file", plan_suffixes() if out else ())
+    outputs = Outputs(out, plan_file)
     plan = make_plan(fabric, nodes, node_rate, collective, algorithm, size, root, job)
-    if out is not None:
-        with Progress() as progress:
-            circuits = plan.save(out, progress=progress)
+    with ProgressLine() as progress:
+        outputs.lines += [plan.export(path, progress=progress) for path in outputs.of(plan_file)]
     if node is not None:
-        from opticcl.programme import instructions_of_node
-        from opticcl.report.summary import instructions_table
+        from opticcl.formats.device_tables import instructions_of_node
+        from opticcl.report.plan import instructions_table
 
         rows = instructions_of_node(plan.circuits, plan.size_bytes, node)
         print_json(rows) if json else print_table(str(plan), instructions_table(rows))
-        return
-    from opticcl.report.summary import summary, summary_table
+    else:
+        from opticcl.plans.summary import summarize
+        from opticcl.report.plan import summary_table
 
-    if json:
-        print_json(summary(plan))
-        return
-    print_table(str(plan), summary_table(plan))
-    if out is not None:
-        print(f"programme: {out}, {circuits:,} circuits")
+        summary = summarize(plan)
+        print_json(summary.record()) if json else print_table(str(plan), summary_table(summary))
+    if not json:
+        outputs.print_lines()

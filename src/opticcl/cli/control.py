@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,15 +19,25 @@ from opticcl.cli._options import (
     SizeOption,
     make_plan,
 )
-from opticcl.cli._output import PICTURES, Progress, check_outputs, print_json
+from opticcl.cli._output import PICTURE, RECORD, Outputs, ProgressLine, out_option, print_json, print_table
 from opticcl.errors import ParameterError
 
 if TYPE_CHECKING:
-    from opticcl.control.player import Channel, ControlRun
-    from opticcl.plan import Plan
+    from opticcl.operations.oddl_control.simulation import Channel
+    from opticcl.operations.oddl_control.state_space import Exploration
+    from opticcl.plans.plan import Plan
+    from opticcl.report.control_plane import ProcessesReport, SimulatedControl
 
-MOST_EXPLORED = 4  # nodes
-SAME_S = 1e-12
+MOST_EXPLORED = 4
+"""Largest machine whose states are all visited [nodes]."""
+
+PROCESS_SLOWDOWN = 1000
+"""Message delays between processes, relative to those between switches."""
+
+MAX_PROCESS_DELAY_S = 0.05
+
+MAX_ELEMENTS = 1 << 17
+"""Integers of each rank in real processes [count]."""
 
 
 def run(
@@ -36,111 +47,98 @@ def run(
     algorithm: AlgorithmOption = "auto",
     size: SizeOption = "100MB",
     job: JobOption = None,
-    loss: Annotated[float, typer.Option("--loss", help="Share of messages that is lost, such as 0.2.")] = 0.0,
-    duplicate: Annotated[float, typer.Option("--duplicate", help="Share that arrives twice.")] = 0.0,
+    loss: Annotated[float, typer.Option("--loss", help="Share of control messages that are lost, such as 0.2.")] = 0.0,
+    duplicate: Annotated[float, typer.Option("--duplicate", help="Share of messages that arrive twice.")] = 0.0,
     jitter: Annotated[
         str,
         typer.Option(
-            "--jitter", help="Messages are late by up to that much, such as 20us (processes: a thousand times that)."
+            "--jitter", help="Largest extra delay of a message, such as 20us (a thousand times that: processes)."
         ),
     ] = "0s",
     seed: SeedOption = 0,
     from_rest: Annotated[
-        bool, typer.Option("--from-rest", help="Nothing ran before, so the first step has no completion to wait for.")
+        bool, typer.Option("--from-rest", help="No collective ran before, so the first step waits for no completion.")
     ] = False,
     memory: Annotated[
         str | None,
-        typer.Option("--memory", help="Of the device that adds up, such as 1.5TB/s; takes no time if left out."),
+        typer.Option(
+            "--memory", help="Memory rate of the device that sums, such as 1.5TB/s; default: summing is free."
+        ),
     ] = None,
-    overlap: Annotated[
-        float, typer.Option("--overlap", help="Share of adding up that runs beside control, 0 to 1.")
-    ] = 1.0,
+    overlap: Annotated[float, typer.Option("--overlap", help="Share of summing that overlaps control, 0 to 1.")] = 1.0,
     exchange: Annotated[
-        int | None, typer.Option("--exchange", help="Which exchange the picture shows; the first if left out.")
+        int | None, typer.Option("--exchange", help="Exchange that the picture shows; default: the first.")
     ] = None,
-    out: Annotated[Path | None, typer.Option("--output", "-o", help="Picture of that exchange, .svg or .png.")] = None,
     explore: Annotated[
-        bool, typer.Option("--explore", help="Visit every state that up to 4 nodes and a hostile network can reach.")
+        bool,
+        typer.Option("--explore", help="Visit every state of the protocol, on at most 4 nodes and a faulty network."),
     ] = False,
     processes: Annotated[
-        bool, typer.Option("--processes", help="Run it with a real process a node, over UDP, on random integers.")
+        bool, typer.Option("--processes", help="Run the protocol in one process a node, over UDP, on random integers.")
     ] = False,
-    timeout: Annotated[str, typer.Option("--timeout", help="After which a process gives up.")] = "10s",
+    timeout: Annotated[str, typer.Option("--timeout", help="Time until a process gives up.")] = "10s",
+    out: Annotated[list[Path], out_option(PICTURE, RECORD)] = [],  # noqa: B006 (the framework copies it)
     json: JsonOption = False,
 ) -> None:
-    """Who commands the light, and how long that takes. Exit code 1 if states break the protocol or a process fails."""
-    check_outputs({"--output": (out, PICTURES)})
-    if exchange is not None and out is None:
-        raise ParameterError("control: --exchange is what the picture shows; give --output too")
+    """Control plane of a plan: messages and time. Exit code 1 if the protocol or a process fails."""
+    from opticcl.report.control import control_figure, control_label
+    from opticcl.report.control_plane import ControlReport
+
+    outputs = Outputs(out, PICTURE, RECORD)
+    draws = bool(outputs.of(PICTURE))
+    if exchange is not None and not draws:
+        raise ParameterError("control: --exchange selects what the picture shows; give --out FILE.svg too")
     plan = make_plan(fabric, nodes, None, collective, algorithm, size, job=job)
-    from opticcl.control.player import Channel
+    from opticcl.fabrics.oddl import Oddl
+    from opticcl.operations.oddl_control.simulation import Channel
     from opticcl.units import quantity
 
     channel = Channel(loss=loss, duplicate=duplicate, jitter=quantity(jitter, "s", "--jitter"), seed=seed)
     rate = None if memory is None else quantity(memory, "byte/s", "--memory")
-    patience_s = quantity(timeout, "s", "--timeout")
-    answer, lines = _told(plan)
-    good = True
-    if plan.fabric.name == "oddl":
+    timeout_s = quantity(timeout, "s", "--timeout")
+    report = ControlReport(plan, plan.fabric.control_plane(), plan.simulate().totals()["control_s"])
+    if isinstance(plan.fabric.machine, Oddl):
         if explore and plan.fabric.num_nodes > MOST_EXPLORED:
             raise ParameterError(
                 f"control: {plan.fabric.num_nodes} nodes have too many states to visit; try --nodes {MOST_EXPLORED}"
             )
-        found, told = _played(plan, channel, not from_rest, rate, overlap)
-        answer |= found
-        lines += told
-    elif any((out, explore, processes, memory, from_rest, loss, duplicate, channel.jitter)):
-        raise ParameterError(f"control: {plan.fabric.name} has no control units to look at; they are those of oddl")
+        report = replace(report, simulated=_simulate(plan, channel, not from_rest, rate, overlap))
+    elif any((draws, explore, processes, memory, from_rest, loss, duplicate, channel.jitter)):
+        raise ParameterError(f"control: {plan.fabric.name} has no control units; only oddl has them")
     if explore:
-        found, told, good = _explored(plan)
-        answer |= found
-        lines += told
+        report = replace(report, explored=_explore(plan))
     if processes:
-        found, told, right = _run_processes(plan, channel, patience_s)
-        answer |= found
-        lines += told
-        good &= right
-    if out is not None:
-        _draw(plan, exchange or 0, channel, out)
-        lines.append(f"picture: {out}")
+        report = replace(report, processes=_run_processes(plan, channel, timeout_s))
+    number = exchange or 0
+    outputs.write_pictures(lambda: control_figure(plan, number, channel), control_label(plan, number))
+    outputs.write_record(report.record)
     if json:
-        print_json(answer)
+        print_json(report.record())
     else:
-        print("\n".join(lines))
-    raise typer.Exit(0 if good else 1)
+        print_table(*report.blocks())
+        outputs.print_lines()
+    raise typer.Exit(0 if report.ok else 1)
 
 
-def _told(plan: Plan) -> tuple[dict[str, Any], list[str]]:
-    """What the control plane does, and what of it is in the timeline."""
-    from opticcl.control.models import control_plane
-    from opticcl.units import format_seconds
-
-    plane = control_plane(plan.fabric)
-    charged_s = plan.simulate().totals()["control_s"]
-    answer = {
-        "once_a_job": plane.once_a_job,
-        "once_a_job_s": plane.once_a_job_s,
-        "every_round": plane.every_round,
-        "control_s": charged_s,
-    }
-    source = f" ({plane.source.partition(':')[0]})" if plane.once_a_job_s else ""
-    lines = [
-        str(plan),
-        f"once a job    {plane.once_a_job}, {format_seconds(plane.once_a_job_s)}{source}",
-        f"every round   {plane.every_round}, {format_seconds(charged_s)} in all",
-    ]
-    return answer, lines
-
-
-def _played(
+def _simulate(
     plan: Plan, channel: Channel, follows: bool, memory_bytes_per_s: float | None, overlap: float
-) -> tuple[dict[str, Any], list[str]]:
-    """The protocol in simulated time, exchange by exchange, beside equation 1."""
-    from opticcl.control.player import simulate
-    from opticcl.control.script import exchanges_of
+) -> SimulatedControl:
+    """The protocol in simulated time, exchange by exchange, beside equation 1 of the paper.
 
-    with Progress() as progress:
-        progress(f"play the control units of {plan.fabric.num_nodes:,} nodes")
+    Args:
+        plan: on ODDL.
+        channel: faults of the control network.
+        follows: whether a collective ran before.
+        memory_bytes_per_s: memory rate of the device that sums; None: summing is free.
+        overlap: share of summing that overlaps control.
+    """
+    from opticcl.fabrics.oddl import Oddl
+    from opticcl.operations.oddl_control.script import exchanges_of
+    from opticcl.operations.oddl_control.simulation import simulate
+    from opticcl.report.control_plane import SimulatedControl
+
+    with ProgressLine() as progress:
+        progress(f"simulate the control units of {plan.fabric.num_nodes:,} nodes")
         run = simulate(
             plan.circuits,
             plan.size_bytes,
@@ -149,100 +147,45 @@ def _played(
             memory_bytes_per_s=memory_bytes_per_s,
             overlap=overlap,
         )
-    ask = plan.fabric.control_s
-    equation = [ask(src, dst) if ask else 0.0 for src, dst in exchanges_of(plan.circuits)]
-    answer = {
-        "exchanges": len(run.step),
-        "longest_wait_s": run.control_s.tolist(),
-        "mean_wait_s": run.mean_control_s.tolist(),
-        "equation_1_s": equation,
-        "total_s": run.total_s,
-        "messages": run.messages,
-        "repeated": run.repeated,
-        "lost": run.lost,
-    }
-    hidden = plan.fabric.parameters["control_hidden"]
-    return answer, ["", *_waits(run, equation, f"{hidden:.0%} hidden" if hidden else "equation 1")]
+    equation_s = tuple(plan.fabric.control_s(src, dst) for src, dst in exchanges_of(plan.circuits))
+    return SimulatedControl(run, equation_s, plan.fabric.machine_as(Oddl).control_hidden)
 
 
-def _waits(run: ControlRun, equation: list[float], title: str) -> list[str]:
-    """A line for each run of exchanges that wait equally long; `title` is of the column of equation 1."""
-    from opticcl.units import format_seconds
+def _explore(plan: Plan) -> Exploration:
+    """All states of the protocol on a network that loses, duplicates, delays and reorders messages."""
+    from opticcl.operations.oddl_control.script import scripts
+    from opticcl.operations.oddl_control.state_space import explore
 
-    step = run.step.tolist()
-    rows = list(zip(run.control_s.tolist(), run.mean_control_s.tolist(), equation, strict=True))
-    lines = [f"{'exchanges':<14}{'steps':<14}{'longest wait':>14}{'mean wait':>14}{title:>14}"]
-    first = 0
-    for after in range(1, len(rows) + 1):
-        if after < len(rows) and all(abs(a - b) < SAME_S for a, b in zip(rows[first], rows[after], strict=True)):
-            continue
-        times = "".join(f"{format_seconds(value):>14}" for value in rows[first])
-        lines.append(f"{_range(first, after - 1):<14}{_range(step[first], step[after - 1]):<14}{times}")
-        first = after
-    sums = (sum(column) for column in zip((0.0, 0.0, 0.0), *rows, strict=True))
-    return [
-        *lines,
-        f"{'all':<28}" + "".join(f"{format_seconds(total):>14}" for total in sums),
-        f"{run.messages:,} messages ({run.repeated:,} repeated, {run.lost:,} lost); all nodes are done after "
-        + format_seconds(run.total_s),
-    ]
+    return explore(scripts(plan.circuits), "any")
 
 
-def _range(first: int, last: int) -> str:
-    return str(first) if first == last else f"{first}..{last}"
+def _run_processes(plan: Plan, channel: Channel, timeout_s: float) -> ProcessesReport:
+    """Real processes on random integers, compared with NumPy's sum.
 
-
-def _explored(plan: Plan) -> tuple[dict[str, Any], list[str], bool]:
-    """All states on a network that loses, doubles, delays and reorders."""
-    from opticcl.control.explore import explore
-    from opticcl.control.script import scripts
-
-    found = explore(scripts(plan.circuits), "any")
-    lines = [
-        f"explored: {found.states:,} states, {found.transitions:,} transitions, " + (found.problem or "no violation")
-    ]
-    lines += [f"  {event}" for event in found.trace]
-    answer = {
-        "states": found.states,
-        "transitions": found.transitions,
-        "complete": found.complete,
-        "problem": found.problem,
-    }
-    return {"explored": answer}, lines, found.ok
-
-
-def _run_processes(plan: Plan, channel: Channel, timeout_s: float) -> tuple[dict[str, Any], list[str], bool]:
-    """Real processes on random integers, compared with NumPy's sum."""
+    Args:
+        plan: on ODDL.
+        channel: faults of the control network.
+        timeout_s: time until a process gives up [s].
+    """
     import numpy as np
 
-    from opticcl.control.processes import Faults, run
+    from opticcl.operations.oddl_control.processes import Faults, run
+    from opticcl.report.control_plane import ProcessesReport
 
-    elements = min(max(1, plan.size_bytes // 8), 1 << 17)
+    elements = min(max(1, plan.size_bytes // 8), MAX_ELEMENTS)
     arrays = np.random.default_rng(channel.seed).integers(-(10**9), 10**9, (plan.fabric.num_nodes, elements))
-    delay_s = min(channel.jitter * 1000, 0.05)  # processes live a thousand times slower than switches
+    delay_s = min(channel.jitter * PROCESS_SLOWDOWN, MAX_PROCESS_DELAY_S)
     faults = Faults(loss=channel.loss, duplicate=channel.duplicate, delay_s=delay_s, seed=channel.seed)
-    with Progress() as progress:
+    with ProgressLine() as progress:
         progress(f"run {plan.fabric.num_nodes} processes")
-        ran = run(plan.circuits, arrays, faults, timeout_s=timeout_s)
-    right = all(np.array_equal(result, arrays.sum(axis=0)) for result in ran.results)
-    answer = {
-        "nodes": len(ran.results),
-        "elements": elements,
-        "exact": right,
-        "messages": ran.messages,
-        "repeated": ran.repeated,
-        "lost": ran.lost,
-        "seconds": ran.seconds,
-    }
-    line = (
-        f"processes: {len(ran.results)} nodes, {elements:,} integers each, {'exactly' if right else 'NOT'} NumPy's sum; "
-        f"{ran.messages:,} messages ({ran.repeated:,} repeated, {ran.lost:,} lost) in {ran.seconds:.2f} s"
+        found = run(plan.circuits, arrays, faults, timeout_s=timeout_s)
+    exact = all(np.array_equal(result, arrays.sum(axis=0)) for result in found.results)
+    return ProcessesReport(
+        nodes=len(found.results),
+        elements=elements,
+        exact=exact,
+        messages=found.messages,
+        repeated=found.repeated,
+        lost=found.lost,
+        seconds=found.seconds,
     )
-    return {"processes": answer}, [line], right
-
-
-def _draw(plan: Plan, exchange: int, channel: Channel, out: Path) -> None:
-    from opticcl.report.control import control_figure, control_label
-    from opticcl.report.svg import save_picture
-
-    save_picture(out, lambda: control_figure(plan, exchange, channel), control_label(plan, exchange))

@@ -12,11 +12,12 @@ from opticcl.cli._output import print_json, print_table
 
 def run(
     name: Annotated[
-        str | None, typer.Argument(help="A fabric, algorithm or model to tell about; all if left out.")
+        str | None,
+        typer.Argument(help="A fabric, algorithm or model, for its parameters, or: formats; default: all names."),
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """What there is: fabrics, algorithms, models and their parameters, collectives, presets, devices."""
+    """Fabrics, algorithms, collectives, models, presets, devices."""
     from opticcl.report.catalogue import catalogue, catalogue_tables
 
     found = catalogue(name)

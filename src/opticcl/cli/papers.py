@@ -2,45 +2,49 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from opticcl.cli._options import JsonOption
-from opticcl.cli._output import Progress, print_json, print_table
+from opticcl.cli._output import RECORD, Outputs, ProgressLine, out_option, print_json, print_table
 from opticcl.errors import ParameterError
 
 
 def run(
-    paper: Annotated[str | None, typer.Argument(help="One paper; all if left out.")] = None,
+    paper: Annotated[str | None, typer.Argument(help="One paper; default: all of them.")] = None,
     verdict: Annotated[
         list[str],
         typer.Option(
             "--verdict",
-            help="Only claims that are exact, 5 %, 20 %, inconsistent or not reproduced. Repeat for several.",
+            help="Only claims that are exact, 5 %, 20 %, inconsistent, not reproduced or not printed. Repeat for several.",
         ),
     ] = [],  # noqa: B006 (the framework copies it)
+    out: Annotated[list[Path], out_option(RECORD)] = [],  # noqa: B006
     json: JsonOption = False,
 ) -> None:
-    """The papers' claims: published, ours, how far apart, verdict and reason. Exit code 1 if a verdict is not true."""
+    """Claims of the papers: published, ours, difference, verdict, basis. Exit code 1 if a verdict is not true."""
     from opticcl.papers import check_paper, paper_names
-    from opticcl.report.claims import claims_list
+    from opticcl.report.claims import ClaimsList
 
-    wanted = _verdicts(verdict)
-    with Progress() as progress:
+    outputs, wanted = Outputs(out, RECORD), _verdicts(verdict)
+    with ProgressLine() as progress:
         names = paper_names() if paper is None else (paper,)
         rows = [row for name in names for row in check_paper(name, wanted, progress)]
+    record = [row.record() for row in rows]
+    outputs.write_record(lambda: record)
     if json:
-        print_json([{k: v for k, v in dataclasses.asdict(row).items() if k != "ok"} for row in rows])
+        print_json(record)
     else:
-        print_table(claims_list(rows))
+        print_table(ClaimsList(rows))
+        outputs.print_lines()
     raise typer.Exit(0 if all(row.ok for row in rows) else 1)
 
 
 def _verdicts(given: Sequence[str]) -> tuple[str, ...]:
-    """Verdicts that the user names, also as "5%" or "not_reproduced"; all if none is named."""
+    """Verdicts that the user names, also written "5%" or "not_reproduced"; all verdicts if none is named."""
     from opticcl.papers import ALL_VERDICTS
     from opticcl.registry import canonical
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from opticcl.cli._generated import OptionSource, flag_of, generated_command, given_options
+from opticcl.cli._graphs import graph_on_fabric, is_graph_file
 from opticcl.cli._options import (
     AlgorithmOption,
     AssumeOption,
@@ -26,47 +27,25 @@ from opticcl.cli._options import (
     make_plan,
     refuse_beside_file,
 )
-from opticcl.cli._output import PICTURES, Progress, check_outputs, print_json
+from opticcl.cli._output import PICTURE, RECORD, FileKind, Outputs, ProgressLine, out_option, print_json, print_table
 from opticcl.errors import ParameterError
 
 if TYPE_CHECKING:
     from opticcl.report.simulation import Simulation
 
-
-class Mode(StrEnum):
-    """When a transfer may start."""
-
-    barrier = "barrier"
-    asynchronous = "asynchronous"
+LINKS = FileKind("links", (".csv", ".parquet", ".json"))
+TRACE = FileKind("trace", (".json",))
 
 
-class Queue(StrEnum):
-    """Where cells wait."""
+def _engine_options() -> list[OptionSource]:
+    """Options of every registered engine."""
+    from opticcl.simulate import ENGINES
 
-    output = "output"
-    input = "input"
-
-
-class Forwarding(StrEnum):
-    """When a cell goes on."""
-
-    store_and_forward = "store_and_forward"
-    cut_through = "cut_through"
+    return [OptionSource(engine.options, name) for name in ENGINES.names() for engine in (ENGINES.get(name),)]
 
 
-class Transport(StrEnum):
-    """What senders do."""
-
-    paced = "paced"
-    windowed = "windowed"
-
-
-class Order(StrEnum):
-    """Whose cell is next."""
-
-    interleaved = "interleaved"
-    sequential = "sequential"
-    shuffled = "shuffled"
+Command = generated_command(_engine_options)
+"""The options of the engines are those of their option classes."""
 
 
 def run(
@@ -81,125 +60,83 @@ def run(
     root: RootOption = 0,
     job: JobOption = None,
     engine: EngineOption = "closed_form",
-    mode: Annotated[
-        Mode,
-        typer.Option("--mode", help="flow, packet: with a barrier after each step, or each transfer when it can."),
-    ] = Mode.barrier,
-    max_events: Annotated[
-        int | None, typer.Option("--max-events", help="flow, packet: refuse what takes more events than that.")
-    ] = None,
-    cell: Annotated[str | None, typer.Option("--cell", help="packet: bytes sent at once, 4096B if left out.")] = None,
-    queue: Annotated[
-        Queue | None, typer.Option("--queue", help="packet: where cells wait; output if left out.")
-    ] = None,
-    forwarding: Annotated[
-        Forwarding | None,
-        typer.Option("--forwarding", help="packet: when a switch sends a cell on; store_and_forward if left out."),
-    ] = None,
-    buffer: Annotated[
-        str | None, typer.Option("--buffer", help="packet: room of each queue, such as 64KiB; without end if left out.")
-    ] = None,
-    transport: Annotated[
-        Transport | None,
-        typer.Option("--transport", help="packet: paced loses nothing, windowed sends again; paced if left out."),
-    ] = None,
-    window: Annotated[int | None, typer.Option("--window", help="packet, windowed: cells on the way.")] = None,
-    retransmit: Annotated[
-        str | None, typer.Option("--retransmit", help="packet, windowed: time until a loss is noticed, such as 50us.")
-    ] = None,
-    order: Annotated[
-        Order | None, typer.Option("--order", help="packet: of a node's transfers; interleaved if left out.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="packet: of --order shuffled.")] = None,
     preset: PresetOption = "default",
     assume: AssumeOption = [],  # noqa: B006 (the framework copies it)
     links: Annotated[
         Path | None,
-        typer.Option("--links", help="Write what each link or port carries to this .csv, .parquet or .json file."),
+        typer.Option("--links", metavar="FILE", help="Write the load of each link or port: .csv, .parquet, .json."),
     ] = None,
     trace: Annotated[
         Path | None,
-        typer.Option("--trace", help="flow, packet: write the transfers in time to this .json file, for Perfetto."),
+        typer.Option(
+            "--trace", metavar="FILE", help="flow, packet: write the timeline of the transfers for Perfetto: .json."
+        ),
     ] = None,
-    picture: Annotated[
-        Path | None, typer.Option("--picture", help="Draw the load of the machine to this .svg or .png file.")
-    ] = None,
+    out: Annotated[list[Path], out_option(PICTURE, RECORD)] = [],  # noqa: B006
     json: JsonOption = False,
 ) -> None:
-    """How long a plan takes, step by step, and why."""
-    assumed = make_assumptions(preset, assume)
-    options = {
-        "max_events": max_events, "cell_bytes": cell, "queue": queue, "forwarding": forwarding, "buffer_bytes": buffer,
-        "transport": transport, "window": window, "retransmit_s": retransmit, "order": order, "seed": seed,
-    }  # fmt: skip
-    given: dict[str, Any] = {
-        name: str(value) if isinstance(value, StrEnum) else value for name, value in options.items()
-    }
-    given = {name: value for name, value in given.items() if value is not None}
-    from opticcl.simulate import split_options
-
-    name, _, _ = split_options(engine, given)  # refuses what is not for this engine before anything is made
-    refuse_beside_file("simulate", context, file, fabric)
-    _check_outputs(name, file, links, trace, picture)
-    from opticcl.plan import load
+    """Time of a plan, step by step, with its bottleneck."""
+    from opticcl.plans.plan import load
+    from opticcl.report import timeline_table
     from opticcl.report.simulation import Simulation
-    from opticcl.simulate.play import play
+    from opticcl.simulate import engine_options, simulate
 
+    given = given_options(context)
+    chosen, options = engine_options(engine, given, flag_of)  # refuses wrong options before a plan is compiled
+    assumed = make_assumptions(preset, assume)
+    of_graph = is_graph_file(file)
+    if not of_graph:
+        refuse_beside_file("simulate", context, file, fabric)
+    outputs = Outputs(out, PICTURE, RECORD, named={"--links": (links, LINKS), "--trace": (trace, TRACE)}, read=file)
+    if trace is not None and chosen.records == "nothing":
+        raise ParameterError(f"--trace: engine {chosen.name} simulates no transfers; give --engine flow or packet")
     made_from = (str(fabric), nodes, node_rate, collective, algorithm, size, root, job)
-    plan = load(file) if file is not None else make_plan(*made_from)
-    record = name == "packet" or mode is Mode.asynchronous or any((links, trace, picture))
-    with Progress() as progress:
-        if name != "closed_form":
-            given["progress"] = progress
-        played = play(
-            plan.circuits, plan.size_bytes, assumed, engine=name, mode=mode.value, record=record, **given
-        )  # fmt: skip
-        found = Simulation(plan, name, mode.value, played)
-        written = _write_outputs(found, links, trace, picture, progress)
+    if of_graph:
+        assert file is not None
+        plan = graph_on_fabric("simulate", context, file, fabric, nodes, node_rate, size, job)
+    else:
+        plan = load(file) if file is not None else make_plan(*made_from)
+    asynchronous = getattr(options, "mode", "barrier") == "asynchronous"
+    record = asynchronous or chosen.records == "queues" or any((links, trace, outputs.of(PICTURE)))
+    with ProgressLine() as progress:
+        result = simulate(
+            plan.circuits, plan.size_bytes, assumed, engine=engine, progress=progress, record=record, **given
+        )
+        found = Simulation(plan, chosen.name, result)
+        _write_outputs(found, links, trace, outputs, progress)
     if json:
         print_json(found.record())
         return
-    print(plan)
-    print(played.timeline)
-    print("\n".join([*found.lines(), *written]))
-
-
-def _check_outputs(
-    engine: str, plan: Path | None, links: Path | None, trace: Path | None, picture: Path | None
-) -> None:
-    """Refuse files that could not be written, that would replace each other or the plan, before anything is played.
-
-    Args: plan: the file that is read.
-    Raises: OutputError, ParameterError.
-    """
-    from opticcl.report.traffic import LINK_FILES
-
-    files = {"--links": (links, LINK_FILES), "--trace": (trace, (".json",)), "--picture": (picture, PICTURES)}
-    check_outputs(files, read=plan)
-    if trace is not None and engine == "closed_form":
-        raise ParameterError("--trace: the closed form sees no transfers; give --engine flow or packet")
+    print_table(str(plan), timeline_table(result.timeline), *found.lines())
+    outputs.print_lines()
 
 
 def _write_outputs(
-    found: Simulation, links: Path | None, trace: Path | None, picture: Path | None, progress: Progress
-) -> list[str]:
-    """Write the files that are asked for; what was written, a line each."""
-    total_s, said = found.played.timeline.total_s, []
+    found: Simulation, links: Path | None, trace: Path | None, outputs: Outputs, progress: ProgressLine
+) -> None:
+    """Write the files that the options name.
+
+    Args:
+        found: the simulated plan.
+        links: value of `--links`.
+        trace: value of `--trace`.
+        outputs: values of `--out`; collects a line a file.
+        progress: called before each file.
+    """
     if links is not None:
         from opticcl.report.traffic import write_links
 
         progress("write the links")
-        rows = write_links(links, found.plan.fabric, found.loads, total_s)
-        said.append(f"links: {links}, {rows:,} rows")
+        rows = write_links(links, found.plan.fabric, found.loads, found.result.timeline.total_s)
+        outputs.report(LINKS, links, f"{rows:,} rows")
     if trace is not None:
         from opticcl.report.transfer_trace import write_transfer_trace
 
         progress("write the trace")
-        said.append(f"trace: {trace}, {write_transfer_trace(trace, found.plan, found.played)}")
-    if picture is not None:
-        from opticcl.report.load_picture import write_load_picture
+        outputs.report(TRACE, trace, write_transfer_trace(trace, found.plan, found.result))
+    if outputs.of(PICTURE):
+        from opticcl.report.load_pictures import write_load_picture
 
         progress("draw the load")
-        write_load_picture(picture, found)
-        said.append(f"picture: {picture}")
-    return said
+        outputs.write(PICTURE, lambda path: write_load_picture(path, found))
+    outputs.write_record(found.record)

@@ -9,51 +9,58 @@ from typing import Annotated
 import typer
 
 from opticcl.cli._options import JsonOption
-from opticcl.cli._output import PICTURES, Progress, check_outputs, print_json, print_table
+from opticcl.cli._output import (
+    PICTURE,
+    RECORD,
+    TABLE,
+    Outputs,
+    ProgressLine,
+    out_option,
+    print_json,
+    print_table,
+)
 
-_FILES = (file.name.removesuffix(".py") for file in files("opticcl").joinpath("evaluate", "studies").iterdir())
-NAMES = ", ".join(sorted(name for name in _FILES if not name.startswith("_")))
+
+def _names() -> list[str]:
+    """Names of the studies, from the text of their files: importing these would slow `--help` down."""
+    modules = (file for file in files("opticcl").joinpath("studies").iterdir() if file.name.endswith(".py"))
+    studies = (file.name for file in modules if "@register_study(" in file.read_text("utf-8"))
+    return sorted(name.removesuffix(".py") for name in studies)
+
+
+NAMES = ", ".join(_names())
 
 
 def run(
     name: Annotated[
-        str | None, typer.Argument(help=f"name:key=value,... of {NAMES}. All are told in a line each if left out.")
+        str | None, typer.Argument(help=f"A study, name:key=value,...: {NAMES}; default: list them.")
     ] = None,
-    picture: Annotated[Path | None, typer.Option("--output", "-o", help="Draw it: .svg or .png.")] = None,
+    out: Annotated[list[Path], out_option(PICTURE, TABLE, RECORD)] = [],  # noqa: B006 (the framework copies it)
     json: JsonOption = False,
 ) -> None:
-    """A question of the LUMORPH paper, answered: overlaps, waveguides, reconfigurations, run times, co-scheduling."""
-    from opticcl.evaluate.studies import STUDIES, run_study
+    """Studies of the LUMORPH paper: overlap, waveguides, run time."""
+    from opticcl.studies import STUDIES, run_study
 
     if name is None:
-        told = {key: " ".join((STUDIES.get(key).__doc__ or "").split("\n")[0].split()) for key in STUDIES.names()}
+        outputs = Outputs(out, RECORD)  # a list of names is neither drawn nor a table
+        questions = {key: " ".join((STUDIES.get(key).__doc__ or "").split("\n")[0].split()) for key in STUDIES.names()}
+        outputs.write_record(lambda: questions)
         if json:
-            print_json(told)
+            print_json(questions)
         else:
-            print("\n".join(f"{key:<24}{question}" for key, question in told.items()))
+            print("\n".join(f"{key:<24}{question}" for key, question in questions.items()))
+            outputs.print_lines()
         return
-    check_outputs({"--output": (picture, PICTURES)})
-    with Progress() as progress:
+    from opticcl.report.studies import study_figure, study_table
+
+    outputs = Outputs(out, PICTURE, TABLE, RECORD)
+    with ProgressLine() as progress:
         found = run_study(name, progress)
-        if picture:
-            from opticcl.report.studies import study_figure
-            from opticcl.report.svg import save_picture
-
-            progress("draw")
-            save_picture(picture, lambda: study_figure(found), f"{found.title} ({found.source})")
+        progress("write the files")
+        outputs.write_pictures(lambda: study_figure(found), f"{found.title} ({found.source})")
+        outputs.write_record(found.record, lambda: found.record()["rows"])
     if json:
-        print_json(
-            {
-                "study": found.name,
-                "title": found.title,
-                "source": found.source,
-                "rows": [dict(row) for row in found.rows],
-                "notes": list(found.notes),
-            }
-        )
-        return
-    from opticcl.report.studies import study_table
-
-    print_table(f"{found.title} ({found.source})", study_table(found), *found.notes)
-    if picture:
-        print(f"picture: {picture}")
+        print_json(found.record())
+    else:
+        print_table(f"{found.title} ({found.source})", study_table(found), *found.notes)
+        outputs.print_lines()

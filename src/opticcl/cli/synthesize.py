@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -17,19 +17,16 @@ from opticcl.cli._options import (
     RootOption,
     SeedOption,
     SizeOption,
+    is_given,
     make_fabric,
     parse_nodes,
 )
-from opticcl.cli._output import Progress, check_outputs, print_json
+from opticcl.cli._output import PLAN, Outputs, ProgressLine, out_option, print_json
 from opticcl.errors import ParameterError
-
-if TYPE_CHECKING:
-    from opticcl.plan import Plan
-    from opticcl.synthesis import Synthesis
 
 
 class Method(StrEnum):
-    """What may make the schedule."""
+    """Methods that may generate the schedule."""
 
     auto = "auto"
     constructed = "constructed"
@@ -42,43 +39,41 @@ def run(
     nodes: NodesOption = None,
     collective: CollectiveOption = "all_reduce",
     file: Annotated[
-        Path | None, typer.Option("--file", help="Your own collective (.toml, .json) instead: docs/synthesis.md.")
+        Path | None,
+        typer.Option("--file", help="A custom collective (.toml, .json), see docs/synthesis.md."),
     ] = None,
     chunks: Annotated[
-        int, typer.Option("--chunks", help="Parts of each rank's block, or of the message where ranks have no blocks.")
+        int, typer.Option("--chunks", help="Chunks of each rank's block, or of the message where ranks have no blocks.")
     ] = 1,
     root: RootOption = 0,
     job: JobOption = None,
     time_limit: Annotated[
-        str, typer.Option("--time-limit", help="The best schedule found by then is the answer.")
+        str, typer.Option("--time-limit", help="Time after which the best schedule so far is returned.")
     ] = "30s",
     seed: SeedOption = 0,
     method: Annotated[
-        Method, typer.Option("--method", help="auto, constructed (no solver), or solver (refuse to go on without).")
+        Method,
+        typer.Option("--method", help="auto; constructed: no solver; solver: refuse to continue without a solver."),
     ] = Method.auto,
-    routes: Annotated[int, typer.Option("--routes", help="Paths that each pair may choose from, 1 to 8.")] = 2,
+    routes: Annotated[int, typer.Option("--routes", help="Paths available to each pair of nodes, 1 to 8.")] = 2,
     size: SizeOption = "100MB",
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write the programme to this .parquet, .csv or .json file.")
-    ] = None,
+    out: Annotated[list[Path], out_option(PLAN)] = [],  # noqa: B006 (the framework copies it)
     json: JsonOption = False,
 ) -> None:
-    """Find the schedule with the fewest rounds on a wafer, and prove that there is no better one.
+    """Search the schedule with the fewest rounds on a wafer.
 
-    Ctrl-C ends the search; the best schedule so far is the answer.
+    Ctrl-C ends the search; the best schedule so far is returned.
     """
-    from opticcl.plan import Plan
-    from opticcl.programme.write import MOST_ROWS
+    from opticcl.plans.plan import Plan
     from opticcl.synthesis import read_collective, synthesize
     from opticcl.units import message_size
 
     for name in ("collective", "chunks", "root") if file is not None else ():
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            raise ParameterError(f"--file: {file} says who holds which chunk and who wants it; leave --{name} out")
-    check_outputs({"--out": (out, MOST_ROWS)})
+        if is_given(context, name):
+            raise ParameterError(f"--file: {file} defines the collective; leave --{name} out")
+    outputs = Outputs(out, PLAN, read=file)
     size_bytes = message_size(size, "--size")
-    with Progress() as progress:
+    with ProgressLine() as progress:
         found = synthesize(
             make_fabric(fabric, nodes, None),
             collective if file is None else read_collective(file),
@@ -89,42 +84,17 @@ def run(
             seed=seed,
             method=method.value,
             routes=routes,
-            told=progress,
+            progress=progress,
         )
         plan = Plan(found.circuits, size_bytes)
-        circuits = None if out is None else plan.save(out, progress=progress)
+        outputs.write(PLAN, lambda path: f"{plan.save(path, progress=progress):,} circuits")
     if json:
-        print_json(_record(found, plan))
+        print_json(found.record())
         return
     print(found)
     if found.trials:
-        asked = ", ".join(f"{t.rounds} {t.how}: {t.answer}" for t in found.trials[-6:])
-        print(f"  asked        {'... ' * (len(found.trials) > 6)}{asked}")
+        trials = ", ".join(f"{t.rounds} {t.how}: {t.answer}" for t in found.trials[-6:])
+        print(f"  trials       {'... ' * (len(found.trials) > 6)}{trials}")
     note = f"; {found.note}" if found.note else ""
     print(f"  took         {found.seconds:.2f} s{note}")
-    if out is not None:
-        print(f"programme: {out}, {circuits:,} circuits")
-
-
-def _record(found: Synthesis, plan: Plan) -> dict[str, Any]:
-    """What --json prints."""
-    from opticcl.registry import write_call
-
-    c = plan.schedule.collective
-    parameters = {k: v for k, v in plan.fabric.parameters.items() if v is not None}
-    return {
-        "num_steps": found.num_steps,
-        "lower_bound": found.lower_bound,
-        "optimal": found.optimal,
-        "seconds": found.seconds,
-        "bound": f"{found.bound.name}: {found.bound.why}",
-        "made_by": found.how,
-        "note": found.note,
-        "interrupted": found.interrupted,
-        "fabric": write_call(plan.fabric.name, parameters),
-        "collective": c.name,
-        "num_nodes": c.num_ranks,
-        "chunks": c.num_chunks,
-        "num_transfers": sum(len(plan.schedule.step(i)) for i in range(found.num_steps)),
-        "tried": [trial._asdict() for trial in found.trials],
-    }
+    outputs.print_lines()

@@ -2,41 +2,64 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from opticcl.cli._clock import ClockOption, parse_clock
+from opticcl.cli._generated import OptionSource, generated_command, given_options
 from opticcl.cli._options import (
     AssumeOption,
+    EngineOption,
     FabricsOption,
     JsonOption,
-    LeftOut,
     NodeRateOption,
     NodesOption,
     PresetOption,
+    WorkloadsOption,
     check_nodes,
     make_assumptions,
     make_fabrics,
 )
-from opticcl.cli._output import PICTURES, Progress, check_outputs, print_json, print_table
+from opticcl.cli._output import (
+    PAGE,
+    PICTURE,
+    RECORD,
+    TIMELINE,
+    Outputs,
+    ProgressLine,
+    out_option,
+    print_json,
+    print_table,
+)
 from opticcl.errors import ParameterError
+from opticcl.registry import convert_value
 
 if TYPE_CHECKING:
-    from opticcl.evaluate.iteration import Runtime
-    from opticcl.workload.job import Job
+    from opticcl.ir.task_graph import TaskGraph
+    from opticcl.training.iteration import Runtime
+    from opticcl.training.train import TrainingResult
 
-_OF_MODELS = "of a model only"
+
+def _runtime_options() -> list[OptionSource]:
+    """Options of the communication runtime."""
+    from opticcl.training.runtime import Runtime
+
+    return [OptionSource(Runtime, flags={"fusion": "--fusion-mode", "threshold_bytes": "--fusion"})]
+
+
+Command = generated_command(_runtime_options)
+"""The options of the runtime are the fields of its class."""
 
 
 def run(
+    context: typer.Context,
     model: Annotated[
         str | None, typer.Option("--model", "-m", help="A model, its name:key=value,..., or a .toml; see opticcl list.")
     ] = None,
-    workload: Annotated[
-        str | None, typer.Option("--workload", "-w", help="Instead: a trace, a TOML list of sizes, or resnet50_ddp.")
-    ] = None,
+    workload: WorkloadsOption = [],  # noqa: B006
     nodes: NodesOption = None,
     fabric: FabricsOption = [],  # noqa: B006 (the framework copies it)
     node_rate: NodeRateOption = None,
@@ -44,14 +67,15 @@ def run(
         str, typer.Option("--algorithm", "-a", help="For all that it can do; auto takes the fastest for each message.")
     ] = "auto",
     batch: Annotated[
-        int | None, typer.Option("--batch", help="Samples of each copy of the model; 16 if left out.")
+        int | None, typer.Option("--batch", "--global-batch", help="Samples of an iteration on all devices.")
     ] = None,
-    global_batch: Annotated[
-        int | None, typer.Option("--global-batch", help="Samples of an iteration on all devices, instead of --batch.")
+    local_batch: Annotated[
+        int | None,
+        typer.Option("--local-batch", help="Instead: samples of each copy of the model; 16 if left out."),
     ] = None,
     data: Annotated[int | None, typer.Option("--data", help="Copies of the model; as many as fit if left out.")] = None,
     tensor: Annotated[
-        int | None, typer.Option("--tensor", help="Devices that share each layer, as Megatron does.")
+        int | None, typer.Option("--tensor", help="Devices that share each layer, as in Megatron.")
     ] = None,
     pipeline: Annotated[int | None, typer.Option("--pipeline", help="Stages of consecutive layers.")] = None,
     expert: Annotated[int | None, typer.Option("--expert", help="Devices that share experts or tables.")] = None,
@@ -66,47 +90,43 @@ def run(
         str | None, typer.Option("--times", help="File of measured times of the layers, instead of --device.")
     ] = None,
     clock: ClockOption = None,
-    fusion: Annotated[
+    recorded_on: Annotated[
         str | None,
-        typer.Option("--fusion", help="Most that fused gradients may have, such as 16MB (models) or 0 (traces)."),
+        typer.Option(
+            "--recorded-on",
+            help="Model of the network on which the trace was recorded, such as ideal:rate=100Gb/s, to compare with it.",
+        ),
     ] = None,
-    fusion_mode: Annotated[str, typer.Option("--fusion-mode", help="greedy, static or none.")] = "greedy",
-    cycle: Annotated[str, typer.Option("--cycle", help="Gradients leave at multiples of this.")] = "0s",
-    latency: Annotated[str, typer.Option("--latency", help="To agree on a message of gradients.")] = "0s",
-    overlap: Annotated[
-        bool, typer.Option("--overlap/--no-overlap", help="Whether messages run beside computation.")
-    ] = True,
-    order: Annotated[
-        str, typer.Option("--order", help="Which messages go first: transfers_first, ready or job.")
-    ] = "transfers_first",
-    streams: Annotated[int, typer.Option("--streams", help="Messages at a time.")] = 1,
     groups: Annotated[
         str, typer.Option("--groups", help="scaled: a group has its own fabric; machine: its nodes on the whole one.")
     ] = "scaled",
     straggler: Annotated[
-        list[str], typer.Option("--straggler", help="device=factor, such as 3=1.2: it computes so much longer.")
+        list[str],
+        typer.Option(
+            "--straggler", help="device=factor, such as 3=1.2: a factor on its computation time. Repeat for several."
+        ),
     ] = [],  # noqa: B006
     samples: Annotated[int | None, typer.Option("--samples", help="Of an epoch.")] = None,
     epochs: Annotated[float | None, typer.Option("--epochs", help="Of the training, with --samples.")] = None,
     steps: Annotated[
         int | None, typer.Option("--steps", help="Iterations of the training, instead of --epochs.")
     ] = None,
+    engine: EngineOption = "closed_form",
     preset: PresetOption = "default",
     assume: AssumeOption = [],  # noqa: B006
-    html: Annotated[Path | None, typer.Option("--html", help="Write the whole comparison to this page.")] = None,
     trace: Annotated[
-        Path | None, typer.Option("--trace", help="Write the timelines for Chrome's tracing page or Perfetto.")
+        Path | None, typer.Option("--trace", metavar="FILE", help="Write the timelines for Perfetto: .json.")
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Draw the timelines: .svg or .png.")] = None,
+    out: Annotated[list[Path], out_option(PAGE, PICTURE, RECORD)] = [],  # noqa: B006
     json: JsonOption = False,
 ) -> None:
-    """How long an iteration of training takes on every fabric, and where the time goes. Exit code 1 if a plan is wrong."""
-    from opticcl.evaluate.training import train
+    """Time of a training iteration on every fabric, with its parts. Exit code 1 if a plan is wrong."""
+    from opticcl.training.train import train
 
-    check_outputs({"--html": (html, ()), "--trace": (trace, ()), "--out": (out, PICTURES)})
+    outputs = Outputs(out, PAGE, PICTURE, RECORD, named={"--trace": (trace, TIMELINE)})
     asked = {
-        "local_batch": batch,
-        "batch": global_batch,
+        "batch": batch,
+        "local_batch": local_batch,
         "data": data,
         "tensor": tensor,
         "pipeline": pipeline,
@@ -118,106 +138,102 @@ def run(
         "times": times,
     }
     job = _job(model, workload, nodes, clock, {key: value for key, value in asked.items() if value is not None})
-    runtime = _runtime(job, bool(model), fusion, fusion_mode, cycle, latency, overlap, order, streams)
-    machines, unbuilt = make_fabrics(fabric, job.num_ranks if nodes is None else nodes, node_rate)
-    with Progress() as progress:
+    runtime = _runtime(given_options(context), of_model=model is not None)
+    machines, excluded = make_fabrics(fabric, job[0].num_ranks if nodes is None else nodes, node_rate)
+    with ProgressLine() as progress:
         found = train(
             job,
             [machine for _, machine in machines],
             algorithm=algorithm,
-            groups=_one_of("--groups", groups, ("scaled", "machine")),  # type: ignore[arg-type]
+            groups=convert_value(groups, Literal["scaled", "machine"], "--groups"),
             runtime=runtime,
             stragglers=_stragglers(straggler),
             assumed=make_assumptions(preset, assume),
+            engine=engine,
             samples=samples,
             epochs=epochs,
             steps=steps,
+            recorded_on=recorded_on,
             progress=progress,
         )
-        written = []
-        if html:
-            from opticcl.report.training_page import write_training_page
-
-            progress("draw the page")
-            write_training_page(html, found, [str(one) for one in unbuilt])
-            written.append(f"page: {html}")
-        if trace:
-            from opticcl.report.chrome_trace import write_chrome_trace
-
-            write_chrome_trace(trace, found)
-            written.append(f"timelines: {trace}")
-        if out:
-            from opticcl.report.svg import save_picture
-            from opticcl.report.training_pictures import timeline_figure, timeline_label
-
-            save_picture(out, lambda: timeline_figure(found), timeline_label(found))
-            written.append(f"picture: {out}")
+        found = replace(found, left_out=(*found.left_out, *excluded))
+        _write_outputs(found, trace, outputs, progress)
     if json:
-        record = found.record()
-        record["left_out"] += [one._asdict() for one in unbuilt]
-        print_json(record)
+        print_json(found.record())
     else:
-        from opticcl.report.training import training_table
+        from opticcl.report.training import recording_lines, spread_of_steps, training_table
 
         remarks = [f"{row.machine.name}: {remark}" for row in found.rows for remark in row.remarks]
-        left_out = [*unbuilt, *(LeftOut(one.fabric, one.reason) for one in found.left_out)]
-        print_table(*job.notes, training_table(found), *remarks, *map(str, left_out))
-        for line in written:
-            print(line)
+        remarks += [f"{row.machine.name}: {spread}" for row in found.rows if (spread := spread_of_steps(row))]
+        remarks += recording_lines(found)
+        print_table(*found.job.notes, training_table(found), *remarks, *map(str, found.left_out))
+        outputs.print_lines()
     raise typer.Exit(0 if all(row.verified for row in found.rows) else 1)
 
 
-def _job(model: str | None, workload: str | None, nodes: int | None, clock: str | None, asked: dict[str, Any]) -> Job:
-    """The job of a model or a trace."""
-    if (model is None) == (workload is None):
-        raise ParameterError("train: what is trained? give either --model vgg19 or --workload FILE")
+def _write_outputs(found: TrainingResult, trace: Path | None, outputs: Outputs, progress: ProgressLine) -> None:
+    """Write the files that the options name.
+
+    Args:
+        found: the results.
+        trace: value of `--trace`.
+        outputs: values of `--out`; collects a line a file.
+        progress: called before each file.
+    """
+    if outputs.of(PAGE):
+        from opticcl.report.training_page import write_training_page
+
+        progress("draw the page")
+        outputs.write(PAGE, lambda path: write_training_page(path, found))
+    if trace:
+        from opticcl.report.training_trace import write_training_trace
+
+        progress("write the timelines")
+        write_training_trace(trace, found)
+        outputs.report(TIMELINE, trace)
+    if outputs.of(PICTURE):
+        from opticcl.report.training_pictures import timeline_figure, timeline_label
+
+        progress("draw the timelines")
+        outputs.write_pictures(lambda: timeline_figure(found), timeline_label(found))
+    outputs.write_record(found.record)
+
+
+def _job(
+    model: str | None, workload: list[str], nodes: int | None, clock: str | None, asked: dict[str, Any]
+) -> list[TaskGraph]:
+    """Task graph of a model, or those of the steps of a trace."""
+    if (model is None) == (not workload):
+        raise ParameterError("train: the job is missing; give either --model vgg19 or --workload FILE")
     check_nodes(nodes)
     if model is not None:
-        from opticcl.workload.partition import partition
+        from opticcl.training.partition import partition
 
         if clock is not None:
-            raise ParameterError("--clock: a model has none; it is for ASTRA-sim files, which count cycles")
+            raise ParameterError("--clock: only for ASTRA-sim files, which count cycles; a model has none")
         if nodes is None:
-            raise ParameterError("train: on how many devices? give --nodes N")
-        return partition(model, nodes, **asked)
+            raise ParameterError("train: the number of devices is missing; give --nodes N")
+        return [partition(model, nodes, **asked)]
     if asked:
         key = next(iter(asked))
-        option = {"local_batch": "batch", "batch": "global-batch"}.get(key, key.replace("_", "-"))
-        raise ParameterError(f"--{option}: a trace is as it was recorded; this is {_OF_MODELS}")
-    from opticcl.workload.trace_job import load_job
+        raise ParameterError(f"--{key.replace('_', '-')}: an option of models; a trace is used as recorded")
+    from opticcl.traces import load_steps
 
-    assert workload is not None
-    return load_job(workload, num_ranks=nodes or 0, clock_hz=None if clock is None else parse_clock(clock))
+    return load_steps(workload, num_ranks=nodes or 0, clock_hz=None if clock is None else parse_clock(clock))
 
 
-def _runtime(
-    job: Job,
-    of_model: bool,
-    fusion: str | None,
-    mode: str,
-    cycle: str,
-    latency: str,
-    overlap: bool,
-    order: str,
-    streams: int,
-) -> Runtime:
-    """What the options say of messages; those of a trace go as they were recorded unless a threshold is given."""
-    from opticcl.evaluate.iteration import Runtime
-    from opticcl.units import message_size, quantity
+def _runtime(given: dict[str, Any], of_model: bool) -> Runtime:
+    """The runtime that the options describe; messages of a trace are not fused unless a threshold is given.
 
-    given = {} if fusion is None else {"threshold_bytes": message_size(fusion, "--fusion")}
-    mode = _one_of("--fusion-mode", mode, ("greedy", "static", "none"))
-    if fusion is None and not of_model:
-        mode = "none"
-    return Runtime(
-        overlap=overlap,
-        fusion=mode,  # type: ignore[arg-type]
-        cycle_s=quantity(cycle, "s", "--cycle"),
-        latency_s=quantity(latency, "s", "--latency"),
-        order=_one_of("--order", order, ("transfers_first", "ready", "job")),  # type: ignore[arg-type]
-        streams=streams,
-        **given,
-    )
+    Args:
+        given: fields of `Runtime` on the command line.
+        of_model: whether the job is that of a model, not of a trace.
+    """
+    from opticcl.training.iteration import Runtime
+
+    if "threshold_bytes" not in given and not of_model:
+        given = {**given, "fusion": "none"}
+    return Runtime(**given)
 
 
 def _stragglers(given: list[str]) -> dict[int, float]:
@@ -234,11 +250,3 @@ def _stragglers(given: list[str]) -> dict[int, float]:
             raise ParameterError(f"--straggler: device {rank} is given twice")
         found[int(rank)] = value
     return found
-
-
-def _one_of(option: str, given: str, choices: tuple[str, ...]) -> str:
-    from opticcl.registry import canonical, nearest
-
-    if (name := canonical(given)) not in choices:
-        raise ParameterError(f"{option}: unknown {given!r}; {nearest(name, choices)}")
-    return name

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from opticcl.cli._graphs import is_graph_file, read_graph
 from opticcl.cli._options import (
     AlgorithmOption,
-    ChunksOption,
     CollectiveOption,
     FabricOrFileOption,
     FileArgument,
@@ -17,18 +18,19 @@ from opticcl.cli._options import (
     NodeRateOption,
     NodesOption,
     RootOption,
+    SampleOption,
     SeedOption,
     SizeOption,
     make_plan,
     refuse_beside_file,
 )
-from opticcl.cli._output import Progress, print_json
+from opticcl.cli._output import RECORD, Outputs, ProgressLine, out_option, print_json
 from opticcl.cli._settings import parse_settings
 from opticcl.errors import ParameterError
 
 if TYPE_CHECKING:
-    from opticcl.physics.optics import Optics
-    from opticcl.plan import Plan
+    from opticcl.ir.light import Optics
+    from opticcl.plans.plan import Plan
 
 
 def run(
@@ -42,45 +44,91 @@ def run(
     size: SizeOption = "100MB",
     root: RootOption = 0,
     job: JobOption = None,
-    chunks: ChunksOption = None,
+    sample: SampleOption = None,
+    all_chunks: Annotated[
+        bool,
+        typer.Option(
+            "--all-chunks", help="Follow every chunk, whatever symmetry is claimed and however long it takes."
+        ),
+    ] = False,
     seed: SeedOption = 0,
     budget: Annotated[
         str | None,
-        typer.Option("--budget", help="Also whether enough light arrives, by this preset: literal, typical, ..."),
+        typer.Option("--budget", help="Verify the light budget too, with this preset: literal, typical, ..."),
     ] = None,
     change: Annotated[
-        list[str], typer.Option("--set", help="With --budget another value: launch=10dBm. Repeat for several.")
+        list[str],
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="With --budget: another value, launch=10dBm. Repeat for several."
+        ),
     ] = [],  # noqa: B006 (the framework copies it)
+    out: Annotated[list[Path], out_option(RECORD)] = [],  # noqa: B006
     json: JsonOption = False,
 ) -> None:
-    """Judge a plan: every contribution exactly once, no two signals collide. Exit code 1 if it is wrong."""
+    """Verify a plan: data, circuits, light budget. Exit code 1 if it is wrong."""
     refuse_beside_file("verify", context, file, fabric)
+    outputs = Outputs(out, RECORD, read=file)
+    if file is not None and is_graph_file(file):
+        _verify_graph(file, sample, budget, change, seed, outputs, json)
     if file is not None:
-        from opticcl.plan import read
+        from opticcl.plans.plan import read
 
         plan = read(file)
     else:
         plan = make_plan(str(fabric), nodes, node_rate, collective, algorithm, size, root, job)
     values = _values(plan, budget, change)
-    with Progress() as progress:
-        verdict = plan.verify(num_chunks=chunks, seed=seed, budget=values, progress=progress)
+    with ProgressLine() as progress:
+        verdict = plan.verify(num_chunks=sample, seed=seed, every_chunk=all_chunks, budget=values, progress=progress)
+    outputs.write_record(verdict.record)
     if json:
-        from opticcl.report.summary import verdict_record
-
-        print_json(verdict_record(verdict))
+        print_json(verdict.record())
     else:
         print(plan)
         print(verdict)
+        outputs.print_lines()
+    raise typer.Exit(0 if verdict.ok else 1)
+
+
+def _verify_graph(
+    file: Path, sample: int | None, budget: str | None, change: list[str], seed: int, outputs: Outputs, json: bool
+) -> NoReturn:
+    """Verify a schedule with dependencies: all chunks, in every order of execution; it has no light.
+
+    Args:
+        file: that holds the graph.
+        sample: value of `--sample`, refused.
+        budget: value of `--budget`, refused.
+        change: values of `--set`, refused.
+        seed: value of `--seed`.
+        outputs: values of `--out`.
+        json: whether to print JSON.
+    """
+    from opticcl.verify.dependencies import verify_graph
+
+    for option, given in (("--sample", sample is not None), ("--budget", budget is not None), ("--set", bool(change))):
+        if given:
+            raise ParameterError(
+                f"verify: {option}: every chunk of {file} is verified, and it has no light; leave {option} out"
+            )
+    graph = read_graph(file)
+    with ProgressLine() as progress:
+        verdict = verify_graph(graph, seed=seed, progress=progress)
+    outputs.write_record(verdict.record)
+    if json:
+        print_json(verdict.record())
+    else:
+        print(graph)
+        print(verdict)
+        outputs.print_lines()
     raise typer.Exit(0 if verdict.ok else 1)
 
 
 def _values(plan: Plan, preset: str | None, change: list[str]) -> Optics | None:
-    """Values of the light budget that the options ask for."""
+    """Values of the light budget that the options select; None: no budget."""
     if preset is None:
         if change:
             raise ParameterError("verify: --set is for the light budget; give --budget literal too")
         return None
-    from opticcl.physics.light import light_path_of
-    from opticcl.physics.optics import optics
+    from opticcl.optics.values import light_path_of, optics
 
-    return optics(light_path_of(plan.fabric).sheet, preset, parse_settings(change))
+    return optics(light_path_of(plan.fabric).table, preset, parse_settings(change))

@@ -1,4 +1,4 @@
-"""Run a schedule on real data: real arrays in, real arrays out. One file a transport."""
+"""Execution of a schedule on real arrays. One file a transport."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Between the user's arrays and the state of all ranks: who holds which part of the message, and in which order.
+"""Conversion between the user's arrays and the state of all ranks.
 
-A message lies in one block, or in one a rank; a block is cut into chunks of `width` elements, the last of which may be
-filled up with zeros. The state is (ranks, chunks, elements) with chunks in the order of the message. It is made slice by
-slice: elements first to stop of every chunk at a time, for nothing that a schedule does mixes elements.
+A message lies in one block, or in one per rank; a block is cut into chunks of `width` elements, the last of which may be
+padded with zeros. The state is (ranks, chunks, elements) with chunks in the order of the message. It is built slice by
+slice, a range of the elements of every chunk at a time, since no schedule mixes elements.
 """
 
 from __future__ import annotations
@@ -14,26 +14,27 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.errors import ParameterError
+from opticcl.execute.rows import chunk_order
 from opticcl.ir import Collective, IntArray
 
-__all__ = ["Layout", "empty_results", "load", "read_inputs", "store"]
+__all__ = ["MessageLayout", "empty_results", "load", "read_inputs", "store"]
 
-MAX_BYTES = 1 << 33  # of all ranks' messages together
+MAX_BYTES = 1 << 33  # of all ranks' messages in total
 Given = Mapping[int, np.ndarray]
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """How a message lies in arrays.
+class MessageLayout:
+    """Layout of a message in arrays.
 
     Args:
-        collective: whose message.
-        shape: of the whole message.
-        dtype: of its elements.
-        blocks: parts that the first axis is cut into: one, or one a rank.
-        whole: whether ranks give the whole message, and not their block of it.
-        chunk_order: chunks as they follow each other in the message, int64 (num_chunks,).
-        before, after: who holds which chunk, bool (num_ranks, num_chunks), chunks in the order of the message.
+        collective: the collective.
+        shape: shape of the whole message.
+        dtype: type of its elements.
+        blocks: parts of the first axis: one, or one per rank.
+        whole: whether ranks give the whole message, not their block of it.
+        chunk_order: chunks in the order of the message, int64 (num_chunks,).
+        before, after: which rank holds which chunk, bool (num_ranks, num_chunks), chunks in the order of the message.
     """
 
     collective: Collective
@@ -61,14 +62,17 @@ class Layout:
         return -(-self.block_length // (self.collective.num_chunks // self.blocks))
 
 
-def read_inputs(c: Collective, arrays: Sequence[npt.ArrayLike | None] | np.ndarray) -> tuple[Layout, Given]:
-    """The layout of a message, and the arrays of the ranks that hold something at the start, contiguous.
+def read_inputs(c: Collective, arrays: Sequence[npt.ArrayLike | None] | np.ndarray) -> tuple[MessageLayout, Given]:
+    """The layout of a message, and the contiguous arrays of the ranks that hold data at the start.
 
+    Args:
+        c: collective.
+        arrays: one array per rank, None where it holds nothing.
     Raises: ParameterError: see `execute`.
     """
     if len(arrays) != c.num_ranks:
         raise ParameterError(f"execute: {len(arrays)} arrays for {c.num_ranks} ranks; give one each")
-    order = np.arange(c.num_chunks) if c.owner is None else np.argsort(c.owner, kind="stable")
+    order = chunk_order(c)
     ranks = np.arange(c.num_ranks)[:, None]
     before, after = (
         np.array(np.broadcast_to(held(ranks, order[None, :]), (c.num_ranks, c.num_chunks)))
@@ -82,9 +86,9 @@ def read_inputs(c: Collective, arrays: Sequence[npt.ArrayLike | None] | np.ndarr
     shape = first.shape if whole else ((first.shape[0] if first.ndim else 1) * blocks, *first.shape[1:])
     if blocks > 1 and (not shape or shape[0] % blocks):
         raise ParameterError(
-            f"execute: the first axis of {first.shape} is no multiple of {blocks} ranks; each gets a block"
+            f"execute: the first axis of {first.shape} is not a multiple of {blocks} ranks; each has a block"
         )
-    layout = Layout(c, shape, first.dtype, blocks, whole, order, before, after)
+    layout = MessageLayout(c, shape, first.dtype, blocks, whole, order, before, after)
     return layout, {rank: np.ascontiguousarray(array) for rank, array in given.items()}
 
 
@@ -93,18 +97,25 @@ def _check(given: Given) -> None:
     for rank, array in given.items():
         if array.shape != first.shape or array.dtype != first.dtype:
             found, due = f"{array.dtype}{array.shape}", f"{first.dtype}{first.shape}"
-            raise ParameterError(f"execute: rank {rank} has {found}, rank {at} {due}; all must be alike")
+            raise ParameterError(f"execute: rank {rank} has {found}, rank {at} {due}; all must be equal")
     if first.dtype.kind not in "biufc":
         raise ParameterError(
             f"execute: arrays of {first.dtype} cannot be added; use integers, floats or complex numbers"
         )
     if first.nbytes * len(given) > MAX_BYTES:
         total = first.nbytes * len(given)
-        raise ParameterError(f"execute: {total} bytes in all are more than {MAX_BYTES}; use a smaller size")
+        raise ParameterError(f"execute: {total} bytes in total are more than {MAX_BYTES}; use a smaller size")
 
 
-def load(layout: Layout, given: Given, first: int, state: np.ndarray) -> None:
-    """Fill the state with what ranks hold at the start, elements from `first` on of every chunk; zeros elsewhere."""
+def load(layout: MessageLayout, given: Given, first: int, state: np.ndarray) -> None:
+    """Fill the state with the initial data, elements from `first` on of every chunk; zeros elsewhere.
+
+    Args:
+        layout: layout of the message.
+        given: arrays of the ranks that hold data.
+        first: first element of each chunk.
+        state: to fill, (ranks, chunks, elements).
+    """
     state.fill(0)
     places = _by_block(layout, state)
     for rank, array in given.items():
@@ -115,8 +126,8 @@ def load(layout: Layout, given: Given, first: int, state: np.ndarray) -> None:
         state[~layout.before] = 0
 
 
-def empty_results(layout: Layout) -> list[np.ndarray | None]:
-    """An array for what each rank is due at the end: the message, its block or None."""
+def empty_results(layout: MessageLayout) -> list[np.ndarray | None]:
+    """An array for the result of each rank: the message, its block or None."""
     results: list[np.ndarray | None] = []
     for due in layout.after:
         shape = layout.shape if layout.blocks == 1 or due.all() else layout.block_shape
@@ -124,10 +135,16 @@ def empty_results(layout: Layout) -> list[np.ndarray | None]:
     return results
 
 
-def store(layout: Layout, state: np.ndarray, first: int, results: Sequence[np.ndarray | None]) -> None:
+def store(layout: MessageLayout, state: np.ndarray, first: int, results: Sequence[np.ndarray | None]) -> None:
     """Write elements from `first` on of every chunk to the results.
 
-    A rank that is due some chunks of a message without blocks gets the message with zeros for the others.
+    A rank with a result of some chunks of a message without blocks gets the message with zeros elsewhere.
+
+    Args:
+        layout: layout of the message.
+        state: (ranks, chunks, elements).
+        first: first element of each chunk.
+        results: arrays of `empty_results`.
     """
     if layout.blocks == 1 and not layout.after.all():
         state[~layout.after] = 0
@@ -140,13 +157,13 @@ def store(layout: Layout, state: np.ndarray, first: int, results: Sequence[np.nd
                 elements[...] = places[rank, mine, chunks, : elements.shape[2]]
 
 
-def _by_block(layout: Layout, state: np.ndarray) -> np.ndarray:
+def _by_block(layout: MessageLayout, state: np.ndarray) -> np.ndarray:
     """The state as (ranks, blocks, chunks of a block, elements)."""
     return state.reshape(len(state), layout.blocks, -1, state.shape[2])
 
 
-def _windows(layout: Layout, array: np.ndarray, first: int, width: int) -> Iterator[tuple[slice, np.ndarray]]:
-    """(chunks of a block, views of their elements from `first` on in this array): full chunks, then what is left over."""
+def _windows(layout: MessageLayout, array: np.ndarray, first: int, width: int) -> Iterator[tuple[slice, np.ndarray]]:
+    """(chunks of a block, views of their elements from `first` on in this array): full chunks, then the padded one."""
     by_block = array.reshape(-1, layout.block_length)
     full = layout.block_length // layout.width
     cut = full * layout.width

@@ -1,6 +1,6 @@
-"""Sums and conversions of float16, which NumPy makes one number at a time: the same bits, many at once.
+"""Vectorised sums and conversions of float16, bit by bit equal to those of NumPy, which computes them one at a time.
 
-A half is widened to single precision, added there and rounded to the nearest half, ties to even. That is the sum of two
+A half is converted to single precision, added there and rounded to the nearest half, ties to even. That is the sum of two
 halves rounded once: single precision has more than twice the digits of a half, so that its own rounding changes nothing.
 
 Source: Figueroa 1995, "When is double rounding innocuous?"; the layouts of IEEE 754 binary16 and binary32.
@@ -27,7 +27,13 @@ LOWER_BIAS = np.uint32(0xFFFFFFFF - ((127 - 15) << 23) + 1 + 0xFFF)  # takes 112
 
 
 def add_halves(places: np.ndarray, to: IntArray, sent: np.ndarray) -> None:
-    """places[to] += sent, for float16 (places, elements) and (rows, elements); each place at most once in `to`."""
+    """places[to] += sent, for float16 (places, elements) and (rows, elements); each place at most once in `to`.
+
+    Args:
+        places: sums, changed in place.
+        to: place of each row, int64 (rows,).
+        sent: summands.
+    """
     _add(places.view(np.uint16), to, np.ascontiguousarray(sent).view(np.uint16))
 
 

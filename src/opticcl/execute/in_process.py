@@ -1,7 +1,7 @@
 """All ranks in this process, on NumPy arrays.
 
-Every element of a chunk goes the same way, so the whole schedule is played on a slice of all chunks that stays in the
-cache, then on the next: memory sees each input once and each result once, however many steps there are.
+All elements of a chunk take the same path, so the whole schedule is executed on a slice of all chunks that stays in the
+cache, then on the next: each input and each result passes through memory once, however many steps there are.
 """
 
 from __future__ import annotations
@@ -12,45 +12,38 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from opticcl.errors import ParameterError
-from opticcl.execute.buffers import Given, Layout, empty_results, load, read_inputs, store
-from opticcl.ir import IntArray, Op, Schedule
+from opticcl.execute.buffers import Given, MessageLayout, empty_results, load, read_inputs, store
+from opticcl.execute.rows import chunk_rows, disjoint_turns
+from opticcl.ir import IntArray, Op, ProgressCallback, Schedule, no_progress
 
-__all__ = ["Progress", "execute"]
+__all__ = ["execute"]
 
-STATE_BYTES = 1 << 22  # of all ranks' chunks that are in work at a time: what a cache holds
-LEAST_ROW_BYTES = 1 << 9  # of one chunk among them: below, the work is in the rows and not in their elements
-MOST_ROWS_KEPT = 1 << 24  # transfers that are looked up once and kept for the next slices
-
-Progress = Callable[[str, int, int], None]
-"""Told (what, done, total)."""
-
-
-def _silent(what: str, done: int, total: int) -> None:
-    """Progress that nobody asked for."""
+STATE_BYTES = 1 << 22  # slice of all ranks' chunks that is executed at a time: fits into a cache
+LEAST_ROW_BYTES = 1 << 9  # of one chunk of a slice: below, overhead per row dominates
+MOST_ROWS_KEPT = 1 << 24  # rows of prepared steps that are cached
 
 
 def execute(
-    schedule: Schedule, arrays: Sequence[npt.ArrayLike | None] | np.ndarray, *, progress: Progress = _silent
+    schedule: Schedule, arrays: Sequence[npt.ArrayLike | None] | np.ndarray, *, progress: ProgressCallback = no_progress
 ) -> list[np.ndarray | None]:
-    """Run a schedule on one array a rank.
+    """Run a schedule on one array per rank.
 
     Args:
-        schedule: what to run.
+        schedule: the schedule.
         arrays: one array for each rank, all of one shape and of one numeric type: the whole message where a rank holds all
-            of it at the start, its block where it holds that (all_gather, gather, send_recv); ignored, and None will do,
+            of it at the start, its block where it holds that (all_gather, gather, send_recv); ignored, and None is accepted,
             where it holds nothing (all but the root of a broadcast or scatter). Blocks lie along the first axis.
-        progress: told (what, done, total) after every step on every slice of the message.
-    Returns: one array for each rank, None where the collective gives it nothing; the arrays given stay as they are.
-    Raises: ParameterError: wrong number of arrays, shapes or types that differ, not numbers, a first axis that the ranks do
-        not divide, more than 8 GiB, or a schedule that speaks of ranks or chunks that are not there.
+        progress: called after every step on every slice of the message.
+    Returns: one array for each rank, None where the collective gives it nothing; the input arrays are not changed.
+    Raises: ParameterError: wrong number of arrays, different shapes or types, not numbers, a first axis that the ranks do not
+        divide, more than 8 GiB, or ranks or chunks out of range.
 
-    Sums are taken in the order of the schedule, in the arrays' own type: integers come out exactly as numpy's sum of that
-    type, floats up to the order of additions.
+    Sums are taken in the order of the schedule, in the arrays' own type: integers are exactly numpy's sum of that type, floats
+    equal it up to the order of additions.
     """
     layout, given = read_inputs(schedule.collective, arrays)
     if schedule.collective.keeps_apart:
-        return _exchange(layout, given, _lost(schedule, layout, progress))
+        return _exchange(layout, given, _missing(schedule, layout, progress))
     results = empty_results(layout)
     if not layout.width:
         return results
@@ -58,25 +51,25 @@ def execute(
     fits = STATE_BYTES // (layout.before.size * layout.dtype.itemsize)
     slices = -(-layout.width // max(fits, LEAST_ROW_BYTES // layout.dtype.itemsize))
     width = -(-layout.width // slices)
-    prepared, add = _prepared(schedule, layout), _adding(layout.dtype)
+    prepared, add = _prepared(schedule, layout), _adder(layout.dtype)
     for number, first in enumerate(range(0, layout.width, width)):
         state = np.empty((*shape, min(width, layout.width - first)), layout.dtype)
         load(layout, given, first, state)
         places = state.reshape(-1, state.shape[2])
         for i in range(schedule.num_steps):
-            _play(places, prepared(i), add)
+            _run_step(places, prepared(i), add)
             progress("run the steps", number * schedule.num_steps + i + 1, slices * schedule.num_steps)
         store(layout, state, first, results)
     return results
 
 
-class _Step(NamedTuple):
+class _PreparedStep(NamedTuple):
     """A step as rows, one for each chunk of each transfer; a place is a chunk of a rank.
 
     Args:
-        source: place that each row comes from, int64 (rows,).
+        source: place that each row is read from, int64 (rows,).
         copies: (rows, places that they are stored at), or None.
-        turns: (rows, places that they are added to); in one turn every place is met at most once.
+        turns: (rows, places that they are added to); every place occurs at most once in a turn.
     """
 
     source: IntArray
@@ -88,7 +81,7 @@ Add = Callable[[np.ndarray, IntArray, np.ndarray], None]
 """(places, which of them, rows to be added to those), in place."""
 
 
-def _adding(dtype: np.dtype) -> Add:
+def _adder(dtype: np.dtype) -> Add:
     if dtype == np.float16:
         from opticcl.execute.halves import add_halves
 
@@ -100,8 +93,8 @@ def _adding(dtype: np.dtype) -> Add:
     return add
 
 
-def _play(places: np.ndarray, step: _Step, add: Add) -> None:
-    """One step in place on (places, elements); all sends see the data as they were before."""
+def _run_step(places: np.ndarray, step: _PreparedStep, add: Add) -> None:
+    """One step in place on (places, elements); all sends see the data before the step."""
     sent = places[step.source]
     if step.copies:
         rows, to = step.copies
@@ -110,13 +103,13 @@ def _play(places: np.ndarray, step: _Step, add: Add) -> None:
         add(places, to, sent[rows])
 
 
-def _prepared(schedule: Schedule, layout: Layout) -> Callable[[int], _Step]:
-    """The steps by number, kept for the next slice as long as they are not too many."""
-    kept: dict[int, _Step] = {}
+def _prepared(schedule: Schedule, layout: MessageLayout) -> Callable[[int], _PreparedStep]:
+    """The steps by number, cached for the next slice up to a limit."""
+    kept: dict[int, _PreparedStep] = {}
     room = MOST_ROWS_KEPT
     position = np.argsort(layout.chunk_order)  # of each chunk in the message
 
-    def prepared(i: int) -> _Step:
+    def prepared(i: int) -> _PreparedStep:
         nonlocal room
         found = kept.get(i)
         if found is None:
@@ -129,42 +122,31 @@ def _prepared(schedule: Schedule, layout: Layout) -> Callable[[int], _Step]:
     return prepared
 
 
-def _prepare(schedule: Schedule, position: IntArray, i: int) -> _Step:
-    src, dst, chunk, op = _chunk_by_chunk(schedule, i)
+def _prepare(schedule: Schedule, position: IntArray, i: int) -> _PreparedStep:
+    src, dst, chunk, op = chunk_rows(schedule, i)
     source, to = (rank.astype(np.int64) * len(position) + position[chunk] for rank in (src, dst))
     copies = op == Op.COPY
     if copies.all():
-        return _Step(source, (slice(None), to), [])
+        return _PreparedStep(source, (slice(None), to), [])
     adds = np.flatnonzero(~copies)
     stored = (np.flatnonzero(copies), to[copies]) if len(adds) < len(to) else None
-    turns = [adds[rows] for rows in _turns(to[adds])]
+    turns = [adds[rows] for rows in disjoint_turns(to[adds])]
     if stored is None and len(turns) == 1:
-        return _Step(source, None, [(slice(None), to)])
-    return _Step(source, stored, [(rows, to[rows]) for rows in turns])
+        return _PreparedStep(source, None, [(slice(None), to)])
+    return _PreparedStep(source, stored, [(rows, to[rows]) for rows in turns])
 
 
-def _turns(places: IntArray) -> list[IntArray]:
-    """Rows in turns, so that each place is met at most once in a turn; rows of one place in the order given."""
-    order = np.argsort(places, kind="stable")
-    starts = np.flatnonzero(np.r_[True, np.diff(places[order]) != 0])
-    if len(starts) == len(places):
-        return [np.arange(len(places))]
-    nth = np.arange(len(order)) - np.repeat(starts, np.diff(np.r_[starts, len(order)]))
-    by_turn = np.argsort(nth, kind="stable")
-    return np.split(order[by_turn], np.cumsum(np.bincount(nth))[:-1])
+def _missing(schedule: Schedule, layout: MessageLayout, progress: ProgressCallback) -> npt.NDArray[np.bool_]:
+    """Contributions that do not reach the owner of their chunk, bool (origins, chunks), chunks in the order of the message.
 
-
-def _lost(schedule: Schedule, layout: Layout, progress: Progress) -> npt.NDArray[np.bool_]:
-    """Which contributions do not reach the owner of their chunk, bool (origins, chunks), chunks in the order of the message.
-
-    Contributions stay side by side, so it is enough to follow where each (origin, chunk) lies.
+    Contributions stay side by side, so it is enough to follow the rank that holds each (origin, chunk).
     """
     c = schedule.collective
     assert c.owner is not None
     stays = np.repeat(np.arange(c.num_ranks, dtype=np.int32)[:, None], c.num_chunks, axis=1)
     at, following, chunks = stays.copy(), stays.copy(), np.arange(c.num_chunks)[None, :]
     for i in range(schedule.num_steps):
-        src, dst, chunk, _ = _chunk_by_chunk(schedule, i)
+        src, dst, chunk, _ = chunk_rows(schedule, i)
         following[src, chunk] = dst
         at = following[at, chunks]
         following[src, chunk] = src
@@ -172,39 +154,15 @@ def _lost(schedule: Schedule, layout: Layout, progress: Progress) -> npt.NDArray
     return (at != c.owner[None, :])[:, layout.chunk_order]
 
 
-def _exchange(layout: Layout, given: Given, lost: npt.NDArray[np.bool_]) -> list[np.ndarray | None]:
-    """What each rank has at the end, origin by origin; zeros for what was lost."""
+def _exchange(layout: MessageLayout, given: Given, missing: npt.NDArray[np.bool_]) -> list[np.ndarray | None]:
+    """Result of each rank, origin by origin; zeros for missing contributions."""
     n, length = layout.blocks, layout.block_length
     sent = np.stack([array.reshape(n, length) for array in given.values()])
-    lost = lost.reshape(n, n, -1)
+    missing = missing.reshape(n, n, -1)
     results: list[np.ndarray | None] = []
     for rank in range(n):
         pieces = sent[:, rank].copy()
-        if lost[:, rank].any():
-            pieces[np.repeat(lost[:, rank], layout.width, axis=1)[:, :length]] = 0
+        if missing[:, rank].any():
+            pieces[np.repeat(missing[:, rank], layout.width, axis=1)[:, :length]] = 0
         results.append(pieces.reshape(layout.shape))
     return results
-
-
-def _chunk_by_chunk(schedule: Schedule, i: int) -> tuple[IntArray, IntArray, IntArray, npt.NDArray[np.uint8]]:
-    """(src, dst, chunk, op) of a step with one row for each chunk of each transfer.
-
-    Raises: ParameterError: a rank or a chunk that is not there.
-    """
-    c, step = schedule.collective, schedule.step(i)
-    n = step.chunk_n.astype(np.int64)
-    for what, low, high, count in (
-        ("rank", np.minimum(step.src, step.dst), np.maximum(step.src, step.dst), c.num_ranks),
-        ("chunk", np.minimum(step.chunk_lo, n), step.chunk_lo + n - 1, c.num_chunks),
-    ):
-        wrong = np.flatnonzero((low < 0) | (high >= count))
-        if len(wrong):
-            raise ParameterError(
-                f"execute: step {i}: transfer {wrong[0]} speaks of a {what} that is none of 0 to {count - 1}; "
-                "verify the plan first"
-            )
-    if (n == 1).all():
-        return step.src, step.dst, step.chunk_lo, step.op
-    within = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
-    chunk = np.repeat(step.chunk_lo, n) + within
-    return np.repeat(step.src, n), np.repeat(step.dst, n), chunk, np.repeat(step.op, n)

@@ -1,28 +1,32 @@
-"""The plain data that rooms hand to each other. Imports NumPy alone.
+"""The plain data that packages exchange. Imports NumPy alone.
 
 A `Schedule` says who sends which piece to whom in which step, a `CircuitPlan` which light carries it. Rows are
 columns: a step of two million transfers is five arrays. Everything big is lazy: a step, and the circuits of a step,
-are pure functions of the step's index, made when somebody asks and forgotten afterwards.
+are pure functions of the step's index, computed on demand and not kept.
 """
 
-from opticcl.ir._common import IntArray
+from opticcl.ir._common import IntArray, same_columns
+from opticcl.ir.circuit_plan import CircuitPlan
 from opticcl.ir.circuits import Circuits, concatenate_circuits
 from opticcl.ir.collective import Collective
-from opticcl.ir.fabric import Fabric, Fault, Part, Resource, Usage
-from opticcl.ir.plan import CircuitPlan
+from opticcl.ir.fabric import CellGrid, ControlPlane, Fabric, Fault, Part, Resource, Usage
+from opticcl.ir.progress import ProgressCallback, no_progress
 from opticcl.ir.schedule import Op, Schedule, Transfers, concatenate_transfers
 from opticcl.ir.timeline import Timeline
 from opticcl.ir.verdict import Verdict, Violation
 
 __all__ = [
+    "CellGrid",
     "CircuitPlan",
     "Circuits",
     "Collective",
+    "ControlPlane",
     "Fabric",
     "Fault",
     "IntArray",
     "Op",
     "Part",
+    "ProgressCallback",
     "Resource",
     "Schedule",
     "Timeline",
@@ -32,4 +36,6 @@ __all__ = [
     "Violation",
     "concatenate_circuits",
     "concatenate_transfers",
+    "no_progress",
+    "same_columns",
 ]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
-__all__ = ["NO_PARAMETERS", "IntArray", "first_rows"]
+__all__ = ["NO_PARAMETERS", "IntArray", "first_rows", "is_value", "same_columns"]
 
 IntArray = npt.NDArray[Any]
 """Array of integers; columns are int32 where two million rows make it matter."""
@@ -24,3 +26,20 @@ def first_rows(columns: Mapping[str, npt.NDArray[Any]], most: int = 10) -> str:
     cells = [[str(value) for value in column[:most]] for column in columns.values()]
     table = in_columns([tuple(columns), *zip(*cells, strict=True)])
     return table if total <= most else f"{table}\n... and {total - most:,} more"
+
+
+def same_columns(one: Any, other: Any) -> bool:
+    """Whether two objects with columns, of one dataclass, have equal columns; None equals None alone."""
+    for field in fields(one):
+        mine, its = getattr(one, field.name), getattr(other, field.name)
+        if mine is None or its is None:
+            if mine is not its:
+                return False
+        elif not np.array_equal(mine, its):
+            return False
+    return True
+
+
+def is_value(function: Any) -> bool:
+    """Whether a callable is an object that compares and pickles by value, not a function defined inside another."""
+    return is_dataclass(function)

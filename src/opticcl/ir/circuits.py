@@ -15,7 +15,7 @@ __all__ = ["Circuits", "concatenate_circuits"]
 
 @dataclass(frozen=True, slots=True)
 class Circuits:
-    """Circuits that stand at the same time: the programme of the light, as columns of equal length.
+    """Circuits that stand at the same time, as columns of equal length.
 
     A transfer may use several circuits; each takes its share of the bytes in proportion to its wavelengths. A circuit
     uses the wavelengths lo, lo + step, ..., n of them.

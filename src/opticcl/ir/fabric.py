@@ -1,40 +1,50 @@
-"""What light can do."""
+"""The abstract class of all fabrics, and the types that it returns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from types import MappingProxyType
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from opticcl.errors import FabricError
-from opticcl.ir._common import NO_PARAMETERS, IntArray
+from opticcl.errors import FabricError, UnsupportedError
+from opticcl.ir._common import IntArray
 from opticcl.ir.circuits import Circuits
+from opticcl.ir.device import Device, SettingUse
+from opticcl.ir.light import LightPath, Limit, Optics
 
-if TYPE_CHECKING:
-    from opticcl.physics.light import LightPath
-
-__all__ = ["RESOURCE_KINDS", "Fabric", "Fault", "Part", "Resource", "Usage"]
+__all__ = [
+    "RESOURCE_KINDS",
+    "CellGrid",
+    "ControlPlane",
+    "Fabric",
+    "Fault",
+    "Part",
+    "Resource",
+    "Usage",
+]
 
 RESOURCE_KINDS = ("laser", "photodiode", "tx_port", "rx_port", "waveguide", "fibre", "subnet", "switch_port", "link")
-"""What circuits may occupy; the judge has a rule for each, but for links, which packets share."""
+"""Kinds of resources that circuits occupy; the verifier has a rule for each except links, which packets share."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A kind of thing that circuits occupy, `count` alike ones of it.
+    """A kind of resource that circuits occupy, `count` identical instances of it.
 
     Args:
         kind: one of `RESOURCE_KINDS`.
-        count: how many there are [count]; large fabrics compute their resources, they do not list them.
-        capacity: circuits a round that one may carry (on each wavelength if `per_wavelength`); bits a second if `shared`.
-        per_wavelength: whether different wavelengths pass side by side.
+        count: number of instances [count].
+        capacity: circuits a round that one instance may carry (on each wavelength if `per_wavelength`); bit/s if `shared`.
+        per_wavelength: whether circuits on different wavelengths do not conflict.
         shared: packets share it (electrical links); light never does.
         once_per_job: set once for the whole job: all circuits that ever use it must agree on its setting.
         splits: passive optics that hand one signal to many: circuits of one signal (same sender, port, wavelengths and
-            data, stored and not added) count once.
+            data) count once.
     Raises: FabricError: no such kind, or a link that is not shared.
     """
 
@@ -49,7 +59,7 @@ class Resource:
     def __post_init__(self) -> None:
         if self.kind not in RESOURCE_KINDS:
             known = ", ".join(RESOURCE_KINDS)
-            raise FabricError(f"Resource: kind={self.kind!r} is none that the judge has a rule for; known: {known}")
+            raise FabricError(f"Resource: kind={self.kind!r} has no rule in the verifier; known: {known}")
         if self.kind == "link" and not self.shared:
             raise FabricError(
                 "Resource: a link is shared by packets; write shared=True, or fibre or waveguide for light"
@@ -58,13 +68,13 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Which circuits occupy which of one kind of resource.
+    """Instances of one kind of resource that circuits occupy.
 
     Args:
         resource: the kind.
-        index: which one of its `count`, int64 (m,).
+        index: instance, 0 to count - 1, int64 (m,).
         circuit: row of the `Circuits`, int64 (m,), or None if row i of `index` belongs to circuit i.
-        setting: what the resource is set to, int64 (m,), for `once_per_job` resources.
+        setting: setting of the resource, int64 (m,), for `once_per_job` resources.
     """
 
     resource: Resource
@@ -90,13 +100,13 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Parts of one kind that a fabric is built of, all alike; what one costs and draws stands in data/parts.toml.
+    """Identical parts that a fabric is built of; prices and power are in estimate/prices.toml.
 
     Args:
         kind: such as transceiver, electrical_switch, star_coupler or fibre.
-        count: how many [count].
-        ports: of each, where it has ports [count].
-        rate_bits_per_s: of each, or of each of its ports, where it has a rate [bit/s].
+        count: number of parts [count].
+        ports: of each, 0 if it has none [count].
+        rate_bits_per_s: of each, or of each of its ports, 0 if it has none [bit/s].
     """
 
     kind: str
@@ -105,122 +115,192 @@ class Part:
     rate_bits_per_s: float = 0.0
 
 
-def _all_linked(src: IntArray, dst: IntArray) -> npt.NDArray[np.bool_]:
-    return np.ones(np.broadcast(src, dst).shape, bool)
-
-
-def _alike(mine: Any, its: Any) -> bool:
-    if isinstance(mine, np.ndarray) or isinstance(its, np.ndarray):
-        return mine is not None and its is not None and np.array_equal(mine, its)
-    return bool(mine == its)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Fabric:
-    """What light can do. Saved as its name and parameters.
-
-    `usage` and `faults` are the physics of a circuit, written from the paper's hardware section; they know nothing of any
-    assigner. One law is common to all: in a round, the circuits that share an exclusive resource and a wavelength never
-    exceed its capacity.
+@dataclass(frozen=True, slots=True)
+class ControlPlane:
+    """Control plane of a fabric: what it does once a job and before every round.
 
     Args:
-        name: registered name.
-        parameters: everything it was made from.
-        num_nodes: nodes [count].
-        num_wavelengths: wavelengths on the grid [count].
-        ports_per_node: independent transmitters of a node [count].
-        lasers_per_port: wavelengths that one transmitter can light at once [count].
-        rate_bits_per_s: one wavelength of one port [bit/s].
-        reconfiguration_s: time to change circuits [s].
-        slot_s: time slot, 0 if the fabric has none [s].
-        slot_payload_bytes: payload of one circuit in one slot [bytes].
-        latency_s: from the first bit sent to the first bit received, apart from hops [s].
-        hop_latency_s: hops -> what each adds to the latency of a path through it [s], or None if nothing.
-        resources: the kinds of resource that `usage` speaks of.
-        usage: circuits -> what they occupy, one `Usage` a kind.
-        faults: circuits -> those that this hardware cannot make.
-        linked: (src, dst) -> whether one circuit can join them, arrays that broadcast.
-        distance: (src, dst) -> links (fibres, waveguides) on the shortest way between two ranks, where they are passed one
-            by one; None where every way is short.
-        route: (src, dst) -> (hops, hop_offsets) of each pair, on packet fabrics: their routing is part of the machine.
-        ring_order: nodes in an order in which neighbours (last and first too) are linked, int64 (num_nodes,).
-        control_s: (src, dst) -> control-plane time of a step with these transfers [s], or None.
-        coordinates: node -> its name in the paper's terms, for messages.
-        source: paper and sections.
-        nodes: the nodes of the machine that a job has, in the order of its ranks, int64 (num_nodes,), or None for all.
-            `num_nodes`, `linked`, `distance` and `ring_order` speak of the job's ranks; `usage`, `faults` and circuits of
-            the machine.
-        machine_size: nodes of the whole machine where a job has a part of it, else 0 [count].
-        parts: what the whole machine is built of; empty where nobody can tell.
-        light_path: circuits -> what the light of each passes on its way, on optical fabrics, or None.
+        once_a_job: action before the job starts.
+        once_a_job_s: its duration [s].
+        every_round: action before every round; its duration is `Fabric.control_s`.
+        source: of the duration once a job.
     """
 
-    name: str
-    parameters: Mapping[str, Any] = field(default_factory=lambda: NO_PARAMETERS)
-    num_nodes: int
-    num_wavelengths: int
-    ports_per_node: int
-    lasers_per_port: int
-    rate_bits_per_s: float
-    reconfiguration_s: float = 0.0
-    slot_s: float = 0.0
-    slot_payload_bytes: float = 0.0
-    latency_s: float = 0.0
-    hop_latency_s: Callable[[IntArray], npt.NDArray[np.float64]] | None = None
-    resources: tuple[Resource, ...]
-    usage: Callable[[Circuits], Iterable[Usage]]
-    faults: Callable[[Circuits], Iterable[Fault]]
-    linked: Callable[[IntArray, IntArray], npt.NDArray[np.bool_]] = _all_linked
-    distance: Callable[[IntArray, IntArray], IntArray] | None = None
-    route: Callable[[IntArray, IntArray], tuple[IntArray, IntArray]] | None = None
-    ring_order: Callable[[], IntArray] | None = None
-    control_s: Callable[[IntArray, IntArray], float] | None = None
-    coordinates: Callable[[int], str] = str
-    source: str = ""
-    nodes: IntArray | None = None
-    machine_size: int = 0
-    parts: tuple[Part, ...] = ()
-    light_path: LightPath | None = None
+    once_a_job: str
+    once_a_job_s: float
+    every_round: str
+    source: str
 
-    def __eq__(self, other: object) -> bool:
-        """Alike in everything that can be compared; what a fabric does follows from its name and parameters."""
-        if not isinstance(other, Fabric):
-            return NotImplemented
-        pairs = ((getattr(self, f.name), getattr(other, f.name)) for f in fields(Fabric))
-        return all(_alike(mine, its) for mine, its in pairs if not callable(mine))
+    def record(self) -> dict[str, Any]:
+        """Fields as plain values, without the source."""
+        return {"once_a_job": self.once_a_job, "once_a_job_s": self.once_a_job_s, "every_round": self.every_round}
 
-    def __hash__(self) -> int:
-        return hash((self.name, self.num_nodes, self.machine_size))
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CellGrid:
+    """A machine as a grid of cells, of which a job gets a block: some rows, some columns, all cells where they cross.
+
+    Args:
+        cells: nodes of each cell, int64 (*sides, nodes a cell).
+        contiguous: whether a block must be contiguous.
+        squarest: whether blocks of equal sides are preferred to long ones.
+    """
+
+    cells: IntArray
+    contiguous: bool
+    squarest: bool = True
+
+    @property
+    def sides(self) -> tuple[int, ...]:
+        """Cells along each axis."""
+        return self.cells.shape[:-1]
+
+
+System = TypeVar("System", bound="Fabric")
+
+_AT_PORTS = {"tx_port": "transmitter", "rx_port": "receiver", "laser": "lasers", "photodiode": "photodiodes"}
+
+
+class Fabric(ABC):
+    """An interconnect: its nodes, what its circuits occupy, its optics, parts, control plane and names.
+
+    A system is one final frozen dataclass of its parameters that implements this class; `register_fabric` registers it.
+    `usage` and `faults` are the physics of a circuit, written from the hardware description; they know nothing of the rule
+    that assigns circuits. One law is common to all fabrics: in a round, the circuits that share an exclusive resource and a
+    wavelength never exceed its capacity.
+
+    Nodes are the nodes of the machine; ranks are the nodes that can be used, in their order. They differ only where some
+    nodes are dead or a job has a part of the machine (`node_of_rank`). `num_nodes`, `linked`, `distance` and `ring_order`
+    refer to ranks; `usage`, `faults`, `coordinates` and circuits refer to nodes.
+
+    Class attributes:
+        registered_name: set by `register_fabric`.
+        algorithm: registered name of the system's own algorithm, "" if it has none.
+        rate_parameter: parameter that the rate of a node is proportional to.
+        source: paper and sections.
+        about: what a reader must know to follow a picture of its light.
+        drawing: kind of picture: "nodes", "ring" or "grid".
+    """
+
+    registered_name: ClassVar[str] = ""
+    algorithm: ClassVar[str] = ""
+    rate_parameter: ClassVar[str] = ""
+    source: ClassVar[str] = ""
+    about: ClassVar[str] = ""
+    drawing: ClassVar[str] = "nodes"
+
+    # --- identity ---------------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """Registered name."""
+        return self.registered_name
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Parameters by name; the name and the parameters describe the fabric wholly."""
+        if not is_dataclass(self):
+            return MappingProxyType({})
+        return MappingProxyType({f.name: getattr(self, f.name) for f in fields(self)})
+
+    @classmethod
+    def parameters_at_scale(cls, num_nodes: int) -> dict[str, Any]:
+        """Parameters that set the shape of a fabric with that many nodes.
+
+        Raises: FabricError: it has no such shape; the text gives the nearest sizes.
+        """
+        return {"nodes": num_nodes}
+
+    @classmethod
+    def at_scale(cls, num_nodes: int, **parameters: Any) -> Self:
+        """The fabric with that many nodes; given parameters take precedence.
+
+        Raises: FabricError: it has no such shape.
+        """
+        return cls(**{**cls.parameters_at_scale(num_nodes), **parameters})
+
+    def with_node_rate(self, node_rate_bits_per_s: float) -> Self:
+        """The same fabric with other transmitters, such that a node sends that much in all [bit/s]."""
+        scaled = getattr(self, self.rate_parameter) * node_rate_bits_per_s / self.node_rate_bits_per_s
+        return replace(self, **{self.rate_parameter: scaled})  # type: ignore[type-var]
+
+    @classmethod
+    def example(cls) -> tuple[Fabric, str]:
+        """An instance small enough to draw and follow, and the algorithm to show on it."""
+        return cls.at_scale(8), cls.algorithm or "auto"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Parameters alone: cached values are computed again where the fabric is unpickled."""
+        return {f.name: getattr(self, f.name) for f in fields(self)} if is_dataclass(self) else dict(self.__dict__)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
 
     def __repr__(self) -> str:
         from opticcl.units import counted, format_rate
 
         size = f"{self.num_nodes:,} of {counted(self.machine_size, 'node')}" if self.machine_size else ""
-        return (
-            f"<Fabric {self.name}: {size or counted(self.num_nodes, 'node')}, "
-            f"{format_rate(self.node_rate_bits_per_s)} a node>"
-        )
+        nodes = size or counted(self.num_nodes, "node")
+        return f"<{type(self).__name__} {self.name}: {nodes}, {format_rate(self.node_rate_bits_per_s)} a node>"
 
     def __str__(self) -> str:
         from opticcl.units import format_quantity, in_columns
 
         given = {key: value for key, value in self.parameters.items() if value is not None}
         rows = [(f"  {k}", f"{v:g}" if isinstance(v, float) else format_quantity(v, "")) for k, v in given.items()]
-        return "\n".join([repr(self)[len("<Fabric ") : -1], in_columns(rows)]).rstrip()
+        return "\n".join([repr(self).partition(" ")[2][:-1], in_columns(rows)]).rstrip()
+
+    # --- numbers ----------------------------------------------------------------------------------------------------
 
     @property
-    def links_all(self) -> bool:
-        """Whether one circuit can join any two nodes, so that nobody need ask `linked`."""
-        return self.linked is _all_linked
+    @abstractmethod
+    def num_nodes(self) -> int:
+        """Nodes that can be used: ranks [count]."""
 
     @property
-    def num_machine_nodes(self) -> int:
-        """Nodes of the machine, those that the job does not have included [count]."""
-        return self.machine_size or self.num_nodes
+    def num_wavelengths(self) -> int:
+        """Wavelengths on the grid [count]."""
+        return 1
 
-    def machine_nodes(self, ranks: IntArray) -> IntArray:
-        """Nodes of the machine that the ranks of the job stand for."""
-        return ranks if self.nodes is None else self.nodes[ranks]
+    @property
+    def ports_per_node(self) -> int:
+        """Independent transmitters of a node [count]."""
+        return 1
+
+    @property
+    def lasers_per_port(self) -> int:
+        """Wavelengths that one transmitter can emit at once [count]."""
+        return 1
+
+    @property
+    @abstractmethod
+    def rate_bits_per_s(self) -> float:
+        """Rate of one wavelength of one port [bit/s]."""
+
+    @property
+    def reconfiguration_s(self) -> float:
+        """Time to change circuits [s]."""
+        return 0.0
+
+    @property
+    def slot_s(self) -> float:
+        """Time slot, 0 if the fabric has none [s]."""
+        return 0.0
+
+    @property
+    def slot_payload_bytes(self) -> float:
+        """Payload of one circuit in one slot [bytes]."""
+        return 0.0
+
+    @property
+    def latency_s(self) -> float:
+        """From the first bit sent to the first bit received, apart from hops [s]."""
+        return 0.0
+
+    @property
+    @abstractmethod
+    def resources(self) -> tuple[Resource, ...]:
+        """Kinds of resources that `usage` refers to; always the same objects."""
 
     @property
     def node_rate_bits_per_s(self) -> float:
@@ -232,6 +312,167 @@ class Fabric:
         """Whether its links are shared by packets rather than held by circuits."""
         return any(r.shared for r in self.resources)
 
-    def ring(self) -> IntArray:
-        """Nodes in ring order, int64 (num_nodes,)."""
-        return np.arange(self.num_nodes) if self.ring_order is None else self.ring_order()
+    # --- the whole machine and the part of it that can be used --------------------------------------------------------
+
+    @property
+    def machine(self) -> Fabric:
+        """The whole machine; a job has a part of it."""
+        return self
+
+    def machine_as(self, system: type[System]) -> System:
+        """The whole machine, if it is of that class.
+
+        Raises: UnsupportedError: it is of another class.
+        """
+        if not isinstance(self.machine, system):
+            raise UnsupportedError(f"{self.name}: not a {system.registered_name or system.__name__}")
+        return self.machine
+
+    @property
+    def node_of_rank(self) -> IntArray | None:
+        """Node of each rank, int32 (num_nodes,), or None where they are the same."""
+        return None
+
+    @property
+    def machine_size(self) -> int:
+        """Nodes of the whole machine where only some of them can be used, else 0 [count]."""
+        return 0
+
+    @property
+    def num_machine_nodes(self) -> int:
+        """Nodes of the machine, including those that cannot be used [count]."""
+        return self.machine_size or self.num_nodes
+
+    def machine_nodes(self, ranks: IntArray) -> IntArray:
+        """Nodes of the machine for ranks of the job."""
+        return ranks if self.node_of_rank is None else self.node_of_rank[ranks]
+
+    # --- physics ----------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def usage(self, circuits: Circuits) -> Iterable[Usage]:
+        """Resources that circuits occupy, one `Usage` a kind."""
+
+    @abstractmethod
+    def faults(self, circuits: Circuits) -> Iterable[Fault]:
+        """Circuits that this hardware cannot make."""
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """Kinds of devices that circuits need set; none where nothing is ever set."""
+        return ()
+
+    def settings(self, circuits: Circuits) -> Iterable[SettingUse]:
+        """Settings of devices that circuits need while their light passes, on their whole path, one `SettingUse` a kind."""
+        return ()
+
+    @property
+    def links_all(self) -> bool:
+        """Whether one circuit can join any two ranks, so that `linked` need not be called."""
+        return True
+
+    def linked(self, src: IntArray, dst: IntArray) -> npt.NDArray[np.bool_]:
+        """Whether one circuit can join two ranks; arrays that broadcast."""
+        return np.ones(np.broadcast(src, dst).shape, bool)
+
+    def distance(self, src: IntArray, dst: IntArray) -> IntArray | None:
+        """Links (fibres, waveguides) on the shortest path between two ranks, or None where links are not passed one by one."""
+        return None
+
+    def route(self, src: IntArray, dst: IntArray) -> tuple[IntArray, IntArray]:
+        """(hops, hop_offsets) of each pair of nodes, on packet fabrics: their routing is part of the machine.
+
+        Raises: UnsupportedError: circuits have no fixed route.
+        """
+        raise UnsupportedError(f"{self.name}: circuits have no fixed routes")
+
+    def hop_latency_s(self, hops: IntArray) -> npt.NDArray[np.float64] | None:
+        """Latency that each hop adds to a path through it [s], or None if hops add none."""
+        return None
+
+    def ring_order(self) -> IntArray:
+        """Ranks in an order in which neighbours (last and first too) are linked, int64 (num_nodes,)."""
+        return np.arange(self.num_nodes)
+
+    # --- control plane ----------------------------------------------------------------------------------------------
+
+    def control_s(self, src: IntArray, dst: IntArray) -> float:
+        """Control-plane time of a round with these transfers between ranks [s]."""
+        return 0.0
+
+    def control_plane(self) -> ControlPlane:
+        """The control plane; networks of packets have none."""
+        return ControlPlane("nothing", 0.0, "nothing: packets are routed hop by hop", "")
+
+    def cell_grid(self) -> CellGrid:
+        """The grid from which jobs get blocks of nodes."""
+        n = self.num_machine_nodes
+        return CellGrid(np.arange(n).reshape(n, 1), contiguous=True)
+
+    # --- light and cost ---------------------------------------------------------------------------------------------
+
+    @property
+    def light_path(self) -> LightPath | None:
+        """Elements that the light of circuits passes, or None if no light goes from end to end."""
+        return None
+
+    def limits(self, values: Optics) -> tuple[Limit, ...]:
+        """Sizes and distances that the light budget of the machine allows.
+
+        Raises: ParameterError: values are missing.
+        """
+        return ()
+
+    def parts(self) -> tuple[Part, ...]:
+        """Parts of the whole machine; empty if unknown."""
+        return ()
+
+    # --- names and drawings -----------------------------------------------------------------------------------------
+
+    def coordinates(self, node: int) -> str:
+        """Name of a node in the paper's terms, for messages."""
+        return str(node)
+
+    def node_name(self, node: int) -> str:
+        """A node with its coordinates, for messages: "node 3 (1, 1)"."""
+        called = self.coordinates(node)
+        return f"node {called}" if called.startswith(str(node)) else f"node {node} {called}"
+
+    def place_names(self, resource: int, index: Sequence[int] | IntArray) -> list[str]:
+        """Instances of one kind of resource in words: "lasers of port 1 of node 5 (x0=1, x1=1)".
+
+        Args:
+            resource: position in `resources`.
+            index: instances, each below its count.
+        """
+        kind, places = self.resources[resource], np.asarray(index).tolist()
+        ports, rest = divmod(kind.count, self.num_machine_nodes)
+        if kind.kind in _AT_PORTS and not rest:
+            which = [f"port {i % ports} of " if ports > 1 else "" for i in places]
+            return [
+                f"{_AT_PORTS[kind.kind]} of {port}{self.node_name(i // ports)}"
+                for port, i in zip(which, places, strict=True)
+            ]
+        return [self.place_name(kind, i) for i in places]
+
+    def place_name(self, resource: Resource, index: int) -> str:
+        """One resource between the nodes in words: a fibre, a switch, a subnet."""
+        return f"{resource.kind} {index}"
+
+    def kind_names(self, resource: int, index: IntArray) -> tuple[tuple[str, ...], IntArray]:
+        """Finer kinds of instances, such as "node -> leaf", for summaries.
+
+        Returns: the kinds, and the kind of each of `index`, int64 (m,).
+        """
+        kind = self.resources[resource].kind
+        return (_AT_PORTS.get(kind, kind.replace("_", " ")),), np.zeros(len(index), np.int64)
+
+    @property
+    def dimensions(self) -> tuple[int, ...]:
+        """Sides of the grid of the machine's nodes, numbered row by row; a single line if it has none."""
+        return (self.num_machine_nodes,)
+
+    @property
+    def nodes_per_group(self) -> int:
+        """Neighbouring nodes that belong together in a drawing; 0 for none [count]."""
+        return 0

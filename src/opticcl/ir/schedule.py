@@ -1,24 +1,26 @@
-"""Who sends which piece to whom in which step."""
+"""Schedules: which rank sends which chunks to which rank in which step."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from opticcl.ir._common import NO_PARAMETERS, IntArray, first_rows
+from opticcl.ir._common import NO_PARAMETERS, IntArray, first_rows, is_value, same_columns
 from opticcl.ir.collective import Collective
 
 __all__ = ["Op", "Schedule", "Transfers", "concatenate_transfers"]
 
 
 class Op(IntEnum):
-    """What becomes of a piece: the receiver stores it, adds it to its own, or puts it beside its own and the sender gives
-    it away (only where contributions are kept apart, as in all_to_all)."""
+    """What the receiver does with a transfer: store it, add it to its own, or (only where contributions are kept apart, as in
+    all_to_all) put it beside its own, while the sender gives it up.
+    """
 
     COPY = 0
     REDUCE = 1
@@ -47,13 +49,13 @@ class Transfers:
 
     @classmethod
     def of(cls, src: Any, dst: Any, chunk_lo: Any, chunk_n: Any, op: Any, parts: Any = None) -> Transfers:
-        """Columns from anything that broadcasts, without the rows that stay where they are (src == dst).
+        """Columns from array-likes, without the rows whose source is their destination (src == dst).
 
         Args: src, dst, chunk_lo, chunk_n, op, parts: array-likes of a common shape after broadcasting.
         """
         given = [np.asarray(c) for c in (src, dst, chunk_lo, chunk_n, op, *(() if parts is None else (parts,)))]
         shapes = {c.shape for c in given if c.ndim}
-        shape = shapes.pop() if len(shapes) == 1 else np.broadcast(*given).shape  # the usual case needs no broadcasting
+        shape = shapes.pop() if len(shapes) == 1 else np.broadcast(*given).shape  # usually without broadcasting
         differ = given[0] != given[1]
         moves = np.ravel(differ if differ.shape == shape else np.broadcast_to(differ, shape))
         all_move = bool(moves.all())
@@ -80,7 +82,7 @@ class Transfers:
         return first_rows({**columns, "op": np.array([op.name for op in Op])[self.op]})
 
     def size_chunks(self) -> IntArray:
-        """How much each transfer carries, in chunks, int64 (n,)."""
+        """Size of each transfer in chunks, int64 (n,)."""
         return self.chunk_n.astype(np.int64) * (1 if self.parts is None else self.parts)
 
     def take(self, rows: Any) -> Transfers:
@@ -98,18 +100,33 @@ def concatenate_transfers(parts: Iterable[Transfers]) -> Transfers:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredSteps:
+    """A step function that looks its steps up.
+
+    Args:
+        steps: transfers of each step.
+    """
+
+    steps: tuple[Transfers, ...]
+
+    def __call__(self, i: int) -> Transfers:
+        return self.steps[i]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Schedule:
-    """Who sends which piece to whom in which step.
+    """Steps of transfers.
 
     Args:
         name: algorithm that made it.
         collective: what it claims to do.
         num_steps: number of steps [count].
         step: pure function of the step's index.
-        classes: the steps in order, cut into runs. Steps of a run are alike: same senders, receivers, number of chunks
-            and operation, only the chunk numbers differ. So a ring of 65,536 ranks has 131,070 steps and two classes.
+        classes: the steps in order, cut into runs. Steps of a run are identical (same senders, receivers, number of chunks
+            and operation) but for the chunk numbers. So a ring of 65,536 ranks has 131,070 steps and two classes.
             By default every step is a run of its own.
-        parameters: the algorithm's parameters, as it was called with.
+        parameters: parameters of the algorithm.
+        symmetries: claims of `opticcl.ir.symmetry.Symmetry` under which the schedule is what it was; the verifier checks them.
     """
 
     name: str
@@ -118,6 +135,7 @@ class Schedule:
     step: Callable[[int], Transfers]
     classes: tuple[range, ...] = ()
     parameters: Mapping[str, Any] = field(default_factory=lambda: NO_PARAMETERS)
+    symmetries: tuple[Any, ...] = ()
 
     def __repr__(self) -> str:
         from opticcl.units import counted
@@ -130,3 +148,43 @@ class Schedule:
     def step_classes(self) -> tuple[range, ...]:
         """The steps in order, cut into runs of equal steps."""
         return self.classes or tuple(range(i, i + 1) for i in range(self.num_steps))
+
+    def __eq__(self, other: object) -> bool:
+        """Equal in all fields; step functions by their own equality, else by the transfers of every step."""
+        if not isinstance(other, Schedule):
+            return NotImplemented
+        mine, its = ((s.name, s.num_steps, s.step_classes(), dict(s.parameters), s.collective) for s in (self, other))
+        if mine != its:
+            return False
+        return self.step == other.step or all(same_columns(self.step(i), other.step(i)) for i in range(self.num_steps))
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.num_steps, self.collective))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles with its step function if that can be pickled, else with the transfers of every step."""
+        step = self.step
+        if not is_value(step):
+            step = StoredSteps(tuple(self.step(i) for i in range(self.num_steps)))
+        fields = (
+            self.name,
+            self.collective,
+            self.num_steps,
+            step,
+            self.classes,
+            dict(self.parameters),
+            self.symmetries,
+        )
+        return _schedule_of, fields
+
+
+def _schedule_of(
+    name: str,
+    collective: Collective,
+    num_steps: int,
+    step: Callable[[int], Transfers],
+    classes: tuple[range, ...],
+    parameters: dict[str, Any],
+    symmetries: tuple[Any, ...],
+) -> Schedule:
+    return Schedule(name, collective, num_steps, step, classes, MappingProxyType(parameters), symmetries)

@@ -1,4 +1,4 @@
-"""How long it takes and why."""
+"""Time of a plan and its parts."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _HEADS = {"reconfiguration_s": "reconf."}  # names that are wider than their col
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """How long it takes and why: one row a run of equal steps; rows tell the times of all steps of the run together.
+    """Time of a plan and its parts: one row for each run of identical steps, with the time of the whole run.
 
     Args:
         steps: the runs, in order.
         rounds: rounds in each run, int64 (rows,).
         reconfiguration_s, latency_s, transfer_s, compute_s, control_s: float64 (rows,) [s].
         lower_bound_s: no schedule of this collective on this fabric can be faster [s].
-        assumptions: what was assumed, by name.
+        assumptions: values by name.
     """
 
     steps: tuple[range, ...]
@@ -42,12 +42,12 @@ class Timeline:
 
     @property
     def num_steps(self) -> int:
-        """Steps in all [count]."""
+        """Number of steps [count]."""
         return sum(map(len, self.steps))
 
     @property
     def num_rounds(self) -> int:
-        """Rounds in all [count]."""
+        """Number of rounds [count]."""
         return int(self.rounds.sum())
 
     @property
@@ -57,12 +57,23 @@ class Timeline:
 
     @property
     def total_s(self) -> float:
-        """Time of the whole [s]."""
+        """Total time [s]."""
         return float(self.step_s.sum())
 
     def totals(self) -> dict[str, float]:
         """Time of each part [s], by name."""
         return {part: float(getattr(self, part).sum()) for part in self.PARTS}
+
+    def record(self) -> dict[str, Any]:
+        """Total, parts, bound and assumptions, for JSON."""
+        return {
+            "total_s": self.total_s,
+            "num_steps": self.num_steps,
+            "num_rounds": self.num_rounds,
+            **self.totals(),
+            "lower_bound_s": self.lower_bound_s,
+            "assumptions": dict(self.assumptions),
+        }
 
     def __iter__(self) -> Iterator[tuple[range, int, dict[str, float]]]:
         for i, steps in enumerate(self.steps):

@@ -1,8 +1,9 @@
-"""What the judge says."""
+"""Verdict of the verifier on a plan."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 __all__ = ["Verdict", "Violation"]
 
@@ -12,11 +13,11 @@ class Violation:
     """One broken rule.
 
     Args:
-        rule: its name.
+        rule: name of the rule.
         step: step index, -1 at the end of the schedule.
-        round: round within the step, -1 if it is none.
+        round: round within the step, -1 if the violation concerns none.
         where: node, chunk, resource and wavelength, in words.
-        expected: what the rule demands.
+        expected: what the rule requires.
         found: what the plan does.
         count: how often the rule is broken in the same way in that round.
     """
@@ -39,15 +40,16 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the judge found.
+    """Result of a verification.
 
     Args:
         violations: empty if the plan is right.
-        transfers: transfers looked at [count].
-        circuits: circuits looked at [count].
+        transfers: transfers checked [count].
+        circuits: circuits checked [count].
         chunks: chunks followed through all steps [count].
-        exhaustive: True if every chunk and every step was looked at, False if a seeded sample was.
+        exhaustive: True if every chunk and every step was judged, False if a seeded sample was.
         notes: totals and remarks, a line each.
+        how: how the chunks were judged: every chunk followed, a checked symmetry, or a sample.
     """
 
     violations: tuple[Violation, ...]
@@ -56,11 +58,18 @@ class Verdict:
     chunks: int
     exhaustive: bool
     notes: tuple[str, ...] = ()
+    how: str = "every chunk followed"
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.violations
+        """Whether everything was judged and no rule is broken."""
+        return self.judged and not self.violations
+
+    @property
+    def judged(self) -> bool:
+        """Whether everything was judged; a sample that finds nothing wrong is no verdict."""
+        refused = any(violation.rule != "not_judged" for violation in self.violations)
+        return refused or (self.exhaustive and not self.violations)
 
     def __repr__(self) -> str:
         return f"<Verdict {str(self).partition(chr(10))[0]}>"
@@ -71,16 +80,32 @@ class Verdict:
     def __str__(self) -> str:
         from opticcl.units import counted
 
-        looked = f"{counted(self.transfers, 'transfer')}, {counted(self.circuits, 'circuit')}"
-        if self.chunks:  # none where only the light of several jobs is judged
-            scope = "all chunks" if self.exhaustive else "a seeded sample of the chunks"
-            looked += f", {counted(self.chunks, 'chunk')} followed ({scope})"
+        checked = f"{counted(self.transfers, 'transfer')}, {counted(self.circuits, 'circuit')}"
+        if self.chunks:  # zero where only the circuits of several jobs are checked
+            scope = f"all, {self.how}" if self.exhaustive else "a seeded sample"
+            checked += f", {counted(self.chunks, 'chunk')} ({scope})"
         wrong = counted(len(self.violations), "violation")
-        head = f"verified: {looked}" if self.ok else f"refused: {wrong} in {looked}"
-        return "\n".join([head, *(f"  {said}" for said in (*self.violations, *self.notes))])
+        head = f"verified: {checked}" if self.ok else f"refused: {wrong} in {checked}"
+        head = head if self.judged else f"not judged: {checked}"
+        return "\n".join([head, *(f"  {line}" for line in (*self.violations, *self.notes))])
+
+    def record(self) -> dict[str, Any]:
+        """The verdict as plain data for JSON."""
+        return {
+            "ok": self.ok if self.judged else None,
+            "violations": [asdict(violation) for violation in self.violations],
+            "checked": {
+                "transfers": self.transfers,
+                "circuits": self.circuits,
+                "chunks": self.chunks,
+                "exhaustive": self.exhaustive,
+                "how": self.how,
+            },
+            "notes": list(self.notes),
+        }
 
     def raise_if_bad(self) -> Verdict:
-        """Itself, if the plan is right.
+        """The verdict itself, if the plan is right.
 
         Raises: VerificationError: it is not.
         """

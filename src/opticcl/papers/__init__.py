@@ -1,45 +1,78 @@
-"""The papers' claims, checked: what is printed, what comes out here, and whether they agree.
+"""The papers' claims: published value, our value, verdict, and what our value rests on.
 
-One file a paper, and one more for each large part of it: <paper>.py, <paper>_<part>.py. A claim is a function without
-arguments that computes our value from the library; what the paper prints stands in the file of the same name in data/papers/
-under the same id:
+One file per paper, and one more for each large part of it: <paper>.py, <paper>_<part>.py. A claim is a function without
+arguments that computes our value from the library. What the paper prints is in claims/, in the file of the same name, under
+the same id:
 
-    [S1]
+    [S2]
     where = "III-A"                  # section, table or figure
-    claim = "nodes of SiPAC(16, 2)"
-    published = 256                  # number, text, truth value or list
-    digits = 2                       # significant digits that are printed, where that is less than exact to 0.1 %
-    verdict = "exact"                # exact, 5 %, 20 %, inconsistent, not reproduced
-    corrected = 512                  # only for "inconsistent" and "not reproduced": what our value must be
-    reason = "..."                   # why, where it is not exact
+    claim = "switches of SiPAC(8, 3)"
+    published = "L r^(L-1)"          # as printed: number, text, truth value or list; "not printed" if there is none
+    formula = "L * r ** (L - 1)"     # the printed formula, to be evaluated, and ...
+    at = {L = 3, r = 8}              # ... the values of its letters; a list of tables gives a list of values
+    evaluated = 192                  # instead of a formula: the value that the printed text means at the claim's setting
+    digits = 2                       # significant digits printed, one number or one for each of a list
+    verdict = "exact"                # exact, 5 %, 20 %, inconsistent, not reproduced, not printed
+    corrected = 512                  # for the last three verdicts: the value that ours must have
+    basis = "fitted"                 # what our value rests on; see `BASES`
+    reason = "{steps} steps"         # why; fields in braces: `ours`, and facts that the function computes (`Found`)
 
-A row is good if our value is as near to the published one as the verdict says, or equal to the corrected one. Exact is to
-0.1 %, or to the printed digits.
-A claim that gets worse, or better than its verdict, is an error: the file must tell the truth.
+A row is good if our value is as close to the published (or evaluated) one as its verdict says and no closer, or equal to
+the corrected one. "exact" means to 0.1 % or to the printed digits; a list is as close as its farthest element.
+A verdict on file that is not the true one is an error, in either direction.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, TypeVar
 
-from opticcl.data import load
 from opticcl.errors import UnknownNameError
+from opticcl.files import read_toml
+from opticcl.ir import ProgressCallback, no_progress
+from opticcl.papers.formula import evaluate
 from opticcl.registry import canonical, nearest
 
-__all__ = ["ALL_VERDICTS", "Row", "check_paper", "claim", "paper_names"]
+__all__ = ["ALL_VERDICTS", "BASES", "Found", "Row", "check_paper", "claim", "found", "paper_names", "printed_claims"]
 
 EXACT = 1e-3  # of the published number
 VERDICTS = {"exact": EXACT, "5 %": 0.05, "20 %": 0.2}
-ALL_VERDICTS = (*VERDICTS, "inconsistent", "not reproduced")
-"""From the nearest to the farthest."""
+ALL_VERDICTS = (*VERDICTS, "inconsistent", "not reproduced", "not printed")
+"""From the closest to the farthest; "not printed" is a computation that other rows refer to."""
+
+BASES = ("literal", "corrected", "fitted", "inferred")
+"""What our value rests on.
+
+literal    what the paper prints, and public data that it names
+corrected  an algorithm or formula of ours where the printed one is wrong
+fitted     a parameter that was chosen because a printed number comes out with it; no prediction
+inferred   a parameter that the paper does not state, chosen for another reason: a datasheet, a usual value, our reading
+"""
 
 _CLAIMS: dict[str, dict[str, Callable[[], Any]]] = {}
 Function = TypeVar("Function", bound=Callable[[], Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A computed value with the facts that its reason names.
+
+    Args:
+        value: ours.
+        facts: numbers and texts by the names of the fields in the reason.
+    """
+
+    value: Any
+    facts: Mapping[str, Any]
+
+
+def found(value: Any, **facts: Any) -> Found:
+    """A value with its facts."""
+    return Found(value, facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +80,16 @@ class Row:
     """One claim.
 
     Args:
-        id, paper, where, claim: which.
+        id, paper, where, claim: of the claim.
         published: as printed.
-        ours: as it comes out here.
-        relative_error: |ours - published| / |published|, None if these are no numbers.
-        verdict: exact, 5 %, 20 %, inconsistent or not reproduced.
-        reason: why it is not exact.
+        ours: as computed.
+        relative_error: |ours - p| / |p| with the published or evaluated value p, the largest of a list; None if these are not
+            numbers.
+        verdict: of `ALL_VERDICTS`.
+        basis: of `BASES`.
+        reason: why the value differs, or what it rests on.
         ok: whether the verdict on file is the true one.
+        evaluated: value of a printed formula or text, None if `published` is a value itself.
     """
 
     id: str
@@ -64,12 +100,30 @@ class Row:
     ours: Any
     relative_error: float | None
     verdict: str
+    basis: str
     reason: str
     ok: bool
+    evaluated: Any = None
+
+    def record(self) -> dict[str, Any]:
+        """Plain values, as `opticcl papers --json` prints them."""
+        return {
+            "id": self.id,
+            "paper": self.paper,
+            "where": self.where,
+            "claim": self.claim,
+            "published": self.published,
+            "evaluated": self.evaluated,
+            "ours": self.ours,
+            "relative_error": self.relative_error,
+            "verdict": self.verdict,
+            "basis": self.basis,
+            "reason": self.reason,
+        }
 
 
 def claim(paper: str, id: str) -> Callable[[Function], Function]:
-    """Decorator: the function computes our value for that claim."""
+    """Decorator: the function computes our value of that claim."""
 
     def add(function: Function) -> Function:
         claims = _CLAIMS.setdefault(paper, {})
@@ -89,66 +143,104 @@ def paper_names() -> tuple[str, ...]:
 
 
 def check_paper(
-    name: str,
-    verdicts: Sequence[str] = ALL_VERDICTS,
-    progress: Callable[[str, int, int], None] = lambda label, done, total: None,
+    name: str, verdicts: Sequence[str] = ALL_VERDICTS, progress: ProgressCallback = no_progress
 ) -> Iterator[Row]:
-    """Rows of one paper, computed one by one, in the order of its file.
+    """Rows of one paper, computed one by one, in the order of its files.
 
     Args:
-        verdicts: of `ALL_VERDICTS`; claims with another one on file are left out.
-        progress: told before each claim what is done, how much of it, and of how much.
+        name: of the paper.
+        verdicts: of `ALL_VERDICTS`; claims with another one on file are skipped.
+        progress: called with (what, done, total) before each claim.
     Raises: UnknownNameError: no such paper.
     """
     names = paper_names()
     key = canonical(name)
     if key not in names:
         raise UnknownNameError(f"unknown paper {name!r}; {nearest(key, names)}")
-    printed = _printed(key)
+    printed = printed_claims(key)
     ids = [id for id in sorted(_CLAIMS[key], key=[*printed].index) if printed[id]["verdict"] in verdicts]
     for done, id in enumerate(ids):
         progress(f"check the claims of {key}", done, len(ids))
         yield _judge(key, id, printed[id], _CLAIMS[key][id]())
 
 
-def _printed(paper: str) -> dict[str, dict[str, Any]]:
-    """What the files of a paper say was printed, by id, in their order."""
-    folder = files("opticcl.data").joinpath("papers")
+def printed_claims(paper: str) -> dict[str, dict[str, Any]]:
+    """The claims on file of a paper, by id, in the order of its files."""
+    folder = files("opticcl.papers").joinpath("claims")
     parts = sorted(f.name for f in folder.iterdir() if f.name.removesuffix(".toml").partition("_")[0] == paper)
     printed: dict[str, dict[str, Any]] = {}
     for part in parts:
-        entries = load(f"papers/{part}")
+        entries = read_toml("opticcl.papers", f"claims/{part}")
         if twice := printed.keys() & entries.keys():
-            raise ValueError(f"claims {sorted(twice)} of {paper} stand in two files")
+            raise ValueError(f"claims {sorted(twice)} of {paper} are in two files")
         printed |= entries
     return printed
 
 
-def _judge(paper: str, id: str, printed: dict[str, Any], ours: Any) -> Row:
-    published, verdict = printed["published"], printed["verdict"]
-    error = _relative_error(ours, published)
+def _judge(paper: str, id: str, printed: Mapping[str, Any], computed: Any) -> Row:
+    if not isinstance(computed, Found):
+        computed = Found(computed, {})
+    ours, evaluated, verdict = computed.value, _evaluated(printed), printed["verdict"]
+    reference = printed["published"] if evaluated is None else evaluated
     if verdict in VERDICTS:
-        ok = _closeness(ours, published, printed.get("digits")) == verdict
+        ok = _closeness(ours, reference, printed.get("digits")) == verdict
     else:
         ok = _closeness(ours, printed["corrected"], printed.get("digits")) == "exact"
     return Row(
-        id, paper, printed["where"], printed["claim"], published, ours, error, verdict, printed.get("reason", ""), ok
+        id=id,
+        paper=paper,
+        where=printed["where"],
+        claim=printed["claim"],
+        published=printed["published"],
+        ours=ours,
+        relative_error=_relative_error(ours, reference),
+        verdict=verdict,
+        basis=printed["basis"],
+        reason=printed.get("reason", "").format_map({"ours": ours, **computed.facts}),
+        ok=ok,
+        evaluated=evaluated,
     )
 
 
-def _closeness(ours: Any, due: Any, digits: int | None) -> str | None:
+def _evaluated(printed: Mapping[str, Any]) -> Any:
+    """Value of the printed formula or text, None if the published value is one itself."""
+    if "formula" not in printed:
+        return printed.get("evaluated")
+    formulas, at = printed["formula"], printed.get("at", {})
+    if isinstance(formulas, list):
+        return [evaluate(formula, at) for formula in formulas]
+    return [evaluate(formulas, letters) for letters in at] if isinstance(at, list) else evaluate(formulas, at)
+
+
+def _closeness(ours: Any, reference: Any, digits: int | Sequence[int] | None) -> str | None:
     """The tightest verdict that holds, or None."""
-    error = _relative_error(ours, due)
+    if _are_numbers(ours, reference):
+        each = digits if isinstance(digits, Sequence) else [digits] * len(ours)
+        found = [_closeness(a, b, places) for a, b, places in zip(ours, reference, each, strict=True)]
+        return None if None in found else max(found, key=[*VERDICTS].index, default="exact")  # type: ignore[arg-type]
+    error = _relative_error(ours, reference)
     if error is None:
-        return "exact" if ours == due else None
-    if digits and float(f"{ours:.{digits}g}") == due:
+        return "exact" if ours == reference else None
+    if isinstance(digits, int) and float(f"{ours:.{digits}g}") == reference:
         return "exact"
     return next((name for name, limit in VERDICTS.items() if error <= limit), None)
 
 
-def _relative_error(ours: Any, published: Any) -> float | None:
-    if any(isinstance(v, bool) or not isinstance(v, (int, float)) for v in (ours, published)):
+def _relative_error(ours: Any, reference: Any) -> float | None:
+    if _are_numbers(ours, reference):
+        return max((_relative_error(a, b) or 0.0 for a, b in zip(ours, reference, strict=True)), default=0.0)
+    if not (_is_number(ours) and _is_number(reference)):
         return None
-    if published == 0:
+    if reference == 0:
         return float(ours != 0)
-    return float(abs(ours - published) / abs(published))
+    return float(abs(ours - reference) / abs(reference))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _are_numbers(ours: Any, reference: Any) -> bool:
+    """Whether both are lists of equally many numbers."""
+    lists = isinstance(ours, list) and isinstance(reference, list) and len(ours) == len(reference)
+    return lists and all(map(_is_number, [*ours, *reference]))

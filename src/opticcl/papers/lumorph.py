@@ -5,21 +5,27 @@ The electrical rival of section 5 is the ideal switch with the same 300 GB/s a G
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
-import opticcl
-from opticcl.fabric import fabric
-from opticcl.papers import claim
-from opticcl.plan import Plan
+from opticcl.assumptions import assumptions
+from opticcl.fabrics import fabric
+from opticcl.papers import Found, claim, found
+from opticcl.papers._inverse import argument_of
+from opticcl.plans.plan import Plan, compile
 from opticcl.schedule.lumorph import digits, rank_of_node
+from opticcl.simulate import Profile, profile
 
-MB = 1_000_000
+KB, MB = 1_000, 1_000_000
+SHARED_LASERS = "lightpath:lasers=15,laser_rate=160 Gb/s"  # the node rate of 16 lasers, in three equal parts
 SIXTEEN_GPUS = "lightpath:shape=4x4"
 
 
-def plan(algorithm: str, size: float = MB, where: str = "lightpath", collective: str = "all_reduce") -> Plan:
+@cache
+def plan(algorithm: str, where: str = "lightpath", collective: str = "all_reduce") -> Plan:
     """A plan for 256 GPUs on LIGHTPATH, or elsewhere."""
-    return opticcl.compile(where, collective, size, algorithm=algorithm)
+    return compile(where, collective, MB, algorithm=algorithm)
 
 
 def rival() -> str:
@@ -28,24 +34,52 @@ def rival() -> str:
     return f"ideal:nodes={wafer.num_nodes},rate={wafer.node_rate_bits_per_s},latency={wafer.latency_s}"
 
 
+@cache
+def _profile(algorithm: str, where: str) -> Profile:
+    """Times by the paper's model: alpha with reconfiguration on every round, reductions are free."""
+    return profile(plan(algorithm, where).circuits, assumptions("lumorph"))
+
+
 def time_s(algorithm: str, size: float, where: str = "lightpath") -> float:
-    """By the paper's model: alpha with reconfiguration on every round, nothing for sums [s]."""
-    return plan(algorithm, size, where).simulate(preset="lumorph").total_s
+    """Time of an all-reduce by the paper's model [s]."""
+    return _profile(algorithm, where).timeline(round(size)).total_s
 
 
-def saved(algorithm: str, against: str, size: float) -> float:
-    """Part of the rival's time that LIGHTPATH saves."""
-    return 1 - time_s(algorithm, size) / time_s(against, size, rival())
+def saved(algorithm: str, against: str, size: float, where: str = "lightpath") -> float:
+    """Fraction of the rival's time that LIGHTPATH saves.
+
+    Args:
+        algorithm: on LIGHTPATH.
+        against: algorithm on the ideal switch.
+        size: of the buffer [bytes].
+        where: LIGHTPATH, with parameters.
+    """
+    return 1 - time_s(algorithm, size, where) / time_s(against, size, rival())
 
 
 def wins_at_25_us(algorithm: str) -> bool:
-    """Whether it beats the ring at any of 4, 16 and 64 MB with that reconfiguration."""
+    """Whether it is faster than the ring at any of 4, 16 and 64 MB with a reconfiguration of 25 us."""
     slow = "lightpath:reconfiguration=25 us"
     return any(time_s(algorithm, size, slow) < time_s("ring", size, rival()) for size in (4 * MB, 16 * MB, 64 * MB))
 
 
+def break_even_us(algorithm: str, size: float) -> float:
+    """Reconfiguration at which it takes as long as the ring; times are linear in the reconfiguration [us]."""
+    spare_s = time_s("ring", size, rival()) - time_s(algorithm, size, "lightpath:reconfiguration=0 us")
+    return spare_s / _profile(algorithm, "lightpath").timeline(0).num_rounds * 1e6
+
+
+def equal_size(algorithm: str, against: str, against_where: str) -> float:
+    """Buffer above which the second algorithm is faster; time is linear in the buffer [bytes]."""
+    (fixed_s, per_mb_s), (other_s, other_per_mb_s) = (
+        (time_s(name, 0, where), time_s(name, MB, where) - time_s(name, 0, where))
+        for name, where in ((algorithm, "lightpath"), (against, against_where))
+    )
+    return (other_s - fixed_s) / (per_mb_s - other_per_mb_s) * MB
+
+
 def sent(made: Plan) -> float:
-    """What the busiest GPU sends, in buffers."""
+    """Most data that a GPU sends, in buffers."""
     schedule = made.schedule
     total = np.zeros(schedule.collective.num_ranks)
     for steps in schedule.step_classes():
@@ -55,8 +89,8 @@ def sent(made: Plan) -> float:
 
 
 def pieces(collective: str) -> list[float]:
-    """Part of the buffer that GPU 1 of 16 sends to each peer in the two steps, radix 4."""
-    made = plan("lumorph:radix=4", where=SIXTEEN_GPUS, collective=collective)
+    """Fraction of the buffer that GPU 1 of 16 sends to each peer in the two steps, radix 4."""
+    made = plan("lumorph:radix=4", SIXTEEN_GPUS, collective)
     made.verify().raise_if_bad()
     return [int(made.schedule.step(i).chunk_n[0]) / made.schedule.collective.num_chunks for i in range(2)]
 
@@ -80,15 +114,16 @@ def node_rate() -> float:
 
 
 @claim("lumorph", "L1.laser")
-def laser_rate() -> float:
+def laser_rate() -> Found:
     """Rate of a laser in GB/s."""
-    return fabric("lightpath").rate_bits_per_s / 8e9
+    where = fabric("lightpath")
+    return found(where.rate_bits_per_s / 8e9, node=where.node_rate_bits_per_s / 8e9, lasers=where.lasers_per_port)
 
 
 @claim("lumorph", "L3")
 def alpha() -> float:
     """Fixed time of a round in us: LUMORPH-2 with an empty buffer, over its rounds."""
-    empty = plan("lumorph", 0).simulate(preset="lumorph")
+    empty = _profile("lumorph", "lightpath").timeline(0)
     return empty.total_s / empty.num_rounds * 1e6
 
 
@@ -100,17 +135,8 @@ def bytes_sent() -> float:
 
 @claim("lumorph", "L5")
 def divide_and_conquer() -> float:
-    """Where two straight lines cross, in MB: time is linear in the buffer."""
-
-    def line(algorithm: str, where: str) -> tuple[float, float]:
-        fixed = time_s(algorithm, 0, where)
-        return fixed, time_s(algorithm, MB, where) - fixed
-
-    (conquer_s, conquer_s_per_mb), (ring_s, ring_s_per_mb) = (
-        line("divide_and_conquer", "lightpath"),
-        line("ring", rival()),
-    )
-    return (ring_s - conquer_s) / (conquer_s_per_mb - ring_s_per_mb)
+    """In MB."""
+    return equal_size("divide_and_conquer", "ring", rival()) / MB
 
 
 @claim("lumorph", "L6")
@@ -126,56 +152,76 @@ def four_times() -> float:
 
 
 @claim("lumorph", "L8")
-def slow_switches() -> bool:
+def slow_switches() -> Found:
     """Whether LUMORPH-2 gains nothing."""
-    return not wins_at_25_us("lumorph")
+    return found(
+        not wins_at_25_us("lumorph"), small=break_even_us("lumorph", 0), large=break_even_us("lumorph", 64 * MB)
+    )
 
 
 @claim("lumorph", "L8.radix4")
-def slow_switches_radix4() -> bool:
+def slow_switches_radix4() -> Found:
     """Whether LUMORPH-4 gains nothing."""
-    return not wins_at_25_us("lumorph:radix=4")
+    name = "lumorph:radix=4"
+    return found(not wins_at_25_us(name), small=break_even_us(name, 0), large=break_even_us(name, 64 * MB))
 
 
 @claim("lumorph", "L9.radix2")
-def large_buffers() -> float:
+def large_buffers() -> Found:
     """Against the ring."""
-    return saved("lumorph", "ring", 64 * MB)
+    size = argument_of(lambda kb: -saved("lumorph", "ring", kb * KB), -0.8, 1, 10_000, tolerance=5)
+    return found(saved("lumorph", "ring", 64 * MB), **_times_us("lumorph"), size_kb=size)
 
 
 @claim("lumorph", "L9.radix4")
-def large_buffers_radix4() -> float:
+def large_buffers_radix4() -> Found:
     """Against the ring, five lasers for each of three peers."""
-    return saved("lumorph:radix=4", "ring", 64 * MB)
+    name = "lumorph:radix=4"
+    return found(
+        saved(name, "ring", 64 * MB), **_times_us(name), shared=100 * saved(name, "ring", 64 * MB, SHARED_LASERS)
+    )
 
 
 @claim("lumorph", "L9.tree")
-def large_buffers_tree() -> float:
+def large_buffers_tree() -> Found:
     """Against the binomial tree, the whole buffer on every level."""
-    return saved("lumorph", "tree", 64 * MB)
+    part = saved("lumorph", "tree", 64 * MB)
+    return found(part, percent=100 * part)
+
+
+def _times_us(algorithm: str) -> dict[str, float]:
+    """Times of the ring and of an algorithm at 64 MB, as facts [us]."""
+    return {"ring_us": time_s("ring", 64 * MB, rival()) * 1e6, "ours_us": time_s(algorithm, 64 * MB) * 1e6}
 
 
 @claim("lumorph", "L10")
-def always_lowest() -> bool:
+def always_lowest() -> Found:
     """Whether both are below ring and tree at every size."""
-    return all(
+    lowest = all(
         saved(algorithm, against, size) > 0
         for size in (MB // 100, MB, 16 * MB, 1000 * MB)
         for algorithm in ("lumorph:radix=2", "lumorph:radix=4")
         for against in ("ring", "tree")
     )
+    two, four = (equal_size(f"lumorph:radix={radix}", "tree", rival()) / MB for radix in (2, 4))
+    return found(lowest, two_mb=two, four_mb=four)
 
 
 @claim("lumorph", "L11")
-def quadrupling_sends_more() -> bool:
+def quadrupling_sends_more() -> Found:
     """Bytes sent, not time."""
-    return sent(plan("lumorph:radix=4")) > sent(plan("lumorph:radix=2"))
+    step = plan("lumorph:radix=4").circuits.rounds(0)[0]
+    lit = int(step.wavelength_n[step.src == 0].sum())
+    more = sent(plan("lumorph:radix=4")) > sent(plan("lumorph:radix=2"))
+    return found(more, used=lit, lasers=fabric("lightpath").lasers_per_port)
 
 
 @claim("lumorph", "L12")
-def seven_peers() -> bool:
+def seven_peers() -> Found:
     """Radix 8, two of 16 lasers for each peer."""
-    return time_s("lumorph:radix=8", 64 * MB) >= time_s("lumorph:radix=4", 64 * MB)
+    eight, four = (time_s(f"lumorph:radix={radix}", 64 * MB) for radix in (8, 4))
+    equal_mb = equal_size("lumorph:radix=8", "lumorph:radix=4", "lightpath") / MB
+    return found(eight >= four, eight_us=eight * 1e6, four_us=four * 1e6, equal_mb=equal_mb)
 
 
 @claim("lumorph", "L13.scatter")
@@ -193,7 +239,7 @@ def gathered() -> list[float]:
 @claim("lumorph", "L13.total")
 def gathered_in_all() -> float:
     """To all peers."""
-    return sent(plan("lumorph:radix=4", where=SIXTEEN_GPUS, collective="all_gather"))
+    return sent(plan("lumorph:radix=4", SIXTEEN_GPUS, "all_gather"))
 
 
 def numbers_of_chunks(chunks: np.ndarray) -> list[int]:
@@ -204,7 +250,7 @@ def numbers_of_chunks(chunks: np.ndarray) -> list[int]:
 
 def sent_by_gpu_1(step: int) -> dict[int, list[int]]:
     """Chunks by receiving GPU, all numbers from 1 as in the paper."""
-    made = plan("lumorph:radix=4", where=SIXTEEN_GPUS).schedule.step(step)
+    made = plan("lumorph:radix=4", SIXTEEN_GPUS).schedule.step(step)
     return {
         int(made.dst[i]) + 1: numbers_of_chunks(np.arange(made.chunk_lo[i], made.chunk_lo[i] + made.chunk_n[i]))
         for i in np.flatnonzero(made.src == 0)
@@ -219,7 +265,7 @@ def chunks_for_gpu_4() -> list[int]:
 
 @claim("lumorph", "L14.kept")
 def chunks_kept() -> list[int]:
-    """What GPU 1 has sent to nobody."""
+    """Chunks of GPU 1 that it sends to no peer."""
     gone = {chunk for chunks in sent_by_gpu_1(0).values() for chunk in chunks}
     return sorted(set(range(1, 17)) - gone)
 
@@ -243,17 +289,19 @@ def all_to_all_at_once() -> int:
 
 
 @claim("lumorph", "L16.rack")
-def too_few_lasers() -> bool:
+def too_few_lasers() -> Found:
     """Whether the direct all-to-all of 256 takes more than one round."""
-    return rounds(plan("mesh", collective="all_to_all")) > 1
+    needed = rounds(plan("mesh", collective="all_to_all"))
+    return found(needed > 1, rounds=needed, lasers=fabric("lightpath").lasers_per_port)
 
 
 @claim("lumorph", "L20")
-def thirty_waveguides() -> bool:
+def thirty_waveguides() -> Found:
     """Whether every step takes one round, on 30 waveguides of one circuit each, rows or squares."""
     where = (f"lightpath:waveguides=30,waveguide_sharing=circuit,numbering={n}" for n in ("row", "squares"))
-    made = [plan(f"lumorph:radix={radix}", where=w) for w in where for radix in (2, 4)]
-    return all(len(congestion(m)) == m.schedule.num_steps and m.verify().ok for m in made)
+    made = [plan(f"lumorph:radix={radix}", w) for w in where for radix in (2, 4)]
+    enough = all(len(congestion(m)) == m.schedule.num_steps and m.verify().ok for m in made)
+    return found(enough, needed=max(max(congestion(m)) for m in made))
 
 
 @claim("lumorph", "L27")
@@ -268,7 +316,7 @@ def rounds_of_an_overfull_round() -> list[int]:
     needed = max(congestion(plan("lumorph:radix=4")))
 
     def rounds(waveguides: int) -> int:
-        made = plan("lumorph:radix=4", where=f"lightpath:waveguides={waveguides},waveguide_sharing=circuit")
+        made = plan("lumorph:radix=4", f"lightpath:waveguides={waveguides},waveguide_sharing=circuit")
         made.verify().raise_if_bad()
         return max(len(made.circuits.rounds(i)) for i in range(made.schedule.num_steps))
 

@@ -1,37 +1,35 @@
-"""LUMORPH's training times (section 6.1): what its factors would need, and what its own log of NCF gives."""
+"""LUMORPH's training times (section 6.1): the shares of communication that its factors require, and its own log of NCF."""
 
 from __future__ import annotations
 
 from functools import cache
 
-from opticcl.data import load
-from opticcl.evaluate.communication import CommunicationTimes, Planner
-from opticcl.evaluate.iteration import Runtime, play
-from opticcl.fabric import fabric_at_scale
-from opticcl.papers import claim
-from opticcl.simulate import assumptions
-from opticcl.workload.job import Group, Job, Task
+from opticcl.assumptions import assumptions
+from opticcl.fabrics import fabric_at_scale
+from opticcl.ir.task_graph import ProcessGroup, Task, TaskGraph
+from opticcl.papers import claim, printed_claims
+from opticcl.papers._inverse import argument_of
+from opticcl.training.communication import CommunicationTimes, Fastest
+from opticcl.training.iteration import Runtime, simulate_iteration
 
 
 def _speed_up(share: float, faster: float) -> float:
-    """Of an iteration with that share of communication and no overlap, whose messages become so many times faster."""
+    """Speed-up of an iteration with that share of communication and no overlap by messages `faster` times as fast."""
     tasks = (Task("computation", 1 - share), Task("messages", 0.0, "all_reduce", 1, "all", (0,)))
-    job = Job("of a share", "LUMORPH 6.1", 2, tasks, {"all": Group("all", range(2))})
-    before, after = (play(job, lambda *_, s=s: share / s, Runtime(overlap=False)).total_s for s in (1.0, faster))
+    job = TaskGraph("of a share", "LUMORPH 6.1", 2, tasks, {"all": ProcessGroup("all", range(2))})
+    before, after = (
+        simulate_iteration(job, lambda *_, s=s: share / s, Runtime(overlap=False)).total_s for s in (1.0, faster)
+    )
     return before / after
 
 
 def _share_needed(speed_up: float, faster: float) -> float:
-    """The share of communication with which messages so many times faster give that speed-up; 1 if none does."""
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _speed_up(middle, faster) < speed_up else (low, middle)
-    return high
+    """Share of communication at which messages `faster` times as fast give that speed-up; 1 if none does."""
+    return argument_of(lambda share: _speed_up(share, faster), speed_up, 0.0, 1.0, tolerance=1e-9)
 
 
 def _shares_needed(faster: float) -> list[float]:
-    printed = load("papers/lumorph_iteration.toml")["L26"]["printed"]
+    printed = printed_claims("lumorph")["L26"]["factors"]
     return [round(_share_needed(value, faster), 3) for value in printed]
 
 
@@ -55,13 +53,15 @@ def share_of_bert() -> float:
 
 @cache
 def _messages_s(algorithm: str, nodes: int) -> float:
-    """NCF's all_reduces one after the other on the wafer [s]."""
-    group = Group("all", range(nodes))
-    planner = Planner(algorithm, assumptions("lumorph"))
+    """Time of NCF's all_reduces in sequence on the wafer [s]."""
+    group = ProcessGroup("all", range(nodes))
+    planner = Fastest(algorithm, assumptions("lumorph"))
     times = CommunicationTimes(fabric_at_scale("lightpath", nodes), planner)
-    calls = load("papers/lumorph_iteration.toml")["L26.ncf"]["calls"]
+    calls = printed_claims("lumorph")["L26.ncf"]["calls"]
     tasks = tuple(Task("gradient", 0.0, "all_reduce", size, "all") for size, count in calls for _ in range(count))
-    return play(Job("ncf", "LUMORPH's log", nodes, tasks, {"all": group}), times, Runtime(fusion="none")).total_s
+    return simulate_iteration(
+        TaskGraph("ncf", "LUMORPH's log", nodes, tasks, {"all": group}), times, Runtime(fusion="none")
+    ).total_s
 
 
 @claim("lumorph", "L26.ncf")

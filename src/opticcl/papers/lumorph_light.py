@@ -6,12 +6,13 @@ import math
 
 import numpy as np
 
-from opticcl.evaluate.budget import budget
-from opticcl.evaluate.limits import limits
-from opticcl.fabric import fabric
-from opticcl.papers import claim
-from opticcl.physics.crosstalk import ber_of_q, q_for_ber
-from opticcl.physics.optics import Optics, geometry, optics
+from opticcl.estimate.budget import budget
+from opticcl.estimate.limits import limits
+from opticcl.fabrics import fabric, light_table
+from opticcl.ir.light import Optics
+from opticcl.optics.crosstalk import ber_of_q, q_for_ber
+from opticcl.optics.values import optics
+from opticcl.papers import Found, claim, found
 
 RATES = (10e9, 15e9, 20e9)  # section 7 [bit/s]
 MEASURED = 6.96e-13  # section 7: bit error rate at the first of them
@@ -20,30 +21,38 @@ MEASURED = 6.96e-13  # section 7: bit error rate at the first of them
 def _waveguides_alone(budget_db: float) -> Optics:
     """The printed losses, with so much light to lose and nothing else on the way."""
     given = {"launch": 0.0, "sensitivity": -budget_db, "modulator.loss": 0.0, "mzi.loss": 0.0}
-    return optics("lightpath", "literal", given)
+    return optics(light_table("lightpath"), "literal", given)
 
 
 @claim("lumorph", "L22")
-def pairs_of_waveguides() -> bool:
+def pairs_of_waveguides() -> Found:
     """Round the edge of a tile, two waveguides a pair."""
-    side = float(geometry("lightpath", "wafer_side"))
-    edges = 2 * (side / geometry("lightpath", "board_rows") + side / geometry("lightpath", "board_columns"))
-    return bool(edges / geometry("lightpath", "waveguide_pitch") / 2 > 10_000)
+    sides = _tile_sides()
+    pairs = 2 * sum(sides) / light_table("lightpath").geometry["waveguide_pitch"] / 2
+    return found(pairs > 10_000, pairs=pairs, short_mm=min(sides) * 1e3, long_mm=max(sides) * 1e3)
+
+
+def _tile_sides() -> tuple[float, float]:
+    """Height and width of a tile [m]."""
+    side = float(light_table("lightpath").geometry["wafer_side"])
+    return side / light_table("lightpath").geometry["board_rows"], side / light_table("lightpath").geometry[
+        "board_columns"
+    ]
 
 
 @claim("lumorph", "L22.edge")
-def waveguides_of_an_edge() -> int:
+def waveguides_of_an_edge() -> Found:
     """Along the shorter edge of a tile."""
-    side = float(geometry("lightpath", "wafer_side")) / max(
-        geometry("lightpath", "board_rows"), geometry("lightpath", "board_columns")
-    )
-    return int(side / geometry("lightpath", "waveguide_pitch"))
+    short, long = (int(side / light_table("lightpath").geometry["waveguide_pitch"]) for side in sorted(_tile_sides()))
+    return found(short, long=long)
 
 
 @claim("lumorph", "L23")
-def loss_across_a_board() -> float:
+def loss_across_a_board() -> Found:
     """Corner to corner of 4 x 8 tiles, waveguides and seams alone."""
-    return round(budget(fabric("lightpath:shape=4x8"), _waveguides_alone(0.0)).loss_db, 2)
+    path = budget(fabric("lightpath:shape=4x8"), _waveguides_alone(0.0))
+    seams_db = sum(line.loss_db for line in path.lines if line.element == "stitch")
+    return found(round(path.loss_db, 2), seams_db=seams_db, waveguide_db=path.loss_db - seams_db)
 
 
 @claim("lumorph", "L23.hop")

@@ -7,39 +7,38 @@ from functools import cache
 
 import numpy as np
 
-from opticcl.data import load
-from opticcl.evaluate.studies._lumorph import RADICES, rounds_of
-from opticcl.evaluate.studies.overlap import most_by_chance
-from opticcl.evaluate.studies.reconfigurations import rounds_needed
-from opticcl.evaluate.studies.transfers import busiest_sender, random_transfers
-from opticcl.fabric.lightpath import near_square
-from opticcl.papers import claim
-from opticcl.physics.modulation import line_rate_bits_per_s
-from opticcl.plan import Plan, compile
+from opticcl.fabrics.lightpath import near_square
+from opticcl.optics.modulation import line_rate_bits_per_s
+from opticcl.papers import Found, claim, found, printed_claims
+from opticcl.plans.plan import Plan, compile
 from opticcl.routing.grid import Grid
 from opticcl.routing.least_overlap import least_overlap
-from opticcl.routing.transfer_rounds import greedy_rounds
+from opticcl.routing.transfer_rounds import greedy_rounds, optimal_rounds
+from opticcl.studies.lumorph import RADICES, rounds_of
+from opticcl.studies.overlap import random_overlaps
+from opticcl.studies.reconfigurations import rounds_needed
+from opticcl.studies.transfers import busiest_sender, random_transfers
 
 GRID = (16, 16)
 DRAWS = 3
 
 
 @cache
-def by_chance(radix: int, numbering: str, shape: tuple[int, int] = GRID, draws: int = DRAWS) -> float:
-    """Circuits on the fullest edge, mean of random shortest paths."""
-    return float(np.mean(most_by_chance(shape, radix, numbering, draws, 0)))
+def random_overlap(radix: int, numbering: str, shape: tuple[int, int] = GRID, draws: int = DRAWS) -> float:
+    """Circuits on the most congested edge, mean of random shortest paths."""
+    return float(np.mean(random_overlaps(shape, radix, numbering, draws, 0)))
 
 
 @cache
-def least(radix: int, numbering: str) -> float:
-    """Circuits on the fullest edge of least-overlap routes."""
+def smallest_overlap(radix: int, numbering: str) -> float:
+    """Circuits on the most congested edge of least-overlap routes."""
     found = [least_overlap(Grid(*GRID), src, dst) for src, dst in rounds_of(GRID, radix, numbering, 0)]
     return max(routes.max_overlap for routes in found)
 
 
 @cache
 def on_random_routes(radix: int, waveguides: int) -> Plan:
-    """A judged all-reduce of 256 GPUs at random places."""
+    """A verified all-reduce of 256 GPUs on random tiles."""
     where = f"lightpath:waveguides={waveguides},waveguide_sharing=circuit,numbering=random,routing=random"
     made = compile(where, "all_reduce", 0, algorithm=f"lumorph:radix={radix}")
     made.verify().raise_if_bad()
@@ -47,20 +46,20 @@ def on_random_routes(radix: int, waveguides: int) -> Plan:
 
 
 def reconfigurations(radix: int, waveguides: int) -> int:
-    """One a round."""
+    """One per round."""
     return on_random_routes(radix, waveguides).simulate(preset="lumorph").num_rounds
 
 
 @claim("lumorph", "L2")
 def pam4() -> list[float]:
     """In Gb/s."""
-    widths_hz = load("papers/lumorph_routes.toml")["L2"]["spectral_width_hz"]
+    widths_hz = printed_claims("lumorph")["L2"]["spectral_width_hz"]
     return [line_rate_bits_per_s(width, 4) / 1e9 for width in widths_hz]
 
 
 @claim("lumorph", "L18")
 def routes_in_time() -> bool:
-    """CPU seconds, the first call with what has to be compiled included."""
+    """CPU time, compilation of the kernels included."""
     started = time.process_time()
     for nodes in (16, 32, 64, 128):
         shape = near_square(nodes)
@@ -71,45 +70,57 @@ def routes_in_time() -> bool:
 
 
 @claim("lumorph", "L19")
-def chance_is_worse() -> bool:
-    """By at least a half."""
-    return all(by_chance(radix, "random") > 1.5 * least(radix, "random") for radix in RADICES)
+def random_routes_overlap_more() -> Found:
+    """By more than a half."""
+    overlaps = {radix: (random_overlap(radix, "random"), smallest_overlap(radix, "random")) for radix in RADICES}
+    facts = {
+        f"{name}_{radix}": pair[i] for radix, pair in overlaps.items() for i, name in enumerate(("random", "least"))
+    }
+    return found(all(randomly > 1.5 * least for randomly, least in overlaps.values()), **facts)
 
 
 @claim("lumorph", "L19.squares")
-def chance_is_worse_on_squares() -> bool:
+def random_routes_overlap_more_on_squares() -> Found:
     """LUMORPH-2."""
-    return by_chance(2, "squares") > least(2, "squares")
+    least = smallest_overlap(2, "squares")
+    return found(random_overlap(2, "squares") > least, least=least)
 
 
 @claim("lumorph", "L19.radix")
 def quadrupling_overlaps_more() -> bool:
     """Both ways."""
-    return by_chance(4, "random") > by_chance(2, "random") and least(4, "random") > least(2, "random")
+    return random_overlap(4, "random") > random_overlap(2, "random") and smallest_overlap(
+        4, "random"
+    ) > smallest_overlap(2, "random")
 
 
 @claim("lumorph", "L20.random")
-def waveguides_for_random_routes() -> float:
+def waveguides_for_random_routes() -> Found:
     """LUMORPH-4, mean of ten draws."""
-    return by_chance(4, "squares", draws=10)
+    draws = random_overlaps(GRID, 4, "squares", 10, 0)
+    bound = max(least_overlap(Grid(*GRID), src, dst).bound for src, dst in rounds_of(GRID, 4, "squares", 0))
+    return found(float(np.mean(draws)), worst=max(draws), least=smallest_overlap(4, "squares"), bound=bound)
 
 
 @claim("lumorph", "L20.chain")
-def thirty_are_enough_for_a_chain() -> bool:
+def thirty_are_enough_for_a_chain() -> Found:
     """LUMORPH-4."""
-    return by_chance(4, "random", (32, 8)) <= 30
+    needed = random_overlap(4, "random", (32, 8))
+    return found(needed <= 30, needed=needed)
 
 
 @claim("lumorph", "L21")
-def more_waveguides_fewer_rounds() -> bool:
+def more_waveguides_fewer_rounds() -> Found:
     """LUMORPH-4."""
-    return reconfigurations(4, 40) < reconfigurations(4, 20)
+    many, few = reconfigurations(4, 40), reconfigurations(4, 20)
+    return found(many < few, many=many, few=few)
 
 
 @claim("lumorph", "L21.radix2")
-def more_waveguides_fewer_rounds_radix2() -> bool:
+def more_waveguides_fewer_rounds_radix2() -> Found:
     """LUMORPH-2."""
-    return reconfigurations(2, 40) < reconfigurations(2, 20)
+    many, few = reconfigurations(2, 40), reconfigurations(2, 20)
+    return found(many < few, many=many, few=few, overlap=random_overlap(2, "random"))
 
 
 @claim("lumorph", "L28.bound")
@@ -119,7 +130,9 @@ def rounds_over_bound() -> float:
 
 
 @claim("lumorph", "L29")
-def lasers_asked_for() -> int:
-    """By the busiest sender in any round."""
+def lasers_asked_for() -> Found:
+    """Most lasers that a sender needs in a round."""
     src, dst = random_transfers(256, 0.5, 0)
-    return busiest_sender(src, greedy_rounds(src, dst, 1, 16, variant="printed"))
+    greedy, fewest = greedy_rounds(src, dst, 1, 16), optimal_rounds(src, dst, 1, 16)
+    needed = busiest_sender(src, greedy_rounds(src, dst, 1, 16, variant="printed"))
+    return found(needed, greedy=greedy.num_rounds, fewest=fewest.num_rounds, bound=fewest.bound)

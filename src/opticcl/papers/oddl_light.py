@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from opticcl.data import load
-from opticcl.evaluate.budget import budget
-from opticcl.fabric import fabric
-from opticcl.papers import claim
-from opticcl.physics.clos import ThreeStage
-from opticcl.physics.optics import optics
-from opticcl.physics.ring import in_band
+from opticcl.estimate.budget import budget
+from opticcl.fabrics import fabric, light_table
+from opticcl.files import read_toml
+from opticcl.optics.clos import ThreeStage
+from opticcl.optics.micro_rings import frequency_hz, in_band
+from opticcl.optics.values import optics
+from opticcl.papers import Found, claim, found, printed_claims
 
 
 def _margin(shape: str, loss_db: float | None = None) -> float:
     """Of the worst path, with another loss of a switch of 32 ports if one is given [dB]."""
     settings = {} if loss_db is None else {"wss32.loss": loss_db}
-    return budget(fabric("oddl", shape=shape), optics("oddl", "literal", settings)).margin_db
+    return budget(fabric("oddl", shape=shape), optics(light_table("oddl"), "literal", settings)).margin_db
 
 
 @claim("oddl", "O7")
@@ -28,7 +28,7 @@ def clos_of_64_ports() -> list[int]:
 
 @claim("oddl", "O11")
 def loss_of_8_ports() -> float:
-    return budget(fabric("oddl:shape=8x8x8"), optics("oddl")).loss_db
+    return budget(fabric("oddl:shape=8x8x8"), optics(light_table("oddl"))).loss_db
 
 
 @claim("oddl", "O12")
@@ -43,27 +43,35 @@ def margins() -> list[float]:
 
 
 @claim("oddl", "O13")
-def larger_switch_closes() -> bool:
+def larger_switch_closes() -> Found:
     """The Clos of 64 ports."""
-    return _margin("64") >= 0
+    modules = budget(fabric("oddl", shape="64"), optics(light_table("oddl"), "literal"))
+    stages = next(line.count for line in modules.lines if line.element == "wss8")
+    return found(modules.margin_db >= 0, stages=stages, loss_db=modules.loss_db)
 
 
 @claim("oddl", "O13.margin")
-def margin_of_the_clos() -> float:
-    return round(_margin("64"), 1)
+def margin_of_the_clos() -> Found:
+    clos = budget(fabric("oddl", shape="64"), optics(light_table("oddl"), "literal"))
+    allowed_db = clos.launch_dbm - clos.sensitivity_dbm
+    return found(round(clos.margin_db, 1), loss_db=clos.loss_db, allowed_db=allowed_db)
 
 
 @claim("oddl", "O37")
-def prototype_in_c_band() -> list[bool]:
-    constants = load("constants.toml")
-    ends = (constants[f"c_band_{end}"]["value"] for end in ("low", "high"))
-    return in_band([1565.941e-9, 1546.5377e-9], *ends).tolist()
+def prototype_in_c_band() -> Found:
+    constants = read_toml("opticcl.optics", "constants.toml")
+    low_m, high_m = (constants[f"c_band_{end}"]["value"] for end in ("low", "high"))
+    wavelengths_m = [1565.941e-9, 1546.5377e-9]
+    frequency_thz = float(frequency_hz(wavelengths_m[0])) / 1e12
+    return found(
+        in_band(wavelengths_m, low_m, high_m).tolist(), thz=frequency_thz, low_nm=low_m * 1e9, high_nm=high_m * 1e9
+    )
 
 
 @claim("oddl", "O38")
 def delays_fit_their_use() -> bool:
-    """The laser is retuned within a step, the switch is not: it must stand for a whole job."""
-    laser, switch = load("papers/oddl_light.toml")["O38"]["table"]
+    """The laser is retuned within a step, the switch is not and must be set once per job."""
+    laser, switch = printed_claims("oddl")["O38"]["table"]
     return bool(laser < fabric("oddl").reconfiguration_s < switch)
 
 

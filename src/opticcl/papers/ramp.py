@@ -1,21 +1,29 @@
-"""RAMP's claims."""
+"""RAMP's claims about its maps, circuits and collectives: sections 3.1 and 5, tables 5 to 8, equations 1 to 5."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
+from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
-from opticcl.fabric import fabric
+from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan, Circuits, IntArray
-from opticcl.papers import claim
+from opticcl.ir.schedule import StoredSteps
+from opticcl.papers import Found, claim, found
+from opticcl.papers.formula import evaluate
 from opticcl.schedule import generate
-from opticcl.schedule._ramp_maps import Geometry, geometry
-from opticcl.simulate import assumptions, profile
+from opticcl.schedule.ramp_maps import Geometry, geometry
+from opticcl.simulate import profile
 from opticcl.verify import verify
 
 
+@cache
 def _plan(x: int, racks: int, devices: int, variant: str = "auto", collective: str = "all_reduce") -> CircuitPlan:
     where = fabric("ramp", groups=x, racks=racks, wavelengths=devices)
     return lower(where, generate(f"ramp:variant={variant}", collective, where))
@@ -92,6 +100,68 @@ def subgroups_4() -> list[int]:
     return _partition(_published(8, 8, 16).peers(4))
 
 
+class _Nodes(NamedTuple):
+    """All nodes of a RAMP by the coordinates of the tables, or one other node for each of them: int (num_nodes,) each."""
+
+    g: IntArray
+    j: IntArray
+    device: IntArray
+
+
+def _members_by_table_6(x: int, racks: int, devices: int) -> dict[str, Iterator[_Nodes]]:
+    """By step, the members of every node's subgroup, one after the other; step 4.1 has one successor of each node."""
+    number = np.arange(x * racks * devices)
+    g, j, device = number // (racks * devices), number // devices % racks, number % devices
+    d, most = device // x, devices // x
+    turn = (d + 1) // most  # 1 after the last device group
+    return {
+        "1": (_Nodes((g + y) % x, j, device) for y in range(x)),
+        "2": (_Nodes((g + y) % x, j, (device % x + y) % x + x * d) for y in range(x)),
+        "3": (_Nodes(((g - j) % x + y) % x, ((j + y) % racks - j) % racks, device) for y in range(racks)),
+        "4.1": iter([_Nodes((g + j - turn * (d + 1) * j) % x, j, device % x + x * ((d + 1) % most))]),
+        "4.2": (_Nodes(((g - d) % x + y) % x, j, device % x + x * (((y + d) % most - d) % most)) for y in range(most)),
+    }
+
+
+def _subgroups_by_table_5(x: int, devices: int) -> dict[str, Callable[[_Nodes], IntArray]]:
+    """Number of the subgroup of nodes, by step; step 3 modulo L x."""
+    return {
+        "1": lambda n: n.device + devices * n.j,
+        "2": lambda n: (n.device - n.g) % x + devices * n.j + n.device // x * x,
+        "3": lambda n: (n.device + devices * (n.j - n.g)) % (devices * x),
+        "4.1": lambda n: n.device % x + x**2 * n.j + (n.g - n.j * (n.device // x)) % x * x,
+        "4.2": lambda n: x**2 * n.j + x * ((n.g - n.device // x) % x) + n.device % x,
+    }
+
+
+@claim("ramp", "RAMP-T6-all")
+def members_are_in_the_subgroup() -> list[bool]:
+    """By step, with as many racks as groups and with fewer."""
+    agree = dict.fromkeys(_subgroups_by_table_5(2, 2), True)
+    for x, racks, devices in ((3, 3, 6), (4, 4, 8), (8, 8, 16), (8, 4, 16), (5, 3, 15)):
+        number = np.arange(x * racks * devices)
+        own = _Nodes(number // (racks * devices), number // devices % racks, number % devices)
+        members = _members_by_table_6(x, racks, devices)
+        for step, subgroup in _subgroups_by_table_5(x, devices).items():
+            agree[step] &= all(np.array_equal(subgroup(own), subgroup(other)) for other in members[step])
+    return list(agree.values())
+
+
+@claim("ramp", "RAMP-T5-s4text")
+def dimensions_of_a_subgroup_in_step_4() -> list[int]:
+    """Device groups, racks and communication groups that a subgroup extends over, by formulation."""
+    x, racks, devices = 8, 8, 16
+    extents = []
+    for step, subgroup in _subgroups_by_table_5(x, devices).items():
+        if step.startswith("4"):
+            number = np.arange(x * racks * devices)
+            nodes = _Nodes(number // (racks * devices), number // devices % racks, number % devices)
+            numbers = subgroup(nodes)
+            inside = numbers == numbers[racks * devices - 1]  # a node of the last rack, whose subgroups are the widest
+            extents += [len(np.unique(digit[inside])) for digit in (nodes.device // x, nodes.j, nodes.g)]
+    return extents
+
+
 @claim("ramp", "RAMP-T7-rank")
 def rank_is_a_rank() -> bool:
     return np.array_equal(np.sort(_published(8, 8, 16).info()), np.arange(1024))
@@ -123,20 +193,43 @@ def shares_of_54() -> list[int]:
     return [int(schedule.step(i).chunk_n[0]) for i in range(4)]
 
 
+@cache
+def _sent_by_node_0(plan: CircuitPlan) -> CircuitPlan:
+    """What node 0 sends, in every step; a transfer's transceivers do not depend on other transfers."""
+    steps = map(plan.schedule.step, range(plan.schedule.num_steps))
+    own = StoredSteps(tuple(step.take(np.flatnonzero(step.src == 0)) for step in steps))
+    return lower(plan.fabric, replace(plan.schedule, step=own, classes=(), symmetries=()))
+
+
 @claim("ramp", "RAMP-5-trxuse")
 def transceivers_used() -> list[int]:
-    plan = _plan(32, 32, 64)
-    return [_ports_of_node_0(plan, step) for step in range(4)]
+    plan = _sent_by_node_0(_plan(32, 32, 64, collective="reduce_scatter"))
+    return [_ports_used(plan, step) for step in range(plan.schedule.num_steps)]
 
 
-def _ports_of_node_0(plan: CircuitPlan, step: int) -> int:
-    circuits = plan.rounds(step)[0]
-    return len(np.unique(circuits.port[circuits.src == 0]))
+def _ports_used(plan: CircuitPlan, step: int) -> int:
+    return len(np.unique(plan.rounds(step)[0].port))
 
 
 @claim("ramp", "RAMP-5-logx")
-def steps_of_reduce_scatter() -> int:
-    return _plan(32, 32, 64).schedule.num_steps // 2
+def steps_of_reduce_scatter() -> Found:
+    plan = _plan(32, 32, 64)
+    return found(plan.schedule.num_steps // 2, logarithm=math.log(plan.fabric.num_nodes, 32))
+
+
+@claim("ramp", "RAMP-5-recdouble")
+def halving_and_doubling() -> bool:
+    """Whether x = 2 exchanges with one node a step, and half as much in every step of the reduce-scatter, at (2, 2, 4)."""
+    plan = _plan(2, 2, 4)
+    halved = lower(plan.fabric, generate("halving_doubling", "all_reduce", plan.fabric))
+    ours, theirs = (
+        [
+            (len(step.src), int(step.size_chunks()[0]))
+            for step in map(made.schedule.step, range(made.schedule.num_steps))
+        ]
+        for made in (plan, halved)
+    )
+    return ours == theirs
 
 
 @claim("ramp", "RAMP-9-8steps")
@@ -182,12 +275,12 @@ def clashes_in_step_4() -> int:
 @claim("ramp", "RAMP-E4-s4.2")
 def clashes_of_equation_4() -> int:
     plan = _plan(4, 4, 8, "modular", "reduce_scatter")
-    lit = plan.rounds(3)[0]
+    once = plan.rounds(3)[0]
     extra = 2  # equation 3 for d = 2 of x = 4; in steps of d, around the circle of x
-    twice = np.repeat(np.arange(len(lit)), extra)
-    g_src, j_src, g_dst = lit.src // 32, lit.src // 8 % 4, lit.dst // 32
-    port = (np.repeat(g_src + g_dst + j_src, extra) + 2 * np.tile(np.arange(extra), len(lit))) % 4
-    wide = replace(lit.take(twice), port=port.astype(np.int32))
+    twice = np.repeat(np.arange(len(once)), extra)
+    g_src, j_src, g_dst = once.src // 32, once.src // 8 % 4, once.dst // 32
+    port = (np.repeat(g_src + g_dst + j_src, extra) + 2 * np.tile(np.arange(extra), len(once))) % 4
+    wide = replace(once.take(twice), port=port.astype(np.int32))
 
     def rounds(step: int) -> tuple[Circuits, ...]:
         return (wide,) if step == 3 else plan.rounds(step)
@@ -207,24 +300,28 @@ _PEERS = (
 
 @claim("ramp", "RAMP-E3")
 def transceivers_for_each_peer() -> list[int]:
-    plans = [_plan(32, 1, 32 * d) for d in _PEERS]
+    plans = [_sent_by_node_0(_plan(32, 1, 32 * d, collective="reduce_scatter")) for d in _PEERS]
     return [len(plan.rounds(2)[0]) // len(plan.schedule.step(2)) for plan in plans]
 
 
 @claim("ramp", "RAMP-E5")
 def transceivers_towards_peers() -> list[int]:
-    return [_ports_of_node_0(_plan(32, 1, 32 * d), 2) for d in _PEERS]
+    return [_ports_used(_sent_by_node_0(_plan(32, 1, 32 * d, collective="reduce_scatter")), 2) for d in _PEERS]
 
 
 @claim("ramp", "RAMP-E1")
-def best_number_of_stages() -> int:
+def best_number_of_stages() -> Found:
+    """Of a broadcast of 1 GB in stages of 1.4 us."""
     like = fabric("ramp", groups=4, racks=4, wavelengths=8, transceivers_per_group=8, slot=0)  # a node's 12.8 Tb/s
 
     def time_s(stages: int) -> float:
         plan = lower(like, generate(f"ramp:stages={stages}", "broadcast", like))
         return profile(plan, assumptions()).timeline(10**9).total_s
 
-    return min(range(1, 65), key=time_s)
+    root = math.sqrt(8e9 / like.node_rate_bits_per_s / 1.4e-6)
+    return found(
+        min(range(round(root) - 5, round(root) + 6), key=time_s), root=root
+    )  # the time is convex in the stages
 
 
 @claim("ramp", "RAMP-6-bcastreach")
@@ -266,10 +363,24 @@ def parts_of_scatter() -> list[int]:
 
 
 def _parts_to_each_peer(plan: CircuitPlan) -> list[int]:
-    """The message over what one peer gets, in each step."""
-    schedule = plan.schedule
+    """The message over what one peer of node 0 gets, in each step."""
+    schedule = _sent_by_node_0(plan).schedule
     sizes = [schedule.step(i).size_chunks() for i in range(schedule.num_steps)]
     return [schedule.collective.num_chunks // int(size[0]) for size in sizes]
+
+
+@claim("ramp", "RAMP-T8-timeslot")
+def table_of_the_sizes() -> int:
+    """The table, 7 or 8, whose entries for a reduce-scatter are the data of the steps; table 7 has numbers of portions."""
+    plan, letters = _plan(8, 8, 16, collective="reduce_scatter"), {"x": 8, "J": 8, "L": 16}
+    whole = plan.schedule.collective.num_chunks
+    sent = [whole // int(plan.schedule.step(i).size_chunks()[0]) for i in range(plan.schedule.num_steps)]
+    maps = _published(8, 8, 16)
+    portions = [
+        maps.info()[-1] // left % radix for left, radix in zip(maps.chunks_left().values(), maps.radices, strict=True)
+    ]
+    tables = {7: portions, 8: [evaluate(parts, letters) for parts in ("x", "x ** 2", "J * x ** 2", "J * L * x")]}
+    return next(table for table, values in tables.items() if [*map(int, values)] == sent)
 
 
 @claim("ramp", "RAMP-T8-barrier")

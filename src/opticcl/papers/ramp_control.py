@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opticcl.circuits import lower
-from opticcl.control.arbiter import Arbiter
+from opticcl.operations.arbiter import Arbiter
 from opticcl.papers import claim
 from opticcl.schedule import generate
 from opticcl.verify import verify
@@ -18,6 +18,6 @@ def jobs_on_other_devices() -> bool:
     for _ in range(4):
         where = arbiter.fabric_of(arbiter.place(32).name)
         plans.append(lower(where, generate("halving_doubling", "all_reduce", where)))
-    groups = [set((plan.fabric.nodes // 32).tolist()) for plan in plans if plan.fabric.nodes is not None]
+    groups = [set((plan.fabric.node_of_rank // 32).tolist()) for plan in plans if plan.fabric.node_of_rank is not None]
     shared = any(a & b for i, a in enumerate(groups) for b in groups[:i])
     return shared and all(verify(plan).ok for plan in plans) and verify_together(plans).ok

@@ -1,15 +1,22 @@
-"""RAMP tables 3 and 4: what 65,536 nodes of 12.8 Tb/s cost and draw, as RAMP and as parallel electrical networks."""
+"""RAMP tables 3 and 4: what 65,536 nodes of 12.8 Tb/s cost and draw, as RAMP and as parallel electrical networks.
+
+Two HPC networks stand side by side. One has the number of switches in ramp_tables.toml, which is fitted to tables 3 and 4. The
+other is the bill of the library's SuperPod of 65,536 nodes, which needs a fourth tier of 40-port switches.
+"""
 
 from __future__ import annotations
 
 from functools import cache
 
-from opticcl.data import load
-from opticcl.evaluate.cost import Bill, bill_of, part_sheets
-from opticcl.fabric import fabric
-from opticcl.papers import claim
+import numpy as np
 
-REFERENCE = {key: entry["value"] for key, entry in load("evaluation/ramp_tables.toml").items()}
+from opticcl.errors import FabricError
+from opticcl.estimate.cost import Bill, bill_of, part_sheets
+from opticcl.fabrics import fabric
+from opticcl.files import read_toml
+from opticcl.papers import Found, claim, found, printed_claims
+
+REFERENCE = {key: entry["value"] for key, entry in read_toml("opticcl.papers", "ramp_tables.toml").items()}
 NODES, NODE_RATE = REFERENCE["nodes"], REFERENCE["node_rate"]
 RATES = (NODE_RATE, REFERENCE["rate_10_to_1"], REFERENCE["rate_64_to_1"])  # of a node, by oversubscription
 
@@ -25,6 +32,33 @@ def dcn_bill() -> Bill:
     return bill_of(fabric("fat_tree", nodes=NODES, radix=64, layers=3, rate=100e9), "ramp_dcn")
 
 
+@cache
+def superpod_bill() -> Bill:
+    """One of the parallel networks, as the library builds it."""
+    return bill_of(fabric("superpod", nodes=NODES), "ramp_hpc")
+
+
+@cache
+def largest_of_three_tiers() -> int:
+    """End points of the largest fat tree of three tiers of the HPC network's switches [count]."""
+    low, high = 1, NODES
+    while high - low > 1:
+        nodes = (low + high) // 2
+        try:
+            fabric("fat_tree", radix=REFERENCE["hpc_radix"], layers=3, nodes=nodes)
+        except FabricError:
+            high = nodes
+        else:
+            low = nodes
+    return low
+
+
+@cache
+def three_tier_bill() -> Bill:
+    """A SuperPod whose three tiers are full, which shows what a node of it needs."""
+    return bill_of(fabric("superpod", nodes=largest_of_three_tiers()), "ramp_hpc")
+
+
 def count(bill: Bill, *kinds: str) -> int:
     return sum(item.part.count for item in bill.items if item.part.kind in kinds)
 
@@ -38,12 +72,12 @@ def dcn_networks() -> list[int]:
 
 
 def hpc_switch_ports(networks: int) -> int:
-    """Of the inferred switches: what its oversubscribed networks and all its costs count as transceivers."""
+    """Of the fitted switches: what its oversubscribed networks and all its costs count as transceivers."""
     return REFERENCE["hpc_switches"] * networks * REFERENCE["hpc_radix"]
 
 
 def hpc_cost(networks: int) -> tuple[float, float]:
-    """Dollars of transceivers and of switches; the number of switches is inferred, see data/evaluation/ramp_tables.toml."""
+    """Dollars of transceivers and of switches; the number of switches is fitted, see ramp_tables.toml."""
     sheets = part_sheets("ramp_hpc")
     switches = REFERENCE["hpc_switches"] * networks
     transceivers = hpc_switch_ports(networks)
@@ -58,6 +92,19 @@ def hpc_watts(networks: int) -> float:
 
 def spent(bill: Bill, *kinds: str) -> float:
     return sum(item.usd[0] for item in bill.items if item.part.kind in kinds)
+
+
+def fitted(value: float | list[float], **facts: float) -> Found:
+    """A value that rests on the fitted number of switches."""
+    return found(value, switches=REFERENCE["hpc_switches"], **facts)
+
+
+@claim("ramp", "RAMP-T3-prices")
+def prices() -> list[float]:
+    """Of an HPC transceiver, an HPC and a DCN switch and a star coupler."""
+    hpc, dcn = part_sheets("ramp_hpc"), part_sheets("ramp_dcn")
+    sheets = hpc["transceiver"], hpc["electrical_switch"], dcn["electrical_switch"], hpc["star_coupler"]
+    return [sheet.usd[0] for sheet in sheets]
 
 
 @claim("ramp", "RAMP-T3-networks")
@@ -105,62 +152,125 @@ def ramp_share_of_transceivers() -> float:
     return 100 * spent(ramp_bill(), "tunable_transceiver") / ramp_bill().usd[0]
 
 
+@claim("ramp", "RAMP-T3-ratio-ramp-high")
+def ramp_share_of_transceivers_high() -> float:
+    transceivers = next(item for item in ramp_bill().items if item.part.kind == "tunable_transceiver")
+    return 100 * transceivers.usd[1] / ramp_bill().usd[1]
+
+
+@claim("ramp", "RAMP-4-98:2")
+def ramp_share_of_transceivers_in_the_text() -> float:
+    return ramp_share_of_transceivers_high()
+
+
+_PRINTED_SWITCHES = (530e3, 49.7e3, 8.3e3)  # table 3, by oversubscription
+
+
+def switches_that_fit() -> tuple[int, int]:
+    """Least and most switches of a network that make all three printed numbers, to their digits."""
+    digits = (3, 3, 2)
+    fit = [
+        each
+        for each in range(8000, 9000)
+        if all(
+            float(f"{each * networks:.{places}g}") == printed
+            for networks, places, printed in zip(hpc_networks(), digits, _PRINTED_SWITCHES, strict=True)
+        )
+    ]
+    return fit[0], fit[-1]
+
+
 @claim("ramp", "RAMP-T3-sw-hpc")
-def hpc_switches() -> int:
-    return REFERENCE["hpc_switches"] * hpc_networks()[0]
+def hpc_switches() -> Found:
+    least, most = switches_that_fit()
+    return fitted(REFERENCE["hpc_switches"] * hpc_networks()[0], least=least, most=most)
+
+
+@claim("ramp", "RAMP-T3-sw-hpc-10:1")
+def hpc_switches_10() -> Found:
+    return fitted(REFERENCE["hpc_switches"] * hpc_networks()[1])
+
+
+@claim("ramp", "RAMP-T3-sw-hpc-64:1")
+def hpc_switches_64() -> Found:
+    return fitted(REFERENCE["hpc_switches"] * hpc_networks()[2])
+
+
+@claim("ramp", "RAMP-T3-sw-hpc-bill")
+def superpod_switches() -> Found:
+    _, ends = superpod_bill().fabric.route(np.array([0]), np.array([NODES - 1]))
+    return fitted(count(superpod_bill(), "electrical_switch"), tiers=int(ends[-1]) // 2)  # as many links up as down
 
 
 @claim("ramp", "RAMP-T3-sw-hpc-counted")
-def hpc_switches_counted() -> int:
-    """Of a folded Clos of three layers, if 40 ports could hold so many: five switch ports a node."""
-    return -(-5 * NODES // REFERENCE["hpc_radix"]) * hpc_networks()[0]
+def hpc_switches_counted() -> Found:
+    """Of a folded Clos of three layers, if its switches sufficed for the nodes."""
+    network = -(-count(three_tier_bill(), "electrical_switch") * NODES // largest_of_three_tiers())
+    return found(network * hpc_networks()[0], network=network)
 
 
 @claim("ramp", "RAMP-T3-topology")
 def hpc_endpoints() -> int:
-    return int(REFERENCE["hpc_radix"] ** 3 // 4)
+    return largest_of_three_tiers()
+
+
+def _six_a_node(networks: int) -> int:
+    """Transceivers of that many parallel networks, as many a node as in full tiers."""
+    return count(three_tier_bill(), "transceiver") // largest_of_three_tiers() * NODES * networks
 
 
 @claim("ramp", "RAMP-T3-trx-hpc-1:1")
-def hpc_transceivers() -> int:
+def hpc_transceivers() -> Found:
     """Both ends of a node's link and of the two above it."""
-    return 6 * NODES * hpc_networks()[0]
+    return found(_six_a_node(hpc_networks()[0]), counted=hpc_switch_ports(hpc_networks()[0]) / 1e6)
 
 
 @claim("ramp", "RAMP-T3-trx-hpc-10:1")
-def hpc_transceivers_10() -> int:
-    return hpc_switch_ports(hpc_networks()[1])
+def hpc_transceivers_10() -> Found:
+    return fitted(hpc_switch_ports(hpc_networks()[1]), six=_six_a_node(hpc_networks()[1]) / 1e6)
 
 
 @claim("ramp", "RAMP-T3-trx-hpc-64:1")
-def hpc_transceivers_64() -> int:
-    return hpc_switch_ports(hpc_networks()[2])
+def hpc_transceivers_64() -> Found:
+    return fitted(hpc_switch_ports(hpc_networks()[2]), six=_six_a_node(hpc_networks()[2]) / 1e6)
 
 
 @claim("ramp", "RAMP-T3-cost-hpc-1:1")
-def hpc_cost_1() -> float:
-    return sum(hpc_cost(hpc_networks()[0])) / 1e9
+def hpc_cost_1() -> Found:
+    transceivers, switches = hpc_cost(hpc_networks()[0])
+    each = part_sheets("ramp_hpc")["transceiver"].usd[0]
+    printed = (_six_a_node(hpc_networks()[0]) * each + switches) / 1e9
+    return fitted(sum((transceivers, switches)) / 1e9, printed=printed)
 
 
 @claim("ramp", "RAMP-T3-cost-hpc-10:1")
-def hpc_cost_10() -> float:
-    return sum(hpc_cost(hpc_networks()[1])) / 1e9
+def hpc_cost_10() -> Found:
+    return fitted(sum(hpc_cost(hpc_networks()[1])) / 1e9)
 
 
 @claim("ramp", "RAMP-T3-cost-hpc-64:1")
-def hpc_cost_64() -> float:
-    return sum(hpc_cost(hpc_networks()[2])) / 1e9
+def hpc_cost_64() -> Found:
+    return fitted(sum(hpc_cost(hpc_networks()[2])) / 1e9)
 
 
-@claim("ramp", "RAMP-T3-norm-hpc")
-def hpc_price_of_a_gbps() -> float:
+@claim("ramp", "RAMP-T3-cost-hpc-bill")
+def superpod_cost() -> Found:
+    return fitted(superpod_bill().usd[0] / 1e9, counted=count(superpod_bill(), "electrical_switch"))
+
+
+def hpc_usd_per_gbps() -> float:
     return sum(hpc_cost(hpc_networks()[0])) / (NODES * NODE_RATE) * 1e9
 
 
+@claim("ramp", "RAMP-T3-norm-hpc")
+def hpc_price_of_a_gbps() -> Found:
+    return fitted(hpc_usd_per_gbps())
+
+
 @claim("ramp", "RAMP-T3-ratio-hpc")
-def hpc_share_of_transceivers() -> float:
+def hpc_share_of_transceivers() -> Found:
     transceivers, switches = hpc_cost(1)
-    return 100 * transceivers / (transceivers + switches)
+    return fitted(100 * transceivers / (transceivers + switches))
 
 
 @claim("ramp", "RAMP-T3-trx-dcn")
@@ -168,19 +278,46 @@ def dcn_transceivers() -> int:
     return count(dcn_bill(), "transceiver", "copper_end") * dcn_networks()[0]
 
 
+@claim("ramp", "RAMP-T3-trx-dcn-10:1")
+def dcn_transceivers_10() -> int:
+    return count(dcn_bill(), "transceiver", "copper_end") * dcn_networks()[1]
+
+
+@claim("ramp", "RAMP-T3-trx-dcn-64:1")
+def dcn_transceivers_64() -> int:
+    return count(dcn_bill(), "transceiver", "copper_end") * dcn_networks()[2]
+
+
 @claim("ramp", "RAMP-T3-sw-dcn")
 def dcn_switches() -> int:
     return count(dcn_bill(), "electrical_switch") * dcn_networks()[0]
 
 
+@claim("ramp", "RAMP-T3-sw-dcn-10:1")
+def dcn_switches_10() -> int:
+    return count(dcn_bill(), "electrical_switch") * dcn_networks()[1]
+
+
+@claim("ramp", "RAMP-T3-sw-dcn-64:1")
+def dcn_switches_64() -> int:
+    return count(dcn_bill(), "electrical_switch") * dcn_networks()[2]
+
+
 @claim("ramp", "RAMP-T3-cost-dcn")
-def dcn_cost() -> float:
-    return dcn_bill().usd[0] * dcn_networks()[0] / 1e9
+def dcn_cost() -> Found:
+    """Copper ends have no price in this list."""
+    each = part_sheets("ramp_dcn")["transceiver"].usd[0]
+    return found(dcn_bill().usd[0] * dcn_networks()[0] / 1e9, each=each, text=REFERENCE["dcn_port"] / 1e9)
 
 
 @claim("ramp", "RAMP-T3-cost-dcn-10:1")
 def dcn_cost_10() -> float:
     return dcn_bill().usd[0] * dcn_networks()[1] / 1e9
+
+
+@claim("ramp", "RAMP-T3-cost-dcn-64:1")
+def dcn_cost_64() -> float:
+    return dcn_bill().usd[0] * dcn_networks()[2] / 1e9
 
 
 @claim("ramp", "RAMP-T3-norm-dcn")
@@ -194,18 +331,19 @@ def dcn_share_of_transceivers() -> float:
 
 
 @claim("ramp", "RAMP-T3-impr-low")
-def cheaper_than_hpc() -> float:
-    return hpc_price_of_a_gbps() / ramp_bill().usd_per_gbps[1]
+def cheaper_than_hpc() -> Found:
+    return fitted(hpc_usd_per_gbps() / ramp_bill().usd_per_gbps[1])
 
 
 @claim("ramp", "RAMP-T3-impr")
-def cheaper_than_dcn() -> float:
-    return dcn_price_of_a_gbps() / ramp_bill().usd_per_gbps[0]
+def cheaper_than_dcn() -> Found:
+    dcn, ramp = dcn_price_of_a_gbps(), ramp_bill().usd_per_gbps[0]
+    return found(dcn / ramp, dcn=dcn, ramp=ramp, needed=dcn / printed_claims("ramp")["RAMP-T3-impr"]["published"])
 
 
 @claim("ramp", "RAMP-1-12.4x")
-def cheaper_than_hpc_at_best() -> float:
-    return hpc_price_of_a_gbps() / ramp_bill().usd_per_gbps[0]
+def cheaper_than_hpc_at_best() -> Found:
+    return fitted(hpc_usd_per_gbps() / ramp_bill().usd_per_gbps[0])
 
 
 @claim("ramp", "RAMP-4-2.16B")
@@ -220,31 +358,58 @@ def conclusion_price() -> float:
 
 @claim("ramp", "RAMP-T4-pJ-hpc")
 def hpc_energy_of_a_path() -> float:
-    """Five switches, each for the eighth of it that 200 Gb/s of 8 Tb/s take, and six transceivers [pJ/bit]."""
-    sheets = part_sheets("ramp_hpc")
-    switch, transceiver = sheets["electrical_switch"], sheets["transceiver"]
-    through = switch.w[0] / (switch.ports * switch.rate_bits_per_s)
-    return (5 * through + 6 * transceiver.w[0] / transceiver.rate_bits_per_s) * 1e12
+    """Of full tiers while all cards send [pJ/bit]."""
+    return three_tier_bill().w[0] / (largest_of_three_tiers() * REFERENCE["hpc_port"]) * 1e12
 
 
 @claim("ramp", "RAMP-T4-pJ-dcn")
 def dcn_energy_of_a_path() -> float:
-    sheets = part_sheets("ramp_dcn")
-    switch, optical, copper = (sheets[kind] for kind in ("electrical_switch", "transceiver", "copper_end"))
-    through = switch.w[0] / (switch.ports * switch.rate_bits_per_s)
-    ends = (4 * optical.w[0] + 2 * copper.w[0]) / optical.rate_bits_per_s
-    return (5 * through + ends) * 1e12
+    """Its three tiers are full."""
+    return round(dcn_bill().j_per_bit[0] * 1e12, 6)
 
 
-@claim("ramp", "RAMP-T4-pJ-ramp")
-def ramp_energy_of_a_path() -> list[float]:
+@claim("ramp", "RAMP-T4-parts")
+def watts_of_parts() -> list[float]:
+    """Switches of HPC and DCN, SOA; transceivers of HPC, DCN (copper, optical) and RAMP (low, high)."""
+    hpc, dcn = part_sheets("ramp_hpc"), part_sheets("ramp_dcn")
+    sheets = hpc["electrical_switch"], dcn["electrical_switch"], hpc["soa_crossbar"], hpc["transceiver"]
+    ends = dcn["copper_end"], dcn["transceiver"]
+    return [*(sheet.w[0] for sheet in (*sheets, *ends)), *hpc["tunable_transceiver"].w]
+
+
+@claim("ramp", "RAMP-T4-path")
+def parts_of_a_path() -> list[int]:
+    """Switches and transceivers of a full tree's longest path: a port and a link end a node for each of them."""
+    parts = []
+    for bill, kinds in ((three_tier_bill(), ("transceiver",)), (dcn_bill(), ("transceiver", "copper_end"))):
+        nodes = bill.fabric.num_machine_nodes
+        ports = sum(item.part.count * item.part.ports for item in bill.items if item.part.kind == "electrical_switch")
+        parts.append((ports + count(bill, *kinds)) // nodes)
+    return parts
+
+
+def ramp_pj_per_bit() -> list[float]:
+    """Low and high."""
     low, high = ramp_bill().j_per_bit
     return [round(low * 1e12, 6), round(high * 1e12, 6)]
 
 
+@claim("ramp", "RAMP-T4-pJ-ramp")
+def ramp_energy_of_a_path() -> Found:
+    sheets = part_sheets()
+    rate, soa = sheets["tunable_transceiver"].rate_bits_per_s, sheets["soa_crossbar"].w[0]
+    low, high = (value + 2 * soa / rate * 1e12 for value in ramp_pj_per_bit())
+    return found(ramp_pj_per_bit(), low=low, high=high)
+
+
+@claim("ramp", "RAMP-9-pJ")
+def ramp_energy_in_the_conclusion() -> list[float]:
+    return ramp_pj_per_bit()
+
+
 @claim("ramp", "RAMP-T4-mW-hpc")
-def hpc_milliwatts() -> float:
-    return hpc_watts(hpc_networks()[0]) / (NODES * NODE_RATE) * 1e12
+def hpc_milliwatts() -> Found:
+    return fitted(hpc_watts(hpc_networks()[0]) / (NODES * NODE_RATE) * 1e12)
 
 
 @claim("ramp", "RAMP-T4-mW-dcn")
@@ -254,22 +419,32 @@ def dcn_milliwatts() -> float:
 
 @claim("ramp", "RAMP-T4-mW-ramp")
 def ramp_milliwatts() -> list[float]:
-    return ramp_energy_of_a_path()
+    return ramp_pj_per_bit()
+
+
+def hpc_mw(which: int) -> float:
+    """Power by oversubscription: 0 for 1:1, 1 for 10:1, 2 for 64:1 [MW]."""
+    return hpc_watts(hpc_networks()[which]) / 1e6
 
 
 @claim("ramp", "RAMP-T4-MW-hpc")
-def hpc_megawatts() -> float:
-    return hpc_watts(hpc_networks()[0]) / 1e6
+def hpc_megawatts() -> Found:
+    return fitted(hpc_mw(0))
 
 
 @claim("ramp", "RAMP-T4-MW-hpc-10:1")
-def hpc_megawatts_10() -> float:
-    return hpc_watts(hpc_networks()[1]) / 1e6
+def hpc_megawatts_10() -> Found:
+    return fitted(hpc_mw(1))
 
 
 @claim("ramp", "RAMP-T4-MW-hpc-64:1")
-def hpc_megawatts_64() -> float:
-    return hpc_watts(hpc_networks()[2]) / 1e6
+def hpc_megawatts_64() -> Found:
+    return fitted(hpc_mw(2))
+
+
+@claim("ramp", "RAMP-T4-MW-hpc-bill")
+def superpod_megawatts() -> Found:
+    return fitted(superpod_bill().w[0] / 1e6, counted=count(superpod_bill(), "electrical_switch"))
 
 
 @claim("ramp", "RAMP-T4-MW-dcn")
@@ -297,9 +472,20 @@ def ramp_megawatts_high() -> float:
     return ramp_bill().w[1] / 1e6
 
 
+@claim("ramp", "RAMP-9-MW")
+def ramp_megawatts_in_the_conclusion() -> list[float]:
+    return [ramp_megawatts(), ramp_megawatts_high()]
+
+
+@claim("ramp", "RAMP-1-38-42")
+def saved_in_the_introduction() -> Found:
+    """Both networks against RAMP at most."""
+    return fitted([hpc_mw(0) / ramp_megawatts_high(), dcn_megawatts() / ramp_megawatts_high()])
+
+
 @claim("ramp", "RAMP-T4-38-47")
-def saved_least() -> float:
-    return hpc_megawatts() / ramp_megawatts_high()
+def saved_least() -> Found:
+    return fitted(hpc_mw(0) / ramp_megawatts_high())
 
 
 @claim("ramp", "RAMP-T4-38-47-high")
@@ -308,8 +494,18 @@ def saved_most() -> float:
 
 
 @claim("ramp", "RAMP-4-3.6x")
-def less_than_10_to_1() -> float:
-    return hpc_megawatts_10() / ramp_megawatts_high()
+def less_than_10_to_1() -> Found:
+    return fitted(hpc_mw(1) / ramp_megawatts_high())
+
+
+@claim("ramp", "RAMP-4-10x")
+def faster_than_10_to_1() -> float:
+    return RATES[0] / RATES[1]
+
+
+@claim("ramp", "RAMP-4-64x")
+def faster_than_64_to_1() -> float:
+    return RATES[0] / RATES[2]
 
 
 @claim("ramp", "RAMP-4-36-66")
@@ -318,13 +514,20 @@ def more_than_64_to_1() -> float:
 
 
 @claim("ramp", "RAMP-4-36-66-high")
-def more_than_64_to_1_high() -> float:
-    return 100 * (ramp_megawatts_high() / hpc_megawatts_64() - 1)
+def more_than_64_to_1_high() -> Found:
+    printed = printed_claims("ramp")
+    rounded = printed["RAMP-T4-MW-ramp-high"]["published"] / printed["RAMP-T4-MW-hpc-64:1"]["published"]
+    return fitted(100 * (ramp_megawatts_high() / hpc_mw(2) - 1), rounded=100 * (rounded - 1))
+
+
+@claim("ramp", "RAMP-9-33-66")
+def more_than_64_to_1_in_the_conclusion() -> Found:
+    return fitted([more_than_64_to_1(), 100 * (ramp_megawatts_high() / hpc_mw(2) - 1)])
 
 
 @claim("ramp", "RAMP-4-30MW")
-def above_the_power_budget() -> float:
-    return hpc_megawatts() / REFERENCE["power_budget"]
+def above_the_power_budget() -> Found:
+    return fitted(hpc_mw(0) / REFERENCE["power_budget"])
 
 
 @claim("ramp", "RAMP-9-400MW")

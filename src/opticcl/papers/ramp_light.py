@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import cast
 
 from opticcl.errors import FabricError
-from opticcl.evaluate.budget import budget
-from opticcl.evaluate.limits import limits
-from opticcl.fabric import fabric
+from opticcl.estimate.budget import budget
+from opticcl.estimate.limits import limits
+from opticcl.fabrics import fabric, light_table
+from opticcl.fabrics.ramp import Ramp
 from opticcl.ir import Fabric
-from opticcl.papers import claim
-from opticcl.physics.light import light_path_of
-from opticcl.physics.optics import geometry, optics
+from opticcl.optics.values import light_path_of, optics
+from opticcl.papers import Found, claim, found
 
 
 def _count(kind: str, made: Fabric | None = None) -> int:
@@ -77,12 +77,17 @@ def least_scale() -> bool:
 @claim("ramp", "RAMP-4-slot")
 def shortest_slot() -> float:
     made = fabric("ramp")
-    return float(made.parameters["switching"]) / float(geometry("ramp", "slot_overhead"))
+    return made.machine_as(Ramp).switching / float(light_table("ramp").geometry["slot_overhead"])
+
+
+@claim("ramp", "RAMP-9-20ns")
+def reconfigures_within_a_slot() -> bool:
+    return fabric("ramp").machine_as(Ramp).switching < shortest_slot()
 
 
 @claim("ramp", "RAMP-4-wavelengths")
 def wavelengths_suffice() -> bool:
-    return fabric("ramp").num_wavelengths <= geometry("ramp", "channels")
+    return fabric("ramp").num_wavelengths <= light_table("ramp").geometry["channels"]
 
 
 @claim("ramp", "RAMP-4-starports")
@@ -96,7 +101,7 @@ def star_stages() -> float:
 @claim("ramp", "RAMP-4-budget")
 def budget_as_printed() -> list[str]:
     """Values that a budget of the largest system lacks."""
-    values = optics("ramp")
+    values = optics(light_table("ramp"))
     lacking = [name for name, value in values.values.items() if value.value is None]
     kinds = light_path_of(fabric("ramp")).kinds
     wanted = (".loss", ".gain", ".length")
@@ -104,14 +109,14 @@ def budget_as_printed() -> list[str]:
 
 
 def _largest(preset: str) -> int:
-    made = fabric("ramp")
-    found = limits(made, optics("ramp", preset))
-    return int(cast(float, next(limit.value for limit in found if limit.name == "largest_scale_nodes")))
+    known = limits(fabric("ramp"), optics(light_table("ramp"), preset))
+    return int(cast(float, next(limit.value for limit in known if limit.name == "largest_scale_nodes")))
 
 
 @claim("ramp", "RAMP-4-budget-assumed")
-def scale_with_assumed_parts() -> int:
-    return _largest("typical")
+def scale_with_assumed_parts() -> Found:
+    lowest_dbm = budget(fabric("ramp"), optics(light_table("ramp"), "typical")).lowest_dbm
+    return found(_largest("typical"), below_db=-20 - lowest_dbm)
 
 
 @claim("ramp", "RAMP-4-budget-fitted")
@@ -122,14 +127,14 @@ def scale_with_fitted_amplifiers() -> int:
 @claim("ramp", "RAMP-4-budget-splitting")
 def splitting() -> float:
     """Of both switches and the star coupler, by the law alone."""
-    found = limits(fabric("ramp"), optics("ramp", "fitted"))
-    return float(cast(float, next(limit.value for limit in found if limit.name == "splitting_db")))
+    known = limits(fabric("ramp"), optics(light_table("ramp"), "fitted"))
+    return float(cast(float, next(limit.value for limit in known if limit.name == "splitting_db")))
 
 
 @claim("ramp", "RAMP-4-budget-lowest")
 def fitted_light_closes() -> bool:
-    found = budget(fabric("ramp"), optics("ramp", "fitted"))
-    return found.received_dbm >= -15 and found.lowest_dbm >= -20
+    light = budget(fabric("ramp"), optics(light_table("ramp"), "fitted"))
+    return light.received_dbm >= -15 and light.lowest_dbm >= -20
 
 
 @claim("ramp", "RAMP-4-5.5x")
@@ -144,10 +149,28 @@ def rate_of_the_reference() -> float:
     return fabric("ramp").node_rate_bits_per_s / 20
 
 
+def _nodes_of(groups: int) -> int:
+    """Nodes of a RAMP of that many groups and racks with the wavelengths of the largest one, which they need not divide."""
+    made = fabric("ramp", groups=groups, racks=groups, wavelengths=groups)
+    return made.num_nodes // made.num_wavelengths * fabric("ramp").num_wavelengths
+
+
+def _rate_of(groups: int, transceivers: int) -> float:
+    """Rate of a node with that many groups, and transceivers in a transceiver group [bit/s]."""
+    made = fabric("ramp", groups=groups, racks=groups, wavelengths=groups, transceivers_per_group=transceivers)
+    return made.node_rate_bits_per_s
+
+
 @claim("ramp", "RAMP-4-dojo")
 def dojo_tiles() -> int:
-    """x J of groups and racks times the wavelengths."""
-    return 14 * 14 * _parameter("wavelengths")
+    return _nodes_of(14)
+
+
+@claim("ramp", "RAMP-4-288T")
+def dojo_rate() -> Found:
+    """The least of x b transceivers that is enough."""
+    transceivers = next(b for b in range(1, 257) if _rate_of(14, b) >= 288e12)
+    return found(_rate_of(14, transceivers), b=transceivers, fewer=_rate_of(14, transceivers - 1) / 1e12)
 
 
 @claim("ramp", "RAMP-4-dojo-maps")
@@ -161,15 +184,15 @@ def dojo_has_maps() -> bool:
 
 
 @claim("ramp", "RAMP-4-4096")
-def nodes_of_ten_groups() -> int:
+def nodes_of_ten_groups() -> Found:
     """x = J = 10 with the same wavelengths."""
-    return 10 * 10 * _parameter("wavelengths")
+    return found(_nodes_of(10), needed=next(x for x in range(1, 33) if _nodes_of(x) >= 4096), of_needed=_nodes_of(8))
 
 
 @claim("ramp", "RAMP-4-960T")
-def node_rate_of_ten_groups() -> float:
-    """x = 10, b = 256, by a fabric of the nearest shape that exists, which has 10 groups too."""
-    return fabric("ramp", groups=10, racks=10, wavelengths=60, transceivers_per_group=256).node_rate_bits_per_s
+def node_rate_of_ten_groups() -> Found:
+    """x = 10, b = 256."""
+    return found(_rate_of(10, 256), of_eight_t=_rate_of(8, 256) / 1e12)
 
 
 @claim("ramp", "RAMP-4-5.33")

@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Callable
 
-from opticcl.data import load
-from opticcl.papers import claim
-from opticcl.workload.ramp_tables import (
+from opticcl.files import read_toml
+from opticcl.papers import Found, claim, found
+from opticcl.papers.ramp_models import (
     CROSS_ENTROPIES,
     DLRM_DEVICES,
-    DlrmRow,
     MegatronRow,
     ramp_table9,
     ramp_table10,
 )
+from opticcl.papers.ramp_scaling_laws import EXCESS_LOSS, parameters_for
 
-_PRINTED = load("papers/ramp_training_tables.toml")
-
-_megatron: Callable[[float], MegatronRow] = cache(ramp_table9)
-_dlrm: Callable[[int], DlrmRow] = cache(ramp_table10)
-
-
-def _as_printed(id: str, values: Sequence[float]) -> list[float]:
-    """Values with as many digits as the table shows."""
-    digits = _PRINTED[id]["printed_digits"]
-    return [float(f"{value:.{places}g}") for value, places in zip(values, digits, strict=True)]
+_PRINTED = read_toml("opticcl.papers", "claims/ramp_training_tables.toml")
 
 
 def _rows(*cross_entropies: float) -> list[MegatronRow]:
-    return [_megatron(value) for value in cross_entropies]
+    return [ramp_table9(value) for value in cross_entropies]
 
 
 @claim("ramp", "RAMP-T9-params")
 def parameters() -> list[float]:
-    return _as_printed("RAMP-T9-params", [row.model.parameters for row in _rows(*CROSS_ENTROPIES)])
+    return [row.model.parameters for row in _rows(*CROSS_ENTROPIES)]
 
 
 @claim("ramp", "RAMP-T9-566T")
@@ -56,50 +46,52 @@ def devices() -> list[int]:
 @claim("ramp", "RAMP-T9-ppgpu")
 def parameters_per_device() -> list[float]:
     rows = _rows(2.5, 2.4, 2.2, 1.8, 1.5, 1.2, 1.0)
-    return _as_printed("RAMP-T9-ppgpu", [row.parameters_per_device for row in rows])
+    return [row.parameters_per_device for row in rows]
 
 
 @claim("ramp", "RAMP-T9-dpmsg")
 def gradient_bytes() -> list[float]:
     rows = _rows(2.4, 2.0, 1.7, 1.5, 1.3, 1.2, 1.0)
-    return _as_printed("RAMP-T9-dpmsg", [row.gradient_bytes for row in rows])
+    return [row.gradient_bytes for row in rows]
 
 
 @claim("ramp", "RAMP-T9-mpmsg")
 def activation_bytes() -> list[float]:
     rows = _rows(2.5, 2.4, 1.7, 1.5, 1.3, 1.2, 1.0)
-    return _as_printed("RAMP-T9-mpmsg", [row.activation_bytes for row in rows])
+    return [row.activation_bytes for row in rows]
 
 
 @claim("ramp", "RAMP-T10-params")
 def table_parameters() -> list[float]:
-    return _as_printed("RAMP-T10-params", [_dlrm(n).table_parameters for n in DLRM_DEVICES])
+    return [ramp_table10(n).table_parameters for n in DLRM_DEVICES]
 
 
 @claim("ramp", "RAMP-T10-gpus")
 def table_devices() -> list[int]:
     """Devices that hold a part of the tables each, no part twice."""
-    return [row.table_parameters // row.parameters_per_device for row in map(_dlrm, DLRM_DEVICES)]
+    return [row.table_parameters // row.parameters_per_device for row in map(ramp_table10, DLRM_DEVICES)]
 
 
 @claim("ramp", "RAMP-T10-part")
 def part_parameters() -> list[float]:
-    return _as_printed("RAMP-T10-part", [_dlrm(n).parameters_per_device for n in DLRM_DEVICES[:-1]])
+    return [ramp_table10(n).parameters_per_device for n in DLRM_DEVICES[:-1]]
 
 
 @claim("ramp", "RAMP-T10-part-65536")
-def largest_part() -> int:
-    return _dlrm(65536).parameters_per_device
+def largest_part() -> Found:
+    parameters = ramp_table10(65536).parameters_per_device
+    return found(parameters, billions=parameters / 1e9)
 
 
 @claim("ramp", "RAMP-T10-batch")
 def table_batches() -> list[int]:
-    return [_dlrm(n).table_batch for n in DLRM_DEVICES if n != 4096]
+    return [ramp_table10(n).table_batch for n in DLRM_DEVICES if n != 4096]
 
 
 @claim("ramp", "RAMP-T10-batch-4096")
-def third_table_batch() -> int:
-    return _dlrm(4096).table_batch
+def third_table_batch() -> Found:
+    row = ramp_table10(4096)
+    return found(row.table_batch, samples=_PRINTED["RAMP-T10-batch-4096"]["published"] * row.tables)
 
 
 # The rows that stand alone: what is claimed, and what of a row it is.
@@ -113,11 +105,27 @@ _ALONE: dict[str, Callable[[MegatronRow], float]] = {
 }
 
 
-def _alone(what: str, cross_entropy: float) -> Callable[[], float]:
-    return lambda: _ALONE[what](_megatron(cross_entropy))
+def _facts(what: str, id: str, row: MegatronRow) -> dict[str, float]:
+    """What the reason of a row that stands alone names."""
+    if what == "kaplanN":
+        factors = [parameters_for(row.cross_entropy) / row.model.parameters for row in _rows(*CROSS_ENTROPIES)]
+        return {"least": min(factors), "most": max(factors)}
+    if what == "mpmsg":
+        return {"sequences": _PRINTED[id]["published"] / (row.activation_bytes / row.local_batch)}
+    return {"steps": {"excess": 100 * EXCESS_LOSS}, "ppgpu": {"billions": row.parameters_per_device / 1e9}}.get(
+        what, {}
+    )
+
+
+def _alone(what: str, id: str, cross_entropy: float) -> Callable[[], Found]:
+    def compute() -> Found:
+        row = ramp_table9(cross_entropy)
+        return found(_ALONE[what](row), **_facts(what, id, row))
+
+    return compute
 
 
 for _what in _ALONE:
     for _value in CROSS_ENTROPIES:
         if (_id := f"RAMP-T9-{_what}-{_value}") in _PRINTED:
-            claim("ramp", _id)(_alone(_what, _value))
+            claim("ramp", _id)(_alone(_what, _id, _value))

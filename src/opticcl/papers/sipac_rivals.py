@@ -1,32 +1,33 @@
-"""SiPAC against its electrical rivals: component counts of figure 9, primitives of figure 11, hybrid traffic of figure 13.
+"""SiPAC against its electrical rivals: component counts of figure 9, primitives of figure 11, figures 12 and 13, the testbed.
 
-Figure 11 gives ranges alone, and no assumption that we know gives all of them. Its two endpoints that come out were
-found by trying many assumptions (our notes count 192), so they are fits and confirm nothing. What is assumed:
+Figure 11 has ranges alone, and no set of assumptions that is known gives all of them. Assumptions:
 
     message     1 MB is all that a node sends: 1/512 of it to each other (`PAIR`), or 1 MB to each other (`EACH`)
-    closed form the longest path's latency, then the busiest link; the flow engine lets both overlap
-    SuperPod    32-port switches, over which flows spread evenly, and half of NVLink's 9 us at each end (`NVLINK`)
+    closed form the latency of the longest path, then the most congested link; flow and packet engine overlap both
+    SuperPod    as the fabric's preset has it (`SUPERPOD`); or fitted: 32-port switches, over which flows spread evenly, and
+                half of NVLink's 9 us at each end (`FITTED`)
 """
 
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 from opticcl.circuits import lower
-from opticcl.data import load
-from opticcl.fabric import fabric, job
+from opticcl.fabrics import fabric, job
+from opticcl.fabrics.superpod import SuperPod
 from opticcl.ir import Fabric
-from opticcl.papers import claim
+from opticcl.papers import Found, claim, found, printed_claims
+from opticcl.plans.plan import compile
 from opticcl.schedule import generate
-from opticcl.simulate import assumptions, closed_form
-from opticcl.simulate.flow import flow
+from opticcl.simulate import simulate
 
 PAIR, EACH = 10**6, 512 * 10**6  # what a node sends in all [bytes]
 SIPAC = "sipac:radix=8,levels=3,node_rate=2048Gb/s"
 TORUS = "torus:shape=16x32,rate=512Gb/s"
 BCUBE = "bcube:radix=8,levels=3,node_rate=2048Gb/s"
-NVLINK = "nvlink_rate=2048Gb/s,radix=32,leaf_latency=5.5us"
-SUPERPOD = f"superpod:nodes=512,preset=sipac,{NVLINK}"
+SUPERPOD = "superpod:nodes=512,preset=sipac,nvlink_rate=2048Gb/s"
+FITTED = f"{SUPERPOD},radix=32,leaf_latency=5.5us"
 
 # --- figure 9 ---------------------------------------------------------------------------------------------------------
 
@@ -41,7 +42,7 @@ COUNTED = {
 
 
 def _count(where: Fabric, *kinds: str) -> int:
-    return sum(part.count for part in where.parts if part.kind in kinds)
+    return sum(part.count for part in where.parts() if part.kind in kinds)
 
 
 def _ends_a_node(name: str) -> float:
@@ -58,10 +59,9 @@ def _links_a_node(name: str) -> float:
 @claim("sipac", "S22")
 def server_rate() -> float:
     """Cards of the eight nodes of a server [bit/s]."""
-    where = fabric(SUPERPOD)
+    where = fabric(FITTED)
     card = min(resource.capacity for resource in where.resources)
-    nodes: int = where.parameters["nodes_per_server"]
-    return nodes * card
+    return where.machine_as(SuperPod).nodes_per_server * card
 
 
 @claim("sipac", "S23d")
@@ -71,28 +71,31 @@ def links_of_three_networks() -> list[float]:
 
 
 @claim("sipac", "S26")
-def fewer_links_than_superpod() -> bool:
-    """3 p against 8 p: our SuperPod draws a node's NVLinks as one."""
-    where = fabric(SUPERPOD)
-    nvswitches: int = load("papers/sipac_rivals.toml")["S26"]["nvswitches"]
+def fewer_links_than_superpod() -> Found:
+    """The fabric has a node's NVLinks as one."""
+    where = fabric(FITTED)
+    nvswitches: int = printed_claims("sipac")["S26"]["nvswitches"]
     links = nvswitches * _count(where, "backplane_end") // 2 + _count(where, "transceiver") // 2
-    return _links_a_node("sipac") * where.num_nodes < links
+    sipac, superpod = _links_a_node("sipac"), links / where.num_nodes
+    return found(sipac < superpod, sipac=sipac, superpod=superpod)
 
 
 @claim("sipac", "S27")
-def fewer_transceivers() -> bool:
-    """3 p against 6 p of each."""
-    return all(_ends_a_node("sipac") < _ends_a_node(name) for name in ("bcube", "torus", "fat_tree"))
+def fewer_transceivers() -> Found:
+    """Per node."""
+    rivals = {name: _ends_a_node(name) for name in ("bcube", "torus", "fat_tree")}
+    return found(all(_ends_a_node("sipac") < ends for ends in rivals.values()), sipac=_ends_a_node("sipac"), **rivals)
 
 
 @claim("sipac", "S27d")
-def fewer_transceivers_than_dragonfly() -> bool:
-    """3 p against 3 p."""
-    return _ends_a_node("sipac") < _ends_a_node("dragonfly")
+def fewer_transceivers_than_dragonfly() -> Found:
+    """Per node."""
+    sipac, dragonfly = _ends_a_node("sipac"), _ends_a_node("dragonfly")
+    return found(sipac < dragonfly, sipac=sipac, dragonfly=dragonfly)
 
 
 @claim("sipac", "S28")
-def traditional_networks_have_fewer() -> list[bool]:
+def traditional_networks_have_fewer() -> Found:
     """Links of a dragonfly and a fat tree, switches of a dragonfly: fewer a node than SiPAC's."""
     links = [_links_a_node(name) < _links_a_node("sipac") for name in ("dragonfly", "fat_tree")]
     dragonfly, sipac = fabric(COUNTED["dragonfly"]), fabric(SIPAC)
@@ -100,53 +103,72 @@ def traditional_networks_have_fewer() -> list[bool]:
         _count(dragonfly, "electrical_switch") / dragonfly.num_nodes,
         _count(sipac, "mrr_switch") / sipac.num_nodes,
     )
-    return [*links, switches[0] < switches[1]]
+    per_node = {name: _links_a_node(name) for name in ("dragonfly", "fat_tree", "sipac")}
+    return found([*links, switches[0] < switches[1]], **per_node)
 
 
 # --- figure 11 --------------------------------------------------------------------------------------------------------
 
 
 @cache
-def _time_s(spec: str, collective: str, size: int, engine: str = "closed_form") -> float:
-    """SiPCO on SiPAC, everything at once on the others."""
+def _time_s(spec: str, collective: str, size: int, engine: str = "closed_form", **options: Any) -> float:
+    """SiPCO on SiPAC, everything at once on the others [s]."""
     where = fabric(spec)
-    plan = lower(where, generate("sipco" if where.name == "sipac" else "mesh", collective, where))
-    play = closed_form if engine == "closed_form" else flow
-    return play(plan, size, assumptions("sipac")).total_s
+    plan = lower(where, generate(where.algorithm or "mesh", collective, where))
+    return simulate(plan, size, "sipac", engine=engine, **options).timeline.total_s
 
 
-def _slower(spec: str, collective: str, size: int = PAIR, engine: str = "closed_form") -> float:
-    """Time over SiPAC's."""
-    return _time_s(spec, collective, size, engine) / _time_s(SIPAC, collective, size, engine)
+def _slower(spec: str, collective: str, size: int = PAIR, engine: str = "closed_form", **options: Any) -> float:
+    """Time over SiPAC's; options of the engine are for the rival."""
+    return _time_s(spec, collective, size, engine, **options) / _time_s(SIPAC, collective, size, engine)
 
 
 @claim("sipac", "S29")
-def superpod_least() -> float:
-    """All-to-all, fitted."""
-    return _slower(SUPERPOD, "all_to_all")
+def superpod_least() -> Found:
+    """All-to-all, fitted; and with NVLink's latency left out or doubled."""
+    none, twice = (f"{SUPERPOD},radix=32,leaf_latency={latency}" for latency in ("1us", "10us"))
+    return found(_slower(FITTED, "all_to_all"), least=_slower(none, "all_to_all"), most=_slower(twice, "all_to_all"))
 
 
 @claim("sipac", "S29f")
 def superpod_least_by_flows() -> float:
     """The same by the flow engine."""
-    return _slower(SUPERPOD, "all_to_all", engine="flow")
+    return _slower(FITTED, "all_to_all", engine="flow")
 
 
 @claim("sipac", "S29l")
 def superpod_least_as_described() -> float:
     """All-to-all with the fabric's preset: 40-port switches, NVLink's latency within a server only."""
-    return _slower("superpod:nodes=512,preset=sipac,nvlink_rate=2048Gb/s", "all_to_all")
+    return _slower(SUPERPOD, "all_to_all")
+
+
+@claim("sipac", "S29p")
+def superpod_least_by_packets() -> float:
+    """The same by the packet engine."""
+    return _slower(SUPERPOD, "all_to_all", engine="packet")
 
 
 @claim("sipac", "S29u")
 def superpod_most() -> float:
     """One to all, over the root's own card."""
-    return _slower(SUPERPOD, "scatter")
+    return _slower(FITTED, "scatter")
+
+
+@claim("sipac", "S29g")
+def superpod_gather_by_packets() -> float:
+    """All to one by the packet engine."""
+    return _slower(SUPERPOD, "gather", engine="packet")
+
+
+@claim("sipac", "S29s")
+def superpod_scatter_by_packets() -> float:
+    """One to all by the packet engine."""
+    return _slower(SUPERPOD, "scatter", engine="packet")
 
 
 @claim("sipac", "S30")
 def torus_most() -> float:
-    """All-to-all, fitted: the longest path and then the busiest link."""
+    """All-to-all, fitted: the longest path and then the most congested link."""
     return _slower(TORUS, "all_to_all")
 
 
@@ -157,15 +179,21 @@ def torus_most_by_flows() -> float:
 
 
 @claim("sipac", "S30l")
-def torus_least() -> float:
+def torus_least() -> Found:
     """One to all, 1 MB to each."""
-    return _slower(TORUS, "scatter", EACH)
+    return found(_slower(TORUS, "scatter", EACH), in_all=_slower(TORUS, "scatter"))
 
 
 @claim("sipac", "S31")
-def bcube_least() -> float:
+def bcube_least() -> Found:
     """One to all over the digits in turn."""
-    return _slower(BCUBE, "scatter")
+    return found(_slower(BCUBE, "scatter"), all_to_all=_slower(BCUBE, "all_to_all"))
+
+
+@claim("sipac", "S31p")
+def bcube_least_by_packets() -> float:
+    """The same by the packet engine."""
+    return _slower(BCUBE, "scatter", engine="packet")
 
 
 @claim("sipac", "S31a")
@@ -176,8 +204,63 @@ def bcube_all_to_all() -> float:
 
 @claim("sipac", "S31u")
 def bcube_most() -> float:
-    """One to all, 1 MB to each, with the digits always in one order: the worst of all that we tried."""
+    """One to all, 1 MB to each, with the digits always in one order: the largest of all that were tried."""
     return _slower(f"{BCUBE},routing=dimension_order", "scatter", EACH)
+
+
+@claim("sipac", "S31g")
+def bcube_most_with_small_buffers() -> Found:
+    """All to one by the packet engine, senders with a window and buffers of 150 kB; and of 200 kB."""
+    small, large = (
+        _slower(BCUBE, "gather", engine="packet", transport="windowed", buffer_bytes=size) for size in (150e3, 200e3)
+    )
+    return found(small, large=large)
+
+
+@claim("sipac", "S32")
+def least_and_most() -> Found:
+    """Least and most over SuperPod and BCube by the packet engine, BCube's all-to-all in closed form; lossless."""
+    factors = {
+        f"{collective} on {name}": _slower(spec, collective, engine="packet")
+        for name, spec in (("the SuperPod", SUPERPOD), ("BCube", BCUBE))
+        for collective in ("gather", "scatter")
+    }
+    factors["all_to_all on the SuperPod"] = _slower(SUPERPOD, "all_to_all", engine="packet")
+    factors["all_to_all on BCube"] = _slower(BCUBE, "all_to_all")
+    least, most = (which(factors, key=factors.__getitem__) for which in (min, max))
+    return found([round(factors[least], 2), round(factors[most], 2)], least=least, most=most)
+
+
+# --- figure 12 and the testbed ----------------------------------------------------------------------------------------
+
+
+def _all_reduce_s(spec: str, algorithm: str, size: int) -> float:
+    return compile(spec, "all_reduce", size, algorithm=algorithm).simulate(preset="sipac").total_s
+
+
+@claim("sipac", "S37")
+def order_of_algorithms() -> bool:
+    """Whether SiPCO on SiPAC is faster than the mesh on BCube, and that than the hierarchical ring, 1 to 100 MB."""
+    return all(
+        _all_reduce_s(SIPAC, "sipco", size)
+        < _all_reduce_s(BCUBE, "mesh", size)
+        < _all_reduce_s(BCUBE, "hierarchical_ring:group_size=8", size)
+        for size in (10**6, 10**7, 10**8)
+    )
+
+
+@claim("sipac", "S38")
+def testbed_over_bcube() -> float:
+    """Part of BCube(2, 2)'s time that SiPAC(2, 2) saves in a ring all-reduce of MobileNetV2's gradients [%]."""
+    gradients = 4 * int(printed_claims("sipac")["S38"]["parameters"])
+    sipac, bcube = (
+        _all_reduce_s(spec, "ring", gradients)
+        for spec in (
+            "sipac:radix=2,levels=2,node_rate=20Gb/s,channels=retuned",
+            "bcube:radix=2,levels=2,node_rate=20Gb/s",
+        )
+    )
+    return 100 * (1 - sipac / bcube)
 
 
 # --- figure 13 --------------------------------------------------------------------------------------------------------
@@ -188,45 +271,63 @@ MODEL, RADIX = 8, 8  # nodes of a model group (the text's mapping), all on one s
 
 
 def _s(where: Fabric, algorithm: str, collective: str) -> float:
-    return closed_form(lower(where, generate(algorithm, collective, where)), HYBRID, assumptions("sipac")).total_s
+    return simulate(lower(where, generate(algorithm, collective, where)), HYBRID, "sipac").timeline.total_s
 
 
 @cache
-def _hybrid_s(name: str, nodes: int, rate: float) -> float:
-    """All-to-all in a group of 8, then an all-reduce across the groups; all groups at once, and none meets another.
+def _hybrid_s(name: str, nodes: int, rate: float, model: int = MODEL) -> float:
+    """All-to-all in a model group, then an all-reduce across the groups; all groups at once, without conflicts [s].
 
-    SiPAC has its published channels: a model group is a switch of level 0, the others have the other levels. A
-    SuperPod's card is no faster than its node.
+    SiPAC has its published channels: a model group fills its lowest levels, the others join the groups. A SuperPod's card is
+    no faster than its node.
+
+    Args:
+        name: sipac, superpod or bcube.
+        nodes: 64 or 512.
+        rate: of a node [bit/s].
+        model: nodes of a model group, 8 or 64.
     """
-    levels = {64: 2, 512: 3}[nodes]
+    levels, lower_levels = {64: 2, 512: 3}[nodes], {8: 1, 64: 2}[model]
     if name == "sipac":
         link = rate / levels
-        group = fabric("sipac", radix=RADIX, levels=1, node_rate=link)
-        across = fabric("sipac", radix=RADIX, levels=levels - 1, node_rate=link * (levels - 1))
+        group = fabric("sipac", radix=RADIX, levels=lower_levels, node_rate=link * lower_levels)
+        across = fabric("sipac", radix=RADIX, levels=levels - lower_levels, node_rate=link * (levels - lower_levels))
         return _s(group, "sipco", "all_to_all") + _s(across, "sipco", "all_reduce")
     machine = (
         fabric("superpod", nodes=nodes, preset="sipac", nvlink_rate=rate, card_rate=min(rate, 200e9))
         if name == "superpod"
         else fabric("bcube", radix=RADIX, levels=levels, node_rate=rate)
     )
-    group, across = job(machine, range(MODEL)), job(machine, range(0, nodes, MODEL))
+    group, across = job(machine, range(model)), job(machine, range(0, nodes, model))
     return _s(group, "mesh", "all_to_all") + _s(across, "ring", "all_reduce")
 
 
+def _slower_than_superpod(model: int = MODEL) -> list[bool]:
+    """512 nodes: whether SiPAC is slower than the SuperPod at each rate."""
+    return [_hybrid_s("sipac", 512, rate, model) > _hybrid_s("superpod", 512, rate, model) for rate in RATES]
+
+
+@claim("sipac", "S33")
+def slower_with_the_mapping_of_the_caption() -> list[bool]:
+    """Model groups of 64 nodes in place of 8."""
+    return _slower_than_superpod(64)
+
+
 @claim("sipac", "S34")
-def all_alike_at_first() -> float:
+def similar_at_first() -> Found:
     """Slowest over fastest of BCube, SuperPod and SiPAC, 64 nodes of 128 Gb/s."""
-    times = [_hybrid_s(name, 64, RATES[0]) for name in ("bcube", "superpod", "sipac")]
-    return max(times) / min(times)
+    times = {name: _hybrid_s(name, 64, RATES[0]) * 1e3 for name in ("bcube", "superpod", "sipac")}
+    return found(max(times.values()) / min(times.values()), **times)
 
 
 @claim("sipac", "S35")
 def slower_than_superpod_at_first() -> list[bool]:
-    """512 nodes: whether SiPAC is slower than the SuperPod at each rate."""
-    return [_hybrid_s("sipac", 512, rate) > _hybrid_s("superpod", 512, rate) for rate in RATES]
+    """Model groups of 8 nodes, as in the text."""
+    return _slower_than_superpod()
 
 
 @claim("sipac", "S36")
-def superpod_is_flat() -> bool:
+def superpod_is_flat() -> Found:
     """512 nodes: whether 8 times the rate, from 512 Gb/s on, saves less than a fifth of the time."""
-    return _hybrid_s("superpod", 512, RATES[-1]) > 0.8 * _hybrid_s("superpod", 512, RATES[1])
+    saved = 1 - _hybrid_s("superpod", 512, RATES[-1]) / _hybrid_s("superpod", 512, RATES[1])
+    return found(saved < 0.2, saved=100 * saved)

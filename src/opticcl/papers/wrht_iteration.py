@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from opticcl.fabric import fabric
-from opticcl.papers import claim
+from opticcl.fabrics import fabric
+from opticcl.papers import Found, claim, found
 from opticcl.papers.wrht import FIGURE_5, FIGURE_6, FITTED, H_RING, LITERAL, _times
 from opticcl.schedule import generate
 
@@ -56,9 +56,28 @@ def _tree_is_worst(rate: str, algorithm: str) -> list[str]:
 
 
 @claim("wrht", "W32")
-def tree_is_worst() -> list[str]:
+def tree_is_worst() -> Found:
     """Fitted."""
-    return _tree_is_worst(*FITTED)
+    most = {name: _largest_rate(i) for i, name in enumerate(MODELS)}
+    low, high = max(most["AlexNet"], most["ResNet50"]), min(most["BEiT"], most["VGG16"])
+    return found(_tree_is_worst(*FITTED), low=low, high=high)
+
+
+def _largest_rate(which: int) -> float:
+    """Rate of a wavelength up to which BT takes longest at every number of nodes, for one model [Gb/s].
+
+    A time is a + b / rate, so that two rates give both. Rivals with a smaller a than BT's set no limit.
+    """
+    least = float("inf")
+    for shape in FIGURE_6:
+        lines = []
+        for algorithm in ("tree", FITTED[1], "ring", H_RING):
+            slow, fast = (_times(f"{shape},{rate}", algorithm)[which] for rate in (LITERAL[0], FITTED[0]))
+            b = (slow - fast) / (1 / 40 - 1 / 320)
+            lines.append((slow - b / 40, b))
+        (a, b), *rivals = lines
+        least = min([least, *((b - other_b) / (other_a - a) for other_a, other_b in rivals if other_a > a)])
+    return least
 
 
 @claim("wrht", "W32l")

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from opticcl.data import load
-from opticcl.fabric import fabric
-from opticcl.papers import claim
-from opticcl.physics.crosstalk import ber_of_snr, snr_for_ber
-from opticcl.physics.decibels import db_of_ratio, ratio_of_db
-from opticcl.physics.optics import geometry, optics
+from opticcl.fabrics import fabric, light_table
+from opticcl.optics.crosstalk import ber_of_snr, snr_for_ber
+from opticcl.optics.decibels import db_of_ratio, ratio_of_db
+from opticcl.optics.values import optics
+from opticcl.papers import claim, printed_claims
 
-LIMIT = float(geometry("terarack", "bit_error_rate"))
+LIMIT = float(light_table("terarack").geometry["bit_error_rate"])
 
 
 @claim("wrht", "W17")
 def missing_for_the_largest_group() -> list[str]:
-    """Values of equations 7 to 10 that nobody prints."""
-    return optics("terarack").missing(["launch", "modulator.loss", "interface.loss", "penalty", "sensitivity"])
+    """Values of equations 7 to 10 that the paper does not print."""
+    return optics(light_table("terarack")).missing(
+        ["launch", "modulator.loss", "interface.loss", "penalty", "sensitivity"]
+    )
 
 
 @claim("wrht", "W18")
 def error_rate_of_the_linear_ratio() -> float:
     """What equation 13 gives for the ratio that is 19.04 dB."""
-    return float(ber_of_snr(ratio_of_db(load("papers/wrht_light.toml")["W18.ratio"]["published"])))
+    return float(ber_of_snr(ratio_of_db(printed_claims("wrht")["W18.ratio"]["corrected"])))
 
 
 @claim("wrht", "W18.ratio")
@@ -38,8 +39,8 @@ def error_rate_of_the_decibels() -> float:
 
 @claim("wrht", "W19")
 def missing_for_the_crosstalk() -> list[str]:
-    """Values of equation 12 that nobody prints."""
-    return optics("terarack").missing(["crosstalk.receiver", "crosstalk.transmitter"])
+    """Values of equation 12 that the paper does not print."""
+    return optics(light_table("terarack")).missing(["crosstalk.receiver", "crosstalk.transmitter"])
 
 
 @claim("wrht", "W39")

@@ -1,12 +1,11 @@
-"""What came out, for people to read: tables for the terminal, pictures as SVG, one page with everything.
+"""Reports: tables for the terminal, pictures as SVG, self-contained HTML pages.
 
-    table      comparisons and timelines in the terminal, as wide as it is
-    pictures   where the time goes, time against message size, and where the fastest plan changes
-    light      the light of a small plan, step by step, that a person can follow
-    page       all of that in one HTML file that needs nothing else
+    comparison            table of a comparison
+    comparison_pictures   parts of the time, time against message size, where the fastest plan changes
+    comparison_page       all of that as one page
+    light                 circuits of a small plan, step by step
 
-Nothing here computes a result; every number comes from a comparison or a plan. matplotlib is imported where a picture
-is drawn.
+No result is computed here; every number comes from a comparison or a plan. matplotlib is imported where a picture is drawn.
 """
 
 from __future__ import annotations
@@ -15,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 __all__ = [
     "Crossing",
+    "breakdown_figure",
+    "breakdown_label",
     "breakdown_picture",
     "comparison_table",
     "crossings",
@@ -28,24 +29,30 @@ __all__ = [
 
 _HOME = {
     "Crossing": "fastest",
-    "breakdown_picture": "pictures",
-    "comparison_table": "table",
+    "breakdown_figure": "comparison_pictures",
+    "breakdown_label": "comparison_pictures",
+    "breakdown_picture": "comparison_pictures",
+    "comparison_table": "comparison",
     "crossings": "fastest",
     "light_caption": "light",
     "light_picture": "light",
-    "size_picture": "pictures",
-    "small_instance": "instances",
-    "timeline_table": "table",
-    "write_page": "page",
+    "size_picture": "comparison_pictures",
+    "small_instance": "light",
+    "timeline_table": "comparison",
+    "write_page": "comparison_page",
 }
 
 if TYPE_CHECKING:
+    from opticcl.report.comparison import comparison_table, timeline_table
+    from opticcl.report.comparison_page import write_page
+    from opticcl.report.comparison_pictures import (
+        breakdown_figure,
+        breakdown_label,
+        breakdown_picture,
+        size_picture,
+    )
     from opticcl.report.fastest import Crossing, crossings
-    from opticcl.report.instances import small_instance
-    from opticcl.report.light import light_caption, light_picture
-    from opticcl.report.page import write_page
-    from opticcl.report.pictures import breakdown_picture, size_picture
-    from opticcl.report.table import comparison_table, timeline_table
+    from opticcl.report.light import light_caption, light_picture, small_instance
 
 
 def __getattr__(name: str) -> Any:

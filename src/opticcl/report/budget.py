@@ -1,24 +1,20 @@
-"""Light budgets: a table of one path, element by element, and its picture, a waterfall of power."""
+"""Light budget of a path: a table of its elements, and a waterfall chart of the power."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from opticcl.evaluate.budget import Budget, Line
-from opticcl.evaluate.limits import Limit
-from opticcl.report._columns import Column, Fitting
-from opticcl.report.colours import INK, MUTED, PART_COLOURS
-from opticcl.report.svg import new_figure
+from opticcl.estimate.budget import Budget, Line
+from opticcl.report.kit.colours import INK, MUTED, PART_COLOURS
+from opticcl.report.kit.columns import Column, FittedTable
+from opticcl.report.kit.svg import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from rich.table import Table
 
 __all__ = [
-    "budget_record",
     "budget_table",
     "budget_title",
     "legend",
@@ -31,8 +27,8 @@ _BASIS = {"assumed": "*", "fitted": "°"}
 _LOST, _ADDED = PART_COLOURS["reconfiguration"], PART_COLOURS["transfer"]
 
 
-def budget_table(budget: Budget) -> Table:
-    """One row an element, the running power behind it, and at the end what arrives."""
+def budget_table(budget: Budget) -> FittedTable:
+    """One row an element with the power behind it, and a last row for the detector."""
     lines, basis = budget.lines, budget.basis
     lost, added = budget.loss_db, sum(line.gain_db for line in lines)
     columns = [
@@ -66,16 +62,16 @@ def budget_table(budget: Budget) -> Table:
             "left",
         ),
     ]
-    return Fitting(columns, "", has_total=True)
+    return FittedTable(columns, has_total=True)
 
 
 def budget_title(budget: Budget) -> str:
-    """Which path, and whose values."""
+    """Fabric, path and preset."""
     return f"{budget.fabric}, {budget.path}, preset {budget.preset}"
 
 
 def _last(budget: Budget, cell: str) -> list[str]:
-    """The row of the penalty, where there is one."""
+    """Cell of the penalty row, if there is a penalty."""
     return [cell] if budget.penalty_db else []
 
 
@@ -88,13 +84,13 @@ def _marked(name: str, basis: str) -> str:
 
 
 def legend(budget: Budget) -> str:
-    """What the marks in the table mean, "" if there are none."""
-    told = {
+    """Meaning of the marks in the table, "" if there are none."""
+    meanings = {
         "assumed": "* assumed, the paper does not print it",
-        "fitted": "° fitted to a printed result, no prediction",
+        "fitted": "° fitted to a printed result, not a prediction",
     }
     bases = [*budget.basis.values(), *(line.basis for line in budget.lines)]
-    used = [text for word, text in told.items() if any(word in basis for basis in bases)]
+    used = [text for word, text in meanings.items() if any(word in basis for basis in bases)]
     return "; ".join(used)
 
 
@@ -107,48 +103,17 @@ def _dbm(value: float) -> str:
 
 
 def verdict_line(budget: Budget) -> str:
-    """Whether the light closes, by how much, and against what."""
-    needs = [f"the detector needs {budget.sensitivity_dbm:g} dBm"]
+    """Whether the budget closes, its margin, and what is required."""
+    required = [f"the detector needs {budget.sensitivity_dbm:g} dBm"]
     if budget.floor_dbm is not None:
-        needs.append(f"no place less than {budget.floor_dbm:g} dBm (lowest {budget.lowest_dbm:.2f} dBm)")
+        required.append(f"every place needs {budget.floor_dbm:g} dBm (lowest {budget.lowest_dbm:.2f} dBm)")
     noise = "" if budget.optical_snr_db is None else f"; optical SNR {budget.optical_snr_db:.1f} dB in 12.5 GHz"
     answer = f"closes with {budget.margin_db:.2f} dB to spare" if budget.closes else f"{-budget.margin_db:.2f} dB short"
-    return f"{'light ' if budget.closes else 'light does NOT close: '}{answer}; {', '.join(needs)}{noise}"
-
-
-def budget_record(budget: Budget, limits: Sequence[Limit]) -> dict[str, Any]:
-    """A budget as plain values."""
-    return {
-        "fabric": budget.fabric,
-        "preset": budget.preset,
-        "path": budget.path,
-        "closes": budget.closes,
-        "margin_db": budget.margin_db,
-        "launch_dbm": budget.launch_dbm,
-        "received_dbm": budget.received_dbm,
-        "sensitivity_dbm": budget.sensitivity_dbm,
-        "floor_dbm": budget.floor_dbm,
-        "lowest_dbm": budget.lowest_dbm,
-        "penalty_db": budget.penalty_db,
-        "optical_snr_db": budget.optical_snr_db,
-        "basis": dict(budget.basis),
-        "elements": [
-            {
-                "element": line.element,
-                "count": line.count,
-                "loss_db": line.loss_db,
-                "gain_db": line.gain_db,
-                "power_dbm": line.power_dbm,
-                "basis": line.basis,
-            }
-            for line in budget.lines
-        ],
-        "limits": {limit.name: limit.value for limit in limits},
-    }
+    return f"{'light ' if budget.closes else 'light does NOT close: '}{answer}; {', '.join(required)}{noise}"
 
 
 def waterfall_label(budget: Budget) -> str:
-    """The picture in words."""
+    """Text of the picture for readers who cannot see it."""
     return (
         f"Power along the path of light on {budget.fabric}, {budget.path}: from {_dbm(budget.launch_dbm)} to "
         f"{_dbm(budget.received_dbm)} at the detector; {verdict_line(budget)}"
@@ -156,7 +121,7 @@ def waterfall_label(budget: Budget) -> str:
 
 
 def waterfall_figure(budget: Budget) -> Figure:
-    """Power against the place on the path: down where elements lose, up where they amplify, with what is needed."""
+    """Power along the path: down at lossy elements, up at amplifiers, with the required power."""
     steps = [(f"{_name(line)}\n{_times(line)}", line.loss_db, line.gain_db) for line in budget.lines]
     if budget.penalty_db:
         steps.append((_marked("penalty", budget.basis["penalty"]) + "\n", budget.penalty_db, 0.0))
@@ -202,7 +167,7 @@ def _note(axes: Axes, x: float, y: float, text: str, *, above: bool) -> None:
 
 
 def _demands(axes: Axes, budget: Budget, last: int) -> None:
-    """What the detector and every place need, as dashed lines."""
+    """Dashed lines at the power that the detector and every place need."""
     axes.plot([last - 0.6, last + 0.6], [budget.sensitivity_dbm] * 2, color=INK, linestyle=(0, (4, 2)), linewidth=1.0)
     where: dict[str, Any] = {"textcoords": "offset points", "fontsize": 7, "color": MUTED}
     axes.annotate("needed", (last + 0.6, budget.sensitivity_dbm), (-2, 2), ha="right", **where)

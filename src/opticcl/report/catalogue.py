@@ -1,77 +1,95 @@
-"""What is registered, with parameters, defaults and where the defaults come from."""
+"""Catalogue: everything that is registered, with parameters, defaults and the sources of the defaults."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from opticcl.assumptions import PRESETS
 from opticcl.collective import COLLECTIVES
-from opticcl.data import load
 from opticcl.errors import FabricError, UnknownNameError
-from opticcl.fabric import FABRICS, fabric_at_scale
+from opticcl.fabrics import FABRICS, fabric_at_scale
+from opticcl.files import read_toml
+from opticcl.formats import FORMATS
 from opticcl.registry import canonical, nearest, unit_of
+from opticcl.report.kit.columns import Column, FittedTable
 from opticcl.schedule import ALGORITHMS, reason_declined
-from opticcl.simulate import PRESETS
+from opticcl.training.device import DEVICES
+from opticcl.training.models import MODELS, model
 from opticcl.units import format_quantity
-from opticcl.workload.device import DEVICES
-from opticcl.workload.models import MODELS, model
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 __all__ = ["catalogue", "catalogue_tables"]
 
 MATRIX_NODES = 16
+"""Size of the fabrics in the matrix of fabrics and collectives [nodes]."""
+
+FORMATS_SECTION = "formats"
 
 
 def catalogue(name: str | None = None) -> dict[str, Any]:
     """Fabrics, algorithms and models with their parameters, collectives, presets, devices.
 
-    Args: name: only the fabric, algorithm or model of that name.
-    Raises: UnknownNameError: there is none.
+    Args: name: of a fabric, algorithm or model, or "formats" for the file formats; None: everything.
+    Raises: UnknownNameError: no such name.
     """
-    rooms = (FABRICS.names(), ALGORITHMS.names(), MODELS.names())
+    kinds = (FABRICS.names(), ALGORITHMS.names(), MODELS.names())
     key = None if name is None else canonical(name)
-    if key is not None and not any(key in names for names in rooms):
-        raise UnknownNameError(f"unknown fabric, algorithm or model {name!r}; {nearest(key, {*chain(*rooms)})}")
-    fabrics, algorithms, models = (tuple(n for n in names if key in (None, n)) for names in rooms)
+    if key == FORMATS_SECTION:
+        return {FORMATS_SECTION: _formats()}
+    if key is not None and not any(key in names for names in kinds):
+        known = {*chain(*kinds), FORMATS_SECTION}
+        raise UnknownNameError(f"unknown fabric, algorithm or model {name!r}; {nearest(key, known)}")
+    fabrics, algorithms, models = (tuple(n for n in names if key in (None, n)) for names in kinds)
     return {
-        "fabrics": [_entry(f, FABRICS.get(f).make, 0, _sheet(f)) for f in fabrics],
+        "fabrics": [_entry(f, FABRICS.get(f), 0, _sheet(f)) for f in fabrics],
         "algorithms": [_entry(a, ALGORITHMS.get(a).generate, 2, {}) for a in algorithms],
         "models": [_model(m) for m in models],
-        **({} if name else _whole_house()),
+        **({} if name else _overview_of_the_rest()),
     }
 
 
 def _sheet(fabric: str) -> dict[str, Any]:
-    """Defaults with their sources; a fabric of the user's own has none."""
+    """Defaults with their sources; a fabric of a plugin has none."""
     try:
-        return load(f"fabrics/{fabric}.toml")
+        return read_toml("opticcl.fabrics", f"{fabric}.toml")["machine"]
     except FileNotFoundError:
         return {}
 
 
-def _whole_house() -> dict[str, Any]:
+def _overview_of_the_rest() -> dict[str, Any]:
     return {
         "collectives": list(COLLECTIVES),
         "devices": list(DEVICES),
-        "presets": {p: load("presets.toml")[p] for p in PRESETS},
-        "matrix": {f: _operations(f) for f in FABRICS.names()},
+        FORMATS_SECTION: _formats(),
+        "presets": {p: read_toml("opticcl", "assumptions.toml")[p] for p in PRESETS},
+        "matrix": {f: _algorithms_of(f) for f in FABRICS.names()},
     }
 
 
-def _operations(name: str) -> dict[str, list[str]]:
+def _formats() -> list[dict[str, Any]]:
+    return [FORMATS.get(name).record() for name in FORMATS.names()]
+
+
+def _algorithms_of(name: str) -> dict[str, list[str]]:
     """Algorithms that accept each collective on a fabric of 16 nodes."""
     try:
-        made = fabric_at_scale(name, MATRIX_NODES)
-    except FabricError:  # one of the user's own may be of other sizes
+        fabric = fabric_at_scale(name, MATRIX_NODES)
+    except FabricError:  # a fabric of a plugin may have other sizes
         return {c: [] for c in COLLECTIVES}
-    return {c: [a for a in ALGORITHMS.names() if reason_declined(a, c, made) is None] for c in COLLECTIVES}
+    return {c: [a for a in ALGORITHMS.names() if reason_declined(a, c, fabric) is None] for c in COLLECTIVES}
 
 
 def _entry(name: str, function: Callable[..., Any], positional: int, sheet: dict[str, Any]) -> dict[str, Any]:
+    """Name, summary and parameters of what is registered.
+
+    Args:
+        name: registered name.
+        function: its maker.
+        positional: leading parameters that the user does not give [count].
+        sheet: defaults with their sources, by parameter.
+    """
     parameters = list(inspect.signature(function).parameters.values())[positional:]
     described = _described_arguments(function)
     return {
@@ -91,14 +109,14 @@ def _entry(name: str, function: Callable[..., Any], positional: int, sheet: dict
 
 
 def _model(name: str) -> dict[str, Any]:
-    """What a model is with its default parameters."""
-    made = model(name)
-    about = {"sample": made.sample, "weights": made.parameters, "macs": made.macs, "source": made.source}
+    """A model with its default parameters."""
+    built = model(name)
+    about = {"sample": built.sample, "weights": built.parameters, "macs": built.macs, "source": built.source}
     return {**_entry(name, MODELS.get(name), 0, {}), **about}
 
 
 def _described_arguments(function: Callable[..., Any]) -> dict[str, str]:
-    """Text of each argument, read from the "Args" of the docstring."""
+    """Text of each argument, from the "Args" of the docstring."""
     found: dict[str, str] = {}
     current, inside = "", False
     for line in (inspect.getdoc(function) or "").splitlines():
@@ -116,67 +134,93 @@ def _described_arguments(function: Callable[..., Any]) -> dict[str, str]:
     return found
 
 
-def catalogue_tables(found: dict[str, Any]) -> list[Table | str]:
-    """The catalogue as tables: a line a parameter, or a line an entry if there are many entries."""
+def catalogue_tables(found: dict[str, Any]) -> list[FittedTable | str]:
+    """The catalogue as tables: one row a parameter for a single name, one row a name for the whole.
+
+    Args: found: as `catalogue` returns it.
+    """
+    if list(found) == [FORMATS_SECTION]:
+        return [_formats_table(found[FORMATS_SECTION])]
     if "matrix" not in found:
         entries = found["fabrics"] + found["algorithms"] + found["models"]
         about = [text for entry in found["models"] for text in _about_model(entry)]
         return [_parameter_table(e) if e["parameters"] else f"{e['name']}: {e['summary']}" for e in entries] + about
-    tables: list[Table | str] = [_overview(kind, found[kind]) for kind in ("fabrics", "algorithms")]
-    tables.append(_matrix_table(found["matrix"]))
-    tables.append(_models_table(found["models"]))
-    tables.append("presets: " + ", ".join(found["presets"]))
-    tables.append("devices: " + ", ".join(found["devices"]))
-    tables.append("\n`opticcl list NAME` tells the parameters of one of them, their defaults and sources.")
+    tables: list[FittedTable | str] = []
+    for table in (*(_overview(kind, found[kind]) for kind in ("fabrics", "algorithms")), _matrix(found["matrix"])):
+        tables += [table, ""]
+    tables += [_models(found["models"]), ""]
+    tables += [f"{kind}: {', '.join(found[kind])}" for kind in ("presets", "devices")]
+    tables.append(f"formats: {', '.join(entry['name'] for entry in found[FORMATS_SECTION])}")
+    tables.append("\n`opticcl list NAME` shows the parameters of one of them, with defaults and sources;")
+    tables.append("`opticcl list formats` shows the file formats.")
     return tables
 
 
-def _table(title: str, *columns: str) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left", title_style="bold")
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
-
-
-def _overview(kind: str, entries: list[dict[str, Any]]) -> Table:
-    table = _table(kind, "name", "what it is", "parameters")
-    for entry in entries:
-        table.add_row(entry["name"], entry["summary"], ", ".join(p["name"] for p in entry["parameters"]))
-    return table
+def _overview(kind: str, entries: Sequence[dict[str, Any]]) -> FittedTable:
+    return FittedTable(
+        [
+            Column("name", [e["name"] for e in entries], justify="left"),
+            Column("description", [e["summary"] for e in entries], justify="left", wrap=True),
+            Column(
+                "parameters", [", ".join(p["name"] for p in e["parameters"]) for e in entries], 1, "left", wrap=True
+            ),
+        ],
+        heading=kind,
+    )
 
 
-def _models_table(models: list[dict[str, Any]]) -> Table:
-    table = _table("models", "name", "what it is", "sample", "weights", "multiply-adds", "parameters")
-    for entry in models:
-        counts = (format_quantity(float(entry[key]), " ").strip() for key in ("weights", "macs"))
-        settings = ", ".join(p["name"] for p in entry["parameters"])
-        table.add_row(entry["name"], entry["summary"], entry["sample"], *counts, settings)
-    for column in table.columns[3:5]:
-        column.justify, column.no_wrap = "right", True
-    return table
+def _models(models: Sequence[dict[str, Any]]) -> FittedTable:
+    weights, operations = ([format_quantity(float(e[key]), " ").strip() for e in models] for key in ("weights", "macs"))
+    return FittedTable(
+        [
+            Column("name", [e["name"] for e in models], justify="left"),
+            Column("description", [e["summary"] for e in models], justify="left", wrap=True),
+            Column("sample", [e["sample"] for e in models], 2, "left", wrap=True),
+            Column("weights", weights),
+            Column("multiply-adds", operations),
+            Column("parameters", [", ".join(p["name"] for p in e["parameters"]) for e in models], 1, "left", wrap=True),
+        ],
+        heading="models",
+    )
 
 
-def _about_model(entry: dict[str, Any]) -> tuple[str, str]:
-    size = f"{entry['weights']:,} weights, {entry['macs']:,} multiply-adds for a sample: {entry['sample']}"
-    return size, f"source: {entry['source']}"
+def _formats_table(entries: Sequence[dict[str, Any]]) -> FittedTable:
+    return FittedTable(
+        [
+            Column("name", [e["name"] for e in entries], justify="left"),
+            Column("suffixes", [" ".join(e["suffixes"]) for e in entries], justify="left"),
+            Column("reads", [e["reads"] or "-" for e in entries], justify="left"),
+            Column("writes", [e["writes"] or "-" for e in entries], justify="left"),
+            Column("content", [e["about"] for e in entries], justify="left", wrap=True),
+        ],
+        heading="file formats",
+    )
 
 
-def _matrix_table(matrix: dict[str, dict[str, list[str]]]) -> Table:
-    title = f"algorithms for each collective, at {MATRIX_NODES} nodes (opticcl list --json names them)"
-    table = _table(title, "fabric", *(c.replace("_", " ") for c in COLLECTIVES))
-    table.columns[0].no_wrap = True
-    for column in table.columns[1:]:
-        column.justify, column.overflow = "right", "fold"
-    for fabric, operations in matrix.items():
-        table.add_row(fabric, *(str(len(names) or "-") for names in operations.values()))
-    return table
+def _about_model(entry: dict[str, Any]) -> Iterator[str]:
+    yield f"{entry['weights']:,} weights, {entry['macs']:,} multiply-adds for a sample: {entry['sample']}"
+    yield f"source: {entry['source']}"
 
 
-def _parameter_table(entry: dict[str, Any]) -> Table:
-    table = _table(f"{entry['name']}: {entry['summary']}", "parameter", "default", "about", "source of the default")
-    for p in entry["parameters"]:
-        table.add_row(p["name"], format_quantity(p["default"], p["unit"]), p["about"], p["source"])
-    return table
+def _matrix(matrix: dict[str, dict[str, list[str]]]) -> FittedTable:
+    counts = {c: [str(len(by_collective[c]) or "-") for by_collective in matrix.values()] for c in COLLECTIVES}
+    return FittedTable(
+        [
+            Column("fabric", [*matrix], justify="left"),
+            *(Column(c.replace("_", " "), cells, wrap=True) for c, cells in counts.items()),
+        ],
+        heading=f"number of algorithms for each collective, at {MATRIX_NODES} nodes (opticcl list --json names them)",
+    )
+
+
+def _parameter_table(entry: dict[str, Any]) -> FittedTable:
+    parameters = entry["parameters"]
+    columns = [
+        Column("parameter", [p["name"] for p in parameters], justify="left"),
+        Column("default", [format_quantity(p["default"], p["unit"]) for p in parameters], justify="left"),
+        Column("description", [p["about"] for p in parameters], justify="left", wrap=True),
+    ]
+    if any(p["source"] for p in parameters):
+        sources = [p["source"] for p in parameters]
+        columns.append(Column("source of the default", sources, justify="left", wrap=True))
+    return FittedTable(columns, heading=f"{entry['name']}: {entry['summary']}")

@@ -1,4 +1,4 @@
-"""The papers' claims as a list: numbers in columns, and below each what is claimed and why it does not hold."""
+"""Claims of the papers as a list: numbers in columns, and below each the claim, the printed text and the reason."""
 
 from __future__ import annotations
 
@@ -7,78 +7,130 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.padding import Padding
 from rich.text import Text
 
-from opticcl.papers import ALL_VERDICTS
+from opticcl.papers import ALL_VERDICTS, BASES
 from opticcl.units import counted
 
 if TYPE_CHECKING:
     from opticcl.papers import Row
 
-__all__ = ["claims_list", "claims_summary"]
+__all__ = ["ClaimsList", "claims_summary"]
 
 _MOST = 22  # letters of a value; a longer list or text is cut
+_MOST_NARROW = 14  # letters of a value on a narrow console
 _INDENT = 4
-
-
-def claims_list(rows: Sequence[Row]) -> Group:
-    """Two or three lines a claim, paper by paper, with the counts of all verdicts before and after them.
-
-    The first line has the id, the verdict, the published value, ours, how far they are apart, and where the claim stands.
-    A verdict on file that is not the true one is marked.
-    """
-    summary = Text(claims_summary(rows), style="bold")
-    papers = (block for name, those in groupby(rows, lambda row: row.paper) for block in _paper(name, [*those]))
-    return Group(summary, *papers, *([Text(), summary] if rows else []))
-
-
-def claims_summary(rows: Sequence[Row]) -> str:
-    """How many claims have which verdict, and which verdicts are not true."""
-    counts = Counter(row.verdict for row in rows)
-    told = [f"{counts[verdict]:,} {_WORDS.get(verdict, verdict)}" for verdict in ALL_VERDICTS if counts[verdict]]
-    bad = [row.id for row in rows if not row.ok]
-    judged = f"; the verdict on file is not true of {len(bad)}: {', '.join(bad)}" if bad else "; every verdict is true"
-    return counted(len(rows), "claim") + (": " + ", ".join(told) + judged if rows else "")
-
-
+_HEAD = ("id", "verdict", "basis", "published", "ours", "difference", "where")
+_RIGHT = ("published", "ours", "difference")
 _WORDS = {"5 %": "within 5 %", "20 %": "within 20 %"}
 
 
-def _paper(name: str, rows: Sequence[Row]) -> Iterator[RenderableType]:
-    cells = [_cells(row) for row in rows]
-    head = ("id", "verdict", "published", "ours", "apart", "where")
-    widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
+class ClaimsList:
+    """Two or three lines a claim, paper by paper, with the counts of all verdicts before and after them.
+
+    The first line has the id, the verdict, the basis, the published value, ours, the difference, and the place in the paper; on
+    a narrow console the place begins the next line instead. A verdict on file that is not the true one is marked.
+
+    Args: rows: claims in the order in which they are shown.
+    """
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._rows = rows
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        summary = Text(claims_summary(self._rows), style="bold")
+        yield summary
+        for name, rows in groupby(self._rows, lambda row: row.paper):
+            yield from _paper(name, list(rows), options.max_width)
+        if self._rows:
+            yield Text()
+            yield summary
+
+
+def claims_summary(rows: Sequence[Row]) -> str:
+    """Number of claims with each verdict, counted apart by basis, and the verdicts that are not true."""
+    counts = Counter((row.verdict, row.basis) for row in rows)
+    shown = [_counted_apart(verdict, counts) for verdict in ALL_VERDICTS]
+    bad = [row.id for row in rows if not row.ok]
+    checked = (
+        f"; verdicts on file that are not true: {len(bad)}: {', '.join(bad)}" if bad else "; every verdict is true"
+    )
+    return counted(len(rows), "claim") + (": " + ", ".join(filter(None, shown)) + checked if rows else "")
+
+
+def _counted_apart(verdict: str, counts: Counter[tuple[str, str]]) -> str:
+    """Count of a verdict with that of each basis, "" if there is none."""
+    bases = {basis: counts[verdict, basis] for basis in BASES if counts[verdict, basis]}
+    if not bases:
+        return ""
+    each = ", ".join(f"{number:,} {basis}" for basis, number in bases.items())
+    return f"{sum(bases.values()):,} {_WORDS.get(verdict, verdict)} ({each})"
+
+
+def _paper(name: str, rows: Sequence[Row], width: int) -> Iterator[Text | Padding]:
+    """Lines of one paper.
+
+    Args:
+        name: of the paper.
+        rows: its claims.
+        width: of the console [columns].
+    """
+    cells = [_cells(row, _MOST) for row in rows]
+    narrow = sum(_widths(cells)) + 2 * (len(_HEAD) - 1) > width
+    if narrow:
+        cells = [_cells(row, _MOST_NARROW)[:-1] for row in rows]
+    widths = _widths(cells)
     yield Text(f"\n{name}", style="bold")
-    yield _line(head, widths, "underline")
+    yield _line(_HEAD[: len(widths)], widths, "underline")
     for row, columns in zip(rows, cells, strict=True):
-        about = Text(row.claim)
+        about = Text(f"{row.where}: {row.claim}" if narrow else row.claim)
+        if row.evaluated is not None:
+            about.append(f" · printed: {_whole(row.published)}")
         if row.reason:
             about.append(f" · {row.reason}", style="dim")
         yield _line(columns, widths, "" if row.ok else "bold red")
         yield Padding(about, (0, 0, 0, _INDENT))
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _widths(cells: Sequence[tuple[str, ...]]) -> list[int]:
+    head = _HEAD[: len(cells[0])]
+    return [max(map(len, column)) for column in zip(head, *cells, strict=True)]
+
+
+def _cells(row: Row, most: int) -> tuple[str, ...]:
+    """Texts of a claim, in the order of the heading.
+
+    Args:
+        row: the claim.
+        most: letters of a value [count].
+    """
     verdict = row.verdict if row.ok else f"{row.verdict}: NOT TRUE"
-    apart = "" if row.relative_error is None else f"{row.relative_error:.2%}"
-    return row.id, verdict, _text(row.published), _text(row.ours), apart, row.where
+    difference = "" if row.relative_error is None else f"{row.relative_error:.2%}"
+    reference = row.published if row.evaluated is None else row.evaluated
+    return row.id, verdict, row.basis, _text(reference, most), _text(row.ours, most), difference, row.where
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], style: str) -> Text:
-    """Cells under each other; numbers are the third to the fifth."""
+    """Aligned cells, numbers to the right.
+
+    Args:
+        cells: texts, in the order of the heading.
+        widths: of the columns.
+        style: of the line.
+    """
     aligned = [
-        cell.rjust(width) if 2 <= i <= 4 else cell.ljust(width)
-        for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        cell.rjust(width) if name in _RIGHT else cell.ljust(width)
+        for name, cell, width in zip(_HEAD[: len(cells)], cells, widths, strict=True)
     ]
     return Text("  ".join(aligned).rstrip(), style=style)
 
 
-def _text(value: Any) -> str:
-    """A value in few letters; what is cut stands whole in the JSON."""
+def _text(value: Any, most: int) -> str:
+    """A value in a few letters; the JSON has the whole value."""
     whole = _whole(value)
-    return whole if len(whole) <= _MOST else whole[: _MOST - 1] + "…"
+    return whole if len(whole) <= most else whole[: most - 1] + "…"
 
 
 def _whole(value: Any) -> str:

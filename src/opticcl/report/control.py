@@ -1,27 +1,30 @@
-"""Picture of ODDL's control messages: one exchange from the end of one payload to the beginning of the next."""
+"""Picture of ODDL's control messages in one exchange, between two payloads."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from opticcl.control.player import Channel, ControlRun, simulate
-from opticcl.control.protocol import Kind
-from opticcl.control.script import scripts
 from opticcl.errors import ParameterError
-from opticcl.report.colours import INK, MUTED, PART_COLOURS
-from opticcl.report.svg import new_figure
+from opticcl.operations.oddl_control.protocol import MessageKind
+from opticcl.operations.oddl_control.script import scripts
+from opticcl.operations.oddl_control.simulation import Channel, ControlRun, simulate
+from opticcl.report.kit.colours import INK, MUTED, PART_COLOURS
+from opticcl.report.kit.svg import new_figure
 from opticcl.units import format_seconds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from opticcl.plan import Plan
+    from opticcl.plans.plan import Plan
 
 __all__ = ["control_figure", "control_label"]
 
 MOST_NODES = 8
-_KINDS = {Kind.COMPLETION: ("previous completion", "#66ccee"), Kind.READY: ("transceiver ready", "#228833")}
+_KINDS = {
+    MessageKind.COMPLETION: ("previous completion", "#66ccee"),
+    MessageKind.READY: ("transceiver ready", "#228833"),
+}
 _WORK = {"tune": ("retuning", PART_COLOURS["reconfiguration"]), "payload": ("payload", PART_COLOURS["transfer"])}
 _LOST: dict[str, Any] = {"marker": "x", "color": MUTED, "markersize": 4, "linestyle": "none"}
 
@@ -49,10 +52,12 @@ def control_figure(plan: Plan, exchange: int = 0, channel: Channel | None = None
     figure.subplots_adjust(
         left=0.08, right=0.985, top=1 - 0.55 / figure.get_figheight(), bottom=0.5 / figure.get_figheight()
     )
-    for bar in run.bars:
+    for bar in run.busy_intervals:
         if bar.node in row and bar.end_s > begin and bar.begin_s < end:
             lo, hi = max(bar.begin_s, begin), min(bar.end_s, end)
-            axes.barh(row[bar.node], (hi - lo) * 1e6, left=lo * 1e6, height=0.34, color=_WORK[bar.what][1], linewidth=0)
+            axes.barh(
+                row[bar.node], (hi - lo) * 1e6, left=lo * 1e6, height=0.34, color=_WORK[bar.activity][1], linewidth=0
+            )
     _arrows(axes, run, row, begin, end)
     axes.set_yticks(range(len(watched)), [f"node {node}" for node in watched])
     axes.set_ylim(len(watched) - 0.5, -0.5)
@@ -75,7 +80,12 @@ def control_figure(plan: Plan, exchange: int = 0, channel: Channel | None = None
 
 
 def _watched(plan: Plan, exchange: int) -> list[int]:
-    """The first node and those that it meets in that exchange and around it, with theirs, as far as there is room."""
+    """The first node, its partners in that exchange and the one before, and their partners; at most `MOST_NODES`.
+
+    Args:
+        plan: on ODDL.
+        exchange: index of the exchange.
+    """
     units = {unit.address: unit for unit in scripts(plan.circuits)}
     first = next(iter(units.values()))
     if not 0 <= exchange < len(first.exchanges):
@@ -97,17 +107,18 @@ def _watched(plan: Plan, exchange: int) -> list[int]:
 
 def _window(run: ControlRun, exchange: int) -> tuple[float, float]:
     """From a little before the messages of an exchange to a little after the last payload has begun [s]."""
-    told = [t for t in run.told if t.exchange == exchange]
-    begins = [t.sent_s for t in told] + [b.begin_s for b in run.bars if b.exchange == exchange and b.what == "tune"]
-    ends = [b.begin_s for b in run.bars if b.exchange == exchange and b.what == "payload"]
-    ends += [b.end_s for b in run.bars if b.exchange == exchange and b.what == "tune"]
+    tuning, payloads = (
+        [b for b in run.busy_intervals if b.exchange == exchange and b.activity == kind] for kind in ("tune", "payload")
+    )
+    begins = [m.sent_s for m in run.message_log if m.exchange == exchange] + [b.begin_s for b in tuning]
+    ends = [b.begin_s for b in payloads] + [b.end_s for b in tuning]
     lo, hi = min(begins, default=0.0), max(ends, default=1e-6)
     margin = 0.12 * (hi - lo) or 1e-6
     return max(0.0, lo - margin), hi + margin
 
 
 def _arrows(axes: Axes, run: ControlRun, row: dict[int, int], begin: float, end: float) -> None:
-    for t in run.told:
+    for t in run.message_log:
         if t.src not in row or t.dst not in row or t.sent_s > end or (t.arrived_s or t.sent_s) < begin:
             continue
         colour = _KINDS[t.kind][1]

@@ -1,4 +1,4 @@
-"""Bills: a table of one fabric's parts, a table of several fabrics side by side, and a picture of cost against scale."""
+"""Bills of material: the parts of one fabric, several fabrics side by side, and cost against scale as a picture."""
 
 from __future__ import annotations
 
@@ -7,34 +7,33 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from opticcl.evaluate.cost import Bill, Range, Sheet
-from opticcl.registry import write_call
-from opticcl.report._columns import Column, Fitting
-from opticcl.report._line_ends import End, label_ends, text_width
-from opticcl.report.colours import fabric_colours
-from opticcl.report.svg import WIDTH, new_figure, write_heading
+from opticcl.estimate.cost import Bill, Range, Sheet
+from opticcl.report.kit.colours import fabric_colours
+from opticcl.report.kit.columns import Column, FittedTable
+from opticcl.report.kit.line_ends import End, label_ends, text_width
+from opticcl.report.kit.svg import WIDTH, new_figure, write_heading
 from opticcl.units import counted, format_quantity, format_rate, format_seconds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from rich.table import Table
 
     from opticcl.ir import Timeline
+    from opticcl.plans.machines import ExcludedFabric
 
-__all__ = ["Billed", "Collecting", "bill_row", "bill_table", "bills_table", "cost_figure"]
+__all__ = ["Billed", "Bills", "CollectiveTime", "bill_table", "bills_table", "cost_figure"]
 
-_FAR = 1.005  # ends of a range that are nearer to each other are told as one number
+_FAR = 1.005  # a range whose ends differ by less is shown as one number
 _DASHES: tuple[Any, ...] = ("solid", (0, (5, 3)), (0, (2, 2)), (0, (1, 3)))
 
 
 @dataclass(frozen=True, slots=True)
-class Collecting:
-    """A collective whose energy is told.
+class CollectiveTime:
+    """A collective whose energy is computed.
 
     Args:
-        algorithm: that does it.
-        timeline: how long it takes.
+        algorithm: that carries it.
+        timeline: its time.
     """
 
     algorithm: str
@@ -43,69 +42,104 @@ class Collecting:
 
 @dataclass(frozen=True, slots=True)
 class Billed:
-    """A bill and what is told of it.
+    """A bill, with the energy of a collective if one is asked for.
 
     Args:
-        name: of the fabric, as the reader calls it.
-        bill: what it costs and draws.
-        does: a collective on it, or None.
-        declined: why no algorithm does the collective on it, empty if one does or none is asked for.
+        name: of the fabric, as the user wrote it.
+        bill: cost and power of the fabric.
+        collective: that runs on it, or None.
+        declined: why no algorithm does the collective on it; "" if one does or none is asked for.
     """
 
     name: str
     bill: Bill
-    does: Collecting | None = None
+    collective: CollectiveTime | None = None
     declined: str = ""
 
     @property
     def energy_j(self) -> Range:
-        """Of the collective [J]."""
-        return (0.0, 0.0) if self.does is None else self.bill.energy_j(self.does.timeline.total_s)
+        """Energy of the collective, with everything switched on [J]."""
+        return (0.0, 0.0) if self.collective is None else self.bill.energy_j(self.collective.timeline.total_s)
+
+    def record(self) -> dict[str, Any]:
+        """Plain values; a range is [low, high]."""
+        collective, row = self.collective, self.bill.record()
+        if self.declined:
+            row["declined"] = self.declined
+        if collective is not None:
+            row |= {
+                "algorithm": collective.algorithm,
+                "total_s": collective.timeline.total_s,
+                "energy_j": list(self.energy_j),
+            }
+        return row
 
 
-def bill_table(billed: Billed, doing: str = "") -> Table:
-    """One row a kind of part, and one for the whole.
+@dataclass(frozen=True, slots=True)
+class Bills:
+    """Bills of several fabrics.
 
-    Args: doing: the collective, in words, if its energy is told.
+    Args:
+        rows: one a fabric.
+        left_out: fabrics without a bill, with reasons.
+    """
+
+    rows: tuple[Billed, ...]
+    left_out: tuple[ExcludedFabric, ...] = ()
+
+    def record(self) -> dict[str, Any]:
+        """Plain values, as `opticcl cost --json` prints them."""
+        return {"rows": [row.record() for row in self.rows], "left_out": [one.record() for one in self.left_out]}
+
+
+def bill_table(billed: Billed, collective: str = "") -> FittedTable:
+    """One row a kind of part, and one for all of them.
+
+    Args:
+        billed: one fabric.
+        collective: in words, if its energy is asked for.
     """
     bill = billed.bill
     items = bill.items
     usd, watts = [*(i.usd for i in items), bill.usd], [*(i.w for i in items), bill.w]
-    dearest = bill.usd[1] or 1.0
+    largest = bill.usd[1] or 1.0
     columns = [
         Column("part", [*(_part_name(i.part.kind, i.sheet.assumed) for i in items), "all"], justify="left"),
         Column("count", [*(f"{i.part.count:,}" for i in items), ""]),
         Column("ports", [*(str(i.part.ports or "") for i in items), ""], 2),
-        Column(
-            "rate", [*(format_rate(i.part.rate_bits_per_s) if i.part.rate_bits_per_s else "" for i in items), ""], 2
-        ),
+        Column("rate", [*(_rate(i.part.rate_bits_per_s) for i in items), ""], 2),
         Column("price", [_range(r, "$") for r in usd]),
-        Column("share", [f"{r[1] / dearest:.0%}" for r in usd], 1),
+        Column("share", [f"{r[1] / largest:.0%}" for r in usd], 1),
         Column("power", [_range(r, "W") for r in watts]),
         Column("source", [*(_source(i.sheet) for i in items), ""], 3, "left"),
     ]
-    return Fitting(columns, "\n".join(_notes(billed, doing)), has_total=True)
+    return FittedTable(columns, "\n".join(_notes(billed, collective)), has_total=True)
+
+
+def _rate(value: float) -> str:
+    return format_rate(value) if value else ""
 
 
 def _source(sheet: Sheet) -> str:
-    """Where the numbers of a part come from, in a few words."""
+    """Source of the numbers of a part, in a few words."""
     given = sheet.source.startswith("given ")
     if sheet.assumed:
         return "given, assumed" if given else "assumed"
     return "given" if given else sheet.source.partition(":")[0]
 
 
-def _notes(billed: Billed, doing: str) -> Iterator[str]:
+def _notes(billed: Billed, collective: str) -> Iterator[str]:
     bill = billed.bill
     yield (
         f"{billed.name}, {bill.fabric.num_machine_nodes:,} nodes of {format_rate(bill.fabric.node_rate_bits_per_s)}: "
         f"{_range(bill.usd_per_gbps, '$')} a Gb/s, {_range(bill.j_per_bit, 'J')} a bit with all nodes sending"
     )
-    if billed.does is not None:
-        time = format_seconds(billed.does.timeline.total_s)
-        yield f"{doing} by {billed.does.algorithm}: {time}, {_range(billed.energy_j, 'J')} with everything on"
+    if billed.collective is not None:
+        time = format_seconds(billed.collective.timeline.total_s)
+        energy = _range(billed.energy_j, "J")
+        yield f"{collective} by {billed.collective.algorithm}: {time}, {energy} with everything switched on"
     if bill.assumed:
-        yield "* assumed, no source prints it: see data/parts.toml"
+        yield "* assumed, no source prints it: see opticcl/estimate/prices.toml"
 
 
 def _part_name(kind: str, assumed: bool) -> str:
@@ -129,12 +163,15 @@ def _short(value: float, unit: str) -> str:
     return f"{value:.3g} $"
 
 
-def bills_table(rows: Sequence[Billed], doing: str = "") -> Table:
-    """One row a fabric, the cheapest for each Gb/s first.
+def bills_table(rows: Sequence[Billed], collective: str = "") -> FittedTable:
+    """One row a fabric, the lowest price of a Gb/s first.
 
-    Args: doing: the collective, in words, if its energy is told.
+    Args:
+        rows: bills.
+        collective: in words, if its energy is asked for.
     """
     rows = sorted(rows, key=lambda row: row.bill.usd_per_gbps[0])
+    done = any(row.collective for row in rows)
     bills = [row.bill for row in rows]
     nodes = [b.fabric.num_machine_nodes for b in bills]
     columns = [
@@ -142,64 +179,29 @@ def bills_table(rows: Sequence[Billed], doing: str = "") -> Table:
         *([Column("nodes", [f"{n:,}" for n in nodes])] if len(set(nodes)) > 1 else []),
         Column("node rate", [format_rate(b.fabric.node_rate_bits_per_s) for b in bills], 3),
         Column("parts", [f"{sum(i.part.count for i in b.items):,}" for b in bills], 4),
-        Column("price", [_range(b.usd, "$") for b in bills], 1),
+        Column("price", [_range(b.usd, "$") for b in bills]),
         Column("a Gb/s", [_range(b.usd_per_gbps, "$") for b in bills]),
-        Column("power", [_range(b.w, "W") for b in bills], 2),
+        Column("power", [_range(b.w, "W") for b in bills]),
         Column("a bit", [_range(b.j_per_bit, "J") for b in bills]),
     ]
-    if any(row.does for row in rows):
+    if done:
+        by = [row.collective for row in rows]
         columns += [
-            Column("algorithm", [row.does.algorithm if row.does else "" for row in rows], 6, "left"),
-            Column("time", [format_seconds(row.does.timeline.total_s) if row.does else "" for row in rows], 5),
-            Column("energy", [_range(row.energy_j, "J") if row.does else "" for row in rows]),
+            Column("algorithm", [one.algorithm if one else "" for one in by], 6, "left"),
+            Column("time", [format_seconds(one.timeline.total_s) if one else "" for one in by]),
+            Column("energy", [_range(row.energy_j, "J") if row.collective else "" for row in rows]),
         ]
-    notes = [f"{nodes[0]:,} node{'s' * (nodes[0] > 1)} each"] if len(set(nodes)) == 1 else []
-    notes += [f"time and energy of {doing}"] if any(row.does for row in rows) else []
+    notes = [f"{counted(nodes[0], 'node')} each"] if len(set(nodes)) == 1 else []
+    notes += [f"time and energy of {collective}"] if done else []
     notes += ["* some parts assumed"] if any(b.assumed for b in bills) else []
-    return Fitting(columns, "; ".join(notes))
-
-
-def bill_row(billed: Billed) -> dict[str, Any]:
-    """A bill as plain values; ranges are [low, high]."""
-    bill, does = billed.bill, billed.does
-    given = {key: value for key, value in bill.fabric.parameters.items() if value is not None}
-    row: dict[str, Any] = {
-        "fabric": bill.fabric.name,
-        "specification": write_call(bill.fabric.name, given),
-        "num_nodes": bill.fabric.num_machine_nodes,
-        "node_rate_bits_per_s": bill.fabric.node_rate_bits_per_s,
-        "prices": bill.prices,
-        "usd": list(bill.usd),
-        "w": list(bill.w),
-        "usd_per_gbps": list(bill.usd_per_gbps),
-        "j_per_bit": list(bill.j_per_bit),
-        "assumed": list(bill.assumed),
-        "parts": [
-            {
-                "part": i.part.kind,
-                "count": i.part.count,
-                "ports": i.part.ports,
-                "rate_bits_per_s": i.part.rate_bits_per_s,
-                "usd": list(i.usd),
-                "w": list(i.w),
-                "source": i.sheet.source,
-                "assumed": i.sheet.assumed,
-            }
-            for i in bill.items
-        ],
-    }
-    if billed.declined:
-        row["declined"] = billed.declined
-    if does is not None:
-        row |= {"algorithm": does.algorithm, "total_s": does.timeline.total_s, "energy_j": list(billed.energy_j)}
-    return row
+    return FittedTable(columns, "; ".join(notes))
 
 
 def cost_figure(bills: Mapping[str, Sequence[Bill]]) -> Figure:
     """Price of a Gb/s and energy of a bit against the number of nodes, each line named at its end.
 
-    Where the source gives a range the line is its high end. Of a few fabrics the range is shaded; of more the shades would
-    hide each other, and the name tells it at the largest scale.
+    Where the source gives a range the line is its high end. With few fabrics the range is shaded; with more the shades would
+    hide each other, so both ends are written beside the name at the largest scale.
 
     Args: bills: of each fabric at several scales, smallest first.
     """
@@ -225,9 +227,9 @@ def cost_figure(bills: Mapping[str, Sequence[Bill]]) -> Figure:
 
 
 MOST_SHADED = 4
-"""Fabrics up to which the shades of their ranges can be told apart."""
+"""Fabrics up to which shaded ranges are distinguishable [count]."""
 
-_LEFT = 0.65  # of each side, for the numbers [inches]
+_LEFT = 0.65  # margin of each side, for the numbers [inches]
 _SIDES = (
     ("usd_per_gbps", "$", "price of a Gb/s that nodes can send"),
     ("j_per_bit", "J", "energy of a bit with all nodes sending"),
@@ -247,7 +249,7 @@ def _remark(bills: Mapping[str, Sequence[Bill]], ranges: bool, shaded: bool) -> 
         b.assumed for at_scales in bills.values() for b in at_scales
     )
     if ranges:
-        low = "shaded down to its low end" if shaded else "both ends at the largest scale stand beside the name"
+        low = "shaded down to its low end" if shaded else "both ends at the largest scale are beside the name"
         said.append(f"lines: the high end of a range, {low}")
     return " · ".join(said)
 

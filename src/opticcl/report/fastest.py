@@ -1,4 +1,4 @@
-"""Which plan is the fastest at which message size, and where that changes."""
+"""The fastest plan at each message size, and the sizes at which it changes."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from opticcl.report.words import labels
+from opticcl.report.kit.words import labels
 
 if TYPE_CHECKING:
-    from opticcl.comparison import Comparison, Entry
+    from opticcl.plans.compare import Comparison, Entry
 
 __all__ = ["LARGEST", "SMALLEST", "Crossing", "crossings", "fastest", "sizes_between"]
 
 SMALLEST, LARGEST = 1_000, 1_000_000_000
-"""Message sizes that pictures cover [bytes]."""
+"""Range of message sizes in pictures [bytes]."""
 
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """From here on another plan is the fastest.
+    """A message size from which another plan is the fastest.
 
     Args:
-        size_bytes: the smallest message for which it is [bytes].
-        before: plan that was the fastest one byte below.
-        after: plan that is.
+        size_bytes: smallest message of the new plan [bytes].
+        before: label of the plan that is the fastest one byte below.
+        after: label of the plan that is the fastest from there.
     """
 
     size_bytes: int
@@ -37,12 +37,17 @@ def sizes_between(smallest: int = SMALLEST, largest: int = LARGEST, count: int =
 
     >>> sizes_between(1_000, 1_000_000, 4)
     [1000, 10000, 100000, 1000000]
+
+    Args:
+        smallest: first size [bytes].
+        largest: last size [bytes].
+        count: of sizes before rounding [count].
     """
     return sorted({round(smallest * (largest / smallest) ** (i / (count - 1))) for i in range(count)})
 
 
 def fastest(entries: Sequence[Entry], size_bytes: int) -> int:
-    """Which entry takes the least time for a message of that size; of equals the first."""
+    """Index of the entry with the least time for a message of that size; the first among equals."""
     times = [entry.profile.timeline(size_bytes).total_s for entry in entries]
     return times.index(min(times))
 
@@ -50,10 +55,13 @@ def fastest(entries: Sequence[Entry], size_bytes: int) -> int:
 def crossings(comparison: Comparison, smallest: int = SMALLEST, largest: int = LARGEST) -> list[Crossing]:
     """Where the fastest plan changes, by bisection on whole bytes.
 
-    Times that grow in proportion to the size cross once, and that byte is found. Where slots or packets make a time a
-    staircase, two plans may change places several times within a stair; then one of these changes is told.
+    Affine times cross once, and that byte is found. Where slots or packets make a time a staircase, two plans may change
+    places several times within a stair; then one of these changes is returned.
 
-    Args: smallest, largest: sizes to look between [bytes].
+    Args:
+        comparison: whose plans are compared.
+        smallest: lower end of the search [bytes].
+        largest: upper end of the search [bytes].
     """
     names, entries = labels(comparison), comparison.entries
     grid = sizes_between(smallest, largest)

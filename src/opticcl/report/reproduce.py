@@ -1,4 +1,4 @@
-"""A comparison as a program that makes it again."""
+"""A comparison as a program that computes it again."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import dataclasses
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from opticcl.report.words import specification
+from opticcl.report.kit.words import specification
 
 if TYPE_CHECKING:
-    from opticcl.comparison import Comparison
+    from opticcl.plans.compare import Comparison
 
 __all__ = ["reproduction"]
 
 
 def reproduction(comparison: Comparison) -> str:
-    """Python text that compiles, judges and times the same plans under the same assumptions."""
+    """Python text that compiles, verifies and times the same plans under the same assumptions."""
     plans = "\n".join(f'    ("{specification(e)}", "{e.plan.algorithm}"),' for e in comparison.entries)
     assumed = "".join(f"    {k}={v!r},\n" for k, v in dataclasses.asdict(comparison.entries[0].profile.assumed).items())
     sizes = _sizes(comparison.sizes)
@@ -28,7 +28,7 @@ def reproduction(comparison: Comparison) -> str:
 
 
 def _sizes(sizes: tuple[int, ...]) -> str:
-    """A list of them; equal neighbours are counted.
+    """The sizes as a Python expression; equal neighbours are counted.
 
     >>> _sizes((5, 7, 7, 7))
     '[5] + [7] * 3'
@@ -43,8 +43,8 @@ def _sizes(sizes: tuple[int, ...]) -> str:
             parts.append(f"[{', '.join(map(str, single))}]")
             single.clear()
 
-    for size, alike in groupby(sizes):
-        count = len(list(alike))
+    for size, equal in groupby(sizes):
+        count = len(list(equal))
         if count == 1:
             single.append(size)
         else:

@@ -1,4 +1,4 @@
-"""What `opticcl simulate` answers: a record and a text."""
+"""Output of `opticcl simulate`: a record and a text."""
 
 from __future__ import annotations
 
@@ -13,32 +13,35 @@ from opticcl.simulate.bottleneck import Bottleneck, Load, bottleneck, loads, loa
 from opticcl.units import format_bytes, format_quantity, format_seconds
 
 if TYPE_CHECKING:
-    from opticcl.plan import Plan
-    from opticcl.simulate.traffic import Played
+    from opticcl.plans.plan import Plan
+    from opticcl.simulate import SimulationResult
 
 __all__ = ["Simulation"]
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """A plan and what an engine made of it.
+    """A plan and its simulation.
 
     Args:
-        plan: what was played.
-        engine: by which engine.
-        mode: barrier or asynchronous.
-        played: what came out.
+        plan: that was simulated.
+        engine: name of the engine.
+        result: of the simulation.
     """
 
     plan: Plan
     engine: str
-    mode: str
-    played: Played
+    result: SimulationResult
+
+    @property
+    def mode(self) -> str:
+        """When a transfer may start: barrier or asynchronous."""
+        return str(self.result.timeline.assumptions.get("mode", "barrier"))
 
     @cached_property
     def loads(self) -> tuple[Load, ...]:
-        """What every part carried: what the engine saw, else what the circuits say."""
-        traffic = self.played.traffic
+        """Load of every part: as the engine recorded it, else from the circuits."""
+        traffic = self.result.traffic
         if traffic is not None and self.plan.fabric.is_packet_switched:
             return loads_of_traffic(self.plan.fabric, traffic)
         return loads(self.plan.circuits, self.plan.size_bytes)
@@ -46,22 +49,22 @@ class Simulation:
     @cached_property
     def bottleneck(self) -> Bottleneck | None:
         """The part that is busy longest."""
-        return bottleneck(self.plan.fabric, self.loads, self.played.timeline.total_s)
+        return bottleneck(self.plan.fabric, self.loads, self.result.timeline.total_s)
 
     @property
     def algorithm_bytes_per_s(self) -> float:
         """Message over time, "algbw" of nccl-tests [byte/s]."""
-        total_s = self.played.timeline.total_s
+        total_s = self.result.timeline.total_s
         return self.plan.size_bytes / total_s if total_s else 0.0
 
     @property
     def bus_bytes_per_s(self) -> float:
-        """What a node's ports carry at least for that, "busbw" of nccl-tests [byte/s]."""
+        """Bandwidth of a node's ports that this requires, "busbw" of nccl-tests [byte/s]."""
         return self.algorithm_bytes_per_s * moved_share(self.plan.schedule.collective)
 
     def record(self) -> dict[str, Any]:
-        """As `opticcl simulate --json` prints it."""
-        plan, timeline, fullest = self.plan, self.played.timeline, self.bottleneck
+        """Output of `opticcl simulate --json`."""
+        plan, timeline, busiest = self.plan, self.result.timeline, self.bottleneck
         made_from = {k: v for k, v in plan.fabric.parameters.items() if v is not None}
         found: dict[str, Any] = {
             "fabric": write_call(plan.fabric.name, made_from),
@@ -71,50 +74,45 @@ class Simulation:
             "size_bytes": plan.size_bytes,
             "engine": self.engine,
             "mode": self.mode,
-            "total_s": timeline.total_s,
-            "num_steps": timeline.num_steps,
-            "num_rounds": timeline.num_rounds,
-            **timeline.totals(),
-            "lower_bound_s": timeline.lower_bound_s,
+            **timeline.record(),
             "algorithm_bytes_per_s": self.algorithm_bytes_per_s,
             "bus_bytes_per_s": self.bus_bytes_per_s,
-            "bottleneck": fullest and fullest.name,
-            "bottleneck_bytes": fullest.carried_bytes if fullest else 0.0,
-            "bottleneck_utilisation": fullest.utilisation if fullest else 0.0,
-            "bottleneck_alike": fullest.alike if fullest else 0,
-            "assumptions": dict(timeline.assumptions),
+            "bottleneck": busiest and busiest.name,
+            "bottleneck_bytes": busiest.carried_bytes if busiest else 0.0,
+            "bottleneck_utilisation": busiest.utilisation if busiest else 0.0,
+            "bottleneck_alike": busiest.num_equal if busiest else 0,
         }
-        if self.mode == "asynchronous" and self.played.traffic is not None:
-            found["critical_path"] = critical_path_rows(self.played.traffic.critical)
+        if self.mode == "asynchronous" and self.result.traffic is not None:
+            found["critical_path"] = critical_path_rows(self.result.traffic.critical)
         return found
 
     def lines(self) -> list[str]:
-        """What stands below the table of steps."""
-        timeline, fullest = self.played.timeline, self.bottleneck
-        said = [self._rates()]
-        if fullest is not None:
-            others = f" (and {fullest.alike - 1:,} as busy)" if fullest.alike > 1 else ""
-            said.append(
-                f"bottleneck: {fullest.name}{others}, {format_bytes(fullest.carried_bytes)}, busy for "
-                f"{format_seconds(fullest.busy_s)}, {fullest.utilisation:.1%} of the time"
+        """Lines below the table of steps."""
+        timeline, busiest = self.result.timeline, self.bottleneck
+        lines = [self._rates()]
+        if busiest is not None:
+            others = f" (and {busiest.num_equal - 1:,} equally busy)" if busiest.num_equal > 1 else ""
+            lines.append(
+                f"bottleneck: {busiest.name}{others}, {format_bytes(busiest.carried_bytes)}, busy for "
+                f"{format_seconds(busiest.busy_s)}, {busiest.utilisation:.1%} of the time"
             )
-        lost = sum(float(load.dropped_bytes.sum()) for load in self.loads)
-        if lost:
-            said.append(f"lost in full queues and sent again: {format_bytes(lost)}")
-        if self.played.traffic is not None:
-            said += critical_path_lines(self.plan.fabric, self.played.traffic.critical)
+        dropped = sum(float(load.dropped_bytes.sum()) for load in self.loads)
+        if dropped:
+            lines.append(f"dropped at full queues and sent again: {format_bytes(dropped)}")
+        if self.result.traffic is not None:
+            lines += critical_path_lines(self.plan.fabric, self.result.traffic.critical)
         assumed = ", ".join(
             f"{key}={format_quantity(value, 'byte/s') if key == 'memory_bytes_per_s' else value}"
             for key, value in timeline.assumptions.items()
         )
-        return [*said, f"lower bound {format_seconds(timeline.lower_bound_s)}; assumed: {assumed}"]
+        return [*lines, f"assumed: {assumed}"]
 
     def headline(self) -> str:
         """Engine, time and bandwidth in one line."""
         how = self.engine.replace("_", " ") + (f" engine, {self.mode}" if self.engine != "closed_form" else "")
-        fullest = self.bottleneck
-        busiest = f"; {fullest.name} busy {fullest.utilisation:.1%} of the time" if fullest else ""
-        return f"{how}: {format_seconds(self.played.timeline.total_s)}, {self._rates()}{busiest}"
+        busiest = self.bottleneck
+        load = f"; {busiest.name} busy {busiest.utilisation:.1%} of the time" if busiest else ""
+        return f"{how}: {format_seconds(self.result.timeline.total_s)}, {self._rates()}{load}"
 
     def _rates(self) -> str:
         pairs = (("algorithm", self.algorithm_bytes_per_s), ("bus", self.bus_bytes_per_s))

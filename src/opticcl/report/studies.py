@@ -1,72 +1,54 @@
-"""Studies: the table of what came out, and its picture, a line for each thing compared."""
+"""Studies: a table of the rows, and a line chart."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from opticcl.evaluate.studies import Chart, Study
-from opticcl.report._columns import Column, Fitting
-from opticcl.report.colours import wavelength_colours
-from opticcl.report.svg import WIDTH, new_figure
-from opticcl.units import format_bytes, format_rate, format_seconds
+from opticcl.report.kit.colours import wavelength_colours
+from opticcl.report.kit.columns import Column, FittedTable
+from opticcl.report.kit.svg import WIDTH, new_figure
+from opticcl.studies import Chart, Study
+from opticcl.units import format_value, unit_suffix
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from rich.table import Table
 
 __all__ = ["study_figure", "study_table"]
 
-_UNITS: dict[str, Callable[[float], str]] = {
-    "_bits_per_s": format_rate,
-    "_bytes": format_bytes,
-    "_s": format_seconds,
-}
 _LEGEND = 2.1  # inches
 _SHAPES = "os^Dv<>P"
 
 
-def study_table(study: Study) -> Table:
+def study_table(study: Study) -> FittedTable:
     """One row a row of the study, quantities with their units.
 
-    Where a row has nothing but what the picture shows, the lines stand side by side instead, one row for each x.
+    Where the rows have only the columns of the chart, its lines are columns, one row for each x.
     """
     chart, rows = study.chart, study.rows
     if set(rows[0]) == {chart.x, chart.y, *chart.lines}:
         at: dict[Any, dict[str, str]] = {}
         for row in rows:
-            at.setdefault(row[chart.x], {})[_name(chart, row)] = _cell(chart.y, row[chart.y])
+            at.setdefault(row[chart.x], {})[_name(chart, row)] = format_value(chart.y, row[chart.y])
         names = list(dict.fromkeys(_name(chart, row) for row in rows))
         lines = [Column(name, [cells.get(name, "") for cells in at.values()]) for name in names]
-        return Fitting([Column(_header(chart.x), [_cell(chart.x, x) for x in at]), *lines], "")
-    return Fitting(
-        [Column(_header(key), [_cell(key, r[key]) for r in rows], 0, _side(rows[0][key])) for key in rows[0]], ""
+        return FittedTable([Column(_header(chart.x), [format_value(chart.x, x) for x in at]), *lines])
+    return FittedTable(
+        [Column(_header(key), [format_value(key, r[key]) for r in rows], 0, _side(rows[0][key])) for key in rows[0]]
     )
 
 
-def _unit(key: str) -> str:
-    return next((suffix for suffix in _UNITS if key.endswith(suffix)), "")
-
-
 def _header(key: str) -> str:
-    return key.removesuffix(_unit(key)).replace("_", " ")
+    return key.removesuffix(unit_suffix(key)).replace("_", " ")
 
 
 def _side(value: Any) -> Any:
     return "left" if isinstance(value, str) else "right"
 
 
-def _cell(key: str, value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if unit := _unit(key):
-        return _UNITS[unit](value)
-    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
-
-
 def study_figure(study: Study) -> Figure:
-    """Its lines, with marks of their own for those who see no colours; make and save it inside `svg.drawing_style()`."""
+    """Line chart of a study, each line with its own marker; draw and save it inside `svg.drawing_style()`."""
     chart = study.chart
     height = 4.4
     figure = new_figure(height)
@@ -95,7 +77,7 @@ def study_figure(study: Study) -> Figure:
 
 
 def _lines(study: Study) -> dict[str, list[tuple[float, float]]]:
-    """Points of each line, by its name; lines that lie on each other share one name."""
+    """Points of each line, by its name; coinciding lines are merged under both names."""
     by_name: dict[str, list[tuple[float, float]]] = {}
     for row in study.rows:
         by_name.setdefault(_name(study.chart, row), []).append((row[study.chart.x], row[study.chart.y]))
@@ -113,11 +95,11 @@ def _name(chart: Chart, row: Mapping[str, Any]) -> str:
 def _scale(axes: Axes, chart: Chart, places: list[float]) -> None:
     for axis, key, label in (("x", chart.x, chart.x_label), ("y", chart.y, chart.y_label)):
         if axis in chart.logarithmic:
-            getattr(axes, f"set_{axis}scale")("log", base=10 if axis == "y" or _unit(key) else 2)
+            getattr(axes, f"set_{axis}scale")("log", base=10 if axis == "y" or unit_suffix(key) else 2)
         getattr(axes, f"set_{axis}label")(label)
         ticks = getattr(axes, f"{axis}axis")
         ticks.set_major_formatter(_formatter(key))
-    if "x" in chart.logarithmic and not _unit(chart.x):
+    if "x" in chart.logarithmic and not unit_suffix(chart.x):
         axes.set_xticks(sorted(set(places)))
     if "y" not in chart.logarithmic:
         axes.set_ylim(bottom=0)
@@ -127,5 +109,5 @@ def _scale(axes: Axes, chart: Chart, places: list[float]) -> None:
 
 
 def _formatter(key: str) -> Callable[[float, float], str]:
-    unit = _unit(key)
-    return lambda value, _: _UNITS[unit](value) if unit else f"{value:,.6g}"
+    unit = unit_suffix(key)
+    return lambda value, _: format_value(key, value) if unit else f"{value:,.6g}"

@@ -1,4 +1,4 @@
-"""Training on many machines in the terminal: who is how fast, and where the time goes."""
+"""Training results in the terminal: iteration time of each fabric and its parts."""
 
 from __future__ import annotations
 
@@ -6,30 +6,39 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from opticcl.report._columns import Column, Fitting
-from opticcl.report.table import _yes_no
-from opticcl.report.words import numbered, ratio
+from opticcl.report.kit.columns import Column, FittedTable, yes_or_no
+from opticcl.report.kit.words import numbered, ratio
+from opticcl.training.iteration import replay
 from opticcl.units import counted, format_bytes, format_rate, format_seconds
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
-    from opticcl.evaluate.training import Row, Training
-    from opticcl.workload.job import Job
+    from opticcl.ir.task_graph import Bound, RecordedTimes, TaskGraph
+    from opticcl.training.iteration import Iteration
+    from opticcl.training.train import TrainingResult, TrainingRow
 
 __all__ = [
     "headline",
+    "recording_lines",
     "row_names",
     "runtime_words",
     "slowness",
+    "spread_of_steps",
     "training_table",
 ]
 
 
-def training_table(training: Training) -> Table:
-    """One row a fabric, fastest first: the iteration and where it goes, an epoch, the training.
+BOUNDS: dict[Bound, list[str]] = {
+    "": [],
+    "upper": ["an upper bound"],
+    "lower": ["a lower bound"],
+    "estimate": ["an estimate"],
+}
 
-    A narrow console loses the least wanted columns first.
+
+def training_table(training: TrainingResult) -> FittedTable:
+    """One row per fabric, fastest first: iteration and its parts, epoch, training.
+
+    Iteration, waits, share and, where they are known, epoch and training are always shown.
     """
     rows = training.rows
     names = row_names(training)
@@ -38,7 +47,7 @@ def training_table(training: Training) -> Table:
         Column("algorithms", [Text(_algorithms(row)) for row in rows], 3, justify="left"),
         Column("iteration", [format_seconds(row.iteration.total_s) for row in rows]),
         Column("slower", [ratio(x) for x in slowness(training)], 2),
-        Column("waits for messages", [format_seconds(row.iteration.exposed_s) for row in rows], 1),
+        Column("waits for messages", [format_seconds(row.iteration.exposed_s) for row in rows]),
         Column("share", [f"{row.communication_share:.1%}" for row in rows]),
         Column("on the network", [format_seconds(row.iteration.communication_s) for row in rows], 4),
         Column("messages", [f"{row.iteration.num_messages:,}" for row in rows], 7),
@@ -48,61 +57,113 @@ def training_table(training: Training) -> Table:
     for header, times in (("epoch", training.epoch_s), ("training", training.training_s)):
         cells = [_duration(times(row)) for row in rows]
         if all(cells):
-            columns.append(Column(header, cells, 1))
-    columns.append(Column("verified", [_yes_no(row.verified) for row in rows], justify="left"))
-    return Fitting(columns, headline(training))
+            columns.append(Column(header, cells))
+    columns.append(Column("verified", [yes_or_no(row.verified) for row in rows], justify="left"))
+    return FittedTable(columns, headline(training))
 
 
-def headline(training: Training) -> str:
-    """What is trained, and what all rows share."""
-    from opticcl.workload.trace_job import network_bytes, num_calls
+def headline(training: TrainingResult) -> str:
+    """The job, and the values that all rows share."""
 
     job = training.job
-    said = [
+    parts = [
         f"{job.name} on {counted(job.num_ranks, 'device')}",
-        f"{format_bytes(network_bytes(job))} in {counted(num_calls(job), 'call')} an iteration{_of_whom(job)}",
+        f"{format_bytes(job.network_bytes)} in {counted(job.num_calls, 'call')} an iteration{_groups_remark(job)}",
         f"computation {format_seconds(job.compute_s)}" if job.compute_s else "no computation recorded",
     ]
     rates = {row.machine.node_rate_bits_per_s for row in training.rows}
     if len(rates) == 1:
-        said.append(f"{format_rate(rates.pop())} a node")
+        parts.append(f"{format_rate(rates.pop())} a node")
     if job.samples:
-        said.append(f"{job.samples:,} samples an iteration")
-    return ", ".join([*said, runtime_words(training)])
+        parts.append(f"{job.samples:,} samples an iteration")
+    return ", ".join([*parts, runtime_words(training), *BOUNDS[job.bound]])
 
 
-def _of_whom(job: Job) -> str:
-    """Whose calls those are, where not every device takes part in each."""
+def recording_lines(training: TrainingResult) -> list[str]:
+    """The recorded iteration beside its replay and its simulation on a model of the recorded network; none for a model."""
+    recorded = training.job.recorded
+    if recorded is None:
+        return []
+    step = f" ({training.job.step})" if training.job.step else ""
+    parts = [
+        f"computation {format_seconds(recorded.compute_s)}",
+        f"messages {format_seconds(recorded.communication_s)}",
+    ]
+    if recorded.exposed_s is None or recorded.total_s is None or recorded.idle_s is None:
+        return [f"recorded{step}: {', '.join(parts)}; starts are not recorded, so what overlapped is unknown"]
+    parts += [f"exposed {format_seconds(recorded.exposed_s)}", f"{recorded.hidden_share or 0:.0%} hidden"]
+    lines = [
+        f"recorded{step}: {format_seconds(recorded.total_s)} an iteration, of which the device was idle "
+        f"{format_seconds(recorded.idle_s)}; {', '.join(parts)}"
+    ]
+    lines.append(_beside("replayed with the recorded durations", replay(training.job), recorded))
+    if row := training.recorded_on:
+        lines.append(_beside(f"on {row.machine.name} as the recorded network", row.iteration, recorded))
+    return lines
+
+
+def _beside(what: str, iteration: Iteration, recorded: RecordedTimes) -> str:
+    """An iteration beside the recorded one, and the part that differs most."""
+    messages, exposed = iteration.communication_s, iteration.exposed_s
+    hidden = f", {max(0.0, 1 - exposed / messages):.0%} hidden" if messages else ""
+    differences = {
+        "idle time of the device, which is not simulated": recorded.idle_s or 0.0,
+        "messages, of which the recorded ones include waiting for slower ranks": abs(
+            messages - recorded.communication_s
+        ),
+        "exposed messages": abs(exposed - (recorded.exposed_s or 0.0)),
+        "overlapping kernels, which are simulated one after the other": recorded.compute_s - (recorded.busy_s or 0.0),
+    }
+    largest = max(differences, key=lambda name: differences[name])
+    return (
+        f"{what}: {format_seconds(iteration.total_s)} an iteration, messages {format_seconds(messages)}, exposed "
+        f"{format_seconds(exposed)}{hidden}; differs most in {largest} ({format_seconds(differences[largest])})"
+    )
+
+
+def spread_of_steps(row: TrainingRow) -> str:
+    """Spread of the iteration over the recorded steps; empty if there is one."""
+    if not row.steps:
+        return ""
+    times = sorted(step.total_s for step in row.steps)
+    return (
+        f"the iteration is the median of {len(times)} steps, {row.iteration.job.step}; they take "
+        f"{format_seconds(times[0])} to {format_seconds(times[-1])}"
+    )
+
+
+def _groups_remark(job: TaskGraph) -> str:
+    """Remark if not every device takes part in each call."""
     return " over all groups of devices" if any(group.num_groups > 1 for group in job.groups.values()) else ""
 
 
-def runtime_words(training: Training) -> str:
-    """Fusion and overlap in words."""
+def runtime_words(training: TrainingResult) -> str:
+    """Fusion and overlap as text."""
     runtime = training.runtime
     fused = f"{runtime.fusion} fusion up to {format_bytes(runtime.threshold_bytes)}"
     if runtime.fusion == "none" or not runtime.threshold_bytes or not any(t.fusible for t in training.job.tasks):
         fused = "no fusion"
-    return f"{fused}, {'communication beside computation' if runtime.overlap else 'no overlap'}"
+    return f"{fused}, {'communication overlaps computation' if runtime.overlap else 'no overlap'}"
 
 
-def row_names(training: Training) -> list[str]:
-    """Name of each row's fabric; one that stands there twice is numbered in the order of the rows."""
+def row_names(training: TrainingResult) -> list[str]:
+    """Name of each row's fabric; duplicates are numbered in the order of the rows."""
     return numbered([row.machine.name for row in training.rows])
 
 
-def slowness(training: Training) -> list[float]:
-    """How many times each row takes the time of the fastest."""
+def slowness(training: TrainingResult) -> list[float]:
+    """Iteration time of each row relative to the fastest."""
     fastest = training.rows[0].iteration.total_s
     return [row.iteration.total_s / fastest if fastest else 1.0 for row in training.rows]
 
 
-def _algorithms(row: Row) -> str:
+def _algorithms(row: TrainingRow) -> str:
     names = row.algorithms
     return ", ".join(names[:2]) + (f" and {len(names) - 2} more" if len(names) > 2 else "") or "none needed"
 
 
 def _duration(seconds: float | None) -> str:
-    """Long times in days, hours and minutes too.
+    """A duration, in hours or days if long.
 
     >>> _duration(90.0), _duration(5400.0), _duration(2e6), _duration(None)
     ('90 s', '1.5 h', '23.15 d', '')

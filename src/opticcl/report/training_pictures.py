@@ -1,4 +1,4 @@
-"""Pictures of training: what an iteration is made of on each fabric, and what its queues do when."""
+"""Pictures of training results: parts of the iteration on each fabric, and timelines of its queues."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from opticcl.report.colours import INK, MUTED, PART_COLOURS
-from opticcl.report.svg import WIDTH, new_figure, to_svg, write_heading
+from opticcl.report.kit.colours import INK, MUTED, PART_COLOURS
+from opticcl.report.kit.svg import WIDTH, new_figure, to_svg, write_heading
+from opticcl.report.kit.words import ratio
 from opticcl.report.training import row_names
-from opticcl.report.words import ratio
 from opticcl.units import counted, format_seconds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from opticcl.evaluate.training import Row, Training
+    from opticcl.training.train import TrainingResult, TrainingRow
 
 __all__ = ["iteration_picture", "timeline_figure", "timeline_label", "timeline_picture"]
 
@@ -27,11 +27,11 @@ COLOURS = {
     "messages": PART_COLOURS["compute"],
 }
 MOST_TIMELINES = 6
-MOST_STACKED = 25.0  # slowest over fastest up to which bars on one scale can be read
+MOST_STACKED = 25.0  # ratio of slowest to fastest up to which bars on one linear scale are legible
 
 
-def iteration_picture(training: Training, name: str = "iterations") -> str:
-    """Bars, one a fabric, fastest on top: what of the iteration is computation and what is waiting, as SVG."""
+def iteration_picture(training: TrainingResult, name: str = "iterations") -> str:
+    """Bars, one per fabric, fastest on top: computation and waiting in the iteration, as SVG."""
     first, last = training.rows[0], training.rows[-1]
     label = (
         f"Iterations of {training.job.name} on {len(training.rows)} fabrics, from {first.machine.name} with "
@@ -40,7 +40,7 @@ def iteration_picture(training: Training, name: str = "iterations") -> str:
     return to_svg(lambda: _bars(training), name, label)
 
 
-def _bars(training: Training) -> Figure:
+def _bars(training: TrainingResult) -> Figure:
     names = row_names(training)
     parts = [(row.iteration.compute_s, row.iteration.bubble_s, row.iteration.exposed_s) for row in training.rows]
     totals = [sum(times) for times in parts]
@@ -80,18 +80,18 @@ def _bars(training: Training) -> Figure:
     return figure
 
 
-def timeline_picture(training: Training, name: str = "timelines") -> str:
-    """What computation and network do when, for the fastest fabrics, as SVG."""
+def timeline_picture(training: TrainingResult, name: str = "timelines") -> str:
+    """Timelines of computation and messages for the fastest fabrics, as SVG."""
     return to_svg(lambda: timeline_figure(training), name, timeline_label(training))
 
 
-def timeline_label(training: Training) -> str:
-    """What `timeline_figure` shows, in words."""
+def timeline_label(training: TrainingResult) -> str:
+    """Text alternative of `timeline_figure`."""
     names = ", ".join(row.machine.name for row in training.rows[:MOST_TIMELINES])
     return f"Timelines of an iteration of {training.job.name} on {names}"
 
 
-def timeline_figure(training: Training) -> Figure:
+def timeline_figure(training: TrainingResult) -> Figure:
     """The figure of `timeline_picture`."""
     shown = training.rows[:MOST_TIMELINES]
     names = row_names(training)[: len(shown)]
@@ -101,21 +101,21 @@ def timeline_figure(training: Training) -> Figure:
     left = 0.05 * max(map(len, names)) + 0.5
     axes = figure.add_axes((left / WIDTH, 0.45 / height, (WIDTH - left - 1.3) / WIDTH, 0.5 * len(shown) / height))
     latest_s = max(row.iteration.total_s for row in shown)
-    divided_s = latest_s / 200  # between shorter neighbours a white line would hide them
+    divided_s = latest_s / 200  # a white line would hide shorter neighbours
     for at, row in enumerate(shown):
-        spans = row.iteration.spans
+        spans = row.iteration.spans_of(row.iteration.device)
         for queue, offset in ((0, -0.2), (1, 0.2)):
             mine = [s for s in spans if min(s.queue, 1) == queue and s.end_s > s.start_s]
             for colour, some in _coloured(row, mine, queue):
                 bars = [(s.start_s, s.end_s - s.start_s) for s in some]
-                # Edges of their own colour, so that the shortest message can be seen.
+                # Edges in the same colour keep the shortest message visible.
                 axes.broken_barh(bars, (at + offset - 0.17, 0.34), facecolors=colour, edgecolors=colour, linewidth=0.6)
             edges = [b.start_s for a, b in pairwise(mine) if min(a.end_s - a.start_s, b.end_s - b.start_s) > divided_s]
             axes.vlines(edges, at + offset - 0.17, at + offset + 0.17, color="white", linewidth=0.6)
         axes.plot([row.iteration.total_s] * 2, [at - 0.42, at + 0.42], color=INK, linewidth=0.9)
-        said = _time_and_ratio(row.iteration.total_s, shown[0].iteration.total_s)
+        text = _time_and_ratio(row.iteration.total_s, shown[0].iteration.total_s)
         beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
-        axes.annotate(said, (1, at), (5, 0), va="center", fontsize=7.5, **beside)
+        axes.annotate(text, (1, at), (5, 0), va="center", fontsize=7.5, **beside)
     axes.set_xlim(0, latest_s * 1.01 or 1.0)
     axes.set_ylim(len(shown) - 0.5, -0.5)
     axes.set_yticks(range(len(shown)), names)
@@ -129,21 +129,21 @@ def timeline_figure(training: Training) -> Figure:
     return figure
 
 
-def _write_timeline_heading(figure: Figure, training: Training) -> None:
+def _write_timeline_heading(figure: Figure, training: TrainingResult) -> None:
     shown, rows = min(MOST_TIMELINES, len(training.rows)), len(training.rows)
     job = training.job
     which = f"the {shown} fastest of {rows} fabrics" if shown < rows else counted(rows, "fabric") + ", fastest first"
     title = f"An iteration of {job.name} on {counted(job.num_ranks, 'device')}: {which}"
-    remark = "above: computation, below: messages; white lines divide tasks; at the right the time of the iteration"
+    remark = "above: computation, below: messages; white lines separate tasks; at the right the iteration time"
     write_heading(figure, title, remark)
 
 
 def _time_and_ratio(seconds: float, fastest_s: float) -> str:
-    """A time, and how many times the fastest it is."""
+    """A time, and its ratio to the fastest."""
     return f"{format_seconds(seconds)}  ({ratio(seconds / fastest_s) if fastest_s else '1.00x'})"
 
 
-def _coloured(row: Row, spans: Sequence[Any], queue: int) -> list[tuple[str, list[Any]]]:
+def _coloured(row: TrainingRow, spans: Sequence[Any], queue: int) -> list[tuple[str, list[Any]]]:
     """Spans by colour: messages, own computation, and that of other stages."""
     if queue:
         return [(COLOURS["messages"], list(spans))]
@@ -161,7 +161,14 @@ def _finish(axes: Axes) -> None:
 
 
 def _key(figure: Figure, keys: Sequence[str], left: float, above: float) -> float:
-    """Coloured squares with names. Args: left, above: where [inches]. Returns: where they end [inches]."""
+    """Draw the legend.
+
+    Args:
+        figure: to draw on.
+        keys: names in `COLOURS`.
+        left, above: position [inches].
+    Returns: right end of the legend [inches].
+    """
     from matplotlib.patches import Rectangle
 
     x, height = left, figure.get_figheight()
@@ -175,7 +182,12 @@ def _key(figure: Figure, keys: Sequence[str], left: float, above: float) -> floa
 
 
 def _key_of_end(figure: Figure, left: float, above: float) -> None:
-    """What the stroke at the end of a row is. Args: left, above: where [inches]."""
+    """Legend of the mark at the end of a row.
+
+    Args:
+        figure: to draw on.
+        left, above: position [inches].
+    """
     from matplotlib.lines import Line2D
 
     height = figure.get_figheight()

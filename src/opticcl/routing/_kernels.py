@@ -1,19 +1,28 @@
-"""Cheapest paths and rip-up and reroute, for Numba. All in one file, since they call each other."""
+"""Cheapest paths and rip-up and reroute, for Numba. In one file, since they call each other."""
 
 from __future__ import annotations
 
 import numba
 import numpy as np
 
-__all__ = ["from_each_source", "rip_up_and_reroute"]
+__all__ = ["paths_from_each_source", "rip_up_and_reroute"]
 
-FADING = 0.95  # of what is remembered of an edge, a pass
+FADING = 0.95  # decay of the history cost of an edge per pass
 LEAST_PRICE = 0.01  # of an empty edge, so that detours end
 
 
 @numba.njit(cache=True, nogil=True)
-def from_each_source(width, prices, src, dst, columns, cost, length):  # type: ignore[no-untyped-def]
-    """Cheapest path of each pair, pairs sorted by source; fills cost and length, returns the hops end to end."""
+def paths_from_each_source(width, prices, src, dst, columns, cost, length):  # type: ignore[no-untyped-def]
+    """Cheapest path of each pair, pairs sorted by source; fills cost and length, returns the hops end to end.
+
+    Args:
+        width: of each edge, float64 (4 tiles,).
+        prices: of each edge, float64 (4 tiles,).
+        src, dst: tiles of each pair, sorted by source.
+        columns: of the grid [count].
+        cost: filled: price of each path.
+        length: filled: hops of each path.
+    """
     tiles = len(width) // 4
     at, by = np.empty(tiles), np.empty(tiles, np.int32)
     heap_cost, heap_tile = np.empty(4 * tiles + 4), np.empty(4 * tiles + 4, np.int32)
@@ -87,25 +96,27 @@ def _dijkstra(width, prices, start, goal, columns, at, by, heap_cost, heap_tile)
 
 @numba.njit(cache=True, nogil=True)
 def rip_up_and_reroute(width, src, dst, columns, paths, length, orders, target, patience):  # type: ignore[no-untyped-def]
-    """Take up one circuit after the other and lay it anew where edges are emptiest, until the target is met.
+    """Remove one circuit after the other and route it again over the least congested edges, until the target is met.
 
-    Edges that are among the fullest after a pass become dearer for a while (`memory`), so that circuits do not come back
-    to the same edges for ever.
+    Edges that are among the most congested after a pass cost more for a while (`memory`), so that circuits do not return to the
+    same edges forever.
 
     Args:
         width: part of each edge that works.
-        paths, length: a path of each circuit, int32 (n, room) and int64 (n,); become the best found.
-        orders: in which order a pass takes the circuits up, int64 (passes, n).
-        target: fullness of the fullest edge that is good enough.
-        patience: passes without a better result after which to give up.
-    Returns: (fullness of the fullest edge, passes done).
+        src, dst: tiles.
+        columns: of the grid [count].
+        paths, length: a path of each circuit, int32 (n, room) and int64 (n,); overwritten with the best found.
+        orders: order of the circuits in each pass, int64 (passes, n).
+        target: load of the most congested edge at which to stop.
+        patience: passes without a better result after which to stop.
+    Returns: (load of the most congested edge, number of passes).
     """
     tiles = len(width) // 4
     load = np.zeros(4 * tiles)
     for i in range(len(src)):
         for h in range(length[i]):
             load[paths[i, h]] += 1
-    best = _fullest(width, load)
+    best = _max_load(width, load)
     now, now_length = paths.copy(), length.copy()
     prices, memory = np.empty(4 * tiles), np.ones(4 * tiles)
     at, by = np.empty(tiles), np.empty(tiles, np.int32)
@@ -127,7 +138,7 @@ def rip_up_and_reroute(width, src, dst, columns, paths, length, orders, target, 
             while tile != src[i]:
                 count += 1
                 tile = by[tile] // 4
-            if count <= now.shape[1]:  # else a detour too long to be written down
+            if count <= now.shape[1]:  # otherwise the detour is too long for the array
                 now_length[i] = count
                 tile = dst[i]
                 while tile != src[i]:
@@ -139,7 +150,7 @@ def rip_up_and_reroute(width, src, dst, columns, paths, length, orders, target, 
                 load[edge] += 1
                 prices[edge] = memory[edge] * _price(load[edge], width[edge], best)
         idle += 1
-        found = _fullest(width, load)
+        found = _max_load(width, load)
         if found < best:
             best, idle = found, 0
             paths[:], length[:] = now, now_length
@@ -151,12 +162,12 @@ def rip_up_and_reroute(width, src, dst, columns, paths, length, orders, target, 
 
 @numba.njit(cache=True, nogil=True)
 def _price(load, width, best):  # type: ignore[no-untyped-def]
-    """Of one more circuit on an edge: steep around the fullest."""
+    """Price of one more circuit on an edge, steep near the largest load."""
     return np.exp(min(3.0 * ((load + 1) / width - best), 60.0)) + LEAST_PRICE if width > 0 else np.inf
 
 
 @numba.njit(cache=True, nogil=True)
-def _fullest(width, load):  # type: ignore[no-untyped-def]
+def _max_load(width, load):  # type: ignore[no-untyped-def]
     found = 0.0
     for edge in range(len(load)):
         if load[edge] > 0:

@@ -1,4 +1,4 @@
-"""Colours of the edges of a bipartite graph: transfers to rounds or lasers, none twice at a sender or a receiver."""
+"""Edge colouring of bipartite graphs: assigns transfers to rounds or lasers, none twice at a sender or a receiver."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ __all__ = ["edge_colouring"]
 
 @numba.njit(cache=True, nogil=True)
 def edge_colouring(left, right, num_vertices, num_colours):  # type: ignore[no-untyped-def]
-    """Colours of the edges of a bipartite graph, no two alike at a vertex, int32 (n,).
+    """Colours of the edges of a bipartite graph, distinct at every vertex, int32 (n,).
 
     Args:
         left, right: ends of each edge, each below num_vertices.
-        num_vertices: of each side [count].
-        num_colours: at least the largest number of edges at a vertex; by Koenig's theorem no more are needed [count].
+        num_vertices: vertices of each side [count].
+        num_colours: at least the largest degree; by Koenig's theorem no more are needed [count].
 
     Each edge finds a colour a that is free at its left end and one, b, that is free at its right end. If they differ,
-    the path that leaves the right end by a, b, a, ... swaps the two; it never meets the left end, where a is free.
+    the path that leaves the right end by a, b, a, ... swaps the two; it never reaches the left end, where a is free.
     """
     at_left = np.full((num_vertices, num_colours), -1, np.int32)
     at_right = np.full((num_vertices, num_colours), -1, np.int32)

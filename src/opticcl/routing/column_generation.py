@@ -1,10 +1,10 @@
-"""Paths by linear programme: HiGHS mixes paths so that the fullest edge is as empty as can be, prices tell what to add.
+"""Fractional routing by linear programme: HiGHS minimises the load of the most congested edge, prices generate paths.
 
-    min z    each circuit's paths add up to 1; on each edge the circuits add up to at most z times its share
+    min z    the parts of each circuit add up to 1; on each edge the circuits add up to at most z times its share
 
-Its prices of edges prove a bound (see `bounds`), its mix of paths is rounded at random. It begins with the paths given
-and takes in, for every circuit, the cheapest path at the prices of the moment, until none is cheaper than those it has or
-the bound says that the routes that are known cannot be beaten.
+Its prices of edges prove a bound (see `bounds`), its fractional solution is rounded at random. It starts from the given paths
+and adds, for every circuit, the cheapest path at the current prices, until none is cheaper than the known ones or the bound
+proves the known routes optimal.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.ir import IntArray
-from opticcl.routing.bounds import rounded_up
-from opticcl.routing.grid import Grid, fullest
-from opticcl.routing.paths import cheapest_paths, in_order
+from opticcl.routing.bounds import round_up
+from opticcl.routing.grid import Grid, max_overlap
+from opticcl.routing.paths import cheapest_paths, select_paths
 
 if TYPE_CHECKING:
     import highspy
 
-__all__ = ["Mix", "generate_columns", "rounded"]
+__all__ = ["FractionalRouting", "generate_columns", "round_at_random"]
 
-_CHEAPER = 1e-6  # by which a new path must be cheaper than those there are
+_MIN_IMPROVEMENT = 1e-6  # by which a new path must be cheaper than the known ones
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Mix:
-    """Paths that a circuit takes in parts, and what their prices prove.
+class FractionalRouting:
+    """Fractional paths of circuits, and the bound that their prices prove.
 
     Args:
         hops, offsets: the paths.
-        circuit: of each path, int64 (paths,).
-        part: of the circuit that takes the path, float64 (paths,).
-        overlap: of this mix on the fullest edge.
-        bound: that the best prices prove.
-        prices: these, float64 (edges,).
+        circuit: circuit of each path, int64 (paths,).
+        part: fraction of the circuit on the path, float64 (paths,).
+        overlap: load of the most congested edge.
+        bound: largest bound that the prices proved.
+        prices: prices of that bound, float64 (edges,).
         rounds: linear programmes solved [count].
     """
 
@@ -61,15 +61,16 @@ def generate_columns(
     enough: float = 0.0,
     most_rounds: int = 200,
     seed: int = 0,
-) -> Mix:
+) -> FractionalRouting:
     """Solve the linear programme over all paths.
 
     Args:
+        grid: the grid.
         src, dst: tiles, int64 (n,).
-        paths: to begin with: (hops, offsets) of all circuits, once or several times.
-        enough: fullness of the fullest edge of known routes; a bound that reaches it ends the search.
-        most_rounds: linear programmes to solve at most.
-        seed: of the solver.
+        paths: initial paths: (hops, offsets) of all circuits, once or several times.
+        enough: overlap of known routes; a bound that reaches it ends the search.
+        most_rounds: largest number of linear programmes.
+        seed: seed of the solver.
     """
     model = _Master(grid, len(src), seed)
     for hops, offsets in paths:
@@ -80,18 +81,18 @@ def generate_columns(
         worth, prices = model.solve()
         cost, hops, offsets = cheapest_paths(grid, src, dst, prices)
         paid = float((prices * model.width).sum())
-        proven = rounded_up(grid, float(cost.sum()) / paid) if paid > 0 else 0.0
+        proven = round_up(grid, float(cost.sum()) / paid) if paid > 0 else 0.0
         if proven > bound:
             bound, best_prices = proven, prices
-        new = np.flatnonzero(cost < worth - _CHEAPER)
+        new = np.flatnonzero(cost < worth - _MIN_IMPROVEMENT)
         if not len(new) or bound >= enough - 1e-9 > 0:
             break
-        model.add(new, *in_order(hops, offsets, new))
+        model.add(new, *select_paths(hops, offsets, new))
     return model.mix(bound, best_prices, rounds)
 
 
 class _Master:
-    """The programme so far: column 0 is z, the others are paths; rows are circuits, then edges that are open."""
+    """The master programme: column 0 is z, the others are paths; rows are circuits, then open edges."""
 
     def __init__(self, grid: Grid, num_circuits: int, seed: int) -> None:
         import highspy
@@ -132,23 +133,35 @@ class _Master:
         self._circuits.append(np.asarray(circuits))
 
     def solve(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """What each circuit is worth, and the prices of all edges."""
+        """Dual values of the circuits, and the prices of all edges."""
         self._highs.run()
         duals = np.asarray(self._highs.getSolution().row_dual)
         prices = np.zeros(len(self.width))
         prices[self._open] = np.maximum(0.0, -duals[self._num_circuits :])
         return duals[: self._num_circuits], prices
 
-    def mix(self, bound: float, prices: npt.NDArray[np.float64], rounds: int) -> Mix:
+    def mix(self, bound: float, prices: npt.NDArray[np.float64], rounds: int) -> FractionalRouting:
         """The last solution."""
         values = np.asarray(self._highs.getSolution().col_value)
         offsets = np.concatenate([[0], np.cumsum(np.concatenate(self._lengths))])
         hops, circuit = np.concatenate(self._hops), np.concatenate(self._circuits)
-        return Mix(hops, offsets, circuit, np.maximum(values[1:], 0.0), float(values[0]), bound, prices, rounds)
+        return FractionalRouting(
+            hops, offsets, circuit, np.maximum(values[1:], 0.0), float(values[0]), bound, prices, rounds
+        )
 
 
-def rounded(grid: Grid, mix: Mix, num_circuits: int, tries: int, seed: int) -> tuple[IntArray, IntArray]:
-    """One path for each circuit, drawn with the probability of its part; the best of so many draws."""
+def round_at_random(
+    grid: Grid, mix: FractionalRouting, num_circuits: int, tries: int, seed: int
+) -> tuple[IntArray, IntArray]:
+    """One path for each circuit, drawn with the probability of its part; the best of `tries` draws.
+
+    Args:
+        grid: the grid.
+        mix: solution of the linear programme.
+        num_circuits: circuits [count].
+        tries: draws [count].
+        seed: seed of the draws.
+    """
     rng = np.random.default_rng(seed)
     order = np.lexsort((-mix.part, mix.circuit))
     circuit, part = mix.circuit[order], mix.part[order]
@@ -161,8 +174,8 @@ def rounded(grid: Grid, mix: Mix, num_circuits: int, tries: int, seed: int) -> t
     for _ in range(tries):
         drawn = before[:-1] + rng.random(num_circuits) * total
         chosen = np.clip(np.searchsorted(ends, drawn, side="right"), first[:-1], first[1:] - 1)
-        hops, offsets = in_order(mix.hops, mix.offsets, order[chosen])
-        if (overlap := fullest(grid, hops)) < best_overlap:
+        hops, offsets = select_paths(mix.hops, mix.offsets, order[chosen])
+        if (overlap := max_overlap(grid, hops)) < best_overlap:
             best, best_overlap = (hops, offsets), overlap
     assert best is not None
     return best

@@ -1,6 +1,6 @@
 """Routes along the row and then along the column, or the other way round.
 
-For digit exchanges on grids whose sides are powers of two no routes load the fullest edge less, as the middle cut shows:
+For digit exchanges on grids whose sides are powers of two no routes have a smaller overlap, as the middle cut proves:
 16 circuits for LUMORPH-4 on 16 x 16 tiles, 8 for LUMORPH-2.
 """
 
@@ -24,8 +24,8 @@ def dimension_order(
 
     Args:
         src, dst: tiles, int64 (n,).
-        columns: of the grid [count].
-        first: column: the other way round.
+        columns: columns of the grid [count].
+        first: row, or column for the other order.
     Returns: (hops, offsets) as in `Routes`.
 
     >>> dimension_order(np.array([0]), np.array([5]), 3)  # 2 east, 1 south
@@ -43,7 +43,7 @@ def dimension_order(
 
 @numba.njit(cache=True, nogil=True)
 def _walk(start, east, south, columns, row_first, offsets, hops):  # type: ignore[no-untyped-def]
-    """Write the edges of each path: so many tiles east (west if negative), so many south (north)."""
+    """Write the edges of each path: `east` tiles east (west if negative), `south` tiles south (north if negative)."""
     for i in range(len(start)):
         tile, at = start[i], offsets[i]
         for leg in range(2):

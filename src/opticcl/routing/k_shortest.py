@@ -1,4 +1,4 @@
-"""The k shortest paths of one pair, none through a tile twice (Yen)."""
+"""The k shortest simple paths of one pair (Yen)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ def k_shortest(grid: Grid, src: int, dst: int, k: int) -> list[IntArray]:
     """Up to k open paths from one tile to another, the shortest first, equally long ones in the order of their edges.
 
     Args:
+        grid: the grid.
         src, dst: tiles.
-        k: paths wanted; fewer come back if there are no more [count].
+        k: number of paths; fewer are returned if fewer exist [count].
     Returns: edges of each path, int32 (hops,). A path from a tile to itself has none.
-    Source: LUMORPH section 3.1, which takes Yen's algorithm.
+    Source: LUMORPH section 3.1, which uses Yen's algorithm.
 
     >>> [path.tolist() for path in k_shortest(Grid(2, 2), 0, 3, 3)]
     [[0, 6], [2, 8]]
@@ -54,9 +55,9 @@ def k_shortest(grid: Grid, src: int, dst: int, k: int) -> list[IntArray]:
 
 @numba.njit(cache=True, nogil=True)
 def _shortest(width, columns, start, goal, banned, passed):  # type: ignore[no-untyped-def]
-    """Edges of the shortest open path that begins on no banned edge and enters no passed tile; of equals the first.
+    """Edges of the shortest open path that begins on no banned edge and enters no passed tile; of equal ones the first.
 
-    Distances to the goal, then always the first direction that comes nearer. Only edges out of `start` are banned.
+    Distances to the goal, then always the first direction with a smaller distance. Only edges out of `start` are banned.
     """
     tiles = len(width) // 4
     distance, queue = np.full(tiles, -1, np.int64), np.empty(tiles, np.int64)

@@ -1,15 +1,15 @@
-"""Algorithm 2: routes with as few circuits on the fullest edge as can be found, and how few there can be at all.
+"""Algorithm 2: routes with as few circuits on the most congested edge as possible, and a lower bound.
 
-    1. row first or column first, whichever loads the fullest edge less; for digit exchanges that is the optimum, and a
-       cut along a row or a column proves it
-    2. rip up and reroute: take up one circuit after the other and lay it where edges are emptiest, at the price
-       exp(3 (circuits + 1 - fullest)) an edge, dearer where it was among the fullest in the passes before
-    3. if the cut is not met, prices of edges by column generation: a better bound, often a proof that nothing is left to
-       gain; its mix of paths is rounded at random and rerouted once more
+    1. row first or column first, whichever has the smaller overlap; for digit exchanges that is optimal, and a cut along
+       a row or a column proves it
+    2. rip up and reroute: remove one circuit after the other and route it over the least congested edges, at the price
+       exp(3 (circuits + 1 - overlap)) an edge, more where the edge was among the most congested in earlier passes
+    3. if the cut bound is not met, prices of edges by column generation: a better bound, often a proof of optimality; its
+       fractional routing is rounded at random and rerouted once more
 
 Source: LUMORPH section 3.1, appendix A.
 Reading: printed as an integer programme; constraints 10 to 16 allow detached loops and 14, 15 are equalities. Integer
-programming is not needed: the steps above meet the bound wherever we looked (docs/routes.md).
+programming is not needed: the steps above meet the bound in all cases tried (docs/routes.md).
 """
 
 from __future__ import annotations
@@ -19,25 +19,26 @@ import numpy as np
 from opticcl.ir import IntArray
 from opticcl.routing._kernels import rip_up_and_reroute
 from opticcl.routing.bounds import cut_bound
-from opticcl.routing.grid import Grid, Routes, fullest
+from opticcl.routing.grid import Grid, Routes, max_overlap
 from opticcl.routing.paths import open_dimension_order
 
 __all__ = ["least_overlap"]
 
-MOST_LOOKS = 1e8  # tiles that one local search may look at: about 5 s
-MOST_PASSES = 600
+MAX_TILE_VISITS = 1e8  # tiles that one local search may visit: about 5 s
+MAX_PASSES = 600
 PATIENCE = 300  # passes without a better result
-LARGEST_PROGRAMME = 1 << 18  # circuits times tiles up to which the linear programme is asked
-DRAWS = 20  # roundings of its mix
+MAX_PROGRAMME_SIZE = 1 << 18  # circuits times tiles up to which the linear programme is solved
+NUM_DRAWS = 20  # roundings of its solution
 
 
 def least_overlap(grid: Grid, src: IntArray, dst: IntArray, *, seed: int = 0, programme: bool = True) -> Routes:
-    """Routes with little overlap and the bound on how little it can be.
+    """Routes with little overlap, and a lower bound on the overlap.
 
     Args:
+        grid: the grid.
         src, dst: tiles of each circuit, different, int64 (n,).
-        seed: of the order in which circuits are taken up, and of the rounding; equal seeds give equal routes.
-        programme: whether to ask the linear programme where the cut is not met.
+        seed: seed of the order of rerouting and of the rounding; equal seeds give equal routes.
+        programme: whether to solve the linear programme where the cut bound is not met.
     Raises: FabricError: no open path joins a pair.
 
     >>> routes = least_overlap(Grid(2, 2), np.array([0, 1, 2, 3]), np.array([3, 2, 1, 0]))
@@ -49,14 +50,14 @@ def least_overlap(grid: Grid, src: IntArray, dst: IntArray, *, seed: int = 0, pr
         return Routes(np.zeros(0, np.int32), np.zeros(1, np.int64), 0.0, 0.0, "cut")
     bound, prices = cut_bound(grid, src, dst)
     starts = [open_dimension_order(grid, src, dst, first) for first in ("row", "column")]
-    overlap, start = min(((fullest(grid, s[0]), i) for i, s in enumerate(starts)))
+    overlap, start = min(((max_overlap(grid, s[0]), i) for i, s in enumerate(starts)))
     found = Routes(*starts[start], overlap, bound, "cut", prices)
     if found.optimal:
         return found
-    found = _rerouted(grid, src, dst, found, seed)
-    if found.optimal or not programme or len(src) * grid.num_tiles > LARGEST_PROGRAMME:
+    found = _reroute(grid, src, dst, found, seed)
+    if found.optimal or not programme or len(src) * grid.num_tiles > MAX_PROGRAMME_SIZE:
         return found
-    from opticcl.routing.column_generation import generate_columns, rounded
+    from opticcl.routing.column_generation import generate_columns, round_at_random
 
     known = [(found.hops, found.offsets), *starts]
     mix = generate_columns(grid, src, dst, known, enough=found.max_overlap, seed=seed)
@@ -64,15 +65,15 @@ def least_overlap(grid: Grid, src: IntArray, dst: IntArray, *, seed: int = 0, pr
         found = Routes(found.hops, found.offsets, found.max_overlap, mix.bound, "linear programme", mix.prices)
     if found.optimal:
         return found
-    hops, offsets = rounded(grid, mix, len(src), DRAWS, seed)
-    other = Routes(hops, offsets, fullest(grid, hops), found.bound, found.certificate, found.prices)
-    other = _rerouted(grid, src, dst, other, seed + 1)
+    hops, offsets = round_at_random(grid, mix, len(src), NUM_DRAWS, seed)
+    other = Routes(hops, offsets, max_overlap(grid, hops), found.bound, found.certificate, found.prices)
+    other = _reroute(grid, src, dst, other, seed + 1)
     return min(found, other, key=lambda routes: routes.max_overlap)
 
 
-def _rerouted(grid: Grid, src: IntArray, dst: IntArray, start: Routes, seed: int) -> Routes:
-    """The best routes that rip-up and reroute finds from there."""
-    passes = min(MOST_PASSES, int(MOST_LOOKS / (len(src) * grid.num_tiles)))
+def _reroute(grid: Grid, src: IntArray, dst: IntArray, start: Routes, seed: int) -> Routes:
+    """The best routes that rip-up and reroute finds from `start`."""
+    passes = min(MAX_PASSES, int(MAX_TILE_VISITS / (len(src) * grid.num_tiles)))
     if not passes:
         return start
     length = np.diff(start.offsets)

@@ -1,4 +1,4 @@
-"""Paths of many pairs end to end: picked out, replaced, laid around what is shut."""
+"""Paths of many pairs end to end: selection, replacement, detours around closed tiles and edges."""
 
 from __future__ import annotations
 
@@ -9,29 +9,40 @@ import numpy as np
 
 from opticcl.errors import FabricError
 from opticcl.ir import IntArray
-from opticcl.routing._kernels import from_each_source
+from opticcl.routing._kernels import paths_from_each_source
 from opticcl.routing.dimension_order import dimension_order
 from opticcl.routing.grid import Grid
 
-__all__ = ["cheapest_paths", "in_order", "open_dimension_order", "random_shortest", "replaced"]
+__all__ = ["cheapest_paths", "open_dimension_order", "random_shortest", "replace_paths", "select_paths"]
 
 
-def in_order(hops: IntArray, offsets: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:
-    """The paths of the given rows, in that order: (hops, offsets)."""
+def select_paths(hops: IntArray, offsets: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:
+    """The paths of the given rows, in that order: (hops, offsets).
+
+    Args:
+        hops, offsets: paths as in `Routes`.
+        rows: indices of paths, int64 (k,).
+    """
     taken = np.diff(offsets)[rows]
     ends = np.concatenate([[0], np.cumsum(taken)])
     within = np.arange(ends[-1]) - np.repeat(ends[:-1], taken)
     return hops[np.repeat(offsets[:-1][rows], taken) + within], ends
 
 
-def replaced(
+def replace_paths(
     hops: IntArray, offsets: IntArray, rows: IntArray, new_hops: IntArray, new_offsets: IntArray
 ) -> tuple[IntArray, IntArray]:
-    """The same paths with others for the given rows, one each."""
+    """The same paths with new ones for the given rows.
+
+    Args:
+        hops, offsets: paths as in `Routes`.
+        rows: indices of the paths to replace, int64 (k,).
+        new_hops, new_offsets: one new path for each.
+    """
     chosen = np.arange(len(offsets) - 1)
     chosen[rows] = len(offsets) - 1 + np.arange(len(rows))
     together = np.concatenate([hops, new_hops])
-    return in_order(together, np.concatenate([offsets, offsets[-1] + new_offsets[1:]]), chosen)
+    return select_paths(together, np.concatenate([offsets, offsets[-1] + new_offsets[1:]]), chosen)
 
 
 def cheapest_paths(
@@ -40,23 +51,28 @@ def cheapest_paths(
     """Cheapest open path of every pair.
 
     Args:
+        grid: the grid.
         src, dst: tiles, int64 (n,).
-        prices: of the edges, float64 (4 rows columns,), not negative.
+        prices: prices of the edges, float64 (4 rows columns,), not negative.
     Returns: (cost float64 (n,), hops, offsets); a pair that no path joins costs inf and has no hops.
     """
     src, dst = np.asarray(src, np.int64), np.asarray(dst, np.int64)
     order = np.argsort(src, kind="stable")
     cost, length = np.empty(len(src)), np.zeros(len(src), np.int64)
-    hops = from_each_source(grid.width(), prices, src[order], dst[order], grid.columns, cost, length)
+    hops = paths_from_each_source(grid.width(), prices, src[order], dst[order], grid.columns, cost, length)
     back = np.argsort(order)
-    return (cost[back], *in_order(hops, np.concatenate([[0], np.cumsum(length)]), back))
+    return (cost[back], *select_paths(hops, np.concatenate([[0], np.cumsum(length)]), back))
 
 
 def open_dimension_order(
     grid: Grid, src: IntArray, dst: IntArray, first: Literal["row", "column"] = "row"
 ) -> tuple[IntArray, IntArray]:
-    """Along the row and then along the column; where something shut is in the way, a shortest way around it.
+    """Along the row and then along the column; a shortest detour where a closed tile or edge is in the way.
 
+    Args:
+        grid: the grid.
+        src, dst: tiles, int64 (n,).
+        first: row, or column for the other order.
     Raises: FabricError: no open path joins a pair.
     """
     hops, offsets = dimension_order(src, dst, grid.columns, first)
@@ -67,33 +83,36 @@ def open_dimension_order(
     if not len(blocked):
         return hops, offsets
     cost, around, ends = cheapest_paths(grid, src[blocked], dst[blocked], np.ones(4 * grid.num_tiles))
-    _refuse_apart(src[blocked], dst[blocked], ~np.isfinite(cost))
-    return replaced(hops, offsets, blocked, around, ends)
+    _require_joined(src[blocked], dst[blocked], ~np.isfinite(cost))
+    return replace_paths(hops, offsets, blocked, around, ends)
 
 
-def _refuse_apart(src: IntArray, dst: IntArray, apart: np.ndarray) -> None:
+def _require_joined(src: IntArray, dst: IntArray, apart: np.ndarray) -> None:
     if apart.any():
         row = int(np.argmax(apart))
         raise FabricError(f"routes: no open path leads from tile {src[row]} to tile {dst[row]}; leave one of them out")
 
 
 def random_shortest(grid: Grid, src: IntArray, dst: IntArray, seed: int = 0) -> tuple[IntArray, IntArray]:
-    """One of the shortest open paths of every pair, by chance.
+    """A random shortest open path of every pair.
 
-    Args: src, dst: tiles, int64 (n,).
+    Args:
+        grid: the grid.
+        src, dst: tiles, int64 (n,).
+        seed: seed of the draws.
     Raises: FabricError: no open path joins a pair.
     Reading: section 5 selects "one path from the shortest paths at random". On a whole grid all of them are equally likely;
-        around shut tiles and edges the next tile is drawn among those that come nearer.
+        around closed tiles and edges the next tile is drawn among those with a smaller distance.
     """
     src, dst = np.asarray(src, np.int64), np.asarray(dst, np.int64)
     rng = np.random.default_rng(seed)
     if grid.whole:
-        offsets = np.concatenate([[0], np.cumsum(_apart(grid, src, dst).sum(axis=0))])
+        offsets = np.concatenate([[0], np.cumsum(_distances(grid, src, dst).sum(axis=0))])
         hops = np.empty(offsets[-1], np.int32)
         owner = np.repeat(np.arange(len(src)), np.diff(offsets))
         shuffled = np.lexsort((rng.random(len(owner)), owner))
         sideways = np.empty(len(owner), bool)  # the first of each shuffled path go along the row
-        sideways[shuffled] = np.arange(len(owner)) - offsets[owner] < _apart(grid, src, dst)[0][owner]
+        sideways[shuffled] = np.arange(len(owner)) - offsets[owner] < _distances(grid, src, dst)[0][owner]
         _step_by_step(src, dst, grid.columns, offsets, sideways, hops)
         return hops, offsets
     order = np.argsort(dst, kind="stable")
@@ -101,12 +120,12 @@ def random_shortest(grid: Grid, src: IntArray, dst: IntArray, seed: int = 0) -> 
     length = np.zeros(len(src), np.int64)
     draws = rng.random(1 << 16)
     hops = _towards_each_goal(width, src[order], dst[order], grid.columns, draws, length)
-    _refuse_apart(src[order], dst[order], (length == 0) & (src[order] != dst[order]))
-    return in_order(hops, np.concatenate([[0], np.cumsum(length)]), np.argsort(order))
+    _require_joined(src[order], dst[order], (length == 0) & (src[order] != dst[order]))
+    return select_paths(hops, np.concatenate([[0], np.cumsum(length)]), np.argsort(order))
 
 
-def _apart(grid: Grid, src: IntArray, dst: IntArray) -> IntArray:
-    """How far along the row and along the column, int64 (2, n)."""
+def _distances(grid: Grid, src: IntArray, dst: IntArray) -> IntArray:
+    """Distance along the row and along the column, int64 (2, n)."""
     (r0, c0), (r1, c1) = np.divmod(src, grid.columns), np.divmod(dst, grid.columns)
     return np.stack([np.abs(c1 - c0), np.abs(r1 - r0)])
 
@@ -127,7 +146,7 @@ def _step_by_step(src, dst, columns, offsets, sideways, hops):  # type: ignore[n
 
 @numba.njit(cache=True, nogil=True)
 def _towards_each_goal(width, src, dst, columns, draws, length):  # type: ignore[no-untyped-def]
-    """Pairs sorted by receiver: distances to it, then one random step after the other; the hops end to end."""
+    """Pairs sorted by receiver: distances to it, then one random step after the other; returns the hops end to end."""
     tiles = len(width) // 4
     distance, queue = np.empty(tiles, np.int32), np.empty(tiles, np.int64)
     hops = np.empty(max(64, 16 * len(src)), np.int32)

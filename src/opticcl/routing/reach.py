@@ -1,4 +1,4 @@
-"""Which tiles light can go between."""
+"""Connected components of a grid."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy.typing as npt
 from opticcl.ir import IntArray
 from opticcl.routing.grid import Grid
 
-__all__ = ["parts"]
+__all__ = ["components"]
 
 
-def parts(grid: Grid) -> tuple[IntArray, npt.NDArray[np.bool_]]:
-    """The parts that shut tiles and edges cut a grid into.
+def components(grid: Grid) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+    """The components into which closed tiles and edges divide a grid.
 
-    Returns: (part of each tile, int32 (tiles,), -1 of shut ones; whether light gets from part p to part q,
-        bool (parts, parts)). Within a part light gets from every tile to every other and back.
+    Returns: (component of each tile, int32 (tiles,), -1 for closed ones; whether a path leads from component p to component q,
+        bool (components, components)). Within a component every tile reaches every other in both directions.
 
-    >>> part, reach = parts(Grid(1, 3, np.array([1])))
+    >>> part, reach = components(Grid(1, 3, np.array([1])))
     >>> part.tolist(), reach.tolist()
     ([0, -1, 1], [[True, False], [False, True]])
     """
@@ -36,7 +36,7 @@ def parts(grid: Grid) -> tuple[IntArray, npt.NDArray[np.bool_]]:
 
 @numba.njit(cache=True, nogil=True)
 def _label(width, columns, part):  # type: ignore[no-untyped-def]
-    """Number the tiles (-2 before) by part, along edges that are open both ways; returns how many parts there are."""
+    """Number the tiles (-2 before) by component, along edges that are open both ways; returns the number of components."""
     queue = np.empty(len(part), np.int64)
     count = 0
     for seed in range(len(part)):

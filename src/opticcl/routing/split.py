@@ -1,8 +1,8 @@
-"""Circuits to rounds where they do not all fit at once, in as few rounds as can be found.
+"""Assignment of circuits to as few rounds as possible, where they do not all fit into one.
 
-A resource (a waveguide bundle, or one wavelength of it) takes so many circuits a round. Load over capacity, rounded up, is
-a bound that no split can undercut. First fit, those with the most company first, mostly meets it; where it does not, each
-circuit goes to the round in which its fullest resource stays emptiest, for as many rounds as the bound, one more, ...
+A resource (a waveguide bundle, or one wavelength of it) accepts a number of circuits per round. Load over capacity, rounded
+up, is a lower bound on the rounds. First fit, most contended circuits first, usually meets it; where it does not, each
+circuit goes to the round that keeps its most loaded resource emptiest, for as many rounds as the bound, one more, ...
 
 Source: LUMORPH appendix C, which splits an overfull round into two and repeats: that makes a power of two of rounds.
 """
@@ -20,53 +20,53 @@ __all__ = ["Split", "split"]
 
 
 class Split(NamedTuple):
-    """Which round each request has, int32 (n,), how many rounds there are and how few there could be."""
+    """Round of each request, int32 (n,), number of rounds and lower bound on it."""
 
     round_of: IntArray
     num_rounds: int
     bound: int
 
 
-def split(resources: IntArray, offsets: IntArray, room: IntArray) -> Split:
+def split(resources: IntArray, offsets: IntArray, capacity: IntArray) -> Split:
     """Rounds of requests.
 
     Args:
-        resources: indices of what all requests take, end to end, none twice in a request, int64.
+        resources: indices of the resources of all requests, end to end, distinct within a request, int64.
         offsets: request i takes resources[offsets[i]:offsets[i + 1]], int64 (n + 1,).
-        room: how many requests each resource takes in a round, int64 (num_resources,), >= 1 where any takes it [count].
+        capacity: requests that each resource accepts in a round, int64 (num_resources,), >= 1 for resources in use [count].
 
     >>> split(np.array([1, 1, 1, 0]), np.arange(5), np.array([2, 2]))
     Split(round_of=array([0, 0, 1, 0], dtype=int32), num_rounds=2, bound=2)
     """
     n = len(offsets) - 1
     resources, offsets = np.asarray(resources, np.int64), np.asarray(offsets, np.int64)
-    load = np.bincount(resources, minlength=len(room))
-    room = np.maximum(room, 1)
-    bound = int((-(-load // room)).max(initial=min(n, 1)))
+    load = np.bincount(resources, minlength=len(capacity))
+    capacity = np.maximum(capacity, 1)
+    bound = int((-(-load // capacity)).max(initial=min(n, 1)))
     if bound <= 1:
         return Split(np.zeros(n, np.int32), bound, bound)
-    company = np.bincount(np.repeat(np.arange(n), np.diff(offsets)), (load / room)[resources], minlength=n)
-    order = np.argsort(-company, kind="stable")
+    contention = np.bincount(np.repeat(np.arange(n), np.diff(offsets)), (load / capacity)[resources], minlength=n)
+    order = np.argsort(-contention, kind="stable")
     round_of = np.empty(n, np.int32)
-    count = int(_first_fit(order, resources, offsets, room, bound, round_of))
+    count = int(_first_fit(order, resources, offsets, capacity, bound, round_of))
     for few in range(bound, count):
         other = np.empty(n, np.int32)
-        if _emptiest_fit(order, resources, offsets, room, few, other):
+        if _least_loaded_fit(order, resources, offsets, capacity, few, other):
             return Split(other, few, bound)
     return Split(round_of, count, bound)
 
 
 @numba.njit(cache=True, nogil=True)
-def _first_fit(order, place, offsets, room, expected, round_of):  # type: ignore[no-untyped-def]
-    """Each request to the first round that has room; returns how many rounds there are."""
-    taken = np.zeros((expected + 1, len(room)), np.int32)
+def _first_fit(order, place, offsets, capacity, expected, round_of):  # type: ignore[no-untyped-def]
+    """Each request to the first round with capacity; returns the number of rounds."""
+    taken = np.zeros((expected + 1, len(capacity)), np.int32)
     count = 0
     for i in order:
         r = 0
-        while not _fits(taken[r], place, offsets[i], offsets[i + 1], room):
+        while not _has_room(taken[r], place, offsets[i], offsets[i + 1], capacity):
             r += 1
             if r == len(taken):
-                more = np.zeros((2 * len(taken), len(room)), np.int32)
+                more = np.zeros((2 * len(taken), len(capacity)), np.int32)
                 more[: len(taken)] = taken
                 taken = more
         for k in range(offsets[i], offsets[i + 1]):
@@ -77,17 +77,17 @@ def _first_fit(order, place, offsets, room, expected, round_of):  # type: ignore
 
 
 @numba.njit(cache=True, nogil=True)
-def _emptiest_fit(order, place, offsets, room, count, round_of):  # type: ignore[no-untyped-def]
-    """Each request to the round of `count` in which it meets least; False if one finds no room."""
-    taken = np.zeros((count, len(room)), np.int32)
+def _least_loaded_fit(order, place, offsets, capacity, count, round_of):  # type: ignore[no-untyped-def]
+    """Each request to the round of `count` with the least load; False if one fits in none."""
+    taken = np.zeros((count, len(capacity)), np.int32)
     for i in order:
         best, least = -1, np.inf
         for r in range(count):
-            if not _fits(taken[r], place, offsets[i], offsets[i + 1], room):
+            if not _has_room(taken[r], place, offsets[i], offsets[i + 1], capacity):
                 continue
             met = 0.0
             for k in range(offsets[i], offsets[i + 1]):
-                full = (taken[r, place[k]] + 1) / room[place[k]]
+                full = (taken[r, place[k]] + 1) / capacity[place[k]]
                 met += full**4
             if met < least:
                 best, least = r, met
@@ -100,9 +100,9 @@ def _emptiest_fit(order, place, offsets, room, count, round_of):  # type: ignore
 
 
 @numba.njit(cache=True, nogil=True)
-def _fits(taken, place, start, stop, room):  # type: ignore[no-untyped-def]
-    """Whether one more fits."""
+def _has_room(taken, place, start, stop, capacity):  # type: ignore[no-untyped-def]
+    """Whether one more request fits."""
     for k in range(start, stop):  # noqa: SIM110 (Numba)
-        if taken[place[k]] >= room[place[k]]:
+        if taken[place[k]] >= capacity[place[k]]:
             return False
     return True

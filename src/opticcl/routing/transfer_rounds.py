@@ -1,15 +1,15 @@
-"""Algorithm 3: arbitrary transfers to rounds, where a tile has only so many lasers and photodiodes.
+"""Algorithm 3: assignment of arbitrary transfers to rounds under a limited number of lasers and photodiodes per tile.
 
-    greedy      round by round, each receiver in turn takes transfers by chance while it has photodiodes left
-      printed   and nothing else: a sender may be asked for more lasers than it has
+    greedy      round by round, each receiver in turn takes random transfers while it has photodiodes left
+      printed   without another condition: a sender may need more lasers than it has
       corrected and while the sender has lasers left
     optimum     edge colouring (Koenig): the transfers are edges between senders and receivers; with as many colours as
-                the most edges at one end no two of a colour meet, and every round takes `lasers` colours. So
-                ceil(most / lasers) rounds are enough, and no fewer can be; the colour within the round is the wavelength
+                the largest degree no two edges of a colour meet, and every round takes `lasers` colours. So
+                ceil(degree / lasers) rounds are enough and necessary; the colour within the round is the wavelength
 
 Source: LUMORPH appendix C, algorithm 3.
-Reading: "picked has less than lasers elements" counts at the receiver alone; the prose of section 3 limits both ends. The
-loop adds one to its counter after the last round, so what it calls the number of rounds is one too many.
+Reading: "picked has less than lasers elements" counts at the receiver only; the prose of section 3 limits both ends. The
+loop adds one to its counter after the last round, so its number of rounds is one too high.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ import numpy as np
 from opticcl.ir import IntArray
 from opticcl.routing.colouring import edge_colouring
 
-__all__ = ["TransferRounds", "greedy_rounds", "most_at_one_end", "optimal_rounds"]
+__all__ = ["TransferRounds", "greedy_rounds", "max_degree", "optimal_rounds"]
 
 Variant = Literal["corrected", "printed"]
 
 
 class TransferRounds(NamedTuple):
-    """Rounds of thin circuits, one laser each.
+    """Rounds of circuits of one laser each.
 
     Args:
-        pair: row of the transfers that each circuit belongs to, int64 (circuits,).
-        round_of: int64 (circuits,).
-        wavelength: int64 (circuits,); -1 in rounds that ask a sender for more lasers than it has.
-        num_rounds: [count].
-        bound: rounds that are needed at least [count].
+        pair: transfer of each circuit, int64 (circuits,).
+        round_of: round of each circuit, int64 (circuits,).
+        wavelength: int64 (circuits,); -1 in rounds that need more lasers of a sender than it has.
+        num_rounds: rounds [count].
+        bound: lower bound on the rounds [count].
     """
 
     pair: IntArray
@@ -45,24 +45,24 @@ class TransferRounds(NamedTuple):
     bound: int
 
 
-def most_at_one_end(src: IntArray, dst: IntArray) -> int:
-    """The most rows that one sender or one receiver has."""
+def max_degree(src: IntArray, dst: IntArray) -> int:
+    """The largest number of rows of one sender or one receiver."""
     return max((int(np.bincount(ends).max(initial=0)) for ends in (src, dst)), default=0)
 
 
 def optimal_rounds(src: IntArray, dst: IntArray, count: IntArray | int, lasers: int) -> TransferRounds:
-    """The fewest rounds there can be.
+    """The fewest rounds.
 
     Args:
         src, dst: nodes, int (n,).
         count: circuits that each pair needs, int (n,) or one number for all.
-        lasers: of each node, and photodiodes [count].
+        lasers: lasers, and photodiodes, of each node [count].
 
     >>> optimal_rounds(np.array([0, 0, 1]), np.array([1, 2, 2]), 3, 4)[3:]  # node 0 sends six
     (2, 2)
     """
     pair, src, dst = _circuits(src, dst, count)
-    most = most_at_one_end(src, dst)
+    most = max_degree(src, dst)
     if not most:
         return TransferRounds(pair, pair, pair, 0, 0)
     nodes = int(max(src.max(), dst.max())) + 1
@@ -81,28 +81,28 @@ def greedy_rounds(
     seed: int = 0,
     variant: Variant = "corrected",
 ) -> TransferRounds:
-    """What algorithm 3 finds.
+    """Rounds of algorithm 3.
 
     Args:
         src, dst: nodes, int (n,).
         count: circuits that each pair needs, int (n,) or one number for all.
-        lasers: of each node, and photodiodes [count].
-        seed: of the order in which a receiver's transfers are looked at.
+        lasers: lasers, and photodiodes, of each node [count].
+        seed: seed of the order of a receiver's transfers.
         variant: corrected, or as printed.
     """
     pair, src, dst = _circuits(src, dst, count)
-    most = most_at_one_end(src, dst)
+    most = max_degree(src, dst)
     if not most:
         return TransferRounds(pair, pair, pair, 0, 0)
     chance = np.random.default_rng(seed).random(len(src))
     order = np.lexsort((chance, dst))  # receiver after receiver, its transfers by chance
     nodes = int(max(src.max(), dst.max())) + 1
     round_of = np.full(len(src), -1, np.int64)
-    rounds = int(_pick(src, dst, order, nodes, lasers, variant == "printed", round_of))
+    rounds = int(_assign_rounds(src, dst, order, nodes, lasers, variant == "printed", round_of))
     wavelength = np.full(len(src), -1, np.int64)
     for r in range(rounds):
         rows = np.flatnonzero(round_of == r)
-        if most_at_one_end(src[rows], dst[rows]) <= lasers:
+        if max_degree(src[rows], dst[rows]) <= lasers:
             wavelength[rows] = edge_colouring(src[rows], dst[rows], nodes, lasers)
     return TransferRounds(pair, round_of, wavelength, rounds, -(-most // lasers))
 
@@ -114,16 +114,16 @@ def _circuits(src: IntArray, dst: IntArray, count: IntArray | int) -> tuple[IntA
 
 
 @numba.njit(cache=True, nogil=True)
-def _pick(src, dst, order, nodes, lasers, printed, round_of):  # type: ignore[no-untyped-def]
+def _assign_rounds(src, dst, order, nodes, lasers, printed, round_of):  # type: ignore[no-untyped-def]
     """Fill round_of; returns the number of rounds."""
     left, rounds = len(order), 0
     while left:
-        sent, heard = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
+        sent, received = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
         for i in order:
-            if round_of[i] < 0 and heard[dst[i]] < lasers and (printed or sent[src[i]] < lasers):
+            if round_of[i] < 0 and received[dst[i]] < lasers and (printed or sent[src[i]] < lasers):
                 round_of[i] = rounds
                 sent[src[i]] += 1
-                heard[dst[i]] += 1
+                received[dst[i]] += 1
                 left -= 1
         rounds += 1
     return rounds

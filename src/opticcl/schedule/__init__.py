@@ -1,4 +1,4 @@
-"""Who sends which piece to whom in which step: one file an algorithm family.
+"""Collective algorithms: which rank sends which chunks to which rank in which step. One file an algorithm family.
 
 To add an algorithm, write `generate(collective, fabric, *, ...)` and `accepts(collective, fabric, *, ...)` (None, or the
 reason why not) in a file here and register them; nothing else is edited. `collective` is a `Request`: a name and a root.
@@ -13,13 +13,16 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from opticcl.collective import Request, as_request
-from opticcl.errors import ParameterError, UnsupportedError
-from opticcl.ir import Fabric, Schedule
+from opticcl.errors import AlgorithmError, OpticclError, ParameterError, UnsupportedError
+from opticcl.ir import Fabric, Schedule, Transfers
+from opticcl.ir.light import Limit
+from opticcl.ir.symmetry import Run, RunSteps
 from opticcl.registry import Registry, convert_arguments, parse_call, write_call
 
 __all__ = [
     "ALGORITHMS",
     "AlgorithmMaker",
+    "GeneratedStep",
     "all_variants",
     "generate",
     "needs_whole",
@@ -31,7 +34,14 @@ __all__ = [
 Variants = Callable[[Request, Fabric], Iterable[dict[str, Any]]]
 
 
-def _one_variant(collective: Request, fabric: Fabric) -> Iterable[dict[str, Any]]:
+Limits = Callable[[Fabric, tuple[Limit, ...]], tuple[Limit, ...]]
+
+
+def _no_limits(fabric: Fabric, of_machine: tuple[Limit, ...]) -> tuple[Limit, ...]:
+    return ()
+
+
+def _default_variant(collective: Request, fabric: Fabric) -> Iterable[dict[str, Any]]:
     return ({},)
 
 
@@ -41,12 +51,14 @@ class AlgorithmMaker(NamedTuple):
     Args:
         generate: (collective, fabric, **parameters) -> Schedule.
         accepts: the same arguments -> None, or the reason why not.
-        variants: (collective, fabric) -> parameters worth trying when the fastest is looked for.
+        variants: (collective, fabric) -> parameters to try in a search for the fastest plan.
+        limits: (fabric, limits of the machine) -> what a light budget means for this algorithm.
     """
 
     generate: Callable[..., Schedule]
     accepts: Callable[..., str | None]
-    variants: Variants = _one_variant
+    variants: Variants = _default_variant
+    limits: Limits = _no_limits
 
 
 ALGORITHMS: Registry[AlgorithmMaker] = Registry("algorithm", __name__)
@@ -55,16 +67,24 @@ Maker = TypeVar("Maker", bound=Callable[..., Schedule])
 
 
 def register_algorithm(
-    name: str, accepts: Callable[..., str | None], variants: Variants = _one_variant
+    name: str,
+    accepts: Callable[..., str | None],
+    variants: Variants = _default_variant,
+    limits: Limits = _no_limits,
 ) -> Callable[[Maker], Maker]:
     """Decorator that registers a generating function; see `AlgorithmMaker`.
 
-    Raises: ParameterError: `accepts` or `variants` cannot take what `generate` takes.
+    Args:
+        name: name of the algorithm.
+        accepts: (collective, fabric, **parameters) -> None, or the reason why not.
+        variants: (collective, fabric) -> parameters to try in a search for the fastest plan.
+    Raises: ParameterError: `accepts` or `variants` do not accept the parameters of `generate`.
     """
 
     def add(function: Maker) -> Maker:
-        _check_signatures(name, AlgorithmMaker(function, accepts, variants))
-        ALGORITHMS.register(name)(AlgorithmMaker(function, accepts, variants))
+        maker = AlgorithmMaker(function, accepts, variants, limits)
+        _check_signatures(name, maker)
+        ALGORITHMS.register(name)(maker)
         return function
 
     return add
@@ -82,19 +102,26 @@ def _check_signatures(name: str, maker: AlgorithmMaker) -> None:
 
 
 def all_variants(collective: Request, fabric: Fabric) -> list[str]:
-    """Every algorithm with every parameter set worth trying, as texts that `generate` takes."""
-    return [
-        write_call(name, given)
-        for name in ALGORITHMS.names()
-        for given in ALGORITHMS.get(name).variants(collective, fabric)
-    ]
+    """Every algorithm with every parameter set to try, as texts that `generate` accepts.
+
+    Raises: AlgorithmError: `variants` of an algorithm raised an exception.
+    """
+    found = []
+    for name in ALGORITHMS.names():
+        try:
+            found += [write_call(name, given) for given in ALGORITHMS.get(name).variants(collective, fabric)]
+        except OpticclError:
+            raise
+        except Exception as error:
+            raise _failed(name, "variants", error) from error
+    return found
 
 
 def needs_whole(fabric: Fabric, name: str) -> str | None:
-    """Why an algorithm that is made for the whole of one system cannot run on this fabric, or None if it can."""
+    """Why an algorithm for a whole system cannot run on this fabric, or None if it can."""
     if fabric.name != name:
         return f"it needs a {name} fabric"
-    if fabric.nodes is not None:
+    if fabric.node_of_rank is not None:
         return f"it runs on a whole {name}, not on part of one; try ring, tree or lumorph"
     return None
 
@@ -102,27 +129,97 @@ def needs_whole(fabric: Fabric, name: str) -> str | None:
 def reason_declined(algorithm: str, collective: Request | str, fabric: Fabric) -> str | None:
     """Why that algorithm cannot do that collective on that fabric, or None if it can.
 
-    Args: algorithm: "lumorph" or "lumorph:radix=4".
+    Args:
+        algorithm: "lumorph" or "lumorph:radix=4".
+        collective: its name, or a request with a root.
+        fabric: where it would run.
+    Raises: UnknownNameError, ParameterError; AlgorithmError: `accepts` of the algorithm raised an exception.
     """
     key, written = parse_call(algorithm)
     maker = ALGORITHMS.get(key)
     arguments = convert_arguments(maker.generate, written, key, positional=2)
-    return maker.accepts(as_request(collective), fabric, **arguments)
+    try:
+        return maker.accepts(as_request(collective), fabric, **arguments)
+    except OpticclError:
+        raise
+    except Exception as error:
+        raise _failed(key, "accepts", error) from error
 
 
 def generate(algorithm: str, collective: Request | str, fabric: Fabric) -> Schedule:
-    """The schedule of that algorithm.
+    """The schedule of an algorithm.
 
-    Raises: UnknownNameError, ParameterError; UnsupportedError: the algorithm declines, with its reason.
+    Args:
+        algorithm: "lumorph" or "lumorph:radix=4".
+        collective: its name, or a request with a root.
+        fabric: where it will run.
+    Raises: UnknownNameError, ParameterError; UnsupportedError: the algorithm declines, with its reason. AlgorithmError: the
+        algorithm raised an exception, here or, later, in a step of the schedule.
     """
     wanted = as_request(collective)
     if not 0 <= wanted.root < fabric.num_nodes:
-        raise ParameterError(f"{wanted.name}: root={wanted.root} is no rank; try 0 to {fabric.num_nodes - 1}")
+        raise ParameterError(f"{wanted.name}: root={wanted.root} is not a rank; try 0 to {fabric.num_nodes - 1}")
     reason = reason_declined(algorithm, wanted, fabric)
     key, written = parse_call(algorithm)
     if reason is not None:
         raise UnsupportedError(f"{key} cannot do {wanted.name} on {fabric.name}: {reason}")
     maker = ALGORITHMS.get(key)
     arguments = convert_arguments(maker.generate, written, key, positional=2)
-    made = maker.generate(wanted, fabric, **arguments)
-    return dataclasses.replace(made, name=key, parameters=MappingProxyType(arguments))
+    try:
+        made = maker.generate(wanted, fabric, **arguments)
+    except OpticclError:
+        raise
+    except Exception as error:
+        raise _failed(key, "generate", error) from error
+    step = GeneratedStep(
+        write_call(key, {k: v for k, v in arguments.items() if v is not None}), wanted, fabric, made.step
+    )
+    return dataclasses.replace(made, name=key, parameters=MappingProxyType(arguments), step=step)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class GeneratedStep:
+    """The step function of a generated schedule; pickles as the request that it was generated from.
+
+    Exceptions name the algorithm and the step.
+
+    Args:
+        algorithm: "name:key=value,..." with all parameters.
+        collective: requested.
+        fabric: where the schedule runs.
+        function: step index -> transfers.
+    """
+
+    algorithm: str
+    collective: Request
+    fabric: Fabric
+    function: Callable[[int], Transfers] = dataclasses.field(compare=False, repr=False)
+
+    def __call__(self, i: int) -> Transfers:
+        name = self.algorithm.partition(":")[0]
+        try:
+            made = self.function(i)
+        except OpticclError:
+            raise
+        except Exception as error:
+            raise _failed(name, f"step {i}", error) from error
+        if not isinstance(made, Transfers):
+            raise AlgorithmError(f"algorithm {name}: step {i} returned {type(made).__name__}, not Transfers")
+        return made
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """Runs that define the steps; empty where a function does."""
+        return self.function.runs if isinstance(self.function, RunSteps) else ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _generated_step, (self.algorithm, self.collective, self.fabric)
+
+
+def _generated_step(algorithm: str, collective: Request, fabric: Fabric) -> Callable[[int], Transfers]:
+    return generate(algorithm, collective, fabric).step
+
+
+def _failed(algorithm: str, where: str, error: Exception) -> AlgorithmError:
+    said = " ".join(str(error).split())[:200]
+    return AlgorithmError(f"algorithm {algorithm}: {where} raised {type(error).__name__}" + f": {said}" * bool(said))

@@ -1,4 +1,4 @@
-"""What generic algorithms ask of a fabric: which grid its nodes stand on, and who is linked to whom.
+"""Helpers of generic algorithms: the grid that the nodes of a fabric form, and pairs of nodes that are not linked.
 
 A grid is numbered row by row, the last coordinate fastest. On its lines all nodes are linked to each other.
 """
@@ -11,22 +11,24 @@ import numpy as np
 
 from opticcl.ir import Fabric, IntArray
 
-__all__ = ["MOST_TRANSFERS", "grid_of", "peers_on_line", "why_apart"]
+__all__ = ["MOST_TRANSFERS", "grid_of", "peers_on_line", "reason_not_linked"]
 
-MOST_TRANSFERS = 1 << 24  # of a step: about 300 MB
+MOST_TRANSFERS = 1 << 24  # transfers of a step: about 300 MB
 
 
 def grid_of(fabric: Fabric) -> tuple[int, ...]:
-    """Sides of the grid that a machine's nodes stand on; a single line if it has none, or if a job has a part of it."""
-    known = fabric.parameters
-    shape = tuple(known.get("shape", ()))
-    if not shape and isinstance(known.get("radix"), int) and isinstance(known.get("levels"), int):
-        shape = (known["radix"],) * known["levels"]  # digits, the highest first
-    return shape if fabric.nodes is None and prod(shape) == fabric.num_nodes and shape else (fabric.num_nodes,)
+    """Sides of the grid of a machine's nodes; a single line if it has none, or for a job on part of it."""
+    whole = fabric.node_of_rank is None and prod(fabric.dimensions) == fabric.num_nodes
+    return fabric.dimensions if whole else (fabric.num_nodes,)
 
 
-def why_apart(fabric: Fabric, src: IntArray, dst: IntArray) -> str | None:
-    """Why these pairs cannot all talk, naming the first that cannot, or None if they can; arrays of one shape."""
+def reason_not_linked(fabric: Fabric, src: IntArray, dst: IntArray) -> str | None:
+    """Names the first pair that no circuit joins, or None if all are joined.
+
+    Args:
+        fabric: the fabric.
+        src, dst: ranks, arrays of one shape.
+    """
     apart = np.flatnonzero(~fabric.linked(src, dst) & (src != dst))
     if not len(apart):
         return None

@@ -1,7 +1,7 @@
-"""How SiPCO numbers its chunks: by group, and within a group by digits that belong to levels of the SiPAC.
+"""Numbering of SiPCO's chunks: by group, and within a group by digits that belong to levels of the SiPAC.
 
-Group g walks the levels g, g-1, ..., g-L+1 (mod L). Digit j of a chunk's number within it, the most significant first,
-belongs to the j-th level of the walk, for k digits. So the chunks with given leading digits lie next to each other.
+Group g visits the levels g, g-1, ..., g-L+1 (mod L). Digit j of a chunk's number within the group, the most significant
+first, belongs to the j-th level visited, for k digits. So the chunks with given leading digits are adjacent.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from math import lcm, prod
 import numpy as np
 import numpy.typing as npt
 
-from opticcl.fabric.sipac import strides_of
+from opticcl.fabrics.sipac import strides_of
 from opticcl.ir import IntArray
 
-__all__ = ["Groups"]
+__all__ = ["ChunkGroups"]
 
 
 def _chunks_of_group(radices: tuple[int, ...], k: int) -> int:
-    """Chunks of every group: r^k, or with mixed radices the least number that suits all groups' k digits.
+    """Chunks of every group: r^k, or with mixed radices the least common multiple over all groups.
 
     >>> _chunks_of_group((8, 8, 8), 2), _chunks_of_group((4, 8, 2), 1), _chunks_of_group((4, 8, 2), 0)
     (64, 8, 1)
@@ -29,14 +29,14 @@ def _chunks_of_group(radices: tuple[int, ...], k: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Groups:
+class ChunkGroups:
     """The groups of a message on a SiPAC.
 
     Args:
-        radices: of each level, level 0 first.
+        radices: radix of each level, level 0 first.
         size: chunks of a group [count].
         k: digits of a chunk's number [count].
-        digit: of each node at each level, int32 (levels, nodes).
+        digit: digit of each node at each level, int32 (levels, nodes).
     """
 
     radices: tuple[int, ...]
@@ -45,18 +45,18 @@ class Groups:
     digit: IntArray
 
     @classmethod
-    def of(cls, radices: tuple[int, ...], k: int) -> Groups:
+    def of(cls, radices: tuple[int, ...], k: int) -> ChunkGroups:
         """The groups by k digits."""
         node = np.arange(prod(radices))
         digits = node // strides_of(radices)[:, None] % np.array(radices)[:, None]
         return cls(radices, _chunks_of_group(radices, k), k, digits.astype(np.int32))
 
     def level(self, group: int, j: int) -> int:
-        """The j-th level that the group walks."""
+        """The j-th level that the group visits."""
         return (group - j) % len(self.radices)
 
     def walked(self, group: int, j: int) -> int:
-        """Product of the radices of the first j levels that the group walks."""
+        """Product of the radices of the first j levels that the group visits."""
         return prod(self.radices[self.level(group, i)] for i in range(j))
 
     def width(self, group: int, digits: int) -> int:
@@ -64,7 +64,7 @@ class Groups:
         return self.size // self.walked(group, digits)
 
     def first(self, group: int, digits: int) -> IntArray:
-        """First of the chunks of the group whose leading digits are the node's own, int32 (nodes,)."""
+        """First chunk of the group whose leading digits are the node's own, int32 (nodes,)."""
         first = np.full(self.digit.shape[1], group * self.size, np.int32)
         for j in range(digits):
             level = self.level(group, j)
@@ -81,7 +81,13 @@ class Groups:
         return np.broadcast_to(node, dst.shape), dst
 
     def like(self, root: int, group: int, walk: range) -> npt.NDArray[np.bool_]:
-        """Nodes with the root's digits at those positions of the group's walk, bool (nodes,)."""
+        """Nodes with the root's digits at those positions of the group's walk, bool (nodes,).
+
+        Args:
+            root: node.
+            group: index of the group.
+            walk: positions in its walk.
+        """
         levels = [self.level(group, j) for j in walk]
-        alike: npt.NDArray[np.bool_] = (self.digit[levels] == self.digit[levels, root][:, None]).all(axis=0)
-        return alike
+        equal: npt.NDArray[np.bool_] = (self.digit[levels] == self.digit[levels, root][:, None]).all(axis=0)
+        return equal

@@ -1,6 +1,6 @@
 """SiPCO's send_recv: every block in L parts, and part g corrects the digits in the order of group g's walk.
 
-A part goes one hop a step and rests where the digit is right already. So L steps join any two nodes, and the parts of a
+A part takes one hop a step and waits where the digit is correct already. So L steps join any two nodes, and the parts of a
 block leave by different levels. Two parts never meet on a channel: they would have the same old and new digit there, so
 the same carry comes in from the level below and goes out to the one above, and with it all their digits are the same.
 """
@@ -10,22 +10,22 @@ from __future__ import annotations
 import numpy as np
 
 from opticcl.collective import Request
-from opticcl.fabric.sipac import strides_of
+from opticcl.fabrics.sipac import strides_of
 from opticcl.ir import IntArray, Op, Schedule, Transfers, concatenate_transfers
-from opticcl.schedule._sipco_groups import Groups
+from opticcl.schedule._sipco_groups import ChunkGroups
 
 __all__ = ["send_recv"]
 
 
-def send_recv(collective: Request, groups: Groups) -> Schedule:
-    """Every rank's block to the rank that is `shift` further on, in L steps; none where it stays."""
+def send_recv(collective: Request, groups: ChunkGroups) -> Schedule:
+    """Every rank's block to the rank `shift` above it, in L steps; no step where it stays."""
     levels, p = groups.digit.shape
     rank = np.arange(p, dtype=np.int64)
     target = (rank + collective.shift) % p
     along = (groups.digit[:, target] - groups.digit) * strides_of(groups.radices)[:, None]  # the hop at each level
 
     def reached(group: int, steps: int) -> IntArray:
-        """Where that part of each rank's block is after so many steps, int64 (nodes,)."""
+        """Where that part of each rank's block is after `steps` steps, int64 (nodes,)."""
         walked: IntArray = along[[groups.level(group, j) for j in range(steps)]].sum(axis=0)
         return rank + walked
 

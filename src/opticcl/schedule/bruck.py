@@ -1,20 +1,20 @@
 """Bruck's algorithms: all-to-all and all-gather in ceil(log_r N) steps for any number of nodes N and any radix r.
 
-All-to-all: what is to go o nodes further travels by the digits of o, the highest first. In the step of stride h = r^i
-a node hands to the node j h further, for every j = 1 .. r-1, all that it has for the nodes j h to (j + 1) h - 1
-further. What is left to travel is then below h, so the chunks (by destination) of a transfer are neighbours modulo N:
-one row, two where they go round the end, another where the number of contributions changes (N no power of r).
+All-to-all: a block for the node at offset o travels by the digits of o, the highest first. In the step of stride h = r^i
+a node sends to the node at offset j h, for every j = 1 .. r-1, all that it holds for the offsets j h to (j + 1) h - 1.
+The remaining offset is then below h, so the chunks (by destination) of a transfer are neighbours modulo N:
+one row, two where they wrap around, another where the number of contributions changes (N is not a power of r).
 
     N = 8, r = 2, node 0    4 <- 4 5 6 7      2 <- 2 3, twice      1 <- 1, four times
 
-All-gather: a node that knows h blocks, its own and the next ones, tells them to the nodes h, 2 h, ..., (r - 1) h
-before it.
+All-gather: a node that holds h blocks, its own and the next ones, sends them to the nodes at offsets -h, -2 h, ...,
+-(r - 1) h.
 
     N = 8, r = 2, node 0    7 <- 0            6 <- 0 1             4 <- 0 1 2 3
 
 Source: LUMORPH section 4 and appendix C; the index and concatenation algorithms of Bruck et al. 1997.
 Reading: Bruck et al. take the lowest digit first and rotate the blocks before and after. The order of the digits
-changes neither rounds nor bytes; with the highest first nothing is rotated and ranges stay together.
+changes neither rounds nor bytes; with the highest first no rotation is needed and ranges stay contiguous.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ import numpy as np
 
 from opticcl.collective import Request
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
+from opticcl.ir.symmetry import Digits, Symmetry
 from opticcl.schedule import register_algorithm
-from opticcl.schedule.mesh import MOST_TRANSFERS, not_joined
+from opticcl.schedule._grid import MOST_TRANSFERS, reason_not_linked
 
 __all__ = ["bruck"]
 
@@ -46,7 +47,13 @@ def strides(num_nodes: int, radix: int) -> tuple[int, ...]:
 
 
 def accepts(collective: Request, fabric: Fabric, radix: int = 2) -> str | None:
-    """None, or the reason why not."""
+    """None, or the reason why not.
+
+    Args:
+        collective: requested.
+        fabric: where it would run.
+        radix: one more than the number of nodes that a node sends to in a step.
+    """
     n = fabric.num_nodes
     if collective.name not in DOES:
         return f"it does {' and '.join(DOES)}"
@@ -58,11 +65,11 @@ def accepts(collective: Request, fabric: Fabric, radix: int = 2) -> str | None:
     node = np.arange(n)
     forward = 1 if collective.name == "all_to_all" else -1
     offsets = (offset for h in strides(n, radix) for offset in range(h, min(radix * h, n), h))
-    return next(filter(None, (not_joined(fabric, node, (node + forward * o) % n) for o in offsets)), None)
+    return next(filter(None, (reason_not_linked(fabric, node, (node + forward * o) % n) for o in offsets)), None)
 
 
 def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
-    """Radices 2, 4, 8 and 16, as far as they give different numbers of steps."""
+    """Radices 2, 4, 8 and 16 with distinct numbers of steps."""
     different = {len(strides(fabric.num_nodes, radix)): radix for radix in (16, 8, 4, 2)}
     return [{"radix": radix} for radix in sorted(different.values())]
 
@@ -71,15 +78,18 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
 def bruck(collective: Request, fabric: Fabric, *, radix: int = 2) -> Schedule:
     """Bruck's all-to-all and all-gather in ceil(log_radix N) steps.
 
-    Args: radix: one more than the nodes that a node sends to in a step.
+    Args:
+        collective: all_to_all or all_gather.
+        fabric: the fabric.
+        radix: one more than the number of nodes that a node sends to in a step.
     """
     n = fabric.num_nodes
     all_strides = strides(n, radix)
 
     def exchange(i: int) -> Transfers:
         h = all_strides[-1 - i]
-        reach = min(h * radix, n)  # nothing has further to travel
-        change, count = n % reach, n // reach  # below that distance one contribution more has come along
+        reach = min(h * radix, n)  # no block has a larger offset left
+        change, count = n % reach, n // reach  # below that distance there is one contribution more
         ranges = []
         for first in range(h, reach, h):
             last = min(first + h, reach)
@@ -89,24 +99,29 @@ def bruck(collective: Request, fabric: Fabric, *, radix: int = 2) -> Schedule:
         offset, lo, end, parts = np.array(ranges).T
         return _ranges(n, offset, lo, end, Op.MOVE, parts)
 
-    def tell(i: int) -> Transfers:
+    def gather(i: int) -> Transfers:
         h = all_strides[i]
         offset = np.arange(h, min(h * radix, n), h)
         return _ranges(n, -offset, np.zeros_like(offset), np.minimum(h, n - offset), Op.COPY, None)
 
-    step = exchange if collective.name == "all_to_all" else tell
-    return Schedule("bruck", collective.on(n, n), len(all_strides), step, parameters={"radix": radix})
+    step = exchange if collective.name == "all_to_all" else gather
+    rotation = Symmetry(Digits((n,), 0, 1), Digits((n,), 0, 1))
+    chunks, parameters = collective.on(n, n), {"radix": radix}
+    return Schedule("bruck", chunks, len(all_strides), step, parameters=parameters, symmetries=(rotation,))
 
 
 def _ranges(num_nodes: int, offset: IntArray, lo: IntArray, end: IntArray, op: Op, parts: IntArray | None) -> Transfers:
     """Every node x sends to x + offset the chunks x + lo to x + end - 1, all modulo the number of nodes.
 
-    Args: offset, lo, end, parts: one entry a range, (ranges,).
+    Args:
+        num_nodes: nodes [count].
+        offset, lo, end, parts: one entry a range, (ranges,).
+        op: operation of all transfers.
     """
     x = np.arange(num_nodes)[None, :]
     first = (x + lo[:, None]) % num_nodes
     size = np.broadcast_to((end - lo)[:, None], first.shape)
-    before = np.minimum(size, num_nodes - first)  # those that do not go round the end
+    before = np.minimum(size, num_nodes - first)  # those that do not wrap around
     src, dst = np.broadcast_to(x, first.shape), (x + offset[:, None]) % num_nodes
     columns = [src, dst, first, before] + ([] if parts is None else [np.broadcast_to(parts[:, None], first.shape)])
     around = size > before

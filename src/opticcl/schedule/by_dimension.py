@@ -1,8 +1,8 @@
-"""All-to-all on a grid, one dimension after the other: what is for a node goes to the node on the line that shares its
-coordinate, and travels on from there.
+"""All-to-all on a grid, one dimension after the other: a block goes to the node on the line that shares the coordinate of its
+destination, and travels on from there.
 
-    2 x 3    0 1 2    step 0, columns: 0 sends to 3 what is for 3, 4, 5, and gets from 3 what is for 0, 1, 2
-             3 4 5    step 1, rows: 0 sends to 1 and 2 what is for them, from itself and from 3
+    2 x 3    0 1 2    step 0, columns: 0 sends to 3 the blocks for 3, 4, 5, and receives from 3 those for 0, 1, 2
+             3 4 5    step 1, rows: 0 sends to 1 and 2 the blocks for them, from itself and from 3
 
 In the step of a side n every node sends n - 1 times N / n blocks, (n-1)/n of its buffer.
 
@@ -17,24 +17,31 @@ import numpy as np
 
 from opticcl.collective import Request
 from opticcl.ir import Fabric, Op, Schedule, Transfers
+from opticcl.ir.symmetry import Digits, Symmetry
 from opticcl.schedule import register_algorithm
-from opticcl.schedule._grid import MOST_TRANSFERS, grid_of, peers_on_line, why_apart
+from opticcl.schedule._grid import MOST_TRANSFERS, grid_of, peers_on_line, reason_not_linked
 from opticcl.units import Shape
 
 
 def accepts(collective: Request, fabric: Fabric, shape: tuple[int, ...] | None = None) -> str | None:
-    """None, or the reason why not."""
+    """None, or the reason why not.
+
+    Args:
+        collective: requested.
+        fabric: where it would run.
+        shape: sides of the grid; None: those of the machine.
+    """
     if collective.name != "all_to_all":
         return "it does all_to_all only"
     n, sides = fabric.num_nodes, shape or grid_of(fabric)
     if prod(sides) != n or min(sides) < 1:
         return f"shape={'x'.join(map(str, sides))} has {prod(sides)} nodes, not {n}"
     if n * (max(sides) - 1) > MOST_TRANSFERS:
-        return f"{n * (max(sides) - 1):,} transfers a step; at most {MOST_TRANSFERS:,} are taken on; give a shape"
+        return f"{n * (max(sides) - 1):,} transfers a step are more than {MOST_TRANSFERS:,}; give a shape"
     node = np.arange(n)[:, None]
     for dimension in range(len(sides)):
         peers = peers_on_line(sides, dimension)
-        if reason := why_apart(fabric, *np.broadcast_arrays(node, peers)):
+        if reason := reason_not_linked(fabric, *np.broadcast_arrays(node, peers)):
             return reason
     return None
 
@@ -43,7 +50,10 @@ def accepts(collective: Request, fabric: Fabric, shape: tuple[int, ...] | None =
 def by_dimension(collective: Request, fabric: Fabric, *, shape: Shape | None = None) -> Schedule:
     """All-to-all in a step for each side above 1.
 
-    Args: shape: sides of the grid; None: the machine's own, or a single line where it has none.
+    Args:
+        collective: all_to_all.
+        fabric: the fabric.
+        shape: sides of the grid; None: those of the machine, or a single line where it has none.
     """
     n, sides = fabric.num_nodes, shape or grid_of(fabric)
     dimensions = [d for d, side in enumerate(sides) if side > 1]
@@ -55,4 +65,5 @@ def by_dimension(collective: Request, fabric: Fabric, *, shape: Shape | None = N
         size = prod(sides[d + 1 :])
         return Transfers.of(src, dst, dst // size * size, size, Op.MOVE, prod(sides[:d]))
 
-    return Schedule("by_dimension", collective.on(n, n), len(dimensions), step)
+    claims = tuple(Symmetry(Digits(sides, d, 1), Digits(sides, d, 1)) for d in dimensions)
+    return Schedule("by_dimension", collective.on(n, n), len(dimensions), step, symmetries=claims)

@@ -1,17 +1,18 @@
-"""Dissemination: in step s every node tells the one 2^s further on what it knows. Few steps, any number of nodes.
+"""Dissemination: in step s every node sends its partial sum to the node at offset 2^s. Few steps, any number of nodes.
 
-Eight nodes: 0 hears from 7, then from 6 (and so of 5), then from 4 (and so of 3, 2, 1). Other numbers than powers of
-two fold the rest in first and tell it in the end. Eleven nodes:
+Eight nodes: 0 receives from 7, then from 6 (with the data of 5), then from 4 (with those of 3, 2, 1). Where the number is
+not a power of two, the rest is folded in first and gets the result at the end. Eleven nodes:
 
     step 0        8 -> 0    9 -> 1    10 -> 2       to be added
     steps 1..3    0 to 7 among themselves
     step 4        0 -> 8    1 -> 9    2 -> 10       to be stored
 
-Where nodes stand on a grid whose lines alone are linked, this happens on the lines of one dimension after the other.
+Where nodes form a grid and only the lines of the grid are linked, this is done on the lines of each dimension in turn.
 
 Source: Hensgen, Finkel and Manber 1988.
-Reading: their barrier wraps around any number of nodes, N, in ceil(log2 N) steps, so some news arrives twice. A signal
-may, a sum may not; ours is exact for both, and takes floor(log2 N) + 2 steps where N is no power of two.
+Reading: their barrier wraps around any number of nodes, N, in ceil(log2 N) steps, so some signals arrive twice. That is
+correct for a signal, not for a sum; this variant is exact for both, and takes floor(log2 N) + 2 steps where N is not a power
+of two.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import numpy as np
 from opticcl.collective import Request
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
 from opticcl.schedule import register_algorithm
-from opticcl.schedule._grid import grid_of, why_apart
+from opticcl.schedule._grid import grid_of, reason_not_linked
 
 
 def accepts(collective: Request, fabric: Fabric) -> str | None:
@@ -35,7 +36,7 @@ def accepts(collective: Request, fabric: Fabric) -> str | None:
 
 @register_algorithm("dissemination", accepts)
 def dissemination(collective: Request, fabric: Fabric) -> Schedule:
-    """Barrier, or all-reduce of a short message: log2 N steps, two more where N is no power of two."""
+    """Barrier, or all-reduce of a short message: log2 N steps, two more where N is not a power of two."""
     steps = _steps(_shape(fabric)[0])
 
     def step(i: int) -> Transfers:
@@ -46,20 +47,20 @@ def dissemination(collective: Request, fabric: Fabric) -> Schedule:
 
 
 def _shape(fabric: Fabric) -> tuple[tuple[int, ...], str | None]:
-    """A line if its pairs are linked, else the machine's grid; and why that cannot be either."""
+    """A line if its pairs are linked, else the grid of the machine; and why neither is possible."""
     line, grid = (fabric.num_nodes,), grid_of(fabric)
-    if _why_not(fabric, line) and grid != line:
-        return grid, _why_not(fabric, grid)
-    return line, _why_not(fabric, line)
+    if _reason_not_linked(fabric, line) and grid != line:
+        return grid, _reason_not_linked(fabric, grid)
+    return line, _reason_not_linked(fabric, line)
 
 
-def _why_not(fabric: Fabric, shape: tuple[int, ...]) -> str | None:
-    reasons = (why_apart(fabric, src, dst) for src, dst, _ in _steps(shape))
+def _reason_not_linked(fabric: Fabric, shape: tuple[int, ...]) -> str | None:
+    reasons = (reason_not_linked(fabric, src, dst) for src, dst, _ in _steps(shape))
     return next((reason for reason in reasons if reason), None)
 
 
 def _steps(shape: tuple[int, ...]) -> list[tuple[IntArray, IntArray, Op]]:
-    """(senders, receivers, what becomes of it) of each step."""
+    """(senders, receivers, operation) of each step."""
     steps = []
     for dimension, side in enumerate(shape):
         stride = prod(shape[dimension + 1 :])
@@ -74,6 +75,6 @@ def _on_line(side: int) -> list[tuple[IntArray, IntArray, Op]]:
     inner = 1 << side.bit_length() - 1
     node, rest = np.arange(inner), np.arange(side - inner)
     fold = [(inner + rest, rest, Op.REDUCE)] if len(rest) else []
-    tell = [(rest, inner + rest, Op.COPY)] if len(rest) else []
+    unfold = [(rest, inner + rest, Op.COPY)] if len(rest) else []
     rounds = [(node, (node + (1 << s)) % inner, Op.REDUCE) for s in range(side.bit_length() - 1)]
-    return fold + rounds + tell
+    return fold + rounds + unfold

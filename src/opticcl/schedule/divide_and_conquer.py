@@ -1,6 +1,6 @@
-"""Divide and conquer: squares of four GPUs add up among themselves, then squares in pairs, then pairs of squares, ...
+"""Divide and conquer: squares of four GPUs reduce among themselves, then squares in pairs, then pairs of squares, ...
 
-    16 GPUs     step 0   1      step 2   3          each arrow: the whole buffer, both ways
+    16 GPUs     step 0   1      step 2   3          each arrow: the whole buffer, in both directions
                 a - b    a b      A | B    A   B    a .. d: the GPUs of a square
                          | |               |   |    A .. D: squares
                 c - d    c d      C | D    C   D
@@ -9,10 +9,10 @@ On LIGHTPATH the squares are those of the grid, however its nodes are numbered; 
 decides. Every step sends the whole buffer, so it has the fewest steps and the most bytes.
 
 Source: LUMORPH section 3.2 (D&C in section 5).
-Reading: the text gives no count of rounds and no sizes. log2 N rounds of the whole buffer is the one reading that makes
-it lose to the ring above 16 MB on 256 GPUs, as section 5 has it; with the first two rounds as one, each GPU of a square
-sending to the three others on a third of its lasers (square=at_once), the crossing is near 14 MB. A number of nodes
-that is no power of two takes its larger prime factors as groups that exchange at once.
+Reading: the text gives neither the number of rounds nor sizes. log2 N rounds of the whole buffer is the only reading with
+which it loses to the ring above 16 MB on 256 GPUs, as in section 5; with the first two rounds merged, each GPU of a square
+sending to the three others on a third of its lasers (square=at_once), the crossing is near 14 MB. Where the number of nodes
+is not a power of two, its larger prime factors are groups that exchange at once.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from typing import Literal
 import numpy as np
 
 from opticcl.collective import Request
-from opticcl.fabric.lightpath import tile_of_node
+from opticcl.fabrics.lightpath import Lightpath, tile_of_node
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
 from opticcl.schedule import register_algorithm
+from opticcl.schedule._grid import MOST_TRANSFERS, reason_not_linked
 from opticcl.schedule.lumorph import digits, peers
-from opticcl.schedule.mesh import MOST_TRANSFERS, not_joined
 
 __all__ = ["divide_and_conquer"]
 
@@ -37,7 +37,7 @@ Square = Literal["pairs", "at_once"]
 
 
 def groups(num_nodes: int, square: str = "pairs") -> tuple[int, ...]:
-    """How many parts come together in each step.
+    """Sizes of the groups that exchange in each step.
 
     >>> groups(16), groups(16, "at_once"), groups(12)
     ((2, 2, 2, 2), (4, 2, 2), (2, 2, 3))
@@ -48,18 +48,24 @@ def groups(num_nodes: int, square: str = "pairs") -> tuple[int, ...]:
 
 
 def order(fabric: Fabric) -> IntArray:
-    """Nodes in the order in which neighbours come together: square by square on LIGHTPATH, int32 (num_nodes,)."""
+    """Nodes in the order in which neighbours are grouped: square by square on LIGHTPATH, int32 (num_nodes,)."""
     nodes = np.arange(fabric.num_nodes)
-    if fabric.name != "lightpath":
+    machine = fabric.machine
+    if not isinstance(machine, Lightpath):
         return nodes.astype(np.int32)
-    p = fabric.parameters
-    tile = tile_of_node(p["shape"], p["numbering"], p["seed"])[fabric.machine_nodes(nodes)]
-    place_of_tile = np.argsort(tile_of_node(p["shape"], "squares"))
+    tile = machine.tile[fabric.machine_nodes(nodes)]
+    place_of_tile = np.argsort(tile_of_node(machine.grid_shape, "squares"))
     return np.argsort(place_of_tile[tile]).astype(np.int32)
 
 
 def accepts(collective: Request, fabric: Fabric, square: str = "pairs") -> str | None:
-    """None, or the reason why not."""
+    """None, or the reason why not.
+
+    Args:
+        collective: requested.
+        fabric: where it would run.
+        square: as the algorithm takes it.
+    """
     if collective.name not in DOES:
         return f"it does {' and '.join(DOES)}"
     n = fabric.num_nodes
@@ -70,7 +76,7 @@ def accepts(collective: Request, fabric: Fabric, square: str = "pairs") -> str |
     node_at = order(fabric)
     for i, k in enumerate(ks):
         partners = node_at[peers(n, k, prod(ks[:i]))]
-        if reason := next(filter(None, (not_joined(fabric, node_at, partners[:, j]) for j in range(k))), None):
+        if reason := next(filter(None, (reason_not_linked(fabric, node_at, partners[:, j]) for j in range(k))), None):
             return reason
     return None
 
@@ -79,7 +85,10 @@ def accepts(collective: Request, fabric: Fabric, square: str = "pairs") -> str |
 def divide_and_conquer(collective: Request, fabric: Fabric, *, square: Square = "pairs") -> Schedule:
     """Divide-and-conquer all-reduce: log2 N steps of the whole buffer.
 
-    Args: square: pairs: the four GPUs of a square in two steps; at_once: in one, three peers each.
+    Args:
+        collective: all_reduce or barrier.
+        fabric: the fabric.
+        square: pairs: the four GPUs of a square in two steps; at_once: in one, with three peers each.
     """
     n = fabric.num_nodes
     ks = groups(n, square)

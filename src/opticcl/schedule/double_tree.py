@@ -1,18 +1,18 @@
-"""Two binary trees, each for half of the message, so that who has to pass on in one is mostly a leaf in the other.
+"""Two binary trees, each for half of the message, such that most inner nodes of one tree are leaves of the other.
 
-Below the root stand the M = N - 1 other nodes, counted from the root on. Every second of them is a leaf of the first
-tree; the second tree is the first one moved on by a node (M odd) or mirrored (M even). Eight nodes, root 0:
+Below the root are the M = N - 1 other nodes, counted from the root on. Every second of them is a leaf of the first
+tree; the second tree is the first one shifted by one node (M odd) or mirrored (M even). Eight nodes, root 0:
 
     first         4             second        5
               2       6                   3       7
             1   3   5   7               2   4   6   1
 
-Each tree's top is linked to the root. A node sends to at most two below it in one tree and hears from one above in
-each, so in a long pipeline both directions of every port are busy all the time: twice the bandwidth of one tree.
+The top of each tree is linked to the root. A node sends to at most two children in one tree and receives from one parent
+in each, so in a long pipeline both directions of every port are always busy: twice the bandwidth of one tree.
 
 Source: Sanders, Speck and Traeff 2009; NCCL 2.4 uses it for all-reduce.
-Reading: they colour the edges so that a node has one partner a step. Here a level is one step; a fabric whose ports
-have one partner at a time takes two rounds for it, which comes to the same.
+Reading: they colour the edges such that a node has one partner a step. Here a level is one step; a fabric whose ports
+have one partner at a time takes two rounds for it, which is equivalent.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from opticcl.collective import Request
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
 from opticcl.schedule import register_algorithm
-from opticcl.schedule._grid import why_apart
+from opticcl.schedule._grid import reason_not_linked
 from opticcl.schedule.tree import MOST_CHUNKS, pipelined_classes
 
 __all__ = ["double_tree", "two_trees"]
@@ -32,19 +32,25 @@ DOWN = ("broadcast", "all_reduce", "barrier")
 
 
 def accepts(collective: Request, fabric: Fabric, pipeline: int = 1) -> str | None:
-    """None, or the reason why not."""
+    """None, or the reason why not.
+
+    Args:
+        collective: requested.
+        fabric: where it would run.
+        pipeline: chunks of the message [count].
+    """
     if collective.name not in UP + DOWN:
         return "it does broadcast, reduce, all_reduce, barrier"
     if not 1 <= pipeline <= MOST_CHUNKS:
         return f"pipeline={pipeline} is not 1 to {MOST_CHUNKS:,}"
     for child, parent, _ in two_trees(fabric.num_nodes, collective.root):
-        if reason := why_apart(fabric, parent, child) or why_apart(fabric, child, parent):
+        if reason := reason_not_linked(fabric, parent, child) or reason_not_linked(fabric, child, parent):
             return reason
     return None
 
 
 def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
-    """Each half whole, in eight chunks, or in 64; a barrier has nothing to cut."""
+    """Each half whole, in eight chunks, or in 64; a barrier has nothing to divide."""
     return [{}] if collective.name == "barrier" else [{}, {"pipeline": 8}, {"pipeline": 64}]
 
 
@@ -52,7 +58,10 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
 def double_tree(collective: Request, fabric: Fabric, *, pipeline: int = 1) -> Schedule:
     """Double binary tree: floor(log2(N-1)) + 1 steps up, as many down, of half the message in each tree.
 
-    Args: pipeline: chunks k that each half is cut into; they follow each other in k - 1 steps more [count].
+    Args:
+        collective: broadcast, reduce, all_reduce or barrier.
+        fabric: the fabric.
+        pipeline: chunks k of each half; they follow each other in k - 1 additional steps [count].
     """
     n = fabric.num_nodes
     trees = two_trees(n, collective.root)
@@ -107,10 +116,10 @@ def two_trees(num_nodes: int, root: int = 0) -> tuple[tuple[IntArray, IntArray, 
 
 
 def _in_order(size: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Places 1 to size of a binary tree in order, the place above each (0 above the top), and levels (1 at the top).
+    """Places 1 to size of a binary tree in order, the parent of each (0 above the top), and levels (1 at the top).
 
-    The lowest set bit tells the height. Above a place is the one with that bit moved up by one; where that is beyond
-    the end, the next one above that.
+    The lowest set bit is the height. The parent of a place has that bit moved up by one; where that is beyond the end, the
+    parent is the next one above that.
     """
     place = np.arange(1, size + 1)
     above, levels = _step_up(place), np.zeros(size, np.int64)

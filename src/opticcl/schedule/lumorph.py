@@ -1,24 +1,24 @@
 """LUMORPH-k: recursive halving and doubling with k - 1 peers at once.
 
 The number of a node is written with m digits of radices k_1, ..., k_m (N = k_1 ... k_m, the first digit the lowest). In
-step i the k_i nodes that differ in digit i alone exchange: each gets from the others what it stays responsible for.
+step i the k_i nodes that differ only in digit i exchange: each receives from the others the chunks that it owns from then on.
 
     reduce-scatter, i = 1..m    each peer gets N / (k_1 ... k_i) chunks: those that have the peer's digit
-    all-gather,     i = m..1    each peer gets the chunks that I hold, as many
-    all-to-all,     i = 1..m    as in the reduce-scatter, but of each chunk I hand on k_1 ... k_(i-1) contributions
-    barrier,        i = 1..m    each peer gets what I know, one chunk
+    all-gather,     i = m..1    each peer gets the chunks that the sender holds, as many
+    all-to-all,     i = 1..m    as in the reduce-scatter, but k_1 ... k_(i-1) contributions of each chunk
+    barrier,        i = 1..m    each peer gets the partial sum of the sender, one chunk
 
     N = 16, radix 4             1 <-> 2 3 4 by 4 chunks, 1 <-> 5 9 13 by 1 chunk, and back again
 
-Chunks are numbered by the same digits in reversed order, so that what a node is responsible for is always one range.
+Chunks are numbered by the same digits in reversed order, so that the chunks that a node owns are always one range.
 
 Source: LUMORPH sections 4 and 4.1, appendix B, figure 13.
-Reading: the paper has powers of two and four alone. Other numbers of nodes take the largest digit that divides them,
-at most the radix; a prime above the radix is a digit of its own. Figure 13 gathers with the first digit first; we do so
-in mirrored order, which has the same sizes (B/16, then B/4), keeps the chunks in ranges and lets the circuits of the
+Reading: the paper has only powers of two and four. Other numbers of nodes take the largest digit that divides them,
+at most the radix; a prime above the radix is a digit of its own. Figure 13 gathers with the first digit first; here the
+order is mirrored, which has the same sizes (B/16, then B/4), keeps the chunks in ranges and lets the circuits of the
 middle step stand. What appendix B adds up to "the total amount of data sent" is the amount for each of the three peers.
-The all-to-all by digits is ours: it has the rounds and the bytes of the paper's (Bruck's, see `bruck`) wherever N has
-the digits, and needs no rotation.
+The all-to-all by digits is an own construction: it has the rounds and the bytes of the paper's (Bruck's, see `bruck`)
+wherever N has the digits, and needs no rotation.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ import numpy as np
 
 from opticcl.collective import Request
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
+from opticcl.ir.symmetry import Digits, Symmetry
 from opticcl.schedule import register_algorithm
-from opticcl.schedule.mesh import MOST_TRANSFERS
+from opticcl.schedule._grid import MOST_TRANSFERS
 from opticcl.units import Shape
 
 __all__ = ["digit_of_step", "digits", "lumorph", "peers", "rank_of_node"]
@@ -43,8 +44,8 @@ def digits(num_nodes: int, radix: int = 2, factors: tuple[int, ...] | None = Non
 
     Args:
         num_nodes: nodes, >= 1 [count].
-        radix: the largest digit wanted, >= 2.
-        factors: the radices themselves, product num_nodes; None takes the largest possible ones.
+        radix: the largest digit, >= 2.
+        factors: the radices themselves, product num_nodes; None: the largest possible ones.
 
     >>> digits(128, 4), digits(96, 4), digits(12, 2), digits(13, 4)
     ((4, 4, 4, 2), (4, 4, 3, 2), (2, 2, 3), (13,))
@@ -74,7 +75,7 @@ def digit_of_step(ks: tuple[int, ...], collective: str, step: int) -> tuple[int,
     Args:
         ks: radices of all digits.
         collective: its name; a gather begins with the last digit.
-        step: of the schedule.
+        step: index of the step.
 
     >>> [digit_of_step((4, 3), "all_reduce", step) for step in range(4)]
     [(4, 1), (3, 4), (3, 4), (4, 1)]
@@ -85,14 +86,15 @@ def digit_of_step(ks: tuple[int, ...], collective: str, step: int) -> tuple[int,
 
 
 def _gathers(ks: tuple[int, ...], collective: str, step: int) -> bool:
-    """Whether the step tells what is known rather than hands over what others are responsible for."""
+    """Whether the step sends results rather than contributions."""
     return collective == "all_gather" or step >= len(ks)
 
 
 def peers(num_nodes: int, k: int, stride: int) -> IntArray:
-    """The nodes that differ from each node in one digit alone, itself included, in the order of that digit.
+    """The nodes that differ from each node in one digit only, itself included, in the order of that digit.
 
     Args:
+        num_nodes: nodes [count].
         k: radix of the digit.
         stride: distance of nodes that differ by one in it.
     Returns: int32 (num_nodes, k).
@@ -106,7 +108,7 @@ def peers(num_nodes: int, k: int, stride: int) -> IntArray:
 
 
 def rank_of_node(ks: tuple[int, ...]) -> IntArray:
-    """The chunk that each node is responsible for: its digits in reversed order, int64 (num_nodes,).
+    """The chunk that each node owns: its digits in reversed order, int64 (num_nodes,).
 
     >>> rank_of_node((2, 3)).tolist()
     [0, 3, 1, 4, 2, 5]
@@ -120,7 +122,13 @@ def rank_of_node(ks: tuple[int, ...]) -> IntArray:
 
 
 def accepts(collective: Request, fabric: Fabric, radix: int = 2, factors: Shape | None = None) -> str | None:
-    """None, or the reason why not."""
+    """None, or the reason why not.
+
+    Args:
+        collective: requested.
+        fabric: where it would run.
+        radix, factors: as the algorithm takes them.
+    """
     n = fabric.num_nodes
     if collective.name not in DOES:
         return f"it does {', '.join(DOES)}; try tree or mesh"
@@ -145,7 +153,7 @@ def accepts(collective: Request, fabric: Fabric, radix: int = 2, factors: Shape 
 
 
 def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
-    """Radices 2, 4, 8 and 16, as far as they give different digits."""
+    """Radices 2, 4, 8 and 16 with distinct digits."""
     different = {digits(fabric.num_nodes, radix): radix for radix in (16, 8, 4, 2)}
     return [{"radix": radix} for radix in sorted(different.values())]
 
@@ -155,8 +163,10 @@ def lumorph(collective: Request, fabric: Fabric, *, radix: int = 2, factors: Sha
     """LUMORPH: an all-reduce in 2 m steps, any other collective in m.
 
     Args:
+        collective: all_reduce, reduce_scatter, all_gather, all_to_all or barrier.
+        fabric: the fabric.
         radix: nodes that exchange with each other in a step; 2 is LUMORPH-2, 4 is LUMORPH-4.
-        factors: the radix of each digit, such as 4x4x2; none: as few digits as the radix allows.
+        factors: the radix of each digit, such as 4x4x2; None: as few digits as the radix allows.
     """
     n, name = fabric.num_nodes, collective.name
     ks = digits(n, radix, factors)
@@ -171,7 +181,7 @@ def lumorph(collective: Request, fabric: Fabric, *, radix: int = 2, factors: Sha
         size = n // (stride * k)
         if _gathers(ks, name, i):
             return Transfers.of(nodes, dst, rank[nodes] // size * size, size, Op.COPY)
-        # of the range that I am still responsible for, the part with the peer's digit
+        # of the range that the sender still owns, the part with the peer's digit
         lo = rank[nodes] // (size * k) * (size * k) + np.arange(k, dtype=np.int32) * size
         if name == "all_to_all":
             return Transfers.of(nodes, dst, lo, size, Op.MOVE, stride)
@@ -180,4 +190,9 @@ def lumorph(collective: Request, fabric: Fabric, *, radix: int = 2, factors: Sha
     num_chunks = 1 if name == "barrier" else n
     num_steps = len(ks) * (2 if name == "all_reduce" else 1)
     parameters = {"radix": radix, "factors": factors}
-    return Schedule("lumorph", collective.on(n, num_chunks, np.argsort(rank)), num_steps, step, parameters=parameters)
+    of_chunks = ks if num_chunks > 1 else (1,) * len(ks)
+    claims = tuple(
+        Symmetry(Digits(ks[::-1], len(ks) - 1 - i, 1), Digits(of_chunks, i, 1)) for i in range(len(ks))
+    )  # the first digit of a rank counts least, that of a chunk most
+    chunks = collective.on(n, num_chunks, np.argsort(rank))
+    return Schedule("lumorph", chunks, num_steps, step, parameters=parameters, symmetries=claims)

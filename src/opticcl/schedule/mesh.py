@@ -1,15 +1,15 @@
-"""Direct: every pair that has something for each other talks at once, in one step (two for an all-reduce).
+"""Direct exchange: every pair with data for each other communicates in one step (two for an all-reduce).
 
-    step    all_to_all      a node gives every other its block              N (N-1) transfers
-            reduce_scatter  the same, and the receiver adds up
-            all_gather      a node tells its block to every other
+    step    all_to_all      a node sends every other node its block         N (N-1) transfers
+            reduce_scatter  the same, and the receiver adds
+            all_gather      a node sends its block to every other node
             all_reduce      a reduce-scatter, then an all-gather
-            barrier         a node tells every other that it is there
+            barrier         a node signals every other node
             broadcast, scatter, gather, reduce: the root and every other    N-1 transfers
 
-The least latency and the least data where a node can talk to all others at once; where it cannot, the circuits take as
-many rounds as they need. Rows are in the order of the offset, (dst - src) mod N: those of one offset have every node
-once as a sender and once as a receiver, so p offsets are what p transmitters a node can do in one round.
+The least latency and the least data where a node can communicate with all others at once; elsewhere the circuits take as
+many rounds as necessary. Rows are in the order of the offset, (dst - src) mod N: those of one offset have every node
+once as a sender and once as a receiver, so p transmitters per node serve p offsets in one round.
 
 Source: the direct algorithms of Thakur, Rabenseifner and Gropp 2005 (pairwise and spread-out exchange).
 """
@@ -22,12 +22,13 @@ import numpy as np
 
 from opticcl.collective import ROOTED, Request
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
+from opticcl.ir.symmetry import Digits, Symmetry
 from opticcl.schedule import register_algorithm
+from opticcl.schedule._grid import MOST_TRANSFERS, reason_not_linked
 
-__all__ = ["MOST_TRANSFERS", "mesh", "not_joined"]
+__all__ = ["mesh"]
 
-MANY_TRANSFERS = 1 << 18  # of a step: 512 nodes, each to each
-MOST_TRANSFERS = 1 << 24  # of a step: about 300 MB
+SEARCHED_TRANSFERS = 1 << 18  # transfers of a step: 512 nodes, all to all
 OF_ALL = ("all_to_all", "reduce_scatter", "all_gather", "all_reduce", "barrier")
 WHOLE = ("broadcast", "reduce", "barrier")  # every transfer carries the whole message
 
@@ -45,16 +46,7 @@ def accepts(collective: Request, fabric: Fabric) -> str | None:
     else:
         node = np.arange(n)
         pairs = ((node, (node + offset) % n) for offset in range(1, n))
-    return next(filter(None, (not_joined(fabric, src, dst) for src, dst in pairs)), None)
-
-
-def not_joined(fabric: Fabric, src: IntArray, dst: IntArray) -> str | None:
-    """The first of these pairs of ranks that no circuit joins, in words, or None."""
-    apart = np.flatnonzero(~fabric.linked(src, dst) & (src != dst))
-    if not len(apart):
-        return None
-    ends = (int(fabric.machine_nodes(ranks[apart[:1]])[0]) for ranks in (src, dst))
-    return f"no single circuit joins nodes {' and '.join(map(fabric.coordinates, ends))}"
+    return next(filter(None, (reason_not_linked(fabric, src, dst) for src, dst in pairs)), None)
 
 
 def _with_root(collective: Request, num_nodes: int) -> tuple[IntArray, IntArray]:
@@ -65,8 +57,8 @@ def _with_root(collective: Request, num_nodes: int) -> tuple[IntArray, IntArray]
 
 
 def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
-    """One; none where other algorithms move as few bytes with far fewer transfers, so that looking is not worth its time."""
-    many = fabric.num_nodes**2 > MANY_TRANSFERS
+    """One; none where other algorithms send as few bytes with far fewer transfers, to keep the search short."""
+    many = fabric.num_nodes**2 > SEARCHED_TRANSFERS
     return [] if many and collective.name in ("all_reduce", "reduce_scatter", "all_gather", "barrier") else [{}]
 
 
@@ -83,10 +75,13 @@ def mesh(collective: Request, fabric: Fabric) -> Schedule:
             dst = (src + np.arange(1, n, dtype=np.int32)[:, None]) % np.int32(n)
         if name == "all_to_all":
             return Transfers.of(src, dst, dst, 1, Op.MOVE, 1)
-        tells = name in ("all_gather", "gather") or i == 1
-        chunk = 0 if name in WHOLE else src if tells else dst
-        adds = name in ("reduce_scatter", "all_reduce", "reduce", "barrier") and not tells
+        gathers = name in ("all_gather", "gather") or i == 1
+        chunk = 0 if name in WHOLE else src if gathers else dst
+        adds = name in ("reduce_scatter", "all_reduce", "reduce", "barrier") and not gathers
         return Transfers.of(src, dst, chunk, 1, Op.REDUCE if adds else Op.COPY)
 
     num_steps = (2 if name == "all_reduce" else 1) if n > 1 else 0
-    return Schedule("mesh", collective.on(n, 1 if name in WHOLE else n), num_steps, step)
+    num_chunks = 1 if name in WHOLE else n
+    rotation = Symmetry(Digits((n,), 0, 1), Digits((num_chunks,), 0, 1))
+    claims = () if name in ROOTED else (rotation,)
+    return Schedule("mesh", collective.on(n, num_chunks), num_steps, step, symmetries=claims)

@@ -1,14 +1,15 @@
 """RAMP-x: every collective in at most four steps, one for each way in which subgroups of nodes can differ.
 
-Two movements make all of it, over the subgroups of `_ramp_maps`. Spreading goes through steps 1 to 4: to each peer goes the
-part of my range that has the peer's digit. Collecting goes through steps 4 to 1: each peer gets the whole range that I have.
+Two movements make all of it, over the subgroups of `ramp_maps`. Spreading goes through steps 1 to 4: each peer receives the
+part of the sender's range that has the peer's digit. Collecting goes through steps 4 to 1: each peer receives the whole range
+of the sender.
 
-    reduce_scatter   spread, adding up                 all_gather   collect
-    all_to_all       spread, handing on side by side   all_reduce   spread, adding up; collect
-    scatter          spread, from the root alone       gather       collect, to the root alone
-    barrier          exchange everything, adding up    reduce       spread, adding up; collect, to the root alone
-    broadcast        a pipelined tree of split light, see `_ramp_broadcast`, or, where light cannot be split, spread from the
-                     root alone; collect
+    reduce_scatter   spread, adding                    all_gather   collect
+    all_to_all       spread, contributions kept apart  all_reduce   spread, adding; collect
+    scatter          spread, from the root             gather       collect, to the root
+    barrier          exchange everything, adding       reduce       spread, adding; collect, to the root
+    broadcast        a pipelined tree of split light, see `ramp_broadcast`, or, where light cannot be split, spread from the
+                     root; collect
 
 Source: RAMP sections 5, 6.1, table 8.
 Reading: "all-gather" sizes in table 8 are those of the buffer after each step, all others are bytes to one peer.
@@ -17,15 +18,18 @@ Reading: "all-gather" sizes in table 8 are those of the buffer after each step, 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from opticcl.collective import Request
+from opticcl.fabrics.ramp import Ramp
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
+from opticcl.ir.symmetry import Digits, Permutation, Symmetry, Table, Through, Xor
 from opticcl.schedule import needs_whole, register_algorithm
-from opticcl.schedule._ramp_broadcast import STAGES, pipelined_broadcast
-from opticcl.schedule._ramp_maps import Geometry, Variant, active_steps, geometry, has_field
+from opticcl.schedule.ramp_broadcast import STAGES, pipelined_broadcast
+from opticcl.schedule.ramp_maps import Geometry, Variant, active_steps, geometry, has_field
 
 __all__ = ["phases", "ramp"]
 
@@ -44,7 +48,13 @@ _MOST_STAGES = 4096
 
 
 def phases(maps: Geometry, collective: str, whole: bool = False) -> tuple[int, ...]:
-    """Which of the steps 1 to 4 each step of a schedule is: spreading 1, 2, 3, 4, collecting 4, 3, 2, 1."""
+    """Which of the steps 1 to 4 each step of a schedule is: spreading 1, 2, 3, 4, collecting 4, 3, 2, 1.
+
+    Args:
+        maps: geometry of the machine.
+        collective: its name.
+        whole: whether whole messages are exchanged.
+    """
     active = active_steps(maps)
     collects = collective in _COLLECT and not whole
     return active * (collective in _SPREAD) + active[::-1] * collects
@@ -53,7 +63,13 @@ def phases(maps: Geometry, collective: str, whole: bool = False) -> tuple[int, .
 def accepts(
     collective: Request, fabric: Fabric, variant: str = "auto", whole: bool = False, stages: int | None = STAGES
 ) -> str | None:
-    """None, or the reason why not."""
+    """None, or the reason why not.
+
+    Args:
+        collective: requested.
+        fabric: where it would run.
+        variant, whole, stages: as the algorithm takes them.
+    """
     if reason := needs_whole(fabric, "ramp"):
         return reason
     if collective.name not in (*_SPREAD, *_COLLECT):
@@ -62,7 +78,8 @@ def accepts(
         return f"whole messages are exchanged in an all_reduce or a barrier, not in a {collective.name}"
     if stages is not None and not 1 <= stages <= _MOST_STAGES:
         return f"stages={stages} is neither none nor in 1 to {_MOST_STAGES}"
-    x, devices = fabric.parameters["groups"], fabric.parameters["wavelengths"]
+    machine = fabric.machine_as(Ramp)
+    x, devices = machine.groups, machine.wavelengths
     if variant == "field" and not has_field(x, devices):
         return f"no field of order {x} with more than {devices // x} non-zero elements; try variant=modular"
     return None
@@ -72,7 +89,9 @@ def _variants(collective: Request, fabric: Fabric) -> Iterable[dict[str, Any]]:
     """Up to 128 stages, powers of four come within 13 % of the best; whole messages win where they are small."""
     if collective.name == "broadcast":
         trees: tuple[dict[str, Any], ...] = ({"stages": 1}, {"stages": 4}, {}, {"stages": 64})
-        return trees if fabric.parameters.get("subnet") != "route_switch" else (*trees, {"stages": None})
+        machine = fabric.machine
+        crossbars = isinstance(machine, Ramp) and machine.subnet == "route_switch"
+        return trees if not crossbars else (*trees, {"stages": None})
     return ({}, {"whole": True}) if collective.name == "all_reduce" else ({},)
 
 
@@ -83,10 +102,12 @@ def ramp(
     """RAMP-x: at most four steps, eight for all_reduce and reduce, a pipeline for broadcast.
 
     Args:
+        collective: any.
+        fabric: a RAMP.
         variant: field, modular, published, or auto: field where it exists and D > 1, else modular.
-        whole: all_reduce by exchanging whole messages: half the steps, more bytes (ours; the barrier always does).
-        stages: pieces that a broadcast is cut into, 1 to 4096 [count], see `_ramp_broadcast`; none: spread and collect,
-            which takes eight steps but splits no light (ours; the faster way for large messages behind crossbars).
+        whole: all_reduce by exchanging whole messages: half the steps, more bytes (not in the paper; the barrier always does).
+        stages: stages of a broadcast, 1 to 4096 [count], see `ramp_broadcast`; None: spread and collect, which takes eight
+            steps but splits no light (not in the paper; faster for large messages behind crossbars).
     """
     if collective.name == "broadcast" and stages is not None:
         return pipelined_broadcast(collective, fabric, stages)
@@ -106,26 +127,61 @@ def ramp(
         receivers = tree[order[i]] if name in _TO_ROOT else maps.nodes()
         return _collect(maps, rank, order[i], receivers)
 
-    return Schedule("ramp", collective.on(n, n, owner=np.argsort(rank)), len(order), step)
+    claims = () if tree else _claims(maps, rank)
+    return Schedule("ramp", collective.on(n, n, owner=np.argsort(rank)), len(order), step, symmetries=claims)
+
+
+def _claims(maps: Geometry, rank: IntArray) -> tuple[Symmetry, ...]:
+    """Translations of each digit of the rank: by bits where the field has 2^k elements, else by one."""
+    inner: list[Permutation] = []
+    for digit, radix in enumerate(maps.radices):
+        below = prod(maps.radices[digit + 1 :])
+        binary = digit < 2 and maps.variant == "field" and radix.bit_count() == 1
+        if binary and prod(maps.radices).bit_count() == 1:
+            inner += [Xor(below << bit) for bit in range(radix.bit_length() - 1)]
+        elif binary:
+            value = np.arange(prod(maps.radices))
+            inner += [
+                Table(value + ((value // below % radix ^ 1 << bit) - value // below % radix) * below)
+                for bit in range(radix.bit_length() - 1)
+            ]
+        elif radix > 1:
+            inner.append(Digits(maps.radices, digit, 1))
+    return tuple(Symmetry(Through(rank, moved), moved) for moved in inner)
 
 
 def _spread(maps: Geometry, rank: IntArray, phase: int, senders: IntArray, op: Op) -> Transfers:
-    """To each peer the part of the sender's range that has the peer's digit."""
+    """Each peer receives the part of the sender's range that has the peer's digit.
+
+    Args:
+        maps: geometry of the machine.
+        rank: rank of each node.
+        phase: step 1 to 4.
+        senders: nodes that send, int32 (n,).
+        op: operation of the receivers.
+    """
     src, dst = senders[:, None], maps.peers(phase, senders)
     size, radix = maps.chunks_left()[phase], maps.radices[phase - 1]
     above = size * radix
     lo = rank[src] // above * above + rank[dst] // size % radix * size
-    gathered = maps.num_nodes // above  # nodes whose data of this range came here in the steps before
+    gathered = maps.num_nodes // above  # nodes whose contributions to this range arrived in earlier steps
     return Transfers.of(src, dst, lo, size, op, gathered if op == Op.MOVE else None)
 
 
 def _collect(maps: Geometry, rank: IntArray, phase: int, receivers: IntArray) -> Transfers:
-    """From each peer the whole range that it has."""
+    """From each peer its whole range.
+
+    Args:
+        maps: geometry of the machine.
+        rank: rank of each node.
+        phase: step 1 to 4.
+        receivers: nodes that receive, int32 (n,).
+    """
     dst, src = receivers[:, None], maps.peers(phase, receivers)
     size = maps.chunks_left()[phase]
     return Transfers.of(src, dst, rank[src] // size * size, size, Op.COPY)
 
 
 def _exchange(maps: Geometry, phase: int) -> Transfers:
-    """To each peer everything: ways through the steps are unique, so every contribution is added once."""
+    """To each peer everything: paths through the steps are unique, so every contribution is added once."""
     return Transfers.of(maps.nodes()[:, None], maps.peers(phase), 0, 1, Op.REDUCE)

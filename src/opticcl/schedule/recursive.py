@@ -1,16 +1,16 @@
 """Pairwise exchanges over the bits of the node number: halving-doubling and recursive doubling.
 
-In every step node i talks to i XOR D for one power of two D. Eight nodes, who node 0 talks to and what it sends:
+In every step node i exchanges with i XOR D for one power of two D. Eight nodes, the peers of node 0 and what it sends:
 
     step                  0      1      2      3      4      5
     halving_doubling      4:1/2  2:1/4  1:1/8  1:1/8  2:1/4  4:1/2     the least data, 2(N-1)/N of the message
     recursive_doubling    1:all  2:all  4:all                          the fewest steps
 
 Halving-doubling is made of four movements, each a step for every distance. Those of the first column have the farthest
-partner first and send what is on the partner's side; those of the second are the way back and send what the sender has:
+partner first and send the chunks of the partner's side; those of the second go back and send what the sender holds:
 
     halve     all nodes, to be added (or kept apart)      double    all nodes, to be stored
-    scatter   only nodes that have something              gather    only nodes that are done
+    scatter   only nodes that hold data                   gather    only nodes that are done
 
     all_reduce  halve, double     reduce_scatter  halve     broadcast  scatter, double
     all_to_all  halve             all_gather      double    reduce     halve, gather
@@ -22,10 +22,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from opticcl.collective import Request
+from opticcl.collective import ROOTED, Request
 from opticcl.ir import Fabric, Op, Schedule, Transfers
+from opticcl.ir.symmetry import Symmetry, Xor
 from opticcl.schedule import register_algorithm
-from opticcl.schedule._grid import why_apart
+from opticcl.schedule._grid import reason_not_linked
 
 MOVEMENTS = {
     "all_reduce": ("halve", "double"),
@@ -41,23 +42,23 @@ def accepts_halving(collective: Request, fabric: Fabric) -> str | None:
     """None, or the reason why not."""
     if collective.name not in MOVEMENTS:
         return "it does " + ", ".join(MOVEMENTS)
-    return _why_no_cube(fabric)
+    return _reason_not_hypercube(fabric)
 
 
 def accepts_doubling(collective: Request, fabric: Fabric) -> str | None:
     """None, or the reason why not."""
     if collective.name not in ("all_reduce", "barrier", "all_gather"):
         return "it does all_reduce, barrier, all_gather"
-    return _why_no_cube(fabric)
+    return _reason_not_hypercube(fabric)
 
 
-def _why_no_cube(fabric: Fabric) -> str | None:
+def _reason_not_hypercube(fabric: Fabric) -> str | None:
     n = fabric.num_nodes
     below = 1 << n.bit_length() - 1
     if n != below:
-        return f"{n} nodes are no power of two; nearest: {below} or {2 * below}"
+        return f"{n} nodes are not a power of two; nearest: {below} or {2 * below}"
     node = np.arange(n)
-    reasons = (why_apart(fabric, node, node ^ distance) for distance in _distances(n))
+    reasons = (reason_not_linked(fabric, node, node ^ distance) for distance in _distances(n))
     return next((reason for reason in reasons if reason), None)
 
 
@@ -70,8 +71,8 @@ def _distances(num_nodes: int) -> tuple[int, ...]:
 def halving_doubling(collective: Request, fabric: Fabric) -> Schedule:
     """Halving-doubling of N = 2^q nodes, q steps a movement; in an all-reduce a node sends 2(N-1)/N of the message.
 
-    The message is N chunks. After the halving step of distance D node i is left with the D chunks from i // D * D, at
-    last with chunk i; doubling goes back the same way. An all-to-all sends half of the buffer in every step.
+    The message is N chunks. After the halving step of distance D node i owns the D chunks from i // D * D, finally
+    chunk i; doubling goes back the same way. An all-to-all sends half of the buffer in every step.
 
     Source: ODDL section 3, figure 2.
     """
@@ -97,7 +98,13 @@ def halving_doubling(collective: Request, fabric: Fabric) -> Schedule:
             op, parts = Op.MOVE, 1 << i  # from all nodes that differ in the distances before
         return Transfers.of(node, partner, side // distance * distance, distance, op, parts)
 
-    return Schedule("halving_doubling", collective.on(n, n), len(steps), step)
+    claims = () if collective.name in ROOTED else _flips(n, n)
+    return Schedule("halving_doubling", collective.on(n, n), len(steps), step, symmetries=claims)
+
+
+def _flips(num_nodes: int, num_chunks: int) -> tuple[Symmetry, ...]:
+    """Each bit of all ranks flipped, and of all chunks where there is one a rank."""
+    return tuple(Symmetry(Xor(bit), Xor(bit if num_chunks > 1 else 0)) for bit in _distances(num_nodes))
 
 
 @register_algorithm("recursive_doubling", accepts_doubling)
@@ -105,7 +112,7 @@ def recursive_doubling(collective: Request, fabric: Fabric) -> Schedule:
     """Recursive doubling of N = 2^q nodes in q steps: an all-reduce of the whole message each, for short messages.
 
     After the step of distance D all nodes that differ in the bits up to D hold the same sum; both partners add what the
-    other had before the step. In an all-gather they hold the same D chunks twice over.
+    other held before the step. In an all-gather they hold the same 2 D chunks.
     """
     n = fabric.num_nodes
     node = np.arange(n, dtype=np.int32)
@@ -118,4 +125,5 @@ def recursive_doubling(collective: Request, fabric: Fabric) -> Schedule:
             return Transfers.of(node, node ^ distance, node // distance * distance, distance, Op.COPY)
         return Transfers.of(node, node ^ distance, 0, 1, Op.REDUCE)
 
-    return Schedule("recursive_doubling", collective.on(n, n if gathers else 1), len(distances), step)
+    chunks = collective.on(n, n if gathers else 1)
+    return Schedule("recursive_doubling", chunks, len(distances), step, symmetries=_flips(n, chunks.num_chunks))

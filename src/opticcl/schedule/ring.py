@@ -1,14 +1,14 @@
-"""The ring: every piece is handed on from neighbour to neighbour, N - 1 times.
+"""The ring: every chunk is passed from neighbour to neighbour, N - 1 times.
 
 Positions along the ring, chunk c belongs to the node at position c; in step s the node at position p sends
 
     all_reduce        chunk p - s - 1, to be added for N - 1 steps, then to be stored for N - 1 more
     reduce_scatter    the first half of that
     all_gather        the second half
-    all_to_all        the first half with contributions kept apart: s + 1 of them in step s, N(N-1)/2 blocks in all
-    broadcast         chunk s - p, positions counted from the root: a chain, k chunks one behind the other
+    all_to_all        the first half with contributions kept apart: s + 1 of them in step s, N(N-1)/2 blocks in total
+    broadcast         chunk s - p, positions counted from the root: a chain of k chunks
     reduce            the same along the chain that ends at the root
-    scatter, gather   what the farthest node gets goes first; every node's block one behind the other
+    scatter, gather   the data of the farthest node first, block after block
 
 Source: Patarasuk and Yuan 2009; RAMP section 5, WRHT section 3.3 count an all-reduce as 2(N-1) steps.
 """
@@ -19,18 +19,25 @@ import numpy as np
 
 from opticcl.collective import Request
 from opticcl.ir import Fabric, Op, Schedule, Transfers
+from opticcl.ir.symmetry import Digits, Run, RunSteps, Symmetry, Through
 from opticcl.schedule import register_algorithm
-from opticcl.schedule._grid import why_apart
+from opticcl.schedule._grid import reason_not_linked
 
-ROUND = ("all_reduce", "barrier", "reduce_scatter", "all_gather", "all_to_all")  # all nodes alike
+ROUND = ("all_reduce", "barrier", "reduce_scatter", "all_gather", "all_to_all")  # all nodes do the same
 CHAIN = ("broadcast", "reduce", "scatter", "gather")  # from the root, or to it
-ALIKE = ("all_reduce", "barrier", "reduce_scatter", "all_gather")  # two classes of steps at most
-MOST_ROWS = 1 << 26  # transfers of a schedule no two of whose steps are alike: some seconds to look at
-MOST_NODES_TRIED = 512  # of such a schedule when the fastest is looked for
+TWO_CLASSES = ("all_reduce", "barrier", "reduce_scatter", "all_gather")  # at most two classes of steps
+MOST_ROWS = 1 << 26  # transfers of a schedule of distinct steps: some seconds to evaluate
+MOST_NODES_TRIED = 512  # nodes of such a schedule in a search for the fastest plan
 
 
 def accepts(collective: Request, fabric: Fabric, pipeline: int | None = None) -> str | None:
-    """None, or the reason why not."""
+    """None, or the reason why not.
+
+    Args:
+        collective: requested.
+        fabric: where it would run.
+        pipeline: chunks of a broadcast or a reduce [count].
+    """
     n, name = fabric.num_nodes, collective.name
     if name not in ROUND + CHAIN:
         return "it does everything but send_recv"
@@ -38,18 +45,18 @@ def accepts(collective: Request, fabric: Fabric, pipeline: int | None = None) ->
         return "pipeline is for broadcast and reduce only"
     if pipeline is not None and not 1 <= pipeline <= MOST_ROWS:
         return f"pipeline={pipeline} is not 1 to {MOST_ROWS:,}"
-    rows = 0 if name in ALIKE else (n - 1) * (pipeline or n)
+    rows = 0 if name in TWO_CLASSES else (n - 1) * (pipeline or n)
     if rows > MOST_ROWS:
-        return f"{rows:,} transfers in steps of which no two are alike; at most {MOST_ROWS:,} are taken on"
-    order = fabric.ring()
-    if n > 1 and why_apart(fabric, order, np.roll(order, -1)):
+        return f"{rows:,} transfers in distinct steps are more than {MOST_ROWS:,}"
+    order = fabric.ring_order()
+    if n > 1 and reason_not_linked(fabric, order, np.roll(order, -1)):
         return "no order of its nodes links each with the next"
     return None
 
 
 def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
-    """One; none where thousands of steps would have to be looked at one by one, which is asked for by name only."""
-    return [{}] if collective.name in ALIKE or fabric.num_nodes <= MOST_NODES_TRIED else []
+    """One; none where thousands of distinct steps would have to be evaluated, which must be requested by name."""
+    return [{}] if collective.name in TWO_CLASSES or fabric.num_nodes <= MOST_NODES_TRIED else []
 
 
 @register_algorithm("ring", accepts, variants)
@@ -58,37 +65,41 @@ def ring(collective: Request, fabric: Fabric, *, pipeline: int | None = None) ->
 
     An all-reduce of 65,536 nodes has 131,070 steps and two classes of steps.
 
-    Args: pipeline: chunks k that a broadcast or a reduce is cut into [count]; None: one a node.
+    Args:
+        collective: any but send_recv.
+        fabric: the fabric.
+        pipeline: chunks k of a broadcast or a reduce [count]; None: one a node.
     """
     if collective.name in CHAIN:
         return _chain(collective, fabric, fabric.num_nodes if pipeline is None else pipeline)
-    order = fabric.ring().astype(np.int32)
+    order = fabric.ring_order().astype(np.int32)
     n = len(order)
-    following = np.roll(order, -1)
-    twice_round = np.tile(np.arange(n, dtype=np.int32), 2)  # the chunks of any step are a slice of it
-    one = np.ones(n, np.int32)
-    adding = range(n - 1) if collective.name != "all_gather" else range(0)
-    telling = range(len(adding), len(adding) + n - 1) if collective.name not in ("reduce_scatter", "all_to_all") else ()
+    following, place = np.roll(order, -1), np.arange(n, dtype=np.int32)
+    name = collective.name
+    first_op = Op.MOVE if name == "all_to_all" else Op.REDUCE
 
-    hand_on = Op.MOVE if collective.name == "all_to_all" else Op.REDUCE
-    add, tell = (np.full(n, op, np.uint8) for op in (hand_on, Op.COPY))
+    def adding() -> Transfers:
+        return Transfers.of(order, following, (place - 1) % n, 1, first_op, 1 if first_op == Op.MOVE else None)
 
-    def step(i: int) -> Transfers:
-        """Made of views, since there are thousands."""
-        first = (len(adding) - i) % n if i not in adding else (-i - 1) % n
-        chunk = twice_round[first : first + n]
-        if i not in adding:
-            return Transfers(order, following, chunk, one, tell)
-        return Transfers(order, following, chunk, one, add, (i + 1) * one if hand_on == Op.MOVE else None)
+    def storing() -> Transfers:
+        return Transfers.of(order, following, place, 1, Op.COPY)
 
-    num_steps = len(adding) + len(telling)
-    classes = () if collective.name == "all_to_all" else tuple(r for r in (adding, telling) if r)
-    return Schedule("ring", collective.on(n, n, owner=order), num_steps, step, classes)
+    chunks, runs = collective.on(n, n, owner=order), []
+    if n > 1:
+        back = Digits((n,), 0, -1)
+        if name != "all_gather":
+            runs.append(Run(adding, n - 1, back, parts_step=int(first_op == Op.MOVE)))
+        if name not in ("reduce_scatter", "all_to_all"):
+            runs.append(Run(storing, n - 1, back))
+    step = RunSteps(tuple(runs), n)
+    next_node = Symmetry(Through(np.argsort(order), Digits((n,), 0, 1)), Digits((n,), 0, 1))
+    classes = () if name == "all_to_all" else step.classes
+    return Schedule("ring", chunks, step.num_steps, step, classes, symmetries=(next_node,))
 
 
 def _chain(collective: Request, fabric: Fabric, pipeline: int) -> Schedule:
     """Rooted collectives along the chain that starts at the root, or that ends there."""
-    order = fabric.ring().astype(np.int32)
+    order = fabric.ring_order().astype(np.int32)
     n, name = len(order), collective.name
     root_at = int(np.flatnonzero(order == collective.root)[0])
     inwards = name in ("reduce", "gather")
@@ -99,7 +110,7 @@ def _chain(collective: Request, fabric: Fabric, pipeline: int) -> Schedule:
         if whole:
             at = np.arange(max(0, i - pipeline + 1), min(i, n - 2) + 1)
             return Transfers.of(chain[at], chain[at + 1], i - at, 1, Op.COPY if name == "broadcast" else Op.REDUCE)
-        at = np.arange(i, n - 1) if inwards else np.arange(i + 1)  # at the start all have a block, or the root alone
+        at = np.arange(i, n - 1) if inwards else np.arange(i + 1)  # at the start all hold a block, or only the root
         return Transfers.of(chain[at], chain[at + 1], at - i if inwards else n - 1 - i + at, 1, Op.COPY)
 
     num_steps = (n - 2 + pipeline if whole else n - 1) if n > 1 else 0

@@ -1,4 +1,4 @@
-"""Every rank sends its block to the rank that is `shift` further on, all at once."""
+"""Every rank sends its block to the rank `shift` above it, in one step."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import numpy as np
 
 from opticcl.collective import Request
 from opticcl.ir import Fabric, Op, Schedule, Transfers
+from opticcl.ir.symmetry import Digits, Symmetry
 from opticcl.schedule import register_algorithm
-from opticcl.schedule._grid import why_apart
+from opticcl.schedule._grid import reason_not_linked
 
 
 def accepts(collective: Request, fabric: Fabric) -> str | None:
@@ -15,7 +16,7 @@ def accepts(collective: Request, fabric: Fabric) -> str | None:
     if collective.name != "send_recv":
         return "it does send_recv only"
     rank = np.arange(fabric.num_nodes)
-    return why_apart(fabric, rank, (rank + collective.shift) % fabric.num_nodes)
+    return reason_not_linked(fabric, rank, (rank + collective.shift) % fabric.num_nodes)
 
 
 @register_algorithm("send_recv", accepts)
@@ -27,4 +28,6 @@ def send_recv(collective: Request, fabric: Fabric) -> Schedule:
     def step(i: int) -> Transfers:
         return Transfers.of(rank, (rank + collective.shift) % n, rank, 1, Op.COPY)
 
-    return Schedule("send_recv", collective.on(n, n), 1 if collective.shift % n else 0, step)
+    rotation = Symmetry(Digits((n,), 0, 1), Digits((n,), 0, 1))
+    chunks, num_steps = collective.on(n, n), 1 if collective.shift % n else 0
+    return Schedule("send_recv", chunks, num_steps, step, symmetries=(rotation,))

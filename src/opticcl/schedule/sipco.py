@@ -1,15 +1,15 @@
 """SiPCO: every collective on the L levels of a SiPAC at once.
 
-The message is cut into L groups. Group g walks the levels g, g-1, ..., g-L+1 (mod L), one a step, and then the first k
-of them back. So in every step the groups are at L different levels, and all links are busy.
+The message is cut into L groups. Group g visits the levels g, g-1, ..., g-L+1 (mod L), one a step, and then the first k
+of them in reverse order. So in every step the groups are at L different levels, and all links are busy.
 
-    step            group g at level   who sends what                                          all_reduce
-    0 ... k-1       g - step           to each peer the chunks that it still may own           adds
+    step            group g at level   what a node sends                                       all_reduce
+    0 ... k-1       g - step           to each peer the chunks that the peer may still own     adds
     k ... L-1       g - step           the chunk owned, to all peers                           adds
     L ... L+k-1     g - (L+k-1-step)   all that share the leading digits so far, to all peers  stores
 
-Chunks are numbered by k digits, one for each of the first k levels of the walk; a node owns of each group the chunk
-whose digits are its own. The other collectives are the same with less in it:
+Chunks are numbered by k digits, one for each of the first k levels visited; a node owns of each group the chunk
+whose digits are its own. The other collectives are subsets of it:
 
     collective                 k        steps         transfers               receivers
     all_reduce, barrier        0 ... L  0 ... L+k-1   all                     add, from step L on store
@@ -22,8 +22,8 @@ whose digits are its own. The other collectives are the same with less in it:
     all_gather                 L        L ... 2L-1    all                     store
     gather                     L        L ... 2L-1    as reduce               store
 
-So an all_gather is a reduce_scatter backwards in time, and a gather a scatter. A send_recv has the walk alone: block by
-block, each to one node. Of a message n a link carries
+So an all_gather is a time-reversed reduce_scatter, and a gather a time-reversed scatter. A send_recv has only the walk: each
+block to one node. Of a message n a link carries
 
     all_reduce                             n (2/L (1 - r^-k) + (L-k) (r-1)/(L r^k)); at k = L the least, 2 (p-1)/p n/L
     broadcast, reduce                      the same at the root
@@ -32,15 +32,15 @@ block, each to one node. Of a message n a link carries
     all_to_all                             (r-1)/r n/L in each of its L steps
 
 all_reduce with k = 1 is the paper's: L + 1 steps of (r-1) n/(r L) a link. With switches of different radices, p is
-their product, and r^k that of the k levels which a group walks first. The groups stay of one size, so links of
+their product, and r^k that of the k levels which a group visits first. The groups stay of one size, so links of
 different levels carry different loads; the L links of a node together still carry 2 (p-1)/p n at k = L, and (p-1)/p n
 for one half.
 
 Source: SiPAC section V-A, algorithm 1, table III, and its remark that the principle serves other collectives too. The
-family and all collectives but all_reduce are ours.
-Reading: algorithm 1 leaves out that step 0 sends each chunk to its owner, that from then on a node sends the chunk it
-owns, and that the last step stores instead of adding. Who owns what is free; as in table III, the node of digit x owns
-the chunk of digit r - 1 - x.
+family and all collectives but all_reduce are own constructions.
+Reading: algorithm 1 omits that step 0 sends each chunk to its owner, that from then on a node sends the chunk it
+owns, and that the last step stores instead of adding. The owners are free to choose; as in table III, the node of digit x
+owns the chunk of digit r - 1 - x.
 """
 
 from __future__ import annotations
@@ -50,21 +50,22 @@ from typing import NamedTuple
 import numpy as np
 
 from opticcl.collective import Request
-from opticcl.fabric.sipac import radices_of
+from opticcl.fabrics.sipac import Sipac
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
+from opticcl.ir.symmetry import Digits, Symmetry, Table
 from opticcl.schedule import needs_whole, register_algorithm
-from opticcl.schedule._sipco_groups import Groups
+from opticcl.schedule._sipco_groups import ChunkGroups
 from opticcl.schedule._sipco_send import send_recv
 
 
-class _Kind(NamedTuple):
-    """What of the walk a collective needs.
+class _WalkPhases(NamedTuple):
+    """Parts of the walk that a collective uses.
 
     Args:
-        k: digits unless the caller says otherwise; None: all L, and every chunk belongs to a node.
+        k: default number of digits; None: all L, and every chunk belongs to a node.
         out, back: whether it has the first L steps, and the last k.
-        op: what receivers do in the first L steps; in the last k they store.
-        root: "from" if data spread from a root, "to" if they come together there.
+        op: operation of receivers in the first L steps; in the last k they store.
+        root: "from" if data come from a root, "to" if they go to one.
     """
 
     k: int | None
@@ -74,24 +75,30 @@ class _Kind(NamedTuple):
     root: str = ""
 
 
-_KINDS = {
-    "all_reduce": _Kind(k=1),
-    "barrier": _Kind(k=0),
-    "broadcast": _Kind(k=0, op=Op.COPY, root="from"),
-    "reduce": _Kind(k=0, root="to"),
-    "reduce_scatter": _Kind(k=None, back=False),
-    "all_to_all": _Kind(k=None, back=False, op=Op.MOVE),
-    "scatter": _Kind(k=None, back=False, op=Op.COPY, root="from"),
-    "all_gather": _Kind(k=None, out=False),
-    "gather": _Kind(k=None, out=False, root="to"),
+_WALKS = {
+    "all_reduce": _WalkPhases(k=1),
+    "barrier": _WalkPhases(k=0),
+    "broadcast": _WalkPhases(k=0, op=Op.COPY, root="from"),
+    "reduce": _WalkPhases(k=0, root="to"),
+    "reduce_scatter": _WalkPhases(k=None, back=False),
+    "all_to_all": _WalkPhases(k=None, back=False, op=Op.MOVE),
+    "scatter": _WalkPhases(k=None, back=False, op=Op.COPY, root="from"),
+    "all_gather": _WalkPhases(k=None, out=False),
+    "gather": _WalkPhases(k=None, out=False, root="to"),
 }
 
 
 def accepts(collective: Request, fabric: Fabric, k: int | None = None) -> str | None:
-    """None, or the reason why not."""
+    """None, or the reason why not.
+
+    Args:
+        collective: requested.
+        fabric: where it would run.
+        k: digits by which each group is scattered [count].
+    """
     if reason := needs_whole(fabric, "sipac"):
         return reason
-    radices = radices_of(fabric)
+    radices = fabric.machine_as(Sipac).sides
     levels = len(radices)
     if k is not None and _usual_k(collective) is None:
         return f"{collective.name} has no k, each block is cut for all levels; leave k={k} out"
@@ -105,26 +112,29 @@ def accepts(collective: Request, fabric: Fabric, k: int | None = None) -> str | 
 
 def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
     """Every k of a SiPAC for collectives whose time depends on it; else none given."""
-    if fabric.name != "sipac" or collective.name not in ("all_reduce", "broadcast", "reduce"):
+    machine = fabric.machine
+    if not isinstance(machine, Sipac) or collective.name not in ("all_reduce", "broadcast", "reduce"):
         return [{}]
-    return [{"k": k} for k in range(len(radices_of(fabric)) + 1)]
+    return [{"k": k} for k in range(machine.ports_per_node + 1)]
 
 
 @register_algorithm("sipco", accepts, variants)
 def sipco(collective: Request, fabric: Fabric, *, k: int | None = None) -> Schedule:
-    """SiPCO in L + k steps, or in L where half of them will do.
+    """SiPCO in L + k steps, or in L where half of them is enough.
 
     Args:
-        k: digits by which each group is scattered, 0 (fewest steps) to L (least volume) [count]; None: the paper's 1
-            for all_reduce, 0 for broadcast, reduce and barrier. The other collectives have no choice.
+        collective: any.
+        fabric: a SiPAC.
+        k: digits by which each group is scattered, 0 (fewest steps) to L (least volume) [count]; None: 1 for all_reduce, as
+            in the paper, 0 for broadcast, reduce and barrier. The other collectives have no choice.
     """
-    radices = radices_of(fabric)
+    radices = fabric.machine_as(Sipac).sides
     levels = len(radices)
     k = _num_digits(collective, levels, k)
-    groups = Groups.of(radices, k)
+    groups = ChunkGroups.of(radices, k)
     if collective.name == "send_recv":
         return send_recv(collective, groups)
-    kind = _KINDS[collective.name]
+    kind = _WALKS[collective.name]
 
     def step(i: int) -> Transfers:
         at = i if kind.out else levels + i
@@ -140,45 +150,69 @@ def sipco(collective: Request, fabric: Fabric, *, k: int | None = None) -> Sched
                 needed = known[src if kind.root == "from" else dst]
                 src, dst = src[needed], dst[needed]
             first = groups.first(group, digits)
-            lo = first[dst] if going_out else first[src]  # what the receiver may own in the end; what the sender has
+            lo = first[dst] if going_out else first[src]  # what the receiver may own at the end; what the sender holds
             op = kind.op if going_out else Op.COPY
             parts = groups.walked(group, turn) if kind.op == Op.MOVE else None
             of_level.append(Transfers.of(src, dst, lo, groups.width(group, digits), op, parts))
         return concatenate_transfers(of_level)
 
     num_steps = (kind.out * levels + kind.back * k) if fabric.num_nodes > 1 else 0
-    all_alike = not kind.root and kind.k is not None and len(set(radices)) == 1
+    has_classes = not kind.root and kind.k is not None and len(set(radices)) == 1
     return Schedule(
         "sipco",
         collective.on(fabric.num_nodes, levels * groups.size, owner=_owners(groups) if kind.k is None else None),
         num_steps,
         step,
-        classes=_classes(levels, k) if all_alike and num_steps else (),
+        classes=_classes(levels, k) if has_classes and num_steps else (),
+        symmetries=() if kind.root else _claims(groups),
     )
 
 
+def _claims(groups: ChunkGroups) -> tuple[Symmetry, ...]:
+    """Each digit of all nodes moved by one, and with it the digit of that level of the chunks of every group, which counts
+    down."""
+    levels, within = len(groups.radices), np.arange(groups.size)
+    claims = []
+    for level in range(levels):
+        chunks = []
+        for group in range(levels):
+            image = within
+            for j in range(groups.k):
+                if groups.level(group, j) == level:
+                    width, radix = groups.width(group, j + 1), groups.radices[level]
+                    digit = within // width % radix
+                    image = within + ((digit - 1) % radix - digit) * width
+            chunks.append(group * groups.size + image)
+        ranks = Digits(groups.radices[::-1], levels - 1 - level, 1)
+        claims.append(Symmetry(ranks, Table(np.concatenate(chunks))))
+    return tuple(claims)
+
+
 def _usual_k(collective: Request) -> int | None:
-    """The k where none is given; None where there is no choice."""
-    return None if collective.name == "send_recv" else _KINDS[collective.name].k
+    """The default k; None where there is no choice."""
+    return None if collective.name == "send_recv" else _WALKS[collective.name].k
 
 
 def _num_digits(collective: Request, levels: int, k: int | None) -> int:
-    """Digits of a chunk's number: as asked for, as usual, or all of them."""
+    """Digits of a chunk's number: as given, the default, or all of them."""
     usual = _usual_k(collective)
     return levels if usual is None else min(usual, levels) if k is None else k
 
 
-def _positions_of_root(kind: _Kind, levels: int, k: int, at: int) -> range:
-    """Where in its group's walk the sender of data from a root, or the receiver of data to it, has the root's digits.
+def _positions_of_root(kind: _WalkPhases, levels: int, k: int, at: int) -> range:
+    """Positions in the walk of a group at which the node that sends data of a root, or receives data for it, has its digits.
 
-    Args: at: step, counted from the first of all L + k.
+    Args:
+        kind: phases of the collective.
+        levels, k: L and k.
+        at: step, counted from the first of all L + k.
     """
     if kind.root == "from":
-        return range(at, levels)  # data have spread along the levels before these
+        return range(at, levels)  # data have spread along the earlier levels
     return range(k, at + 1) if at < levels else range(levels + k - 1 - at, levels)
 
 
-def _owners(groups: Groups) -> IntArray:
+def _owners(groups: ChunkGroups) -> IntArray:
     """The node whose digits each chunk has, int32 (num_chunks,)."""
     levels, p = groups.digit.shape
     owner = np.empty(levels * p, np.int32)
@@ -188,10 +222,10 @@ def _owners(groups: Groups) -> IntArray:
 
 
 def _classes(levels: int, k: int) -> tuple[range, ...]:
-    """The steps of an all_reduce: those that add one chunk from each peer are alike."""
-    alike = range(max(k - 1, 0), levels)
+    """Classes of an all_reduce: the steps that add one chunk from each peer are identical."""
+    identical = range(max(k - 1, 0), levels)
     return (
-        *(range(i, i + 1) for i in range(alike.start)),
-        alike,
+        *(range(i, i + 1) for i in range(identical.start)),
+        identical,
         *(range(i, i + 1) for i in range(levels, levels + k)),
     )

@@ -1,4 +1,4 @@
-"""Binomial tree: results climb to the root or come down from it. Any number of nodes, any root.
+"""Binomial tree: results go up to the root or come down from it. Any number of nodes, any root.
 
 Six nodes, reduce in steps 0 to 2, broadcast in steps 3 to 5:
 
@@ -6,8 +6,8 @@ Six nodes, reduce in steps 0 to 2, broadcast in steps 3 to 5:
     0 <------ 2                 step 1 (and 4)
     0 <- 1    2 <- 3   4 <- 5   step 0 (and 5)
 
-Numbers are counted from the root. Where nodes stand on a grid whose lines alone are linked, there is such a tree on
-every line: first all lines of the last dimension, then the lines that the roots of these form, ...
+Numbers are counted from the root. Where nodes form a grid and only its lines are linked, there is such a tree on every
+line: first all lines of the last dimension, then the lines that the roots of these form, ...
 
 Source: Thakur, Rabenseifner and Gropp 2005, section 4 (broadcast and reduce by binomial trees).
 """
@@ -22,7 +22,7 @@ import numpy as np
 from opticcl.collective import Request
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
 from opticcl.schedule import register_algorithm
-from opticcl.schedule._grid import grid_of, why_apart
+from opticcl.schedule._grid import grid_of, reason_not_linked
 
 UP = ("reduce", "gather", "all_reduce", "barrier")
 DOWN = ("broadcast", "scatter", "all_reduce", "barrier")
@@ -40,7 +40,13 @@ class Level(NamedTuple):
 
 
 def accepts(collective: Request, fabric: Fabric, pipeline: int = 1) -> str | None:
-    """None, or the reason why not."""
+    """None, or the reason why not.
+
+    Args:
+        collective: requested.
+        fabric: where it would run.
+        pipeline: as the algorithm takes it.
+    """
     if collective.name not in UP + DOWN:
         return "it does " + ", ".join(dict.fromkeys(UP + DOWN))
     if not 1 <= pipeline <= MOST_CHUNKS:
@@ -52,7 +58,7 @@ def accepts(collective: Request, fabric: Fabric, pipeline: int = 1) -> str | Non
 
 
 def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
-    """Whole messages; cut into eight where that can pay."""
+    """Whole messages; cut into eight where that can be faster."""
     return [{}] if collective.name in (*BLOCKS, "barrier") else [{}, {"pipeline": 8}]
 
 
@@ -60,7 +66,10 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
 def tree(collective: Request, fabric: Fabric, *, pipeline: int = 1) -> Schedule:
     """Binomial tree: ceil(log2 N) steps up, as many down, of the whole message or of the blocks below the child.
 
-    Args: pipeline: chunks k that a message is cut into; they follow each other in k - 1 steps more [count].
+    Args:
+        collective: a rooted one, all_reduce or barrier.
+        fabric: the fabric.
+        pipeline: chunks k of a message; they follow each other in k - 1 additional steps [count].
     """
     n, root = fabric.num_nodes, collective.root
     shape, _ = _shape(fabric, root)
@@ -86,7 +95,7 @@ def tree(collective: Request, fabric: Fabric, *, pipeline: int = 1) -> Schedule:
 
 
 def pipelined_classes(num_stages: int, num_chunks: int) -> tuple[range, ...]:
-    """Runs of equal steps of a pipeline: those in which all stages are busy are alike.
+    """Runs of identical steps of a pipeline: those in which all stages are busy.
 
     >>> pipelined_classes(2, 5)
     (range(0, 1), range(1, 5), range(5, 6))
@@ -94,7 +103,7 @@ def pipelined_classes(num_stages: int, num_chunks: int) -> tuple[range, ...]:
     if not num_stages:
         return ()
     full = range(num_stages - 1, max(num_chunks, num_stages))
-    if num_chunks < num_stages:  # never all
+    if num_chunks < num_stages:  # never all stages are busy
         full = range(num_stages - 1, num_stages)
     before, after = range(full.start), range(full.stop, num_stages + num_chunks - 1)
     single = [[range(i, i + 1) for i in steps] for steps in (before, after)]
@@ -102,16 +111,18 @@ def pipelined_classes(num_stages: int, num_chunks: int) -> tuple[range, ...]:
 
 
 def _shape(fabric: Fabric, root: int) -> tuple[tuple[int, ...], str | None]:
-    """A line if its tree's pairs are linked, else the machine's grid; and why that cannot be either."""
+    """A line if its tree's pairs are linked, else the grid of the machine; and why neither is possible."""
     line, grid = (fabric.num_nodes,), grid_of(fabric)
-    if _why_not(fabric, line, root) and grid != line:
-        return grid, _why_not(fabric, grid, root)
-    return line, _why_not(fabric, line, root)
+    if _reason_not_linked(fabric, line, root) and grid != line:
+        return grid, _reason_not_linked(fabric, grid, root)
+    return line, _reason_not_linked(fabric, line, root)
 
 
-def _why_not(fabric: Fabric, shape: tuple[int, ...], root: int) -> str | None:
+def _reason_not_linked(fabric: Fabric, shape: tuple[int, ...], root: int) -> str | None:
     for level in _levels(shape, root):
-        reason = why_apart(fabric, level.parent, level.child) or why_apart(fabric, level.child, level.parent)
+        reason = reason_not_linked(fabric, level.parent, level.child) or reason_not_linked(
+            fabric, level.child, level.parent
+        )
         if reason:
             return reason
     return None

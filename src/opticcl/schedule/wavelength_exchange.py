@@ -1,11 +1,11 @@
-"""Everybody to everybody on a ring of fibres, by laps: arcs of one wavelength that close the circle.
+"""All-to-all exchange on a ring of fibres, by laps: arcs of one wavelength that close the circle.
 
       a ---> x ---> b        node a, its antipode b, and one node of either side: four arcs, once round the ring,
-      ^             |        carry what x and y have for a and b and what these have for them on one wavelength
+      ^             |        carry the data of x and y for a and b and the other way round on one wavelength
       +---- y <-----+        clockwise (drawn) and one counter-clockwise
 
 Pair k is a = k and b = h + k with h = floor(N / 2); x and y run over the nodes behind them on either side that no
-earlier pair has used up. An odd N leaves one y over, which makes laps of three arcs; an even N leaves a and b
+earlier pair has used. An odd N leaves one y over, which makes laps of three arcs; an even N leaves a and b
 themselves, a lap of two arcs, clockwise and counter-clockwise in turn. So every fibre is full: N nodes take N^2 / 8
 wavelengths (rounded up) in both directions, and where w wavelengths are fewer, a step takes the next w laps each way.
 
@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from opticcl.collective import Request
+from opticcl.fabrics.terarack import Terarack
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
 from opticcl.schedule import needs_whole, register_algorithm
 
@@ -32,7 +33,7 @@ __all__ = ["CLOCKWISE", "COUNTER_CLOCKWISE", "Arcs", "arcs", "channels", "exchan
 CLOCKWISE, COUNTER_CLOCKWISE = 0, 1
 MAX_STEPS = 1 << 16
 
-HALVES = {  # what becomes of a block that its receiver, or its sender, owns
+HALVES = {  # operations on a block that its receiver, or its sender, owns
     "all_to_all": (Op.MOVE,),
     "reduce_scatter": (Op.REDUCE,),
     "all_gather": (Op.COPY,),
@@ -41,9 +42,9 @@ HALVES = {  # what becomes of a block that its receiver, or its sender, owns
 
 
 def exchange_wavelengths(num_nodes: int) -> int:
-    """Wavelengths (each in both directions) in which that many nodes of a ring all talk to each other.
+    """Wavelengths (each in both directions) for an all-to-all exchange among `num_nodes` nodes of a ring.
 
-    Args: num_nodes: R >= 1; where they sit on the ring does not matter.
+    Args: num_nodes: R >= 1; their positions on the ring do not matter.
     Source: WRHT section 4.1.2, ceil(R^2 / 8).
     Reading: for odd R (R^2 - 1) / 8, see above.
 
@@ -55,17 +56,18 @@ def exchange_wavelengths(num_nodes: int) -> int:
 
 def channels(fabric: Fabric) -> int:
     """Wavelengths w of one direction, over all rings [count]."""
-    return fabric.num_wavelengths * int(fabric.parameters.get("rings", 1))
+    machine = fabric.machine
+    return fabric.num_wavelengths * (machine.rings if isinstance(machine, Terarack) else 1)
 
 
 def num_exchange_steps(fabric: Fabric) -> int:
-    """Steps in which all nodes of a ring talk to each other: no fewer would do, as every step fills every fibre."""
+    """Steps of an all-to-all exchange among all nodes of a ring: the fewest possible, as every step fills every fibre."""
     return -(-exchange_wavelengths(fabric.num_nodes) // channels(fabric)) if fabric.num_nodes > 1 else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Arcs:
-    """Transfers of an exchange with their light, as columns: nodes, direction, lap (one wavelength each)."""
+    """Transfers of an exchange with their circuits, as columns: nodes, direction, lap (one wavelength each)."""
 
     src: IntArray
     dst: IntArray
@@ -73,13 +75,14 @@ class Arcs:
     lap: IntArray
 
 
-@lru_cache(maxsize=2)  # the schedule and the light of a step ask for the same
+@lru_cache(maxsize=2)  # the schedule and the circuits of a step use the same arcs
 def arcs(num_nodes: int, first_lap: int, num_laps: int) -> Arcs:
-    """The arcs of some laps of both directions; laps beyond the last have none.
+    """The arcs of a range of laps in both directions; laps beyond the last have none.
 
     Args:
         num_nodes: R >= 1; nodes are counted along the ring.
-        first_lap, num_laps: which laps [count].
+        first_lap: first lap.
+        num_laps: laps [count].
 
     >>> one = arcs(3, 0, 1)
     >>> list(zip(one.src.tolist(), one.dst.tolist(), one.direction.tolist()))
@@ -95,7 +98,7 @@ def arcs(num_nodes: int, first_lap: int, num_laps: int) -> Arcs:
 
 
 def _stops(num_nodes: int, direction: int, first_lap: int, num_laps: int) -> tuple[IntArray, IntArray]:
-    """The laps that there are, and four stops of each, int64 (n, 4); a stop like the one before it is none."""
+    """The laps in the range, and four stops of each, int64 (n, 4); a stop equal to the previous one is empty."""
     begin = _first_laps(num_nodes, direction)
     lap = np.arange(first_lap, min(first_lap + num_laps, begin[-1]))
     k = np.searchsorted(begin, lap, side="right") - 1
@@ -103,7 +106,7 @@ def _stops(num_nodes: int, direction: int, first_lap: int, num_laps: int) -> tup
     first, third = (a, b) if direction == CLOCKWISE else (b, a)
     behind = lap - begin[k] + 1
     x, y = a + behind, b + behind
-    short = x >= num_nodes // 2  # nobody is left on the side of x
+    short = x >= num_nodes // 2  # no node is left on the side of x
     x = np.where(short, third, x)
     if num_nodes % 2 == 0:  # nor on the side of y
         y = np.where(short, third, y)
@@ -134,16 +137,20 @@ def accepts(collective: Request, fabric: Fabric) -> str | None:
 
 
 def _variants(collective: Request, fabric: Fabric) -> Iterable[dict[str, Any]]:
-    """Not where a ring takes fewer steps of the same size."""
-    if fabric.name != "terarack" or collective.name == "all_to_all" or num_exchange_steps(fabric) < fabric.num_nodes:
+    """None where a ring takes fewer steps of the same size."""
+    if (
+        not isinstance(fabric.machine, Terarack)
+        or collective.name == "all_to_all"
+        or num_exchange_steps(fabric) < fabric.num_nodes
+    ):
         yield {}
 
 
 @register_algorithm("wavelength_exchange", accepts, _variants)
 def wavelength_exchange(collective: Request, fabric: Fabric) -> Schedule:
-    """Each block straight to its receiver: all_to_all, reduce_scatter, all_gather; all_reduce is the last two together.
+    """Each block directly to its receiver: all_to_all, reduce_scatter, all_gather; all_reduce is the last two together.
 
-    A half takes W(N) / w steps (rounded up), each of one block of N a transfer.
+    A half takes W(N) / w steps (rounded up), each of one block of N per transfer.
 
     Source: WRHT section 4.1.2.
     """

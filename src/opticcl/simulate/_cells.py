@@ -1,4 +1,4 @@
-"""Cells in time: sets up the arrays of the packet kernel and lets it play, slice by slice."""
+"""Runs the packet kernel: sets up its arrays and calls it for a slice of the events at a time."""
 
 from __future__ import annotations
 
@@ -7,28 +7,27 @@ from dataclasses import dataclass
 import numpy as np
 
 from opticcl.errors import ParameterError
-from opticcl.ir import IntArray
+from opticcl.ir import IntArray, ProgressCallback
 from opticcl.simulate import _packet_kernels as kernels
-from opticcl.simulate.dependencies import Waits
-from opticcl.simulate.limits import Limit, Progress
+from opticcl.simulate.dependencies import Dependencies
+from opticcl.simulate.guards import EventLimit
 from opticcl.simulate.options import PacketOptions
-from opticcl.simulate.parts import whole_ticks
 
-__all__ = ["CellFlows", "Played", "Wires", "play_cells"]
+__all__ = ["CellFlows", "CellLinks", "CellResult", "run_cells"]
 
-SLICE = 1 << 20  # events between two looks at the keyboard
+SLICE = 1 << 20  # events between two checks for an interrupt
 FIRST_CELLS = 1 << 12
 TICKS_S = (1e-15, 1e-12, 1e-9)  # the finest in which all times are below 2**62
 
 
 @dataclass(frozen=True, slots=True)
-class Wires:
+class CellLinks:
     """The links that cells cross.
 
     Args:
         capacity: of each, float64 (links,) [byte/s].
         latency_s: from the end of sending a cell to its arrival, float64 (links,) [s].
-        base_s: latency that a transfer has besides that of its links [s].
+        base_s: latency of a transfer in addition to that of its links [s].
     """
 
     capacity: np.ndarray
@@ -55,11 +54,11 @@ class CellFlows:
     hops: IntArray
 
     def num_cells(self, cell_bytes: float) -> IntArray:
-        """Cells of each, int64 (n,); a transfer of nothing has one, without bytes."""
+        """Cells of each, int64 (n,); an empty transfer has one, without bytes."""
         return self._num_cells(cell_bytes).astype(np.int64)
 
     def num_sent(self, cell_bytes: float) -> int:
-        """Cells sent over a link, if none is sent twice [count]; there may be more than 64 bits can tell."""
+        """Cells sent over a link, if none is sent twice [count]; a Python integer, since it may exceed 64 bits."""
         return int((self._num_cells(cell_bytes) * self.path_n).sum())
 
     def _num_cells(self, cell_bytes: float) -> np.ndarray:
@@ -74,14 +73,14 @@ class CellFlows:
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
-    """What came out; times in seconds, NaN where it never happened.
+class CellResult:
+    """Result of a simulation of cells; times in seconds, NaN where it never happened.
 
     Args:
-        finished, released, caused_by: as of `_flow_kernels.play`.
+        finished, released, caused_by: as of `_flow_kernels.run`.
         passed: cells sent over a link [count].
         carried, busy_s, queue, dropped: of each link, float64 (links,) [bytes or s].
-        rows: room that was made for cells on the way, a power of two [count].
+        rows: rows allocated for cells in flight, a power of two [count].
     """
 
     finished: np.ndarray
@@ -95,18 +94,30 @@ class Played:
     rows: int
 
 
-def play_cells(
-    wires: Wires, flows: CellFlows, waits: Waits, options: PacketOptions, limit: Limit, progress: Progress
-) -> Played:
-    """Play transfers that wait for each other, cell by cell.
+def run_cells(
+    links: CellLinks,
+    flows: CellFlows,
+    waits: Dependencies,
+    options: PacketOptions,
+    limit: EventLimit,
+    progress: ProgressCallback,
+) -> CellResult:
+    """Simulate transfers that wait for each other, cell by cell.
 
-    Args: flows: sorted so that of two that start at one time over one link the first begins.
-    Raises: ParameterError: more events than allowed, cells that wait for each other's buffers, or a time too long.
+    Args:
+        links: that the cells cross.
+        flows: sorted; of two that start at one time over one link the first goes first.
+        waits: dependencies between the flows.
+        options: of the packet engine.
+        limit: to the cells sent over a link.
+        progress: called after every slice of events.
+    Raises: ParameterError: more events than allowed, a deadlock of cells that wait for each other's buffers, or a time
+        too long.
     """
     for tick_s in TICKS_S:
-        machine = _Machine(wires, flows, waits, options, limit.left, tick_s)
-        if machine.fits:
-            status = machine.run(progress)
+        kernel = _Kernel(links, flows, waits, options, limit.left, tick_s)
+        if kernel.fits:
+            status = kernel.run(progress)
             if status != kernels.TOO_LATE:
                 break
     else:
@@ -115,23 +126,29 @@ def play_cells(
             "retransmit_s"
         )
     if status == kernels.TOO_MANY:
-        limit.expect(machine.passed)
-    limit.spend(machine.passed)
-    played = machine.played()
-    stuck = int((np.isnan(played.finished) & ~np.isnan(played.released[waits.group_of])).sum())
+        limit.require(kernel.passed)
+    limit.spend(kernel.passed)
+    result = kernel.result()
+    stuck = int((np.isnan(result.finished) & ~np.isnan(result.released[waits.group_of])).sum())
     if stuck:
         raise ParameterError(
-            f"{limit.engine}: {stuck} transfers stand still, their cells wait for each other's buffers in a circle; "
-            "lift that with larger buffer_bytes=..., none, or transport=windowed"
+            f"{limit.engine}: deadlock of {stuck} transfers, whose cells wait for each other's buffers; "
+            "try larger buffer_bytes=..., none, or transport=windowed"
         )
-    return played
+    return result
 
 
-class _Machine:
+class _Kernel:
     """The arrays that the kernel works on."""
 
     def __init__(
-        self, wires: Wires, flows: CellFlows, waits: Waits, options: PacketOptions, most_events: int, tick_s: float
+        self,
+        wires: CellLinks,
+        flows: CellFlows,
+        waits: Dependencies,
+        options: PacketOptions,
+        most_events: int,
+        tick_s: float,
     ) -> None:
         self._tick_s, self._waits = tick_s, waits
         n, num_links = len(flows.amount), len(wires.capacity)
@@ -150,31 +167,31 @@ class _Machine:
             return
 
         links = self._links = np.zeros(num_links, kernels.LINK)
-        for name in ("first", "last", "flying", "flying_last", "input_first", "input_last", "turn", "frees"):
+        for name in ("first", "last", "in_flight", "in_flight_last", "input_first", "input_last", "turn", "frees"):
             links[name] = -1
         for name in ("blocked_first", "blocked_last", "blocked_next"):
             links[name] = -1
-        links["latency"], links["per_byte"] = whole_ticks(wires.latency_s, tick_s), per_byte
+        links["latency"], links["per_byte"] = _whole_ticks(wires.latency_s, tick_s), per_byte
         links["full"] = np.ceil(cell * per_byte - kernels.SLACK)
 
         rows = self._flows = np.zeros(n, kernels.FLOW)
         for name in ("acked", "acked_last", "missing", "missing_last"):
             rows[name] = -1
-        rows["cells"], rows["tail"], rows["tail_room"] = cells, tail, np.ceil(tail)
-        rows["compute"] = whole_ticks(flows.compute_s, tick_s)
+        rows["cells"], rows["tail"], rows["tail_buffer_bytes"] = cells, tail, np.ceil(tail)
+        rows["compute"] = _whole_ticks(flows.compute_s, tick_s)
         rows["path_at"], rows["path_n"] = flows.path_at, flows.path_n
-        rows["back"], rows["notice"] = whole_ticks(back_s, tick_s), whole_ticks(notice_s, tick_s)
-        self._delay = whole_ticks(flows.delay_s + wires.base_s, tick_s)
+        rows["back"], rows["notice"] = _whole_ticks(back_s, tick_s), _whole_ticks(notice_s, tick_s)
+        self._delay = _whole_ticks(flows.delay_s + wires.base_s, tick_s)
         self._hops = flows.hops.astype(np.int32)
 
-        world = self._world = np.zeros(1, kernels.WORLD)
-        world["now"], world["most_events"], world["unfinished"] = -1, most_events, n
-        world["cell_bytes"], world["cell_room"], world["num_links"] = cell, round(cell), num_links
-        world["finite"] = options.buffer_bytes is not None
-        world["buffer"] = 0 if options.buffer_bytes is None else min(options.buffer_bytes, kernels.LATEST)
-        world["at_input"], world["cuts"] = options.queue == "input", options.forwarding == "cut_through"
-        world["windowed"], world["window"] = options.transport == "windowed", options.window
-        world["interleaved"], world["free"] = options.order != "sequential", -1
+        state = self._state = np.zeros(1, kernels.STATE)
+        state["now"], state["most_events"], state["unfinished"] = -1, most_events, n
+        state["cell_bytes"], state["cell_buffer_bytes"], state["num_links"] = cell, round(cell), num_links
+        state["finite"] = options.buffer_bytes is not None
+        state["buffer"] = 0 if options.buffer_bytes is None else min(options.buffer_bytes, kernels.LATEST)
+        state["at_input"], state["cuts"] = options.queue == "input", options.forwarding == "cut_through"
+        state["windowed"], state["window"] = options.transport == "windowed", options.window_cells
+        state["interleaved"], state["free"] = options.order != "sequential", -1
         self._cells = np.zeros(0, kernels.CELL)
         self._heap = np.zeros(2 * num_links + 3 * n + 1, kernels.EVENT)
         self._idle = np.zeros(num_links, np.int64)
@@ -186,16 +203,16 @@ class _Machine:
     @property
     def passed(self) -> int:
         """Cells sent over a link so far [count]."""
-        return int(self._world["passed"][0])
+        return int(self._state["passed"][0])
 
-    def run(self, progress: Progress) -> int:
-        """Play until all has ended, or nothing can."""
+    def run(self, progress: ProgressCallback) -> int:
+        """Run until everything has ended, or nothing can continue."""
         w = self._waits
         total = int((self._flows["cells"] * self._flows["path_n"]).sum())
         self._grow()
         while True:
-            status: int = kernels.play(
-                self._world, self._links, self._flows, self._cells, self._hops, self._heap, self._idle, self._delay, w.group_at,
+            status: int = kernels.run(
+                self._state, self._links, self._flows, self._cells, self._hops, self._heap, self._idle, self._delay, w.group_at,
                 self._waiting, w.block_at, w.block_of, w.next_block, self._unfinished, w.feeds_at, w.feeds, w.frees_at,
                 w.frees, self._finished, self._released, self._caused_by, SLICE,
             )  # fmt: skip
@@ -204,27 +221,27 @@ class _Machine:
             elif status != kernels.RUNNING:
                 return status
             else:
-                progress("play cells", min(self.passed, total), total)
+                progress("simulate cells", min(self.passed, total), total)
 
     def _grow(self) -> None:
-        """Room for twice as many cells on the way."""
+        """Double the rows for cells in flight."""
         old = len(self._cells)
         new = np.zeros(max(FIRST_CELLS, 2 * old), kernels.CELL)
         new[:old] = self._cells
         new["following"][old:] = np.arange(old + 1, len(new) + 1)
-        new["following"][-1] = self._world["free"][0]
-        self._world["free"] = old
-        self._world["num_free"] += len(new) - old
+        new["following"][-1] = self._state["free"][0]
+        self._state["free"] = old
+        self._state["num_free"] += len(new) - old
         self._cells = new
 
-    def played(self) -> Played:
-        """What came out."""
+    def result(self) -> CellResult:
+        """Times of the flows and loads of the links."""
         links = self._links
 
         def seconds(ticks: IntArray) -> np.ndarray:
             return np.where(ticks < 0, np.nan, ticks * self._tick_s)
 
-        return Played(
+        return CellResult(
             seconds(self._finished),
             seconds(self._released),
             self._caused_by,
@@ -237,9 +254,15 @@ class _Machine:
         )
 
 
-def _round_trips(wires: Wires, flows: CellFlows, cell_bytes: float) -> tuple[np.ndarray, np.ndarray]:
-    """(way back, there and back) of a cell alone on its path, float64 (n,) [s]; what comes back takes no bandwidth."""
+def _round_trips(wires: CellLinks, flows: CellFlows, cell_bytes: float) -> tuple[np.ndarray, np.ndarray]:
+    """(return time, round-trip time) of a cell alone on its path, float64 (n,) [s]; acknowledgements take no bandwidth."""
     hops, offsets = flows.paths()
     late = np.add.reduceat(wires.latency_s[hops], offsets[:-1]) + wires.base_s
     sent = np.add.reduceat(cell_bytes / wires.capacity[hops], offsets[:-1])
     return late, 2 * late + sent
+
+
+def _whole_ticks(seconds: np.ndarray, tick_s: float) -> IntArray:
+    """Times as whole ticks, rounded up, int64; a thousandth of a tick is rounding."""
+    ticks: IntArray = np.ceil(seconds / tick_s - 1e-3).astype(np.int64)
+    return ticks

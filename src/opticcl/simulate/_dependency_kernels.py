@@ -1,31 +1,34 @@
-"""The inner loops that find out what waits for what."""
+"""The inner loops that find the dependencies between flows."""
 
 from __future__ import annotations
 
 import numba
 import numpy as np
 
-TABLE = 1 << 22  # chunks that `data_needs` looks at together
+TABLE = 1 << 22  # chunks that `data_needs` processes together
 
 
 @numba.njit(cache=True)
 def data_needs(num_ranks, num_chunks, src, dst, step, lo, n, adds, group_of):  # type: ignore[no-untyped-def]
     """Pairs (flow, group): the group sends chunks that the flow brought to its rank in an earlier step.
 
-    Args: src, dst, step, lo, n, adds, group_of: of each flow; flows sorted by step, those of a group are neighbours.
-    A piece that is stored replaces what came before; pieces that are added are all needed. Looks at some ranks at a
-    time, as many as the table of their chunks has room for.
+    A chunk that is stored replaces earlier arrivals; chunks that are added are all needed. Ranks are processed in windows
+    whose chunks fit the table.
+
+    Args:
+        num_ranks, num_chunks: of the collective [count].
+        src, dst, step, lo, n, adds, group_of: of each flow; flows are sorted by step, those of a group are adjacent.
     """
     flows, groups = [np.int64(0)], [np.int64(0)]
     flows.pop()
     groups.pop()
     window = max(1, min(num_ranks, TABLE // num_chunks))
     newest = np.empty(window * num_chunks, np.int32)  # the last arrival of a chunk, as a place in the lists below
-    came, before = [np.int32(0)], [np.int32(0)]
-    asked = np.full(len(src), -1, np.int32)  # group that last asked for a flow, to ask once
+    arrival, before = [np.int32(0)], [np.int32(0)]
+    found_for = np.full(len(src), -1, np.int32)  # group that a flow was last listed for, to list it once
     for low in range(0, num_ranks, window):
         newest[:] = -1
-        came.clear()
+        arrival.clear()
         before.clear()
         end = 0
         while end < len(src):
@@ -41,9 +44,9 @@ def data_needs(num_ranks, num_chunks, src, dst, step, lo, n, adds, group_of):  #
                 for chunk in range(at, at + n[sent]):
                     place = newest[chunk]
                     while place >= 0:
-                        if asked[came[place]] != group:
-                            asked[came[place]] = group
-                            flows.append(came[place])
+                        if found_for[arrival[place]] != group:
+                            found_for[arrival[place]] = group
+                            flows.append(arrival[place])
                             groups.append(group)
                         place = before[place]
             for flow in range(begin, end):
@@ -52,14 +55,20 @@ def data_needs(num_ranks, num_chunks, src, dst, step, lo, n, adds, group_of):  #
                 at = (dst[flow] - low) * num_chunks + lo[flow]
                 for chunk in range(at, at + n[flow]):
                     before.append(newest[chunk] if adds[flow] else np.int32(-1))
-                    came.append(np.int32(flow))
-                    newest[chunk] = len(came) - 1
+                    arrival.append(np.int32(flow))
+                    newest[chunk] = len(arrival) - 1
     return np.array(flows), np.array(groups)
 
 
 @numba.njit(cache=True)
 def order_needs(unit, turn, flow):  # type: ignore[no-untyped-def]
-    """Pairs (flow, later flow): both use a unit, in neighbouring turns; rows sorted by (unit, turn)."""
+    """Pairs (flow, later flow): both use a unit, in consecutive turns; rows are sorted by (unit, turn).
+
+    Args:
+        unit: that each row uses.
+        turn: of the row on its unit.
+        flow: of each row.
+    """
     firsts, laters = [np.int64(0)], [np.int64(0)]
     firsts.pop()
     laters.pop()
@@ -78,7 +87,13 @@ def order_needs(unit, turn, flow):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def rows_of(key, value, num_keys):  # type: ignore[no-untyped-def]
-    """Values by key: those of key k are rows[at[k]:at[k + 1]], in their order."""
+    """Values by key: those of key k are rows[at[k]:at[k + 1]], in their order.
+
+    Args:
+        key: of each value.
+        value: to be grouped.
+        num_keys: keys [count].
+    """
     at = np.zeros(num_keys + 1, np.int64)
     for k in key:
         at[k + 1] += 1

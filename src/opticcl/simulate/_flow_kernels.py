@@ -1,6 +1,6 @@
-"""The inner loops of the flow engine: events in time, fair shares of links, flows that are alike.
+"""The inner loops of the flow engine: events, fair shares of links, colours of equivalent flows.
 
-A flow is known by its number. It belongs to a group of flows that are released together, and the group to a block.
+A flow is identified by its number. It belongs to a group of flows that are released together, and the group to a block.
 Links that active flows cross are kept as doubly linked lists of (slot, hop), where a slot is the place of one active
 flow.
 """
@@ -81,7 +81,13 @@ def _fill(  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def fair_rates(path_at, path_n, hops, weight, capacity):  # type: ignore[no-untyped-def]
-    """Max-min fair rates of flows that are all active, float64 (flows,)."""
+    """Max-min fair rates of flows that are all active, float64 (flows,); arguments as of `run`.
+
+    Args:
+        path_at, path_n, hops: paths, as `run` takes them.
+        weight: of each hop.
+        capacity: of each link [byte/s].
+    """
     n = len(path_at)
     shift = 0
     while 1 << shift < path_n.max():
@@ -107,8 +113,8 @@ def fair_rates(path_at, path_n, hops, weight, capacity):  # type: ignore[no-unty
 
 
 @numba.njit(inline="always")
-def _plan(flow, time, heap, recent, recent_time, bucket_first, spare, bucket_of, after, before):  # type: ignore[no-untyped-def]
-    """Let the next event of a flow happen at `time`. Events of one time are a doubly linked list, a bucket."""
+def _push_event(flow, time, heap, recent, recent_time, bucket_first, spare, bucket_of, after, before):  # type: ignore[no-untyped-def]
+    """Set the next event of a flow. Events of one time are a doubly linked list, a bucket."""
     bucket = -1
     for i in range(RECENT):
         if recent_time[i] == time:
@@ -120,7 +126,7 @@ def _plan(flow, time, heap, recent, recent_time, bucket_first, spare, bucket_of,
             bucket = len(bucket_first)
             bucket_first.append(-1)
         heappush(heap, (time, bucket))
-        oldest = bucket % RECENT  # which one is forgotten matters little
+        oldest = bucket % RECENT  # any bucket may be dropped from the recent ones
         recent[oldest], recent_time[oldest] = bucket, time
     bucket_of[flow], before[flow], after[flow] = bucket, -1, bucket_first[bucket]
     if bucket_first[bucket] >= 0:
@@ -130,7 +136,7 @@ def _plan(flow, time, heap, recent, recent_time, bucket_first, spare, bucket_of,
 
 @numba.njit(inline="always")
 def _cancel(flow, bucket_first, bucket_of, after, before):  # type: ignore[no-untyped-def]
-    """Take back the next event of a flow."""
+    """Remove the next event of a flow."""
     if before[flow] >= 0:
         after[before[flow]] = after[flow]
     else:
@@ -141,8 +147,8 @@ def _cancel(flow, bucket_first, bucket_of, after, before):  # type: ignore[no-un
 
 
 @numba.njit(inline="always")
-def _count_down(group, cause, time, waits, released, caused_by, ready, num_ready):  # type: ignore[no-untyped-def]
-    """A group waits for one thing less; if for nothing, it is listed. Returns how many groups are."""
+def _resolve_dependency(group, cause, time, waits, released, caused_by, ready, num_ready):  # type: ignore[no-untyped-def]
+    """A dependency of a group is met; when all are, the group is listed. Returns the number of listed groups."""
     waits[group] -= 1
     if waits[group] == 0:
         released[group], caused_by[group] = time, cause
@@ -156,15 +162,15 @@ def _reach(  # type: ignore[no-untyped-def]
     start, epoch, slowest, shift, first, following, node_link, node_weight, slot_n, rate, capacity, load, links, slots,
     seen_link, seen_slot, left, open_,
 ):  # fmt: skip
-    """All links and slots that a change on a link can reach; lists them and returns how many there are of each.
+    """List all links and slots that a change on a link can reach; returns the number of each.
 
     Flows slower than `slowest` keep their rates: they are not followed, and `left` and `open_` are without them.
     """
-    links[0], reached, looked, num_slots = start, 1, 0, 0
+    links[0], reached, visited, num_slots = start, 1, 0, 0
     seen_link[start] = epoch
-    while looked < reached:
-        here = links[looked]
-        looked += 1
+    while visited < reached:
+        here = links[visited]
+        visited += 1
         kept, lost, kept_weight = 0.0, 0.0, 0  # by those that keep their rates; lost: to rounding (Kahan)
         node = first[here]
         while node >= 0:
@@ -191,29 +197,30 @@ def _reach(  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def play(  # type: ignore[no-untyped-def]
+def run(  # type: ignore[no-untyped-def]
     amount, delay, compute, path_at, path_n, hops, weight, capacity, group_at, waits, block_at, block_of, next_block,
-    feeds_at, feeds, frees_at, frees, num_slots, max_events, told,
+    feeds_at, feeds, frees_at, frees, num_slots, max_events, progress,
 ):  # fmt: skip
-    """Play flows that wait for each other and share links.
+    """Simulate flows that wait for each other and share links.
 
     Args:
         amount: bytes of each flow; seconds of a flow without hops, which has a circuit to itself.
         delay: from the release of a flow to its first byte [s].
-        compute: from the last byte until others may use what arrived [s].
+        compute: from the last byte until others may use the data [s].
         path_at, path_n: hops of a flow are hops[path_at:path_at + path_n].
-        weight: of each hop: what the flow's rate counts for on that link [flows].
+        weight: of each hop: multiple of the flow's rate on that link [flows].
         capacity: of each link [byte/s].
         group_at: flows of group g are group_at[g] .. group_at[g + 1] - 1.
-        waits: what each group waits for, the block before included [count]; used up.
+        waits: dependencies of each group, the block before included [count]; modified.
         block_at: groups of block b are block_at[b] .. block_at[b + 1] - 1.
         block_of, next_block: block of each flow; the block that waits for a block, or -1.
-        feeds_at, feeds: groups that each flow's data feed. frees_at, frees: groups that its end frees from waiting.
-        num_slots: most flows at once.
-        max_events: starts, ends and changes of rate.
-        told: (flows that have ended, whether to stop), int64 (2,); for the thread that waits.
-    Returns: status, events, finish times of the flows, release times of the groups, what released them: the flow times
-        2, plus 1 if it was its data; negative at the start.
+        feeds_at, feeds: groups that send data of flow f are feeds[feeds_at[f]:feeds_at[f + 1]].
+        frees_at, frees: groups that wait for a resource of flow f, likewise.
+        num_slots: flows in flight at most [count].
+        max_events: limit to the starts, ends and changes of rate [count].
+        progress: (flows that have ended, whether to stop), int64 (2,), shared with the waiting thread.
+    Returns: status, events, finish times of the flows, release times of the groups, and what released each: the flow
+        times 2, plus 1 if it was its data; negative at the start.
     """
     n, num_links = len(amount), len(capacity)
     finished = np.full(n, np.nan)
@@ -223,7 +230,7 @@ def play(  # type: ignore[no-untyped-def]
     for flow in range(n):
         unfinished[block_of[flow]] += 1
 
-    # what each flow does next, and when
+    # next event of each flow, and its time
     state = np.full(n, ENTER, np.int8)
     bucket_of, after, before = np.full((3, n), -1, np.int32)
     recent, recent_time = np.full(RECENT, -1, np.int64), np.full(RECENT, -1.0)  # most events find their bucket here
@@ -259,7 +266,7 @@ def play(  # type: ignore[no-untyped-def]
             for i in range(num_ready):
                 group = ready[i]
                 for flow in range(group_at[group], group_at[group + 1]):
-                    _plan(flow, released[group] + delay[flow], heap, recent, recent_time, bucket_first, spare,
+                    _push_event(flow, released[group] + delay[flow], heap, recent, recent_time, bucket_first, spare,
                           bucket_of, after, before)  # fmt: skip
             num_ready = 0
             if len(heap) == 0 or heap[0][0] > edge:
@@ -279,7 +286,7 @@ def play(  # type: ignore[no-untyped-def]
                 state[flow] = FINISH
                 if path_n[flow] == 0 or amount[flow] <= 0:
                     end = time + (amount[flow] if path_n[flow] == 0 else 0.0)
-                    _plan(flow, end, heap, recent, recent_time, bucket_first, spare, bucket_of, after, before)
+                    _push_event(flow, end, heap, recent, recent_time, bucket_first, spare, bucket_of, after, before)
                     continue
                 num_free -= 1
                 slot = free[num_free]
@@ -322,19 +329,25 @@ def play(  # type: ignore[no-untyped-def]
                             dirty[num_dirty] = link
                             num_dirty += 1
                 for k in range(frees_at[flow], frees_at[flow + 1]):
-                    num_ready = _count_down(frees[k], 2 * flow, time, waits, released, caused_by, ready, num_ready)
+                    num_ready = _resolve_dependency(
+                        frees[k], 2 * flow, time, waits, released, caused_by, ready, num_ready
+                    )
                 block = block_of[flow]
                 unfinished[block] -= 1
                 if unfinished[block] == 0 and next_block[block] >= 0:
                     for group in range(block_at[next_block[block]], block_at[next_block[block] + 1]):
-                        num_ready = _count_down(group, 2 * flow, time, waits, released, caused_by, ready, num_ready)
+                        num_ready = _resolve_dependency(
+                            group, 2 * flow, time, waits, released, caused_by, ready, num_ready
+                        )
                 if compute[flow] > 0:
                     state[flow] = USABLE
-                    _plan(flow, time + compute[flow], heap, recent, recent_time, bucket_first, spare, bucket_of,
+                    _push_event(flow, time + compute[flow], heap, recent, recent_time, bucket_first, spare, bucket_of,
                           after, before)  # fmt: skip
                     continue
             for k in range(feeds_at[flow], feeds_at[flow + 1]):
-                num_ready = _count_down(feeds[k], 2 * flow + 1, time, waits, released, caused_by, ready, num_ready)
+                num_ready = _resolve_dependency(
+                    feeds[k], 2 * flow + 1, time, waits, released, caused_by, ready, num_ready
+                )
 
         # The shares of all flows that a change can reach. Rates rise together, and up to that of the slowest flow that
         # starts or ends nothing is new: what is slower keeps its rate. Who starts gets an equal part at least.
@@ -368,24 +381,24 @@ def play(  # type: ignore[no-untyped-def]
                         _cancel(flow, bucket_first, bucket_of, after, before)
                     rest[slot] = max(0.0, rest[slot] - rate[slot] * (now - since[slot]))
                     since[slot], rate[slot] = now, fresh[slot]
-                    _plan(flow, now + rest[slot] / rate[slot], heap, recent, recent_time, bucket_first, spare,
+                    _push_event(flow, now + rest[slot] / rate[slot], heap, recent, recent_time, bucket_first, spare,
                           bucket_of, after, before)  # fmt: skip
                     events += 1
         epoch += 1
-        told[0] = ended
-        if events > max_events or told[1]:
+        progress[0] = ended
+        if events > max_events or progress[1]:
             return TOO_MANY, events, finished, released, caused_by
         if len(heap) == 0:
             return DONE, events, finished, released, caused_by
         now = heap[0][0]
 
 
-# --- flows that are alike ---------------------------------------------------------------------------------------------
+# --- equivalent flows -------------------------------------------------------------------------------------------------
 
 
 @numba.njit(cache=True)
 def mix(word):  # type: ignore[no-untyped-def]
-    """A number that looks random and is always the same (splitmix64)."""
+    """A hash of a word (splitmix64)."""
     word = np.uint64(word) + _GOLDEN
     word = (word ^ (word >> _S30)) * _M1
     word = (word ^ (word >> _S27)) * _M2
@@ -394,7 +407,13 @@ def mix(word):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def refine(offsets, hops, flow_colour, link_colour):  # type: ignore[no-untyped-def]
-    """One round of colour refinement, in place: links by their flows, then flows by their links."""
+    """One round of colour refinement, in place: links by their flows, then flows by their links.
+
+    Args:
+        offsets, hops: links of each flow.
+        flow_colour: of each flow, changed.
+        link_colour: of each link, changed.
+    """
     crossing = np.zeros(len(link_colour), np.uint64)
     for flow in range(len(flow_colour)):
         mixed = mix(flow_colour[flow])

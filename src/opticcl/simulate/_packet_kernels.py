@@ -1,15 +1,15 @@
-"""The inner loop of the packet engine: cells, links and what happens to them, event by event.
+"""The inner loop of the packet engine: events of cells and links.
 
-Links, flows and cells are rows of record arrays and are known by their row. Lists (cells that wait for a link, flows
-that take turns) are linked through the rows; -1 is nobody. Times are whole ticks.
+Links, flows and cells are rows of record arrays, identified by their row. Queues (cells that wait for a link, flows that
+alternate on a link) are linked lists through the rows; -1 is the end. Times are whole ticks.
 
-A link has two events, the end of a sending and the arrival of the first cell on the way; a flow has three: it starts
-or its sum is made, an acknowledgement is back, a loss is noticed. Each is in the heap at most once, and its number
-decides among events of one time: links in the order of their numbers, of a link its end before its arrival, then flows.
+A link has two events, the end of a sending and the arrival of the first cell in flight; a flow has three: its start or
+the end of its sum, an acknowledgement, the notice of a loss. Each is in the heap at most once, and its number orders
+events of one time: links by their numbers, on each the end of a sending before an arrival, then flows.
 
-Functions are inlined, each at one or two places: calls with so many arrays would cost more than what they do. So an event
-only lists the idle links that have something to send, and the loop lets them send when the event is over. Nothing here
-makes an array, so references need not be counted (`_nrt=False`), which would take as long as all the rest.
+Functions are inlined, each in one or two places, since a call with this many arrays would cost more than its body. An
+event therefore only lists the idle links that have cells to send, and the loop lets them send after the event. No
+array is created here, so references need not be counted (`_nrt=False`), which would take as long as everything else.
 """
 
 from __future__ import annotations
@@ -29,36 +29,36 @@ SPARE = 4  # cells that one event may need
 
 _i2, _i4, _i8, _f8 = np.int16, np.int32, np.int64, np.float64
 
-WORLD = np.dtype(
+STATE = np.dtype(
     [
-        ("now", _i8), ("planned", _i8), ("passed", _i8), ("most_events", _i8), ("unfinished", _i8),
-        ("cell_bytes", _f8), ("cell_room", _i8), ("buffer", _i8), ("window", _i8),
+        ("now", _i8), ("num_planned", _i8), ("passed", _i8), ("most_events", _i8), ("unfinished", _i8),
+        ("cell_bytes", _f8), ("cell_buffer_bytes", _i8), ("buffer", _i8), ("window", _i8),
         ("at_input", _i4), ("cuts", _i4), ("finite", _i4), ("windowed", _i4), ("interleaved", _i4),
         ("free", _i4), ("num_free", _i8), ("num_links", _i8), ("num_idle", _i8),
     ]
 )  # fmt: skip
-"""The one row that knows the time, the options and how many events are planned (`planned`), cells sent (`passed`),
-flows left (`unfinished`) and idle links listed (`num_idle`) are."""
+"""One row with the time, the options and the numbers of events in the heap (`num_planned`), cells sent (`passed`), unfinished
+flows (`unfinished`) and listed idle links (`num_idle`)."""
 
 LINK = np.dtype(
     [
         ("full", _i8), ("latency", _i8), ("per_byte", _f8),  # ticks to send a full cell, to its end, a byte
         ("free_at", _i8), ("ends", _i4), ("blocked", _i4),
-        ("first", _i4), ("last", _i4), ("listed", _i4), ("has_room", _i4),  # cells that ask to be sent
-        ("flying", _i4), ("flying_last", _i4),  # cells on the way
-        ("input_first", _i4), ("input_last", _i4), ("input_busy", _i4),  # cells that came over it, behind the first
-        ("turn", _i4), ("asked", _i4), ("from_source", _i4),  # flows that start here, and whether one has a cell waiting
+        ("first", _i4), ("last", _i4), ("listed", _i4), ("has_space", _i4),  # cells that wait to be sent
+        ("in_flight", _i4), ("in_flight_last", _i4),  # cells in flight
+        ("input_first", _i4), ("input_last", _i4), ("input_busy", _i4),  # cells that arrived over it, behind the first
+        ("turn", _i4), ("source_queued", _i4), ("from_source", _i4),  # flows that start here, and whether a cell is queued
         ("frees", _i4), ("blocked_first", _i4), ("blocked_last", _i4), ("blocked_next", _i4),
-        ("frees_room", _i8), ("held", _i8), ("waiting", _i8), ("most", _i8),
+        ("frees_bytes", _i8), ("held", _i8), ("waiting", _i8), ("most", _i8),
         ("carried", _f8), ("dropped", _f8), ("busy", _i8),
     ]
 )  # fmt: skip
 
-FLOW = np.dtype(  # what every cell asks for comes first, together
+FLOW = np.dtype(  # the fields that every cell needs come first
     [
-        ("cells", _i8), ("sent", _i8), ("arrived", _i8), ("path_at", _i8), ("path_n", _i4), ("flying", _i4),
+        ("cells", _i8), ("sent", _i8), ("arrived", _i8), ("path_at", _i8), ("path_n", _i4), ("in_flight", _i4),
         ("lost", _i4), ("lost_tail", _i4), ("in_turn", _i4), ("following", _i4), ("before", _i4), ("state", _i4),
-        ("tail", _f8), ("tail_room", _i8), ("back", _i8), ("notice", _i8), ("compute", _i8),
+        ("tail", _f8), ("tail_buffer_bytes", _i8), ("back", _i8), ("notice", _i8), ("compute", _i8),
         ("acked", _i4), ("acked_last", _i4), ("missing", _i4), ("missing_last", _i4),
     ]
 )  # fmt: skip
@@ -73,10 +73,10 @@ EVENT = np.dtype([("time", _i8), ("what", _i8)])
 
 
 @numba.njit(_nrt=False)  # type: ignore[call-overload]
-def _plan(w, heap, time, what):  # type: ignore[no-untyped-def]
-    """Let `what` happen at `time`."""
-    i = w.planned
-    w.planned = i + 1
+def _push_event(w, heap, time, what):  # type: ignore[no-untyped-def]
+    """Add an event to the heap."""
+    i = w.num_planned
+    w.num_planned = i + 1
     while i > 0:
         up = (i - 1) >> 1
         if heap[up].time < time or (heap[up].time == time and heap[up].what < what):
@@ -89,10 +89,10 @@ def _plan(w, heap, time, what):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(_nrt=False)  # type: ignore[call-overload]
-def _drop_first(w, heap):  # type: ignore[no-untyped-def]
-    """Forget the first event."""
-    n = w.planned - 1
-    w.planned = n
+def _pop_event(w, heap):  # type: ignore[no-untyped-def]
+    """Remove the first event from the heap."""
+    n = w.num_planned - 1
+    w.num_planned = n
     time, what = heap[n].time, heap[n].what
     i = 0
     while True:
@@ -118,35 +118,35 @@ def _drop_first(w, heap):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(inline="always")
-def _spent(link, flows, cell):  # type: ignore[no-untyped-def]
-    """Ticks that a link sends a cell."""
+def _sending_ticks(link, flows, cell):  # type: ignore[no-untyped-def]
+    """Ticks that a link needs to send a cell."""
     return np.int64(ceil(flows[cell.flow].tail * link.per_byte - SLACK)) if cell.is_tail else link.full
 
 
 @numba.njit(inline="always")
-def _room(w, flows, cell):  # type: ignore[no-untyped-def]
-    """Bytes that a cell takes in a buffer."""
-    return flows[cell.flow].tail_room if cell.is_tail else w.cell_room
+def _buffer_bytes(w, flows, cell):  # type: ignore[no-untyped-def]
+    """Buffer space of a cell [bytes]."""
+    return flows[cell.flow].tail_buffer_bytes if cell.is_tail else w.cell_buffer_bytes
 
 
 @numba.njit(inline="always")
 def _bytes(w, flows, cell):  # type: ignore[no-untyped-def]
-    """What a cell carries."""
+    """Payload of a cell [bytes]."""
     return flows[cell.flow].tail if cell.is_tail else w.cell_bytes
 
 
 @numba.njit(inline="always")
 def _send(w, links, flows, cells, hops, heap, number):  # type: ignore[no-untyped-def]
-    """Let an idle link send the first cell that waits, unless the buffer behind it is full."""
+    """Send the first waiting cell over an idle link, unless the buffer behind it is full."""
     link = links[number]
     link.listed = 0
     cell_number = link.first
     cell = cells[cell_number]
     goes_on = cell.left > 0
-    room = _room(w, flows, cell)
-    if goes_on and w.finite and not w.windowed and not link.has_room:
+    size = _buffer_bytes(w, flows, cell)
+    if goes_on and w.finite and not w.windowed and not link.has_space:
         buffer = links[number if w.at_input else hops[cell.at + 1]]
-        if buffer.held + room > w.buffer:
+        if buffer.held + size > w.buffer:
             link.blocked, link.blocked_next = 1, -1
             if buffer.blocked_first < 0:
                 buffer.blocked_first = number
@@ -154,51 +154,51 @@ def _send(w, links, flows, cells, hops, heap, number):  # type: ignore[no-untype
                 links[buffer.blocked_last].blocked_next = number
             buffer.blocked_last = number
         else:
-            buffer.held += room
+            buffer.held += size
     if not link.blocked:
-        link.has_room = 0
+        link.has_space = 0
         link.first = cell.following
-        spent = _spent(link, flows, cell)
+        spent = _sending_ticks(link, flows, cell)
         link.free_at = w.now + spent
         link.busy += spent
         link.carried += _bytes(w, flows, cell)
         w.passed += 1
         ready = link.free_at + link.latency
-        if goes_on and w.cuts:  # its head goes on, but never so early that its tail is missing
-            ready = w.now + link.latency + max(0, spent - _spent(links[hops[cell.at + 1]], flows, cell))
+        if goes_on and w.cuts:  # its head continues, but never so early that there would be a gap
+            ready = w.now + link.latency + max(0, spent - _sending_ticks(links[hops[cell.at + 1]], flows, cell))
         cell.time, cell.following = ready, -1
-        if link.flying < 0:
-            link.flying = cell_number
-            _plan(w, heap, ready, 2 * number + ARRIVE)
+        if link.in_flight < 0:
+            link.in_flight = cell_number
+            _push_event(w, heap, ready, 2 * number + ARRIVE)
         else:
-            cells[link.flying_last].following = cell_number
-        link.flying_last = cell_number
+            cells[link.in_flight_last].following = cell_number
+        link.in_flight_last = cell_number
 
         link.from_source = cell.moved == 0
         link.frees = -1
         if cell.moved > 0:
             queue_number = hops[cell.at - 1] if w.at_input else number
-            links[queue_number].waiting -= room
+            links[queue_number].waiting -= size
             if w.finite or w.at_input:
-                link.frees, link.frees_room = queue_number, room
+                link.frees, link.frees_bytes = queue_number, size
         if link.first >= 0 or link.frees >= 0 or (link.from_source and link.turn >= 0):
             link.ends = 1
-            _plan(w, heap, link.free_at, 2 * number + END)
+            _push_event(w, heap, link.free_at, 2 * number + END)
         elif link.from_source:
-            link.asked, link.from_source = 0, 0
+            link.source_queued, link.from_source = 0, 0
 
 
 @numba.njit(inline="always")
-def _list(w, links, idle, number):  # type: ignore[no-untyped-def]
-    """Let an idle link send when the event is over."""
+def _mark_ready(w, links, idle, number):  # type: ignore[no-untyped-def]
+    """List an idle link, to send after the event."""
     links[number].listed = 1
     idle[w.num_idle] = number
     w.num_idle += 1
 
 
 @numba.njit(inline="always")
-def _ask(w, links, cells, heap, idle, number, cell_number):  # type: ignore[no-untyped-def]
-    """Let a cell wait until a link sends it."""
+def _enqueue(w, links, cells, heap, idle, number, cell_number):  # type: ignore[no-untyped-def]
+    """Append a cell to the queue of a link."""
     link = links[number]
     cells[cell_number].following = -1
     if link.first < 0:
@@ -209,16 +209,16 @@ def _ask(w, links, cells, heap, idle, number, cell_number):  # type: ignore[no-u
     if not (link.ends or link.blocked or link.listed):
         if link.free_at > w.now:
             link.ends = 1
-            _plan(w, heap, link.free_at, 2 * number + END)
+            _push_event(w, heap, link.free_at, 2 * number + END)
         else:
-            _list(w, links, idle, number)
+            _mark_ready(w, links, idle, number)
 
 
 @numba.njit(inline="always")
-def _ask_for_next(w, links, flows, cells, heap, idle, number):  # type: ignore[no-untyped-def]
-    """Let the flow whose turn it is ask the link where it starts to send its next cell."""
+def _enqueue_next(w, links, flows, cells, heap, idle, number):  # type: ignore[no-untyped-def]
+    """Queue the next cell of the flow whose turn it is on its first link."""
     link = links[number]
-    link.asked = 0
+    link.source_queued = 0
     flow_number = link.turn
     if flow_number >= 0:
         flow = flows[flow_number]
@@ -230,9 +230,9 @@ def _ask_for_next(w, links, flows, cells, heap, idle, number):  # type: ignore[n
         else:
             flow.sent += 1
             is_tail = flow.sent == flow.cells
-        flow.flying += 1
+        flow.in_flight += 1
         all_sent = flow.sent == flow.cells and flow.lost == 0 and not flow.lost_tail
-        if all_sent or (w.windowed and flow.flying >= w.window):
+        if all_sent or (w.windowed and flow.in_flight >= w.window):
             flow.in_turn = 0
             if flow.following == flow_number:
                 link.turn = -1
@@ -248,13 +248,13 @@ def _ask_for_next(w, links, flows, cells, heap, idle, number):  # type: ignore[n
         w.num_free -= 1
         cell.flow, cell.is_tail, cell.moved = flow_number, is_tail, 0
         cell.at, cell.left = flow.path_at, flow.path_n - 1
-        link.asked = 1
-        _ask(w, links, cells, heap, idle, number, cell_number)
+        link.source_queued = 1
+        _enqueue(w, links, cells, heap, idle, number, cell_number)
 
 
 @numba.njit(inline="always")
-def _take_turns(w, link, flows, number):  # type: ignore[no-untyped-def]
-    """Let a flow take part in the turns of its first link: last in the round, or, sequentially, next again."""
+def _join_turns(w, link, flows, number):  # type: ignore[no-untyped-def]
+    """Add a flow to those that alternate on their first link: last in the order, or, sequentially, next again."""
     flow = flows[number]
     flow.in_turn = 1
     if link.turn < 0:
@@ -270,44 +270,44 @@ def _take_turns(w, link, flows, number):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(inline="always")
-def _forget(w, cells, number):  # type: ignore[no-untyped-def]
-    """Give the row of a cell back."""
+def _release_cell(w, cells, number):  # type: ignore[no-untyped-def]
+    """Return the row of a cell to the free list."""
     cells[number].following = w.free
     w.free = number
     w.num_free += 1
 
 
-# --- what happens -----------------------------------------------------------------------------------------------------
+# --- events -----------------------------------------------------------------------------------------------------------
 
 
 @numba.njit(inline="always")
-def _end(w, links, flows, cells, hops, heap, idle, number):  # type: ignore[no-untyped-def]
-    """A link has sent a cell: its room is free and those behind it move up. Returns the link, if a flow starts there and
-    may ask for its next cell, or -1."""
+def _end_sending(w, links, flows, cells, hops, heap, idle, number):  # type: ignore[no-untyped-def]
+    """A link has sent a cell: its buffer space is freed and waiting cells move up. Returns the link if a flow that starts
+    there may queue its next cell, or -1."""
     link = links[number]
     if link.frees >= 0:
         queue = links[link.frees]
         link.frees = -1
         if w.finite:
-            queue.held -= link.frees_room
+            queue.held -= link.frees_bytes
             while queue.blocked_first >= 0:
                 other = links[queue.blocked_first]
-                room = _room(w, flows, cells[other.first])
-                if queue.held + room > w.buffer:
+                size = _buffer_bytes(w, flows, cells[other.first])
+                if queue.held + size > w.buffer:
                     break
-                queue.held += room
-                other.has_room, other.blocked = 1, 0
-                _list(w, links, idle, queue.blocked_first)
+                queue.held += size
+                other.has_space, other.blocked = 1, 0
+                _mark_ready(w, links, idle, queue.blocked_first)
                 queue.blocked_first = other.blocked_next
         if w.at_input:
             behind = queue.input_first
             queue.input_busy = behind >= 0
             if behind >= 0:
                 queue.input_first = cells[behind].following
-                _ask(w, links, cells, heap, idle, hops[cells[behind].at], behind)
+                _enqueue(w, links, cells, heap, idle, hops[cells[behind].at], behind)
     link.ends = 0
     if link.first >= 0 and not link.listed:
-        _list(w, links, idle, number)
+        _mark_ready(w, links, idle, number)
     if not link.from_source:
         return -1
     link.from_source = 0
@@ -318,11 +318,11 @@ def _end(w, links, flows, cells, hops, heap, idle, number):  # type: ignore[no-u
 def _arrive(w, links, flows, cells, hops, heap, idle, number):  # type: ignore[no-untyped-def]
     """The first cell on a link reaches its end; returns the flow that it completes, or -1."""
     link = links[number]
-    cell_number = link.flying
+    cell_number = link.in_flight
     cell = cells[cell_number]
-    link.flying = cell.following
-    if link.flying >= 0:
-        _plan(w, heap, cells[link.flying].time, 2 * number + ARRIVE)
+    link.in_flight = cell.following
+    if link.in_flight >= 0:
+        _push_event(w, heap, cells[link.in_flight].time, 2 * number + ARRIVE)
     flow_number = cell.flow
     completes = -1
     if cell.left == 0:
@@ -334,31 +334,31 @@ def _arrive(w, links, flows, cells, hops, heap, idle, number):  # type: ignore[n
             cell.time, cell.following = w.now + flow.back, -1
             if flow.acked < 0:
                 flow.acked = cell_number
-                _plan(w, heap, cell.time, 2 * w.num_links + 3 * flow_number + ACKNOWLEDGED)
+                _push_event(w, heap, cell.time, 2 * w.num_links + 3 * flow_number + ACKNOWLEDGED)
             else:
                 cells[flow.acked_last].following = cell_number
             flow.acked_last = cell_number
         else:
-            _forget(w, cells, cell_number)
+            _release_cell(w, cells, cell_number)
     else:
         cell.at, cell.left, cell.moved = cell.at + 1, cell.left - 1, 1
         onward = hops[cell.at]
         queue = links[number if w.at_input else onward]
-        room = _room(w, flows, cell)
-        if w.finite and w.windowed and queue.held + room > w.buffer:
+        size = _buffer_bytes(w, flows, cell)
+        if w.finite and w.windowed and queue.held + size > w.buffer:
             flow = flows[flow_number]
             queue.dropped += _bytes(w, flows, cell)
             cell.time, cell.following = w.now + flow.notice, -1
             if flow.missing < 0:
                 flow.missing = cell_number
-                _plan(w, heap, cell.time, 2 * w.num_links + 3 * flow_number + LOST)
+                _push_event(w, heap, cell.time, 2 * w.num_links + 3 * flow_number + LOST)
             else:
                 cells[flow.missing_last].following = cell_number
             flow.missing_last = cell_number
         else:
             if w.finite and w.windowed:
-                queue.held += room
-            queue.waiting += room
+                queue.held += size
+            queue.waiting += size
             if w.at_input and queue.input_busy:
                 cell.following = -1
                 if queue.input_first < 0:
@@ -368,16 +368,16 @@ def _arrive(w, links, flows, cells, hops, heap, idle, number):  # type: ignore[n
                 queue.input_last = cell_number
             else:
                 queue.input_busy = 1
-                _ask(w, links, cells, heap, idle, onward, cell_number)
+                _enqueue(w, links, cells, heap, idle, onward, cell_number)
             if queue.waiting > queue.most and not (links[onward].listed and links[onward].first == cell_number):
                 queue.most = queue.waiting
     return completes
 
 
 @numba.njit(inline="always")
-def _hear(w, flow, cells, heap, number, of_loss):  # type: ignore[no-untyped-def]
-    """A sender hears that a cell has arrived, or that one is lost."""
-    flow.flying -= 1
+def _notify_sender(w, flow, cells, heap, number, of_loss):  # type: ignore[no-untyped-def]
+    """A sender learns that a cell has arrived, or that one is lost."""
+    flow.in_flight -= 1
     cell_number = flow.missing if of_loss else flow.acked
     cell = cells[cell_number]
     if of_loss:
@@ -390,49 +390,49 @@ def _hear(w, flow, cells, heap, number, of_loss):  # type: ignore[no-untyped-def
         flow.acked = cell.following
     if cell.following >= 0:
         what = LOST if of_loss else ACKNOWLEDGED
-        _plan(w, heap, cells[cell.following].time, 2 * w.num_links + 3 * number + what)
-    _forget(w, cells, cell_number)
+        _push_event(w, heap, cells[cell.following].time, 2 * w.num_links + 3 * number + what)
+    _release_cell(w, cells, cell_number)
 
 
 @numba.njit(inline="always")
 def _another_joins(w, flows, hops, heap, start):  # type: ignore[no-untyped-def]
-    """Whether the next event lets another flow take its turns on this link at the same time; then all join first."""
+    """Whether the next event adds another flow to this link at the same time; then all are added first."""
     number, kind = divmod(heap[0].what - 2 * w.num_links, 3)
-    at_once = w.planned > 0 and heap[0].time == w.now and number >= 0 and kind == TURN
+    at_once = w.num_planned > 0 and heap[0].time == w.now and number >= 0 and kind == TURN
     return at_once and flows[number].state == WAITS and hops[flows[number].path_at] == start
 
 
 @numba.njit(inline="always")
-def _count_down(w, heap, group, cause, waits, group_at, delay, released, caused_by):  # type: ignore[no-untyped-def]
-    """A group waits for one thing less; if for nothing, its flows start, each after its delay."""
+def _resolve_dependency(w, heap, group, cause, waits, group_at, delay, released, caused_by):  # type: ignore[no-untyped-def]
+    """A dependency of a group is met; when all are, its flows start, each after its delay."""
     waits[group] -= 1
     if waits[group] == 0:
         released[group], caused_by[group] = w.now, cause
         for flow in range(group_at[group], group_at[group + 1]):
-            _plan(w, heap, w.now + delay[flow], 2 * w.num_links + 3 * flow + TURN)
+            _push_event(w, heap, w.now + delay[flow], 2 * w.num_links + 3 * flow + TURN)
 
 
 @numba.njit(cache=True, _nrt=False)  # type: ignore[call-overload]
-def play(  # type: ignore[no-untyped-def]
-    world, links, flows, cells, hops, heap, idle, delay, group_at, waits, block_at, block_of, next_block, unfinished,
+def run(  # type: ignore[no-untyped-def]
+    state, links, flows, cells, hops, heap, idle, delay, group_at, waits, block_at, block_of, next_block, unfinished,
     feeds_at, feeds, frees_at, frees, finished, released, caused_by, num_events,
 ):  # fmt: skip
-    """Play at most `num_events` events; returns RUNNING, or why it stopped.
+    """Process at most `num_events` events; returns RUNNING, or why it stopped.
 
-    Everything that changes stands in the arrays, so that it can be called again. What waits for what is as in
-    `_flow_kernels.play`; the first call, at a time of -1, releases the groups that wait for nothing.
+    The whole state is in the arrays, so that it can be called again. Dependencies are those of `_flow_kernels.run`; the
+    first call, at a time of -1, releases the groups without dependencies.
 
-    Args: idle: room for a list of all links.
+    Args: idle: space for a list of all links.
     """
-    w = world[0]
+    w = state[0]
     if w.now < 0:
         w.now = 0
         for group in range(len(waits)):
             if waits[group] == 0:
                 waits[group] = 1
-                _count_down(w, heap, group, -1, waits, group_at, delay, released, caused_by)
+                _resolve_dependency(w, heap, group, -1, waits, group_at, delay, released, caused_by)
     for _ in range(num_events):
-        if w.planned == 0 or w.unfinished == 0:
+        if w.num_planned == 0 or w.unfinished == 0:
             return DONE
         if w.num_free < SPARE:
             return NO_CELLS
@@ -442,18 +442,18 @@ def play(  # type: ignore[no-untyped-def]
         if w.now > LATEST:
             return TOO_LATE
         what = heap[0].what
-        _drop_first(w, heap)
+        _pop_event(w, heap)
         number, kind = divmod(what - 2 * w.num_links, 3)
         joins, ended, source = -1, -1, -1
         if what < 2 * w.num_links:
             number, kind = -1, -1
             if what & 1 == END:
-                source = _end(w, links, flows, cells, hops, heap, idle, what >> 1)
+                source = _end_sending(w, links, flows, cells, hops, heap, idle, what >> 1)
             else:
                 ended = _arrive(w, links, flows, cells, hops, heap, idle, what >> 1)
                 number = ended
         elif kind != TURN:
-            _hear(w, flows[number], cells, heap, number, kind == LOST)
+            _notify_sender(w, flows[number], cells, heap, number, kind == LOST)
             flow = flows[number]
             if not flow.in_turn and (flow.sent < flow.cells or flow.lost > 0 or flow.lost_tail):
                 joins = number
@@ -465,30 +465,30 @@ def play(  # type: ignore[no-untyped-def]
 
         if ended >= 0:
             may_use = True
-            if kind != TURN:  # its last cell is here
+            if kind != TURN:  # its last cell has arrived
                 finished[number] = w.now
                 w.unfinished -= 1
                 for k in range(frees_at[number], frees_at[number + 1]):
-                    _count_down(w, heap, frees[k], 2 * number, waits, group_at, delay, released, caused_by)
+                    _resolve_dependency(w, heap, frees[k], 2 * number, waits, group_at, delay, released, caused_by)
                 block = block_of[number]
                 unfinished[block] -= 1
                 if unfinished[block] == 0 and next_block[block] >= 0:
                     for group in range(block_at[next_block[block]], block_at[next_block[block] + 1]):
-                        _count_down(w, heap, group, 2 * number, waits, group_at, delay, released, caused_by)
+                        _resolve_dependency(w, heap, group, 2 * number, waits, group_at, delay, released, caused_by)
                 if flows[number].compute > 0:
-                    _plan(w, heap, w.now + flows[number].compute, 2 * w.num_links + 3 * number + TURN)
+                    _push_event(w, heap, w.now + flows[number].compute, 2 * w.num_links + 3 * number + TURN)
                     may_use = False
-            if may_use:  # and added up
+            if may_use:  # and summed
                 for k in range(feeds_at[number], feeds_at[number + 1]):
-                    _count_down(w, heap, feeds[k], 2 * number + 1, waits, group_at, delay, released, caused_by)
+                    _resolve_dependency(w, heap, feeds[k], 2 * number + 1, waits, group_at, delay, released, caused_by)
 
         if joins >= 0:
             start = hops[flows[joins].path_at]
-            _take_turns(w, links[start], flows, joins)
-            if not links[start].asked and not _another_joins(w, flows, hops, heap, start):
+            _join_turns(w, links[start], flows, joins)
+            if not links[start].source_queued and not _another_joins(w, flows, hops, heap, start):
                 source = start
         if source >= 0:
-            _ask_for_next(w, links, flows, cells, heap, idle, source)
+            _enqueue_next(w, links, flows, cells, heap, idle, source)
         for k in range(w.num_idle):
             _send(w, links, flows, cells, hops, heap, idle[k])
         w.num_idle = 0

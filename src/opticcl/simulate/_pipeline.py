@@ -1,29 +1,35 @@
-"""Cells that share no link: a formula, tick by tick what playing them would give."""
+"""Cells of transfers that share no link: a formula, equal to the simulation tick by tick."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from opticcl.ir import IntArray
-from opticcl.simulate._cells import CellFlows, Wires
+from opticcl.simulate._cells import CellFlows, CellLinks
 
-__all__ = ["alone_s"]
+__all__ = ["share_no_link", "unshared_s"]
 
 TICK_S = 1e-15
 SLACK = 1e-3
 
 
-def alone_s(wires: Wires, flows: CellFlows, cell_bytes: float, cuts: bool) -> np.ndarray:
-    """When the last cell of each transfer arrives if nobody shares its links, float64 (n,) [s].
+def unshared_s(links: CellLinks, flows: CellFlows, cell_bytes: float, cuts: bool) -> np.ndarray:
+    """When the last cell of each transfer arrives if no other transfer uses its links, float64 (n,) [s].
 
-    Cells of one size follow each other as closely as the slowest link so far lets them; the last cell, which may be
-    smaller, begins on a link when it is there (with cut_through: its head) and the cell before it has been sent.
+    Cells of one size follow each other as closely as the slowest link so far allows; the last cell, which may be smaller,
+    begins on a link once it has arrived (with cut_through: its head) and the cell before it has been sent.
+
+    Args:
+        links: that the cells cross.
+        flows: of the transfers.
+        cell_bytes: size of a cell [bytes].
+        cuts: whether switches cut through.
     """
     cells = flows.num_cells(cell_bytes)
     tail = flows.amount - (cells - 1) * cell_bytes
-    per_byte = 1 / (wires.capacity * TICK_S)
+    per_byte = 1 / (links.capacity * TICK_S)
     full_ticks = np.ceil(cell_bytes * per_byte - SLACK)
-    late = np.ceil(wires.latency_s / TICK_S - SLACK)
+    late = np.ceil(links.latency_s / TICK_S - SLACK)
     n = len(flows.amount)
     first, slowest, behind = np.zeros((3, n))  # begin of the first full cell; gap between cells; begin of the last cell
     before_full, before_tail, before_late = np.zeros((3, n))
@@ -40,10 +46,10 @@ def alone_s(wires: Wires, flows: CellFlows, cell_bytes: float, cuts: bool) -> np
         sent = first[on] + (cells[on] - 2) * slowest[on] + full
         behind[on] = np.where(many, np.maximum(behind[on], sent), behind[on])
         before_full[on], before_tail[on], before_late[on] = full, last, late[link]
-    start = np.ceil((flows.delay_s + wires.base_s) / TICK_S - SLACK)
+    start = np.ceil((flows.delay_s + links.base_s) / TICK_S - SLACK)
     return (start + behind + before_tail + before_late) * TICK_S
 
 
-def shares_nothing(hops: IntArray) -> bool:
-    """Whether no two transfers cross one link."""
+def share_no_link(hops: IntArray) -> bool:
+    """Whether no link is crossed by two transfers."""
     return not len(hops) or int(np.bincount(hops).max()) == 1

@@ -1,4 +1,4 @@
-"""With a barrier after every step: the steps one after the other, each round of them played by an engine."""
+"""With a barrier after every step: the steps one after the other, each round of them simulated by an engine."""
 
 from __future__ import annotations
 
@@ -7,22 +7,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from opticcl.ir import CircuitPlan, Circuits, Timeline, Transfers
-from opticcl.simulate.assumptions import Assumptions, as_dict
+from opticcl.assumptions import Assumptions
+from opticcl.ir import CircuitPlan, Circuits, ProgressCallback, Timeline, Transfers
 from opticcl.simulate.bounds import lower_bound_s
-from opticcl.simulate.limits import Progress
-from opticcl.simulate.parts import Standing, charged_control_s, lit, summed_chunks
+from opticcl.simulate.parts import Reconfiguration, charged_control_s, summed_chunks, transfer_times
 from opticcl.simulate.traffic import Recorder
 
-__all__ = ["PlayRound", "RoundEnd", "play_with_barriers", "round_of_light"]
+__all__ = ["RoundEnd", "RunRound", "circuit_rounds", "simulate_with_barriers"]
 
 
 class RoundEnd(NamedTuple):
-    """How a round ends.
+    """End of a round.
 
     Args:
         latency_s, transfer_s: of the transfer that ends last [s].
-        end_s: when each circuit's last bit arrives, float64 (circuits,) [s]; None where nobody asked.
+        end_s: when the last bit of each circuit arrives, float64 (circuits,) [s]; None if it was not requested.
     """
 
     latency_s: float
@@ -30,58 +29,72 @@ class RoundEnd(NamedTuple):
     end_s: np.ndarray | None = None
 
 
-PlayRound = Callable[[Transfers, Circuits, float, int], RoundEnd]
-"""(transfers of the step, circuits of the round, bytes of a chunk, repeats of the step) -> how it ends."""
+RunRound = Callable[[Transfers, Circuits, float, int], RoundEnd]
+"""(transfers of the step, circuits of the round, bytes of a chunk, repeats of the step) -> end of the round."""
 
 
-def play_with_barriers(
+def simulate_with_barriers(
     plan: CircuitPlan,
     size_bytes: int,
     assumed: Assumptions,
-    play: PlayRound,
-    progress: Progress,
+    run_round: RunRound,
+    progress: ProgressCallback,
     recorder: Recorder | None,
 ) -> Timeline:
-    """Time of a plan whose rounds an engine plays one by one; steps of a class are played once."""
+    """Time of a plan whose rounds an engine simulates one by one; identical steps are simulated once.
+
+    Args:
+        plan: schedule, fabric and circuits.
+        size_bytes: message of every rank [bytes].
+        assumed: time assumptions.
+        run_round: simulates a round.
+        progress: called after every class of steps.
+        recorder: collects the traffic, or None.
+    """
     schedule, fabric = plan.schedule, plan.fabric
     classes = schedule.step_classes()
     chunk_bytes = size_bytes / schedule.collective.num_chunks
     num_rounds = np.zeros(len(classes), np.int64)
     reconfiguration, latency, transfer, compute, control = np.zeros((5, len(classes)))
-    standing = Standing(assumed, fabric.reconfiguration_s)
+    settings = Reconfiguration(fabric, assumed)
     begun_s = 0.0
     for c, steps in enumerate(classes):
         transfers, rounds, repeats = schedule.step(steps.start), plan.rounds(steps.start), len(steps)
         num_rounds[c] = len(rounds) * repeats
-        reconfiguration[c] = standing.charge(rounds, repeats)
+        reconfiguration[c] = settings.of_steps(rounds, repeats)
         setting_s = reconfiguration[c] / max(1, len(rounds) * repeats)
         now_s = begun_s
         for circuits in rounds:
-            end = play(transfers, circuits, chunk_bytes, repeats)
+            end = run_round(transfers, circuits, chunk_bytes, repeats)
             control_s = charged_control_s(fabric, transfers, circuits, assumed)
             latency[c] += end.latency_s * repeats
             transfer[c] += end.transfer_s * repeats
             control[c] += control_s * repeats
             now_s += setting_s + control_s
             if recorder is not None and end.end_s is not None:
-                recorder.round(steps, now_s, transfers, circuits, chunk_bytes, end.end_s)
+                recorder.add_round(steps, now_s, transfers, circuits, chunk_bytes, end.end_s)
             now_s += end.latency_s + end.transfer_s
         sum_s = summed_chunks(transfers, assumed) * chunk_bytes / assumed.memory_bytes_per_s
         compute[c] = sum_s * repeats
         if recorder is not None:
-            recorder.step_ended(len(rounds), now_s + sum_s - begun_s)
+            recorder.end_step(len(rounds), now_s + sum_s - begun_s)
         begun_s += (now_s + sum_s - begun_s) * repeats
-        progress("play steps", steps.stop, schedule.num_steps)
+        progress("simulate steps", steps.stop, schedule.num_steps)
     bound = lower_bound_s(schedule.collective, fabric, size_bytes)
-    told = {**as_dict(assumed), "mode": "barrier"}
-    return Timeline(classes, num_rounds, reconfiguration, latency, transfer, compute, control, bound, told)
+    about = {**assumed.record(), "mode": "barrier"}
+    return Timeline(classes, num_rounds, reconfiguration, latency, transfer, compute, control, bound, about)
 
 
-def round_of_light(plan: CircuitPlan, record: bool) -> PlayRound:
-    """Circuits: each has its light to itself."""
+def circuit_rounds(plan: CircuitPlan, record: bool) -> RunRound:
+    """Rounds of circuits, where each transfer has its wavelengths to itself.
 
-    def play(transfers: Transfers, circuits: Circuits, chunk_bytes: float, repeats: int) -> RoundEnd:
-        rows, latency, duration = lit(plan.fabric, transfers, circuits, chunk_bytes)
+    Args:
+        plan: whose fabric is optical.
+        record: whether the end of every circuit is wanted.
+    """
+
+    def run_round(transfers: Transfers, circuits: Circuits, chunk_bytes: float, repeats: int) -> RoundEnd:
+        rows, latency, duration = transfer_times(plan.fabric, transfers, circuits, chunk_bytes)
         if not len(rows):
             return RoundEnd(0.0, 0.0)
         last = int((latency + duration).argmax())
@@ -92,4 +105,4 @@ def round_of_light(plan: CircuitPlan, record: bool) -> PlayRound:
             end_s = of_transfer[circuits.transfer]
         return RoundEnd(float(latency[last]), float(duration[last]), end_s)
 
-    return play
+    return run_round

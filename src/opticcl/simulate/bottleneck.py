@@ -1,14 +1,14 @@
-"""What each part of a machine carries during a plan, and which part is the fullest.
+"""Load of each part of a machine during a plan, and the bottleneck: the part that is busy longest.
 
-A part is a link of a packet fabric, or anything that a circuit occupies: transmitters, receivers, fibres, waveguides,
-star couplers. It is busy for as long as its bytes take at its full rate:
+A part is a link of a packet fabric, or any resource that a circuit occupies: transmitters, receivers, fibres, waveguides,
+star couplers. Its busy time is that of its bytes at its full rate:
 
     packets   the rate of the link
-    light     circuits that it may carry x wavelengths (those of the grid where they pass side by side, else those that one
-              transmitter lights at once) x rate of a wavelength; with slots, what a slot carries over what it takes
+    circuits  capacity in circuits x wavelengths (those of the grid where different wavelengths pass side by side, else those
+              that one transmitter sends at once) x rate of a wavelength; with slots, payload over duration of a slot
 
-so a fibre on which half of the wavelengths are dark all the time is half busy. Light that is split and heard by many is
-counted once where it is one signal.
+so a fibre of which half of the wavelengths are unused all the time is half busy. A signal that is split and received by
+several nodes counts once.
 """
 
 from __future__ import annotations
@@ -20,23 +20,36 @@ import numpy as np
 
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Op, Resource, Transfers
 from opticcl.simulate.links import Links
-from opticcl.simulate.places import Place, place_name
+from opticcl.simulate.parts import same_circuits
 from opticcl.simulate.traffic import Traffic
 
 __all__ = ["Bottleneck", "Load", "bottleneck", "full_rate", "loads", "loads_of_traffic", "uses"]
 
-_ALIKE = 1e-9  # relative; sums in another order may differ by so much
+_ROUNDING = 1e-9  # relative; sums in another order may differ by this much
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One resource of a fabric.
+
+    Args:
+        resource: position in the fabric's `resources`.
+        index: instance, below its count.
+    """
+
+    resource: int
+    index: int
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What the parts of one kind carry during a plan; those that carry nothing are left out.
+    """Load of the parts of one kind during a plan; parts that carry nothing are left out.
 
     Args:
-        resource: which of the fabric's `resources` they are.
-        index: number of each among those of its kind, ascending, int64 (m,).
+        resource: index of their kind in the fabric's `resources`.
+        index: number of each part among those of its kind, ascending, int64 (m,).
         carried_bytes: float64 (m,).
-        busy_s: what that takes at the full rate, float64 (m,) [s].
+        busy_s: duration of these bytes at the full rate, float64 (m,) [s].
         largest_queue_bytes, dropped_bytes: as in `Traffic`, float64 (m,); 0 where nothing queues.
     """
 
@@ -54,11 +67,11 @@ class Bottleneck:
 
     Args:
         place: which part.
-        name: in words.
+        name: readable name of the part.
         carried_bytes: during the plan [bytes].
-        busy_s: what that takes at its full rate [s].
-        utilisation: busy over the time of the plan, 0 to 1.
-        alike: parts of its kind that are as busy, itself included [count].
+        busy_s: duration of these bytes at its full rate [s].
+        utilisation: busy time over the time of the plan, 0 to 1.
+        num_equal: parts of its kind that are equally busy, itself included [count].
     """
 
     place: Place
@@ -66,27 +79,29 @@ class Bottleneck:
     carried_bytes: float
     busy_s: float
     utilisation: float
-    alike: int
+    num_equal: int
 
 
 def loads(plan: CircuitPlan, size_bytes: float) -> tuple[Load, ...]:
-    """What every part carries, from the circuits alone: the same for every engine that loses nothing.
+    """Load of every part, from the circuits alone: the same for every engine that loses nothing.
 
-    A transfer on several routes puts an equal share on each; light puts a share on each circuit in proportion to its
-    wavelengths. Steps of a class are looked at once.
+    Routes of a transfer carry equal shares, circuits of a transfer shares in proportion to their wavelengths. Identical
+    steps are evaluated once.
 
-    Args: size_bytes: message of every rank [bytes].
-    Returns: one load a kind of resource that carries something, in the order of the fabric's.
+    Args:
+        plan: schedule, fabric and circuits.
+        size_bytes: message of every rank [bytes].
+    Returns: one load for each kind of resource that carries data, in the order of the fabric's `resources`.
     """
     schedule, fabric = plan.schedule, plan.fabric
     chunks = [np.zeros(resource.count) for resource in fabric.resources]
-    seen: tuple[tuple[Circuits, ...], IntArray] | None = None
+    known: tuple[tuple[Circuits, ...], IntArray] | None = None
     found: list[tuple[int, np.ndarray]] = []
     for steps in schedule.step_classes():
         transfers, rounds = schedule.step(steps.start), plan.rounds(steps.start)
         amount = transfers.size_chunks()
-        if not (seen and _same(seen[0], rounds) and np.array_equal(seen[1], amount)):
-            seen = (rounds, amount)
+        if known is None or not (same_circuits(known[0], rounds) and np.array_equal(known[1], amount)):
+            known = (rounds, amount)
             found = [
                 (i, np.bincount(index, carried))
                 for circuits in rounds
@@ -103,7 +118,7 @@ def loads(plan: CircuitPlan, size_bytes: float) -> tuple[Load, ...]:
 
 
 def loads_of_traffic(fabric: Fabric, traffic: Traffic) -> tuple[Load, ...]:
-    """What an engine saw on the shared links, what was lost and sent again included."""
+    """Load of the shared links as an engine recorded it, retransmissions included."""
     base = Links(fabric).base
     shared = [(i, base[id(r)], r.count) for i, r in enumerate(fabric.resources) if r.shared]
     found = []
@@ -116,31 +131,34 @@ def loads_of_traffic(fabric: Fabric, traffic: Traffic) -> tuple[Load, ...]:
 
 
 def bottleneck(fabric: Fabric, found: Iterable[Load], total_s: float) -> Bottleneck | None:
-    """The part that is busy longest, of equals the first; None where nothing carries anything.
+    """The part that is busy longest, of equally busy ones the first; None where no part carries data.
 
-    Args: total_s: time of the plan [s].
+    Args:
+        fabric: with its resources.
+        found: loads of its parts.
+        total_s: time of the plan [s].
     """
     found = tuple(found)
     if not found:
         return None
-    enough = max(float(load.busy_s.max()) for load in found) * (1 - _ALIKE)
-    fullest = next(load for load in found if load.busy_s.max() >= enough)
-    alike = np.flatnonzero(fullest.busy_s >= enough)
-    row = int(alike[0])
-    place = Place(fullest.resource, int(fullest.index[row]))
-    busy_s = float(fullest.busy_s[row])
+    enough = max(float(load.busy_s.max()) for load in found) * (1 - _ROUNDING)
+    busiest = next(load for load in found if load.busy_s.max() >= enough)
+    equal = np.flatnonzero(busiest.busy_s >= enough)
+    row = int(equal[0])
+    place = Place(busiest.resource, int(busiest.index[row]))
+    busy_s = float(busiest.busy_s[row])
     return Bottleneck(
         place,
-        place_name(fabric, place),
-        float(fullest.carried_bytes[row]),
+        fabric.place_names(place.resource, [place.index])[0],
+        float(busiest.carried_bytes[row]),
         busy_s,
         busy_s / total_s if total_s else 0.0,
-        len(alike),
+        len(equal),
     )
 
 
 def full_rate(fabric: Fabric, resource: Resource) -> float:
-    """What one resource can carry at most [byte/s]."""
+    """Largest rate of one part of a kind [byte/s]."""
     if resource.shared:
         return resource.capacity / 8
     wavelength = fabric.slot_payload_bytes / fabric.slot_s if fabric.slot_s else fabric.rate_bits_per_s / 8
@@ -148,19 +166,18 @@ def full_rate(fabric: Fabric, resource: Resource) -> float:
     return resource.capacity * at_once * wavelength
 
 
-def _same(rounds: tuple[Circuits, ...], others: tuple[Circuits, ...]) -> bool:
-    """Whether these are the very same circuits, which rules that remember their last answer give again."""
-    return len(rounds) == len(others) and all(one is other for one, other in zip(rounds, others, strict=True))
-
-
 def uses(
     fabric: Fabric, transfers: Transfers, circuits: Circuits, amount: np.ndarray
 ) -> Iterator[tuple[int, IntArray, IntArray | None, np.ndarray]]:
-    """Which parts the circuits of a round use.
+    """Parts that the circuits of a round use.
 
-    Args: amount: of each transfer, float64 (transfers,).
-    Returns: for every usage: which of the fabric's `resources`; which ones of its count, (m,); the circuit that uses each,
-        (m,), or None if row i is circuit i's; how much of the amount goes there, (m,).
+    Args:
+        fabric: with its resources.
+        transfers: of the step.
+        circuits: of the round.
+        amount: of each transfer, float64 (transfers,).
+    Returns: for every usage the index of its kind in the fabric's `resources`; the parts of that kind, (m,); the circuit
+        that uses each, (m,), or None if row i is that of circuit i; the share of the amount on each, (m,).
     """
     number = {id(resource): i for i, resource in enumerate(fabric.resources)}
     mine = amount[circuits.transfer]
@@ -171,17 +188,22 @@ def uses(
     for usage in fabric.usage(circuits):
         carried = mine if usage.circuit is None else mine[usage.circuit]
         if usage.resource.splits:
-            again = _heard_again(transfers, circuits, usage.index, usage.circuit)
-            carried = carried if again is None else np.where(again, 0.0, carried)
+            repeated = _repeated_signals(transfers, circuits, usage.index, usage.circuit)
+            carried = carried if repeated is None else np.where(repeated, 0.0, carried)
         yield number[id(usage.resource)], usage.index, usage.circuit, carried
 
 
-def _heard_again(
+def _repeated_signals(
     transfers: Transfers, circuits: Circuits, index: IntArray, circuit: IntArray | None
 ) -> np.ndarray | None:
-    """Rows of a usage whose signal another row has on the same resource already, bool (m,), or None if there are none.
+    """Rows of a usage whose signal another row puts on the same resource already, bool (m,), or None if there are none.
 
-    One signal leaves one port of one sender on the same wavelengths with the same chunks, to be stored.
+    One signal leaves one port of one sender on the same wavelengths with the same chunks, to be stored by its receivers.
+
+    Args:
+        transfers: of the step.
+        circuits: of the round.
+        index, circuit: of the usage.
     """
     leaves = circuits.src.astype(np.int64) * (int(circuits.port.max(initial=0)) + 1) + circuits.port
     if np.bincount(leaves).max(initial=0) <= 1:
@@ -193,6 +215,6 @@ def _heard_again(
         transfers.chunk_n[carried], np.where(transfers.op[carried] == Op.COPY, -1, owner),
     )  # fmt: skip
     order = np.lexsort(columns)
-    again = np.zeros(len(order), bool)
-    again[order[1:]] = np.all([column[order[1:]] == column[order[:-1]] for column in columns], axis=0)
-    return again
+    repeated = np.zeros(len(order), bool)
+    repeated[order[1:]] = np.all([column[order[1:]] == column[order[:-1]] for column in columns], axis=0)
+    return repeated

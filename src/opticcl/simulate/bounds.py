@@ -1,4 +1,4 @@
-"""Times that no schedule can beat: a result below its bound is an error, never a good result."""
+"""Lower bounds of times: a result below its bound is an error, never a good result."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["class_bounds", "lower_bound_s", "moved_share"]
 
 
 def moved_share(collective: Collective) -> float:
-    """Part of the message that some rank must send or receive, whatever the schedule.
+    """Share of the message that some rank must send or receive, whatever the schedule.
 
     An all-reduce is a reduce-scatter and an all-gather; in these, and in an all-to-all, a scatter and a gather, all but one
     block of N moves over one rank's ports; a broadcast or a reduce brings the whole message to or from every other rank.
-    What a rank wants of the user's own collective and does not have, or not alone, must come to it.
+    In a collective of the user's own, a rank must receive each chunk that it needs and does not hold, or not alone.
     """
     n = collective.num_ranks
     known = _shares(n).get(collective.name)
@@ -42,9 +42,13 @@ def _shares(num_ranks: int) -> dict[str, float]:
 def lower_bound_s(collective: Collective, fabric: Fabric, size_bytes: int) -> float:
     """Alpha-beta lower bound of a collective on a fabric [s].
 
-    Latency: with p partners at once the ranks that a contribution can have reached multiply by at most p + 1 a step (where
-    light is split, one signal may reach all). Bandwidth: `moved_share` over what one node can send or receive.
+    Latency: with p partners at once the number of ranks that a contribution has reached grows at most by a factor of p + 1
+    in a step (where signals are split, one may reach all). Bandwidth: `moved_share` over the rate of one node.
 
+    Args:
+        collective: what is computed.
+        fabric: on which machine.
+        size_bytes: message of every rank [bytes].
     Source: Chan et al. 2007; LUMORPH section 4 for p partners at once.
     """
     n = collective.num_ranks
@@ -63,21 +67,24 @@ def lower_bound_s(collective: Collective, fabric: Fabric, size_bytes: int) -> fl
 def class_bounds(
     schedule: Schedule, fabric: Fabric, *, changes_cost: bool
 ) -> Generator[tuple[float, float], None, None]:
-    """What each run of equal steps takes at least, whatever circuits carry it: so long [s], and so long for each byte of
-    the message [s].
+    """Lower bound of each run of identical steps, whatever circuits carry it.
 
-    Every step has its latency and the bytes of its busiest node. Where a node has more partners than ports and lasers, the
+    Every step takes its latency and the bytes of its busiest node. Where a node has more partners than ports and lasers, the
     step takes several rounds, each with its latency and a change of circuits; pairs that did not stand before must be
-    joined. Where links are passed one by one, bytes times links cannot be more than all links carry together. It costs no
-    circuits, so it tells which schedules need not be looked at more closely.
+    connected. On fabrics with a distance, bytes times links cannot exceed the capacity of all links together. No circuits
+    are computed, so that a search can discard schedules cheaply.
 
-    Args: changes_cost: whether a change of circuits is charged at all.
+    Args:
+        schedule: of any algorithm.
+        fabric: that it would run on.
+        changes_cost: whether changes of circuits are charged.
+    Yields: for each run a fixed time [s] and a time for each byte of the message [s].
     """
     splits = any(r.splits for r in fabric.resources)
     at_once = fabric.num_nodes if fabric.is_packet_switched else fabric.ports_per_node * fabric.lasers_per_port
     change_s = fabric.reconfiguration_s if changes_cost else 0.0
     bits_of_chunk = 8 / schedule.collective.num_chunks
-    all_links = _rate_of_all_links(fabric) if fabric.distance else 0.0
+    all_links = _rate_of_all_links(fabric)
     standing = np.zeros(0, np.int64)
     for steps in schedule.step_classes():
         transfers = schedule.step(steps.start)
@@ -87,8 +94,8 @@ def class_bounds(
         amount = transfers.size_chunks()
         ends = [transfers.dst] if splits else [transfers.src, transfers.dst]  # one signal may reach many, not come from
         most = max(int(np.bincount(end).max()) for end in ends)
-        alike = amount[0] == amount.max() == amount.min()
-        busiest = float(most * amount[0]) if alike else max(float(np.bincount(end, amount).max()) for end in ends)
+        uniform = amount[0] == amount.max() == amount.min()
+        busiest = float(most * amount[0]) if uniform else max(float(np.bincount(end, amount).max()) for end in ends)
         rounds = ceil(most / at_once)
         fixed = len(steps) * rounds * fabric.latency_s
         if change_s:
@@ -103,9 +110,9 @@ def class_bounds(
             if changes or settings > 1:
                 standing = pairs
         moving = busiest / fabric.node_rate_bits_per_s
-        if fabric.distance and all_links:
-            passed = float(amount @ fabric.distance(transfers.src, transfers.dst))
-            moving = max(moving, passed / all_links)
+        apart = fabric.distance(transfers.src, transfers.dst) if all_links else None
+        if apart is not None:
+            moving = max(moving, float(amount @ apart) / all_links)
         yield fixed, len(steps) * moving * bits_of_chunk
 
 
@@ -118,10 +125,10 @@ def _all_within(some: IntArray, all_of_them: IntArray) -> bool:
 
 
 def _rate_of_all_links(fabric: Fabric) -> float:
-    """What all links, fibres and waveguides carry together, each in its direction [bit/s]."""
-    light = fabric.num_wavelengths * fabric.rate_bits_per_s
+    """Capacity of all links, fibres and waveguides together, each in its direction [bit/s]."""
+    fibre = fabric.num_wavelengths * fabric.rate_bits_per_s
     return sum(
-        r.count * r.capacity * (1.0 if r.shared else light)
+        r.count * r.capacity * (1.0 if r.shared else fibre)
         for r in fabric.resources
         if r.shared or r.kind in ("fibre", "waveguide")
     )

@@ -4,8 +4,8 @@
              + control messages
     step     its rounds + adding up what arrived
 
-A transfer takes its bytes over the sum of its circuits' rates; on packet fabrics the busiest shared link decides. Steps of a
-class cost the same and are computed once.
+A transfer takes its bytes over the sum of its circuits' rates; on packet fabrics the busiest shared link decides. Identical
+steps are evaluated once.
 
 Source: the alpha-beta model of all five papers; RAMP section 7.4 for head-to-head, head-to-tail and compute time.
 """
@@ -18,28 +18,28 @@ from math import ceil
 
 import numpy as np
 
-from opticcl.errors import BoundError
-from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Timeline
-from opticcl.simulate.assumptions import Assumptions, as_dict
+from opticcl.assumptions import Assumptions
+from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, ProgressCallback, Timeline
 from opticcl.simulate.bounds import lower_bound_s
-from opticcl.simulate.parts import Standing, charged_control_s, summed_chunks
+from opticcl.simulate.engines import SimulationResult, register_engine
+from opticcl.simulate.guards import refuse_below_bound
+from opticcl.simulate.options import ClosedFormOptions
+from opticcl.simulate.parts import Reconfiguration, charged_control_s, same_circuits, summed_chunks
 
-__all__ = ["Cost", "Profile", "closed_form", "costs", "profile"]
-
-_ROUNDING = 1e-9  # relative; sums of many equal steps may end that far below the bound
+__all__ = ["Cost", "Profile", "costs", "profile", "run_closed_form"]
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What the time of a run of equal steps is made of, for any message size; all its steps together.
+    """Cost of a run of identical steps as a function of the message size; all steps of the run together.
 
     Args:
         num_steps: in the run [count].
         num_rounds: of all of them [count].
         reconfiguration_s, latency_s, control_s: [s].
-        summed_chunks: chunks that the memory of the busiest rank moves.
-        slowest: of each round of one step: what its slowest transfer puts on one wavelength [chunks], or, on a packet
-            fabric, what the busiest link takes [s a byte of chunk].
+        summed_chunks: memory traffic of the sums on the busiest rank [chunks].
+        slowest: for each round of one step, the load of one wavelength by the slowest transfer [chunks]; on a packet
+            fabric the time of the busiest link [s for each byte of a chunk].
     """
 
     num_steps: int
@@ -51,7 +51,13 @@ class Cost:
     slowest: tuple[float, ...]
 
     def total_s(self, fabric: Fabric, assumed: Assumptions, chunk_bytes: float) -> float:
-        """Time of the run where a chunk has so many bytes [s]."""
+        """Time of the run [s].
+
+        Args:
+            fabric: that the cost is for.
+            assumed: time assumptions.
+            chunk_bytes: size of a chunk [bytes].
+        """
         fixed = self.reconfiguration_s + self.latency_s + self.control_s
         sums = self.summed_chunks * chunk_bytes / assumed.memory_bytes_per_s
         return fixed + sums + self.num_steps * _rounds_s(fabric, self.slowest, chunk_bytes)
@@ -59,12 +65,12 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What the time of a plan is made of, for any message size.
+    """Cost of a plan as a function of the message size.
 
     Args:
-        plan: what was looked at.
-        assumed: and under which assumptions.
-        costs: one for each run of equal steps.
+        plan: schedule, fabric and circuits.
+        assumed: time assumptions.
+        costs: one for each run of identical steps.
     """
 
     plan: CircuitPlan
@@ -77,7 +83,7 @@ class Profile:
     def timeline(self, size_bytes: int) -> Timeline:
         """Time for a message of `size_bytes` on every rank.
 
-        Raises: BoundError: the time is below the alpha-beta lower bound.
+        Raises: BoundError: the time is below the lower bound.
         """
         schedule, fabric = self.plan.schedule, self.plan.fabric
         chunk_bytes = size_bytes / schedule.collective.num_chunks
@@ -95,55 +101,71 @@ class Profile:
             column("summed_chunks") * chunk_bytes / self.assumed.memory_bytes_per_s,
             column("control_s"),
             lower_bound_s=lower_bound_s(schedule.collective, fabric, size_bytes),
-            assumptions=as_dict(self.assumed),
+            assumptions=self.assumed.record(),
         )
-        if timeline.total_s < timeline.lower_bound_s * (1 - _ROUNDING):
-            raise BoundError(
-                f"{schedule.name} on {fabric.name}: {timeline.total_s:.6g} s is below the lower bound of "
-                f"{timeline.lower_bound_s:.6g} s; please report this with the command that you ran"
-            )
+        refuse_below_bound(self.plan, timeline, "closed_form")
         return timeline
 
 
-def closed_form(plan: CircuitPlan, size_bytes: int, assumed: Assumptions) -> Timeline:
-    """Time of a plan for a message of `size_bytes` on every rank.
+@register_engine("closed_form", options=ClosedFormOptions, records="nothing")
+def run_closed_form(
+    plan: CircuitPlan,
+    size_bytes: int,
+    assumed: Assumptions,
+    options: ClosedFormOptions,
+    /,
+    *,
+    progress: ProgressCallback,
+    record: bool,
+) -> SimulationResult:
+    """Time of a plan by the closed form, which simulates no transfers and records no traffic.
 
-    Raises: BoundError: the time is below the alpha-beta lower bound.
+    Args:
+        plan: schedule, fabric and circuits.
+        size_bytes: message of every rank [bytes].
+        assumed: time assumptions.
+        options: none.
+        progress, record: not used.
+    Raises: BoundError: the time is below the lower bound.
     """
-    return profile(plan, assumed).timeline(size_bytes)
+    return SimulationResult(profile(plan, assumed).timeline(size_bytes))
 
 
 def profile(plan: CircuitPlan, assumed: Assumptions) -> Profile:
-    """Look at every run of equal steps once; the times for any size follow without looking again."""
+    """Evaluate every run of identical steps once; the times for all message sizes follow from the result."""
     return Profile(plan, assumed, tuple(costs(plan, assumed)))
 
 
 def costs(plan: CircuitPlan, assumed: Assumptions) -> Iterator[Cost]:
-    """What each run of equal steps is made of, one after the other, as far as somebody asks."""
+    """Cost of each run of identical steps, computed one after the other on demand."""
     schedule, fabric = plan.schedule, plan.fabric
-    seen: tuple[tuple[Circuits, ...], IntArray, list[tuple[float, float]]] | None = None
-    standing = Standing(assumed, fabric.reconfiguration_s)
+    known: tuple[tuple[Circuits, ...], IntArray, list[tuple[float, float]]] | None = None
+    settings = Reconfiguration(fabric, assumed)
     for steps in schedule.step_classes():
         transfers, rounds, repeats = schedule.step(steps.start), plan.rounds(steps.start), len(steps)
         amount = transfers.size_chunks()
-        if not (
-            seen and _same(seen[0], rounds) and np.array_equal(seen[1], amount)
-        ):  # a turning point repeats its circuits
-            seen = (rounds, amount, [(_latency(fabric, c), _slowest(fabric, amount, c)) for c in rounds])
+        if known is None or not (same_circuits(known[0], rounds) and np.array_equal(known[1], amount)):
+            known = (rounds, amount, [(_latency(fabric, c), _slowest(fabric, amount, c)) for c in rounds])
         control = (charged_control_s(fabric, transfers, circuits, assumed) for circuits in rounds)
         yield Cost(
             num_steps=repeats,
             num_rounds=len(rounds) * repeats,
-            reconfiguration_s=standing.charge(rounds, repeats),
-            latency_s=sum(wait for wait, _ in seen[2]) * repeats,
+            reconfiguration_s=settings.of_steps(rounds, repeats),
+            latency_s=sum(latency_s for latency_s, _ in known[2]) * repeats,
             control_s=sum(control) * repeats,
             summed_chunks=summed_chunks(transfers, assumed) * repeats,
-            slowest=tuple(most for _, most in seen[2]),
+            slowest=tuple(most for _, most in known[2]),
         )
 
 
 def _rounds_s(fabric: Fabric, slowest: tuple[float, ...], chunk_bytes: float) -> float:
-    """What the slowest transfers of rounds, as `Cost` tells them, take one after the other [s]."""
+    """Time of the slowest transfers of rounds, one after the other [s].
+
+    Args:
+        fabric: that the cost is for.
+        slowest: as in `Cost`.
+        chunk_bytes: size of a chunk [bytes].
+    """
     if fabric.is_packet_switched:
         return sum(slowest) * chunk_bytes
     if fabric.slot_s:
@@ -151,23 +173,22 @@ def _rounds_s(fabric: Fabric, slowest: tuple[float, ...], chunk_bytes: float) ->
     return sum(slowest) * chunk_bytes * 8 / fabric.rate_bits_per_s
 
 
-def _same(rounds: tuple[Circuits, ...], others: tuple[Circuits, ...]) -> bool:
-    """Whether these are the very same circuits, which rules that remember their last answer give again."""
-    return len(rounds) == len(others) and all(one is other for one, other in zip(rounds, others, strict=True))
-
-
 def _latency(fabric: Fabric, circuits: Circuits) -> float:
-    """Of the longest path [s]."""
-    if fabric.hop_latency_s is None or not len(circuits.hops):
+    """Latency of the longest path [s]."""
+    of_hop = fabric.hop_latency_s(circuits.hops)
+    if of_hop is None or not len(circuits.hops):
         return fabric.latency_s
-    of_circuit = np.bincount(circuits.hop_owner(), fabric.hop_latency_s(circuits.hops), minlength=len(circuits))
+    of_circuit = np.bincount(circuits.hop_owner(), of_hop, minlength=len(circuits))
     return fabric.latency_s + float(of_circuit.max())
 
 
 def _slowest(fabric: Fabric, amount: IntArray, circuits: Circuits) -> float:
-    """Most chunks on one wavelength, or on a packet fabric seconds a byte of chunk on the busiest link.
+    """Largest load of one wavelength [chunks], or on a packet fabric the time of the busiest link [s a byte of chunk].
 
-    Args: amount: chunks that each transfer of the step carries.
+    Args:
+        fabric: that the circuits are on.
+        amount: of each transfer of the step [chunks].
+        circuits: of the round.
     """
     if 4 * len(circuits) > len(amount):  # a large part of the step: count in a table of all transfers
         carried, row = np.arange(len(amount)), circuits.transfer
@@ -176,12 +197,12 @@ def _slowest(fabric: Fabric, amount: IntArray, circuits: Circuits) -> float:
     if fabric.is_packet_switched:
         return _busiest_link(fabric, amount[circuits.transfer] / np.bincount(row)[row], circuits)
     wavelengths = np.bincount(row, circuits.wavelength_n, minlength=len(carried))
-    lit = wavelengths > 0
-    return float((amount[carried][lit] / wavelengths[lit]).max(initial=0))
+    served = wavelengths > 0
+    return float((amount[carried][served] / wavelengths[served]).max(initial=0))
 
 
 def _busiest_link(fabric: Fabric, chunks: np.ndarray, circuits: Circuits) -> float:
-    """Seconds a byte of chunk on the busiest shared link, where circuit i carries chunks[i]."""
+    """Time of the busiest shared link, where circuit i carries chunks[i] [s a byte of chunk]."""
     slowest = 0.0
     for usage in fabric.usage(circuits):
         if usage.resource.shared:

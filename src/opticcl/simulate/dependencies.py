@@ -1,7 +1,7 @@
-"""Without barriers: what each transfer of a plan waits for, and the chain of transfers that ends last.
+"""Without barriers: the dependencies of the transfers of a plan, and its critical path, the chain that ends last.
 
 A transfer waits for the chunks that it sends (and for the sums made of them). On packet fabrics a rank has one step's
-sends under way at a time; on circuits everything that light occupies is handed on in the order of the plan.
+sends in flight at a time; on circuits every occupied resource is passed on in the order of the plan.
 """
 
 from __future__ import annotations
@@ -12,36 +12,36 @@ from typing import NamedTuple
 
 import numpy as np
 
+from opticcl.assumptions import Assumptions
 from opticcl.errors import ParameterError, UnsupportedError
-from opticcl.ir import CircuitPlan, Circuits, IntArray, Op, Timeline
-from opticcl.simulate import _dependency_kernels as kernels
-from opticcl.simulate._standing_light import Settings, Units
-from opticcl.simulate.assumptions import Assumptions, as_dict
+from opticcl.ir import CircuitPlan, Circuits, IntArray, Op, ProgressCallback, Timeline
 from opticcl.simulate.bounds import lower_bound_s
-from opticcl.simulate.limits import Limit, Progress
-from opticcl.simulate.parts import charged_control_s, latencies, lit, sums_s
+from opticcl.simulate.guards import EventLimit
+from opticcl.simulate.parts import Reconfiguration, charged_control_s, latencies, sums_s, transfer_times
 from opticcl.simulate.traffic import Recorder
 
-__all__ = ["Ended", "Flows", "Turns", "Waits", "play_asynchronously"]
+__all__ = ["Dependencies", "FlowTimes", "Flows", "SendOrder", "simulate_asynchronously"]
 
-Turns = Callable[[IntArray, IntArray, IntArray], IntArray]
-"""(src, dst, first link of the path) -> which transfers of one sender and step come first."""
+SendOrder = Callable[[IntArray, IntArray, IntArray], IntArray]
+"""(src, dst, first link of the path) -> rank of each transfer in the order in which its sender starts them."""
 
 _OF_TRANSFER = ("step", "src", "dst", "lo", "n", "adds")
 _OF_CIRCUITS = ("amount", "bytes", "setting", "latency", "control", "compute", "path_at", "path_n")
 
 
-class Waits(NamedTuple):
-    """What waits for what. Flows that are released together are a group, a sender's groups of one step a block.
+class Dependencies(NamedTuple):
+    """Dependencies between flows. Flows that are released together are a group, a sender's groups of one step a block.
 
     Args:
         group_at: flows of group g are group_at[g] .. group_at[g + 1] - 1.
         group_of: group of each flow.
-        waits: what each group waits for, the block before included [count].
+        waits: events that each group waits for, the end of the block before included [count].
         block_at: groups of block b are block_at[b] .. block_at[b + 1] - 1.
-        block_of, next_block: block of each flow; the block that waits for a block, or -1.
-        feeds_at, feeds: groups that each flow's data feed. frees_at, frees: groups that its end frees from waiting.
-        most_at_once: most flows that can be under way together [count].
+        block_of: block of each flow.
+        next_block: block that waits for each block, or -1.
+        feeds_at, feeds: groups that send data of flow f are feeds[feeds_at[f]:feeds_at[f + 1]].
+        frees_at, frees: groups that wait for a resource of flow f, likewise.
+        most_at_once: flows that can be in flight together at most [count].
     """
 
     group_at: IntArray
@@ -62,7 +62,7 @@ class Flows:
     """All transfers of a plan, sorted by step and sender.
 
     Args:
-        columns: step, src, dst, lo, n (chunks), adds, bytes; amount: bytes, or seconds of light; setting, latency and
+        columns: step, src, dst, lo, n (chunks), adds, bytes; amount: bytes, or seconds on circuits; setting, latency and
             control of each before its first byte, compute after its last [s]; path_at, path_n.
         hops: links of flow i are hops[path_at[i] : path_at[i] + path_n[i]].
     """
@@ -80,61 +80,68 @@ class Flows:
         return self.hops[np.arange(offsets[-1]) + np.repeat(self["path_at"] - offsets[:-1], n)], offsets
 
 
-class Ended(NamedTuple):
-    """When flows were released and finished, and by what: see `_flow_kernels.play`. Times in seconds, NaN: never."""
+class FlowTimes(NamedTuple):
+    """When flows were released and finished, and what released them (see `_flow_kernels.run`); NaN: never [s]."""
 
     finished: np.ndarray
     released: np.ndarray
     caused_by: IntArray
 
 
-def play_asynchronously(
+def simulate_asynchronously(
     plan: CircuitPlan,
     size_bytes: int,
     assumed: Assumptions,
-    play: Callable[[Flows, Waits], Ended],
+    run: Callable[[Flows, Dependencies], FlowTimes],
     routes: Callable[[Circuits], tuple[IntArray, IntArray]] | None,
-    limit: Limit,
-    progress: Progress,
+    limit: EventLimit,
+    progress: ProgressCallback,
     recorder: Recorder | None,
-    turns: Turns | None = None,
+    send_order: SendOrder | None = None,
 ) -> Timeline:
-    """Gather the flows of a plan and what they wait for, let an engine play them, and tell the critical path.
+    """Build the flows of a plan and their dependencies, let an engine simulate them, and find the critical path.
 
     Args:
-        routes: circuits -> (links, offsets) of packet fabrics; None: light.
-        turns: of transfers of one sender and step; None: as the schedule lists them.
+        plan: schedule, fabric and circuits.
+        size_bytes: message of every rank [bytes].
+        assumed: time assumptions.
+        run: simulates the flows.
+        routes: circuits -> (links, offsets) on packet fabrics; None: the fabric is optical.
+        limit: to the events of the engine.
+        progress: called while flows are built and simulated.
+        recorder: collects the traffic, or None.
+        send_order: order of a sender's transfers of one step; None: that of the schedule.
     Raises: ParameterError: transfers wait for each other. UnsupportedError: a transfer on several routes.
     """
     schedule, fabric = plan.schedule, plan.fabric
     classes = schedule.step_classes()
-    gathered = _Gathered(plan, size_bytes / schedule.collective.num_chunks, assumed, routes, turns, limit.engine)
+    built = _FlowBuilder(plan, size_bytes / schedule.collective.num_chunks, assumed, routes, send_order, limit.engine)
     num_rounds = np.zeros(len(classes), np.int64)
     for c, steps in enumerate(classes):
-        limit.expect(limit.least_a_transfer * (gathered.count + len(schedule.step(steps.start)) * len(steps)))
-        num_rounds[c] = gathered.add(steps) * len(steps)
-        progress("gather flows", steps.stop, schedule.num_steps)
+        limit.require(limit.per_transfer * (built.count + len(schedule.step(steps.start)) * len(steps)))
+        num_rounds[c] = built.add(steps) * len(steps)
+        progress("build flows", steps.stop, schedule.num_steps)
     parts = np.zeros((5, len(classes)))
-    if gathered.count:
-        flows = gathered.flows()
-        waits = gathered.waits(flows)
-        ended = play(flows, waits)
-        if np.isnan(ended.finished).any():
-            waiting = int(np.isnan(ended.finished).sum())
+    if built.count:
+        flows = built.flows()
+        waits = built.dependencies(flows)
+        times = run(flows, waits)
+        if np.isnan(times.finished).any():
+            waiting = int(np.isnan(times.finished).sum())
             raise ParameterError(f"{limit.engine}: {waiting} transfers of {schedule.name} wait for each other")
-        parts, chain = _critical(flows, waits, ended, classes)
+        parts, chain = _critical_path(flows, waits, times, classes)
         if recorder is not None:
-            start = ended.released[waits.group_of] + flows["setting"] + flows["control"]
+            start = times.released[waits.group_of] + flows["setting"] + flows["control"]
             of_flow = [flows[name] for name in ("step", "src", "dst", "bytes")]
-            recorder.played([*of_flow, start, ended.finished], classes, chain)
+            recorder.add_transfers([*of_flow, start, times.finished], classes, chain)
     bound = lower_bound_s(schedule.collective, fabric, size_bytes)
-    told = {**as_dict(assumed), "mode": "asynchronous"}
+    about = {**assumed.record(), "mode": "asynchronous"}
     setting, latency, transfer, compute, control = parts
-    return Timeline(classes, num_rounds, setting, latency, transfer, compute, control, bound, told)
+    return Timeline(classes, num_rounds, setting, latency, transfer, compute, control, bound, about)
 
 
-class _Gathered:
-    """The flows of a plan, sorted by step and sender, and what they wait for."""
+class _FlowBuilder:
+    """Builds the flows of a plan, sorted by step and sender, and their dependencies."""
 
     def __init__(
         self,
@@ -142,20 +149,22 @@ class _Gathered:
         chunk_bytes: float,
         assumed: Assumptions,
         routes: Callable[[Circuits], tuple[IntArray, IntArray]] | None,
-        turns: Turns | None,
+        send_order: SendOrder | None,
         engine: str,
     ) -> None:
-        self.turns, self.engine = turns, engine
+        from opticcl.simulate._resource_order import ResourceOrder  # Numba takes long to import
+
+        self.send_order, self.engine = send_order, engine
         self.plan, self.chunk_bytes, self.assumed, self.routes = plan, chunk_bytes, assumed, routes
         self.columns: dict[str, list[np.ndarray]] = {name: [] for name in (*_OF_TRANSFER, *_OF_CIRCUITS)}
         self.count = 0
         self.hops: list[IntArray] = [np.zeros(0, np.int32)]
         self.num_hops = 0
-        self.settings = Settings(plan.fabric, assumed)
-        self.units = Units(plan.fabric)
+        self.settings = Reconfiguration(plan.fabric, assumed)
+        self.resource_order = ResourceOrder(plan.fabric)
 
     def add(self, steps: range) -> int:
-        """Take up the flows of a class of steps; returns the rounds of one step."""
+        """Add the flows of a class of steps; returns the number of rounds of one step."""
         schedule, fabric = self.plan.schedule, self.plan.fabric
         first, rounds = schedule.step(steps.start), self.plan.rounds(steps.start)
         m = len(first)
@@ -168,7 +177,7 @@ class _Gathered:
                 if (np.bincount(circuits.transfer, minlength=m) > 1).any():
                     raise UnsupportedError(
                         f"{self.engine}: {schedule.name} on {fabric.name} sends a transfer on several routes; "
-                        "play it with mode=barrier"
+                        "use mode=barrier"
                     )
                 hops, offsets = self.routes(circuits)
                 amount[circuits.transfer] = carried[circuits.transfer]
@@ -179,22 +188,22 @@ class _Gathered:
                 self.hops.append(hops.astype(np.int32))
                 self.num_hops += len(hops)
             else:
-                rows, late, duration = lit(fabric, first, circuits, self.chunk_bytes)
+                rows, late, duration = transfer_times(fabric, first, circuits, self.chunk_bytes)
                 amount[rows], latency[rows] = duration, late
-        if self.turns is None:
+        if self.send_order is None:
             by_sender = np.argsort(first.src, kind="stable")
         else:
-            by_sender = np.lexsort((self.turns(first.src, first.dst, starts), starts, first.src))
+            by_sender = np.lexsort((self.send_order(first.src, first.dst, starts), starts, first.src))
         place = np.empty(m, np.int64)
         place[by_sender] = np.arange(m)
         settings = [self._set(rounds, m, self.count + k * m + place) for k in range(len(steps))]
         others = [first, *(schedule.step(i) for i in steps[1:])]
-        alike = {
+        same_in_all = {
             "src": first.src, "dst": first.dst, "n": first.chunk_n, "adds": first.op != Op.COPY, "amount": amount,
             "bytes": carried, "latency": latency, "control": control,
             "compute": sums_s(first, self.chunk_bytes, self.assumed), "path_at": path_at, "path_n": path_n,
         }  # fmt: skip
-        for name, column in alike.items():
+        for name, column in same_in_all.items():
             column = column[by_sender]
             self.columns[name].append(np.tile(column, len(steps)) if len(steps) > 1 else column)
         self.columns["step"].append(np.repeat(np.arange(steps.start, steps.stop), m))
@@ -204,19 +213,27 @@ class _Gathered:
         return len(rounds)
 
     def _set(self, rounds: tuple[Circuits, ...], num_transfers: int, flow: IntArray) -> np.ndarray:
-        """Time to set the circuits of each transfer of the next step [s]; `flow` is the number of each transfer."""
+        """Reconfiguration time of each transfer of the next step [s].
+
+        Args:
+            rounds: circuits of the step.
+            num_transfers: of the step [count].
+            flow: number of each transfer's flow.
+        """
         seconds = np.zeros(num_transfers)
         for circuits in rounds if self.routes is None else ():
-            np.maximum.at(seconds, circuits.transfer, self.settings.charge(circuits))
-            self.units.add(circuits, flow)
+            np.maximum.at(seconds, circuits.transfer, self.settings.of_circuits(circuits))
+            self.resource_order.add(circuits, flow)
         return seconds
 
     def flows(self) -> Flows:
-        """All that were taken up."""
+        """All flows added so far."""
         return Flows({name: np.concatenate(parts) for name, parts in self.columns.items()}, np.concatenate(self.hops))
 
-    def waits(self, flows: Flows) -> Waits:
-        """What they wait for."""
+    def dependencies(self, flows: Flows) -> Dependencies:
+        """Dependencies between the flows."""
+        from opticcl.simulate import _dependency_kernels as kernels
+
         src, dst, step, lo, n = (flows[name] for name in ("src", "dst", "step", "lo", "n"))
         num_flows = len(src)
         collective = self.plan.schedule.collective
@@ -233,7 +250,7 @@ class _Gathered:
         next_block = kernels.next_of_same(sender, ranks) if packets else np.full(len(sender), -1)
 
         needs = kernels.data_needs(ranks, chunks, src, dst, step, lo, n, flows["adds"], group_of)
-        turns = self.units.order()
+        turns = self.resource_order.edges()
         feeds_at, feeds = kernels.rows_of(needs[0], needs[1], num_flows)
         frees_at, frees = kernels.rows_of(turns[0], turns[1], num_flows)
         waits = np.bincount(feeds, minlength=len(group_at) - 1) + np.bincount(frees, minlength=len(group_at) - 1)
@@ -243,7 +260,7 @@ class _Gathered:
 
         most_at_once = np.zeros(ranks, np.int64)
         np.maximum.at(most_at_once, sender, np.bincount(block_of))
-        return Waits(
+        return Dependencies(
             group_at, group_of, waits, block_at, block_of, next_block, feeds_at, feeds, frees_at, frees,
             int(most_at_once.sum()) if packets else 1,
         )  # fmt: skip
@@ -258,29 +275,36 @@ def _starts(*columns: IntArray) -> np.ndarray:
     return differs
 
 
-def _critical(flows: Flows, waits: Waits, ended: Ended, classes: tuple[range, ...]) -> tuple[np.ndarray, IntArray]:
-    """Walk back from the transfer that ends last.
+def _critical_path(
+    flows: Flows, waits: Dependencies, times: FlowTimes, classes: tuple[range, ...]
+) -> tuple[np.ndarray, IntArray]:
+    """Follow the chain of causes back from the transfer that ends last.
 
-    Returns: what each class of steps puts on the way, float64 (parts of a timeline, classes) [s]; the flows on it, in
+    Args:
+        flows: of the plan.
+        waits: their dependencies.
+        times: their simulated times.
+        classes: of steps.
+    Returns: contribution of each class of steps, float64 (parts of a timeline, classes) [s]; the flows of the chain, in
         order.
     """
     starts = np.array([steps.start for steps in classes])
     parts = np.zeros((5, len(classes)))
-    usable = ended.finished + flows["compute"]
+    usable = times.finished + flows["compute"]
     last = int(usable.argmax())
     end, added_up = float(usable[last]), True
     chain = []
     while True:
         chain.append(last)
         row = int(np.searchsorted(starts, flows["step"][last], side="right")) - 1
-        begin = float(ended.released[waits.group_of[last]])
+        begin = float(times.released[waits.group_of[last]])
         setting, latency, control = (float(flows[name][last]) for name in ("setting", "latency", "control"))
         compute = float(flows["compute"][last]) if added_up else 0.0
         transfer = end - begin - setting - latency - control - compute
         if not flows["amount"][last]:  # what is left is rounding
             latency, transfer = latency + transfer, 0.0
         parts[:, row] += setting, latency, transfer, compute, control
-        cause = int(ended.caused_by[waits.group_of[last]])
+        cause = int(times.caused_by[waits.group_of[last]])
         if cause < 0:
             return parts, np.array(chain[::-1])
         end, last, added_up = begin, cause // 2, bool(cause % 2)

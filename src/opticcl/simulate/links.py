@@ -1,4 +1,4 @@
-"""The shared links of a fabric as one list, and what they are called."""
+"""The shared links of a fabric as one list, their names, and the bytes that each carries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 
 from opticcl.errors import UnsupportedError
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray
-from opticcl.simulate.places import Place, place_name
 
 __all__ = ["Links", "link_bytes", "link_names", "shared_amounts"]
 
@@ -17,7 +16,7 @@ class Links:
     """The shared resources of a fabric, numbered as one list.
 
     Args:
-        fabric: whose links.
+        fabric: with its resources.
     Attributes:
         capacity: of each link, float64 (links,) [byte/s].
     """
@@ -33,7 +32,7 @@ class Links:
         self.capacity = np.concatenate(capacities)
 
     def paths(self, circuits: Circuits) -> tuple[IntArray, IntArray]:
-        """(links, offsets) of every circuit, from what the fabric says that it uses; in any order along the way."""
+        """(links, offsets) of every circuit, from the fabric's `usage`; the links of a circuit are in no particular order."""
         used = [u for u in self.fabric.usage(circuits) if u.resource.shared]
         links = [u.index + self.base[id(u.resource)] for u in used]
         owners = [np.arange(len(circuits)) if u.circuit is None else u.circuit for u in used]
@@ -60,7 +59,7 @@ class Links:
 
 
 def link_bytes(plan: CircuitPlan, size_bytes: int) -> np.ndarray:
-    """What each shared link carries during a plan, float64 (links,) [bytes].
+    """Bytes that each shared link carries during a plan, float64 (links,).
 
     A transfer on several routes puts an equal share on each.
 
@@ -68,7 +67,7 @@ def link_bytes(plan: CircuitPlan, size_bytes: int) -> np.ndarray:
     """
     schedule, fabric = plan.schedule, plan.fabric
     if not fabric.is_packet_switched:
-        raise UnsupportedError(f"{fabric.name}: its light is not shared; bytes a link are told of packet fabrics")
+        raise UnsupportedError(f"{fabric.name}: circuits are not shared; only packet fabrics have bytes of a link")
     links = Links(fabric)
     chunk_bytes = size_bytes / schedule.collective.num_chunks
     total = np.zeros(len(links.capacity))
@@ -82,16 +81,16 @@ def link_bytes(plan: CircuitPlan, size_bytes: int) -> np.ndarray:
 
 
 def shared_amounts(amount: np.ndarray, circuits: Circuits) -> np.ndarray:
-    """What each circuit carries if the circuits of a transfer share its `amount` equally, float64 (circuits,)."""
+    """Amount of each circuit if the circuits of a transfer share its `amount` equally, float64 (circuits,)."""
     shares = np.bincount(circuits.transfer, minlength=len(amount))
     shared: np.ndarray = (amount / np.maximum(shares, 1))[circuits.transfer]
     return shared
 
 
 def link_names(fabric: Fabric, links: Sequence[int]) -> list[str]:
-    """Links in words.
+    """Names of links, by their numbers.
 
-    >>> from opticcl.fabric import fabric
+    >>> from opticcl.fabrics import fabric
     >>> link_names(fabric("torus:shape=2x2"), [0])
     ['link node 0 (0, 0) -> node 2 (1, 0)']
     """
@@ -99,6 +98,5 @@ def link_names(fabric: Fabric, links: Sequence[int]) -> list[str]:
     firsts = np.cumsum([0, *(fabric.resources[row].count for row in shared)])
     kinds = [int(np.searchsorted(firsts, link, side="right")) - 1 for link in links]
     return [
-        place_name(fabric, Place(shared[kind], int(link - firsts[kind])))
-        for kind, link in zip(kinds, links, strict=True)
+        fabric.place_names(shared[kind], [int(link - firsts[kind])])[0] for kind, link in zip(kinds, links, strict=True)
     ]

@@ -1,4 +1,4 @@
-"""How busy parts of a machine are over the time of a plan, from what an engine recorded.
+"""Busy time of the parts of a machine over the time of a plan, from the traffic that an engine recorded.
 
 A transfer's bytes are spread evenly from its start to its end; the engines may vary its rate in between.
 """
@@ -12,34 +12,35 @@ import numpy as np
 
 from opticcl.ir import CircuitPlan, Circuits, IntArray, Transfers
 from opticcl.simulate.bottleneck import full_rate, uses
-from opticcl.simulate.traffic import Runs
+from opticcl.simulate.traffic import TransferTimes
 
 __all__ = ["busy_over_time"]
 
-MOST_TIMES = 1 << 21  # times of steps that repeat which are told apart
+MAX_TIMES = 1 << 21  # transfers of repeated steps that are placed one by one
 
 
 def busy_over_time(
     plan: CircuitPlan,
-    runs: Runs,
+    times: TransferTimes,
     total_s: float,
     row_of: Callable[[int, IntArray], IntArray],
     num_rows: int,
     bins: int,
 ) -> np.ndarray:
-    """Time that parts are busy in each slice of the plan's time, float64 (rows, bins) [s].
+    """Busy time of parts in each slice of the plan's time, float64 (rows, bins) [s].
 
     Args:
-        runs: when transfers ran.
+        plan: schedule, fabric and circuits.
+        times: of its transfers.
         total_s: time of the plan [s].
-        row_of: (number of a resource of the fabric, which ones of its count) -> row that they are added up in, or -1.
-        num_rows, bins: of the answer; the slices are equal.
+        row_of: (index of a kind in the fabric's `resources`, parts of that kind) -> row in which each is summed, or -1.
+        num_rows, bins: shape of the result; the slices are equal.
     """
     spans = _Spans(num_rows, bins, total_s)
     rates = [full_rate(plan.fabric, resource) for resource in plan.fabric.resources]
     for steps in plan.schedule.step_classes():
         transfers, rounds = plan.schedule.step(steps.start), plan.rounds(steps.start)
-        times = _times(runs, steps, transfers, rounds)
+        spans_of_step = _step_spans(times, steps, transfers, rounds)
         for circuits in rounds:
             used = []
             for number, index, owner, share in uses(plan.fabric, transfers, circuits, np.ones(len(transfers))):
@@ -47,45 +48,57 @@ def busy_over_time(
                 kept = np.flatnonzero((row >= 0) & (share > 0))
                 of = circuits.transfer[kept if owner is None else owner[kept]]
                 used.append((row[kept], of, share[kept] / rates[number]))
-            for start_s, end_s, size in times:
+            for start_s, end_s, size in spans_of_step:
                 for row, of, seconds_a_byte in used:
                     spans.add(row, start_s[of], end_s[of], seconds_a_byte * size[of])
     return spans.sliced()
 
 
-def _times(
-    runs: Runs, steps: range, transfers: Transfers, rounds: tuple[Circuits, ...]
+def _step_spans(
+    times: TransferTimes, steps: range, transfers: Transfers, rounds: tuple[Circuits, ...]
 ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """(start, end, bytes) of every transfer, once for each time that a step of the class was played."""
-    rows = np.flatnonzero((runs.step >= steps.start) & (runs.step < steps.stop))
+    """(start, end, bytes) of every transfer of a class of steps, once for each of the steps.
+
+    Args:
+        times: of all transfers of the plan.
+        steps: of the class.
+        transfers, rounds: of its first step.
+    """
+    rows = np.flatnonzero((times.step >= steps.start) & (times.step < steps.stop))
     n = len(transfers)
     if not len(rows) or not n:
         return []
-    runs = _rows(runs, rows)
-    if (runs.src < 0).any() or len(runs) % n:  # told together: spread over the time of all of them
+    times = _rows(times, rows)
+    if (times.src < 0).any() or len(times) % n:  # recorded as one row: spread over the time of all of them
         chunks = transfers.size_chunks()
-        size = chunks / chunks.sum() * float((runs.size_bytes * runs.repeats).sum())
-        last = float((runs.end_s + (runs.repeats - 1) * runs.period_s).max())
-        return [(np.full(n, runs.start_s.min()), np.full(n, last), size)]
-    told = np.concatenate([np.unique(circuits.transfer) for circuits in rounds])  # as `Recorder.round` writes them
-    if len(told) != len(runs) or (transfers.src[told] != runs.src).any() or (transfers.dst[told] != runs.dst).any():
-        told = np.lexsort((transfers.size_chunks(), transfers.dst, transfers.src))
-        runs = _rows(runs, np.lexsort((runs.size_bytes, runs.dst, runs.src, runs.step)))
+        size = chunks / chunks.sum() * float((times.size_bytes * times.repeats).sum())
+        last = float((times.end_s + (times.repeats - 1) * times.period_s).max())
+        return [(np.full(n, times.start_s.min()), np.full(n, last), size)]
+    order = np.concatenate(
+        [np.unique(circuits.transfer) for circuits in rounds]
+    )  # in the order of `Recorder.add_round`
+    if (
+        len(order) != len(times)
+        or (transfers.src[order] != times.src).any()
+        or (transfers.dst[order] != times.dst).any()
+    ):
+        order = np.lexsort((transfers.size_chunks(), transfers.dst, transfers.src))
+        times = _rows(times, np.lexsort((times.size_bytes, times.dst, times.src, times.step)))
     place = np.empty(n, np.int64)
-    place[told] = np.arange(n)
+    place[order] = np.arange(n)
     found = []
-    for first in range(0, len(runs), n):
-        start_s, end_s, size = (column[first + place] for column in (runs.start_s, runs.end_s, runs.size_bytes))
-        repeats, period_s = int(runs.repeats[first]), float(runs.period_s[first])
-        if repeats * n <= MOST_TIMES:
+    for first in range(0, len(times), n):
+        start_s, end_s, size = (column[first + place] for column in (times.start_s, times.end_s, times.size_bytes))
+        repeats, period_s = int(times.repeats[first]), float(times.period_s[first])
+        if repeats * n <= MAX_TIMES:
             found += [(start_s + k * period_s, end_s + k * period_s, size) for k in range(repeats)]
         else:
             found.append((start_s, end_s + (repeats - 1) * period_s, size * repeats))
     return found
 
 
-def _rows(runs: Runs, rows: IntArray) -> Runs:
-    return Runs(*(getattr(runs, field.name)[rows] for field in fields(Runs)))
+def _rows(times: TransferTimes, rows: IntArray) -> TransferTimes:
+    return TransferTimes(*(getattr(times, field.name)[rows] for field in fields(TransferTimes)))
 
 
 class _Spans:

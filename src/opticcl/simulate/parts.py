@@ -1,54 +1,99 @@
-"""What all engines charge alike: setting circuits, agreeing on them, adding up what arrived."""
+"""Parts of the time that all engines charge in the same way: reconfiguration, control, latency, sums."""
 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
+from opticcl.assumptions import Assumptions
 from opticcl.ir import Circuits, Fabric, IntArray, Op, Transfers
-from opticcl.simulate.assumptions import Assumptions
 
 __all__ = [
-    "Standing",
+    "Reconfiguration",
     "charged_control_s",
+    "circuit_keys",
     "control_s",
     "latencies",
-    "lit",
     "newly_covered",
+    "same_circuits",
     "summed_chunks",
     "sums_s",
-    "whole_ticks",
+    "transfer_times",
 ]
 
 
 def control_s(fabric: Fabric, transfers: Transfers, circuits: Circuits) -> float:
-    """Messages that agree on the circuits of a round [s]."""
-    if fabric.control_s is None or not len(circuits):
+    """Duration of the control exchange that sets up the circuits of a round [s].
+
+    Args:
+        fabric: with or without a control plane.
+        transfers: of the step.
+        circuits: of the round.
+    """
+    if not len(circuits):
         return 0.0
     return fabric.control_s(transfers.src[circuits.transfer], transfers.dst[circuits.transfer])
 
 
 def charged_control_s(fabric: Fabric, transfers: Transfers, circuits: Circuits, assumed: Assumptions) -> float:
-    """The same, or nothing if control is not charged [s]."""
+    """`control_s`, or 0 under control=none [s].
+
+    Args:
+        fabric: with or without a control plane.
+        transfers: of the step.
+        circuits: of the round.
+        assumed: time assumptions.
+    """
     return control_s(fabric, transfers, circuits) if assumed.control == "charged" else 0.0
 
 
 def summed_chunks(transfers: Transfers, assumed: Assumptions) -> float:
-    """Chunks that memory moves to add up what arrived, on the rank that adds most."""
+    """Memory traffic of the sums of a step, on the rank with the most of it [chunks]."""
+    return float(_memory_chunks(transfers, assumed).max(initial=0))
+
+
+def sums_s(transfers: Transfers, chunk_bytes: float, assumed: Assumptions) -> np.ndarray:
+    """Time from the arrival of each transfer until its receiver has summed all arrivals of the step.
+
+    Args:
+        transfers: of the step.
+        chunk_bytes: size of a chunk [bytes].
+        assumed: time assumptions.
+    Returns: float64 (transfers,) [s]; 0 where nothing is added.
+    """
+    seconds = np.zeros(len(transfers))
+    adds = np.flatnonzero(transfers.op == Op.REDUCE)
+    if assumed.compute != "none" and len(adds):
+        chunks = _memory_chunks(transfers, assumed)[transfers.dst[adds]]
+        seconds[adds] = chunks * chunk_bytes / assumed.memory_bytes_per_s
+    return seconds
+
+
+def _memory_chunks(transfers: Transfers, assumed: Assumptions) -> np.ndarray:
+    """Memory traffic of the sums of a step on each rank, up to the last that adds [chunks]."""
     adds = np.flatnonzero(transfers.op == Op.REDUCE)
     if assumed.compute == "none" or not len(adds):
-        return 0.0
+        return np.zeros(0)
     dst, lo, n = (column[adds].astype(np.int64) for column in (transfers.dst, transfers.chunk_lo, transfers.chunk_n))
     arrived = np.bincount(dst, n)
     if assumed.compute == "chain":
-        return 3 * float(arrived.max())
-    # fused: read all arrivals and the own chunk, write the sum: each chunk counted twice however many arrive for it
+        return 3 * arrived
+    # fused: read all arrivals and the rank's own chunk, write the sum: two more for each chunk, however many arrive
     order = np.argsort(dst * (int(lo.max()) + 1) + lo, kind="stable")
     dst, lo, end = dst[order], lo[order], (lo + n)[order]
-    return float((arrived + 2 * np.bincount(dst, newly_covered(dst, lo, end), minlength=len(arrived))).max())
+    covered = np.bincount(dst, newly_covered(dst, lo, end), minlength=len(arrived))
+    total: np.ndarray = arrived + 2 * covered
+    return total
 
 
 def newly_covered(dst: np.ndarray, lo: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """Chunks of each range that no earlier range of the same rank covers; rows sorted by (dst, lo)."""
+    """Chunks of each range that no earlier range of the same rank covers.
+
+    Args:
+        dst: rank of each range; rows are sorted by (dst, lo).
+        lo, end: first chunk and the one behind the last.
+    Returns: int64 (ranges,).
+    """
     top = int(end.max()) + 1
     reached = np.maximum.accumulate(dst * top + end) - dst * top  # a new rank starts above all before it
     before = np.where(np.r_[False, dst[1:] == dst[:-1]], np.r_[0, reached[:-1]], 0)
@@ -56,17 +101,25 @@ def newly_covered(dst: np.ndarray, lo: np.ndarray, end: np.ndarray) -> np.ndarra
 
 
 def latencies(fabric: Fabric, circuits: Circuits) -> np.ndarray:
-    """Of each circuit's path, float64 (circuits,) [s]."""
-    if fabric.hop_latency_s is None or not len(circuits.hops):
+    """Latency of each circuit's path, float64 (circuits,) [s]."""
+    of_hop = fabric.hop_latency_s(circuits.hops)
+    if of_hop is None or not len(circuits.hops):
         return np.full(len(circuits), fabric.latency_s)
-    hops_s = np.bincount(circuits.hop_owner(), fabric.hop_latency_s(circuits.hops), minlength=len(circuits))
-    return fabric.latency_s + hops_s
+    return fabric.latency_s + np.bincount(circuits.hop_owner(), of_hop, minlength=len(circuits))
 
 
-def lit(
+def transfer_times(
     fabric: Fabric, transfers: Transfers, circuits: Circuits, chunk_bytes: float
 ) -> tuple[IntArray, np.ndarray, np.ndarray]:
-    """Transfers that have light in a round, their latencies and durations [s]."""
+    """Times of the transfers that have circuits in a round; each has its wavelengths to itself.
+
+    Args:
+        fabric: an optical fabric.
+        transfers: of the step.
+        circuits: of the round.
+        chunk_bytes: size of a chunk [bytes].
+    Returns: rows of the transfers (m,), their latencies float64 (m,) [s], and the durations of their data float64 (m,) [s].
+    """
     wavelengths = np.bincount(circuits.transfer, circuits.wavelength_n, minlength=len(transfers))
     latency = np.zeros(len(transfers))
     np.maximum.at(latency, circuits.transfer, latencies(fabric, circuits))
@@ -77,64 +130,83 @@ def lit(
     return rows, latency[rows], share_bytes * 8 / fabric.rate_bits_per_s
 
 
-def sums_s(transfers: Transfers, chunk_bytes: float, assumed: Assumptions) -> np.ndarray:
-    """Time from the arrival of each transfer until its receiver has added up what this step brings it [s]."""
-    seconds = np.zeros(len(transfers))
-    adds = np.flatnonzero(transfers.op == Op.REDUCE)
-    if assumed.compute == "none" or not len(adds):
-        return seconds
-    dst, lo, n = (column[adds].astype(np.int64) for column in (transfers.dst, transfers.chunk_lo, transfers.chunk_n))
-    moved = np.bincount(dst, n)
-    if assumed.compute == "chain":
-        moved = 3 * moved
-    else:
-        order = np.argsort(dst * (int(lo.max()) + 1) + lo, kind="stable")
-        new = newly_covered(dst[order], lo[order], (lo + n)[order])
-        moved = moved + 2 * np.bincount(dst[order], new, minlength=len(moved))
-    seconds[adds] = moved[dst] * chunk_bytes / assumed.memory_bytes_per_s
-    return seconds
+class Reconfiguration:
+    """Charges a reconfiguration where the circuits of consecutive rounds differ.
 
+    Args:
+        fabric: with its reconfiguration time.
+        assumed: time assumptions.
+    """
 
-def whole_ticks(seconds: np.ndarray, tick_s: float) -> IntArray:
-    """Times as whole ticks, rounded up, int64; a thousandth of a tick is rounding."""
-    ticks: IntArray = np.ceil(seconds / tick_s - 1e-3).astype(np.int64)
-    return ticks
-
-
-class Standing:
-    """Which circuits stand, to charge a reconfiguration where they change."""
-
-    def __init__(self, assumed: Assumptions, reconfiguration_s: float) -> None:
+    def __init__(self, fabric: Fabric, assumed: Assumptions) -> None:
         self._every = assumed.reconfiguration_charge == "every_step"
-        self._free = assumed.initial == "warm"
-        self._cost = reconfiguration_s
-        self._keys: np.ndarray | None = None
+        self._initially_set = assumed.initial == "warm"
+        self._cost_s = fabric.reconfiguration_s
+        self._standing: np.ndarray | None = None
 
-    def charge(self, rounds: tuple[Circuits, ...], repeats: int) -> float:
-        """Reconfiguration time of `repeats` equal steps of these rounds [s]."""
-        if not self._cost or not rounds:
+    def of_steps(self, rounds: tuple[Circuits, ...], repeats: int) -> float:
+        """Reconfiguration time of identical steps, where a round waits until all of its circuits are set.
+
+        Args:
+            rounds: of each of the steps.
+            repeats: number of the steps [count].
+        Returns: of all of them together [s].
+        """
+        if not self._cost_s or not rounds:
             return 0.0
         if self._every:
-            return self._cost * len(rounds) * repeats
-        first = sum(map(self._changed, rounds))
-        again = sum(map(self._changed, rounds)) if repeats > 1 else 0
-        return self._cost * (first + again * (repeats - 1))
+            return self._cost_s * len(rounds) * repeats
+        first = sum(map(self._changes, rounds))
+        again = sum(map(self._changes, rounds)) if repeats > 1 else 0
+        return self._cost_s * (first + again * (repeats - 1))
 
-    def _changed(self, circuits: Circuits) -> bool:
-        keys = _keys(circuits)
-        if self._keys is None and self._free:
-            self._keys = keys
-            return False
-        stands = self._keys is not None and (
-            np.array_equal(keys, self._keys) or bool(np.isin(keys, self._keys, assume_unique=True).all())
-        )
-        if not stands:
-            self._keys = keys
-        return not stands
+    def of_circuits(self, circuits: Circuits) -> np.ndarray:
+        """Reconfiguration time of each circuit of the next round, float64 (circuits,) [s]."""
+        if not self._cost_s or self._every:
+            return np.full(len(circuits), self._cost_s)
+        keys = circuit_keys(circuits)
+        if self._standing is None:
+            changed = np.full(len(keys), not self._initially_set)
+            self._standing = keys
+        else:
+            changed = ~np.isin(keys, self._standing)
+            if changed.any():
+                self._standing = keys
+        return changed * self._cost_s
+
+    def _changes(self, circuits: Circuits) -> bool:
+        """Whether some circuit of the next round does not stand yet."""
+        keys = np.sort(circuit_keys(circuits))
+        if self._standing is None:
+            self._standing = keys
+            return not self._initially_set
+        stand = np.array_equal(keys, self._standing) or bool(np.isin(keys, self._standing, assume_unique=True).all())
+        if not stand:
+            self._standing = keys
+        return not stand
 
 
-def _keys(circuits: Circuits) -> np.ndarray:
-    """One sortable record for each circuit: nodes, port and wavelengths."""
+def circuit_keys(circuits: Circuits) -> np.ndarray:
+    """One sortable record for each circuit: nodes, port, wavelengths and path, since another path needs other devices set."""
     columns = (circuits.src, circuits.dst, circuits.port, circuits.wavelength_lo, circuits.wavelength_n)
-    rows = np.stack([np.asarray(c, np.int32) for c in columns], axis=1)
-    return np.sort(np.ascontiguousarray(rows).view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel())
+    path = path_hashes(circuits).view(np.int32).reshape(-1, 2)
+    rows = np.ascontiguousarray(np.column_stack([*(np.asarray(c, np.int32) for c in columns), path]))
+    return rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+
+
+def path_hashes(circuits: Circuits) -> npt.NDArray[np.uint64]:
+    """A 64-bit number for the path of each circuit, uint64 (circuits,); equal paths have equal numbers."""
+    offsets = circuits.hop_offsets
+    found = np.zeros(len(circuits), np.uint64)
+    some = np.flatnonzero(np.diff(offsets))
+    if len(some):
+        position = np.arange(len(circuits.hops)) - np.repeat(offsets[:-1], np.diff(offsets))
+        mixed = circuits.hops.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + position.astype(np.uint64)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        found[some] = np.add.reduceat(mixed ^ (mixed >> np.uint64(27)), offsets[:-1][some])
+    return found
+
+
+def same_circuits(rounds: tuple[Circuits, ...], others: tuple[Circuits, ...]) -> bool:
+    """Whether both are the same objects, as circuit rules that cache their last result return them."""
+    return len(rounds) == len(others) and all(one is other for one, other in zip(rounds, others, strict=True))

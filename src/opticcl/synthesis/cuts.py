@@ -1,4 +1,4 @@
-"""Cuts of a grid: rectangles of tiles against all others, and what their edges carry."""
+"""Cuts of a grid: a rectangle of tiles against all other tiles, and the capacity of its edges."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opticcl.synthesis.wafer import Wafer
 
 __all__ = ["Cut", "cuts"]
 
-MANY_TILES = 64  # of a grid; on larger ones whole rows and columns and single tiles are cut off, no other rectangles
+ALL_RECTANGLES_UP_TO = 64  # tiles of a grid; larger grids are cut along rows and columns and around single tiles only
 WAYS = ((0, 1), (0, -1), (1, 0), (-1, 0))  # rows and columns to the next tile east, west, south, north
 
 
@@ -20,9 +20,9 @@ class Cut(NamedTuple):
     """One side of a cut.
 
     Args:
-        where: in words.
-        inside: the ranks on this side, bool (ranks,).
-        out: circuits that leave it at once [count].
+        where: position of the cut, in words.
+        inside: ranks on this side, bool (ranks,).
+        out: circuits that can leave this side in one round [count].
     """
 
     where: str
@@ -43,18 +43,19 @@ def cuts(wafer: Wafer) -> Iterator[Cut]:
         within = np.zeros((rows + 2, columns + 2), bool)  # with a rim, so that every tile has four neighbours
         within[top + 1 : bottom + 1, left + 1 : right + 1] = True
         here = within[1:-1, 1:-1]
-        there = np.stack([np.roll(within, (-down, -along), (0, 1))[1:-1, 1:-1] for down, along in WAYS], axis=2)
+        shifted = [within[1 + down : rows + 1 + down, 1 + along : columns + 1 + along] for down, along in WAYS]
+        there = np.stack(shifted, axis=2)
         where = _where(rows, columns, top, bottom, left, right, int(tiles[top, left]))
         yield Cut(where, inside, int(capacity[here[:, :, None] & ~there].sum()))
         yield Cut(where, ~inside, int(capacity[~here[:, :, None] & there].sum()))
 
 
 def _rectangles(rows: int, columns: int) -> Iterator[tuple[int, int, int, int]]:
-    """(top, bottom, left, right), ends excluded: straight cuts first, single tiles, then, on small grids, the rest."""
+    """(top, bottom, left, right), ends excluded: straight cuts, single tiles, then, on small grids, all other rectangles."""
     straight = [(0, r, 0, columns) for r in range(1, rows)] + [(0, rows, 0, c) for c in range(1, columns)]
     single = [(r, r + 1, c, c + 1) for r in range(rows) for c in range(columns)]
     others = []
-    if rows * columns <= MANY_TILES:
+    if rows * columns <= ALL_RECTANGLES_UP_TO:
         for top in range(rows):
             for bottom in range(top + 1, rows + 1):
                 others += [
@@ -64,7 +65,7 @@ def _rectangles(rows: int, columns: int) -> Iterator[tuple[int, int, int, int]]:
 
 
 def _where(rows: int, columns: int, top: int, bottom: int, left: int, right: int, tile: int) -> str:
-    """The cut in words."""
+    """Position of the cut, in words."""
     if (top, left, right) == (0, 0, columns):
         return f"the cut between rows {bottom - 1} and {bottom}"
     if (top, bottom, left) == (0, rows, 0):

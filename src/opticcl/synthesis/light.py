@@ -1,7 +1,7 @@
-"""Wavelengths, and if need be other routes, for rounds whose sends are known.
+"""Wavelengths, and other routes where necessary, for rounds whose sends are known.
 
-A round has light for sure if no edge carries more circuits than it has waveguides: then an edge colouring is enough (Koenig).
-Otherwise first fit in a few orders, and in the end the solver.
+A round always has wavelengths if no edge carries more circuits than it has waveguides: then an edge colouring is enough
+(Koenig). Otherwise first fit in several orders is tried, and finally the solver.
 """
 
 from __future__ import annotations
@@ -12,69 +12,77 @@ from collections.abc import Sequence
 import numpy as np
 
 from opticcl.routing.colouring import edge_colouring
-from opticcl.synthesis.draft import Draft, Send
-from opticcl.synthesis.packing import RoundOfLight
+from opticcl.synthesis.packing import RoundOccupancy
+from opticcl.synthesis.partial_schedule import PieceSend, SendRounds
 from opticcl.synthesis.solver import Clock, run
 from opticcl.synthesis.wafer import Wafer
 
-__all__ = ["coloured_by_solver", "lit"]
+__all__ = ["assign_by_solver", "assign_wavelengths"]
 
 ORDERS = 8  # of first fit
 
 
-def lit(wafer: Wafer, draft: Draft, clock: Clock, seed: int, effort: float) -> Draft | None:
-    """The same rounds with light, or None if none was found for one of them.
+def assign_wavelengths(wafer: Wafer, schedule: SendRounds, clock: Clock, seed: int, effort: float) -> SendRounds | None:
+    """The same rounds with wavelengths, or None if none were found for one of them.
 
     Args:
-        draft: sends with a path and without wavelengths.
-        effort: of the solver for each round, deterministic time.
+        wafer: optical resources of the job.
+        schedule: sends with a path and without wavelengths.
+        clock: time limit.
+        seed: seed of the shuffles and of the solver.
+        effort: deterministic time of the solver for each round.
     """
     found = []
-    for sends in draft:
+    for sends in schedule:
         light = _coloured(wafer, sends)
         light = _first_fit(wafer, sends, seed) if light is None else light
-        light = coloured_by_solver(wafer, sends, clock, seed, effort) if light is None else light
+        light = assign_by_solver(wafer, sends, clock, seed, effort) if light is None else light
         if light is None:
             return None
         found.append(light)
     return found
 
 
-def _coloured(wafer: Wafer, sends: Sequence[Send]) -> list[Send] | None:
-    """By edge colouring, where waveguides cannot run out whatever the colours are."""
+def _coloured(wafer: Wafer, sends: Sequence[PieceSend]) -> list[PieceSend] | None:
+    """By edge colouring, where the waveguides suffice for any colours."""
     if not sends:
         return []
     load = np.bincount([edge for s in sends for edge in s.path], minlength=len(wafer.room))
-    if not wafer.unhurt or (load > wafer.room).any():
+    if not wafer.undamaged or (load > wafer.room).any():
         return None
     src, dst = (np.array(ends) for ends in zip(*((s.src, s.dst) for s in sends), strict=True))
     colour = edge_colouring(src, dst, wafer.num_ranks, wafer.num_wavelengths)
     return [s._replace(wavelength=int(c)) for s, c in zip(sends, colour, strict=True)]
 
 
-def _first_fit(wafer: Wafer, sends: Sequence[Send], seed: int) -> list[Send] | None:
-    """Long paths first, then shuffled; the given path first, then the others of the pair."""
+def _first_fit(wafer: Wafer, sends: Sequence[PieceSend], seed: int) -> list[PieceSend] | None:
+    """Long paths first, then shuffled; the given path first, then the other routes of the pair."""
     random = np.random.default_rng(seed)
     order = sorted(range(len(sends)), key=lambda i: -len(sends[i].path))
     for _ in range(ORDERS):
-        light, placed = RoundOfLight(wafer), {}
+        light, placed = RoundOccupancy(wafer), {}
         for i in order:
-            laid = light.lay(sends[i].src, sends[i].dst)
-            if laid is None:
+            assigned = light.assign(sends[i].src, sends[i].dst)
+            if assigned is None:
                 break
-            placed[i] = sends[i]._replace(wavelength=laid[0], path=laid[1])
+            placed[i] = sends[i]._replace(wavelength=assigned[0], path=assigned[1])
         if len(placed) == len(sends):
             return [placed[i] for i in range(len(sends))]
         order = random.permutation(len(sends)).tolist()
     return None
 
 
-def coloured_by_solver(
-    wafer: Wafer, sends: Sequence[Send], clock: Clock, seed: int, effort: float
-) -> list[Send] | None:
-    """By CP-SAT: first on the given paths, which makes it small, then on all routes; None if it finds nothing.
+def assign_by_solver(
+    wafer: Wafer, sends: Sequence[PieceSend], clock: Clock, seed: int, effort: float
+) -> list[PieceSend] | None:
+    """By CP-SAT, first on the given paths, which keeps the model small, then on all routes; None if it finds nothing.
 
-    Args: effort: deterministic time, half of it for each.
+    Args:
+        wafer: optical resources of the job.
+        sends: sends of one round, with a path.
+        clock: time limit.
+        seed: seed of the solver.
+        effort: deterministic time, half of it for each of the two.
     """
     for choose in (False, True):
         found = _colours(wafer, sends, clock, seed, effort / 2, choose)
@@ -84,8 +92,8 @@ def coloured_by_solver(
 
 
 def _colours(
-    wafer: Wafer, sends: Sequence[Send], clock: Clock, seed: int, effort: float, choose: bool
-) -> list[Send] | None:
+    wafer: Wafer, sends: Sequence[PieceSend], clock: Clock, seed: int, effort: float, choose: bool
+) -> list[PieceSend] | None:
     from ortools.sat.python import cp_model
 
     model = cp_model.CpModel()
@@ -94,13 +102,13 @@ def _colours(
     for send in sends:
         mine = []
         for path in wafer.routes[send.src, send.dst] if choose else (send.path,):
-            for wavelength in np.flatnonzero(wafer.sends[send.src] & wafer.hears[send.dst]).tolist():
+            for wavelength in np.flatnonzero(wafer.lasers[send.src] & wafer.photodiodes[send.dst]).tolist():
                 taken = model.new_bool_var("")
                 mine.append((taken, wavelength, path))
                 at_sender[send.src, wavelength].append(taken)
                 at_receiver[send.dst, wavelength].append(taken)
                 for edge in path:
-                    on_edge[edge, wavelength if wafer.side_by_side else 0].append(taken)
+                    on_edge[edge, wavelength if wafer.per_wavelength else 0].append(taken)
         model.add_exactly_one(taken for taken, _, _ in mine)
         choices.append(mine)
     for ends in (at_sender, at_receiver):

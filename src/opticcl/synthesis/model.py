@@ -1,18 +1,19 @@
-"""Algorithm 1 for pieces that spread, at a fixed number of rounds: is there a schedule?
+"""Algorithm 1 for multicasts as a decision model: is there a schedule of R rounds?
 
-    x[r, s, d, p]    rank s sends piece p to rank d in round r; s holds or wants p, d wants it
-    has[r, d, p]     d has p before round r:  has[r + 1, d, p] = has[r, d, p] + sum_s x[r, s, d, p],  has[R, d, p] = 1
+    x[r, s, d, p]    rank s sends piece p to rank d in round r; s holds or needs p, d needs it
+    has[r, d, p]     d holds p before round r:  has[r + 1, d, p] = has[r, d, p] + sum_s x[r, s, d, p],  has[R, d, p] = 1
     y[r, s, d, i]    circuits from s to d on route i:  sum_i y = sum_p x
 
     x[r, s, d, p] <= has[r, s, p];   sum over d and p <= lasers of s;   sum over s and p <= photodiodes of d
     sum of y over the routes that contain e <= lasers x waveguides of e
 
-Wavelengths are left out: where waveguides are plenty they always exist (edge colouring), otherwise `light` looks for them.
-So the model is a relaxation: no solution means no schedule on these routes, without ranks that pass on what they do not want.
+Wavelengths are not part of the model: with enough waveguides they always exist (edge colouring), otherwise `light`
+searches for them. So the model is a relaxation: if it is infeasible, there is no schedule on these routes in which ranks
+relay only pieces that they need.
 
 Source: LUMORPH algorithm 1.
-Reading: as printed, (3) lets one rank in all receive a piece, (4) and (5) force every laser to be used, and (2) forgets
-those who hold a piece from the start. Fixed rounds instead of R_r make (7) to (9) and the objective needless.
+Reading: as printed, (3) lets only one rank in total receive a piece, (4) and (5) force every laser to be used, and (2)
+omits the initial holders of a piece. With R fixed, R_r, (7) to (9) and the objective are not needed.
 """
 
 from __future__ import annotations
@@ -23,24 +24,30 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opticcl.synthesis.draft import Draft, Send
+from opticcl.synthesis.partial_schedule import PieceSend, SendRounds
 from opticcl.synthesis.solver import Clock, run
 from opticcl.synthesis.wafer import Wafer
 
-__all__ = ["MOST_VARIABLES", "num_variables", "on_routes", "spread_in"]
+__all__ = ["MOST_VARIABLES", "num_variables", "on_routes", "solve_multicast"]
 
-MOST_VARIABLES = 400_000  # beyond, building the model takes longer than looking for schedules otherwise
+MOST_VARIABLES = 400_000  # beyond, building the model takes longer than the other constructions
 
 Flags = npt.NDArray[np.bool_]
 
 
 def num_variables(before: Flags, after: Flags, rounds: int, direct: bool) -> int:
-    """Sends among which the solver chooses [count]."""
+    """Number of send variables of the model [count].
+
+    Args:
+        before, after: which rank holds which piece at the start and at the end, bool (pieces, ranks).
+        rounds: rounds of the model [count].
+        direct: whether only initial holders send.
+    """
     senders = before.sum(axis=1) if direct else (before | after).sum(axis=1) - 1
     return int(rounds * ((after & ~before).sum(axis=1) * senders).sum())
 
 
-def spread_in(
+def solve_multicast(
     rounds: int,
     wafer: Wafer,
     before: Flags,
@@ -51,24 +58,26 @@ def spread_in(
     seed: int,
     direct: bool = False,
     one_route: bool = False,
-    hint: Draft | None = None,
-) -> tuple[bool | None, Draft]:
-    """A draft of that many rounds, with paths and without wavelengths.
+    hint: SendRounds | None = None,
+) -> tuple[bool | None, SendRounds]:
+    """Solve the model for a number of rounds.
 
     Args:
-        rounds: [count].
-        before, after: who holds which piece at the start and at the end, bool (pieces, ranks).
-        effort, seed: of the solver.
-        direct: only those who hold a piece at the start send it.
+        rounds: rounds of the schedule [count].
+        wafer: optical resources of the job.
+        before, after: which rank holds which piece at the start and at the end, bool (pieces, ranks).
+        clock: time limit.
+        effort, seed: deterministic time and seed of the solver.
+        direct: only initial holders of a piece send it.
         one_route: only the first route of each pair.
         hint: sends that the solver tries first.
-    Returns: (whether there is one, None if not known; the draft).
+    Returns: (whether the model is feasible, None if not known; sends with paths and without wavelengths).
     """
     from ortools.sat.python import cp_model
 
     model = cp_model.CpModel()
     at_sender, at_receiver, of_pair = defaultdict(list), defaultdict(list), defaultdict(list)
-    sends: dict[Send, tuple[int, Any]] = {}
+    sends: dict[PieceSend, tuple[int, Any]] = {}
     hinted = {(r, s.piece, s.src, s.dst) for r, some in enumerate(hint or []) for s in some}
     for piece in range(len(before)):
         holders = np.flatnonzero(before[piece]).tolist()
@@ -83,7 +92,7 @@ def spread_in(
                         continue
                     x = model.new_bool_var("")
                     coming.append(x)
-                    sends[Send(piece, src, dst, wavelength=r)] = (r, x)
+                    sends[PieceSend(piece, src, dst, wavelength=r)] = (r, x)
                     at_sender[r, src].append(x)
                     at_receiver[r, dst].append(x)
                     of_pair[r, src, dst].append(x)
@@ -94,28 +103,36 @@ def spread_in(
                 then[dst] = 1 if r == rounds - 1 else model.new_bool_var("")
                 model.add(then[dst] == has[dst] + sum(coming))
             has = then
-    for ends, light in ((at_sender, wafer.sends), (at_receiver, wafer.hears)):
+    for ends, light in ((at_sender, wafer.lasers), (at_receiver, wafer.photodiodes)):
         at_once = light.sum(axis=1).tolist()
         for (_, rank), some in ends.items():
             if len(some) > at_once[rank]:
                 model.add(sum(some) <= at_once[rank])
     counts = on_routes(model, wafer, of_pair, one_route)
     answer, solver = run(model, clock, effort=effort, seed=seed)
-    draft: Draft = [[] for _ in range(rounds)]
+    schedule: SendRounds = [[] for _ in range(rounds)]
     if answer:
         left = {key: [solver.value(count) for count in some] for key, some in counts.items()}
         for send, (r, x) in sends.items():
             if solver.boolean_value(x):
                 route = next(i for i, count in enumerate(left[r, send.src, send.dst]) if count)
                 left[r, send.src, send.dst][route] -= 1
-                draft[r].append(send._replace(wavelength=-1, path=wafer.routes[send.src, send.dst][route]))
-    return answer, draft
+                schedule[r].append(send._replace(wavelength=-1, path=wafer.routes[send.src, send.dst][route]))
+    return answer, schedule
 
 
 def on_routes(
     model: Any, wafer: Wafer, of_pair: dict[tuple[int, int, int], list[Any]], one_route: bool
 ) -> dict[tuple[int, int, int], list[Any]]:
-    """Circuits of each (round, sender, receiver) on each of its routes, such that no edge overflows."""
+    """Constrain circuits to routes such that no edge exceeds its capacity.
+
+    Args:
+        model: CP-SAT model.
+        wafer: optical resources of the job.
+        of_pair: send variables of each (round, sender, receiver).
+        one_route: only the first route of each pair.
+    Returns: circuits of each (round, sender, receiver) on each of its routes.
+    """
     capacity = wafer.capacity()
     on_edge = defaultdict(list)
     counts = {}

@@ -1,4 +1,4 @@
-"""Light for sends by first fit, round by round; needs no solver."""
+"""First-fit assignment of circuits to sends, round by round; needs no solver."""
 
 from __future__ import annotations
 
@@ -8,43 +8,46 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from opticcl.synthesis.draft import Draft, Send
+from opticcl.synthesis.partial_schedule import PieceSend, SendRounds
 from opticcl.synthesis.wafer import Path, Wafer
 
-__all__ = ["RoundOfLight", "Wish", "pack", "pack_together"]
+__all__ = ["Demand", "RoundOccupancy", "pack", "pack_groups"]
 
 
-class Wish(NamedTuple):
-    """A piece that a rank wants, from one of these ranks: the first that has it and has light to spare."""
+class Demand(NamedTuple):
+    """A piece that a rank needs, and the ranks that may send it: the first that holds it and has a free circuit sends it."""
 
     piece: int
     senders: Sequence[int]
     dst: int
 
 
-class RoundOfLight:
-    """What is still dark in one round."""
+class RoundOccupancy:
+    """Lasers, photodiodes and waveguides that are free in one round."""
 
     def __init__(self, wafer: Wafer) -> None:
         self._wafer = wafer
-        self._sends, self._hears = wafer.sends.copy(), wafer.hears.copy()
-        self._idle_lasers = wafer.sends.sum(axis=1).tolist()
-        self._idle_photodiodes = wafer.hears.sum(axis=1).tolist()
-        depth = wafer.num_wavelengths if wafer.side_by_side else 1
+        self._sends, self._hears = wafer.lasers.copy(), wafer.photodiodes.copy()
+        self._idle_lasers = wafer.lasers.sum(axis=1).tolist()
+        self._idle_photodiodes = wafer.photodiodes.sum(axis=1).tolist()
+        depth = wafer.num_wavelengths if wafer.per_wavelength else 1
         self._room = np.repeat(wafer.room[:, None], depth, axis=1)
 
-    def hears_more(self, rank: int) -> bool:
-        """Whether a photodiode of the rank is idle."""
+    def can_receive(self, rank: int) -> bool:
+        """Whether a photodiode of the rank is free."""
         return bool(self._idle_photodiodes[rank])
 
-    def sends_more(self, rank: int) -> bool:
-        """Whether a laser of the rank is idle."""
+    def can_send(self, rank: int) -> bool:
+        """Whether a laser of the rank is free."""
         return bool(self._idle_lasers[rank])
 
-    def lay(self, src: int, dst: int, routes: Sequence[Path] | None = None) -> tuple[int, Path] | None:
-        """A circuit on the first wavelength and route that are free; None if there are none.
+    def assign(self, src: int, dst: int, routes: Sequence[Path] | None = None) -> tuple[int, Path] | None:
+        """Assign a circuit on the first free wavelength and route; None if there is none.
 
-        Args: routes: to choose from; None: all that the wafer has for the pair.
+        Args:
+            src, dst: ranks.
+            routes: paths to choose from; None: all routes of the pair.
+        Returns: (wavelength, path).
         """
         idle = self._sends[src] & self._hears[dst]
         if not idle.any():
@@ -61,12 +64,12 @@ class RoundOfLight:
             self._light(src, dst, *best)
         return best
 
-    def remembered(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
-        """What is dark now, for `restore`."""
+    def snapshot(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
+        """The current state, for `restore`."""
         return self._sends.copy(), self._hears.copy(), self._room.copy()
 
     def restore(self, dark: tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], npt.NDArray[np.int64]]) -> None:
-        """Put out everything that was lit since."""
+        """Return to a snapshot."""
         self._sends, self._hears, self._room = dark
         self._idle_lasers = self._sends.sum(axis=1).tolist()
         self._idle_photodiodes = self._hears.sum(axis=1).tolist()
@@ -75,72 +78,76 @@ class RoundOfLight:
         self._sends[src, wavelength] = self._hears[dst, wavelength] = False
         self._idle_lasers[src] -= 1
         self._idle_photodiodes[dst] -= 1
-        self._room[list(path), wavelength if self._wafer.side_by_side else 0] -= 1
+        self._room[list(path), wavelength if self._wafer.per_wavelength else 0] -= 1
 
 
 def pack(
-    wafer: Wafer, holds: npt.NDArray[np.bool_], wishes: Sequence[Wish], *, adds: bool = False, most: int = 1 << 30
-) -> Draft | None:
-    """Rounds that fulfil all wishes: in each round those that come first, as far as senders have the piece and light is left.
+    wafer: Wafer, holds: npt.NDArray[np.bool_], demands: Sequence[Demand], *, adds: bool = False, most: int = 1 << 30
+) -> SendRounds | None:
+    """Rounds that satisfy all demands, in each round the first ones whose senders hold the piece and have a free circuit.
 
     Args:
-        holds: who has which piece at the start, bool (pieces, ranks).
-        wishes: each (piece, receiver) once.
+        wafer: optical resources of the job.
+        holds: which rank holds which piece at the start, bool (pieces, ranks).
+        demands: each (piece, receiver) once.
         adds: whether receivers add.
-        most: rounds beyond which nobody is interested [count].
-    Returns: the rounds; None if they are more than `most`, or a wish cannot be fulfilled.
+        most: largest number of rounds of interest [count].
+    Returns: the rounds; None if they are more than `most` or a demand cannot be satisfied.
     """
     holds = holds.copy()
-    draft: Draft = []
-    waiting = list(wishes)
+    schedule: SendRounds = []
+    waiting = list(demands)
     while waiting:
-        if len(draft) >= most:
+        if len(schedule) >= most:
             return None
-        light, sent, late = RoundOfLight(wafer), [], []
-        for wish in waiting:
-            laid = None
-            if light.hears_more(wish.dst):
-                for src in wish.senders:
-                    if holds[wish.piece, src] and light.sends_more(src):
-                        laid = light.lay(src, wish.dst)
-                        if laid is not None:
-                            sent.append(Send(wish.piece, src, wish.dst, adds, *laid))
+        light, sent, late = RoundOccupancy(wafer), [], []
+        for demand in waiting:
+            assigned = None
+            if light.can_receive(demand.dst):
+                for src in demand.senders:
+                    if holds[demand.piece, src] and light.can_send(src):
+                        assigned = light.assign(src, demand.dst)
+                        if assigned is not None:
+                            sent.append(PieceSend(demand.piece, src, demand.dst, adds, *assigned))
                             break
-            if laid is None:
-                late.append(wish)
+            if assigned is None:
+                late.append(demand)
         if not sent:
             return None
         for send in sent:
             holds[send.piece, send.dst] = True
-        draft.append(sent)
+        schedule.append(sent)
         waiting = late
-    return draft
+    return schedule
 
 
-def pack_together(wafer: Wafer, groups: Sequence[Sequence[Send]], *, most: int = 1 << 30) -> Draft | None:
-    """Rounds for groups of sends of which each needs one round for all of its sends, as sums that are exchanged do.
+def pack_groups(wafer: Wafer, groups: Sequence[Sequence[PieceSend]], *, most: int = 1 << 30) -> SendRounds | None:
+    """Rounds for groups of sends of which all sends of a group must be in one round, as in an exchange of sums.
 
     Args:
-        groups: sends without light.
-        most: rounds beyond which nobody is interested [count].
-    Returns: the rounds; None if they are more than `most`, or a group fits in no round.
+        wafer: optical resources of the job.
+        groups: sends without circuits.
+        most: largest number of rounds of interest [count].
+    Returns: the rounds; None if they are more than `most` or a group fits in no round.
     """
-    draft: Draft = []
+    schedule: SendRounds = []
     waiting = list(groups)
     while waiting:
-        if len(draft) >= most:
+        if len(schedule) >= most:
             return None
-        light, sent, late = RoundOfLight(wafer), [], []
+        light, sent, late = RoundOccupancy(wafer), [], []
         for group in waiting:
-            before = light.remembered()
-            lit = [(send, light.lay(send.src, send.dst)) for send in group]
-            if all(laid is not None for _, laid in lit):
-                sent += [send._replace(wavelength=laid[0], path=laid[1]) for send, laid in lit if laid]
+            before = light.snapshot()
+            circuits = [(send, light.assign(send.src, send.dst)) for send in group]
+            if all(assigned is not None for _, assigned in circuits):
+                sent += [
+                    send._replace(wavelength=assigned[0], path=assigned[1]) for send, assigned in circuits if assigned
+                ]
             else:
                 light.restore(before)
                 late.append(group)
         if not sent:
             return None
-        draft.append(sent)
+        schedule.append(sent)
         waiting = late
-    return draft
+    return schedule

@@ -1,15 +1,15 @@
-"""All pairs of a whole grid at once, coloured line by line: the colour of a circuit is a pair of colours, one of its way along
-the row and one of its way along the column.
+"""All-to-all of a whole grid, coloured line by line: the colour of a circuit is a pair of colours, one for the part of its path
+along the row and one for the part along the column.
 
-On a line of m tiles let a(i, j) be the colour of the way from i to j, such that
+On a line of m tiles let a(i, j) be the colour of the path from i to j, such that
 
-    rows and columns of a      have every colour at most once (a way of no steps has one too)
-    the ways over one edge     have every colour at most W times
+    rows and columns of a              have every colour at most once (an empty path has a colour too)
+    the paths over one edge            have every colour at most W times
 
 With row first, column second, the colour (a(c, c'), b(r, r')) is then free at the sender, at the receiver and on all edges:
-the ways over an edge of a row begin in that row, those over an edge of a column end in that column, so the other
-half of their colours differs. Such tables have max(m, m^2 / (4 W)) colours, those of 4 tiles and W = 1 are Sudokus. So
-16 colours do for 4 x 4 tiles and one waveguide, as many as must cross the middle.
+the paths over an edge of a row begin in that row, those over an edge of a column end in that column, so the other
+half of their colours differs. Such tables have max(m, m^2 / (4 W)) colours; those of 4 tiles and W = 1 are Sudokus. So
+16 colours are enough for 4 x 4 tiles and one waveguide, as many as must cross the middle.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from opticcl.synthesis.draft import Draft, Send
-from opticcl.synthesis.hints import straight
+from opticcl.synthesis.hints import direct_demands
+from opticcl.synthesis.partial_schedule import PieceSend, SendRounds
 from opticcl.synthesis.wafer import Wafer
 
-__all__ = ["line_colours", "product_draft"]
+__all__ = ["line_colours", "product_rounds"]
 
 STEPS = 2_000  # of the search for a table
 
 
 @cache
 def line_colours(length: int, waveguides: int) -> tuple[tuple[int, ...], ...] | None:
-    """The table a(i, j) of a line with as few colours as there can be, or None if a short search finds none.
+    """The table a(i, j) of a line with the fewest possible colours, or None if a short search finds none.
 
     Args:
         length: tiles [count].
-        waveguides: of each edge in each direction [count].
+        waveguides: waveguides of each edge in each direction [count].
 
     >>> line_colours(2, 1)
     ((1, 0), (0, 1))
@@ -72,15 +72,17 @@ def line_colours(length: int, waveguides: int) -> tuple[tuple[int, ...], ...] | 
     return tuple(tuple(row) for row in table.tolist()) if fill(0) else None
 
 
-def product_draft(wafer: Wafer, before: npt.NDArray[np.bool_], after: npt.NDArray[np.bool_]) -> Draft | None:
-    """Every piece straight from its holder, coloured by rows and columns; None where the grid or the light is not whole.
+def product_rounds(wafer: Wafer, before: npt.NDArray[np.bool_], after: npt.NDArray[np.bool_]) -> SendRounds | None:
+    """Every piece directly from its holder, coloured by rows and columns; None where the grid is damaged or partly used.
 
-    Args: before, after: who holds which piece at the start and at the end, bool (pieces, ranks).
+    Args:
+        wafer: optical resources of the job.
+        before, after: which rank holds which piece at the start and at the end, bool (pieces, ranks).
     """
     rows, columns = wafer.shape
     inside = wafer.room[wafer.room > 0]
     edges = 2 * (rows * (columns - 1) + columns * (rows - 1))
-    whole = wafer.num_ranks == rows * columns and len(inside) == edges and wafer.unhurt and wafer.side_by_side
+    whole = wafer.num_ranks == rows * columns and len(inside) == edges and wafer.undamaged and wafer.per_wavelength
     if not whole or not edges:
         return None
     along = line_colours(columns, int(inside.min()))
@@ -91,13 +93,13 @@ def product_draft(wafer: Wafer, before: npt.NDArray[np.bool_], after: npt.NDArra
     period = (max(map(max, along)) + 1) * depth
     row, column = (of_rank.tolist() for of_rank in np.divmod(wafer.tile, columns))
     num_wavelengths = wafer.num_wavelengths
-    draft: Draft = []
-    asked: dict[tuple[int, int], int] = {}
-    for wish in straight(wafer, before, after):
-        src, dst = pair = wish.senders[0], wish.dst
-        slot = along[column[src]][column[dst]] * depth + across[row[src]][row[dst]] + period * asked.get(pair, 0)
-        asked[pair] = asked.get(pair, 0) + 1
+    schedule: SendRounds = []
+    num_sends: dict[tuple[int, int], int] = {}
+    for demand in direct_demands(wafer, before, after):
+        src, dst = pair = demand.senders[0], demand.dst
+        slot = along[column[src]][column[dst]] * depth + across[row[src]][row[dst]] + period * num_sends.get(pair, 0)
+        num_sends[pair] = num_sends.get(pair, 0) + 1
         number, wavelength = divmod(slot, num_wavelengths)
-        draft += [[] for _ in range(number + 1 - len(draft))]
-        draft[number].append(Send(wish.piece, *pair, False, wavelength, wafer.routes[pair][0]))
-    return [sends for sends in draft if sends]
+        schedule += [[] for _ in range(number + 1 - len(schedule))]
+        schedule[number].append(PieceSend(demand.piece, *pair, False, wavelength, wafer.routes[pair][0]))
+    return [sends for sends in schedule if sends]

@@ -1,17 +1,17 @@
-"""Algorithm 1 for sums at a fixed number of rounds: is there a schedule in which every part enters every sum exactly once?
+"""Algorithm 1 for reductions as a decision model: is there a schedule in which every part enters every sum exactly once?
 
-    x[r, p, s, d]    rank s sends what it has of piece p to rank d in round r
-    keep[r, p, d]    rank d adds what comes to what it has; otherwise it has the one thing that comes instead
-    H[r, p, d, o]    what d has of p before round r contains the part of rank o
+    x[r, p, s, d]    rank s sends its partial sum of piece p to rank d in round r
+    keep[r, p, d]    rank d adds what arrives to its own; otherwise it is replaced by the single thing that arrives
+    H[r, p, d, o]    the partial sum of p on d before round r contains the part of rank o
 
     H[r + 1, p, d, o] = keep[r, p, d] H[r, p, d, o] + sum_s x[r, p, s, d] H[r, p, s, o]      H[0] = parts, H[R] = sums
 
-As an equality of 0/1 variables this cannot count a part twice. Lasers, photodiodes and edges as in `model`. What
-`Orbits` say is alike is one variable.
+As an equality of 0/1 variables this cannot count a part twice. Lasers, photodiodes and edges as in `model`. Variables
+of one orbit (`Orbits`) are one variable.
 
-Source: ours; LUMORPH's algorithm 1 moves chunks and knows no sums.
-Reading: rank d could also replace what it has by the sum of several things that come. No operation of a schedule says so
-(`Op`), and none of our optimal schedules wants it; so it is left out.
+Source: own model; LUMORPH's algorithm 1 moves chunks and has no reductions.
+Reading: rank d could also replace its partial sum by the sum of several that arrive. No operation of a schedule expresses
+that (`Op`), and none of the optimal schedules found needs it, so it is left out.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opticcl.synthesis.draft import Draft, Send
 from opticcl.synthesis.model import on_routes
+from opticcl.synthesis.partial_schedule import PieceSend, SendRounds
 from opticcl.synthesis.solver import Clock, run
 from opticcl.synthesis.symmetric import Orbits
 from opticcl.synthesis.wafer import Wafer
 
-__all__ = ["MOST_PRODUCTS", "num_products", "sums_in"]
+__all__ = ["MOST_PRODUCTS", "num_products", "solve_reduction"]
 
 MOST_PRODUCTS = 200_000
 
@@ -41,7 +41,7 @@ def num_products(rounds: int, orbits: Orbits) -> int:
     return rounds * len(orbits.one_of_each_sum) * ranks * ranks
 
 
-def sums_in(
+def solve_reduction(
     rounds: int,
     wafer: Wafer,
     before: Flags,
@@ -51,28 +51,30 @@ def sums_in(
     *,
     effort: float,
     seed: int,
-) -> tuple[bool | None, Draft]:
-    """A draft of that many rounds, with paths and without wavelengths.
+) -> tuple[bool | None, SendRounds]:
+    """Solve the model for a number of rounds.
 
     Args:
-        rounds: [count].
-        before, after: who has a part of each piece, and who wants the sum, bool (pieces, ranks).
-        orbits: what is alike.
-        effort, seed: of the solver.
-    Returns: (whether there is one among those that respect the orbits, None if not known; the draft).
+        rounds: rounds of the schedule [count].
+        wafer: optical resources of the job.
+        before, after: which rank holds a part of each piece, and which needs the sum, bool (pieces, ranks).
+        clock: time limit.
+        orbits: variables that are equal.
+        effort, seed: deterministic time and seed of the solver.
+    Returns: (whether a schedule that respects the orbits exists, None if not known; sends with paths and without wavelengths).
     """
     from ortools.sat.python import cp_model
 
     model = cp_model.CpModel()
-    sums = _Sums(model, wafer, before, after, orbits)
+    sums = _ReductionModel(model, wafer, before, after, orbits)
     for r in range(rounds):
         sums.add_round(r, last=r == rounds - 1)
     counts = on_routes(model, wafer, sums.of_pair, one_route=False)
-    for piece in range(len(before)):  # N - 1 sends until a first rank knows the sum, one for each other
+    for piece in range(len(before)):  # N - 1 sends until a first rank holds the sum, one for each other
         needed = int(before[piece].sum() - 1 + after[piece].sum() - (before[piece] & after[piece]).any())
         model.add(sum(x for (_, p, _, _), x in sums.sent.items() if p == piece) >= needed)
     answer, solver = run(model, clock, effort=effort, seed=seed)
-    draft: Draft = [[] for _ in range(rounds)]
+    schedule: SendRounds = [[] for _ in range(rounds)]
     if answer:
         left = {key: [solver.value(count) for count in some] for key, some in counts.items()}
         for (r, piece, src, dst), x in sums.sent.items():
@@ -80,12 +82,12 @@ def sums_in(
                 route = next(i for i, count in enumerate(left[r, src, dst]) if count)
                 left[r, src, dst][route] -= 1
                 adds = bool(solver.value(sums.keep[r, piece, dst]))
-                draft[r].append(Send(piece, src, dst, adds, path=wafer.routes[src, dst][route]))
-    return answer, draft
+                schedule[r].append(PieceSend(piece, src, dst, adds, path=wafer.routes[src, dst][route]))
+    return answer, schedule
 
 
-class _Sums:
-    """The model, round after round."""
+class _ReductionModel:
+    """The model, built round by round."""
 
     def __init__(self, model: Any, wafer: Wafer, before: Flags, after: Flags, orbits: Orbits) -> None:
         self._model, self._wafer, self._orbits = model, wafer, orbits
@@ -117,8 +119,8 @@ class _Sums:
             at_sender[src].append(x[send])
             at_receiver[dst].append(x[send])
             self.of_pair[r, src, dst].append(x[send])
-        self._send_only_what_there_is(x)
-        for ends, light in ((at_sender, self._wafer.sends), (at_receiver, self._wafer.hears)):
+        self._require_held_parts(x)
+        for ends, light in ((at_sender, self._wafer.lasers), (at_receiver, self._wafer.photodiodes)):
             for rank, some in ends.items():
                 model.add(sum(some) <= int(light[rank].sum()))
         keep = {int(k): model.new_bool_var("") if r else 1 for k in np.unique(orbits.sum)}
@@ -130,8 +132,8 @@ class _Sums:
                 self._add_sum(r, piece, dst, x, then, last)
         self._has = then
 
-    def _send_only_what_there_is(self, x: dict[int, Any]) -> None:
-        """A rank without any part of a piece has nothing to send of it."""
+    def _require_held_parts(self, x: dict[int, Any]) -> None:
+        """A rank sends of a piece only what it holds a part of."""
         for piece, src in self._orbits.one_of_each_sum.tolist():
             parts = [self._has.get(int(part), 0) for part in np.unique(self._orbits.part[piece, src])]
             if any(isinstance(part, int) and part for part in parts):
@@ -142,7 +144,7 @@ class _Sums:
                     self._model.add_bool_or([*some, ~x[send]])
 
     def _add_sum(self, r: int, piece: int, dst: int, x: dict[int, Any], then: dict[int, Any], last: bool) -> None:
-        """What one rank has of one piece after the round."""
+        """The partial sum of one piece on one rank after the round."""
         model, orbits = self._model, self._orbits
         ranks = np.flatnonzero(self._members[piece]).tolist()
         coming = {src: x[int(orbits.send[piece, src, dst])] for src in ranks if (r, piece, src, dst) in self.sent}

@@ -1,25 +1,25 @@
-"""The fewest rounds for a collective on a wafer: what is constructed, what is found, what is proven."""
+"""Synthesis of the schedule with the fewest rounds for a collective on a wafer."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from opticcl.collective import Request, collective_name
 from opticcl.errors import BoundError, ParameterError, UnsupportedError
-from opticcl.fabric import as_fabric, job
-from opticcl.ir import CircuitPlan, Circuits, Collective, Fabric, Op, Schedule, Transfers
-from opticcl.registry import whole_number
+from opticcl.fabrics import as_fabric, job
+from opticcl.ir import CircuitPlan, Circuits, Collective, Fabric, Op, ProgressCallback, Schedule, Transfers, no_progress
+from opticcl.registry import whole_number, write_call
 from opticcl.synthesis.counting import Bound
-from opticcl.synthesis.draft import Draft, turned_round
-from opticcl.synthesis.gap import Gap, Task, Told, Trial, close
-from opticcl.synthesis.problem import Problem, asked_for, given_by, refuse_what_light_cannot_do
+from opticcl.synthesis.multicast import Multicast
+from opticcl.synthesis.optimality_gap import OptimalityGap, SearchProblem, Trial, close_gap
+from opticcl.synthesis.partial_schedule import SendRounds, reversed_as_reduction
+from opticcl.synthesis.problem import Problem, problem_of, registered_problem, require_reachable
+from opticcl.synthesis.reductions import Reduction
 from opticcl.synthesis.solver import INSTALL, Clock, has_solver, require_solver
-from opticcl.synthesis.spread import Spread
-from opticcl.synthesis.sums import Sums
 from opticcl.synthesis.wafer import wafer_of
 from opticcl.units import counted, quantity
 from opticcl.verify import verify
@@ -28,7 +28,7 @@ __all__ = ["Method", "Synthesis", "synthesize"]
 
 Method = Literal["auto", "constructed", "solver"]
 LONGEST_S = 1e6
-TURNED = "read backwards, where sums are copies and lasers are photodiodes"
+TIME_REVERSED = "with time reversed, where sums are copies and lasers are photodiodes"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,13 +36,13 @@ class Synthesis:
     """A schedule, and what is known about better ones.
 
     Args:
-        circuits: the schedule with its light, verified; a step is a round. `opticcl.Plan(circuits, size)` makes it a plan.
-        bound: no schedule takes fewer rounds, and why.
+        circuits: the schedule with its circuits, verified; a step is a round. `opticcl.Plan(circuits, size)` makes it a plan.
+        bound: lower bound on the rounds of every schedule, with its reason.
         how: what made the schedule.
-        seconds: that it took [s].
-        trials: questions to the solver, in order.
+        seconds: duration of the search [s].
+        trials: calls of the solver, in order.
         interrupted: whether the user ended the search.
-        note: what else there is to say, or "".
+        note: why the gap is open, or "".
     """
 
     circuits: CircuitPlan
@@ -60,17 +60,38 @@ class Synthesis:
 
     @property
     def lower_bound(self) -> int:
-        """Rounds that every schedule takes [count]."""
+        """Lower bound on the rounds of every schedule [count]."""
         return self.bound.rounds
 
     @property
     def optimal(self) -> bool:
-        """Whether no schedule takes fewer rounds."""
+        """Whether the schedule is proven to have the fewest rounds."""
         return self.num_steps <= self.bound.rounds
+
+    def record(self) -> dict[str, Any]:
+        """The result as plain data for JSON."""
+        c, fabric = self.circuits.schedule.collective, self.circuits.fabric
+        parameters = {k: v for k, v in fabric.parameters.items() if v is not None}
+        return {
+            "num_steps": self.num_steps,
+            "lower_bound": self.lower_bound,
+            "optimal": self.optimal,
+            "seconds": self.seconds,
+            "bound": f"{self.bound.name}: {self.bound.why}",
+            "made_by": self.how,
+            "note": self.note,
+            "interrupted": self.interrupted,
+            "fabric": write_call(fabric.name, parameters),
+            "collective": c.name,
+            "num_nodes": c.num_ranks,
+            "chunks": c.num_chunks,
+            "num_transfers": sum(len(self.circuits.schedule.step(i)) for i in range(self.num_steps)),
+            "tried": [trial._asdict() for trial in self.trials],
+        }
 
     def __str__(self) -> str:
         c = self.circuits.schedule.collective
-        proof = "optimal" if self.optimal else f"{self.lower_bound} at least"
+        proof = "optimal" if self.optimal else f"at least {self.lower_bound}"
         chunks, nodes, rounds = (
             counted(n, word) for n, word in ((c.num_chunks, "chunk"), (c.num_ranks, "node"), (self.num_steps, "round"))
         )
@@ -92,24 +113,24 @@ def synthesize(
     seed: int = 0,
     method: Method = "auto",
     routes: int = 2,
-    told: Told = lambda text: None,
+    progress: ProgressCallback = no_progress,
 ) -> Synthesis:
-    """Look for the schedule with the fewest rounds, and prove that there is no better one.
+    """Search for the schedule with the fewest rounds, and prove that no better one exists.
 
     Args:
         fabric: a lightpath, or "lightpath:key=value,...".
-        collective: such as "all_gather", or one of the user's own (`read_collective`).
+        collective: such as "all_gather", or a custom one (`read_collective`).
         chunks: parts of each rank's block where ranks have blocks, of the message where they have none [count].
         root: rank that a rooted collective starts or ends at.
-        nodes: the nodes of the fabric that take part, in the order of the ranks; None: all.
-        time_limit: "10 s" or seconds; the best schedule found by then is the answer.
-        seed: of everything that is drawn. The same seed gives the same answer, unless the time limit cuts a search short.
-        method: auto: constructed schedules, then the solver where they leave a gap; constructed: no solver; solver: refuse to
-            go on without it.
+        nodes: nodes of the fabric that take part, in the order of the ranks; None: all.
+        time_limit: "10 s" or seconds; the best schedule found by then is returned.
+        seed: seed of everything random. Equal seeds give equal results, unless the time limit ends the search.
+        method: auto: constructed schedules, then the solver where they leave a gap; constructed: no solver; solver: an error
+            where no solver is installed.
         routes: paths that each pair may choose from [count].
-        told: told in words what is being tried.
+        progress: called with the state of the search.
     Returns: a verified schedule; at worst the best constructed one.
-    Raises: UnsupportedError: another fabric, no schedule exists (with the certificate), or no solver where it is demanded;
+    Raises: UnsupportedError: another fabric, no schedule exists (with the certificate), or no solver where it is required;
         ParameterError, FabricError, UnknownNameError.
     Source: LUMORPH algorithm 1, corrected.
 
@@ -131,73 +152,75 @@ def synthesize(
         require_solver()
     where = as_fabric(fabric)
     where = where if nodes is None else job(where, nodes)
-    clock = Clock(limit_s, told)
+    clock = Clock(limit_s, progress)
     wafer = wafer_of(where, routes)
     problem = _problem(collective, where.num_nodes, chunks, root)
-    refuse_what_light_cannot_do(problem, wafer)
+    require_reachable(problem, wafer)
 
-    turned = problem.adds and bool((problem.after.sum(axis=1) == 1).all())
-    task: Task
-    if turned:  # a sum that one rank wants is a piece that spreads from there, with time turned round
-        task = Spread(wafer.backwards(), problem.after, problem.before | problem.after, seed)
+    single_root = problem.adds and bool((problem.after.sum(axis=1) == 1).all())
+    task: SearchProblem
+    if single_root:  # a sum that only one rank needs is a multicast from that rank with time reversed
+        task = Multicast(wafer.time_reversed(), problem.after, problem.before | problem.after, seed)
     elif problem.adds:
-        task = Sums(wafer, problem.before, problem.after, seed)
+        task = Reduction(wafer, problem.before, problem.after, seed)
     else:
-        task = Spread(wafer, problem.before, problem.after, seed)
-    gap = task.start(clock, clock.tell)
-    if gap.bound.rounds and not gap.draft:
+        task = Multicast(wafer, problem.before, problem.after, seed)
+    gap = task.start(clock, clock.report)
+    if gap.bound.rounds and not gap.schedule:
         raise UnsupportedError(
-            f"synthesize: found no way to construct {problem.collective.name}; try a smaller part of it"
+            f"synthesize: no schedule of {problem.collective.name} could be constructed; try a smaller job"
         )
     if method != "constructed" and has_solver():
         try:
-            close(task, gap, clock, clock.tell)
-        except KeyboardInterrupt:  # between two questions; the solver hears it itself
+            close_gap(task, gap, clock, clock.report)
+        except KeyboardInterrupt:  # between two calls of the solver, which handles it itself
             clock.interrupted = True
-    if len(gap.draft) < gap.bound.rounds:
-        raise BoundError(f"{problem.collective.name}: {len(gap.draft)} rounds are below the bound: {gap.bound}")
-    draft = turned_round(gap.draft, wafer.backwards()) if turned else gap.draft
-    circuits = _plan(problem, where, draft, gap.how)
+    if len(gap.schedule) < gap.bound.rounds:
+        raise BoundError(f"{problem.collective.name}: {len(gap.schedule)} rounds are below the bound: {gap.bound}")
+    schedule = reversed_as_reduction(gap.schedule, wafer.time_reversed()) if single_root else gap.schedule
+    circuits = _plan(problem, where, schedule, gap.how)
     verify(circuits).raise_if_bad()
-    bound = gap.bound._replace(why=f"{TURNED}: {gap.bound.why}") if turned and gap.bound.rounds else gap.bound
+    bound = gap.bound
+    if single_root and bound.rounds:
+        bound = bound._replace(why=f"{TIME_REVERSED}: {bound.why}")
     trials, note = tuple(gap.trials), _note(gap, method, clock)
-    return Synthesis(circuits, bound, gap.how, clock.spent_s, trials, clock.interrupted, note)
+    return Synthesis(circuits, bound, gap.how, clock.elapsed_s, trials, clock.interrupted, note)
 
 
 def _problem(collective: Request | Collective | str, num_nodes: int, chunks: int, root: int) -> Problem:
-    """What is asked for, on that many ranks."""
+    """The problem of a collective on that many ranks."""
     if isinstance(collective, Collective):
         if collective.num_ranks != num_nodes:
             raise ParameterError(
-                f"{collective.name}: is for {counted(collective.num_ranks, 'rank')} and the job has "
-                f"{counted(num_nodes, 'node')}; give it as many, such as --job 0-{collective.num_ranks - 1}"
+                f"{collective.name}: has {counted(collective.num_ranks, 'rank')} and the job has "
+                f"{counted(num_nodes, 'node')}; use that many nodes, such as --job 0-{collective.num_ranks - 1}"
             )
-        return given_by(collective)
+        return problem_of(collective)
     wanted = collective if isinstance(collective, Request) else Request(collective_name(collective), root)
-    return asked_for(wanted, num_nodes, chunks)
+    return registered_problem(wanted, num_nodes, chunks)
 
 
-def _note(gap: Gap, method: Method, clock: Clock) -> str:
-    """Why the gap is still open, if it is."""
+def _note(gap: OptimalityGap, method: Method, clock: Clock) -> str:
+    """Why the gap is open, or ""."""
     if gap.closed:
         return ""
     if clock.interrupted:
         return "interrupted: the best schedule so far"
-    if clock.left_s <= 0:
-        return "the time limit is over"
+    if clock.remaining_s <= 0:
+        return "the time limit was reached"
     if method == "constructed":
-        return "constructed only, as asked for"
+        return "constructed only, as requested"
     if not has_solver():
         return f"constructed only: the search needs OR-Tools, {INSTALL}"
-    return "the models that are left are too large or too hard"
+    return "the remaining models are too large or too hard"
 
 
-def _plan(problem: Problem, fabric: Fabric, draft: Draft, how: str) -> CircuitPlan:
-    """The draft as a plan, a step a round."""
+def _plan(problem: Problem, fabric: Fabric, rounds: SendRounds, how: str) -> CircuitPlan:
+    """The schedule as a plan, one step per round."""
     c = problem.collective
     apart = 1 if c.keeps_apart else None
     steps = []
-    for sends in draft:
+    for sends in rounds:
         piece, src, dst, adds, wavelength = (np.array(column) for column in list(zip(*sends, strict=True))[:5])
         op = np.where(adds, Op.REDUCE, Op.MOVE if c.keeps_apart else Op.COPY)
         transfers = Transfers.of(src, dst, problem.chunk[piece], 1, op, apart)

@@ -1,33 +1,25 @@
-"""Is it right? The judge plays the plan and counts; it never calls what made the plan.
+"""The verifier: it replays a plan and counts, and never calls the code that made the plan.
 
-Three questions, three files. `semantics`: does every rank end with every contribution exactly once? `optics`: does every
-transfer have light, can the hardware make each circuit, and do the circuits that share a resource and a wavelength stay
-within its capacity? `budget`, where its values are given: does enough light arrive?
+Three questions, three files. `data`: does every rank end with every contribution exactly once? `light`: does every
+transfer have a circuit, can the hardware make each circuit, and do the circuits that share a resource and a wavelength stay
+within its capacity? `budget`, where optical values are given: does every circuit have enough power?
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from opticcl.ir import CircuitPlan, Verdict
-from opticcl.verify.judge import verdict_on
-from opticcl.verify.optics import check_optics
-from opticcl.verify.semantics import check_semantics
+from opticcl.ir import CircuitPlan, ProgressCallback, Verdict, no_progress
+from opticcl.verify.data import check_data
+from opticcl.verify.judge import combined_verdict
+from opticcl.verify.light import check_light
 
 if TYPE_CHECKING:
-    from opticcl.physics.optics import Optics
-
-__all__ = ["Progress", "verify"]
+    from opticcl.ir.light import Optics
 
 
-Progress = Callable[[str, int, int], None]
-"""(what, done, total): told after every step."""
-
-
-def _silent(what: str, done: int, total: int) -> None:
-    """Nobody wants to know."""
+__all__ = ["verify"]
 
 
 def verify(
@@ -35,27 +27,29 @@ def verify(
     *,
     num_chunks: int | None = None,
     seed: int = 0,
+    every_chunk: bool = False,
     budget: Optics | None = None,
-    progress: Progress = _silent,
+    progress: ProgressCallback = no_progress,
 ) -> Verdict:
-    """Judge a plan.
+    """Verify a plan.
 
     Args:
         plan: any schedule with circuits, from this program or another.
-        num_chunks: chunks to follow; None follows all of a small plan and a seeded sample of 64 of a large one.
-        seed: of that sample.
-        budget: what each element on the path of light loses or adds; None does not ask whether enough light arrives.
-        progress: told (what, done, total) after every step.
+        num_chunks: follow a seeded sample of that many chunks, which gives no verdict on the others; None judges all.
+        seed: seed of the labels and of that sample.
+        every_chunk: follow every chunk, whatever symmetry is claimed and however long it takes.
+        budget: loss and gain of each optical element; None skips the power budget.
+        progress: called after every step.
     Returns: a verdict; circuits are always checked exhaustively.
-    Raises: UnsupportedError, ParameterError: a budget that cannot be reckoned.
+    Raises: UnsupportedError, ParameterError: the power budget cannot be computed.
     """
-    data = check_semantics(plan.schedule, num_chunks=num_chunks, seed=seed, progress=progress)
-    light = check_optics(plan, progress=progress)
-    verdict = verdict_on(data, light)
+    data = check_data(plan.schedule, num_chunks=num_chunks, seed=seed, every_chunk=every_chunk, progress=progress)
+    light = check_light(plan, progress=progress)
+    verdict = combined_verdict(data, light)
     if budget is None:
         return verdict
-    if light.violations:  # what the hardware cannot make has no path to follow
-        return replace(verdict, notes=(*verdict.notes, "light: not followed, since circuits are wrong"))
+    if light.violations:  # circuits that the hardware cannot make have no path
+        return replace(verdict, notes=(*verdict.notes, "power budget: not checked, since circuits are wrong"))
     from opticcl.verify.budget import check_budget
 
     enough = check_budget(plan, budget, progress=progress)

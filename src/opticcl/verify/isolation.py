@@ -1,13 +1,13 @@
-"""Do jobs on one machine leave each other alone?
+"""Do jobs on one machine share exclusive resources?
 
-Jobs are not synchronised: any round of one may stand beside any round of another. What the law demands of every pairing is
-therefore a sum of maxima: on each resource and wavelength, the most circuits that each job ever puts there at once, added
-up over the jobs, must not exceed the capacity. (For each job the round may be chosen freely, so the largest sum over all
-pairings is the sum of the largest.) With capacity one this says that no resource and wavelength is ever used by two jobs.
+Jobs are not synchronised: any round of one may coincide with any round of another. The condition for every pairing is
+therefore a sum of maxima: on each resource and wavelength, the largest number of circuits that each job ever has there in a
+round, summed over the jobs, must not exceed the capacity. (The round of each job is arbitrary, so the largest sum over
+all pairings is the sum of the largest.) With capacity one, no resource and wavelength is ever used by two jobs.
 
-A signal that splits counts once within its job; two jobs never share a signal. What is set once a job, such as a port of
-ODDL's switches, belongs to the job that set it, on that wavelength, whatever the setting. Links that packets share are no
-matter of right or wrong. A node belongs to one job.
+A signal that is split counts once within its job; two jobs never share a signal. What is set once a job, such as a port of
+ODDL's switches, belongs to the job that set it, on that wavelength, whatever the setting. Links that packets share are not
+checked. A node belongs to one job.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 from opticcl.errors import FabricError
 from opticcl.ir import CircuitPlan, Circuits, IntArray, Resource, Transfers, Usage, Verdict, Violation
-from opticcl.verify.optics import _count, _signals_alone
+from opticcl.verify.light import count_usage, distinct_signals
 
 __all__ = ["verify_together"]
 
@@ -27,12 +27,12 @@ RULE = "shared_between_jobs"
 
 
 def verify_together(plans: Sequence[CircuitPlan], names: Sequence[str] | None = None) -> Verdict:
-    """Whether jobs that run at the same time leave each other alone; each must be right by itself, which `verify` says.
+    """Check that jobs which run at the same time share no exclusive resource; `verify` checks each job by itself.
 
     Args:
-        plans: of one machine each, compiled for the nodes of its job.
-        names: of the jobs, for messages; None: job 0, job 1, ...
-    Returns: a verdict whose violations all have the rule shared_between_jobs, at most one a kind of resource.
+        plans: plans on one machine, each compiled for the nodes of its job.
+        names: names of the jobs, for messages; None: job 0, job 1, ...
+    Returns: a verdict whose violations all have the rule shared_between_jobs, at most one for each kind of resource.
     Raises: FabricError: no plans, or of different machines.
     """
     if not plans:
@@ -62,7 +62,7 @@ def verify_together(plans: Sequence[CircuitPlan], names: Sequence[str] | None = 
 
 @dataclass(slots=True)
 class _Table:
-    """Of one kind of resource: circuits of all jobs on each (resource, wavelength), the last job on it, what is wrong."""
+    """For one kind of resource: circuits of all jobs on each (resource, wavelength), the last job on it, the violation."""
 
     total: IntArray
     owner: IntArray
@@ -71,7 +71,7 @@ class _Table:
 
 @dataclass(slots=True)
 class _Most:
-    """The most circuits that a job ever has on each (resource, wavelength) at once, by kind of resource."""
+    """The most circuits that a job ever has on each (resource, wavelength) in one round, by kind of resource."""
 
     of_resource: dict[Resource, IntArray]
     transfers: int = 0
@@ -109,7 +109,7 @@ def _most_at_once(plan: CircuitPlan) -> _Most:
 def _at_once(plan: CircuitPlan, transfers: Transfers, circuits: Circuits) -> dict[Resource, IntArray]:
     """Circuits of one round on each (resource, wavelength), by kind of resource that packets do not share."""
     fabric = plan.fabric
-    now: dict[Resource, IntArray] = {}  # a kind may be told in several parts
+    now: dict[Resource, IntArray] = {}  # a kind may occur in several usages
     if all(resource.shared for resource in fabric.resources):
         return now
     for usage in fabric.usage(circuits):
@@ -125,12 +125,12 @@ def _add(
     if resource.shared:
         return
     if resource.splits:
-        usage = _signals_alone(usage, transfers, circuits)
+        usage = distinct_signals(usage, transfers, circuits)
     depth = num_wavelengths if resource.per_wavelength else 1
     if resource not in now:
         now[resource] = np.zeros(resource.count * depth, np.int32)
     owner = None if usage.circuit is None else np.asarray(usage.circuit, np.int64)
-    _count(
+    count_usage(
         usage.index,
         owner,
         circuits.wavelength_lo,
@@ -144,7 +144,16 @@ def _add(
 def _clash(
     resource: Resource, table: _Table, counts: IntArray, number: int, plan: CircuitPlan, names: Sequence[str]
 ) -> Violation | None:
-    """What a further job breaks and in which of its rounds first, or None."""
+    """The violation of a further job and the round in which it first occurs, or None.
+
+    Args:
+        resource: kind of resource.
+        table: circuits of the jobs before it.
+        counts: most circuits of the further job, by (resource, wavelength).
+        number: index of the further job.
+        plan: its plan.
+        names: names of all jobs.
+    """
     both = (table.total > 0) & (counts > 0)
     over = np.flatnonzero(both & (resource.once_per_job | (table.total + counts > resource.capacity)))
     if not len(over):

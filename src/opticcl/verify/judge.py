@@ -1,4 +1,4 @@
-"""Verdicts on many plans: the data of a schedule that several fabrics carry are followed once."""
+"""Verification of many plans: schedules that several fabrics share are replayed once."""
 
 from __future__ import annotations
 
@@ -6,68 +6,67 @@ from hashlib import blake2b
 
 import numpy as np
 
-from opticcl.ir import CircuitPlan, IntArray, Schedule, Verdict
-from opticcl.verify.optics import OpticsReport, check_optics
-from opticcl.verify.semantics import ALL_CHUNKS_UP_TO, SAMPLE, SemanticsReport, check_semantics
+from opticcl.ir import CircuitPlan, IntArray, Schedule, Verdict, no_progress
+from opticcl.ir.collective import Holders, HolderTable
+from opticcl.ir.symmetry import Run
+from opticcl.verify.data import DataReport, check_data
+from opticcl.verify.light import LightReport, check_light
+from opticcl.verify.symmetry import runs_of
 
-__all__ = ["Judge", "verdict_on"]
+__all__ = ["Judge", "combined_verdict"]
 
-COMPARED_ROWS = 1 << 26  # transfers of a ring above which it is quicker to follow its data again than to compare it
+COMPARED_ROWS = 1 << 26  # (rank, run) pairs above which replaying is quicker than comparing
 
 
-def verdict_on(data: SemanticsReport, light: OpticsReport) -> Verdict:
-    """What was found about the data and about the light, in one."""
+def combined_verdict(data: DataReport, light: LightReport) -> Verdict:
+    """The reports on data and light as one verdict."""
     return Verdict(
         violations=data.violations + light.violations,
         transfers=data.transfers,
         circuits=light.circuits,
         chunks=data.chunks,
         exhaustive=data.exhaustive,
+        how=data.how,
         notes=data.notes + light.notes,
     )
 
 
 class Judge:
-    """Says of each plan what `verify` says.
+    """Verifies plans as `verify` does, and caches the reports on their data."""
 
-    Args: all_up_to: (rank, chunk) pairs of a plan of which every chunk is followed, and not a sample [count].
-    """
-
-    def __init__(self, all_up_to: int = ALL_CHUNKS_UP_TO) -> None:
-        self._all_up_to = all_up_to
-        self._followed: dict[bytes, SemanticsReport] = {}
+    def __init__(self) -> None:
+        self._followed: dict[bytes, DataReport] = {}
 
     def __call__(self, plan: CircuitPlan) -> Verdict:
         """The verdict on a plan."""
-        return verdict_on(self._data(plan.schedule), check_optics(plan, progress=_silent))
+        return combined_verdict(self._data(plan.schedule), check_light(plan, progress=no_progress))
 
-    def _data(self, schedule: Schedule) -> SemanticsReport:
-        if schedule.collective.num_ranks * schedule.num_steps > COMPARED_ROWS:
-            return self._follow(schedule)
-        key = _fingerprint(schedule)
+    def _data(self, schedule: Schedule) -> DataReport:
+        runs = runs_of(schedule)
+        if schedule.collective.num_ranks * len(runs) > COMPARED_ROWS:
+            return check_data(schedule)
+        key = _fingerprint(schedule, runs)
         if key not in self._followed:
-            self._followed[key] = self._follow(schedule)
+            self._followed[key] = check_data(schedule)
         return self._followed[key]
 
-    def _follow(self, schedule: Schedule) -> SemanticsReport:
-        c = schedule.collective
-        chunks = c.num_chunks if c.num_ranks * c.num_chunks <= self._all_up_to else SAMPLE
-        return check_semantics(schedule, num_chunks=chunks, seed=0, progress=_silent)
 
-
-def _silent(what: str, done: int, total: int) -> None:
-    """Nobody wants to know step by step."""
-
-
-def _fingerprint(schedule: Schedule) -> bytes:
-    """The same for two schedules only if what they promise and every transfer of every step are."""
+def _fingerprint(schedule: Schedule, runs: tuple[Run, ...]) -> bytes:
+    """Equal for two schedules only if their collectives, their claims and every transfer of every step are equal."""
     c = schedule.collective
-    digest = blake2b(repr((c.name, c.num_ranks, c.num_chunks, c.root, c.shift, schedule.num_steps)).encode())
-    if c.owner is not None:
-        digest.update(c.owner.tobytes())
+    sizes = (c.name, c.num_ranks, c.num_chunks, c.root, c.shift, c.reduces, c.keeps_apart, schedule.num_steps)
+    digest = blake2b(repr(sizes).encode())
+    for holders in (c.before, c.after):
+        digest.update(_described(holders))
+    for symmetry in schedule.symmetries:
+        digest.update(symmetry.ranks.images(c.num_ranks).tobytes())
+        digest.update(symmetry.chunks.images(c.num_chunks).tobytes())
     before: tuple[IntArray | None, ...] = (None,) * 6
-    for i in range(schedule.num_steps):
-        step = schedule.step(i)
+    for run in runs:
+        digest.update(repr((run.count, run.parts_step, run.shift is None)).encode())
+        if run.shift is not None:
+            digest.update(run.shift.images(c.num_chunks).tobytes())
+        step = run.base()
         columns = (step.src, step.dst, step.chunk_lo, step.chunk_n, step.op, step.parts)
         for column, last in zip(columns, before, strict=True):
             if column is None or column is last:  # most columns of a long schedule are those of the step before
@@ -77,3 +76,13 @@ def _fingerprint(schedule: Schedule) -> bytes:
                 digest.update(np.ascontiguousarray(column).data)
         before = columns
     return digest.digest()
+
+
+def _described(holders: object) -> bytes:
+    """Bytes that are equal for equal predicates; a predicate that cannot be compared is equal to itself alone."""
+    if isinstance(holders, Holders):
+        owners = b"" if holders.owners is None else holders.owners.tobytes()
+        return f"{holders.kind} {holders.root} ".encode() + owners
+    if isinstance(holders, HolderTable):
+        return f"{holders.table.shape} ".encode() + np.packbits(holders.table).tobytes()
+    return f"object {id(holders)}".encode()

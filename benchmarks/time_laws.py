@@ -1,0 +1,149 @@
+"""CPU seconds of the verification of times, each beside its mark: `python benchmarks/time_laws.py`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from opticcl.collective import collective
+from opticcl.ir import CircuitPlan, Circuits, Fabric, Fault, Op, Resource, Schedule, Transfers, Usage
+from opticcl.ir.device import Device, SettingUse
+from opticcl.ir.programme import CircuitTimes, DataTimes, DeviceTable, Programme, StepRuns
+from opticcl.verify._time_devices import Changes, Numbering, Uses, find_settings
+from opticcl.verify.time import TimeRules, check_programme
+
+USES = 700_000
+DEVICES = 1024
+SETTING_S, LIGHT_S = 10e-6, 5e-6
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Coupler(Fabric):
+    """Nodes with one tunable transmitter and one receiver each, joined by a passive coupler."""
+
+    nodes: int
+    rate: float = 8e9
+    latency: float = 1e-6
+
+    @property
+    def num_nodes(self) -> int:
+        """Nodes [count]."""
+        return self.nodes
+
+    @property
+    def rate_bits_per_s(self) -> float:
+        """Of the wavelength [bit/s]."""
+        return self.rate
+
+    @property
+    def latency_s(self) -> float:
+        """Of every path [s]."""
+        return self.latency
+
+    @cached_property
+    def resources(self) -> tuple[Resource, ...]:
+        """Transmitters and receivers."""
+        return Resource("laser", self.nodes), Resource("photodiode", self.nodes)
+
+    def usage(self, circuits: Circuits) -> Iterator[Usage]:
+        """Those of its ends."""
+        laser, photodiode = self.resources
+        yield Usage(laser, circuits.src.astype(np.int64))
+        yield Usage(photodiode, circuits.dst.astype(np.int64))
+
+    def faults(self, circuits: Circuits) -> Iterator[Fault]:
+        """None."""
+        return iter(())
+
+    @cached_property
+    def devices(self) -> tuple[Device, ...]:
+        """Transmitters."""
+        return (Device("transmitter", self.nodes, SETTING_S),)
+
+    def settings(self, circuits: Circuits) -> Iterator[SettingUse]:
+        """Each transmitter is tuned to its receiver."""
+        yield SettingUse("transmitter", circuits.src, circuits.dst)
+
+
+def uses_of(uses_per_setting: int) -> tuple[Uses, Changes]:
+    """Devices that carry light again and again, with a change after so many uses of each."""
+    turns = USES // DEVICES
+    n = turns * DEVICES
+    turn = np.repeat(np.arange(turns), DEVICES)
+    device = np.tile(np.arange(DEVICES), turns)
+    block = turn // uses_per_setting
+    start = (block + 1) * SETTING_S + turn * LIGHT_S
+    uses = Uses(
+        device, start, start + LIGHT_S, (device + block) % DEVICES, turn, device, np.zeros(n, bool)
+    )  # fmt: skip
+    first = np.flatnonzero(turn % uses_per_setting == 0)
+    first = first[np.lexsort((start[first], device[first]))]
+    changes = Changes(
+        device[first], start[first] - SETTING_S, start[first], uses.setting[first], np.zeros(len(first), np.int64)
+    )
+    return uses, changes
+
+
+def settings(uses_per_setting: int) -> Callable[[], bool]:
+    """The search for settings alone."""
+    uses, changes = uses_of(uses_per_setting)
+    numbering = Numbering((Device("transmitter", DEVICES, SETTING_S),))
+    return lambda: not find_settings(uses, changes, numbering, warm=False).missing_s.any()
+
+
+def shifts(nodes: int) -> Callable[[], bool]:
+    """An all-to-all of shifts: every circuit is another one, and all transmitters change before every step."""
+    where = Coupler(nodes=nodes)
+    ranks = np.arange(nodes, dtype=np.int32)
+
+    def step(i: int) -> Transfers:
+        dst = (ranks + i + 1) % nodes
+        return Transfers.of(ranks, dst, dst, 1, Op.MOVE)
+
+    def rounds(i: int) -> tuple[Circuits, ...]:
+        return (Circuits.of(ranks, ranks, (ranks + i + 1) % nodes),)
+
+    schedule = Schedule("shifts", collective("all_to_all", nodes, nodes), nodes - 1, step)
+    size = nodes * 4000
+    took = where.latency_s + 4000 * 8 / where.rate_bits_per_s
+    steps = np.repeat(np.arange(nodes - 1), nodes)
+    begin = (steps + 1) * SETTING_S + steps * took
+    row = np.tile(ranks, nodes - 1)
+    circuits = CircuitTimes.of(step=steps, round=0, row=row, start_s=begin, end_s=begin + took, slot=-1, slots=-1)
+    data = DataTimes.of(step=steps, transfer=row, arrived_s=begin + took, summed_s=begin + took)
+    devices = DeviceTable.of(
+        kind=0, device=row, step=-1, begin_s=begin - SETTING_S, done_s=begin, setting=(row + steps + 1) % nodes
+    )
+    programme = Programme("by hand", size, float(begin[-1] + took), StepRuns.single(nodes - 1), circuits, data, devices)
+    plan = CircuitPlan(where, schedule, rounds)
+    return lambda: check_programme(plan, programme, TimeRules(control="none")).ok
+
+
+CASES: list[tuple[str, str, Callable[[], Callable[[], bool]]]] = [
+    ("700,000 uses, 1 in 50 after a change", "0.2", lambda: settings(50)),
+    ("700,000 uses, each after a change", "0.2", lambda: settings(1)),
+    ("shifts on 256 nodes (65,280 circuits)", "", lambda: shifts(256)),
+    ("shifts on 1,024 nodes (1,047,552 circuits)", "2", lambda: shifts(1024)),
+]
+
+
+def main() -> None:
+    """Print a table."""
+    settings(1)()
+    shifts(8)()  # compiled beforehand
+    print(f"{'verification of times':<46}{'CPU s':>8}{'mark':>6}")
+    for name, mark, make in CASES:
+        verify = make()
+        begin = time.process_time()
+        right = verify()
+        spent = time.process_time() - begin
+        assert right, name
+        print(f"{name:<46}{spent:>8.2f}{mark:>6}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Parsing and help of the verbs: panels of `opticcl --help`, and options that are given twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from typer.core import TyperCommand, TyperGroup, TyperOption
+
+from opticcl.errors import ParameterError
+
+if TYPE_CHECKING:
+    from typer._click import Context, HelpFormatter
+
+__all__ = ["PANELS", "Verb", "Verbs"]
+
+PANELS = {
+    "A collective": ("compile", "verify", "simulate", "execute", "run", "compare", "sweep", "synthesize", "convert"),
+    "A job": ("train", "jobs"),
+    "A machine": ("list", "budget", "cost", "control"),
+    "Research": ("papers", "study"),
+}
+"""Heading of each panel of `opticcl --help` -> its verbs, in the order in which they are shown."""
+
+ALIASES = {"--html": "--out"}
+"""Another spelling of an option -> the option, in the verbs that have it."""
+
+FORMER = {"--output": "--out", "--picture": "--out"}
+"""Option of an earlier version -> the option that replaces it, in the verbs that have that."""
+
+
+class Verb(TyperCommand):
+    """A verb. An option that takes one value and is given twice is refused instead of losing the first value."""
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Parse the words after the verb.
+
+        Args:
+            ctx: of this call; receives the values.
+            args: words as the user wrote them.
+        Returns: words that no parameter takes.
+        Raises: ParameterError: a single-valued option is given twice, or an option that has another name now.
+        """
+        known = {name for parameter in self.params for name in parameter.opts}
+        for name in (word.partition("=")[0] for word in args):
+            if FORMER.get(name) in known and name not in known:
+                raise ParameterError(f"{self.name}: {name} is {FORMER[name]} now; write {FORMER[name]} FILE")
+        words = [_without_alias(word) if ALIASES.get(word.partition("=")[0]) in known else word for word in args]
+        _, _, given = self.make_parser(ctx).parse_args(args=list(words))
+        for parameter, count in Counter(given).items():
+            takes_one = isinstance(parameter, TyperOption) and not parameter.multiple and not _is_switch(parameter)
+            if takes_one and count > 1:
+                name = max(parameter.opts, key=len)
+                raise ParameterError(f"{self.name}: {name} is given {count} times and takes one value; give it once")
+        return super().parse_args(ctx, words)
+
+
+def _without_alias(word: str) -> str:
+    name, equals, value = word.partition("=")
+    return ALIASES[name] + equals + value
+
+
+def _is_switch(option: TyperOption) -> bool:
+    """Whether it is on or absent, so that giving it twice loses nothing."""
+    return option.is_flag and not option.secondary_opts
+
+
+class Verbs(TyperGroup):
+    """All verbs, in the panels of `opticcl --help`."""
+
+    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
+        """Write one section a panel.
+
+        Args:
+            ctx: of the call for help.
+            formatter: receives the text.
+        """
+        width = formatter.width - 6 - max(map(len, self.commands))
+        for heading, names in PANELS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name, self.commands[name].get_short_help_str(width)) for name in names])

@@ -1,0 +1,176 @@
+"""Options of a verb that are generated from dataclasses: names and types of their fields, defaults, and their docstrings.
+
+The dataclasses are imported when a verb's own options are needed, so that `opticcl --help` stays fast and engines of plugins
+have options too.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Annotated, Any
+
+import typer
+
+from opticcl.cli._command import Verb
+from opticcl.registry import convert_value
+from opticcl.units import format_quantity
+
+__all__ = ["OptionSource", "flag_of", "generated_command", "given_options"]
+
+_KEY = "opticcl.generated_options"
+_UNIT_ENDS = ("_bits_per_s", "_bytes_per_s", "_bytes", "_s")
+_METAVARS = {"bytes": "<size>", "bit/s": "<rate>", "byte/s": "<rate>", "s": "<time>", "dB": "<dB>", "shape": "<shape>"}
+
+
+@dataclass(frozen=True, slots=True)
+class OptionSource:
+    """A dataclass whose fields become options.
+
+    Args:
+        options: with an annotated type, a default and a line in the docstring's Args for each field.
+        owner: name that help texts begin with, such as that of an engine; "" for none.
+        flags: option of a field where it is not `flag_of`.
+    """
+
+    options: type
+    owner: str = ""
+    flags: Mapping[str, str] = field(default_factory=dict)
+
+
+def flag_of(name: str) -> str:
+    """Option for a field: its name without the unit.
+
+    >>> flag_of("cell_bytes"), flag_of("max_events")
+    ('--cell', '--max-events')
+    """
+    end = next((end for end in _UNIT_ENDS if name.endswith(end)), "")
+    return "--" + name.removesuffix(end).replace("_", "-")
+
+
+def generated_command(sources: Callable[[], Sequence[OptionSource]]) -> type[Verb]:
+    """Class of a verb that has generated options besides its own; `given_options` returns their values.
+
+    Args: sources: called once the options are needed.
+    """
+
+    class GeneratedVerb(Verb):
+        _generated: list[Any] | None = None
+
+        def get_params(self, ctx: Any) -> list[Any]:
+            if self._generated is None:
+                self._generated = _parameters(sources())
+            *own, help_option = super().get_params(ctx)
+            return [*own, *self._generated, help_option]
+
+    return GeneratedVerb
+
+
+def given_options(context: typer.Context) -> dict[str, Any]:
+    """Values of the generated options on the command line, converted, by the names of the fields."""
+    return dict(context.meta.get(_KEY, {}))
+
+
+class _Option(typing.NamedTuple):
+    """One generated option: fields of one name in one or more sources."""
+
+    flag: str
+    hint: Any
+    owners: list[str]
+    defaults: list[Any]
+    text: str
+
+
+def _parameters(sources: Sequence[OptionSource]) -> list[Any]:
+    """Parameters of the command-line framework."""
+    found: dict[str, _Option] = {}
+    for source in sources:
+        hints = typing.get_type_hints(source.options, include_extras=True)
+        texts = _argument_texts(source.options)
+        for one in fields(source.options):
+            flag = source.flags.get(one.name) or flag_of(one.name)
+            known = found.setdefault(one.name, _Option(flag, hints[one.name], [], [], texts[one.name]))
+            known.owners.append(source.owner)
+            known.defaults.append(None if one.default is MISSING else one.default)
+    signature = inspect.Signature([_parameter(name, option) for name, option in found.items()])
+
+    def verb(**values: Any) -> None:
+        """Never called: only its parameters are used."""
+
+    verb.__signature__ = signature  # type: ignore[attr-defined]
+    verb.__annotations__ = {parameter.name: parameter.annotation for parameter in signature.parameters.values()}
+    app = typer.Typer(add_completion=False)
+    app.command()(verb)
+    return list(typer.main.get_command(app).params)
+
+
+def _parameter(name: str, option: _Option) -> inspect.Parameter:
+    """An optional parameter whose value goes to `given_options`."""
+
+    def keep(context: typer.Context, value: Any) -> None:
+        if value is not None:
+            context.meta.setdefault(_KEY, {})[name] = convert_value(value, option.hint, option.flag)
+
+    boolean = option.hint is bool
+    flag = f"{option.flag}/{option.flag.replace('--', '--no-', 1)}" if boolean else option.flag
+    info = typer.Option(
+        flag, help=_help(option), callback=keep, expose_value=False, metavar=None if boolean else _metavar(option.hint)
+    )
+    annotation: Any = Annotated[bool | None if boolean else str | None, info]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
+def _help(option: _Option) -> str:
+    """Owners, text and default of an option."""
+    owners = ", ".join(filter(None, option.owners))
+    shown = [_shown(default, option) for default in option.defaults]
+    if len(set(shown)) == 1:
+        default = shown[0]
+    else:
+        default = ", ".join(f"{owner} {one}" for owner, one in zip(option.owners, shown, strict=True))
+    text = f"{owners}: {option.text}" if owners else option.text[:1].upper() + option.text[1:]
+    return f"{text} [default: {default}]" if default else text
+
+
+def _shown(default: Any, option: _Option) -> str:
+    """A default in short; "" for None."""
+    if default is None:
+        return ""
+    if option.hint is bool:
+        return ("" if default else "no-") + option.flag.removeprefix("--")
+    if typing.get_origin(option.hint) is Annotated and option.hint.__metadata__[0] in ("bytes", "s"):
+        return format_quantity(default, "B" if option.hint.__metadata__[0] == "bytes" else "s")
+    return f"{default:,}" if isinstance(default, int) else str(default)
+
+
+def _metavar(hint: Any) -> str:
+    """Placeholder for a value in the help."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        hint = next(one for one in typing.get_args(hint) if one is not type(None))
+    if typing.get_origin(hint) is typing.Literal:
+        return f"[{'|'.join(map(str, typing.get_args(hint)))}]"
+    if typing.get_origin(hint) is Annotated:
+        return _METAVARS[hint.__metadata__[0]]
+    return {int: "<int>", float: "<float>"}.get(hint, "<str>")
+
+
+def _argument_texts(options: type) -> dict[str, str]:
+    """Description of each field without its unit, from the Args of the docstring; names may share one, "hops, offsets: ..."."""
+    lines = (inspect.getdoc(options) or "").splitlines()
+    begin = lines.index("Args:") + 1 if "Args:" in lines else len(lines)
+    found: dict[str, str] = {}
+    names: list[str] = []
+    for line in lines[begin:]:
+        if not line.startswith("    "):
+            break
+        entry = re.match(r"    ([a-z]\w*(?:, \w+)*): (.*)", line)
+        if entry:
+            names = entry[1].split(", ")
+            found |= dict.fromkeys(names, entry[2].strip())
+        else:
+            found |= {name: f"{found[name]} {line.strip()}" for name in names}
+    return {name: re.sub(r" \[[^]]*\]\.?$|\.$", "", text) for name, text in found.items()}

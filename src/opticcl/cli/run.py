@@ -1,0 +1,230 @@
+"""opticcl run"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from opticcl.cli._options import (
+    AlgorithmOption,
+    CollectiveOption,
+    FabricOrFileOption,
+    FileArgument,
+    JobOption,
+    JsonOption,
+    NodesOption,
+    RootOption,
+    SeedOption,
+    make_plan,
+    refuse_beside_file,
+)
+from opticcl.cli._output import PICTURE, RECORD, Outputs, out_option, print_json
+from opticcl.errors import OpticclError, ParameterError
+
+if TYPE_CHECKING:
+    from opticcl.execute.measure import Measurement
+    from opticcl.execute.paced import PacedRun
+    from opticcl.execute.ranks import RankSchedule
+    from opticcl.plans.plan import Plan
+
+
+class PaceMode(StrEnum):
+    """When a step of a paced run begins: after the last rank, or after this rank has ended the step before."""
+
+    barrier = "barrier"
+    asynchronous = "asynchronous"
+
+
+RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
+"""Where launchers put the rank of a process."""
+
+
+def run(
+    context: typer.Context,
+    file: FileArgument = None,
+    fabric: FabricOrFileOption = None,
+    nodes: NodesOption = None,
+    collective: CollectiveOption = "all_reduce",
+    algorithm: AlgorithmOption = "auto",
+    message: Annotated[
+        list[str], typer.Option("--size", "-s", help="Size of the whole message, such as 1MB. Repeat for several.")
+    ] = ["1MB"],  # noqa: B006 (the framework copies it)
+    root: RootOption = 0,
+    job: JobOption = None,
+    dtype: Annotated[str, typer.Option(help="Type of the elements: int32, float32, ...")] = "float32",
+    repeat: Annotated[int, typer.Option(help="Timed repetitions; the median counts.")] = 5,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Time the MPI library's own collective too; columns as of nccl-tests.")
+    ] = False,
+    seed: SeedOption = 0,
+    time_limit: Annotated[
+        str, typer.Option("--time-limit", help="Longest duration of a step; all processes end when it is exceeded.")
+    ] = "300s",
+    pace: Annotated[
+        float | None,
+        typer.Option("--pace", help="Hold deliveries back to this many times the time of the circuits, such as 1000."),
+    ] = None,
+    mode: Annotated[PaceMode, typer.Option("--mode", help="With --pace: when a step begins.")] = PaceMode.barrier,
+    out: Annotated[list[Path], out_option(PICTURE, RECORD)] = [],  # noqa: B006
+    json: JsonOption = False,
+) -> None:
+    """Run a plan under mpiexec, one process a rank, and compare with NumPy.
+
+    Start it as mpiexec -n 8 opticcl run plan.parquet. Rank 0 reads and verifies the plan and sends every rank its schedule.
+    Exit code 1 if a result is wrong.
+    """
+    from opticcl.execute.mpi import MpiTransport, from_rank_0, load_mpi
+
+    try:
+        mpi = load_mpi()
+    except OpticclError:
+        if _rank_of_launcher():
+            raise typer.Exit(2) from None
+        raise
+    comm = mpi.COMM_WORLD
+    try:
+        sizes, kind, limit_s = _numbers(message, dtype, repeat, seed, time_limit)
+        outputs = Outputs(out, PICTURE, RECORD, read=file)
+        if pace is None and (out or mode is not PaceMode.barrier):
+            raise ParameterError("run: --out and --mode are for --pace; give --pace 1000, or leave them out")
+        made: list[Plan] = []  # on rank 0
+
+        def plan() -> tuple[dict[str, Any], list[RankSchedule]]:
+            refuse_beside_file("run", context, file, fabric)
+            if file is not None:
+                from opticcl.plans.plan import load
+
+                made.append(load(file))
+            else:
+                made.append(make_plan(str(fabric), nodes, None, collective, algorithm, message[-1], root, job))
+                made[0].verify().raise_if_bad()
+            return _cut(made[0], comm.size)
+
+        summary, schedule = from_rank_0(comm, plan)
+        of_collective = {"root": summary["root"], "shift": summary["shift"]}
+        if pace is not None:
+            from opticcl.execute.paced import run_paced
+
+            def simulated(size_bytes: int) -> dict[str, float]:
+                return replace(made[0], size_bytes=size_bytes).simulate().totals()
+
+            circuits = made[0].circuits if made else None
+            paced = [
+                run_paced(
+                    comm, schedule, circuits, simulated, size, kind, pace, mode.value, limit_s, seed, **of_collective
+                )
+                for size in sizes
+            ]
+            wrong = sum(run.wrong for run in paced)
+        else:
+            from opticcl.execute.measure import MeasuredRun
+
+            transport = MpiTransport(comm.Dup(), limit_s)
+            transport.label = schedule.collective
+            runner = MeasuredRun(comm, schedule, transport.run, **of_collective)
+            found = [runner.measure(size, kind, repeat, seed, compare) for size in sizes]
+            transport.close()
+            wrong = sum(m.wrong for m in found)
+        if comm.rank == 0 and pace is not None:
+            _print_paced(paced, summary["plan"], outputs, json)
+        elif comm.rank == 0:
+            _print(found, summary, _library(mpi), compare, json)
+    except OpticclError as error:  # the same on all ranks
+        if comm.rank:
+            raise typer.Exit(error.exit_code) from None
+        raise
+    except typer.Exit:
+        raise
+    except BaseException as error:
+        print(f"opticcl: rank {comm.rank} of {comm.size}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        comm.Abort(1)
+        raise
+    raise typer.Exit(1 if wrong else 0)
+
+
+def _library(mpi: Any) -> str:
+    """Name and version of the MPI library."""
+    return " ".join(str(mpi.Get_library_version()).splitlines()[0].replace("Version:", "").split())[:80]
+
+
+def _rank_of_launcher() -> int:
+    """This process's rank as the launcher has set it; 0 if it has not."""
+    return next((int(os.environ[name]) for name in RANK_VARIABLES if os.environ.get(name, "").isdecimal()), 0)
+
+
+def _numbers(message: list[str], dtype: str, repeat: int, seed: int, time_limit: str) -> tuple[list[int], Any, float]:
+    """Sizes [bytes], type and time limit [s].
+
+    Raises: ParameterError: one of them is invalid.
+    """
+    from opticcl.execute.rank_data import numeric_type
+    from opticcl.units import message_size, quantity
+
+    if repeat < 1:
+        raise ParameterError(f"--repeat: {repeat} is below 1; try 5")
+    if seed < 0:
+        raise ParameterError(f"--seed: {seed} is negative; try 0")
+    limit_s = quantity(time_limit, "s", "--time-limit")
+    if limit_s <= 0:
+        raise ParameterError(f"--time-limit: {time_limit} is not positive; try 300s")
+    return [message_size(size, "--size") for size in message], numeric_type(dtype), limit_s
+
+
+def _cut(plan: Plan, size: int) -> tuple[dict[str, Any], list[RankSchedule]]:
+    """A summary of a plan, and the schedule of each rank.
+
+    Raises: ParameterError: the number of processes differs from that of the ranks.
+    """
+    from opticcl.execute.ranks import rank_schedules
+
+    wanted = plan.schedule.collective
+    if wanted.num_ranks != size:
+        raise ParameterError(
+            f"run: the plan has {wanted.num_ranks} ranks, mpiexec started {size}; try mpiexec -n {wanted.num_ranks}"
+        )
+    summary = {"root": wanted.root, "shift": wanted.shift, "plan": str(plan), "algorithm": plan.algorithm}
+    return summary, rank_schedules(plan.schedule)
+
+
+def _print(found: list[Measurement], summary: dict[str, Any], library: str, compare: bool, json: bool) -> None:
+    from opticcl.units import format_bytes, format_rate, format_seconds
+
+    if json:
+        rows = [m.record() for m in found]
+        print_json({"ok": not any(m.wrong for m in found), "plan": summary["plan"], "library": library, "rows": rows})
+        return
+    if compare:
+        from opticcl.report.nccl_table import nccl_lines
+
+        print(f"# {summary['plan']}")
+        print("\n".join(nccl_lines(found, library)))
+        return
+    print(summary["plan"])
+    for m in found:
+        _, bus = m.bandwidths(m.time_s)
+        right = "exactly what NumPy computes" if not m.wrong else f"{m.wrong:,} elements differ from NumPy"
+        print(
+            f"{format_bytes(m.size_bytes)} of {m.dtype} among {m.num_ranks} processes: {format_seconds(m.time_s)}, "
+            f"bus bandwidth {format_rate(8 * bus)}; {right}"
+        )
+
+
+def _print_paced(found: list[PacedRun], plan: str, outputs: Outputs, json: bool) -> None:
+    from opticcl.report.paced import gantt, paced_lines
+
+    record = {"ok": not any(run.wrong for run in found), "plan": plan, "runs": [run.record() for run in found]}
+    outputs.write_pictures(lambda: gantt(found[-1], plan), f"Circuits and measured steps: {plan}")
+    outputs.write_record(lambda: record)
+    if json:
+        print_json(record)
+        return
+    print(plan)
+    for run in found:
+        print("\n".join(paced_lines(run)))
+    outputs.print_lines()

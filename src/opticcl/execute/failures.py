@@ -1,0 +1,46 @@
+"""What a process of a group prints and returns when an error of OptiCCL ends it: one line and the exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from opticcl.errors import ExecutionError, OpticclError
+
+__all__ = ["report_failures"]
+
+_installed = False
+
+
+def report_failures(rank: int, end: Callable[[int], Any] = os._exit, *, others: bool = False) -> None:
+    """Print uncaught errors of OptiCCL as one line, and end the process with their exit code.
+
+    Errors that all ranks raise are printed by rank 0; those of one rank, with its name, by that rank. Other exceptions are
+    printed as usual.
+
+    Args:
+        rank: of this process.
+        end: called with the exit code.
+        others: whether other exceptions end the process in the same way, after their traceback.
+    """
+    global _installed
+    if _installed:
+        return
+    _installed = True
+    before = sys.excepthook
+
+    def hook(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+        if not isinstance(error, OpticclError):
+            before(kind, error, trace)
+            if others and not issubclass(kind, KeyboardInterrupt):
+                print(f"opticcl: rank {rank} raised {kind.__name__}", file=sys.stderr, flush=True)
+                end(1)
+            return
+        if rank == 0 or isinstance(error, ExecutionError):
+            print(f"opticcl: {error}", file=sys.__stderr__, flush=True)  # torch replaces sys.stderr meanwhile
+        sys.stdout.flush()
+        end(error.exit_code)
+
+    sys.excepthook = hook

@@ -1,0 +1,152 @@
+"""MPI as a transport of rank schedules, by mpi4py.
+
+A step posts all receives, then all sends, and waits for all of them. The tag is the step modulo 2**14; messages of one pair
+of ranks do not overtake each other, so longer schedules are safe as well. Messages are bytes, in parts of at most 1 GiB.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from opticcl.errors import OpticclError, ParameterError, UnsupportedError
+from opticcl.execute.loop import Exchange
+
+__all__ = ["INSTALL", "MpiTransport", "Watchdog", "from_rank_0", "load_mpi"]
+
+INSTALL = "pip install 'opticcl[mpi]'"
+TAGS = 1 << 14
+PART_BYTES = 1 << 30
+
+
+def load_mpi() -> Any:
+    """The module mpi4py.MPI.
+
+    Raises: UnsupportedError: mpi4py is not installed, or finds no MPI library.
+    """
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        reason = str(error).splitlines()[0][:200]
+        raise UnsupportedError(f"run: mpi4py cannot be loaded ({reason}); {INSTALL}") from None
+    return MPI
+
+
+def from_rank_0(comm: Any, make: Callable[[], tuple[Any, Sequence[Any]]]) -> tuple[Any, Any]:
+    """Run a function on rank 0 and share what it returns; its failure is raised on every rank.
+
+    Args:
+        comm: mpi4py communicator.
+        make: returns a value for all ranks, and one value per rank.
+    Returns: the value for all ranks, and that of this rank.
+    Raises: ParameterError: with the text and the exit code of the error on rank 0.
+    """
+    failure, common, own = None, None, None
+    if comm.rank == 0:
+        try:
+            common, own = make()
+        except OpticclError as error:
+            failure = str(error), error.exit_code
+    failure = comm.bcast(failure)
+    if failure is not None:
+        failed = ParameterError(failure[0])
+        failed.exit_code = failure[1]
+        raise failed
+    return comm.bcast(common), comm.scatter(own)
+
+
+class Watchdog:
+    """Ends the process when a step takes longer than the time limit, with one line that says where.
+
+    Args:
+        limit_s: longest duration of a step [s].
+        who: this rank, in words.
+    """
+
+    def __init__(self, limit_s: float, who: str) -> None:
+        self._limit_s, self._who = limit_s, who
+        self._where: str | None = None
+        self._since = 0.0
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="opticcl-watchdog", daemon=True)
+        self._thread.start()
+        atexit.register(self.stop)
+
+    def begin(self, where: str) -> None:
+        """A step begins."""
+        self._since = time.monotonic()
+        self._where = where
+
+    def end(self) -> None:
+        """The step has ended."""
+        self._where = None
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stopped.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._stopped.wait(min(1.0, self._limit_s / 4)):
+            where = self._where
+            if where is not None and time.monotonic() - self._since > self._limit_s:
+                line = f"opticcl: {self._who}: {where}: no answer within {self._limit_s:g} s; all processes are ended"
+                print(line, file=sys.stderr, flush=True)
+                os._exit(1)
+
+
+class MpiTransport:
+    """Messages between the ranks of an MPI communicator.
+
+    Args:
+        comm: mpi4py communicator that nothing else uses, one process per rank.
+        limit_s: longest duration of a step; None: no limit [s].
+    """
+
+    def __init__(self, comm: Any, limit_s: float | None = None) -> None:
+        self._mpi = load_mpi()
+        self._comm = comm
+        self._watchdog = None if limit_s is None else Watchdog(limit_s, f"rank {comm.rank} of {comm.size}")
+        self.label = "collective"
+
+    def run(self, exchanges: Iterator[Exchange]) -> None:
+        """Carry the messages of all steps."""
+        for exchange in exchanges:
+            if not exchange.sends and not exchange.recvs:
+                continue
+            if self._watchdog is not None:
+                peers = sorted({peer for peer, _ in (*exchange.recvs, *exchange.sends)})
+                self._watchdog.begin(f"{self.label}, step {exchange.step}, with ranks {', '.join(map(str, peers[:8]))}")
+            self._mpi.Request.Waitall(self._post(exchange))
+            if self._watchdog is not None:
+                self._watchdog.end()
+
+    def _post(self, exchange: Exchange) -> list[Any]:
+        tag, byte = exchange.step % TAGS, self._mpi.BYTE
+        requests = [
+            self._comm.Irecv((part, byte), peer, tag) for peer, buffer in exchange.recvs for part in _parts(buffer)
+        ]
+        requests += [
+            self._comm.Isend((part, byte), peer, tag) for peer, buffer in exchange.sends for part in _parts(buffer)
+        ]
+        return requests
+
+    def close(self) -> None:
+        """End the watchdog."""
+        if self._watchdog is not None:
+            self._watchdog.stop()
+
+
+def _parts(buffer: np.ndarray) -> list[np.ndarray]:
+    """A contiguous buffer as bytes, in parts that every MPI library can count."""
+    flat = buffer.reshape(-1).view(np.uint8)
+    if len(flat) <= PART_BYTES:
+        return [flat]
+    return [flat[first : first + PART_BYTES] for first in range(0, len(flat), PART_BYTES)]

@@ -1,0 +1,54 @@
+"""A step of a schedule with one row for each chunk of each transfer, and the order in which rows that meet are added."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from opticcl.errors import ParameterError
+from opticcl.ir import Collective, IntArray, Schedule
+
+__all__ = ["chunk_order", "chunk_rows", "disjoint_turns"]
+
+
+def chunk_order(c: Collective) -> IntArray:
+    """Chunks in the order of the message, int64 (num_chunks,): block after block, ascending within a block."""
+    return np.arange(c.num_chunks) if c.owner is None else np.argsort(c.owner, kind="stable")
+
+
+def chunk_rows(schedule: Schedule, i: int) -> tuple[IntArray, IntArray, IntArray, npt.NDArray[np.uint8]]:
+    """(src, dst, chunk, op) of step i with one row for each chunk of each transfer.
+
+    Raises: ParameterError: a rank or a chunk is out of range.
+    """
+    c, step = schedule.collective, schedule.step(i)
+    n = step.chunk_n.astype(np.int64)
+    for what, low, high, count in (
+        ("rank", np.minimum(step.src, step.dst), np.maximum(step.src, step.dst), c.num_ranks),
+        ("chunk", np.minimum(step.chunk_lo, n), step.chunk_lo + n - 1, c.num_chunks),
+    ):
+        wrong = np.flatnonzero((low < 0) | (high >= count))
+        if len(wrong):
+            raise ParameterError(
+                f"execute: step {i}: transfer {wrong[0]} has a {what} that is not 0 to {count - 1}; verify the plan first"
+            )
+    if (n == 1).all():
+        return step.src, step.dst, step.chunk_lo, step.op
+    within = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
+    chunk = np.repeat(step.chunk_lo, n) + within
+    return np.repeat(step.src, n), np.repeat(step.dst, n), chunk, np.repeat(step.op, n)
+
+
+def disjoint_turns(places: IntArray) -> list[IntArray]:
+    """Rows in turns, such that each place occurs at most once in a turn; rows of one place keep their order.
+
+    >>> [turn.tolist() for turn in disjoint_turns(np.array([3, 1, 3, 3]))]
+    [[1, 0], [2], [3]]
+    """
+    order = np.argsort(places, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(places[order]) != 0])
+    if len(starts) == len(places):
+        return [np.arange(len(places))]
+    nth = np.arange(len(order)) - np.repeat(starts, np.diff(np.r_[starts, len(order)]))
+    by_turn = np.argsort(nth, kind="stable")
+    return np.split(order[by_turn], np.cumsum(np.bincount(nth))[:-1])

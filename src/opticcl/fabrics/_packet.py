@@ -1,0 +1,290 @@
+"""Packet fabrics: directed links between vertices, the paths over them, and the names of links and switches.
+
+A vertex is a node (0 .. num_nodes - 1) or a switch (from num_nodes on). A hop is a link's number. Links of one kind (a
+level and a direction, say) stand together and have one rate and one latency.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from opticcl.errors import FabricError
+from opticcl.ir import Circuits, Fabric, Fault, IntArray, Resource, Usage
+
+__all__ = [
+    "MAX_NODES",
+    "LinkGroup",
+    "Network",
+    "PacketFabric",
+    "at_least",
+    "hash_of",
+    "not_too_large",
+    "paths_of_columns",
+    "positive_rates",
+    "tree_tiers",
+]
+
+MAX_NODES = 2**22
+MAX_LINKS = 2**26  # 24 bytes each
+
+
+class LinkGroup(NamedTuple):
+    """Links of one kind.
+
+    Args:
+        tail, head: vertices that each link leads from and to, (k,).
+        rate_bits_per_s: of each link [bit/s].
+        latency_s: of the link and of what stands at its end [s].
+    """
+
+    tail: IntArray
+    head: IntArray
+    rate_bits_per_s: float
+    latency_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """All links of a packet fabric.
+
+    Args:
+        num_nodes: vertices below are nodes, the others are switches [count].
+        tail, head: of every link, int64 (links,).
+        latency_s: of every link, float64 (links,) [s].
+        resources: links of one rate and neighbouring numbers, in the order of the numbers.
+        relays: whether nodes pass on what is not for them (torus, BCube) or only switches do.
+    """
+
+    num_nodes: int
+    tail: IntArray
+    head: IntArray
+    latency_s: npt.NDArray[np.float64]
+    resources: tuple[Resource, ...]
+    relays: bool
+
+    @classmethod
+    def of(cls, num_nodes: int, kinds: Sequence[LinkGroup], *, relays: bool = False) -> Network:
+        """The network with the links of these kinds, numbered in this order.
+
+        Args:
+            num_nodes: vertices below are nodes [count].
+            kinds: links, kind by kind.
+            relays: whether nodes forward packets of others.
+        """
+        resources = []
+        for rate, neighbours in groupby((k for k in kinds if len(k.tail)), key=lambda k: k.rate_bits_per_s):
+            count = sum(len(k.tail) for k in neighbours)
+            resources.append(Resource("link", count, capacity=rate, per_wavelength=False, shared=True))
+        if not resources:  # one node alone: a fabric still says that it is shared by packets
+            resources = [Resource("link", 0, capacity=kinds[0].rate_bits_per_s, per_wavelength=False, shared=True)]
+        return cls(
+            num_nodes,
+            np.concatenate([np.asarray(k.tail, np.int64) for k in kinds]),
+            np.concatenate([np.asarray(k.head, np.int64) for k in kinds]),
+            np.concatenate([np.full(len(k.tail), k.latency_s) for k in kinds]),
+            tuple(resources),
+            relays,
+        )
+
+    @property
+    def num_links(self) -> int:
+        """Directed links [count]."""
+        return len(self.tail)
+
+    @property
+    def num_vertices(self) -> int:
+        """Nodes and switches that links join [count]."""
+        return max(self.num_nodes, *(int(np.max(side, initial=-1)) + 1 for side in (self.tail, self.head)))
+
+    def usage(self, circuits: Circuits) -> Iterator[Usage]:
+        """Every link on the way."""
+        owner = circuits.hop_owner()
+        if len(self.resources) == 1:
+            yield Usage(self.resources[0], circuits.hops, owner)
+            return
+        first = 0
+        for resource in self.resources:
+            mine = (circuits.hops >= first) & (circuits.hops < first + resource.count)
+            yield Usage(resource, circuits.hops[mine] - first, owner[mine])
+            first += resource.count
+
+    def faults(self, circuits: Circuits) -> Iterator[Fault]:
+        """Paths that are no walk from the sender to the receiver."""
+        hops, owner = circuits.hops, circuits.hop_owner()
+        broken = circuits.num_hops() == 0
+        broken[owner[(hops < 0) | (hops >= self.num_links)]] = True
+        yield Fault("path_broken", np.flatnonzero(broken), f"one link or more, numbered 0 to {self.num_links - 1}")
+        if broken.any() or not len(circuits):
+            return
+        tail, head = self.tail[hops], self.head[hops]
+        apart = tail[1:] != head[:-1]
+        if not self.relays:
+            apart |= tail[1:] < self.num_nodes
+        broken[owner[1:][apart & (owner[1:] == owner[:-1])]] = True
+        broken |= tail[circuits.hop_offsets[:-1]] != circuits.src
+        broken |= head[circuits.hop_offsets[1:] - 1] != circuits.dst
+        through = "nodes and switches" if self.relays else "switches"
+        yield Fault(
+            "path_broken", np.flatnonzero(broken), f"links end to end from sender to receiver through {through}"
+        )
+
+
+class PacketFabric(Fabric):
+    """A fabric whose packets share directed links; a hop is the number of a link."""
+
+    @property
+    @abstractmethod
+    def network(self) -> Network:
+        """All links; computed once."""
+
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        """Links, by rate."""
+        return self.network.resources
+
+    def usage(self, circuits: Circuits) -> Iterator[Usage]:
+        """Every link on the path."""
+        return self.network.usage(circuits)
+
+    def faults(self, circuits: Circuits) -> Iterator[Fault]:
+        """Paths that do not lead from the sender to the receiver."""
+        return self.network.faults(circuits)
+
+    def hop_latency_s(self, hops: IntArray) -> npt.NDArray[np.float64]:
+        """Latency of the link and of what stands at its end [s]."""
+        return self.network.latency_s[hops]
+
+    # --- names of links and switches --------------------------------------------------------------------------------
+
+    def vertex_kinds(self) -> tuple[IntArray, tuple[str, ...]]:
+        """Kind of each vertex, int64 (vertices,), and the names of the kinds; kind 0 is "node"."""
+        kind = np.zeros(self.network.num_vertices, np.int64)
+        kind[self.network.num_nodes :] = 1
+        return kind, ("node", "switch")
+
+    def switch_name(self, kind: str, number: int) -> str:
+        """A switch by its kind and its number among those of its kind."""
+        return f"{kind} {number}"
+
+    def place_names(self, resource: int, index: Sequence[int] | IntArray) -> list[str]:
+        """Links by both ends: "link leaf 0 -> node 6 (leaf 0)"; see `Fabric.place_names`."""
+        link = np.asarray(index) + sum(r.count for r in self.resources[:resource])
+        vertex = self._vertex_names()
+        pairs = zip(self.network.tail[link].tolist(), self.network.head[link].tolist(), strict=True)
+        return [f"link {vertex(tail)} -> {vertex(head)}" for tail, head in pairs]
+
+    def kind_names(self, resource: int, index: IntArray) -> tuple[tuple[str, ...], IntArray]:
+        """Kinds of links, such as "node -> leaf"; see `Fabric.kind_names`."""
+        kind, names = self.vertex_kinds()
+        link = np.asarray(index) + sum(r.count for r in self.resources[:resource])
+        pair = kind[self.network.tail[link]] * len(names) + kind[self.network.head[link]]
+        kinds, of_link = np.unique(pair, return_inverse=True)
+        return tuple(f"{names[k // len(names)]} -> {names[k % len(names)]}" for k in kinds.tolist()), of_link
+
+    def _vertex_names(self) -> Callable[[int], str]:
+        kind, names = self.vertex_kinds()
+        number = np.zeros(len(kind), np.int64)  # of each switch among those of its kind
+        for k in range(1, len(names)):
+            mine = np.flatnonzero(kind == k)
+            number[mine] = np.arange(len(mine))
+
+        def name(vertex: int) -> str:
+            if vertex < self.network.num_nodes:
+                return self.node_name(vertex)
+            return self.switch_name(names[kind[vertex]], int(number[vertex]))
+
+        return name
+
+
+def tree_tiers(network: Network) -> tuple[IntArray, tuple[str, ...]]:
+    """Kinds of the vertices of a tree, as `PacketFabric.vertex_kinds` returns them: nodes, leaves, spines and higher tiers.
+
+    Switches belong to one tier if packets need as many links from them down to a node.
+    """
+    distance = np.full(network.num_vertices, -1)
+    distance[: network.num_nodes] = 0
+    away = 0
+    while True:
+        next_out = network.tail[(distance[network.head] == away) & (distance[network.tail] < 0)]
+        if not len(next_out):
+            break
+        away += 1
+        distance[next_out] = away
+    tier = np.where(distance < 0, away + 1, distance)
+    return tier, ("node", *_TIERS[: int(tier.max())])
+
+
+_TIERS = ("leaf", "spine", "core", "top switch")
+
+
+def paths_of_columns(columns: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
+    """(hops, hop_offsets) of paths given hop by hop: one array a hop, -1 where a path has none there.
+
+    >>> paths_of_columns([np.array([4, -1]), np.array([5, 6])])
+    (array([4, 5, 6], dtype=int32), array([0, 2, 3]))
+    """
+    table = np.stack([np.asarray(column, np.int32) for column in columns], axis=1)
+    there = table >= 0
+    counts = there.sum(axis=1)
+    return table[there], np.concatenate([[0], np.cumsum(counts)])
+
+
+def hash_of(src: IntArray, dst: IntArray, seed: int, salt: int) -> IntArray:
+    """A non-negative number for each pair that looks random and is always the same (splitmix64).
+
+    Args:
+        src, dst: of each pair, int (n,).
+        seed: of the draw.
+        salt: another draw for the same pair and seed.
+    """
+    mixed = (np.asarray(src, np.uint64) << np.uint64(32)) ^ np.asarray(dst, np.uint64)
+    mixed = np.atleast_1d(mixed)
+    for word in (seed, salt):
+        mixed = mixed + np.uint64(0x9E3779B97F4A7C15 * (2 * word + 1) % 2**64)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        mixed = mixed ^ (mixed >> np.uint64(31))
+    return (mixed >> np.uint64(1)).astype(np.int64)
+
+
+def at_least(fabric: str, least: float, **values: float) -> None:
+    """Refuse values below `least`.
+
+    Raises: FabricError: names the first such value.
+    """
+    for name, value in values.items():
+        if value < least:
+            raise FabricError(f"{fabric}: {name}={value:g}; at least {least:g}")
+
+
+def positive_rates(fabric: str, rate_factor: float = 1.0, **rates: float) -> None:
+    """Refuse rates, and a factor of all of them, that are not positive.
+
+    Raises: FabricError: names the first of them.
+    """
+    for name, rate in rates.items():
+        if not rate > 0:
+            raise FabricError(f"{fabric}: {name}={rate:g} bit/s; more than 0, try 400Gb/s")
+    if not rate_factor > 0:
+        raise FabricError(f"{fabric}: rate_factor={rate_factor:g}; more than 0, try 1")
+
+
+def not_too_large(fabric: str, nodes: int, links: int = 0) -> None:
+    """Refuse what would fill the memory, before an array is made.
+
+    Args:
+        fabric: name, for messages.
+        nodes: [count].
+        links: directed [count].
+    Raises: FabricError: names the number.
+    """
+    for what, count, most in (("nodes", nodes, MAX_NODES), ("links", links, MAX_LINKS)):
+        if count > most:
+            raise FabricError(f"{fabric}: {count:,} {what}; at most {most:,}, try fewer nodes or switches")

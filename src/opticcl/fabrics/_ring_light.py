@@ -1,0 +1,61 @@
+r"""Light path on rings and lines of micro-ring nodes, TeraRack's and SiP-Ring's: a modulator, then interfaces.
+
+::
+
+    comb -> modulator ~ segment ~ [interface] ~ segment ~ [interface] ~ ... ~ [interface of the receiver] -> photodiode
+
+Source: WRHT section 4.4.1, equation 8: L_l = P_m + L_max P_pass.
+Reading: equation 8 has no loss for the last filter, so the receiver's interface counts as one that is passed: as many as
+segments. The fibre between neighbours, a few metres, has no loss there and has none here. RAMP section 2 has both as rings
+with wavelengths added and dropped, where the number of elements passed grows with the distance.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from opticcl.ir import Circuits
+from opticcl.ir.light import Counts, Element, LightPath, OpticsTable
+
+__all__ = ["ring_light"]
+
+_ELEMENTS = (Element("modulator"), Element("interface"))
+
+
+def ring_light(table: OpticsTable, sides: tuple[int, ...], wrap: bool = True, directions: int = 2) -> LightPath:
+    """Paths along rings or lines of fibres.
+
+    Args:
+        table: values of the elements.
+        sides: nodes of a ring, or of a row and of a column.
+        wrap: whether the last node is followed by the first.
+        directions: in which light runs round a ring, 1 or 2; with 2 it takes the shorter way.
+    """
+    shorter = wrap and directions == 2
+    longest = [side // 2 if shorter else side - 1 for side in sides]
+    shares = np.array([side - 1.0 for side in sides])
+    means = np.array([_mean_distance(side, wrap, directions) for side in sides])
+    mean = float(shares @ means / shares.sum()) if shares.any() else 0.0
+
+    def counts(circuits: Circuits) -> Counts:
+        hops = circuits.num_hops().astype(np.float64)
+        return np.stack([np.ones_like(hops), hops], axis=1)
+
+    half = "half " if wrap else ""
+    ring = "half the ring" if shorter else "all of the ring but one segment"
+    names = (ring,) if len(sides) == 1 else (f"{half}a row", f"{half}a column")
+    extremes = np.array([[1.0, hops] for hops in longest])
+    return LightPath(table, _ELEMENTS, counts, extremes, names, np.array([1.0, mean]))
+
+
+def _mean_distance(side: int, wrap: bool, directions: int = 2) -> float:
+    """Mean segments between two different nodes of a ring (the shorter of the ways that there are) or line.
+
+    >>> _mean_distance(4, True), _mean_distance(5, True), _mean_distance(3, False), _mean_distance(4, True, 1)
+    (1.3333333333333333, 1.5, 1.3333333333333333, 2.0)
+    """
+    if side == 1:
+        return 0.0
+    if directions == 1:
+        return side / 2
+    return side**2 // 4 / (side - 1) if wrap else (side + 1) / 3

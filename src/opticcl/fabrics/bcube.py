@@ -1,0 +1,155 @@
+r"""BCube: the shape of SiPAC with electrical switches; nodes forward packets of others.
+
+::
+
+    level 1     [switch (1, 0)]        [switch (1, 1)]        a switch joins the r nodes that differ in one digit alone
+                  |         \            /         |
+    node         00         10         01         11          node x has L digits x_0 ... x_{L-1} below r, the number
+                  |         /            \         |          Σ x_l r^l, and one port a level
+    level 0     [switch (0, 0)]        [switch (0, 1)]
+
+A packet corrects one digit after the other, each through one switch. Rotated routing begins with level (src + dst) mod L,
+so that flows spread over the ports; dimension order always begins with level 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from opticcl.errors import FabricError
+from opticcl.fabrics import register_fabric
+from opticcl.fabrics._datasheet import datasheet
+from opticcl.fabrics._packet import (
+    MAX_NODES,
+    LinkGroup,
+    Network,
+    PacketFabric,
+    at_least,
+    paths_of_columns,
+    positive_rates,
+)
+from opticcl.fabrics.sipac import shape_at_scale
+from opticcl.ir import IntArray, Part
+from opticcl.units import Rate, Seconds
+
+__all__ = ["BCube"]
+
+SHEET = datasheet("bcube")
+
+
+@register_fabric("bcube")
+@dataclass(frozen=True, kw_only=True, repr=False)
+class BCube(PacketFabric):
+    """BCube of radix**levels nodes.
+
+    Args:
+        radix: ports of a switch r [count].
+        levels: levels L, and ports of a node [count].
+        node_rate: of all ports of a node together, each direction [bit/s].
+        link_latency: of a link [s].
+        router_latency: of a switch [s].
+        routing: rotated or dimension_order.
+    Raises: FabricError: no such shape.
+    Source: SiPAC section VI-A; Guo et al. 2009.
+    """
+
+    radix: int = SHEET["radix"]
+    levels: int = SHEET["levels"]
+    node_rate: Rate = SHEET["node_rate"]
+    link_latency: Seconds = SHEET["link_latency"]
+    router_latency: Seconds = SHEET["router_latency"]
+    routing: Literal["rotated", "dimension_order"] = SHEET["routing"]
+
+    rate_parameter = "node_rate"
+    source = "SiPAC section VI-A; Guo et al. 2009"
+
+    def __post_init__(self) -> None:
+        at_least("bcube", 1, radix=self.radix, levels=self.levels)
+        at_least("bcube", 0, link_latency=self.link_latency, router_latency=self.router_latency)
+        positive_rates("bcube", node_rate=self.node_rate)
+        if self.levels > 22 or self.radix**self.levels > MAX_NODES:
+            raise FabricError(
+                f"bcube: radix={self.radix} to the power levels={self.levels} is more than {MAX_NODES} nodes; try levels=3"
+            )
+
+    @classmethod
+    def parameters_at_scale(cls, num_nodes: int) -> dict[str, Any]:
+        """Radix and levels as for SiPAC, as its section VI-A requires."""
+        radix, levels = shape_at_scale(num_nodes)
+        return {"radix": radix, "levels": levels}
+
+    @property
+    def num_nodes(self) -> int:
+        """radix**levels [count]."""
+        return self.radix**self.levels
+
+    @property
+    def ports_per_node(self) -> int:
+        """One port a level [count]."""
+        return self.levels
+
+    @property
+    def rate_bits_per_s(self) -> float:
+        """Rate of a port [bit/s]."""
+        return self.node_rate / self.levels
+
+    @property
+    def switches_per_level(self) -> int:
+        """Switches of one level [count]."""
+        return self.num_nodes // self.radix
+
+    @property
+    def dimensions(self) -> tuple[int, ...]:
+        """Digits, the highest first."""
+        return (self.radix,) * self.levels
+
+    @cached_property
+    def network(self) -> Network:
+        """Links to the switches of a level, then those back, level by level; in each the links of all nodes."""
+        n, rate, node = self.num_nodes, self.rate_bits_per_s, np.arange(self.num_nodes)
+        kinds = []
+        for level in range(self.levels):
+            stride = self.radix**level
+            of_level = node // (stride * self.radix) * stride + node % stride
+            switch = n + level * self.switches_per_level + of_level
+            kinds.append(LinkGroup(node, switch, rate, self.link_latency + self.router_latency))
+            kinds.append(LinkGroup(switch, node, rate, self.link_latency))
+        return Network.of(n, kinds, relays=True)
+
+    def route(self, src: IntArray, dst: IntArray) -> tuple[IntArray, IntArray]:
+        """One digit after the other: up to a switch, down to the node with the right digit."""
+        n, radix, levels = self.num_nodes, self.radix, self.levels
+        src, dst = np.asarray(src, np.int64), np.asarray(dst, np.int64)
+        start = (src + dst) % levels if self.routing == "rotated" else np.zeros_like(src)
+        columns, at = [], src
+        for turn in range(levels):
+            level = (start + turn) % levels
+            stride = radix**level
+            onward = at + (dst // stride % radix - at // stride % radix) * stride
+            moves = onward != at
+            columns.append(np.where(moves, 2 * level * n + at, -1))
+            columns.append(np.where(moves, (2 * level + 1) * n + onward, -1))
+            at = onward
+        return paths_of_columns(columns)
+
+    def parts(self) -> tuple[Part, ...]:
+        """A transceiver at each end of every cable, and the switches."""
+        return (
+            Part("transceiver", self.network.num_links, rate_bits_per_s=self.rate_bits_per_s),
+            Part("electrical_switch", self.levels * self.switches_per_level, self.radix, self.rate_bits_per_s),
+        )
+
+    def coordinates(self, node: int) -> str:
+        """Digits of a node."""
+        return (
+            "(" + ", ".join(f"x{level}={node // self.radix**level % self.radix}" for level in range(self.levels)) + ")"
+        )
+
+    def switch_name(self, kind: str, number: int) -> str:
+        """A switch by its level and its number within the level."""
+        level, place = divmod(number, self.switches_per_level)
+        return f"level-{level} {kind} {place}"

@@ -1,0 +1,198 @@
+"""What is dead on a LIGHTPATH grid, as a user writes it: tiles, lasers and waveguides, joined by +.
+
+    dead_tiles       3+17-19        tiles 3, 17, 18 and 19: no GPU, and no light through them
+    dead_lasers      5:0+6:3-7      laser 0 of tile 5, lasers 3 to 7 of tile 6
+    dead_waveguides  5-6:2+6-5:40   two waveguides from tile 5 to tile 6, forty back
+
+Tile (r, c) of R x C tiles has number r C + c. What remains of an edge is its waveguides less the dead ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from opticcl.errors import FabricError
+from opticcl.ir import Circuits, Fault, IntArray
+from opticcl.routing.grid import Grid
+
+__all__ = ["Damage", "damage_of", "dead_parts_used", "grid_of"]
+
+MOST_LISTED = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Damage:
+    """What does not work.
+
+    Args:
+        tiles: dead tiles, ascending, int64 (t,).
+        laser_tile, laser: dead lasers of tiles, int64 (l,) each.
+        edge: edges with dead waveguides, ascending, int64 (e,).
+        dead: dead waveguides on each of them, int64 (e,) [count].
+    """
+
+    tiles: IntArray
+    laser_tile: IntArray
+    laser: IntArray
+    edge: IntArray
+    dead: IntArray
+
+    def __bool__(self) -> bool:
+        return bool(len(self.tiles) or len(self.laser) or len(self.edge))
+
+    def waveguides(self, num_tiles: int, waveguides: int) -> IntArray:
+        """Waveguides that work on each edge, int64 (4 num_tiles,)."""
+        alive = np.full(4 * num_tiles, waveguides)
+        alive[self.edge] -= self.dead
+        return alive
+
+
+def grid_of(shape: tuple[int, int], waveguides: int, damage: Damage) -> Grid:
+    """The tiles and edges that light can take.
+
+    Args:
+        shape: rows and columns.
+        waveguides: on each edge in each direction [count].
+        damage: dead parts.
+    """
+    if not len(damage.tiles) and not len(damage.edge):
+        return Grid(*shape)
+    share = damage.waveguides(shape[0] * shape[1], waveguides) / waveguides if len(damage.edge) else None
+    return Grid(*shape, damage.tiles, share)
+
+
+def damage_of(
+    shape: tuple[int, int],
+    lasers: int,
+    waveguides: int,
+    dead_tiles: str | None,
+    dead_lasers: str | None,
+    dead_waveguides: str | None,
+) -> Damage:
+    """What the texts say.
+
+    Args:
+        shape: rows and columns.
+        lasers: of a tile [count].
+        waveguides: on each edge in each direction [count].
+        dead_tiles, dead_lasers, dead_waveguides: as the module docstring writes them; None for none.
+    Raises: FabricError: a text of another form, something that is not there, or dead twice.
+
+    >>> damage_of((2, 3), 16, 40, "5", "0:3-4", "0-1:2+1-0:40").edge
+    array([0, 5])
+    """
+    num_tiles = shape[0] * shape[1]
+    tiles: list[int] = []
+    for part, numbers in _items("dead_tiles", dead_tiles, r"(\d+)(?:-(\d+))?", "3+17-19"):
+        tiles += _range("dead_tiles", part, "tile", numbers[0], numbers[1], num_tiles)
+    pairs: list[tuple[int, int]] = []
+    for part, (tile, low, high) in _items("dead_lasers", dead_lasers, r"(\d+):(\d+)(?:-(\d+))?", "5:0+6:3-7"):
+        _range("dead_lasers", part, "tile", tile, None, num_tiles)
+        pairs += [(int(tile or 0), k) for k in _range("dead_lasers", part, "laser", low, high, lasers)]
+    edges: list[tuple[int, int]] = []
+    for part, (a, b, count) in _items("dead_waveguides", dead_waveguides, r"(\d+)-(\d+):(\d+)", "5-6:2+6-5:40"):
+        start, stop = (_range("dead_waveguides", part, "tile", t, None, num_tiles)[0] for t in (a, b))
+        if not 0 < int(count or 0) <= waveguides:
+            raise FabricError(
+                f"lightpath: dead_waveguides={part}: there are {waveguides} on an edge; try 1 to {waveguides}"
+            )
+        edges.append((_edge(part, start, stop, shape[1]), int(count or 0)))
+    for name, found in (("dead_tiles", tiles), ("dead_lasers", pairs), ("dead_waveguides", [e for e, _ in edges])):
+        if len(set(found)) < len(found):
+            raise FabricError(f"lightpath: {name} names something twice; write each once")
+    if len(tiles) == num_tiles:
+        raise FabricError(f"lightpath: dead_tiles={dead_tiles} leaves no tile of {num_tiles}; leave at least one")
+    edges.sort()
+    laser_tile, laser = np.array(sorted(pairs), np.int64).reshape(-1, 2).T
+    edge, dead = np.array(edges, np.int64).reshape(-1, 2).T
+    return Damage(np.array(sorted(tiles), np.int64), laser_tile, laser, edge, dead)
+
+
+def _items(name: str, text: str | None, form: str, example: str) -> Iterator[tuple[str, tuple[str | None, ...]]]:
+    """Each part of a text, with the numbers that the form picks out.
+
+    Raises: FabricError: a part of another form.
+    """
+    for part in str(text).split("+") if text is not None else ():
+        match = re.fullmatch(form, part.strip(), re.ASCII)
+        if match is None:
+            raise FabricError(f"lightpath: {name}={text}: {part.strip()!r} is not of the form; write {name}={example}")
+        yield part.strip(), match.groups()
+
+
+def _range(name: str, part: str, kind: str, low: str | None, high: str | None, count: int) -> range:
+    """Numbers low to high, all below `count`.
+
+    Raises: FabricError: they are not.
+    """
+    first = int(low or 0)
+    last = first if high is None else int(high)
+    if last < first or last >= count:
+        raise FabricError(f"lightpath: {name}={part}: {kind}s are 0 to {count - 1}, ranges go upwards")
+    if last - first >= MOST_LISTED:
+        raise FabricError(f"lightpath: {name}={part}: more than {MOST_LISTED:,} {kind}s; try fewer")
+    return range(first, last + 1)
+
+
+def _edge(part: str, start: int, stop: int, columns: int) -> int:
+    """The edge from a tile to a neighbour.
+
+    Raises: FabricError: they are no neighbours.
+    """
+    ways = {1: 0, -1: 1, columns: 2, -columns: 3}
+    if columns == 1:  # above and below are the only neighbours
+        ways = {1: 2, -1: 3}
+    way = ways.get(stop - start)
+    if way is None or (way < 2 and start // columns != stop // columns):
+        raise FabricError(f"lightpath: dead_waveguides={part}: tiles {start} and {stop} are no neighbours")
+    return 4 * start + way
+
+
+def dead_parts_used(
+    damage: Damage, circuits: Circuits, tile: IntArray, end: IntArray, waveguides: int, side_by_side: bool
+) -> Iterator[Fault]:
+    """Circuits that would need what is dead.
+
+    Args:
+        tile: of each node.
+        end: tile that each hop leads to, int64 (hops,).
+        waveguides: on a whole edge [count].
+        side_by_side: whether a waveguide carries one circuit on each wavelength, or one in all.
+    """
+    owner, hops = circuits.hop_owner(), circuits.hops.astype(np.int64)
+    passed = np.isin(hops // 4, damage.tiles) | np.isin(end, damage.tiles)
+    yield Fault("tile_dead", np.unique(owner[passed]), f"no light through tiles {_listed(damage.tiles)}")
+
+    step, lo, n = circuits.wavelength_step, circuits.wavelength_lo, circuits.wavelength_n
+    dark = np.zeros(len(circuits), bool)
+    for sender, laser in zip(damage.laser_tile, damage.laser, strict=True):
+        behind = laser - lo
+        dark |= (tile[circuits.src] == sender) & (behind >= 0) & (behind % step == 0) & (behind // step < n)
+    pairs = [f"{t}:{k}" for t, k in zip(damage.laser_tile, damage.laser, strict=True)]
+    yield Fault("laser_dead", np.flatnonzero(dark), f"no light from lasers {_listed(pairs)}")
+
+    for edge, dead in zip(damage.edge, damage.dead, strict=True):
+        rows = owner[hops == edge]
+        if side_by_side:
+            wavelengths = np.repeat(lo[rows], n[rows]) + _counted(n[rows]) * step
+            most = int(np.bincount(wavelengths).max(initial=0))
+        else:
+            most = len(rows)
+        way = ("east", "west", "south", "north")[edge % 4]
+        expected = (
+            f"at most {waveguides - dead} circuit(s){' of a wavelength' * side_by_side} {way} of tile {edge // 4}"
+        )
+        yield Fault("waveguide_dead", np.unique(rows) if most > waveguides - dead else rows[:0], expected)
+
+
+def _counted(n: IntArray) -> IntArray:
+    """0 .. n - 1 for each n, end to end."""
+    return np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
+
+
+def _listed(things: Sequence[object] | IntArray) -> str:
+    return ", ".join(map(str, things[:8])) + (", ..." if len(things) > 8 else "")

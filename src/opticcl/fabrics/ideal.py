@@ -1,0 +1,101 @@
+"""The ideal electrical switch: one port a node, nothing in between ever blocks.
+
+::
+
+    node 0 ==tx/rx==+
+    node 1 ==tx/rx==|  one non-blocking crossbar, packets of any size, no reconfiguration
+    node 2 ==tx/rx==+
+
+A rival that cannot be built: a bound for every electrical network with the same ports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from opticcl.errors import FabricError
+from opticcl.fabrics import register_fabric
+from opticcl.fabrics._datasheet import datasheet
+from opticcl.ir import Circuits, Fabric, Fault, IntArray, Resource, Usage
+from opticcl.units import Rate, Seconds
+
+__all__ = ["Ideal"]
+
+SHEET = datasheet("ideal")
+
+
+@register_fabric("ideal")
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Ideal(Fabric):
+    """Ideal electrical switch.
+
+    Args:
+        nodes: nodes, >= 1 [count].
+        rate: of a node's port, each direction [bit/s].
+        latency: from the first bit sent to the first bit received [s].
+    Raises: FabricError: no nodes, or a rate that is not positive.
+    """
+
+    nodes: int = SHEET["nodes"]
+    rate: Rate = SHEET["rate"]
+    latency: Seconds = SHEET["latency"]
+
+    rate_parameter = "rate"
+    source = "ours: the bound of every switched network"
+    about = "The electrical rival that cannot be built: a switch that never blocks and passes packets instead of light."
+
+    def __post_init__(self) -> None:
+        if self.nodes < 1 or self.rate <= 0 or self.latency < 0:
+            raise FabricError(
+                f"ideal: nodes={self.nodes}, rate={self.rate:g}, latency={self.latency:g}; nodes >= 1, rate > 0, latency >= 0"
+            )
+
+    @classmethod
+    def example(cls) -> tuple[Fabric, str]:
+        """Six nodes and a ring."""
+        return cls(nodes=6), "ring"
+
+    @property
+    def num_nodes(self) -> int:
+        """Nodes [count]."""
+        return self.nodes
+
+    @property
+    def rate_bits_per_s(self) -> float:
+        """Rate of a port [bit/s]."""
+        return self.rate
+
+    @property
+    def latency_s(self) -> float:
+        """Through the switch [s]."""
+        return self.latency
+
+    @cached_property
+    def resources(self) -> tuple[Resource, ...]:
+        """Ports, sending and receiving."""
+        return (
+            Resource("tx_port", self.nodes, capacity=self.rate, per_wavelength=False, shared=True),
+            Resource("rx_port", self.nodes, capacity=self.rate, per_wavelength=False, shared=True),
+        )
+
+    def usage(self, circuits: Circuits) -> Iterator[Usage]:
+        """The sender's port and the receiver's."""
+        tx, rx = self.resources
+        yield Usage(tx, circuits.src)
+        yield Usage(rx, circuits.dst)
+
+    def route(self, src: IntArray, dst: IntArray) -> tuple[IntArray, IntArray]:
+        """Out of the sender's port, into the receiver's."""
+        return np.stack([src, self.nodes + dst], axis=1).ravel(), np.arange(len(src) + 1) * 2
+
+    def faults(self, circuits: Circuits) -> Iterator[Fault]:
+        """Paths that are not these two ports."""
+        broken = circuits.num_hops() != 2
+        if not broken.any():
+            out, into = circuits.hops[::2], circuits.hops[1::2]
+            broken = (out != circuits.src) | (into != self.nodes + circuits.dst)
+        yield Fault("path_broken", np.flatnonzero(broken), "the sender's port, then the receiver's")

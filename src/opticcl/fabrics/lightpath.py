@@ -1,0 +1,472 @@
+r"""LIGHTPATH: a wafer grid of tiles, one GPU a tile, circuits through the tiles in between.
+
+::
+
+      tile (r, c)        east 4 t + 0       tile (r, c + 1)            Tx: lasers on wavelengths 0 .. L-1
+     +-----------+  === W waveguides ===>  +-----------+               Rx: photodiodes for the same L
+     |  [Tx|Rx]  |                         |  [Tx|Rx]  |
+     | MZI 1 x 3 |  <=== W waveguides ===  | MZI 1 x 3 |               light that comes in on one side leaves
+     +-----------+   west 4 (t + 1) + 1    +-----------+               on one of the three others
+       || south 4 t + 2     ^
+       vv                   || north (of the tile below) + 3
+
+Tile (r, c) of R rows and C columns has number t = r C + c, and its way out in direction d (0 east, 1 west, 2 south,
+3 north) is the directed edge 4 t + d. A hop is such an edge. Laser k of a tile has wavelength k. A waveguide carries
+one signal of a wavelength, so an edge carries `waveguides` circuits of each wavelength; the figures of the paper count
+circuits instead, as if each had a waveguide of its own (waveguide_sharing=circuit).
+
+Tiles, lasers and waveguides may be dead (see `damage` for the syntax). A dead tile has no GPU and lets no light through:
+its node is in no job. Nodes keep their numbers, ranks are counted without the dead.
+
+What its light passes, from tile to tile: a waveguide, two switches, and the seam between the tiles::
+
+    laser -> modulator -> [1x3] ==seam== [1x3] -> [1x3] ==seam== [1x3] -> ... -> photodiode
+                                 one hop                  one hop
+             a hop along a row is a tile wide, one along a column a tile high; from wafer to wafer a fibre in place of the seam
+
+Source of the light path: LUMORPH sections 2.1, 2.2, 7, figures 1, 2. Reading: 32 tiles on 200 x 200 mm drawn as 4 rows of 8
+are 2.5 cm wide and 5 cm high. A circuit enters a tile by one of its four switches and leaves by another, so a hop has two.
+Grids of more than 4 x 8 tiles are wafers side by side. Crossings of waveguides on a tile are called low-loss, without number
+or figure, and are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from math import isqrt, prod
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from opticcl.errors import FabricError
+from opticcl.fabrics import register_fabric
+from opticcl.fabrics._control import check_synchronisation, exposed_share
+from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
+from opticcl.fabrics._ring_settings import of_wavelengths
+from opticcl.fabrics.damage import Damage, damage_of, dead_parts_used, grid_of
+from opticcl.ir import CellGrid, Circuits, ControlPlane, Fabric, Fault, IntArray, Part, Resource, Usage
+from opticcl.ir.device import Device, SettingUse
+from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
+from opticcl.optics.limits import counted, reach
+from opticcl.optics.values import chain_of
+from opticcl.routing.grid import EAST, NORTH, SOUTH, WEST, Grid
+from opticcl.routing.reach import components
+from opticcl.units import Rate, Seconds, Shape
+
+__all__ = ["EAST", "NORTH", "SOUTH", "WEST", "Lightpath", "near_square", "tile_of_node"]
+
+SHEET = datasheet("lightpath")
+FROM_LASER = 4  # a side besides the four directions: the light comes from the tile's own laser
+MOST_TILES = 1 << 24  # edges are numbered with 32 bits
+
+Numbering = Literal["row", "squares", "random"]
+WaveguideSharing = Literal["wavelength", "circuit"]
+Routing = Literal["dimension_order", "random", "least_overlap"]
+
+
+def near_square(num_nodes: int) -> tuple[int, int]:
+    """Rows and columns of the squarest grid of exactly that many tiles.
+
+    >>> near_square(256), near_square(32), near_square(7)
+    ((16, 16), (4, 8), (1, 7))
+    """
+    rows = next(r for r in range(isqrt(num_nodes), 0, -1) if num_nodes % r == 0)
+    return rows, num_nodes // rows
+
+
+def tile_of_node(shape: tuple[int, int], numbering: str, seed: int = 0) -> IntArray:
+    """Tile of each node, int64 (num_nodes,).
+
+    Args:
+        shape: rows and columns.
+        numbering: row (node n on tile n), squares (squares of four, then 8-tuples, ...: the bits of row and column
+            interleaved) or random (a permutation by `seed`).
+    Reading: section 3.2 speaks of squares on a grid whose sides are powers of two. On any other grid we keep that order
+        and leave out what lies beyond the edge; with even sides the squares of four stay whole.
+
+    >>> tile_of_node((2, 4), "squares").tolist()
+    [0, 1, 4, 5, 2, 3, 6, 7]
+    """
+    tiles = np.arange(shape[0] * shape[1])
+    if numbering == "row":
+        return tiles
+    if numbering == "random":
+        return np.random.default_rng(seed).permutation(tiles)
+    row, column = np.divmod(tiles, shape[1])
+    place = np.zeros_like(tiles)
+    for bit in range(max(shape).bit_length()):
+        place |= (column >> bit & 1) << 2 * bit | (row >> bit & 1) << 2 * bit + 1
+    return np.argsort(place)
+
+
+def _written(shape: tuple[int, ...]) -> str:
+    """The shape as a user writes it: 16x16."""
+    return "x".join(map(str, shape))
+
+
+@register_fabric("lightpath", algorithm="lumorph")
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Lightpath(Fabric):
+    """LIGHTPATH wafers joined to one grid.
+
+    Args:
+        shape: rows x columns of tiles.
+        lasers: lasers of a tile, and photodiodes, one a wavelength [count].
+        waveguides: on each edge in each direction [count].
+        laser_rate: of one wavelength [bit/s].
+        reconfiguration: of the MZI switches [s].
+        latency: software and propagation of one transfer, alpha [s].
+        numbering: order of the nodes on the tiles: row, squares or random.
+        seed: of the random numbering and of random routes.
+        waveguide_sharing: wavelength: a waveguide carries one circuit on each wavelength (equation 6); circuit: one
+            circuit in all, as figures 5 and 6 count.
+        synchronisation: with the rack's central controller, before every round [s].
+        control_hidden: share of it that is hidden behind computation, 0 to 1.
+        routing: dimension_order: along the row, then along the column; random: one of the shortest paths; least_overlap:
+            the fewest circuits on the most congested edge that can be found (algorithm 2).
+        dead_tiles: such as 3+17-19.
+        dead_lasers: tile:laser, such as 5:0+6:3-7.
+        dead_waveguides: tile-neighbour:count, such as 5-6:2+6-5:40.
+    Raises: FabricError: no such shape, or a dead part that does not exist.
+    Source: LUMORPH sections 2.1, 2.2, 3 and appendix C.
+    Reading: section 2.1 has 16 lasers a tile, section 3 "the eight lasers", the testbed six; 16 by default. Section 3
+        joins the boards of 4 x 8 tiles "serially" without saying how; a fibre is an edge like any other, so chains of
+        boards are the shapes 32x8 and 4x64.
+    """
+
+    shape: Shape = tuple(SHEET["shape"])
+    lasers: int = SHEET["lasers"]
+    waveguides: int = SHEET["waveguides"]
+    laser_rate: Rate = SHEET["laser_rate"]
+    reconfiguration: Seconds = SHEET["reconfiguration"]
+    latency: Seconds = SHEET["latency"]
+    numbering: Numbering = "row"
+    seed: int = SHEET["seed"]
+    waveguide_sharing: WaveguideSharing = "wavelength"
+    synchronisation: Seconds = SHEET["synchronisation"]
+    control_hidden: float = SHEET["control_hidden"]
+    routing: Routing = "dimension_order"
+    dead_tiles: str | None = None
+    dead_lasers: str | None = None
+    dead_waveguides: str | None = None
+
+    rate_parameter = "laser_rate"
+    source = "LUMORPH sections 2.1, 2.2, 3, appendix C"
+    drawing = "grid"
+    about = (
+        "A tile sends to several partners at once, each on lasers of its own, and the tiles between forward the light."
+    )
+
+    def __post_init__(self) -> None:
+        if len(self.shape) != 2:
+            near = _written(near_square(prod(self.shape)))
+            raise FabricError(
+                f"lightpath: shape={_written(self.shape)} has {len(self.shape)} side(s); a grid has 2, try shape={near}"
+            )
+        if prod(self.shape) > MOST_TILES:
+            raise FabricError(
+                f"lightpath: shape={_written(self.shape)} has more than {MOST_TILES:,} tiles; try shape=4096x4096"
+            )
+        if self.lasers < 1 or self.waveguides < 1:
+            raise FabricError(f"lightpath: lasers={self.lasers}, waveguides={self.waveguides}; both are 1 or more")
+        if self.laser_rate <= 0 or self.reconfiguration < 0 or self.latency < 0:
+            raise FabricError("lightpath: laser_rate must be positive; reconfiguration and latency not negative")
+        if self.seed < 0:
+            raise FabricError(f"lightpath: seed={self.seed}; it is 0 or more")
+        for name in ("dead_tiles", "dead_lasers", "dead_waveguides"):
+            text = getattr(self, name)
+            if not isinstance(text, (str, int, type(None))):
+                raise FabricError(
+                    f"lightpath: {name}={text!r} is no text; write {name}=... as in opticcl list lightpath"
+                )
+        check_synchronisation("lightpath", self.synchronisation)
+        exposed_share("lightpath", self.control_hidden)
+        _ = self.damage  # refuses dead parts that do not exist
+
+    @classmethod
+    def parameters_at_scale(cls, num_nodes: int) -> dict[str, Any]:
+        """The squarest grid of that many tiles."""
+        return {"shape": near_square(num_nodes)}
+
+    @classmethod
+    def example(cls) -> tuple[Fabric, str]:
+        """Four by four tiles with three lasers each."""
+        return cls(shape=(4, 4), lasers=3), "lumorph:radix=4"
+
+    @cached_property
+    def damage(self) -> Damage:
+        """Dead tiles, lasers and waveguides."""
+        dead = (self.dead_tiles, self.dead_lasers, self.dead_waveguides)
+        return damage_of(self.grid_shape, self.lasers, self.waveguides, *dead)
+
+    @cached_property
+    def grid(self) -> Grid:
+        """Tiles and edges that light can use."""
+        return grid_of(self.grid_shape, self.waveguides, self.damage)
+
+    @property
+    def grid_shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.shape[0], self.shape[1]
+
+    @cached_property
+    def tile(self) -> IntArray:
+        """Tile of each node, int64 (num_machine_nodes,)."""
+        return tile_of_node(self.grid_shape, self.numbering, self.seed)
+
+    @cached_property
+    def _alive(self) -> IntArray:
+        """Nodes whose tiles are not dead, int32 (num_nodes,)."""
+        return np.flatnonzero(~np.isin(self.tile, self.damage.tiles)).astype(np.int32)
+
+    @cached_property
+    def num_nodes(self) -> int:
+        """Tiles that are not dead [count]."""
+        return len(self._alive)
+
+    @property
+    def node_of_rank(self) -> IntArray | None:
+        """Nodes whose tiles are not dead, None if all are."""
+        return self._alive if len(self.damage.tiles) else None
+
+    @property
+    def machine_size(self) -> int:
+        """All tiles where some are dead, else 0 [count]."""
+        return prod(self.shape) if len(self.damage.tiles) else 0
+
+    @property
+    def num_wavelengths(self) -> int:
+        """One a laser [count]."""
+        return self.lasers
+
+    @property
+    def lasers_per_port(self) -> int:
+        """All lasers of the tile [count]."""
+        return self.lasers
+
+    @property
+    def rate_bits_per_s(self) -> float:
+        """Rate of a laser [bit/s]."""
+        return self.laser_rate
+
+    @property
+    def reconfiguration_s(self) -> float:
+        """Of the MZI switches [s]."""
+        return self.reconfiguration
+
+    @property
+    def latency_s(self) -> float:
+        """Software and propagation of one transfer [s]."""
+        return self.latency
+
+    @property
+    def dimensions(self) -> tuple[int, ...]:
+        """Rows and columns."""
+        return self.shape
+
+    @cached_property
+    def resources(self) -> tuple[Resource, ...]:
+        """Lasers and photodiodes of the tiles, waveguides of the edges."""
+        tiles, shared = prod(self.shape), self.waveguide_sharing == "wavelength"
+        return (
+            Resource("laser", tiles),
+            Resource("photodiode", tiles),
+            Resource("waveguide", 4 * tiles, capacity=self.waveguides, per_wavelength=shared),
+        )
+
+    def usage(self, circuits: Circuits) -> Iterator[Usage]:
+        """Lasers of the sender, photodiodes of the receiver, a waveguide of every edge on the path."""
+        laser, photodiode, waveguide = self.resources
+        yield Usage(laser, circuits.src.astype(np.int64))
+        yield Usage(photodiode, circuits.dst.astype(np.int64))
+        yield Usage(waveguide, circuits.hops.astype(np.int64), circuits.hop_owner())
+
+    @cached_property
+    def devices(self) -> tuple[Device, ...]:
+        """Switch of every edge and wavelength, one a waveguide; switch to the photodiode of every tile and wavelength."""
+        tiles = prod(self.shape)
+        return (
+            Device("mzi", 4 * tiles * self.lasers, self.reconfiguration, pool=self.waveguides),
+            Device("mzi_to_tile", tiles * self.lasers, self.reconfiguration),
+        )
+
+    def settings(self, circuits: Circuits) -> Iterator[SettingUse]:
+        """Side by which the light comes in, at the switch of every edge on the path and at the receiving tile."""
+        owner, hops = circuits.hop_owner(), circuits.hops.astype(np.int64)
+        side = np.roll(hops % 4, 1)  # the light leaves the tile before in this direction
+        side[circuits.hop_offsets[:-1][circuits.num_hops() > 0]] = FROM_LASER
+        each = circuits.wavelength_n[owner].astype(np.int64)
+        hop = np.repeat(np.arange(len(owner)), each)
+        nth = np.arange(each.sum()) - np.repeat(np.cumsum(each) - each, each)
+        wavelength = circuits.wavelength_lo[owner[hop]] + nth * circuits.wavelength_step
+        yield SettingUse("mzi", hops[hop] * self.lasers + wavelength, side[hop], owner[hop])
+        circuit, last_wavelength = of_wavelengths(circuits)
+        last = hops[circuits.hop_offsets[1:] - 1] % 4
+        tile = self.tile[circuits.dst].astype(np.int64)
+        yield SettingUse("mzi_to_tile", tile[circuit] * self.lasers + last_wavelength, last[circuit], circuit)
+
+    def faults(self, circuits: Circuits) -> Iterator[Fault]:
+        """Edges that do not lead from the sender's tile to the receiver's, and dead parts."""
+        rows, columns = self.grid_shape
+        owner = circuits.hop_owner()
+        start, direction = np.divmod(circuits.hops.astype(np.int64), 4)
+        r, c = np.divmod(start, columns)
+        leaves = np.choose(direction, [c == columns - 1, c == 0, r == rows - 1, r == 0])
+        unknown = np.unique(owner[leaves | (start < 0) | (start >= rows * columns)])
+        yield Fault("path_broken", unknown, f"edges between neighbouring tiles of a {rows}x{columns} grid")
+        if len(unknown):
+            return
+        end = start + self.grid.onward[direction]
+        broken = circuits.num_hops() == 0
+        first, last = circuits.hop_offsets[:-1][~broken], circuits.hop_offsets[1:][~broken] - 1
+        astray = (start[first] != self.tile[circuits.src[~broken]]) | (end[last] != self.tile[circuits.dst[~broken]])
+        apart = (end[:-1] != start[1:]) | (
+            direction[1:] == direction[:-1] ^ 1
+        )  # an MZI switch does not send light back
+        broken[~broken] = astray
+        broken[owner[1:][apart & (owner[1:] == owner[:-1])]] = True
+        expected = "edges end to end from the sender's tile to the receiver's, none straight back"
+        yield Fault("path_broken", np.flatnonzero(broken), expected)
+        if self.damage:
+            by_wavelength = self.waveguide_sharing == "wavelength"
+            yield from dead_parts_used(self.damage, circuits, self.tile, end, self.waveguides, by_wavelength)
+
+    @cached_property
+    def _reach(self) -> tuple[IntArray, npt.NDArray[np.bool_]] | None:
+        """Connected part of the grid of each rank, and which parts reach which; None where all ranks reach all."""
+        if self.grid.whole:
+            return None
+        part, reaches = components(self.grid)
+        return None if reaches.all() else (part[self.tile[self._alive]], reaches)
+
+    @property
+    def links_all(self) -> bool:
+        """Whether dead tiles and waveguides leave every tile within reach of every other."""
+        return self._reach is None
+
+    def linked(self, src: IntArray, dst: IntArray) -> npt.NDArray[np.bool_]:
+        """Whether light can go from one tile to the other."""
+        if self._reach is None:
+            return super().linked(src, dst)
+        part, reaches = self._reach
+        found: npt.NDArray[np.bool_] = reaches[part[src], part[dst]]
+        return found
+
+    def ring_order(self) -> IntArray:
+        """Tile by tile, row by row: no edge of a whole grid carries two circuits of a direction."""
+        return np.argsort(self.tile[self._alive])
+
+    def control_s(self, src: IntArray, dst: IntArray) -> float:
+        """Synchronisation before a round with transfers, less the hidden share [s]."""
+        return self.synchronisation * (1 - self.control_hidden) if len(src) else 0.0
+
+    def control_plane(self) -> ControlPlane:
+        """A central controller a rack."""
+        return control_plane("lightpath", "nothing", "all nodes talk to the rack's controller")
+
+    def cell_grid(self) -> CellGrid:
+        """Tiles; a block is contiguous, so that row-and-column routes stay inside."""
+        node_of_tile = np.argsort(self.tile)
+        return CellGrid(node_of_tile.reshape(*self.shape, 1), contiguous=True)
+
+    @cached_property
+    def light_path(self) -> LightPath:
+        """Paths along the edges of the grid."""
+        return _light(*self.grid_shape)
+
+    def limits(self, values: Optics) -> tuple[Limit, ...]:
+        """Tiles that light may pass straight ahead on one wafer that is large enough."""
+        path = self.light_path
+        everything = np.array([element.kind != "board_fibre" for element in path.elements])
+        chain = chain_of(path, values, everything)
+        found = []
+        for name, along in (("x", "along a row"), ("y", "along a column")):
+            tiles = reach(chain, path, {"mzi": 2, f"waveguide_{name}": 1, "stitch": 1})
+            found.append(Limit(f"reach_{name}_tiles", tiles, f"reach {along}: {counted(tiles, 'tile')}"))
+        return tuple(found)
+
+    def parts(self) -> tuple[Part, ...]:
+        """Tiles and wafers."""
+        tiles = prod(self.shape)
+        return (
+            Part("integrated_tile", tiles, ports=self.lasers, rate_bits_per_s=self.laser_rate),
+            Part("wafer", -(-tiles // SHEET["tiles_of_a_board"])),
+        )
+
+    def coordinates(self, node: int) -> str:
+        """Number, row and column of its tile."""
+        row, column = divmod(int(self.tile[node]), self.shape[1])
+        return f"{node} at (row={row}, column={column})"
+
+    def place_name(self, resource: Resource, index: int) -> str:
+        """The waveguides of an edge."""
+        tile, way = divmod(index, 4)
+        row, column = divmod(tile, self.shape[1])
+        return f"waveguides {('east', 'west', 'south', 'north')[way]} of tile (row={row}, column={column})"
+
+
+# --- light --------------------------------------------------------------------------------------------------------------
+
+_ELEMENTS = ("modulator", "mzi", "waveguide_x", "waveguide_y", "stitch", "board_fibre")
+
+
+def _light(rows: int, columns: int) -> LightPath:
+    """Paths along the edges of the grid."""
+    table = optics_of("lightpath")
+    tall, wide = (int(table.geometry[side]) for side in ("board_rows", "board_columns"))
+
+    def totals(along_x: Counts, along_y: Counts, between_boards: Counts) -> Counts:
+        hops = along_x + along_y
+        return np.stack(
+            [np.ones_like(hops), 2 * hops, along_x, along_y, hops - between_boards, between_boards], axis=-1
+        )
+
+    def counts(circuits: Circuits) -> Counts:
+        start, direction = np.divmod(circuits.hops.astype(np.int64), 4)
+        row, column = np.divmod(start, columns)
+        along_y = direction >= 2
+        before = np.where(along_y, row, column) - direction % 2  # the place that the seam follows
+        outside = (before + 1) % np.where(along_y, tall, wide) == 0
+        owner, n = circuits.hop_owner(), len(circuits)
+        x, y, apart = (np.bincount(owner[of], minlength=n).astype(float) for of in (~along_y, along_y, outside))
+        return totals(x, y, apart)
+
+    corner = totals(*(np.array([float(value)]) for value in _corner(rows, columns, tall, wide)))
+    return LightPath(
+        table,
+        tuple(map(Element, _ELEMENTS)),
+        counts,
+        corner,
+        (f"corner to corner of {rows}x{columns} tiles",),
+        totals(*(np.asarray(value) for value in _means(rows, columns, tall, wide))),
+    )
+
+
+def _corner(rows: int, columns: int, tall: int, wide: int) -> tuple[int, int, int]:
+    """Hops along rows and columns between opposite corners, and those from wafer to wafer."""
+    return columns - 1, rows - 1, (columns - 1) // wide + (rows - 1) // tall
+
+
+def _means(rows: int, columns: int, tall: int, wide: int) -> tuple[float, float, float]:
+    """The same, mean over all pairs of different tiles and shortest ways."""
+    tiles = rows * columns
+    pairs = tiles / max(1, tiles - 1)
+    x, between_x = _mean_of_line(columns, wide)
+    y, between_y = _mean_of_line(rows, tall)
+    return x * pairs, y * pairs, (between_x + between_y) * pairs
+
+
+def _mean_of_line(side: int, board: int) -> tuple[float, float]:
+    """Mean over all ordered pairs of places: seams between them, and those of them that part two boards.
+
+    The seam behind place b - 1 parts b from side - b places.
+
+    >>> _mean_of_line(3, 2)
+    (0.8888888888888888, 0.4444444444444444)
+    """
+    behind: IntArray = np.arange(1, side)
+    crossed = 2 * behind * (side - behind) / side**2
+    return float(crossed.sum()), float(crossed[behind % board == 0].sum())

@@ -1,0 +1,473 @@
+r"""ODDL: tunable transmitters around wavelength-selective switches that are set once a job.
+
+::
+
+    node i, NIC of dimension d            N x N LCoS-WSS, one for each line of d             node j, NIC of d
+    tunable laser ~~ one wavelength ~~> in i =[ (in i, wavelength) -> out j ]= out j ~~> receiver
+                     or a bonded group        [  fixed for the whole job    ]
+
+    2 x 4:   0 - 1 - 2 - 3    each row one switch of 4 ports (dimension 1),
+             |   |   |   |    each column one switch of 2 ports (dimension 0):
+             4 - 5 - 6 - 7    a node has two NICs
+
+Nodes stand on a grid of one to three dimensions, numbered row by row. All nodes that differ in one coordinate alone
+share a switch, so one hop joins them. The switch turns a sender's wavelength into a destination: to change its partner
+a node retunes its laser, and the switch stays as it is. Readiness is signalled over an electrical control network, a fat
+tree.
+
+What its light passes::
+
+    tunable laser ~~~~~~~~ switch of n ports [~ amplifier] ~~~~~~~~ receiver           200 m of fibre from end to end
+
+    n <= 8, 16, 32   one module of that many ports (wss8, wss16, wss32), the smallest that is large enough
+    n > 32           a Clos of the smallest modules that make it in three stages, or of 32 ports in five and more
+    n > 8            an amplifier, whose gain is 0 dB where a preset has none
+
+Source of the light path: ODDL sections 3.B, 3.C, figure 6. Reading: the modules of the 64-port Clos (8 x 16, 8 x 8, 16 x 8)
+lose what a switch of 8 ports loses; section 3.C gives no figure for 8 x 16.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opticcl.errors import FabricError, ParameterError
+from opticcl.fabrics import register_fabric
+from opticcl.fabrics._control import exposed_share
+from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
+from opticcl.fabrics._ring_settings import of_wavelengths
+from opticcl.ir import CellGrid, Circuits, ControlPlane, Fabric, Fault, IntArray, Part, Resource, Usage
+from opticcl.ir.device import Device, SettingUse
+from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
+from opticcl.optics.chain import ROUNDING_DB, amplifier_places
+from opticcl.optics.clos import clos_modules, clos_stages
+from opticcl.optics.values import chain_of
+from opticcl.units import Rate, Seconds, Shape
+from opticcl.units import shape as parse_shape
+
+__all__ = [
+    "Oddl",
+    "control_hops",
+    "coordinate",
+    "dimension_between",
+    "modules_passed",
+    "partners_of_side",
+    "ring_order",
+    "shape_at_scale",
+    "switches_per_dimension",
+]
+
+SHEET = datasheet("oddl")
+SHAPE = parse_shape(SHEET["shape"])
+MAX_DIMENSIONS = 3
+MAX_WAVELENGTHS: int = round(SHEET["band"] / SHEET["channel_spacing"])
+PASSIVE_PORTS: int = SHEET["passive_side"]
+LIMIT_PORTS = (8, 16, 32, 64)
+"""Sizes of switches for which limits are listed."""
+
+
+def shape_at_scale(num_nodes: int) -> tuple[int, ...] | None:
+    """Sides of the grid of that many nodes nearest to a square, none above 32, shorter first; None if there is none.
+
+    >>> shape_at_scale(64), shape_at_scale(128), shape_at_scale(4096)
+    ((8, 8), (8, 16), (16, 16, 16))
+    """
+    longest_bits = partners_of_side(SHEET["longest_side"])
+    bits = num_nodes.bit_length() - 1
+    if num_nodes != 1 << bits or bits > MAX_DIMENSIONS * longest_bits:
+        return None
+    num_dimensions = max(1, -(-bits // longest_bits))
+    return tuple(1 << (bits + d) // num_dimensions for d in range(num_dimensions))
+
+
+def partners_of_side(side: int) -> int:
+    """Partners of a node along a side in halving-doubling, at least 1: the wavelengths that a NIC needs for them.
+
+    >>> partners_of_side(32), partners_of_side(5), partners_of_side(1)
+    (5, 3, 1)
+
+    Source: section 3.C, w >= log2(max(n, m)).
+    """
+    return max(1, (side - 1).bit_length())
+
+
+def switches_per_dimension(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Switches that a grid needs in each dimension; those of dimension d have shape[d] ports.
+
+    >>> switches_per_dimension((8, 8, 16))
+    (128, 128, 64)
+
+    Source: section 3.C. Reading: it prints 288 for 16 x 16 x 16; every line has its own switch, which makes 768.
+    """
+    return tuple(prod(shape) // side for side in shape)
+
+
+def coordinate(shape: tuple[int, ...], node: IntArray, dimension: IntArray) -> IntArray:
+    """Coordinate of each node in its given dimension; arrays that broadcast.
+
+    Args:
+        shape: sides of the grid.
+        node: numbers.
+        dimension: of each node.
+    """
+    strides = np.array([prod(shape[d + 1 :]) for d in range(len(shape))], np.int64)
+    return node // strides[dimension] % np.array(shape, np.int64)[dimension]
+
+
+def dimension_between(shape: tuple[int, ...], src: IntArray, dst: IntArray) -> IntArray:
+    """The one dimension in which two nodes differ, -1 if they differ in none or in several; arrays that broadcast.
+
+    Args:
+        shape: sides of the grid.
+        src, dst: nodes.
+    """
+    dimension = np.full(np.broadcast(src, dst).shape, -1, np.int32)
+    count = np.zeros(dimension.shape, np.int32)
+    for d in range(len(shape)):
+        differ = coordinate(shape, src, np.array(d)) != coordinate(shape, dst, np.array(d))
+        dimension[differ] = d
+        count += differ
+    return np.where(count == 1, dimension, -1)
+
+
+def control_hops(src: IntArray, dst: IntArray, radix: int) -> IntArray:
+    """Switches of the control network on the way between two nodes: 1, 3 or 5; arrays that broadcast.
+
+    Args:
+        src, dst: nodes.
+        radix: ports of a control switch [count].
+    Source: section 4.B, a fat tree of three layers.
+    """
+    hosts_per_edge = radix // 2
+    same_edge, same_pod = (src // hosts == dst // hosts for hosts in (hosts_per_edge, hosts_per_edge**2))
+    return np.where(same_edge, 1, np.where(same_pod, 3, 5))
+
+
+def ring_order(shape: tuple[int, ...]) -> IntArray:
+    """Nodes of a grid in a closed order from 0 in which each differs from the next in one coordinate, int64 (nodes,).
+
+    Dimension by dimension: a snake along the path so far over all values of the new coordinate but 0, and home along 0.
+    It closes for every shape, since a switch joins any two values.
+    """
+    path = np.zeros(1, np.int64)
+    for side in shape:
+        if side > 1:
+            snake = path[:, None] * side + np.arange(1, side)
+            snake[1::2] = snake[1::2, ::-1]
+            path = np.concatenate([path[:1] * side, snake.ravel(), path[:0:-1] * side])
+    return path
+
+
+@register_fabric("oddl", algorithm="halving_doubling")
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Oddl(Fabric):
+    """ODDL on a grid of one to three dimensions.
+
+    Args:
+        shape: nodes along each dimension, also the ports of its switches.
+        wavelengths: that a NIC can tune to [count]; None: ceil(log2(longest side)), one for each partner.
+        nic_rate: of a NIC on one wavelength [bit/s]; bonded wavelengths add up.
+        reconfiguration: from one partner to the next: laser, clock and data recovery [s].
+        control_switch_delay: of one switch of the control network [s].
+        control_radix: ports of a switch of the control network, an even number [count].
+        control_hidden: share of the control messages' time that is hidden behind computation (sums, host transfers), 0 to 1.
+    Raises: FabricError: no such shape.
+    Source: ODDL sections 3, 4.B, 5.A.
+    Reading: the text leaves open what a NIC sends at once. Section 3.A gives two wavelengths to a partner where a laser
+        has eight and a node four partners, so a NIC may use any neighbouring wavelengths, all of them towards one
+        partner. Radix 16 in three layers ends at 1024 hosts, the message of section 4.B at 4096 nodes; the top layer is
+        as wide as necessary, never a fourth layer.
+    """
+
+    shape: Shape = SHAPE
+    wavelengths: int | None = None
+    nic_rate: Rate = SHEET["nic_rate"]
+    reconfiguration: Seconds = SHEET["reconfiguration"]
+    control_switch_delay: Seconds = SHEET["control_switch_delay"]
+    control_radix: int = SHEET["control_radix"]
+    control_hidden: float = SHEET["control_hidden"]
+
+    rate_parameter = "nic_rate"
+    source = "ODDL sections 3, 4.B, 5.A"
+    about = (
+        "The switches are set once for the whole job: a node changes its partner by retuning its laser. Nodes on "
+        "one background share the switch of their row, nodes in the same column one of that column. Two lines side by "
+        "side are two wavelengths bonded for one partner."
+    )
+
+    def __post_init__(self) -> None:
+        if len(self.shape) > MAX_DIMENSIONS:
+            given, near = ("x".join(map(str, s)) for s in (self.shape, (*self.shape[:2], prod(self.shape[2:]))))
+            raise FabricError(f"oddl: shape={given} has {len(self.shape)} dimensions, 1 to 3 exist; nearest: {near}")
+        number = self.num_wavelengths
+        if not 1 <= number <= MAX_WAVELENGTHS:
+            near = str(min(max(number, 1), MAX_WAVELENGTHS))
+            raise FabricError(
+                f"oddl: wavelengths={number}; a switch takes 1 to {MAX_WAVELENGTHS}, nearest: wavelengths={near}"
+            )
+        if self.nic_rate <= 0 or self.reconfiguration < 0 or self.control_switch_delay < 0:
+            raise FabricError("oddl: nic_rate must be positive; reconfiguration and control_switch_delay not negative")
+        radix = self.control_radix
+        if radix < 2 or radix % 2:
+            near = "2" if radix < 2 else f"{radix - 1} or {radix + 1}"
+            raise FabricError(f"oddl: control_radix={radix} is no even number of at least 2; nearest: {near}")
+        exposed_share("oddl", self.control_hidden)
+
+    @classmethod
+    def parameters_at_scale(cls, num_nodes: int) -> dict[str, Any]:
+        """Shape of that many nodes.
+
+        Raises: FabricError: num_nodes is no power of two, or more than three sides of 32.
+        """
+        shape = shape_at_scale(num_nodes)
+        if shape is None:
+            largest = SHEET["longest_side"] ** MAX_DIMENSIONS
+            below = min(largest, 1 << num_nodes.bit_length() - 1)
+            near = f"{below} or {2 * below}" if below < largest else f"{below}"
+            raise FabricError(f"oddl: {num_nodes} nodes are no power of two up to {largest}; nearest: {near}")
+        return {"shape": shape}
+
+    @classmethod
+    def example(cls) -> tuple[Fabric, str]:
+        """Two rows of four nodes."""
+        return cls(shape=(2, 4)), "halving_doubling"
+
+    @cached_property
+    def num_nodes(self) -> int:
+        """Product of the sides [count]."""
+        return prod(self.shape)
+
+    @property
+    def num_wavelengths(self) -> int:
+        """Wavelengths that a NIC can tune to [count]."""
+        return partners_of_side(max(self.shape)) if self.wavelengths is None else self.wavelengths
+
+    @property
+    def ports_per_node(self) -> int:
+        """One NIC a dimension [count]."""
+        return len(self.shape)
+
+    @property
+    def lasers_per_port(self) -> int:
+        """Wavelengths that a NIC can bond for one partner [count]."""
+        return self.num_wavelengths
+
+    @property
+    def rate_bits_per_s(self) -> float:
+        """Rate of a NIC on one wavelength [bit/s]."""
+        return self.nic_rate
+
+    @property
+    def reconfiguration_s(self) -> float:
+        """From one partner to the next [s]."""
+        return self.reconfiguration
+
+    @property
+    def dimensions(self) -> tuple[int, ...]:
+        """Its shape."""
+        return self.shape
+
+    @cached_property
+    def resources(self) -> tuple[Resource, ...]:
+        """Transmitters and receivers, each tuned to one partner at a time; inputs, then outputs of the switches."""
+        ports = self.num_nodes * len(self.shape)
+        return (
+            Resource("tx_port", ports, per_wavelength=False),
+            Resource("rx_port", ports, per_wavelength=False),
+            Resource("switch_port", 2 * ports, once_per_job=True),
+        )
+
+    def usage(self, circuits: Circuits) -> Iterator[Usage]:
+        """Transmitter, receiver, and the switch: where the light of an input goes, and whose light an output gets."""
+        tx, rx, wss = self.resources
+        dimensions, ports = np.int64(len(self.shape)), self.num_nodes * len(self.shape)
+        dimension = circuits.hops.astype(np.int64)
+        sender, receiver = circuits.src * dimensions + dimension, circuits.dst * dimensions + dimension
+        yield Usage(tx, sender)
+        yield Usage(rx, receiver)
+        yield Usage(wss, sender, setting=circuits.dst.astype(np.int64))
+        yield Usage(wss, ports + receiver, setting=circuits.src.astype(np.int64))
+
+    @cached_property
+    def devices(self) -> tuple[Device, ...]:
+        """Laser and receiver of every NIC; inputs of the switches, set once a job."""
+        nics = self.num_nodes * len(self.shape)
+        return (
+            Device("laser", nics, self.reconfiguration),
+            Device("receiver", nics, self.reconfiguration),
+            Device("wss", nics * self.num_wavelengths, once_per_job=True),
+        )
+
+    def settings(self, circuits: Circuits) -> Iterator[SettingUse]:
+        """Laser: first wavelength and number of them; receiver: source of its clock; switch: output of each wavelength."""
+        dimensions = np.int64(len(self.shape))
+        dimension = circuits.hops.astype(np.int64)
+        sender, receiver = circuits.src * dimensions + dimension, circuits.dst * dimensions + dimension
+        tuned = circuits.wavelength_lo * np.int64(self.num_wavelengths + 1) + circuits.wavelength_n
+        yield SettingUse("laser", sender, tuned)
+        yield SettingUse("receiver", receiver, circuits.src.astype(np.int64))
+        circuit, wavelength = of_wavelengths(circuits)
+        switched = sender[circuit] * self.num_wavelengths + wavelength
+        yield SettingUse("wss", switched, circuits.dst[circuit].astype(np.int64), circuit)
+
+    def faults(self, circuits: Circuits) -> Iterator[Fault]:
+        """NICs and switches of another dimension than the one that differs, and wavelengths apart."""
+        bad_path = circuits.num_hops() != 1
+        yield Fault("path_broken", np.flatnonzero(bad_path), "one hop, the dimension of the switch")
+        if bad_path.any():
+            return
+        dimension = dimension_between(self.shape, circuits.src, circuits.dst)
+        wrong = (dimension < 0) | (circuits.hops != dimension) | (circuits.port != dimension)
+        yield Fault("path_broken", np.flatnonzero(wrong), "NIC and switch of the one dimension that differs")
+        apart = (circuits.wavelength_n > 1) & (circuits.wavelength_step != 1)
+        yield Fault("wavelength_unheard", np.flatnonzero(apart), "neighbouring wavelengths")
+
+    @property
+    def links_all(self) -> bool:
+        """Nodes of one line are linked."""
+        return False
+
+    def linked(self, src: IntArray, dst: IntArray) -> npt.NDArray[np.bool_]:
+        """Whether two nodes differ in one coordinate alone."""
+        return dimension_between(self.shape, src, dst) >= 0
+
+    def ring_order(self) -> IntArray:
+        """Dimension by dimension; see `ring_order`."""
+        return ring_order(self.shape)
+
+    def control_s(self, src: IntArray, dst: IntArray) -> float:
+        """Two exchanges over the control tree, for the pair that is farthest apart [s]. Source: equation 1."""
+        farthest = int(control_hops(src, dst, self.control_radix).max(initial=0))
+        return 2 * self.control_switch_delay * farthest * (1 - self.control_hidden)
+
+    def control_plane(self) -> ControlPlane:
+        """An arbiter once a job, partners among themselves before every round."""
+        return control_plane(
+            "oddl",
+            "the arbiter sets the job's ports of the switches",
+            "two exchanges of messages between partners, units of their own",
+        )
+
+    def cell_grid(self) -> CellGrid:
+        """Its own grid; lines need not be neighbours."""
+        return CellGrid(np.arange(self.num_nodes).reshape(*self.shape, 1), contiguous=False)
+
+    @cached_property
+    def light_path(self) -> LightPath:
+        """A path for each dimension."""
+        return _light(self.shape)
+
+    def limits(self, values: Optics) -> tuple[Limit, ...]:
+        """Margin of switches of 8 to 64 ports without an amplifier, and the amplifiers that close it."""
+        return tuple(_switch_limit(ports, values) for ports in LIMIT_PORTS)
+
+    def parts(self) -> tuple[Part, ...]:
+        """Parts of the machine.
+
+        Source: section 3.B: a switch of more ports than modules have is a Clos of them; section 3.C: a switch of 8 ports
+            needs no amplifier, one of 32 does.
+        Reading: the Clos is of the modules that light passes (`modules_passed`); one of unequal sides counts the ports of
+            its larger side, and links between modules are inside the switch. An amplifier for each output of a switch of
+            more than 8 ports. The control network is a folded Clos of 2 l - 1 switch ports a node and layer, l the layers
+            that hold the nodes.
+        """
+        num_ports, radix = self.num_nodes * len(self.shape), self.control_radix
+        modules = Counter[int]()
+        for side, count in zip(self.shape, switches_per_dimension(self.shape), strict=True):
+            for sides, number in clos_modules(side, modules_passed(side)[0]).items():
+                modules[max(sides)] += count * number
+        amplified = sum(self.num_nodes for side in self.shape if side > PASSIVE_PORTS)
+        layers = 1
+        while radix * (radix // 2) ** (layers - 1) < self.num_nodes and radix > 2:
+            layers += 1
+        return (
+            Part("tunable_transceiver", num_ports, rate_bits_per_s=self.num_wavelengths * self.nic_rate),
+            *(Part("wss", count, ports=ports) for ports, count in modules.items()),
+            *([Part("edfa", amplified)] if amplified else []),
+            Part("fibre", 2 * num_ports),
+            Part("control_switch", -(-self.num_nodes * (2 * layers - 1) // radix), ports=radix),
+        )
+
+    def coordinates(self, node: int) -> str:
+        """Coordinates on the grid."""
+        return str(tuple(int(c) for c in np.unravel_index(node, self.shape)))
+
+    def place_name(self, resource: Resource, index: int) -> str:
+        """An input or output of a switch."""
+        sides = len(self.shape)
+        half, port = divmod(index, self.num_nodes * sides)
+        node, side = divmod(port, sides)
+        return f"{'output' if half else 'input'} for {self.node_name(node)} of its switch of dimension {side}"
+
+    @property
+    def nodes_per_group(self) -> int:
+        """Nodes of one coordinate of dimension 0 [count]."""
+        return prod(self.shape[1:])
+
+
+# --- light --------------------------------------------------------------------------------------------------------------
+
+_ELEMENTS = ("fibre", "wss8", "wss16", "wss32", "edfa")
+
+
+def modules_passed(ports: int) -> tuple[int, int]:
+    """Ports of a module, and modules that light passes in a switch of that many ports.
+
+    >>> [modules_passed(ports) for ports in (2, 8, 16, 20, 64, 256, 2048)]
+    [(8, 1), (8, 1), (16, 1), (32, 1), (8, 3), (16, 3), (32, 5)]
+    """
+    sizes = optics_of("oddl").geometry["module_ports"]
+    for most in (1, 3):
+        for size in sizes:
+            if clos_stages(ports, size) <= most:
+                return size, clos_stages(ports, size)
+    return sizes[-1], clos_stages(ports, sizes[-1])
+
+
+def _light(shape: tuple[int, ...]) -> LightPath:
+    """A path for each dimension. Args: shape: ports of the switches of each dimension."""
+    longest = np.zeros((len(shape), len(_ELEMENTS)))
+    longest[:, _ELEMENTS.index("fibre")] = 1
+    for dimension, ports in enumerate(shape):
+        size, stages = modules_passed(ports)
+        longest[dimension, _ELEMENTS.index(f"wss{size}")] = stages
+        longest[dimension, _ELEMENTS.index("edfa")] = ports > PASSIVE_PORTS
+
+    def counts(circuits: Circuits) -> Counts:
+        return longest[circuits.hops[circuits.hop_offsets[:-1]]]
+
+    shares = np.array(shape) - 1.0
+    typical = shares @ longest / shares.sum() if shares.any() else longest[0]
+    names = tuple(f"dimension {dimension}, {ports} port{'s' * (ports > 1)}" for dimension, ports in enumerate(shape))
+    elements = tuple(Element(kind, amplifies=kind == "edfa") for kind in _ELEMENTS)
+    return LightPath(optics_of("oddl"), elements, counts, longest, names, typical)
+
+
+def _switch_limit(ports: int, values: Optics) -> Limit:
+    """Margin of one switch without an amplifier."""
+    light, name = _light((ports,)), f"margin_{ports}_ports_db"
+    size, modules = modules_passed(ports)
+    if values.missing([f"wss{size}.loss"]):
+        return Limit(name, None, f"{ports} ports: no value for wss{size}.loss")
+    chain = chain_of(light, values)
+    losses = (light.extremes[0] * chain.loss_db)[:-1]  # all but the amplifier
+    margin = chain.launch_dbm - float(losses.sum()) - chain.sensitivity_dbm
+    text = f"{ports} ports ({modules} x wss{size}): margin {margin:+.1f} dB without amplifier"
+    gain, most = float(chain.gain_db[-1]), float(chain.most_dbm[-1])
+    if margin < -ROUNDING_DB and gain:
+        try:
+            places = amplifier_places(chain.launch_dbm, losses, gain, chain.sensitivity_dbm, most_dbm=most)
+            text += f", closes with {len(places)} of {gain:g} dB"
+        except ParameterError:
+            text += f", and no number of amplifiers of {gain:g} dB closes it"
+    elif margin < -ROUNDING_DB:
+        text += ": an amplifier is needed"
+    return Limit(name, margin, text)

@@ -1,0 +1,460 @@
+r"""RAMP: tunable transmitters, star couplers, 20 ns slots.
+
+::
+
+    node (g, j, l)                 subnet (g, g', t): one star coupler               node (g', j', l')
+    laser t  ~~wavelength l'~~> [TX gate: 1 of x groups] ~~> )=====( ~~> [RX gate: 1 of x groups] ~~> filter l' -> photodiode t
+      x transceiver groups             picks g'          J L in, J L out        picks g
+
+A node is (communication group g, rack j, device l) with number (g J + j) L + l. Transceiver group t of every node of group
+g reaches, through a gate of x branches, the subnets (g, 0, t), ..., (g, x-1, t). Three kinds of subnet::
+
+    broadcast         one star coupler, J L x J L: all nodes of the destination group hear all of it. A receiver is fixed to
+                      its device's wavelength, which one sender of the group may use at a time
+    route_broadcast   a wavelength router (AWGR, L x L) for each source rack: light from device l comes out at device l'
+                      on wavelength l' - l; then, for each l', a star coupler over the racks
+    route_switch      the same routers; then, for each l', a J x J crossbar: in a round a source rack meets one destination
+                      rack and conversely
+
+Light may be split: a sender may open several gates, and couplers hand a signal to all racks. A receiver's gate listens to one
+group at a time. The b transceivers of a group have their own fibres and subnets, but one laser and one instruction.
+
+What its light passes, for every circuit the same, since everything is split whether it is received or not::
+
+    laser -> modulator -> 1:x splitter -> gate ~ fibre ~ core ~ fibre ~ filter -> gate -> x:1 combiner -> photodiode
+
+    core   broadcast         star coupler of J L ports, in stages where one component has too few
+           route_broadcast   router, star coupler of J ports
+           route_switch      router, 1:J splitter, gate, J:1 combiner
+
+Source of the light path: RAMP sections 3.1, 4.1, 4.2. Reading: the filter stands before the gates of the receiver (section
+3.1: "before each port"). A gate is a semiconductor amplifier; where its gain equals its loss it is only a gate. Couplers
+lose by splitting and by an excess a stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil
+from typing import Any, Literal
+
+import numpy as np
+
+from opticcl.errors import FabricError
+from opticcl.fabrics import nearest_sizes, register_fabric
+from opticcl.fabrics._control import check_synchronisation, exposed_share
+from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
+from opticcl.ir import CellGrid, Circuits, ControlPlane, Fabric, Fault, IntArray, Part, Resource, Usage
+from opticcl.ir.device import Device, SettingUse
+from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
+from opticcl.optics.clos import clos_stages
+from opticcl.optics.limits import largest_that_closes
+from opticcl.optics.values import chain_of
+from opticcl.units import Rate, Seconds
+
+__all__ = ["Ramp", "shape_at_scale", "wavelength_between"]
+
+SHEET = datasheet("ramp")
+
+Subnet = Literal["broadcast", "route_broadcast", "route_switch"]
+
+
+def shape_at_scale(num_nodes: int) -> tuple[int, int, int] | None:
+    """Groups, racks and wavelengths of a RAMP with that many nodes, or None.
+
+    Reading: the paper scales x = J with L = 64. We take the most groups whose square the nodes allow, since x sets how
+    many peers a node reaches in a step, then the most racks, with J <= x, x | L and at most x - 1 device groups.
+    """
+    if num_nodes == 1:
+        return 1, 1, 1
+    largest: int = SHEET["groups"]
+    for groups in range(min(largest, num_nodes), 1, -1):
+        for racks in range(min(groups, num_nodes // groups), 0, -1):
+            wavelengths, rest = divmod(num_nodes, groups * racks)
+            if not rest and wavelengths % groups == 0 and wavelengths // groups <= max(1, groups - 1):
+                return groups, racks, wavelengths
+    return None
+
+
+def wavelength_between(subnet: str, num_devices: int, src: IntArray, dst: IntArray) -> IntArray:
+    """The one wavelength on which light gets from src to dst.
+
+    Args:
+        subnet: kind of subnet.
+        num_devices: devices of a rack L [count].
+        src, dst: nodes.
+    Source: RAMP sections 3.1, 6.2.1.
+    Reading: the paper says that routers force the wavelength by the pair; we take the cyclic router's l_dst - l_src mod L.
+    """
+    if subnet == "broadcast":
+        return dst % num_devices
+    return (dst % num_devices - src % num_devices) % num_devices
+
+
+@register_fabric("ramp", algorithm="ramp")
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Ramp(Fabric):
+    """RAMP with one of its three kinds of subnet.
+
+    Args:
+        groups: communication groups x [count].
+        racks: racks a group J, at most x [count].
+        wavelengths: devices a rack L, a multiple of x [count].
+        transceivers_per_group: transceivers b of a node in each of its x transceiver groups [count].
+        subnet: broadcast, route_broadcast or route_switch.
+        line_rate: of one transceiver [bit/s].
+        slot: time slot [s]; 0 for none, then circuits change in `switching`.
+        switching: part of a slot that is lost to switching [s].
+        propagation: between any two nodes [s].
+        io: memory to transceiver and back [s].
+        synchronisation: time that control adds before a round; the paper needs none beyond its slots [s].
+        control_hidden: share of it that is hidden behind computation, 0 to 1.
+    Raises: FabricError: no such shape.
+    Source: RAMP sections 3.1, 4.1, 6.2.
+    """
+
+    groups: int = SHEET["groups"]
+    racks: int = SHEET["racks"]
+    wavelengths: int = SHEET["wavelengths"]
+    transceivers_per_group: int = SHEET["transceivers_per_group"]
+    subnet: Subnet = SHEET["subnet"]
+    line_rate: Rate = SHEET["line_rate"]
+    slot: Seconds = SHEET["slot"]
+    switching: Seconds = SHEET["switching"]
+    propagation: Seconds = SHEET["propagation"]
+    io: Seconds = SHEET["io"]
+    synchronisation: Seconds = SHEET["synchronisation"]
+    control_hidden: float = SHEET["control_hidden"]
+
+    rate_parameter = "line_rate"
+    source = "RAMP sections 3.1, 4.1, 6.2"
+    about = (
+        "A RAMP device receives one wavelength only, that of its place l in the rack: a sender tunes its laser to "
+        "reach it. Grey and white are the communication groups; lines of one colour from the same group to the same "
+        "group leave on different transceivers and so pass through different star couplers."
+    )
+
+    def __post_init__(self) -> None:
+        x, racks, devices, b = self.groups, self.racks, self.wavelengths, self.transceivers_per_group
+        if min(x, racks, devices, b) < 1:
+            raise FabricError(
+                f"ramp: groups={x}, racks={racks}, wavelengths={devices}, transceivers_per_group={b}; all are 1 or more"
+            )
+        if racks > x:
+            raise FabricError(
+                f"ramp: racks={racks} is more than groups={x}; at most one rack a transceiver group, try racks={x}"
+            )
+        if devices % x:
+            below = max(x, devices // x * x)
+            raise FabricError(
+                f"ramp: groups={x} does not divide wavelengths={devices}; nearest: wavelengths={below} or {below + x}"
+            )
+        if self.line_rate <= 0 or min(self.slot, self.switching, self.propagation, self.io) < 0:
+            raise FabricError("ramp: line_rate must be positive; slot, switching, propagation and io not negative")
+        if 0 < self.slot <= self.switching:
+            raise FabricError(
+                f"ramp: slot={self.slot:g} s leaves no time for data after switching={self.switching:g} s; "
+                f"try slot={20 * self.switching:g}"
+            )
+        check_synchronisation("ramp", self.synchronisation)
+        exposed_share("ramp", self.control_hidden)
+
+    @classmethod
+    def parameters_at_scale(cls, num_nodes: int) -> dict[str, Any]:
+        """Shape of that many nodes; a small RAMP keeps the 32 transceivers of a node by b = 32 / x.
+
+        Raises: FabricError: num_nodes is no x J L with J <= x and x | L.
+        """
+        shape = shape_at_scale(num_nodes)
+        if shape is None:
+            near = nearest_sizes(num_nodes, lambda n: shape_at_scale(n) is not None)
+            raise FabricError(
+                f"ramp: {num_nodes} nodes are no groups x racks x wavelengths with racks <= groups dividing wavelengths; "
+                f"{near}"
+            )
+        groups, racks, wavelengths = shape
+        b = ceil(SHEET["groups"] / groups)
+        return {"groups": groups, "racks": racks, "wavelengths": wavelengths, "transceivers_per_group": b}
+
+    @classmethod
+    def example(cls) -> tuple[Fabric, str]:
+        """Eighteen nodes in three groups."""
+        return cls(groups=3, racks=2, wavelengths=3), "ramp"
+
+    @cached_property
+    def num_nodes(self) -> int:
+        """x J L [count]."""
+        return self.groups * self.racks * self.wavelengths
+
+    @property
+    def nodes_per_group(self) -> int:
+        """J L: nodes of a communication group [count]."""
+        return self.racks * self.wavelengths
+
+    @property
+    def num_wavelengths(self) -> int:
+        """One a device of a rack [count]."""
+        return self.wavelengths
+
+    @cached_property
+    def ports_per_node(self) -> int:
+        """x b transceivers [count]."""
+        return self.groups * self.transceivers_per_group
+
+    @property
+    def rate_bits_per_s(self) -> float:
+        """Rate of a transceiver [bit/s]."""
+        return self.line_rate
+
+    @property
+    def reconfiguration_s(self) -> float:
+        """None with slots: switching is a part of every slot [s]."""
+        return 0.0 if self.slot else self.switching
+
+    @property
+    def slot_s(self) -> float:
+        """Time slot [s]."""
+        return self.slot
+
+    @cached_property
+    def slot_payload_bytes(self) -> float:
+        """What a transceiver sends in a slot after switching [bytes]."""
+        return (self.slot - self.switching) * self.line_rate / 8 if self.slot else 0.0
+
+    @property
+    def latency_s(self) -> float:
+        """Propagation and input/output [s]."""
+        return self.propagation + self.io
+
+    @cached_property
+    def resources(self) -> tuple[Resource, ...]:
+        """Transmitters, receivers and what lies between the two gates.
+
+        A laser has one wavelength at a time, but its light may pass several gates. The output of a crossbar leads to one
+        receiver, so besides rx_port the matching demands one circuit an input.
+        """
+        x, ports = self.groups, self.ports_per_node
+        middle = {
+            "broadcast": Resource("subnet", x * x * ports, splits=True),
+            "route_broadcast": Resource("subnet", x * x * ports * self.wavelengths, splits=True),
+            "route_switch": Resource(
+                "switch_port", x * self.racks * x * ports * self.wavelengths, per_wavelength=False
+            ),
+        }[self.subnet]
+        return (
+            Resource("tx_port", self.num_nodes * ports, per_wavelength=False, splits=True),
+            Resource("rx_port", self.num_nodes * ports, per_wavelength=False),
+            middle,
+        )
+
+    def usage(self, circuits: Circuits) -> Iterator[Usage]:
+        """Laser of the sender, photodiode of the receiver, and what lies between the two gates."""
+        tx, rx, middle = self.resources
+        x, ports, devices = self.groups, self.ports_per_node, self.wavelengths
+        src, dst, port = (np.asarray(c, np.int64) for c in (circuits.src, circuits.dst, circuits.port))
+        yield Usage(tx, src * ports + port)
+        yield Usage(rx, dst * ports + port)
+        tx_gate = circuits.hops[::2]
+        if self.subnet == "broadcast":
+            yield Usage(middle, (src // self.nodes_per_group * x + tx_gate) * ports + port)
+            return
+        origin = src // devices if self.subnet == "route_switch" else src // self.nodes_per_group  # rack, or group
+        yield Usage(middle, ((origin * x + tx_gate) * ports + port) * devices + dst % devices)
+
+    @cached_property
+    def devices(self) -> tuple[Device, ...]:
+        """Laser, gates and filter of every transceiver, inputs of crossbars; with slots they switch within the guard."""
+        ports = self.num_nodes * self.ports_per_node
+        switching = 0.0 if self.slot else self.switching
+        found = [
+            Device("laser", ports, switching),
+            Device("tx_gate", ports * self.groups, switching),
+            Device("rx_gate", ports, switching),
+            Device("filter", ports, switching),
+        ]
+        if self.subnet == "route_switch":
+            found.append(Device("crossbar", self.resources[2].count, switching))
+        return tuple(found)
+
+    def settings(self, circuits: Circuits) -> Iterator[SettingUse]:
+        """Laser and filter: wavelength; TX gate: open; RX gate: group; crossbar: rack at its output."""
+        ports = np.int64(self.ports_per_node)
+        sender, receiver = circuits.src * ports + circuits.port, circuits.dst * ports + circuits.port
+        tx_gate, rx_gate = (circuits.hops[side::2].astype(np.int64) for side in (0, 1))
+        wavelength = circuits.wavelength_lo.astype(np.int64)
+        yield SettingUse("laser", sender, wavelength)
+        yield SettingUse("tx_gate", sender * self.groups + tx_gate, np.ones(len(circuits), np.int64))
+        yield SettingUse("rx_gate", receiver, rx_gate)
+        yield SettingUse("filter", receiver, wavelength)
+        if self.subnet == "route_switch":
+            *_, middle = self.usage(circuits)
+            yield SettingUse("crossbar", middle.index, circuits.dst // self.wavelengths % self.racks)
+
+    def faults(self, circuits: Circuits) -> Iterator[Fault]:
+        """Gates towards other groups, other wavelengths than the one that the subnet passes, and shared control violated."""
+        b = self.transceivers_per_group
+        bad_path = circuits.num_hops() != 2
+        yield Fault("path_broken", np.flatnonzero(bad_path), "two gates, of the sender and of the receiver")
+        if bad_path.any():
+            return
+        tx_gate, rx_gate = circuits.hops[::2], circuits.hops[1::2]
+        wrong = (tx_gate != circuits.dst // self.nodes_per_group) | (rx_gate != circuits.src // self.nodes_per_group)
+        yield Fault(
+            "path_broken", np.flatnonzero(wrong), "TX gate at the receiver's group, RX gate at the sender's group"
+        )
+        if wrong.any():
+            return
+        due = wavelength_between(self.subnet, self.wavelengths, circuits.src, circuits.dst)
+        unheard = (circuits.wavelength_lo != due) | (circuits.wavelength_n != 1)
+        yield Fault("wavelength_unheard", np.flatnonzero(unheard), "the one wavelength from the sender to the receiver")
+        if b > 1:
+            rows = _shared_control_violations(circuits, self.groups, b)
+            yield Fault("control_shared", rows, f"one wavelength and the same gates on all {b} transceivers of a group")
+
+    def control_s(self, src: IntArray, dst: IntArray) -> float:
+        """Synchronisation before a round with transfers, less the hidden share [s]."""
+        return self.synchronisation * (1 - self.control_hidden) if len(src) else 0.0
+
+    def control_plane(self) -> ControlPlane:
+        """Distributed: no schedule is exchanged."""
+        return control_plane("ramp", "every node computes its instructions", "slots without a schedule")
+
+    def cell_grid(self) -> CellGrid:
+        """Groups x devices; a cell has the nodes of all racks."""
+        by_rack = np.arange(self.num_nodes).reshape(self.groups, self.racks, self.wavelengths)
+        return CellGrid(by_rack.transpose(0, 2, 1), contiguous=False)
+
+    @cached_property
+    def light_path(self) -> LightPath:
+        """The one path of all circuits."""
+        return _light(self.groups, self.racks, self.wavelengths, self.subnet)
+
+    def limits(self, values: Optics) -> tuple[Limit, ...]:
+        """The largest x = J with the same number of wavelengths, as section 4.2 asks."""
+
+        def closes(x: int) -> bool:
+            light = _light(x, x, self.wavelengths, self.subnet)
+            return bool(chain_of(light, values).closes(light.extremes).all())
+
+        x = largest_that_closes([x for x in range(1, self.wavelengths + 1) if self.wavelengths % x == 0], closes)
+        split = float(chain_of(self.light_path, values).once_db.sum())
+        return (
+            Limit(
+                "largest_scale_nodes",
+                x and x * x * self.wavelengths,
+                f"largest {self.subnet} machine with {self.wavelengths} wavelengths: "
+                + (f"{x * x * self.wavelengths:,} nodes (x = J = {x})" if x else "none closes"),
+            ),
+            Limit("splitting_db", split, f"splitting alone loses {split:.1f} dB"),
+        )
+
+    def parts(self) -> tuple[Part, ...]:
+        """Parts of the machine. Source: section 3.1, which counts b x^3 subnets and 2 b J x^3 fibres."""
+        x, racks, devices, b = self.groups, self.racks, self.wavelengths, self.transceivers_per_group
+        subnets = b * x**3
+        transceivers = Part("tunable_transceiver", self.num_nodes * x * b, rate_bits_per_s=self.line_rate)
+        fibres = Part("fibre", 2 * racks * subnets)
+        if self.subnet == "broadcast":
+            return transceivers, Part("star_coupler", subnets, ports=racks * devices), fibres
+        behind = "star_coupler" if self.subnet == "route_broadcast" else "soa_crossbar"
+        gratings = Part("awgr", subnets * racks, ports=devices)
+        return transceivers, gratings, Part(behind, subnets * devices, ports=racks), fibres
+
+    def coordinates(self, node: int) -> str:
+        """Communication group, rack and device."""
+        group, rack = node // self.nodes_per_group, node // self.wavelengths % self.racks
+        return f"(g={group}, j={rack}, l={node % self.wavelengths})"
+
+    def place_name(self, resource: Resource, index: int) -> str:
+        """A star coupler or an input of a crossbar."""
+        outputs = []
+        if self.subnet != "broadcast":
+            index, device = divmod(index, self.wavelengths)
+            outputs = [f"outputs to devices {device}"]
+        index, port = divmod(index, self.ports_per_node)
+        origin, group = divmod(index, self.groups)
+        behind = ", ".join([f"port {port}", *outputs])
+        if self.subnet == "route_switch":
+            sender, rack = divmod(origin, self.racks)
+            return f"crossbar group {sender} rack {rack} -> group {group} ({behind})"
+        return f"star coupler group {origin} -> group {group} ({behind})"
+
+
+def _light(groups: int, racks: int, devices: int, subnet: str) -> LightPath:
+    """The one path of all circuits.
+
+    Args:
+        groups: x [count].
+        racks: J [count].
+        devices: L [count].
+        subnet: kind of subnet.
+    """
+    gate = Element("soa_gate", amplifies=True)
+    ports = racks * (devices if subnet == "broadcast" else 1)
+    star = Element("star", ways=ports)
+    splitter, combiner = Element("core_splitter", ways=racks), Element("core_combiner", ways=racks)
+    core = {
+        "broadcast": (star,),
+        "route_broadcast": (Element("awgr"), star),
+        "route_switch": (Element("awgr"), splitter, gate, combiner),
+    }[subnet]
+    elements = (
+        Element("modulator"),
+        Element("splitter", ways=groups),
+        gate,
+        Element("fibre"),
+        *core,
+        Element("fibre"),
+        Element("filter"),
+        gate,
+        Element("combiner", ways=groups),
+    )
+    pieces = np.array([_stages(ports) if element is star else 1.0 for element in elements])
+
+    def counts(circuits: Circuits) -> Counts:
+        return np.broadcast_to(pieces, (len(circuits), len(pieces)))
+
+    return LightPath(optics_of("ramp"), elements, counts, pieces[None], ("every circuit",), pieces)
+
+
+def _stages(ports: int) -> float:
+    """Star couplers in cascade. Source: section 4.1, 1024 ports as one component, more in cascade.
+
+    >>> _stages(1024), _stages(2048)
+    (1.0, 2.0)
+    """
+    largest = int(optics_of("ramp").geometry["star_ports"])
+    return float((clos_stages(ports, largest) + 1) // 2)
+
+
+def _shared_control_violations(circuits: Circuits, groups: int, b: int) -> IntArray:
+    """Circuits whose transceiver group would need two instructions at once, int64 (k,).
+
+    A group of transmitters has one wavelength, and what one of its transceivers in use has open all have open; a group of
+    receivers has one wavelength and listens to one group.
+    Source: RAMP section 3.1: the b transceivers share light source and control instruction.
+    """
+    group, plane = np.divmod(circuits.port.astype(np.int64), b)
+    tx_gate, rx_gate = circuits.hops[::2], circuits.hops[1::2]
+    sender, receiver = circuits.src * np.int64(groups) + group, circuits.dst * np.int64(groups) + group
+    uneven = _differs_within(sender, circuits.wavelength_lo) | _differs_within(receiver, circuits.wavelength_lo)
+    uneven |= _differs_within(receiver, rx_gate)
+    opened = sender * groups + tx_gate
+    return np.flatnonzero(uneven | (_num_distinct(sender, plane, b) != _num_distinct(opened, plane, b)))
+
+
+def _differs_within(key: IntArray, value: IntArray) -> IntArray:
+    """Whether rows with the same key have different values, bool (n,)."""
+    _, first, which = np.unique(key, return_index=True, return_inverse=True)
+    differs = np.zeros(len(first), bool)
+    differs[which[value != value[first][which]]] = True
+    return differs[which]
+
+
+def _num_distinct(key: IntArray, value: IntArray, limit: int) -> IntArray:
+    """Number of different values, each below `limit`, among the rows of each row's key, int64 (n,)."""
+    keys, which = np.unique(key, return_inverse=True)
+    pairs = np.unique(which * np.int64(limit) + value)
+    return np.bincount(pairs // limit, minlength=len(keys))[which]

@@ -1,0 +1,413 @@
+r"""SiPAC: comb lasers and passive wavelength-selective switches (WSS) in levels; nothing is ever switched.
+
+::
+
+    CU x, x_l = i                 WSS of level l, r x r micro-rings                    CU y, y_l = j
+    comb ~w lines~> modulators ==port l==> --o-------o-------o--  input bus i
+                                             |       |       |    ring (i, j) drops group γ(i, j)
+                                             v       v       v
+                                           bus 0   bus 1   bus 2  output buses  ==port l==> photodiodes, one a line
+
+A CU has L digits x_0 ... x_{L-1} below r and the number Σ x_l r^l. Its port l leads to a WSS of level l, shared with
+the r - 1 CUs that differ from it in digit l alone. The w lines of a link fall into interleaved groups; the ring from
+input i to output j drops one group and lets the others pass, so a wavelength chooses its receiver. An output bus takes
+a different group from every input. In an irregular SiPAC the switches of each level have a radix r_l of their own: a
+digit x_l is below r_l and counts r_0 ... r_{l-1} in the number.
+
+    channels    groups        γ(i, j)            bandwidth of a pair
+    published   k mod r       (j - i) mod r      B/r; γ = 0 leads back to the sender and carries nothing
+    retuned     k mod (r-1)   (j - i - 1) mod r  B/(r-1); there is no ring for i = j
+
+Reading: section III-B gives B/r, the times of section V-A need B/(r-1); hence the two kinds of channels.
+
+What its light passes::
+
+    comb -> modulator + w - 1 others -> chip )~~ fibre ~~( chip  =o=o=O        input bus: j rings of other outputs, then
+                                                                      |         the ring (i, j) that drops it
+                                                                      o         output bus: r - 1 - i rings of the inputs
+                                                                      o         that join behind
+                              filter + others <- chip )~~ fibre ~~( chip
+
+In an r x r matrix of rings, light from input i to output j passes j rings off resonance before it is dropped and r - 1 - i
+behind: up to 2 (r - 1), on average over all pairs r - 1. Reading: section III-B has a cascade of rings whose outputs are
+recombined on buses; the position of each ring is in figure 4 alone. With the buses in the order of their numbers the longest
+path is that of a matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from math import lcm, prod
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from opticcl.errors import FabricError
+from opticcl.fabrics import register_fabric
+from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
+from opticcl.fabrics.oddl import ring_order
+from opticcl.ir import CellGrid, Circuits, ControlPlane, Fabric, Fault, IntArray, Part, Resource, Usage
+from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
+from opticcl.optics.limits import LARGEST_COUNT, counted, largest_that_closes
+from opticcl.optics.values import chain_of
+from opticcl.units import Rate, Seconds, Shape
+
+__all__ = ["Sipac", "crossings", "num_groups", "shape_at_scale", "strides_of"]
+
+SHEET = datasheet("sipac")
+
+MAX_NODES = 2**31  # node numbers are int32
+
+Channels = Literal["published", "retuned"]
+
+
+def shape_at_scale(num_nodes: int) -> tuple[int, int]:
+    """Radix and levels of a SiPAC with that many nodes; every number has one, if only a single switch.
+
+    Reading: the paper takes r <= 32 and few levels. We take the fewest levels that allow such a radix; where none does
+    (a prime above 32), the most levels, which is the smallest radix.
+
+    >>> shape_at_scale(1024), shape_at_scale(7), shape_at_scale(37)
+    ((32, 2), (7, 1), (37, 1))
+    """
+    shapes = [(num_nodes, 1)]
+    for levels in range(2, num_nodes.bit_length()):
+        radix = round(num_nodes ** (1 / levels))
+        if radix**levels == num_nodes:
+            shapes.append((radix, levels))
+    return next((shape for shape in shapes if shape[0] <= SHEET["largest_radix"]), shapes[-1])
+
+
+@register_fabric("sipac", algorithm="sipco")
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Sipac(Fabric):
+    """SiPAC of radix**levels nodes, or an irregular one with the product of its radices.
+
+    Args:
+        radix: ports of a switch r [count].
+        levels: levels L, and ports of a node [count].
+        radices: ports of the switches of each level, level 0 first, such as 4x8x2; None: `radix` at all `levels`. Where
+            given, it replaces both.
+        node_rate: of all ports of a node together, L B [bit/s].
+        wavelengths: lines w of a link [count]; None: the most of the comb's 160 that fill the groups of every level evenly;
+            where 160 are too few for that, all 160, and at least one a group. A number that the groups do not divide
+            leaves channels of ⌊⌋ and ⌈⌉ wavelengths.
+        channels: published (B/r a pair) or retuned (B/(r-1) a pair).
+        latency: from the first bit sent to the first bit received [s].
+    Raises: FabricError: no such shape.
+    Source: SiPAC sections III-A, III-B, VI-A.
+    Reading: section VI-A does not say whether passing a WSS is one hop of 1 us or two; we take one. Section III-A has
+        switches of different radices without details; we give all links the same comb and the same rate.
+    """
+
+    radix: int = SHEET["radix"]
+    levels: int = SHEET["levels"]
+    radices: Shape | None = None
+    node_rate: Rate = SHEET["node_rate"]
+    wavelengths: int | None = None
+    channels: Channels = SHEET["channels"]
+    latency: Seconds = SHEET["latency"]
+
+    rate_parameter = "node_rate"
+    source = "SiPAC sections III-A, III-B, VI-A"
+    about = (
+        "Nothing is ever switched in a SiPAC: micro-rings drop each wavelength at another output, so the colour "
+        "chooses the receiver. Nodes on one background share a switch of level 0, nodes in the same place of their "
+        "backgrounds one of level 1. In the published setting λ0 leads back to its sender and stays dark."
+    )
+
+    def __post_init__(self) -> None:
+        sides = self.sides
+        most = max(self.groups_of_levels)
+        if self.num_wavelengths < most:
+            raise FabricError(
+                f"sipac: wavelengths={self.num_wavelengths} are too few for the {most} groups of radix={max(sides)}, "
+                f"channels={self.channels}; try wavelengths={most}"
+            )
+        if self.node_rate <= 0 or self.latency < 0:
+            raise FabricError(
+                f"sipac: node_rate={self.node_rate:g} must be positive, latency={self.latency:g} not negative"
+            )
+
+    @classmethod
+    def parameters_at_scale(cls, num_nodes: int) -> dict[str, Any]:
+        """Radix and levels for that many nodes."""
+        radix, levels = shape_at_scale(num_nodes)
+        return {"radix": radix, "levels": levels}
+
+    @classmethod
+    def example(cls) -> tuple[Fabric, str]:
+        """Nine nodes with three lines a link."""
+        return cls(radix=3, levels=2, wavelengths=3), "sipco"
+
+    @cached_property
+    def sides(self) -> tuple[int, ...]:
+        """Ports of the switches of each level, level 0 first."""
+        return _checked_radices(self.radix, self.levels, self.radices)
+
+    @cached_property
+    def groups_of_levels(self) -> tuple[int, ...]:
+        """Groups that the lines of a link of each level fall into [count]."""
+        return tuple(num_groups(side, self.channels) for side in self.sides)
+
+    @cached_property
+    def strides(self) -> IntArray:
+        """By how much a node's number grows with each of its digits, int64 (levels,)."""
+        return strides_of(self.sides)
+
+    @cached_property
+    def num_nodes(self) -> int:
+        """Product of the radices [count]."""
+        return prod(self.sides)
+
+    @cached_property
+    def num_wavelengths(self) -> int:
+        """Lines of a link [count]."""
+        if self.wavelengths is not None:
+            return self.wavelengths
+        even, comb = lcm(*self.groups_of_levels), int(SHEET["comb_lines"])
+        return comb // even * even or max(comb, *self.groups_of_levels)
+
+    @cached_property
+    def ports_per_node(self) -> int:
+        """One port a level [count]."""
+        return len(self.sides)
+
+    @property
+    def lasers_per_port(self) -> int:
+        """All lines of the comb [count]."""
+        return self.num_wavelengths
+
+    @cached_property
+    def rate_bits_per_s(self) -> float:
+        """Rate of a line [bit/s]."""
+        return self.node_rate / (self.ports_per_node * self.num_wavelengths)
+
+    @property
+    def latency_s(self) -> float:
+        """Through one switch [s]."""
+        return self.latency
+
+    @property
+    def dimensions(self) -> tuple[int, ...]:
+        """Digits, the highest first; a single line where levels differ in radix."""
+        return (self.radix,) * self.levels if self.radices is None else (self.num_nodes,)
+
+    @cached_property
+    def resources(self) -> tuple[Resource, ...]:
+        """Modulators of a port, one a line; photodiodes of a port, one a line: as many as its output bus carries."""
+        ports = self.num_nodes * self.ports_per_node
+        return Resource("laser", ports), Resource("photodiode", ports)
+
+    def usage(self, circuits: Circuits) -> Iterator[Usage]:
+        """Modulators of the sender's port and photodiodes of the receiver's."""
+        laser, photodiode = self.resources
+        port = circuits.port.astype(np.int64)
+        yield Usage(laser, circuits.src * np.int64(self.ports_per_node) + port)
+        yield Usage(photodiode, circuits.dst * np.int64(self.ports_per_node) + port)
+
+    def faults(self, circuits: Circuits) -> Iterator[Fault]:
+        """Ports of another level than the digit that differs, and wavelengths of another group than the ring drops."""
+        bad_path = circuits.num_hops() != 1
+        yield Fault("path_broken", np.flatnonzero(bad_path), "one hop: a switch of the port's level")
+        if bad_path.any():
+            return
+        ports, groups = np.array(self.sides, np.int64), np.array(self.groups_of_levels, np.int64)
+        level = circuits.hops
+        astray = (level < 0) | (level >= self.ports_per_node) | (level != circuits.port)
+        level = np.where(astray, 0, level)
+        stride, r, apart = self.strides[level], ports[level], groups[level]
+        i, j = circuits.src // stride % r, circuits.dst // stride % r
+        astray |= (i == j) | (circuits.dst - circuits.src != (j - i) * stride)
+        yield Fault("path_broken", np.flatnonzero(astray), "port and hop at the one level whose digit differs")
+        gap = 1 if self.channels == "retuned" else 0
+        of_group = circuits.wavelength_lo % apart == (j - i - gap) % r
+        leaves = (circuits.wavelength_step % apart != 0) | (circuits.wavelength_step < 1)  # with its second wavelength
+        of_group &= ~leaves | (circuits.wavelength_n == 1)
+        distances = " or ".join(map(str, sorted(set(self.groups_of_levels))))
+        expected = f"wavelengths of the one group that this ring drops, {distances} apart"
+        yield Fault("wavelength_unheard", np.flatnonzero(~of_group & ~astray), expected)
+
+    @cached_property
+    def _digits(self) -> tuple[IntArray, ...]:
+        """Of every node, one array a level: a look-up is faster than a division."""
+        nodes = np.arange(self.num_nodes)
+        return tuple(
+            (nodes // stride % r).astype(np.min_scalar_type(r))
+            for stride, r in zip(self.strides, self.sides, strict=True)
+        )
+
+    @property
+    def links_all(self) -> bool:
+        """Nodes that differ in one digit alone are linked."""
+        return False
+
+    def linked(self, src: IntArray, dst: IntArray) -> npt.NDArray[np.bool_]:
+        """Whether two nodes differ in one digit alone."""
+        differing = np.zeros(np.broadcast(src, dst).shape, np.int8)
+        for digit in self._digits:
+            differing += digit[src] != digit[dst]
+        one: npt.NDArray[np.bool_] = differing == 1
+        return one
+
+    def ring_order(self) -> IntArray:
+        """Level by level; see `oddl.ring_order`."""
+        return ring_order(self.sides[::-1])  # there the last side varies fastest, here level 0
+
+    def control_plane(self) -> ControlPlane:
+        """None: passive switches."""
+        return control_plane("sipac", "nothing", "nothing: switches are passive")
+
+    def cell_grid(self) -> CellGrid:
+        """Digits, the highest first."""
+        cells = np.arange(self.num_nodes).reshape(*self.sides[::-1], 1)
+        return CellGrid(cells, contiguous=False, squarest=False)
+
+    @cached_property
+    def light_path(self) -> LightPath:
+        """Through one switch of micro-rings."""
+        return _light(self.sides, self.strides, self.num_wavelengths, self.groups_of_levels)
+
+    def limits(self, values: Optics) -> tuple[Limit, ...]:
+        """The largest switch whose last crossing still lets enough light through, with the same comb."""
+        lines = self.num_wavelengths
+
+        def closes(radix: int) -> bool:
+            light = _light((radix,), np.ones(1), lines, (num_groups(radix, self.channels),))
+            return bool(chain_of(light, values).closes(light.extremes).all())
+
+        radix = largest_that_closes(range(2, LARGEST_COUNT + 1), closes)
+        passed = max(map(crossings, self.sides))
+        each = values.loss_db("ring_pass")
+        found = f"{counted(radix, 'port')}, {crossings(radix):,} rings passed" if radix else "none closes"
+        return (
+            Limit("largest_radix", radix, f"largest switch for {lines} lines: {found}"),
+            Limit("crossings", passed, f"a circuit passes up to {passed} rings off resonance, {passed * each:.2f} dB"),
+        )
+
+    def parts(self) -> tuple[Part, ...]:
+        """Comb transceivers, one switch for each line of the grid, two fibres a port."""
+        ports, lines = self.num_nodes * self.ports_per_node, self.num_wavelengths
+        return (
+            Part("comb_transceiver", ports, ports=lines, rate_bits_per_s=self.node_rate / self.ports_per_node),
+            *(Part("mrr_switch", self.num_nodes // r, ports=r) for r in self.sides),
+            Part("fibre", 2 * ports),
+        )
+
+    def coordinates(self, node: int) -> str:
+        """Digits of a node."""
+        digits = (f"x{k}={node // stride % self.sides[k]}" for k, stride in enumerate(self.strides.tolist()))
+        return "(" + ", ".join(digits) + ")"
+
+    @property
+    def nodes_per_group(self) -> int:
+        """Nodes of a switch of level 0 [count]."""
+        return self.sides[0]
+
+
+# --- light --------------------------------------------------------------------------------------------------------------
+
+_SENDER = ("modulator", "bus_ring", "coupler", "fibre", "coupler")
+_SWITCH = ("ring_pass", "ring_drop")
+_RECEIVER = ("coupler", "fibre", "coupler", "bus_ring", "ring_drop")
+_ELEMENTS = _SENDER + _SWITCH + _RECEIVER
+_SENT, _PASSED, _RECEIVED = 1, len(_SENDER), len(_ELEMENTS) - 2
+
+
+def crossings(radix: int) -> int:
+    """Rings off resonance on the longest path through a switch.
+
+    >>> crossings(8), crossings(1)
+    (14, 0)
+    """
+    return 2 * (radix - 1)
+
+
+def _light(radices: tuple[int, ...], strides: Counts, wavelengths: int, groups: tuple[int, ...]) -> LightPath:
+    """Paths through the switches of every level.
+
+    Args:
+        radices: ports of the switches of each level.
+        strides: by how much a node's number grows with each digit, (levels,).
+        wavelengths: lines of a link [count].
+        groups: groups that the lines of each level fall into.
+    """
+    sides = np.array(radices, np.int64)
+    lines = [-(-wavelengths // count) * (side - 1) for count, side in zip(groups, radices, strict=True)]
+    received = np.maximum(
+        np.minimum(lines, wavelengths) - 1, 0
+    )  # lines of the same bus, off resonance at the last filter
+
+    def path(level: np.ndarray, passed: np.ndarray) -> Counts:
+        counts = np.ones((len(level), len(_ELEMENTS)))
+        counts[:, _SENT] = wavelengths - 1
+        counts[:, _PASSED] = passed
+        counts[:, _RECEIVED] = received[level]
+        return counts
+
+    def counts(circuits: Circuits) -> Counts:
+        level = circuits.hops[circuits.hop_offsets[:-1]]
+        stride, side = strides[level], sides[level]
+        i, j = circuits.src // stride % side, circuits.dst // stride % side
+        return path(level, j + side - 1 - i)
+
+    levels = np.arange(len(radices))
+    longest = path(levels, np.array([crossings(radix) for radix in radices]))
+    share = (sides - 1) / max(1, int((sides - 1).sum()))
+    typical = share @ path(levels, sides - 1) if share.any() else longest[0]
+    names = tuple(f"level {level}, first input to last output" for level in levels)
+    return LightPath(optics_of("sipac"), tuple(map(Element, _ELEMENTS)), counts, longest, names, typical)
+
+
+# --- shape --------------------------------------------------------------------------------------------------------------
+
+
+def strides_of(radices: tuple[int, ...]) -> IntArray:
+    """By how much a node's number grows with each of its digits, int64 (levels,).
+
+    >>> strides_of((4, 8, 2)).tolist()
+    [1, 4, 32]
+    """
+    return np.array([prod(radices[:level]) for level in range(len(radices))], np.int64)
+
+
+def num_groups(radix: int, channels: str) -> int:
+    """Groups that the lines of a link fall into.
+
+    >>> num_groups(8, "published"), num_groups(8, "retuned")
+    (8, 7)
+    """
+    return radix if channels == "published" else max(1, radix - 1)
+
+
+def _checked_radices(radix: int, levels: int, radices: tuple[int, ...] | None) -> tuple[int, ...]:
+    """Radix of each level, level 0 first.
+
+    Raises: FabricError: levels without nodes or switches, or too many nodes.
+    """
+    if radices is not None:
+        written = "x".join(map(str, radices))
+        if 1 in radices and len(radices) > 1:
+            near = "x".join(str(r) for r in radices if r > 1) or "1"
+            raise FabricError(f"sipac: radices={written} has switches of one port; try radices={near}")
+        if prod(radices) >= MAX_NODES:
+            near = "x".join(map(str, radices[: _most_levels(radices)])) or str(SHEET["largest_radix"])
+            raise FabricError(f"sipac: radices={written} make 2**31 nodes or more; try radices={near}")
+        return radices
+    if min(radix, levels) < 1:
+        raise FabricError(f"sipac: radix={radix}, levels={levels}; both are 1 or more")
+    if radix == 1 and levels > 1:
+        raise FabricError(f"sipac: levels={levels} with radix=1 is a single node; try levels=1 or radix=2")
+    if levels > 30 or radix**levels >= MAX_NODES:
+        most = _most_levels((radix,) * 31)
+        near = f"levels={most}" if most else f"radix={SHEET['largest_radix']}"
+        raise FabricError(f"sipac: radix={radix} to the power levels={levels} is 2**31 nodes or more; try {near}")
+    return (radix,) * levels
+
+
+def _most_levels(radices: tuple[int, ...]) -> int:
+    """How many of the levels, from level 0 on, make fewer than MAX_NODES nodes."""
+    return sum(prod(radices[: level + 1]) < MAX_NODES for level in range(len(radices)))

@@ -1,0 +1,273 @@
+r"""TeraRack ring: micro-ring modulators and filters on a double ring of fibres.
+
+::
+
+    node i                                                           node i + 1
+    port 0 (clockwise)          --- fibre segment i, w wavelengths -->
+      comb laser ~> w modulators ~~> ))                             (( ~~> w filters ~> w photodiodes
+                                                                        what is not filtered out passes on
+    port 1 (counter-clockwise)  <-- fibre segment N + i -------------
+
+Clockwise segment i joins node i to node i + 1, counter-clockwise segment N + i joins node i + 1 to node i (modulo N). A
+circuit is the segments from its sender on in the direction of its port, up to its receiver; its light passes the nodes
+between untouched. Each port has a modulator and a filter for every wavelength. Each further ring has ports, fibres, modulators
+and filters of its own: port 2 r + direction belongs to ring r.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from math import floor
+
+import numpy as np
+
+from opticcl.errors import FabricError
+from opticcl.fabrics import register_fabric
+from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
+from opticcl.fabrics._ring_light import ring_light
+from opticcl.fabrics._ring_settings import ring_settings
+from opticcl.ir import Circuits, ControlPlane, Fabric, Fault, IntArray, Part, Resource, Usage
+from opticcl.ir.device import Device, SettingUse
+from opticcl.ir.light import LightPath, Limit, Optics
+from opticcl.optics.crosstalk import snr_for_ber
+from opticcl.optics.decibels import ratio_of_db
+from opticcl.optics.limits import LARGEST_COUNT, counted, reach
+from opticcl.optics.values import chain_of
+from opticcl.units import Rate, Seconds
+
+__all__ = ["Terarack", "check_node", "ring_faults", "ring_fibre_name", "terarack_limits"]
+
+SHEET = datasheet("terarack")
+
+
+@register_fabric("terarack", algorithm="wrht")
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Terarack(Fabric):
+    """TeraRack's double ring of fibres.
+
+    Args:
+        nodes: nodes N on the ring, >= 1 [count].
+        wavelengths: wavelengths w of a fibre [count].
+        wavelength_rate: of one wavelength [bit/s].
+        rings: double rings; the paper uses 1, the node of section 3.2 has 2 [count].
+        reconfiguration: to retune the micro-rings [s].
+        oeo: conversion to light and back of one packet [s].
+        striping: whether a transfer may use wavelengths that would be idle, k of them at k times the rate. The paper
+            gives each transfer one wavelength, so by default it may not.
+    Raises: FabricError: no such shape.
+    Source: WRHT sections 3.2, 4.3, table 2.
+    Reading: the conversion delay is "per packet"; packets follow each other through the converter, so a transfer waits
+        for one. Added up over all packets of the paper's largest model it would be 8.5 us in 246 ms.
+    """
+
+    nodes: int = SHEET["nodes"]
+    wavelengths: int = SHEET["wavelengths"]
+    wavelength_rate: Rate = SHEET["wavelength_rate"]
+    rings: int = SHEET["rings"]
+    reconfiguration: Seconds = SHEET["reconfiguration"]
+    oeo: Seconds = SHEET["oeo"]
+    striping: bool = False
+
+    rate_parameter = "wavelength_rate"
+    source = "WRHT sections 3.2, 4.3, table 2"
+    drawing = "ring"
+    about = (
+        "Each node puts light on the ring and takes it off with micro-rings; other nodes' light passes by untouched."
+    )
+
+    def __post_init__(self) -> None:
+        for name, number in (("nodes", self.nodes), ("wavelengths", self.wavelengths), ("rings", self.rings)):
+            if number < 1:
+                raise FabricError(f"terarack: {name}={number}; at least 1")
+        check_node("terarack", self.wavelength_rate, reconfiguration=self.reconfiguration, oeo=self.oeo)
+
+    @classmethod
+    def example(cls) -> tuple[Fabric, str]:
+        """Fifteen nodes with two wavelengths."""
+        return cls(nodes=15, wavelengths=2), "wrht"
+
+    @property
+    def num_nodes(self) -> int:
+        """Nodes on the ring [count]."""
+        return self.nodes
+
+    @property
+    def num_wavelengths(self) -> int:
+        """Wavelengths of a fibre [count]."""
+        return self.wavelengths
+
+    @property
+    def ports_per_node(self) -> int:
+        """Two directions a ring [count]."""
+        return 2 * self.rings
+
+    @property
+    def lasers_per_port(self) -> int:
+        """All wavelengths of the comb [count]."""
+        return self.wavelengths
+
+    @property
+    def rate_bits_per_s(self) -> float:
+        """Rate of a wavelength [bit/s]."""
+        return self.wavelength_rate
+
+    @property
+    def reconfiguration_s(self) -> float:
+        """To retune the micro-rings [s]."""
+        return self.reconfiguration
+
+    @property
+    def latency_s(self) -> float:
+        """Conversion of one packet [s]."""
+        return self.oeo
+
+    @cached_property
+    def resources(self) -> tuple[Resource, ...]:
+        """Fibre segments, modulators and filters with photodiodes."""
+        count = self.nodes * self.ports_per_node
+        return Resource("fibre", count), Resource("laser", count), Resource("photodiode", count)
+
+    def usage(self, circuits: Circuits) -> Iterator[Usage]:
+        """Modulator of the sender, filter and photodiode of the receiver, every segment of the port's fibre between."""
+        fibre, modulator, photodiode = self.resources
+        owner, ports = circuits.hop_owner(), np.int64(self.ports_per_node)
+        port = circuits.port.astype(np.int64)
+        yield Usage(fibre, port[owner] // 2 * (2 * self.nodes) + circuits.hops, owner)
+        yield Usage(modulator, circuits.src * ports + port)
+        yield Usage(photodiode, circuits.dst * ports + port)
+
+    @cached_property
+    def devices(self) -> tuple[Device, ...]:
+        """Modulator and drop ring of every port and wavelength."""
+        count = self.nodes * self.ports_per_node * self.wavelengths
+        return Device("modulator", count, self.reconfiguration), Device("ring", count, self.reconfiguration)
+
+    def settings(self, circuits: Circuits) -> Iterator[SettingUse]:
+        """The sender's modulator, the rings of the nodes between, the receiver's ring."""
+        way, segment = np.divmod(circuits.hops.astype(np.int64), self.nodes)
+        reached = (segment + 1 - way) % self.nodes
+        yield from ring_settings(circuits, reached, self.ports_per_node, self.wavelengths)
+
+    def faults(self, circuits: Circuits) -> Iterator[Fault]:
+        """Segments that do not lead from the sender to the receiver."""
+        yield from ring_faults(circuits, self.nodes)
+
+    def distance(self, src: IntArray, dst: IntArray) -> IntArray:
+        """Segments, the shorter way round."""
+        ahead = (np.asarray(dst, np.int64) - src) % self.nodes
+        return np.minimum(ahead, self.nodes - ahead)
+
+    def control_plane(self) -> ControlPlane:
+        """None."""
+        return control_plane("terarack", "nothing", "nothing: retuning is a reconfiguration")
+
+    @cached_property
+    def light_path(self) -> LightPath:
+        """Modulator and the interfaces of the nodes passed."""
+        return ring_light(optics_of("terarack"), (self.nodes,))
+
+    def limits(self, values: Optics) -> tuple[Limit, ...]:
+        """Interfaces that light may pass, by power and by crosstalk."""
+        return terarack_limits(self.light_path, values)
+
+    def parts(self) -> tuple[Part, ...]:
+        """A comb transceiver and a fibre segment a port."""
+        ports = self.nodes * self.ports_per_node
+        return (
+            Part("comb_transceiver", ports, self.wavelengths, self.wavelengths * self.wavelength_rate),
+            Part("fibre", ports),
+        )
+
+    def place_name(self, resource: Resource, index: int) -> str:
+        """A fibre segment by its ends."""
+        return ring_fibre_name(self.nodes, self.rings, index)
+
+
+def check_node(name: str, wavelength_rate: float, **durations: float) -> None:
+    """Refuse values that no TeraRack node has.
+
+    Args:
+        name: of the fabric, for messages.
+        wavelength_rate: of one wavelength [bit/s].
+        durations: by parameter name [s].
+    Raises: FabricError: a rate that is not positive, or a negative time.
+    """
+    if wavelength_rate <= 0:
+        raise FabricError(f"{name}: wavelength_rate={wavelength_rate:g} bit/s; more than 0, try 40Gb/s")
+    for parameter, seconds in durations.items():
+        if seconds < 0:
+            raise FabricError(f"{name}: {parameter}={seconds:g} s; not negative, try 0s")
+
+
+def ring_faults(circuits: Circuits, nodes: int) -> Iterator[Fault]:
+    """Circuits on a ring whose segments do not lead from the sender to the receiver in the port's direction.
+
+    Args:
+        circuits: hop s < nodes joins node s to s + 1, hop nodes + s joins s + 1 to s.
+        nodes: on the ring [count].
+    """
+    num_hops = circuits.num_hops()
+    lost = (num_hops < 1) | (num_hops > nodes)
+    yield Fault("path_broken", np.flatnonzero(lost), f"1 to {nodes} segments, at most once round the ring")
+    if lost.any():
+        return
+    owner, hops = circuits.hop_owner(), circuits.hops
+    way, segment = np.divmod(hops, nodes)  # 0 clockwise, 1 counter-clockwise; anything else is no segment
+    begin, end = (segment + way) % nodes, (segment + 1 - way) % nodes
+    apart = way != circuits.port[owner] % 2
+    apart[1:] |= (begin[1:] != end[:-1]) & (owner[1:] == owner[:-1])
+    broken = np.zeros(len(circuits), bool)
+    broken[owner[apart]] = True
+    broken |= begin[circuits.hop_offsets[:-1]] != circuits.src
+    broken |= end[circuits.hop_offsets[1:] - 1] != circuits.dst
+    yield Fault("path_broken", np.flatnonzero(broken), "segments from sender to receiver in the port's direction")
+
+
+def ring_fibre_name(nodes: int, rings: int, index: int) -> str:
+    """A segment of a ring by its ends; clockwise segments come first.
+
+    Args:
+        nodes: on the ring [count].
+        rings: double rings [count].
+        index: of the segment.
+
+    >>> ring_fibre_name(4, 1, 3), ring_fibre_name(4, 2, 12)
+    ('fibre from node 3 to node 0 (clockwise)', 'fibre from node 1 to node 0 (ring 1, counter-clockwise)')
+    """
+    ring, rest = divmod(index, 2 * nodes)
+    way, near = divmod(rest, nodes)
+    begin, end = (near + way) % nodes, (near + 1 - way) % nodes
+    which = f"ring {ring}, " if rings > 1 else ""
+    return f"fibre from node {begin} to node {end} ({which}{'counter-' if way else ''}clockwise)"
+
+
+def terarack_limits(path: LightPath, values: Optics) -> tuple[Limit, ...]:
+    """Interfaces that light may pass, by power and by crosstalk.
+
+    Args:
+        path: of the fabric.
+        values: of its elements.
+    Raises: ParameterError: values are missing.
+    """
+    everything = np.ones(len(path.elements), bool)  # also on a ring of one node
+    by_power = reach(chain_of(path, values, everything), path, {"interface": 1})
+    found = [Limit("reach_interfaces", by_power, f"by power light passes {counted(by_power, 'interface')}")]
+    if not values.missing(["crosstalk.receiver", "crosstalk.transmitter"]):
+        by_noise = _crosstalk_reach(values)
+        rate = f"{values.table.geometry['bit_error_rate']:g}".replace("e-0", "e-")
+        text = f"by crosstalk, for a bit error rate of {rate}, light passes {counted(by_noise, 'interface')}"
+        found.append(Limit("crosstalk_interfaces", by_noise, text))
+    return tuple(found)
+
+
+def _crosstalk_reach(values: Optics) -> int | None:
+    """Interfaces at which the crosstalk of equation 12 still leaves the ratio that equation 13 needs."""
+    receiver, transmitter = (
+        float(ratio_of_db(-decibels)) for decibels in values.needed(["crosstalk.receiver", "crosstalk.transmitter"])
+    )
+    allowed = 1 / snr_for_ber(values.table.geometry["bit_error_rate"])
+    if transmitter > allowed:
+        return None
+    return floor(min((allowed - transmitter) / receiver, LARGEST_COUNT)) if receiver else LARGEST_COUNT

@@ -1,0 +1,246 @@
+r"""TeraRack nodes on a torus or a mesh: every row and every column is a double ring, or a double line, of fibres.
+
+::
+
+      port 3 ^ | port 2            a node as on the ring, with interfaces for its row (ports 0 and 1) and for its
+             | v                   column (ports 2 and 3); port 0 leads to the next column, 2 to the next row,
+    --------------------->         1 and 3 back; each has w modulators and w filters with photodiodes
+     port 0 |  node  | port 0
+    <---------------------         light passes the nodes of its row or column that it is not for; it does not turn
+     port 1  ^ |     port 1        from a row into a column
+             | v
+
+Node (row, column) has the number row * columns + column. Segment p * N + i is the fibre of port p between node i and
+the next one of its row (p = 0, 1) or column (p = 2, 3). On a torus the last is followed by the first; a mesh has no
+such segments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from math import isqrt, prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opticcl.errors import FabricError
+from opticcl.fabrics import register_fabric
+from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
+from opticcl.fabrics._ring_light import ring_light
+from opticcl.fabrics._ring_settings import ring_settings
+from opticcl.fabrics.oddl import ring_order
+from opticcl.fabrics.terarack import check_node, terarack_limits
+from opticcl.ir import Circuits, ControlPlane, Fabric, Fault, IntArray, Part, Resource, Usage
+from opticcl.ir.device import Device, SettingUse
+from opticcl.ir.light import LightPath, Limit, Optics
+from opticcl.units import Rate, Seconds, Shape
+from opticcl.units import shape as parse_shape
+
+__all__ = ["TerarackTorus"]
+
+NODE = datasheet("terarack")
+SHAPE = parse_shape(datasheet("terarack_torus")["shape"])
+PORTS = 4
+
+
+@register_fabric("terarack_torus")
+@dataclass(frozen=True, kw_only=True, repr=False)
+class TerarackTorus(Fabric):
+    """TeraRack nodes on a torus or a mesh.
+
+    Args:
+        shape: rows x columns.
+        wavelengths: wavelengths w of a fibre [count].
+        wavelength_rate: of one wavelength [bit/s].
+        reconfiguration: to retune the micro-rings [s].
+        oeo: conversion to light and back of one packet [s].
+        striping: whether a transfer may use wavelengths that would be idle, k of them at k times the rate.
+        wrap: a torus; if not, a mesh.
+    Raises: FabricError: no such shape.
+    Source: WRHT section 6.1, which has n x n nodes and says no more of the hardware; the node is that of section 3.2.
+    Reading: the four interfaces of that node, which the ring of the paper does not use up, serve a row and a column.
+    """
+
+    shape: Shape = SHAPE
+    wavelengths: int = NODE["wavelengths"]
+    wavelength_rate: Rate = NODE["wavelength_rate"]
+    reconfiguration: Seconds = NODE["reconfiguration"]
+    oeo: Seconds = NODE["oeo"]
+    striping: bool = False
+    wrap: bool = True
+
+    rate_parameter = "wavelength_rate"
+    source = "WRHT section 6.1"
+
+    def __post_init__(self) -> None:
+        if len(self.shape) != 2:
+            written = "x".join(map(str, self.shape))
+            raise FabricError(f"terarack_torus: shape={written}; rows x columns, try {prod(self.shape)}x1")
+        if self.wavelengths < 1:
+            raise FabricError(f"terarack_torus: wavelengths={self.wavelengths}; at least 1")
+        check_node("terarack_torus", self.wavelength_rate, reconfiguration=self.reconfiguration, oeo=self.oeo)
+
+    @classmethod
+    def parameters_at_scale(cls, num_nodes: int) -> dict[str, Any]:
+        """The shape of that many nodes that is nearest to a square; a prime has one row.
+
+        >>> TerarackTorus.parameters_at_scale(12), TerarackTorus.parameters_at_scale(7)
+        ({'shape': (3, 4)}, {'shape': (1, 7)})
+        """
+        rows = next(r for r in range(isqrt(num_nodes), 0, -1) if num_nodes % r == 0)
+        return {"shape": (rows, num_nodes // rows)}
+
+    @cached_property
+    def num_nodes(self) -> int:
+        """Rows times columns [count]."""
+        return prod(self.shape)
+
+    @property
+    def num_wavelengths(self) -> int:
+        """Wavelengths of a fibre [count]."""
+        return self.wavelengths
+
+    @property
+    def ports_per_node(self) -> int:
+        """Two directions of the row and of the column [count]."""
+        return PORTS
+
+    @property
+    def lasers_per_port(self) -> int:
+        """All wavelengths of the comb [count]."""
+        return self.wavelengths
+
+    @property
+    def rate_bits_per_s(self) -> float:
+        """Rate of a wavelength [bit/s]."""
+        return self.wavelength_rate
+
+    @property
+    def reconfiguration_s(self) -> float:
+        """To retune the micro-rings [s]."""
+        return self.reconfiguration
+
+    @property
+    def latency_s(self) -> float:
+        """Conversion of one packet [s]."""
+        return self.oeo
+
+    @property
+    def dimensions(self) -> tuple[int, ...]:
+        """Rows and columns."""
+        return self.shape
+
+    @cached_property
+    def resources(self) -> tuple[Resource, ...]:
+        """Fibre segments, modulators and filters with photodiodes."""
+        count = PORTS * self.num_nodes
+        return Resource("fibre", count), Resource("laser", count), Resource("photodiode", count)
+
+    def usage(self, circuits: Circuits) -> Iterator[Usage]:
+        """Modulator of the sender, filter and photodiode of the receiver, every segment between."""
+        fibre, modulator, photodiode = self.resources
+        port = circuits.port.astype(np.int64)
+        yield Usage(fibre, circuits.hops.astype(np.int64), circuits.hop_owner())
+        yield Usage(modulator, circuits.src * np.int64(PORTS) + port)
+        yield Usage(photodiode, circuits.dst * np.int64(PORTS) + port)
+
+    @cached_property
+    def devices(self) -> tuple[Device, ...]:
+        """Modulator and drop ring of every port and wavelength."""
+        count = self.num_nodes * PORTS * self.wavelengths
+        return Device("modulator", count, self.reconfiguration), Device("ring", count, self.reconfiguration)
+
+    def settings(self, circuits: Circuits) -> Iterator[SettingUse]:
+        """The sender's modulator, the rings of the nodes between, the receiver's ring."""
+        rows, columns = self.shape
+        port, near = np.divmod(circuits.hops.astype(np.int64), self.num_nodes)
+        row, column = near // columns, near % columns
+        far = np.where(port < 2, row * columns + (column + 1) % columns, (row + 1) % rows * columns + column)
+        yield from ring_settings(circuits, np.where(port % 2 == 0, far, near), PORTS, self.wavelengths)
+
+    def faults(self, circuits: Circuits) -> Iterator[Fault]:
+        """Segments that do not lead from the sender to the receiver."""
+        (rows, columns), nodes = self.shape, self.num_nodes
+        num_hops = circuits.num_hops()
+        side = np.where(circuits.port < 2, columns, rows)
+        lost = (num_hops < 1) | (num_hops > side)
+        yield Fault("path_broken", np.flatnonzero(lost), "1 segment or more, at most once round the row or column")
+        if lost.any():
+            return
+        owner = circuits.hop_owner()
+        port, near = np.divmod(circuits.hops, nodes)  # what is no segment has no port
+        row, column = near // columns, near % columns
+        along_row = port < 2
+        far = np.where(along_row, row * columns + (column + 1) % columns, (row + 1) % rows * columns + column)
+        begin, end = np.where(port % 2 == 0, (near, far), (far, near))
+        apart = port != circuits.port[owner]
+        apart[1:] |= (begin[1:] != end[:-1]) & (owner[1:] == owner[:-1])
+        if not self.wrap:
+            apart |= np.where(along_row, column == columns - 1, row == rows - 1)
+        broken = np.zeros(len(circuits), bool)
+        broken[owner[apart]] = True
+        broken |= begin[circuits.hop_offsets[:-1]] != circuits.src
+        broken |= end[circuits.hop_offsets[1:] - 1] != circuits.dst
+        yield Fault("path_broken", np.flatnonzero(broken), "segments from sender to receiver in the port's direction")
+
+    def distance(self, src: IntArray, dst: IntArray) -> IntArray:
+        """Along the row and the column, of which `linked` pairs need one."""
+        columns = self.shape[1]
+        src, dst = np.asarray(src, np.int64), np.asarray(dst, np.int64)
+        apart = [np.abs(src // columns - dst // columns), np.abs(src % columns - dst % columns)]
+        if self.wrap:
+            apart = [np.minimum(d, side - d) for d, side in zip(apart, self.shape, strict=True)]
+        return apart[0] + apart[1]
+
+    @property
+    def links_all(self) -> bool:
+        """Light does not turn from a row into a column."""
+        return False
+
+    def linked(self, src: IntArray, dst: IntArray) -> npt.NDArray[np.bool_]:
+        """Whether two nodes are in one row or one column."""
+        columns = self.shape[1]
+        src, dst = np.asarray(src), np.asarray(dst)
+        return np.asarray((src // columns == dst // columns) | (src % columns == dst % columns))
+
+    def ring_order(self) -> IntArray:
+        """Row by row; see `oddl.ring_order`."""
+        return ring_order(self.shape)
+
+    def control_plane(self) -> ControlPlane:
+        """None."""
+        return control_plane("terarack_torus", "nothing", "nothing: retuning is a reconfiguration")
+
+    @cached_property
+    def light_path(self) -> LightPath:
+        """Modulator and the interfaces of the nodes passed."""
+        rows, columns = self.shape
+        return ring_light(optics_of("terarack"), (columns, rows), self.wrap)
+
+    def limits(self, values: Optics) -> tuple[Limit, ...]:
+        """Interfaces that light may pass, by power and by crosstalk."""
+        return terarack_limits(self.light_path, values)
+
+    def parts(self) -> tuple[Part, ...]:
+        """A comb transceiver a port and the fibre segments."""
+        (rows, columns), nodes = self.shape, self.num_nodes
+        return (
+            Part("comb_transceiver", PORTS * nodes, self.wavelengths, self.wavelengths * self.wavelength_rate),
+            Part("fibre", PORTS * nodes if self.wrap else 2 * (2 * nodes - rows - columns)),
+        )
+
+    def coordinates(self, node: int) -> str:
+        """Row and column."""
+        return str((node // self.shape[1], node % self.shape[1]))
+
+    def place_name(self, resource: Resource, index: int) -> str:
+        """A fibre segment by its ends."""
+        rows, columns = self.shape
+        port, near = divmod(index, rows * columns)
+        row, column = divmod(near, columns)
+        far = row * columns + (column + 1) % columns if port < 2 else (row + 1) % rows * columns + column
+        begin, end = (near, far) if port % 2 == 0 else (far, near)
+        return f"fibre from {self.node_name(begin)} to {self.node_name(end)} (port {port})"

@@ -1,0 +1,1 @@
+"""Encodings that several formats share: protocol buffers, FlatBuffers, streamed JSON, XML elements, compressed text."""

@@ -1,0 +1,141 @@
+"""A JSON file read in pieces: members and elements one after the other, each decoded whole, in bounded memory.
+
+A trace is one object with a list of a million small events. The standard library decodes each event from a buffer that is
+filled as needed, so a file of any length takes a few MB of memory.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from opticcl.formats.encoding.reading import DamageError
+
+__all__ = ["MAX_VALUE", "JsonStream"]
+
+CHUNK = 2**20  # bytes read at a time
+MAX_VALUE = 2**25  # of a single value [characters]
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_COMMA = re.compile(r"[ \t\r\n]*,[ \t\r\n]*(?=\S)")
+_SLACK = 16  # characters before the end of the buffer in which an escape or a word may be cut
+
+
+class JsonStream:
+    """Reads a JSON text from its start; every method continues where the last one ended."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._decode = codecs.getincrementaldecoder("utf-8-sig")("replace").decode
+        self._scan = json.JSONDecoder(strict=False).raw_decode
+        self._text, self._place, self._before, self._ended = "", 0, 0, False
+
+    @property
+    def at(self) -> int:
+        """Position of the next character, from 0."""
+        return self._before + self._place
+
+    def peek(self) -> str:
+        """The next character after white space, which is skipped; "" at the end."""
+        while True:
+            match = _SPACE.match(self._text, self._place)
+            assert match is not None  # it may be empty
+            self._place = match.end()
+            if self._place < len(self._text):
+                return self._text[self._place]
+            if self._ended:
+                return ""
+            self._more(CHUNK)
+
+    def value(self) -> Any:
+        """The next value, decoded whole.
+
+        Raises: DamageError: no value, or one that is too long or nested too deeply.
+        """
+        if self._text[self._place : self._place + 1].strip() == "":
+            self.peek()
+        wanted = CHUNK
+        while True:
+            try:
+                found, end = self._scan(self._text, self._place)
+            except RecursionError:
+                raise DamageError(self.at, "a value nested too deeply") from None
+            except ValueError as error:
+                place = getattr(error, "pos", self._place)
+                inside = place + _SLACK < len(self._text) and "Unterminated" not in str(error)
+                if self._ended or inside:
+                    what = "no JSON: " + getattr(error, "msg", "a number with too many digits")
+                    raise DamageError(self._before + place, what) from None
+            else:
+                if end < len(self._text) or self._ended:  # else a number may go on
+                    self._place = end
+                    return found
+            if len(self._text) - self._place > MAX_VALUE:
+                raise DamageError(self.at, f"a value of more than {MAX_VALUE:,} characters")
+            self._more(wanted)
+            wanted *= 2
+
+    def members(self) -> Iterator[str]:
+        """Names in the next object; the caller takes the value of each before the next."""
+        self._expect("{")
+        if self.peek() == "}":
+            return self._expect("}")
+        while True:
+            at, name = self.at, self.value()
+            if not isinstance(name, str):
+                raise DamageError(at, "a name in an object that is no text")
+            self._expect(":")
+            yield name
+            if self.peek() == "}":
+                return self._expect("}")
+            self._expect(",")
+
+    def elements(self) -> Iterator[int]:
+        """Positions of the elements of the next list; the caller takes each element before the next."""
+        self._expect("[")
+        if self.peek() == "]":
+            return self._expect("]")
+        self.peek()
+        while True:
+            yield self.at
+            if between := _COMMA.match(self._text, self._place):  # the usual case
+                self._place = between.end()
+                continue
+            if self.peek() == "]":
+                return self._expect("]")
+            self._expect(",")
+            self.peek()
+
+    def skip(self) -> None:
+        """Skip the next value; of a list or an object, member by member."""
+        first = self.peek()
+        if first in ("[", "{"):
+            for _ in self.elements() if first == "[" else self.members():
+                self.value()
+        else:
+            self.value()
+
+    def finish(self) -> None:
+        """Check that the text has ended.
+
+        Raises: DamageError: it continues.
+        """
+        if self.peek():
+            raise DamageError(self.at, "more text after the end of the trace")
+
+    def _expect(self, character: str) -> None:
+        found = self.peek()
+        if found != character:
+            shown = f"found {found!r}" if found else "the file ends"
+            raise DamageError(self.at, f"expected {character!r}, {shown}")
+        self._place += 1
+
+    def _more(self, size: int) -> None:
+        content = self._file.read(size)
+        self._ended = not content
+        self._before += self._place
+        self._text = self._text[self._place :] + self._decode(content, not content)
+        self._place = 0

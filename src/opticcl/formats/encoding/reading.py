@@ -1,0 +1,146 @@
+"""Opening of input files, plain or gzip, and errors in one printable line with the place."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from opticcl.errors import WorkloadError, printable
+from opticcl.units import MAX_MESSAGE_BYTES
+
+__all__ = [
+    "DamageError",
+    "check_file",
+    "check_size",
+    "content_of",
+    "head_of",
+    "lines",
+    "printable",
+    "reading",
+    "refusal",
+    "title",
+]
+
+MAX_LINE = 2**20  # of a log [bytes]
+
+
+class DamageError(Exception):
+    """A fault of a file.
+
+    Args:
+        at: byte, character or line at which it is.
+        what: the fault, in words.
+    """
+
+    def __init__(self, at: int, what: str) -> None:
+        self.at, self.what = at, what
+
+
+def check_file(path: Path) -> None:
+    """Refuse directories, devices, pipes and files that do not exist.
+
+    Raises: WorkloadError: `path` is one of them.
+    """
+    if not os.path.isfile(path):
+        if os.path.isdir(path):
+            raise refusal(path, "is a directory; give one file in it, such as the trace of rank 0")
+        if os.path.exists(path):
+            raise refusal(path, "is no regular file; save it to disk first")
+        raise refusal(path, "no such file; give a trace, a list of sizes (.toml) or the name of a built-in workload")
+
+
+def refusal(where: Path | str, what: str) -> WorkloadError:
+    """The error for a file, in one printable line.
+
+    Args:
+        where: the file, or another place.
+        what: what is wrong.
+    """
+    return WorkloadError(printable(f"{where}: {what}"))
+
+
+def title(path: Path) -> str:
+    """Name of a job, after its file.
+
+    >>> title(Path("runs/resnet.json.gz"))
+    'resnet'
+    """
+    return printable(Path(path.name.removesuffix(".gz")).stem)
+
+
+@contextmanager
+def reading(path: Path, form: str, unit: str = "byte") -> Iterator[BinaryIO]:
+    """Open a file; gzip is decompressed while it is read.
+
+    Args:
+        path: of the file.
+        form: name of the format that is expected, for messages.
+        unit: what `DamageError.at` counts: bytes, characters or lines.
+    Raises: WorkloadError: no such file, it cannot be read, or a DamageError inside the block.
+    """
+    check_file(path)
+    try:
+        with open(path, "rb") as raw, gzip.GzipFile(fileobj=raw) as unzipped:
+            yield cast("BinaryIO", unzipped if raw.peek(2)[:2] == b"\x1f\x8b" else raw)
+    except DamageError as error:
+        raise refusal(path, f"{unit} {error.at:,}: {error.what}; is this a whole {form}?") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise refusal(path, f"cannot be read to its end: {error}") from None
+
+
+def head_of(path: Path, size: int = 4096) -> bytes:
+    """The first bytes, decompressed; fewer where a damaged archive ends earlier.
+
+    Raises: WorkloadError: it cannot be read at all.
+    """
+    with reading(path, "file") as file:
+        try:
+            return file.read(size)
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            return b""
+
+
+def content_of(file: BinaryIO, limit: int) -> bytes:
+    """The rest of a file; one byte more than the limit if it is longer.
+
+    Args:
+        file: open.
+        limit: largest size that is used [bytes]; a file takes no more memory than its own size.
+    """
+    parts, left = [], limit + 1
+    while left and (part := file.read(min(left, 2**20))):
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
+
+
+def lines(file: BinaryIO) -> Iterator[tuple[int, str]]:
+    """Each line that is not empty, without its end and a byte order mark, and its number from 1.
+
+    Raises: DamageError: a line longer than any log has.
+    """
+    for number, line in enumerate(iter(lambda: file.readline(MAX_LINE + 1), b""), 1):
+        if len(line) > MAX_LINE:
+            raise DamageError(number, f"a line of more than {MAX_LINE:,} bytes")
+        if text := line.decode("utf-8", "replace").lstrip("\ufeff").strip():
+            yield number, text
+
+
+def check_size(size_bytes: int, at: int, what: str) -> int:
+    """Check that a message can have a size, and return it.
+
+    Args:
+        size_bytes: to be checked [bytes].
+        at: its place in the file.
+        what: its name, for the message.
+    Raises: DamageError: negative or more than 2**60.
+    """
+    if not 0 <= size_bytes <= MAX_MESSAGE_BYTES:
+        shown = f"{size_bytes:,}" if abs(size_bytes) < 2**70 else "a number of more than 20 digits"
+        raise DamageError(at, f"{what} is {shown} bytes, not 0 to 2**60")
+    return size_bytes

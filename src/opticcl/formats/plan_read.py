@@ -1,0 +1,298 @@
+"""File to plan: everything is derived from the rows, whichever program wrote them.
+
+The rows of a step with the same transfer number, nodes, chunks and operation are the circuits of one transfer. A changed cell
+therefore changes the data that is sent or the circuit that carries it, and the verifier names the rule that this breaks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opticcl.errors import PlanFileError, printable
+from opticcl.formats.plan_header import COLUMNS, KEY, Header, check_claims, decode_header, fabric_and_collective
+from opticcl.formats.plan_write import MOST_ROWS
+from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Schedule, Transfers
+
+if TYPE_CHECKING:
+    import polars
+
+__all__ = ["PlanFile", "read_plan_file"]
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+MOST_HEADER_BYTES = 1 << 26
+TRANSFER_COLUMNS = ("transfer", "src", "dst", "chunk_lo", "chunk_n", "parts", "op")
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFile:
+    """A plan that was read.
+
+    Args:
+        plan: its schedule and circuits, not yet verified.
+        size_bytes: message of every rank [bytes].
+        algorithm: what generated it, as its header says.
+        written_by: version of opticcl that its header names.
+    """
+
+    plan: CircuitPlan
+    size_bytes: int
+    algorithm: str
+    written_by: str
+
+
+def read_plan_file(path: Path | str) -> PlanFile:
+    """Read a plan file; its rows are read step by step when they are needed.
+
+    Args:
+        path: ends in .parquet, .csv or .json.
+    Raises: PlanFileError: no such file, another kind, truncated, columns missing or of another type, steps out of order, or
+        a header that claims more than the rows bear out.
+    """
+    path = Path(path)
+    rows, text = _open(path)
+    header = decode_header(text, str(path))
+    num_rows = int(_collect(rows.select(_row_count()), path).item())
+    if num_rows > (most := MOST_ROWS[path.suffix.lower()]):
+        raise PlanFileError(f"{path}: {num_rows:,} circuits are more than {most:,}")
+    check_claims(header, num_rows, str(path))
+    fabric, promised = fabric_and_collective(header, str(path))
+    starts = _starts(rows, header, path)
+    algorithm = printable(header.algorithm)
+
+    @lru_cache(maxsize=2)
+    def rows_of(step: int) -> _Step:
+        return _Step.read(rows, int(starts[step]), int(starts[step + 1]), fabric, path)
+
+    schedule = Schedule(algorithm, promised, header.num_steps, lambda i: rows_of(i).transfers)
+    plan = CircuitPlan(fabric, schedule, lambda i: rows_of(i).rounds)
+    return PlanFile(plan, header.size_bytes, algorithm, printable(header.opticcl))
+
+
+# --- files to lazy rows -----------------------------------------------------------------------------------------------
+
+
+def _open(path: Path) -> tuple[polars.LazyFrame, str]:
+    """Rows and header of a file."""
+    import polars as pl
+
+    if path.is_dir():
+        raise PlanFileError(f"{path}: is a directory; give one of the files in it")
+    readers = {".parquet": _open_parquet, ".csv": _open_csv, ".json": _open_json}
+    suffix = path.suffix.lower()
+    if suffix not in readers:
+        raise PlanFileError(f"{path}: a plan file ends in " + ", ".join(readers))
+    if not path.is_file():
+        raise PlanFileError(f"{path}: there is no such file")
+    try:
+        rows, header = readers[suffix](path)
+        schema = rows.collect_schema()
+    except RecursionError:
+        raise PlanFileError(f"{path}: is nested too deeply for a plan file") from None
+    except (
+        pl.exceptions.PolarsError,
+        pl.exceptions.PanicException,  # raised by its reader for some damaged files
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+    ) as error:
+        raise PlanFileError(f"{path}: cannot be read as a plan file: {_first_line(error)}") from None
+    for name in (*COLUMNS, "path"):
+        if name not in schema:
+            raise PlanFileError(f"{path}: column {name!r} is missing")
+        kind = schema[name]
+        if name == "path":
+            inner = kind.inner if isinstance(kind, pl.List) else None
+            whole = inner is not None and (inner == pl.Null or pl.Series([], dtype=inner).dtype.is_integer())
+        else:
+            whole = kind.is_integer()
+        if not whole:
+            due = "lists of whole numbers" if name == "path" else "whole numbers"
+            raise PlanFileError(f"{path}: column {name!r} holds {kind}, not {due}")
+    return rows.select(*COLUMNS, "path"), header
+
+
+def _open_parquet(path: Path) -> tuple[polars.LazyFrame, str]:
+    import polars as pl
+
+    header = pl.read_parquet_metadata(path).get(KEY)
+    if header is None:
+        raise PlanFileError(f"{path}: is a Parquet file without the header of a plan")
+    return pl.scan_parquet(path), header
+
+
+def _open_csv(path: Path) -> tuple[polars.LazyFrame, str]:
+    import polars as pl
+
+    with path.open("rb") as file:
+        first = file.readline(MOST_HEADER_BYTES).removeprefix(BYTE_ORDER_MARK)
+    if not first.startswith(b"# "):
+        raise PlanFileError(f"{path}: its first line is no header of a plan file; it begins with '# '")
+    schema = {**dict.fromkeys(COLUMNS, pl.Int64), "path": pl.String}
+    frame = pl.read_csv(path, skip_lines=1, schema_overrides=schema)
+    if "path" in frame.columns:
+        hops = pl.col("path").fill_null("").str.split(" ").list.eval(pl.element().filter(pl.element() != ""))
+        frame = frame.with_columns(hops.cast(pl.List(pl.Int64)).alias("path"))
+    return frame.lazy(), first[2:].decode("utf-8")
+
+
+def _open_json(path: Path) -> tuple[polars.LazyFrame, str]:
+    import json
+
+    import polars as pl
+
+    whole = json.loads(path.read_text("utf-8-sig"))
+    if not isinstance(whole, dict) or set(whole) != {"header", "columns"} or not isinstance(whole["columns"], dict):
+        raise PlanFileError(f"{path}: is JSON, but not an object of header and columns")
+    columns = whole["columns"]
+    types: dict[str, pl.DataType] = {name: pl.Int64() for name in COLUMNS}
+    types["path"] = pl.List(pl.Int64)
+    frame = pl.DataFrame(
+        {name: pl.Series(name, values, types.get(name), strict=True) for name, values in columns.items()}
+    )
+    return frame.lazy(), json.dumps(whole["header"])
+
+
+def _starts(rows: polars.LazyFrame, header: Header, path: Path) -> IntArray:
+    """Row at which each step begins, int64 (num_steps + 1,)."""
+    order = _collect(rows.select("step", "round"), path)
+    if order["step"].null_count() or order["round"].null_count():
+        raise PlanFileError(f"{path}: column 'step' or 'round' has empty cells")
+    step, number = order["step"].to_numpy(), order["round"].to_numpy()
+    if len(step) and (step.min() < 0 or step.max() >= header.num_steps):
+        wrong = int(np.flatnonzero((step < 0) | (step >= header.num_steps))[0])
+        raise PlanFileError(f"{path}: row {wrong}: step {step[wrong]} is none of 0 to {header.num_steps - 1}")
+    if len(number) and number.min() < 0:
+        wrong = int(np.argmin(number))
+        raise PlanFileError(f"{path}: row {wrong}: round {number[wrong]} is negative; rounds count from 0")
+    falls = (np.diff(step) < 0) | ((np.diff(step) == 0) & (np.diff(number) < 0))
+    if falls.any():
+        row = int(np.flatnonzero(falls)[0]) + 1
+        raise PlanFileError(
+            f"{path}: row {row}: step {step[row]} round {number[row]} comes late; sort by step and round"
+        )
+    return np.searchsorted(step, np.arange(header.num_steps + 1))
+
+
+def _row_count() -> polars.Expr:
+    import polars as pl
+
+    return pl.len()
+
+
+def _collect(rows: polars.LazyFrame, path: Path) -> polars.DataFrame:
+    import polars as pl
+
+    try:
+        return rows.collect()
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        raise PlanFileError(f"{path}: is damaged: {_first_line(error)}") from None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0][:200]
+
+
+# --- rows of a step ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """Transfers of one step and the circuits of its rounds."""
+
+    transfers: Transfers
+    rounds: tuple[Circuits, ...]
+
+    @classmethod
+    def read(cls, rows: polars.LazyFrame, start: int, stop: int, fabric: Fabric, path: Path) -> _Step:
+        frame = _collect(rows.slice(start, stop - start), path)
+        cells = {name: _whole_numbers(frame, name, start, path) for name in COLUMNS}
+        hops, offsets = _hops(frame, start, path)
+        transfer, first = _number_transfers(cells)
+        ranks = _ranks(fabric, np.stack([cells["src"][first], cells["dst"][first]]))
+        chosen = {name: cells[name][first] for name in ("chunk_lo", "chunk_n", "parts")}
+        op = np.where((cells["op"] < 0) | (cells["op"] > 255), 255, cells["op"])[first].astype(np.uint8)  # 255: unknown
+        parts = chosen["parts"] if (chosen["parts"] != 1).any() else None
+        transfers = Transfers(ranks[0], ranks[1], chosen["chunk_lo"], chosen["chunk_n"], op, parts)
+        circuits = Circuits(
+            transfer,
+            cells["src"],
+            cells["dst"],
+            cells["port"],
+            cells["wavelength_lo"],
+            cells["wavelength_n"],
+            hops,
+            offsets,
+        )
+        return cls(transfers, _split(circuits, cells["round"], cells["wavelength_step"]))
+
+
+def _whole_numbers(frame: polars.DataFrame, name: str, start: int, path: Path) -> IntArray:
+    column = frame[name]
+    if column.null_count():
+        row = start + int(column.is_null().arg_max() or 0)
+        raise PlanFileError(f"{path}: row {row}: column {name!r} is empty")
+    values = column.to_numpy()
+    if len(values) and (values.min() < -(2**31) or values.max() >= 2**31):
+        row = start + int(np.flatnonzero((values < -(2**31)) | (values >= 2**31))[0])
+        raise PlanFileError(f"{path}: row {row}: {name}={values[row - start]} is beyond 32 bits")
+    return values.astype(np.int32)
+
+
+def _hops(frame: polars.DataFrame, start: int, path: Path) -> tuple[IntArray, IntArray]:
+    import polars as pl
+
+    column = frame["path"].cast(pl.List(pl.Int64)).fill_null([])
+    counts = column.list.len().to_numpy().astype(np.int64)
+    hops = column.explode(empty_as_null=False).drop_nulls().to_numpy()
+    if len(hops) != counts.sum() or (len(hops) and (hops.min() < -(2**31) or hops.max() >= 2**31)):
+        raise PlanFileError(f"{path}: rows {start} to {start + len(frame) - 1}: a path has an empty or impossible hop")
+    return hops.astype(np.int32), np.concatenate([[0], np.cumsum(counts)])
+
+
+def _number_transfers(cells: dict[str, IntArray]) -> tuple[IntArray, IntArray]:
+    """Transfer of each row, and the first row of each transfer, in the order of the rows."""
+    key = np.stack([cells[name] for name in TRANSFER_COLUMNS], axis=1)
+    if not len(key):
+        return np.zeros(0, np.int32), np.zeros(0, np.int64)
+    begins = np.r_[True, (key[1:] != key[:-1]).any(axis=1)]
+    first = np.flatnonzero(begins)
+    numbers = cells["transfer"][first]
+    if (np.diff(numbers) > 0).all() or (np.diff(np.sort(numbers)) > 0).all():  # rows of a transfer stand together
+        return (np.cumsum(begins) - 1).astype(np.int32), first
+    _, first, inverse = np.unique(key, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return place[inverse.ravel()].astype(np.int32), first[order]
+
+
+def _ranks(fabric: Fabric, nodes: IntArray) -> IntArray:
+    """Ranks of machine nodes, -1 for those that are not in the job."""
+    if fabric.node_of_rank is None:
+        return nodes
+    rank = np.full(fabric.num_machine_nodes, -1, np.int32)
+    rank[fabric.node_of_rank] = np.arange(fabric.num_nodes)
+    inside = (nodes >= 0) & (nodes < len(rank))
+    return np.where(inside, rank[np.where(inside, nodes, 0)], -1).astype(np.int32)
+
+
+def _split(circuits: Circuits, number: IntArray, wavelength_step: IntArray) -> tuple[Circuits, ...]:
+    """Circuits of each round."""
+    from dataclasses import replace
+
+    cuts = np.flatnonzero(np.diff(number)) + 1
+    if len(circuits) and not len(cuts):
+        return (replace(circuits, wavelength_step=_common(wavelength_step)),)
+    parts = np.split(np.arange(len(circuits)), cuts) if len(circuits) else []
+    return tuple(replace(circuits.take(rows), wavelength_step=_common(wavelength_step[rows])) for rows in parts)
+
+
+def _common(wavelength_step: IntArray) -> int:
+    """The wavelength step of all circuits of a round, or 0, which the verifier refuses, where they differ."""
+    return int(wavelength_step[0]) if (wavelength_step == wavelength_step[0]).all() else 0

@@ -1,0 +1,145 @@
+"""Plan to file: Parquet for large plans, CSV to read or edit, JSON for other programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import numpy as np
+
+from opticcl.errors import OutputError
+from opticcl.files import write_whole
+from opticcl.formats.plan_header import COLUMNS, KEY, check_claims, encode_header, header_of
+from opticcl.ir import CircuitPlan, Circuits, ProgressCallback, Transfers, no_progress
+
+if TYPE_CHECKING:
+    import polars
+
+__all__ = ["MOST_ROWS", "write_plan_file"]
+
+MOST_ROWS = {".parquet": 1 << 28, ".csv": 1 << 24, ".json": 1 << 22}
+"""Circuits that a file of each suffix can hold [count]."""
+
+
+def write_plan_file(
+    path: Path | str,
+    plan: CircuitPlan,
+    size_bytes: int,
+    algorithm: str,
+    progress: ProgressCallback = no_progress,
+) -> int:
+    """Write every circuit of a plan, step by step; the file appears when it is complete.
+
+    Args:
+        path: ends in .parquet, .csv or .json.
+        plan: to be written.
+        size_bytes: message of every rank [bytes].
+        algorithm: what generated it, in words.
+        progress: called with (what, done, total) after every step.
+    Returns: number of circuits written.
+    Raises: OutputError: another suffix, more circuits than that kind of file can hold, or not writable. PlanFileError: far
+        more ranks or chunks than circuits.
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix not in MOST_ROWS:
+        raise OutputError(f"cannot write {path}: it must end in " + ", ".join(MOST_ROWS))
+    rows = sum(len(run) * sum(map(len, plan.rounds(run.start))) for run in plan.schedule.step_classes())
+    if rows > MOST_ROWS[suffix]:
+        hint = "; write .parquet" if suffix != ".parquet" else "; take a smaller fabric or an algorithm of fewer steps"
+        raise OutputError(f"cannot write {path}: {rows:,} circuits are more than {MOST_ROWS[suffix]:,}{hint}")
+    about = header_of(plan, size_bytes, algorithm)
+    check_claims(about, rows, str(path))
+    header = encode_header(about)
+    with write_whole(path) as file:
+        {".parquet": _write_parquet, ".csv": _write_csv, ".json": _write_json}[suffix](file, plan, header, progress)
+    return rows
+
+
+def _frames(plan: CircuitPlan, progress: ProgressCallback) -> Iterator[polars.DataFrame]:
+    """Rows of one round after the other."""
+    num_steps = plan.schedule.num_steps
+    for step in range(num_steps):
+        transfers = plan.schedule.step(step)
+        for number, circuits in enumerate(plan.rounds(step)):
+            yield _frame(step, number, transfers, circuits)
+        progress("write the plan", step + 1, num_steps)
+
+
+def _frame(step: int, number: int, transfers: Transfers, circuits: Circuits) -> polars.DataFrame:
+    import polars as pl
+
+    n, row = len(circuits), circuits.transfer
+    columns = {
+        "step": np.full(n, step),
+        "round": np.full(n, number),
+        "transfer": row,
+        "src": circuits.src,
+        "dst": circuits.dst,
+        "chunk_lo": transfers.chunk_lo[row],
+        "chunk_n": transfers.chunk_n[row],
+        "parts": np.ones(n, np.int32) if transfers.parts is None else transfers.parts[row],
+        "op": transfers.op[row],
+        "port": circuits.port,
+        "wavelength_lo": circuits.wavelength_lo,
+        "wavelength_n": circuits.wavelength_n,
+        "wavelength_step": np.full(n, circuits.wavelength_step),
+    }
+    frame = pl.DataFrame({name: np.asarray(column, np.int32) for name, column in columns.items()})
+    return frame.with_columns(_paths(circuits).alias("path"))
+
+
+def _paths(circuits: Circuits) -> polars.Series:
+    import polars as pl
+
+    counts = circuits.num_hops()
+    if len(counts) and (counts == counts[0]).all() and counts[0]:  # one length, so the column is a plain matrix
+        return pl.Series(circuits.hops.reshape(len(circuits), -1)).cast(pl.List(pl.Int32))
+    owner = pl.DataFrame({"at": circuits.hop_owner().astype(np.int32), "hop": circuits.hops})
+    grouped = owner.group_by("at", maintain_order=True).agg("hop")
+    every = pl.DataFrame({"at": np.arange(len(circuits), dtype=np.int32)}).join(
+        grouped, on="at", how="left", maintain_order="left"
+    )
+    return every["hop"].cast(pl.List(pl.Int32)).fill_null([])
+
+
+def _schema() -> polars.Schema:
+    import polars as pl
+
+    types: dict[str, pl.DataType] = {name: pl.Int32() for name in COLUMNS}
+    return pl.Schema({**types, "path": pl.List(pl.Int32)})
+
+
+def _write_parquet(file: IO[bytes], plan: CircuitPlan, header: str, progress: ProgressCallback) -> None:
+    from polars.io.plugins import register_io_source
+
+    def source(
+        with_columns: list[str] | None, predicate: object, n_rows: int | None, batch_size: int | None
+    ) -> Iterator[polars.DataFrame]:
+        for frame in _frames(plan, progress):
+            yield frame if with_columns is None else frame.select(with_columns)
+
+    rows = register_io_source(io_source=source, schema=_schema())
+    rows.sink_parquet(file, compression="zstd", metadata={KEY: header}, row_group_size=1 << 20, maintain_order=True)
+
+
+def _write_csv(file: IO[bytes], plan: CircuitPlan, header: str, progress: ProgressCallback) -> None:
+    import polars as pl
+
+    file.write(f"# {header}\n".encode())
+    file.write((",".join((*COLUMNS, "path")) + "\n").encode())
+    for frame in _frames(plan, progress):
+        text = frame.with_columns(pl.col("path").cast(pl.List(pl.String)).list.join(" "))
+        file.write(text.write_csv(include_header=False).encode())
+
+
+def _write_json(file: IO[bytes], plan: CircuitPlan, header: str, progress: ProgressCallback) -> None:
+    columns: dict[str, list[object]] = {name: [] for name in (*COLUMNS, "path")}
+    for frame in _frames(plan, progress):
+        for name, values in columns.items():
+            values += frame[name].to_list()
+    file.write(b'{"header": ' + header.encode() + b',\n"columns": {\n')
+    lines = [f'"{name}": {json.dumps(values, separators=(",", ":"))}' for name, values in columns.items()]
+    file.write(",\n".join(lines).encode() + b"}}\n")

@@ -1,0 +1,88 @@
+"""A schedule and the light that carries it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from opticcl.ir._common import is_value, same_columns
+from opticcl.ir.circuits import Circuits
+from opticcl.ir.fabric import Fabric
+from opticcl.ir.schedule import Schedule
+
+__all__ = ["CircuitPlan", "ClassRounds", "StoredRounds"]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRounds:
+    """A function that looks the rounds of a step up.
+
+    Args:
+        steps: circuits of each round, by step.
+    """
+
+    steps: tuple[tuple[Circuits, ...], ...]
+
+    def __call__(self, i: int) -> tuple[Circuits, ...]:
+        """Circuits of each round of step i."""
+        return self.steps[i]
+
+
+@dataclass(frozen=True, slots=True)
+class ClassRounds:
+    """Circuits of a step, which by definition are those of the first step of its class.
+
+    Args:
+        classes: the steps in order, cut into runs of equal steps.
+        rounds: step index -> circuits of each round; called for first steps only.
+    """
+
+    classes: tuple[range, ...]
+    rounds: Callable[[int], tuple[Circuits, ...]]
+
+    def __call__(self, i: int) -> tuple[Circuits, ...]:
+        """Circuits of step i."""
+        place = bisect_right(self.classes, i, key=lambda steps: steps.start) - 1
+        return self.rounds(self.classes[place].start)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CircuitPlan:
+    """A schedule and the light that carries it.
+
+    Args:
+        fabric: where it runs.
+        schedule: what it carries.
+        rounds: step index -> circuits of each round; the circuits of a round stand at the same time, a step that does not
+            fit takes several rounds. On packet fabrics a circuit is a route.
+    """
+
+    fabric: Fabric
+    schedule: Schedule
+    rounds: Callable[[int], tuple[Circuits, ...]]
+
+    def __repr__(self) -> str:
+        return f"<CircuitPlan of {self.schedule!r} on {self.fabric!r}>"
+
+    def __eq__(self, other: object) -> bool:
+        """Equal fabrics and schedules, and rounds equal by their own equality, else the circuits of every round."""
+        if not isinstance(other, CircuitPlan):
+            return NotImplemented
+        if self.fabric != other.fabric or self.schedule != other.schedule:
+            return False
+        return self.rounds == other.rounds or all(
+            len(mine) == len(its) and all(map(same_columns, mine, its))
+            for mine, its in ((self.rounds(i), other.rounds(i)) for i in range(self.schedule.num_steps))
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.fabric, self.schedule))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles with its function of rounds if that can be pickled, else with the circuits of every step."""
+        rounds = self.rounds
+        if not is_value(rounds.rounds if isinstance(rounds, ClassRounds) else rounds):
+            rounds = StoredRounds(tuple(self.rounds(i) for i in range(self.schedule.num_steps)))
+        return CircuitPlan, (self.fabric, self.schedule, rounds)

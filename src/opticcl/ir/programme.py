@@ -1,0 +1,225 @@
+"""The programme of a plan: absolute times of its circuits, data, control messages and device settings.
+
+Times are seconds from the start of the plan, float64. Rows are sorted by (step, round, row). Identical steps that follow each
+other are stored once, as a run of steps: `CircuitTimes`, `DataTimes`, `ControlTimes` and the rows of `DeviceTable` with that
+step hold the first of them, and step number `first + k` of the run happens `k * period_s` later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from opticcl.errors import ParameterError
+from opticcl.ir._common import NO_PARAMETERS, IntArray
+
+__all__ = ["CircuitTimes", "ControlTimes", "DataTimes", "DeviceTable", "Programme", "StepRuns"]
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class _Columns:
+    """Columns of equal length."""
+
+    __slots__ = ()
+    KINDS: ClassVar[Mapping[str, type]] = {}
+
+    @classmethod
+    def of(cls, **columns: Any) -> Self:
+        """Columns from array-likes of a common length, or numbers that hold for all rows.
+
+        Raises: ParameterError: a column is missing or unknown, or lengths differ.
+        """
+        if columns.keys() != cls.KINDS.keys():
+            odd = sorted(columns.keys() ^ cls.KINDS.keys())
+            raise ParameterError(f"{cls.__name__}: columns are {', '.join(cls.KINDS)}; check {', '.join(odd)}")
+        arrays: dict[str, IntArray] = {n: np.asarray(columns[n], kind) for n, kind in cls.KINDS.items()}
+        lengths = {len(array) for array in arrays.values() if array.ndim == 1} or {1}
+        if len(lengths) > 1 or any(array.ndim > 1 for array in arrays.values()):
+            raise ParameterError(f"{cls.__name__}: columns of different lengths: {sorted(lengths)}")
+        (length,) = lengths
+        return cls(**{name: array if array.ndim else np.full(length, array) for name, array in arrays.items()})
+
+    @classmethod
+    def empty(cls) -> Self:
+        """No rows."""
+        return cls(**{name: np.zeros(0, kind) for name, kind in cls.KINDS.items()})
+
+    def __len__(self) -> int:
+        return len(getattr(self, next(iter(self.KINDS))))
+
+    def __eq__(self, other: object) -> bool:
+        """Equal columns; a time that does not exist equals itself."""
+        if type(other) is not type(self):
+            return NotImplemented
+        pairs = ((getattr(self, name), getattr(other, name)) for name in self.KINDS)
+        return all(np.array_equal(mine, its, equal_nan=mine.dtype == np.float64) for mine, its in pairs)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {len(self):,}>"
+
+    def take(self, rows: Any) -> Self:
+        """The given rows (indices, slice or mask)."""
+        return type(self)(**{name: getattr(self, name)[rows] for name in self.KINDS})
+
+    def record(self) -> dict[str, list[Any]]:
+        """Columns as lists; times that do not exist are None."""
+        return {name: [None if v != v else v for v in getattr(self, name).tolist()] for name in self.KINDS}
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class StepRuns(_Columns):
+    """Runs of identical steps, in order; together they are all steps of the plan.
+
+    Args:
+        first: first step of each run, int32 (n,).
+        repeats: steps of the run, int32 (n,) [count].
+        period_s: from one step of the run to the next, float64 (n,) [s].
+    """
+
+    first: IntArray
+    repeats: IntArray
+    period_s: FloatArray
+
+    KINDS: ClassVar[Mapping[str, type]] = {"first": np.int32, "repeats": np.int32, "period_s": np.float64}
+
+    @classmethod
+    def single(cls, num_steps: int) -> StepRuns:
+        """Every step a run of its own."""
+        return cls.of(first=np.arange(num_steps), repeats=np.ones(num_steps), period_s=np.zeros(num_steps))
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class CircuitTimes(_Columns):
+    """When circuits carry light.
+
+    Args:
+        step, round, row: of the plan's circuits, int32 (n,); `step` is the first of its run.
+        start_s: first bit leaves the sender, or an idle circuit begins to stand, float64 (n,) [s].
+        end_s: last bit arrives; NaN for an idle circuit, float64 (n,) [s].
+        slot, slots: first slot and number of slots, int64 (n,); -1 on fabrics without slots.
+    """
+
+    step: IntArray
+    round: IntArray
+    row: IntArray
+    start_s: FloatArray
+    end_s: FloatArray
+    slot: IntArray
+    slots: IntArray
+
+    KINDS: ClassVar[Mapping[str, type]] = {
+        "step": np.int32, "round": np.int32, "row": np.int32, "start_s": np.float64, "end_s": np.float64,
+        "slot": np.int64, "slots": np.int64,
+    }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class DataTimes(_Columns):
+    """When the data of transfers can be used.
+
+    Args:
+        step, transfer: of the schedule, int32 (n,); `step` is the first of its run.
+        arrived_s: last bit received, float64 (n,) [s].
+        summed_s: added to what the receiver holds, float64 (n,) [s]; equal to `arrived_s` where nothing is added.
+    """
+
+    step: IntArray
+    transfer: IntArray
+    arrived_s: FloatArray
+    summed_s: FloatArray
+
+    KINDS: ClassVar[Mapping[str, type]] = {
+        "step": np.int32, "transfer": np.int32, "arrived_s": np.float64, "summed_s": np.float64
+    }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class DeviceTable(_Columns):
+    """Changes of device settings.
+
+    Args:
+        kind: position in the fabric's `devices`, int32 (n,).
+        device: index x pool + member, int32 (n,).
+        step: first step of the run with which the change is repeated, or -1: it happens once, int32 (n,).
+        begin_s, done_s: start and end of the change, float64 (n,) [s].
+        setting: from then on, int64 (n,).
+    """
+
+    kind: IntArray
+    device: IntArray
+    step: IntArray
+    begin_s: FloatArray
+    done_s: FloatArray
+    setting: IntArray
+
+    KINDS: ClassVar[Mapping[str, type]] = {
+        "kind": np.int32, "device": np.int32, "step": np.int32, "begin_s": np.float64, "done_s": np.float64,
+        "setting": np.int64,
+    }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class ControlTimes(_Columns):
+    """Control exchanges that set up the circuits of a round.
+
+    Args:
+        step, round: of the plan, int32 (n,); `step` is the first of its run.
+        begin_s, end_s: float64 (n,) [s].
+    """
+
+    step: IntArray
+    round: IntArray
+    begin_s: FloatArray
+    end_s: FloatArray
+
+    KINDS: ClassVar[Mapping[str, type]] = {
+        "step": np.int32, "round": np.int32, "begin_s": np.float64, "end_s": np.float64
+    }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Programme:
+    """Absolute times of a plan under named assumptions. `opticcl.verify.time.check_programme` verifies it.
+
+    Args:
+        engine: that made it.
+        size_bytes: message of every rank [bytes].
+        total_s: last event [s].
+        runs: runs of identical steps.
+        circuits: times of the circuits.
+        data: times of the data.
+        devices: changes of device settings.
+        control: control exchanges.
+        assumptions: values by name.
+    """
+
+    engine: str
+    size_bytes: int
+    total_s: float
+    runs: StepRuns
+    circuits: CircuitTimes
+    data: DataTimes
+    devices: DeviceTable = field(default_factory=DeviceTable.empty)
+    control: ControlTimes = field(default_factory=ControlTimes.empty)
+    assumptions: Mapping[str, Any] = field(default_factory=lambda: NO_PARAMETERS)
+
+    def __repr__(self) -> str:
+        from opticcl.units import counted, format_seconds
+
+        sizes = ", ".join((counted(len(self.circuits), "circuit"), counted(len(self.devices), "device change")))
+        return f"<Programme by {self.engine}: {format_seconds(self.total_s)}, {sizes}>"
+
+    def record(self) -> dict[str, Any]:
+        """All tables as plain values, for JSON."""
+        plain = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {
+            name: value.record() if isinstance(value, _Columns) else dict(value) if name == "assumptions" else value
+            for name, value in plain.items()
+        }

@@ -1,0 +1,1 @@
+"""ODDL's distributed control plane: the protocol, a search through its state space, its simulation and real processes."""

@@ -1,0 +1,50 @@
+"""What a light budget limits: the largest size that closes, the hops that light may pass."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from math import floor
+
+import numpy as np
+
+from opticcl.ir.light import LightPath
+from opticcl.optics.chain import ROUNDING_DB, Chain
+
+__all__ = ["LARGEST_COUNT", "counted", "largest_that_closes", "reach"]
+
+LARGEST_COUNT = 1 << 16
+"""Pieces of anything that a limit counts up to."""
+
+
+def largest_that_closes(candidates: Sequence[int], closes: Callable[[int], bool]) -> int | None:
+    """The largest candidate that closes, of ascending ones that close up to some point; None if none does."""
+    found = bisect_left(candidates, True, key=lambda candidate: not closes(candidate))
+    return candidates[found - 1] if found else None
+
+
+def counted(number: float | None, noun: str) -> str:
+    """A count in words.
+
+    >>> counted(None, "interface"), counted(1, "interface"), counted(65536, "interface")
+    ('no interfaces', '1 interface', '65,536 or more interfaces')
+    """
+    if number is None:
+        return f"no {noun}s"
+    return f"{number:,}{' or more' * (number >= LARGEST_COUNT)} {noun}{'s' * (number != 1)}"
+
+
+def reach(chain: Chain, path: LightPath, each: dict[str, float]) -> int | None:
+    """Hops that a passive path may have; None if not even a path without hops closes.
+
+    Args:
+        chain: values of the path's elements.
+        path: elements.
+        each: elements of one hop: kind -> count.
+    """
+    start = np.array([1.0 if element.kind == "modulator" else 0.0 for element in path.elements])
+    hop = np.array([each.get(element.kind, 0.0) for element in path.elements])
+    margin, loss = float(chain.margin_db(start)[0]), float(hop @ chain.loss_db)
+    if margin < -ROUNDING_DB:
+        return None
+    return floor(min((margin + ROUNDING_DB) / loss, LARGEST_COUNT)) if loss else LARGEST_COUNT

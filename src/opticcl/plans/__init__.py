@@ -1,0 +1,1 @@
+"""Plans: compile one, search for the fastest, compare fabrics, sweep message sizes."""

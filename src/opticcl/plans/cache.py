@@ -1,0 +1,67 @@
+"""A cache of steps and circuits, bounded in bytes: the least recently used entry is evicted first."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from opticcl.ir import CircuitPlan, Schedule
+
+__all__ = ["StepCache"]
+
+T = TypeVar("T")
+
+
+class StepCache:
+    """Steps of schedules and rounds of plans, least recently used evicted first.
+
+    Args: max_bytes: of all cached arrays together [bytes].
+    """
+
+    def __init__(self, max_bytes: int = 1 << 28) -> None:
+        self._max_bytes, self._num_bytes, self._functions = max_bytes, 0, 0
+        self._entries: OrderedDict[tuple[int, int], tuple[Any, int]] = OrderedDict()
+
+    def of_schedule(self, schedule: Schedule) -> Schedule:
+        """The same schedule with cached steps."""
+        return replace(schedule, step=self._cached(schedule.step))
+
+    def of_plan(self, plan: CircuitPlan) -> CircuitPlan:
+        """The same plan with cached circuits."""
+        return replace(plan, rounds=self._cached(plan.rounds))
+
+    def _cached(self, generate: Callable[[int], T]) -> Callable[[int], T]:
+        self._functions += 1
+        function = self._functions
+
+        def cached(i: int) -> T:
+            found = self._entries.get((function, i))
+            if found is None:
+                columns = generate(i)
+                self._insert((function, i), columns)
+                return columns
+            self._entries.move_to_end((function, i))
+            hit: T = found[0]
+            return hit
+
+        return cached
+
+    def _insert(self, key: tuple[int, int], columns: Any) -> None:
+        size = sum(map(_num_bytes, columns)) if isinstance(columns, tuple) else _num_bytes(columns)
+        if size > self._max_bytes:
+            return
+        self._entries[key] = columns, size
+        self._num_bytes += size
+        while self._num_bytes > self._max_bytes:
+            _, (_, freed) = self._entries.popitem(last=False)
+            self._num_bytes -= freed
+
+
+def _num_bytes(columns: Any) -> int:
+    """Size of the arrays of `Transfers` or `Circuits` [bytes]."""
+    values = [getattr(columns, name) for name in columns.__slots__]
+    return sum([value.nbytes for value in values if isinstance(value, np.ndarray)])

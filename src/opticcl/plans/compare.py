@@ -1,0 +1,398 @@
+"""Fabrics side by side: every plan compiled, verified and timed for the same messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from opticcl.assumptions import Assumptions, assumptions
+from opticcl.circuits import lower
+from opticcl.collective import Request, as_request
+from opticcl.errors import AlgorithmError, ParameterError, UnsupportedError
+from opticcl.ir import Fabric, ProgressCallback, Timeline, Verdict, no_progress
+from opticcl.plans.cache import StepCache
+from opticcl.plans.machines import ExcludedFabric, build_fabrics
+from opticcl.plans.plan import Plan
+from opticcl.plans.search import Candidates
+from opticcl.plans.times import timeline_of
+from opticcl.registry import as_text, canonical, one_or_more, parse_call, whole_number, write_call
+from opticcl.schedule import all_variants, generate
+from opticcl.simulate import Profile, engine_options, moved_share, profile
+from opticcl.simulate.bottleneck import Bottleneck, bottleneck, loads
+from opticcl.traces.division import Division
+from opticcl.units import (
+    counted,
+    format_bytes,
+    format_rate,
+    format_seconds,
+    in_columns,
+    message_size,
+    quantity,
+)
+from opticcl.verify.judge import Judge
+
+if TYPE_CHECKING:
+    import polars
+
+__all__ = ["Comparison", "Declined", "Entry", "compare", "compare_plans"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One plan of a comparison.
+
+    Args:
+        fabric: that the plan runs on.
+        plan: the plan.
+        profile: its time for any message size.
+        timelines: its time for each message, in the order given.
+        verdict: on the plan.
+        bottleneck: the busiest part of the machine; None if nothing is sent or the plan is wrong.
+    """
+
+    fabric: Fabric
+    plan: Plan
+    profile: Profile
+    timelines: tuple[Timeline, ...]
+    verdict: Verdict
+    bottleneck: Bottleneck | None = None
+
+    def __repr__(self) -> str:
+        verdict = "verified" if self.verdict.ok else "wrong"
+        return f"<Entry {self.plan.algorithm} on {self.fabric.name}: {format_seconds(self.total_s)}, {verdict}>"
+
+    @property
+    def total_s(self) -> float:
+        """Time of all messages one after the other [s]."""
+        return sum(t.total_s for t in self.timelines)
+
+    @property
+    def lower_bound_s(self) -> float:
+        """Lower bound on the time of any algorithm on this fabric [s]."""
+        return sum(t.lower_bound_s for t in self.timelines)
+
+    @property
+    def algorithm_bytes_per_s(self) -> float:
+        """Messages over their time, "algbw" of nccl-tests; 0 if they take no time [byte/s]."""
+        return self.plan.size_bytes / self.total_s if self.total_s else 0.0
+
+    @property
+    def bus_bytes_per_s(self) -> float:
+        """Least rate through a node's ports for that, "busbw" of nccl-tests: comparable with the node rate [byte/s]."""
+        return self.algorithm_bytes_per_s * moved_share(self.plan.schedule.collective)
+
+    def totals(self) -> dict[str, float]:
+        """Time of each part over all messages [s], by name."""
+        return {part: sum(t.totals()[part] for t in self.timelines) for part in Timeline.PARTS}
+
+    def record(self) -> dict[str, Any]:
+        """Plain values: one row of `opticcl compare --json`."""
+        first, fabric, busiest = self.timelines[0], self.fabric, self.bottleneck
+        return {  # in the order in which a print shows the columns
+            "fabric": fabric.name,
+            "algorithm": self.plan.algorithm,
+            "total_s": self.total_s,
+            "verified": self.verdict.ok,
+            "node_rate_bits_per_s": fabric.node_rate_bits_per_s,
+            "specification": write_call(fabric.name, {k: v for k, v in fabric.parameters.items() if v is not None}),
+            "total_bytes": self.plan.size_bytes,
+            **self.totals(),
+            "algorithm_bytes_per_s": self.algorithm_bytes_per_s,
+            "bus_bytes_per_s": self.bus_bytes_per_s,
+            "bottleneck": busiest and busiest.name,
+            "bottleneck_bytes": busiest.carried_bytes if busiest else 0.0,
+            "bottleneck_utilisation": busiest.utilisation if busiest else 0.0,
+            "num_nodes": fabric.num_nodes,
+            "num_steps": first.num_steps,
+            "num_rounds": first.num_rounds,
+            "lower_bound_s": self.lower_bound_s,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Declined:
+    """An algorithm that a fabric cannot carry.
+
+    Args:
+        fabric: name.
+        algorithm: name with parameters.
+        reason: why it cannot.
+        failed: whether the algorithm raised an exception.
+    """
+
+    fabric: str
+    algorithm: str
+    reason: str
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Plans of several fabrics, fastest first.
+
+    Args:
+        collective: name.
+        sizes: messages of every rank, one after the other [bytes].
+        entries: one a plan, fastest first.
+        declined: algorithms that fabrics cannot carry.
+        algorithm: as `compare_plans` takes it.
+        excluded: fabrics that could not be built.
+        notes: remarks on where the messages come from.
+        division: of the workload that the messages are from; None if they are not from one.
+    """
+
+    collective: str
+    sizes: tuple[int, ...]
+    entries: tuple[Entry, ...]
+    declined: tuple[Declined, ...]
+    algorithm: str = "auto"
+    excluded: tuple[ExcludedFabric, ...] = ()
+    notes: tuple[str, ...] = ()
+    division: Division | None = None
+
+    def __repr__(self) -> str:
+        fastest = self.entries[0]
+        return (
+            f"<Comparison {self.collective} of {format_bytes(sum(self.sizes))}: {counted(len(self.entries), 'plan')}, "
+            f"fastest {fastest.plan.algorithm} on {fastest.fabric.name} in {format_seconds(fastest.total_s)}>"
+        )
+
+    def __str__(self) -> str:
+        head = ("fabric", "algorithm", "nodes", "node rate", "time", "verified")
+        return in_columns([head, *map(_cells, self.entries)])
+
+    @property
+    def ok(self) -> bool:
+        """Whether every plan is right."""
+        return all(entry.verdict.ok for entry in self.entries)
+
+    @property
+    def left_out(self) -> tuple[ExcludedFabric, ...]:
+        """Fabrics without any entry and algorithms that raised an exception, with reasons."""
+        found = list(self.excluded)
+        present = {entry.fabric.name for entry in self.entries}
+        for one in self.declined:
+            if one.failed or canonical(self.algorithm) != "all":
+                found.append(ExcludedFabric(one.fabric, one.reason))
+            elif one.fabric not in present:  # most algorithms decline most fabrics, so one line a fabric
+                reason = f"no algorithm does {self.collective} on it; --algorithm NAME gives the reason"
+                found.append(ExcludedFabric(one.fabric, reason))
+        return tuple(dict.fromkeys(found))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One plain row an entry, fastest first."""
+        return [entry.record() for entry in self.entries]
+
+    def record(self) -> dict[str, Any]:
+        """Plain values, as `opticcl compare --json` prints them."""
+        found = {"rows": self.rows(), "left_out": [one.record() for one in self.left_out], "notes": list(self.notes)}
+        return found | ({"workload": self.division.record()} if self.division else {})
+
+
+def compare_plans(
+    fabrics: Iterable[Fabric],
+    collective: str | Request,
+    sizes: Sequence[int],
+    *,
+    algorithm: str = "auto",
+    assumed: Assumptions | None = None,
+    engine: str = "closed_form",
+    progress: ProgressCallback = no_progress,
+) -> Comparison:
+    """Compile, verify and time plans on every fabric.
+
+    Args:
+        fabrics: to compare.
+        collective: its name, or a request with a root.
+        sizes: messages of every rank, one after the other [bytes].
+        algorithm: a name for all; "auto": the fastest of each fabric; "main": also the one of the fabric's paper; "all": every
+            algorithm that the fabric can carry.
+        assumed: time assumptions; None: the defaults.
+        engine: that times the plans; the fastest algorithm is always chosen by the closed form.
+        progress: called with a line of text before each part of the work.
+    Raises: ParameterError: no fabrics or no sizes. UnsupportedError: no fabric can carry it.
+    """
+    wanted = as_request(collective)
+    name, fabrics = wanted.name, list(fabrics)
+    if not fabrics:
+        raise ParameterError("compare: no fabric is given; give at least one, such as 'ideal:nodes=8'")
+    if not sizes:
+        raise ParameterError("compare: no message sizes; give at least one")
+    engine_options(engine, {})  # an unknown engine is refused before any work
+    assumed = assumed or assumptions()
+    if name == "barrier":
+        sizes = [0]  # it carries no data
+    judge, cache = Judge(), StepCache()
+
+    def entry_of(plan: Plan, times: Profile) -> Entry:
+        progress(f"verify {plan.fabric.name} with {plan.schedule.name}")
+        timelines = tuple(timeline_of(times, size, engine) for size in sizes)
+        entry = Entry(plan.fabric, plan, times, timelines, judge(plan.circuits))
+        if not entry.verdict.ok:  # a wrong plan may occupy resources that do not exist
+            return entry
+        return replace(entry, bottleneck=bottleneck(plan.fabric, loads(plan.circuits, sum(sizes)), entry.total_s))
+
+    entries: list[Entry] = []
+    declined: list[Declined] = []
+    for fabric in fabrics:
+        found, left = _entries(fabric, wanted, sizes, canonical(algorithm), assumed, cache, progress, entry_of)
+        entries += found
+        declined += left
+    if not entries:
+        raise UnsupportedError(declined[0].reason if len(declined) == 1 else f"no fabric can do {name} that way")
+    entries.sort(key=lambda entry: entry.total_s)
+    return Comparison(name, tuple(sizes), tuple(entries), tuple(declined), algorithm)
+
+
+def _entries(
+    fabric: Fabric,
+    wanted: Request,
+    sizes: Sequence[int],
+    algorithm: str,
+    assumed: Assumptions,
+    cache: StepCache,
+    progress: ProgressCallback,
+    entry_of: Callable[[Plan, Profile], Entry],
+) -> tuple[list[Entry], list[Declined]]:
+    """Entries of one fabric, and the algorithms that it declines.
+
+    An algorithm may raise an exception in a step that the search did not need: then the next fastest takes its place.
+
+    Args:
+        fabric: that carries the collective.
+        wanted: collective and root.
+        sizes: messages [bytes].
+        algorithm: as `compare_plans` takes it.
+        assumed: time assumptions.
+        cache: of steps and circuits.
+        progress: called before each part of the work.
+        entry_of: verifies and times a plan.
+    """
+    entries: list[Entry] = []
+    declined: list[Declined] = []
+    finished: set[str] = set()
+    failed: set[str] = set()
+    search_again = True
+    while search_again:
+        search_again = False
+        plans, left = _plans(fabric, wanted, sizes, algorithm, assumed, cache, progress, failed)
+        declined += [one for one in left if one not in declined]
+        for plan, times in plans:
+            name = write_call(plan.schedule.name, plan.schedule.parameters)
+            if name in finished:
+                continue
+            try:
+                entries.append(entry_of(plan, times))
+                finished.add(name)
+            except AlgorithmError as error:
+                declined.append(Declined(fabric.name, plan.schedule.name, str(error), failed=True))
+                failed.add(plan.schedule.name)
+                search_again = algorithm in ("auto", "main")
+    return entries, declined
+
+
+def _plans(
+    fabric: Fabric,
+    wanted: Request,
+    sizes: Sequence[int],
+    algorithm: str,
+    assumed: Assumptions,
+    cache: StepCache,
+    progress: ProgressCallback,
+    without: Collection[str],
+) -> tuple[list[tuple[Plan, Profile]], list[Declined]]:
+    """The plans of one fabric that a comparison keeps, and the algorithms that it declines.
+
+    Args:
+        fabric: that carries the collective.
+        wanted: collective and root.
+        sizes: messages [bytes].
+        algorithm: as `compare_plans` takes it.
+        assumed: time assumptions.
+        cache: of steps and circuits.
+        progress: called before each part of the work.
+        without: algorithms that a search for the fastest omits.
+    """
+    kept: list[tuple[Plan, Profile]] = []
+    declined: list[Declined] = []
+    if algorithm in ("auto", "main"):
+        progress(f"search the fastest on {fabric.name}")
+        variants = [one for one in all_variants(wanted, fabric) if parse_call(one)[0] not in without]
+        candidates = Candidates(fabric, wanted, variants, assumed, cache=cache)
+        found = [candidates.fastest(sizes)]
+        own = fabric.machine.algorithm
+        if algorithm == "main" and own:
+            found.append(candidates.fastest(sizes, algorithm=own))
+        failed = [Declined(fabric.name, name, why, failed=True) for name, why in candidates.failures.items()]
+        profiles = {one.schedule.name: one.profile for one in found if one is not None}
+        if not profiles:
+            why = f"no algorithm does {wanted.name} on {fabric.name}{candidates.why_none()}"
+            return [], [Declined(fabric.name, algorithm, why)]
+        return [(Plan(times.plan, sum(sizes)), times) for times in profiles.values()], failed
+    for candidate in all_variants(wanted, fabric) if algorithm == "all" else (algorithm,):
+        progress(f"compile {fabric.name} with {candidate}")
+        try:
+            schedule = cache.of_schedule(generate(candidate, wanted, fabric))
+            circuits = cache.of_plan(lower(fabric, schedule))
+            kept.append((Plan(circuits, sum(sizes)), profile(circuits, assumed)))
+        except (AlgorithmError, UnsupportedError) as error:
+            declined.append(Declined(fabric.name, candidate, str(error), isinstance(error, AlgorithmError)))
+    return kept, declined
+
+
+def compare(
+    fabrics: Fabric | str | Iterable[Fabric | str],
+    collective: str | Request,
+    size: str | float | Sequence[str | float],
+    *,
+    nodes: int | None = None,
+    node_rate: str | float | None = None,
+    algorithm: str = "auto",
+    engine: str = "closed_form",
+    preset: str = "default",
+    **assumed: Any,
+) -> polars.DataFrame:
+    """Compare fabrics; every plan is verified.
+
+    Args:
+        fabrics: fabrics, or texts "name:key=value,..."; a single one may stand alone.
+        collective: such as "all_reduce".
+        size: message of every rank, or several that follow each other: "100 MB" or bytes.
+        nodes: of every fabric; a text is scaled to them, and a fabric without such a shape is left out [count].
+        node_rate: rate of every node, "800 Gb/s" or a number [bit/s]; None: that of the fabric's paper.
+        algorithm: a name for all, "auto" (the fastest of each fabric), "main" (also that of its paper) or "all".
+        engine: that times the plans: closed_form, flow or packet.
+        preset: named set of time assumptions.
+        assumed: single assumptions, as `Plan.simulate` takes them.
+    Returns: one row a plan, fastest first: fabric, algorithm, total_s, verified, ...; its print shows quantities with units
+        and names the fabrics that were left out.
+    Raises: ParameterError, UnknownNameError, FabricError; UnsupportedError: no fabric can carry it.
+    """
+    from opticcl.plans.rows import Rows
+
+    nodes = None if nodes is None else whole_number(nodes, "compare: nodes")
+    rate = None if node_rate is None else quantity(node_rate, "bit/s", "compare: node_rate")
+    if nodes is not None and nodes < 1:
+        raise ParameterError(f"compare: nodes: {nodes} nodes; there is at least 1")
+    if rate is not None and rate <= 0:
+        raise ParameterError(f"compare: node_rate: {node_rate!r} is not positive; try '800 Gb/s'")
+    built, excluded = build_fabrics(one_or_more(fabrics), nodes, rate)
+    found = compare_plans(
+        [fabric for _, fabric in built],
+        collective,
+        [message_size(given) for given in one_or_more(size)],
+        algorithm=as_text(algorithm, "algorithm", "auto"),
+        assumed=assumptions(as_text(preset, "preset", "default"), **assumed),
+        engine=as_text(engine, "engine", "closed_form"),
+    )
+    rows = Rows(found.rows(), infer_schema_length=None)
+    rows.notes = tuple(map(str, replace(found, excluded=tuple(excluded)).left_out))
+    return rows
+
+
+def _cells(entry: Entry) -> tuple[str, ...]:
+    """Texts of an entry: fabric, algorithm, nodes, node rate, time, verified."""
+    fabric = entry.fabric
+    nodes, rate, time = f"{fabric.num_nodes:,}", format_rate(fabric.node_rate_bits_per_s), format_seconds(entry.total_s)
+    return fabric.name, entry.plan.algorithm, nodes, rate, time, "yes" if entry.verdict.ok else "NO"

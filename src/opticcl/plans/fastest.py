@@ -1,0 +1,142 @@
+"""The fastest plan for every message size; each algorithm is compiled and verified at most once.
+
+The cost of a step is a function of the message size, so one evaluation of a plan serves all sizes, and every size has its own
+fastest algorithm. Plans are verified on demand.
+"""
+
+from __future__ import annotations
+
+from opticcl.assumptions import Assumptions, assumptions
+from opticcl.collective import Request
+from opticcl.errors import UnsupportedError
+from opticcl.ir import CircuitPlan, Fabric, ProgressCallback, Schedule, Verdict, no_progress
+from opticcl.plans.cache import StepCache
+from opticcl.plans.search import Candidates
+from opticcl.plans.times import timeline_of
+from opticcl.registry import canonical, parse_call, write_call
+from opticcl.schedule import ALGORITHMS, all_variants, reason_declined
+from opticcl.simulate import engine_options
+from opticcl.verify.judge import Judge
+
+__all__ = ["Choice", "Fastest"]
+
+EXHAUSTIVE_PAIRS = 1 << 18
+"""Largest plan that is verified for every chunk [(rank, chunk) pairs]."""
+
+MANY_NODES = 8192
+"""Above this size `auto` searches few schedules, since each of their steps has a hundred thousand transfers [count]."""
+
+FEW_CLASSES = 10
+"""Distinct steps that such a schedule may have [count]."""
+
+
+class Choice:
+    """The fastest algorithm of a collective on one fabric, for each message size.
+
+    Args:
+        where: the fabric.
+        wanted: collective and root.
+        algorithm: one to prefer, or "auto".
+        assumed: time assumptions.
+        engine: as in `Fastest`.
+        resolution_s: as in `Fastest` [s].
+        judge: verifies plans.
+        cache: of steps and circuits.
+    """
+
+    def __init__(
+        self,
+        where: Fabric,
+        wanted: Request,
+        algorithm: str,
+        assumed: Assumptions,
+        engine: str,
+        resolution_s: float,
+        judge: Judge,
+        cache: StepCache,
+    ) -> None:
+        self.fabric, self.collective, self.declined = where, wanted.name, ""
+        self._engine, self._resolution_s, self._judge = engine, resolution_s, judge
+        named = canonical(algorithm) != "auto"
+        if named and (reason := reason_declined(algorithm, wanted, where)) is not None:
+            self.declined, named = reason, False
+
+        def searched(schedules: list[Schedule]) -> list[Schedule]:
+            if named or where.num_nodes <= MANY_NODES:
+                return schedules
+            return _few_distinct_steps(schedules, where.machine.algorithm)
+
+        algorithms = (algorithm,) if named else all_variants(wanted, where)
+        self._candidates = Candidates(where, wanted, algorithms, assumed, searched, cache)
+        self._best: dict[int, tuple[float, CircuitPlan]] = {}
+        self._verdicts: dict[int, Verdict] = {}
+
+    def best(self, size_bytes: int) -> tuple[float, CircuitPlan]:
+        """Time of the fastest plan [s], and the plan.
+
+        Args: size_bytes: message of every rank [bytes].
+        Raises: UnsupportedError: the fabric can carry no algorithm.
+        """
+        if size_bytes not in self._best:
+            found = self._candidates.fastest([size_bytes], resolution_s=self._resolution_s)
+            if found is None:
+                what, where = self.collective, self.fabric
+                raise UnsupportedError(f"no algorithm does {what} on {where.name} with {where.num_nodes} nodes")
+            self._best[size_bytes] = (timeline_of(found.profile, size_bytes, self._engine).total_s, found.profile.plan)
+        return self._best[size_bytes]
+
+    def verdict(self, plan: CircuitPlan) -> Verdict:
+        """Verdict on one of the plans that `best` returned."""
+        if id(plan) not in self._verdicts:
+            self._verdicts[id(plan)] = self._judge(plan)
+        return self._verdicts[id(plan)]
+
+
+def _few_distinct_steps(schedules: list[Schedule], own: str) -> list[Schedule]:
+    """Schedules to search on very many nodes: the algorithm of the fabric's paper and those with few distinct steps; all of
+    them if neither exists."""
+    kept = [s for s in schedules if s.name == own or len(s.step_classes()) <= FEW_CLASSES]
+    return kept or schedules
+
+
+class Fastest:
+    """The fastest plan for any fabric, collective and message size; results are cached.
+
+    Args:
+        algorithm: used wherever it can; the fastest for everything else. "auto": the fastest for everything.
+        assumed: time assumptions; None: the defaults.
+        engine: that times are computed with, "name" or "name:key=value,..."; the fastest plan is found by the closed form
+            in any case.
+        resolution_s: tolerance: a plan may be slower than the fastest by at most this; 0: always the fastest [s].
+        progress: called with a line of text before each search.
+    """
+
+    def __init__(
+        self,
+        algorithm: str = "auto",
+        assumed: Assumptions | None = None,
+        *,
+        engine: str = "closed_form",
+        resolution_s: float = 0.0,
+        progress: ProgressCallback = no_progress,
+    ) -> None:
+        engine_options(engine, {})  # an unknown engine is refused here, not by each fabric
+        self._engine, self._resolution_s = engine, resolution_s
+        self.algorithm, self.assumed, self.progress = algorithm, assumed or assumptions(), progress
+        self.name = parse_call(algorithm)[0]
+        if self.name != "auto":
+            ALGORITHMS.get(self.name)  # an unknown name is refused here, not by each fabric
+        self._judge, self._cache = Judge(), StepCache()
+        self._choices: dict[tuple[str, tuple[int, ...], Request], Choice] = {}
+
+    def choice(self, where: Fabric, wanted: Request) -> Choice:
+        """The candidates for a collective on a fabric."""
+        parameters = {k: v for k, v in where.parameters.items() if v is not None}
+        ranks = () if where.node_of_rank is None else tuple(where.node_of_rank.tolist())
+        key = write_call(where.name, parameters), ranks, wanted
+        if key not in self._choices:
+            self.progress(f"search the fastest {wanted.name} of {where.num_nodes:,} nodes on {where.name}")
+            self._choices[key] = Choice(
+                where, wanted, self.algorithm, self.assumed, self._engine, self._resolution_s, self._judge, self._cache
+            )
+        return self._choices[key]

@@ -1,0 +1,79 @@
+"""Fabrics for a comparison: built from text, scaled to a number of nodes, with the node rate that the caller asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from opticcl.errors import FabricError
+from opticcl.fabrics import as_fabric, fabric_at_scale
+from opticcl.ir import Fabric
+
+__all__ = ["ExcludedFabric", "build_fabric", "build_fabrics"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExcludedFabric:
+    """A fabric that was asked for and has no result.
+
+    Args:
+        fabric: its text or name.
+        reason: why it has none.
+    """
+
+    fabric: str
+    reason: str
+
+    def __str__(self) -> str:
+        """One line; a reason that begins with the name of the fabric is not prefixed with it again."""
+        words = self.reason.replace(":", " ").split()
+        named = words[:1] == [self.fabric.partition(":")[0]]
+        return f"left out: {self.reason}" if named else f"left out: {self.fabric}: {self.reason}"
+
+    def record(self) -> dict[str, str]:
+        """Plain values."""
+        return {"fabric": self.fabric, "reason": self.reason}
+
+
+def build_fabric(given: Fabric | str, nodes: int | None = None, node_rate_bits_per_s: float | None = None) -> Fabric:
+    """A fabric at scale.
+
+    Args:
+        given: a fabric, or "name:key=value,...".
+        nodes: that the fabric must have; a text is scaled to them; None: as given [count].
+        node_rate_bits_per_s: of every node; None: as given [bit/s].
+    Raises: UnknownNameError, ParameterError; FabricError: it has no shape with this number of nodes.
+    """
+    if isinstance(given, str) and nodes is not None:
+        return fabric_at_scale(given, nodes, node_rate_bits_per_s)
+    fabric = as_fabric(given)
+    if nodes is not None and fabric.num_nodes != nodes:
+        raise FabricError(f"{fabric.name}: has {fabric.num_nodes} nodes, not {nodes}; leave nodes out or give its name")
+    return fabric if node_rate_bits_per_s is None else fabric.with_node_rate(node_rate_bits_per_s)
+
+
+def build_fabrics(
+    given: Iterable[Fabric | str], nodes: int | None = None, node_rate_bits_per_s: float | None = None
+) -> tuple[list[tuple[str, Fabric]], list[ExcludedFabric]]:
+    """Fabrics at scale, without those that have no shape with this number of nodes.
+
+    Args:
+        given: fabrics, or texts "name:key=value,...".
+        nodes: of every fabric; None: as given [count].
+        node_rate_bits_per_s: of every node; None: as given [bit/s].
+    Returns: text and fabric of each that could be built; the others with their reasons.
+    Raises: UnknownNameError, ParameterError; FabricError: none could be built, or a shape that the text itself gives.
+    """
+    built: list[tuple[str, Fabric]] = []
+    excluded: list[ExcludedFabric] = []
+    for one in given:
+        name = one if isinstance(one, str) else getattr(one, "name", str(one))
+        try:
+            built.append((name, build_fabric(one, nodes, node_rate_bits_per_s)))
+        except FabricError as error:
+            if nodes is None:
+                raise
+            excluded.append(ExcludedFabric(name, str(error)))
+    if excluded and not built:
+        raise FabricError(excluded[0].reason)
+    return built, excluded

@@ -1,0 +1,232 @@
+"""A compiled collective: what `opticcl.compile` returns, with a method for every question one can ask of it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from opticcl.collective import Request, collective_name
+from opticcl.errors import UnsupportedError
+from opticcl.ir import CircuitPlan, Fabric, ProgressCallback, Schedule, Timeline, Verdict, no_progress
+from opticcl.registry import as_list, as_path, as_text, canonical, whole_number, write_call
+from opticcl.units import counted, format_bytes, message_size
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from opticcl.ir.light import Optics
+
+__all__ = ["Plan", "compile", "load", "read"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A collective compiled to light.
+
+    Args:
+        circuits: schedule, fabric and the circuits of every step.
+        size_bytes: message of every rank [bytes].
+    """
+
+    circuits: CircuitPlan
+    size_bytes: int
+
+    @property
+    def fabric(self) -> Fabric:
+        """Where it runs."""
+        return self.circuits.fabric
+
+    @property
+    def schedule(self) -> Schedule:
+        """Who sends what in which step."""
+        return self.circuits.schedule
+
+    @property
+    def algorithm(self) -> str:
+        """What made it, with the parameters that are not its defaults: "lumorph:radix=4"."""
+        from opticcl.schedule import ALGORITHMS
+
+        if self.schedule.name not in ALGORITHMS.names():  # a plan that was loaded
+            return self.schedule.name
+        defaults = inspect.signature(ALGORITHMS.get(self.schedule.name).generate).parameters
+        given = {k: v for k, v in self.schedule.parameters.items() if v != defaults[k].default}
+        return write_call(self.schedule.name, given)
+
+    def __repr__(self) -> str:
+        return f"<Plan {self}>"
+
+    def __str__(self) -> str:
+        c = self.schedule.collective
+        return (
+            f"{c.name} of {format_bytes(self.size_bytes)} on {self.fabric.name} with {counted(c.num_ranks, 'node')} by "
+            f"{self.algorithm}: {counted(self.schedule.num_steps, 'step')}, message cut into {counted(c.num_chunks, 'chunk')}"
+        )
+
+    def verify(
+        self,
+        *,
+        num_chunks: int | None = None,
+        seed: int = 0,
+        every_chunk: bool = False,
+        budget: str | Optics | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> Verdict:
+        """Judge it: data by contribution counts, light by the resource law and, if asked, by its budget.
+
+        Args:
+            num_chunks: follow a seeded sample of that many chunks, which gives no verdict on the others; None judges all.
+            every_chunk: follow every chunk, whatever symmetry is claimed.
+            seed: of that sample.
+            budget: preset of the fabric's optics (literal, typical, ...) or values from `opticcl.optics.values.optics`.
+            progress: called with (what, done, total) after every step.
+        Raises: ParameterError: no whole numbers; with UnsupportedError and UnknownNameError: a budget that cannot be
+            reckoned.
+        """
+        from opticcl.verify import verify
+
+        num_chunks = None if num_chunks is None else whole_number(num_chunks, "verify: num_chunks")
+        seed = whole_number(seed, "verify: seed")
+        values = None
+        if budget is not None:
+            from opticcl.optics.values import light_path_of, optics
+
+            table = light_path_of(self.fabric).table
+            values = optics(table, budget) if isinstance(budget, str) else budget
+        return verify(
+            self.circuits,
+            num_chunks=num_chunks,
+            seed=seed,
+            every_chunk=every_chunk,
+            budget=values,
+            progress=progress or no_progress,
+        )
+
+    def simulate(self, engine: str = "closed_form", *, preset: str = "default", **options: Any) -> Timeline:
+        """Time of the plan and its parts.
+
+        Args:
+            engine: closed_form; flow: packets share links fairly; packet: cells wait in queues. Circuits have their
+                wavelengths to themselves in all of them.
+            preset: time assumptions: default, ramp, sipac, wrht, oddl or lumorph.
+            options: options of the engine, such as mode, `progress`, and fields of `opticcl.assumptions.Assumptions` to
+                change; see `opticcl.simulate.simulate`.
+        Raises: UnknownNameError, ParameterError; BoundError: the time is below the lower bound.
+        """
+        from opticcl.simulate import simulate
+
+        return simulate(self.circuits, self.size_bytes, preset, engine=engine, **options).timeline
+
+    def save(self, path: str | Path, *, progress: ProgressCallback | None = None) -> int:
+        """Write every circuit to a .parquet, .csv or .json file, whole or not at all.
+
+        Returns: number of circuits written.
+        Raises: OutputError: not writable, or more circuits than that kind of file should hold.
+        """
+        from opticcl.formats.plan_file import write_plan_file
+
+        where = Path(as_path(path, "save", "plan.parquet"))
+        return write_plan_file(where, self.circuits, self.size_bytes, self.algorithm, progress or no_progress)
+
+    def export(self, path: str | Path, *, progress: ProgressCallback | None = None) -> str:
+        """Write the plan in any format that holds plans, chosen by the suffix; see `opticcl list formats`.
+
+        Args:
+            path: file to write.
+            progress: called with (what, done, total) after every step.
+        Returns: a line on what was written and what the format cannot express.
+        Raises: OutputError: an unknown suffix, not writable, or a plan that the format cannot hold.
+        """
+        from opticcl.formats import PlanToWrite, format_to_write
+
+        where = Path(as_path(path, "export", "plan.xml"))
+        write = format_to_write(where).write
+        assert write is not None
+        plan = PlanToWrite(self.circuits, self.size_bytes, self.algorithm, self._step_starts_s)
+        return write(where, plan, progress or no_progress)
+
+    def _step_starts_s(self) -> npt.NDArray[np.float64]:
+        """When each step starts, with barriers, float64 (num_steps,) [s]."""
+        import numpy as np
+
+        parts = [(len(steps), sum(times.values())) for steps, _, times in self.simulate()]
+        step_s = np.repeat([whole_s / n for n, whole_s in parts], [n for n, _ in parts])
+        starts: npt.NDArray[np.float64] = np.concatenate([[0.0], np.cumsum(step_s)])[:-1]
+        return starts
+
+    def execute(self, arrays: Sequence[npt.ArrayLike | None] | np.ndarray) -> list[np.ndarray | None]:
+        """Run it on real arrays, one a rank; the arrays' size decides, not `size_bytes`. See `opticcl.execute.execute`.
+
+        Raises: ParameterError: not one array a rank, or arrays that differ in shape or type.
+        """
+        from opticcl.execute import execute
+
+        return execute(self.schedule, as_list(arrays, "execute: arrays", "one array a rank"))
+
+
+def load(path: str | Path) -> Plan:
+    """Load a plan file that `Plan.save`, another program or a person wrote, and verify it.
+
+    Raises: PlanFileError: the file is damaged or of another format; VerificationError: the plan is wrong.
+    """
+    plan = read(path)
+    plan.verify().raise_if_bad()
+    return plan
+
+
+def read(path: str | Path) -> Plan:
+    """Load a plan file without verifying it.
+
+    Raises: PlanFileError: the file is damaged or of another format.
+    """
+    from opticcl.formats.plan_file import read_plan_file
+
+    found = read_plan_file(Path(as_path(path, "load", "plan.parquet")))
+    return Plan(found.plan, found.size_bytes)
+
+
+def compile(
+    fabric: Fabric | str,
+    collective: str | Request,
+    size: str | float,
+    *,
+    algorithm: str = "auto",
+    root: int = 0,
+    nodes: Sequence[int] | None = None,
+) -> Plan:
+    """Compile a collective onto a fabric.
+
+    Args:
+        fabric: a fabric, or "name:key=value,...".
+        collective: such as "all_reduce".
+        size: message of every rank: "100 MB" or bytes; see `opticcl.collective` for what counts.
+        algorithm: "name:key=value,..."; "auto" takes the fastest of those that the fabric can carry (by the closed form).
+        root: rank that a rooted collective starts or ends at.
+        nodes: the nodes of the fabric that take part, in the order of the ranks; None: all.
+    Returns: a plan; its steps and circuits are made when asked for.
+    Raises: UnknownNameError, ParameterError, FabricError; UnsupportedError: this fabric cannot carry it.
+    """
+    from opticcl.assumptions import assumptions
+    from opticcl.circuits import lower
+    from opticcl.fabrics import as_fabric, job
+    from opticcl.plans.search import Candidates
+    from opticcl.schedule import all_variants, generate
+
+    where = as_fabric(fabric)
+    where = where if nodes is None else job(where, nodes)
+    size_bytes = message_size(size)
+    root, algorithm = whole_number(root, "root"), as_text(algorithm, "algorithm", "auto")
+    wanted = collective if isinstance(collective, Request) else Request(collective_name(collective), root)
+    if wanted.name == "barrier":
+        size_bytes = 0  # it carries no data
+    if canonical(algorithm) != "auto":
+        return Plan(lower(where, generate(algorithm, wanted, where)), size_bytes)
+    candidates = Candidates(where, wanted, all_variants(wanted, where), assumptions())
+    found = candidates.fastest([size_bytes])
+    if found is None:
+        nodes_there, why = f"{where.num_nodes} nodes", candidates.why_none()
+        raise UnsupportedError(f"no algorithm does {wanted.name} on {where.name} with {nodes_there}{why}")
+    return Plan(found.plan(), size_bytes)

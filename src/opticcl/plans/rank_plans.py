@@ -1,0 +1,76 @@
+"""Plans for processes that execute them: compiled for a group of ranks, verified, and cut into one schedule per rank."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from opticcl.collective import Request
+from opticcl.errors import ParameterError
+from opticcl.execute.ranks import RankSchedule, rank_schedules
+from opticcl.ir import Fabric
+from opticcl.plans.plan import compile
+from opticcl.units import counted
+
+__all__ = ["RankPlanner", "size_class"]
+
+
+def size_class(size_bytes: int) -> int:
+    """Number of the range of sizes that share a plan: powers of two.
+
+    >>> [size_class(size) for size in (0, 1, 1000, 1024, 1 << 20)]
+    [0, 1, 10, 11, 21]
+    """
+    return size_bytes.bit_length()
+
+
+@dataclass(frozen=True, slots=True)
+class RankPlanner:
+    """Compiles, verifies and cuts plans for a group of ranks.
+
+    Args:
+        num_ranks: ranks of the group [count].
+        fabric: a fabric, or "name:key=value,..."; None: an ideal switch of `num_ranks` nodes.
+        algorithm: "name:key=value,..." or "auto".
+        nodes: node of each rank; None: the first `num_ranks` nodes.
+    """
+
+    num_ranks: int
+    fabric: Fabric | str | None = None
+    algorithm: str = "auto"
+    nodes: Sequence[int] | None = None
+
+    def __call__(self, request: Request, size_bytes: int) -> list[RankSchedule]:
+        """The verified schedules of all ranks.
+
+        Args:
+            request: collective and root.
+            size_bytes: size of the message; plans are compiled for the smallest size of its class [bytes].
+        Raises: OpticclError: unknown names, a fabric that is too small or cannot carry it; VerificationError: a wrong plan.
+        """
+        where, nodes = self.check(), list(self.nodes if self.nodes is not None else range(self.num_ranks))
+        part = None if nodes == list(range(where.num_nodes)) else nodes
+        typical_bytes = max(1, 1 << max(0, size_class(size_bytes) - 1))
+        plan = compile(where, request, typical_bytes, algorithm=self.algorithm, nodes=part)
+        plan.verify().raise_if_bad()
+        return rank_schedules(plan.schedule)
+
+    def check(self) -> Fabric:
+        """The fabric, if it has a node for every rank.
+
+        Raises: OpticclError: an unknown fabric or algorithm; ParameterError: too few nodes.
+        """
+        from opticcl.fabrics import as_fabric
+        from opticcl.registry import parse_call
+        from opticcl.schedule import ALGORITHMS
+
+        where = as_fabric(self.fabric if self.fabric is not None else f"ideal:nodes={self.num_ranks}")
+        last = max(self.nodes) if self.nodes is not None else self.num_ranks - 1
+        if last >= where.num_nodes:
+            raise ParameterError(
+                f"the group has {counted(self.num_ranks, 'rank')} up to node {last} and {where.name} has "
+                f"{counted(where.num_nodes, 'node')}; use a larger fabric or fewer processes"
+            )
+        if self.algorithm != "auto":
+            ALGORITHMS.get(parse_call(self.algorithm)[0])
+        return where

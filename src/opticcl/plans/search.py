@@ -1,0 +1,199 @@
+"""Best-first search for the fastest algorithm of a collective on a fabric.
+
+Every candidate has a lower bound on its time. The search refines the candidate with the smallest bound, one run of equal
+steps at a time: first the bound of the run, then, once all runs have bounds, its circuits and exact cost. It ends when the
+candidate with the smallest bound is complete, since no other can be faster. Bounds and costs hold for every message size, so
+they are kept between sizes.
+
+Source: Hart, Nilsson and Raphael 1968.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from heapq import heapify, heappop, heappush
+from math import inf
+
+import numpy as np
+
+from opticcl.assumptions import Assumptions
+from opticcl.circuits import lower
+from opticcl.collective import Request
+from opticcl.errors import AlgorithmError, UnsupportedError
+from opticcl.ir import CircuitPlan, Fabric, Schedule
+from opticcl.plans.cache import StepCache
+from opticcl.schedule import generate
+from opticcl.simulate import Cost, Profile, class_bounds, costs
+
+__all__ = ["Candidate", "Candidates"]
+
+
+class Candidate:
+    """A schedule on a fabric, evaluated as far as the search has needed.
+
+    Args:
+        fabric: that runs it.
+        schedule: the candidate.
+        assumed: time assumptions.
+        cache: of its steps and circuits.
+    """
+
+    def __init__(self, fabric: Fabric, schedule: Schedule, assumed: Assumptions, cache: StepCache) -> None:
+        self.fabric, self.assumed, self._cache = fabric, assumed, cache
+        self._uncached, self.schedule = schedule, cache.of_schedule(schedule)
+        changes_cost = assumed.initial == "cold" or assumed.reconfiguration_charge == "every_step"
+        self._num_runs = len(schedule.step_classes())
+        self._next_bound = class_bounds(self.schedule, fabric, changes_cost=changes_cost)
+        self._bounds: list[tuple[float, float]] = []
+        self._next_cost = self._evaluate()
+        self._costs: list[Cost] = []
+        self._plan: CircuitPlan | None = None
+
+    def __repr__(self) -> str:
+        done = "complete" if self.complete else f"{len(self._costs)} of {self._num_runs} runs of steps evaluated"
+        return f"<Candidate {self.schedule.name} on {self.fabric.name}: {done}>"
+
+    @property
+    def complete(self) -> bool:
+        """Whether its exact time is known."""
+        return self._plan is not None and len(self._costs) == self._num_runs
+
+    def plan(self) -> CircuitPlan:
+        """Its circuits without the caches of the search, for a caller that keeps the plan."""
+        return lower(self.fabric, self._uncached)
+
+    @property
+    def profile(self) -> Profile:
+        """Its time for any message size; available once it is complete."""
+        assert self._plan is not None
+        return Profile(self._plan, self.assumed, tuple(self._costs))
+
+    def lower_bound_s(self, sizes: Sequence[int]) -> float:
+        """Lower bound on the time of these messages one after the other; exact once the candidate is complete [s]."""
+        rest = self._bounds[len(self._costs) :]
+        bound = len(sizes) * sum(fixed for fixed, _ in rest) + sum(sizes) * sum(per_byte for _, per_byte in rest)
+        return bound + sum(self._cost_s(cost, sizes) for cost in self._costs)
+
+    def refine(self, sizes: Sequence[int]) -> float:
+        """Evaluate the next run of steps.
+
+        Args: sizes: messages one after the other [bytes].
+        Returns: the increase of `lower_bound_s(sizes)` [s].
+        Raises: UnsupportedError: the fabric cannot carry the schedule.
+        """
+        if len(self._bounds) < self._num_runs:
+            self._bounds.append(next(self._next_bound))
+            if len(self._bounds) == self._num_runs:
+                self._next_bound.close()  # releases the last step that the generator holds
+            return self._bound_s(len(self._bounds) - 1, sizes)
+        cost = next(self._next_cost, None)
+        if cost is None:  # a schedule without steps
+            return 0.0
+        self._costs.append(cost)
+        if self.complete:
+            self._next_cost.close()
+        return self._cost_s(cost, sizes) - self._bound_s(len(self._costs) - 1, sizes)
+
+    def _evaluate(self) -> Generator[Cost, None, None]:
+        self._plan = self._cache.of_plan(lower(self.fabric, self.schedule))
+        yield from costs(self._plan, self.assumed)
+
+    def _bound_s(self, i: int, sizes: Sequence[int]) -> float:
+        fixed_s, s_per_byte = self._bounds[i]
+        return len(sizes) * fixed_s + sum(sizes) * s_per_byte
+
+    def _cost_s(self, cost: Cost, sizes: Sequence[int]) -> float:
+        chunks = self.schedule.collective.num_chunks
+        return sum(cost.total_s(self.fabric, self.assumed, size / chunks) for size in sizes)
+
+
+class Candidates:
+    """All algorithms that implement a collective on a fabric.
+
+    Args:
+        fabric: to search on.
+        wanted: collective and root.
+        algorithms: names with parameters, as `generate` takes them; those that decline are skipped.
+        assumed: time assumptions.
+        only: selects the schedules to search; all of them by default.
+        cache: shared with other searches; None: a new one.
+    """
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        wanted: Request,
+        algorithms: Iterable[str],
+        assumed: Assumptions,
+        only: Callable[[list[Schedule]], list[Schedule]] = lambda schedules: schedules,
+        cache: StepCache | None = None,
+    ) -> None:
+        cache = cache or StepCache()
+        schedules = []
+        failures: dict[str, str] = {}
+        for algorithm in algorithms:
+            try:
+                schedules.append(generate(algorithm, wanted, fabric))
+            except UnsupportedError:
+                continue
+            except AlgorithmError as error:
+                failures.setdefault(algorithm, str(error))
+        self.fabric = fabric
+        self._candidates = [Candidate(fabric, schedule, assumed, cache) for schedule in only(schedules)]
+        self._refusals: dict[int, str] = {}
+        self._failures = failures
+
+    def fastest(
+        self, sizes: Sequence[int], *, resolution_s: float = 0.0, algorithm: str | None = None
+    ) -> Candidate | None:
+        """The candidate with the least time for these messages one after the other; None if the fabric can carry none.
+
+        Args:
+            sizes: messages of every rank [bytes].
+            resolution_s: tolerance: the result may be slower than the fastest by at most this [s].
+            algorithm: name of the only algorithm to consider; None: all.
+        """
+        queue = [
+            (candidate.lower_bound_s(sizes), i)
+            for i, candidate in enumerate(self._candidates)
+            if i not in self._refusals and algorithm in (None, candidate.schedule.name)
+        ]
+        heapify(queue)
+        best = min((entry for entry in queue if self._candidates[entry[1]].complete), default=(inf, -1))
+        while queue and queue[0][0] < best[0] - resolution_s:
+            bound_s, i = heappop(queue)
+            candidate = self._candidates[i]
+            try:
+                bound_s += candidate.refine(sizes)
+            except UnsupportedError as error:
+                self._refusals[i] = str(error)
+                continue
+            except AlgorithmError as error:
+                self._refusals[i] = self._failures[candidate.schedule.name] = str(error)
+                continue
+            if candidate.complete:
+                bound_s = candidate.lower_bound_s(sizes)
+                best = min(best, (bound_s, i))
+            heappush(queue, (bound_s, i))
+        return self._candidates[best[1]] if best[1] >= 0 else None
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Algorithms that raised an exception so far, with the error."""
+        return dict(self._failures)
+
+    def why_none(self) -> str:
+        """Reason why `fastest` returned None: "; " and the first refusal of a circuit rule, or two nodes without a circuit
+        between them; "" if it is neither."""
+        for reason in (*(self._refusals[i] for i in sorted(self._refusals)), *self._failures.values()):
+            return f"; {reason}"
+        fabric = self.fabric
+        ranks = np.arange(1, fabric.num_nodes)
+        first = np.zeros_like(ranks)
+        for src, dst in ((first, ranks), (ranks, first)):
+            apart = np.flatnonzero(~fabric.linked(src, dst))
+            if len(apart):
+                ends = fabric.machine_nodes(np.array([src[apart[0]], dst[apart[0]]]))
+                sender, receiver = (fabric.coordinates(int(node)) for node in ends)
+                return f"; no circuit leads from node {sender} to node {receiver}; give a job of nodes that are joined"
+        return ""

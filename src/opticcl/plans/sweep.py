@@ -1,0 +1,205 @@
+"""A collective at many message sizes, as nccl-tests measure it on a real machine, for any fabric.
+
+Every size has its own fastest algorithm; the cost of an algorithm is evaluated once for all sizes, so a sweep takes little
+longer than one of its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from opticcl.assumptions import Assumptions
+from opticcl.collective import Request, as_request
+from opticcl.errors import ParameterError, UnsupportedError
+from opticcl.ir import Fabric, ProgressCallback, no_progress
+from opticcl.plans.fastest import Fastest
+from opticcl.plans.machines import ExcludedFabric
+from opticcl.plans.plan import Plan
+from opticcl.simulate import lower_bound_s, moved_share
+
+__all__ = ["MOST_SIZES", "Point", "Sweep", "Sweeps", "fastest_of", "sizes_by", "sweep", "sweep_fabrics"]
+
+MOST_SIZES = 1000
+"""Sizes of one sweep [count]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One message size on one fabric.
+
+    Args:
+        size_bytes: message of every rank, as `opticcl.collective` counts it [bytes].
+        algorithm: the fastest for this size.
+        total_s: its time [s].
+        lower_bound_s: lower bound on the time of any algorithm on that fabric [s].
+        algorithm_bytes_per_s: message over time, "algbw" of nccl-tests; 0 if it takes no time [byte/s].
+        bus_bytes_per_s: least rate through a node's ports for that, "busbw" [byte/s].
+        verified: whether the plan is right.
+    """
+
+    size_bytes: int
+    algorithm: str
+    total_s: float
+    lower_bound_s: float
+    algorithm_bytes_per_s: float
+    bus_bytes_per_s: float
+    verified: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """One fabric at all sizes.
+
+    Args:
+        fabric: that carries the collective.
+        collective: name.
+        points: one a size, in the order of the sizes.
+    """
+
+    fabric: Fabric
+    collective: str
+    points: tuple[Point, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether every plan is right."""
+        return all(point.verified for point in self.points)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Plain values, a row a size."""
+        about = {"fabric": self.fabric.name, "num_nodes": self.fabric.num_nodes, "collective": self.collective}
+        return [about | asdict(point) for point in self.points]
+
+
+@dataclass(frozen=True, slots=True)
+class Sweeps:
+    """Several fabrics at the same sizes.
+
+    Args:
+        names: of the fabrics, as the user wrote them.
+        sweeps: one a name.
+        left_out: fabrics without a sweep, with reasons.
+    """
+
+    names: tuple[str, ...]
+    sweeps: tuple[Sweep, ...]
+    left_out: tuple[ExcludedFabric, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether every plan is right."""
+        return all(one.ok for one in self.sweeps)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Plain values, a row a fabric and size."""
+        return [row for one in self.sweeps for row in one.rows()]
+
+    def record(self) -> dict[str, Any]:
+        """Plain values, as `opticcl sweep --json` prints them."""
+        return {"rows": self.rows(), "left_out": [one.record() for one in self.left_out]}
+
+
+def sizes_by(smallest: int, largest: int, factor: float) -> list[int]:
+    """Sizes in a geometric sequence, rounded to whole bytes.
+
+    >>> sizes_by(8, 100, 2), sizes_by(10, 10, 2)
+    ([8, 16, 32, 64], [10])
+
+    Args:
+        smallest: first size [bytes].
+        largest: upper limit [bytes].
+        factor: ratio of each size to the one before; more than 1.
+    Raises: ParameterError: the largest is below the smallest, no growth, or more than `MOST_SIZES` sizes.
+    """
+    if smallest < 1 or largest < smallest:
+        raise ParameterError(f"sweep: sizes from {smallest:,} to {largest:,} bytes; give 1 or more, in ascending order")
+    if not 1 < factor < float("inf"):
+        raise ParameterError(f"sweep: factor={factor:g} is not above 1; try 2")
+    found, size = [smallest], smallest * factor
+    while round(size) <= largest:
+        found.append(round(size))
+        if len(found) > MOST_SIZES:
+            raise ParameterError(f"sweep: factor={factor:g} makes more than {MOST_SIZES} sizes; try 2")
+        size *= factor
+    return list(dict.fromkeys(found))
+
+
+def sweep(
+    fabric: Fabric,
+    collective: str | Request,
+    sizes: Iterable[int],
+    *,
+    algorithm: str = "auto",
+    assumed: Assumptions | None = None,
+    engine: str = "closed_form",
+    fastest: Fastest | None = None,
+    progress: ProgressCallback = no_progress,
+) -> Sweep:
+    """Time a collective at every size on a fabric, each by its fastest algorithm; every plan is verified.
+
+    Args:
+        fabric: that carries the collective.
+        collective: its name, or a request with a root.
+        sizes: messages of every rank [bytes].
+        algorithm: one for all sizes; "auto": the fastest for each.
+        assumed: time assumptions; None: the defaults.
+        engine: that times are computed with; the fastest algorithm is found by the closed form in any case.
+        fastest: search whose results are reused between calls, in place of `algorithm`, `assumed` and `engine`.
+        progress: called with a line of text before each search.
+    Raises: UnsupportedError: the fabric or the named algorithm cannot do it. ParameterError: a barrier, which has no size.
+    """
+    wanted = as_request(collective)
+    if wanted.name == "barrier":
+        raise ParameterError("sweep: a barrier has no message; try opticcl simulate -c barrier")
+    fastest = fastest or Fastest(algorithm, assumed, engine=engine, progress=progress)
+    choice = fastest.choice(fabric, wanted)
+    if choice.declined:
+        raise UnsupportedError(f"{fastest.name} cannot do {wanted.name} on {fabric.name}: {choice.declined}")
+    points = []
+    for size in sizes:
+        total_s, plan = choice.best(size)
+        verdict, c = choice.verdict(plan), plan.schedule.collective
+        rate = size / total_s if total_s else 0.0
+        bound, bus = lower_bound_s(c, fabric, size), rate * moved_share(c)
+        points.append(Point(size, Plan(plan, size).algorithm, total_s, bound, rate, bus, verdict.ok))
+    return Sweep(fabric, wanted.name, tuple(points))
+
+
+def sweep_fabrics(
+    fabrics: Iterable[tuple[str, Fabric]],
+    collective: str | Request,
+    sizes: Sequence[int],
+    fastest: Fastest,
+    excluded: Iterable[ExcludedFabric] = (),
+) -> Sweeps:
+    """Sweep several fabrics; those that cannot carry the collective are left out.
+
+    Args:
+        fabrics: name and fabric of each.
+        collective: its name, or a request with a root.
+        sizes: messages of every rank [bytes].
+        fastest: search for the fastest plans.
+        excluded: fabrics that were left out before.
+    Raises: UnsupportedError: no fabric can carry it. ParameterError: a barrier, which has no size.
+    """
+    found: list[tuple[str, Sweep]] = []
+    left_out = list(excluded)
+    for name, fabric in fabrics:
+        try:
+            found.append((name, sweep(fabric, collective, sizes, fastest=fastest)))
+        except UnsupportedError as error:
+            left_out.append(ExcludedFabric(name, str(error)))
+    if not found:
+        raise UnsupportedError(left_out[0].reason)
+    return Sweeps(tuple(name for name, _ in found), tuple(one for _, one in found), tuple(left_out))
+
+
+def fastest_of(sweeps: Sequence[Sweep]) -> list[int]:
+    """Index of the fastest sweep at each size; the first among equals.
+
+    Args: sweeps: of the same sizes.
+    """
+    columns = zip(*([point.total_s for point in one.points] for one in sweeps), strict=True)
+    return [times.index(min(times)) for times in map(list, columns)]

@@ -1,0 +1,138 @@
+"""Comparisons and timelines as tables for the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from opticcl.ir import Timeline
+from opticcl.report.kit.columns import Column, FittedTable, yes_or_no
+from opticcl.report.kit.words import (
+    PART_NAMES,
+    busiest,
+    efficiency,
+    fabric_names,
+    messages,
+    ratio,
+    shares,
+    slower,
+)
+from opticcl.units import counted, format_quantity, format_rate, format_seconds
+
+if TYPE_CHECKING:
+    from opticcl.plans.compare import Comparison
+
+__all__ = ["comparison_table", "timeline_table"]
+
+
+def comparison_table(comparison: Comparison) -> FittedTable:
+    """One row a plan, fastest first: its time, the parts of that time, and whether it is right.
+
+    What all plans share (nodes, rate, verdict) is below the table; so is a remark where node rates differ, since times
+    then depend on transceivers as much as on architectures. Fabric, algorithm, time and, if a plan is wrong, the verdict are
+    always shown; a narrow console drops algorithm bandwidth, rounds, steps and bus bandwidth first.
+    The bottleneck is the busiest part of the machine, with the share of the time in which it is busy.
+    """
+    entries = comparison.entries
+    steps = [f"{sum(t.num_steps for t in e.timelines):,}" for e in entries]
+    rounds = [f"{sum(t.num_rounds for t in e.timelines):,}" for e in entries]
+    parts = [_largest_shares(e.totals()) for e in entries]
+    main_parts = [_largest_shares(e.totals(), covered=0.75, most=2) for e in entries]
+    whole, short = ([Text(busiest(e, short=cut)) for e in entries] for cut in (False, True))
+    columns = [
+        Column("fabric", [Text(name) for name in fabric_names(comparison)], justify="left"),
+        Column("algorithm", [Text(e.plan.algorithm) for e in entries], justify="left"),
+        Column("nodes", [f"{e.fabric.num_nodes:,}" for e in entries], 4),
+        Column("node rate", [format_rate(e.fabric.node_rate_bits_per_s) for e in entries], 2),
+        Column("steps", steps, 11),
+        Column("rounds", rounds, 12),
+        Column("time", [format_seconds(e.total_s) for e in entries]),
+        Column("slower", [ratio(r) for r in slower(comparison)], 1),
+        Column("parts (%)", parts, 8, justify="left", short=main_parts, short_rank=3),
+        Column("bound/time", [f"{efficiency(e):.0%}" for e in entries], 7),
+        Column("algbw", [format_quantity(e.algorithm_bytes_per_s, "byte/s") for e in entries], 13),
+        Column("busbw", [format_quantity(e.bus_bytes_per_s, "byte/s") for e in entries], 10),
+        Column("bottleneck", whole, 9, justify="left", short=short, short_rank=5),
+        Column("verified", [yes_or_no(e.verdict.ok) for e in entries], justify="left"),
+    ]
+    note, shared = [messages(comparison)], set()
+    first = entries[0].fabric
+    for header, text in (
+        ("nodes", counted(first.num_nodes, "node") + " each" * (first.num_nodes > 1)),
+        ("node rate", f"{format_rate(first.node_rate_bits_per_s)} a node"),
+    ):
+        if len(set(next(c.cells for c in columns if c.header == header))) == 1:
+            note.append(text)
+            shared.add(header)
+    if steps == rounds:
+        note.append("one round a step")
+        shared.add("rounds")
+    if comparison.ok:
+        note.append("all plans verified" if len(entries) > 1 else "the plan is verified")
+        shared.add("verified")
+    below = [", ".join(note)]
+    if "node rate" not in shared:
+        below.append("node rates differ; --node-rate 800Gb/s gives every node the same")
+    return FittedTable([c for c in columns if c.header not in shared], "\n".join(below), keys=2)
+
+
+def timeline_table(timeline: Timeline, *, most_rows: int = 40) -> FittedTable:
+    """One row a run of equal steps and one for all of them; parts that take no time are omitted.
+
+    Args:
+        timeline: of a plan.
+        most_rows: of a longer timeline the rows in the middle are summed to one [count].
+    """
+    parts = [part for part in Timeline.PARTS if getattr(timeline, part).any()]
+    rows = _folded([(_run(steps), rounds, times) for steps, rounds, times in timeline], most_rows)
+    rows.append(("all", timeline.num_rounds, timeline.totals()))
+    sums = [sum(times.values()) for _, _, times in rows]
+    whole = sums[-1] or 1.0
+    columns = [
+        Column("steps", [label for label, _, _ in rows], justify="left"),
+        Column("rounds", [f"{rounds:,}" for _, rounds, _ in rows], 1),
+        *(Column(PART_NAMES[part], [format_seconds(times[part]) for _, _, times in rows]) for part in parts),
+        Column("total", [format_seconds(s) for s in sums]),
+        Column("share", [f"{s / whole:.0%}" for s in sums]),
+    ]
+    bound = f"lower bound {format_seconds(timeline.lower_bound_s)}" if timeline.lower_bound_s else ""
+    return FittedTable(columns, bound, has_total=True)
+
+
+def _run(steps: range) -> str:
+    return str(steps.start) if len(steps) == 1 else f"{steps.start}..{steps.stop - 1}"
+
+
+def _folded(rows: list[tuple[str, int, dict[str, float]]], most: int) -> list[tuple[str, int, dict[str, float]]]:
+    """The rows; those in the middle are summed to one if there are more than `most`."""
+    if len(rows) <= most:
+        return rows
+    head = most // 2
+    tail = len(rows) - (most - head - 1)
+    middle = rows[head:tail]
+    times = {part: sum(t[part] for _, _, t in middle) for part in Timeline.PARTS}
+    label = f"{len(middle):,} runs of steps"
+    return [*rows[:head], (label, sum(rounds for _, rounds, _ in middle), times), *rows[tail:]]
+
+
+def _largest_shares(totals: dict[str, float], covered: float = 0.9, most: int = len(Timeline.PARTS)) -> str:
+    """The largest parts until they cover a share of the whole, in percent.
+
+    >>> parts = {"latency_s": 6.2, "transfer_s": 2.5, "compute_s": 1.3}
+    >>> _largest_shares(parts), _largest_shares(parts, covered=0.75, most=2), _largest_shares(parts, covered=0.6)
+    ('latency 62, transfer 25, compute 13', 'latency 62, transfer 25', 'latency 62')
+
+    Args:
+        totals: time of each part, by name [s].
+        covered: share of the whole at which to stop.
+        most: parts at most [count].
+    """
+    shown: list[str] = []
+    sum_shown = 0.0
+    for name, share in sorted(shares(totals).items(), key=lambda item: -item[1])[:most]:
+        if sum_shown >= covered or not share:
+            break
+        shown.append(f"{'reconf.' if name == 'reconfiguration' else name} {100 * share:.0f}")
+        sum_shown += share
+    return ", ".join(shown)

@@ -1,0 +1,75 @@
+"""Output of `opticcl execute`: the results of a plan compared with NumPy, as a record and as text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from opticcl.plans.plan import Plan
+
+__all__ = ["ExecutionReport"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExecutionReport:
+    """An executed plan.
+
+    Args:
+        plan: that was executed.
+        num_results: ranks with a result [count].
+        wrong_ranks: ranks whose result differs from NumPy's.
+        dtype: of the elements.
+        shape: of each result.
+        size_bytes: message that was used [bytes].
+        asked_bytes: message that the options ask for; None where the data are given [bytes].
+    """
+
+    plan: Plan
+    num_results: int
+    wrong_ranks: tuple[int, ...]
+    dtype: str
+    shape: tuple[int, ...]
+    size_bytes: int
+    asked_bytes: int | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether every result equals NumPy's."""
+        return not self.wrong_ranks
+
+    @property
+    def num_ranks(self) -> int:
+        """Ranks of the plan [count]."""
+        return self.plan.schedule.collective.num_ranks
+
+    def record(self) -> dict[str, Any]:
+        """Plain values, as `opticcl execute --json` prints them."""
+        return {
+            "ok": self.ok,
+            "ranks": self.num_ranks,
+            "wrong_ranks": list(self.wrong_ranks),
+            "dtype": self.dtype,
+            "shape": list(self.shape),
+            "size_bytes": self.size_bytes,
+        }
+
+    def lines(self) -> list[str]:
+        """The plan, a message that was rounded up, and the comparison with NumPy."""
+        lines = [str(replace(self.plan, size_bytes=self.size_bytes))]
+        if self.asked_bytes not in (None, self.size_bytes):
+            lines.append(
+                f"{self.asked_bytes:,} bytes asked, {self.size_bytes:,} used: whole {self.dtype} elements in every block "
+                "and chunk"
+            )
+        if self.wrong_ranks:
+            wrong = (
+                f"{len(self.wrong_ranks)} of {self.num_ranks} ranks differ from NumPy, rank {self.wrong_ranks[0]} first"
+            )
+            return [*lines, f"wrong: {wrong}"]
+        exactly = "exactly" if self.dtype.startswith(("int", "uint", "bool")) else "up to rounding"
+        ranks = f"all {self.num_results} ranks"
+        if self.num_results < self.num_ranks:
+            ranks = f"the {self.num_results} of {self.num_ranks} ranks with a result"
+        return [*lines, f"{ranks} agree with NumPy {exactly}: {prod(self.shape):,} x {self.dtype}"]

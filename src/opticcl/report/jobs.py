@@ -1,0 +1,131 @@
+"""Jobs on one machine: the plan and verdict of each, and the verdict on all of them together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from opticcl.report.kit.columns import Column, FittedTable
+from opticcl.units import counted, format_seconds
+
+if TYPE_CHECKING:
+    from opticcl.ir import Fabric, Verdict
+    from opticcl.operations.arbiter import RunningJob
+
+__all__ = ["JobReport", "JobsReport", "jobs_table"]
+
+MOST_RANGES = 6
+"""Ranges of node numbers that a cell shows [count]."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JobReport:
+    """A job and its plan.
+
+    Args:
+        job: name and nodes.
+        switch_ports: ports that are set for it [count].
+        algorithm: of the plan.
+        num_steps: of the plan [count].
+        total_s: time of the plan [s].
+        ok: whether the plan is right.
+    """
+
+    job: RunningJob
+    switch_ports: int
+    algorithm: str
+    num_steps: int
+    total_s: float
+    ok: bool
+
+    def record(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            **self.job.record(),
+            "switch_ports": self.switch_ports,
+            "algorithm": self.algorithm,
+            "num_steps": self.num_steps,
+            "total_s": self.total_s,
+            "ok": self.ok,
+        }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JobsReport:
+    """All jobs of a machine.
+
+    Args:
+        machine: that they share.
+        num_free: nodes that no job holds [count].
+        jobs: in the order of their arrival.
+        together: verdict on all plans at the same time; None without jobs.
+    """
+
+    machine: Fabric
+    num_free: int
+    jobs: tuple[JobReport, ...] = ()
+    together: Verdict | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether every plan is right, alone and beside the others."""
+        return all(job.ok for job in self.jobs) and (self.together is None or self.together.ok)
+
+    def record(self) -> dict[str, Any]:
+        """Plain values, as `opticcl jobs --json` prints them."""
+        together = {} if self.together is None else {"together": self.together.record()}
+        return {"ok": self.ok, "free": self.num_free, "jobs": [job.record() for job in self.jobs], **together}
+
+    def lines(self) -> list[str]:
+        """Lines below the table: the verdict on all jobs together, and the free nodes."""
+        free = f"{self.num_free} of {self.machine.num_nodes} nodes of {self.machine.name} are free"
+        if self.together is None:
+            return [f"no jobs; {free}"]
+        circuits = counted(self.together.circuits, "circuit")
+        return [
+            f"together: {counted(len(self.jobs), 'job')}, {circuits}, {self._isolation(self.together)}",
+            *(f"  {violation}" for violation in self.together.violations),
+            free,
+        ]
+
+    def _isolation(self, together: Verdict) -> str:
+        if not together.ok:
+            return "not isolated:"
+        if self.machine.is_packet_switched:
+            return "no node in common; their packets may share links"
+        return "isolated: no round of one job conflicts with any round of another"
+
+
+def jobs_table(report: JobsReport) -> FittedTable:
+    """One row a job."""
+    jobs = report.jobs
+    return FittedTable(
+        [
+            Column("job", [one.job.name for one in jobs], justify="left"),
+            Column("nodes", [str(len(one.job.nodes)) for one in jobs]),
+            Column("held", [str(len(one.job.held)) for one in jobs], 3),
+            Column("ports set", [str(one.switch_ports) for one in jobs], 4),
+            Column("algorithm", [one.algorithm for one in jobs], 1, "left"),
+            Column("steps", [f"{one.num_steps:,}" for one in jobs], 2),
+            Column("time", [format_seconds(one.total_s) for one in jobs]),
+            Column("verdict", ["verified" if one.ok else "refused" for one in jobs], justify="left"),
+            Column("place", [_ranges(one.job.nodes.tolist()) for one in jobs], justify="left"),
+        ]
+    )
+
+
+def _ranges(nodes: Sequence[int]) -> str:
+    """Node numbers in ranges.
+
+    >>> _ranges([0, 1, 2, 3, 16, 18, 17])
+    '0-3,16-18'
+    """
+    ranges: list[list[int]] = []
+    for node in sorted(nodes):
+        if ranges and ranges[-1][1] == node - 1:
+            ranges[-1][1] = node
+        else:
+            ranges.append([node, node])
+    text = ",".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges[:MOST_RANGES])
+    return text + (f",... ({len(ranges)} ranges)" if len(ranges) > MOST_RANGES else "")

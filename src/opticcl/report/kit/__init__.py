@@ -1,0 +1,1 @@
+"""What every report is made with: columns, SVG, HTML, colours, wording of quantities."""

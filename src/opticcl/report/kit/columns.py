@@ -1,0 +1,142 @@
+"""Tables that fit the terminal: optional columns are dropped and named, required columns continue in a table below."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rich import box
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+__all__ = ["Column", "FittedTable", "yes_or_no"]
+
+_NARROW = 125  # columns of the terminal below which cells are closer
+_LEAST_WRAPPED = 24  # columns that a wrapped column has at least
+_UNLIMITED = 10_000  # columns
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Args:
+        header: above the cells.
+        cells: one a row.
+        rank: 0: required; other columns are added in the order of their ranks while they fit.
+        justify: alignment of the cells.
+        short: shorter cells, shown where the others do not fit; empty if there are none.
+        short_rank: rank of the short cells; less than `rank`.
+        wrap: whether cells are prose, which may wrap at spaces.
+    """
+
+    header: str
+    cells: Sequence[str | Text]
+    rank: int = 0
+    justify: Literal["left", "right"] = "right"
+    short: Sequence[str | Text] = ()
+    short_rank: int = 0
+    wrap: bool = False
+
+
+class FittedTable:
+    """A table as wide as the console allows.
+
+    Required columns are always shown: those that do not fit continue in another table below, beside the key columns. Optional
+    columns that do not fit are named in a line below the table.
+
+    Args:
+        columns: in the order in which they are shown.
+        note: text below the table.
+        has_total: whether the last row sums up the others.
+        keys: leading columns that identify a row, repeated in every table [count].
+        heading: text above the table.
+    """
+
+    def __init__(
+        self, columns: Sequence[Column], note: str = "", *, has_total: bool = False, keys: int = 1, heading: str = ""
+    ) -> None:
+        self._all, self._note, self._has_total = columns, note, has_total
+        self._keys, self._heading = keys, heading
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if self._heading:
+            yield Text(self._heading, style="bold")
+        for number, columns in enumerate(self._tables(console, options)):
+            if number:
+                yield ""
+            yield self._table(columns, options, fits=self._width(columns, console, options) <= options.max_width)
+        if notes := "\n".join(filter(None, (self._note, self._dropped(console, options)))):
+            yield Text(notes, style="dim")
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        width = min(options.max_width, self._width(self._all, console, options))
+        return Measurement(width, width)
+
+    def _tables(self, console: Console, options: ConsoleOptions) -> Iterator[list[Column]]:
+        """Columns of each table, all of them within the width as far as possible."""
+        shown = self._shown(console, options)
+        keys, rest = shown[: self._keys], shown[self._keys :]
+        while True:
+            fitting = keys + rest[:1]
+            while len(fitting) < len(keys) + len(rest):
+                wider = keys + rest[: len(fitting) - len(keys) + 1]
+                if self._width(wider, console, options) > options.max_width:
+                    break
+                fitting = wider
+            yield fitting
+            rest = rest[len(fitting) - len(keys) :]
+            if not rest:
+                return
+
+    def _shown(self, console: Console, options: ConsoleOptions) -> list[Column]:
+        """Required columns, and the optional ones that fit beside them."""
+        wishes = [(c.rank, i, c) for i, c in enumerate(self._all) if c.rank]
+        wishes += [(c.short_rank, i, dataclasses.replace(c, cells=c.short)) for i, c in enumerate(self._all) if c.short]
+        shown = {i: c for i, c in enumerate(self._all) if not c.rank}
+        for _, i, column in sorted(wishes, key=lambda wish: wish[:2]):
+            wider = shown | {i: column}
+            if self._width([wider[k] for k in sorted(wider)], console, options) <= options.max_width:
+                shown = wider
+        return [shown[i] for i in sorted(shown)]
+
+    def _dropped(self, console: Console, options: ConsoleOptions) -> str:
+        """Names of the columns that are not shown, and the width that shows them; "" if all are."""
+        headers = {column.header for column in self._shown(console, options)}
+        dropped = [column.header for column in self._all if column.header not in headers]
+        if not dropped:
+            return ""
+        wide = options.update(width=_UNLIMITED)
+        return (
+            f"not shown at {options.max_width} columns: {', '.join(dropped)}; "
+            f"COLUMNS={self._width(self._all, console, wide)} shows all"
+        )
+
+    def _width(self, columns: Sequence[Column], console: Console, options: ConsoleOptions) -> int:
+        """Natural width of a table of these columns; wrapped ones count with their least width."""
+        measured = [
+            dataclasses.replace(c, cells=[str(cell)[:_LEAST_WRAPPED] for cell in c.cells]) if c.wrap else c
+            for c in columns
+        ]
+        table = self._table(measured, options)
+        return Measurement.get(console, options.update(width=_UNLIMITED), table).maximum
+
+    def _table(self, columns: Sequence[Column], options: ConsoleOptions, fits: bool = True) -> Table:
+        close = options.max_width < _NARROW
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=close)
+        for column in columns:
+            nowrap = fits and not column.wrap
+            table.add_column(column.header, justify=column.justify, overflow="fold", no_wrap=nowrap)
+        rows = list(zip(*(column.cells for column in columns), strict=True))
+        for i, cells in enumerate(rows, 1):
+            table.add_row(*cells, end_section=self._has_total and i == len(rows) - 1)
+        return table
+
+
+def yes_or_no(ok: bool) -> Text:
+    """Cell of a verdict."""
+    return Text("yes", style="green") if ok else Text("NO", style="bold red")

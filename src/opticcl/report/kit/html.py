@@ -1,0 +1,159 @@
+"""HTML pages and their pieces: every text that comes in is escaped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib.metadata import version
+from importlib.resources import files
+
+from opticcl.report.kit.colours import PART_COLOURS, THEME
+
+__all__ = [
+    "call",
+    "colour_key",
+    "definitions",
+    "figure",
+    "number",
+    "page",
+    "row_name",
+    "share_bar",
+    "table",
+    "text",
+    "verdict",
+]
+
+
+_NUMBER = ' class="number"'
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>{title}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="data:,">
+<style>
+{css}</style>
+</head>
+<body>
+<header>
+<h1>{title}</h1>
+<p class="lead">{lead}</p>
+{notes}
+<nav aria-label="Contents">
+{links}
+</nav>
+</header>
+<main>
+{body}</main>
+<footer>OptiCCL {version}</footer>
+</body>
+</html>
+"""
+
+
+def page(title: str, lead: str, notes: Iterable[str], sections: Sequence[tuple[str, str, str]]) -> str:
+    """A self-contained page.
+
+    Args:
+        title: heading.
+        lead: first paragraph.
+        notes: remarks below it.
+        sections: name of the anchor, heading, and HTML of each.
+    """
+    items = "".join(f"<li>{escape(note)}</li>\n" for note in notes)
+    return _PAGE.format(
+        title=escape(title),
+        css=files("opticcl.report").joinpath("page.css").read_text("utf-8"),
+        lead=escape(lead),
+        notes=f"<ul>\n{items}</ul>" if items else "",
+        links="\n".join(f'<a href="#{key}">{heading}</a>' for key, heading, _ in sections),
+        body="".join(f'<section id="{key}">\n<h2>{name}</h2>\n{html}</section>\n' for key, name, html in sections),
+        version=escape(version("opticcl")),
+    )
+
+
+def row_name(name: str) -> str:
+    """The cell that names a row; it stays visible while a wide table is scrolled."""
+    return f'<th scope="row">{_breaking(name)}</th>'
+
+
+def text(value: str, whole: str = "") -> str:
+    """A cell of text that breaks between arguments.
+
+    Args:
+        value: the text.
+        whole: longer form, shown as a tooltip.
+    """
+    tooltip = f' title="{escape(whole)}"' if whole not in ("", value) else ""
+    return f"<td{tooltip}>{_breaking(value)}</td>"
+
+
+def verdict(ok: bool) -> str:
+    """A cell that shows whether a plan is right."""
+    return '<td class="yes">yes</td>' if ok else '<td class="no">NO</td>'
+
+
+def number(value: str) -> str:
+    """A cell of a number."""
+    return f"<td{_NUMBER}>{escape(value)}</td>"
+
+
+def table(head: Sequence[str], rows: Iterable[str], caption: str = "") -> str:
+    """A table.
+
+    Args:
+        head: headings; one that begins with # is above numbers.
+        rows: cells of each row, as HTML.
+        caption: text above it, which does not move while a wide table is scrolled.
+    """
+    cells = "".join(f'<th scope="col"{_NUMBER * h.startswith("#")}>{escape(h.lstrip("#"))}</th>' for h in head)
+    body = "".join(f"<tr>{row}</tr>\n" for row in rows)
+    about = f'<p class="about">{escape(caption)}</p>\n' if caption else ""
+    return f'{about}<div class="wide"><table><thead><tr>{cells}</tr></thead>\n<tbody>\n{body}</tbody></table></div>\n'
+
+
+def definitions(items: Iterable[tuple[str, str]]) -> str:
+    """A list of terms, each with its explanation in HTML."""
+    return "<dl>" + "".join(f"<dt>{escape(term)}</dt><dd>{about}</dd>\n" for term, about in items) + "</dl>\n"
+
+
+def call(written: str) -> str:
+    """The text "name:key=value,..." as code that breaks between its arguments."""
+    return (
+        "<code>"
+        + "<wbr>".join(f"<span>{escape(part)}</span>" for part in re.findall("[^:,]+[:,]?", written))
+        + "</code>"
+    )
+
+
+def _breaking(written: str) -> str:
+    """Text that breaks at its spaces, or, like "name:key=value,...", between its arguments."""
+    pieces = [written] if " " in written else re.findall("[^:,]*[:,]|[^:,]+", written)
+    return "<wbr>".join(map(escape, pieces))
+
+
+def share_bar(shares: dict[str, float]) -> str:
+    """A small bar divided by shares that add up to 1, with a text for readers who cannot see it."""
+    parts = {part: share for part, share in shares.items() if share}
+    label = ", ".join(f"{part} {share:.0%}" for part, share in parts.items())
+    pieces = "".join(
+        f'<i style="width:{share:.2%};background:{PART_COLOURS[part]}"></i>' for part, share in parts.items()
+    )
+    return f'<span class="bar" role="img" aria-label="{label}" title="{label}">{pieces}</span>'
+
+
+def colour_key() -> str:
+    """Key of the colours of `share_bar`."""
+    items = "".join(f'<li><i style="background:{colour}"></i>{part}</li>' for part, colour in PART_COLOURS.items())
+    return f'<ul class="key" aria-label="Colours of the parts of a time">{items}</ul>\n'
+
+
+def figure(svg: str, caption: str) -> str:
+    """A picture with its caption, in the theme colours of the page and as wide as the page."""
+    for colour, name in THEME.items():
+        svg = svg.replace(colour, f"var(--{name})")
+    svg = re.sub(r'(<svg[^>]*?) width="[^"]*" height="[^"]*"', r"\1", svg, count=1)
+    return f"<figure>\n{svg}<figcaption>{escape(caption)}</figcaption>\n</figure>\n"

@@ -1,0 +1,126 @@
+"""Names and numbers of a comparison as text, the same in table, pictures and page."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from opticcl.ir import Timeline
+from opticcl.registry import write_call
+from opticcl.units import format_bytes
+
+if TYPE_CHECKING:
+    from opticcl.plans.compare import Comparison, Entry
+
+__all__ = [
+    "PART_NAMES",
+    "busiest",
+    "efficiency",
+    "fabric_names",
+    "labels",
+    "messages",
+    "ratio",
+    "shares",
+    "slower",
+    "specification",
+]
+
+PART_NAMES: dict[str, str] = {part: part.removesuffix("_s") for part in Timeline.PARTS}
+"""Part of a timeline -> its name in tables and pictures."""
+
+
+def messages(comparison: Comparison) -> str:
+    """Messages of a comparison: "all_reduce of 100 MB", or their number, range and sum."""
+    sizes = comparison.sizes
+    if len(sizes) == 1:
+        return f"{comparison.collective} of {format_bytes(sizes[0])}"
+    smallest, largest, total = (format_bytes(of(sizes)) for of in (min, max, sum))
+    return f"{len(sizes):,} {comparison.collective} messages of {smallest} to {largest}, {total} in all"
+
+
+def specification(entry: Entry) -> str:
+    """Text from which the entry's fabric can be built."""
+    return write_call(entry.fabric.name, {k: v for k, v in entry.fabric.parameters.items() if v is not None})
+
+
+def fabric_names(comparison: Comparison) -> list[str]:
+    """Name of each entry's fabric, with the parameters that differ where a system occurs more than once."""
+    names = []
+    for entry in comparison.entries:
+        same_system = [e.fabric.parameters for e in comparison.entries if e.fabric.name == entry.fabric.name]
+        given = {k: v for k, v in entry.fabric.parameters.items() if v is not None}
+        differing = {k: v for k, v in given.items() if any(other.get(k) != v for other in same_system)}
+        names.append(write_call(entry.fabric.name, differing))
+    return names
+
+
+def labels(comparison: Comparison) -> list[str]:
+    """Fabric and algorithm of each entry; plans with the same label are numbered."""
+    plain = [
+        f"{name} · {e.plan.algorithm}" for name, e in zip(fabric_names(comparison), comparison.entries, strict=True)
+    ]
+    return numbered(plain)
+
+
+def numbered(names: Sequence[str]) -> list[str]:
+    """The names; one that occurs more than once is numbered.
+
+    >>> numbered(["torus", "ramp", "torus"])
+    ['torus (1)', 'ramp', 'torus (2)']
+    """
+    total, seen = Counter(names), Counter[str]()
+    result = []
+    for name in names:
+        seen[name] += 1
+        result.append(f"{name} ({seen[name]})" if total[name] > 1 else name)
+    return result
+
+
+def shares(totals: Mapping[str, float]) -> dict[str, float]:
+    """Share of each part in their sum, 0 to 1, by its name; all zero if the sum is zero.
+
+    >>> shares({"latency_s": 3.0, "transfer_s": 1.0})
+    {'latency': 0.75, 'transfer': 0.25}
+    """
+    whole = sum(totals.values()) or 1.0
+    return {PART_NAMES[part]: time / whole for part, time in totals.items()}
+
+
+def slower(comparison: Comparison) -> list[float]:
+    """Time of each entry over that of the fastest."""
+    fastest = min(e.total_s for e in comparison.entries)
+    return [
+        e.total_s / fastest if fastest else (1.0 if e.total_s == fastest else float("inf")) for e in comparison.entries
+    ]
+
+
+def efficiency(entry: Entry) -> float:
+    """Lower bound over time, 0 to 1; 1 for a plan without any time."""
+    return entry.lower_bound_s / entry.total_s if entry.total_s else 1.0
+
+
+def busiest(entry: Entry, *, short: bool = False) -> str:
+    """The busiest part of the machine and the share of the time in which it is busy: "link leaf 3 -> spine 1, 98%".
+
+    Args:
+        entry: of a comparison.
+        short: whether to omit the text in parentheses.
+    """
+    if entry.bottleneck is None:
+        return "-"
+    name = entry.bottleneck.name
+    if short:
+        name = re.sub(r" (at )?\([^()]*\)|^link ", "", name)
+        name = name.replace("transmitter of", "tx of").replace("receiver of", "rx of")
+    return f"{name}, {entry.bottleneck.utilisation:.0%}"
+
+
+def ratio(value: float) -> str:
+    """A factor with three digits.
+
+    >>> ratio(1.0), ratio(3.14159), ratio(27.18), ratio(12345.6)
+    ('1.00x', '3.14x', '27.2x', '12,346x')
+    """
+    return f"{value:.2f}x" if value < 9.995 else f"{value:.1f}x" if value < 99.95 else f"{value:,.0f}x"

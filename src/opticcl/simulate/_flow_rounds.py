@@ -1,0 +1,160 @@
+"""Simulates flows: the rounds of a plan with a barrier after each step, or all of its flows without barriers."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor, wait
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+
+from opticcl.assumptions import Assumptions
+from opticcl.ir import CircuitPlan, Circuits, IntArray, ProgressCallback, Timeline, Transfers
+from opticcl.simulate import _flow_kernels as kernels
+from opticcl.simulate._flow_classes import class_of_flow, quotient
+from opticcl.simulate.barriers import RoundEnd, circuit_rounds, simulate_with_barriers
+from opticcl.simulate.dependencies import Dependencies, Flows, FlowTimes, simulate_asynchronously
+from opticcl.simulate.guards import EventLimit
+from opticcl.simulate.links import Links, shared_amounts
+from opticcl.simulate.options import FlowOptions, PacketOptions
+from opticcl.simulate.parts import latencies
+from opticcl.simulate.traffic import Recorder
+
+__all__ = ["simulate_flows"]
+
+POLL_S = 0.2  # between two checks for an interrupt
+QUOTIENT_FLOWS = 4096  # smaller steps are simulated flow by flow
+_NO_EDGES = np.zeros(0, np.int64)
+
+
+def simulate_flows(
+    plan: CircuitPlan,
+    size_bytes: int,
+    assumed: Assumptions,
+    options: FlowOptions | PacketOptions,
+    engine: str,
+    progress: ProgressCallback,
+    recorder: Recorder | None,
+) -> Timeline:
+    """Simulate a plan at flow level; on circuits the packet engine does so too.
+
+    Args:
+        plan: schedule, fabric and circuits.
+        size_bytes: message of every rank [bytes].
+        assumed: time assumptions.
+        options: mode and limit.
+        engine: name for messages.
+        progress: called during the simulation.
+        recorder: collects the traffic, or None.
+    """
+    fabric = plan.fabric
+    shared = fabric.is_packet_switched
+    per_transfer = 3 if shared and size_bytes > 0 else 2  # a start, an end and a rate
+    limit = EventLimit(engine, options.max_events, per_transfer)
+    if options.mode == "asynchronous":
+        links = Links(fabric) if shared else None
+        capacity = np.zeros(0) if links is None else links.capacity
+        run = _Asynchronous(capacity, limit, progress, recorder if shared else None).run
+        paths = None if links is None else links.paths
+        return simulate_asynchronously(plan, size_bytes, assumed, run, paths, limit, progress, recorder)
+    if not shared:
+        run_round = circuit_rounds(plan, record=recorder is not None)
+    else:
+        run_round = _Rounds(Links(fabric), limit, progress, recorder).run
+    return simulate_with_barriers(plan, size_bytes, assumed, run_round, progress, recorder)
+
+
+# --- a barrier after every step ---------------------------------------------------------------------------------------
+
+
+class _Rounds:
+    """Simulates rounds of packets, each distinct one once."""
+
+    def __init__(self, links: Links, limit: EventLimit, progress: ProgressCallback, recorder: Recorder | None) -> None:
+        self._links, self._limit, self._progress, self._recorder = links, limit, progress, recorder
+        self._cached: dict[bytes, RoundEnd] = {}
+
+    def run(self, transfers: Transfers, circuits: Circuits, chunk_bytes: float, repeats: int) -> RoundEnd:
+        """When a round ends."""
+        if not len(circuits):
+            return RoundEnd(0.0, 0.0)
+        capacity, record = self._links.capacity, self._recorder is not None
+        amount = shared_amounts(transfers.size_chunks() * chunk_bytes, circuits)
+        hops, offsets = self._links.paths(circuits)
+        delay = latencies(self._links.fabric, circuits)
+        if self._recorder is not None:
+            self._recorder.add_flows(hops, offsets, amount, repeats)
+        if np.bincount(hops).max() == 1:  # no link is shared
+            seconds = amount / np.minimum.reduceat(capacity[hops], offsets[:-1])
+            last = int((delay + seconds).argmax())
+            return RoundEnd(float(delay[last]), float(seconds[last]), delay + seconds if record else None)
+        digest = blake2b(hops.tobytes())
+        for column in (offsets, amount, delay):
+            digest.update(column.tobytes())
+        key = digest.digest()
+        if key not in self._cached:
+            self._cached[key] = self._run_at_once(hops, offsets, amount, delay)
+        return self._cached[key]
+
+    def _run_at_once(self, hops: IntArray, offsets: IntArray, amount: np.ndarray, delay: np.ndarray) -> RoundEnd:
+        """Simulate flows that are all released at once."""
+        capacity, record = self._links.capacity, self._recorder is not None
+        weight = np.ones(len(hops), np.int64)
+        classes = None
+        if len(amount) >= QUOTIENT_FLOWS:
+            merged = quotient(hops, offsets, amount, delay, capacity)
+            if merged is not None:
+                classes = class_of_flow(hops, offsets, amount, delay, capacity) if record else None
+                hops, offsets, weight, amount, delay, capacity = merged
+        n = len(amount)
+        self._limit.require(2 * n + int((amount > 0).sum()))
+        finished, _, _ = _run_kernel(
+            self._limit, self._progress, amount, delay, np.zeros(n), offsets[:-1].astype(np.int64),
+            np.diff(offsets).astype(np.int32), hops.astype(np.int32), weight, capacity, np.array([0, n]),
+            np.zeros(1, np.int64), np.array([0, 1]), np.zeros(n, np.int64), np.full(1, -1), np.zeros(n + 1, np.int64),
+            _NO_EDGES, np.zeros(n + 1, np.int64), _NO_EDGES, n,
+        )  # fmt: skip
+        last = int(finished.argmax())
+        end_s = (finished if classes is None else finished[classes]) if record else None
+        return RoundEnd(float(delay[last]), float(finished[last] - delay[last]), end_s)
+
+
+def _run_kernel(limit: EventLimit, progress: ProgressCallback, *columns: Any) -> FlowTimes:
+    """Run the kernel in another thread and report its progress meanwhile; an interrupt of this thread stops it."""
+    state = np.zeros(2, np.int64)  # flows that have ended; whether to stop
+    kernel: Any = kernels.run
+    with ThreadPoolExecutor(1) as other:
+        running = other.submit(lambda: kernel(*columns, limit.left, state))
+        try:
+            while not wait([running], POLL_S).done:
+                progress("simulate flows", int(state[0]), len(columns[0]))
+        finally:
+            state[1] = True
+    _, events, finished, released, caused_by = running.result()
+    limit.spend(events)
+    return FlowTimes(finished, released, caused_by)
+
+
+# --- without barriers -------------------------------------------------------------------------------------------------
+
+
+class _Asynchronous:
+    """Simulates all flows of a plan, each started as soon as possible."""
+
+    def __init__(
+        self, capacity: np.ndarray, limit: EventLimit, progress: ProgressCallback, recorder: Recorder | None
+    ) -> None:
+        self._capacity, self._limit, self._progress, self._recorder = capacity, limit, progress, recorder
+
+    def run(self, flows: Flows, waits: Dependencies) -> FlowTimes:
+        """When they are released and finished."""
+        delay = flows["setting"] + flows["latency"] + flows["control"]
+        times = _run_kernel(
+            self._limit, self._progress, flows["amount"], delay, flows["compute"], flows["path_at"], flows["path_n"],
+            flows.hops, np.ones(len(flows.hops), np.int64), self._capacity, waits.group_at, waits.waits, waits.block_at,
+            waits.block_of, waits.next_block, waits.feeds_at, waits.feeds, waits.frees_at, waits.frees,
+            waits.most_at_once,
+        )  # fmt: skip
+        if self._recorder is not None:
+            self._recorder.add_flows(*flows.paths(), flows["amount"])
+        return times

@@ -1,0 +1,69 @@
+"""Checks of the engines: a limit to the events that they simulate, and the lower bound of their times."""
+
+from __future__ import annotations
+
+from opticcl.errors import BoundError, ParameterError
+from opticcl.ir import CircuitPlan, Timeline
+
+__all__ = ["EventLimit", "refuse_below_bound"]
+
+_ROUNDING = 1e-9  # relative; a sum of many steps may end this far below the bound
+
+
+class EventLimit:
+    """Counts simulated events down to zero.
+
+    Args:
+        engine: name for messages.
+        max_events: events that may be simulated [count].
+        per_transfer: events that each transfer takes at least [count].
+        instead: alternative that messages suggest.
+    """
+
+    def __init__(
+        self,
+        engine: str,
+        max_events: int,
+        per_transfer: int = 1,
+        instead: str = "use the closed form (--engine closed_form)",
+    ) -> None:
+        self.engine: str = engine
+        self.instead: str = instead
+        self.max_events: int = max_events
+        self.left: int = max_events
+        self.per_transfer: int = per_transfer
+
+    def require(self, events: int) -> None:
+        """Refuse a simulation that is known to take this many more events.
+
+        Raises: ParameterError: more than are left.
+        """
+        if events > self.left:
+            raise ParameterError(
+                f"{self.engine}: about {events + self.max_events - self.left:,} events or more, and {self.max_events:,} "
+                f"are allowed; raise max_events=... (--max-events of simulate), or {self.instead}"
+            )
+
+    def spend(self, events: int) -> None:
+        """Subtract simulated events.
+
+        Raises: ParameterError: more than are left.
+        """
+        self.require(events)
+        self.left -= events
+
+
+def refuse_below_bound(plan: CircuitPlan, timeline: Timeline, engine: str) -> None:
+    """Raise an error for a time below the lower bound, which is a defect of the engine.
+
+    Args:
+        plan: what was simulated.
+        timeline: its time, with its lower bound.
+        engine: name for the message.
+    Raises: BoundError: the time is below the bound.
+    """
+    if timeline.total_s < timeline.lower_bound_s * (1 - _ROUNDING):
+        raise BoundError(
+            f"{plan.schedule.name} on {plan.fabric.name}: {timeline.total_s:.6g} s by the {engine} engine is below the "
+            f"lower bound of {timeline.lower_bound_s:.6g} s; please report this with the command that you ran"
+        )

@@ -1,0 +1,137 @@
+"""Files of a trace: one, several, a directory, a glob pattern, or an archive of files, a file for each rank."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO
+
+from opticcl.formats.encoding.reading import printable, refusal
+
+__all__ = ["files_of", "is_archive", "is_group_file"]
+
+ARCHIVES = (".tar", ".tar.gz", ".tgz")
+MAX_FILES = 100_000
+MAX_UNPACKED = 2**35  # bytes
+CHUNK = 2**20
+
+
+def is_archive(path: str | os.PathLike[str]) -> bool:
+    """Whether the name is that of an archive."""
+    return str(path).lower().endswith(ARCHIVES)
+
+
+def is_group_file(path: Path, names: Sequence[str]) -> bool:
+    """Whether a file lists the process groups of traces beside it, such as w.json beside w.0.et.
+
+    Args:
+        path: of the file.
+        names: of all files beside it.
+    """
+    if path.suffix != ".json":
+        return False
+    of_a_rank = re.compile(re.escape(path.name.removesuffix(".json")) + r"\..*\.(et|json)(\.gz)?")
+    others = {match[1] for name in names if (match := of_a_rank.fullmatch(name))}
+    with open(path, "rb") as file:
+        is_list = re.match(rb'(\xef\xbb\xbf)?\s*\{\s*"[^"]*"\s*:\s*\[\s*[\d\]]', file.read(CHUNK))
+    return "et" in others or ("json" in others and is_list is not None)
+
+
+@contextmanager
+def files_of(paths: Sequence[str | os.PathLike[str]]) -> Iterator[list[Path]]:
+    """The files that paths stand for, in order, each once. Archives are unpacked for the time of the context.
+
+    Args: paths: of files, directories and archives, or glob patterns.
+    Raises: WorkloadError: nothing is found, or an archive cannot be read or is too large.
+    """
+    with ExitStack() as stack:
+        found: list[Path] = []
+        for path in paths:
+            for one in _matches(path):
+                if one.is_dir():
+                    found += _inside(one)
+                elif is_archive(one) and one.is_file():
+                    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="opticcl-")))
+                    _unpack(one, folder)
+                    found += _inside(folder, one)
+                else:
+                    found.append(one)
+        yield list(dict.fromkeys(found))
+
+
+def _matches(path: str | os.PathLike[str]) -> list[Path]:
+    """A path, or the files of a glob pattern.
+
+    Raises: WorkloadError: the pattern matches nothing.
+    """
+    text = os.fspath(path)
+    if os.path.exists(text) or not any(character in text for character in "*?["):
+        return [Path(text)]
+    found = [Path(one) for one in sorted(glob.glob(text))]
+    if not found:
+        raise refusal(text, "matches no file")
+    return found
+
+
+def _inside(folder: Path, named: Path | None = None) -> list[Path]:
+    """Regular files of a directory that may be traces, by name.
+
+    Raises: WorkloadError: there is none, or too many.
+    """
+    with os.scandir(folder) as entries:
+        names = sorted(e.name for e in entries if e.is_file() and not e.name.startswith("."))
+    found = [folder / name for name in names if not is_group_file(folder / name, names)]
+    found = [path for path in found if not path.name.lower().startswith("readme")]
+    if not found or len(found) > MAX_FILES:
+        raise refusal(named or folder, f"{len(found):,} files in it, not 1 to {MAX_FILES:,}")
+    return found
+
+
+def _unpack(archive: Path, folder: Path) -> None:
+    """Write the regular files of an archive into one folder, under their last names.
+
+    Raises: WorkloadError: damaged, too large, or two files of one name.
+    """
+    left, seen = MAX_UNPACKED, set[str]()
+    try:
+        with tarfile.open(archive, "r|*") as members:
+            for member in members:
+                name = os.path.basename(member.name)
+                if not member.isreg() or not name or name.startswith("."):
+                    continue
+                if name in seen:
+                    raise refusal(
+                        archive, f"two files are called {printable(name)}; unpack it and name the files by rank"
+                    )
+                if len(seen) >= MAX_FILES:
+                    raise refusal(archive, f"more than {MAX_FILES:,} files")
+                seen.add(name)
+                source = members.extractfile(member)
+                if source is not None:
+                    left -= _copy(archive, source, folder / name, left)
+    except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
+        raise refusal(archive, f"is not a readable archive: {error}") from None
+
+
+def _copy(archive: Path, source: IO[bytes], target: Path, limit: int) -> int:
+    """Copy a member. Returns: its size [bytes].
+
+    Raises: WorkloadError: it is larger than the limit.
+    """
+    size = 0
+    with open(target, "wb") as file:
+        while content := source.read(CHUNK):
+            size += len(content)
+            if size > limit:
+                raise refusal(
+                    archive, f"more than {MAX_UNPACKED:,} bytes once unpacked; unpack it and give the directory"
+                )
+            file.write(content)
+    return size

@@ -1,0 +1,230 @@
+"""Reader of dumps of PyTorch's NCCL flight recorder, of one rank: as JSON, or as the pickle that PyTorch writes.
+
+::
+
+    {"version": "2.5", "pg_config": {"0": {"name", "desc", "ranks": "[0, 1]"}}, "entries": [{"profiling_name":
+     "nccl:all_reduce", "process_group": ["0", "default_pg"], "input_sizes": [[3, 4]], "input_dtypes": ["Float"],
+     "output_sizes", "output_dtypes", "time_discovered_started_ns", "time_discovered_completed_ns", "duration_ms",
+     "state", "is_p2p", ...}, ...]}
+
+A pickle can execute code when it is loaded. It is read by a loader that knows built-in containers, texts and numbers alone, and
+no class or function; anything else in it is refused.
+
+Source: pytorch/pytorch, FlightRecorder; pytorch/tutorials, flight_recorder_tutorial.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any, ClassVar
+
+from opticcl.formats.encoding.reading import DamageError, check_size, content_of, printable, reading, refusal, title
+from opticcl.traces.c10d import collective_of, rank_list, ratio_of, tensors_of
+from opticcl.traces.notes import Omissions
+from opticcl.traces.reader import ReadOptions, TraceReader, register_trace
+from opticcl.traces.recording import RankCall, RankTrace
+from opticcl.traces.sidecar import rank_in_name
+
+__all__ = ["FlightRecorderReader"]
+
+MAX_BYTES = 2**28
+MAX_VALUES, MAX_DEPTH = 10_000_000, 20
+WHAT = "dump of the NCCL flight recorder"
+
+
+def _is_dump(head: bytes) -> int:
+    if head[:1] == b"\x80" and 2 <= head[1] <= 5:
+        return 2  # a pickle
+    keys = rb'"(entries|pg_config|pg_status|nccl_comm_state|record_id|profiling_name)"\s*:'
+    return 2 * (re.match(rb"(\xef\xbb\xbf)?\s*\{", head) is not None and re.search(keys, head) is not None)
+
+
+@register_trace("flight_recorder", (".pkl", ".pickle"), _is_dump)
+class FlightRecorderReader(TraceReader):
+    """Reads a dump of one rank."""
+
+    def read(self, path: Path, options: ReadOptions, *, tasks: bool) -> RankTrace:
+        """The calls in the buffer of the recorder, in order, as the base class describes."""
+        with reading(path, WHAT) as file:
+            content = content_of(file, MAX_BYTES)
+        if len(content) > MAX_BYTES:
+            raise refusal(path, f"more than {MAX_BYTES:,} bytes; the recorder keeps some thousand calls")
+        dump = _unpickled(path, content) if content[:1] == b"\x80" else _parsed(path, content)
+        entries = dump.get("entries") if isinstance(dump, dict) else None
+        if not isinstance(entries, list):
+            raise refusal(path, f"is no {WHAT}: it has no list of entries; {_shape_of(dump)}")
+        groups = _groups(dump.get("pg_config"))
+        calls: list[RankCall] = []
+        omissions = Omissions()
+        states = Counter[str]()
+        rank = rank_in_name(path.name if "." in path.name else f"{path.name}.json")
+        try:
+            for number, entry in enumerate(entries):
+                if call := _call(number, entry, groups, rank, omissions):
+                    calls.append(call)
+                    states[str(entry.get("state"))] += 1
+        except DamageError as error:
+            raise refusal(path, f"entry {error.at:,}: {error.what}") from None
+        after = [f"state of the calls: {', '.join(f'{n:,} {printable(state[:20])}' for state, n in states.items())}"]
+        if "None" in states or not states:
+            after = []
+        return RankTrace(
+            title(path),
+            f"{WHAT} {printable(path.name)}, version {printable(str(dump.get('version'))[:20])}",
+            printable(path.name),
+            calls,
+            rank=rank,
+            groups={name: ranks for name, ranks in groups.items() if ranks},
+            groups_source="pg_config",
+            omissions=omissions,
+            before=[f"entries: {len(entries):,}"],
+            after=[*after, "no computation is recorded: the calls follow each other"],
+        )
+
+
+def _shape_of(value: Any) -> str:
+    """What a value is, for a message."""
+    if isinstance(value, dict):
+        keys = ", ".join(printable(str(key)[:30]) for key in list(value)[:6])
+        return f"its keys are {keys or 'none'}"
+    return f"it is a {type(value).__name__}"
+
+
+def _parsed(path: Path, content: bytes) -> Any:
+    try:
+        return _plain(json.loads(content.decode("utf-8-sig", "replace")), MAX_DEPTH, [MAX_VALUES])
+    except (ValueError, RecursionError) as error:
+        raise refusal(path, f"is not valid JSON: {error}") from None
+
+
+_PLAIN = """
+PROTO FRAME STOP MARK POP POP_MARK DUP NONE NEWTRUE NEWFALSE INT BININT BININT1 BININT2 LONG LONG1 LONG4 FLOAT BINFLOAT
+STRING BINSTRING SHORT_BINSTRING BINBYTES SHORT_BINBYTES BINBYTES8 UNICODE BINUNICODE SHORT_BINUNICODE BINUNICODE8 EMPTY_LIST
+APPEND APPENDS LIST EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 EMPTY_DICT DICT SETITEM SETITEMS EMPTY_SET ADDITEMS FROZENSET GET
+BINGET LONG_BINGET PUT BINPUT LONG_BINPUT MEMOIZE
+"""
+
+
+class _PlainUnpickler(pickle._Unpickler):
+    """Loads built-in containers, texts and numbers; the opcodes that look up or call anything are unknown to it.
+
+    It is the loader in Python, not that in C, whose memo grows to whatever index a file claims.
+    """
+
+    dispatch: ClassVar[dict[int, Any]] = {
+        getattr(pickle, name)[0]: pickle._Unpickler.dispatch[getattr(pickle, name)[0]] for name in _PLAIN.split()
+    }
+
+
+def _unpickled(path: Path, content: bytes) -> Any:
+    """The value of a pickle of plain data.
+
+    Raises: WorkloadError: damaged, or it contains a class or a function.
+    """
+    try:
+        return _plain(_PlainUnpickler(io.BytesIO(content)).load(), MAX_DEPTH, [MAX_VALUES])
+    except KeyError as error:
+        code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
+        raise refusal(
+            path,
+            f"is a pickle with more than plain data (opcode {code}); opticcl does not load it: dump the flight recorder as "
+            "JSON (torch._C._distributed_c10d._dump_nccl_trace_json)",
+        ) from None
+    except Exception as error:  # a damaged pickle raises whatever its opcodes lead to
+        raise refusal(path, f"is a damaged pickle: {type(error).__name__}: {str(error)[:100]}") from None
+
+
+def _plain(value: Any, depth: int, left: list[int]) -> Any:
+    """A value with lists in place of tuples and sets, as JSON has it.
+
+    In a pickle one list can be within many, and these within many: a few bytes expand to any size, or without an end.
+
+    Args:
+        value: of built-in types.
+        depth: levels that may follow.
+        left: values that may follow; is lowered.
+    Raises: ValueError: there are more, or a number is larger than any size.
+    """
+    left[0] -= 1
+    if left[0] < 0 or depth < 0:
+        raise ValueError("it expands to more than a recorder writes")
+    if isinstance(value, dict):
+        return {str(k): _plain(v, depth - 1, left) for k, v in value.items() if isinstance(k, (str, int))}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(one, depth - 1, left) for one in value]
+    if isinstance(value, int) and abs(value) >= 2**70:
+        raise ValueError("a number of more than 20 digits")
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def _groups(config: Any) -> dict[str, tuple[int, ...]]:
+    """Members of the process groups by name."""
+    found = {}
+    for key, group in config.items() if isinstance(config, dict) else ():
+        if isinstance(group, dict):
+            found[printable(str(group.get("name", key)))] = rank_list(group.get("ranks"))
+    return found
+
+
+def _call(
+    number: int, entry: Any, groups: dict[str, tuple[int, ...]], rank: int, omissions: Omissions
+) -> RankCall | None:
+    """The call of an entry; None, and counted, if it has no size.
+
+    Args:
+        number: of the entry.
+        entry: as recorded.
+        groups: members by name.
+        rank: of the dump; -1 if unknown.
+        omissions: counts what is left out.
+    """
+    if not isinstance(entry, dict):
+        raise DamageError(number, "is not a record")
+    name = printable(str(entry.get("profiling_name", ""))[:80])
+    word, _, ends = name.partition(":")[2].partition(" ")
+    collective = collective_of(word)
+    if not collective:
+        omissions.add(f"entries of {name or 'no name'}, which move no data themselves")
+        return None
+    sides = [list(tensors_of(entry.get(f"{way}_sizes"), entry.get(f"{way}_dtypes"))) for way in ("input", "output")]
+    sizes = [sum(side) for side in sides if side]
+    if not sizes and collective != "barrier":
+        omissions.add(f"entries of {name} without sizes of a known type")
+        return None
+    size = check_size(
+        sizes[0] if collective == "all_to_all" else max(sizes, default=0), number, f"{name} of this entry"
+    )
+    call = RankCall(name, collective, size)
+    group = entry.get("process_group")
+    call.group = printable(str(group[0] if isinstance(group, list) and group else entry.get("pg_id", "")))
+    members = groups.get(call.group, ())
+    if collective == "all_to_all":
+        call.received_bytes = sizes[-1]
+    elif collective in ("all_gather", "reduce_scatter") and not members and len(sizes) == 2:
+        call.group_size = ratio_of(sizes)
+    if call.is_transfer:
+        call.ranks = _ends(collective, ends, members, rank)
+    start, end, took = (
+        entry.get(k) for k in ("time_discovered_started_ns", "time_discovered_completed_ns", "duration_ms")
+    )
+    if isinstance(took, (int, float)) and 0 < took < 1e12:
+        call.measured_s = took * 1e-3
+    if isinstance(start, int) and isinstance(end, int) and 0 < start < end:
+        call.start_s, call.end_s = start * 1e-9, end * 1e-9
+    return call
+
+
+def _ends(way: str, text: str, members: tuple[int, ...], rank: int) -> tuple[int, int]:
+    """Sender and receiver of "0->1" or "1<-0", numbers within the group; -1 if unknown."""
+    match = re.fullmatch(r"(\d{1,9})(->|<-)(\d{1,9})", text, re.ASCII)
+    if not match:
+        return (rank, -1) if way == "send" else (-1, rank)
+    one, other = (int(match[i]) for i in (1, 3))
+    if members:
+        one, other = (members[i] if i < len(members) else -1 for i in (one, other))
+    return (one, other) if match[2] == "->" else (other, one)

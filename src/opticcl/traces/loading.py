@@ -1,0 +1,156 @@
+"""Loads traces: one file, or the files of several ranks together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from opticcl.errors import UnknownNameError, WorkloadError
+from opticcl.formats.encoding.reading import printable, title
+from opticcl.ir.task_graph import TaskGraph, Workload
+from opticcl.registry import as_path, canonical, nearest, one_or_more, whole_number
+from opticcl.traces.files import files_of, is_archive
+from opticcl.traces.graphs import median_step
+from opticcl.traces.merge import merged_graphs, merged_workload
+from opticcl.traces.reader import TRACES, ReadOptions, TraceFormat, format_of
+from opticcl.traces.recording import RankTrace
+
+__all__ = ["BUILTIN_WORKLOADS", "builtin", "load_job", "load_steps", "load_workload"]
+
+BUILTIN_WORKLOADS: tuple[str, ...] = tuple(
+    sorted(f.name.removesuffix(".toml") for f in files("opticcl.traces").joinpath("builtin").iterdir())
+)
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+"""A file, a directory, an archive (.tar.gz), a glob pattern or the name of a built-in workload; or several."""
+
+
+def load_workload(path: Paths, *, num_ranks: int = 0, clock_hz: float | None = None) -> Workload:
+    """The workload in a trace; its content and its suffix select the format (.et .json .fbuf .toml, also with .gz).
+
+    Args:
+        path: see `Paths`; of several files each is the trace of one rank.
+        num_ranks, clock_hz: see `ReadOptions`.
+    Raises: WorkloadError: a file cannot be read, there is no call, or two sources contradict each other. ParameterError: no
+        path, or no whole number.
+    """
+    options = ReadOptions(whole_number(num_ranks, "load_workload: num_ranks"), clock_hz)
+    given = _paths(path, "load_workload")
+    if (name := _builtin_name(given)) is not None:
+        with _builtin_file(name) as file:
+            return TRACES.get("sizes").reader.read_workload(file, options)
+    with files_of(given) as found:
+        if len(found) == 1:
+            return _format_of(found[0]).reader.read_workload(found[0], options)
+        traces, ignored = _read_all(found, options, tasks=False)
+        workload = merged_workload(traces, options.num_ranks)
+        if not workload.calls:
+            raise WorkloadError(f"{workload.name}: no collective with a size among several ranks in these traces")
+        return replace(workload, name=_name(given) or workload.name, notes=(*ignored, *workload.notes))
+
+
+def load_steps(path: Paths, *, num_ranks: int = 0, clock_hz: float | None = None) -> list[TaskGraph]:
+    """The task graphs of all steps in a trace, in order; one if the trace is not divided into steps.
+
+    Args:
+        path: see `Paths`; of several files each is the trace of one rank, and the graph has a device for each.
+        num_ranks, clock_hz: see `ReadOptions`.
+    Raises: WorkloadError: a file cannot be read, there is no call, two sources contradict each other, dependencies are cyclic,
+        or the number of devices is unknown. ParameterError: no path, or no whole number.
+    """
+    options = ReadOptions(whole_number(num_ranks, "load_steps: num_ranks"), clock_hz)
+    given = _paths(path, "load_steps")
+    if (name := _builtin_name(given)) is not None:
+        with _builtin_file(name) as file:
+            return TRACES.get("sizes").reader.read_steps(file, options)
+    with files_of(given) as found:
+        if len(found) == 1:
+            return _format_of(found[0]).reader.read_steps(found[0], options)
+        traces, ignored = _read_all(found, options, tasks=True)
+        steps = merged_graphs(traces, options.num_ranks)
+        if not any(step.num_calls for step in steps):
+            raise WorkloadError(f"{steps[0].name}: no collective with a size among several ranks in these traces")
+        return [replace(step, name=_name(given) or step.name, notes=(*ignored, *step.notes)) for step in steps]
+
+
+def load_job(path: Paths, *, num_ranks: int = 0, clock_hz: float | None = None) -> TaskGraph:
+    """The task graph of the job in a trace; of several steps the one with the median computation.
+
+    Args:
+        path: see `Paths`.
+        num_ranks, clock_hz: see `ReadOptions`.
+    Raises: WorkloadError, ParameterError: as `load_steps`.
+    """
+    whole_number(num_ranks, "load_job: num_ranks")
+    _paths(path, "load_job")
+    return median_step(load_steps(path, num_ranks=num_ranks, clock_hz=clock_hz))
+
+
+def builtin(name: str) -> Workload:
+    """A workload that is part of the package.
+
+    >>> builtin("resnet50_ddp").total_bytes
+    102228128
+
+    Raises: UnknownNameError: no such workload.
+    """
+    if canonical(name) not in BUILTIN_WORKLOADS:
+        raise UnknownNameError(f"unknown workload {name!r}; {nearest(canonical(name), BUILTIN_WORKLOADS)}")
+    with _builtin_file(name) as file:
+        return TRACES.get("sizes").reader.read_workload(file, ReadOptions())
+
+
+def _builtin_file(name: str) -> AbstractContextManager[Path]:
+    return as_file(files("opticcl.traces").joinpath("builtin", f"{canonical(name)}.toml"))
+
+
+def _builtin_name(paths: list[str | os.PathLike[str]]) -> str | None:
+    """The name of a built-in workload, if that is given and no such file exists."""
+    name = str(paths[0])
+    return name if len(paths) == 1 and canonical(name) in BUILTIN_WORKLOADS and not os.path.exists(name) else None
+
+
+def _paths(path: Paths, what: str) -> list[str | os.PathLike[str]]:
+    given = [path] if isinstance(path, os.PathLike) else one_or_more(path)
+    if not given:
+        raise WorkloadError(f"{what}: no file is given; give a trace such as step.et")
+    return [as_path(one, what, "step.et") for one in given]
+
+
+def _format_of(path: Path) -> TraceFormat:
+    """The format of a file; a list of sizes if no format claims it."""
+    return format_of(path) or TRACES.get("sizes")
+
+
+def _read_all(paths: Sequence[Path], options: ReadOptions, *, tasks: bool) -> tuple[list[RankTrace], list[str]]:
+    """The traces of several ranks, and notes on files that are none.
+
+    Raises: WorkloadError: a file cannot be read, or they are of different formats.
+    """
+    formats = [(path, format_of(path)) for path in paths]
+    known = [(path, one) for path, one in formats if one is not None]
+    if not known:
+        raise WorkloadError(f"{printable(str(paths[0].parent))}: no file in it has a known trace format")
+    first, chosen = known[0]
+    for path, one in known:
+        if one is not chosen:
+            raise WorkloadError(
+                printable(
+                    f"{path.name} and {first.name} have different formats; give the traces of one job, a file for each rank"
+                )
+            )
+    traces = [chosen.reader.read(path, options, tasks=tasks) for path, _ in known]
+    ignored = [path.name for path, one in formats if one is None]
+    notes = [f"ignored: {len(ignored):,} files of no known format, such as {printable(ignored[0])}"] if ignored else []
+    return traces, notes
+
+
+def _name(paths: Sequence[str | os.PathLike[str]]) -> str:
+    """Name of the job in a directory or an archive; empty for other paths."""
+    path = Path(paths[0])
+    whole = len(paths) == 1 and (path.is_dir() or is_archive(path))
+    return title(path).removesuffix(".tar") if whole else ""

@@ -1,0 +1,97 @@
+"""Reader of LUMORPH's logs: one line for each all-reduce and layer-to-layer transfer of an iteration::
+
+    AR;bytes;gpu,gpu,...                            all-reduce in a group
+    L2L;bytes;layer;direction;source;destination    direction 0 forward, 1 backward
+
+After `|` a line may have its duration [ms]. The logs contain many groups of one GPU and transfers from a GPU to itself,
+which do not use the network and are left out.
+
+Source: lumorphnetwork/code, logs/*/comms_*.log, as `comms_4` to `comms_256` are written.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import lru_cache
+from pathlib import Path
+
+from opticcl.formats.encoding.reading import DamageError, check_size, lines, printable, reading, title
+from opticcl.traces.reader import ReadOptions, TraceReader, register_trace
+from opticcl.traces.recording import RankCall, RankTrace
+
+__all__ = ["LumorphReader"]
+
+FORM = "write AR;bytes;gpu,gpu,... or L2L;bytes;layer;direction;source;destination"
+_DIRECTIONS = {"0": "forward", "1": "backward"}
+
+
+def _is_log(head: bytes) -> bool:
+    return re.match(rb"(\xef\xbb\xbf)?\s*(AR|L2L)\s*;", head) is not None
+
+
+@register_trace("lumorph", (".log",), _is_log)
+class LumorphReader(TraceReader):
+    """Reads a LUMORPH log."""
+
+    def read(self, path: Path, options: ReadOptions, *, tasks: bool) -> RankTrace:
+        """The all-reduces and transfers of a log of all GPUs, in its order, as the base class describes."""
+        with reading(path, "LUMORPH log", "line") as file:
+            calls = [_call(number, line) for number, line in lines(file)]
+        source = f"LUMORPH log {printable(path.name)}"
+        return RankTrace(title(path), source, printable(path.name), calls, whole_job=True)
+
+
+def _call(number: int, line: str) -> RankCall:
+    """The call in a line.
+
+    Raises: DamageError: the line has another form.
+    """
+    record, _, took = line.partition("|")
+    kind, *rest = (part.strip() for part in record.split(";"))
+    if kind == "AR" and len(rest) == 2:
+        ranks = _group(rest[1])
+        if not ranks:
+            raise DamageError(number, f"{_short(rest[1])!r} is not a list of distinct GPUs; {FORM}")
+        size_bytes, took_s = _size(number, rest[0]), _took(number, took)
+        return RankCall(f"line {number}", "all_reduce", size_bytes, measured_s=took_s, ranks=ranks)
+    if kind == "L2L" and len(rest) == 5 and rest[2] in _DIRECTIONS:
+        ends = _group(f"{rest[3]},{rest[4]}", pair=True)
+        if not ends:
+            raise DamageError(number, f"{_short(rest[3])!r} to {_short(rest[4])!r} is not a pair of GPUs; {FORM}")
+        name = printable(f"layer {rest[1]} {_DIRECTIONS[rest[2]]}")
+        return RankCall(name, "send", _size(number, rest[0]), measured_s=_took(number, took), ranks=ends)
+    raise DamageError(number, f"{_short(line)!r} is not a record; {FORM}")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else text[:60] + "..."
+
+
+@lru_cache(maxsize=256)
+def _group(text: str, pair: bool = False) -> tuple[int, ...]:
+    """The GPUs of "0,1,2"; empty if the text is not such a list."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdecimal() and len(part) <= 9 for part in parts):
+        return ()
+    ranks = tuple(map(int, parts))
+    return ranks if pair or len(set(ranks)) == len(ranks) else ()
+
+
+def _size(number: int, text: str) -> int:
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdecimal() and len(digits) <= 40):
+        raise DamageError(number, f"{_short(text)!r} is not a whole number of bytes; {FORM}")
+    return check_size(int(text), number, "the message")
+
+
+def _took(number: int, text: str) -> float:
+    if not text.strip():
+        return 0.0
+    try:
+        took_s = float(text) * 1e-3
+    except ValueError:
+        took_s = -1.0
+    if not 0 <= took_s < math.inf:
+        raise DamageError(number, f"{_short(text)!r} after | is not a time in milliseconds")
+    return took_s

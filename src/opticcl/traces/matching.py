@@ -1,0 +1,232 @@
+"""Matches the calls of several ranks.
+
+A collective of one rank is matched with those of the other members of its process group by its number in the sequence of calls
+of that group; a send with its receive by sender, receiver and tag. Ranks whose sequences differ are matched by collective and
+size, and a note counts what has no counterpart.
+
+A matched call starts when the last of its ranks arrives. The recorded duration of a collective is therefore that of the last
+rank; the others also waited for it. How long they waited is the skew between the ranks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from statistics import median
+from typing import NamedTuple
+
+from opticcl.ir.task_graph import CollectiveCall
+from opticcl.traces.notes import Omissions
+from opticcl.traces.ranks import RankModel
+from opticcl.traces.recording import RankCall, RankTrace
+from opticcl.units import format_seconds
+
+__all__ = ["Matched", "Matching", "match_calls", "skew_notes"]
+
+MAX_MATRIX = 256  # ranks of an all_to_all whose matrix is kept
+
+
+class Side(NamedTuple):
+    """A call as one rank recorded it."""
+
+    rank: int
+    call: RankCall
+
+
+@dataclass(slots=True)
+class Matched:
+    """A call of several ranks."""
+
+    sides: list[Side]
+    call: CollectiveCall
+
+
+@dataclass(slots=True)
+class Matching:
+    """The matched calls of a job.
+
+    Args:
+        matched: in the order of the lowest rank that takes part.
+        by_call: matched call of each recorded one, by identity.
+        notes: on calls without a counterpart.
+    """
+
+    matched: list[Matched] = field(default_factory=list)
+    by_call: dict[int, Matched] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def match_calls(
+    traces: Sequence[RankTrace], calls: Sequence[Sequence[RankCall]], model: RankModel, omissions: Omissions
+) -> Matching:
+    """Match the calls of all ranks.
+
+    Args:
+        traces: of distinct ranks.
+        calls: of each rank, in order.
+        model: ranks and groups.
+        omissions: counts what is left out.
+    """
+    found = Matching()
+    groups: dict[object, dict[int, list[Side]]] = defaultdict(lambda: defaultdict(list))
+    transfers: dict[tuple[int, int, str], dict[str, list[Side]]] = defaultdict(lambda: defaultdict(list))
+    firsts: dict[int, tuple[int, int]] = {}  # call -> place, to keep the order of the lowest rank
+    for trace, mine in zip(traces, calls, strict=True):
+        for place, call in enumerate(mine):
+            firsts[id(call)] = place, trace.rank
+            side = Side(trace.rank, call)
+            if call.is_transfer:
+                transfers[call.ranks[0], call.ranks[1], call.tag][call.collective].append(side)
+            else:
+                members = model.members(trace, call)
+                assumed = members.source.startswith("assumed")
+                key = (call.group, assumed or tuple(members.ranks)) if call.group else tuple(members.ranks)
+                groups[key][trace.rank].append(side)
+    rows: list[list[Side]] = []
+    for by_rank in groups.values():
+        rows += _match_group(by_rank, found.notes)
+    for ends in transfers.values():
+        rows += _match_pairs(ends)
+    rows.sort(key=lambda sides: min(firsts[id(side.call)] for side in sides))
+    lone = Counter[str]()
+    by_rank_trace = {trace.rank: trace for trace in traces}
+    for sides in rows:
+        whole = _together(sides, by_rank_trace, model, omissions)
+        if whole is None:
+            continue
+        matched = Matched(sides, whole)
+        found.matched.append(matched)
+        for side in sides:
+            found.by_call[id(side.call)] = matched
+        expected = set(whole.ranks or range(model.count.value)) & set(by_rank_trace)
+        if len(sides) < len(expected):
+            lone[whole.collective] += 1
+    for collective, n in lone.items():
+        found.notes.append(f"without a counterpart in the trace of another rank: {n:,} {collective}")
+    return found
+
+
+def _match_group(by_rank: dict[int, list[Side]], notes: list[str]) -> Iterator[list[Side]]:
+    """Calls of one group, rank by rank, matched by their number in the sequence or by collective and size."""
+    sequences = {rank: [_kind(side.call) for side in sides] for rank, sides in by_rank.items()}
+    if len(set(map(tuple, sequences.values()))) == 1:
+        yield from map(list, zip(*by_rank.values(), strict=True))
+        return
+    first = next(iter(by_rank.values()))[0].call
+    label = f"group {first.group!r}" if first.group else "a group"
+    lengths = sorted({len(sequence) for sequence in sequences.values()})
+    notes.append(
+        f"ranks {min(by_rank)} to {max(by_rank)} disagree on the calls of {label} ({lengths[0]:,} to {lengths[-1]:,} calls): "
+        "matched by collective and size"
+    )
+    slots: dict[tuple[object, int], list[Side]] = {}
+    for sides in by_rank.values():
+        seen = Counter[object]()
+        for side in sides:
+            kind = _kind(side.call)
+            slots.setdefault((kind, seen[kind]), []).append(side)
+            seen[kind] += 1
+    yield from slots.values()
+
+
+def _kind(call: RankCall) -> tuple[str, int]:
+    """Collective and size, of an all_to_all without the size, which may differ between ranks."""
+    return call.collective, 0 if call.collective == "all_to_all" else call.size_bytes
+
+
+def _match_pairs(ends: dict[str, list[Side]]) -> Iterator[list[Side]]:
+    """Sends with their receives, in order."""
+    sends, receives = ends["send"], ends["recv"]
+    for i in range(max(len(sends), len(receives))):
+        yield [*sends[i : i + 1], *receives[i : i + 1]]
+
+
+def _together(
+    sides: list[Side], traces: dict[int, RankTrace], model: RankModel, omissions: Omissions
+) -> CollectiveCall | None:
+    """The call of the ranks that recorded it."""
+    first = sides[0]
+    call = model.resolve(traces[first.rank], first.call, omissions)
+    if call is None:
+        return None
+    measured = [side.call.measured_s for side in sides if side.call.measured_s]
+    call = replace(call, measured_s=min(measured, default=0.0))
+    if call.collective != "all_to_all":
+        return call
+    matrix = _matrix(sides, len(call.ranks or range(model.count.value)), call.ranks)
+    if not matrix:
+        return replace(call, size_bytes=max(max(s.call.size_bytes, s.call.received_bytes) for s in sides))
+    return replace(call, size_bytes=_busiest(matrix), matrix_bytes=matrix)
+
+
+def _matrix(sides: list[Side], size: int, ranks: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """Bytes from each member to each; none if a member has no trace or the group is too large.
+
+    Recorded splits are taken as they are. Without them a member is assumed to send to the others in the proportion of what they
+    receive in all.
+    """
+    members = ranks or tuple(range(size))
+    by_rank = {side.rank: side.call for side in sides}
+    if size > MAX_MATRIX or any(rank not in by_rank for rank in members):
+        return ()
+    calls = [by_rank[rank] for rank in members]
+    if all(len(call.sent_splits) == size for call in calls):
+        return tuple(call.sent_splits for call in calls)
+    if all(len(call.received_splits) == size for call in calls):
+        return tuple(zip(*(call.received_splits for call in calls), strict=True))
+    received = [call.received_bytes if call.received_bytes >= 0 else call.size_bytes for call in calls]
+    total = sum(received)
+    if not total:
+        return tuple((0,) * size for _ in calls)
+    rows = []
+    for call in calls:
+        row, given = [], 0
+        for upto in accumulate(received):  # rounded so that every row has its sum
+            sent = call.size_bytes * upto // total
+            row.append(sent - given)
+            given = sent
+        rows.append(tuple(row))
+    return tuple(rows)
+
+
+def _busiest(matrix: tuple[tuple[int, ...], ...]) -> int:
+    """Message of an even all_to_all in which every rank moves as much as the busiest one of the matrix [bytes]."""
+    size = len(matrix)
+    sent = [sum(row) - row[i] for i, row in enumerate(matrix)]
+    received = [sum(column) - column[i] for i, column in enumerate(zip(*matrix, strict=True))]
+    moved = max(*sent, *received)
+    return -(-moved * size // (size - 1)) if size > 1 else 0
+
+
+def skew_notes(matching: Matching) -> Iterator[str]:
+    """A note on how long ranks waited for the last one in the recorded collectives.
+
+    The clocks of the ranks are aligned by the ends of the collectives, which all ranks see at the same time.
+    """
+    timed = [
+        [side for side in one.sides if side.call.end_s > side.call.start_s >= 0]
+        for one in matching.matched
+        if not one.call.is_transfer
+    ]
+    timed = [sides for sides in timed if len(sides) > 1]
+    if not timed:
+        return
+    differences: dict[int, list[float]] = defaultdict(list)
+    for sides in timed:
+        for side in sides:
+            differences[side.rank].append(side.call.end_s - sides[0].call.end_s)
+    offset = {rank: median(values) for rank, values in differences.items()}
+    waited: list[float] = []
+    last = Counter[int]()
+    for sides in timed:
+        starts = {side.rank: side.call.start_s - offset[side.rank] for side in sides}
+        latest = max(starts, key=lambda rank: starts[rank])
+        last[latest] += 1
+        waited.append(starts[latest] - min(starts.values()))
+    rank, n = last.most_common(1)[0]
+    yield (
+        f"skew between ranks: the first rank of a collective waited {format_seconds(median(waited))} for the last (median of "
+        f"{len(timed):,}), {format_seconds(max(waited))} at most; rank {rank} was last in {n:,}"
+    )

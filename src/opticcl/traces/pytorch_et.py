@@ -1,0 +1,211 @@
+"""Reader of PyTorch execution traces (JSON), which `torch.profiler.ExecutionTraceObserver` writes for one rank.
+
+::
+
+    {"schema": "1.1.1-chakra.0.0.4", "nodes": [{"name": "record_param_comms", "inputs": ..., "attrs": [...]}, ...]}
+
+A node is what the host executes; there are no durations. The calls are the nodes `record_param_comms`: their attributes have
+collective, elements, type and group since schema 1.1, before that the same stand among the inputs. The node
+`## process_group:init ##` lists the process groups.
+
+Source: pytorch/pytorch, execution_trace_observer; facebookresearch/param, execution traces of schemas 1.0.2 to 1.1.1.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from opticcl.formats.encoding.json_stream import JsonStream
+from opticcl.formats.encoding.reading import DamageError, check_size, printable, reading, title
+from opticcl.traces.c10d import (
+    MAX_GROUP,
+    collective_of,
+    count_of,
+    is_whole,
+    rank_list,
+    splits_of,
+    tensors_of,
+    width_of,
+)
+from opticcl.traces.notes import Omissions
+from opticcl.traces.reader import ReadOptions, TraceReader, register_trace
+from opticcl.traces.recording import RankCall, RankTrace
+from opticcl.traces.sidecar import rank_in_name
+
+__all__ = ["PytorchEtReader"]
+
+_RECORD, _GROUPS = "record_param_comms", "## process_group:init ##"
+_ROOTED = ("broadcast", "reduce", "gather", "scatter", "send", "recv")  # their nodes have the root in place of the rank
+
+
+def _is_execution_trace(head: bytes) -> int:
+    text = re.match(rb"(\xef\xbb\xbf)?\s*\{", head) and re.search(rb'"schema"\s*:\s*"\d+\.\d+\.\d+', head)
+    return 2 if text else 0
+
+
+@register_trace("pytorch_et", (), _is_execution_trace)
+class PytorchEtReader(TraceReader):
+    """Reads the execution trace of one rank."""
+
+    def read(self, path: Path, options: ReadOptions, *, tasks: bool) -> RankTrace:
+        """The calls of one rank, in the order of the file, as the base class describes."""
+        calls: list[RankCall] = []
+        omissions = Omissions()
+        groups: dict[str, tuple[int, ...]] = {}
+        count, rank, schema, found = 0, -1, "", False
+        with reading(path, "PyTorch execution trace (.json)", "character") as file:
+            stream = JsonStream(file)
+            for key in stream.members():
+                if key == "schema":
+                    schema = printable(str(stream.value()))
+                elif key == "nodes":
+                    found = True
+                    for at in stream.elements():
+                        node = stream.value()
+                        count += 1
+                        if not isinstance(node, dict):
+                            raise DamageError(at, "a node that is not an object")
+                        if node.get("name") == _RECORD:
+                            call, of = _call(node, at, omissions)
+                            rank = of if of >= 0 else rank
+                            calls += [call] if call else []
+                        elif node.get("name") == _GROUPS:
+                            groups |= _groups(node)
+                else:
+                    stream.skip()
+            stream.finish()
+            if not found:
+                raise DamageError(0, "there are no nodes")
+        sizes = [ranks for ranks in groups.values() if ranks]
+        return RankTrace(
+            title(path),
+            f"PyTorch execution trace {printable(path.name)}, schema {schema}",
+            printable(path.name),
+            [_with_rank(call, rank) for call in calls],
+            rank=rank if rank >= 0 else rank_in_name(path.name),
+            groups={name: ranks for name, ranks in groups.items() if ranks},
+            groups_source="process_group:init",
+            omissions=omissions,
+            before=[f"nodes: {count:,}"],
+            after=["no durations are recorded: the calls follow each other", *_note_on(groups, sizes)],
+        )
+
+
+def _note_on(groups: dict[str, tuple[int, ...]], sizes: list[tuple[int, ...]]) -> list[str]:
+    without = len(groups) - len(sizes)
+    return [f"process groups without a list of ranks: {without:,} of {len(groups):,}"] if without else []
+
+
+def _with_rank(call: RankCall, rank: int) -> RankCall:
+    if call.is_transfer and rank >= 0:
+        src, dst = call.ranks
+        call.ranks = (rank if src < 0 and call.collective == "send" else src, dst)
+        call.ranks = (call.ranks[0], rank if dst < 0 and call.collective == "recv" else dst)
+    return call
+
+
+def _call(node: dict[str, Any], at: int, omissions: Omissions) -> tuple[RankCall | None, int]:
+    """The call of a node, None if it is left out, and the rank of the trace, -1 if the node does not have it."""
+    attrs = node.get("attrs")
+    known = {a.get("name"): a.get("value") for a in attrs if isinstance(a, dict)} if isinstance(attrs, list) else {}
+    inputs = _columns(node, "inputs")
+    name, at_name = known.get("collective_name"), -1
+    for i, value in enumerate(inputs[0]):
+        if isinstance(value, str) and (value == name or (not isinstance(name, str) and collective_of(value))):
+            name, at_name = value, i
+    if not isinstance(name, str):
+        omissions.add(f"{_RECORD} without a collective's name")
+        return None, -1
+    collective = collective_of(name)
+    if not collective:
+        omissions.add(f"{_RECORD} of {printable(name[:40])}, which moves no data itself")
+        return None, -1
+    rank = count_of(inputs[0][at_name - 1], -1) if at_name > 0 and collective not in _ROOTED else -1
+    sizes = _sizes(node, known, inputs)
+    if not sizes:
+        omissions.add(f"{_RECORD} of {printable(name[:40])} without elements of a known type")
+        return None, rank
+    sent = check_size(sizes[0] if collective == "all_to_all" else max(sizes), at, f"{name[:40]} of this node")
+    call = RankCall(printable(name), collective, sent)
+    after = inputs[0][at_name + 1 :] if at_name >= 0 else []
+    call.group, call.ranks, call.group_size = _group(known, inputs[0][:at_name], after)
+    if collective in ("send", "recv"):
+        call.ranks = (-1, -1)  # the peer is not recorded
+    if collective == "all_to_all":
+        call.received_bytes = sizes[-1]
+        width = width_of(known.get("dtype"))
+        call.sent_splits = splits_of(known.get("in_split_size"), width, call.size_bytes)
+        call.received_splits = splits_of(known.get("out_split_size"), width, call.received_bytes)
+    return call, rank
+
+
+def _columns(node: dict[str, Any], key: str) -> tuple[list[Any], list[Any], list[Any]]:
+    """Values, shapes and types of the inputs or outputs of a node."""
+    part = node.get(key)
+    if isinstance(part, list):  # before schema 1.0.3
+        shapes, types = node.get(f"{key[:-1]}_shapes"), node.get(f"{key[:-1]}_types")
+        return part, shapes if isinstance(shapes, list) else [], types if isinstance(types, list) else []
+    if not isinstance(part, dict):
+        return [], [], []
+    values, shapes, types = (part.get(name) for name in ("values", "shapes", "types"))
+    return (
+        values if isinstance(values, list) else [],
+        shapes if isinstance(shapes, list) else [],
+        types if isinstance(types, list) else [],
+    )
+
+
+def _sizes(node: dict[str, Any], known: dict[Any, Any], inputs: tuple[list[Any], list[Any], list[Any]]) -> list[int]:
+    """Bytes of input and output: by the attributes, otherwise by the shapes of the tensors."""
+    width = width_of(known.get("dtype"))
+    elements = [known[key] for key in ("in_msg_nelems", "out_msg_nelems") if is_whole(known.get(key))]
+    if width and elements:
+        return [n * width for n in elements]
+    found = []
+    for _, shapes, types in (inputs, _columns(node, "outputs")):
+        plain = [re.sub(r".*Tensor\((.*?)\).*", r"\1", t) if isinstance(t, str) else t for t in types]
+        sizes = list(tensors_of(shapes[:1], plain[:1]))
+        found += sizes
+    return found
+
+
+def _group(known: dict[Any, Any], before: Sequence[Any], after: Sequence[Any]) -> tuple[str, tuple[int, ...], int]:
+    """Name, ranks and size of the group; without attributes start, stride and size are the last three inputs."""
+    name = known.get("pg_name")
+    if name is None:
+        pair = next((v for v in reversed(before) if isinstance(v, list) and v and isinstance(v[0], str)), None)
+        name = pair[0] if pair else ""
+    numbers = [v for v in after if is_whole(v)][-3:]
+    start, stride, size = numbers if len(numbers) == 3 else (-1, 0, 0)
+    size = count_of(known.get("pg_size"), count_of(size, 0))
+    start = count_of(known.get("global_rank_start"), count_of(start, -1))
+    stride = count_of(known.get("global_rank_stride"), count_of(stride, 0))
+    ranks = rank_list(known.get("pg_ranks"))
+    if not ranks and start >= 0 and stride and 0 < size <= MAX_GROUP:
+        ranks = tuple(range(start, start + stride * size, stride))
+    return printable(str(name)), ranks, min(size, MAX_GROUP)
+
+
+def _groups(node: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Members of the process groups that a node lists as JSON; empty if it lists only their size."""
+    found: dict[str, tuple[int, ...]] = {}
+    for value in _columns(node, "inputs")[0]:
+        try:
+            listed = json.loads(value) if isinstance(value, str) else []
+        except (ValueError, RecursionError):
+            continue
+        for group in listed if isinstance(listed, list) else ():
+            if isinstance(group, dict) and isinstance(group.get("pg_name"), str):
+                ranks = group.get("ranks")
+                ranks = list(ranks) if isinstance(ranks, dict) else ranks
+                ranks = (
+                    [int(r) if isinstance(r, str) and r.isdecimal() else r for r in ranks]
+                    if isinstance(ranks, list)
+                    else ()
+                )
+                found[printable(group["pg_name"])] = rank_list(ranks)
+    return found

@@ -1,0 +1,255 @@
+"""One model of ranks and process groups for all formats.
+
+The number of ranks is, in this order: what the caller gives; what a file records as the world size; the ranks of a process
+group, or of all groups together, without a gap from 0; the number of files. A rank that occurs is a lower bound and never the
+number. Sources that contradict each other are refused.
+
+The members of a group are recorded with the call, in the file or beside it; otherwise only its size is known, or nothing.
+Then they are assumed, and the group and a note say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from opticcl.errors import WorkloadError
+from opticcl.ir.task_graph import CollectiveCall, Workload
+from opticcl.traces.notes import Omissions, notes_on
+from opticcl.traces.recording import RankCall, RankTrace
+from opticcl.units import counted
+
+__all__ = ["ASSUMED", "RankCount", "RankModel", "notes_of", "rank_count", "rank_model", "workload_from"]
+
+ASSUMED = "assumed"
+MAX_RANKS = 2**30
+
+
+class RankCount(NamedTuple):
+    """A number of ranks.
+
+    Args:
+        value: 0 if unknown [count].
+        source: where it comes from.
+        at_least: lower bound by the ranks that occur [count].
+    """
+
+    value: int
+    source: str
+    at_least: int
+
+
+def rank_count(traces: Sequence[RankTrace], given: int = 0) -> RankCount:
+    """The number of ranks of a job.
+
+    Args:
+        traces: of some or all of its ranks.
+        given: by the caller; 0: as recorded [count].
+    Raises: WorkloadError: two sources contradict each other.
+    """
+    highest, why = max(
+        (pair for trace in traces for pair in trace.occurring()), key=lambda pair: pair[0], default=(-1, "")
+    )
+    recorded = [RankCount(t.world_size, f"{t.world_source} of {t.file}", highest + 1) for t in traces if t.world_size]
+    complete = _complete_group(traces)
+    name = traces[0].name
+    for one in recorded[1:]:
+        if one.value != recorded[0].value:
+            raise _contradiction(name, recorded[0], f"{one.source} is {one.value:,}")
+    candidates = [
+        *([RankCount(given, "the given number", highest + 1)] if given else []),
+        *recorded[:1],
+        *([RankCount(complete[0], complete[1], highest + 1)] if complete[0] > highest else []),
+    ]
+    present = {trace.rank for trace in traces}
+    if len(traces) > 1 and highest < len(traces) and present == set(range(len(traces))):
+        candidates.append(RankCount(len(traces), "the number of files", highest + 1))
+    if not candidates:
+        return RankCount(0, "", highest + 1)
+    chosen = candidates[0]
+    if chosen.value > MAX_RANKS:
+        raise WorkloadError(f"{name}: {chosen.source} is {chosen.value:,} ranks, more than {MAX_RANKS:,}")
+    if highest >= chosen.value:
+        raise _contradiction(name, chosen, f"{why}; give {highest + 1:,} or more")
+    if given and recorded and recorded[0].value != given:
+        raise _contradiction(name, chosen, f"{recorded[0].source} is {recorded[0].value:,}")
+    return chosen
+
+
+def _contradiction(name: str, count: RankCount, other: str) -> WorkloadError:
+    return WorkloadError(f"{name}: {count.source} is {counted(count.value, 'rank')}, but {other}")
+
+
+def _complete_group(traces: Sequence[RankTrace]) -> tuple[int, str]:
+    """Size and source of the largest group from rank 0 without a gap, or of the ranks of all groups together; else 0."""
+    best = 0, ""
+    for trace in traces:
+        for name, ranks in trace.groups.items():
+            if len(ranks) > best[0] and _is_complete(ranks):
+                best = len(ranks), f"process group {name!r} of {trace.file}"
+        together = {rank for ranks in trace.groups.values() for rank in ranks}
+        if len(together) > best[0] and _is_complete(together):
+            best = len(together), f"the groups in {trace.groups_source}"
+        distinct = {(call.group, call.ranks) for call in trace.calls if not call.is_transfer and call.ranks}
+        for group, ranks in distinct:
+            if len(ranks) > best[0] and _is_complete(ranks):
+                best = len(ranks), f"process group {group!r} of {trace.file}" if group else "the largest group"
+        if trace.whole_job:
+            highest = max((max(call.ranks) for call in trace.calls if call.ranks), default=-1)
+            if highest >= best[0]:
+                best = highest + 1, "the ranks that occur"
+    return best
+
+
+def _is_complete(ranks: Sequence[int] | set[int]) -> bool:
+    return min(ranks) == 0 and max(ranks) == len(set(ranks)) - 1
+
+
+class Members(NamedTuple):
+    """Members of a process group.
+
+    Args:
+        ranks: in order; a range if all ranks or a block of them.
+        source: where they come from; `ASSUMED` begins it if they are assumed.
+    """
+
+    ranks: range | tuple[int, ...]
+    source: str
+
+
+class RankModel:
+    """Ranks and groups of a job.
+
+    Args:
+        count: number of ranks.
+        traces: of some or all of its ranks.
+    """
+
+    def __init__(self, count: RankCount, traces: Sequence[RankTrace]) -> None:
+        self.count = count
+        self._groups: dict[str, Members] = {}
+        for trace in traces:
+            for name, ranks in trace.groups.items():
+                self._groups.setdefault(name, Members(ranks, trace.groups_source))
+
+    def members(self, trace: RankTrace, call: RankCall) -> Members:
+        """The members of the group of a call; no ranks if neither they nor the number of all ranks are known."""
+        if call.ranks:
+            return Members(call.ranks, "recorded")
+        if call.group in self._groups:
+            return self._groups[call.group]
+        everyone, size, stride = self.count.value, call.group_size, call.group_stride
+        if call.group_rule:
+            first = max(trace.rank, 0)
+            if not size:
+                return Members(range(first % stride, everyone, stride), call.group_rule)
+            first = first // (size * stride) * size * stride + first % stride
+            return Members(range(first, first + size * stride, stride), call.group_rule)
+        if size and size == everyone:
+            return Members(range(everyone), "recorded group size")
+        if size:
+            first = max(trace.rank, 0) // size * size
+            if everyone and first + size > everyone:
+                first = 0
+            return Members(range(first, first + size), f"{ASSUMED}: a block of the recorded group size")
+        return Members(range(everyone), f"{ASSUMED}: all ranks")
+
+    def resolve(self, trace: RankTrace, call: RankCall, omissions: Omissions) -> CollectiveCall | None:
+        """The call of the whole group; None if it is left out.
+
+        Args:
+            trace: that it is from.
+            call: as one rank recorded it. The message of an uneven all_to_all is the larger of what it sends and receives.
+            omissions: counts what is left out.
+        """
+        if call.is_transfer:
+            if call.ranks[0] == call.ranks[1] >= 0:
+                omissions.add(f"{call.collective} from a rank to itself", call.size_bytes)
+                return None
+            return CollectiveCall(
+                call.name, "send_recv", call.size_bytes, call.group, call.measured_s, call.ranks, "recorded"
+            )
+        ranks, source = self.members(trace, call)
+        if len(ranks) == 1:
+            omissions.add(f"{call.collective} in a group of one rank", call.size_bytes)
+            return None
+        size = max(call.size_bytes, call.received_bytes)
+        if call.counts == "share":
+            if not ranks:
+                omissions.add(f"{call.collective} of a share, where the number of ranks is not recorded", size)
+                return None
+            size *= len(ranks)
+        known = () if ranks == range(self.count.value) else tuple(ranks)
+        return CollectiveCall(call.name, call.collective, size, call.group, call.measured_s, known, source)
+
+    def notes(self, calls: Sequence[CollectiveCall]) -> Iterator[str]:
+        """Where the number of ranks and the groups come from."""
+        if self.count.value:
+            yield f"ranks: {self.count.value:,}, by {self.count.source}"
+        elif self.count.at_least:
+            yield f"ranks: the number is not recorded, at least {self.count.at_least:,}"
+        for source, found in _by_source(calls).items():
+            if source.startswith(ASSUMED):
+                groups = ", ".join(sorted({repr(call.group) for call in found if call.group})[:8])
+                named = f" of group {groups}" if groups else " without a group"
+                what = source.removeprefix(f"{ASSUMED}: ")
+                yield f"groups assumed: {len(found):,} of {len(calls):,} calls{named}: taken to be {what}"
+
+
+def _by_source(calls: Sequence[CollectiveCall]) -> Mapping[str, list[CollectiveCall]]:
+    found: dict[str, list[CollectiveCall]] = {}
+    for call in calls:
+        found.setdefault(call.group_source, []).append(call)
+    return found
+
+
+def rank_model(traces: Sequence[RankTrace], given: int = 0) -> RankModel:
+    """Ranks and groups of a job.
+
+    Args:
+        traces: of some or all of its ranks.
+        given: number of ranks by the caller; 0: as recorded [count].
+    Raises: WorkloadError: two sources contradict each other.
+    """
+    return RankModel(rank_count(traces, given), traces)
+
+
+def notes_of(trace: RankTrace, model: RankModel, calls: Sequence[CollectiveCall]) -> Iterator[str]:
+    """Notes on a trace and its resolved calls.
+
+    Args:
+        trace: as its reader returned it.
+        model: ranks and groups.
+        calls: resolved from those of the trace.
+    """
+    yield from trace.before
+    yield from notes_on(calls, model.count.value)
+    yield from model.notes(calls)
+    if uneven := sum(call.collective == "all_to_all" and call.is_uneven for call in trace.calls):
+        yield f"uneven all_to_all: {uneven:,}, each taken as the larger of what the rank sends and receives"
+    yield from trace.after
+
+
+def workload_from(trace: RankTrace, given: int = 0) -> Workload:
+    """The calls of one file.
+
+    Args:
+        trace: as its reader returned it.
+        given: number of ranks by the caller; 0: as recorded [count].
+    Raises: WorkloadError: two sources contradict each other.
+    """
+    model = rank_model([trace], given)
+    omissions = Omissions()
+    omissions.add_all(trace.omissions)
+    calls = [call for one in trace.calls if (call := model.resolve(trace, one, omissions))]
+    notes = [*notes_of(trace, model, calls), *omissions.notes()]
+    return Workload(
+        trace.name,
+        trace.source,
+        tuple(calls),
+        tuple(notes),
+        model.count.value,
+        trace.compute_s,
+        model.count.source,
+        omissions.records(),
+    )

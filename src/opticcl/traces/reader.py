@@ -1,0 +1,127 @@
+"""Trace formats: a reader for each, found by discovery, chosen by content and suffix."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from opticcl.formats.encoding.reading import head_of, refusal
+from opticcl.ir.task_graph import TaskGraph, Workload
+from opticcl.registry import Registry
+from opticcl.traces.graphs import median_step, task_graphs
+from opticcl.traces.ranks import workload_from
+from opticcl.traces.recording import RankTrace
+
+__all__ = ["TRACES", "ReadOptions", "TraceFormat", "TraceReader", "format_of", "register_trace"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """What the caller adds to a file.
+
+    Args:
+        num_ranks: devices of the job, for files that do not record it; 0: as recorded [count].
+        clock_hz: clock of ASTRA-sim's text form, which counts computation in cycles of an unnamed clock; None: the
+            computation stays unknown [1/s].
+    """
+
+    num_ranks: int = 0
+    clock_hz: float | None = None
+
+
+class TraceReader(ABC):
+    """Reads one format. A format implements `read`; the other methods follow from it."""
+
+    @abstractmethod
+    def read(self, path: Path, options: ReadOptions, *, tasks: bool) -> RankTrace:
+        """A whole file.
+
+        Args:
+            path: the file.
+            options: what the caller adds to it.
+            tasks: whether tasks are wanted beside the calls, for formats that record them.
+        Raises: WorkloadError: the file cannot be read or contains no call.
+        """
+
+    def read_workload(self, path: Path, options: ReadOptions) -> Workload:
+        """The calls in a file.
+
+        Raises: WorkloadError: the file cannot be read, contains no call among several ranks, or contradicts the options.
+        """
+        found = workload_from(self.read(path, options, tasks=False), options.num_ranks)
+        if not found.calls:
+            raise refusal(
+                path, f"no collective with a size among several ranks in this trace; {'; '.join(found.notes)}"
+            )
+        return found
+
+    def read_steps(self, path: Path, options: ReadOptions) -> list[TaskGraph]:
+        """The task graph of each step in a file; without recorded tasks the calls one after the other, after all computation.
+
+        Raises: WorkloadError: as `read_workload`, or the number of devices is unknown.
+        """
+        found = task_graphs(self.read(path, options, tasks=True), options.num_ranks)
+        if not any(step.num_calls for step in found):
+            notes = "; ".join(found[0].notes) if found else "no step"
+            raise refusal(path, f"no collective with a size among several ranks in this trace; {notes}")
+        return found
+
+    def read_job(self, path: Path, options: ReadOptions) -> TaskGraph:
+        """The task graph of the step with the median computation.
+
+        Raises: WorkloadError: as `read_steps`.
+        """
+        return median_step(self.read_steps(path, options))
+
+
+class TraceFormat(NamedTuple):
+    """A registered format.
+
+    Args:
+        suffixes: of its files, in lower case, without .gz.
+        sniff: how surely the first bytes of a file (unpacked) are of this format: 0 no, 1 perhaps, 2 surely.
+        reader: reads it.
+    """
+
+    suffixes: tuple[str, ...]
+    sniff: Callable[[bytes], int]
+    reader: TraceReader
+
+
+TRACES: Registry[TraceFormat] = Registry("trace format", "opticcl.traces")
+
+Reader = TypeVar("Reader", bound=type[TraceReader])
+
+
+def register_trace(
+    name: str, suffixes: Sequence[str] = (), sniff: Callable[[bytes], int] = lambda head: 0
+) -> Callable[[Reader], Reader]:
+    """Decorator that registers a `TraceReader`.
+
+    Args:
+        name: of the format.
+        suffixes: of its files, such as (".et",).
+        sniff: see `TraceFormat`; by default only the suffix selects the format.
+    """
+
+    def add(reader: Reader) -> Reader:
+        TRACES.register(name)(TraceFormat(tuple(suffixes), sniff, reader()))
+        return reader
+
+    return add
+
+
+def format_of(path: Path) -> TraceFormat | None:
+    """The format of a file: by content, of equals by suffix, then by suffix alone; None if no format claims it.
+
+    Raises: WorkloadError: the file cannot be read.
+    """
+    head = head_of(path)
+    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
+    formats = [TRACES.get(name) for name in TRACES.names()]
+    ranked = [(int(one.sniff(head)), suffix in one.suffixes) for one in formats]
+    best = max(range(len(formats)), key=lambda i: ranked[i], default=-1)
+    return formats[best] if best >= 0 and any(ranked[best]) else None

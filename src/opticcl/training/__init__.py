@@ -1,0 +1,1 @@
+"""Training: models, their partition over devices, and the time of an iteration."""

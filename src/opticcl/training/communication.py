@@ -1,0 +1,176 @@
+"""Time of each message of a job on a machine, from compiled and verified plans.
+
+A plan is evaluated once and then gives the time of any message size; algorithms whose lower bound exceeds the best time are
+not evaluated. So every message size has its own fastest algorithm, and each algorithm is compiled at most once for a
+collective on a number of nodes. Only plans that carry a message are verified, each once.
+
+Reading: a group smaller than the machine has, by default, its own fabric: the same system built for the size of the group,
+each node with the rate of the machine's nodes (`groups="scaled"`, as in the papers), or, if the system has no such size, a
+part of the next larger one. With `groups="machine"` the group occupies the nodes of its ranks on the machine itself, with
+the algorithms that support a part of a machine. Concurrent groups are assumed not to interfere.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from opticcl.collective import Request
+from opticcl.errors import FabricError
+from opticcl.fabrics import job
+from opticcl.ir import CircuitPlan, Fabric, Verdict
+from opticcl.ir.task_graph import ProcessGroup
+from opticcl.plans.fastest import Choice, Fastest
+from opticcl.plans.plan import Plan
+from opticcl.simulate import moved_share
+from opticcl.units import counted, format_bytes, format_seconds
+
+__all__ = ["CommunicationTimes", "Fastest", "PlanUse", "moved_bytes"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanUse:
+    """A plan that carries messages.
+
+    Args:
+        plan: on the fabric of the group.
+        verdict: of its verification.
+        messages: carried by the plan [count].
+        size_bytes: sum of these messages [bytes].
+        total_s: sum of their times [s].
+    """
+
+    plan: Plan
+    verdict: Verdict
+    messages: int
+    size_bytes: int
+    total_s: float
+
+    def __repr__(self) -> str:
+        carried = f"{counted(self.messages, 'message')} of {format_bytes(self.size_bytes)} in all"
+        judged = "verified" if self.verdict.ok else "wrong"
+        return f"<PlanUse {self.plan.algorithm}: {carried}, {format_seconds(self.total_s)}, {judged}>"
+
+    def record(self) -> dict[str, Any]:
+        """The plan and what it carries as plain values."""
+        return {
+            "collective": self.plan.schedule.collective.name,
+            "algorithm": self.plan.algorithm,
+            "ranks": self.plan.fabric.num_nodes,
+            "machine_nodes": self.plan.fabric.num_machine_nodes,
+            "verified": self.verdict.ok,
+            "messages": self.messages,
+            "bytes": self.size_bytes,
+            "total_s": self.total_s,
+        }
+
+
+class CommunicationTimes:
+    """Times of the messages of jobs on one machine, as `simulate_iteration` takes them.
+
+    Args:
+        machine: the fabric.
+        planner: compiles the plans; several machines may share one.
+        groups: "scaled" gives a group smaller than the machine its own fabric; "machine" uses the nodes of its ranks.
+    """
+
+    def __init__(
+        self, machine: Fabric, planner: Fastest | None = None, *, groups: Literal["scaled", "machine"] = "scaled"
+    ) -> None:
+        self.machine, self._planner, self._groups = machine, planner or Fastest(), groups
+        self._homes: dict[range | tuple[int, ...], Fabric] = {}
+        self._built: dict[int, Fabric] = {}
+        self._choices: dict[tuple[range | tuple[int, ...], str], Choice] = {}
+        self._carried: dict[int, tuple[Choice, CircuitPlan, list[int], list[float]]] = {}
+
+    def __call__(self, collective: str, group: ProcessGroup, size_bytes: int) -> float:
+        """Time of one message in a group; all groups of its kind take the same time concurrently [s].
+
+        Args:
+            collective: canonical name.
+            group: ranks that call it.
+            size_bytes: message of a rank [bytes].
+        Raises: UnsupportedError: the fabric supports no algorithm. FabricError: a rank beyond the nodes of the machine.
+        """
+        n = len(group.ranks)
+        if n < 2:
+            return 0.0
+        if collective == "barrier":
+            size_bytes = 0  # a barrier carries no data
+        sent = (
+            size_bytes * n if collective == "send_recv" and n == 2 else size_bytes
+        )  # a buffer has a block for each rank
+        key = group.ranks, collective
+        if key not in self._choices:
+            self._choices[key] = self._planner.choice(self.home(group), Request(collective))
+        choice = self._choices[key]
+        took, plan = choice.best(sent)
+        _, _, sizes, times = self._carried.setdefault(id(plan), (choice, plan, [], []))
+        sizes.append(size_bytes)
+        times.append(took)
+        return took
+
+    def home(self, group: ProcessGroup) -> Fabric:
+        """The fabric of a group.
+
+        Raises: FabricError: a rank beyond the nodes of the machine.
+        """
+        if group.ranks not in self._homes:
+            self._homes[group.ranks] = self._home(group)
+        return self._homes[group.ranks]
+
+    def used(self) -> tuple[PlanUse, ...]:
+        """The plans that carried messages since the last call, verified, in descending order of time."""
+        found = []
+        for choice, plan, sizes, times in self._carried.values():
+            self._planner.progress(f"verify {choice.fabric.name} with {plan.schedule.name}")
+            used = PlanUse(Plan(plan, max(sizes)), choice.verdict(plan), len(sizes), sum(sizes), sum(times))
+            found.append(used)
+        self._carried.clear()
+        return tuple(sorted(found, key=lambda used: -used.total_s))
+
+    def declined(self) -> tuple[str, ...]:
+        """Why the requested algorithm was not used for some collectives."""
+        choices = {id(choice): choice for choice, *_ in self._carried.values()}.values()
+        return tuple(f"{c.collective}: {c.declined}" for c in choices if c.declined)
+
+    def _home(self, group: ProcessGroup) -> Fabric:
+        ranks, machine = group.ranks, self.machine
+        if max(ranks) >= machine.num_nodes:
+            raise FabricError(
+                f"{machine.name}: group {group.name!r} has rank {max(ranks)}, but the machine has {machine.num_nodes} nodes"
+            )
+        if len(ranks) == machine.num_nodes and list(ranks) == list(range(machine.num_nodes)):
+            return machine
+        if self._groups == "machine":
+            return job(machine, tuple(ranks))
+        if len(ranks) not in self._built:
+            self._built[len(ranks)] = self._scaled(len(ranks))
+        return self._built[len(ranks)]
+
+    def _scaled(self, num_nodes: int) -> Fabric:
+        """The machine's system built for `num_nodes` nodes, or a part of the next larger one."""
+        machine = self.machine
+        system = type(machine.machine)
+        for size in range(num_nodes, machine.num_nodes):
+            with suppress(FabricError):
+                made = system(**{**machine.parameters, **system.parameters_at_scale(size)})
+                if made.num_nodes != size:
+                    continue
+                made = made.with_node_rate(machine.node_rate_bits_per_s)
+                return made if size == num_nodes else job(made, range(num_nodes))
+        return job(machine, range(num_nodes))
+
+
+def moved_bytes(collective: str, num_ranks: int, size_bytes: int) -> float:
+    """Bytes that a rank must send or receive with any schedule [bytes].
+
+    Args:
+        collective: canonical name.
+        num_ranks: of the group [count].
+        size_bytes: message [bytes].
+    """
+    if collective == "send_recv" and num_ranks == 2:
+        return size_bytes
+    return moved_share(Request(collective).on(num_ranks, num_ranks)) * size_bytes if num_ranks > 1 else 0.0

@@ -1,0 +1,222 @@
+"""An iteration of training: the tasks of a job simulated on the queues of one device.
+
+::
+
+    compute        f1  f2  f3  b3  b2  b1          one after the other, in the order of the job
+    communication              [g3][g2 g1 fused]   one message at a time per stream
+
+A task starts when its dependencies have ended and its queue is free. Gradients may be fused, as in Horovod: greedily, all
+that are ready when the network becomes idle, up to a threshold, or statically, in buffers that are filled in the order of
+the gradients and sent when full. Without overlap the device executes one task at a time, and gradients wait until all
+computation has ended.
+
+Reading: every collective waits for the slowest device, even if that is in another group; so the iteration time of the
+slowest device is that of the job.
+
+Source: Horovod (Sergeev and Del Balso 2018) for tensor fusion; ODDL section 5.A as the notes restate it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+import numpy.typing as npt
+
+from opticcl.errors import ParameterError
+from opticcl.ir import IntArray
+from opticcl.ir.task_graph import TaskGraph
+from opticcl.training._event_loop import EventLoop
+from opticcl.training.partition.tasks import WAIT
+from opticcl.training.runtime import COMPUTE, Runtime, Span, TimeOf
+from opticcl.units import counted, format_seconds
+
+__all__ = [
+    "COMPUTE",
+    "Iteration",
+    "Runtime",
+    "Span",
+    "TimeOf",
+    "longest_chain_s",
+    "replay",
+    "simulate_iteration",
+    "slowdown_of",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """Timeline of an iteration on the queues of one device.
+
+    Args:
+        job: task graph that was simulated.
+        spans: in the order of their start.
+        slowdown: factor on the computation time of the slowest device.
+
+    Times of a device are those of the busiest one, if the traces of several are known.
+    """
+
+    job: TaskGraph
+    spans: tuple[Span, ...]
+    slowdown: float = 1.0
+
+    def __repr__(self) -> str:
+        took, waits = format_seconds(self.total_s), format_seconds(self.exposed_s)
+        return f"<Iteration of {self.job.name}: {took}, {waits} exposed, {counted(self.num_messages, 'message')}>"
+
+    @property
+    def total_s(self) -> float:
+        """From the first start to the last end [s]."""
+        return max((span.end_s for span in self.spans), default=0.0)
+
+    @property
+    def device(self) -> int:
+        """Index of the device with the most computation."""
+        busy = [0.0] * self.job.num_devices
+        for span in self.spans:
+            if span.queue == COMPUTE:
+                busy[span.devices[0]] += span.end_s - span.start_s
+        return busy.index(max(busy))
+
+    def spans_of(self, device: int) -> tuple[Span, ...]:
+        """Spans of a device, in the order of their start."""
+        return tuple(span for span in self.spans if device in span.devices)
+
+    @property
+    def compute_s(self) -> float:
+        """Computation of the device itself, without the pipeline stages that it waits for [s]."""
+        return self._busy_s(lambda span: span.queue == COMPUTE and not self.waits_in(span))
+
+    @property
+    def bubble_s(self) -> float:
+        """Time in which the device waits for other devices: pipeline stages, or ranks that have not arrived [s].
+
+        Of several devices with traces of their own it is the time in which this one neither computes nor communicates.
+        """
+        if self.job.num_devices == 1:
+            return self._busy_s(lambda span: span.queue == COMPUTE and self.waits_in(span))
+        busy, until = 0.0, 0.0
+        for span in sorted(self.spans_of(self.device), key=lambda span: span.start_s):
+            busy += max(0.0, span.end_s - max(span.start_s, until))
+            until = max(until, span.end_s)
+        return max(0.0, self.total_s - busy)
+
+    @property
+    def communication_s(self) -> float:
+        """All messages of the device, as if one after the other [s]."""
+        return self._busy_s(lambda span: span.queue != COMPUTE)
+
+    @property
+    def exposed_s(self) -> float:
+        """Exposed communication: time in which the device waits for messages and computes nothing [s]."""
+        return max(0.0, self.total_s - self.compute_s - self.bubble_s)
+
+    @property
+    def utilisation(self) -> float:
+        """Share of the iteration in which the device computes."""
+        return self.compute_s / self.total_s if self.total_s else 1.0
+
+    @property
+    def num_messages(self) -> int:
+        """Messages of the device after fusion [count]."""
+        return sum(span.queue != COMPUTE for span in self.spans_of(self.device))
+
+    def _busy_s(self, wanted: Callable[[Span], bool]) -> float:
+        return sum(span.end_s - span.start_s for span in self.spans_of(self.device) if wanted(span))
+
+    def waits_in(self, span: Span) -> bool:
+        """Whether a span of computation is that of other stages of a pipeline."""
+        return self.job.tasks[span.tasks[0]].name.startswith(WAIT)
+
+    def columns(self) -> dict[str, npt.NDArray[np.float64] | IntArray]:
+        """Spans as columns: task (the first of a fused message), start_s, end_s, queue; a row a span."""
+        return {
+            "task": np.array([span.tasks[0] for span in self.spans], np.int64),
+            "start_s": np.array([span.start_s for span in self.spans], np.float64),
+            "end_s": np.array([span.end_s for span in self.spans], np.float64),
+            "queue": np.array([span.queue for span in self.spans], np.int64),
+        }
+
+    def critical_path(self) -> tuple[int, ...]:
+        """Rows of the spans on the critical path, in order: each started when the one before it ended."""
+        if not self.spans:
+            return ()
+        row = max(range(len(self.spans)), key=lambda i: (self.spans[i].end_s, -i))
+        path = [row]
+        while (row := self.spans[row].cause) >= 0:
+            path.append(row)
+        return tuple(reversed(path))
+
+
+def slowdown_of(factors: Mapping[int, float], num_ranks: int) -> float:
+    """Factor of the slowest device, given the factor of some devices (1 for all others).
+
+    >>> slowdown_of({3: 1.2}, 8), slowdown_of({0: 0.5}, 2), slowdown_of({0: 0.5, 1: 0.75}, 2)
+    (1.2, 1.0, 0.75)
+
+    Args:
+        factors: device -> factor on its computation time.
+        num_ranks: devices [count].
+    Raises: ParameterError: no such device, or a factor that is not positive.
+    """
+    for rank, factor in factors.items():
+        if not 0 <= rank < num_ranks:
+            raise ParameterError(f"straggler: no device {rank}; give one from 0 to {num_ranks - 1}")
+        if not 0 < factor < inf:
+            raise ParameterError(f"straggler: the factor {factor:g} of device {rank} is not positive; try {rank}=1.2")
+    usual = 1.0 if len(factors) < num_ranks else 0.0
+    return max([usual, *factors.values()])
+
+
+def simulate_iteration(
+    job: TaskGraph, time_of: TimeOf, runtime: Runtime | None = None, stragglers: Mapping[int, float] | None = None
+) -> Iteration:
+    """Simulate a job on the queues of its slowest device, or of every device whose trace is known.
+
+    Args:
+        job: task graph.
+        time_of: time of a collective of a size in a group.
+        runtime: fusion, overlap and order; None: the defaults.
+        stragglers: device -> factor on its computation time.
+    Raises: ParameterError: no such straggler.
+    """
+    factors = stragglers or {}
+    slowdown = slowdown_of(factors, job.num_ranks)
+    slowdowns = [slowdown]
+    if job.device_ranks:  # each device has its own factor
+        if missing := sorted(set(factors) - set(job.device_ranks)):
+            raise ParameterError(
+                f"straggler: there is no trace of device {missing[0]}; give one of {job.device_ranks[0]}, ..."
+            )
+        slowdowns = [factors.get(rank, 1.0) for rank in job.device_ranks]
+    return Iteration(job, EventLoop(job, time_of, runtime or Runtime(), slowdowns).run(), slowdown)
+
+
+def replay(job: TaskGraph) -> Iteration:
+    """Simulate a recorded job with the recorded duration of every message, one message at a time.
+
+    The difference to the recording is what the task graph does not have: idle times of the device, and dependencies that are
+    not those of the recorded run.
+    """
+    slowdowns = [1.0] * job.num_devices
+    return Iteration(job, EventLoop(job, None, Runtime(fusion="none", order="ready"), slowdowns).run())
+
+
+def longest_chain_s(job: TaskGraph, time_of: TimeOf, slowdown: float = 1.0) -> float:
+    """Length of the longest chain of dependent tasks, without queues and fusion: a lower bound on the iteration [s].
+
+    It holds if a larger message never takes less time.
+
+    Args:
+        job: task graph.
+        time_of: time of a collective of a size in a group.
+        slowdown: factor on computation.
+    """
+    ends: list[float] = []
+    for task in job.tasks:
+        took = time_of(task.collective, job.groups[task.group], task.size_bytes) if task.communicates else 0.0
+        starts = max((ends[i] for i in task.after), default=0.0)
+        ends.append(starts + took + task.compute_s * slowdown)
+    return max(ends, default=0.0)

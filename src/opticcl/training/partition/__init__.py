@@ -1,0 +1,164 @@
+"""Partition a model over devices::
+
+model + degrees of parallelism + device ──► TaskGraph
+
+resolve   degrees, batch, device and precision from the options
+layout    which ranks are in which group
+shares    parameters, operations and memory of one device
+tasks     its tasks, in order
+tables    the same for models with embedding tables
+fit       whether the model fits the memory, and which change would make it fit
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+
+from opticcl.errors import WorkloadError
+from opticcl.ir.task_graph import ProcessGroup, Task, TaskGraph
+from opticcl.registry import as_path
+from opticcl.training.device import Precision
+from opticcl.training.model import Model
+from opticcl.training.models import load_model
+from opticcl.training.partition.fit import memory_needed, too_large
+from opticcl.training.partition.layout import Layout
+from opticcl.training.partition.resolve import PartitionOptions, resolve
+from opticcl.training.partition.shares import (
+    Activations,
+    Configuration,
+    Memory,
+    Optimiser,
+    divisible,
+    slowest_stage,
+    stage_layers,
+)
+from opticcl.training.partition.tables import has_tables, table_share, table_tasks
+from opticcl.training.partition.tasks import chain_tasks
+from opticcl.training.times import read_times
+from opticcl.units import format_bytes
+
+__all__ = ["partition"]
+
+
+def partition(
+    model: Model | str,
+    num_nodes: int,
+    *,
+    batch: int | None = None,
+    local_batch: int | None = None,
+    data: int | None = None,
+    tensor: int = 1,
+    pipeline: int = 1,
+    expert: int | None = None,
+    micro_batches: int | None = None,
+    device: str = "a100",
+    precision: Precision | None = None,
+    efficiency: float | None = None,
+    optimiser: Optimiser | None = None,
+    activations: Activations = "kept",
+    times: str | None = None,
+    fit: bool = True,
+) -> TaskGraph:
+    """Task graph of one training iteration of a model on `num_nodes` devices.
+
+    Args:
+        model: a model, its "name:key=value,...", or a path of a model (.toml).
+        num_nodes: devices, data x tensor x pipeline x expert [count].
+        batch: samples of an iteration on all devices (global batch); None: from `local_batch` [count].
+        local_batch: samples of each copy of the model, that is of tensor x pipeline devices; None: 16 [count].
+        data: copies of the model (data-parallel degree); None: as many as the devices allow.
+        tensor: devices that share each layer, as in Megatron.
+        pipeline: stages of consecutive layers.
+        expert: devices that share experts or tables and hold copies of all other layers; None: the largest even division.
+        micro_batches: parts of the samples of a copy; None: 1, or 4 per pipeline stage if that divides the samples.
+        device: such as h100, or "a100:memory=80GB".
+        precision: of parameters, gradients and messages; None: fp32, or fp16 for models that train in half precision.
+        efficiency: share of the peak rate that layers reach; None: the default of training.toml.
+        optimiser: none, sgd, momentum or adam; None: momentum in single precision and adam in half.
+        activations: kept, recomputed in the backward pass, or offloaded and recomputed.
+        times: file of measured layer times, used instead of the roofline.
+        fit: whether to refuse a model that does not fit the memory of the device.
+    Raises: WorkloadError: a degree or batch that does not divide, or a model that does not fit; the message suggests one that
+        does. ParameterError, UnknownNameError.
+    Source: RAMP 7.2; Shoeybi et al. 2019, Megatron-LM; Huang et al. 2019, GPipe; Mudigere et al. 2022.
+
+    >>> partition("vgg16", 64, local_batch=16, device="2080_ti").total_bytes
+    553430176
+    """
+    made = model if isinstance(model, Model) else load_model(as_path(model, "partition: model", "vgg19"))
+    asked = PartitionOptions(
+        batch,
+        local_batch,
+        data,
+        tensor,
+        pipeline,
+        expert,
+        micro_batches,
+        device,
+        precision,
+        efficiency,
+        optimiser,
+        activations,
+        None if times is None else read_times(times),
+    )
+    choices = resolve(made, num_nodes, asked)
+    memory = memory_needed(made, choices)
+    if fit and memory.total_bytes > choices.device.memory_bytes:
+        raise WorkloadError(too_large(made, num_nodes, asked, choices, memory))
+    if has_tables(made):
+        tasks = table_tasks(made, choices)
+    else:
+        choices, stages = slowest_stage(made, choices)
+        tasks = chain_tasks(stages, choices)
+    return TaskGraph(
+        name=made.name,
+        source=made.source,
+        num_ranks=num_nodes,
+        tasks=tasks,
+        groups=_used(choices.layout, tasks),
+        samples=choices.batch,
+        memory_bytes=memory.total_bytes,
+        operations=_operations(made, choices),
+        notes=tuple(_notes(made, choices, memory)),
+    )
+
+
+def _operations(model: Model, choices: Configuration) -> float:
+    """Operations of the device per iteration: forward, twice that backward, and forward again if recomputed."""
+    passes = 3 if choices.activations == "kept" else 4
+    local = choices.samples * choices.micro_batches
+    if has_tables(model):
+        read = table_share(model, choices.layout.expert).read * (choices.batch // choices.layout.data)
+        return 3 * sum(2.0 * layer.macs * local for layer in model.layers if layer.kind != "table") + read
+    layers = stage_layers(model, choices)[choices.layout.stage]
+    return sum(
+        passes * 2.0 * layer.macs * local / (choices.layout.tensor if divisible(layer) else 1) for layer in layers
+    )
+
+
+def _used(layout: Layout, tasks: tuple[Task, ...]) -> dict[str, ProcessGroup]:
+    """The groups with at least one task."""
+    called = {task.group for task in tasks if task.communicates}
+    return {name: group for name, group in layout.groups().items() if name in called}
+
+
+def _notes(model: Model, choices: Configuration, memory: Memory) -> Iterator[str]:
+    layout = choices.layout
+    degrees = ", ".join(f"{field.name} {getattr(layout, field.name)}" for field in fields(layout)[:4])
+    ranks = f"; rank = tensor + {layout.tensor} x (stage + {layout.pipeline} x copy)"
+    yield f"degrees: {degrees}{ranks if layout.tensor * layout.pipeline > 1 else ''}"
+    parts = "1 micro-batch" if choices.micro_batches == 1 else f"{choices.micro_batches:,} micro-batches"
+    yield f"batch: {choices.batch:,} samples, {choices.samples:,} a micro-batch, {parts}"
+    if choices.times is None:
+        yield f"computation: roofline of {choices.device.name}, {choices.precision}, efficiency {choices.efficiency:g}"
+    else:
+        yield f"computation: measured, {choices.times.source}"
+    yield (
+        f"memory: {format_bytes(memory.state_bytes)} for parameters, gradients and optimiser, "
+        f"{format_bytes(memory.activation_bytes)} for activations ({choices.activations})"
+    )
+    if layout.pipeline > 1:
+        yield f"pipeline: stage {layout.stage + 1} of {layout.pipeline}, the slowest; tasks 'wait: ' are work of other stages"
+        if any(layer.kind == "output" for layer in model.layers):
+            yield "left out: the second copy of the matrix shared by embedding and output layer, and its all_reduce"

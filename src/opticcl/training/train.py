@@ -1,0 +1,315 @@
+"""Training time: the task graph of a job simulated on each machine, fastest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Any, Literal
+
+from opticcl.assumptions import Assumptions
+from opticcl.errors import FabricError, ParameterError, UnsupportedError
+from opticcl.fabrics import fabric_at_scale
+from opticcl.ir import Fabric, ProgressCallback, no_progress
+from opticcl.ir.task_graph import TaskGraph
+from opticcl.plans.machines import ExcludedFabric
+from opticcl.registry import as_text, one_or_more, write_call
+from opticcl.traces.graphs import median_step
+from opticcl.training.communication import CommunicationTimes, Fastest, PlanUse, moved_bytes
+from opticcl.training.iteration import COMPUTE, Iteration, Runtime, replay, simulate_iteration
+from opticcl.training.partition import partition
+from opticcl.units import counted, format_seconds, in_columns
+
+__all__ = ["TrainingResult", "TrainingRow", "train"]
+
+RESOLUTION = 1e-3
+"""Share of the computation by which all messages together may exceed the time of their fastest plans."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRow:
+    """A job on one machine.
+
+    Args:
+        machine: the fabric.
+        iteration: simulated timeline; of several steps the one with the median time, of two in the middle the faster.
+        plans: verified plans that carry its messages, in descending order of time.
+        remarks: deviations from the requested algorithm.
+        steps: timelines of all steps, in order; empty if there is one.
+        steps_verified: whether the plans of the other steps passed verification.
+    """
+
+    machine: Fabric
+    iteration: Iteration
+    plans: tuple[PlanUse, ...]
+    remarks: tuple[str, ...] = ()
+    steps: tuple[Iteration, ...] = ()
+    steps_verified: bool = True
+
+    def __repr__(self) -> str:
+        took, waits = format_seconds(self.iteration.total_s), f"{self.communication_share:.1%}"
+        return f"<TrainingRow {self.iteration.job.name} on {self.machine.name}: {took} an iteration, {waits} exposed>"
+
+    @property
+    def verified(self) -> bool:
+        """Whether every plan passed verification."""
+        return self.steps_verified and all(use.verdict.ok for use in self.plans)
+
+    @property
+    def algorithms(self) -> tuple[str, ...]:
+        """Algorithms of the plans, without repetition."""
+        return tuple(dict.fromkeys(use.plan.algorithm for use in self.plans))
+
+    @property
+    def communication_share(self) -> float:
+        """Share of the iteration in which the device waits for messages."""
+        total = self.iteration.total_s
+        return self.iteration.exposed_s / total if total else 0.0
+
+    @property
+    def bandwidth_utilisation(self) -> float:
+        """Share of a node's rate in use while there is communication: minimum bytes to move over possible bytes."""
+        job, moved = self.iteration.job, 0.0
+        for span in self.iteration.spans_of(self.iteration.device):
+            if span.queue != COMPUTE:
+                task = job.tasks[span.tasks[0]]
+                moved += moved_bytes(task.collective, len(job.groups[task.group].ranks), span.size_bytes)
+        could = self.iteration.communication_s * self.machine.node_rate_bits_per_s / 8
+        return moved / could if could else 0.0
+
+    def record(self) -> dict[str, Any]:
+        """The row as plain values."""
+        iteration, machine = self.iteration, self.machine
+        return {
+            "fabric": machine.name,
+            "num_nodes": machine.num_nodes,
+            "node_rate_bits_per_s": machine.node_rate_bits_per_s,
+            "algorithms": list(self.algorithms),
+            "verified": self.verified,
+            "iteration_s": iteration.total_s,
+            "compute_s": iteration.compute_s,
+            "communication_s": iteration.communication_s,
+            "exposed_s": iteration.exposed_s,
+            "bubble_s": iteration.bubble_s,
+            "communication_share": self.communication_share,
+            "utilisation": iteration.utilisation,
+            "bandwidth_utilisation": self.bandwidth_utilisation,
+            "messages": iteration.num_messages,
+            "steps": [
+                {"step": step.job.step, "iteration_s": step.total_s, "exposed_s": step.exposed_s} for step in self.steps
+            ],
+            "plans": [use.record() for use in self.plans],
+            "specification": write_call(machine.name, {k: v for k, v in machine.parameters.items() if v is not None}),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingResult:
+    """A job on several machines, fastest first.
+
+    Args:
+        job: task graph of the job.
+        runtime: fusion, overlap and order.
+        assumed: time assumptions of the collectives.
+        groups: "scaled" or "machine", see `opticcl.training.communication`.
+        rows: fastest first.
+        left_out: fabrics that cannot carry the job.
+        iterations_per_epoch: 0 if unknown [count].
+        iterations: of the whole training; 0 if unknown [count].
+        recorded_on: the job on a model of the network on which it was recorded; None if that is not given.
+    """
+
+    job: TaskGraph
+    runtime: Runtime
+    assumed: Assumptions
+    groups: str
+    rows: tuple[TrainingRow, ...]
+    left_out: tuple[ExcludedFabric, ...]
+    iterations_per_epoch: int = 0
+    iterations: int = 0
+    recorded_on: TrainingRow | None = None
+
+    def __repr__(self) -> str:
+        first, fabrics = self.rows[0], counted(len(self.rows), "fabric")
+        took = f"{format_seconds(first.iteration.total_s)} an iteration"
+        return f"<TrainingResult {self.job.name} on {fabrics}: fastest {first.machine.name}, {took}>"
+
+    def __str__(self) -> str:
+        return in_columns([("fabric", "iteration", "exposed", "algorithms", "verified"), *map(_cells, self.rows)])
+
+    def epoch_s(self, row: TrainingRow) -> float | None:
+        """Time of an epoch [s]; None if its number of iterations is unknown."""
+        return row.iteration.total_s * self.iterations_per_epoch if self.iterations_per_epoch else None
+
+    def training_s(self, row: TrainingRow) -> float | None:
+        """Time of the whole training [s]; None if its number of iterations is unknown."""
+        return row.iteration.total_s * self.iterations if self.iterations else None
+
+    def record(self) -> dict[str, Any]:
+        """The job and the rows as plain values."""
+        about = self.job.record() | {
+            "iterations_per_epoch": self.iterations_per_epoch or None,
+            "iterations": self.iterations or None,
+        }
+        rows = [row.record() | {"epoch_s": self.epoch_s(row), "training_s": self.training_s(row)} for row in self.rows]
+        found = {"job": about, "rows": rows, "left_out": [one.record() for one in self.left_out]}
+        return found | ({"recorded": self._recorded()} if self.job.recorded else {})
+
+    def _recorded(self) -> dict[str, Any]:
+        """The recording, its replay, and the job on the model of the recorded network."""
+        assert self.job.recorded is not None
+        again = replay(self.job)
+        return self.job.recorded.record() | {
+            "step": self.job.step or None,
+            "replay": {"iteration_s": again.total_s, "exposed_s": again.exposed_s},
+            "on": self.recorded_on.record() if self.recorded_on else None,
+        }
+
+
+def _cells(row: TrainingRow) -> tuple[str, ...]:
+    """A row as text: fabric, iteration, exposed share of it, algorithms, verified."""
+    took, waits = format_seconds(row.iteration.total_s), f"{row.communication_share:.1%}"
+    return row.machine.name, took, waits, " ".join(row.algorithms), "yes" if row.verified else "NO"
+
+
+def train(
+    job: TaskGraph | Sequence[TaskGraph] | str,
+    machines: Fabric | str | Iterable[Fabric | str],
+    *,
+    nodes: int | None = None,
+    algorithm: str = "auto",
+    groups: Literal["scaled", "machine"] = "scaled",
+    runtime: Runtime | None = None,
+    stragglers: Mapping[int, float] | None = None,
+    assumed: Assumptions | None = None,
+    engine: str = "closed_form",
+    samples: int | None = None,
+    epochs: float | None = None,
+    steps: int | None = None,
+    planner: Fastest | None = None,
+    recorded_on: Fabric | str | None = None,
+    progress: ProgressCallback = no_progress,
+) -> TrainingResult:
+    """Simulate an iteration of a job on each machine.
+
+    Args:
+        job: of a model (`opticcl.training.partition`) or a trace (`opticcl.traces.load_job`); the steps of a trace
+            (`opticcl.traces.load_steps`), of which the median is the iteration; or the name of a model, for `nodes` devices.
+        machines: fabrics with at least as many nodes as the job has ranks, or one of them; text is built for `nodes` nodes.
+        nodes: of machines and models given as text; None: as many as the job has ranks [count].
+        algorithm: a name, used for each collective that it supports; "auto": the fastest for each message, within
+            `RESOLUTION`.
+        groups: see `opticcl.training.communication`.
+        runtime: fusion, overlap and order; None: the defaults.
+        stragglers: device -> factor on its computation time.
+        assumed: time assumptions of the collectives; None: the defaults.
+        engine: that the collectives are simulated with; the fastest plans are found by the closed form in any case.
+        samples: of an epoch [count].
+        epochs: of the training.
+        steps: iterations of the training, instead of epochs [count].
+        planner: caches plans between calls; replaces `algorithm`, `assumed` and `engine`.
+        recorded_on: model of the network on which a trace was recorded, to compare with the recording; text is built for
+            the ranks of the job.
+        progress: called with a line about the current activity.
+    Raises: ParameterError: contradictory arguments. UnsupportedError: no machine can carry the job.
+    """
+    graphs = _task_graphs(job, nodes)
+    job = median_step(graphs)
+    size = job.num_ranks if nodes is None else nodes
+    built = [given if isinstance(given, Fabric) else fabric_at_scale(given, size) for given in one_or_more(machines)]
+    per_epoch, iterations = _iterations(job, samples, epochs, steps)
+    algorithm = as_text(algorithm, "train: algorithm", "auto")
+    planner = planner or Fastest(algorithm, assumed, engine=engine, resolution_s=_resolution_s(job), progress=progress)
+    runtime = runtime or Runtime()
+    rows: list[TrainingRow] = []
+    left_out: list[ExcludedFabric] = []
+    for machine in built:
+        progress(f"simulate {job.name} on {machine.name}")
+        try:
+            rows.append(_row(machine, graphs, planner, groups, runtime, stragglers))
+        except (UnsupportedError, FabricError) as error:
+            left_out.append(ExcludedFabric(machine.name, str(error)))
+    if not rows:
+        raise UnsupportedError(left_out[0].reason if left_out else "train: no fabric is given")
+    rows.sort(key=lambda row: row.iteration.total_s)
+    model_row = None
+    if recorded_on is not None:
+        if job.recorded is None:
+            raise ParameterError(f"train: recorded_on: {job.name} has no recorded times to compare with")
+        given = recorded_on if isinstance(recorded_on, Fabric) else fabric_at_scale(recorded_on, job.num_ranks)
+        model_row = _row(given, [job], planner, groups, runtime, stragglers)
+    about = (per_epoch, iterations, model_row)
+    return TrainingResult(job, runtime, planner.assumed, groups, tuple(rows), tuple(left_out), *about)
+
+
+def _row(
+    machine: Fabric,
+    graphs: Sequence[TaskGraph],
+    planner: Fastest,
+    groups: Literal["scaled", "machine"],
+    runtime: Runtime,
+    stragglers: Mapping[int, float] | None,
+) -> TrainingRow:
+    """A job on one machine.
+
+    Args:
+        machine: the fabric.
+        graphs: of its steps.
+        planner, groups, runtime, stragglers: see `train`.
+    Raises: UnsupportedError, FabricError: the machine cannot carry the job.
+    """
+    times = CommunicationTimes(machine, planner, groups=groups)
+    steps = [simulate_iteration(graph, times, runtime, stragglers) for graph in graphs]
+    remarks = times.declined()
+    plans = times.used()
+    if remarks and not any(use.plan.schedule.name == planner.name for use in plans):
+        raise UnsupportedError(remarks[0])
+    if len(graphs) == 1:
+        return TrainingRow(machine, steps[0], plans, remarks)
+    iteration = simulate_iteration(_median(steps).job, times, runtime, stragglers)
+    verified = all(use.verdict.ok for use in plans)
+    return TrainingRow(machine, iteration, times.used(), remarks, tuple(steps), verified)
+
+
+def _median(iterations: Sequence[Iteration]) -> Iteration:
+    """The iteration with the median time; of two in the middle the faster."""
+    return sorted(iterations, key=lambda one: one.total_s)[(len(iterations) - 1) // 2]
+
+
+def _task_graphs(given: TaskGraph | Sequence[TaskGraph] | str, nodes: int | None) -> list[TaskGraph]:
+    """Task graphs as they are, or that of the model of that name.
+
+    Raises: ParameterError: neither, an empty sequence, or the number of devices is missing.
+    """
+    if isinstance(given, TaskGraph):
+        return [given]
+    if isinstance(given, (list, tuple)):
+        graphs = [one for one in given if isinstance(one, TaskGraph)]
+        if not graphs or len(graphs) < len(given):
+            raise ParameterError("train: job: an empty list, or not of task graphs; give those of load_steps")
+        return graphs
+    model = as_text(given, "train: job", "vgg19")
+    if nodes is None:
+        raise ParameterError(f"train: the number of devices of {model} is missing; give nodes=64, or a task graph")
+    return [partition(model, nodes)]
+
+
+def _resolution_s(job: TaskGraph) -> float:
+    """Time by which a message may exceed that of its fastest plan, so that all together stay below `RESOLUTION` [s]."""
+    messages = sum(task.communicates for task in job.tasks)
+    return RESOLUTION * job.compute_s / messages if messages else 0.0
+
+
+def _iterations(job: TaskGraph, samples: int | None, epochs: float | None, steps: int | None) -> tuple[int, int]:
+    """Iterations of an epoch and of the training; 0 if unknown."""
+    for name, value in (("samples", samples), ("epochs", epochs), ("steps", steps)):
+        if value is not None and value <= 0:
+            raise ParameterError(f"train: {name}={value} is not positive")
+    if steps is not None and epochs is not None:
+        raise ParameterError("train: both steps and epochs are given; give one of them as the length of the training")
+    if epochs is not None and samples is None:
+        raise ParameterError("train: epochs without samples; give the number of samples of an epoch")
+    if samples is not None and not job.samples:
+        raise ParameterError(f"train: samples={samples}, but the batch of {job.name} is unknown; give steps instead")
+    per_epoch = ceil(samples / job.samples) if samples is not None else 0
+    return per_epoch, steps if steps is not None else ceil(per_epoch * epochs) if epochs is not None else 0

@@ -1,0 +1,111 @@
+"""Control over time: circuits are agreed on after their data is ready and before their devices are set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opticcl.ir import Fabric, IntArray
+from opticcl.ir.programme import ControlTimes
+from opticcl.verify._time_data import DataTiming
+from opticcl.verify._time_devices import Changes, DeviceFinding, Uses
+from opticcl.verify._time_rows import Copy, StoredRound, slack
+
+__all__ = ["control_late", "rows_by_round", "set_from_s"]
+
+FloatArray = npt.NDArray[Any]  # float64
+
+
+def rows_by_round(uses: Uses, num_rounds: int) -> Iterator[tuple[int, IntArray]]:
+    """Number and uses of every unrolled round that has uses."""
+    order = np.argsort(uses.round, kind="stable")
+    bounds = np.searchsorted(uses.round[order], np.arange(num_rounds + 1))
+    for number in np.flatnonzero(np.diff(bounds)):
+        yield int(number), order[bounds[number] : bounds[number + 1]]
+
+
+def set_from_s(uses: Uses, found: DeviceFinding, changes: Changes) -> FloatArray:
+    """Start of the change that was made for each use, float64 (uses,) [s]; inf where the setting was used or stood before.
+
+    The change is made for the first round that uses it.
+
+    Args:
+        uses: of devices.
+        found: the setting that each of them has.
+        changes: sorted.
+    """
+    made = np.full(len(uses), np.inf)
+    changed = np.flatnonzero(found.change >= 0)
+    if not len(changed):
+        return made
+    order = changed[np.lexsort((uses.start_s[changed], found.change[changed]))]
+    change = found.change[order]
+    new = np.ones(len(order), bool)
+    new[1:] = change[1:] != change[:-1]
+    first = np.flatnonzero(new)[np.cumsum(new) - 1]
+    own = uses.round[order] == uses.round[order[first]]
+    made[order[own]] = changes.begin_s[change[own]]
+    return made
+
+
+def control_late(
+    rounds: Sequence[tuple[Copy, StoredRound]],
+    fabric: Fabric,
+    control: ControlTimes,
+    timing: DataTiming,
+    uses: Uses,
+    made_s: FloatArray,
+    *,
+    on_change: bool,
+    before_setting: bool,
+) -> Iterator[tuple[Copy, StoredRound, IntArray, FloatArray]]:
+    """Circuits that start, or whose devices change, before their control exchange can be over.
+
+    Args:
+        rounds: unrolled rounds.
+        fabric: with a control plane.
+        control: exchanges of the programme.
+        timing: when data is ready.
+        uses: of devices.
+        made_s: start of the change that was made for each use, as of `set_from_s` [s].
+        on_change: whether only circuits that do not stand need the exchange.
+        before_setting: whether their devices change after it.
+    Returns: unrolled step, round, circuits and missing times [s].
+    """
+    row_of = {
+        (int(step), int(number)): row
+        for row, (step, number) in enumerate(zip(control.step, control.round, strict=True))
+    }
+    used = dict(rows_by_round(uses, len(rounds)))
+    none = np.zeros(0, np.int64)
+    for number, (copy, one) in enumerate(rounds):
+        t, transfer = copy.stored.transfers, one.circuits.transfer
+        rows = np.flatnonzero(one.carries)
+        needed_s = fabric.control_s(t.src[transfer[rows]], t.dst[transfer[rows]]) if len(rows) else 0.0
+        new = used.get(number, none)
+        new = new[np.isfinite(made_s[new])]
+        if on_change:
+            rows = rows[np.isin(rows, uses.row[new])]
+        if not needed_s or not len(rows):
+            continue
+        agreed = np.full(len(transfer), -np.inf)  # earliest end of an exchange after the data is ready
+        agreed[rows] = np.maximum(timing.ready_s[copy.step][transfer[rows]], 0.0) + needed_s
+        start = one.start_s[rows] + copy.shift_s
+        missing = agreed[rows] - start
+        row = row_of.get((copy.stored.step, one.number))
+        if row is None:
+            missing = np.maximum(missing, needed_s)
+        else:
+            begin, end = control.begin_s[row], control.end_s[row]
+            missing = np.maximum(missing, needed_s - (end - begin))
+            missing = np.maximum(missing, begin + copy.shift_s + needed_s - start)
+        if before_setting:
+            late = np.full(len(transfer), -np.inf)
+            np.maximum.at(late, uses.row[new], agreed[uses.row[new]] - made_s[new])
+            missing = np.maximum(missing, late[rows])
+        bad = missing > slack(start)
+        if bad.any():
+            yield copy, one, rows[bad], missing[bad]

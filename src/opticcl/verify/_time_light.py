@@ -1,0 +1,311 @@
+"""Light over time: circuits stand long enough, and never exceed the capacity of a resource."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from opticcl.ir import Circuits, Fabric, IntArray, Op, Resource, Transfers, Usage
+from opticcl.verify._time_rows import Copy, StoredRound, StoredStep, TimeRows, slack
+from opticcl.verify.light import count_usage, distinct_signals
+
+__all__ = ["Overlap", "busy_between", "overlaps", "too_short"]
+
+FloatArray = npt.NDArray[Any]  # float64
+
+
+def too_short(
+    fabric: Fabric, stored: StoredStep, chunk_bytes: float
+) -> Iterator[tuple[str, StoredRound, IntArray, FloatArray]]:
+    """Circuits of a step that do not stand for their latency and bytes, or do not start with their slot.
+
+    Args:
+        fabric: of the circuits.
+        stored: the step.
+        chunk_bytes: size of a chunk [bytes].
+    Returns: law, round, circuits and missing times [s].
+    """
+    wavelengths = np.zeros(len(stored.transfers))
+    for one in stored.rounds:
+        carried = one.circuits.transfer[one.carries]
+        wavelengths += np.bincount(carried, one.circuits.wavelength_n[one.carries], minlength=len(wavelengths))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share_bytes = stored.transfers.size_chunks() * chunk_bytes / wavelengths
+    for one in stored.rounds:
+        rows = np.flatnonzero(one.carries)
+        share = share_bytes[one.circuits.transfer[rows]]
+        if fabric.slot_s:
+            slots = np.ceil(share / fabric.slot_payload_bytes * (1 - 1e-12))
+            due = one.slot[rows] * fabric.slot_s
+            off = np.abs(one.start_s[rows] - due)
+            off = np.where((one.slot[rows] < 0) | (off > slack(due)), np.maximum(off, 2 * slack(due)), 0.0)
+            yield "off_slot", one, rows[off > 0], off[off > 0]
+            duration = np.maximum(slots, 0) * fabric.slot_s
+            few = np.flatnonzero(one.slots[rows] < slots)
+            yield "too_short", one, rows[few], (slots - one.slots[rows])[few] * fabric.slot_s
+        else:
+            duration = share * 8 / fabric.rate_bits_per_s
+        missing = one.latency_s[rows] + duration - (one.end_s[rows] - one.start_s[rows])
+        bad = missing > slack(one.end_s[rows])
+        yield "too_short", one, rows[bad], missing[bad]
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """Circuits that exceed the capacity of a resource together.
+
+    Args:
+        copy: unrolled step of the circuit that comes last.
+        round: in that step.
+        row: circuit of that round.
+        resource: kind of resource.
+        index: instance.
+        missing_s: until one of the others has left [s].
+        count: instances and wavelengths that are exceeded in that round.
+    """
+
+    copy: Copy
+    round: int
+    row: int
+    resource: Resource
+    index: int
+    missing_s: float
+    count: int
+
+
+class _Placed(NamedTuple):
+    """An unrolled round in time: number, step, round, and when each circuit occupies its resources."""
+
+    number: int
+    copy: Copy
+    round: StoredRound
+    start_s: FloatArray
+    left_s: FloatArray
+
+
+def overlaps(rows: TimeRows, idle_until_s: dict[tuple[int, int], float], total_s: float) -> Iterator[Overlap]:
+    """Find circuits that overlap.
+
+    Rounds that do not meet in time are counted one by one, as if all their circuits stood at once. Only where that exceeds a
+    capacity, or rounds meet, are the times of the circuits compared.
+
+    Args:
+        rows: of the programme.
+        idle_until_s: (unrolled round, circuit) -> when an idle circuit ceases to stand [s]; others stand to the end.
+        total_s: of the plan [s].
+    """
+    placed = list(_placed(rows, idle_until_s, total_s))
+    spans = [(float(one.start_s.min()), float(one.left_s.max()), i) for i, one in enumerate(placed) if len(one.start_s)]
+    spans.sort()
+    fabric = rows.plan.fabric
+    known: dict[tuple[int, int], bool] = {}
+    together: list[_Placed] = []
+    until = -np.inf
+    for begin, end, i in (*spans, (np.inf, np.inf, -1)):
+        if together and begin >= until - slack(until):
+            alone = together[0] if len(together) == 1 else None
+            key = (alone.copy.stored.step, alone.round.number) if alone else None
+            if key is None or key not in known:
+                fits = _fits_at_once(fabric, together)
+                if key is not None:
+                    known[key] = fits
+            else:
+                fits = known[key]
+            if not fits:
+                yield from _sweep(fabric, together)
+            together, until = [], -np.inf
+        if i >= 0:
+            together.append(placed[i])
+            until = max(until, end)
+
+
+def _placed(rows: TimeRows, idle_until_s: dict[tuple[int, int], float], total_s: float) -> Iterator[_Placed]:
+    number = 0
+    for copy in rows.copies:
+        for one in copy.stored.rounds:
+            start = one.start_s + copy.shift_s
+            left = one.left_s + copy.shift_s
+            for row in np.flatnonzero(~one.carries):
+                left[row] = max(start[row], idle_until_s.get((number, int(row)), total_s))
+            yield _Placed(number, copy, one, start, left)
+            number += 1
+
+
+def _counted(fabric: Fabric, circuits: Circuits) -> Iterator[Usage]:
+    """Exclusive usage that changes over time."""
+    for usage in fabric.usage(circuits):
+        if not (usage.resource.shared or usage.resource.once_per_job):
+            yield usage
+
+
+def _fits_at_once(fabric: Fabric, together: list[_Placed]) -> bool:
+    """Whether all circuits of these rounds could stand at once."""
+    counts: dict[Resource, IntArray] = {}
+    for placed in together:
+        circuits = placed.round.circuits
+        for usage in _counted(fabric, circuits):
+            resource = usage.resource
+            depth = fabric.num_wavelengths if resource.per_wavelength else 1
+            if resource not in counts:
+                counts[resource] = np.zeros(resource.count * depth, np.int32)
+            if resource.splits and len(together) == 1:
+                usage = distinct_signals(usage, _transfers(placed), _with_known_transfers(circuits))
+            owner = None if usage.circuit is None else np.asarray(usage.circuit, np.int64)
+            count_usage(
+                usage.index, owner, circuits.wavelength_lo, circuits.wavelength_n, circuits.wavelength_step, depth,
+                counts[resource],
+            )  # fmt: skip
+    if len(together) == 1 and any(r.splits for r in counts):
+        placed = together[0]
+        carries = placed.round.carries
+        if len(np.unique(placed.start_s[carries])) > 1 or len(np.unique(placed.left_s[carries])) > 1:
+            return False  # one signal has one time: compare them
+    return all((count <= resource.capacity).all() for resource, count in counts.items())
+
+
+def _transfers(placed: _Placed) -> Transfers:
+    return placed.copy.stored.transfers
+
+
+def _with_known_transfers(circuits: Circuits) -> Circuits:
+    """The circuits with idle ones pointing at the first transfer; they are signals of their own by their wavelengths."""
+    if (circuits.transfer >= 0).all():
+        return circuits
+    return replace(circuits, transfer=np.maximum(circuits.transfer, 0))
+
+
+def _sweep(fabric: Fabric, together: list[_Placed]) -> Iterator[Overlap]:
+    """Compare the times of circuits on every resource and wavelength."""
+    for resource in fabric.resources:
+        if resource.shared or resource.once_per_job:
+            continue
+        depth = fabric.num_wavelengths if resource.per_wavelength else 1
+        parts = []
+        for at, placed in enumerate(together):
+            for usage in _counted(fabric, placed.round.circuits):
+                if usage.resource is resource or usage.resource == resource:
+                    parts.append(_occupied(placed, at, usage, depth))
+        if not parts:
+            continue
+        unit, start, left, number, row, idle, circuit = (np.concatenate(column) for column in zip(*parts, strict=True))
+        if idle.any():
+            kept = _without_repeats(unit, circuit, idle, start, left)
+            unit, start, left, number, row = (column[kept] for column in (unit, start, left, number, row))
+        over, missing = _exceeding(unit, start, left, resource.capacity)
+        for at in np.unique(number[over]):
+            mine = over[number[over] == at]
+            worst = mine[int(np.argmax(missing[mine]))]
+            placed = together[at]
+            yield Overlap(
+                placed.copy, placed.round.number, int(row[worst]), resource, int(unit[worst] // depth),
+                float(missing[worst]), len(np.unique(unit[mine])),
+            )  # fmt: skip
+
+
+def _occupied(placed: _Placed, at: int, usage: Usage, depth: int) -> tuple[npt.NDArray[Any], ...]:
+    """Unit (instance and wavelength), start, end, round, row, idle and identity of every occupation of a resource."""
+    circuits = placed.round.circuits
+    owner = np.arange(len(circuits)) if usage.circuit is None else np.asarray(usage.circuit, np.int64)
+    index = np.asarray(usage.index, np.int64)
+    if usage.resource.splits:
+        kept = _first_of_signals(placed, usage, owner)
+        owner, index = owner[kept], index[kept]
+    if depth > 1:
+        n = circuits.wavelength_n[owner].astype(np.int64)
+        within = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
+        owner = np.repeat(owner, n)
+        index = np.repeat(index, n) * depth + circuits.wavelength_lo[owner] + within * circuits.wavelength_step
+    idle = ~placed.round.carries[owner]
+    same = _identities(circuits)[owner]
+    return index, placed.start_s[owner], placed.left_s[owner], np.full(len(owner), at), owner, idle, same
+
+
+def _identities(circuits: Circuits) -> npt.NDArray[np.uint64]:
+    """A number for each circuit, the same for circuits of the same nodes, port, wavelengths and path."""
+    prime = np.uint64(0x9E3779B97F4A7C15)
+    found = np.full(len(circuits), circuits.wavelength_step, np.uint64)
+    for column in (circuits.src, circuits.dst, circuits.port, circuits.wavelength_lo, circuits.wavelength_n):
+        found = found * prime + column.astype(np.uint64)
+    length = circuits.num_hops()
+    for place in range(int(length.max(initial=0))):
+        longer = np.flatnonzero(length > place)
+        hop = circuits.hops[circuits.hop_offsets[longer] + place].astype(np.uint64)
+        found[longer] = found[longer] * prime + hop + np.uint64(1)
+    return found
+
+
+def _without_repeats(
+    unit: IntArray, circuit: npt.NDArray[Any], idle: npt.NDArray[np.bool_], start: FloatArray, left: FloatArray
+) -> npt.NDArray[np.bool_]:
+    """Let an idle circuit stand only while no other row says the same, in place; returns the occupations that remain.
+
+    Args:
+        unit, circuit, idle: of each occupation.
+        start, left: times, changed in place [s].
+    """
+    order = np.lexsort((idle, start, circuit, unit))
+    same = np.zeros(len(order), bool)
+    same[1:] = (unit[order[1:]] == unit[order[:-1]]) & (circuit[order[1:]] == circuit[order[:-1]])
+    until = -np.inf
+    for place, row in enumerate(order.tolist()):
+        until = until if same[place] else -np.inf
+        if idle[row]:
+            start[row] = max(start[row], until)
+            following = place + 1
+            if following < len(order) and same[following]:
+                left[row] = min(left[row], start[order[following]])
+        until = max(until, left[row])
+    return ~idle | (left > start)
+
+
+def _first_of_signals(placed: _Placed, usage: Usage, owner: IntArray) -> IntArray:
+    """Rows of a usage, one for each signal with its own times; circuits of one signal start and end together."""
+    circuits, transfers = placed.round.circuits, _transfers(placed)
+    carried = circuits.transfer[owner]
+    known = np.maximum(carried, 0)
+    alone = np.where((carried >= 0) & (transfers.op[known] == Op.COPY), -1, owner)
+    columns = (
+        np.asarray(usage.index), circuits.src[owner], circuits.port[owner], circuits.wavelength_lo[owner],
+        circuits.wavelength_n[owner], transfers.chunk_lo[known], transfers.chunk_n[known], alone,
+        placed.start_s[owner], placed.left_s[owner],
+    )  # fmt: skip
+    order = np.lexsort(columns)
+    new = np.ones(len(order), bool)
+    new[1:] = np.any([column[order[1:]] != column[order[:-1]] for column in columns], axis=0)
+    return order[new]
+
+
+def _exceeding(unit: IntArray, start: FloatArray, left: FloatArray, capacity: float) -> tuple[IntArray, FloatArray]:
+    """Occupations that begin where the capacity is used up, and for all occupations the time until a place is free [s]."""
+    n = len(unit)
+    end = np.maximum(left - slack(left), start)
+    time = np.concatenate([start, end])
+    change = np.concatenate([np.ones(n, np.int64), -np.ones(n, np.int64)])
+    units = np.concatenate([unit, unit])
+    order = np.lexsort((change, time, units))  # at one time ends come first
+    count = np.cumsum(change[order])  # every unit ends with as many as it began with
+    over = (count > capacity) & (change[order] > 0)
+    rows = order[over]
+    missing = np.zeros(n)
+    ends = np.flatnonzero(change[order] < 0)
+    following = ends[np.minimum(np.searchsorted(ends, np.flatnonzero(over)), max(len(ends) - 1, 0))]
+    missing[rows] = np.maximum(time[order[following]] - start[rows], 2e-15)
+    return rows, missing
+
+
+def busy_between(start: FloatArray, end: FloatArray, begin_s: float, end_s: float) -> float:
+    """Time between two times that some of these spans cover [s].
+
+    Args:
+        start, end: of the spans, float64 (n,) [s].
+        begin_s, end_s: limits [s].
+    """
+    start, end = np.clip(start, begin_s, end_s), np.clip(end, begin_s, end_s)
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], np.maximum.accumulate(end[order])
+    covered = np.maximum(end[1:] - np.maximum(start[1:], end[:-1]), 0.0).sum()
+    return float(covered + (end[0] - start[0])) if len(start) else 0.0

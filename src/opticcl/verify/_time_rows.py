@@ -1,0 +1,346 @@
+"""The rows of a programme as the verifier of time needs them: checked against the plan, and unrolled.
+
+Of a run of many identical steps the first and last copies are unrolled, as many as can meet in time and two more. The copies
+between them are the same picture, shifted; other rows must not reach into their time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from math import ceil
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opticcl.errors import ParameterError
+from opticcl.ir import CircuitPlan, Circuits, IntArray, Transfers
+from opticcl.ir.programme import DeviceTable, Programme
+
+__all__ = ["Copy", "StoredRound", "StoredStep", "TimeRows", "slack"]
+
+FloatArray = npt.NDArray[Any]  # float64
+
+
+def slack(time_s: FloatArray | float) -> FloatArray | float:
+    """Tolerance of a comparison of times: 1e-9 of them and 1e-15 s."""
+    return 1e-9 * np.abs(time_s) + 1e-15
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRound:
+    """A round of the first step of a run.
+
+    Args:
+        number: of the round in its step.
+        circuits: of the round.
+        start_s, end_s: of each circuit, float64 (circuits,) [s]; NaN end of idle circuits.
+        latency_s: of each circuit's path, float64 (circuits,) [s].
+        slot, slots: int64 (circuits,).
+    """
+
+    number: int
+    circuits: Circuits
+    start_s: FloatArray
+    end_s: FloatArray
+    latency_s: FloatArray
+    slot: IntArray
+    slots: IntArray
+
+    @property
+    def carries(self) -> npt.NDArray[np.bool_]:
+        """Circuits that carry a transfer; the others are idle."""
+        return self.circuits.transfer >= 0
+
+    @property
+    def left_s(self) -> FloatArray:
+        """When the last bit of each circuit has left its sender, float64 (circuits,) [s]; NaN for idle ones."""
+        return self.end_s - self.latency_s
+
+
+@dataclass(frozen=True, slots=True)
+class StoredStep:
+    """The first step of a run.
+
+    Args:
+        step: its index.
+        repeats: steps of the run [count].
+        period_s: from one to the next [s].
+        transfers: of the step.
+        rounds: with their times.
+        arrived_s, summed_s: of each transfer, float64 (transfers,) [s].
+    """
+
+    step: int
+    repeats: int
+    period_s: float
+    transfers: Transfers
+    rounds: tuple[StoredRound, ...]
+    arrived_s: FloatArray
+    summed_s: FloatArray
+
+    def span_s(self) -> tuple[float, float]:
+        """Earliest and latest time of its circuits and data [s]; (0, 0) if it has none."""
+        times = [self.arrived_s, self.summed_s]
+        for one in self.rounds:
+            times += [one.start_s, one.end_s[one.carries]]
+        every = np.concatenate(times)
+        return (float(every.min()), float(every.max())) if len(every) else (0.0, 0.0)
+
+    def sent_s(self) -> tuple[FloatArray, FloatArray]:
+        """First bit of each transfer leaves, last bit has left, float64 (transfers,) [s]; inf and -inf without circuits."""
+        first, last = np.full(len(self.transfers), np.inf), np.full(len(self.transfers), -np.inf)
+        for one in self.rounds:
+            rows = one.circuits.transfer[one.carries]
+            np.minimum.at(first, rows, one.start_s[one.carries])
+            np.maximum.at(last, rows, one.left_s[one.carries])
+        return first, last
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One unrolled step.
+
+    Args:
+        stored: the step that it repeats.
+        turn: which repetition, 0 for the stored step itself.
+    """
+
+    stored: StoredStep
+    turn: int
+
+    @property
+    def step(self) -> int:
+        """Its index in the plan."""
+        return self.stored.step + self.turn
+
+    @property
+    def shift_s(self) -> float:
+        """Its delay after the stored step [s]."""
+        return self.turn * self.stored.period_s
+
+
+class TimeRows:
+    """A programme that names every row of a plan once.
+
+    Args:
+        plan: schedule, fabric and circuits.
+        programme: its times.
+    Raises: ParameterError: a row that does not exist, exists twice or is missing, or a time that is no time.
+    """
+
+    def __init__(self, plan: CircuitPlan, programme: Programme) -> None:
+        self.plan, self.programme = plan, programme
+        self._check_times()
+        self._check_runs()
+        self.steps = tuple(self._stored_steps())
+        self._check_holes()
+
+    # --- the unrolled steps -------------------------------------------------------------------------------------------
+
+    def turns(self, stored: StoredStep) -> list[int]:
+        """Repetitions of a step that are unrolled."""
+        if stored.repeats == 1:
+            return [0]
+        begin, end = stored.span_s()
+        changes = self._repeated_changes(stored.step)
+        if len(changes):
+            begin, end = min(begin, float(changes.begin_s.min())), max(end, float(changes.done_s.max()))
+        kept = 2 + ceil((end - begin) / stored.period_s)
+        if 2 * kept >= stored.repeats:
+            return list(range(stored.repeats))
+        return [*range(kept), *range(stored.repeats - kept, stored.repeats)]
+
+    @cached_property
+    def copies(self) -> tuple[Copy, ...]:
+        """All unrolled steps, in order."""
+        return tuple(Copy(stored, turn) for stored in self.steps for turn in self.turns(stored))
+
+    def hole(self, stored: StoredStep) -> tuple[float, float, int] | None:
+        """(begin, end, repetitions) of the time of the copies that are not unrolled [s], or None."""
+        turns = self.turns(stored)
+        if len(turns) == stored.repeats:
+            return None
+        kept = len(turns) // 2
+        begin = stored.span_s()[0]
+        return (
+            begin + kept * stored.period_s,
+            begin + (stored.repeats - kept) * stored.period_s,
+            stored.repeats - 2 * kept,
+        )
+
+    def _repeated_changes(self, step: int) -> DeviceTable:
+        table = self.programme.devices
+        return table.take(table.step == step)
+
+    def changes(self) -> tuple[DeviceTable, int]:
+        """The unrolled device table, and the number of all changes with repeats."""
+        table = self.programme.devices
+        parts, total = [table.take(table.step < 0)], int((table.step < 0).sum())
+        for stored in self.steps:
+            own = self._repeated_changes(stored.step)
+            total += len(own) * stored.repeats
+            for turn in self.turns(stored) if len(own) else ():
+                shift = turn * stored.period_s
+                parts.append(replace(own, begin_s=own.begin_s + shift, done_s=own.done_s + shift))
+        return DeviceTable(**{n: np.concatenate([getattr(part, n) for part in parts]) for n in table.KINDS}), total
+
+    # --- checks -------------------------------------------------------------------------------------------------------
+
+    def _check_times(self) -> None:
+        p = self.programme
+        columns = {
+            "circuits": (p.circuits, ("start_s",)), "data": (p.data, ("arrived_s", "summed_s")),
+            "devices": (p.devices, ("begin_s", "done_s")), "control": (p.control, ("begin_s", "end_s")),
+            "runs": (p.runs, ("period_s",)),
+        }  # fmt: skip
+        for table, (rows, names) in columns.items():
+            for name in names:
+                _refuse_times(table, name, getattr(rows, name))
+        ends = p.circuits.end_s
+        _refuse_times("circuits", "end_s", np.where(np.isnan(ends), 0.0, ends))
+        if not 0 <= p.total_s < np.inf:
+            raise ParameterError(f"programme: total_s={p.total_s} is not a time; give 0 or more seconds")
+
+    def _check_runs(self) -> None:
+        runs, schedule = self.programme.runs, self.plan.schedule
+        next_step = 0
+        stops = np.array([steps.stop for steps in schedule.step_classes()], np.int64)
+        for row, (first, repeats, period) in enumerate(zip(runs.first, runs.repeats, runs.period_s, strict=True)):
+            if first != next_step or repeats < 1:
+                raise ParameterError(
+                    f"programme: runs row {row}: first={first}, repeats={repeats}; expected {next_step}"
+                )
+            next_step = int(first + repeats)
+            if repeats > 1:
+                beyond = stops[stops > first]
+                if not len(beyond) or next_step > beyond[0]:
+                    raise ParameterError(f"programme: runs row {row}: the steps of {first}..{next_step - 1} differ")
+                if not period > 0:
+                    raise ParameterError(
+                        f"programme: runs row {row}: period_s={period} of repeated steps is not positive"
+                    )
+        if next_step != schedule.num_steps:
+            raise ParameterError(
+                f"programme: runs end at step {next_step}, and the plan has {schedule.num_steps} steps"
+            )
+
+    def _stored_steps(self) -> Iterator[StoredStep]:
+        p, plan = self.programme, self.plan
+        circuits_of, data_of = _by_step(p.circuits.step), _by_step(p.data.step)
+        control = _by_step(p.control.step)
+        firsts = set(p.runs.first.tolist())
+        for table, steps in (("circuits", circuits_of), ("data", data_of), ("control", control)):
+            for step in steps.keys() - firsts:
+                raise ParameterError(f"programme: {table} row {steps[step][0]}: step {step} is the first of no run")
+        unknown = np.flatnonzero((p.devices.step >= 0) & ~np.isin(p.devices.step, list(firsts)))
+        if len(unknown):
+            step = p.devices.step[unknown[0]]
+            raise ParameterError(f"programme: devices row {unknown[0]}: step {step} is the first of no run")
+        nothing = np.zeros(0, np.int64)
+        for first, repeats, period in zip(p.runs.first, p.runs.repeats, p.runs.period_s, strict=True):
+            step = int(first)
+            transfers, rounds = plan.schedule.step(step), plan.rounds(step)
+            times = _placed_circuits(p, circuits_of.get(step, nothing), rounds, step)
+            stored = tuple(
+                StoredRound(number, circuits, *columns[:2], path_latency_s(plan, circuits), *columns[2:])
+                for number, (circuits, columns) in enumerate(zip(rounds, times, strict=True))
+            )
+            arrived, summed = _placed_data(p, data_of.get(step, nothing), len(transfers), step)
+            yield StoredStep(step, int(repeats), float(period), transfers, stored, arrived, summed)
+
+    def _check_holes(self) -> None:
+        spans = [(stored, stored.span_s()) for stored in self.steps]
+        for stored in self.steps:
+            hole = self.hole(stored)
+            for other, (begin, end) in spans if hole else ():
+                if other is not stored and hole is not None:
+                    last = end + (other.repeats - 1) * other.period_s
+                    if begin < hole[1] and last > hole[0]:
+                        raise ParameterError(
+                            f"programme: step {other.step} happens during the repeated steps {stored.step}.."
+                            f"{stored.step + stored.repeats - 1}; store the steps that it meets as runs of their own"
+                        )
+
+
+def path_latency_s(plan: CircuitPlan, circuits: Circuits) -> FloatArray:
+    """Latency of the path of each circuit, float64 (circuits,) [s]."""
+    fabric = plan.fabric
+    of_hop = fabric.hop_latency_s(circuits.hops)
+    if of_hop is None or not len(circuits.hops):
+        return np.full(len(circuits), fabric.latency_s)
+    return fabric.latency_s + np.bincount(circuits.hop_owner(), of_hop, minlength=len(circuits))
+
+
+def _refuse_times(table: str, name: str, column: FloatArray) -> None:
+    """Refuse the first entry that is not a time."""
+    bad = np.flatnonzero(~(np.isfinite(column) & (column >= 0)))
+    if len(bad):
+        raise ParameterError(
+            f"programme: {table} row {bad[0]}: {name}={column[bad[0]]} is not a time; give 0 or more seconds"
+        )
+
+
+def _by_step(steps: IntArray) -> dict[int, IntArray]:
+    """Rows of each step."""
+    if not len(steps):
+        return {}
+    order = np.argsort(steps, kind="stable")
+    cuts = np.flatnonzero(np.diff(steps[order])) + 1
+    return {int(steps[rows[0]]): rows for rows in np.split(order, cuts)}
+
+
+def _placed_circuits(
+    p: Programme, rows: IntArray, rounds: tuple[Circuits, ...], step: int
+) -> list[tuple[FloatArray, FloatArray, IntArray, IntArray]]:
+    """Start, end, slot and slots of the circuits of each round, in the order of the plan."""
+    times = p.circuits
+    offsets = np.cumsum([0, *map(len, rounds)])
+    number, row = times.round[rows].astype(np.int64), times.row[rows].astype(np.int64)
+    unknown = (number < 0) | (number >= len(rounds))
+    sizes = np.diff(offsets)
+    unknown |= (row < 0) | (row >= (sizes[np.where(unknown, 0, number)] if len(sizes) else 0))
+    if unknown.any():
+        bad = rows[np.flatnonzero(unknown)[0]]
+        raise ParameterError(
+            f"programme: circuits row {bad}: step {step} has no circuit {times.row[bad]} in round {times.round[bad]}"
+        )
+    place = offsets[number] + row
+    count = np.bincount(place, minlength=int(offsets[-1]))
+    if (count != 1).any():
+        at = int(np.flatnonzero(count != 1)[0])
+        in_round = int(np.searchsorted(offsets, at, side="right")) - 1
+        what = "is missing" if not count[at] else "has several rows"
+        raise ParameterError(
+            f"programme: circuits: circuit {at - offsets[in_round]} of step {step} round {in_round} {what}"
+        )
+    order = np.empty(int(offsets[-1]), np.int64)
+    order[place] = rows
+    idle = np.concatenate([circuits.transfer < 0 for circuits in rounds]) if len(rounds) else np.zeros(0, bool)
+    endless = np.flatnonzero(np.isnan(times.end_s[order]) & ~idle)
+    if len(endless):
+        raise ParameterError(
+            f"programme: circuits row {order[endless[0]]}: end_s is missing; only idle circuits have none"
+        )
+    columns = (times.start_s[order], times.end_s[order], times.slot[order], times.slots[order])
+    return [(columns[0][a:b], columns[1][a:b], columns[2][a:b], columns[3][a:b]) for a, b in pairwise(offsets)]
+
+
+def _placed_data(p: Programme, rows: IntArray, num_transfers: int, step: int) -> tuple[FloatArray, FloatArray]:
+    """Arrival and sum of each transfer of a step, in the order of the plan."""
+    transfer = p.data.transfer[rows]
+    bad = np.flatnonzero((transfer < 0) | (transfer >= num_transfers))
+    if len(bad):
+        row = rows[bad[0]]
+        raise ParameterError(f"programme: data row {row}: step {step} has no transfer {p.data.transfer[row]}")
+    count = np.bincount(transfer, minlength=num_transfers)
+    if (count != 1).any():
+        at = int(np.flatnonzero(count != 1)[0])
+        what = "is missing" if not count[at] else "has several rows"
+        raise ParameterError(f"programme: data: transfer {at} of step {step} {what}")
+    order = np.empty(num_transfers, np.int64)
+    order[transfer] = rows
+    return p.data.arrived_s[order], p.data.summed_s[order]

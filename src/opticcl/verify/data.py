@@ -1,0 +1,541 @@
+"""Does every rank end with every contribution exactly once?
+
+Each rank that holds a chunk at the start gets a random 128-bit label for it (two words, sums modulo 2**64). Replaying the
+transfers adds, copies and moves labels as the machine would its data; at the end a rank must hold the sum of all labels.
+A missing or doubled contribution goes undetected with a probability of about 2**-128. Sets would not be enough: a set does
+not distinguish a contribution that was added once from one that was added twice. Where a sum is wrong, the plan is replayed
+backwards from that rank and chunk, which gives the exact multiplicity of each contribution, and so the name of the error.
+
+Chunks do not interact, and all of them are judged. Where the symmetries that the schedule claims hold (see `symmetry`), one
+chunk of each orbit stands for all; otherwise every chunk is followed, in blocks of bounded memory. Only a sample that the
+caller requests is smaller, and it is not called a verdict. All sends of a step see the data as before the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from opticcl.errors import ParameterError
+from opticcl.ir import Collective, IntArray, Op, ProgressCallback, Schedule, Transfers, Violation, no_progress
+from opticcl.ir.symmetry import Run
+from opticcl.verify.symmetry import CheckedClaims, claims_of, orbits, runs_of
+
+__all__ = ["DataReport", "check_data"]
+
+SYMMETRY_FROM = 1 << 14  # (rank, chunk) pairs from which claimed symmetries are used
+BLOCK = 1 << 23  # (rank, chunk) pairs that are followed at once: about 400 MB
+MOST_CHUNK_ROWS = 1 << 32  # chunks carried by all transfers that are followed one by one
+SHOWN = 8  # wrong chunks that are explained one by one
+_SATURATED = 1 << 62
+_NO_PARTS = np.zeros(0, np.int32)
+
+
+@dataclass(frozen=True, slots=True)
+class DataReport:
+    """Result of the check.
+
+    Args:
+        violations: broken rules.
+        transfers: transfers replayed [count].
+        chunks: chunks judged [count].
+        exhaustive: whether these were all chunks.
+        how: how they were judged, in words.
+        notes: totals, a line each.
+    """
+
+    violations: tuple[Violation, ...]
+    transfers: int
+    chunks: int
+    exhaustive: bool
+    how: str
+    notes: tuple[str, ...]
+
+
+def check_data(
+    schedule: Schedule,
+    *,
+    num_chunks: int | None = None,
+    seed: int = 0,
+    every_chunk: bool = False,
+    progress: ProgressCallback = no_progress,
+) -> DataReport:
+    """Replay the schedule on labels.
+
+    Args:
+        schedule: to be checked.
+        num_chunks: follow a seeded sample of that many chunks; None: judge all.
+        seed: seed of the sample and the labels.
+        every_chunk: follow every chunk, whatever symmetry is claimed and however many transfers there are.
+        progress: called after every step.
+    Raises: ParameterError: a sample of no chunks, or a claim that is no pair of permutations.
+    """
+    if num_chunks is not None and num_chunks < 1:
+        raise ParameterError(f"verify: num_chunks={num_chunks} is below 1; try 1, or omit it")
+    if seed < 0:
+        raise ParameterError(f"verify: seed={seed} is negative; try 0")
+    c = schedule.collective
+    random = np.random.default_rng(seed)
+    if num_chunks is not None and num_chunks < c.num_chunks:
+        chunks = np.sort(random.choice(c.num_chunks, size=num_chunks, replace=False))
+        return _followed(schedule, chunks, random, None, progress, "sample", ())
+    claims: list[Any] = []
+    notes: list[str] = []
+    if c.num_chunks > 1 and c.num_ranks * c.num_chunks >= SYMMETRY_FROM and schedule.symmetries and not every_chunk:
+        claims, notes = claims_of(schedule)
+    while claims:
+        checked = CheckedClaims(claims, c)
+        chunks, order = orbits(claims, c.num_chunks)
+        how = f"symmetry of order {order:,}, checked"
+        report = _followed(schedule, chunks, random, checked, progress, how, notes)
+        if not checked.refuted:
+            return report
+        for number, step in checked.refuted.items():
+            notes.append(f"claim refused: step {step} is not invariant under symmetry {number}")
+        claims = [claim for claim in claims if claim.number not in checked.refuted]
+    if not every_chunk and (carried := _chunk_rows(schedule)) > MOST_CHUNK_ROWS:
+        text = f"{carried:,} chunks carried by transfers, and no symmetry holds; --all-chunks follows them"
+        return DataReport((Violation("not_judged", -1, -1, text, "a proof", "none"),), 0, 0, False, "", tuple(notes))
+    return _followed(schedule, np.arange(c.num_chunks), random, None, progress, "every chunk followed", notes)
+
+
+def _chunk_rows(schedule: Schedule) -> int:
+    """Chunks that all transfers carry together; steps of a class carry as many as its first."""
+    classes = schedule.step_classes()
+    if schedule.collective.num_chunks == 1 or schedule.collective.num_ranks * schedule.collective.num_chunks <= BLOCK:
+        return 0  # never too many
+    return sum(len(steps) * int(schedule.step(steps.start).chunk_n.sum(dtype=np.int64)) for steps in classes)
+
+
+def _followed(
+    schedule: Schedule,
+    chunks: IntArray,
+    random: np.random.Generator,
+    checked: CheckedClaims | None,
+    progress: ProgressCallback,
+    how: str,
+    notes: Sequence[str],
+) -> DataReport:
+    """Follow some chunks, in blocks, and check the claims on the way.
+
+    Args:
+        schedule: to be checked.
+        chunks: to be followed, ascending.
+        random: source of the labels.
+        checked: claims, whose steps are evaluated during the first block; None for none.
+        progress: called after every step.
+        how: for the report.
+        notes: for the report.
+    """
+    c = schedule.collective
+    labels = random.integers(0, 2**64, size=(c.num_ranks, 2), dtype=np.uint64)
+    size = max(1, BLOCK // c.num_ranks)
+    blocks = [chunks[at : at + size] for at in range(0, len(chunks), size)] or [chunks]
+    violations: list[Violation] = []
+    notes, transfers = list(notes), 0
+    for number, block in enumerate(blocks):
+        found, transfers = _follow_block(schedule, block, labels, checked if number == 0 else None, progress)
+        for violation in found:
+            if violation.rule not in {v.rule for v in violations} or violation.step >= 0:
+                violations.append(violation)
+        if any(violation.rule in _MALFORMED for violation in found):
+            break
+    totals = [v.found for v in violations if v.rule == "_total"]
+    violations = [v for v in violations if v.rule != "_total"]
+    everything = how != "sample"
+    judged = c.num_chunks if everything else len(chunks)
+    return DataReport(tuple(violations), transfers, judged, everything, how, (*notes, *totals))
+
+
+_MALFORMED = ("rank_unknown", "chunk_unknown", "operation_unknown", "operation_wrong", "run_cuts_ranges")
+
+
+def _follow_block(
+    schedule: Schedule,
+    chunks: IntArray,
+    labels: npt.NDArray[np.uint64],
+    checked: CheckedClaims | None,
+    progress: ProgressCallback,
+) -> tuple[list[Violation], int]:
+    """Violations of some chunks, and the number of transfers of all steps."""
+    c = schedule.collective
+    ranks = np.arange(c.num_ranks)
+    # contributions that each rank holds of each chunk
+    held = np.array(c.before(ranks[:, None], chunks[None, :]), np.int64)
+    first = _first_holders(c, held)
+    state = (labels[:, None, :] if first is None else labels[first][None]) * held[:, :, None].astype(np.uint64)
+    expected = state.sum(axis=0) if first is None else labels[first]
+    due = held.sum(axis=0) if first is None else np.ones(len(chunks), np.int64)
+
+    followed_below = np.searchsorted(chunks, np.arange(c.num_chunks + 1)).astype(np.int32)
+    violations: list[Violation] = []
+    stamps = np.full(held.shape, -1, np.int64)
+    transfers, i = 0, 0
+    for run in runs_of(schedule):
+        step = run.base()
+        malformed = _first_malformed(step, i, c) or _cut_ranges(run, step, i, c)
+        if malformed:
+            return [malformed], transfers
+        if checked is not None:
+            checked.check(i, step)
+        transfers += len(step) * run.count
+        parts = _parts(step) if c.keeps_apart else _NO_PARTS
+        if run.count == 1:
+            rows = (step.src, step.dst, step.chunk_lo, step.chunk_n, step.op, parts)
+            clashes, not_held, wrong_size = _play_step(*rows, followed_below, state, held, stamps, i)
+            violations += _step_violations(i, clashes, not_held, wrong_size, step, chunks)
+        else:
+            violations += _play_run_of(run, step, parts, i, chunks, state, held, stamps, c)
+        i += run.count
+        progress("follow the data", i, schedule.num_steps)
+
+    wanted = np.broadcast_to(c.after(ranks[:, None], chunks[None, :]), held.shape)
+    wrong = wanted & ((state != expected[None]).any(axis=2) | (held != due[None]))
+    violations += _explain(schedule, chunks, wrong)
+    if wrong.any():
+        nodes = int(wrong.any(axis=1).sum())
+        what = "sum" if c.reduces else "result"
+        total = f"{nodes} of {c.num_ranks} nodes end with a wrong {what}"
+        violations.append(Violation("_total", -1, -1, "", "", total))
+    return violations, transfers
+
+
+def _cut_ranges(run: Run, step: Transfers, i: int, c: Collective) -> Violation | None:
+    """A run whose shift does not map the ranges of chunks of its base onto ranges of its base."""
+    if run.shift is None or not len(step) or int(step.chunk_n.max()) == 1:
+        return None
+    shift = run.shift.images(c.num_chunks)
+    breaks = np.concatenate([[0], np.cumsum(shift[1:] != shift[:-1] + 1)])
+    lo, last = step.chunk_lo.astype(np.int64), step.chunk_lo.astype(np.int64) + step.chunk_n - 1
+    keys = lo * (c.num_chunks + 1) + step.chunk_n
+    images = shift[lo] * (c.num_chunks + 1) + step.chunk_n
+    bad = np.flatnonzero((breaks[last] != breaks[lo]) | ~np.isin(images, keys))
+    if not len(bad):
+        return None
+    where = f"transfer {bad[0]}"
+    return Violation("run_cuts_ranges", i, -1, where, "a range of the base", _row(step, int(bad[0])), len(bad))
+
+
+def _play_run_of(
+    run: Run,
+    step: Transfers,
+    parts: IntArray,
+    i: int,
+    chunks: IntArray,
+    state: npt.NDArray[np.uint64],
+    held: IntArray,
+    stamps: IntArray,
+    c: Collective,
+) -> list[Violation]:
+    """Follow chunks through all steps of a run: what step k carries of a chunk, the base carries of an earlier one."""
+    before = np.arange(c.num_chunks)  # chunk of the base that becomes this chunk in the next step
+    if run.shift is not None:
+        before[run.shift.images(c.num_chunks)] = np.arange(c.num_chunks)
+    needed = _closed_under(before, chunks)
+    below = np.searchsorted(needed, np.arange(c.num_chunks + 1)).astype(np.int32)
+    carrying, first, last = _followed_rows(step.chunk_lo, step.chunk_n, below)
+    counts = (last - first).astype(np.int64)
+    row = np.repeat(carrying, counts)
+    place = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+    order = np.argsort(place, kind="stable")
+    starts = np.searchsorted(place[order], np.arange(len(needed) + 1))
+    followed = np.searchsorted(needed, chunks)
+    columns = (step.src, step.dst, step.op, parts, row[order], starts, np.searchsorted(needed, before[needed]))
+    most = int(np.diff(starts).max(initial=0)) * len(chunks)
+    found = _play_run(*columns, followed.astype(np.int64), run.count, run.parts_step, most, state, held, stamps, i)
+    out = []
+    for counters, rule, ends, expected in (
+        (found[0], "chunk_overwritten", step.dst, "one copy, or sums alone"),
+        (found[1], "sent_before_held", step.src, "data to send"),
+        (found[2], "size_wrong", step.src, "as many contributions as it has"),
+    ):
+        count, at, k, there, when = counters.tolist()
+        if count:
+            text = {"chunk_overwritten": "several writes", "sent_before_held": "none yet"}.get(rule, f"{there} held")
+            out.append(Violation(rule, i + when, -1, f"chunk {chunks[k]} of rank {ends[at]}", expected, text, count))
+    return out
+
+
+def _first_holders(c: Collective, held: IntArray) -> IntArray | None:
+    """First holder of each chunk, whose label is used where several ranks hold the same data at the start; None where each rank
+    has a label of its own.
+
+    Args:
+        c: collective.
+        held: contributions that each rank holds of each followed chunk, (num_ranks, chunks).
+    """
+    if c.reduces or c.keeps_apart or (held.sum(axis=0) <= 1).all():
+        return None
+    first: IntArray = np.argmax(held > 0, axis=0)
+    return first
+
+
+def _first_malformed(step: Transfers, i: int, c: Collective) -> Violation | None:
+    """The first row whose rank, chunk or operation does not exist."""
+    parts = _NO_PARTS if step.parts is None else step.parts
+    columns = (step.src, step.dst, step.chunk_lo, step.chunk_n, step.op, parts)
+    if _well_formed(*columns, c.num_ranks, c.num_chunks, c.keeps_apart):  # nearly every step is
+        return None
+    num_ranks, num_chunks, lone = c.num_ranks, c.num_chunks, np.array(not c.keeps_apart)
+    bad_rank = (np.minimum(step.src, step.dst) < 0) | (np.maximum(step.src, step.dst) >= num_ranks)
+    bad_chunk = (step.chunk_lo < 0) | (step.chunk_n < 1) | (step.chunk_lo.astype(np.int64) + step.chunk_n > num_chunks)
+    for rule, bad, expected in (
+        ("rank_unknown", bad_rank, f"ranks 0..{num_ranks - 1}"),
+        ("chunk_unknown", bad_chunk, f"chunks 0..{num_chunks - 1}"),
+        ("operation_unknown", step.op > Op.MOVE, "copy (0), reduce (1) or move (2)"),
+        ("operation_wrong", ~lone & (step.op == Op.REDUCE), "move (2): contributions are kept apart"),
+        ("operation_wrong", lone & (step.op == Op.MOVE), "copy (0) or reduce (1): contributions are not kept apart"),
+        ("size_wrong", lone & (_parts(step) != 1), "one part: contributions are not kept apart"),
+    ):
+        rows = np.flatnonzero(bad)
+        if len(rows):
+            return Violation(rule, i, -1, f"transfer {rows[0]}", expected, _row(step, int(rows[0])), len(rows))
+    return None
+
+
+def _parts(step: Transfers) -> IntArray:
+    return np.ones(len(step), np.int32) if step.parts is None else step.parts
+
+
+def _row(step: Transfers, row: int) -> str:
+    lo, n = int(step.chunk_lo[row]), int(step.chunk_n[row])
+    return f"{step.src[row]} -> {step.dst[row]} chunks {lo}..{lo + n - 1} op {step.op[row]}"
+
+
+def _step_violations(
+    i: int, clashes: IntArray, not_held: IntArray, wrong_size: IntArray, step: Transfers, chunks: IntArray
+) -> list[Violation]:
+    """Violations of one step, from the counters (count, first row, its chunk, contributions held)."""
+    out = []
+    for rule, (count, row, k, there), who, expected in (
+        ("chunk_overwritten", clashes, step.dst, "one copy, or sums alone"),
+        ("sent_before_held", not_held, step.src, "data to send"),
+        ("size_wrong", wrong_size, step.src, "as many contributions as it has"),
+    ):
+        if count:
+            found = {"chunk_overwritten": "several writes", "sent_before_held": "none yet"}.get(rule)
+            found = found or f"{_parts(step)[row]} sent of {there}"
+            out.append(Violation(rule, i, -1, f"chunk {chunks[k]} of rank {who[row]}", expected, found, int(count)))
+    return out
+
+
+def _explain(schedule: Schedule, chunks: IntArray, wrong: np.ndarray) -> list[Violation]:
+    """Name the error of one wrong sum of each of the first few wrong chunks, and count the others with them."""
+    pairs = np.argwhere(wrong)
+    found: dict[str, Violation] = {}
+    c = schedule.collective
+    for k in np.flatnonzero(wrong.any(axis=0))[:SHOWN]:
+        rank = np.flatnonzero(wrong[:, k])[0]
+        counts = contributions(schedule, int(rank), int(chunks[k]))
+        due = c.before(np.arange(c.num_ranks), np.full(c.num_ranks, chunks[k])).astype(np.int64)
+        first = _first_holders(c, due[:, None])
+        if first is not None:  # any holder may be the source
+            counts, due = (np.where(np.arange(c.num_ranks) == first[0], x, 0) for x in (counts.sum(), 1))
+        where = f"chunk {chunks[k]} at rank {rank}"
+        for rule, who in (("contribution_missing", counts < due), ("contribution_doubled", counts > due)):
+            if who.any() and rule not in found:
+                origins = np.flatnonzero(who)
+                text = ", ".join(f"rank {o} x{counts[o]}" for o in origins[:4]) + (", ..." if len(origins) > 4 else "")
+                found[rule] = Violation(rule, -1, -1, where, "each contribution once", text, len(pairs))
+    return list(found.values())
+
+
+def contributions(schedule: Schedule, rank: int, chunk: int) -> IntArray:
+    """Multiplicity of each rank's contribution in a chunk at a rank at the end, int64 (num_ranks,).
+
+    The result is linear in the contributions; replaying the steps backwards carries the coefficients to the start.
+
+    Args:
+        schedule: to be checked.
+        rank, chunk: whose result.
+    """
+    weight = np.zeros(schedule.collective.num_ranks, np.int64)
+    weight[rank] = 1
+    for i in range(schedule.num_steps - 1, -1, -1):
+        step = schedule.step(i)
+        rows = np.flatnonzero((step.chunk_lo <= chunk) & (chunk < step.chunk_lo.astype(np.int64) + step.chunk_n))
+        src, dst, op = step.src[rows], step.dst[rows], step.op[rows]
+        before = weight.copy()
+        before[dst[op == Op.COPY]] = 0
+        before[src[op == Op.MOVE]] = 0
+        np.add.at(before, src, weight[dst])
+        weight = before
+    c = schedule.collective
+    return weight * c.before(np.arange(c.num_ranks), np.full(c.num_ranks, chunk))
+
+
+@numba.njit(cache=True, nogil=True)
+def _well_formed(src, dst, chunk_lo, chunk_n, op, parts, num_ranks, num_chunks, keeps_apart):  # type: ignore[no-untyped-def]
+    """Whether every row names ranks, chunks and an operation that exist, and parts only where contributions are kept apart.
+
+    The loop has no early exit, so that it is vectorised.
+    """
+    forbidden = Op.REDUCE if keeps_apart else Op.MOVE
+    bad = False
+    for t in range(len(src)):
+        bad |= (src[t] < 0) | (dst[t] < 0) | (src[t] >= num_ranks) | (dst[t] >= num_ranks)
+        bad |= (chunk_lo[t] < 0) | (chunk_n[t] < 1) | (np.int64(chunk_lo[t]) + chunk_n[t] > num_chunks)
+        bad |= (op[t] > Op.MOVE) | (op[t] == forbidden)
+    if not keeps_apart:
+        for t in range(len(parts)):
+            bad |= parts[t] != 1
+    return not bad
+
+
+@numba.njit(cache=True, nogil=True)
+def _play_step(  # type: ignore[no-untyped-def]
+    src, dst, chunk_lo, chunk_n, op, parts, followed_below, state, held, stamps, step
+):
+    """One step, in place: gather what is sent, clear what is moved, then add or store it.
+
+    `followed_below[c]` is the number of followed chunks below c; rows that carry none of them are skipped.
+    A stamp of 2 step + (op is not a copy) marks what was written in this step: a copy excludes any other write.
+    Returns (count, row, k, contributions held) of clashing writes, of sends of nothing, and of sends of a wrong size.
+    """
+    clashes, not_held, wrong_size = np.zeros(4, np.int64), np.zeros(4, np.int64), np.zeros(4, np.int64)
+    row, first, last = _followed_rows(chunk_lo, chunk_n, followed_below)
+    total = 0
+    for i in range(len(row)):
+        total += last[i] - first[i]
+    sent = np.empty((total, 2), np.uint64)
+    sent_held = np.empty(total, np.int64)
+    at, moves = 0, False
+    for i in range(len(row)):
+        t = row[i]
+        s = src[t]
+        moves = moves or op[t] == Op.MOVE
+        for k in range(first[i], last[i]):
+            sent[at, 0] = state[s, k, 0]
+            sent[at, 1] = state[s, k, 1]
+            there = held[s, k]
+            sent_held[at] = there
+            if there == 0:
+                not_held[0] += 1
+                if not_held[0] == 1:
+                    not_held[1], not_held[2] = t, k
+            elif len(parts) and parts[t] != there:
+                wrong_size[0] += 1
+                if wrong_size[0] == 1:
+                    wrong_size[1], wrong_size[2], wrong_size[3] = t, k, there
+            at += 1
+    if moves:
+        for i in range(len(row)):
+            t = row[i]
+            if op[t] == Op.MOVE:
+                for k in range(first[i], last[i]):
+                    state[src[t], k, :] = 0
+                    held[src[t], k] = 0
+    at = 0
+    for i in range(len(row)):
+        t = row[i]
+        d = dst[t]
+        for k in range(first[i], last[i]):
+            stamp = stamps[d, k]
+            if stamp >= 2 * step and (op[t] == Op.COPY or stamp == 2 * step):
+                clashes[0] += 1
+                if clashes[0] == 1:
+                    clashes[1], clashes[2] = t, k
+            stamps[d, k] = 2 * step + (op[t] != Op.COPY)
+            if op[t] == Op.COPY:
+                state[d, k, 0] = sent[at, 0]
+                state[d, k, 1] = sent[at, 1]
+                held[d, k] = sent_held[at]
+            else:
+                state[d, k, 0] += sent[at, 0]
+                state[d, k, 1] += sent[at, 1]
+                held[d, k] = min(held[d, k] + sent_held[at], _SATURATED)
+            at += 1
+    return clashes, not_held, wrong_size
+
+
+@numba.njit(cache=True, nogil=True)
+def _followed_rows(chunk_lo, chunk_n, followed_below):  # type: ignore[no-untyped-def]
+    """Rows that carry followed chunks, and the range of these: from first up to last."""
+    n, kept = len(chunk_lo), 0
+    row, first, last = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
+    for t in range(n):
+        # unsigned, since no chunk is negative and an index that may be needs a second check
+        begin = followed_below[np.uint32(chunk_lo[t])]
+        end = followed_below[np.uint32(chunk_lo[t]) + np.uint32(chunk_n[t])]
+        row[kept], first[kept], last[kept] = t, begin, end
+        kept += begin < end
+    return row[:kept], first[:kept], last[:kept]
+
+
+@numba.njit(cache=True, nogil=True)
+def _closed_under(images, chunks):  # type: ignore[no-untyped-def]
+    """Chunks that are reached from some chunks by a permutation, these included, ascending."""
+    reached = np.zeros(len(images), np.bool_)
+    for chunk in chunks:
+        while not reached[chunk]:
+            reached[chunk] = True
+            chunk = images[chunk]
+    return np.flatnonzero(reached)
+
+
+@numba.njit(cache=True, nogil=True)
+def _play_run(  # type: ignore[no-untyped-def]
+    src, dst, op, parts, rows, starts, inverse, chunks, count, parts_step, most, state, held, stamps, first_step
+):
+    """All steps of a run, in place; as `_play_step`, with the base indexed by chunk.
+
+    Returns (count, row, k, contributions held, step of the run) of clashing writes, sends of nothing, sends of a wrong size.
+    """
+    found = np.zeros((3, 5), np.int64)
+    sent, sent_held = np.empty((most, 2), np.uint64), np.empty(most, np.int64)
+    source = chunks.copy()  # what the step carries of chunk k, the base carries of this one
+    for turn in range(count):
+        step = first_step + turn
+        at, moves = 0, False
+        for k in range(len(chunks)):
+            for r in range(starts[source[k]], starts[source[k] + 1]):
+                t = rows[r]
+                s = src[t]
+                moves = moves or op[t] == Op.MOVE
+                sent[at, 0] = state[s, k, 0]
+                sent[at, 1] = state[s, k, 1]
+                there = held[s, k]
+                sent_held[at] = there
+                at += 1
+                if there == 0:
+                    found[1, 0] += 1
+                    if found[1, 0] == 1:
+                        found[1, 1], found[1, 2], found[1, 3], found[1, 4] = t, k, there, turn
+                elif len(parts) and parts[t] + turn * parts_step != there:
+                    found[2, 0] += 1
+                    if found[2, 0] == 1:
+                        found[2, 1], found[2, 2], found[2, 3], found[2, 4] = t, k, there, turn
+        if moves:
+            for k in range(len(chunks)):
+                for r in range(starts[source[k]], starts[source[k] + 1]):
+                    if op[rows[r]] == Op.MOVE:
+                        state[src[rows[r]], k, :] = 0
+                        held[src[rows[r]], k] = 0
+        at = 0
+        for k in range(len(chunks)):
+            for r in range(starts[source[k]], starts[source[k] + 1]):
+                t = rows[r]
+                d = dst[t]
+                stamp = stamps[d, k]
+                if stamp >= 2 * step and (op[t] == Op.COPY or stamp == 2 * step):
+                    found[0, 0] += 1
+                    if found[0, 0] == 1:
+                        found[0, 1], found[0, 2], found[0, 4] = t, k, turn
+                stamps[d, k] = 2 * step + (op[t] != Op.COPY)
+                if op[t] == Op.COPY:
+                    state[d, k, 0] = sent[at, 0]
+                    state[d, k, 1] = sent[at, 1]
+                    held[d, k] = sent_held[at]
+                else:
+                    state[d, k, 0] += sent[at, 0]
+                    state[d, k, 1] += sent[at, 1]
+                    held[d, k] = min(held[d, k] + sent_held[at], _SATURATED)
+                at += 1
+        for k in range(len(chunks)):
+            source[k] = inverse[source[k]]
+    return found

@@ -1,0 +1,359 @@
+"""Does every transfer have a circuit, can the hardware make it, and are circuits within the capacity of their resources?
+
+The law: in a round, the circuits that share an exclusive resource and a wavelength never exceed its capacity. The fabric
+reports the resources that a circuit occupies; this file only counts, over every circuit of every round. Steps of one class
+have the same circuits, so each class is counted once and its steps are compared with its first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numba
+import numpy as np
+
+from opticcl.ir import (
+    CircuitPlan,
+    Circuits,
+    Fabric,
+    IntArray,
+    ProgressCallback,
+    Resource,
+    Schedule,
+    Transfers,
+    Usage,
+    Violation,
+    same_columns,
+)
+from opticcl.ir.circuit_plan import ClassRounds
+from opticcl.verify.symmetry import runs_of
+
+__all__ = ["RULE_OF_KIND", "LightReport", "check_light"]
+
+RULE_OF_KIND = {
+    "laser": "laser_shared",
+    "tx_port": "transmitter_shared",
+    "photodiode": "photodiode_shared",
+    "rx_port": "receiver_shared",
+    "subnet": "wavelength_clash",
+    "fibre": "wavelength_clash",
+    "waveguide": "waveguide_overfull",
+    "switch_port": "switch_reset",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LightReport:
+    """Result of the check: violations, number of circuits checked [count], notes."""
+
+    violations: tuple[Violation, ...]
+    circuits: int
+    notes: tuple[str, ...]
+
+
+def check_light(plan: CircuitPlan, *, progress: ProgressCallback) -> LightReport:
+    """Check every circuit of every round of the plan; `progress` is called after every class of steps."""
+    violations: list[Violation] = []
+    settings: dict[Resource, IntArray] = {}
+    total = 0
+    for steps in plan.schedule.step_classes():
+        first = plan.schedule.step(steps.start)
+        violations += _steps_not_equal(plan, steps, first)
+        rounds = plan.rounds(steps.start)
+        total += len(steps) * sum(map(len, rounds))
+        violations += _transfers_without_circuit(plan.fabric, first, rounds, steps.start)
+        for number, circuits in enumerate(rounds):
+            found = list(_round_violations(plan.fabric, first, circuits, settings))
+            violations += [replace(v, step=steps.start, round=number) for v in found]
+        progress("count the light", steps.stop, plan.schedule.num_steps)
+    notes = [f"step {v.step}: {v.count} receivers used twice" for v in violations if v.rule == "receiver_shared"]
+    return LightReport(tuple(violations), total, tuple(notes))
+
+
+def _steps_not_equal(plan: CircuitPlan, steps: range, first: Transfers) -> Iterator[Violation]:
+    """Steps that differ from the first of their class in their transfers or in their circuits."""
+    if len(steps) == 1:
+        return
+    if not _defined_by_a_run(plan.schedule, steps):
+        for i in steps[1:]:
+            other = plan.schedule.step(i)
+            if not all(_equal(getattr(first, c), getattr(other, c)) for c in ("src", "dst", "chunk_n", "op", "parts")):
+                yield Violation(
+                    "steps_unequal", i, -1, f"class {steps}", f"the transfers of step {steps.start}", "others"
+                )
+                return
+    if isinstance(plan.rounds, ClassRounds) and steps in plan.rounds.classes:
+        return  # the same circuits by definition
+    rounds = plan.rounds(steps.start)
+    for i in steps[1:]:
+        others = plan.rounds(i)
+        if others is not rounds and (len(others) != len(rounds) or not all(map(same_columns, rounds, others))):
+            yield Violation("steps_unequal", i, -1, f"class {steps}", f"the circuits of step {steps.start}", "others")
+            return
+
+
+def _defined_by_a_run(schedule: Schedule, steps: range) -> bool:
+    """Whether the steps are equal by definition, but for the chunk numbers."""
+    start = 0
+    for run in runs_of(schedule):
+        if start <= steps.start and steps.stop <= start + run.count:
+            return run.count > 1 and not run.parts_step
+        start += run.count
+    return False
+
+
+def _equal(one: IntArray | None, other: IntArray | None) -> bool:
+    """Whether two columns are equal; usually they are the same object."""
+    if one is None or other is None:
+        return one is other
+    return one is other or np.array_equal(one, other)
+
+
+def _transfers_without_circuit(
+    fabric: Fabric, transfers: Transfers, rounds: tuple[Circuits, ...], step: int
+) -> Iterator[Violation]:
+    """Transfers without circuits, with circuits in two rounds, or with circuits that join other nodes."""
+    round_of = np.full(len(transfers), -1)
+    for number, circuits in enumerate(rounds):
+        rows = circuits.transfer
+        unknown = np.flatnonzero((rows < 0) | (rows >= len(transfers)))
+        if len(unknown):
+            found = f"transfer {rows[unknown[0]]}"
+            yield Violation(
+                "transfer_unknown",
+                step,
+                number,
+                f"circuit {unknown[0]}",
+                f"below {len(transfers)}",
+                found,
+                len(unknown),
+            )
+            return
+        src, dst = (fabric.machine_nodes(ranks[rows]) for ranks in (transfers.src, transfers.dst))
+        astray = np.flatnonzero((circuits.src != src) | (circuits.dst != dst))
+        if len(astray):
+            row = astray[0]
+            due = f"{src[row]} -> {dst[row]}"
+            found = f"{circuits.src[row]} -> {circuits.dst[row]}"
+            yield Violation("circuit_astray", step, number, f"circuit {row}", due, found, len(astray))
+        again = np.flatnonzero((round_of[rows] >= 0) & (round_of[rows] != number))
+        if len(again):
+            row = rows[again[0]]
+            yield Violation("transfer_carried_twice", step, number, f"transfer {row}", "one round", "two", len(again))
+        round_of[rows] = number
+    dark = np.flatnonzero(round_of < 0)
+    if len(dark):
+        where = f"transfer {transfers.src[dark[0]]} -> {transfers.dst[dark[0]]}"
+        yield Violation("transfer_not_carried", step, -1, where, "a circuit", "none", len(dark))
+
+
+def _round_violations(
+    fabric: Fabric, transfers: Transfers, circuits: Circuits, settings: dict[Resource, IntArray]
+) -> Iterator[Violation]:
+    outside = _out_of_range(fabric, circuits)
+    if outside:  # the usage of circuits that do not exist is undefined
+        yield outside
+        return
+    broken = False
+    for fault in fabric.faults(circuits):
+        if len(fault.circuits):
+            broken = True
+            row = int(fault.circuits[0])
+            yield _violation(
+                fault.rule, _circuit(circuits, row), fault.expected, _setting(circuits, row), len(fault.circuits)
+            )
+    if broken or all(resource.shared for resource in fabric.resources):
+        return
+    for usage in fabric.usage(circuits):
+        if usage.resource.shared:
+            continue
+        rule = RULE_OF_KIND[usage.resource.kind]
+        if usage.resource.once_per_job:
+            yield from _conflicting_settings(rule, usage, circuits, settings, fabric.num_wavelengths)
+        else:
+            overfull = list(_over_capacity(rule, usage, circuits, fabric.num_wavelengths))
+            if overfull and usage.resource.splits:  # counted again only where light may be split
+                overfull = list(
+                    _over_capacity(rule, distinct_signals(usage, transfers, circuits), circuits, fabric.num_wavelengths)
+                )
+            yield from overfull
+
+
+def _out_of_range(fabric: Fabric, circuits: Circuits) -> Violation | None:
+    """The first circuit whose node, port, wavelength or path does not exist."""
+    offsets = circuits.hop_offsets
+    if (
+        len(offsets) != len(circuits) + 1
+        or offsets[0]
+        or offsets[-1] != len(circuits.hops)
+        or (np.diff(offsets) < 0).any()
+    ):
+        return _violation("path_broken", "the paths of all circuits", "ends that cut the hops in order", "others", 1)
+    if circuits.wavelength_step < 1:
+        return _violation(
+            "wavelength_unknown", "all circuits", "a wavelength step of 1 or more", f"{circuits.wavelength_step}", 1
+        )
+    top = circuits.wavelength_lo.astype(np.int64) + (circuits.wavelength_n - 1) * circuits.wavelength_step
+    n, ports, wavelengths = fabric.num_machine_nodes, fabric.ports_per_node, fabric.num_wavelengths
+    for rule, bad, expected in (
+        (
+            "node_unknown",
+            (np.minimum(circuits.src, circuits.dst) < 0) | (np.maximum(circuits.src, circuits.dst) >= n),
+            n,
+        ),
+        ("port_unknown", (circuits.port < 0) | (circuits.port >= ports), ports),
+        (
+            "wavelength_unknown",
+            (circuits.wavelength_lo < 0) | (circuits.wavelength_n < 1) | (top >= wavelengths),
+            wavelengths,
+        ),
+    ):
+        rows = np.flatnonzero(bad)
+        if len(rows):
+            found = f"{_circuit(circuits, int(rows[0]))}, {_setting(circuits, int(rows[0]))}"
+            return _violation(rule, f"circuit {rows[0]}", f"0..{expected - 1}", found, len(rows))
+    return None
+
+
+def _over_capacity(rule: str, usage: Usage, circuits: Circuits, num_wavelengths: int) -> Iterator[Violation]:
+    resource = usage.resource
+    depth = num_wavelengths if resource.per_wavelength else 1
+    owner = _owner(usage)
+    counts = np.zeros(resource.count * depth, np.int32)
+    count_usage(
+        usage.index, owner, circuits.wavelength_lo, circuits.wavelength_n, circuits.wavelength_step, depth, counts
+    )
+    over = np.flatnonzero(counts > resource.capacity)
+    if len(over):
+        index, wavelength = divmod(int(over[0]), depth)
+        mine = np.flatnonzero(usage.index == index)
+        rows = mine if owner is None else owner[mine]
+        if resource.per_wavelength:
+            step = circuits.wavelength_step
+            behind = wavelength - circuits.wavelength_lo[rows]
+            rows = rows[(behind >= 0) & (behind % step == 0) & (behind // step < circuits.wavelength_n[rows])]
+        where = f"{resource.kind} {index}" + (f" wavelength {wavelength}" if resource.per_wavelength else "")
+        names = ", ".join(_circuit(circuits, int(r)) for r in rows[:4]) + (", ..." if len(rows) > 4 else "")
+        found = f"{counts[over[0]]}: {names}"
+        yield _violation(rule, where, f"at most {resource.capacity:g} circuit(s)", found, len(over))
+
+
+def distinct_signals(usage: Usage, transfers: Transfers, circuits: Circuits) -> Usage:
+    """The usage with one row for each signal on each resource, however many circuits receive it.
+
+    Circuits are one signal if they leave the same port of the same sender on the same wavelengths with the same chunks,
+    whether their receivers store or add them.
+
+    Args:
+        usage: rows of a resource whose signals may be split.
+        transfers: of the step.
+        circuits: of the round.
+    """
+    rows = np.arange(len(circuits)) if usage.circuit is None else np.asarray(usage.circuit, np.int64)
+    carried = circuits.transfer[rows]
+    columns = (
+        usage.index,
+        circuits.src[rows],
+        circuits.port[rows],
+        circuits.wavelength_lo[rows],
+        circuits.wavelength_n[rows],
+        transfers.chunk_lo[carried],
+        transfers.chunk_n[carried],
+    )
+    dst = circuits.dst[rows]
+    order = np.lexsort((dst, *columns))
+    new = np.ones(len(order), bool)
+    new[1:] = np.any([column[order[1:]] != column[order[:-1]] for column in columns], axis=0)
+    new[1:] |= dst[order[1:]] == dst[order[:-1]]  # two circuits to one receiver are two signals
+    first = order[new]
+    return replace(usage, index=usage.index[first], circuit=rows[first])
+
+
+def _conflicting_settings(
+    rule: str, usage: Usage, circuits: Circuits, settings: dict[Resource, IntArray], num_wavelengths: int
+) -> Iterator[Violation]:
+    """Resources that are set once a job and would have to be set twice; `settings` holds the settings of earlier rounds.
+
+    Args:
+        rule: name of the rule.
+        usage: rows of the resource, with settings.
+        circuits: of the round.
+        settings: by resource, one entry for each (resource, wavelength); updated.
+        num_wavelengths: of the fabric [count].
+    """
+    resource = usage.resource
+    depth = num_wavelengths if resource.per_wavelength else 1
+    if resource not in settings:
+        settings[resource] = np.full(resource.count * depth, -1, np.int64)
+    assert usage.setting is not None
+    clash = _write_settings(
+        usage.index,
+        _owner(usage),
+        usage.setting,
+        circuits.wavelength_lo,
+        circuits.wavelength_n,
+        circuits.wavelength_step,
+        depth,
+        settings[resource],
+    )
+    if clash[0]:
+        row = int(clash[1]) if usage.circuit is None else int(usage.circuit[clash[1]])
+        where = f"{resource.kind} {usage.index[clash[1]]} for {_circuit(circuits, row)}"
+        yield _violation(rule, where, f"its setting {clash[2]} for the whole job", f"{clash[3]}", int(clash[0]))
+
+
+def _owner(usage: Usage) -> IntArray | None:
+    return None if usage.circuit is None else np.asarray(usage.circuit, np.int64)
+
+
+def _violation(rule: str, where: str, expected: str, found: str, count: int) -> Violation:
+    return Violation(rule, -1, -1, where, expected, found, count)
+
+
+def _circuit(circuits: Circuits, row: int) -> str:
+    return f"{circuits.src[row]} -> {circuits.dst[row]}"
+
+
+def _setting(circuits: Circuits, row: int) -> str:
+    path = circuits.path(row)
+    hops = " ".join(map(str, path[:8])) + (" ..." if len(path) > 8 else "")
+    lo, n = int(circuits.wavelength_lo[row]), int(circuits.wavelength_n[row])
+    return f"port {circuits.port[row]}, wavelength {lo} x{n}, path [{hops}]"
+
+
+@numba.njit(cache=True, nogil=True)
+def count_usage(index, owner, lo, n, step, depth, counts):  # type: ignore[no-untyped-def]
+    """Add the circuits on each (resource, wavelength) to `counts`.
+
+    Args:
+        index: resource of each row.
+        owner: circuit of each row, or None if row i is circuit i's.
+        lo, n, step: wavelengths of the circuits.
+        depth: wavelengths counted apart [count].
+        counts: (resource, wavelength) -> circuits, changed.
+    """
+    for i in range(len(index)):
+        if depth == 1:
+            counts[index[i]] += 1
+            continue
+        c = i if owner is None else owner[i]
+        for w in range(n[c]):
+            counts[index[i] * depth + lo[c] + w * step] += 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _write_settings(index, owner, setting, lo, n, step, depth, table):  # type: ignore[no-untyped-def]
+    """Write each setting into the table; returns (count, usage row, previous setting, new setting) of the first conflict."""
+    clash = np.zeros(4, np.int64)
+    for i in range(len(index)):
+        c = i if owner is None else owner[i]
+        for w in range(n[c] if depth > 1 else 1):
+            at = index[i] * depth + (lo[c] + w * step if depth > 1 else 0)
+            if table[at] < 0:
+                table[at] = setting[i]
+            elif table[at] != setting[i]:
+                clash[0] += 1
+                if clash[0] == 1:
+                    clash[1], clash[2], clash[3] = i, table[at], setting[i]
+    return clash

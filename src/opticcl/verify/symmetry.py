@@ -1,0 +1,226 @@
+"""Checks claimed symmetries of a schedule, so that one chunk of each orbit proves all chunks of it.
+
+Chunks do not interact, so the history of a chunk is determined by the transfers that carry it. If a permutation of the ranks,
+together with a permutation of the chunks, maps the schedule and its collective onto themselves, it maps the history of a chunk
+onto that of its image: a chunk ends right exactly if its image does. A claim holds if
+
+1. both are permutations,
+2. they map holders of chunks, before and after, onto holders,
+3. the permutation of chunks commutes with the shift of every run, and
+4. they leave the transfers of every base step unchanged, as a multiset of (sender, receiver, operation, parts, chunk).
+
+The multisets are compared as polynomials Σ A[src] B[dst] O[op] Q[parts] X[chunk] at two random points of the field of 2^61 - 1
+elements, drawn from the operating system's entropy when the claim is checked. Two different multisets agree at a point with
+probability of at most 5 / (2^61 - 1), at both with less than 2^-117.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from opticcl.ir import Collective, IntArray, Schedule, Transfers
+from opticcl.ir.collective import Holders, HolderTable
+from opticcl.ir.symmetry import Run, RunSteps, Symmetry
+
+__all__ = ["CheckedClaims", "claims_of", "orbits", "runs_of"]
+
+PRIME = (1 << 61) - 1
+DRAWS = 2
+MOST_PARTS = 1 << 24  # a table of random numbers is used up to this value of `parts`
+
+Field = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Claim:
+    """A claim whose permutations fit the collective and the runs.
+
+    Args:
+        number: position among the claims of the schedule, from 1.
+        ranks: image of each rank, int64 (num_ranks,).
+        chunks: image of each chunk, int64 (num_chunks,).
+    """
+
+    number: int
+    ranks: IntArray
+    chunks: IntArray
+
+
+def runs_of(schedule: Schedule) -> tuple[Run, ...]:
+    """Runs that define the steps of a schedule; where a function defines them, every step is a run."""
+    inner = getattr(schedule.step, "function", schedule.step)
+    if isinstance(inner, RunSteps) and inner.num_steps == schedule.num_steps:
+        return inner.runs
+    return tuple(Run(lambda i=i: schedule.step(i)) for i in range(schedule.num_steps))  # type: ignore[misc]
+
+
+def claims_of(schedule: Schedule) -> tuple[list[Claim], list[str]]:
+    """Claims that fulfil conditions 1 to 3, and notes on those that do not.
+
+    Raises: ParameterError: a claim that is no pair of permutations.
+    """
+    c, found, notes = schedule.collective, [], []
+    shifts = [run.shift.images(c.num_chunks) for run in runs_of(schedule) if run.shift is not None]
+    for number, claim in enumerate(schedule.symmetries, start=1):
+        ranks, chunks = _images(claim, c)
+        if not (_keeps_holders(c.before, ranks, chunks, c) and _keeps_holders(c.after, ranks, chunks, c)):
+            notes.append(f"claim refused: symmetry {number} does not map holders of chunks onto holders")
+        elif any((shift[chunks] != chunks[shift]).any() for shift in shifts):
+            notes.append(f"claim refused: symmetry {number} does not commute with the shift of a run")
+        else:
+            found.append(Claim(number, ranks, chunks))
+    return found, notes
+
+
+def _images(claim: Symmetry, c: Collective) -> tuple[IntArray, IntArray]:
+    return claim.ranks.images(c.num_ranks), claim.chunks.images(c.num_chunks)
+
+
+def _keeps_holders(holders: Any, ranks: IntArray, chunks: IntArray, c: Collective) -> bool:
+    """Whether the image of every holder of a chunk holds the image of the chunk."""
+    if isinstance(holders, Holders):
+        if holders.kind == "all":
+            return True
+        if holders.kind == "root":
+            return bool(ranks[holders.root] == holders.root)
+        assert holders.owners is not None
+        return bool((holders.owners[chunks] == ranks[holders.owners]).all())
+    if isinstance(holders, HolderTable):
+        return bool((holders.table[chunks][:, ranks] == holders.table).all())
+    return False  # a predicate that cannot be compared proves nothing
+
+
+def orbits(claims: Sequence[Claim], num_chunks: int) -> tuple[IntArray, int]:
+    """The first chunk of each orbit, ascending, int64 (orbits,), and the size of the largest orbit."""
+    images = np.stack([claim.chunks for claim in claims]) if claims else np.arange(num_chunks)[None]
+    first, largest = _orbits(images)
+    return first, int(largest)
+
+
+class CheckedClaims:
+    """Evaluates the transfers of base steps at random points, and remembers the claims that they refute.
+
+    Args:
+        claims: to be checked.
+        collective: of the schedule.
+    """
+
+    def __init__(self, claims: Sequence[Claim], collective: Collective) -> None:
+        self._claims = list(claims)
+        random = np.random.default_rng()  # entropy of the operating system: a plan cannot know the points
+        size = {"A": collective.num_ranks, "B": collective.num_ranks, "O": 3, "X": collective.num_chunks}
+        self._points = [
+            {name: random.integers(1, PRIME, count, dtype=np.uint64) for name, count in size.items()}
+            for _ in range(DRAWS)
+        ]
+        self._random = random
+        self._parts = [np.ones(1, np.uint64) for _ in range(DRAWS)]
+        self._prefix = [[_prefix_sums(p["X"][claim.chunks]) for claim in self._claims] for p in self._points]
+        self._base = [_prefix_sums(p["X"]) for p in self._points]
+        self._permuted = [[(p["A"][claim.ranks], p["B"][claim.ranks]) for claim in self._claims] for p in self._points]
+        self.refuted: dict[int, int] = {}
+
+    def check(self, step: int, transfers: Transfers) -> None:
+        """Compare a base step with its images under every claim; `refuted` maps the numbers of false claims to the step."""
+        t = transfers
+        parts = t.parts
+        if parts is not None and len(parts) and int(parts.max()) >= MOST_PARTS:
+            parts = np.unique(parts, return_inverse=True)[1]
+        most = 0 if parts is None or not len(parts) else int(parts.max())
+        rows = (t.src, t.dst, t.op, np.zeros(0, np.int32) if parts is None else parts, t.chunk_lo, t.chunk_n)
+        for draw, point in enumerate(self._points):
+            if most >= len(self._parts[draw]):
+                more = self._random.integers(1, PRIME, most + 1 - len(self._parts[draw]), dtype=np.uint64)
+                self._parts[draw] = np.concatenate([self._parts[draw], more])
+            q = self._parts[draw]
+            due = _evaluate(*rows, point["A"], point["B"], point["O"], q, self._base[draw])
+            for k, claim in enumerate(self._claims):
+                if claim.number in self.refuted:
+                    continue
+                a, b = self._permuted[draw][k]
+                if _evaluate(*rows, a, b, point["O"], q, self._prefix[draw][k]) != due:
+                    self.refuted[claim.number] = step
+
+
+@numba.njit(cache=True, nogil=True)
+def _multiply(a, b):  # type: ignore[no-untyped-def]
+    """Product modulo 2^61 - 1 of two smaller numbers."""
+    mask, prime = np.uint64(0xFFFFFFFF), np.uint64(2305843009213693951)
+    a_low, a_high, b_low, b_high = a & mask, a >> np.uint64(32), b & mask, b >> np.uint64(32)
+    low, high = a_low * b_low, a_high * b_high
+    middle = a_high * b_low + a_low * b_high
+    # 2^61 = 1: high 2^64 = 8 high; middle 2^32 = (middle >> 29) + (middle mod 2^29) 2^32
+    total = (
+        (high << np.uint64(3))
+        + (middle >> np.uint64(29))
+        + ((middle & np.uint64(0x1FFFFFFF)) << np.uint64(32))
+        + (low & prime)
+        + (low >> np.uint64(61))
+    )
+    total = (total & prime) + (total >> np.uint64(61))
+    return total - prime if total >= prime else total
+
+
+@numba.njit(cache=True, nogil=True)
+def _prefix_sums(values):  # type: ignore[no-untyped-def]
+    """Sums of the first values modulo 2^61 - 1, (n + 1,)."""
+    prime = np.uint64(2305843009213693951)
+    sums = np.zeros(len(values) + 1, np.uint64)
+    for i in range(len(values)):
+        total = sums[i] + values[i]
+        sums[i + 1] = total - prime if total >= prime else total
+    return sums
+
+
+@numba.njit(cache=True, nogil=True)
+def _evaluate(src, dst, op, parts, lo, n, a, b, o, q, prefix):  # type: ignore[no-untyped-def]
+    """The polynomial of the rows at a point; `prefix` are sums of the values of chunks."""
+    prime = np.uint64(2305843009213693951)
+    total = np.uint64(0)
+    for t in range(len(src)):
+        chunks = prefix[lo[t] + n[t]] + prime - prefix[lo[t]]
+        if chunks >= prime:
+            chunks -= prime
+        value = _multiply(_multiply(a[src[t]], b[dst[t]]), _multiply(o[op[t]], chunks))
+        if len(parts):
+            value = _multiply(value, q[parts[t]])
+        total += value
+        if total >= prime:
+            total -= prime
+    return total
+
+
+@numba.njit(cache=True, nogil=True)
+def _orbits(images):  # type: ignore[no-untyped-def]
+    """First element of each orbit under all permutations, ascending, and the size of the largest orbit."""
+    count = images.shape[1]
+    seen = np.zeros(count, np.bool_)
+    first = np.empty(count, np.int64)
+    stack = np.empty(count, np.int64)
+    found, largest = 0, 0
+    for start in range(count):
+        if seen[start]:
+            continue
+        first[found] = start
+        found += 1
+        seen[start] = True
+        stack[0] = start
+        top, size = 1, 0
+        while top:
+            top -= 1
+            at = stack[top]
+            size += 1
+            for g in range(len(images)):
+                to = images[g, at]
+                if not seen[to]:
+                    seen[to] = True
+                    stack[top] = to
+                    top += 1
+        largest = max(largest, size)
+    return first[:found].copy(), largest

@@ -1,0 +1,207 @@
+"""Parsing and help of the program: panels, version, options given twice, one `-o` for all verbs."""
+
+import json
+import subprocess
+import sys
+
+import polars
+import pytest
+from tests.cli.verbs import VERBS, options_of, parse
+from typer.exceptions import TyperException
+
+from opticcl.cli._command import ALIASES, FORMER, PANELS
+from opticcl.cli._output import FileKind, Outputs
+from opticcl.errors import ParameterError
+
+SHORT = {
+    "-f": "--fabric", "-n": "--nodes", "-s": "--size", "-c": "--collective", "-a": "--algorithm", "-w": "--workload",
+    "-o": "--out", "-m": "--model", "-h": "--help",
+}  # fmt: skip
+NAMED = {"--links", "--trace", "--programme", "--input", "--state", "--file", "--times"}
+"""Options of files beside --out: outputs of another kind, and inputs."""
+
+
+def test_help_shows_four_panels(opticcl):
+    """Every verb stands in one of them, in one line at 80 columns."""
+    text = opticcl("--help").stdout
+    assert list(PANELS) == ["A collective", "A job", "A machine", "Research"]
+    places = [text.index(f"{heading}:") for heading in PANELS]
+    assert places == sorted(places)
+    assert sorted(name for names in PANELS.values() for name in names) == sorted(VERBS)
+    assert all(f"\n  {name} " in text for name in VERBS)
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_version(opticcl):
+    """Of the installed package, also without a verb and as a module."""
+    import opticcl as package
+
+    assert opticcl("--version").stdout == f"opticcl {package.__version__}\n"
+    done = subprocess.run([sys.executable, "-m", "opticcl", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"opticcl {package.__version__}\n"
+
+
+def test_a_module_calls_itself_by_its_name():
+    """Not __main__.py."""
+    done = subprocess.run([sys.executable, "-m", "opticcl", "list", "-h"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("Usage: opticcl list ")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_options_have_one_name_in_all_verbs(verb):
+    """Short options are the common ones; files are written by --out, and by few others that keep a name."""
+    for option in options_of(verb):
+        for name in option.opts:
+            if len(name) == 2:
+                assert SHORT[name] in option.opts
+            else:
+                assert name not in {*ALIASES, *FORMER}
+        if "FILE" in (option.metavar or "") and option.name != "out":
+            assert NAMED & {*option.opts}
+        if option.name == "out":
+            assert option.opts == ["--out", "-o"]
+            assert option.multiple
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_option_has_a_help_text(verb):
+    """As a sentence, or as a list of values."""
+    for option in options_of(verb):
+        assert option.help, option.opts
+        assert option.help[-1] in ".)", option.opts
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_an_option_with_one_value_is_refused_twice(verb):
+    """Whichever verb; a repeatable one and a switch are not."""
+    tried = 0
+    for option in options_of(verb):
+        name = max(option.opts, key=len)
+        if option.multiple or option.is_flag:
+            continue
+        with pytest.raises(ParameterError) as caught:
+            parse(verb, name, "1", name, "2")
+        assert str(caught.value) == f"{verb}: {name} is given 2 times and takes one value; give it once"
+        tried += 1
+    assert tried or verb in ("list", "papers", "study")
+
+
+def test_long_and_short_forms_are_one_option(opticcl):
+    """Also where the value is written behind an equals sign; switches may be repeated, their opposites may not."""
+    done = opticcl("compile", "-f", "ideal:nodes=2", "--fabric=ideal:nodes=3")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "--fabric is given 2 times" in done.stderr
+    assert parse("list", "ideal", "--json", "--json").params["json"] is True
+    with pytest.raises(ParameterError, match="--overlap is given 2 times"):
+        parse("train", "--model", "lenet", "--overlap", "--no-overlap")
+    assert parse("compare", "-f", "a", "-f", "b", "-o", "c.svg", "-o", "d.json").params["fabric"] == ["a", "b"]
+
+
+def test_other_spellings_of_out(opticcl, tmp_path):
+    """--html is one; options of an earlier version are refused with the new name."""
+    page = tmp_path / "page.html"
+    assert opticcl("compare", "-f", "ideal:nodes=4", "-s", "1KB", "--html", page).returncode == 0
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    for arguments in (
+        ("budget", "--output=x.svg"),
+        ("simulate", "--picture", "x.svg"),
+        ("execute", "--output", "x.npy"),
+    ):
+        done = opticcl(*arguments)
+        assert (done.returncode, "write --out FILE" in done.stderr) == (2, True)
+    with pytest.raises(TyperException, match="No such option"):
+        parse("list", "--html", "x.html")
+
+
+def test_one_call_writes_several_files(opticcl, answer, tmp_path):
+    """The suffix says the kind; the record is that of --json, the rows are its rows."""
+    files = [tmp_path / name for name in ("out.html", "out.svg", "out.png", "out.json", "out.csv", "out.parquet")]
+    asked = ["compare", "-f", "ideal:nodes=4", "-f", "torus:shape=2x2", "-s", "1KB"]
+    done = opticcl(*asked, *(word for file in files for word in ("-o", file)))
+    assert done.returncode == 0, done.stderr
+    for kind, file in zip(("page", "picture", "picture", "record", "rows", "rows"), files, strict=True):
+        assert f"{kind}: {file}" in done.stdout
+    found, _ = answer(*asked)
+    assert json.loads(files[3].read_text()) == found
+    assert {"rows", "left_out", "notes"} == set(found)
+    read = polars.read_parquet(files[5])
+    assert read.to_dicts() == found["rows"]
+    assert polars.read_csv(files[4])["fabric"].to_list() == [row["fabric"] for row in found["rows"]]
+
+
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if any(o.name == "out" for o in options_of(verb))])
+def test_a_verb_that_writes_lists_its_suffixes(verb):
+    """JSON is always among them: the record, or the plan; formats are listed elsewhere."""
+    (out,) = [option for option in options_of(verb) if option.name == "out"]
+    assert "its suffix selects what is written: " in out.help
+    assert ".json" in out.help or "opticcl list formats" in out.help
+
+
+def test_a_study_without_a_name_writes_the_list(opticcl, tmp_path):
+    """As a record; a picture of it is refused."""
+    target = tmp_path / "studies.json"
+    assert opticcl("study", "-o", target).returncode == 0
+    assert "overlap" in json.loads(target.read_text())
+    done = opticcl("study", "-o", tmp_path / "studies.svg")
+    assert (done.returncode, "must end in .json" in done.stderr) == (2, True)
+    assert not (tmp_path / "studies.svg").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("-o", "a.json", "-o", "./a.json"), "it is the file of --out; give another name"),
+        (("-o", "absent/a.json"), "there is no folder absent"),
+        (("-o", "."), "it is a folder; give the name of a file"),
+        (("-o", "a"), "its name must end in .json"),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_refused_before_the_work(opticcl, tmp_path, monkeypatch, arguments, words):
+    """One line, and nothing is left behind."""
+    monkeypatch.chdir(tmp_path)
+    done = opticcl("verify", "-f", "ideal:nodes=4", *arguments)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert words in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_outputs_sort_files_by_kind(tmp_path):
+    """In the order given; upper case counts as lower case."""
+    kinds = FileKind("a", (".x", ".y")), FileKind("b", (".z",))
+    paths = [tmp_path / name for name in ("1.x", "2.z", "3.Y")]
+    outputs = Outputs(paths, *kinds)
+    assert outputs.of(kinds[0]) == [paths[0], paths[2]]
+    outputs.write(kinds[0], lambda path: path.name)
+    outputs.write(kinds[1], lambda path: None)
+    assert outputs.lines == [f"a: {paths[0]}, 1.x", f"a: {paths[2]}, 3.Y", f"b: {paths[1]}"]
+
+
+@pytest.mark.parametrize("width", [60, 80, 160])
+def test_tables_are_as_wide_as_columns_says(opticcl, monkeypatch, width):
+    """Also in a pipe; dropped columns are named, and those of the answer are there."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    done = opticcl("compare", "-n", "4", "-f", "ideal", "-f", "torus", "-s", "1MB")
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= width
+    assert all(word in lines[0] for word in ("fabric", "algorithm", "time"))
+    assert f"not shown at {width} columns: " in done.stdout
+    monkeypatch.setenv("COLUMNS", "400")
+    assert "not shown" not in opticcl("compare", "-n", "4", "-f", "ideal", "-f", "torus", "-s", "1MB").stdout
+
+
+def test_the_answer_of_a_sweep_is_never_dropped(opticcl, monkeypatch):
+    """Fabrics that do not fit continue below."""
+    monkeypatch.setenv("COLUMNS", "60")
+    names = ("ideal", "torus", "oddl", "lightpath", "fat_tree", "bcube", "topoopt")
+    asked = [word for name in names for word in ("-f", name)]
+    text = opticcl("sweep", "-n", "4", *asked, "--from", "1KB", "--to", "4KB").stdout
+    heads = [line for line in text.splitlines() if line.lstrip().startswith("size")]
+    assert len(heads) > 1
+    assert {word for line in heads for word in line.split()} >= set(names)
+    assert "not shown" not in text
+
+
+def test_values_of_assume_are_given_once(opticcl):
+    """As those of --set are."""
+    done = opticcl("simulate", "-f", "ideal:nodes=2", "--assume", "compute=none", "--assume", "compute=chain")
+    assert (done.returncode, "compute is given twice" in done.stderr) == (2, True)

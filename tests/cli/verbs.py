@@ -1,0 +1,19 @@
+"""Verbs of the program and their options, as the framework knows them."""
+
+import typer
+from typer.core import TyperOption
+
+from opticcl.cli import app
+
+GROUP = typer.main.get_command(app)
+VERBS = sorted(GROUP.commands)
+
+
+def options_of(verb):
+    """Options of a verb, without --help."""
+    return [one for one in GROUP.commands[verb].params if isinstance(one, TyperOption)]
+
+
+def parse(verb, *words):
+    """Parse the words after a verb without running it; returns the context with the values."""
+    return GROUP.commands[verb].make_context(verb, list(words))

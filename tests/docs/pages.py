@@ -1,0 +1,84 @@
+"""What the pages of the documentation hold: fenced blocks, and the commands of those that are for a shell."""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+EXAMPLES = ROOT / "examples"
+_FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block.
+
+    Args:
+        page: path of the page from the root.
+        line: of the fence, from 1.
+        language: behind the fence, or "".
+        text: between the fences.
+    """
+
+    page: str
+    line: int
+    language: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.page}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Command:
+    """A line of a block for a shell.
+
+    Args:
+        block: where it stands.
+        text: without its comment.
+        before: the lines above it that write files which it names, or that change the environment.
+    """
+
+    block: Block
+    text: str
+    before: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.block.page}: {self.text}"
+
+
+@cache
+def blocks(language: str | None = None) -> tuple[Block, ...]:
+    """Fenced blocks of all pages, or those of one language."""
+    found = []
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        for match in _FENCED.finditer(text):
+            line = text.count("\n", 0, match.start()) + 1
+            found.append(Block(str(page.relative_to(ROOT)), line, match[1], match[2]))
+    return tuple(block for block in found if language in (None, block.language))
+
+
+@cache
+def commands() -> tuple[Command, ...]:
+    """Commands of all pages."""
+    found = []
+    for block in blocks("sh"):
+        lines = [line.partition(" #")[0].strip() for line in block.text.splitlines()]
+        lines = [line for line in lines if line]
+        for number, line in enumerate(lines):
+            before = tuple(other for other in lines[:number] if _prepares(other, line))
+            found.append(Command(block, line, before))
+    return tuple(found)
+
+
+def _prepares(earlier: str, line: str) -> bool:
+    """Whether an earlier line changes the environment, or names a file that the line names."""
+    return earlier.startswith("export ") or bool(_files(earlier) & _files(line))
+
+
+def _files(line: str) -> set[str]:
+    """Names of files that are no shipped examples."""
+    return {word for word in line.split() if re.fullmatch(r"[\w-]+\.[a-z]\w*", word)}

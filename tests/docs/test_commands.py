@@ -1,0 +1,124 @@
+"""Every command of the README and of docs/ runs as it is printed, in a folder that holds the shipped examples alone."""
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+
+import pytest
+from tests.docs.pages import EXAMPLES, PAGES, ROOT, blocks, commands
+
+LANGUAGES = {"sh", "python", "toml", "text"}
+
+DEEP = {
+    "opticcl compare --nodes 64 --size 1MB --algorithm all --node-rate 2.4Tb/s -o out.html": "250 plans, 20 s",
+    "opticcl papers": "all claims, 10 s; tests/papers judges each",
+    "python benchmarks/routes.py": "measures for minutes",
+}
+"""Commands that `make test-deep` runs, with the reason."""
+
+ELSEWHERE = {
+    "make demo": "run by .ci/run on a clean clone",
+    "make test": "runs this very test",
+    "python3 -m venv .venv && .venv/bin/pip install -c constraints.txt -e . && .venv/bin/opticcl compare --nodes 64": (
+        "run by .ci/run on a clean clone"
+    ),
+}
+"""Commands that no test can run, with the reason."""
+
+ANSWERS_NO = {
+    "opticcl budget -f oddl --set wss32.loss=17dB --set fibre.length=50m",
+    "opticcl budget -f terarack -n 64 --preset typical -a wrht",
+}
+"""Commands that end with exit code 1, since the light does not suffice."""
+
+RUN = [command for command in commands() if command.text not in DEEP | ELSEWHERE]
+RUN_DEEP = [command for command in commands() if command.text in DEEP]
+
+
+def test_no_command_is_left_out():
+    """Every command is run by a test, or is in a table above with its reason; the tables hold nothing else."""
+    printed = [command.text for command in commands()]
+    assert len(printed) > 60
+    assert len(RUN) + len(RUN_DEEP) + sum(text in ELSEWHERE for text in printed) == len(printed)
+    assert DEEP.keys() | ELSEWHERE.keys() | ANSWERS_NO <= set(printed)
+
+
+def test_commands_stand_in_blocks_for_a_shell():
+    """Every block has a language, and no command is merely indented."""
+    assert {str(block) for block in blocks() if block.language not in LANGUAGES} == set()
+    for page in PAGES:
+        assert not re.search(r"^ {2,}(opticcl|python3?|make) ", page.read_text("utf-8"), re.MULTILINE), page
+
+
+def test_commands_within_sentences_name_verbs_and_options(opticcl):
+    """`opticcl verify --budget`, in the middle of a line, is a verb and an option of it."""
+    known = {}
+    for page in PAGES:
+        text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+        for words in re.findall(r"`opticcl\s+([a-z][^`]*)`", text):
+            verb, *rest = words.split()
+            if verb not in known:
+                done = opticcl(verb, "--help")
+                assert done.returncode == 0, f"{page.name}: opticcl {words}"
+                known[verb] = done.stdout
+            for option in re.findall(r"(?<!\S)--[a-z][a-z-]*", " ".join(rest)):
+                assert option in known[verb], f"{page.name}: opticcl {words}"
+    assert len(known) > 5
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, plugins_forgotten):
+    """The folder in which a command runs."""
+    shutil.copytree(EXAMPLES, tmp_path / "examples")
+    (tmp_path / "benchmarks").symlink_to(ROOT / "benchmarks")
+    monkeypatch.chdir(tmp_path)
+
+
+def run(command, opticcl, monkeypatch):
+    """The command, after those that prepare it."""
+    for line in (*command.before, command.text):
+        first, *words = shlex.split(line)
+        if first == "opticcl":
+            done = opticcl(*words)
+        elif first == "python":
+            done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
+        else:
+            assert first == "export", line
+            monkeypatch.setenv(*words[0].split("=", 1))
+            done = opticcl("list")
+        assert done.returncode == (1 if line in ANSWERS_NO else 0), done.stderr
+        assert done.stdout.strip()
+
+
+@pytest.mark.parametrize("command", RUN, ids=str)
+def test_command(folder, opticcl, monkeypatch, command):
+    """It ends well and prints something."""
+    run(command, opticcl, monkeypatch)
+
+
+ROWS = re.findall(
+    r"^\| `([\w.]+)` \|.*\| `(opticcl [^`]*)` \|$", (EXAMPLES / "README.md").read_text("utf-8"), re.MULTILINE
+)
+
+
+def test_every_example_has_a_command():
+    """The table of examples/README.md lists every file beside it with a command that reads it."""
+    assert {name for name, _ in ROWS} == {path.name for path in EXAMPLES.iterdir() if path.is_file()} - {"README.md"}
+    assert all(f"examples/{name}" in command for name, command in ROWS)
+
+
+@pytest.mark.parametrize(("name", "command"), ROWS)
+def test_example(folder, opticcl, name, command):
+    """Its command ends well."""
+    done = opticcl(*shlex.split(command)[1:])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("command", RUN_DEEP, ids=str)
+def test_long_command(folder, opticcl, monkeypatch, command):
+    """The same for those that take long."""
+    run(command, opticcl, monkeypatch)

@@ -1,0 +1,101 @@
+"""CONTRIBUTING.md, followed literally: its blocks are written to the files that they name, and its commands run."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+SECTIONS = re.findall(r"^## (An? [^\n]*)\n(.*?)(?=^## )", PAGE, re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NEEDS = {"A claim": ["A fabric"]}
+"""Sections whose files use those of another section."""
+
+
+def blocks(section, *languages):
+    """Texts of the blocks of a section in these languages."""
+    return [text for language, text in BLOCK.findall(dict(SECTIONS)[section]) if language in languages]
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """A copy of the sources and of what their tests need; compiled files come along."""
+    root = tmp_path_factory.mktemp("copy")
+    shutil.copytree(ROOT / "src", root / "src")
+    shutil.copytree(ROOT / "tests", root / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy2(ROOT / "pyproject.toml", root)
+    return root
+
+
+@pytest.mark.parametrize("section", [name for name, _ in SECTIONS])
+def test_a_section_can_be_followed_literally(copy, section):
+    """Its files are written, its commands end well; the files are removed again."""
+    written = []
+    for text in (text for name in (*NEEDS.get(section, ()), section) for text in blocks(name, "python", "toml")):
+        path = copy / text.partition("\n")[0].removeprefix("# ")
+        assert not path.exists(), path
+        path.write_text(text)
+        written.append(path)
+    commands = [line for text in blocks(section, "sh") for line in text.splitlines()]
+    assert written
+    assert commands
+    try:
+        for command in commands:
+            done = run(copy, command)
+            assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    finally:
+        for path in written:
+            path.unlink()
+
+
+def run(root, command):
+    """A line for a shell, in a folder, with the program and Python of this process."""
+    line = (
+        command.replace("opticcl ", f"{sys.executable} -m opticcl ", 1) if command.startswith("opticcl ") else command
+    )
+    line = line.replace("python -m", f"{sys.executable} -m", 1) if line.startswith("python ") else line
+    environment = {**os.environ, "PYTHONPATH": f"{root / 'src'}{os.pathsep}{root}"}
+    return subprocess.run(line, shell=True, cwd=root, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_every_kind_has_a_section():
+    """A fabric, an algorithm, an engine, a trace format, a claim; every block of files names its file."""
+    assert [name for name, _ in SECTIONS] == ["A fabric", "An algorithm", "An engine", "A trace format", "A claim"]
+    for name, _ in SECTIONS:
+        for text in blocks(name, "python", "toml"):
+            assert re.match(r"# (src/opticcl|tests)/[\w/]+\.(py|toml)\n", text), text
+
+
+def test_the_tree_is_the_tree_on_disk():
+    """Every folder with files, and every module beside the packages of the library."""
+    (tree,) = re.findall(r"^src/opticcl/\n.*?(?=^```)", PAGE, re.MULTILINE | re.DOTALL)
+    assert printed(tree) == on_disk()
+
+
+def printed(tree):
+    """Paths of a tree whose levels are indented by two spaces; a line may have several folders."""
+    found, parents = set(), []
+    for line in tree.splitlines():
+        level = (len(line) - len(line.lstrip())) // 2
+        names = [name for name in line.split() if re.fullmatch(r"[\w./]+(/|\.py)", name)]
+        names = names if len(names) == len(line.split()) else names[:1]
+        parents = [*parents[:level], names[0]]
+        found |= {"".join(parents[:level]) + name for name in names}
+    return found
+
+
+def on_disk():
+    """Folders that hold files of the repository, and modules directly in the package."""
+    found = {f"src/opticcl/{path.name}" for path in (ROOT / "src/opticcl").glob("*.py")}
+    for top in ("src/opticcl", "tests", "benchmarks", "docs", "examples", ".ci"):
+        folders = [ROOT / top, *(path for path in (ROOT / top).rglob("*") if path.is_dir())]
+        for folder in folders:
+            hidden = any(part.startswith((".", "__")) for part in folder.relative_to(ROOT / top).parts)
+            if not hidden and any(path.is_file() for path in folder.iterdir()):
+                found.add(f"{folder.relative_to(ROOT)}/")
+    return found

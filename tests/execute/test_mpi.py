@@ -1,0 +1,181 @@
+"""MPI: the Communicator against the MPI library, `opticcl run`, and what is refused; two processes."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from tests.execute.launch import environment, mpiexec, needs_mpi
+
+import opticcl
+
+pytestmark = needs_mpi
+HERE = Path(__file__).parent
+
+
+def deep(*values):
+    """A case of `make test-deep`."""
+    return pytest.param(*values, marks=pytest.mark.deep)
+
+
+@pytest.mark.parametrize("fabric", ["", pytest.param("lightpath:shape=1x2", marks=pytest.mark.deep)])
+def test_every_collective(fabric):
+    """Types, operations, roots, odd and empty lengths, in place; other ranks than 0 never import numba."""
+    done = mpiexec(2, HERE / "mpi_collectives.py", *filter(None, [fabric]))
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.split("\n")) == ["", "rank 0 done", "rank 1 done"]
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory):
+    """A stored plan of two ranks."""
+    path = tmp_path_factory.mktemp("plans") / "plan.parquet"
+    opticcl.compile("terarack:nodes=2", "all_reduce", "1 MB").save(path)
+    return path
+
+
+def test_run_a_plan(plan):
+    """Exactly what NumPy computes; one JSON value on standard output."""
+    done = mpiexec(2, "-m", "opticcl", "run", plan, "-s", "10kB", "--dtype", "int32", "--json")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["ok"]
+    (row,) = answer["rows"]
+    assert (row["wrong"], row["dtype"], row["num_ranks"], row["size_bytes"] >= 10_000) == (0, "int32", 2, True)
+    assert row["time_s"] > 0
+
+
+@pytest.mark.parametrize(
+    "collective",
+    [
+        "all_reduce",
+        *(
+            pytest.param(name, marks=pytest.mark.deep)
+            for name in ("all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "scatter", "send_recv")
+        ),
+    ],
+)
+def test_columns_of_nccl_tests(collective):
+    """Rows as the parsers of nccl-tests read them: 13 columns, bus bandwidth by its factor."""
+    done = mpiexec(
+        2, "-m", "opticcl", "run", "-f", "ideal:nodes=2", "-c", collective, "-s", "1kB", "-s", "1MB", "--compare"
+    )
+    assert done.returncode == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines() if line and not line.startswith("#")]
+    assert [len(row) for row in rows] == [13, 13]
+    heads = [line.split() for line in done.stdout.splitlines() if line.startswith("#")]
+    assert ["#", "size", "count", "type", "redop", "root", *2 * ["time", "algbw", "busbw", "#wrong"]] in heads
+    assert ["#", "(B)", "(elements)", *2 * ["(us)", "(GB/s)", "(GB/s)"]] in heads
+    for row in rows:
+        assert row[2] == "float"
+        assert row[8] == "0"
+        size, time_us, algorithm = int(row[0]), float(row[5]), float(row[6])
+        assert abs(algorithm - size / time_us / 1e3) <= 0.01 + 0.01 * algorithm
+    assert "Out of bounds values : 0 OK" in done.stdout
+    assert len(re.findall(r"MPICH [0-9.]+: \d+ B", done.stdout)) == 2
+
+
+@pytest.mark.parametrize(
+    ("processes", "options", "words"),
+    [
+        (1, ["PLAN"], "the plan has 2 ranks, mpiexec started 1; try mpiexec -n 2"),
+        (2, ["nowhere.parquet"], "nowhere.parquet"),
+        deep(2, ["PLAN", "--dtype", "words"], "--dtype: 'words' is not a NumPy type"),
+        deep(2, ["PLAN", "--repeat", "0"], "--repeat: 0 is below 1"),
+        deep(2, ["PLAN", "-s", "big"], "--size"),
+        deep(2, ["-f", "nothing"], "unknown fabric"),
+        deep(2, [], "give either a plan file or --fabric"),
+    ],
+)
+def test_refused_by_rank_0_only(plan, processes, options, words):
+    """One line on standard error, exit code 2, and every process ends."""
+    done = mpiexec(processes, "-m", "opticcl", "run", *[plan if o == "PLAN" else o for o in options], timeout=60)
+    assert done.returncode == 2
+    lines = [line for line in done.stderr.splitlines() if line.startswith("opticcl:")]
+    assert len(lines) == 1
+    assert words in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (
+            "comm.Allreduce(np.ones(4 + r), np.ones(4 + r))",
+            "rank 0 calls all_reduce root 0 sum <f8 of 4 elements",
+        ),
+        ("comm.Allreduce(np.ones(4, 'f4' if r else 'f8'), np.ones(4, 'f4' if r else 'f8'))", "rank 1 calls all_reduce"),
+        deep("comm.Bcast(np.ones(4), root=r)", "broadcast root 1"),
+        deep("comm.Allreduce(np.ones(4), np.ones(4)) if r else comm.Alltoall(np.ones(4), np.ones(4))", "all_to_all"),
+        deep("comm.Alltoall(np.ones(3), np.ones(3))", "3 elements do not divide among 2 ranks"),
+        deep("comm.Reduce_scatter_block(np.ones(5), np.ones(2))", "sendbuf has 5 elements, not 4"),
+        deep("comm.Allreduce(np.ones(4), np.ones(4), MPI.BAND)", "band is not defined for float64"),
+        deep("comm.Allreduce(np.ones((4, 4))[:, 0], np.ones(4))", "contiguous"),
+    ],
+)
+def test_calls_that_differ_are_named_before_data_move(code, words):
+    """One line, exit code 2, no process waits."""
+    script = (
+        "import numpy as np\nfrom mpi4py import MPI\nfrom opticcl.mpi import Communicator\n"
+        f"comm = Communicator(MPI.COMM_WORLD)\nr = comm.rank\n{code}\n"
+    )
+    done = mpiexec(2, "-c", script, timeout=60)
+    assert done.returncode == 2, done.stderr
+    lines = [line for line in done.stderr.splitlines() if line.startswith("opticcl:")]
+    assert any(words in line for line in lines), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("fabric", "words"),
+    [("ideal:nodes=1", "use a larger fabric or fewer processes"), deep("nothing", "unknown fabric")],
+)
+def test_fabrics_that_do_not_fit(fabric, words):
+    """Compilation fails on rank 0; all processes end."""
+    script = (
+        "import numpy as np\nfrom mpi4py import MPI\nfrom opticcl.mpi import Communicator\n"
+        f"Communicator(MPI.COMM_WORLD, fabric={fabric!r}).Barrier()\n"
+    )
+    done = mpiexec(2, "-c", script, timeout=60)
+    assert done.returncode == 2
+    assert words in done.stderr
+
+
+def test_an_exception_ends_all_processes():
+    """Rank 1 raises while rank 0 waits in a collective."""
+    script = (
+        "import numpy as np\nfrom mpi4py import MPI\nfrom opticcl.mpi import Communicator\n"
+        "comm = Communicator(MPI.COMM_WORLD)\nassert comm.rank == 0, 'rank 1 stops here'\n"
+        "comm.Allreduce(np.ones(4), np.ones(4))\n"
+    )
+    done = mpiexec(2, "-c", script, timeout=60)
+    assert done.returncode != 0
+    assert "opticcl: rank 1 raised AssertionError" in done.stderr
+
+
+def test_a_rank_that_hangs_is_named():
+    """Rank 1 sleeps in the middle of a step: the time limit ends all, with rank, collective and step."""
+    script = (
+        "import time, numpy as np\nfrom mpi4py import MPI\nfrom opticcl import mpi\n"
+        "comm = mpi.Communicator(MPI.COMM_WORLD, time_limit='2 s')\n"
+        "comm.Allreduce(np.ones(4), np.ones(4))\n"
+        "if comm.rank:\n    comm._transport.run = lambda exchanges: time.sleep(600)\n"
+        "comm.Allreduce(np.ones(4), np.ones(4))\n"
+    )
+    done = mpiexec(2, "-c", script, timeout=60)
+    assert done.returncode != 0
+    assert re.search(r"opticcl: rank 0 of 2: all_reduce, step \d+, with ranks 1: no answer within 2 s", done.stderr)
+
+
+def test_a_missing_extra_is_named_once(tmp_path):
+    """Without mpi4py: the command that installs it, from rank 0 only."""
+    (tmp_path / "mpi4py.py").write_text("raise ImportError('not here')\n")
+    found = environment()["PYTHONPATH"]
+    done = mpiexec(2, "-m", "opticcl", "run", "-f", "ideal:nodes=2", PYTHONPATH=f"{tmp_path}:{found}", timeout=60)
+    assert done.returncode == 2
+    assert done.stderr.count("pip install 'opticcl[mpi]'") == 1
+
+
+def test_python_of_the_tests_has_mpi():
+    """The launcher and this interpreter are of one environment."""
+    done = mpiexec(1, "-c", "import sys; print(sys.prefix)")
+    assert done.stdout.strip() == sys.prefix

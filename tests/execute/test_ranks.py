@@ -1,0 +1,167 @@
+"""Rank schedules: every algorithm, collective and fabric, bit by bit as the in-process execution."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.profiles import examples
+
+from opticcl.collective import COLLECTIVES, collective, custom_collective
+from opticcl.errors import ParameterError
+from opticcl.execute import execute
+from opticcl.execute.lockstep import execute_by_ranks
+from opticcl.execute.loop import chunk_width, load_state, store_result
+from opticcl.execute.ranks import rank_schedules
+from opticcl.fabrics import fabric
+from opticcl.ir import Op, Schedule, Transfers
+from opticcl.schedule import all_variants, generate
+
+FABRICS = (
+    "ideal:nodes=7",
+    "ideal:nodes=8",
+    "ramp:groups=2,racks=2,wavelengths=4",
+    "sipac:radix=2,levels=3",
+    "terarack:nodes=9",
+    "oddl:shape=4x4",
+    "lightpath:shape=2x4",
+    "torus:shape=3x3",
+)
+OWN_BLOCK = ("all_gather", "gather", "send_recv")
+
+
+def cases():
+    """Every algorithm with every variant that does a collective on a fabric."""
+    from opticcl.collective import Request
+    from opticcl.schedule import reason_declined
+
+    for where in FABRICS:
+        made = fabric(where)
+        for name in COLLECTIVES:
+            wanted = Request(
+                name, root=made.num_nodes - 1 if name in ("broadcast", "reduce", "scatter", "gather") else 0
+            )
+            for algorithm in all_variants(wanted, made):
+                if reason_declined(algorithm, wanted, made) is None:
+                    yield pytest.param(where, wanted, algorithm, id=f"{where}-{name}-{algorithm}")
+
+
+def inputs(schedule, dtype, length):
+    """Random arrays of all ranks; floats whose sums depend on the order."""
+    c = schedule.collective
+    random = np.random.default_rng(1)
+    length *= 1 if c.name in OWN_BLOCK else c.num_ranks
+    if dtype == np.int32:
+        return random.integers(-1000, 1000, (c.num_ranks, length)).astype(dtype)
+    return (random.standard_normal((c.num_ranks, length)) * 10.0 ** random.integers(-3, 3, length)).astype(dtype)
+
+
+@pytest.mark.parametrize(("where", "wanted", "algorithm"), list(cases()))
+def test_bit_by_bit_as_in_process(where, wanted, algorithm):
+    """Integers and floats, a length that the chunks do not divide."""
+    schedule = generate(algorithm, wanted, fabric(where))
+    for dtype in (np.int32, np.float32):
+        arrays = inputs(schedule, dtype, 5)
+        for found, due in zip(execute_by_ranks(schedule, arrays), execute(schedule, arrays), strict=True):
+            assert (found is None) == (due is None)
+            assert found is None or (found.shape == due.shape and found.tobytes() == due.tobytes())
+
+
+@pytest.mark.parametrize("algorithm", ["mesh", "ring", "halving_doubling", "lumorph:radix=4"])
+def test_messages_match(algorithm):
+    """In every step each message that is sent is received, with as many rows, and no slot is sent and received into."""
+    made = fabric("ideal:nodes=8")
+    for name in ("all_reduce", "all_gather", "reduce_scatter"):
+        cut = rank_schedules(generate(algorithm, name, made))
+        for i in range(len(cut[0].steps)):
+            sent = {(r.rank, m.peer): count(m.rows) for r in cut for m in r.steps[i].sends}
+            received = {(m.peer, r.rank): count(m.rows) for r in cut for m in r.steps[i].recvs}
+            assert sent == received
+            for r in cut:
+                out = {s for m in r.steps[i].sends for s in members(m.rows)}
+                assert not out & {s for m in r.steps[i].recvs if not m.staged for s in members(m.rows)}
+
+
+def members(rows):
+    """Indices of rows."""
+    return range(rows.start, rows.stop) if isinstance(rows, slice) else rows.tolist()
+
+
+def count(rows):
+    """Number of rows."""
+    return len(members(rows))
+
+
+def test_halving_doubling_sends_in_place():
+    """Consecutive chunks are neither packed nor, where they are stored, staged."""
+    cut = rank_schedules(generate("halving_doubling", "all_reduce", fabric("ideal:nodes=8")))
+    for r in cut:
+        assert all(isinstance(m.rows, slice) for step in r.steps for m in step.sends)
+        assert [step.stage_rows for step in r.steps] == [4, 2, 1, 0, 0, 0]
+        assert all(len(step.turns) == 1 for step in r.steps[:3])
+
+
+def test_direct_sums_are_taken_in_row_order():
+    """A reduce-scatter in one step: seven contributions to one slot are seven turns, by offset."""
+    cut = rank_schedules(generate("mesh", "reduce_scatter", fabric("ideal:nodes=8")))
+    (step,) = cut[0].steps
+    senders = [step.recvs[rows.start].peer for rows, _ in step.turns]
+    assert senders == [7, 6, 5, 4, 3, 2, 1]  # row order of the mesh: offset 1 comes from rank 7
+
+
+@st.composite
+def tables(draw):
+    """A custom collective of copies or sums, and one step per row that makes it."""
+    ranks, chunks = draw(st.integers(2, 5)), draw(st.integers(1, 5))
+    flags = st.lists(st.booleans(), min_size=ranks, max_size=ranks)
+    before = np.array([draw(flags.filter(any)) for _ in range(chunks)])
+    after = np.array([draw(flags.filter(any)) for _ in range(chunks)])
+    return ranks, chunks, before, after
+
+
+@given(tables(), st.integers(0, 7))
+@examples(60)
+def test_some_chunks_of_a_message(table, length):
+    """Custom collectives give zeros elsewhere, as the in-process execution does, whatever the length."""
+    ranks, _, before, after = table
+    c = custom_collective("mine", before, after, False)
+    missing = np.argwhere(after & ~before)
+    rows = [(int(np.flatnonzero(before[k])[0]), int(d), int(k)) for k, d in missing]
+    steps = [Transfers.of([s], [d], [k], 1, Op.COPY) for s, d, k in rows]
+    schedule = Schedule("mine", c, len(steps), lambda i: steps[i])
+    message = np.arange(1, length + 1)
+    arrays = [message if before[:, r].any() else None for r in range(ranks)]
+    for found, due in zip(execute_by_ranks(schedule, arrays), execute(schedule, arrays), strict=True):
+        assert (found is None) == (due is None)
+        assert found is None or np.array_equal(found, due)
+
+
+def test_a_block_that_does_not_arrive_is_refused():
+    """An all_to_all with a transfer missing."""
+    c = collective("all_to_all", 2, 2)
+    schedule = Schedule("half", c, 1, lambda i: Transfers.of([0], [1], [1], 1, Op.MOVE, 1))
+    with pytest.raises(ParameterError, match="the block of rank 1 for rank 0 does not arrive"):
+        rank_schedules(schedule)
+
+
+def test_pickles():
+    """Rank schedules travel between processes."""
+    cut = rank_schedules(generate("mesh", "all_to_all", fabric("ideal:nodes=5")))[2]
+    again = pickle.loads(pickle.dumps(cut))
+    assert [m.peer for m in again.steps[0].sends] == [m.peer for m in cut.steps[0].sends]
+    assert np.array_equal(again.final, cut.final)
+
+
+@pytest.mark.parametrize("name", ["all_reduce", "all_gather", "scatter"])
+def test_load_and_store_are_inverse(name):
+    """What a rank holds at the start comes back, padded chunks included."""
+    cut = rank_schedules(generate("tree" if name == "scatter" else "ring", name, fabric("ideal:nodes=3")))[0]
+    length = 3 * 7
+    given_here = np.arange(7 if name == "all_gather" else length)
+    state = load_state(cut, given_here, length, np.int64)
+    assert state.shape == (cut.slots, chunk_width(cut, length))
+    found = store_result(cut, state, length)
+    if name == "all_gather":
+        found = found[:7]
+    assert np.array_equal(found, given_here if name != "scatter" else given_here[:7])

@@ -1,0 +1,207 @@
+"""The backend "opticcl" of torch.distributed: unmodified scripts under torchrun; two processes, more in `make test-deep`."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.execute.launch import environment, needs_torch, processes_of_a_group, torchrun
+
+pytestmark = needs_torch
+HERE = Path(__file__).parent
+EXAMPLES = HERE.parents[1] / "examples"
+MORE = [pytest.param(n, marks=pytest.mark.deep) for n in (1, 3, 4, 8)]
+
+
+def entry_point():
+    """Whether this environment has the entry point, so that torch registers the backend itself."""
+    from importlib.metadata import entry_points
+
+    return any(entry.name == "opticcl" for entry in entry_points(group="torch.backends"))
+
+
+def assert_done(done, processes):
+    """Every rank reached its end."""
+    assert done.returncode == 0, done.stderr
+    assert sorted(re.findall(r"rank (\d+) done", done.stdout)) == sorted(map(str, range(processes)))
+
+
+def test_the_entry_point_is_installed():
+    """An installed package registers the backend when torch is imported."""
+    assert entry_point()
+
+
+@pytest.mark.parametrize("processes", [2, *MORE])
+def test_every_operation(processes):
+    """Against Gloo, bit by bit: types, operations, lists, coalesced, asynchronous, functional, groups, objects."""
+    assert_done(torchrun(processes, HERE / "torch_collectives.py"), processes)
+
+
+@pytest.mark.parametrize(
+    ("fabric", "processes"),
+    [
+        pytest.param(fabric, processes, marks=pytest.mark.deep)
+        for fabric, processes in [
+            ("lightpath:shape=2x2", 4), ("oddl:shape=4", 4), ("sipac:radix=2,levels=2", 4), ("terarack:nodes=3", 3),
+            ("ramp:groups=2,racks=1,wavelengths=2", 4), ("lightpath:shape=3x3", 4),
+        ]
+    ],
+)  # fmt: skip
+def test_every_operation_on_a_fabric(fabric, processes):
+    """Plans of optical fabrics, among them a part of a machine."""
+    done = torchrun(processes, HERE / "torch_collectives.py", OPTICCL_FABRIC=fabric)
+    assert_done(done, processes)
+
+
+@pytest.mark.parametrize("processes", [2, *MORE])
+def test_training(processes):
+    """DDP, hooks, FSDP2, meshes, tensor parallel layers, checkpoints, compiled models: two ranks bitwise as with Gloo."""
+    assert_done(torchrun(processes, HERE / "torch_training.py", timeout=600), processes)
+
+
+@pytest.mark.parametrize("processes", [2, *MORE])
+@pytest.mark.parametrize("script", ["train_ddp.py", "train_fsdp.py"])
+def test_examples(script, processes):
+    """As accurate as with Gloo."""
+    found = {}
+    for backend in ("opticcl", "gloo"):
+        done = torchrun(processes, EXAMPLES / script, "--backend", backend, timeout=600)
+        assert done.returncode == 0, done.stderr
+        found[backend] = float(re.search(r"accuracy ([0-9.]+)", done.stdout)[1])
+    assert found["opticcl"] >= 0.95
+    assert abs(found["opticcl"] - found["gloo"]) <= 0.02
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("stay", [(), ("stay",)])
+def test_twenty_runs_end_with_code_0(stay):
+    """With and without destroy_process_group."""
+    for _ in range(20):
+        assert_done(torchrun(2, HERE / "torch_collectives.py", "test_reductions", *stay), 2)
+
+
+def test_without_destroying_the_group():
+    """The interpreter ends as usual."""
+    assert_done(torchrun(2, HERE / "torch_collectives.py", "test_messages_and_objects", "stay"), 2)
+
+
+PREAMBLE = """
+import os, sys, time
+from datetime import timedelta
+import torch
+import torch.distributed as dist
+dist.init_process_group("opticcl", timeout=timedelta(seconds=10))
+r, x = dist.get_rank(), torch.ones(1000)
+dist.all_reduce(x)
+"""
+
+
+def deep(*values):
+    """A case of `make test-deep`."""
+    return pytest.param(*values, marks=pytest.mark.deep)
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (
+            "if r: x = torch.ones(999)",
+            "rank 0 calls all_reduce root 0 SUM torch.float32 of 1000 elements, rank 1 calls",
+        ),
+        deep("if r: x = x.double()", "torch.float64 of 1000 elements; all must be equal"),
+        deep("if r: dist.broadcast(x, 0)", "rank 1 calls broadcast"),
+        deep(
+            "dist.all_reduce(torch.ones(3, dtype=torch.int32), op=dist.ReduceOp.AVG)",
+            "AVG of torch.int32 is not defined",
+        ),
+        deep("dist.all_reduce(x, op=dist.ReduceOp.BAND)", "BAND of torch.float32 is not defined"),
+        deep("dist.all_reduce(x.to('meta'))", "a tensor on meta in a group for CPU tensors"),
+        deep("dist.reduce_scatter_tensor(torch.ones(2), torch.ones(5))", "5 elements"),
+    ],
+)
+def test_calls_that_differ_or_cannot_be(tmp_path, code, words):
+    """One line of rank 0 before data move, exit code 2, no process waits."""
+    script = tmp_path / "script.py"
+    script.write_text(f"{PREAMBLE}{code}\ndist.all_reduce(x)\n")
+    done = torchrun(2, script)
+    assert done.returncode != 0
+    lines = [line for line in done.stderr.splitlines() if line.startswith("opticcl:")]
+    assert len(lines) == 1, done.stderr
+    assert words in lines[0]
+    assert "exitcode: 2" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("os.kill(os.getpid(), 9)", r"all_reduce, (before step 0|step \d+): rank 1: .*(reset|closed)"),
+        deep("time.sleep(30)", r"all_reduce, before step 0: rank 1: Timed out waiting 10000ms"),
+        deep("raise ValueError('rank 1 stops')", r"all_reduce, (before step 0|step \d+): rank 1: .*(reset|closed)"),
+    ],
+)
+def test_a_rank_that_fails(tmp_path, code, words):
+    """Killed, hung or raising: the other ends with one line of rank, collective and step, and exit code 1."""
+    script = tmp_path / "script.py"
+    script.write_text(f"{PREAMBLE}if r:\n    {code}\ndist.all_reduce(x)\n")
+    first, second = processes_of_a_group(2, script)
+    lines = [line for line in first.stderr.splitlines() if line.startswith("opticcl:")]
+    assert len(lines) == 1, first.stderr
+    assert re.search(f"opticcl: rank 0 of 2: {words}", lines[0])
+    assert first.returncode == 1
+    assert second.returncode != 0
+
+
+@pytest.mark.deep
+def test_no_process_is_left(tmp_path):
+    """torchrun with a killed rank."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        f"{PREAMBLE}print('pid', os.getpid(), flush=True)\nif r:\n    os.kill(os.getpid(), 9)\ndist.all_reduce(x)\n"
+    )
+    done = torchrun(2, script)
+    assert done.returncode != 0
+    for pid in re.findall(r"pid (\d+)", done.stdout):
+        assert not Path(f"/proc/{pid}").exists()
+
+
+@pytest.mark.deep
+def test_a_restart_gives_a_working_group(tmp_path):
+    """torchrun --max-restarts: the first attempt fails in a collective, the second works."""
+    mark = tmp_path / "failed"
+    script = tmp_path / "script.py"
+    script.write_text(
+        f"{PREAMBLE}import pathlib\nmark = pathlib.Path({str(mark)!r})\n"
+        "if r and not mark.exists():\n    mark.touch()\n    os._exit(1)\n"
+        "dist.all_reduce(x)\nassert (x == 4).all()\nprint(f'rank {r} done', flush=True)\ndist.destroy_process_group()\n"
+    )
+    done = torchrun(2, script, options=("--max-restarts", "1"))
+    assert_done(done, 2)
+
+
+def test_recorded_runs_are_read_as_workloads(tmp_path):
+    """Run, record with the profiler, read: the calls of a job with this backend are those with Gloo."""
+    from opticcl.traces import load_workload
+
+    found = {}
+    for backend in ("opticcl", "gloo"):
+        path = tmp_path / f"{backend}.json"
+        done = torchrun(2, HERE / "torch_profile.py", backend, path)
+        assert done.returncode == 0, done.stderr
+        calls = load_workload(path).calls
+        found[backend] = sorted((call.collective, call.size_bytes) for call in calls)
+    assert found["opticcl"] == found["gloo"]
+    assert ("all_reduce", 4 * 90_300) in found["opticcl"]
+
+
+@pytest.mark.deep
+def test_importing_torch_takes_no_longer():
+    """The entry point adds less than 5 ms to `import torch`, and imports NumPy at most."""
+    code = "import torch, sys; print([m for m in sys.modules if m.startswith('opticcl.')], 'numba' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", code], capture_output=True, text=True, check=True, env=environment()
+    )
+    assert done.stdout.strip() == "['opticcl._torch_entry'] False"
+    times = re.findall(r"import time:\s+(\d+) \|\s+\d+ \|\s+(opticcl\S*)", done.stderr)
+    assert times
+    assert sum(int(own) for own, _ in times) < 5000

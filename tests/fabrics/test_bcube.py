@@ -1,0 +1,89 @@
+"""BCube: SiPAC's numbers, balance, shapes and broken paths."""
+
+from __future__ import annotations
+
+import pytest
+from tests.fabrics.walks import assert_broken_paths_are_refused, assert_routes_arrive, latency_s, loads, num_hops
+
+from opticcl.circuits import lower
+from opticcl.errors import FabricError
+from opticcl.fabrics import fabric, fabric_at_scale
+from opticcl.schedule import generate
+from opticcl.verify import verify
+
+
+def test_numbers_of_sipac() -> None:
+    """Figure 11: 512 nodes as r = 8, L = 3; links of 682.67 Gb/s; six links of 1 us across."""
+    made = fabric("bcube")
+    assert (made.num_nodes, made.ports_per_node) == (512, 3)
+    assert made.rate_bits_per_s == pytest.approx(682.67e9, rel=1e-5)
+    assert (num_hops(made, 0, 511), latency_s(made, 0, 511)) == (6, pytest.approx(6e-6))
+    assert sum(r.count for r in made.resources) == 2 * 3 * 512
+
+
+def test_hops_are_twice_the_digits_that_differ() -> None:
+    """One switch for each."""
+    made = fabric("bcube:radix=3,levels=3")
+    for src, dst, digits in ((0, 2, 1), (0, 9, 1), (0, 5, 2), (1, 26, 3)):
+        assert num_hops(made, src, dst) == 2 * digits
+
+
+@pytest.mark.parametrize("routing", ["rotated", "dimension_order"])
+def test_loads_of_all_pairs(routing: str) -> None:
+    """(r - 1) r^(L-1) flows on every link: all have equal loads."""
+    (load,) = loads(fabric(f"bcube:radix=4,levels=3,routing={routing}"))
+    assert set(load.tolist()) == {3 * 16}
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (2, 1), (13, 1), (2, 4), (3, 3), (5, 2)])
+@pytest.mark.parametrize("routing", ["rotated", "dimension_order"])
+def test_all_routes_arrive(shape: tuple[int, int], routing: str) -> None:
+    """And no path has a link twice."""
+    made = fabric("bcube", radix=shape[0], levels=shape[1], routing=routing)
+    assert made.num_nodes == shape[0] ** shape[1]
+    assert_routes_arrive(made)
+
+
+@pytest.mark.parametrize(("nodes", "shape"), [(1, (1, 1)), (13, (13, 1)), (64, (8, 2)), (512, (8, 3)), (1024, (32, 2))])
+def test_shape_at_scale(nodes: int, shape: tuple[int, int]) -> None:
+    """Radix at most 32 (SiPAC section VI-A)."""
+    made = fabric_at_scale("bcube", nodes, 1e12)
+    assert (made.parameters["radix"], made.parameters["levels"]) == shape
+    assert made.node_rate_bits_per_s == pytest.approx(1e12)
+
+
+def test_a_ring_verifies() -> None:
+    """Data and paths."""
+    made = fabric("bcube:radix=3,levels=2")
+    assert verify(lower(made, generate("ring", "all_reduce", made))).ok
+
+
+def test_broken_paths() -> None:
+    """Nodes forward packets, but only along links."""
+    assert_broken_paths_are_refused(fabric("bcube:radix=3,levels=3"), 0, 26)
+    assert_broken_paths_are_refused(fabric("bcube:radix=4,levels=2"), 1, 3)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("radix=0", "radix=0; at least 1"),
+        ("levels=0", "levels=0"),
+        ("node_rate=0", "node_rate=0"),
+        ("radix=32,levels=6", "try levels=3"),
+    ],
+)
+def test_bad_parameters_are_refused(spec: str, message: str) -> None:
+    """In one line."""
+    with pytest.raises(FabricError, match=message):
+        fabric(f"bcube:{spec}")
+
+
+def test_names() -> None:
+    """Switches have a level and a number within it."""
+    made = fabric("bcube:radix=3,levels=2")
+    assert made.place_names(0, [4, 18 + 4, 27 + 8]) == [
+        "link node 4 (x0=1, x1=1) -> level-0 switch 1",
+        "link node 4 (x0=1, x1=1) -> level-1 switch 1",
+        "link level-1 switch 2 -> node 8 (x0=2, x1=2)",
+    ]

@@ -1,0 +1,229 @@
+"""Jobs and fabrics as values: ring orders of what is left of a machine, equality, hashing and pickling."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.profiles import examples
+from tests.strategies import fabrics
+
+from opticcl.circuits import lower
+from opticcl.errors import FabricError, UnsupportedError
+from opticcl.fabrics import FABRICS, Job, fabric, fabric_at_scale, job
+from opticcl.ir import Circuits, Fabric
+from opticcl.schedule import generate
+from opticcl.verify import verify
+
+SPECIFICATIONS = (
+    "bcube:radix=3,levels=2",
+    "dragonfly:nodes=11,nodes_per_router=2,routers_per_group=3,global_links=1",
+    "fat_tree:nodes=29,preset=oddl",
+    "ideal:nodes=5",
+    "leaf_spine:nodes=20,nodes_per_leaf=6,spines=3,routing=ecmp,seed=4",
+    "lightpath:shape=3x5,dead_tiles=7",
+    "oddl:shape=2x4",
+    "ramp:groups=3,racks=2,wavelengths=3",
+    "sip_ring:nodes=7,wavelengths=4",
+    "sipac:radices=2x4x3,channels=retuned",
+    "superpod:nodes=13,preset=sipac",
+    "terarack:nodes=15,wavelengths=2",
+    "terarack_torus:shape=3x5",
+    "topoopt:nodes=13,degree=2",
+    "torus:shape=2x3x4",
+)
+
+
+def without(machine: Fabric, *lost: int) -> Job:
+    """The job with all nodes but some."""
+    return job(machine, np.delete(np.arange(machine.num_machine_nodes), lost))
+
+
+# --- ring orders --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "specification",
+    [
+        "oddl:shape=4x4",
+        "oddl:shape=8x8",
+        "oddl:shape=3x5",
+        "sipac:radix=4,levels=2",
+        "sipac:radix=8,levels=2",
+        "sipac:radices=2x4x3",
+    ],
+)
+def test_a_ring_survives_the_loss_of_any_node(specification: str) -> None:
+    """Neighbours in the job's order are linked, and an all-reduce by ring verifies, whichever node is missing."""
+    machine = fabric(specification)
+    for lost in range(machine.num_nodes):
+        left = without(machine, lost)
+        order = left.ring_order()
+        assert sorted(order.tolist()) == list(range(machine.num_nodes - 1))
+        assert left.linked(order, np.roll(order, -1)).all()
+        assert verify(lower(left, generate("ring", "all_reduce", left))).ok
+
+
+@pytest.mark.parametrize("levels", [2, 3])
+def test_an_odd_part_of_a_hypercube_has_no_ring(levels: int) -> None:
+    """Neighbours differ in one binary digit, so a closed order has an even number of nodes; ring declines in words."""
+    machine = fabric(f"sipac:radix=2,levels={levels}")
+    assert verify(lower(machine, generate("ring", "all_reduce", machine))).ok
+    left = without(machine, 1)
+    assert left.ring_order().tolist() == list(range(machine.num_nodes - 1))
+    with pytest.raises(UnsupportedError, match="no order of its nodes links"):
+        generate("ring", "all_reduce", left)
+
+
+@given(data=st.data())
+@examples(40)
+def test_any_part_has_a_ring_or_ring_declines(data: st.DataObject) -> None:
+    """The order has every rank once; the algorithm accepts the job exactly where all neighbours are linked."""
+    machine = data.draw(fabrics(32))
+    usable = np.arange(machine.num_nodes)
+    ranks = data.draw(st.permutations(usable.tolist()))[: data.draw(st.integers(1, machine.num_nodes))]
+    part = job(machine, machine.machine_nodes(np.array(ranks)))
+    order = part.ring_order()
+    assert sorted(order.tolist()) == list(range(len(ranks)))
+    if part.num_nodes == 1 or part.linked(order, np.roll(order, -1)).all():
+        assert verify(lower(part, generate("ring", "all_reduce", part))).ok
+    else:
+        with pytest.raises(UnsupportedError):
+            generate("ring", "all_reduce", part)
+
+
+def test_a_job_keeps_its_own_order_where_neighbours_are_linked() -> None:
+    """The order of the ranks is the caller's: it is changed only where it makes no ring."""
+    row = job(fabric("oddl:shape=4x4"), [3, 1, 2, 0])
+    assert row.ring_order().tolist() == [0, 1, 2, 3]
+    crossed = job(fabric("oddl:shape=4x4"), [0, 5, 1, 4])
+    order = crossed.nodes[crossed.ring_order()].tolist()
+    assert order in ([0, 1, 5, 4], [0, 4, 5, 1])
+
+
+# --- part of a machine --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("specification", SPECIFICATIONS)
+def test_a_job_delegates_to_its_machine(specification: str) -> None:
+    """Numbers, parts, names and resources are the machine's; nodes and ranks are the job's."""
+    machine = fabric(specification)
+    ranks = np.arange(machine.num_nodes)[::2][::-1]
+    part = job(machine, machine.machine_nodes(ranks))
+    assert (part.num_nodes, part.num_machine_nodes) == (len(ranks), machine.num_machine_nodes)
+    assert part.machine is machine
+    assert part.name == machine.name
+    assert part.parameters == machine.parameters
+    for number in ("node_rate_bits_per_s", "num_wavelengths", "reconfiguration_s", "slot_s", "latency_s"):
+        assert getattr(part, number) == getattr(machine, number)
+    assert part.resources == machine.resources
+    assert part.parts() == machine.parts()
+    assert part.control_plane() == machine.control_plane()
+    index = np.arange(min(5, machine.resources[0].count))
+    assert part.place_names(0, index) == machine.place_names(0, index)
+    assert part.kind_names(0, index)[0] == machine.kind_names(0, index)[0]
+    src, dst = (side.ravel() for side in np.indices((len(ranks),) * 2))
+    assert np.array_equal(part.linked(src, dst), machine.linked(ranks[src], ranks[dst]))
+    distance = machine.distance(ranks[src], ranks[dst])
+    found = part.distance(src, dst)
+    assert (found is None) == (distance is None)
+    assert distance is None or np.array_equal(found, distance)
+    scaled = part.with_node_rate(1e12)
+    assert scaled.node_rate_bits_per_s == pytest.approx(1e12)
+    assert scaled.nodes.tolist() == part.nodes.tolist()
+
+
+def test_a_job_on_a_job_is_a_job_on_the_machine() -> None:
+    """Nodes are the machine's, and those that the first job does not have are refused."""
+    machine = fabric("torus:shape=4x4")
+    row = job(machine, range(4, 8))
+    assert job(row, [7, 5]) == job(machine, [7, 5])
+    with pytest.raises(FabricError, match=r"node \(0, 0\) is dead or not in the job"):
+        job(row, [0])
+
+
+# --- values -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("specification", SPECIFICATIONS)
+def test_fabrics_and_jobs_are_equal_by_value(specification: str) -> None:
+    """Same parameters or same nodes in the same order: equal, with equal hashes, whatever was computed before."""
+    one, same = fabric(specification), fabric(specification)
+    one.ring_order()
+    assert one is not same
+    assert one == same
+    assert hash(one) == hash(same)
+    assert one != one.with_node_rate(one.node_rate_bits_per_s * 2)
+    assert one != fabric_at_scale("ideal", 9)
+    nodes = one.machine_nodes(np.arange(one.num_nodes))
+    parts = job(one, nodes[:3]), job(same, nodes[:3].tolist())
+    assert parts[0] == parts[1]
+    assert len({*parts, one, same}) == 2
+    assert parts[0] != job(one, nodes[:3][::-1])
+    assert parts[0] != job(one, nodes[:2])
+    assert job(one, nodes) != one
+    assert {one: 1}[same] == 1
+
+
+@pytest.mark.parametrize("specification", SPECIFICATIONS)
+def test_a_copy_behaves_as_its_original(specification: str) -> None:
+    """A pickled fabric is its parameters alone; resources, paths and names of the copy are equal."""
+    made = fabric(specification)
+    before = pickle.dumps(made)
+    for place in range(len(made.resources)):
+        made.place_names(place, [0] if made.resources[place].count else [])
+    made.ring_order()
+    assert pickle.dumps(made) == before
+    copy = pickle.loads(before)
+    assert copy == made
+    assert (repr(copy), str(copy), hash(copy)) == (repr(made), str(made), hash(made))
+    assert copy.resources == made.resources
+    assert copy.parts() == made.parts()
+    part = job(made, made.machine_nodes(np.arange(made.num_nodes))[1:])
+    twin = pickle.loads(pickle.dumps(part))
+    assert twin == part
+    assert np.array_equal(twin.ring_order(), part.ring_order())
+    if made.is_packet_switched:
+        src, dst = (side.ravel() for side in np.indices((made.num_nodes,) * 2))
+        paths = made.route(src, dst)
+        assert all(map(np.array_equal, copy.route(src, dst), paths))
+        circuits = Circuits.of(np.arange(len(src)), src, dst, path=paths)
+        used = [[usage.index.tolist() for usage in where.usage(circuits)] for where in (made, copy)]
+        assert used[0] == used[1]
+
+
+def test_every_registered_fabric_is_tried() -> None:
+    """A new fabric gets a line in this file."""
+    assert {text.partition(":")[0] for text in SPECIFICATIONS} == set(FABRICS.names())
+
+
+_IN_ANOTHER_PROCESS = """
+import pickle, sys
+loaded = pickle.load(sys.stdin.buffer)
+found = [(where, repr(where), where.ring_order(), where.parts(), [r.count for r in where.resources]) for where in loaded]
+pickle.dump(found, sys.stdout.buffer)
+"""
+
+
+def test_fabrics_and_jobs_go_to_another_process_and_back() -> None:
+    """A fresh interpreter loads them without other imports and finds the same; what returns is equal."""
+    made: list[Fabric] = [fabric(text) for text in SPECIFICATIONS]
+    made += [job(where, where.machine_nodes(np.arange(where.num_nodes))[::2]) for where in made]
+    done = subprocess.run(
+        [sys.executable, "-c", _IN_ANOTHER_PROCESS], input=pickle.dumps(made), capture_output=True, check=True
+    )
+    found = pickle.loads(done.stdout)
+    assert len(found) == len(made)
+    for where, (back, text, order, parts, counts) in zip(made, found, strict=True):
+        assert type(back) is type(where)
+        assert back == where
+        assert hash(back) == hash(where)
+        assert text == repr(where)
+        assert np.array_equal(order, where.ring_order())
+        assert parts == where.parts()
+        assert counts == [r.count for r in where.resources]

@@ -1,0 +1,256 @@
+"""Formats that are only written: Chakra traces, flow lists, connection matrices and ASTRA-sim's files, read by tests alone."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import opticcl
+from opticcl.errors import OutputError
+from opticcl.formats.astra_sim import dimensions_of, system_file, write_astra_sim
+from opticcl.formats.chakra import rank_file
+from opticcl.ir import Op
+
+PLANS = (
+    ("ideal:nodes=4", "all_reduce", "ring"),
+    ("ideal:nodes=5", "all_to_all", "bruck"),
+    ("sipac:radix=2,levels=2", "all_reduce", "sipco"),
+    ("ramp:groups=2,racks=2,wavelengths=4", "reduce_scatter", "ramp"),
+    ("torus:shape=2x3", "all_gather", "ring"),
+    ("ideal:nodes=6", "broadcast", "tree"),
+)
+SIZES = (1_000_003, 7, 0)
+
+
+@pytest.fixture(params=PLANS, ids=lambda plan: "-".join(plan))
+def plan(request):
+    """A plan of a message that its chunks do not divide."""
+    fabric, collective, algorithm = request.param
+    return opticcl.compile(fabric, collective, SIZES[0], algorithm=algorithm)
+
+
+def pair_bytes(plan):
+    """Bytes between each pair of nodes, step by step, in exact fractions of a chunk."""
+    chunk = plan.size_bytes / plan.schedule.collective.num_chunks
+    found = []
+    for i in range(plan.schedule.num_steps):
+        step, mine = plan.schedule.step(i), {}
+        for src, dst, size in zip(step.src.tolist(), step.dst.tolist(), step.size_chunks().tolist(), strict=True):
+            mine[src, dst] = mine.get((src, dst), 0) + size * chunk
+        found.append(mine)
+    return found
+
+
+# --- Chakra -----------------------------------------------------------------------------------------------------------
+
+
+def varint(data, i):
+    """A varint and where it ends."""
+    value = shift = 0
+    while True:
+        value |= (data[i] & 127) << shift
+        i, shift = i + 1, shift + 7
+        if data[i - 1] < 128:
+            return value, i
+
+
+def fields(data):
+    """Fields of a message: number and value."""
+    i = 0
+    while i < len(data):
+        tag, i = varint(data, i)
+        value, i = varint(data, i)
+        if tag & 7 == 2:
+            value, i = data[i : i + value], i + value
+        yield tag >> 3, value
+
+
+def trace(path):
+    """Nodes of a trace: number, type, dependencies and attributes."""
+    data, i, found = path.read_bytes(), 0, []
+    while i < len(data):
+        length, i = varint(data, i)
+        message, i = data[i : i + length], i + length
+        found.append(list(fields(message)))
+    assert dict(found[0])[1] == b"0.0.4"
+    nodes = []
+    for node in found[1:]:
+        causes, at = [], 0
+        packed = next((value for number, value in node if number == 5), b"")
+        while at < len(packed):
+            cause, at = varint(packed, at)
+            causes.append(cause)
+        given = [dict(fields(value)) for number, value in node if number == 10]
+        attributes = {one[1].decode(): next(value for key, value in one.items() if key != 1) for one in given}
+        nodes.append((dict(node)[1], dict(node)[3], causes, attributes))
+    return nodes
+
+
+def test_traces_match_and_run_to_their_end(plan, tmp_path):
+    """Sends meet receives by tag and size, bytes are the plan's, dependencies point back, and every rank's message is right."""
+    plan.export(tmp_path / "plan.et")
+    num_ranks = plan.schedule.collective.num_ranks
+    traces = [trace(rank_file(tmp_path / "plan.et", rank)) for rank in range(num_ranks)]
+    ends = {5: set(), 6: set()}
+    for rank, nodes in enumerate(traces):
+        assert [number for number, *_ in nodes] == list(range(len(nodes)))
+        for number, kind, causes, about in nodes:
+            assert all(cause < number for cause in causes)
+            assert about["is_cpu_op"] == 0
+            if kind in ends:
+                assert about["comm_type"] == kind
+                assert about["comm_src" if kind == 5 else "comm_dst"] == rank
+                key = (about["comm_src"], about["comm_dst"], about["comm_tag"], about["comm_size"])
+                assert key not in ends[kind]
+                ends[kind].add(key)
+            else:
+                assert kind == 4
+                assert nodes[causes[-1]][1] == 6
+                assert about["tensor_size"] == nodes[causes[-1]][3]["comm_size"] <= 4 * about["num_ops"]
+    assert ends[5] == ends[6]
+    total = sum(size for *_, size in ends[5])
+    exact = sum(sum(mine.values()) for mine in pair_bytes(plan))
+    transfers = sum(len(plan.schedule.step(i)) for i in range(plan.schedule.num_steps))
+    assert abs(total - exact) <= plan.schedule.collective.num_chunks * transfers
+    reductions = sum(int((plan.schedule.step(i).op == Op.REDUCE).sum()) for i in range(plan.schedule.num_steps))
+    assert sum(kind == 4 for nodes in traces for _, kind, *_ in nodes) == reductions
+
+
+def test_traces_execute_in_any_order(plan, tmp_path):
+    """Every node runs once its dependencies have and its message is sent: nothing waits forever."""
+    plan.export(tmp_path / "plan.et")
+    num_ranks = plan.schedule.collective.num_ranks
+    traces = [trace(rank_file(tmp_path / "plan.et", rank)) for rank in range(num_ranks)]
+    dice, done, sent = np.random.default_rng(1), [set() for _ in traces], set()
+    left = [(rank, node) for rank, nodes in enumerate(traces) for node in nodes]
+    while left:
+        order = dice.permutation(len(left))
+        ready = []
+        for row in order:
+            rank, (number, kind, causes, about) = left[row]
+            if not done[rank].issuperset(causes):
+                continue
+            key = (about.get("comm_src"), about.get("comm_dst"), about.get("comm_tag"))
+            if kind == 6 and key not in sent:
+                continue
+            sent |= {key} if kind == 5 else set()
+            done[rank].add(number)
+            ready.append(row)
+        assert ready
+        left = [one for row, one in enumerate(left) if row not in set(ready)]
+
+
+def test_our_own_reader_counts_the_same_nodes(tmp_path):
+    """The reader of traces, written for PyTorch's, sees sends and receives."""
+    from opticcl.traces import load_workload
+
+    opticcl.compile("ideal:nodes=4", "all_reduce", 1_000_000, algorithm="ring").export(tmp_path / "p.et")
+    notes = " ".join(load_workload(tmp_path / "p.0.et").notes)
+    assert re.search(r"6 comm_send", notes)
+    assert re.search(r"6 comm_recv", notes)
+
+
+# --- flows ------------------------------------------------------------------------------------------------------------
+
+
+def test_flow_lists_hold_the_bytes_of_every_step(plan, tmp_path):
+    """Each pair of each step once, in the order of the starts, from the first step at 0."""
+    plan.export(tmp_path / "p.flows")
+    head, *lines = (tmp_path / "p.flows").read_text().splitlines()
+    assert head == "# src dst bytes start_s"
+    rows = [(int(a), int(b), int(c), float(d)) for a, b, c, d in (line.split() for line in lines)]
+    starts = sorted({row[3] for row in rows})
+    due = [mine for mine in pair_bytes(plan) if mine]
+    assert [row[3] for row in rows] == sorted(row[3] for row in rows)
+    assert starts[0] == 0
+    assert len(starts) == len(due)
+    assert starts[-1] < plan.simulate().total_s
+    for start, mine in zip(starts, due, strict=True):
+        found = {(src, dst): size for src, dst, size, when in rows if when == start}
+        assert set(found) == set(mine)
+        assert all(abs(found[pair] - mine[pair]) <= 2 * plan.schedule.collective.num_chunks for pair in mine)
+
+
+def test_connection_matrices_start_steps_by_barriers(plan, tmp_path):
+    """As htsim reads them: counts in the header, one trigger a step but the last, each with the flows of its step."""
+    plan.export(tmp_path / "p.cm")
+    lines = (tmp_path / "p.cm").read_text().splitlines()
+    header = {line.split()[0]: int(line.split()[1]) for line in lines[:3]}
+    flows = [line.split() for line in lines if "->" in line]
+    triggers = [line.split() for line in lines if line.startswith("trigger")]
+    assert header == {"Nodes": plan.fabric.num_machine_nodes, "Connections": len(flows), "Triggers": len(triggers)}
+    assert [int(flow[2]) for flow in flows] == list(range(1, len(flows) + 1))
+    due = [mine for mine in pair_bytes(plan) if mine]
+    assert len(triggers) == len(due) - 1
+    for k, mine in enumerate(due):
+        start = ["start", "0"] if k == 0 else ["trigger", str(k)]
+        of_step = [flow for flow in flows if flow[3:5] == start]
+        assert {tuple(map(int, flow[0].split("->"))) for flow in of_step} == set(mine)
+        assert all((flow[7:] == ["recv_done_trigger", str(k + 1)]) == (k + 1 < len(due)) for flow in of_step)
+        if k + 1 < len(due):
+            assert triggers[k] == ["trigger", "id", str(k + 1), "barrier", "count", str(len(of_step))]
+
+
+def test_long_flows_are_cut(tmp_path):
+    """A size is a signed 32-bit number there."""
+    plan = opticcl.compile("ideal:nodes=2", "broadcast", "5 GB", algorithm="tree")
+    plan.export(tmp_path / "p.cm")
+    sizes = [int(size) for size in re.findall(r"size (\d+)", (tmp_path / "p.cm").read_text())]
+    assert max(sizes) < 2**31
+    assert sum(sizes) == 5_000_000_000
+
+
+def test_messages_of_nothing_are_written(tmp_path):
+    """A barrier has flows of no bytes, which no simulator starts."""
+    plan = opticcl.compile("ideal:nodes=4", "all_reduce", 0, algorithm="ring")
+    for name in ("p.flows", "p.cm", "p.et"):
+        plan.export(tmp_path / name)
+    assert "Connections 0" in (tmp_path / "p.cm").read_text()
+    assert (tmp_path / "p.flows").read_text() == "# src dst bytes start_s\n"
+    assert trace(tmp_path / "p.0.et") == []
+
+
+def test_jobs_name_nodes_of_the_machine(tmp_path):
+    """Flows go between the nodes that the job has."""
+    plan = opticcl.compile("ideal:nodes=8", "all_reduce", 1000, algorithm="ring", nodes=[6, 1, 3])
+    plan.export(tmp_path / "p.flows")
+    ends = {int(end) for line in (tmp_path / "p.flows").read_text().splitlines()[1:] for end in line.split()[:2]}
+    assert ends == {1, 3, 6}
+
+
+# --- ASTRA-sim --------------------------------------------------------------------------------------------------------
+
+
+def test_networks_of_packets_are_written(tmp_path):
+    """Counts multiply to the nodes; rates and latencies are those of a link."""
+    for text in ("ideal:nodes=8,rate=400Gb/s,latency=1us", "torus:shape=2x3x4", "bcube:radix=4,levels=2"):
+        plan = opticcl.compile(text, "all_reduce", "1MB", algorithm="ring")
+        plan.export(tmp_path / "p.yml")
+        rows = dict(line.split(": ", 1) for line in (tmp_path / "p.yml").read_text().splitlines())
+        values = {key: value.strip("[] ").split(", ") for key, value in rows.items()}
+        assert np.prod([int(n) for n in values["npus_count"]]) == plan.fabric.num_nodes
+        assert len({len(row) for row in values.values()}) == 1
+        rates = [float(rate) * 8e9 for rate in values["bandwidth"]]
+        assert rates == pytest.approx([d.rate_bits_per_s for d in dimensions_of(plan.fabric)])
+    assert dimensions_of(opticcl.fabric("ideal:nodes=8,rate=400Gb/s,latency=1us")) == (("Switch", 8, 400e9, 5e-7),)
+    assert [d.topology for d in dimensions_of(opticcl.fabric("torus:shape=2x3"))] == ["Ring", "FullyConnected"]
+
+
+def test_systems_name_the_traces(tmp_path):
+    """As a custom collective of that name."""
+    write_astra_sim(tmp_path / "p.yml", opticcl.fabric("ideal:nodes=4"), "all_gather")
+    system = json.loads(system_file(tmp_path / "p.yml").read_text())
+    assert system["all-gather-implementation-custom"] == [str(tmp_path / "p")]
+
+
+def test_what_astra_sim_cannot_express_is_refused(tmp_path):
+    """Circuits, parts of machines, rooted collectives; nothing is written."""
+    with pytest.raises(OutputError, match="cannot express ramp; try ideal, torus or bcube"):
+        write_astra_sim(tmp_path / "p.yml", opticcl.fabric("ramp:groups=2,racks=2,wavelengths=4"), "all_reduce")
+    part = opticcl.compile("torus:shape=2x3", "all_reduce", 1000, algorithm="ring", nodes=[0, 1]).fabric
+    with pytest.raises(OutputError, match="cannot express torus"):
+        write_astra_sim(tmp_path / "p.yml", part, "all_reduce")
+    with pytest.raises(OutputError, match="no custom broadcast"):
+        write_astra_sim(tmp_path / "p.yml", opticcl.fabric("ideal:nodes=4"), "broadcast")
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,447 @@
+"""Plans as files: written whole, read back, judged; damaged ones refused in one line, changed ones by their rule."""
+
+import contextlib
+import json
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
+from tests.profiles import examples
+
+import opticcl
+from opticcl.collective import custom_collective
+from opticcl.errors import OpticclError, OutputError, ParameterError, PlanFileError, VerificationError
+from opticcl.formats.device_tables import instructions_of_node
+from opticcl.formats.plan_file import write_plan_file
+from opticcl.ir import CircuitPlan, Schedule
+from opticcl.plans.plan import read
+
+SYSTEMS = {
+    "ramp": ("ramp:groups=4,racks=4,wavelengths=8", "ramp"),
+    "sipac": ("sipac:radix=4,levels=2,wavelengths=8", "sipco"),
+    "terarack": ("terarack:nodes=15,wavelengths=2", "wrht"),
+    "oddl": ("oddl:shape=2x4", "halving_doubling"),
+    "lightpath": ("lightpath:shape=4x4,waveguides=1,lasers=3", "lumorph"),
+    "ideal": ("ideal:nodes=8", "ring"),
+}
+ENDINGS = ("parquet", "csv", "json")
+
+
+def plan_of(system, size="1MB"):
+    """A small plan of a system."""
+    fabric, algorithm = SYSTEMS[system]
+    return opticcl.compile(fabric, "all_reduce", size, algorithm=algorithm)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_what_is_written_comes_back(system, ending, tmp_path):
+    """Every transfer, circuit and path, and the time that follows from them."""
+    plan = plan_of(system)
+    written = plan.save(tmp_path / f"plan.{ending}")
+    again = opticcl.load(tmp_path / f"plan.{ending}")
+    assert again.simulate().total_s == pytest.approx(plan.simulate().total_s)
+    assert again.algorithm == plan.algorithm
+    assert written == again.verify().circuits
+    for i in range(plan.schedule.num_steps):
+        for one, other in zip(plan.circuits.rounds(i), again.circuits.rounds(i), strict=True):
+            for column in (
+                "src",
+                "dst",
+                "port",
+                "wavelength_lo",
+                "wavelength_n",
+                "hops",
+                "hop_offsets",
+                "wavelength_step",
+            ):
+                assert np.array_equal(getattr(one, column), getattr(other, column)), column
+
+
+def test_a_plan_file_runs(tmp_path):
+    """What was loaded adds real numbers."""
+    plan_of("sipac").save(tmp_path / "plan.parquet")
+    data = np.arange(16 * 7).reshape(16, 7)
+    assert all((r == data.sum(axis=0)).all() for r in opticcl.load(tmp_path / "plan.parquet").execute(data))
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_owners_and_jobs_come_back(ending, tmp_path):
+    """A reduce-scatter with chunks in digit order, and a job on part of a machine."""
+    fabric = opticcl.fabric("lightpath", shape=(4, 4))
+    plan = opticcl.compile(fabric, "reduce_scatter", "1MB", algorithm="lumorph")
+    plan.save(tmp_path / f"a.{ending}")
+    assert opticcl.load(tmp_path / f"a.{ending}").verify().ok
+    part = opticcl.compile(fabric, "all_reduce", "1MB", algorithm="tree", nodes=[9, 2, 14, 5])
+    part.save(tmp_path / f"b.{ending}")
+    again = opticcl.load(tmp_path / f"b.{ending}")
+    assert again.verify().ok
+    assert again.schedule.collective.num_ranks == 4
+
+
+def test_one_node_has_an_empty_plan_file(tmp_path):
+    """N = 1 writes a header and no rows."""
+    plan = opticcl.compile("ideal:nodes=1", "all_reduce", "1MB")
+    for ending in ENDINGS:
+        assert plan.save(tmp_path / f"one.{ending}") == 0
+        assert opticcl.load(tmp_path / f"one.{ending}").simulate().total_s == 0
+
+
+# --- changed by hand ----------------------------------------------------------------------------------------------------
+
+
+def change(tmp_path, system, row, column, value):
+    """Write a CSV plan file, change one cell as a person would, and return the rules that the judge finds broken."""
+    path = tmp_path / "plan.csv"
+    plan_of(system).save(path)
+    lines = path.read_text("utf-8").splitlines()
+    names = lines[1].split(",")
+    cells = lines[2 + row].split(",")
+    before = cells[names.index(column)]
+    cells[names.index(column)] = str(value(before) if callable(value) else value)
+    assert cells[names.index(column)] != before
+    lines[2 + row] = ",".join(cells)
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    with pytest.raises(VerificationError):
+        opticcl.load(path)
+    return {v.rule for v in read(path).verify().violations}
+
+
+@pytest.mark.parametrize(
+    ("system", "row", "column", "value", "rule"),
+    [
+        ("ramp", 0, "port", lambda p: (int(p) + 1) % 4, "transmitter_shared"),
+        ("ramp", 0, "wavelength_lo", lambda w: (int(w) + 1) % 8, "wavelength_unheard"),
+        ("ramp", 0, "path", "3 3", "path_broken"),
+        ("ramp", 0, "path", "3", "path_broken"),
+        ("ramp", 5, "port", 99, "port_unknown"),
+        ("ramp", 5, "dst", 999, "rank_unknown"),
+        ("ramp", 5, "op", 0, "contribution_missing"),
+        ("ramp", 5, "op", 9, "operation_unknown"),
+        ("ramp", 5, "op", -1, "operation_unknown"),
+        ("ramp", 5, "op", 2, "operation_wrong"),
+        ("sipac", 1, "wavelength_step", 3, "wavelength_unknown"),
+        ("ramp", 5, "chunk_n", 0, "chunk_unknown"),
+        ("ramp", 5, "chunk_lo", lambda c: (int(c) + 32) % 128, "contribution_missing"),
+        ("ramp", 5, "parts", 2, "size_wrong"),
+        ("terarack", 1, "wavelength_lo", 1, "wavelength_clash"),
+        ("terarack", 1, "wavelength_lo", 2, "wavelength_unknown"),
+        ("terarack", 0, "path", "0", "path_broken"),
+        ("sipac", 0, "wavelength_lo", lambda w: int(w) + 1, "wavelength_unheard"),
+        ("sipac", 0, "wavelength_step", 0, "wavelength_unknown"),
+        ("oddl", 9, "wavelength_lo", lambda w: 1 - int(w), "switch_reset"),
+        ("ideal", 0, "chunk_lo", lambda c: (int(c) + 1) % 8, "contribution_missing"),
+    ],
+)
+def test_a_changed_cell_is_refused_by_its_rule(tmp_path, system, row, column, value, rule):
+    """One cell changed by hand, and the judge names what that breaks."""
+    assert rule in change(tmp_path, system, row, column, value)
+
+
+def test_a_missing_row_is_a_missing_contribution(tmp_path):
+    """A circuit that nobody lights."""
+    path = tmp_path / "plan.csv"
+    plan_of("terarack").save(path)
+    lines = path.read_text("utf-8").splitlines()
+    path.write_text("\n".join(lines[:2] + lines[3:]) + "\n", "utf-8")
+    assert {v.rule for v in read(path).verify().violations} == {"contribution_missing"}
+
+
+def test_rounds_run_together_overfill_a_waveguide(tmp_path):
+    """Two rounds of a step written as one."""
+    path = tmp_path / "plan.csv"
+    plan_of("lightpath").save(path)
+    frame = pl.read_csv(path, skip_lines=1)
+    header = path.read_text("utf-8").splitlines()[0]
+    together = frame.with_columns(pl.lit(0).alias("round"))
+    path.write_text(header + "\n" + together.write_csv(), "utf-8")
+    assert "waveguide_overfull" in {v.rule for v in read(path).verify().violations}
+
+
+def test_rows_of_a_transfer_may_stand_apart(tmp_path):
+    """Another program may write rows of a round in any order."""
+    path = tmp_path / "plan.parquet"
+    plan = plan_of("ramp")
+    plan.save(path)
+    header = pl.read_parquet_metadata(path)["opticcl"]
+    frame = pl.read_parquet(path)
+    mixed = frame.sample(fraction=1, shuffle=True, seed=1).sort("step", "round", maintain_order=True)
+    mixed.write_parquet(path, metadata={"opticcl": header})
+    again = opticcl.load(path)
+    assert again.simulate().total_s == pytest.approx(plan.simulate().total_s)
+    assert again.verify().transfers == plan.verify().transfers
+
+
+# --- damaged or foreign -------------------------------------------------------------------------------------------------
+
+
+def edit_header(path, **fields):
+    """Change fields of a CSV plan file's header."""
+    lines = path.read_text("utf-8").splitlines()
+    header = json.loads(lines[0][2:]) | fields
+    lines[0] = "# " + json.dumps(header)
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"version": 2}, "version 2"),
+        ({"version": 0}, "version=0"),
+        ({"format": "schedule"}, "schedule"),
+        ({"fabric": "rampp"}, "did you mean 'ramp'"),
+        ({"fabric": "terarack:nodes=15,wavelengths=2,colour=red"}, "colour"),
+        ({"fabric": "terarack:nodes=16"}, "15 ranks on 16 nodes"),
+        ({"num_steps": 2}, "step 2 is none of 0 to 1"),
+        ({"num_steps": 2_000_000_000}, "num_steps=2,000,000,000, but a file of"),
+        ({"size_bytes": 2**61}, "2**60"),
+        (
+            {"collective": {"name": "all_reduce", "num_ranks": 15, "num_chunks": 2_000_000_000}},
+            "num_chunks=2,000,000,000",
+        ),
+        (
+            {"collective": {"name": "all_reduce", "num_ranks": 2_000_000_000, "num_chunks": 1}},
+            "num_ranks=2,000,000,000",
+        ),
+        ({"fabric": "ideal:nodes=2000000000", "nodes": list(range(15))}, "more than 4,194,304 nodes"),
+        ({"num_steps": -1}, "negative"),
+        ({"size_bytes": "much"}, "size_bytes"),
+        ({"extra": 1}, "extra"),
+        ({"nodes": [0, 0]}, "twice"),
+        ({"nodes": [99]}, "no node 99"),
+        ({"collective": {"name": "all_reduce", "num_ranks": 15}}, "num_chunks"),
+        ({"collective": {"name": "all_rebuke", "num_ranks": 15, "num_chunks": 1}}, "all_rebuke"),
+        ({"collective": {"name": "all_gather", "num_ranks": 15, "num_chunks": 15, "owner": "AAAA"}}, "header"),
+    ],
+)
+def test_a_wrong_header_is_refused(tmp_path, fields, words):
+    """Versions from the future, other formats, fabrics and collectives that do not exist."""
+    path = tmp_path / "plan.csv"
+    plan_of("terarack").save(path)
+    edit_header(path, **fields)
+    with pytest.raises(PlanFileError) as caught:
+        read(path)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (lambda f: f.drop("port"), "'port' is missing"),
+        (lambda f: f.with_columns(pl.lit("red").alias("wavelength_lo")), "wavelength_lo"),
+        (lambda f: f.with_columns(pl.lit(1.5).alias("dst")), "dst"),
+        (lambda f: f.with_columns(pl.lit(2**40).alias("src")), "src=1099511627776"),
+        (
+            lambda f: f.with_columns(
+                pl.when(pl.int_range(pl.len()) == 3).then(None).otherwise(pl.col("dst")).alias("dst")
+            ),
+            "row 3",
+        ),
+        (lambda f: f.reverse(), "comes late"),
+        (lambda f: f.with_columns(pl.lit(-1).alias("round")), "round -1 is negative"),
+        (lambda f: f.with_columns(pl.lit(0).alias("path")), "'path' holds Int32"),
+    ],
+)
+def test_wrong_columns_are_refused(tmp_path, edit, words):
+    """Missing columns, wrong types, numbers out of all range, empty cells, rows out of order."""
+    path = tmp_path / "plan.parquet"
+    plan_of("terarack").save(path)
+    header = pl.read_parquet_metadata(path)["opticcl"]
+    edit(pl.read_parquet(path)).write_parquet(path, metadata={"opticcl": header})
+    with pytest.raises((PlanFileError, VerificationError)) as caught:
+        opticcl.load(path)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_truncated_files_are_refused(tmp_path, ending):
+    """Cut anywhere: one line, or a plan file that the judge refuses."""
+    path = tmp_path / f"plan.{ending}"
+    plan_of("terarack").save(path)
+    whole = path.read_bytes()
+    for share in (0, 0.01, 0.3, 0.6, 0.9, 0.999):
+        path.write_bytes(whole[: int(len(whole) * share)])
+        with pytest.raises(OpticclError):
+            opticcl.load(path)
+
+
+@examples(60, suppress=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_flipped_bytes_never_give_a_traceback(tmp_path, data):
+    """Whatever is in the file, an error of ours or a verdict comes out."""
+    ending = data.draw(st.sampled_from(ENDINGS))
+    path = tmp_path / f"plan.{ending}"
+    plan_of("terarack").save(path)
+    raw = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(bytes(raw))
+    with contextlib.suppress(OpticclError):
+        opticcl.load(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("a.txt", b""), ("a.parquet", b"PAR1"), ("a.csv", b"x,y\n1,2\n"), ("a.json", b"[1]"), ("a.json", b"{}")],
+)
+def test_foreign_files_are_refused(tmp_path, name, content):
+    """Files of other kinds."""
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(PlanFileError):
+        read(tmp_path / name)
+
+
+def test_absent_files_are_refused(tmp_path):
+    """No file, and a directory, which is called one."""
+    with pytest.raises(PlanFileError, match="there is no such file"):
+        read(tmp_path / "absent.csv")
+    (tmp_path / "plan.csv").mkdir()
+    for path in (tmp_path / "plan.csv", tmp_path):
+        with pytest.raises(PlanFileError, match="is a directory"):
+            read(path)
+
+
+@pytest.mark.parametrize("name", ["num_steps", "num_chunks"])
+def test_a_claim_of_the_header_allocates_nothing(tmp_path, name):
+    """A file of a few kilobytes that claims two thousand million steps or chunks."""
+    path = tmp_path / "plan.csv"
+    plan_of("terarack").save(path)
+    header = json.loads(path.read_text("utf-8").splitlines()[0][2:])
+    wrong = {**header["collective"], "num_chunks": 2_000_000_000}
+    edit_header(path, **({"num_steps": 2_000_000_000} if name == "num_steps" else {"collective": wrong}))
+    tracemalloc.start()
+    try:
+        with pytest.raises(PlanFileError, match=name):
+            read(path)
+        assert tracemalloc.get_traced_memory()[1] < 2**24
+    finally:
+        tracemalloc.stop()
+
+
+def test_steps_are_at_most_rows(tmp_path):
+    """Every step has a circuit."""
+    path = tmp_path / "plan.csv"
+    rows = plan_of("terarack").save(path)
+    edit_header(path, num_steps=rows + 1)
+    with pytest.raises(PlanFileError, match=f"num_steps={rows + 1}, but a file of {rows} circuits has at most {rows}"):
+        read(path)
+
+
+def test_what_could_not_be_read_again_is_not_written(tmp_path):
+    """Far more chunks than circuits."""
+    held = np.zeros((100_000, 4), bool)
+    held[:, 0] = True
+    plan = plan_of("ideal")
+    idle = Schedule("idle", custom_collective("nothing", held, held, False), 0, plan.schedule.step)
+    huge = CircuitPlan(opticcl.fabric("ideal:nodes=4"), idle, plan.circuits.rounds)
+    with pytest.raises(PlanFileError, match="num_chunks=100,000"):
+        write_plan_file(tmp_path / "plan.csv", huge, 1, "idle")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"header":' + "[" * 100_000, '{"a":' * 100_000])
+def test_deep_nesting_is_refused(tmp_path, text):
+    """In the file and in a header."""
+    (tmp_path / "a.json").write_text(text)
+    (tmp_path / "a.csv").write_text("# " + text + "\nstep\n0\n")
+    for name in ("a.json", "a.csv"):
+        with pytest.raises(PlanFileError) as caught:
+            read(tmp_path / name)
+        assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("ending", ["csv", "json"])
+def test_a_byte_order_mark_is_accepted(tmp_path, ending):
+    """As some editors write it."""
+    path = tmp_path / f"plan.{ending}"
+    plan_of("terarack").save(path)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert opticcl.load(path).verify().ok
+
+
+def test_files_under_the_former_name_are_read(tmp_path):
+    """The format was called opticcl-programme."""
+    path = tmp_path / "plan.csv"
+    plan_of("terarack").save(path)
+    edit_header(path, format="opticcl-programme")
+    assert opticcl.load(path).verify().ok
+
+
+def test_suffixes_may_be_upper_case(tmp_path):
+    """Of the file that is written and read."""
+    plan_of("terarack").save(tmp_path / "plan.CSV")
+    assert opticcl.load(tmp_path / "plan.CSV").verify().ok
+
+
+@pytest.mark.parametrize("field", ["algorithm", "opticcl", "fabric", "format"])
+def test_names_of_a_file_cannot_control_the_terminal(tmp_path, field):
+    """Escape bytes in the header reach neither a plan's text nor an error's."""
+    path = tmp_path / "plan.csv"
+    plan_of("terarack").save(path)
+    edit_header(path, **{field: "evil\x1b[31m\x07"})
+    try:
+        shown = str(read(path))
+    except PlanFileError as error:
+        shown = str(error)
+    assert shown.isprintable()
+
+
+def test_a_small_rate_comes_back(tmp_path):
+    """Numbers of a header are in SI units, however small."""
+    fabric = opticcl.fabric("ideal", nodes=4, rate=800.0)
+    opticcl.compile(fabric, "all_reduce", 1000, algorithm="ring").save(tmp_path / "plan.csv")
+    assert opticcl.load(tmp_path / "plan.csv").fabric == fabric
+
+
+def test_what_cannot_be_written_leaves_nothing(tmp_path):
+    """Another ending, a folder that is not there, too many circuits."""
+    plan = plan_of("ideal")
+    for path in (tmp_path / "plan.txt", tmp_path / "no" / "plan.csv"):
+        with pytest.raises(OutputError):
+            plan.save(path)
+    huge = opticcl.compile("ideal:nodes=65536", "all_reduce", "1MB", algorithm="ring")
+    with pytest.raises(OutputError, match="more than"):
+        huge.save(tmp_path / "huge.parquet")
+    assert not list(tmp_path.iterdir())
+
+
+# --- one node's part ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_instructions_add_up(system):
+    """Over all nodes, what is sent is what is received, and it is what the transfers carry."""
+    plan = plan_of(system, size=128 * 15 * 1000)
+    n = plan.fabric.num_nodes
+    rows = [row for node in range(n) for row in instructions_of_node(plan.circuits, plan.size_bytes, node)]
+    sent = sum(row["bytes"] for row in rows if row["action"] == "send")
+    received = sum(row["bytes"] for row in rows if row["action"] == "receive")
+    chunk = plan.size_bytes / plan.schedule.collective.num_chunks
+    carried = sum(plan.schedule.step(i).size_chunks().sum() for i in range(plan.schedule.num_steps)) * chunk
+    assert sent == pytest.approx(received) == pytest.approx(carried)
+
+
+def test_slots_hold_the_payload():
+    """RAMP: 950 bytes a slot of 20 ns."""
+    plan = plan_of("ramp", size="1MB")
+    rows = instructions_of_node(plan.circuits, plan.size_bytes, 3)
+    assert all((row["slots"] - 1) * 950 < row["bytes"] <= row["slots"] * 950 for row in rows)
+
+
+def test_unknown_nodes_are_refused():
+    """One line with the allowed ones."""
+    with pytest.raises(ParameterError, match="0 to 7"):
+        instructions_of_node(plan_of("ideal").circuits, 8, 8)
+
+
+def test_the_schema_page_names_every_column():
+    """docs/plan-files.md is the contract."""
+    from opticcl.formats.plan_header import COLUMNS
+
+    text = (Path(__file__).parents[2] / "docs/plan-files.md").read_text("utf-8")
+    assert all(f"`{name}`" in text for name in (*COLUMNS, "path"))

@@ -1,0 +1,53 @@
+"""The cache of steps and circuits."""
+
+import opticcl
+from opticcl.ir import Transfers
+from opticcl.plans.cache import StepCache
+
+
+def plan(counted):
+    """A ring of eight; each generated step is appended to `counted`."""
+    from dataclasses import replace
+
+    made = opticcl.compile("ideal:nodes=8", "all_reduce", 8, algorithm="ring").schedule
+    return replace(made, step=lambda i: counted.append(i) or made.step(i))
+
+
+def test_a_step_is_generated_once():
+    """While it is cached."""
+    counted = []
+    schedule = StepCache().of_schedule(plan(counted))
+    assert isinstance(schedule.step(3), Transfers)
+    assert schedule.step(3) is schedule.step(3)
+    assert counted == [3]
+
+
+def test_the_least_recently_used_step_is_evicted():
+    """A step of eight transfers is 8 x (4 x 4 + 1) bytes; two of them fit."""
+    counted = []
+    schedule = StepCache(2 * 136).of_schedule(plan(counted))
+    for i in (0, 1, 0, 2, 0, 1):
+        schedule.step(i)
+    assert counted == [0, 1, 2, 1]
+
+
+def test_a_step_larger_than_the_cache_is_generated_every_time():
+    """And evicts nothing."""
+    counted = []
+    schedule = StepCache(100).of_schedule(plan(counted))
+    schedule.step(0)
+    schedule.step(0)
+    assert counted == [0, 0]
+
+
+def test_two_schedules_do_not_mix():
+    """Nor do the steps and the circuits of one plan."""
+    cache = StepCache()
+    ring, tree = (
+        opticcl.compile("ideal:nodes=8", "all_reduce", 8, algorithm=name).circuits for name in ("ring", "tree")
+    )
+    kept = [cache.of_schedule(one.schedule) for one in (ring, tree)]
+    assert len(kept[0].step(0)) == 8 != len(kept[1].step(0))
+    circuits = cache.of_plan(ring)
+    assert circuits.rounds(0) is circuits.rounds(0)
+    assert len(circuits.rounds(0)[0]) == 8

@@ -1,0 +1,86 @@
+"""Tables that fit the console: required columns continue below, optional ones are dropped and named."""
+
+import io
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from opticcl.report.kit.columns import Column, FittedTable
+
+WORDS = st.text("abcdefgh", min_size=1, max_size=12)
+
+
+def rendered(table, width):
+    """Lines on a console of that width."""
+    stream = io.StringIO()
+    Console(file=stream, width=width, no_color=True, highlight=False).print(table)
+    return [line.rstrip() for line in stream.getvalue().splitlines()]
+
+
+@st.composite
+def columns(draw):
+    """One to eight columns of three rows with distinct headings; the first is required."""
+    headers = draw(st.lists(WORDS, min_size=1, max_size=8, unique=True))
+    ranks = [0, *(draw(st.integers(0, 3)) for _ in headers[1:])]
+    return [Column(h, [draw(WORDS) for _ in range(3)], rank) for h, rank in zip(headers, ranks, strict=True)]
+
+
+@given(columns(), st.integers(30, 200))
+def test_required_columns_are_shown_and_dropped_ones_are_named(drawn, width):
+    """At every width from that of a key and one more column; no line is wider than the console."""
+    lines = rendered(FittedTable(drawn, "a note"), width)
+    assert max(map(len, lines)) <= width
+    text = "\n".join(lines)
+    rules = [i for i, line in enumerate(lines) if line.startswith("─")]
+    heads = [word for i in rules for word in lines[i - 1].split()]
+    required = [c.header for c in drawn if not c.rank]
+    assert set(required) <= set(heads)
+    assert all(lines[i - 1].split()[0] == drawn[0].header for i in rules)
+    dropped = {c.header for c in drawn} - set(heads)
+    named = re.search(rf"not shown at {width} columns: (.*?);", text.replace("\n", " "))
+    assert (set(named[1].split(", ")) if named else set()) == dropped
+    for column in drawn:
+        if column.header in heads:
+            assert all(cell in text for cell in column.cells)
+
+
+@given(columns())
+def test_the_width_that_shows_all_does(drawn):
+    """The number behind COLUMNS= is wide enough."""
+    table = FittedTable(drawn)
+    match = re.search(r"COLUMNS=(\d+)", "\n".join(rendered(table, 30)).replace("\n", " "))
+    if match:
+        assert "not shown" not in "\n".join(rendered(table, int(match[1])))
+
+
+def test_optional_columns_come_in_the_order_of_their_ranks():
+    """Short cells before whole ones."""
+    table = FittedTable(
+        [
+            Column("key", ["k"]),
+            Column("late", ["x" * 20], 3),
+            Column("early", ["y" * 20], 1),
+            Column("long", ["z" * 60], 4, short=["zz"], short_rank=2),
+        ]
+    )
+    assert rendered(table, 40)[0].split() == ["key", "early", "long"]
+    assert rendered(table, 60)[0].split() == ["key", "late", "early", "long"]
+    assert "z" * 60 in rendered(table, 160)[2]
+
+
+def test_prose_wraps_before_columns_are_dropped():
+    """A wrapped column counts with its least width."""
+    table = FittedTable([Column("key", ["k"]), Column("text", ["word " * 40], 1, "left", wrap=True)])
+    lines = rendered(table, 40)
+    assert lines[0].split() == ["key", "text"]
+    assert len(lines) > 6
+
+
+def test_a_total_stands_apart():
+    """A rule or a blank line before the last row."""
+    lines = rendered(FittedTable([Column("key", ["a", "b", "all"])], has_total=True), 40)
+    assert lines[2:4] == ["  a", "  b"]
+    assert lines[-1].strip() == "all"
+    assert len(lines) == 6

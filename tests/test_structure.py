@@ -1,0 +1,203 @@
+"""The packages keep their order: a package imports only packages above it."""
+
+import ast
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import opticcl
+
+SOURCE = Path(opticcl.__file__).parent
+BASE = {"errors", "units", "ir", "files", "registry"}
+MAKERS = {"collective", "routing", "fabrics", "schedule", "circuits"}
+ALLOWED = {
+    "errors": set(),
+    "units": {"errors"},
+    "ir": {"errors", "units"},
+    "files": {"errors"},
+    "registry": {"errors", "units"},
+    "assumptions": BASE,
+    "collective": BASE,
+    "optics": BASE,
+    "routing": BASE,
+    "fabrics": BASE | {"optics", "routing"},
+    "schedule": BASE | {"collective", "routing", "fabrics", "optics"},
+    "circuits": BASE | {"collective", "routing", "fabrics", "schedule"},
+    "verify": {"errors", "units", "ir", "assumptions", "optics"},
+    "simulate": BASE | {"assumptions"},
+    "execute": BASE | {"collective", "optics"},
+    "estimate": BASE | {"collective", "optics", "fabrics", "schedule"},
+    "synthesis": BASE | MAKERS | {"verify"},
+    "formats": BASE | {"collective", "fabrics"},
+    "traces": BASE | {"collective", "formats"},
+}
+LATER = ["plans", "training", "operations", "studies", "papers", "report", "explorer", "cli"]
+"""Packages that may import every package above them, in their order."""
+for position, name in enumerate(LATER):
+    ALLOWED[name] = set(ALLOWED) | set(LATER[:position])
+FACES = {"__init__", "__main__", "mpi", "_torch_entry"}
+"""They import any package; no package imports them."""
+
+
+def package_of(path: Path) -> str:
+    """Name of the package, or of the module at the top, that a source file belongs to."""
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+@cache
+def imports_of(path: Path) -> list[tuple[str, tuple[str, ...]]]:
+    """Modules of the project that a source file imports, for type checking too, with the names that it takes from them."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found.append((node.module, tuple(alias.name for alias in node.names)))
+        if isinstance(node, ast.Import):
+            found += [(alias.name, ()) for alias in node.names]
+    return [(module, names) for module, names in found if module.split(".")[0] == "opticcl"]
+
+
+def packages_imported(path: Path) -> set[str]:
+    """Packages of the project that a source file imports."""
+    found = set()
+    for module, names in imports_of(path):
+        _, _, rest = module.partition(".")
+        found |= {rest.split(".")[0]} if rest else set(names)
+    return found
+
+
+FILES = sorted(SOURCE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_a_package_imports_only_packages_above_it(path):
+    """Every file is held to the order, and the judge knows no maker."""
+    package = package_of(path)
+    if package in FACES:
+        return
+    assert packages_imported(path) - {package} <= ALLOWED[package]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_no_private_name_crosses_a_package(path):
+    """What another package needs is public."""
+    package = package_of(path)
+    for module, names in imports_of(path):
+        parts = module.split(".")[1:]
+        if not parts or parts[0] == package:
+            continue
+        private = [part for part in (*parts, *names) if part.startswith("_") and not part.startswith("__")]
+        assert not private, f"{path.relative_to(SOURCE)} imports {private} of {module}"
+
+
+OPEN_CIRCLES: tuple[set[str], ...] = ()
+"""Modules that still import each other in a circle; a circle that is opened leaves the list, and none may join it."""
+
+
+def module_name(path: Path) -> str:
+    """Dotted name of a source file."""
+    parts = ("opticcl", *path.relative_to(SOURCE).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def import_graph() -> dict[str, set[str]]:
+    """Module -> the modules that it names in imports, those inside functions and for type checking included."""
+    paths = {module_name(path): path for path in FILES}
+    graph = {}
+    for name, path in paths.items():
+        found = set()
+        for module, names in imports_of(path):
+            inner = {f"{module}.{one}" for one in names} & paths.keys()
+            found |= inner
+            if module in paths and (not names or len(inner) < len(names)):
+                found.add(module)
+        graph[name] = found - {name}
+    return graph
+
+
+def circles(graph: dict[str, set[str]]) -> list[set[str]]:
+    """Largest sets of modules that reach each other by imports, each of two modules or more."""
+    reached: dict[str, set[str]] = {}
+    for start in graph:
+        found: set[str] = set()
+        ahead = [start]
+        while ahead:
+            new = graph.get(ahead.pop(), set()) - found
+            found |= new
+            ahead += new
+        reached[start] = found
+    members = [frozenset(b for b in reached[a] if a in reached[b]) for a in graph if a in reached[a]]
+    return [set(circle) for circle in dict.fromkeys(members)]
+
+
+def test_circles_are_found():
+    """A circle through three modules, with one that only leads to it, and none in a tree."""
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [{"a", "b", "c"}]
+    assert circles({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    """The list of open circles only shrinks: none is found outside it, and each of it still has one."""
+    found = circles(import_graph())
+    new = [sorted(circle) for circle in found if not any(circle <= known for known in OPEN_CIRCLES)]
+    assert not new, f"modules that import each other: {new}"
+    closed = [sorted(known) for known in OPEN_CIRCLES if not any(circle <= known for circle in found)]
+    assert not closed, f"take these out of OPEN_CIRCLES, they are no circles any more: {closed}"
+
+
+SYSTEM_SPECIFIC = {"fabrics", "circuits"}
+"""Packages that may look at the parameters of one system."""
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_systems_are_told_apart_by_their_classes(path):
+    """Outside fabrics and circuits the code compares no name of a fabric and looks no parameter up by a text."""
+    if package_of(path) in SYSTEM_SPECIFIC:
+        return
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Compare):
+            names = [ast.unparse(side) for side in (node.left, *node.comparators)]
+            constant = any(isinstance(side, (ast.Constant, ast.Tuple)) for side in (node.left, *node.comparators))
+            assert not (constant and any(re.search(r"(fabric|machine|where)\.name$", name) for name in names)), (
+                f"{path.name}:{node.lineno}: {ast.unparse(node)}"
+            )
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            looked_up = re.search(r"(fabric|machine|where|made)\.parameters$", ast.unparse(node.value))
+            assert not looked_up, f"{path.name}:{node.lineno}: {ast.unparse(node)}"
+
+
+def test_the_judge_imports_no_maker():
+    """Verifying needs no fabric, schedule or circuits room."""
+    code = "import sys, opticcl.verify; print([m for m in sys.modules if m.startswith('opticcl.')])"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert not any(f"opticcl.{room}" in loaded for room in ("fabrics", "schedule", "circuits", "plan"))
+
+
+def test_importing_opticcl_imports_numpy_at_most():
+    """`import opticcl` and its types stay light."""
+    code = "import sys, opticcl, opticcl.ir; print(sorted({m.partition('.')[0] for m in sys.modules}))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    heavy = {"numba", "matplotlib", "polars", "typer", "rich", "quantiphy", "msgspec", "highspy"}
+    assert not any(f"'{name}'" in loaded for name in heavy)
+
+
+def test_help_imports_no_numpy():
+    """`opticcl --help` must answer at once."""
+    code = (
+        "import sys; sys.argv = ['opticcl', '--help']\n"
+        "from opticcl.cli import main\n"
+        "try: main()\nexcept SystemExit: print('numpy' in sys.modules, 'numba' in sys.modules)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.strip().endswith("False False")
+
+
+def test_all_lists_what_is_public():
+    """Every public name of the package can be had, and no other."""
+    for name in opticcl.__all__:
+        assert getattr(opticcl, name) is not None
+    with pytest.raises(AttributeError):
+        _ = opticcl.nothing

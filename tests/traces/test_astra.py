@@ -1,0 +1,113 @@
+"""The reader of ASTRA-sim's layer files, on files written here and on real ones where they are at hand."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.optional import shared_file
+from tests.profiles import examples
+
+from opticcl.errors import ParameterError, WorkloadError
+from opticcl.traces import load_workload
+
+FILE = """HYBRID_TRANSFORMER model_parallel_NPU_group: 4 all_gpus: 16 pp_comm: 77
+2
+first\t-1\t10\tALLREDUCE\t8\t20\tALLGATHER\t16\t30\tREDUCESCATTER\t32\t5
+second\t-1\t1\tNONE\t0\t2\tALLTOALL_EP\t4\t3\tALLREDUCE_DP_EP\t2\t5\tDATA
+"""
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """A file that every test writes anew."""
+    return tmp_path_factory.mktemp("astra") / "model.txt"
+
+
+def load(path, text, **more):
+    """What the reader makes of a file with that text."""
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return load_workload(path, **more)
+
+
+def test_calls_come_in_the_order_of_a_step(path):
+    """Forward, then back from the last layer; SimAI's groups by name, else those that the parallelism implies."""
+    read = load(path, FILE)
+    assert [(c.name, c.collective, c.size_bytes, c.group) for c in read.calls] == [
+        ("first forward", "all_reduce", 8, "model parallel"),
+        ("second input gradient", "all_to_all", 4, "EP"),
+        ("second weight gradient", "all_reduce", 2, "DP_EP"),
+        ("first input gradient", "all_gather", 64, "model parallel"),
+        ("first weight gradient", "reduce_scatter", 32, "data parallel"),
+    ]
+    assert (read.num_ranks, read.total_bytes) == (16, 110)
+    assert any("pp_comm: 77" in note for note in read.notes)
+
+
+def test_the_clock_is_asked_for(path):
+    """66 cycles are a time only with a clock."""
+    read = load(path, FILE)
+    assert read.compute_s == 0
+    assert any("66 cycles" in note and "clock_hz" in note for note in read.notes)
+    assert load(path, FILE, clock_hz=1e6).compute_s == pytest.approx(66e-6)
+    for clock in (0, -1, float("nan"), float("inf")):
+        with pytest.raises(ParameterError, match="clock_hz"):
+            load(path, FILE, clock_hz=clock)
+
+
+def test_what_is_left_out_is_counted(path):
+    """A collective that no network knows, bytes of NONE, lines after the last layer."""
+    layer = "a -1 1 ALLREDUCEALLTOALL 8 1 NONE 3 1 ALLREDUCE 5.0 1\n"
+    read = load(path, f"DATA\n1\n{layer}{layer}")
+    assert read.total_bytes == 5
+    assert "left out: 1 ALLREDUCEALLTOALL, which is not a known collective, 8 bytes in all" in read.notes
+    assert "left out: 1 NONE with a size, 3 bytes in all" in read.notes
+    assert "left out: 1 lines after the last layer" in read.notes
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("DATA\n3\n" + FILE.partition("2\n")[2], "line 4: the file ends after 2 of 3 layers"),
+        ("DATA\n0\n", "line 2: '0' is not a number of layers"),
+        ("DATA\n1\na -1 1 NONE 0 1 NONE 0 1\n", "line 3: 9 columns"),
+        ("DATA\n1\na -1 1 NONE 0 1 NONE 0 1 ALLREDUCE -5 1\n", "line 3: weight gradient message is -5 bytes"),
+        ("DATA\n1\na -1 1 NONE 0 1 NONE 0 1 ALLREDUCE 1.5 1\n", "line 3: weight gradient bytes is '1.5'"),
+        ("DATA\n1\na -1 -1 NONE 0 1 NONE 0 1 ALLREDUCE 5 1\n", "line 3: negative cycles"),
+        (f"DATA\n1\na -1 1 NONE 0 1 NONE 0 1 ALLREDUCE {2**61} 1\n", "2\\*\\*60"),
+        ("DATA\n1\na -1 1 NONE 0 1 NONE 0 1 NONE 0 1\n", "no collective with a size"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_its_line(path, text, said):
+    """One printable line."""
+    with pytest.raises(WorkloadError, match=said) as caught:
+        load(path, text)
+    assert str(caught.value).isprintable()
+
+
+@examples(60)
+@given(cut=st.integers(0, len(FILE)), at=st.integers(0, len(FILE) - 1), byte=st.integers(0, 255))
+def test_cut_and_flipped_files_raise_nothing_else(path, cut, at, byte):
+    """A workload or one line."""
+    content = bytearray(FILE.encode())
+    content[at] = byte
+    for damaged in (content, content[:cut]):
+        try:
+            line = f"{load(path, bytes(damaged)).total_bytes}"
+        except WorkloadError as error:
+            line = str(error)
+        assert line.isprintable()
+
+
+@pytest.mark.parametrize("name", ["resnet50-data-parallel.txt", "dlrm-hybrid-parallel.txt"])
+def test_the_real_files_to_the_byte(name):
+    """Every byte of every column of collectives is in the calls."""
+    path = shared_file(f"astra-sim/{name}")
+    rows = [line.split() for line in path.read_text("utf-8").splitlines()[2:]]
+    read = load_workload(path, clock_hz=1e9)
+    assert read.total_bytes == sum(int(row[column]) for row in rows for column in (4, 7, 10))
+    assert read.compute_s == pytest.approx(1e-9 * sum(int(row[column]) for row in rows for column in (2, 5, 8)))
+    assert not any(note.startswith("left out") for note in read.notes)
+    if name.startswith("resnet50"):
+        assert read.calls[0].name == "fc1000 weight gradient"
+        assert len(read.sizes("all_reduce")) == 54
+    else:
+        assert len(read.sizes("all_to_all")) == 2

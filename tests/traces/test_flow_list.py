@@ -1,0 +1,51 @@
+"""Lists of flows, in both orders of columns."""
+
+import pytest
+
+from opticcl.errors import WorkloadError
+from opticcl.traces import load_job, load_workload
+
+COMMAS = "0,32,33,125000\n0,33,34,125000\n1000,34,32,250\n"
+SPACES = "32 33 125000 0\n33 34 125000 0\n34 32 250 1000\n"
+
+
+def load(folder, content, name="flows.csv"):
+    """What the reader makes of a file with that content."""
+    (folder / name).write_text(content)
+    return load_workload(folder / name)
+
+
+@pytest.mark.parametrize("content", [COMMAS, SPACES, "# start, from, to, bytes\n" + COMMAS, COMMAS.replace(",", ", ")])
+@pytest.mark.parametrize("name", ["flows.csv", "flow_arrivals.txt", "flows"])
+def test_both_forms(tmp_path, content, name):
+    """Hosts are numbered from 0, and that is said."""
+    found = load(tmp_path, content, name)
+    assert [(c.collective, c.size_bytes, tuple(c.ranks)) for c in found.calls] == [
+        ("send_recv", 125000, (0, 1)),
+        ("send_recv", 125000, (1, 2)),
+        ("send_recv", 250, (2, 0)),
+    ]
+    assert found.num_ranks == 3
+    assert any("hosts 32 to 34 are numbered 0 to 2" in note for note in found.notes)
+    assert any("flows start at 2 times" in note for note in found.notes)
+
+
+def test_flows_are_sent_in_the_order_of_their_start(tmp_path):
+    """Whatever the order of the lines."""
+    found = load(tmp_path, "5,0,1,10\n0,1,0,20\n")
+    assert [c.size_bytes for c in found.calls] == [20, 10]
+    assert load_job(tmp_path / "flows.csv").num_calls == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("0,0,1,10\n0,0,1\n", "line 2: '0,0,1' is not a flow"),
+        ("0,0,1,10\nstart,of,the,end\n", "line 2"),
+        (f"0,0,1,{10**18}\n", "line 1"),
+    ],
+)
+def test_another_line_is_refused(tmp_path, content, said):
+    """With its number."""
+    with pytest.raises(WorkloadError, match=said):
+        load(tmp_path, content)

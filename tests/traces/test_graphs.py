@@ -1,0 +1,356 @@
+"""Jobs of traces: nothing that goes over the network is lost, and computation stands where the trace has it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.optional import shared_file
+from tests.profiles import examples
+from tests.traces.test_chakra import COMP, RECV, SEND, attribute, coll, field, node, packed, trace
+from tests.traces.test_kineto import event, record, text
+from tests.traces.test_topoopt import ALL_REDUCE, BACKWARD, DEVICES, FORWARD, GOOD, TRANSFER, graph, task
+
+from opticcl.errors import WorkloadError
+from opticcl.traces import CollectiveCall, builtin, load_job, load_workload
+from opticcl.traces.graphs import disjoint_batches, job_of
+from opticcl.training.iteration import Runtime, simulate_iteration
+
+ON_DEVICE, ON_HOST = attribute("is_cpu_op", 0, 27), attribute("is_cpu_op", 1, 27)
+LAYERS = "DATA\n2\na -1 10 NONE 0 20 NONE 0 30 ALLREDUCE 100 1\nb -1 11 ALLGATHER 8 21 NONE 0 31 ALLREDUCE 200 1\n"
+
+
+def written(folder, name, content):
+    """A file with that content."""
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def shape(job):
+    """Tasks in short: seconds or (collective, bytes), and what they wait for."""
+    return [((t.collective, t.size_bytes) if t.communicates else t.compute_s, t.after) for t in job.tasks]
+
+
+# --- Chakra -----------------------------------------------------------------------------------------------------------
+
+
+def kernel(number, us, *needs):
+    """A kernel on the device."""
+    return node(number, COMP, ON_DEVICE, needs=packed(*needs) if needs else b"", duration_us=us)
+
+
+def test_kernels_run_in_order_and_collectives_beside_them(tmp_path):
+    """Kernels between collectives are one task; those behind the last wait for all, one with a data dependency for its own."""
+    content = trace(
+        node(1, COMP, ON_HOST),
+        kernel(2, 10, 1, 99),
+        kernel(3, 20, 1),
+        node(4, 7, ON_HOST),
+        coll(5, 4096, 0, ON_DEVICE, needs=packed(4), duration_us=7),
+        kernel(6, 30, 1),
+        coll(7, 64, 2, ON_DEVICE),
+        kernel(8, 40, 4),
+        coll(9, 32, 0, ON_DEVICE),
+        kernel(10, 50),
+    )
+    job = load_job(written(tmp_path, "job.et", content), num_ranks=8)
+    us = pytest.approx
+    assert shape(job) == [
+        (us(30e-6), ()),
+        (("all_reduce", 4096), (0,)),
+        (us(30e-6), ()),
+        (("all_gather", 8 * 64), (2,)),  # a share of eight
+        (us(40e-6), (1,)),
+        (("all_reduce", 32), (4,)),
+        (us(50e-6), (1, 3, 5)),
+    ]
+    assert (job.network_bytes, job.num_calls, job.num_ranks) == (4096 + 8 * 64 + 32, 3, 8)
+    assert {tuple(group.ranks) for group in job.groups.values()} == {tuple(range(8))}
+    assert any("the kernel after the last collective depends" in note for note in job.notes)
+
+
+def test_circles_among_the_host_do_not_matter(tmp_path):
+    """Real traces have them; the order of the device is that of the file."""
+    content = trace(
+        node(1, COMP, ON_HOST, needs=packed(2)),
+        node(2, COMP, ON_HOST, needs=packed(1)),
+        kernel(3, 10, 2),
+        coll(4, 8, 0, ON_DEVICE),
+    )
+    job = load_job(written(tmp_path, "job.et", content), num_ranks=2)
+    assert shape(job) == [(pytest.approx(1e-5), ()), (("all_reduce", 8), (0,))]
+    assert any("cycle" in note for note in job.notes)
+
+
+def test_without_a_host_dependencies_decide(tmp_path):
+    """The feeder's form: a receive is waited for; nodes without a duration pass dependencies on; dangling ones are counted."""
+    content = trace(
+        coll(1, 8, 0, ON_DEVICE, needs=packed(3, 77)),
+        kernel(2, 5),
+        node(3, RECV, ON_DEVICE, attribute("comm_size", 6), needs=packed(2)),
+        node(4, SEND, ON_DEVICE, attribute("comm_size", 6), attribute("comm_src", 0), attribute("comm_dst", 3)),
+        kernel(5, 9, 1, 4),
+    )
+    job = load_job(written(tmp_path, "job.et", content), num_ranks=4)
+    assert shape(job) == [
+        (pytest.approx(5e-6), ()),
+        (("send_recv", 6), ()),
+        (("send_recv", 6), (0,)),
+        (("all_reduce", 8), (2,)),
+        (pytest.approx(9e-6), (1, 3)),
+    ]
+    assert tuple(job.groups[job.tasks[1].group].ranks) == (0, 3)
+    assert any("dangling dependencies, ignored: 1" in note for note in job.notes)
+
+
+def test_a_circle_without_a_host_is_refused(tmp_path):
+    """One line that names the nodes."""
+    content = trace(
+        coll(1, 8, 0, ON_DEVICE, needs=packed(3)),
+        kernel(2, 5, 1),
+        node(3, COMP, ON_DEVICE, needs=field(4, 2), duration_us=1),
+    )
+    with pytest.raises(WorkloadError, match=r"dependencies: (1 needs 3 needs 2 needs 1)") as caught:
+        load_job(written(tmp_path, "job.et", content), num_ranks=2)
+    assert str(caught.value).isprintable()
+
+
+def test_transfers_whose_ranks_are_not_told_are_noted(tmp_path):
+    """They are taken as between the first two ranks, and a rank beyond the job is refused."""
+    known = node(2, SEND, ON_DEVICE, attribute("comm_size", 6), attribute("comm_src", 0), attribute("comm_dst", 9))
+    unknown = node(1, SEND, ON_DEVICE, attribute("comm_size", 6))
+    job = load_job(written(tmp_path, "job.et", trace(unknown)), num_ranks=4)
+    assert tuple(job.groups[job.tasks[0].group].ranks) == (0, 1)
+    assert any("without recorded ranks: 1" in note for note in job.notes)
+    with pytest.raises(
+        WorkloadError, match="the given number is 4 ranks, but a send of 'n' has rank 9; give 10 or more"
+    ):
+        load_job(written(tmp_path, "job.et", trace(known)), num_ranks=4)
+
+
+# --- TopoOpt ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_graph_as_its_busiest_device_does_it(tmp_path):
+    """The transfer waits for the forward pass, the backward pass for the transfer, the gradient for the backward pass."""
+    job = load_job(written(tmp_path, "graph.fbuf", GOOD))
+    assert shape(job) == [
+        (pytest.approx(2e-3), ()),
+        (("send_recv", 64), (0,)),
+        (pytest.approx(3e-3), (1,)),
+        (("all_reduce", 4096), (2,)),
+    ]
+    assert [(t.phase, t.fusible) for t in job.tasks if t.phase] == [
+        ("forward", False),
+        ("backward", False),
+        ("backward", True),
+    ]
+    assert (job.network_bytes, job.num_calls, job.num_ranks) == (4160, 2, 4)
+
+
+def test_groups_without_a_rank_in_common_go_at_once(tmp_path):
+    """Two pairs sum gradients of one size beside each other; the third has another size."""
+    content = graph(
+        [
+            task(BACKWARD, 1, device=53, run_ms=1, following=(2, 3, 4)),
+            task(ALL_REDUCE, 2, size=8, following=(0, 1)),
+            task(ALL_REDUCE, 3, size=8, following=(2, 3)),
+            task(ALL_REDUCE, 4, size=16, following=(2, 3)),
+        ],
+        DEVICES,
+    )
+    job = load_job(written(tmp_path, "graph.fbuf", content))
+    calls = [(t.size_bytes, job.groups[t.group].num_groups, t.after) for t in job.tasks if t.communicates]
+    assert calls == [(8, 2, (0,)), (16, 1, (0,))]
+    assert (job.network_bytes, job.num_calls) == (32, 3)
+
+
+def test_a_graph_that_runs_in_a_circle_is_refused(tmp_path):
+    """The workload tolerates it; there is no job without an order."""
+    tasks = [
+        task(FORWARD, 1, device=53, run_ms=1, following=(2,)),
+        task(TRANSFER, 2, device=50, size=8, following=(1,)),
+    ]
+    path = written(tmp_path, "graph.fbuf", graph(tasks, DEVICES))
+    assert load_workload(path).total_bytes == 8
+    with pytest.raises(WorkloadError, match="2 tasks can never start, such as task 1"):
+        load_job(path)
+
+
+# --- ASTRA-sim and lists of calls -------------------------------------------------------------------------------------
+
+
+def test_layers_forward_and_back(tmp_path):
+    """Gradients may wait, activations may not; without a clock computation takes no time."""
+    path = written(tmp_path, "layers.txt", LAYERS)
+    job = load_job(path, num_ranks=4, clock_hz=1e9)
+    ns = pytest.approx
+    assert shape(job) == [
+        (ns(10e-9), ()),
+        (ns(11e-9), ()),
+        (("all_gather", 32), (1,)),
+        (ns(21e-9), (2,)),
+        (ns(31e-9), ()),
+        (("all_reduce", 200), (4,)),
+        (ns(20e-9), ()),
+        (ns(30e-9), ()),
+        (("all_reduce", 100), (7,)),
+    ]
+    assert [t.fusible for t in job.tasks if t.communicates] == [False, True, True]
+    assert job.compute_s == pytest.approx(load_workload(path, clock_hz=1e9).compute_s)
+    assert load_job(path, num_ranks=4).compute_s == 0
+
+
+def test_a_log_groups_what_goes_at_once(tmp_path):
+    """Transfers of one size between different pairs are one task with many groups."""
+    log = "L2L;64;7;0;0;1\nL2L;64;7;0;2;3\nL2L;64;7;0;0;2\nAR;8;0,1,2,3\nAR;9;2\nL2L;5;7;1;3;3\n"
+    job = load_job(written(tmp_path, "comms.log", log))
+    assert [(t.size_bytes, job.groups[t.group].num_groups) for t in job.tasks] == [(64, 2), (64, 1), (8, 1)]
+    assert (job.network_bytes, job.num_calls, job.num_ranks) == (200, 4, 4)
+    assert sum(note.startswith("left out: 1") for note in job.notes) == 2
+
+
+def test_a_list_of_calls_needs_the_number_of_devices():
+    """And takes it from the workload where that tells it."""
+    work = builtin("resnet50_ddp")
+    with pytest.raises(WorkloadError, match="does not record the number of devices"):
+        job_of(work)
+    job = job_of(work, num_ranks=16)
+    assert job.network_bytes == work.total_bytes == 102_228_128
+    assert load_job("resnet50_ddp", num_ranks=16).tasks == job.tasks
+    assert job.ranks_source == "the given number"
+
+
+calls = st.lists(
+    st.builds(
+        lambda pair, size, transfer: CollectiveCall(
+            "c", "send_recv" if transfer else "all_reduce", size, ranks=tuple(pair)
+        ),
+        st.permutations(range(6)).map(lambda p: p[:2]),
+        st.integers(0, 1),
+        st.booleans(),
+    ),
+    max_size=20,
+)
+
+
+@examples(60)
+@given(calls)
+def test_what_goes_at_once_shares_no_rank(made):
+    """Every call once, in batches of one kind; a transfer may send and receive at once."""
+    batches = list(disjoint_batches(made))
+    assert sorted(map(repr, (call for batch in batches for call in batch))) == sorted(map(repr, made))
+    for batch in batches:
+        assert len({(call.collective, call.size_bytes) for call in batch}) == 1
+        for role in (0, 1):
+            ends = [call.ranks[role] for call in batch]
+            assert len(set(ends)) == len(ends)
+        if batch[0].collective == "all_reduce":
+            ranks = [rank for call in batch for rank in call.ranks]
+            assert len(set(ranks)) == len(ranks)
+
+
+# --- traces of the PyTorch profiler -----------------------------------------------------------------------------------
+
+
+def profiled(kernels, calls):
+    """A trace of kernels (start, us) and all_reduces (start, us, elements); the host issues them as they are given."""
+    issued = [("gemm", *row) for row in kernels] + [("", *row) for row in calls]
+    issued.sort(key=lambda row: row[1])
+    events = []
+    for number, (name, ts, dur, *elements) in enumerate(issued):
+        if name:
+            events.append(event(name, "kernel", ts, dur, correlation=number))
+        else:
+            more = {"External_id": number, "correlation": number}
+            events.append(record("allreduce", elements[0], ts=ts, External_id=number))
+            events.append(record("allreduce", elements[0], ts=ts, cat="kernel", name="ncclDevKernel", dur=dur, **more))
+    return text(*events)
+
+
+def test_kernels_and_calls_by_their_times(tmp_path):
+    """The first all_reduce is hidden, computation stands still for the second, and the last kernel reads all."""
+    content = profiled(
+        [(0, 10), (10, 10), (20, 10), (50, 5), (80, 1)], [(10, 15, 100), (30, 20, 200), (55, 5, 300), (60, 5, 400)]
+    )
+    job = load_job(written(tmp_path, "a.json", content))
+    assert shape(job) == [
+        (pytest.approx(10e-6), ()),
+        (("all_reduce", 400), (0,)),
+        (pytest.approx(20e-6), ()),
+        (("all_reduce", 800), (2,)),
+        (pytest.approx(5e-6), (3,)),
+        (("all_reduce", 1200), (4,)),
+        (("all_reduce", 1600), (4,)),
+        (pytest.approx(1e-6), (1, 5, 6)),
+    ]
+    assert any("computation depends on 4 of 4 calls" in note for note in job.notes)
+
+
+def test_a_call_that_queued_waits_only_for_what_was_issued_before_it(tmp_path):
+    """The second all_reduce was issued before the second kernel, but had to let the first one end."""
+    events = [event("gemm", "kernel", ts, 10, correlation=n) for ts, n in ((0, 1), (10, 4))]
+    for ts, number in ((10, 2), (25, 3)):
+        events.append(record("allreduce", 100, ts=number, External_id=number))
+        more = {"External_id": number, "correlation": number}
+        events.append(record("allreduce", 100, ts=ts, cat="kernel", name="ncclDevKernel", dur=15, **more))
+    job = load_job(written(tmp_path, "a.json", text(*events)))
+    assert [task.after for task in job.tasks if task.communicates] == [(0,), (0,)]
+
+
+def test_calls_without_kernels_stand_behind_all_computation(tmp_path):
+    """Gloo's annotations are times of the host: how they lie among the kernels is not known."""
+    content = text(
+        event("gemm", "kernel", 0, 10),
+        event("gloo:all_reduce", "user_annotation", 5, 3, **{"Input Dims": [[100]], "Input type": ["float"]}),
+    )
+    job = load_job(written(tmp_path, "a.json", content))
+    assert shape(job) == [(pytest.approx(10e-6), ()), (("all_reduce", 400), (0,))]
+
+
+spans = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 30)), max_size=8)
+
+
+@given(kernels=spans.filter(bool), calls=spans.filter(bool))
+@examples(100)
+def test_played_as_recorded_a_trace_takes_no_longer_than_it_did(tmp_path_factory, kernels, calls):
+    """Whatever a task waits for had ended when it started; so without idle times nothing ends later."""
+
+    def laid_out(rows):
+        at, found = 0, []
+        for gap, took in rows:
+            found.append((at + gap, took))
+            at += gap + took
+        return found
+
+    kernels, calls = laid_out(kernels), laid_out(calls)
+    content = profiled(kernels, [(*row, 1 + i) for i, row in enumerate(calls)])
+    job = load_job(written(tmp_path_factory.mktemp("times"), "a.json", content))
+    assert job.network_bytes == 4 * sum(range(1, len(calls) + 1))
+    assert job.compute_s == pytest.approx(sum(took for _, took in kernels) * 1e-6)
+    took_s = {4 * (1 + i): took * 1e-6 for i, (_, took) in enumerate(calls)}
+    played = simulate_iteration(job, lambda _, group, size: took_s[size], Runtime(fusion="none", order="job"))
+    assert played.total_s <= max(at + took for at, took in kernels + calls) * 1e-6 + 1e-12
+
+
+# --- real files -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "num_bytes", "count", "compute_s"),
+    [
+        ("chakra/resnet50-ddp.rank0.et", 102_228_128 + 212_480 + 424, 7, 0.292828),
+        ("topoopt/100vgg_16.fbuf", 1_157_409_952, 32, 0.100477),
+        ("topoopt/100candle_16.fbuf", 23_274_733_580, 596, 0.113806),
+        ("lumorph/ncf-8.log", 713_170_952, 1809, 0.0),
+        ("astra-sim/resnet50-data-parallel.txt", 102_011_648, 54, 1.095314e-3),
+        ("astra-sim/dlrm-hybrid-parallel.txt", 3_388_416, 9, 51.678e-6),
+    ],
+)
+def test_real_files_to_the_byte(name, num_bytes, count, compute_s):
+    """The bytes on the network are those of the file, the computation too."""
+    path = shared_file(name)
+    told = load_workload(path, clock_hz=1e9 if path.suffix == ".txt" else None)
+    job = load_job(path, num_ranks=16, clock_hz=1e9)
+    assert (job.network_bytes, job.num_calls) == (told.total_bytes, len(told.calls)) == (num_bytes, count)
+    assert job.compute_s == pytest.approx(compute_s, rel=1e-5)
+    assert job.compute_s == pytest.approx(told.compute_s)

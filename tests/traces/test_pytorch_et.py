@@ -1,0 +1,124 @@
+"""PyTorch execution traces, of the schemas before and since attributes of communication."""
+
+import gzip
+import json
+
+import pytest
+from tests.optional import shared_file
+
+from opticcl.errors import WorkloadError
+from opticcl.traces import load_job, load_workload
+
+GROUPS = '[{"pg_name": "0", "pg_desc": "default_pg", "ranks": [0, 1, 2, 3]}, {"pg_name": "7", "ranks": []}]'
+
+
+def column(values, shapes, types):
+    """Inputs or outputs of a node."""
+    return {"values": values, "shapes": shapes, "types": types}
+
+
+def call(name, elements, out, root=1, **known):
+    """A record_param_comms node of schema 1.1."""
+    attributes = {"collective_name": name, "dtype": "Float", "in_msg_nelems": elements, "out_msg_nelems": out}
+    attributes |= {"pg_name": "0", "pg_size": 4, **known}
+    return {
+        "id": 5,
+        "name": "record_param_comms",
+        "inputs": column(
+            [[[1, 2, 0, 8, 4, "cpu"]], 3, ["0", "default_pg"], root, name, [], [], 0, 1, 4], [[[8]]], ["x"]
+        ),
+        "outputs": column([], [], []),
+        "attrs": [{"name": k, "type": "x", "value": v} for k, v in attributes.items()],
+    }
+
+
+def old(name, shape, type_="Tensor(float)"):
+    """A record_param_comms node of schema 1.0.2: lists beside each other, no attributes."""
+    return {
+        "id": 5,
+        "name": "record_param_comms",
+        "inputs": [[1, 2, 0, 8, 4, "cpu"], 3, ["0", "default_pg"], 1, name, [], [], 0, 1, 4],
+        "input_shapes": [shape],
+        "input_types": [type_],
+        "outputs": [],
+        "output_shapes": [],
+        "output_types": [],
+    }
+
+
+def text(*nodes, schema="1.1.1-chakra.0.0.4"):
+    """A whole trace."""
+    first = {"id": 1, "name": "## process_group:init ##", "inputs": column([GROUPS], [[]], ["String"])}
+    return json.dumps({"schema": schema, "pid": 1, "nodes": [first, *nodes]}, indent=1)
+
+
+def load(folder, content):
+    """What the reader makes of a file with that content."""
+    (folder / "et.json").write_text(content)
+    return load_workload(folder / "et.json")
+
+
+def test_the_real_trace_has_the_calls_of_its_recording():
+    """The same job, recorded by both observers; an independent count of the nodes agrees."""
+    path = shared_file("pytorch-et/resnet-2gpu.json.gz")
+    found = load_workload(path)
+    profiled = load_workload(shared_file("kineto/nccl-data.json.gz"))
+    nodes = json.loads(gzip.decompress(path.read_bytes()))["nodes"]
+    wanted = [{a["name"]: a["value"] for a in n.get("attrs", ())} for n in nodes if n["name"] == "record_param_comms"]
+    wanted = [one for one in wanted if one["collective_name"] != "wait"]
+    width = {"Float": 4, "Int": 4, "Long": 8, "Byte": 1, "Char": 1}
+    sizes = sorted(width[one["dtype"]] * one["in_msg_nelems"] for one in wanted)
+    assert sorted(c.size_bytes for c in found.calls) == sizes
+    assert (len(found.calls), found.total_bytes) == (21, 307_323_096)
+    assert sorted(c.size_bytes for c in profiled.calls) == sizes
+    assert {c.collective for c in found.calls} == {"all_reduce", "broadcast"}
+
+
+def test_names_sizes_and_groups(tmp_path):
+    """The bytes of all ranks of an all_gather, both sides of an all_to_all, the group by the list of the init node."""
+    found = load(
+        tmp_path,
+        text(
+            call("allreduce", 10, 10),
+            call("_allgather_base", 10, 40),
+            call("_reduce_scatter_base", 40, 10),
+            call("all_to_allv", 6, 8, in_split_size="[1, 2, 3, 0]", out_split_size="[2, 2, 2, 2]"),
+            call("wait", 0, 0),
+        ),
+    )
+    assert [(c.collective, c.size_bytes) for c in found.calls[:3]] == [
+        ("all_reduce", 40),
+        ("all_gather", 160),
+        ("reduce_scatter", 160),
+    ]
+    assert found.num_ranks == 4
+    assert {c.group for c in found.calls} == {"0"}
+    assert any("wait" in note for note in found.notes)
+    assert any("process groups without a list of ranks: 1 of 2" in note for note in found.notes)
+
+
+def test_the_schema_before_attributes(tmp_path):
+    """Name, group and size stand among the inputs, the type among the types."""
+    found = load(tmp_path, text(old("allreduce", [3, 5]), old("broadcast", [2], "Tensor(c10::Half)"), schema="1.0.2-x"))
+    assert [(c.collective, c.size_bytes, len(c.ranks)) for c in found.calls] == [
+        ("all_reduce", 60, 4),
+        ("broadcast", 4, 4),
+    ]
+    assert load_job(tmp_path / "et.json").num_ranks == 4
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('{"schema": "1.1.1-x", "nodes": [5]}', "a node that is not an object"),
+        ('{"schema": "1.1.1-x", "pid": 3}', "there are no nodes"),
+        ('{"schema": "1.1.1-x", "nodes": [', "character"),
+        (text(call("allreduce", 2**62, 2**62)), "allreduce of this node"),
+        (text(), "no collective with a size"),
+    ],
+)
+def test_damage_is_refused(tmp_path, content, said):
+    """In one line."""
+    with pytest.raises(WorkloadError, match=said) as caught:
+        load(tmp_path, content)
+    assert str(caught.value).isprintable()

@@ -1,0 +1,204 @@
+"""The reader of TopoOpt's task graphs, on graphs written here and on real ones where they are at hand."""
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.optional import shared_file
+from tests.profiles import examples
+
+from opticcl.errors import WorkloadError
+from opticcl.traces import _topoopt_graph as topoopt
+from opticcl.traces import load_workload
+
+FORWARD, BACKWARD, COMM, TRANSFER, ALL_REDUCE = 0, 1, 2, 5, 6
+
+# --- a writer of graphs: tables one after the other, each behind its vtable, what they point to behind them ----------------
+
+
+def table(fields, behind=()):
+    """A table: (struct form, value) or None by field number; `behind` are the vectors of the fields that are "<I"."""
+    place, slots, body = 4, [], b""
+    for entry in fields:
+        slots.append(place + len(body) if entry else 0)
+        body += struct.pack(*entry) if entry else b""
+    vtable = struct.pack(f"<HH{len(slots)}H", 4 + 2 * len(slots), place + len(body), *slots)
+    head = struct.pack("<i", len(vtable))
+    content = bytearray(vtable + head + body)
+    for field, vector in behind:
+        at = len(vtable) + slots[field]
+        struct.pack_into("<I", content, at, len(content) - at)
+        content += vector
+    return bytes(content), len(vtable)
+
+
+def task(kind, number, device=0, run_ms=0.0, size=0, following=()):
+    """A Task."""
+    vector = struct.pack(f"<I{len(following)}Q", len(following), *following)
+    fields = [("<h", kind), ("<Q", number), ("<Q", device), ("<f", run_ms), ("<Q", size), ("<I", 0)]
+    return table(fields, [(5, vector)])
+
+
+def device(number, prop, kind=14):
+    """A Device."""
+    return table([("<h", kind), ("<Q", number), None, ("<Q", prop)])
+
+
+def tables(entries):
+    """A vector of tables."""
+    content, places = b"", []
+    for blob, start in entries:
+        places.append(4 + 4 * len(entries) + len(content) + start)
+        content += blob
+    offsets = [place - 4 - 4 * i for i, place in enumerate(places)]
+    return struct.pack(f"<I{len(offsets)}I", len(offsets), *offsets) + content
+
+
+def graph(tasks, devices=(), nodes=4, switches=1):
+    """A whole file."""
+    fields = [("<I", 1), ("<I", nodes), ("<I", switches), *[None] * 5, ("<I", 0), ("<I", 0)]
+    blob, start = table(fields, [(8, tables(tasks)), (9, tables(devices))])
+    return struct.pack("<I", 4 + start) + blob
+
+
+DEVICES = [device(50, 1 * 5 + 2), device(51, 3 * 5 + 3), device(52, 0 * 5 + 4), device(53, 7, kind=0)]
+GOOD = graph(
+    [
+        task(ALL_REDUCE, 9, size=4096, following=(0, 1, 2, 3)),
+        task(FORWARD, 1, device=53, run_ms=2, following=(2, 5)),
+        task(BACKWARD, 2, device=53, run_ms=3, following=(9,)),
+        task(TRANSFER, 5, device=50, size=64, following=(2,)),
+    ],
+    DEVICES,
+)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """A file that every test writes anew."""
+    return tmp_path_factory.mktemp("topoopt") / "graph.fbuf"
+
+
+def load(path, content):
+    """What the reader makes of a file with that content."""
+    path.write_bytes(content)
+    return load_workload(path)
+
+
+def test_calls_come_in_the_order_in_which_they_can_start(path):
+    """The transfer can start when the forward pass is done, the all-reduce listed first when the backward pass is."""
+    read = load(path, GOOD)
+    assert [(c.name, c.collective, c.size_bytes, c.ranks) for c in read.calls] == [
+        ("task 5", "send_recv", 64, (1, 2)),
+        ("task 9", "all_reduce", 4096, (0, 1, 2, 3)),
+    ]
+    assert (read.num_ranks, read.compute_s, read.sizes("all_reduce")) == (4, pytest.approx(5e-3), (4096,))
+    assert "tasks: 1 all_reduce, 1 forward, 1 backward, 1 transfer; 4 in all" in read.notes
+
+
+def test_what_stays_where_it_is_is_counted(path):
+    """Groups of one, self transfers, switches, devices that are none, hops and sizes of computation."""
+    tasks = [
+        task(ALL_REDUCE, 1, size=10, following=(3,)),
+        task(ALL_REDUCE, 2, size=20, following=(3, 1, 3)),
+        task(TRANSFER, 3, device=51, size=30),
+        task(TRANSFER, 4, device=52, size=40),
+        task(TRANSFER, 5, device=99, size=50),
+        task(COMM, 6, size=60),
+        task(FORWARD, 7, size=70),
+    ]
+    read = load(path, graph(tasks, DEVICES))
+    assert [(c.size_bytes, c.ranks) for c in read.calls] == [(20, (3, 1))]
+    left_out = [note for note in read.notes if note.startswith("left out")]
+    assert len(left_out) == 6
+    for size in (10, 30, 40, 50, 60, 70):
+        assert any(note.endswith(f", {size} bytes in all") for note in left_out)
+
+
+def test_odd_dependencies_are_repaired_and_noted(path):
+    """A circle, a dangling id and an id given twice: every call is kept."""
+    tasks = [
+        task(FORWARD, 1, following=(2, 77)),
+        task(FORWARD, 2, following=(1,)),
+        task(ALL_REDUCE, 3, size=8, following=(0, 1)),
+        task(ALL_REDUCE, 3, size=9, following=(0, 1)),
+    ]
+    read = load(path, graph(tasks))
+    assert read.sizes("all_reduce") == (8, 9)
+    assert "dangling dependencies, ignored: 1 on ids that no task has" in read.notes
+    assert any(note.startswith("cyclic dependencies: 2 tasks") for note in read.notes)
+    assert any(note.startswith("duplicate ids: 1") for note in read.notes)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "byte 0"),
+        (b"\0" * 100, "without a vtable"),
+        (b"\xff" * 100, "beyond the file"),
+        (GOOD[: len(GOOD) // 2], "beyond the file"),
+        (graph([], DEVICES), "0 tasks"),
+        (graph([task(FORWARD, 1)], nodes=0), "0 nodes"),
+        (graph([task(ALL_REDUCE, 1, size=2**61, following=(0, 1))]), r"2\*\*60"),
+        (graph([task(ALL_REDUCE, 1, size=8, following=(0, 4))]), "node 4 of 4"),
+        (graph([task(FORWARD, 1, run_ms=float("nan"))]), "nan seconds"),
+        (graph([task(FORWARD, 1, run_ms=-1)]), "-0.001 seconds"),
+        (graph([task(FORWARD, 1)]), "no collective with a size among several ranks"),
+    ],
+)
+def test_a_wrong_graph_is_refused(path, content, said):
+    """One printable line with the byte."""
+    with pytest.raises(WorkloadError, match=said) as caught:
+        load(path, content)
+    assert str(caught.value).isprintable()
+
+
+def test_a_small_file_cannot_ask_for_much_memory(path, monkeypatch):
+    """A thousand tasks that share one list of a thousand dependencies: each table may be pointed to again."""
+    monkeypatch.setattr(topoopt, "MAX_LINKS", 10_000)
+    blob, start = task(FORWARD, 1, following=range(1_000))
+    places = [4 * (1_000 - i) + start for i in range(1_000)]
+    vector = struct.pack("<I1000I", 1_000, *places) + blob
+    fields = [("<I", 1), ("<I", 4), ("<I", 0), *[None] * 5, ("<I", 0)]
+    content, root = table(fields, [(8, vector)])
+    with pytest.raises(WorkloadError, match="more than 10,000 dependencies"):
+        load(path, struct.pack("<I", 4 + root) + content)
+
+
+@examples(80)
+@given(
+    flips=st.lists(st.tuples(st.integers(0, len(GOOD) - 1), st.integers(0, 255)), max_size=3),
+    cut=st.integers(0, len(GOOD)),
+)
+def test_cut_and_flipped_graphs_raise_nothing_else(path, flips, cut):
+    """A workload or one line; never an access outside the file."""
+    content = bytearray(GOOD)
+    for at, byte in flips:
+        content[at] = byte
+    for damaged in (content, content[:cut]):
+        try:
+            line = f"{load(path, bytes(damaged)).total_bytes}"
+        except WorkloadError as error:
+            line = str(error)
+        assert line.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("name", "reduced", "moved", "groups"),
+    [
+        ("100vgg_16", (32, 1_157_409_952), (0, 0), {16}),
+        ("100candle_16", (140, 4_752_687_116), (456, 18_522_046_464), {4, 8, 16}),
+    ],
+)
+def test_the_real_graphs_to_the_byte(name, reduced, moved, groups):
+    """Counts and bytes as the notes give them from the authors' own reader."""
+    read = load_workload(shared_file(f"topoopt/{name}.fbuf"))
+    sizes = read.sizes("all_reduce")
+    transfers = [c.size_bytes for c in read.calls if c.is_transfer]
+    assert (len(sizes), sum(sizes)) == reduced
+    assert (len(transfers), sum(transfers)) == moved
+    assert {len(c.ranks) for c in read.calls if not c.is_transfer} == groups
+    assert read.total_bytes == reduced[1] + moved[1]
+    assert (read.num_ranks, read.compute_s > 0.1) == (16, True)
+    assert not any(note.startswith("left out") for note in read.notes)

@@ -1,0 +1,287 @@
+"""Claimed symmetries: true ones prove all chunks, false ones are dropped, and wrong plans are refused either way."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from tests.profiles import examples
+
+import opticcl
+from opticcl.circuits import lower
+from opticcl.collective import COLLECTIVES, collective
+from opticcl.errors import ParameterError, UnsupportedError
+from opticcl.fabrics import fabric, fabric_at_scale
+from opticcl.ir import CircuitPlan, Op, Schedule, Transfers
+from opticcl.ir.symmetry import Digits, Run, RunSteps, Symmetry, Table, Through, Xor, power
+from opticcl.schedule import generate
+from opticcl.verify import data as data_module
+from opticcl.verify import verify
+from opticcl.verify.data import check_data
+from opticcl.verify.symmetry import CheckedClaims, claims_of, orbits
+
+CLAIMING = [
+    ("ideal:nodes=12", "ring"), ("ideal:nodes=13", "ring"), ("ideal:nodes=12", "torus2d:shape=3x4"),
+    ("ideal:nodes=10", "mesh"),
+    ("ideal:nodes=11", "bruck"), ("ideal:nodes=10", "bruck:radix=3"), ("ideal:nodes=16", "halving_doubling"),
+    ("ideal:nodes=16", "recursive_doubling"), ("ideal:nodes=12", "lumorph:factors=2x3x2"),
+    ("ideal:nodes=24", "by_dimension:shape=4x3x2"),
+    ("ideal:nodes=9", "send_recv"), ("sipac:radix=3,levels=3", "sipco"), ("sipac:radices=4x2x3", "sipco:k=2"),
+    ("ramp:groups=4,racks=3,wavelengths=8", "ramp"), ("ramp:groups=3,racks=2,wavelengths=6", "ramp"),
+    ("ramp:groups=6,racks=4,wavelengths=12", "ramp:variant=modular"),
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def symmetry_at_every_size(monkeypatch):
+    """Also where following all chunks is quicker."""
+    monkeypatch.setattr(data_module, "SYMMETRY_FROM", 0)
+
+
+def schedules():
+    """Every claiming algorithm with every collective that it does."""
+    for specification, algorithm in CLAIMING:
+        for name in COLLECTIVES:
+            try:
+                yield generate(algorithm, name, fabric(specification))
+            except UnsupportedError:
+                continue
+
+
+@pytest.mark.parametrize(
+    "made", list(schedules()), ids=lambda s: f"{s.name}-{s.collective.name}-{s.collective.num_ranks}"
+)
+def test_every_claim_holds(made):
+    """No claim of ours is dropped, and the verdict is that of all chunks followed."""
+    proven, followed = check_data(made), check_data(made, every_chunk=True)
+    assert not proven.violations
+    assert not followed.violations
+    assert not any("claim refused" in note for note in proven.notes)
+    if made.symmetries and made.collective.num_chunks > 1:
+        assert proven.how.startswith("symmetry of order")
+
+
+@pytest.mark.parametrize(
+    "made", list(schedules()), ids=lambda s: f"{s.name}-{s.collective.name}-{s.collective.num_ranks}"
+)
+def test_claims_hold_by_sorting_too(made):
+    """The oracle of the polynomials: every step expanded to single chunks, sorted, and compared with its image."""
+    c = made.collective
+    for claim in made.symmetries:
+        ranks, chunks = claim.ranks.images(c.num_ranks), claim.chunks.images(c.num_chunks)
+        for i in range(made.num_steps):
+            rows = expanded(made.step(i))
+            image = rows.copy()
+            image[:, 0], image[:, 1], image[:, 4] = ranks[rows[:, 0]], ranks[rows[:, 1]], chunks[rows[:, 4]]
+            assert np.array_equal(np.sort(keys(rows)), np.sort(keys(image)))
+
+
+def expanded(step):
+    """One row a chunk: sender, receiver, operation, parts, chunk."""
+    n = step.chunk_n
+    row = np.repeat(np.arange(len(step)), n)
+    chunk = np.repeat(step.chunk_lo, n) + np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
+    parts = np.ones(len(step), int) if step.parts is None else step.parts
+    return np.stack([step.src[row], step.dst[row], step.op[row], parts[row], chunk], axis=1).astype(np.int64)
+
+
+def keys(rows):
+    """One number a row."""
+    return np.ravel_multi_index(tuple(rows.T), (1 << 10, 1 << 10, 4, 1 << 12, 1 << 14))
+
+
+MUTATIONS = ("src", "dst", "chunk_lo", "chunk_n", "op", "parts", "dropped", "doubled")
+
+
+@examples(400)
+@given(st.data())
+def test_mutants_are_judged_alike(data):
+    """One row changed, dropped or doubled: by claims and with all chunks followed the answer is the same."""
+    specification, algorithm = data.draw(st.sampled_from(CLAIMING))
+    name = data.draw(st.sampled_from(["all_reduce", "reduce_scatter", "all_gather", "all_to_all"]))
+    try:
+        made = generate(algorithm, name, fabric(specification))
+    except UnsupportedError:
+        assume(False)
+    wrong = mutant(data, made)
+    assert bool(check_data(wrong).violations) == bool(check_data(wrong, every_chunk=True).violations)
+
+
+def mutant(data, made):
+    """The schedule with one row of one step changed."""
+    assume(made.num_steps)
+    at, kind = data.draw(st.integers(0, made.num_steps - 1)), data.draw(st.sampled_from(MUTATIONS))
+    step = made.step(at)
+    row = data.draw(st.integers(0, len(step) - 1))
+    assume(kind != "parts" or step.parts is not None)
+    if kind in ("dropped", "doubled"):
+        rows = np.arange(len(step))
+        changed = step.take(np.delete(rows, row) if kind == "dropped" else np.append(rows, row))
+    else:
+        column = getattr(step, kind).copy()
+        column[row] = column[row] + data.draw(st.sampled_from([1, 2]))
+        changed = replace(step, **{kind: column})
+    return replace(made, step=lambda i: changed if i == at else made.step(i), classes=())
+
+
+def test_a_false_claim_on_a_right_plan_is_dropped_with_a_note():
+    """The plan is judged without it."""
+    made = generate("ring", "all_gather", fabric("ideal:nodes=6"))
+    swapped = Symmetry(Table(np.array([1, 0, 2, 3, 4, 5])), Table(np.array([1, 0, 2, 3, 4, 5])))
+    report = check_data(replace(made, symmetries=(swapped,)))
+    assert not report.violations
+    assert report.how == "every chunk followed"
+    assert any("is not invariant under symmetry 1" in note or "does not commute" in note for note in report.notes)
+    both = check_data(replace(made, symmetries=(swapped, *made.symmetries)))
+    assert both.how == "symmetry of order 6, checked"
+    holders = Symmetry(Digits((6,), 0, 1), Digits((6,), 0, 2))
+    assert any("does not map holders" in note for note in check_data(replace(made, symmetries=(holders,))).notes)
+
+
+def test_a_true_claim_on_a_wrong_plan_does_not_help_it():
+    """A ring that stops one step early is as symmetric as a whole one."""
+    made = generate("ring", "all_reduce", fabric("ideal:nodes=8"))
+    short = RunSteps((replace(made.step.runs[0], count=6), *made.step.runs[1:]), 8)
+    report = check_data(replace(made, step=short, num_steps=short.num_steps, classes=short.classes))
+    assert report.how == "symmetry of order 8, checked"
+    assert {violation.rule for violation in report.violations} == {"contribution_missing"}
+
+
+def test_a_contribution_counted_one_more_than_two_to_the_64_is_refused():
+    """Doubling a sum 64 times brings the labels back to what they were; the count does not come back."""
+    grow = [Transfers.of([0], [1], [0], 1, Op.COPY), *[Transfers.of([1], [1], [0], 1, Op.REDUCE)] * 64]
+    steps = [*grow, Transfers.of([1], [0], [0], 1, Op.REDUCE)]
+    made = Schedule("by hand", collective("reduce", 2, 1), len(steps), lambda i: steps[i])
+    report = check_data(made)
+    assert "contribution_doubled" in {violation.rule for violation in report.violations}
+
+
+def test_one_wrong_row_of_4096_ranks_is_found():
+    """An all-gather in which one rank gets one block from nowhere: the claim is dropped, and every chunk is followed."""
+    made = generate("bruck", "all_gather", fabric("ideal:nodes=4096"))
+
+    def step(i):
+        t = made.step(i)
+        if i != 5:
+            return t
+        lo = t.chunk_lo.copy()
+        lo[777] = (lo[777] + 1) % (4096 - int(t.chunk_n[777]))
+        return replace(t, chunk_lo=lo)
+
+    report = check_data(replace(made, step=step))
+    assert report.violations
+    assert any("claim refused: step 5" in note for note in report.notes)
+
+
+def test_light_in_the_first_step_of_each_run_only_is_refused():
+    """A plan whose other steps have no circuits."""
+    plan = lower(fabric("terarack:nodes=16"), generate("ring", "all_reduce", fabric("terarack:nodes=16")))
+    dark = CircuitPlan(plan.fabric, plan.schedule, lambda i: plan.rounds(i) if i in (0, 15) else ())
+    assert [v.rule for v in verify(dark).violations] == ["steps_unequal", "steps_unequal"]
+    assert verify(plan).ok
+
+
+def test_a_run_whose_shift_tears_a_range_is_refused():
+    """The base sends chunks 1 and 2 together, of which the shift makes 2 and 0."""
+    base = Transfers.of([0], [1], [1], 2, Op.COPY)
+    step = RunSteps((Run(lambda: base, 2, Digits((3,), 0, 1)),), 3)
+    made = Schedule("by hand", collective("broadcast", 2, 3), 2, step, step.classes)
+    assert [v.rule for v in check_data(made).violations] == ["run_cuts_ranges"]
+
+
+def test_a_sample_is_no_verdict():
+    """Neither good nor bad, unless it finds something wrong."""
+    plan = opticcl.compile("ideal:nodes=16", "all_reduce", "1 MB", algorithm="ring")
+    sample = plan.verify(num_chunks=3)
+    assert not sample.ok
+    assert sample.record()["ok"] is None
+    assert str(sample).startswith("not judged: ")
+    assert plan.verify().ok
+    assert plan.verify().record()["ok"] is True
+
+
+def test_too_many_chunks_without_a_symmetry_are_not_judged(monkeypatch):
+    """The line names the number and the option."""
+    monkeypatch.setattr(data_module, "MOST_CHUNK_ROWS", 100)
+    monkeypatch.setattr(data_module, "BLOCK", 16)
+    made = generate("tree", "gather", fabric("ideal:nodes=64"))
+    (violation,) = check_data(made).violations
+    assert violation.rule == "not_judged"
+    assert "--all-chunks follows them" in violation.where
+    assert not check_data(made, every_chunk=True).violations
+
+
+def test_blocks_of_chunks_give_the_same_answer(monkeypatch):
+    """However few chunks are followed at once."""
+    made = generate("wrht", "all_gather", fabric("terarack:nodes=15,wavelengths=2"))
+    whole = check_data(made)
+    monkeypatch.setattr(data_module, "BLOCK", 40)
+    assert check_data(made) == whole
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        Digits((3, 3), 0, 1),
+        Digits((8,), 1, 1),
+        Xor(9),
+        Table(np.zeros(8, int)),
+        Table(np.arange(7)),
+        Through(np.ones(8, int), Xor(1)),
+    ],
+)
+def test_what_is_no_permutation_is_refused(claim):
+    """Of wrong length, not one to one, or with images that are no elements."""
+    with pytest.raises(ParameterError, match="does not permute 8 elements"):
+        claim.images(8)
+
+
+@given(st.data())
+def test_permutations_are_permutations(data):
+    """Also through labels, and applied many times."""
+    radices = tuple(data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=4)))
+    count = int(np.prod(radices))
+    inner = Digits(radices, data.draw(st.integers(0, len(radices) - 1)), data.draw(st.integers(-7, 7)))
+    label = np.random.default_rng(count).permutation(count)
+    for permutation in (inner, Through(label, inner)):
+        images = permutation.images(count)
+        assert np.array_equal(np.sort(images), np.arange(count))
+        times = data.draw(st.integers(0, 9))
+        repeated = np.arange(count)
+        for _ in range(times):
+            repeated = images[repeated]
+        assert np.array_equal(power(images, times), repeated)
+
+
+def test_runs_are_what_their_steps_are():
+    """The steps of a ring, one by one, and those that its runs define."""
+    made = generate("ring", "all_to_all", fabric("ideal:nodes=7"))
+    for i in range(made.num_steps):
+        t = made.step(i)
+        assert np.array_equal(t.chunk_lo, (np.arange(7) - i - 1) % 7)
+        assert (t.parts == i + 1).all()
+
+
+def test_orbits_of_a_torus_and_of_sipac():
+    """One orbit, and one a level."""
+    for made, count in (
+        (generate("torus2d:shape=3x4", "all_reduce", fabric("ideal:nodes=12")), 1),
+        (generate("sipco", "all_to_all", fabric("sipac:radix=3,levels=2")), 2),
+    ):
+        claims, notes = claims_of(made)
+        assert not notes
+        assert len(orbits(claims, made.collective.num_chunks)[0]) == count
+        checked = CheckedClaims(claims, made.collective)
+        for i in range(made.num_steps):
+            checked.check(i, made.step(i))
+        assert not checked.refuted
+
+
+@pytest.mark.deep
+def test_all_chunks_of_65536_ranks_are_proven():
+    """RAMP at its full scale, and a ring."""
+    for name, algorithm in (("ramp", "ramp"), ("ideal", "ring"), ("sipac", "sipco")):
+        report = check_data(generate(algorithm, "all_reduce", fabric_at_scale(name, 65_536)))
+        assert not report.violations
+        assert report.how.startswith("symmetry of order")

@@ -1,0 +1,148 @@
+"""The sorted columns of the laws of time against loops over all pairs, on drawn times with many ties."""
+
+from itertools import pairwise, permutations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.profiles import examples
+
+from opticcl.ir.device import Device
+from opticcl.verify._time_data import _earliest_deadline
+from opticcl.verify._time_devices import Changes, Numbering, Uses, _stable_order, find_settings
+from opticcl.verify._time_light import _exceeding, busy_between
+
+TICKS = st.integers(0, 12)
+
+
+@st.composite
+def histories(draw, members):
+    """Changes of members, one after the other: {member: [(begin, done, setting)]}."""
+    found = {}
+    for member in range(members):
+        times = sorted(draw(st.lists(TICKS, min_size=0, max_size=8)))
+        times = times[: len(times) // 2 * 2]
+        found[member] = [
+            (begin, done, draw(st.integers(0, 2))) for begin, done in zip(times[::2], times[1::2], strict=True)
+        ]
+    return found
+
+
+@st.composite
+def needs(draw, groups, limit):
+    """Uses: [(group, start, end, setting)]."""
+    rows = draw(st.lists(st.tuples(st.integers(0, groups - 1), TICKS, TICKS, st.integers(0, 2)), max_size=limit))
+    return [(group, min(a, b), max(a, b), setting) for group, a, b, setting in rows]
+
+
+def columns(uses, history):
+    """Both as the verifier takes them."""
+    rows = [(m, *change) for m, changes in sorted(history.items()) for change in changes]
+    member, begin, done, setting = np.array(rows, float).reshape(-1, 4).T
+    changes = Changes(member.astype(int), begin, done, setting.astype(int), np.zeros(len(rows), int))
+    group, start, end, wanted = np.array(uses, float).reshape(-1, 4).T
+    n = np.arange(len(uses))
+    return Uses(group.astype(int), start, end, wanted.astype(int), n, n, np.zeros(len(uses), bool)), changes
+
+
+def stands(changes, use, warm, initial):
+    """Whether one member has the setting of a use from its start to its end."""
+    _, start, end, setting = use
+    done = [c for c in changes if c[1] <= start]
+    upcoming = [c for c in changes if c[1] > start]
+    now = done[-1][2] if done else (initial if warm else None)
+    return now == setting and all(c[0] >= end for c in upcoming[:1])
+
+
+@examples(200)
+@given(histories(3), needs(3, 12), st.booleans())
+def test_settings_of_single_devices(history, uses, warm):
+    """Every use is judged as a loop over the changes of its device judges it."""
+    found = find_settings(*columns(uses, history), Numbering((Device("ring", 3),)), warm=warm)
+    for i, use in enumerate(uses):
+        first = min((u for u in uses if u[0] == use[0]), key=lambda u: (u[1], uses.index(u)))
+        expected = stands(history[use[0]], use, warm, first[3])
+        assert (found.missing_s[i] == 0) == expected, (use, history[use[0]])
+
+
+@examples(200)
+@given(histories(3), needs(1, 5))
+def test_settings_of_pools(history, uses):
+    """Whatever is accepted can be given to members; a single use is accepted exactly if some member has its setting."""
+    found = find_settings(*columns(uses, history), Numbering((Device("lane", 1, pool=3),)), warm=False)
+    if len(uses) == 1:
+        assert (found.missing_s[0] == 0) == any(stands(history[m], uses[0], False, None) for m in range(3))
+    accepted = [use for use, missing in zip(uses, found.missing_s, strict=True) if missing == 0]
+
+    def fits(chosen):
+        for m in range(3):
+            mine = sorted(use for use, member in zip(accepted, chosen, strict=True) if member == m)
+            if any(one[2] > other[1] for one, other in pairwise(mine)):
+                return False
+            if not all(stands(history[m], use, False, None) for use in mine):
+                return False
+        return True
+
+    assert any(fits(chosen) for chosen in np.ndindex(*[3] * len(accepted)))
+
+
+@examples(200)
+@given(st.lists(st.tuples(st.integers(0, 1), TICKS, TICKS), max_size=10), st.integers(1, 2))
+def test_occupations_over_capacity(rows, capacity):
+    """A unit is over its capacity exactly if more occupations than that share a moment of positive length."""
+    rows = [(unit, float(min(a, b)), float(max(a, b))) for unit, a, b in rows if a != b]
+    unit, start, left = np.array(rows, float).reshape(-1, 3).T
+    over, missing = _exceeding(unit.astype(int), start, left, capacity)
+    for u in (0, 1):
+        most = max((sum(1 for v, a, b in rows if v == u and a <= t < b) for t in range(13)), default=0)
+        assert (unit[over] == u).any() == (most > capacity)
+    assert (missing[over] > 0).all()
+
+
+@examples(200)
+@given(st.lists(st.tuples(TICKS, st.integers(1, 4), st.integers(1, 20)), max_size=5))
+def test_sums_by_earliest_deadline(jobs):
+    """No job is late exactly if some order of the jobs, each begun once it is released, meets all due times.
+
+    Jobs that may be interrupted meet due times that others cannot, so the comparison is with orders of whole jobs one way and
+    with the work between release and due times the other way.
+    """
+    jobs = sorted(jobs)
+    release, work, due = (np.array(column, float) for column in (list(zip(*jobs, strict=True)) or [[]] * 3))
+    late = _earliest_deadline(np.zeros(len(jobs), int), work, release, due)
+
+    def in_order(order):
+        now = 0.0
+        for j in order:
+            now = max(now, release[j]) + work[j]
+            if now > due[j]:
+                return False
+        return True
+
+    if any(in_order(order) for order in permutations(range(len(jobs)))):
+        assert not late.any()
+    crowded = any(
+        sum(work[j] for j in range(len(jobs)) if release[j] >= begin and due[j] <= end) > max(0.0, end - begin)
+        for begin in release
+        for end in due
+    )
+    assert late.any() == crowded
+
+
+@examples(100)
+@given(st.lists(st.tuples(TICKS, TICKS), max_size=8), TICKS, TICKS)
+def test_busy_time(rows, a, b):
+    """The union of spans within limits, tick by tick."""
+    rows = [(min(row), max(row)) for row in rows]
+    begin, end = min(a, b), max(a, b)
+    start, stop = np.array(rows, float).reshape(-1, 2).T
+    busy = sum(any(s <= t < e for s, e in rows) for t in range(begin, end))
+    assert busy_between(start, stop, begin, end) == busy
+
+
+@examples(50)
+@given(st.lists(st.integers(0, 2**40), max_size=50), st.integers(1, 2**20))
+def test_stable_orders(numbers, modulus):
+    """As NumPy's stable sort, for numbers of any size."""
+    column = np.array([*numbers, *(n % modulus for n in numbers)], np.int64)
+    assert _stable_order(column).tolist() == np.argsort(column, kind="stable").tolist()
