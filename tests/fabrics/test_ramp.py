@@ -176,11 +176,19 @@ def test_light_is_split_where_it_can_be() -> None:
     assert refusals(small("route_switch"), racks) == {"switch_reset"}
 
 
-@pytest.mark.parametrize(("op", "chunks"), [(Op.COPY, [0, 1, 2]), (Op.REDUCE, 0)])
-def test_split_light_is_one_signal(op: Op, chunks: Any) -> None:
-    """Other data, or data to be added, are other signals."""
+@pytest.mark.parametrize(
+    ("op", "chunks", "rules"),
+    [
+        (Op.COPY, [0, 1, 2], {"transmitter_shared", "wavelength_clash"}),  # other data are other signals
+        (Op.REDUCE, [0, 1, 2], {"transmitter_shared", "wavelength_clash"}),
+        (Op.COPY, 0, set()),
+        (Op.REDUCE, 0, set()),  # what a receiver does with the data makes no difference to the light
+    ],
+)
+def test_split_light_is_one_signal(op: Op, chunks: Any, rules: set[str]) -> None:
+    """One sender, one wavelength, the same chunks: one signal, whether it is stored or added (decision 0003)."""
     rows = [(node(0, 0, 2), node(1, j, 5), 0) for j in range(J)]
-    assert refusals(small(), rows, op, chunks) == {"transmitter_shared", "wavelength_clash"}
+    assert refusals(small(), rows, op, chunks) == rules
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ WHAT = "dump of the NCCL flight recorder"
 
 
 def _is_dump(head: bytes) -> int:
-    if head[:1] == b"\x80" and 2 <= head[1] <= 5:
+    if head[:1] == b"\x80" and len(head) > 1 and 2 <= head[1] <= 5:
         return 2  # a pickle
     keys = rb'"(entries|pg_config|pg_status|nccl_comm_state|record_id|profiling_name)"\s*:'
     return 2 * (re.match(rb"(\xef\xbb\xbf)?\s*\{", head) is not None and re.search(keys, head) is not None)

@@ -43,7 +43,7 @@ DATAGRAM_BYTES = _BODY.size + 4
 def bits_of(message: ProtocolMessage) -> int:
     """A message as 13 bits.
 
-    >>> f"{bits_of(Message(5, Kind.COMPLETION)):013b}"
+    >>> f"{bits_of(ProtocolMessage(5, MessageKind.COMPLETION)):013b}"
     '0000000001011'
 
     Raises: ParameterError: a node that 12 bits cannot name.
@@ -59,7 +59,7 @@ def message_of(bits: int, number: int = 0) -> ProtocolMessage:
     """The message encoded by 13 bits.
 
     >>> message_of(0b1011)
-    Message(sender=5, kind=<Kind.COMPLETION: 1>, number=0)
+    ProtocolMessage(sender=5, kind=<MessageKind.COMPLETION: 1>, number=0)
     """
     return ProtocolMessage(bits >> 1, MessageKind(bits & 1), number)
 
