@@ -99,7 +99,9 @@ def test_command(folder, opticcl, monkeypatch, command):
 
 
 ROWS = re.findall(
-    r"^\| `([\w.]+)` \|.*\| `((?:opticcl|torchrun) [^`]*)` \|$", (EXAMPLES / "README.md").read_text("utf-8"), re.MULTILINE
+    r"^\| `([\w.]+)` \|.*\| `((?:opticcl|torchrun) [^`]*)` \|$",
+    (EXAMPLES / "README.md").read_text("utf-8"),
+    re.MULTILINE,
 )
 
 
