@@ -80,7 +80,13 @@ def run(
     pipeline: Annotated[int | None, typer.Option("--pipeline", help="Stages of consecutive layers.")] = None,
     expert: Annotated[int | None, typer.Option("--expert", help="Devices that share experts or tables.")] = None,
     micro_batches: Annotated[int | None, typer.Option("--micro-batches", help="Parts of a copy's samples.")] = None,
-    device: Annotated[str | None, typer.Option("--device", help="Such as a100, h100 or a100:memory=80GB.")] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            "--device",
+            help="Such as a100, h100 or a100:memory=80GB; of a trace the computation without recorded times.",
+        ),
+    ] = None,
     precision: Annotated[str | None, typer.Option("--precision", help="fp32, tf32, fp16 or bf16.")] = None,
     efficiency: Annotated[
         float | None,
@@ -89,6 +95,10 @@ def run(
     times: Annotated[
         str | None, typer.Option("--times", help="File of measured times of the layers, instead of --device.")
     ] = None,
+    compute_scale: Annotated[
+        float,
+        typer.Option("--compute-scale", help="Speed of the devices relative to the job's: 2 is a GPU twice as fast."),
+    ] = 1.0,
     clock: ClockOption = None,
     recorded_on: Annotated[
         str | None,
@@ -154,6 +164,7 @@ def run(
             epochs=epochs,
             steps=steps,
             recorded_on=recorded_on,
+            compute_scale=compute_scale,
             progress=progress,
         )
         found = replace(found, left_out=(*found.left_out, *excluded))
@@ -214,12 +225,21 @@ def _job(
         if nodes is None:
             raise ParameterError("train: the number of devices is missing; give --nodes N")
         return [partition(model, nodes, **asked)]
+    device, precision, efficiency = (asked.pop(name, None) for name in ("device", "precision", "efficiency"))
     if asked:
         key = next(iter(asked))
         raise ParameterError(f"--{key.replace('_', '-')}: an option of models; a trace is used as recorded")
+    if device is None and (precision, efficiency) != (None, None):
+        raise ParameterError("--precision, --efficiency: of a device, which is missing; give --device h100")
     from opticcl.traces import load_steps
+    from opticcl.training.device import Precision
+    from opticcl.training.rooflines import time_by_roofline
 
-    return load_steps(workload, num_ranks=nodes or 0, clock_hz=None if clock is None else parse_clock(clock))
+    found = load_steps(workload, num_ranks=nodes or 0, clock_hz=None if clock is None else parse_clock(clock))
+    if device is None:
+        return found
+    kind = None if precision is None else convert_value(precision, Precision, "--precision")
+    return time_by_roofline(found, device, kind, efficiency)
 
 
 def _runtime(given: dict[str, Any], of_model: bool) -> Runtime:

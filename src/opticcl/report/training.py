@@ -71,6 +71,8 @@ def headline(training: TrainingResult) -> str:
         f"{format_bytes(job.network_bytes)} in {counted(job.num_calls, 'call')} an iteration{_groups_remark(job)}",
         f"computation {format_seconds(job.compute_s)}" if job.compute_s else "no computation recorded",
     ]
+    if training.compute_scale != 1:
+        parts[-1] += f" / {training.compute_scale:g}"
     rates = {row.machine.node_rate_bits_per_s for row in training.rows}
     if len(rates) == 1:
         parts.append(f"{format_rate(rates.pop())} a node")

@@ -237,7 +237,7 @@ def _dependencies(path: Path, graph: _Graph) -> tuple[list[RankTask], list[str]]
         if node.call:
             compute, called = -1, frozenset((len(tasks),))
             tasks.append(RankTask(node.call.name, 0.0, (node.call,), after, place=i))
-        elif node.compute_s or node.operations:
+        elif node.compute_s or node.operations or node.memory_bytes:
             compute, called = len(tasks), frozenset()
             task = RankTask(f"node {node.id}", node.compute_s, after=after, place=i)
             if not node.compute_s:

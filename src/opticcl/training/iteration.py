@@ -53,7 +53,7 @@ class Iteration:
     Args:
         job: task graph that was simulated.
         spans: in the order of their start.
-        slowdown: factor on the computation time of the slowest device.
+        slowdown: factor on the computation time of the slowest device, `compute_scale` included.
 
     Times of a device are those of the busiest one, if the traces of several are known.
     """
@@ -171,7 +171,12 @@ def slowdown_of(factors: Mapping[int, float], num_ranks: int) -> float:
 
 
 def simulate_iteration(
-    job: TaskGraph, time_of: TimeOf, runtime: Runtime | None = None, stragglers: Mapping[int, float] | None = None
+    job: TaskGraph,
+    time_of: TimeOf,
+    runtime: Runtime | None = None,
+    stragglers: Mapping[int, float] | None = None,
+    *,
+    compute_scale: float = 1.0,
 ) -> Iteration:
     """Simulate a job on the queues of its slowest device, or of every device whose trace is known.
 
@@ -180,8 +185,13 @@ def simulate_iteration(
         time_of: time of a collective of a size in a group.
         runtime: fusion, overlap and order; None: the defaults.
         stragglers: device -> factor on its computation time.
-    Raises: ParameterError: no such straggler.
+        compute_scale: speed of all devices relative to those of the job; 2 halves the time of all computation.
+    Raises: ParameterError: no such straggler, or a scale that is not positive.
     """
+    if not 0 < compute_scale < inf:
+        raise ParameterError(
+            f"compute_scale={compute_scale:g}: the speed relative to the job's devices is positive; 2 is twice as fast"
+        )
     factors = stragglers or {}
     slowdown = slowdown_of(factors, job.num_ranks)
     slowdowns = [slowdown]
@@ -191,7 +201,8 @@ def simulate_iteration(
                 f"straggler: there is no trace of device {missing[0]}; give one of {job.device_ranks[0]}, ..."
             )
         slowdowns = [factors.get(rank, 1.0) for rank in job.device_ranks]
-    return Iteration(job, EventLoop(job, time_of, runtime or Runtime(), slowdowns).run(), slowdown)
+    slowdowns = [factor / compute_scale for factor in slowdowns]
+    return Iteration(job, EventLoop(job, time_of, runtime or Runtime(), slowdowns).run(), slowdown / compute_scale)
 
 
 def replay(job: TaskGraph) -> Iteration:

@@ -18,6 +18,7 @@ from opticcl.traces.graphs import median_step
 from opticcl.training.communication import CommunicationTimes, Fastest, PlanUse, moved_bytes
 from opticcl.training.iteration import COMPUTE, Iteration, Runtime, replay, simulate_iteration
 from opticcl.training.partition import partition
+from opticcl.training.rooflines import note_untimed
 from opticcl.units import counted, format_seconds, in_columns
 
 __all__ = ["TrainingResult", "TrainingRow", "train"]
@@ -117,6 +118,7 @@ class TrainingResult:
         iterations_per_epoch: 0 if unknown [count].
         iterations: of the whole training; 0 if unknown [count].
         recorded_on: the job on a model of the network on which it was recorded; None if that is not given.
+        compute_scale: speed of the devices of the rows relative to those of the job.
     """
 
     job: TaskGraph
@@ -128,6 +130,7 @@ class TrainingResult:
     iterations_per_epoch: int = 0
     iterations: int = 0
     recorded_on: TrainingRow | None = None
+    compute_scale: float = 1.0
 
     def __repr__(self) -> str:
         first, fabrics = self.rows[0], counted(len(self.rows), "fabric")
@@ -150,6 +153,7 @@ class TrainingResult:
         about = self.job.record() | {
             "iterations_per_epoch": self.iterations_per_epoch or None,
             "iterations": self.iterations or None,
+            "compute_scale": self.compute_scale,
         }
         rows = [row.record() | {"epoch_s": self.epoch_s(row), "training_s": self.training_s(row)} for row in self.rows]
         found = {"job": about, "rows": rows, "left_out": [one.record() for one in self.left_out]}
@@ -188,6 +192,7 @@ def train(
     steps: int | None = None,
     planner: Fastest | None = None,
     recorded_on: Fabric | str | None = None,
+    compute_scale: float = 1.0,
     progress: ProgressCallback = no_progress,
 ) -> TrainingResult:
     """Simulate an iteration of a job on each machine.
@@ -210,10 +215,12 @@ def train(
         planner: caches plans between calls; replaces `algorithm`, `assumed` and `engine`.
         recorded_on: model of the network on which a trace was recorded, to compare with the recording; text is built for
             the ranks of the job.
+        compute_scale: speed of the devices relative to those of the job, for what-if questions; 2 is twice as fast. The
+            replay and `recorded_on` keep the recorded speed.
         progress: called with a line about the current activity.
     Raises: ParameterError: contradictory arguments. UnsupportedError: no machine can carry the job.
     """
-    graphs = _task_graphs(job, nodes)
+    graphs = [note_untimed(graph) for graph in _task_graphs(job, nodes)]
     job = median_step(graphs)
     size = job.num_ranks if nodes is None else nodes
     built = [given if isinstance(given, Fabric) else fabric_at_scale(given, size) for given in one_or_more(machines)]
@@ -226,7 +233,7 @@ def train(
     for machine in built:
         progress(f"simulate {job.name} on {machine.name}")
         try:
-            rows.append(_row(machine, graphs, planner, groups, runtime, stragglers))
+            rows.append(_row(machine, graphs, planner, groups, runtime, stragglers, compute_scale))
         except (UnsupportedError, FabricError) as error:
             left_out.append(ExcludedFabric(machine.name, str(error)))
     if not rows:
@@ -238,7 +245,7 @@ def train(
             raise ParameterError(f"train: recorded_on: {job.name} has no recorded times to compare with")
         given = recorded_on if isinstance(recorded_on, Fabric) else fabric_at_scale(recorded_on, job.num_ranks)
         model_row = _row(given, [job], planner, groups, runtime, stragglers)
-    about = (per_epoch, iterations, model_row)
+    about = (per_epoch, iterations, model_row, compute_scale)
     return TrainingResult(job, runtime, planner.assumed, groups, tuple(rows), tuple(left_out), *about)
 
 
@@ -249,24 +256,29 @@ def _row(
     groups: Literal["scaled", "machine"],
     runtime: Runtime,
     stragglers: Mapping[int, float] | None,
+    compute_scale: float = 1.0,
 ) -> TrainingRow:
     """A job on one machine.
 
     Args:
         machine: the fabric.
         graphs: of its steps.
-        planner, groups, runtime, stragglers: see `train`.
+        planner, groups, runtime, stragglers, compute_scale: see `train`.
     Raises: UnsupportedError, FabricError: the machine cannot carry the job.
     """
     times = CommunicationTimes(machine, planner, groups=groups)
-    steps = [simulate_iteration(graph, times, runtime, stragglers) for graph in graphs]
+
+    def simulate(graph: TaskGraph) -> Iteration:
+        return simulate_iteration(graph, times, runtime, stragglers, compute_scale=compute_scale)
+
+    steps = [simulate(graph) for graph in graphs]
     remarks = times.declined()
     plans = times.used()
     if remarks and not any(use.plan.schedule.name == planner.name for use in plans):
         raise UnsupportedError(remarks[0])
     if len(graphs) == 1:
         return TrainingRow(machine, steps[0], plans, remarks)
-    iteration = simulate_iteration(_median(steps).job, times, runtime, stragglers)
+    iteration = simulate(_median(steps).job)
     verified = all(use.verdict.ok for use in plans)
     return TrainingRow(machine, iteration, times.used(), remarks, tuple(steps), verified)
 
