@@ -45,7 +45,7 @@ def main():
     """Train, and print the share of tokens that are right on sequences that were not trained on."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--backend", default="opticcl", help="opticcl or gloo")
-    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--steps", type=int, default=60)
     options = parser.parse_args()
 
     dist.init_process_group(options.backend)
