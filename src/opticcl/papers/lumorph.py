@@ -24,7 +24,13 @@ SIXTEEN_GPUS = "lightpath:shape=4x4"
 
 @cache
 def plan(algorithm: str, where: str = "lightpath", collective: str = "all_reduce") -> Plan:
-    """A plan for 256 GPUs on LIGHTPATH, or elsewhere."""
+    """A plan for a message of 1 MB, on the 256 GPUs of LIGHTPATH by default; results are cached.
+
+    Args:
+        algorithm: with parameters.
+        where: fabric.
+        collective: canonical name.
+    """
     return compile(where, collective, MB, algorithm=algorithm)
 
 
@@ -41,7 +47,13 @@ def _profile(algorithm: str, where: str) -> Profile:
 
 
 def time_s(algorithm: str, size: float, where: str = "lightpath") -> float:
-    """Time of an all-reduce by the paper's model [s]."""
+    """Time of an all-reduce by the paper's model [s].
+
+    Args:
+        algorithm: with parameters.
+        size: of the buffer [bytes].
+        where: fabric.
+    """
     return _profile(algorithm, where).timeline(round(size)).total_s
 
 
@@ -70,7 +82,13 @@ def break_even_us(algorithm: str, size: float) -> float:
 
 
 def equal_size(algorithm: str, against: str, against_where: str) -> float:
-    """Buffer above which the second algorithm is faster; time is linear in the buffer [bytes]."""
+    """Size of the buffer at which two algorithms take the same time; times are linear in the size [bytes].
+
+    Args:
+        algorithm: on LIGHTPATH.
+        against: the other algorithm.
+        against_where: fabric of the other algorithm.
+    """
     (fixed_s, per_mb_s), (other_s, other_per_mb_s) = (
         (time_s(name, 0, where), time_s(name, MB, where) - time_s(name, 0, where))
         for name, where in ((algorithm, "lightpath"), (against, against_where))
@@ -211,9 +229,9 @@ def always_lowest() -> Found:
 def quadrupling_sends_more() -> Found:
     """Bytes sent, not time."""
     step = plan("lumorph:radix=4").circuits.rounds(0)[0]
-    lit = int(step.wavelength_n[step.src == 0].sum())
+    used = int(step.wavelength_n[step.src == 0].sum())
     more = sent(plan("lumorph:radix=4")) > sent(plan("lumorph:radix=2"))
-    return found(more, used=lit, lasers=fabric("lightpath").lasers_per_port)
+    return found(more, used=used, lasers=fabric("lightpath").lasers_per_port)
 
 
 @claim("lumorph", "L12")

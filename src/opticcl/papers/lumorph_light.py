@@ -19,7 +19,7 @@ MEASURED = 6.96e-13  # section 7: bit error rate at the first of them
 
 
 def _waveguides_alone(budget_db: float) -> Optics:
-    """The printed losses, with so much light to lose and nothing else on the way."""
+    """The printed losses of waveguides and seams, with this power budget [dB]; all other losses are 0."""
     given = {"launch": 0.0, "sensitivity": -budget_db, "modulator.loss": 0.0, "mzi.loss": 0.0}
     return optics(light_table("lightpath"), "literal", given)
 

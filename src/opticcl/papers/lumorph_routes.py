@@ -25,7 +25,14 @@ DRAWS = 3
 
 @cache
 def random_overlap(radix: int, numbering: str, shape: tuple[int, int] = GRID, draws: int = DRAWS) -> float:
-    """Circuits on the most congested edge, mean of random shortest paths."""
+    """Circuits on the most congested edge with random shortest paths, mean of several draws.
+
+    Args:
+        radix: of LUMORPH.
+        numbering: placement of the nodes on the tiles.
+        shape: rows and columns of the grid.
+        draws: number of draws.
+    """
     return float(np.mean(random_overlaps(shape, radix, numbering, draws, 0)))
 
 

@@ -9,7 +9,15 @@ COLLECTIVES = ("all_gather", "all_to_all", "all_reduce")
 
 
 def synthesized(shape: str, collective: str, chunks: int = 1, lasers: int = 16, waveguides: int = 40) -> Synthesis:
-    """The fewest rounds on a grid."""
+    """The synthesized schedule with the fewest rounds on a grid, after at most 60 s of search.
+
+    Args:
+        shape: rows and columns of the grid, such as "2x4".
+        collective: canonical name.
+        chunks: of the message of each rank [count].
+        lasers: of a tile [count].
+        waveguides: of an edge, in each direction [count].
+    """
     where = f"lightpath:shape={shape},lasers={lasers},waveguides={waveguides}"
     return synthesize(where, collective, chunks=chunks, time_limit=60)
 

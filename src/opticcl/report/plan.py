@@ -36,7 +36,7 @@ def summary_table(summary: PlanSummary) -> FittedTable:
 def instructions_table(rows: Sequence[Mapping[str, Any]]) -> FittedTable:
     """One row a send or receive of a node, in order.
 
-    Args: rows: as `opticcl.formats.instructions_of_node` returns them.
+    Args: rows: as `opticcl.formats.device_tables.instructions_of_node` returns them.
     """
     chunks = [f"{low}" if low == high else f"{low}..{high}" for low, high in (row["chunks"] for row in rows)]
     columns = [

@@ -130,7 +130,15 @@ def order_of(kernels: Kernels, calls: Sequence[HostCall], waits: Sequence[Stream
 
 
 def tasks_of(kernels: Kernels, calls: Sequence[HostCall], order: Order) -> list[RankTask]:
-    """Tasks of a step: kernels without a call between them are one."""
+    """Tasks of a step in an order in which each follows those that it depends on.
+
+    Kernels between which no call starts and on which no call depends are one task.
+
+    Args:
+        kernels: of the step, by start.
+        calls: of the step, by start of their record.
+        order: dependencies, as `order_of` returns them.
+    """
     calls_at, held_at = _listed(order.opens), _listed(order.holds)
     tasks: list[RankTask] = []
     task_of: dict[int, int] = {}

@@ -32,7 +32,13 @@ class EventLoop:
     """Processes events in the order of time: ended spans release their dependents, then idle queues start tasks.
 
     Every device has a queue of computation and as many of communication as there are streams. A message occupies a queue of
-    each device that takes part. Without `time_of` every message takes its recorded time.
+    each device that takes part.
+
+    Args:
+        job: tasks of an iteration.
+        time_of: time of each message; None: the recorded times.
+        runtime: overlap, fusion and order.
+        slowdowns: factor on the computation time of each device.
     """
 
     def __init__(self, job: TaskGraph, time_of: TimeOf | None, runtime: Runtime, slowdowns: Sequence[float]) -> None:
@@ -61,9 +67,8 @@ class EventLoop:
         self._held: list[list[tuple[int, int]]] = []  # device and slot that each span occupies
         self._span_of = [-1] * len(job.tasks)
         self._running: list[tuple[float, int]] = []  # heap of (end, span)
-        slots = 1 + (
-            runtime.streams if runtime.overlap else 0
-        )  # without overlap messages share the slot of computation
+        # Without overlap messages share the slot of computation.
+        slots = 1 + (runtime.streams if runtime.overlap else 0)
         self._idle = [[True] * slots for _ in range(job.num_devices)]
         self._last = [[-1] * slots for _ in range(job.num_devices)]
         self._free_queues = job.num_devices * (slots - 1 if runtime.overlap else 1)  # for messages

@@ -111,7 +111,14 @@ class OutputRecord:
 
 
 def runs_inside(module: nn.Module, path: str, ran: Container[str]) -> Iterator[str]:
-    """Paths of the direct children that ran; of a list of modules its members."""
+    """Paths of the children of a module that ran. A container that did not run itself, such as a ModuleList, is replaced by
+    its children.
+
+    Args:
+        module: the whole model.
+        path: of the module in it; "" is the model itself.
+        ran: paths of all modules that ran.
+    """
     for name, _ in module.get_submodule(path).named_children():
         child = f"{path}.{name}" if path else name
         if child in ran:

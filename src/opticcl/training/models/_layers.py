@@ -21,7 +21,18 @@ def conv(
     groups: int = 1,
     norm: bool = False,
 ) -> tuple[Layer, Image]:
-    """A convolution, with a batch normalisation in place of its bias where `norm` says so; padding None keeps the size."""
+    """A convolution, and the image that it returns.
+
+    Args:
+        name: of the layer.
+        image: its input.
+        channels: of its output [count].
+        kernel: side, or height and width [elements].
+        stride: of the kernel in both directions [elements].
+        padding: on every side; None: half of the kernel, which keeps the size at stride 1 [elements].
+        groups: into which the input channels are divided [count].
+        norm: whether a batch normalisation replaces the bias.
+    """
     high, wide = (kernel, kernel) if isinstance(kernel, int) else kernel
     after = (channels, _side(image[1], high, stride, padding), _side(image[2], wide, stride, padding))
     elements = channels * after[1] * after[2]
@@ -37,16 +48,36 @@ def _side(size: int, kernel: int, stride: int, padding: int | None) -> int:
 
 
 def pooled(image: Image, kernel: int, stride: int, padding: int | None = 0) -> Image:
+    """The image that a pooling layer returns; pooling has no parameters and is not counted as work.
+
+    Args:
+        image: its input.
+        kernel: side of the window [elements].
+        stride: of the window in both directions [elements].
+        padding: on every side; None: half of the window [elements].
+    """
     return image[0], _side(image[1], kernel, stride, padding), _side(image[2], kernel, stride, padding)
 
 
 def linear(name: str, inputs: int, outputs: int, *, rows: int = 1) -> Layer:
-    """A fully connected layer on `rows` vectors of a sample."""
+    """A fully connected layer with a bias.
+
+    Args:
+        name: of the layer.
+        inputs: elements of an input vector [count].
+        outputs: elements of an output vector [count].
+        rows: vectors of a sample [count].
+    """
     return Layer(name, "linear", (inputs * outputs, outputs), rows * inputs * outputs, rows * outputs, rows * outputs)
 
 
 def stack(rows: Sequence[Mapping[str, Any]], image: Image) -> tuple[Layer, ...]:
-    """A plain network: convolutions and pools, then fully connected layers, as the tables in data/models/ write it."""
+    """A plain network: convolutions and pools, then fully connected layers, as the TOML files of this package describe it.
+
+    Args:
+        rows: tables `layers` of the file, in order.
+        image: input of the first.
+    """
     return tuple(_stack(rows, image))
 
 
@@ -87,13 +118,18 @@ def attention(
 ) -> Layer:
     """Multi-head self-attention with its normalisation, the first half of a transformer block.
 
-    Megatron divides the heads: query, key and value by columns, the projection by rows. What is kept is 6.5 elements
-    for each of the sequence and 2.5 for each pair (Korthikanti et al. 2022, section 4.1).
+    Megatron divides the heads: query, key and value by columns, the projection by rows. Activations kept for the backward
+    pass: 6.5 elements for each element of the sequence, 2.5 for each pair of tokens in each head.
 
     Args:
+        name: of the layer.
+        hidden: width of a token [elements].
+        heads: number of heads.
+        sequence: tokens of a sample [count].
         fused: query, key and value are one tensor; else three.
         biases: of query, key and value, where they are not those of `fused`.
         extra: further tensors, whole on every device.
+    Source: Korthikanti et al. 2022, section 4.1.
     """
     parts = 1 if fused else 3
     if biases is None:
@@ -115,8 +151,16 @@ def attention(
 def feed_forward(name: str, hidden: int, width: int, sequence: int, *, extra: tuple[int, ...] = ()) -> Layer:
     """Two fully connected layers with their normalisation, the second half of a transformer block.
 
-    Megatron divides the first by columns and the second by rows. What is kept is 2.5 elements for each of the sequence
-    and 2 for each of the wide layer (Korthikanti et al. 2022, section 4.1).
+    Megatron divides the first by columns and the second by rows. Activations kept for the backward pass: 2.5 elements for
+    each element of the sequence, 2 for each element of the wide layer.
+
+    Args:
+        name: of the layer.
+        hidden: width of a token [elements].
+        width: of the layer between the two [elements].
+        sequence: tokens of a sample [count].
+        extra: further tensors, whole on every device.
+    Source: Korthikanti et al. 2022, section 4.1.
     """
     return Layer(
         name,
@@ -131,21 +175,42 @@ def feed_forward(name: str, hidden: int, width: int, sequence: int, *, extra: tu
 
 
 def embedding(name: str, vocabulary: int, hidden: int, sequence: int, whole: tuple[int, ...] = ()) -> Layer:
-    """Rows of a vocabulary, divided by rows where devices share it; further tensors stay whole."""
+    """An embedding, divided by rows of the vocabulary among tensor-parallel devices.
+
+    Args:
+        name: of the layer.
+        vocabulary: rows of the matrix [count].
+        hidden: width of a token [elements].
+        sequence: tokens of a sample [count].
+        whole: parameters of further tensors, whole on every device.
+    """
     elements = sequence * hidden
     split = (True,) + (False,) * len(whole)
     return Layer(name, "embedding", (vocabulary * hidden, *whole), 0, elements, elements, split, vocabulary)
 
 
 def check_heads(what: str, hidden: int, heads: int) -> None:
-    """Raises ParameterError: the heads do not divide the hidden dimension."""
+    """Check that the heads divide the hidden dimension.
+
+    Args:
+        what: name of the model, for the message.
+        hidden: width of a token [elements].
+        heads: number of heads.
+    Raises: ParameterError: they do not.
+    """
     if hidden % heads:
         near = next(n for n in range(heads, 0, -1) if hidden % n == 0)
         raise ParameterError(f"{what}: heads={heads} does not divide hidden={hidden}; try heads={near}")
 
 
 def check_positive(what: str, **values: int) -> None:
-    """Raises ParameterError: one of them is less than 1, or makes more layers or tables than anybody waits for."""
+    """Check that parameters of a model are at least 1, and that layers and tables are at most `MOST_LAYERS`.
+
+    Args:
+        what: name of the model, for the message.
+        values: by parameter.
+    Raises: ParameterError: one is out of range.
+    """
     for name, value in values.items():
         if value < 1:
             raise ParameterError(f"{what}: {name}={value} is not positive; give at least 1")

@@ -50,7 +50,14 @@ def transformer(
 
 
 def ends(vocabulary: int, hidden: int, sequence: int, blocks: tuple[Layer, ...]) -> Iterator[Layer]:
-    """Blocks between an embedding with learned positions and an output layer that shares its matrix."""
+    """Layers of a decoder: an embedding with learned positions, the blocks, an output layer that shares the embedding's matrix.
+
+    Args:
+        vocabulary: rows of the embedding [count].
+        hidden: width of a token [elements].
+        sequence: tokens of a sample [count].
+        blocks: layers between embedding and output.
+    """
     yield embedding("embedding", vocabulary, hidden, sequence, (sequence * hidden,))
     yield from blocks
     yield Layer(
