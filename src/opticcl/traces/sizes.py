@@ -7,7 +7,7 @@ source = "profile of 2024-05-01"     # optional
 collective = "all_reduce"
 size = "25 MB"                       # or a whole number of bytes
 name = "gradients"                   # optional
-count = 4                            # optional: that many such calls
+count = 4                            # optional: number of such calls
 """
 
 from __future__ import annotations
