@@ -14,15 +14,6 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 SOURCES = [path for path in sorted((ROOT / "src").rglob("*")) if path.suffix in (".py", ".toml")]
 LEAST_PARAMETERS = 3
 
-NOT_YET_CLEAN: dict[str, int] = {
-    "docs/papers/lumorph.md": 2,
-    "docs/papers/oddl.md": 5,
-    "docs/papers/ramp.md": 2,
-    "docs/papers/sipac.md": 2,
-    "docs/papers/wrht.md": 4,
-}
-"""Files in which words of the list are left, and how many at most: numbers fall, entries are removed, none is added."""
-
 DOCUMENTED_ELSEWHERE = {"OpticclProcessGroup": "torch.distributed.ProcessGroup, whose methods it overrides"}
 """Classes whose methods have the signatures of another library -> where these are documented."""
 
@@ -94,7 +85,7 @@ def hits_in(path):
 def test_no_word_of_the_list(path):
     """In prose, messages and identifiers."""
     found = list(hits_in(path))
-    assert len(found) <= NOT_YET_CLEAN.get(str(path.relative_to(ROOT)), 0), "\n".join(found)
+    assert not found, "\n".join(found)
 
 
 @pytest.mark.parametrize(
