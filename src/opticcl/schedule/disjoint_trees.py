@@ -1,0 +1,152 @@
+"""Broadcast and reduce on as many spanning trees as a node has links, none of which share a link.
+
+Nodes stand on a grid on whose lines all are linked with each other. A side r gives r - 1 trees: in the tree (d, e), e = 1 ...
+r - 1, the coordinates are counted from the root on, and
+
+    the parent of a node       is the node
+    whose coordinate d is e    with the first coordinate after d (cyclically) that is not 0 set to 0; the root if there is none
+    of any other               with coordinate d set to e
+
+    2 x 3, root 00            tree (0, 1)          tree (1, 1)          tree (1, 2)
+                              00 - 10              00 - 01              00 - 02
+                              10 - 11, 12, 00*     01 - 11, 02          02 - 12, 01
+                              11 - 01, 12 - 02     11 - 10, 12          12 - 10, 11
+    * the root itself needs nothing
+
+Every tree takes its share of the message in k pieces, which follow each other. With L sides above 1 a tree is up to L + 1 deep,
+so a broadcast takes L + k steps of 1/(k T) of the message on each link, T the number of trees; of a large message a link
+carries 1/T, which is the least, since the root has T links.
+
+Source: Johnsson and Ho 1989 for sides of 2; trees of this kind exist by Edmonds 1973. The form for any side is our own.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from opticcl.collective import Request
+from opticcl.fabrics.sipac import Sipac
+from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
+from opticcl.schedule import register_algorithm
+from opticcl.schedule._grid import MOST_TRANSFERS, grid_of, reason_not_linked
+from opticcl.schedule.tree import MOST_CHUNKS, pipelined_classes
+from opticcl.units import Shape
+
+__all__ = ["disjoint_trees", "spanning_trees"]
+
+PIECES = (1, 2, 4, 8, 12, 16, 24, 36, 48, 64, 96, 128)  # at most 6 % from the best number up to 128
+MOST_ROWS_TRIED = 1 << 22  # transfers of the steps that a search evaluates
+
+
+def accepts(collective: Request, fabric: Fabric, pipeline: int = 1, shape: tuple[int, ...] | None = None) -> str | None:
+    """None, or the reason why not.
+
+    Args:
+        collective: requested.
+        fabric: where it would run.
+        pipeline: pieces of the share of a tree [count].
+        shape: sides of the grid, numbered row by row; None: those of the machine.
+    """
+    if collective.name not in ("broadcast", "reduce"):
+        return "it does broadcast, reduce"
+    sides, n = shape or _sides(fabric), fabric.num_nodes
+    if prod(sides) != n or min(sides) < 1:
+        return f"shape={'x'.join(map(str, sides))} has {prod(sides)} nodes, not {n}"
+    trees = _num_trees(sides)
+    if not 1 <= pipeline <= MOST_CHUNKS // max(trees, 1):
+        return f"pipeline={pipeline} is not 1 to {MOST_CHUNKS // max(trees, 1):,}"
+    if trees * (n - 1) > MOST_TRANSFERS:
+        return f"{trees * (n - 1):,} transfers a step are more than {MOST_TRANSFERS:,}; try tree or sipco"
+    child, parent, _, _ = spanning_trees(sides, collective.root)
+    return reason_not_linked(fabric, parent, child) or reason_not_linked(fabric, child, parent)
+
+
+def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
+    """On a SiPAC, whose nodes use all their links at once: numbers of pieces, fewer for machines with many links."""
+    if collective.name not in ("broadcast", "reduce") or not isinstance(fabric.machine, Sipac):
+        return []
+    sides = _sides(fabric)
+    rows = _num_trees(sides) * fabric.num_nodes * 2 * len(sides)  # of the steps that differ
+    most = max(MOST_ROWS_TRIED // max(rows, 1), 1)
+    return [{"pipeline": pieces} for pieces in PIECES[:: -(-len(PIECES) // most)]]
+
+
+@register_algorithm("disjoint_trees", accepts, variants)
+def disjoint_trees(collective: Request, fabric: Fabric, *, pipeline: int = 1, shape: Shape | None = None) -> Schedule:
+    """Trees without common links: L + k steps, in each of which a link carries 1/(k T) of the message.
+
+    Args:
+        collective: broadcast or reduce.
+        fabric: one on the lines of whose grid all nodes are linked.
+        pipeline: pieces k of the share of each tree [count].
+        shape: sides of the grid, numbered row by row; None: those of the machine.
+    """
+    n, sides = fabric.num_nodes, shape or _sides(fabric)
+    child, parent, tree, level = spanning_trees(sides, collective.root)
+    depth = int(level.max(initial=0))
+    down = collective.name == "broadcast"
+    op = Op.COPY if down else Op.REDUCE
+    of_level = [np.flatnonzero(level == d) for d in (range(1, depth + 1) if down else range(depth, 0, -1))]
+
+    def step(i: int) -> Transfers:
+        """Piece p of every tree is at stage i - p."""
+        busy = range(max(0, i - pipeline + 1), min(i + 1, depth))
+        rows = np.concatenate([of_level[stage] for stage in busy])
+        piece = np.repeat([i - stage for stage in busy], [len(of_level[stage]) for stage in busy])
+        src, dst = (parent, child) if down else (child, parent)
+        return Transfers.of(src[rows], dst[rows], tree[rows] * pipeline + piece, 1, op)
+
+    num_steps = depth + pipeline - 1 if depth else 0
+    chunks = collective.on(n, max(_num_trees(sides), 1) * pipeline)
+    return Schedule("disjoint_trees", chunks, num_steps, step, pipelined_classes(depth, pipeline))
+
+
+def spanning_trees(sides: tuple[int, ...], root: int = 0) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """(child, parent, tree, level of the child) of all trees, int64 (T (N - 1),) each; the root is on level 0.
+
+    Args:
+        sides: of the grid, the last coordinate fastest.
+        root: node.
+
+    >>> child, parent, tree, level = spanning_trees((2, 3))
+    >>> [(c, p) for c, p, t in zip(child.tolist(), parent.tolist(), tree.tolist()) if t == 0]
+    [(1, 4), (2, 5), (3, 0), (4, 3), (5, 3)]
+    """
+    n = prod(sides)
+    digits = np.stack(np.unravel_index(np.arange(n), sides)) if n > 1 else np.zeros((len(sides), 1), np.int64)
+    at_root = digits[:, root]
+    numbers = np.array([prod(sides[d + 1 :]) for d in range(len(sides))], np.int64)
+    columns: list[tuple[IntArray, IntArray, IntArray, IntArray]] = []
+    below = np.delete(np.arange(n), root)
+    relative = (digits[:, below] - at_root[:, None]) % np.array(sides)[:, None]
+    for d, side in enumerate(sides):
+        later = [*range(d + 1, len(sides)), *range(d)]
+        others = relative[later] != 0
+        first = (
+            np.array([*later, d])[np.where(others.any(axis=0), others.argmax(axis=0), len(later))] if later else None
+        )
+        for e in range(1, side):
+            above, inner = relative.copy(), relative[d] == e
+            above[d, ~inner] = e
+            clear = np.flatnonzero(inner)
+            above[d if first is None else first[clear], clear] = 0
+            to = ((above + at_root[:, None]) % np.array(sides)[:, None] * numbers[:, None]).sum(axis=0)
+            level = 1 + others.sum(axis=0) + ~inner
+            columns.append((below, to, np.full(n - 1, len(columns)), level))
+    if not columns:
+        return (np.zeros(0, np.int64),) * 4
+    child, parent, tree, depth = (np.concatenate(column) for column in zip(*columns, strict=True))
+    return child, parent, tree, depth
+
+
+def _sides(fabric: Fabric) -> tuple[int, ...]:
+    """Of the machine's grid; of a SiPAC its radices, level 0 last."""
+    whole = fabric.node_of_rank is None
+    return fabric.machine.sides[::-1] if whole and isinstance(fabric.machine, Sipac) else grid_of(fabric)
+
+
+def _num_trees(sides: tuple[int, ...]) -> int:
+    """Links of a node [count]."""
+    return sum(side - 1 for side in sides)
