@@ -1,0 +1,5 @@
+"""Modules that need an optional package are collected only where it is installed."""
+
+from importlib.util import find_spec
+
+collect_ignore = [] if find_spec("torch") else ["src/opticcl/execute/torch.py"]
