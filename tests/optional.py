@@ -15,3 +15,11 @@ def shared_file(name: str) -> Path:
         missing = f"/{name}" if SHARED.exists() else ""
         pytest.skip(f"../shared/data{missing} is not there; recorded data are no part of the repository")
     return path
+
+
+def paper_text(paper: str) -> str:
+    """The text of a paper in `../shared/papers`; where there is none, the test is skipped."""
+    path = SHARED.parent / "papers" / f"{paper}.txt"
+    if not path.exists():
+        pytest.skip(f"../shared/papers/{path.name} is not there; the papers' texts are no part of the repository")
+    return path.read_text("utf-8")

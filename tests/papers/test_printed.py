@@ -1,0 +1,88 @@
+"""Every printed number has a row or a reason: lists, rows, the page and the papers' texts agree."""
+
+import re
+
+import pytest
+from tests.optional import paper_text
+from tests.papers.printed import PAGE, PAPERS, Entry, entries, page, paragraphs, rows_of
+
+from opticcl.papers import paper_names, printed_claims
+
+
+def _digits(number: str | float) -> str:
+    """Significant digits, so that 12.8 Tb/s is 12.8e12 bit/s."""
+    plain = f"{number:.6g}" if isinstance(number, int | float) else number
+    return re.sub(r"[.,]|[eE].*", "", plain).strip("0") or "0"
+
+
+def _values(published: object) -> list[int | float]:
+    """Numbers of a published value."""
+    if isinstance(published, list):
+        return [value for each in published for value in _values(each)]
+    return [published] if isinstance(published, int | float) and not isinstance(published, bool) else []
+
+
+def test_every_paper_has_a_list():
+    """And no list is of another one."""
+    assert paper_names() == PAPERS
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_lists_name_rows(paper):
+    """Each entry has a row or a reason, each pattern a row, and each row that the paper prints an entry."""
+    printed = printed_claims(paper)
+    named = set()
+    for entry in entries(paper):
+        found = rows_of(entry, [*printed])
+        assert bool(found) != bool(entry.why), entry
+        assert all(rows_of(entry._replace(rows=(pattern,)), [*printed]) for pattern in entry.rows), entry
+        named.update(found)
+    assert {id for id, claim in printed.items() if claim["published"] != "not printed"} - named == set()
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_published_numbers_are_printed(paper):
+    """A number in `published` is in the entries of its row, digit by digit."""
+    listed, printed = entries(paper), printed_claims(paper)
+    for id, claim in printed.items():
+        numbers = {_digits(number) for entry in listed if rows_of(entry, [id]) for number in entry.numbers}
+        assert {_digits(value) for value in _values(claim["published"])} <= numbers, id
+
+
+def test_the_page_is_that_of_the_lists():
+    """Written by `python -m tests.papers.printed`."""
+    assert PAGE.read_text("utf-8") == page()
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_lists_are_the_text(paper):
+    """The paragraph of each entry prints its numbers; no number of a paragraph is left out."""
+    assert _differences(paper_text(paper), entries(paper)) == []
+
+
+def _differences(text: str, listed: list[Entry]) -> list[str]:
+    """What a list and a text do not share."""
+    bodies = [(" ".join(line.split()), numbers) for line, numbers in paragraphs(text)]
+    left = [set(numbers) for _, numbers in bodies]
+    found = []
+    for entry in listed:
+        begin = [i for i, (body, _) in enumerate(bodies) if body.startswith(entry.at)]
+        places = begin or [i for i, (body, _) in enumerate(bodies) if entry.at in body]
+        if not places or (len(places) > 1 and not entry.numbers):
+            found.append(f"{entry.at!r} is in {len(places)} paragraphs")
+        for place in places:
+            if missing := set(entry.numbers) - bodies[place][1]:
+                found.append(f"{entry.at!r} does not print {sorted(missing)}")
+            left[place] -= set(entry.numbers)
+    return found + [f"{body[:60]!r}: {sorted(rest)}" for (body, _), rest in zip(bodies, left, strict=True) if rest]
+
+
+def test_differences_are_found():
+    """A number that the list lacks, one that the text lacks, and words that are not there."""
+    text = "Abstract\nWe gain 7.6 to 171 times on 65,536 nodes [3], see Fig. 4.\nIt takes $\\alpha = 3.7\\mu s$."
+    whole = Entry("abstract", "We gain", ("7.6", "171", "65,536"), ("X1",), "")
+    second = Entry("abstract", "It takes", ("3.7",), ("X2",), "")
+    assert _differences(text, [whole, second]) == []
+    assert _differences(text, [whole._replace(numbers=("7.6", "65,536")), second]) != []
+    assert _differences(text, [whole._replace(numbers=("7.6", "171", "65,536", "8")), second]) != []
+    assert _differences(text, [whole, second._replace(at="It takes longer")]) != []
