@@ -14,7 +14,7 @@ import numpy as np
 
 from opticcl.errors import ParameterError
 from opticcl.ir._common import IntArray
-from opticcl.ir.schedule import Transfers
+from opticcl.ir.schedule import Transfers, concatenate_transfers
 
 __all__ = ["Digits", "Permutation", "Run", "RunSteps", "Symmetry", "Table", "Through", "Xor", "power"]
 
@@ -157,16 +157,31 @@ class Run:
         count: steps, >= 1 [count].
         shift: permutation of the chunks; None where count is 1 or no chunk changes.
         parts_step: added to the parts of every transfer from step to step [count].
+        beside: runs of as many steps that take place at the same time, each with a shift of its own: the two directions of a
+            ring. Step k carries the transfers of step k of all of them.
+    Raises: ParameterError: no steps, or runs of different lengths side by side.
     """
 
     base: Callable[[], Transfers]
     count: int = 1
     shift: Permutation | None = None
     parts_step: int = 0
+    beside: tuple[Run, ...] = ()
 
     def __post_init__(self) -> None:
         if self.count < 1:
             raise ParameterError(f"schedule: a run of {self.count} steps; at least 1")
+        if any(other.count != self.count or other.beside for other in self.beside):
+            raise ParameterError(f"schedule: runs of different lengths beside a run of {self.count} steps")
+
+    @property
+    def members(self) -> tuple[Run, ...]:
+        """This run and those beside it, in the order of their transfers."""
+        return (self, *self.beside)
+
+    def first_step(self) -> Transfers:
+        """The first step: the base, with those of the runs beside it."""
+        return concatenate_transfers(member.base() for member in self.members) if self.beside else self.base()
 
 
 class RunSteps:
@@ -180,7 +195,7 @@ class RunSteps:
     def __init__(self, runs: tuple[Run, ...], num_chunks: int) -> None:
         self.runs, self._num_chunks = runs, num_chunks
         self._starts = np.cumsum([0, *(run.count for run in runs)])
-        self._last: tuple[int, Transfers] | None = None
+        self._last: tuple[int, tuple[Transfers, ...], Transfers] | None = None
 
     @property
     def num_steps(self) -> int:
@@ -199,14 +214,22 @@ class RunSteps:
             raise IndexError(f"step {i} of {self.num_steps}")
         run = self.runs[number]
         if self._last is None or self._last[0] != number:
-            self._last = number, run.base()
-        base = self._last[1]
+            bases = tuple(member.base() for member in run.members)
+            self._last = number, bases, bases[0] if len(bases) == 1 else concatenate_transfers(bases)
+        _, bases, first = self._last
         times = i - int(self._starts[number])
-        if not times or (run.shift is None and not run.parts_step):
-            return base
-        lo = base.chunk_lo if run.shift is None else _shifted(run.shift, base.chunk_lo, times, self._num_chunks)
-        parts = None if base.parts is None else base.parts + np.int32(times * run.parts_step)
-        return Transfers(base.src, base.dst, lo, base.chunk_n, base.op, parts)
+        if not times or not any(member.shift or member.parts_step for member in run.members):
+            return first
+        lo = [
+            base.chunk_lo if member.shift is None else _shifted(member.shift, base.chunk_lo, times, self._num_chunks)
+            for member, base in zip(run.members, bases, strict=True)
+        ]
+        parts = first.parts
+        if parts is not None and any(member.parts_step for member in run.members):
+            added = np.repeat([member.parts_step for member in run.members], [len(base) for base in bases])
+            parts = parts + (times * added).astype(np.int32)
+        lows = lo[0] if len(lo) == 1 else np.concatenate(lo)
+        return Transfers(first.src, first.dst, lows, first.chunk_n, first.op, parts)
 
 
 def _shifted(shift: Permutation, chunks: IntArray, times: int, num_chunks: int) -> IntArray:

@@ -22,7 +22,17 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.errors import ParameterError
-from opticcl.ir import Collective, IntArray, Op, ProgressCallback, Schedule, Transfers, Violation, no_progress
+from opticcl.ir import (
+    Collective,
+    IntArray,
+    Op,
+    ProgressCallback,
+    Schedule,
+    Transfers,
+    Violation,
+    concatenate_transfers,
+    no_progress,
+)
 from opticcl.ir.symmetry import Run
 from opticcl.verify.symmetry import CheckedClaims, claims_of, orbits, runs_of
 
@@ -177,12 +187,15 @@ def _follow_block(
     stamps = np.full(held.shape, -1, np.int64)
     transfers, i = 0, 0
     for run in runs_of(schedule):
-        step = run.base()
-        malformed = _first_malformed(step, i, c) or _cut_ranges(run, step, i, c)
+        bases = [member.base() for member in run.members]
+        step = bases[0] if len(bases) == 1 else concatenate_transfers(bases)
+        malformed = _first_malformed(step, i, c)
+        for member, base in zip(run.members, bases, strict=True):
+            malformed = malformed or _cut_ranges(member, base, i, c)
         if malformed:
             return [malformed], transfers
-        if checked is not None:
-            checked.check(i, step)
+        for base in bases if checked is not None else ():
+            checked.check(i, base)  # type: ignore[union-attr]
         transfers += len(step) * run.count
         parts = _parts(step) if c.keeps_apart else _NO_PARTS
         if run.count == 1:
@@ -190,7 +203,7 @@ def _follow_block(
             clashes, not_held, wrong_size = _play_step(*rows, followed_below, state, held, stamps, i)
             violations += _step_violations(i, clashes, not_held, wrong_size, step, chunks)
         else:
-            violations += _play_run_of(run, step, parts, i, chunks, state, held, stamps, c)
+            violations += _play_run_of(run, bases, step, parts, i, chunks, state, held, stamps, c)
         i += run.count
         progress("follow the data", i, schedule.num_steps)
 
@@ -206,23 +219,37 @@ def _follow_block(
 
 
 def _cut_ranges(run: Run, step: Transfers, i: int, c: Collective) -> Violation | None:
-    """A run whose shift does not map the ranges of chunks of its base onto ranges of its base."""
+    """A run whose shift does not map the ranges of chunks of its steps onto ranges.
+
+    Args:
+        run: one member.
+        step: its base.
+        i: number of its first step.
+        c: collective.
+    """
     if run.shift is None or not len(step) or int(step.chunk_n.max()) == 1:
         return None
     shift = run.shift.images(c.num_chunks)
     breaks = np.concatenate([[0], np.cumsum(shift[1:] != shift[:-1] + 1)])
-    lo, last = step.chunk_lo.astype(np.int64), step.chunk_lo.astype(np.int64) + step.chunk_n - 1
-    keys = lo * (c.num_chunks + 1) + step.chunk_n
-    images = shift[lo] * (c.num_chunks + 1) + step.chunk_n
-    bad = np.flatnonzero((breaks[last] != breaks[lo]) | ~np.isin(images, keys))
-    if not len(bad):
-        return None
-    where = f"transfer {bad[0]}"
-    return Violation("run_cuts_ranges", i, -1, where, "a range of the base", _row(step, int(bad[0])), len(bad))
+    known = ranges = np.unique(step.chunk_lo.astype(np.int64) * (c.num_chunks + 1) + step.chunk_n)
+    for turn in range(1, run.count):
+        lo, n = np.divmod(ranges, c.num_chunks + 1)
+        bad = np.flatnonzero(breaks[lo + n - 1] != breaks[lo])
+        if len(bad):
+            first, last = int(lo[bad[0]]), int(lo[bad[0]] + n[bad[0]] - 1)
+            found = f"chunks {first}..{last} become {shift[first]} to {shift[last]}"
+            return Violation("run_cuts_ranges", i + turn, -1, f"run from step {i}", "a range", found, len(bad))
+        images = shift[lo] * (c.num_chunks + 1) + n
+        ranges = np.setdiff1d(images, known, assume_unique=True)
+        if not len(ranges):
+            break
+        known = np.union1d(known, ranges)
+    return None
 
 
 def _play_run_of(
     run: Run,
+    bases: Sequence[Transfers],
     step: Transfers,
     parts: IntArray,
     i: int,
@@ -232,22 +259,41 @@ def _play_run_of(
     stamps: IntArray,
     c: Collective,
 ) -> list[Violation]:
-    """Follow chunks through all steps of a run: what step k carries of a chunk, the base carries of an earlier one."""
-    before = np.arange(c.num_chunks)  # chunk of the base that becomes this chunk in the next step
-    if run.shift is not None:
-        before[run.shift.images(c.num_chunks)] = np.arange(c.num_chunks)
+    """Follow chunks through all steps of a run: what step k carries of a chunk, the base carries of an earlier one.
+
+    Args:
+        run: with those beside it, each of which has an earlier chunk of its own.
+        bases: first steps of the members of the run.
+        step: all of them.
+        parts: of the rows of `step`; empty where contributions are added.
+        i: number of the first step.
+        chunks: followed, ascending.
+        state, held, stamps: of (rank, chunk), changed.
+        c: collective.
+    """
+    before = np.stack([_earlier(member, c) for member in run.members])
     needed = _closed_under(before, chunks)
     below = np.searchsorted(needed, np.arange(c.num_chunks + 1)).astype(np.int32)
-    carrying, first, last = _followed_rows(step.chunk_lo, step.chunk_n, below)
-    counts = (last - first).astype(np.int64)
-    row = np.repeat(carrying, counts)
-    place = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+    rows, places, first_row = [], [], 0
+    for number, base in enumerate(bases):
+        carrying, first, last = _followed_rows(base.chunk_lo, base.chunk_n, below)
+        counts = (last - first).astype(np.int64)
+        rows.append(first_row + np.repeat(carrying.astype(np.int64), counts))
+        ends = np.cumsum(counts)
+        places.append(
+            number * len(needed) + np.repeat(first - ends + counts, counts) + np.arange(ends[-1] if len(ends) else 0)
+        )
+        first_row += len(base)
+    row, place = np.concatenate(rows), np.concatenate(places)
     order = np.argsort(place, kind="stable")
-    starts = np.searchsorted(place[order], np.arange(len(needed) + 1))
-    followed = np.searchsorted(needed, chunks)
-    columns = (step.src, step.dst, step.op, parts, row[order], starts, np.searchsorted(needed, before[needed]))
-    most = int(np.diff(starts).max(initial=0)) * len(chunks)
-    found = _play_run(*columns, followed.astype(np.int64), run.count, run.parts_step, most, state, held, stamps, i)
+    starts = np.searchsorted(place[order], np.arange(len(bases) * len(needed) + 1))
+    behind = len(needed) * np.arange(len(bases))[:, None]
+    inverse = np.searchsorted(needed, before[:, needed]) + behind
+    source = np.searchsorted(needed, chunks)[None] + behind
+    columns = (step.src, step.dst, step.op, parts, row[order], starts, inverse.ravel())
+    more = np.repeat([member.parts_step for member in run.members], [len(base) for base in bases]).astype(np.int64)
+    most = int(np.diff(starts).max(initial=0)) * len(chunks) * len(bases)
+    found = _play_run(*columns, source.astype(np.int64), run.count, more, most, state, held, stamps, i)
     out = []
     for counters, rule, ends, expected in (
         (found[0], "chunk_overwritten", step.dst, "one copy, or sums alone"),
@@ -259,6 +305,14 @@ def _play_run_of(
             text = {"chunk_overwritten": "several writes", "sent_before_held": "none yet"}.get(rule, f"{there} held")
             out.append(Violation(rule, i + when, -1, f"chunk {chunks[k]} of rank {ends[at]}", expected, text, count))
     return out
+
+
+def _earlier(run: Run, c: Collective) -> IntArray:
+    """The chunk of the base that becomes each chunk in the next step, int64 (num_chunks,)."""
+    before = np.arange(c.num_chunks)
+    if run.shift is not None:
+        before[run.shift.images(c.num_chunks)] = np.arange(c.num_chunks)
+    return before
 
 
 def _first_holders(c: Collective, held: IntArray) -> IntArray | None:
@@ -469,73 +523,90 @@ def _followed_rows(chunk_lo, chunk_n, followed_below):  # type: ignore[no-untype
 
 @numba.njit(cache=True, nogil=True)
 def _closed_under(images, chunks):  # type: ignore[no-untyped-def]
-    """Chunks that are reached from some chunks by a permutation, these included, ascending."""
-    reached = np.zeros(len(images), np.bool_)
-    for chunk in chunks:
-        while not reached[chunk]:
-            reached[chunk] = True
-            chunk = images[chunk]
+    """Chunks that are reached from some chunks by any of the permutations, these included, ascending."""
+    reached = np.zeros(images.shape[1], np.bool_)
+    stack = np.empty(images.shape[1], np.int64)
+    for start in chunks:
+        if reached[start]:
+            continue
+        reached[start] = True
+        stack[0] = start
+        top = 1
+        while top:
+            top -= 1
+            at = stack[top]
+            for g in range(len(images)):
+                to = images[g, at]
+                if not reached[to]:
+                    reached[to] = True
+                    stack[top] = to
+                    top += 1
     return np.flatnonzero(reached)
 
 
 @numba.njit(cache=True, nogil=True)
 def _play_run(  # type: ignore[no-untyped-def]
-    src, dst, op, parts, rows, starts, inverse, chunks, count, parts_step, most, state, held, stamps, first_step
+    src, dst, op, parts, rows, starts, inverse, source, count, parts_step, most, state, held, stamps, first_step
 ):
-    """All steps of a run, in place; as `_play_step`, with the base indexed by chunk.
+    """All steps of a run, in place; as `_play_step`, with the base indexed by member of the run and chunk.
 
+    `source[m, k]` is the place in the base of member m of what the step carries of chunk k; it is changed from step to step.
     Returns (count, row, k, contributions held, step of the run) of clashing writes, sends of nothing, sends of a wrong size.
     """
     found = np.zeros((3, 5), np.int64)
     sent, sent_held = np.empty((most, 2), np.uint64), np.empty(most, np.int64)
-    source = chunks.copy()  # what the step carries of chunk k, the base carries of this one
+    members, chunks = source.shape
     for turn in range(count):
         step = first_step + turn
         at, moves = 0, False
-        for k in range(len(chunks)):
-            for r in range(starts[source[k]], starts[source[k] + 1]):
-                t = rows[r]
-                s = src[t]
-                moves = moves or op[t] == Op.MOVE
-                sent[at, 0] = state[s, k, 0]
-                sent[at, 1] = state[s, k, 1]
-                there = held[s, k]
-                sent_held[at] = there
-                at += 1
-                if there == 0:
-                    found[1, 0] += 1
-                    if found[1, 0] == 1:
-                        found[1, 1], found[1, 2], found[1, 3], found[1, 4] = t, k, there, turn
-                elif len(parts) and parts[t] + turn * parts_step != there:
-                    found[2, 0] += 1
-                    if found[2, 0] == 1:
-                        found[2, 1], found[2, 2], found[2, 3], found[2, 4] = t, k, there, turn
+        for k in range(chunks):
+            for m in range(members):
+                for r in range(starts[source[m, k]], starts[source[m, k] + 1]):
+                    t = rows[r]
+                    s = src[t]
+                    moves = moves or op[t] == Op.MOVE
+                    sent[at, 0] = state[s, k, 0]
+                    sent[at, 1] = state[s, k, 1]
+                    there = held[s, k]
+                    sent_held[at] = there
+                    at += 1
+                    if there == 0:
+                        found[1, 0] += 1
+                        if found[1, 0] == 1:
+                            found[1, 1], found[1, 2], found[1, 3], found[1, 4] = t, k, there, turn
+                    elif len(parts) and parts[t] + turn * parts_step[t] != there:
+                        found[2, 0] += 1
+                        if found[2, 0] == 1:
+                            found[2, 1], found[2, 2], found[2, 3], found[2, 4] = t, k, there, turn
         if moves:
-            for k in range(len(chunks)):
-                for r in range(starts[source[k]], starts[source[k] + 1]):
-                    if op[rows[r]] == Op.MOVE:
-                        state[src[rows[r]], k, :] = 0
-                        held[src[rows[r]], k] = 0
+            for k in range(chunks):
+                for m in range(members):
+                    for r in range(starts[source[m, k]], starts[source[m, k] + 1]):
+                        if op[rows[r]] == Op.MOVE:
+                            state[src[rows[r]], k, :] = 0
+                            held[src[rows[r]], k] = 0
         at = 0
-        for k in range(len(chunks)):
-            for r in range(starts[source[k]], starts[source[k] + 1]):
-                t = rows[r]
-                d = dst[t]
-                stamp = stamps[d, k]
-                if stamp >= 2 * step and (op[t] == Op.COPY or stamp == 2 * step):
-                    found[0, 0] += 1
-                    if found[0, 0] == 1:
-                        found[0, 1], found[0, 2], found[0, 4] = t, k, turn
-                stamps[d, k] = 2 * step + (op[t] != Op.COPY)
-                if op[t] == Op.COPY:
-                    state[d, k, 0] = sent[at, 0]
-                    state[d, k, 1] = sent[at, 1]
-                    held[d, k] = sent_held[at]
-                else:
-                    state[d, k, 0] += sent[at, 0]
-                    state[d, k, 1] += sent[at, 1]
-                    held[d, k] = min(held[d, k] + sent_held[at], _SATURATED)
-                at += 1
-        for k in range(len(chunks)):
-            source[k] = inverse[source[k]]
+        for k in range(chunks):
+            for m in range(members):
+                for r in range(starts[source[m, k]], starts[source[m, k] + 1]):
+                    t = rows[r]
+                    d = dst[t]
+                    stamp = stamps[d, k]
+                    if stamp >= 2 * step and (op[t] == Op.COPY or stamp == 2 * step):
+                        found[0, 0] += 1
+                        if found[0, 0] == 1:
+                            found[0, 1], found[0, 2], found[0, 4] = t, k, turn
+                    stamps[d, k] = 2 * step + (op[t] != Op.COPY)
+                    if op[t] == Op.COPY:
+                        state[d, k, 0] = sent[at, 0]
+                        state[d, k, 1] = sent[at, 1]
+                        held[d, k] = sent_held[at]
+                    else:
+                        state[d, k, 0] += sent[at, 0]
+                        state[d, k, 1] += sent[at, 1]
+                        held[d, k] = min(held[d, k] + sent_held[at], _SATURATED)
+                    at += 1
+        for m in range(members):
+            for k in range(chunks):
+                source[m, k] = inverse[source[m, k]]
     return found

@@ -62,8 +62,8 @@ def _fingerprint(schedule: Schedule, runs: tuple[Run, ...]) -> bytes:
         digest.update(symmetry.ranks.images(c.num_ranks).tobytes())
         digest.update(symmetry.chunks.images(c.num_chunks).tobytes())
     before: tuple[IntArray | None, ...] = (None,) * 6
-    for run in runs:
-        digest.update(repr((run.count, run.parts_step, run.shift is None)).encode())
+    for run in (member for one in runs for member in one.members):
+        digest.update(repr((run.count, run.parts_step, run.shift is None, len(run.beside))).encode())
         if run.shift is not None:
             digest.update(run.shift.images(c.num_chunks).tobytes())
         step = run.base()

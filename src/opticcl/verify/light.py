@@ -98,7 +98,7 @@ def _defined_by_a_run(schedule: Schedule, steps: range) -> bool:
     start = 0
     for run in runs_of(schedule):
         if start <= steps.start and steps.stop <= start + run.count:
-            return run.count > 1 and not run.parts_step
+            return run.count > 1 and not any(member.parts_step for member in run.members)
         start += run.count
     return False
 

@@ -66,7 +66,8 @@ def claims_of(schedule: Schedule) -> tuple[list[Claim], list[str]]:
     Raises: ParameterError: a claim that is no pair of permutations.
     """
     c, found, notes = schedule.collective, [], []
-    shifts = [run.shift.images(c.num_chunks) for run in runs_of(schedule) if run.shift is not None]
+    runs = [member for run in runs_of(schedule) for member in run.members]
+    shifts = [shift.images(c.num_chunks) for shift in dict.fromkeys(run.shift for run in runs) if shift is not None]
     for number, claim in enumerate(schedule.symmetries, start=1):
         ranks, chunks = _images(claim, c)
         if not (_keeps_holders(c.before, ranks, chunks, c) and _keeps_holders(c.after, ranks, chunks, c)):

@@ -1,0 +1,76 @@
+"""Rings along all dimensions of a grid at the same time, in both directions, so that every port sends in every step.
+
+The message is cut into one part a dimension; part q visits the dimensions q, q + 1, ... cyclically, each by the two-sided
+ring: `opticcl.schedule._both_ways`. All-gather on k equal sides n, N = n^k nodes, links of rate B each way:
+
+    T = k floor(n / 2) alpha + (N - 1) / N x V / (2 k B)
+
+which is the diameter and the time that the ports of a node need for what they must receive. On unequal sides a part is in the
+longest dimension while others are in shorter ones; shorter sides have longer blocks, so the ports are nearly balanced.
+
+Source: Jain and Sabharwal 2010, Optimal bucket algorithms for large MPI collectives on torus interconnects; Sack and Gropp
+2015, Collective algorithms for multiported torus networks. There, 2k parts go round in one direction each, in twice as many
+steps.
+Reading: no all-to-all, and a mesh without the links that close its lines is declined.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from opticcl.collective import Request
+from opticcl.ir import Fabric, Schedule
+from opticcl.schedule import register_algorithm
+from opticcl.schedule._both_ways import COLLECTIVES, BothWays
+from opticcl.schedule._grid import grid_of, reason_not_linked
+from opticcl.units import Shape
+
+MOST_CHUNKS = 1 << 24  # of a schedule: 128 MB for each permutation of them
+
+
+def accepts(collective: Request, fabric: Fabric, shape: tuple[int, ...] | None = None) -> str | None:
+    """None, or the reason why not.
+
+    Args:
+        collective: requested.
+        fabric: where it would run.
+        shape: sides of the grid; None: those of the machine.
+    """
+    if collective.name not in COLLECTIVES:
+        return "it does " + ", ".join(COLLECTIVES)
+    n = fabric.num_nodes
+    if shape is not None and prod(shape) != n:
+        return f"shape={'x'.join(map(str, shape))} has {prod(shape)} positions for {n} nodes"
+    sides = _sides(fabric, shape)
+    if len(sides) < 2:
+        return "it needs a grid of two or more dimensions; try two_sided_ring"
+    node = np.arange(n)
+    for d, side in enumerate(sides):
+        stride = prod(sides[d + 1 :])
+        at = node // stride % side
+        for way in (1, -1):
+            if reason := reason_not_linked(fabric, node, node + ((at + way) % side - at) * stride):
+                return reason
+    if (chunks := BothWays(sides, node).num_chunks) > MOST_CHUNKS:
+        return f"{chunks:,} chunks are more than {MOST_CHUNKS:,}"
+    return None
+
+
+def _sides(fabric: Fabric, shape: tuple[int, ...] | None) -> tuple[int, ...]:
+    """Sides of two or more nodes."""
+    return tuple(side for side in shape or grid_of(fabric) if side > 1)
+
+
+@register_algorithm("torus_all_ports", accepts)
+def torus_all_ports(collective: Request, fabric: Fabric, *, shape: Shape | None = None) -> Schedule:
+    """All-gather or reduce-scatter in as many steps as the diameter has hops (equal sides), all_reduce in twice as many.
+
+    Args:
+        collective: all_reduce, reduce_scatter, all_gather or barrier.
+        fabric: the fabric.
+        shape: sides of the grid; None: those of the machine.
+    """
+    sides = _sides(fabric, shape)
+    return BothWays(sides, np.arange(fabric.num_nodes, dtype=np.int32)).schedule("torus_all_ports", collective)

@@ -1,0 +1,73 @@
+"""All ports of a torus at the same time: right everywhere, at the bound on equal sides, near it on others."""
+
+import pytest
+from tests.schedule.oracle import check
+
+from opticcl.fabrics import fabric
+from opticcl.plans.plan import compile
+from opticcl.schedule import generate, reason_declined
+from opticcl.verify.data import check_data
+
+COLLECTIVES = ["all_reduce", "reduce_scatter", "all_gather", "barrier"]
+
+
+@pytest.mark.parametrize("collective", COLLECTIVES)
+def test_right_at_every_rank(collective):
+    """Verified and executed: odd, even and unequal sides, sides of 1 and 2, three dimensions, optical grids."""
+    for shape in ("2x2", "3x3", "4x4", "2x3", "2x8", "3x8", "5x7", "1x3x3", "3x2x4", "3x3x3"):
+        check("torus_all_ports", collective, fabric(f"torus:shape={shape}"))
+    for name in ("oddl:shape=3x5", "sipac:radix=3,levels=2", "lightpath:shape=3x4"):
+        check("torus_all_ports", collective, fabric(name))
+    check("torus_all_ports:shape=2x6", collective, fabric("ideal:nodes=12"))
+
+
+@pytest.mark.parametrize("shape", ["8x8", "7x7", "5x5x5", "4x4x4"])
+@pytest.mark.parametrize("collective", ["all_gather", "reduce_scatter"])
+def test_closed_form_on_equal_sides(shape, collective):
+    """As many steps as the diameter has hops; every port is busy for what a node must receive."""
+    where = fabric("torus", shape=shape)
+    sides = where.dimensions
+    size = 64 * where.num_nodes * 2**10
+    time = compile(where, collective, size, algorithm="torus_all_ports").simulate(compute="none")
+    n, k = where.num_nodes, len(sides)
+    assert time.num_steps == sum(side // 2 for side in sides)
+    due = time.num_steps * 1e-6 + (n - 1) / n * size * 8 / (2 * k * where.rate_bits_per_s)
+    assert time.total_s == pytest.approx(due, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("shape", "over"),
+    [("32x32", 1.01), ("8x8x8", 1.01), ("16x64", 1.07), ("8x128", 1.16), ("7x31", 1.21), ("4x4x16", 1.25)],
+)
+def test_near_the_bound(shape, over):
+    """1 GiB; unequal sides are left to wait for each other."""
+    time = compile(f"torus:shape={shape}", "all_gather", "1 GiB", algorithm="torus_all_ports").simulate()
+    assert 1 <= time.total_s / time.lower_bound_s <= over
+
+
+def test_the_mark_of_a_torus_of_1024():
+    """64 MiB: at most 1.10 of what the ports and the diameter need."""
+    time = compile("torus:shape=32x32", "all_gather", "64 MiB", algorithm="torus_all_ports").simulate()
+    assert time.total_s <= 1.10 * (time.lower_bound_s + 32e-6)
+
+
+@pytest.mark.parametrize("shape", ["32x32", "16x31", "4x16x16"])
+def test_proven_by_symmetry(shape):
+    """One chunk of each slice of each part."""
+    made = generate("torus_all_ports", "all_reduce", fabric("torus", shape=shape))
+    report = check_data(made)
+    assert not report.violations
+    assert report.how == f"symmetry of order {made.collective.num_ranks:,}, checked"
+
+
+def test_what_is_declined():
+    """Other collectives, a single line, shapes of another size, neighbours that are not joined."""
+    where = fabric("torus:shape=3x4")
+    assert "it does all_reduce" in str(reason_declined("torus_all_ports", "all_to_all", where))
+    assert "two_sided_ring" in str(reason_declined("torus_all_ports", "all_gather", fabric("ideal:nodes=6")))
+    reason = reason_declined("torus_all_ports:shape=3x5", "all_gather", where)
+    assert reason == "shape=3x5 has 15 positions for 12 nodes"
+    other = fabric("oddl:shape=2x6")
+    assert "no single circuit joins" in str(reason_declined("torus_all_ports:shape=3x4", "all_gather", other))
+    large = fabric("ideal", nodes=1 << 21)
+    assert "chunks are more than" in str(reason_declined("torus_all_ports:shape=4096x512", "all_gather", large))

@@ -1,0 +1,115 @@
+"""The ring in both directions: right everywhere, its steps, its closed form, its proof."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from tests.schedule.oracle import check
+
+from opticcl.circuits import lower
+from opticcl.errors import ParameterError
+from opticcl.fabrics import fabric, job
+from opticcl.ir import Op, Transfers
+from opticcl.ir.symmetry import Digits, Run, RunSteps
+from opticcl.plans.plan import compile
+from opticcl.schedule import generate, reason_declined
+from opticcl.verify import data, verify
+from opticcl.verify.data import check_data
+
+COLLECTIVES = ["all_reduce", "reduce_scatter", "all_gather", "barrier"]
+
+
+@pytest.mark.parametrize("collective", COLLECTIVES)
+def test_right_at_every_rank(collective):
+    """Verified and executed: 1 and 2 nodes, odd, even, where node numbers are not the order of the ring, a job."""
+    for nodes in (1, 2, 3, 4, 5, 8, 13):
+        schedule = check("two_sided_ring", collective, fabric("ideal", nodes=nodes))
+        assert schedule.num_steps == nodes // 2 * (2 if collective in ("all_reduce", "barrier") else 1)
+    for name in ("oddl:shape=3x5", "terarack:nodes=7", "sipac:radix=3,levels=2", "torus:shape=4x4", "sip_ring:nodes=6"):
+        check("two_sided_ring", collective, fabric(name))
+    check("two_sided_ring", collective, job(fabric("terarack:nodes=9"), [5, 0, 7, 2, 8, 4]))
+
+
+@pytest.mark.parametrize("nodes", [15, 16])
+def test_closed_form_on_a_ring(nodes):
+    """T = R + (N - 1) / N x V over the rate of a direction, and the bound but for R: twice as fast as one direction."""
+    where = fabric("terarack", nodes=nodes, striping=True)
+    size = 240 * 1024 * 1024
+    both = compile(where, "all_reduce", size, algorithm="two_sided_ring").simulate(compute="none")
+    one = compile(where, "all_reduce", size, algorithm="ring").simulate(compute="none")
+    rate = where.rate_bits_per_s * where.num_wavelengths
+    assert both.totals()["transfer_s"] <= (nodes - 1) / nodes * size * 8 / rate * (1 + 1e-9)
+    assert both.totals()["transfer_s"] == pytest.approx(one.totals()["transfer_s"] / 2, rel=1e-9)
+
+
+def test_one_chunk_of_each_orbit_proves_a_large_ring(monkeypatch):
+    """Two orbits, since even rings cut chunks in halves; one where their number is odd."""
+    for nodes, chunks in ((1024, 2048), (1023, 1023)):
+        made = generate("two_sided_ring", "all_reduce", fabric("ideal", nodes=nodes))
+        report = check_data(made)
+        assert not report.violations
+        assert report.chunks == made.collective.num_chunks == chunks
+        assert report.how == f"symmetry of order {nodes:,}, checked"
+
+
+@pytest.mark.parametrize(
+    ("columns", "rule"),
+    [
+        ({"op": Op.COPY}, "contribution_missing"),
+        ({"chunk_lo": 3}, "contribution_missing"),
+        ({"chunk_n": 2}, "contribution_doubled"),
+    ],
+)
+def test_mutants_are_refused(columns, rule):
+    """One step with a wrong operation or chunk."""
+    where = fabric("ideal:nodes=8")
+    right = generate("two_sided_ring", "all_reduce", where)
+
+    def changed(i):
+        t = right.step(i)
+        given = {k: np.full(len(t), v, np.uint8 if k == "op" else np.int32) for k, v in columns.items()}
+        return dataclasses.replace(t, **given) if i == 2 else t
+
+    wrong = dataclasses.replace(right, step=changed, classes=())
+    assert {v.rule for v in verify(lower(where, wrong)).violations} & {rule, "chunk_unknown", "chunk_overwritten"}
+
+
+def test_what_is_declined():
+    """Other collectives; nodes that are not joined."""
+    assert "it does all_reduce" in str(reason_declined("two_sided_ring", "all_to_all", fabric("ideal:nodes=4")))
+    assert "no order" in str(reason_declined("two_sided_ring", "all_reduce", job(fabric("oddl:shape=3x3"), [0, 4])))
+
+
+def test_runs_side_by_side(monkeypatch):
+    """Each has a shift of its own; the run and its steps written out are judged alike, right and wrong."""
+    monkeypatch.setattr(data, "SYMMETRY_FROM", 0)
+    made = generate("two_sided_ring", "all_gather", fabric("ideal:nodes=9"))
+    (run,) = made.step.runs
+    assert len(run.members) == 2
+    assert len(run.first_step()) == 18
+    written_out = dataclasses.replace(made, step=lambda i: made.step(i), classes=())
+    assert not check_data(written_out).violations
+    for wrong in (
+        dataclasses.replace(run, beside=(dataclasses.replace(run.beside[0], shift=run.shift),)),
+        dataclasses.replace(run, shift=Digits((9,), 0, 2)),
+    ):
+        step = RunSteps((wrong,), 9)
+        as_run = dataclasses.replace(made, step=step)
+        as_steps = dataclasses.replace(made, step=lambda i, step=step: step(i), classes=())
+        rules = [{v.rule for v in check_data(s, every_chunk=True).violations} for s in (as_run, as_steps)]
+        assert rules[0] == rules[1] != set()
+        assert check_data(as_run).violations
+    with pytest.raises(ParameterError, match="different lengths"):
+        Run(run.base, 3, run.shift, beside=(Run(run.base, 2, run.shift),))
+
+
+def test_a_run_may_cut_no_range():
+    """The chunks of a range stay together from step to step, in every step."""
+    base = Transfers.of([0], [1], [0], [2], [int(Op.COPY)])
+    made = generate("two_sided_ring", "all_gather", fabric("ideal:nodes=4"))
+    step = RunSteps((Run(lambda: base, 5, Digits((8,), 0, 2)),), 8)
+    report = check_data(dataclasses.replace(made, step=step, num_steps=5, classes=step.classes, symmetries=()))
+    assert "run_cuts_ranges" not in {v.rule for v in report.violations}  # 0..1, 2..3, ..., and 0..1 again
+    odd = RunSteps((Run(lambda: base, 7, Digits((8,), 0, 3)),), 8)
+    report = check_data(dataclasses.replace(made, step=odd, num_steps=7, classes=odd.classes, symmetries=()))
+    assert [v.rule for v in report.violations] == ["run_cuts_ranges"]
