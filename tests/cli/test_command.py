@@ -1,6 +1,7 @@
 """Parsing and help of the program: panels, version, options given twice, one `-o` for all verbs."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -69,6 +70,13 @@ def test_every_option_has_a_help_text(verb):
     for option in options_of(verb):
         assert option.help, option.opts
         assert option.help[-1] in ".)", option.opts
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_values_are_described_not_typed(opticcl, verb):
+    """Help texts show <size> or <fabric>, no type of Python."""
+    for line in opticcl(verb, "--help").stdout.splitlines():
+        assert not re.match(r" +-.*<(str|list.*)>", line), line
 
 
 @pytest.mark.parametrize("verb", VERBS)

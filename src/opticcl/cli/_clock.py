@@ -11,7 +11,8 @@ from opticcl.errors import ParameterError
 __all__ = ["ClockOption", "parse_clock"]
 
 ClockOption = Annotated[
-    str | None, typer.Option("--clock", help="Of an ASTRA-sim file, which counts cycles, such as 1GHz.")
+    str | None,
+    typer.Option("--clock", help="Clock of the device, such as 1GHz, for an ASTRA-sim file, which counts cycles."),
 ]
 
 

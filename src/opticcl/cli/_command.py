@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
@@ -29,8 +30,51 @@ FORMER = {"--output": "--out", "--picture": "--out"}
 """Option of an earlier version -> the option that replaces it, in the verbs that have that."""
 
 
+VALUES = {
+    "--fabric": "<fabric>",
+    "--recorded-on": "<fabric>",
+    "--algorithm": "<algorithm>",
+    "--collective": "<collective>",
+    "--size": "<size>",
+    "--from": "<size>",
+    "--to": "<size>",
+    "--node-rate": "<rate>",
+    "--memory": "<rate>",
+    "--clock": "<frequency>",
+    "--time-limit": "<time>",
+    "--timeout": "<time>",
+    "--jitter": "<time>",
+    "--job": "<nodes>",
+    "--place": "<nodes>",
+    "--free": "<job>",
+    "--engine": "<engine>",
+    "--preset": "<preset>",
+    "--budget": "<preset>",
+    "--prices": "<price list>",
+    "--verdict": "<verdict>",
+    "--model": "<model>",
+    "--workload": "<trace>",
+    "--device": "<device>",
+    "--precision": "<precision>",
+    "--dtype": "<type>",
+    "--groups": "<scaled|machine>",
+    "--straggler": "<device>=<factor>",
+    "--times": "<file>",
+}
+"""Option -> kind of its value in help texts; of other options the type of the value is shown."""
+
+_TYPES = {str: "<text>", list[str]: "<text>", Path: "<file>"}
+
+
 class Verb(TyperCommand):
     """A verb. An option that takes one value and is given twice is refused instead of losing the first value."""
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        for parameter in self.params:
+            if isinstance(parameter, TyperOption) and not parameter.is_flag and parameter.metavar is None:
+                named = next((VALUES[name] for name in parameter.opts if name in VALUES), None)
+                parameter.metavar = named or _TYPES.get(parameter.type_descriptor.annotation)
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
         """Parse the words after the verb.

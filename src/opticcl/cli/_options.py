@@ -39,28 +39,31 @@ CollectiveOption = Annotated[
     str, typer.Option("--collective", "-c", help="all_reduce, all_gather, all_to_all, ...; see opticcl list.")
 ]
 AlgorithmOption = Annotated[
-    str, typer.Option("--algorithm", "-a", help="An algorithm, name:key=value,...; auto: the fastest that fits.")
+    str,
+    typer.Option(
+        "--algorithm", "-a", help="An algorithm, name:key=value,...; auto: the fastest that the fabric supports."
+    ),
 ]
 RootOption = Annotated[int, typer.Option("--root", help="Root rank of a broadcast, scatter, reduce or gather.")]
 JobOption = Annotated[
     str | None,
-    typer.Option("--job", help="Nodes that take part, in the order of their ranks: 0-7,16,18; default: all nodes."),
+    typer.Option("--job", help="Nodes of the job in the order of their ranks, such as 0-7,16,18; default: all nodes."),
 ]
-SizeOption = Annotated[str, typer.Option("--size", "-s", help="Message of every rank, such as 100MB.")]
+SizeOption = Annotated[str, typer.Option("--size", "-s", help="Size of the whole message, such as 100MB.")]
 WorkloadsOption = Annotated[
     list[str],
     typer.Option(
         "--workload",
         "-w",
-        help="A trace (.et, .json, .log, .fbuf, .txt), a TOML list of sizes or resnet50_ddp; of several ranks a directory, "
-        "a .tar.gz or a pattern such as 'w.*.et', or repeated.",
+        help="A trace (.et, .json, .log, .fbuf, .txt), a list of sizes (.toml), or resnet50_ddp. Traces of several ranks: a "
+        "directory, a .tar.gz or a pattern such as 'w.*.et', or repeat the option.",
     ),
 ]
 EngineOption = Annotated[
     str,
     typer.Option(
         "--engine",
-        help="closed_form; flow: packets share links fairly; packet: cells wait in queues. Options may follow: "
+        help="closed_form: formulas; flow: transfers share links fairly; packet: cells wait in queues. With options: "
         "packet:cell_bytes=9kB,queue=input.",
     ),
 ]
@@ -79,7 +82,8 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON value o
 SampleOption = Annotated[
     int | None,
     typer.Option(
-        "--sample", help="Follow only that many chunks, drawn by --seed: no verdict on the others, exit code 1."
+        "--sample",
+        help="Follow only this number of chunks, drawn by --seed. The others get no verdict, and the exit code is 1.",
     ),
 ]
 SeedOption = Annotated[int, typer.Option("--seed", help="Seed of every random choice.")]

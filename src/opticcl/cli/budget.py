@@ -45,7 +45,7 @@ def run(
     change: Annotated[
         list[str],
         typer.Option(
-            "--set", metavar="NAME=VALUE", help="Another value: fibre.loss=0.3dB/km, launch=10dBm. Repeat for several."
+            "--set", metavar="NAME=VALUE", help="Change a value: fibre.loss=0.3dB/km, launch=10dBm. Repeat for several."
         ),
     ] = [],  # noqa: B006 (the framework copies it)
     which: Annotated[
@@ -53,10 +53,12 @@ def run(
     ] = Which.worst,
     algorithm: Annotated[
         str | None,
-        typer.Option("--algorithm", "-a", help="Instead: the worst path among the circuits of this algorithm."),
+        typer.Option(
+            "--algorithm", "-a", help="Instead of --path: the worst path among the circuits of this algorithm."
+        ),
     ] = None,
     collective: Annotated[
-        str | None, typer.Option("--collective", "-c", help="Collective of that algorithm; default: all_reduce.")
+        str | None, typer.Option("--collective", "-c", help="With --algorithm: its collective; default: all_reduce.")
     ] = None,
     out: Annotated[list[Path], out_option(PICTURE, RECORD)] = [],  # noqa: B006
     json: JsonOption = False,

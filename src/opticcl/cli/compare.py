@@ -51,12 +51,15 @@ def run(
         typer.Option(
             "--algorithm",
             "-a",
-            help="One for every fabric; auto: the fastest of each; main: also that of its paper; all: every one that fits.",
+            help="An algorithm for every fabric; auto: the fastest of each fabric; main: the fastest and that of the "
+            "fabric's paper; all: every algorithm that a fabric supports.",
         ),
     ] = "auto",
     size: Annotated[
         list[str],
-        typer.Option("--size", "-s", help="Message of every rank, such as 100MB. Repeat for several in a row."),
+        typer.Option(
+            "--size", "-s", help="Size of the whole message, such as 100MB. Repeat for several messages in sequence."
+        ),
     ] = [],  # noqa: B006
     workload: WorkloadsOption = [],  # noqa: B006
     clock: ClockOption = None,

@@ -35,7 +35,7 @@ def run(
         list[Path], out_option("the plan (.parquet, .csv, .json, .xml, ...; see opticcl list formats)")
     ] = [],  # noqa: B006 (the framework copies it)
     node: Annotated[
-        int | None, typer.Option("--node", help="Print the instructions of this node, step by step.")
+        int | None, typer.Option("--node", help="Print the instructions of this node for each step.")
     ] = None,
     json: JsonOption = False,
 ) -> None:

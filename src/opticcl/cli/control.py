@@ -48,35 +48,41 @@ def run(
     size: SizeOption = "100MB",
     job: JobOption = None,
     loss: Annotated[float, typer.Option("--loss", help="Share of control messages that are lost, such as 0.2.")] = 0.0,
-    duplicate: Annotated[float, typer.Option("--duplicate", help="Share of messages that arrive twice.")] = 0.0,
+    duplicate: Annotated[float, typer.Option("--duplicate", help="Share of control messages that arrive twice.")] = 0.0,
     jitter: Annotated[
         str,
         typer.Option(
-            "--jitter", help="Largest extra delay of a message, such as 20us (a thousand times that: processes)."
+            "--jitter", help="Largest extra delay of a message, such as 20us; with --processes a thousand times this."
         ),
     ] = "0s",
     seed: SeedOption = 0,
     from_rest: Annotated[
-        bool, typer.Option("--from-rest", help="No collective ran before, so the first step waits for no completion.")
+        bool,
+        typer.Option(
+            "--from-rest", help="No collective ran before: the first step does not wait for the end of another."
+        ),
     ] = False,
     memory: Annotated[
         str | None,
         typer.Option(
-            "--memory", help="Memory rate of the device that sums, such as 1.5TB/s; default: summing is free."
+            "--memory", help="Memory bandwidth for reductions, such as 1.5TB/s; default: reductions take no time."
         ),
     ] = None,
-    overlap: Annotated[float, typer.Option("--overlap", help="Share of summing that overlaps control, 0 to 1.")] = 1.0,
+    overlap: Annotated[
+        float, typer.Option("--overlap", help="Share of the reductions that overlaps control, 0 to 1.")
+    ] = 1.0,
     exchange: Annotated[
-        int | None, typer.Option("--exchange", help="Exchange that the picture shows; default: the first.")
+        int | None,
+        typer.Option("--exchange", help="Number of the exchange that the picture shows; default: the first."),
     ] = None,
     explore: Annotated[
         bool,
-        typer.Option("--explore", help="Visit every state of the protocol, on at most 4 nodes and a faulty network."),
+        typer.Option("--explore", help="Visit every state of the protocol, on at most 4 nodes with a faulty network."),
     ] = False,
     processes: Annotated[
-        bool, typer.Option("--processes", help="Run the protocol in one process a node, over UDP, on random integers.")
+        bool, typer.Option("--processes", help="Run the protocol over UDP, one process per node, on random integers.")
     ] = False,
-    timeout: Annotated[str, typer.Option("--timeout", help="Time until a process gives up.")] = "10s",
+    timeout: Annotated[str, typer.Option("--timeout", help="Time after which a process ends with an error.")] = "10s",
     out: Annotated[list[Path], out_option(PICTURE, RECORD)] = [],  # noqa: B006 (the framework copies it)
     json: JsonOption = False,
 ) -> None:

@@ -44,7 +44,7 @@ def run(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="Another price or power: wss.usd=300, transceiver.w=5. Repeat for several.",
+            help="Change a price or power: wss.usd=300, transceiver.w=5. Repeat for several.",
         ),
     ] = [],  # noqa: B006
     collective: Annotated[

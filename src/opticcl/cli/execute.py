@@ -37,7 +37,7 @@ def run(
     dtype: Annotated[str, typer.Option("--dtype", help="Type of the random data: int64, float32, ...")] = "int64",
     seed: SeedOption = 0,
     data: Annotated[
-        Path | None, typer.Option("--input", help="A .npy file with one row a rank, instead of random data.")
+        Path | None, typer.Option("--input", help="A .npy file with one row for each rank, instead of random data.")
     ] = None,
     out: Annotated[list[Path], out_option(ARRAYS, RECORD)] = [],  # noqa: B006 (the framework copies it)
     json: JsonOption = False,

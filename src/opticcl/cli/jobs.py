@@ -28,10 +28,11 @@ def run(
         list[str], typer.Option("--place", help="Place a job: its number of nodes, or name=nodes. Repeat for several.")
     ] = [],  # noqa: B006 (the framework copies it)
     free: Annotated[
-        list[str], typer.Option("--free", help="End the job of this name before any is placed. Repeat for several.")
+        list[str],
+        typer.Option("--free", help="End the job of this name before new jobs are placed. Repeat for several."),
     ] = [],  # noqa: B006
     state: Annotated[
-        Path | None, typer.Option("--state", help="File that keeps the jobs from one call to the next.")
+        Path | None, typer.Option("--state", help="File in which the jobs are kept between calls.")
     ] = None,
     collective: CollectiveOption = "all_reduce",
     algorithm: AlgorithmOption = "auto",

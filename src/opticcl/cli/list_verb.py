@@ -13,7 +13,7 @@ from opticcl.cli._output import print_json, print_table
 def run(
     name: Annotated[
         str | None,
-        typer.Argument(help="A fabric, algorithm or model, for its parameters, or: formats; default: all names."),
+        typer.Argument(help="A fabric, algorithm or model: its parameters; formats: file formats; default: all names."),
     ] = None,
     json: JsonOption = False,
 ) -> None:

@@ -25,7 +25,7 @@ def run(
     out: Annotated[list[Path], out_option(RECORD)] = [],  # noqa: B006
     json: JsonOption = False,
 ) -> None:
-    """Claims of the papers: published, ours, difference, verdict, basis. Exit code 1 if a verdict is not true."""
+    """Claims of the papers: published, ours, difference, verdict, basis. Exit code 1 if a value is outside its verdict."""
     from opticcl.papers import check_paper, paper_names
     from opticcl.report.claims import ClaimsList
 

@@ -60,7 +60,7 @@ def run(
     dtype: Annotated[str, typer.Option(help="Type of the elements: int32, float32, ...")] = "float32",
     repeat: Annotated[int, typer.Option(help="Timed repetitions; the median counts.")] = 5,
     compare: Annotated[
-        bool, typer.Option("--compare", help="Time the MPI library's own collective too; columns as of nccl-tests.")
+        bool, typer.Option("--compare", help="Time the MPI library's own collective too; columns as in nccl-tests.")
     ] = False,
     seed: SeedOption = 0,
     time_limit: Annotated[
@@ -68,13 +68,13 @@ def run(
     ] = "300s",
     pace: Annotated[
         float | None,
-        typer.Option("--pace", help="Hold deliveries back to this many times the time of the circuits, such as 1000."),
+        typer.Option("--pace", help="Delay deliveries to this multiple of the time of the circuits, such as 1000."),
     ] = None,
     mode: Annotated[PaceMode, typer.Option("--mode", help="With --pace: when a step begins.")] = PaceMode.barrier,
     out: Annotated[list[Path], out_option(PICTURE, RECORD)] = [],  # noqa: B006
     json: JsonOption = False,
 ) -> None:
-    """Run a plan under mpiexec, one process a rank, and compare with NumPy.
+    """Run a plan under mpiexec, one process per rank, and compare with NumPy.
 
     Start it as mpiexec -n 8 opticcl run plan.parquet. Rank 0 reads and verifies the plan and sends every rank its schedule.
     Exit code 1 if a result is wrong.

@@ -31,9 +31,9 @@ def run(
     node_rate: NodeRateOption = None,
     collective: CollectiveOption = "all_reduce",
     algorithm: AlgorithmOption = "auto",
-    smallest: Annotated[str, typer.Option("--from", help="Smallest message of every rank.")] = "1KB",
-    largest: Annotated[str, typer.Option("--to", help="Upper limit of the messages.")] = "1GB",
-    factor: Annotated[float, typer.Option("--factor", help="Ratio of each size to the one before.")] = 4.0,
+    smallest: Annotated[str, typer.Option("--from", help="Smallest message.")] = "1KB",
+    largest: Annotated[str, typer.Option("--to", help="Largest message.")] = "1GB",
+    factor: Annotated[float, typer.Option("--factor", help="Ratio of each size to the previous one.")] = 4.0,
     engine: EngineOption = "closed_form",
     preset: PresetOption = "default",
     assume: AssumeOption = [],  # noqa: B006

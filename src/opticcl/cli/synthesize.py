@@ -43,7 +43,7 @@ def run(
         typer.Option("--file", help="A custom collective (.toml, .json), see docs/synthesis.md."),
     ] = None,
     chunks: Annotated[
-        int, typer.Option("--chunks", help="Chunks of each rank's block, or of the message where ranks have no blocks.")
+        int, typer.Option("--chunks", help="Chunks of each rank's block, or of the message if ranks have no blocks.")
     ] = 1,
     root: RootOption = 0,
     job: JobOption = None,
@@ -53,7 +53,10 @@ def run(
     seed: SeedOption = 0,
     method: Annotated[
         Method,
-        typer.Option("--method", help="auto; constructed: no solver; solver: refuse to continue without a solver."),
+        typer.Option(
+            "--method",
+            help="auto: with a solver if one is installed; constructed: without one; solver: refused without one.",
+        ),
     ] = Method.auto,
     routes: Annotated[int, typer.Option("--routes", help="Paths available to each pair of nodes, 1 to 8.")] = 2,
     size: SizeOption = "100MB",

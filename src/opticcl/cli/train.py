@@ -57,37 +57,49 @@ Command = generated_command(_runtime_options)
 def run(
     context: typer.Context,
     model: Annotated[
-        str | None, typer.Option("--model", "-m", help="A model, its name:key=value,..., or a .toml; see opticcl list.")
+        str | None,
+        typer.Option("--model", "-m", help="A model, name:key=value,..., or a .toml file; see opticcl list."),
     ] = None,
     workload: WorkloadsOption = [],  # noqa: B006
     nodes: NodesOption = None,
     fabric: FabricsOption = [],  # noqa: B006 (the framework copies it)
     node_rate: NodeRateOption = None,
     algorithm: Annotated[
-        str, typer.Option("--algorithm", "-a", help="For all that it can do; auto takes the fastest for each message.")
+        str,
+        typer.Option(
+            "--algorithm", "-a", help="Used for each collective that it supports; auto: the fastest for each message."
+        ),
     ] = "auto",
     batch: Annotated[
         int | None, typer.Option("--batch", "--global-batch", help="Samples of an iteration on all devices.")
     ] = None,
     local_batch: Annotated[
         int | None,
-        typer.Option("--local-batch", help="Instead: samples of each copy of the model; 16 if left out."),
+        typer.Option("--local-batch", help="Samples of each copy of the model, instead of --batch; default: 16."),
     ] = None,
-    data: Annotated[int | None, typer.Option("--data", help="Copies of the model; as many as fit if left out.")] = None,
+    data: Annotated[
+        int | None, typer.Option("--data", help="Copies of the model; default: as the other degrees permit.")
+    ] = None,
     tensor: Annotated[
         int | None, typer.Option("--tensor", help="Devices that share each layer, as in Megatron.")
     ] = None,
     pipeline: Annotated[int | None, typer.Option("--pipeline", help="Stages of consecutive layers.")] = None,
-    expert: Annotated[int | None, typer.Option("--expert", help="Devices that share experts or tables.")] = None,
-    micro_batches: Annotated[int | None, typer.Option("--micro-batches", help="Parts of a copy's samples.")] = None,
+    expert: Annotated[
+        int | None, typer.Option("--expert", help="Devices that share experts or embedding tables.")
+    ] = None,
+    micro_batches: Annotated[
+        int | None, typer.Option("--micro-batches", help="Parts of the samples of each copy that pass the pipeline.")
+    ] = None,
     device: Annotated[
         str | None,
         typer.Option(
             "--device",
-            help="Such as a100, h100 or a100:memory=80GB; of a trace the computation without recorded times.",
+            help="Device, such as a100, h100 or a100:memory=80GB; times computation that a trace records without duration.",
         ),
     ] = None,
-    precision: Annotated[str | None, typer.Option("--precision", help="fp32, tf32, fp16 or bf16.")] = None,
+    precision: Annotated[
+        str | None, typer.Option("--precision", help="Data type of the computation: fp32, tf32, fp16 or bf16.")
+    ] = None,
     efficiency: Annotated[
         float | None,
         typer.Option("--efficiency", help="Share of the device's peak rate that layers reach, such as 0.4."),
@@ -108,16 +120,19 @@ def run(
         ),
     ] = None,
     groups: Annotated[
-        str, typer.Option("--groups", help="scaled: a group has its own fabric; machine: its nodes on the whole one.")
+        str,
+        typer.Option(
+            "--groups", help="scaled: a process group has a fabric of its size; machine: its nodes of the machine."
+        ),
     ] = "scaled",
     straggler: Annotated[
         list[str],
         typer.Option(
-            "--straggler", help="device=factor, such as 3=1.2: a factor on its computation time. Repeat for several."
+            "--straggler", help="Factor on the computation time of a device, such as 3=1.2. Repeat for several."
         ),
     ] = [],  # noqa: B006
-    samples: Annotated[int | None, typer.Option("--samples", help="Of an epoch.")] = None,
-    epochs: Annotated[float | None, typer.Option("--epochs", help="Of the training, with --samples.")] = None,
+    samples: Annotated[int | None, typer.Option("--samples", help="Samples of an epoch.")] = None,
+    epochs: Annotated[float | None, typer.Option("--epochs", help="Epochs of the training; needs --samples.")] = None,
     steps: Annotated[
         int | None, typer.Option("--steps", help="Iterations of the training, instead of --epochs.")
     ] = None,

@@ -47,9 +47,7 @@ def run(
     sample: SampleOption = None,
     all_chunks: Annotated[
         bool,
-        typer.Option(
-            "--all-chunks", help="Follow every chunk, whatever symmetry is claimed and however long it takes."
-        ),
+        typer.Option("--all-chunks", help="Follow every chunk, without use of symmetries and without a limit of time."),
     ] = False,
     seed: SeedOption = 0,
     budget: Annotated[
@@ -59,7 +57,9 @@ def run(
     change: Annotated[
         list[str],
         typer.Option(
-            "--set", metavar="NAME=VALUE", help="With --budget: another value, launch=10dBm. Repeat for several."
+            "--set",
+            metavar="NAME=VALUE",
+            help="With --budget: change a value, such as launch=10dBm. Repeat for several.",
         ),
     ] = [],  # noqa: B006 (the framework copies it)
     out: Annotated[list[Path], out_option(RECORD)] = [],  # noqa: B006
