@@ -1,6 +1,9 @@
 """The papers' claims: every verdict on file is the true one, and a wrong one would be noticed."""
 
+import re
+
 import pytest
+from tests.papers.printed import digits, entries
 
 from opticcl.errors import UnknownNameError
 from opticcl.papers import BASES, _judge, check_paper, found, paper_names, printed_claims
@@ -78,3 +81,39 @@ def test_unknown_papers_are_refused():
     """With the nearest name."""
     with pytest.raises(UnknownNameError, match="'wrht'"):
         list(check_paper("wrth"))
+
+
+# --- reasons ----------------------------------------------------------------------------------------------------------
+
+_NUMBER = re.compile(r"(?<![\w.^{])\d+(?:,\d{3})*(?:\.\d+)?(?:[eE]-?\d+)?")
+_WORDS = {"four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12}
+_PLACES = re.compile(
+    r"\b(?:sections?|figures?|tables?|equations?|formulation|step|lemma) [\d.]+[a-z]?(?:(?:, | and | to )\d[\d.]*)*"
+    r"|\d(?:\.\d){2,}"
+)
+
+
+def _named(text: str, ids: list[str]) -> set[str]:
+    """Significant digits of the numbers that a text names, without those of places in the paper, ids and computed fields."""
+    plain = re.sub(r"\{[^}]*\}", " ", text)
+    for id in sorted(ids, key=len, reverse=True):
+        plain = re.sub(rf"(?<![\w-]){re.escape(id)}(?![\w.-])", " ", plain)
+    words = [str(_WORDS[word]) for word in re.findall(r"\w+", plain) if word in _WORDS]
+    return {digits(number) for number in [*_NUMBER.findall(_PLACES.sub(" ", plain)), *words]}
+
+
+@pytest.mark.parametrize("paper", paper_names())
+def test_numbers_in_reasons_are_computed_or_printed(paper):
+    """A number that a reason writes out is one of the paper or of the row itself; what we find is a field."""
+    claims = printed_claims(paper)
+    of_the_paper = {digits(number) for entry in entries(paper) for number in entry.numbers}
+    for id, printed in claims.items():
+        of_the_row = " ".join(str(value) for key, value in printed.items() if key != "reason")
+        known = of_the_paper | {digits(number) for number in _NUMBER.findall(of_the_row)}
+        assert _named(printed.get("reason", ""), [*claims]) <= known, id
+
+
+def test_numbers_in_reasons_are_found():
+    """In figures and in words; places, ids and fields are none."""
+    reason = "as S29 in table 4 and section 8.1, {ours:.2f} of 12.5 Tb/s, seven steps, 1,024 nodes"
+    assert _named(reason, ["S29"]) == {"125", "7", "1024"}

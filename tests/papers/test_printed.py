@@ -1,18 +1,10 @@
 """Every printed number has a row or a reason: lists, rows, the page and the papers' texts agree."""
 
-import re
-
 import pytest
 from tests.optional import paper_text
-from tests.papers.printed import PAGE, PAPERS, Entry, entries, page, paragraphs, rows_of
+from tests.papers.printed import PAGE, PAPERS, Entry, digits, entries, page, paragraphs, rows_of
 
 from opticcl.papers import paper_names, printed_claims
-
-
-def _digits(number: str | float) -> str:
-    """Significant digits, so that 12.8 Tb/s is 12.8e12 bit/s."""
-    plain = f"{number:.6g}" if isinstance(number, int | float) else number
-    return re.sub(r"[.,]|[eE].*", "", plain).strip("0") or "0"
 
 
 def _values(published: object) -> list[int | float]:
@@ -45,8 +37,8 @@ def test_published_numbers_are_printed(paper):
     """A number in `published` is in the entries of its row, digit by digit."""
     listed, printed = entries(paper), printed_claims(paper)
     for id, claim in printed.items():
-        numbers = {_digits(number) for entry in listed if rows_of(entry, [id]) for number in entry.numbers}
-        assert {_digits(value) for value in _values(claim["published"])} <= numbers, id
+        numbers = {digits(number) for entry in listed if rows_of(entry, [id]) for number in entry.numbers}
+        assert {digits(value) for value in _values(claim["published"])} <= numbers, id
 
 
 def test_the_page_is_that_of_the_lists():

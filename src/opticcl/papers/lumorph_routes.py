@@ -113,7 +113,7 @@ def waveguides_for_random_routes() -> Found:
 def thirty_are_enough_for_a_chain() -> Found:
     """LUMORPH-4."""
     needed = random_overlap(4, "random", (32, 8))
-    return found(needed <= 30, needed=needed)
+    return found(needed <= 30, needed=needed, square=random_overlap(4, "random"))
 
 
 @claim("lumorph", "L21")

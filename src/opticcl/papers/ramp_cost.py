@@ -214,25 +214,30 @@ def hpc_endpoints() -> int:
     return largest_of_three_tiers()
 
 
+def _each_node() -> int:
+    """Transceivers that a node of full tiers has its share in."""
+    return count(three_tier_bill(), "transceiver") // largest_of_three_tiers()
+
+
 def _six_a_node(networks: int) -> int:
     """Transceivers of that many parallel networks, as many a node as in full tiers."""
-    return count(three_tier_bill(), "transceiver") // largest_of_three_tiers() * NODES * networks
+    return _each_node() * NODES * networks
 
 
 @claim("ramp", "RAMP-T3-trx-hpc-1:1")
 def hpc_transceivers() -> Found:
     """Both ends of a node's link and of the two above it."""
-    return found(_six_a_node(hpc_networks()[0]), counted=hpc_switch_ports(hpc_networks()[0]) / 1e6)
+    return found(_six_a_node(hpc_networks()[0]), each=_each_node(), counted=hpc_switch_ports(hpc_networks()[0]) / 1e6)
 
 
 @claim("ramp", "RAMP-T3-trx-hpc-10:1")
 def hpc_transceivers_10() -> Found:
-    return fitted(hpc_switch_ports(hpc_networks()[1]), six=_six_a_node(hpc_networks()[1]) / 1e6)
+    return fitted(hpc_switch_ports(hpc_networks()[1]), each=_each_node(), six=_six_a_node(hpc_networks()[1]) / 1e6)
 
 
 @claim("ramp", "RAMP-T3-trx-hpc-64:1")
 def hpc_transceivers_64() -> Found:
-    return fitted(hpc_switch_ports(hpc_networks()[2]), six=_six_a_node(hpc_networks()[2]) / 1e6)
+    return fitted(hpc_switch_ports(hpc_networks()[2]), each=_each_node(), six=_six_a_node(hpc_networks()[2]) / 1e6)
 
 
 @claim("ramp", "RAMP-T3-cost-hpc-1:1")
@@ -357,9 +362,11 @@ def conclusion_price() -> float:
 
 
 @claim("ramp", "RAMP-T4-pJ-hpc")
-def hpc_energy_of_a_path() -> float:
+def hpc_energy_of_a_path() -> Found:
     """Of full tiers while all cards send [pJ/bit]."""
-    return three_tier_bill().w[0] / (largest_of_three_tiers() * REFERENCE["hpc_port"]) * 1e12
+    energy = three_tier_bill().w[0] / (largest_of_three_tiers() * REFERENCE["hpc_port"]) * 1e12
+    switches, transceivers = _parts_of_a_path(three_tier_bill(), "transceiver")
+    return found(energy, switches=switches, transceivers=transceivers)
 
 
 @claim("ramp", "RAMP-T4-pJ-dcn")
@@ -379,13 +386,18 @@ def watts_of_parts() -> list[float]:
 
 @claim("ramp", "RAMP-T4-path")
 def parts_of_a_path() -> list[int]:
-    """Switches and transceivers of a full tree's longest path: a port and a link end a node for each of them."""
-    parts = []
-    for bill, kinds in ((three_tier_bill(), ("transceiver",)), (dcn_bill(), ("transceiver", "copper_end"))):
-        nodes = bill.fabric.num_machine_nodes
-        ports = sum(item.part.count * item.part.ports for item in bill.items if item.part.kind == "electrical_switch")
-        parts.append((ports + count(bill, *kinds)) // nodes)
-    return parts
+    """Switches and transceivers of a full tree's longest path."""
+    return [
+        sum(_parts_of_a_path(three_tier_bill(), "transceiver")),
+        sum(_parts_of_a_path(dcn_bill(), "transceiver", "copper_end")),
+    ]
+
+
+def _parts_of_a_path(bill: Bill, *ends: str) -> tuple[int, int]:
+    """Switches and ends of links on a full tree's longest path: a port and an end a node for each of them."""
+    nodes = bill.fabric.num_machine_nodes
+    ports = sum(item.part.count * item.part.ports for item in bill.items if item.part.kind == "electrical_switch")
+    return ports // nodes, count(bill, *ends) // nodes
 
 
 def ramp_pj_per_bit() -> list[float]:

@@ -174,25 +174,30 @@ def dojo_rate() -> Found:
 
 
 @claim("ramp", "RAMP-4-dojo-maps")
-def dojo_has_maps() -> bool:
+def dojo_has_maps() -> Found:
     """Whether the fabric can be had: x must divide the wavelengths."""
+    groups, wavelengths = 14, fabric("ramp").num_wavelengths
     try:
-        fabric("ramp", groups=14, racks=14, wavelengths=64)
+        fabric("ramp", groups=groups, racks=groups, wavelengths=wavelengths)
     except FabricError:
-        return False
-    return True
+        return found(False, groups=groups, wavelengths=wavelengths)
+    return found(True, groups=groups, wavelengths=wavelengths)
+
+
+def _groups_of_4096() -> int:
+    return next(x for x in range(1, 33) if _nodes_of(x) >= 4096)
 
 
 @claim("ramp", "RAMP-4-4096")
 def nodes_of_ten_groups() -> Found:
     """x = J = 10 with the same wavelengths."""
-    return found(_nodes_of(10), needed=next(x for x in range(1, 33) if _nodes_of(x) >= 4096), of_needed=_nodes_of(8))
+    return found(_nodes_of(10), needed=_groups_of_4096())
 
 
 @claim("ramp", "RAMP-4-960T")
 def node_rate_of_ten_groups() -> Found:
     """x = 10, b = 256."""
-    return found(_rate_of(10, 256), of_eight_t=_rate_of(8, 256) / 1e12)
+    return found(_rate_of(10, 256), needed=_groups_of_4096(), of_eight_t=_rate_of(_groups_of_4096(), 256) / 1e12)
 
 
 @claim("ramp", "RAMP-4-5.33")

@@ -197,7 +197,7 @@ MATCHED = matched(P, P.fast_rate)  # section 8.4: 2.4 Tb/s, no oversubscription
 
 @claim("ramp", "RAMP-F21-ring")
 def ring_least() -> Found:
-    return found(_times("ring", 10 * GB, MATCHED), five=_over_five_switches())
+    return found(_times("ring", 10 * GB, MATCHED), five=_over_five_switches(), switches=P.switches[-1])
 
 
 def _over_five_switches() -> float:
@@ -205,8 +205,8 @@ def _over_five_switches() -> float:
 
 
 @claim("ramp", "RAMP-F21-ring5")
-def ring_least_over_five_switches() -> float:
-    return _over_five_switches()
+def ring_least_over_five_switches() -> Found:
+    return found(_over_five_switches(), tiers=len(P.switches), switches=P.switches[-1])
 
 
 @claim("ramp", "RAMP-F21-ringn")
@@ -274,7 +274,7 @@ def all_to_all_matched_least() -> Found:
 @claim("ramp", "RAMP-F19-a2amost")
 def all_to_all_matched_most() -> Found:
     times = speed_up("all_to_all", GB, matched(setting("p", forwarded=1), FAST), systems=["topoopt"]).times
-    return found(times, third=(P.num_nodes - 1) / 3)
+    return found(times, others=P.num_nodes - 1, third=(P.num_nodes - 1) / 3)
 
 
 @claim("ramp", "RAMP-F19-a2ahalf")
@@ -283,8 +283,10 @@ def all_to_all_matched_most_half() -> float:
 
 
 @claim("ramp", "RAMP-F19-range")
-def matched_least() -> float:
-    return min(speed_up(name, GB, matched(P, rate)).times for name in COLLECTIVES for rate in (SLOW, FAST))
+def matched_least() -> Found:
+    least = min(speed_up(name, GB, matched(P, rate)).times for name in COLLECTIVES for rate in (SLOW, FAST))
+    x = P.transceivers
+    return found(least, used=x // (x - 1) * (x - 1), all=x)  # one for each of x - 1 peers
 
 
 def _rise(collective: str, system: str, made: Setting = P) -> Found:

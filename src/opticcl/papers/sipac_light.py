@@ -117,7 +117,7 @@ def fewest_lines_of_a_ring() -> int:
 @claim("sipac", "S12.most")
 def most_lines_of_a_ring() -> Found:
     dropped = _dropped()
-    return found(int(dropped.max()), rings=int((dropped == dropped.max()).sum()))
+    return found(int(dropped.max()), rings=int((dropped == dropped.max()).sum()), all=LINES, range=round(_fsr_lines()))
 
 
 def _dropped() -> np.ndarray:
@@ -126,15 +126,17 @@ def _dropped() -> np.ndarray:
 
 
 @claim("sipac", "S12b")
-def lines_that_no_ring_drops() -> list[int]:
-    return undropped_lines(TESTBED_PORTS, _fsr_lines(), LINES)
+def lines_that_no_ring_drops() -> Found:
+    lines = undropped_lines(TESTBED_PORTS, _fsr_lines(), LINES)
+    return found(lines, range=round(_fsr_lines()), ports=TESTBED_PORTS)
 
 
 @claim("sipac", "S12b.range")
-def range_for_eight_rings() -> float:
+def range_for_eight_rings() -> Found:
     """At the shorter wavelength of R1 [nm]."""
     span = range_for(TESTBED_PORTS, SPACING)
-    return round(float(wavelength_m(frequency_hz(R1[0]) - span) - R1[0]) * 1e9, 2)
+    nm = round(float(wavelength_m(frequency_hz(R1[0]) - span) - R1[0]) * 1e9, 2)
+    return found(nm, ports=TESTBED_PORTS, range=round(_fsr_lines()))
 
 
 @claim("sipac", "S39")

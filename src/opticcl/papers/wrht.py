@@ -142,9 +142,9 @@ def lemma_1() -> list[int]:
 
 
 @claim("wrht", "W15")
-def theorem_1() -> float:
-    """Time for BEiT-L [s]."""
-    return _times("nodes=1024", "wrht")[0]
+def theorem_1() -> Found:
+    """Time for BEiT-L [s]; steps, and those of lemma 1."""
+    return found(_times("nodes=1024", "wrht")[0], steps=_steps("nodes=1024"), printed=2 * ceil_log(129, 1024))
 
 
 @claim("wrht", "W16")
@@ -181,9 +181,10 @@ def figure_5_ring() -> Found:
 
 
 @claim("wrht", "W22l")
-def figure_5_ring_literal() -> float:
-    """Reduction against Ring [%], as printed."""
-    return _reduction(FIGURE_5, "ring", *LITERAL)
+def figure_5_ring_literal() -> Found:
+    """Reduction against Ring [%], as printed; and the fitted rate over the printed one."""
+    fitted, printed = (fabric(f"terarack:{rate}").rate_bits_per_s for rate, _ in (FITTED, LITERAL))
+    return found(_reduction(FIGURE_5, "ring", *LITERAL), times=fitted / printed)
 
 
 @claim("wrht", "W23")
@@ -249,14 +250,14 @@ def figure_6_tree_literal() -> Found:
 
 
 @claim("wrht", "W30")
-def lowest_everywhere() -> list[str]:
+def lowest_everywhere() -> Found:
     """Points of figure 6 where Ring is faster than WRHT, fitted."""
     names, (rate, algorithm) = ("BEiT", "VGG16", "AlexNet", "ResNet50"), FITTED
     slower = []
     for shape in FIGURE_6:
         ours, ring = (_times(f"{shape},{rate}", a) for a in (algorithm, "ring"))
         slower += [f"{name} {shape.split(',')[0]}" for name, a, b in zip(names, ours, ring, strict=True) if a > b]
-    return slower
+    return found(slower, steps=_steps(FIGURE_6[0], algorithm), described=_steps(FIGURE_6[0]))
 
 
 @claim("wrht", "W40")

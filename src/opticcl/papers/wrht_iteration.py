@@ -40,9 +40,10 @@ def steps_of_figure_6() -> list[int]:
 
 
 @claim("wrht", "W31l")
-def steps_of_figure_6_literal() -> list[int]:
+def steps_of_figure_6_literal() -> Found:
     """Of the algorithm as it is described."""
-    return _steps(LITERAL[1])
+    steps = _steps(LITERAL[1])
+    return found(steps, rise=100 * (steps[2] / steps[0] - 1))
 
 
 def _tree_is_worst(rate: str, algorithm: str) -> list[str]:

@@ -54,6 +54,12 @@ def rows_of(entry: Entry, ids: list[str]) -> list[str]:
     return [id for id in ids if any(fnmatchcase(id, pattern) for pattern in entry.rows)]
 
 
+def digits(number: str | float) -> str:
+    """Significant digits, which units leave alone: those of 12.8 Tb/s and 12.8e12 bit/s."""
+    plain = f"{number:.6g}" if isinstance(number, int | float) else number
+    return re.sub(r"[.,]|[eE].*", "", plain).strip("0") or "0"
+
+
 # --- numbers of a text ------------------------------------------------------------------------------------------------
 
 _BIBLIOGRAPHIC = re.compile(
