@@ -45,6 +45,7 @@ owns the chunk of digit r - 1 - x.
 
 from __future__ import annotations
 
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -56,6 +57,8 @@ from opticcl.ir.symmetry import Digits, Symmetry, Table
 from opticcl.schedule import needs_whole, register_algorithm
 from opticcl.schedule._sipco_groups import ChunkGroups
 from opticcl.schedule._sipco_send import send_recv
+
+__all__ = ["digit_walks", "reason_unfit", "sipco"]
 
 
 class _WalkPhases(NamedTuple):
@@ -98,13 +101,20 @@ def accepts(collective: Request, fabric: Fabric, k: int | None = None) -> str | 
     """
     if reason := needs_whole(fabric, "sipac"):
         return reason
-    radices = fabric.machine_as(Sipac).sides
+    return reason_unfit(collective, fabric.machine_as(Sipac).sides, k)
+
+
+def reason_unfit(collective: Request, radices: tuple[int, ...], k: int | None) -> str | None:
+    """Why there are no such walks, or None.
+
+    Args: collective, radices, k: as in `digit_walks`.
+    """
     levels = len(radices)
     if k is not None and _usual_k(collective) is None:
         return f"{collective.name} has no k, each block is cut for all levels; leave k={k} out"
     if k is not None and not 0 <= k <= levels:
         return f"k={k} is not 0 to levels={levels}"
-    transfers = fabric.num_nodes * sum(radix - 1 for radix in radices)
+    transfers = prod(radices) * sum(radix - 1 for radix in radices)
     if transfers >= 2**31:  # there are never more chunks
         return f"{transfers:,} transfers a step are more than can be numbered"
     return None
@@ -128,13 +138,23 @@ def sipco(collective: Request, fabric: Fabric, *, k: int | None = None) -> Sched
         k: digits by which each group is scattered, 0 (fewest steps) to L (least volume) [count]; None: 1 for all_reduce, as
             in the paper, 0 for broadcast, reduce and barrier. The other collectives have no choice.
     """
-    radices = fabric.machine_as(Sipac).sides
+    return digit_walks(collective, fabric.machine_as(Sipac).sides, k)
+
+
+def digit_walks(collective: Request, radices: tuple[int, ...], k: int | None) -> Schedule:
+    """The schedule on nodes with digits of these radices.
+
+    Args:
+        collective: any.
+        radices: of each digit, the fastest first; nodes that differ in one digit are linked.
+        k: as in `sipco`.
+    """
     levels = len(radices)
     k = _num_digits(collective, levels, k)
     groups = ChunkGroups.of(radices, k)
     if collective.name == "send_recv":
         return send_recv(collective, groups)
-    kind = _WALKS[collective.name]
+    kind, num_nodes = _WALKS[collective.name], groups.digit.shape[1]
 
     def step(i: int) -> Transfers:
         at = i if kind.out else levels + i
@@ -156,11 +176,11 @@ def sipco(collective: Request, fabric: Fabric, *, k: int | None = None) -> Sched
             of_level.append(Transfers.of(src, dst, lo, groups.width(group, digits), op, parts))
         return concatenate_transfers(of_level)
 
-    num_steps = (kind.out * levels + kind.back * k) if fabric.num_nodes > 1 else 0
+    num_steps = (kind.out * levels + kind.back * k) if num_nodes > 1 else 0
     has_classes = not kind.root and kind.k is not None and len(set(radices)) == 1
     return Schedule(
         "sipco",
-        collective.on(fabric.num_nodes, levels * groups.size, owner=_owners(groups) if kind.k is None else None),
+        collective.on(num_nodes, levels * groups.size, owner=_owners(groups) if kind.k is None else None),
         num_steps,
         step,
         classes=_classes(levels, k) if has_classes and num_steps else (),
