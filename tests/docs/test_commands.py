@@ -7,18 +7,18 @@ import subprocess
 import sys
 
 import pytest
-from tests.docs.pages import EXAMPLES, PAGES, ROOT, blocks, commands
+from tests.docs.pages import EXAMPLES, PAGES, blocks, commands
 
 LANGUAGES = {"sh", "python", "toml", "text"}
 
 DEEP = {
     "opticcl compare --nodes 64 --size 1MB --algorithm all --node-rate 2.4Tb/s -o out.html": "250 plans, 20 s",
     "opticcl papers": "all claims, 10 s; tests/papers judges each",
-    "python benchmarks/routes.py": "measures for minutes",
 }
 """Commands that `make test-deep` runs, with the reason."""
 
 ELSEWHERE = {
+    "make bench ONLY=routes": "measures for minutes; tests/test_benchmarks.py tests the runner",
     "make demo": "run by .ci/run on a clean clone",
     "make test": "runs this very test",
     "python3 -m venv .venv && .venv/bin/pip install -c constraints.txt -e . && .venv/bin/opticcl compare --nodes 64": (
@@ -72,7 +72,6 @@ def test_commands_within_sentences_name_verbs_and_options(opticcl):
 def folder(tmp_path, monkeypatch, plugins_forgotten):
     """The folder in which a command runs."""
     shutil.copytree(EXAMPLES, tmp_path / "examples")
-    (tmp_path / "benchmarks").symlink_to(ROOT / "benchmarks")
     monkeypatch.chdir(tmp_path)
 
 

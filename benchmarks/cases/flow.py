@@ -1,15 +1,11 @@
-"""CPU seconds of the flow engine, each beside its mark: `python benchmarks/flow.py`.
-
-A warm-up run of the same kind comes first, so that what Numba compiles is not counted. Marks are for one core.
-"""
+"""The flow engine: regular and irregular traffic. A small case of the same kind runs beforehand."""
 
 from __future__ import annotations
 
-import resource
-import time
 from collections.abc import Callable
 
 import numpy as np
+from measure import Run, register
 
 from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
@@ -83,34 +79,42 @@ def all_pairs_ecmp(nodes: int) -> CircuitPlan:
 
 
 CASES: list[tuple[str, str, Mode, Callable[[int], CircuitPlan], int]] = [
-    ("ring 1,024, equal steps counted", "< 0.5", "barrier", ring, 1024),
-    ("ring 1,024, every step played", "< 3", "barrier", ring_uncounted, 1024),
-    ("ring 1,024, by dependencies", "", "asynchronous", ring, 1024),
-    ("ring 256, by dependencies (130,560 flows)", "< 0.3", "asynchronous", ring, 256),
-    ("halving-doubling 1,024", "< 0.1", "barrier", halving_doubling, 1024),
-    ("halving-doubling 1,024, by dependencies", "", "asynchronous", halving_doubling, 1024),
-    ("shift all-to-all 1,024 (1.05 M flows)", "< 2", "barrier", shifts, 1024),
-    ("shift all-to-all 1,024, by dependencies", "", "asynchronous", shifts, 1024),
-    ("all pairs at once 256 (65,280 flows)", "< 1", "barrier", all_pairs, 256),
-    ("all pairs at once 512", "< 60", "barrier", all_pairs, 512),
-    ("all pairs at once 1,024 (1.05 M flows)", "< 60", "barrier", all_pairs, 1024),
-    ("all pairs at once 512, torus 16x32", "", "barrier", all_pairs_torus, 512),
-    ("all pairs at once 256, leaf-spine, ECMP", "", "barrier", all_pairs_ecmp, 256),
+    ("ring_1024_counted", "ring of 1,024, equal steps counted", "barrier", ring, 1024),
+    ("ring_1024_played", "ring of 1,024, every step simulated (2.1 M flows)", "barrier", ring_uncounted, 1024),
+    ("ring_1024_dependencies", "ring of 1,024, by dependencies", "asynchronous", ring, 1024),
+    ("ring_256_dependencies", "ring of 256, by dependencies (130,560 flows)", "asynchronous", ring, 256),
+    ("halving_doubling_1024", "halving-doubling, 1,024 hosts", "barrier", halving_doubling, 1024),
+    ("halving_doubling_1024_dependencies", "the same by dependencies", "asynchronous", halving_doubling, 1024),
+    ("shifts_1024", "all-to-all of shifts, 1,024 hosts (1.05 M flows)", "barrier", shifts, 1024),
+    ("shifts_1024_dependencies", "the same by dependencies", "asynchronous", shifts, 1024),
+    ("pairs_256", "all pairs at once, 256 hosts (65,280 flows)", "barrier", all_pairs, 256),
+    ("pairs_512", "all pairs at once, 512 hosts", "barrier", all_pairs, 512),
+    ("pairs_1024", "all pairs at once, 1,024 hosts (1.05 M flows)", "barrier", all_pairs, 1024),
+    ("pairs_512_torus", "all pairs at once on a torus 16x32", "barrier", all_pairs_torus, 512),
+    ("pairs_256_ecmp", "all pairs at once, 256 hosts, leaf-spine, ECMP", "barrier", all_pairs_ecmp, 256),
 ]
 
 
-def main() -> None:
-    """Print the table."""
-    print(f"{'flow engine':<44}{'CPU s':>9}{'mark':>8}{'simulated s':>14}{'peak MiB':>10}")
-    for name, mark, mode, make, nodes in CASES:
-        simulate(make(128), 100 * MB, LIGHT, engine="flow", mode=mode)
+def prepared(make: Callable[[int], CircuitPlan], nodes: int, mode: Mode) -> Callable[[], Run]:
+    """Plan made, kernels compiled by 128 nodes.
+
+    Args:
+        make: the plan for a number of nodes.
+        nodes: number of them.
+        mode: of the engine.
+    """
+
+    def prepare() -> Run:
         size = 100 * MB if make in (ring, ring_uncounted, halving_doubling) else nodes * MB
-        begin = time.process_time()
-        seconds = simulate(make(nodes), size, LIGHT, engine="flow", mode=mode).timeline.total_s
-        spent = time.process_time() - begin
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(f"{name:<44}{spent:>9.3f}{mark:>8}{seconds:>14.6f}{peak:>10.0f}", flush=True)
+        simulate(make(128), 100 * MB, LIGHT, engine="flow", mode=mode)
+
+        def run() -> dict[str, float]:
+            return {"simulated_s": simulate(make(nodes), size, LIGHT, engine="flow", mode=mode).timeline.total_s}
+
+        return run
+
+    return prepare
 
 
-if __name__ == "__main__":
-    main()
+for _name, _title, _mode, _make, _nodes in CASES:
+    register(f"flow.{_name}", _title, prepared(_make, _nodes, _mode))

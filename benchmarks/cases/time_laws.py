@@ -1,13 +1,13 @@
-"""CPU seconds of the verification of times, each beside its mark: `python benchmarks/time_laws.py`."""
+"""Verification of times. A small case of the same kind runs beforehand."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from measure import Run, register
 
 from opticcl.collective import collective
 from opticcl.ir import CircuitPlan, Circuits, Fabric, Fault, Op, Resource, Schedule, Transfers, Usage
@@ -124,26 +124,28 @@ def shifts(nodes: int) -> Callable[[], bool]:
 
 
 CASES: list[tuple[str, str, Callable[[], Callable[[], bool]]]] = [
-    ("700,000 uses, 1 in 50 after a change", "0.2", lambda: settings(50)),
-    ("700,000 uses, each after a change", "0.2", lambda: settings(1)),
-    ("shifts on 256 nodes (65,280 circuits)", "", lambda: shifts(256)),
-    ("shifts on 1,024 nodes (1,047,552 circuits)", "2", lambda: shifts(1024)),
+    ("uses_1_in_50", "700,000 uses of 1,024 devices, 1 in 50 after a change", lambda: settings(50)),
+    ("uses_each", "700,000 uses of 1,024 devices, each after a change", lambda: settings(1)),
+    ("shifts_256", "all-to-all of shifts on 256 nodes, 65,280 circuits and changes", lambda: shifts(256)),
+    ("shifts_1024", "all-to-all of shifts on 1,024 nodes, 1,047,552 circuits and changes", lambda: shifts(1024)),
 ]
 
 
-def main() -> None:
-    """Print a table."""
-    settings(1)()
-    shifts(8)()  # compiled beforehand
-    print(f"{'verification of times':<46}{'CPU s':>8}{'mark':>6}")
-    for name, mark, make in CASES:
+def prepared(make: Callable[[], Callable[[], bool]]) -> Callable[[], Run]:
+    """Kernels compiled, programme made."""
+
+    def prepare() -> Run:
+        settings(1)()
+        shifts(8)()
         verify = make()
-        begin = time.process_time()
-        right = verify()
-        spent = time.process_time() - begin
-        assert right, name
-        print(f"{name:<46}{spent:>8.2f}{mark:>6}")
+
+        def run() -> None:
+            assert verify()
+
+        return run
+
+    return prepare
 
 
-if __name__ == "__main__":
-    main()
+for _name, _title, _make in CASES:
+    register(f"time_laws.{_name}", _title, prepared(_make))

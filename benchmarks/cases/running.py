@@ -1,0 +1,112 @@
+"""Real processes: MPI against the library's own collectives, PyTorch against Gloo. Need the extras `mpi` and `torch`."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from measure import NotRunError, Run, case, register
+
+ROOT = Path(__file__).parents[2]
+HERE = Path(__file__).parent
+
+
+def _done(words: list[str]) -> str:
+    """Standard output of a command; it fails the case where the command fails and prints nothing."""
+    paths = os.pathsep.join(filter(None, (str(ROOT / "src"), os.environ.get("PYTHONPATH", ""))))
+    done = subprocess.run(
+        words,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths},
+    )
+    if done.returncode and not done.stdout.strip():
+        raise RuntimeError((done.stderr or done.stdout).strip().splitlines()[-1])
+    return done.stdout
+
+
+def _needs(extra: str, module: str) -> None:
+    if importlib.util.find_spec(module) is None:
+        raise NotRunError(f"the extra {extra} is not installed: pip install 'opticcl[{extra}]'")
+
+
+def _torchrun(processes: int, *words: str) -> str:
+    return _done(
+        [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(processes), "--standalone", *words]
+    )
+
+
+def mpi(size: str) -> Run:
+    """`opticcl run --compare` on as many processes as there are cores, at least two."""
+    _needs("mpi", "mpi4py")
+    processes = max(2, min(8, os.cpu_count() or 2))
+    mpiexec = Path(sys.executable).parent / "mpiexec"
+
+    def run() -> dict[str, float]:
+        said = _done([
+            str(mpiexec), "-n", str(processes), sys.executable, "-m", "opticcl", "run", "-f",
+            f"ideal:nodes={processes}", "-c", "all_reduce", "-s", size, "--repeat", "11", "--compare",
+        ])  # fmt: skip
+        found = re.search(r"OptiCCL takes ([\d.e+-]+) times as long", said)
+        assert found, said
+        return {"times_mpi": float(found[1]), "processes": processes}
+
+    return run
+
+
+for _size in ("1MB", "16MB"):
+    register(
+        f"running.mpi_{_size.lower()}",
+        f"MPI all_reduce of {_size} against the library's own",
+        lambda size=_size: mpi(size),
+    )
+
+
+@case("running.torch_calls", "PyTorch backend against Gloo, CPU time of a call, 4 processes")
+def torch_calls() -> Run:
+    """The worst of all_reduce, all_gather and reduce_scatter."""
+    _needs("torch", "torch")
+
+    def run() -> dict[str, float]:
+        said = _torchrun(4, str(HERE.parent / "torch_calls.py"), "--batches", "6")
+        ratios: dict[str, list[float]] = {}
+        for size, ratio in re.findall(r"(\d+) MiB .* ratio ([\d.]+)", said):
+            ratios.setdefault(size, []).append(float(ratio))
+        return {f"times_gloo_{size}_mib": max(found) for size, found in ratios.items()}
+
+    return run
+
+
+@case("running.torch_ddp", "training a CNN with DDP against Gloo, wall time, 4 processes")
+def torch_ddp() -> Run:
+    """Examples as they are."""
+    _needs("torch", "torch")
+
+    def run() -> dict[str, float]:
+        took = {}
+        for backend in ("gloo", "opticcl"):
+            said = _torchrun(4, str(ROOT / "examples" / "train_ddp.py"), "--backend", backend)
+            took[backend] = float(re.findall(r"([\d.]+) s$", said.strip())[0])
+        return {"times_gloo": took["opticcl"] / took["gloo"]}
+
+    return run
+
+
+@case("running.import_torch", "what the entry point adds to `import torch`")
+def import_torch() -> Run:
+    """By Python's own clock of imports."""
+    _needs("torch", "torch")
+
+    def run() -> dict[str, float]:
+        done = subprocess.run(
+            [sys.executable, "-X", "importtime", "-c", "import torch"], capture_output=True, text=True, check=True
+        )
+        own = re.findall(r"import time:\s+(\d+) \|\s+\d+ \|\s+opticcl\S*", done.stderr)
+        return {"import_ms": sum(map(int, own)) / 1e3}
+
+    return run
