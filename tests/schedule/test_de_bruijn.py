@@ -1,0 +1,62 @@
+"""Two steps on the standing circuits of a de Bruijn graph."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.schedule.oracle import check
+
+from opticcl.fabrics import fabric
+from opticcl.plans.plan import compile
+from opticcl.schedule import generate, reason_declined
+
+
+@pytest.mark.parametrize("collective", ["all_to_all", "all_gather"])
+@pytest.mark.parametrize(
+    "name", ["ideal:nodes=1", "ideal:nodes=4", "lightpath:shape=3x3", "lightpath:shape=4x4", "ideal:nodes=25"]
+)
+def test_right_at_every_rank(name, collective):
+    """Squares of odd and even numbers."""
+    check("de_bruijn", collective, fabric(name))
+
+
+def test_all_circuits_serve_both_steps():
+    """So that nothing is reconfigured in between."""
+    for collective in ("all_to_all", "all_gather"):
+        schedule = generate("de_bruijn", collective, fabric("lightpath:shape=8x8"))
+        pairs = [np.unique(schedule.step(i).src * 64 + schedule.step(i).dst) for i in (0, 1)]
+        assert np.array_equal(*pairs)
+        assert len(pairs[0]) == 64 * 8 - 8
+
+
+@pytest.mark.parametrize(
+    ("collective", "size", "shares"),
+    [
+        ("all_to_all", "1KB", 2 / 16),
+        ("all_to_all", "10MB", 2 / 16),
+        ("all_gather", "1KB", 1 / 256 + 1 / 16),
+        ("all_gather", "1MB", 1 / 256 + 1 / 16),
+    ],
+)
+def test_time_on_256_tiles(collective, size, shares):
+    """One reconfiguration, two latencies, and the message's shares on one laser."""
+    where = fabric("lightpath:shape=16x16")
+    plan = compile(where, collective, size)
+    assert plan.algorithm == "de_bruijn"
+    assert plan.verify().ok
+    due = where.reconfiguration_s + 2 * where.latency_s + shares * plan.size_bytes * 8 / where.rate_bits_per_s
+    assert plan.simulate().total_s == pytest.approx(due, rel=0.001)
+
+
+@pytest.mark.parametrize(
+    ("collective", "name", "text"),
+    [
+        ("all_reduce", "ideal:nodes=16", "it does all_to_all, all_gather"),
+        ("all_gather", "ideal:nodes=15", "15 nodes are no square; nearest: 9 or 16"),
+        ("all_gather", "sipac:radix=4,levels=2", "no single circuit joins nodes"),
+        ("all_gather", "ideal:nodes=262144", "transfers a step are more than"),
+    ],
+)
+def test_declined(collective, name, text):
+    """With a reason."""
+    assert text in (reason_declined("de_bruijn", collective, fabric(name)) or "")
