@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 import zlib
 from collections.abc import Callable, Sequence
@@ -14,6 +15,14 @@ import numpy as np
 from opticcl.collective import COLLECTIVES, collective, custom_collective
 from opticcl.errors import OpticclError, PlanFileError, printable
 from opticcl.fabrics import fabric, job
+from opticcl.formats.plan_runs import (
+    RunHeader,
+    SymmetryHeader,
+    num_file_steps,
+    run_headers,
+    symmetry_headers,
+    written_runs,
+)
 from opticcl.ir import CircuitPlan, Collective, Fabric, IntArray
 from opticcl.registry import parse_call, write_call
 from opticcl.units import MAX_MESSAGE_BYTES
@@ -31,9 +40,10 @@ __all__ = [
     "header_of",
 ]
 
-FORMAT, VERSION = "opticcl-plan", 1
+FORMAT, VERSION = "opticcl-plan", 2  # 1: without runs and symmetries
 FORMER_FORMAT = "opticcl-programme"  # the same content under its former name
 KEY = "opticcl"  # of the metadata of a Parquet file
+_LISTS = ("runs", "symmetries")
 MOST_BITS = 1 << 26  # of a collective that is not registered
 MOST_NODES = 1 << 22  # of a machine
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?(e[+-]?[0-9]+)?")
@@ -95,6 +105,8 @@ class Header(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
         num_steps: steps [count].
         size_bytes: message of every rank [bytes].
         nodes: nodes of the machine in the order of the ranks, or None for all.
+        runs: steps of the file that stand for several steps.
+        symmetries: claims that the verifier checks.
     """
 
     format: str
@@ -106,6 +118,16 @@ class Header(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     num_steps: int
     size_bytes: int
     nodes: list[int] | None = None
+    runs: list[RunHeader] = []
+    symmetries: list[SymmetryHeader] = []
+
+    @property
+    def num_file_steps(self) -> int:
+        """Steps that have rows [count].
+
+        Raises: ValueError: runs that no plan has.
+        """
+        return num_file_steps(self.num_steps, self.runs, (self.collective.num_ranks, self.collective.num_chunks))
 
 
 def header_of(plan: CircuitPlan, size_bytes: int, algorithm: str) -> Header:
@@ -118,9 +140,10 @@ def header_of(plan: CircuitPlan, size_bytes: int, algorithm: str) -> Header:
     """
     c, where = plan.schedule.collective, plan.fabric
     parameters = {k: v for k, v in where.parameters.items() if v is not None}
+    runs, symmetries = run_headers(written_runs(plan)), symmetry_headers(plan.schedule.symmetries)
     return Header(
         format=FORMAT,
-        version=VERSION,
+        version=VERSION if runs or symmetries else 1,
         opticcl=version("opticcl"),
         fabric=write_call(where.name, parameters),
         collective=_collective_header(c),
@@ -128,6 +151,8 @@ def header_of(plan: CircuitPlan, size_bytes: int, algorithm: str) -> Header:
         num_steps=plan.schedule.num_steps,
         size_bytes=size_bytes,
         nodes=None if where.node_of_rank is None else where.node_of_rank.tolist(),
+        runs=runs,
+        symmetries=symmetries,
     )
 
 
@@ -171,8 +196,8 @@ def _unpack(text: str | None, num_chunks: int) -> IntArray | None:
 
 
 def encode_header(header: Header) -> str:
-    """As JSON on one line."""
-    return msgspec.json.encode(header).decode("utf-8")
+    """As JSON on one line; without runs and symmetries if there are none."""
+    return json.dumps({k: v for k, v in msgspec.to_builtins(header).items() if k not in _LISTS or v})
 
 
 def decode_header(text: str | bytes, path: str) -> Header:
@@ -206,8 +231,8 @@ def decode_header(text: str | bytes, path: str) -> Header:
 def check_claims(header: Header, num_rows: int, path: str) -> None:
     """Refuse counts that the rows of the file cannot bear out, before anything of that size is allocated.
 
-    Every step has a circuit, so there are at most as many steps as rows. Ranks and chunks that
-    appear in no row are few: at most `FREE_COUNT` + `COUNT_PER_ROW` x `num_rows` of each.
+    Every step has a circuit, so there are at most as many steps as rows, those that a run repeats not counted. Ranks and chunks
+    that appear in no row are few: at most `FREE_COUNT` + `COUNT_PER_ROW` x `num_rows` of each.
 
     Args:
         header: of the file.
@@ -217,7 +242,7 @@ def check_claims(header: Header, num_rows: int, path: str) -> None:
     """
     c, most = header.collective, FREE_COUNT + COUNT_PER_ROW * num_rows
     for name, claimed, limit in (
-        ("num_steps", header.num_steps, num_rows),
+        ("num_steps", _file_steps(header, path), num_rows),
         ("collective.num_chunks", c.num_chunks, most),
         ("collective.num_ranks", c.num_ranks, min(most, MOST_NODES)),
         ("nodes", len(header.nodes or ()), min(most, MOST_NODES)),
@@ -226,6 +251,13 @@ def check_claims(header: Header, num_rows: int, path: str) -> None:
             raise PlanFileError(
                 f"{path}: header: {name}={claimed:,}, but a file of {num_rows:,} circuits has at most {limit:,}"
             )
+
+
+def _file_steps(header: Header, path: str) -> int:
+    try:
+        return header.num_file_steps
+    except ValueError as error:
+        raise PlanFileError(f"{path}: header: {error}") from None
 
 
 def fabric_and_collective(header: Header, path: str) -> tuple[Fabric, Collective]:

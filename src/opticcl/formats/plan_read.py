@@ -6,7 +6,8 @@ therefore changes the data that is sent or the circuit that carries it, and the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,9 +15,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticcl.errors import PlanFileError, printable
-from opticcl.formats.plan_header import COLUMNS, KEY, Header, check_claims, decode_header, fabric_and_collective
+from opticcl.formats.plan_header import COLUMNS, KEY, check_claims, decode_header, fabric_and_collective
+from opticcl.formats.plan_runs import read_runs, read_symmetries
 from opticcl.formats.plan_write import MOST_ROWS
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Schedule, Transfers
+from opticcl.ir.circuit_plan import ClassRounds
+from opticcl.ir.symmetry import RunSteps
 
 if TYPE_CHECKING:
     import polars
@@ -61,15 +65,34 @@ def read_plan_file(path: Path | str) -> PlanFile:
         raise PlanFileError(f"{path}: {num_rows:,} circuits are more than {most:,}")
     check_claims(header, num_rows, str(path))
     fabric, promised = fabric_and_collective(header, str(path))
-    starts = _starts(rows, header, path)
+    num_steps = header.num_file_steps
+    starts = _starts(rows, num_steps, path)
     algorithm = printable(header.algorithm)
+
+    members = {
+        one.step: [member.first_transfer for member in one.members] for one in header.runs if len(one.members) > 1
+    }
 
     @lru_cache(maxsize=2)
     def rows_of(step: int) -> _Step:
-        return _Step.read(rows, int(starts[step]), int(starts[step + 1]), fabric, path)
+        found = _Step.read(rows, int(starts[step]), int(starts[step + 1]), fabric, path)
+        return found.in_order(members[step]) if step in members else found
 
-    schedule = Schedule(algorithm, promised, header.num_steps, lambda i: rows_of(i).transfers)
-    plan = CircuitPlan(fabric, schedule, lambda i: rows_of(i).rounds)
+    try:
+        symmetries = read_symmetries(header.symmetries, promised)
+        runs = read_runs(header.runs, num_steps, lambda i: (rows_of(i).transfers, rows_of(i).numbers), promised)
+    except ValueError as error:
+        raise PlanFileError(f"{path}: header: {error}") from None
+    if header.runs:
+        step = RunSteps(runs, promised.num_chunks)
+        grows = any(member.parts_step for run in runs for member in run.members)
+        schedule = Schedule(
+            algorithm, promised, header.num_steps, step, () if grows else step.classes, symmetries=symmetries
+        )
+        plan = CircuitPlan(fabric, schedule, ClassRounds(step.classes, lambda i: rows_of(step.run_of(i)).rounds))
+    else:
+        schedule = Schedule(algorithm, promised, num_steps, lambda i: rows_of(i).transfers, symmetries=symmetries)
+        plan = CircuitPlan(fabric, schedule, lambda i: rows_of(i).rounds)
     return PlanFile(plan, header.size_bytes, algorithm, printable(header.opticcl))
 
 
@@ -158,15 +181,15 @@ def _open_json(path: Path) -> tuple[polars.LazyFrame, str]:
     return frame.lazy(), json.dumps(whole["header"])
 
 
-def _starts(rows: polars.LazyFrame, header: Header, path: Path) -> IntArray:
-    """Row at which each step begins, int64 (num_steps + 1,)."""
+def _starts(rows: polars.LazyFrame, num_steps: int, path: Path) -> IntArray:
+    """Row at which each step of the file begins, int64 (num_steps + 1,)."""
     order = _collect(rows.select("step", "round"), path)
     if order["step"].null_count() or order["round"].null_count():
         raise PlanFileError(f"{path}: column 'step' or 'round' has empty cells")
     step, number = order["step"].to_numpy(), order["round"].to_numpy()
-    if len(step) and (step.min() < 0 or step.max() >= header.num_steps):
-        wrong = int(np.flatnonzero((step < 0) | (step >= header.num_steps))[0])
-        raise PlanFileError(f"{path}: row {wrong}: step {step[wrong]} is none of 0 to {header.num_steps - 1}")
+    if len(step) and (step.min() < 0 or step.max() >= num_steps):
+        wrong = int(np.flatnonzero((step < 0) | (step >= num_steps))[0])
+        raise PlanFileError(f"{path}: row {wrong}: step {step[wrong]} is none of 0 to {num_steps - 1}")
     if len(number) and number.min() < 0:
         wrong = int(np.argmin(number))
         raise PlanFileError(f"{path}: row {wrong}: round {number[wrong]} is negative; rounds count from 0")
@@ -176,7 +199,7 @@ def _starts(rows: polars.LazyFrame, header: Header, path: Path) -> IntArray:
         raise PlanFileError(
             f"{path}: row {row}: step {step[row]} round {number[row]} comes late; sort by step and round"
         )
-    return np.searchsorted(step, np.arange(header.num_steps + 1))
+    return np.searchsorted(step, np.arange(num_steps + 1))
 
 
 def _row_count() -> polars.Expr:
@@ -203,9 +226,10 @@ def _first_line(error: Exception) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """Transfers of one step and the circuits of its rounds."""
+    """Transfers of one step, their numbers in the file, and the circuits of its rounds."""
 
     transfers: Transfers
+    numbers: IntArray
     rounds: tuple[Circuits, ...]
 
     @classmethod
@@ -229,7 +253,18 @@ class _Step:
             hops,
             offsets,
         )
-        return cls(transfers, _split(circuits, cells["round"], cells["wavelength_step"]))
+        return cls(transfers, cells["transfer"][first], _split(circuits, cells["round"], cells["wavelength_step"]))
+
+    def in_order(self, firsts: Sequence[int]) -> _Step:
+        """The same with the transfers of each member of a run together.
+
+        Args: firsts: least number of a transfer of each member.
+        """
+        order = np.argsort(np.searchsorted(firsts, self.numbers, side="right"), kind="stable")
+        place = np.empty(len(order), np.int32)
+        place[order] = np.arange(len(order))
+        rounds = tuple(replace(c, transfer=np.where(c.transfer < 0, -1, place[c.transfer])) for c in self.rounds)
+        return _Step(self.transfers.take(order), self.numbers[order], rounds)
 
 
 def _whole_numbers(frame: polars.DataFrame, name: str, start: int, path: Path) -> IntArray:
@@ -284,8 +319,6 @@ def _ranks(fabric: Fabric, nodes: IntArray) -> IntArray:
 
 def _split(circuits: Circuits, number: IntArray, wavelength_step: IntArray) -> tuple[Circuits, ...]:
     """Circuits of each round."""
-    from dataclasses import replace
-
     cuts = np.flatnonzero(np.diff(number)) + 1
     if len(circuits) and not len(cuts):
         return (replace(circuits, wavelength_step=_common(wavelength_step)),)

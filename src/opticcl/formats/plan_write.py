@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -12,7 +12,9 @@ import numpy as np
 from opticcl.errors import OutputError
 from opticcl.files import write_whole
 from opticcl.formats.plan_header import COLUMNS, KEY, check_claims, encode_header, header_of
+from opticcl.formats.plan_runs import written_runs
 from opticcl.ir import CircuitPlan, Circuits, ProgressCallback, Transfers, no_progress
+from opticcl.ir.symmetry import Run
 
 if TYPE_CHECKING:
     import polars
@@ -32,6 +34,8 @@ def write_plan_file(
 ) -> int:
     """Write every circuit of a plan, step by step; the file appears when it is complete.
 
+    Runs of steps with the same circuits are written once, with their number in the header.
+
     Args:
         path: ends in .parquet, .csv or .json.
         plan: to be written.
@@ -46,7 +50,8 @@ def write_plan_file(
     suffix = path.suffix.lower()
     if suffix not in MOST_ROWS:
         raise OutputError(f"cannot write {path}: it must end in " + ", ".join(MOST_ROWS))
-    rows = sum(len(run) * sum(map(len, plan.rounds(run.start))) for run in plan.schedule.step_classes())
+    written = written_runs(plan)
+    rows = _num_rows(plan, written)
     if rows > MOST_ROWS[suffix]:
         hint = "; write .parquet" if suffix != ".parquet" else "; take a smaller fabric or an algorithm of fewer steps"
         raise OutputError(f"cannot write {path}: {rows:,} circuits are more than {MOST_ROWS[suffix]:,}{hint}")
@@ -58,14 +63,24 @@ def write_plan_file(
     return rows
 
 
+def _num_rows(plan: CircuitPlan, written: Sequence[tuple[int, int, Run | None]]) -> int:
+    """Circuits of the steps that are written; those of a class have equally many."""
+    repeated = np.zeros(plan.schedule.num_steps, bool)
+    for first, count, _ in written:
+        repeated[first + 1 : first + count] = True
+    classes = [
+        (steps.start, int((~repeated[steps.start : steps.stop]).sum())) for steps in plan.schedule.step_classes()
+    ]
+    return sum(steps * sum(map(len, plan.rounds(start))) for start, steps in classes if steps)
+
+
 def _frames(plan: CircuitPlan, progress: ProgressCallback) -> Iterator[polars.DataFrame]:
     """Rows of one round after the other."""
-    num_steps = plan.schedule.num_steps
-    for step in range(num_steps):
-        transfers = plan.schedule.step(step)
-        for number, circuits in enumerate(plan.rounds(step)):
+    for step, (first, count, _) in enumerate(written_runs(plan)):
+        transfers = plan.schedule.step(first)
+        for number, circuits in enumerate(plan.rounds(first)):
             yield _frame(step, number, transfers, circuits)
-        progress("write the plan", step + 1, num_steps)
+        progress("write the plan", first + count, plan.schedule.num_steps)
 
 
 def _frame(step: int, number: int, transfers: Transfers, circuits: Circuits) -> polars.DataFrame:

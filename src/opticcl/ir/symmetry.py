@@ -207,9 +207,13 @@ class RunSteps:
         """Steps of each run."""
         return tuple(range(int(a), int(b)) for a, b in zip(self._starts[:-1], self._starts[1:], strict=True))
 
+    def run_of(self, i: int) -> int:
+        """Number of the run that step i belongs to."""
+        return int(np.searchsorted(self._starts, i, side="right")) - 1
+
     def __call__(self, i: int) -> Transfers:
         """Step i."""
-        number = int(np.searchsorted(self._starts, i, side="right")) - 1
+        number = self.run_of(i)
         if not 0 <= i < self.num_steps:
             raise IndexError(f"step {i} of {self.num_steps}")
         run = self.runs[number]
