@@ -113,3 +113,27 @@ def test_a_run_may_cut_no_range():
     odd = RunSteps((Run(lambda: base, 7, Digits((8,), 0, 3)),), 8)
     report = check_data(dataclasses.replace(made, step=odd, num_steps=7, classes=odd.classes, symmetries=()))
     assert [v.rule for v in report.violations] == ["run_cuts_ranges"]
+
+
+@pytest.mark.parametrize("nodes", [5, 16, 256])
+def test_pieces_use_all_wavelengths(nodes):
+    """TeraRack without striping: one retuning and 2 (N-1)/N of the message on all wavelengths of both directions."""
+    where = fabric("terarack", nodes=nodes)
+    wavelengths = where.lasers_per_port
+    plan = compile(where, "all_reduce", "1GB", algorithm=f"two_sided_ring:pieces={2 * wavelengths}")
+    due = where.reconfiguration_s + 2 * (nodes - 1) / nodes * 8e9 / (2 * wavelengths * where.rate_bits_per_s)
+    assert plan.simulate(compute="none").total_s == pytest.approx(due, rel=1e-3)
+    assert compile(where, "all_reduce", "1GB").algorithm.startswith("two_sided_ring:pieces=")
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 3, 8])
+def test_any_number_of_pieces(pieces):
+    """Odd and even rings."""
+    for nodes in (1, 2, 5, 6):
+        for collective in ("all_reduce", "reduce_scatter", "all_gather"):
+            check(f"two_sided_ring:pieces={pieces}", collective, fabric("terarack", nodes=nodes))
+
+
+def test_impossible_numbers_of_pieces():
+    """Refused with the range."""
+    assert "pieces=0 is not 1 to" in reason_declined("two_sided_ring:pieces=0", "all_reduce", fabric("ideal", nodes=8))

@@ -40,10 +40,12 @@ class BothWays:
     Args:
         sides: of the grid, 2 or more each; none for a single node.
         node: rank at each position of the grid, row by row, int32 (product of the sides,).
+        cut: slices of a part at least; each slice of a block is a transfer of its own [count].
     """
 
     sides: tuple[int, ...]
     node: IntArray
+    cut: int = 1
 
     @property
     def num_nodes(self) -> int:
@@ -78,7 +80,7 @@ class BothWays:
     @cached_property
     def num_slices(self) -> int:
         """Slices of a part; all numbers of pieces divide it [count]."""
-        return lcm(self._halves, *(count for stage in self._pieces for count in stage))
+        return lcm(self.cut, self._halves, *(count for stage in self._pieces for count in stage))
 
     def _block(self, part: int, stage: int) -> int:
         """Nodes whose chunks a block of that stage holds [count]."""
@@ -103,7 +105,7 @@ class BothWays:
                 position += local // at % self.sides[d] * prod(self.sides[d + 1 :])
                 at *= self.sides[d]
             parts.append(np.tile(self.node[position], self.num_slices))
-        owners: IntArray = np.concatenate(parts) if parts else self.node.astype(np.int32)
+        owners: IntArray = np.concatenate(parts) if parts else np.repeat(self.node.astype(np.int32), self.num_chunks)
         return owners
 
     def _lengths(self, stage: int, part: int) -> tuple[int, int]:
