@@ -133,7 +133,7 @@ def accepts(collective, fabric, *, senders: int = 8):
 
 @register_algorithm("wave", accepts)
 def wave(collective, fabric, *, senders: int = 8) -> Schedule:
-    """In each step `senders` nodes send their block to all others at once."""
+    """In each step `senders` nodes send their block to all others."""
     n = fabric.num_nodes
 
     def step(i):

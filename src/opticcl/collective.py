@@ -117,7 +117,7 @@ def custom_collective(name: str, before: np.ndarray, after: np.ndarray, reduces:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A collective as an algorithm is asked for it; the number of chunks is chosen by the algorithm.
+    """A collective as it is requested from an algorithm, which chooses the number of chunks.
 
     Args:
         name: canonical name of the collective.

@@ -139,13 +139,13 @@ def test_transfers_break_the_rule_only_as_printed() -> None:
 def test_co_scheduling_saves_rounds(job) -> None:
     """All-reduces beside layers and beside each other; times add up."""
     study = run_study(f"co_scheduling:workload={job}")
-    parts = {name: [r for r in study.rows if r["order"] == name] for name in ("one after the other", "at once")}
+    parts = {name: [r for r in study.rows if r["order"] == name] for name in ("one after the other", "concurrently")}
     rounds = {name: sum(r["rounds"] for r in rows) for name, rows in parts.items()}
-    assert rounds["at once"] < rounds["one after the other"]
+    assert rounds["concurrently"] < rounds["one after the other"]
     for rows in parts.values():
         assert rows[-1]["done"] == 5
         assert rows[-1]["until_s"] == pytest.approx(sum(r["time_s"] for r in rows))
-    assert parts["at once"][-1]["until_s"] < parts["one after the other"][-1]["until_s"]
+    assert parts["concurrently"][-1]["until_s"] < parts["one after the other"][-1]["until_s"]
 
 
 @pytest.mark.parametrize(

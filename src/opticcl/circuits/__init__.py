@@ -39,11 +39,11 @@ def register_rule(fabric_name: str) -> Callable[[Rule], Rule]:
 
 
 def lower(fabric: Fabric, schedule: Schedule) -> CircuitPlan:
-    """The light for a schedule; circuits are made when asked for, step by step.
+    """Circuits for a schedule, generated on demand, step by step.
 
     Rules see the nodes of the machine as senders and receivers, also where a job has a part of it.
 
-    Raises: UnsupportedError: two nodes that must talk cannot be joined by one circuit of this fabric.
+    Raises: UnsupportedError: two nodes that must communicate cannot be connected by one circuit of this fabric.
         FabricError: circuits have no rule.
     """
     on_machine = replace(schedule, step=lambda i: _on_machine(fabric, schedule.step(i)))
@@ -107,7 +107,7 @@ def _on_machine(fabric: Fabric, transfers: Transfers) -> Transfers:
 
 
 def _routed(fabric: Fabric) -> Rounds:
-    """Packet fabrics: every transfer on its route, all at once. The last routes are kept: many steps have the same pairs."""
+    """Packet fabrics: every transfer on its route, all in one round. The last routes are cached: steps may share pairs."""
     last: list[Circuits] = []
 
     def rounds(step: int, transfers: Transfers) -> tuple[Circuits, ...]:

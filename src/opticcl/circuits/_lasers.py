@@ -1,8 +1,8 @@
 """Which lasers carry which transfer on LIGHTPATH, and in which turn.
 
 by offset   LUMORPH and the direct exchange: the peer whose digit (whose number) is higher by o has the o-th set.
-            A node sends to each offset once and hears each once: no laser, no photodiode is wanted twice.
-coloured    any other schedule: an edge colouring of the pairs that talk. A pair with several transfers (a range
+            A node sends to each offset once and receives from each once: no laser or photodiode is used twice.
+coloured    any other schedule: an edge colouring of the communicating pairs. A pair with several transfers (a range
             of chunks that goes round the end) shares its lasers out so that the slowest is as fast as can be.
 dead        a sender leaves its dead lasers dark, and its circuits are narrower. What would have no laser at all takes
             an extra turn with all that its sender has.
@@ -50,7 +50,7 @@ def lasers_by_offset(fabric: Fabric, k: int, stride: int, transfers: Transfers) 
 
 
 def lasers_by_colour(fabric: Fabric, transfers: Transfers) -> Lasers:
-    """The same for any transfers: a colour for each pair that talks, a set of lasers and a turn for each colour."""
+    """The same for any transfers: a colour for each communicating pair, a set of lasers and a round for each colour."""
     n, lasers = fabric.num_machine_nodes, fabric.lasers_per_port
     first, pair = _pairs(transfers.src * np.int64(n) + transfers.dst)
     shared = max(1, lasers // _most(transfers, first))
@@ -124,7 +124,7 @@ def _share_out(size, starts, width, own):  # type: ignore[no-untyped-def]
 
 
 def relit(damage: Damage, transfers: Transfers, tile: IntArray, num_lasers: int, given: Lasers) -> Lasers:
-    """The same, with an extra turn for transfers that would have nothing but dead lasers.
+    """The same, with an extra round for transfers that would have only dead lasers.
 
     Args:
         tile: of each node.

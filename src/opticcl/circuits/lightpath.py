@@ -1,7 +1,7 @@
 """LIGHTPATH's circuits: lasers by offset or by edge colouring, routes by one of three rules, rounds by waveguides.
 
     lasers      D peers of a node share L lasers: floor(L / D) neighbouring ones each. More than L peers take a round
-                for every L of them: ceil(D / L) rounds, which no rule can undercut (see `_lasers`).
+                for every L of them: ceil(D / L) rounds, the minimum for any rule (see `_lasers`).
     routes      dimension_order, the default: row first, then column. For digit exchanges on grids whose sides are powers
                 of two no routes load the edges less, as the middle cut shows (16 circuits for LUMORPH-4 on 16 x 16, 8 for
                 LUMORPH-2). random, least_overlap: see the package `routing`. All go around what is dead.
@@ -9,9 +9,9 @@
                 they go to rounds, as few as can be found, at least the ceiling of load / waveguides.
 
 Source: LUMORPH equations 4 to 6, section 5, appendices A and C.
-Reading: appendix C splits an overfull round into two and repeats, which makes a power of two of rounds; here it is about
-as many as load / waveguides, rounded up. A circuit has whole lasers: three peers of 16 leave one dark. To share it out,
-the three would have to take turns on one wavelength, and a turn is a round of its own: there is no such mode.
+Reading: appendix C repeatedly splits a round that exceeds the waveguides into two; here the number of rounds is about
+as many as load / waveguides, rounded up. A circuit has whole lasers: three peers of 16 leave one unused. To divide it,
+the three would have to use one wavelength one after the other, in further rounds: there is no such mode.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """ODDL's wavelengths: a setting of the switches that serves the whole job, then one partner a NIC and round.
 
 A wavelength at an input leads to one output and stays so. A setting is therefore a proper edge colouring of all pairs
-that ever talk over a switch, inputs on one side, outputs on the other: distinct colours at each input and each output.
+that ever communicate over a switch, inputs on one side, outputs on the other: distinct colours at each input and each output.
 
     halving_doubling, recursive_doubling    colour(i, i XOR 2^b) = b of the coordinate, log2(side) colours
     any other schedule                      as many colours as the busiest port has partners; side - 1 for an all-to-all
@@ -31,7 +31,7 @@ BIT_BY_BIT = ("halving_doubling", "recursive_doubling")
 
 
 class RoutingTable(NamedTuple):
-    """How the switches are set for a job, one row a pair that ever talks, sorted: columns of equal length.
+    """How the switches are set for a job, one row for each pair that ever communicates, sorted: columns of equal length.
 
     Args:
         src, dst: sender and receiver.
@@ -105,7 +105,7 @@ def _pair(fabric: Fabric, src: IntArray, dst: IntArray) -> IntArray:
 def _setting(fabric: Fabric, schedule: Schedule) -> tuple[IntArray, IntArray, IntArray]:
     """Setting of all switches for the whole job.
 
-    Returns: the pairs that ever talk, sorted; first wavelength of each; number of wavelengths of each; int64 (pairs,).
+    Returns: the pairs that ever communicate, sorted; first wavelength of each; number of wavelengths of each; int64 (pairs,).
     """
     shape = fabric.machine_as(Oddl).shape
     pairs = np.zeros(0, np.int64)

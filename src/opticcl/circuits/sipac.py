@@ -2,7 +2,7 @@
 
 Sender and receiver differ in the digit of one level; the port is that of the level, and the wavelengths are the whole
 group that the switch drops there, interleaved with the other groups. Two pairs never share a wavelength of a port, so
-whatever the schedule, a round takes one transfer of every pair; what asks for the same channel again goes to the next.
+a round takes one transfer of every pair; further transfers on the same channel take the next rounds.
 
 Where levels differ in radix, so do the distances between the wavelengths of a group, but all circuits of a round have
 one such distance. A channel then is several circuits that interleave:

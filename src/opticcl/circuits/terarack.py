@@ -101,7 +101,7 @@ def _in_tree(fabric: Fabric, plan: Tree, step: int, transfers: Transfers) -> tup
 
 @cache
 def exchange(num_nodes: int) -> tuple[IntArray, IntArray]:
-    """Directions and wavelengths in which some nodes of a ring talk to each other at once.
+    """Directions and wavelengths in which some nodes of a ring all send to each other.
 
     Only their order on the ring matters. The number of wavelengths is `exchange_wavelengths`.
 
@@ -186,7 +186,7 @@ def _steps_ahead(fabric: Fabric, transfers: Transfers) -> tuple[IntArray, IntArr
 
 
 def _shorter_way(fabric: Fabric, transfers: Transfers) -> IntArray:
-    """Direction of each transfer; opposite nodes take turns, so that neither fibre is idle."""
+    """Direction of each transfer; opposite nodes alternate, so that neither fibre is idle."""
     line, side, ahead = _steps_ahead(fabric, transfers)
     back = ahead < 0
     if wraps(fabric):

@@ -1,4 +1,4 @@
-"""Test data of single ranks: what a rank gives, and what it must get, without the arrays of all ranks in memory at once."""
+"""Test data of single ranks: the input of a rank and its expected result, without the arrays of all ranks in memory."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def tile_of_node(shape: tuple[int, int], numbering: str, seed: int = 0) -> IntAr
         shape: rows and columns.
         numbering: row (node n on tile n), squares (squares of four, then 8-tuples, ...: the bits of row and column
             interleaved) or random (a permutation by `seed`).
-    Reading: section 3.2 speaks of squares on a grid whose sides are powers of two. On any other grid we keep that order
+    Reading: section 3.2 mentions squares on a grid whose sides are powers of two. On any other grid we keep that order
         and leave out what lies beyond the edge; with even sides the squares of four stay whole.
 
     >>> tile_of_node((2, 4), "squares").tolist()
@@ -156,9 +156,7 @@ class Lightpath(Fabric):
     rate_parameter = "laser_rate"
     source = "LUMORPH sections 2.1, 2.2, 3, appendix C"
     drawing = "grid"
-    about = (
-        "A tile sends to several partners at once, each on lasers of its own, and the tiles between forward the light."
-    )
+    about = "A tile sends to several partners concurrently, each on its own lasers, and the tiles between them forward light."
 
     def __post_init__(self) -> None:
         if len(self.shape) != 2:
@@ -365,7 +363,7 @@ class Lightpath(Fabric):
 
     def control_plane(self) -> ControlPlane:
         """A central controller a rack."""
-        return control_plane("lightpath", "nothing", "all nodes talk to the rack's controller")
+        return control_plane("lightpath", "nothing", "messages between all nodes and the controller of the rack")
 
     def cell_grid(self) -> CellGrid:
         """Tiles; a block is contiguous, so that row-and-column routes stay inside."""

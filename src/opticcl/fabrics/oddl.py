@@ -181,10 +181,10 @@ class Oddl(Fabric):
         control_hidden: share of the control messages' time that is hidden behind computation (sums, host transfers), 0 to 1.
     Raises: FabricError: no such shape.
     Source: ODDL sections 3, 4.B, 5.A.
-    Reading: the text leaves open what a NIC sends at once. Section 3.A gives two wavelengths to a partner where a laser
-        has eight and a node four partners, so a NIC may use any neighbouring wavelengths, all of them towards one
-        partner. Radix 16 in three layers ends at 1024 hosts, the message of section 4.B at 4096 nodes; the top layer is
-        as wide as necessary, never a fourth layer.
+    Reading: the text leaves open how many wavelengths a NIC sends at the same time. Section 3.A gives two wavelengths to
+        a partner where a laser has eight and a node four partners, so a NIC may use any adjacent wavelengths, all of them
+        towards one partner. Three layers of radix 16 connect at most 1024 hosts, while the messages of section 4.B address
+        4096 nodes; the top layer is as wide as necessary, and there is never a fourth layer.
     """
 
     shape: Shape = SHAPE

@@ -9,9 +9,9 @@ r"""RAMP: tunable transmitters, star couplers, 20 ns slots.
 A node is (communication group g, rack j, device l) with number (g J + j) L + l. Transceiver group t of every node of group
 g reaches, through a gate of x branches, the subnets (g, 0, t), ..., (g, x-1, t). Three kinds of subnet::
 
-    broadcast         one star coupler, J L x J L: all nodes of the destination group hear all of it. A receiver is fixed to
+    broadcast         one star coupler, J L x J L: all nodes of the destination group receive all of it. A receiver is fixed to
                       its device's wavelength, which one sender of the group may use at a time
-    route_broadcast   a wavelength router (AWGR, L x L) for each source rack: light from device l comes out at device l'
+    route_broadcast   a wavelength router (AWGR, L x L) for each source rack: light from device l leads to device l'
                       on wavelength l' - l; then, for each l', a star coupler over the racks
     route_switch      the same routers; then, for each l', a J x J crossbar: in a round a source rack meets one destination
                       rack and conversely
@@ -430,7 +430,7 @@ def _stages(ports: int) -> float:
 
 
 def _shared_control_violations(circuits: Circuits, groups: int, b: int) -> IntArray:
-    """Circuits whose transceiver group would need two instructions at once, int64 (k,).
+    """Circuits whose transceiver group would need two instructions at the same time, int64 (k,).
 
     A group of transmitters has one wavelength, and what one of its transceivers in use has open all have open; a group of
     receivers has one wavelength and listens to one group.

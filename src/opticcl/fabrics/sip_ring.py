@@ -11,7 +11,7 @@ A circuit is the segments from its sender on, in the direction of its port, up t
 nodes between untouched, and its wavelength is free again behind the receiver. Port 0 is clockwise: segment i joins node
 i to node i + 1. Port 1 is counter-clockwise: segment N + i joins node i + 1 to node i (modulo N).
 
-The fibres are those of `terarack`. The node differs: TeraRack uses all wavelengths of a port at once, a NIC of SiP-Ring one.
+The fibres are those of `terarack`. The node differs: TeraRack uses all wavelengths of a port in a round, a NIC of SiP-Ring one.
 """
 
 from __future__ import annotations

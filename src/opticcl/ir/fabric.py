@@ -269,7 +269,7 @@ class Fabric(ABC):
 
     @property
     def lasers_per_port(self) -> int:
-        """Wavelengths that one transmitter can emit at once [count]."""
+        """Wavelengths that one transmitter can emit at the same time [count]."""
         return 1
 
     @property

@@ -139,13 +139,13 @@ class Arbiter:
         if num_nodes > self.num_free:
             raise FabricError(
                 f"{where}, but {self.num_free} of {self.machine.num_nodes} of {self.machine.name} are free; "
-                + ("end a job first" if self._jobs else f"ask for at most {self.num_free}")
+                + ("end a job first" if self._jobs else f"place at most {self.num_free} nodes")
             )
         place = find_place(self._grid, self._free, num_nodes)
         if place is None:
             raise FabricError(
                 f"{where}: {self.num_free} of {self.machine.name} are free, but no block of them fits this job; "
-                "ask for fewer, or end a job first"
+                "place fewer nodes, or end a job first"
             )
         job = RunningJob(name, place.nodes, place.held)
         self._jobs[name] = job

@@ -13,7 +13,7 @@ The block is as small as the sides of the machine allow; of several smallest sha
 that fills whole switches). Positions whose corner is a multiple of the block's sides come first, so that blocks of a power of
 two do not fragment the machine. Where a block need not be contiguous, scattered lines are tried last.
 
-Reading: RAMP section 6.2.3 speaks of parallel jobs on other groups or other device numbers. A star coupler is shared by
+Reading: RAMP section 6.2.3 describes parallel jobs on other groups or other device numbers. A star coupler is shared by
 all racks of a group, so a device number belongs to one job in all racks of a group; a job that needs fewer holds all J.
 Reading: SiPAC's future work, jobs on CUs that are not neighbours, is a block of scattered digits.
 """

@@ -49,7 +49,7 @@ BASES = ("literal", "corrected", "fitted", "inferred")
 
 literal    what the paper prints, and public data that it names
 corrected  an algorithm or formula of ours where the printed one is wrong
-fitted     a parameter that was chosen because a printed number comes out with it; no prediction
+fitted     a parameter that was chosen because it reproduces a printed number; no prediction
 inferred   a parameter that the paper does not state, chosen for another reason: a datasheet, a usual value, our reading
 """
 

@@ -137,7 +137,7 @@ def rounds_over_bound() -> float:
 
 
 @claim("lumorph", "L29")
-def lasers_asked_for() -> Found:
+def lasers_needed() -> Found:
     """Most lasers that a sender needs in a round."""
     src, dst = random_transfers(256, 0.5, 0)
     greedy, fewest = greedy_rounds(src, dst, 1, 16), optimal_rounds(src, dst, 1, 16)

@@ -110,7 +110,7 @@ class DlrmRow:
         model: its tables and layers.
         job: an iteration.
         table_parameters: of all tables [count].
-        tables: that they stand in [count].
+        tables: that contain them [count].
         parameters_per_device: of tables [count].
         table_batch: samples of each of the devices that have different tables: batch / tables [count].
     """

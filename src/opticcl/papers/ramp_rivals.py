@@ -2,7 +2,7 @@
 
 The text leaves open what `opticcl.papers.ramp_estimator.Setting` names. Preset p is nearest to most printed numbers of the sets
 that were tried: a fit, no prediction. Other sets are named in the rows that use them. A candidate is a set with which one
-printed number comes out and another no longer does; its rows have both effects in the reason.
+printed number is reproduced and another no longer is; its rows have both effects in the reason.
 """
 
 from __future__ import annotations

@@ -45,8 +45,8 @@ def diameter_and_neighbours() -> list[int]:
 
 
 @claim("sipac", "S4")
-def outputs_hear_different_wavelengths() -> bool:
-    """Whether all inputs of a switch can send to all outputs at once."""
+def outputs_receive_different_wavelengths() -> bool:
+    """Whether all inputs of a switch can send to all outputs at the same time."""
     switches = [fabric("sipac", radix=r, levels=1, wavelengths=3 * r) for r in (2, 3, 8, 32)]
     return all(verify(lower(switch, generate("sipco", "all_reduce", switch))).ok for switch in switches)
 

@@ -112,7 +112,7 @@ def traditional_networks_have_fewer() -> Found:
 
 @cache
 def _time_s(spec: str, collective: str, size: int, engine: str = "closed_form", **options: Any) -> float:
-    """SiPCO on SiPAC, everything at once on the others [s]."""
+    """SiPCO on SiPAC, all pairs in one step on the others [s]."""
     where = fabric(spec)
     plan = lower(where, generate(where.algorithm or "mesh", collective, where))
     return simulate(plan, size, "sipac", engine=engine, **options).timeline.total_s
@@ -276,7 +276,7 @@ def _s(where: Fabric, algorithm: str, collective: str) -> float:
 
 @cache
 def _hybrid_s(name: str, nodes: int, rate: float, model: int = MODEL) -> float:
-    """All-to-all in a model group, then an all-reduce across the groups; all groups at once, without conflicts [s].
+    """All-to-all in a model group, then an all-reduce across the groups; all groups at the same time, without conflicts [s].
 
     SiPAC has its published channels: a model group fills its lowest levels, the others join the groups. A SuperPod's card is
     no faster than its node.

@@ -1,6 +1,6 @@
 """WRHT's claims: steps, wavelengths, lightpaths, and the averages of figures 5 and 6 against Ring, H-Ring and BT.
 
-The averages come out only under assumptions that the paper does not state: 320 Gb/s a wavelength, no exchange among
+The averages are reproduced only under assumptions that the paper does not state: 320 Gb/s a wavelength, no exchange among
 representatives, ratio of the sums of all bars. They were fitted to the printed averages and predict nothing; beside each is
 a row with the printed parameters and the algorithm as described. Figure 7 is in wrht_rivals.py, loss and crosstalk in
 wrht_light.py.
@@ -93,7 +93,7 @@ def _representatives(shape: str, group_size: int) -> int:
 
 @claim("wrht", "W8")
 def exchange_wavelengths_even() -> list[int]:
-    """Wavelengths in which 2, 4, 8, 16, 22 and 32 nodes all talk to each other."""
+    """Wavelengths in which 2, 4, 8, 16, 22 and 32 nodes all send to each other."""
     return [_exchange(r) for r in (2, 4, 8, 16, 22, 32)]
 
 

@@ -1,4 +1,4 @@
-"""Fabrics for a comparison: built from text, scaled to a number of nodes, with the node rate that the caller asks for."""
+"""Fabrics for a comparison: built from text, scaled to a number of nodes, with the node rate that the caller gives."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["ExcludedFabric", "build_fabric", "build_fabrics"]
 
 @dataclass(frozen=True, slots=True)
 class ExcludedFabric:
-    """A fabric that was asked for and has no result.
+    """A requested fabric without a result.
 
     Args:
         fabric: its text or name.

@@ -206,7 +206,7 @@ def compile(
         algorithm: "name:key=value,..."; "auto" takes the fastest of those that the fabric can carry (by the closed form).
         root: rank that a rooted collective starts or ends at.
         nodes: the nodes of the fabric that take part, in the order of the ranks; None: all.
-    Returns: a plan; its steps and circuits are made when asked for.
+    Returns: a plan; its steps and circuits are generated on demand.
     Raises: UnknownNameError, ParameterError, FabricError; UnsupportedError: this fabric cannot carry it.
     """
     from opticcl.assumptions import assumptions

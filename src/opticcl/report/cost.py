@@ -42,13 +42,13 @@ class CollectiveTime:
 
 @dataclass(frozen=True, slots=True)
 class Billed:
-    """A bill, with the energy of a collective if one is asked for.
+    """A bill, with the energy of a collective if one is requested.
 
     Args:
         name: of the fabric, as the user wrote it.
         bill: cost and power of the fabric.
         collective: that runs on it, or None.
-        declined: why no algorithm does the collective on it; "" if one does or none is asked for.
+        declined: why no algorithm does the collective on it; "" if one does or none is requested.
     """
 
     name: str
@@ -97,7 +97,7 @@ def bill_table(billed: Billed, collective: str = "") -> FittedTable:
 
     Args:
         billed: one fabric.
-        collective: in words, if its energy is asked for.
+        collective: in words, if its energy is requested.
     """
     bill = billed.bill
     items = bill.items
@@ -168,7 +168,7 @@ def bills_table(rows: Sequence[Billed], collective: str = "") -> FittedTable:
 
     Args:
         rows: bills.
-        collective: in words, if its energy is asked for.
+        collective: in words, if its energy is requested.
     """
     rows = sorted(rows, key=lambda row: row.bill.usd_per_gbps[0])
     done = any(row.collective for row in rows)

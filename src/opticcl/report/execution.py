@@ -23,7 +23,7 @@ class ExecutionReport:
         dtype: of the elements.
         shape: of each result.
         size_bytes: message that was used [bytes].
-        asked_bytes: message that the options ask for; None where the data are given [bytes].
+        asked_bytes: requested message; None where the data are given [bytes].
     """
 
     plan: Plan

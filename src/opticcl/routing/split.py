@@ -4,7 +4,7 @@ A resource (a waveguide bundle, or one wavelength of it) accepts a number of cir
 up, is a lower bound on the rounds. First fit, most contended circuits first, usually meets it; where it does not, each
 circuit goes to the round that keeps its most loaded resource emptiest, for as many rounds as the bound, one more, ...
 
-Source: LUMORPH appendix C, which splits an overfull round into two and repeats: that makes a power of two of rounds.
+Source: LUMORPH appendix C, which repeatedly splits a round that exceeds the waveguides into two: the number is a power of two.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def greedy_rounds(
     if not most:
         return TransferRounds(pair, pair, pair, 0, 0)
     chance = np.random.default_rng(seed).random(len(src))
-    order = np.lexsort((chance, dst))  # receiver after receiver, its transfers by chance
+    order = np.lexsort((chance, dst))  # receiver after receiver, its transfers in random order
     nodes = int(max(src.max(), dst.max())) + 1
     round_of = np.full(len(src), -1, np.int64)
     rounds = int(_assign_rounds(src, dst, order, nodes, lasers, variant == "printed", round_of))

@@ -64,7 +64,7 @@ def accepts(collective: Request, fabric: Fabric, pipeline: int = 1, shape: tuple
 
 
 def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
-    """On a SiPAC, whose nodes use all their links at once: numbers of pieces, fewer for machines with many links."""
+    """On a SiPAC, whose nodes use all their links at the same time: numbers of pieces, fewer for machines with many links."""
     if collective.name not in ("broadcast", "reduce") or not isinstance(fabric.machine, Sipac):
         return []
     sides = _sides(fabric)

@@ -12,7 +12,7 @@ Source: LUMORPH section 3.2 (D&C in section 5).
 Reading: the text gives neither the number of rounds nor sizes. log2 N rounds of the whole buffer is the only reading with
 which it loses to the ring above 16 MB on 256 GPUs, as in section 5; with the first two rounds merged, each GPU of a square
 sending to the three others on a third of its lasers (square=at_once), the crossing is near 14 MB. Where the number of nodes
-is not a power of two, its larger prime factors are groups that exchange at once.
+is not a power of two, its larger prime factors are groups whose nodes all exchange in one step.
 """
 
 from __future__ import annotations

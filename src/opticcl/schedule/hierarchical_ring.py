@@ -9,8 +9,8 @@ Eight nodes in groups of m = 3 (the last is shorter); leaders are the first of e
 
 Source: Ueno and Yokota 2019; WRHT section 4.2 and table 1 for the steps (417 or 424 for 1024 nodes in groups of 5).
 Reading: WRHT gives only 2 (m^2 + N) / m - 3 steps, if m <= w, and 2 (2 m^2 + N) / m - 6, if not. These are the sums
-above, with N / m rounded up: at the end a broadcast at once, or a message passed along the group in m parts. In a shorter
-last group the last node stands in for the missing ones, so that its parts are d/m too and all groups take equally long.
+above, with N / m rounded up: at the end a broadcast in one step, or a message passed along the group in m parts. In a shorter
+last group the last node replaces the missing ones, so that its parts are d/m too and all groups take equally long.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def hierarchical_ring(
         collective: all_reduce.
         fabric: the fabric.
         group_size: nodes m of a group [count]; None: the square root of N, rounded up.
-        distribution: how leaders send the result to their groups: broadcast (at once), pipeline (along the group), or auto:
+        distribution: how leaders send the result to their groups: broadcast (in one step), pipeline (along the group), or auto:
             broadcast where m <= w, as in the paper.
     """
     n, m = fabric.num_nodes, _group_size(fabric, group_size)
@@ -140,7 +140,7 @@ def hierarchical_ring(
 
 
 def _round_the_ring(seats: IntArray, last_size: int, i: int, chunks: int) -> Transfers:
-    """Step i of a ring all-reduce in every row of seats at once, as in `ring`.
+    """Step i of a ring all-reduce in all rows of seats, as in `ring`.
 
     The last row has `last_size` nodes; the last of them has all remaining seats. A sum that began there returns to
     it with its contribution in it, and is stored.

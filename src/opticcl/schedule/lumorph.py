@@ -1,4 +1,4 @@
-"""LUMORPH-k: recursive halving and doubling with k - 1 peers at once.
+"""LUMORPH-k: recursive halving and doubling with k - 1 peers in each step.
 
 The number of a node is written with m digits of radices k_1, ..., k_m (N = k_1 ... k_m, the first digit the lowest). In
 step i the k_i nodes that differ only in digit i exchange: each receives from the others the chunks that it owns from then on.

@@ -7,7 +7,7 @@
             barrier         a node signals every other node
             broadcast, scatter, gather, reduce: the root and every other    N-1 transfers
 
-The least latency and the least data where a node can communicate with all others at once; elsewhere the circuits take as
+The least latency and the least data where a node can communicate with all others in one round; elsewhere the circuits take as
 many rounds as necessary. Rows are in the order of the offset, (dst - src) mod N: those of one offset have every node
 once as a sender and once as a receiver, so p transmitters per node serve p offsets in one round.
 

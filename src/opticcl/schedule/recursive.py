@@ -72,7 +72,7 @@ def halving_doubling(collective: Request, fabric: Fabric) -> Schedule:
     """Halving-doubling of N = 2^q nodes, q steps a movement; in an all-reduce a node sends 2(N-1)/N of the message.
 
     The message is N chunks. After the halving step of distance D node i owns the D chunks from i // D * D, finally
-    chunk i; doubling goes back the same way. An all-to-all sends half of the buffer in every step.
+    chunk i; doubling has the same steps in reverse. An all-to-all sends half of the buffer in every step.
 
     Source: ODDL section 3, figure 2.
     """

@@ -1,4 +1,4 @@
-"""SiPCO: every collective on the L levels of a SiPAC at once.
+"""SiPCO: every collective on all L levels of a SiPAC in every step.
 
 The message is cut into L groups. Group g visits the levels g, g-1, ..., g-L+1 (mod L), one a step, and then the first k
 of them in reverse order. So in every step the groups are at L different levels, and all links are busy.

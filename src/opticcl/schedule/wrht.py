@@ -1,13 +1,13 @@
-"""WRHT: a tree of groups along the ring; a representative in the middle of each collects from both sides at once.
+"""WRHT: a tree of groups along the ring; a representative in the middle of each collects from both sides at the same time.
 
     level 0   0 1 2 3 4 | 5 6 7 8 9 | 10 11 12 13 14      groups of m = 5, light from the left and from the right
     level 1       2     |     7     |       12            the representatives: groups again, or all-to-all
-    and back the same way
+    and back on the same path
 
 A group of m needs floor(m / 2) wavelengths, so m = 2w + 1 is the most that w wavelengths serve; groups share no fibre
 and reuse them. Once w wavelengths are enough for an all-to-all exchange of the R representatives of a level, they exchange
 in a single step, and no further level is needed. On a torus or mesh every row has such a tree, and the
-tops of the rows, which stand in one column, continue along it.
+tops of the rows, which form one column, continue along it.
 
 Every collective consists of collecting up the tree, exchanging and distributing down the tree, or some of these. Where there
 is a root, the tree is shifted round the ring until its top is the root, and there is no exchange. A member of level i
@@ -26,7 +26,7 @@ represents the m^i nodes around it, so that a transfer carries all blocks or a r
 Source: WRHT sections 4.1, 4.2, 6.1 for all_reduce, whose two stages are a reduce and a broadcast; the others are own
 constructions.
 Reading: the paper places the exchange on the last level only and states 2 ceil(log_m N) as a lower bound (lemma 1),
-which its own table 1 undercuts. Here the first level i whose exchange fits ends the tree, in 2 i + 1 steps; where none
+which its own table 1 contradicts. Here the first level i whose exchange fits ends the tree, in 2 i + 1 steps; where none
 does, 2 ceil(log_m N). With m = 2w + 1 no other m is better. variant=published never exchanges, as the paper's
 evaluation counts.
 """

@@ -132,7 +132,7 @@ class _Cells:
         return o.transport == "paced" and o.buffer_bytes is None and share_no_link(flows.hops)
 
     def _run_at_once(self, transfers: Transfers, flows: CellFlows) -> CellResult:
-        """Simulate flows that are all released at once."""
+        """Simulate flows that are all released at the same time."""
         n = len(flows.amount)
         first_link = flows.hops[flows.path_at]
         order = np.lexsort((self.send_order(transfers.src, transfers.dst, first_link), first_link, transfers.src))

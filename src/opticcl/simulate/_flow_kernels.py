@@ -13,7 +13,7 @@ import numba
 import numpy as np
 
 ENTER, FINISH, USABLE = 0, 1, 2  # what a flow does next
-SAME_TIME = 1e-12  # relative; events closer than that happen at once
+SAME_TIME = 1e-12  # relative; events closer than that are simultaneous
 SAME_SHARE = 1e-11  # relative; bottlenecks closer than that are one level
 SAME_RATE = 1e-9  # relative; rates that may be the same, but for rounding
 NONE, ENDS, STARTS = 0, 1, 2  # what changes on a link

@@ -97,7 +97,7 @@ class _Rounds:
         return self._cached[key]
 
     def _run_at_once(self, hops: IntArray, offsets: IntArray, amount: np.ndarray, delay: np.ndarray) -> RoundEnd:
-        """Simulate flows that are all released at once."""
+        """Simulate flows that are all released at the same time."""
         capacity, record = self._links.capacity, self._recorder is not None
         weight = np.ones(len(hops), np.int64)
         classes = None

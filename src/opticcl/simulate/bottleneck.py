@@ -5,7 +5,7 @@ star couplers. Its busy time is that of its bytes at its full rate:
 
     packets   the rate of the link
     circuits  capacity in circuits x wavelengths (those of the grid where different wavelengths pass side by side, else those
-              that one transmitter sends at once) x rate of a wavelength; with slots, payload over duration of a slot
+              that one transmitter sends concurrently) x rate of a wavelength; with slots, payload over duration of a slot
 
 so a fibre of which half of the wavelengths are unused all the time is half busy. A signal that is split and received by
 several nodes counts once.

@@ -42,14 +42,14 @@ def _shares(num_ranks: int) -> dict[str, float]:
 def lower_bound_s(collective: Collective, fabric: Fabric, size_bytes: int) -> float:
     """Alpha-beta lower bound of a collective on a fabric [s].
 
-    Latency: with p partners at once the number of ranks that a contribution has reached grows at most by a factor of p + 1
-    in a step (where signals are split, one may reach all). Bandwidth: `moved_share` over the rate of one node.
+    Latency: with p partners in a step the number of ranks that a contribution has reached grows at most by a factor of p + 1
+    (where signals are split, one may reach all). Bandwidth: `moved_share` over the rate of one node.
 
     Args:
         collective: what is computed.
         fabric: on which machine.
         size_bytes: message of every rank [bytes].
-    Source: Chan et al. 2007; LUMORPH section 4 for p partners at once.
+    Source: Chan et al. 2007; LUMORPH section 4 for p partners at the same time.
     """
     n = collective.num_ranks
     if n == 1 or (collective.name == "send_recv" and collective.shift % n == 0):

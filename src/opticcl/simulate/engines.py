@@ -1,6 +1,6 @@
 """The registry of the engines, and `simulate`, which runs any of them.
 
-An engine stands in a file of this package, or in a plugin, and registers itself with the class of its options:
+An engine is a file of this package, or part of a plugin, and registers itself with the class of its options:
 
     @register_engine("flow", options=FlowOptions)
     def run_flow(plan, size_bytes, assumed, options, /, *, progress, record) -> SimulationResult: ...

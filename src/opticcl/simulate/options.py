@@ -58,7 +58,7 @@ class PacketOptions:
         window: cells of a transfer in flight or not yet acknowledged, with transport=windowed; 64 if left out [count].
         retransmit_s: from the loss of a cell until its sender learns of it, with transport=windowed; two round trips of the
             path if left out [s].
-        order: order of the transfers that a node sends at once over one link. interleaved sends a cell of each in turn,
+        order: order of the transfers that a node sends in one step over one link. interleaved alternates cells of each,
             sequential one transfer after the other; both in order of the receivers, where sender r begins with the r-th of
             its receivers, so that senders do not all begin with the same one. shuffled interleaves in a random order.
         seed: seed of the random order, with order=shuffled; 0 if left out.

@@ -1,4 +1,4 @@
-"""Parts of the time that all engines charge in the same way: reconfiguration, control, latency, sums."""
+"""Parts of the time that all engines charge identically: reconfiguration, control, latency, sums."""
 
 from __future__ import annotations
 

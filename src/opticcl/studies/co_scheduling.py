@@ -47,7 +47,7 @@ def co_scheduling(progress: ProgressCallback, *, workload: str, radix: int = 2, 
     sets = disjoint_sets(tasks)
     known: dict[tuple[Any, ...], ConcurrentPlan] = {}
     rows: list[dict[str, Any]] = []
-    for name, order in (("one after the other", alone), ("at once", sets)):
+    for name, order in (("one after the other", alone), ("concurrently", sets)):
         done, until_s = 0, 0.0
         for number, places in enumerate(order):
             progress(f"verify {name}", number, len(order))
@@ -64,14 +64,14 @@ def co_scheduling(progress: ProgressCallback, *, workload: str, radix: int = 2, 
                     "until_s": until_s,
                 }
             )
-    total = {n: [r for r in rows if r["order"] == n] for n in ("one after the other", "at once")}
+    total = {n: [r for r in rows if r["order"] == n] for n in ("one after the other", "concurrently")}
     ends = (
         f"{name}: {len(part)} sets, {sum(r['rounds'] for r in part)} rounds, {format_seconds(part[-1]['until_s'])}"
         for name, part in total.items()
     )
     return Study(
         f"co_scheduling:workload={Path(workload).name},radix={radix},seed={seed}",
-        f"Calls of {loaded.name} on {where.num_nodes} GPUs, one after the other and at once",
+        f"Calls of {loaded.name} on {where.num_nodes} GPUs, one after the other and concurrently",
         "LUMORPH appendix C",
         rows,
         Chart("done", "until_s", ("order",), "calls done", "time", steps=True),

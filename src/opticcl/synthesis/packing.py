@@ -27,7 +27,7 @@ class RoundOccupancy:
 
     def __init__(self, wafer: Wafer) -> None:
         self._wafer = wafer
-        self._sends, self._hears = wafer.lasers.copy(), wafer.photodiodes.copy()
+        self._sends, self._receives = wafer.lasers.copy(), wafer.photodiodes.copy()
         self._idle_lasers = wafer.lasers.sum(axis=1).tolist()
         self._idle_photodiodes = wafer.photodiodes.sum(axis=1).tolist()
         depth = wafer.num_wavelengths if wafer.per_wavelength else 1
@@ -49,7 +49,7 @@ class RoundOccupancy:
             routes: paths to choose from; None: all routes of the pair.
         Returns: (wavelength, path).
         """
-        idle = self._sends[src] & self._hears[dst]
+        idle = self._sends[src] & self._receives[dst]
         if not idle.any():
             return None
         best: tuple[int, Path] | None = None
@@ -66,16 +66,16 @@ class RoundOccupancy:
 
     def snapshot(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
         """The current state, for `restore`."""
-        return self._sends.copy(), self._hears.copy(), self._room.copy()
+        return self._sends.copy(), self._receives.copy(), self._room.copy()
 
     def restore(self, dark: tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], npt.NDArray[np.int64]]) -> None:
         """Return to a snapshot."""
-        self._sends, self._hears, self._room = dark
+        self._sends, self._receives, self._room = dark
         self._idle_lasers = self._sends.sum(axis=1).tolist()
-        self._idle_photodiodes = self._hears.sum(axis=1).tolist()
+        self._idle_photodiodes = self._receives.sum(axis=1).tolist()
 
     def _light(self, src: int, dst: int, wavelength: int, path: Path) -> None:
-        self._sends[src, wavelength] = self._hears[dst, wavelength] = False
+        self._sends[src, wavelength] = self._receives[dst, wavelength] = False
         self._idle_lasers[src] -= 1
         self._idle_photodiodes[dst] -= 1
         self._room[list(path), wavelength if self._wafer.per_wavelength else 0] -= 1

@@ -1,6 +1,6 @@
 """Orbits of an all-reduce under a group of translations: sends, sums and parts that are identical up to symmetry.
 
-The ranks stand in blocks of q, one after the other. The translation by h, 0 <= h < q, takes the i-th rank of every block to
+The ranks form blocks of q, one after the other. The translation by h, 0 <= h < q, takes the i-th rank of every block to
 the (i xor h)-th where q is a power of two, to the (i + h)-th (mod q) otherwise, and the chunks likewise, in blocks of
 gcd(C, q). A schedule that is invariant under all of them has q times fewer unknowns. A schedule found among these is valid
 as any other; if none is found, one with less symmetry may still exist.

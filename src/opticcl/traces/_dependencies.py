@@ -1,4 +1,4 @@
-"""Dependencies of the nodes of a trace as columns: kept as packed bytes while the trace is read, decoded at once.
+"""Dependencies of the nodes of a trace as columns: kept as packed bytes while the trace is read, decoded together.
 
 A trace of 3 MB has a hundred thousand dependencies, which are most of its varints.
 """

@@ -144,7 +144,7 @@ def _replay_step(  # type: ignore[no-untyped-def]
 
     ready: when all that was added to a chunk since its last copy is summed. left: when its last send has left. copied: when
     its last copy arrived. `ready_of` is raised to the ready time of what each transfer sends, `missing` to the time by which
-    its arrival precedes a send, a sum or a copy of an earlier step that it would spoil.
+    its arrival precedes a send, a sum or a copy of an earlier step that it would overwrite.
     """
     for t in range(len(src)):
         for c in range(max(chunk_lo[t] - low, 0), min(chunk_lo[t] + chunk_n[t] - low, width)):

@@ -90,8 +90,8 @@ class _Placed(NamedTuple):
 def overlaps(rows: TimeRows, idle_until_s: dict[tuple[int, int], float], total_s: float) -> Iterator[Overlap]:
     """Find circuits that overlap.
 
-    Rounds that do not meet in time are counted one by one, as if all their circuits stood at once. Only where that exceeds a
-    capacity, or rounds meet, are the times of the circuits compared.
+    Rounds that do not meet in time are counted one by one, as if all their circuits existed at the same time. Only where that
+    exceeds a capacity, or rounds meet, are the times of the circuits compared.
 
     Args:
         rows: of the programme.
@@ -143,7 +143,7 @@ def _counted(fabric: Fabric, circuits: Circuits) -> Iterator[Usage]:
 
 
 def _fits_at_once(fabric: Fabric, together: list[_Placed]) -> bool:
-    """Whether all circuits of these rounds could stand at once."""
+    """Whether all circuits of these rounds could exist at the same time."""
     counts: dict[Resource, IntArray] = {}
     for placed in together:
         circuits = placed.round.circuits

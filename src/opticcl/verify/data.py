@@ -39,7 +39,7 @@ from opticcl.verify.symmetry import CheckedClaims, claims_of, orbits, runs_of
 __all__ = ["DataReport", "check_data"]
 
 SYMMETRY_FROM = 1 << 14  # (rank, chunk) pairs from which claimed symmetries are used
-BLOCK = 1 << 23  # (rank, chunk) pairs that are followed at once: about 400 MB
+BLOCK = 1 << 23  # (rank, chunk) pairs that are followed together: about 400 MB
 MOST_CHUNK_ROWS = 1 << 32  # chunks carried by all transfers that are followed one by one
 SHOWN = 8  # wrong chunks that are explained one by one
 _SATURATED = 1 << 62

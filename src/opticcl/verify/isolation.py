@@ -162,7 +162,7 @@ def _clash(
     index, wavelength = divmod(at, plan.fabric.num_wavelengths if resource.per_wavelength else 1)
     where = f"{resource.kind} {index}" + (f" wavelength {wavelength}" if resource.per_wavelength else "")
     found = (
-        f"{int(table.total[at])} up to {names[int(table.owner[at])]} and {int(counts[at])} of {names[number]} at once"
+        f"{int(table.total[at])} up to {names[int(table.owner[at])]} and {int(counts[at])} of {names[number]} in one round"
         if not resource.once_per_job
         else f"settings of {names[int(table.owner[at])]} and {names[number]}"
     )

@@ -72,7 +72,7 @@ class Configuration:
 
     @property
     def in_flight(self) -> int:
-        """Micro-batches whose activations the device keeps at once in the 1F1B schedule [count]."""
+        """Micro-batches whose activations the device keeps at the same time in the 1F1B schedule [count]."""
         return min(self.micro_batches, self.layout.pipeline - self.layout.stage)
 
 
