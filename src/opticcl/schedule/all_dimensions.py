@@ -1,7 +1,7 @@
 """All dimensions of a grid at once: the walks of SiPCO on any fabric on the lines of whose grid all nodes are linked.
 
 The message is cut into as many groups as the grid has sides; in every step the groups are on lines of different dimensions,
-so a node talks to all its neighbours on all its lines in every step, and the same circuits serve them all. On a LIGHTPATH of
+so a node sends to all its neighbours on all its lines in every step, and the same circuits serve them all. On a LIGHTPATH of
 256 tiles the grid 2x2x2x2x2x2x2x2 gives every tile eight neighbours with two of its 16 lasers each: one reconfiguration for
 an all-reduce of 16 steps, which carries 2 (N-1)/N of the message on all lasers, the least. Halving and doubling with
 LUMORPH-2, which meets one neighbour a step with all lasers, reconfigures 16 times.
