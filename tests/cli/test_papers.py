@@ -37,6 +37,24 @@ def test_an_unknown_verdict_is_refused_in_a_line(opticcl):
     assert all(name in done.stderr for name in ("--verdict", "'exakt'", *ALL_VERDICTS))
 
 
+def test_claims_are_picked_by_id(answer):
+    """By an id or a shell pattern, together with a verdict; the order stays that of the file."""
+    rows, code = answer("papers", "wrht", "--claim", "W1*", "--claim", "W5", "--verdict", "inconsistent")
+    assert code == 0
+    assert [row["id"] for row in rows] == ["W5", "W14", "W15", "W16", "W18.db"]
+    assert [row["id"] for row in answer("papers", "--claim", "RAMP-E2-s3")[0]] == ["RAMP-E2-s3"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "hint"), [("RAMP-E2-s33", "did you mean 'RAMP-E2-s3'?"), ("*-*-*-*-*-x", "`opticcl papers` lists them")]
+)
+def test_an_unknown_claim_is_refused_in_a_line(opticcl, pattern, hint):
+    """With the nearest one, if there is one."""
+    done = opticcl("papers", "ramp", "--claim", "RAMP-E2-s3", "--claim", pattern)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"opticcl: --claim: no claim {pattern!r}; {hint}\n"
+
+
 def test_counts_stand_first_and_last(opticcl):
     """From the nearest verdict to the farthest."""
     done = opticcl("papers", "lumorph", "--verdict", "not reproduced", "--verdict", "20 %")

@@ -22,17 +22,23 @@ def run(
             help="Only claims that are exact, 5 %, 20 %, inconsistent, not reproduced or not printed. Repeat for several.",
         ),
     ] = [],  # noqa: B006 (the framework copies it)
+    claim: Annotated[
+        list[str],
+        typer.Option("--claim", help="Only claims with this id, or ids of this shell pattern: 'W2*'. Repeat for several."),
+    ] = [],  # noqa: B006
     out: Annotated[list[Path], out_option(RECORD)] = [],  # noqa: B006
     json: JsonOption = False,
 ) -> None:
     """Claims of the papers: published, ours, difference, verdict, basis. Exit code 1 if a value is outside its verdict."""
-    from opticcl.papers import check_paper, paper_names
+    from opticcl.papers import check_paper, claim_ids, paper_names
     from opticcl.report.claims import ClaimsList
 
     outputs, wanted = Outputs(out, RECORD), _verdicts(verdict)
     with ProgressLine() as progress:
         names = paper_names() if paper is None else (paper,)
-        rows = [row for name in names for row in check_paper(name, wanted, progress)]
+        ids = {name: claim_ids(name, claim or ("*",)) for name in names}
+        _some_match(claim, [id for name in names for id in ids[name]], [id for name in names for id in claim_ids(name)])
+        rows = [row for name in names for row in check_paper(name, wanted, progress, ids[name])]
     record = [row.record() for row in rows]
     outputs.write_record(lambda: record)
     if json:
@@ -41,6 +47,26 @@ def run(
         print_table(ClaimsList(rows))
         outputs.print_lines()
     raise typer.Exit(0 if all(row.ok for row in rows) else 1)
+
+
+def _some_match(patterns: Sequence[str], found: Sequence[str], known: Sequence[str]) -> None:
+    """Every pattern is of a claim.
+
+    Args:
+        patterns: that the user gives.
+        found: ids that match one of them.
+        known: all ids of the papers asked for.
+    Raises: ParameterError: a pattern that no id matches.
+    """
+    from fnmatch import fnmatchcase
+
+    from opticcl.registry import nearest
+
+    for pattern in patterns:
+        if not any(fnmatchcase(id, pattern) for id in found):
+            hint = nearest(pattern, known)
+            hint = hint if hint.startswith("did you mean") else "`opticcl papers` lists them"
+            raise ParameterError(f"--claim: no claim {pattern!r}; {hint}")
 
 
 def _verdicts(given: Sequence[str]) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from importlib.resources import files
 from typing import Any, TypeVar
 
@@ -37,7 +38,7 @@ from opticcl.ir import ProgressCallback, no_progress
 from opticcl.papers.formula import evaluate
 from opticcl.registry import canonical, nearest
 
-__all__ = ["ALL_VERDICTS", "BASES", "Found", "Row", "check_paper", "claim", "found", "paper_names", "printed_claims"]
+__all__ = ["ALL_VERDICTS", "BASES", "Found", "Row", "check_paper", "claim", "claim_ids", "found", "paper_names", "printed_claims"]
 
 EXACT = 1e-3  # of the published number
 VERDICTS = {"exact": EXACT, "5 %": 0.05, "20 %": 0.2}
@@ -142,23 +143,37 @@ def paper_names() -> tuple[str, ...]:
     return tuple(sorted(_CLAIMS))
 
 
-def check_paper(
-    name: str, verdicts: Sequence[str] = ALL_VERDICTS, progress: ProgressCallback = no_progress
-) -> Iterator[Row]:
-    """Rows of one paper, computed one by one, in the order of its files.
+def claim_ids(name: str, patterns: Sequence[str] = ("*",)) -> list[str]:
+    """Ids of a paper's claims that match one of some shell patterns, in the order of its files.
 
-    Args:
-        name: of the paper.
-        verdicts: of `ALL_VERDICTS`; claims with another one on file are skipped.
-        progress: called with (what, done, total) before each claim.
     Raises: UnknownNameError: no such paper.
     """
     names = paper_names()
     key = canonical(name)
     if key not in names:
         raise UnknownNameError(f"unknown paper {name!r}; {nearest(key, names)}")
+    return [id for id in printed_claims(key) if any(fnmatchcase(id, pattern) for pattern in patterns)]
+
+
+def check_paper(
+    name: str,
+    verdicts: Sequence[str] = ALL_VERDICTS,
+    progress: ProgressCallback = no_progress,
+    patterns: Sequence[str] = ("*",),
+) -> Iterator[Row]:
+    """Rows of one paper, computed one by one, in the order of its files.
+
+    Args:
+        name: of the paper.
+        verdicts: of `ALL_VERDICTS`; claims with another one on file are skipped.
+        patterns: shell patterns of ids; claims that match none are skipped.
+        progress: called with (what, done, total) before each claim.
+    Raises: UnknownNameError: no such paper.
+    """
+    matching = claim_ids(name, patterns)
+    key = canonical(name)
     printed = printed_claims(key)
-    ids = [id for id in sorted(_CLAIMS[key], key=[*printed].index) if printed[id]["verdict"] in verdicts]
+    ids = [id for id in matching if printed[id]["verdict"] in verdicts]
     for done, id in enumerate(ids):
         progress(f"check the claims of {key}", done, len(ids))
         yield _judge(key, id, printed[id], _CLAIMS[key][id]())
