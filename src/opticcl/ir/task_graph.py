@@ -6,15 +6,20 @@ device executes it. Partitioned models and traces that record both produce task 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
 from opticcl.errors import WorkloadError
+from opticcl.ir.call_table import CallSequence
 from opticcl.units import counted, format_bytes, format_seconds
 
 __all__ = [
     "Bound",
+    "CallTable",
     "CollectiveCall",
     "Omission",
     "Phase",
@@ -23,6 +28,8 @@ __all__ = [
     "Task",
     "TaskGraph",
     "Workload",
+    "counted_calls",
+    "highest_rank",
 ]
 
 Phase = Literal["forward", "backward", "update", ""]
@@ -59,6 +66,44 @@ class CollectiveCall:
         return self.collective == "send_recv" and len(self.ranks) == 2
 
 
+class CallTable(CallSequence[CollectiveCall]):
+    """Calls as columns, see `CallSequence`."""
+
+    __slots__ = ()
+
+    def make(self, kind: CollectiveCall, row: tuple[str, int, tuple[int, ...], float, str]) -> CollectiveCall:
+        """The call of a row."""
+        name, size, ends, took, group = row
+        return CollectiveCall(name, kind.collective, size, group, took, ends or kind.ranks, kind.group_source)
+
+
+def counted_calls(calls: Iterable[CollectiveCall]) -> Iterable[tuple[CollectiveCall, int, int]]:
+    """Calls with a number and the sum of their sizes: of a table a call of each kind, otherwise each call.
+
+    A call stands for others of the same collective and group; its own name and size do not matter.
+    """
+    if not isinstance(calls, CallTable):
+        return ((call, 1, call.size_bytes) for call in calls)
+    kinds, sizes = calls.columns.kind, Counter[int]()
+    counts = np.bincount(kinds, minlength=len(calls.kinds)).tolist()
+    order = np.argsort(kinds, kind="stable")
+    ends = np.cumsum(counts)
+    for kind, (end, count) in enumerate(zip(ends, counts, strict=True)):
+        # whole numbers without overflow: sums of the upper and the lower 30 bits
+        part = calls.columns.size_bytes[order[end - count : end]]
+        sizes[kind] = (int((part >> 30).sum()) << 30) + int((part & (2**30 - 1)).sum())
+    present = {int(kind): int(row) for kind, row in zip(*np.unique(kinds, return_index=True), strict=True)}
+    return ((calls[row], counts[kind], sizes[kind]) for kind, row in present.items())
+
+
+def highest_rank(calls: Sequence[CollectiveCall]) -> int:
+    """The highest rank that a call names; -1 if none does."""
+    if isinstance(calls, CallTable):
+        ends = max(int(calls.columns.src.max(initial=-1)), int(calls.columns.dst.max(initial=-1)))
+        return max([ends, *(max(kind.ranks) for kind in calls.kinds if kind.ranks and not kind.is_transfer)])
+    return max((max(call.ranks) for call in calls if call.ranks), default=-1)
+
+
 class Omission(NamedTuple):
     """Calls of a trace that are left out for one reason.
 
@@ -80,7 +125,7 @@ class Workload:
     Args:
         name: of the job.
         source: file or publication that the numbers come from.
-        calls: at least one, in order.
+        calls: at least one, in order; a tuple, or a table of columns.
         notes: one line each for what was counted, left out or irregular.
         num_ranks: of the job; 0 if unknown [count].
         compute_s: computation of one device, the busiest if several are recorded; 0 if not recorded [s].
@@ -90,7 +135,7 @@ class Workload:
 
     name: str
     source: str
-    calls: tuple[CollectiveCall, ...]
+    calls: Sequence[CollectiveCall]
     notes: tuple[str, ...] = ()
     num_ranks: int = 0
     compute_s: float = 0.0
@@ -100,7 +145,7 @@ class Workload:
     @property
     def total_bytes(self) -> int:
         """Sum of the messages of all calls [bytes]."""
-        return sum(call.size_bytes for call in self.calls)
+        return sum(size for _, _, size in counted_calls(self.calls))
 
     def sizes(self, collective: str) -> tuple[int, ...]:
         """Messages of the calls of one collective, in order, transfers between two ranks excluded [bytes].

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from opticcl.errors import ParameterError
-from opticcl.ir.task_graph import CollectiveCall, Workload
+from opticcl.ir.task_graph import CollectiveCall, Workload, counted_calls
 from opticcl.units import counted, format_bytes
 
 __all__ = ["CallClass", "Division", "divide"]
@@ -79,7 +79,9 @@ class Division:
             "compared": _record(self.chosen, len(self.sizes), sum(self.sizes)),
             "left_out": [_record(one, n, size) for one, (n, size) in self.left_out.items()],
             "omitted": [{"what": one.what, "calls": one.calls, "bytes": one.size_bytes} for one in work.omitted],
-            "assumed_groups": sum(call.group_source.startswith("assumed") for call in work.calls),
+            "assumed_groups": sum(
+                number for call, number, _ in counted_calls(work.calls) if call.group_source.startswith("assumed")
+            ),
         }
 
 
@@ -104,10 +106,10 @@ def divide(workload: Workload, collective: str | None = None) -> Division:
     Raises: ParameterError: no call of that collective; the message lists those of the workload.
     """
     counts, sizes = Counter[CallClass](), Counter[CallClass]()
-    for call in workload.calls:
+    for call, number, size in counted_calls(workload.calls):
         one = _class_of(call, workload.num_ranks)
-        counts[one] += 1
-        sizes[one] += call.size_bytes
+        counts[one] += number
+        sizes[one] += size
     candidates = [one for one in counts if one.collective != "transfer" and collective in (None, one.collective)]
     if not candidates:
         known = ", ".join(f"{n:,} {one}" for one, n in counts.items())

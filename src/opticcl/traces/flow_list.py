@@ -15,10 +15,17 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import NamedTuple
 
-from opticcl.formats.encoding.reading import DamageError, check_size, lines, printable, reading, title
+import numpy as np
+import numpy.typing as npt
+
+from opticcl.formats.encoding.reading import DamageError, check_size, head_of, printable, reading, title
+from opticcl.ir import IntArray
+from opticcl.traces.call_rows import CallRows
+from opticcl.traces.line_scan import NUMBERS, Lines, line_blocks
 from opticcl.traces.reader import ReadOptions, TraceReader, register_trace
-from opticcl.traces.recording import RankCall, RankTrace
+from opticcl.traces.recording import RankTrace
 
 __all__ = ["FlowListReader"]
 
@@ -38,35 +45,87 @@ class FlowListReader(TraceReader):
 
     def read(self, path: Path, options: ReadOptions, *, tasks: bool) -> RankTrace:
         """The flows in the order of their start, as the base class describes."""
-        rows: list[tuple[float, int, RankCall]] = []
         with reading(path, "list of flows", "line") as file:
-            for number, line in lines(file):
-                if not line.startswith("#"):
-                    start, call = _flow(number, line)
-                    rows.append((start, number, call))
-        rows.sort(key=lambda row: row[:2])
-        hosts = sorted({rank for _, _, call in rows for rank in call.ranks})
-        dense = hosts == list(range(len(hosts)))
-        number_of = {host: i for i, host in enumerate(hosts)}
-        for _, _, call in rows:
-            call.ranks = (number_of[call.ranks[0]], number_of[call.ranks[1]])
+            form = _Order.of(head_of(path))
+            parts = [_columns(lines, form) for lines in line_blocks(file, False, form.separator, 4)]
+        columns = _Columns(*map(np.concatenate, zip(*parts, strict=True))) if parts else _Columns.none()
+        columns = columns.take(np.argsort(columns.start, kind="stable"))  # as they stand in the file
+        starts, group = np.unique(columns.start, return_inverse=True)
+        hosts, number = np.unique(np.concatenate([columns.src, columns.dst]), return_inverse=True)
+        src, dst = number.reshape(2, -1)
+        rows = CallRows()
+        kind = np.full(len(src), rows.kind("send"))
+        rows.add(kind, columns.size_bytes, src, dst, np.zeros(len(src)), columns.line, group)
+        dense = not len(hosts) or (hosts[0] == 0 and hosts[-1] == len(hosts) - 1)
         renumbered = [] if dense else [f"hosts {hosts[0]:,} to {hosts[-1]:,} are numbered 0 to {len(hosts) - 1:,} here"]
-        starts = len({start for start, _, _ in rows})
         return RankTrace(
             title(path),
             f"list of flows {printable(path.name)}",
             printable(path.name),
-            [call for _, _, call in rows],
+            rows.table(_name, [f"start {start:.17g}" for start in starts.tolist()]),
             whole_job=True,
             after=[
                 *renumbered,
-                f"flows start at {starts:,} times; those of one time are sent together, one time after the other",
+                f"flows start at {len(starts):,} times; those of one time are sent together, one time after the other",
             ],
         )
 
 
-def _flow(number: int, line: str) -> tuple[float, RankCall]:
-    """Start and transfer of a line.
+def _name(line: int) -> str:
+    """Name of the flow of a line."""
+    return f"flow of line {line}"
+
+
+class _Order(NamedTuple):
+    """Separator, and which columns are start, source, destination and bytes."""
+
+    separator: str
+    columns: tuple[int, int, int, int]
+
+    @classmethod
+    def of(cls, head: bytes) -> _Order:
+        """By the first line that is not a remark."""
+        rows = (row for row in head.decode("utf-8", "replace").splitlines() if not row.startswith("#"))
+        return cls(",", (0, 1, 2, 3)) if "," in next(rows, "") else cls(" ", (3, 0, 1, 2))
+
+
+class _Columns(NamedTuple):
+    """Flows: start, ends, bytes, and the number of the line."""
+
+    start: npt.NDArray[np.float64]
+    src: IntArray
+    dst: IntArray
+    size_bytes: IntArray
+    line: IntArray
+
+    @classmethod
+    def none(cls) -> _Columns:
+        """No flows."""
+        return cls(np.zeros(0), *(np.zeros(0, np.int64) for _ in range(4)))
+
+    def take(self, rows: IntArray) -> _Columns:
+        """Some of the rows."""
+        return _Columns(*(column[rows] for column in self))
+
+
+def _columns(lines: Lines, form: _Order) -> _Columns:
+    """The flows in some lines.
+
+    Raises: DamageError: a line has another form.
+    """
+    start, src, dst, size_bytes = (lines.numbers[:, i].copy() for i in form.columns)
+    begin, kept = start.astype(np.float64), lines.found == NUMBERS
+    for line in np.flatnonzero(~kept).tolist():
+        text = lines.line(line)
+        if text and not text.startswith("#"):
+            begin[line], src[line], dst[line], size_bytes[line] = _flow(lines.first + line, text)
+            kept[line] = True
+    number = lines.first + np.arange(len(kept))
+    return _Columns(begin, src, dst, size_bytes, number).take(np.flatnonzero(kept))
+
+
+def _flow(number: int, line: str) -> tuple[float, int, int, int]:
+    """Start, source, destination and bytes of a line.
 
     Raises: DamageError: the line has another form.
     """
@@ -74,6 +133,4 @@ def _flow(number: int, line: str) -> tuple[float, RankCall]:
         raise DamageError(number, f"{line[:60]!r} is not a flow; {FORM}")
     parts = [part.strip() for part in line.split(",")] if "," in line else line.split()
     start, src, dst, size = parts if "," in line else (parts[3], *parts[:3])
-    call = RankCall(f"flow of line {number}", "send", check_size(int(size), number, "the flow"))
-    call.ranks, call.group = (int(src), int(dst)), f"start {start}"
-    return float(start), call
+    return float(start), int(src), int(dst), check_size(int(size), number, "the flow")

@@ -7,13 +7,23 @@ Calls of equal size in disjoint groups that can run at the same time become one 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import count, groupby
+from itertools import groupby
 from typing import TypeVar
 
 from opticcl.errors import WorkloadError
-from opticcl.ir.task_graph import Bound, CollectiveCall, ProcessGroup, RecordedTimes, Task, TaskGraph, Workload
-from opticcl.traces.notes import Omissions
-from opticcl.traces.ranks import RankCount, notes_of, rank_model
+from opticcl.ir.task_graph import (
+    Bound,
+    CollectiveCall,
+    ProcessGroup,
+    RecordedTimes,
+    Task,
+    TaskGraph,
+    Workload,
+    counted_calls,
+    highest_rank,
+)
+from opticcl.traces.notes import Omissions, measured
+from opticcl.traces.ranks import RankCount, notes_of, rank_model, workload_from
 from opticcl.traces.recording import RankCall, RankTask, RankTrace, RecordedStep
 
 __all__ = ["GraphBuilder", "disjoint_batches", "job_of", "median_step", "rank_batches", "require_count", "task_graphs"]
@@ -29,14 +39,13 @@ def task_graphs(trace: RankTrace, given: int = 0) -> list[TaskGraph]:
     """
     model = rank_model([trace], given)
     require_count(trace.name, model.count)
+    if not trace.steps:
+        return [_one_after_the_other(workload_from(trace, given), model.count)]
     omissions = Omissions()
     omissions.add_all(trace.omissions)
     resolved = {id(one): call for one in trace.calls if (call := model.resolve(trace, one, omissions))}
     calls = [resolved[id(one)] for one in trace.calls if id(one) in resolved]
     notes = [*notes_of(trace, model, calls), *omissions.notes()]
-    if not trace.steps:
-        workload = Workload(trace.name, trace.source, tuple(calls), tuple(notes), 0, trace.compute_s)
-        return [_one_after_the_other(workload, model.count)]
     return [_step_graph(trace, step, resolved, notes, model.count) for step in trace.steps]
 
 
@@ -86,7 +95,7 @@ def job_of(workload: Workload, *, num_ranks: int = 0) -> TaskGraph:
     Args: num_ranks: devices of the job if the workload does not record them; 0: as recorded [count].
     Raises: WorkloadError: the number of devices is unknown, or contradicts the workload.
     """
-    highest = max((max(call.ranks) + 1 for call in workload.calls if call.ranks), default=0)
+    highest = highest_rank(workload.calls) + 1
     value, source = workload.num_ranks, workload.ranks_source or "the workload"
     if num_ranks:
         if value not in (0, num_ranks) or highest > num_ranks:
@@ -124,7 +133,7 @@ def _one_after_the_other(workload: Workload, rank_count: RankCount) -> TaskGraph
     if workload.compute_s:
         bound = "upper"
         notes.append("all computation precedes all communication: the format does not record when calls start")
-    measured_s = sum(call.measured_s for call in workload.calls)
+    measured_s = measured(workload.calls)[0]
     recorded = RecordedTimes(workload.compute_s, measured_s) if measured_s else None
     return builder.graph(
         workload.name, workload.source, tasks, notes, workload.calls, rank_count, bound=bound, recorded=recorded
@@ -132,6 +141,7 @@ def _one_after_the_other(workload: Workload, rank_count: RankCount) -> TaskGraph
 
 
 Call = TypeVar("Call", CollectiveCall, RankCall)
+MAX_BATCHES = 4096  # open at once; then no call joins an earlier one
 
 
 def disjoint_batches(calls: Iterable[CollectiveCall]) -> Iterator[list[CollectiveCall]]:
@@ -163,6 +173,9 @@ def _batches(calls: Iterable[Call], transfers: Callable[[Call], bool]) -> Iterat
             for role, rank in ends:
                 taken |= busy.get((rank, role), 0)
             batch = (~taken & (taken + 1)).bit_length() - 1
+            if batch == MAX_BATCHES:  # of one pair again and again
+                yield from batches
+                batches, busy, batch = [], {}, 0
             for role, rank in ends:
                 busy[rank, role] = busy.get((rank, role), 0) | 1 << batch
             if batch == len(batches):
@@ -182,6 +195,7 @@ class GraphBuilder:
         self.unknown_pairs = 0
         self._names: dict[tuple[str, tuple[int, ...], int], str] = {}
         self._groups: dict[str, ProcessGroup] = {}
+        self._numbers: dict[str, int] = {}  # groups of each kind
 
     def task(self, batch: Sequence[CollectiveCall], after: tuple[int, ...], recorded: RankTask) -> Task:
         """The task of a batch of calls.
@@ -240,7 +254,10 @@ class GraphBuilder:
             device_ranks=device_ranks,
             recorded=recorded,
         )
-        kept, wanted = (made.network_bytes, made.num_calls), (sum(call.size_bytes for call in calls), len(calls))
+        kept, wanted = (
+            (made.network_bytes, made.num_calls),
+            (sum(size for _, _, size in counted_calls(calls)), len(calls)),
+        )
         if kept != wanted:
             raise WorkloadError(f"{name}: {kept[0]:,} of {wanted[0]:,} bytes were kept")
         return made
@@ -257,7 +274,9 @@ class GraphBuilder:
         key = call.group, tuple(ranks), num_groups
         if key not in self._names:
             kind = "pair" if call.is_transfer else call.group or ("all" if len(ranks) == self.num_ranks else "part")
-            numbered = (kind if number == 1 else f"{kind} {number}" for number in count(1))
-            name = next(n for n in numbered if n not in self._groups)
+            name = kind
+            while name in self._groups:
+                self._numbers[kind] = self._numbers.get(kind, 1) + 1
+                name = f"{kind} {self._numbers[kind]}"
             self._names[key], self._groups[name] = name, ProcessGroup(name, ranks, num_groups, source)
         return self._names[key]

@@ -13,17 +13,25 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from opticcl.formats.encoding.reading import DamageError, check_size, lines, printable, reading, title
+import numpy as np
+
+from opticcl.formats.encoding.reading import DamageError, check_size, printable, reading, title
+from opticcl.traces.call_rows import CallRows
+from opticcl.traces.line_scan import NUMBERS, TEXT, Lines, line_blocks
 from opticcl.traces.reader import ReadOptions, TraceReader, register_trace
 from opticcl.traces.recording import RankCall, RankTrace
 
 __all__ = ["LumorphReader"]
 
 FORM = "write AR;bytes;gpu,gpu,... or L2L;bytes;layer;direction;source;destination"
-_DIRECTIONS = {"0": "forward", "1": "backward"}
+_WAYS = ("forward", "backward")
+_DIRECTIONS = dict(zip("01", _WAYS, strict=True))
+_MOST = 10**9  # GPUs and layers below have a number
+_OTHER = 2 * _MOST  # label of the first layer without one
 
 
 def _is_log(head: bytes) -> bool:
@@ -36,10 +44,65 @@ class LumorphReader(TraceReader):
 
     def read(self, path: Path, options: ReadOptions, *, tasks: bool) -> RankTrace:
         """The all-reduces and transfers of a log of all GPUs, in its order, as the base class describes."""
+        rows, names = CallRows(), _Names({})
         with reading(path, "LUMORPH log", "line") as file:
-            calls = [_call(number, line) for number, line in lines(file)]
+            for lines in line_blocks(file, True, ";", 5):
+                _add(lines, rows, names)
         source = f"LUMORPH log {printable(path.name)}"
-        return RankTrace(title(path), source, printable(path.name), calls, whole_job=True)
+        return RankTrace(title(path), source, printable(path.name), rows.table(names), whole_job=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """Names of calls by their labels: -n is line n, 2 l + d direction d of layer l; other layers have names of their own."""
+
+    other: dict[str, int]
+
+    def label(self, name: str) -> int:
+        """Label of a layer that is not a number."""
+        return _OTHER + self.other.setdefault(name, len(self.other))
+
+    def __call__(self, label: int) -> str:
+        if label < 0:
+            return f"line {-label}"
+        if label >= _OTHER:
+            return next(name for name, number in self.other.items() if number == label - _OTHER)
+        return f"layer {label // 2} {_WAYS[label % 2]}"
+
+
+def _add(lines: Lines, rows: CallRows, names: _Names) -> None:
+    """Add the calls of some lines.
+
+    Args:
+        lines: of the log.
+        rows: collects the calls.
+        names: of layers.
+    Raises: DamageError: a line has another form.
+    """
+    size, layer, way, src, dst = lines.numbers.T
+    usual = (lines.found == NUMBERS) & (way < 2) & (np.maximum(src, dst) < _MOST) & (layer < _MOST)
+    kind = np.full(len(usual), rows.kind("send"), np.int32)
+    took_s, label = lines.took_ms * 1e-3, 2 * layer + way
+    kept = usual.copy()
+    for line in np.flatnonzero(~usual).tolist():
+        number = lines.first + line
+        if lines.found[line] == TEXT:
+            ranks = _group(lines.text(line))
+            if ranks:
+                kind[line], src[line], dst[line], label[line] = rows.kind("all_reduce", ranks), -1, -1, -number
+                kept[line] = True
+                continue
+        if not (text := lines.line(line)):
+            continue
+        call = _call(number, text)
+        kept[line] = True
+        size[line], took_s[line] = call.size_bytes, call.measured_s
+        if call.is_transfer:
+            src[line], dst[line] = call.ranks
+            label[line] = names.label(call.name)
+        else:
+            kind[line], src[line], dst[line], label[line] = rows.kind("all_reduce", call.ranks), -1, -1, -number
+    rows.add(*(one[kept] for one in (kind, size, src, dst, took_s, label, np.zeros(len(kind), np.int32))))
 
 
 def _call(number: int, line: str) -> RankCall:

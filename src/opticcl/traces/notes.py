@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
-from opticcl.ir.task_graph import CollectiveCall, Omission
+import numpy as np
+
+from opticcl.ir.task_graph import CallTable, CollectiveCall, Omission, counted_calls
 from opticcl.units import format_seconds
 
-__all__ = ["Omissions", "notes_on"]
+__all__ = ["Omissions", "measured", "notes_on"]
 
 MAX_REASONS = 64
 
@@ -19,11 +22,19 @@ class Omissions:
         self._counts: dict[str, int] = {}
         self._bytes: dict[str, int] = {}
 
-    def add(self, what: str, size_bytes: int | None = None) -> None:
-        """Count one more of that kind."""
+    def add(self, what: str, size_bytes: int | None = None, calls: int = 1) -> None:
+        """Count more of that kind.
+
+        Args:
+            what: kind and reason.
+            size_bytes: sum of their sizes; None if unknown [bytes].
+            calls: their number; nothing is added for 0.
+        """
+        if not calls:
+            return
         if what not in self._counts and len(self._counts) >= MAX_REASONS:
             what = "of other kinds"
-        self._counts[what] = self._counts.get(what, 0) + 1
+        self._counts[what] = self._counts.get(what, 0) + calls
         if size_bytes is not None:
             self._bytes[what] = self._bytes.get(what, 0) + size_bytes
 
@@ -50,13 +61,26 @@ def notes_on(calls: Sequence[CollectiveCall], num_ranks: int = 0) -> Iterator[st
 
     Args: num_ranks: of the job; 0 if unknown [count].
     """
-    if measured := [call.measured_s for call in calls if call.measured_s]:
-        yield f"measured: {format_seconds(sum(measured))} in all for {len(measured):,} of {len(calls):,} calls"
-    transfers = [call.size_bytes for call in calls if call.is_transfer]
+    measured_s, timed, empty = measured(calls)
+    if timed:
+        yield f"measured: {format_seconds(measured_s)} in all for {timed:,} of {len(calls):,} calls"
+    kinds = list(counted_calls(calls))
+    transfers = sum(number for call, number, _ in kinds if call.is_transfer)
     if transfers:
-        yield f"transfers from one rank to another: {len(transfers):,} of {sum(transfers):,} bytes in all"
-    part = sum(0 < len(call.ranks) < num_ranks and not call.is_transfer for call in calls)
+        size = sum(size for call, _, size in kinds if call.is_transfer)
+        yield f"transfers from one rank to another: {transfers:,} of {size:,} bytes in all"
+    part = sum(number for call, number, _ in kinds if 0 < len(call.ranks) < num_ranks and not call.is_transfer)
     if part:
         yield f"groups smaller than all {num_ranks:,} ranks: {part:,} of {len(calls):,} calls"
-    if empty := sum(not call.size_bytes for call in calls):
+    if empty:
         yield f"size of 0 bytes: {empty:,} of {len(calls):,} calls"
+
+
+def measured(calls: Sequence[CollectiveCall]) -> tuple[float, int, int]:
+    """Sum of recorded durations [s], calls that have one, calls without bytes."""
+    if isinstance(calls, CallTable):
+        took_s = calls.columns.measured_s
+        empty = int(np.count_nonzero(calls.columns.size_bytes == 0))
+        return math.fsum(took_s), int(np.count_nonzero(took_s)), empty
+    times = [call.measured_s for call in calls if call.measured_s]
+    return sum(times), len(times), sum(not call.size_bytes for call in calls)

@@ -13,8 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from opticcl.errors import WorkloadError
-from opticcl.ir.task_graph import CollectiveCall, Workload
+from opticcl.ir.task_graph import CallTable, CollectiveCall, Workload, counted_calls
+from opticcl.traces.call_rows import RankCallTable, kinds_of
 from opticcl.traces.notes import Omissions, notes_on
 from opticcl.traces.recording import RankCall, RankTrace
 from opticcl.units import counted
@@ -48,7 +51,7 @@ def rank_count(traces: Sequence[RankTrace], given: int = 0) -> RankCount:
     Raises: WorkloadError: two sources contradict each other.
     """
     highest, why = max(
-        (pair for trace in traces for pair in trace.occurring()), key=lambda pair: pair[0], default=(-1, "")
+        (pair for trace in traces for pair in _occurring(trace)), key=lambda pair: pair[0], default=(-1, "")
     )
     recorded = [RankCount(t.world_size, f"{t.world_source} of {t.file}", highest + 1) for t in traces if t.world_size]
     complete = _complete_group(traces)
@@ -76,6 +79,20 @@ def rank_count(traces: Sequence[RankTrace], given: int = 0) -> RankCount:
     return chosen
 
 
+def _occurring(trace: RankTrace) -> Iterator[tuple[int, str]]:
+    """Ranks that occur in a trace, with a description for messages; repetitions are left out."""
+    if trace.rank >= 0:
+        yield trace.rank, f"the trace is of rank {trace.rank}"
+    for name, ranks in trace.groups.items():
+        yield max(ranks), f"group {name!r} has rank {max(ranks)}"
+    highest = -1
+    for call in kinds_of(trace.calls):
+        if call.ranks and max(call.ranks) > highest:
+            highest = max(call.ranks)
+            kind = call.collective if call.is_transfer else "group"
+            yield highest, f"a {kind} of {call.name!r} has rank {highest}"
+
+
 def _contradiction(name: str, count: RankCount, other: str) -> WorkloadError:
     return WorkloadError(f"{name}: {count.source} is {counted(count.value, 'rank')}, but {other}")
 
@@ -90,12 +107,12 @@ def _complete_group(traces: Sequence[RankTrace]) -> tuple[int, str]:
         together = {rank for ranks in trace.groups.values() for rank in ranks}
         if len(together) > best[0] and _is_complete(together):
             best = len(together), f"the groups in {trace.groups_source}"
-        distinct = {(call.group, call.ranks) for call in trace.calls if not call.is_transfer and call.ranks}
+        distinct = {(call.group, call.ranks) for call in kinds_of(trace.calls) if not call.is_transfer and call.ranks}
         for group, ranks in distinct:
             if len(ranks) > best[0] and _is_complete(ranks):
                 best = len(ranks), f"process group {group!r} of {trace.file}" if group else "the largest group"
         if trace.whole_job:
-            highest = max((max(call.ranks) for call in trace.calls if call.ranks), default=-1)
+            highest = max((max(call.ranks) for call in kinds_of(trace.calls) if call.ranks), default=-1)
             if highest >= best[0]:
                 best = highest + 1, "the ranks that occur"
     return best
@@ -188,18 +205,21 @@ class RankModel:
             yield f"ranks: {self.count.value:,}, by {self.count.source}"
         elif self.count.at_least:
             yield f"ranks: the number is not recorded, at least {self.count.at_least:,}"
-        for source, found in _by_source(calls).items():
+        for source, (number, found) in _by_source(calls).items():
             if source.startswith(ASSUMED):
-                groups = ", ".join(sorted({repr(call.group) for call in found if call.group})[:8])
+                groups = ", ".join(sorted({repr(name) for name in found if name})[:8])
                 named = f" of group {groups}" if groups else " without a group"
                 what = source.removeprefix(f"{ASSUMED}: ")
-                yield f"groups assumed: {len(found):,} of {len(calls):,} calls{named}: taken to be {what}"
+                yield f"groups assumed: {number:,} of {len(calls):,} calls{named}: taken to be {what}"
 
 
-def _by_source(calls: Sequence[CollectiveCall]) -> Mapping[str, list[CollectiveCall]]:
-    found: dict[str, list[CollectiveCall]] = {}
-    for call in calls:
-        found.setdefault(call.group_source, []).append(call)
+def _by_source(calls: Sequence[CollectiveCall]) -> Mapping[str, tuple[int, set[str]]]:
+    """Number of calls and names of groups by where the members come from."""
+    found: dict[str, tuple[int, set[str]]] = {}
+    for call, number, _ in counted_calls(calls):
+        known, names = found.setdefault(call.group_source, (0, set()))
+        names.add(call.group)
+        found[call.group_source] = known + number, names
     return found
 
 
@@ -225,7 +245,7 @@ def notes_of(trace: RankTrace, model: RankModel, calls: Sequence[CollectiveCall]
     yield from trace.before
     yield from notes_on(calls, model.count.value)
     yield from model.notes(calls)
-    if uneven := sum(call.collective == "all_to_all" and call.is_uneven for call in trace.calls):
+    if uneven := sum(call.collective == "all_to_all" and call.is_uneven for call in kinds_of(trace.calls)):
         yield f"uneven all_to_all: {uneven:,}, each taken as the larger of what the rank sends and receives"
     yield from trace.after
 
@@ -241,15 +261,50 @@ def workload_from(trace: RankTrace, given: int = 0) -> Workload:
     model = rank_model([trace], given)
     omissions = Omissions()
     omissions.add_all(trace.omissions)
-    calls = [call for one in trace.calls if (call := model.resolve(trace, one, omissions))]
+    calls: Sequence[CollectiveCall]
+    if isinstance(trace.calls, RankCallTable):
+        calls = _resolved(trace, trace.calls, model, omissions)
+    else:
+        calls = tuple(call for one in trace.calls if (call := model.resolve(trace, one, omissions)))
     notes = [*notes_of(trace, model, calls), *omissions.notes()]
     return Workload(
         trace.name,
         trace.source,
-        tuple(calls),
+        calls,
         tuple(notes),
         model.count.value,
         trace.compute_s,
         model.count.source,
         omissions.records(),
     )
+
+
+def _resolved(trace: RankTrace, table: RankCallTable, model: RankModel, omissions: Omissions) -> CallTable:
+    """The calls of a table: each kind is resolved once, and transfers from a rank to itself are left out.
+
+    Args:
+        trace: that the table is from.
+        table: calls with recorded ranks.
+        model: ranks and groups.
+        omissions: counts what is left out.
+    """
+    columns = table.columns
+    kept = np.ones(len(table), bool)
+    kinds: list[CollectiveCall] = []
+    for number, kind in enumerate(table.kinds):
+        one = CollectiveCall("", "send_recv", 0, ranks=(0, 1), group_source="recorded")
+        rows = columns.kind == number
+        if kind.is_transfer:
+            rows &= columns.src == columns.dst
+            what = f"{kind.collective} from a rank to itself"
+            found = None
+        else:
+            seen = Omissions()
+            found = model.resolve(trace, kind, seen)
+            what = next((record.what for record in seen.records()), "")
+        if found is None:
+            sizes = columns.size_bytes[rows].tolist()
+            omissions.add(what, sum(sizes), calls=len(sizes))
+            kept &= ~rows
+        kinds.append(found or one)
+    return CallTable(kinds, columns.take(kept), table.name_of, table.groups)

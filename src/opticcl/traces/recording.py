@@ -6,7 +6,7 @@ every `RankCall` into a `CollectiveCall` of the whole group.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -143,7 +143,7 @@ class RankTrace:
     name: str
     source: str
     file: str
-    calls: list[RankCall]
+    calls: Sequence[RankCall]
     steps: list[RecordedStep] = field(default_factory=list)
     rank: int = -1
     world_size: int = 0
@@ -155,16 +155,3 @@ class RankTrace:
     omissions: Omissions = field(default_factory=Omissions)
     before: list[str] = field(default_factory=list)
     after: list[str] = field(default_factory=list)
-
-    def occurring(self) -> Iterator[tuple[int, str]]:
-        """Ranks that occur in the file, with a description for messages; repetitions are left out."""
-        if self.rank >= 0:
-            yield self.rank, f"the trace is of rank {self.rank}"
-        for name, ranks in self.groups.items():
-            yield max(ranks), f"group {name!r} has rank {max(ranks)}"
-        highest = -1
-        for call in self.calls:
-            if call.ranks and max(call.ranks) > highest:
-                highest = max(call.ranks)
-                kind = call.collective if call.is_transfer else "group"
-                yield highest, f"a {kind} of {call.name!r} has rank {highest}"
