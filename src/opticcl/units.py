@@ -58,6 +58,7 @@ _UNITS: dict[str, dict[str, float]] = {
     "bit/s": {"b/s": 1, "bps": 1, "bit/s": 1, "bits/s": 1, "B/s": 8, "byte/s": 8, "bytes/s": 8, "Bps": 8},
     "byte/s": {"B/s": 1, "byte/s": 1, "bytes/s": 1, "Bps": 1, "b/s": 1 / 8, "bps": 1 / 8, "bit/s": 1 / 8},
     "s": {"s": 1, "sec": 1},
+    "s/m": {"s/m": 1},
     "Hz": {"Hz": 1},
     "dB": {"dB": 1},
 }
@@ -66,6 +67,7 @@ _EXAMPLES = {
     "bit/s": "400Gb/s",
     "byte/s": "1.5TB/s",
     "s": "3.7us",
+    "s/m": "4.9ns/m",
     "Hz": "1GHz",
     "dB": "0.25dB",
 }
@@ -74,6 +76,7 @@ _NAMES = {
     "bit/s": "rate",
     "byte/s": "rate in bytes",
     "s": "time",
+    "s/m": "time a metre",
     "Hz": "frequency",
     "dB": "ratio in decibels",
 }
@@ -92,7 +95,7 @@ def quantity(text: str | float, unit: str, what: str = "value", *, bare: bool = 
 
     Args:
         text: "100 MB", "2.4Tb/s", 3.7e-6; a number, of Python or NumPy, is in `unit`.
-        unit: "bytes", "bit/s", "byte/s", "s", "Hz" or "dB".
+        unit: "bytes", "bit/s", "byte/s", "s", "s/m", "Hz" or "dB".
         what: name of the field, for the message.
         bare: whether a text may leave the unit out; a rate below 1e6 never may.
     Raises: UnitError: not a number, a unit of another dimension, or a text that probably means something else.

@@ -245,7 +245,9 @@ def test_edge_colouring_is_proper_and_least(seed: int) -> None:
 
 def test_time_of_halving_doubling() -> None:
     """1024 nodes, 100 MB: 2(N-1)/N of the message at 100 Gb/s, twenty reconfigurations, equation 1 at 3.2 hops."""
-    timeline = opticcl.compile("oddl", "all_reduce", "100 MB", algorithm="halving_doubling").simulate(preset="oddl")
+    timeline = opticcl.compile("oddl", "all_reduce", "100 MB", algorithm="halving_doubling").simulate(
+        assumptions="oddl"
+    )
     totals = timeline.totals()
     assert totals["transfer_s"] == pytest.approx(2 * 1023 / 1024 * 100e6 * 8 / 100e9)
     assert totals["reconfiguration_s"] == pytest.approx(20 * 5e-6)
@@ -262,7 +264,7 @@ def test_the_partner_that_stays_needs_no_retuning() -> None:
 def test_time_of_all_to_all_by_dimension() -> None:
     """32 x 32 with 31 wavelengths: 31/32 of the buffer a dimension on one wavelength at 100 Gb/s, 31 rounds each."""
     plan = opticcl.compile("oddl:wavelengths=31", "all_to_all", "100 MB", algorithm="by_dimension")
-    timeline = plan.simulate(preset="oddl")
+    timeline = plan.simulate(assumptions="oddl")
     assert timeline.totals()["transfer_s"] == pytest.approx(2 * 31 / 32 * 100e6 * 8 / 100e9)
     assert timeline.totals()["reconfiguration_s"] == pytest.approx(62 * 5e-6)
 
@@ -270,7 +272,7 @@ def test_time_of_all_to_all_by_dimension() -> None:
 def test_few_partners_with_more_wavelengths_win() -> None:
     """The figures of docs/papers/oddl.md: halving bonds six wavelengths and beats the all-to-all by dimension."""
     times = [
-        opticcl.compile("oddl:wavelengths=31", "all_to_all", "100 MB", algorithm=a).simulate(preset="oddl").total_s
+        opticcl.compile("oddl:wavelengths=31", "all_to_all", "100 MB", algorithm=a).simulate(assumptions="oddl").total_s
         for a in ("halving_doubling", "by_dimension")
     ]
     assert times[0] == pytest.approx(7.0e-3, rel=0.01)

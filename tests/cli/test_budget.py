@@ -26,14 +26,14 @@ def test_light_that_does_not_close_is_a_no(opticcl, answer):
 
 @pytest.mark.parametrize("fabric", ["ramp", "sipac", "terarack", "lightpath", "topoopt", "sip_ring", "terarack_torus"])
 def test_where_the_paper_prints_too_little_typical_is_taken_and_told(opticcl, answer, fabric):
-    """Without `--preset` every optical fabric has a budget, the same as with `--preset typical`; the reason stands above."""
+    """Without `--optics` every optical fabric has a budget, the same as with `--optics typical`; the reason stands above."""
     asked = ("budget", "-f", fabric, "-n", "16")
     done = opticcl(*asked)
     assert done.returncode in (0, 1), done.stderr
     said = " ".join(done.stdout.split())
     assert "values: preset typical, some of them assumed" in said
     assert "preset literal has no launch" in said
-    assert answer(*asked) == answer(*asked, "--preset", "typical")
+    assert answer(*asked) == answer(*asked, "--optics", "typical")
 
 
 def test_the_paper_comes_first_where_it_is_complete(answer):
@@ -47,14 +47,14 @@ def test_the_paper_comes_first_where_it_is_complete(answer):
 def test_values_can_be_set(opticcl):
     """A better switch closes; assumed values are marked."""
     assert opticcl("budget", "-f", "oddl", "--set", "wss32.loss=14dB", "--set", "fibre.length=50m").returncode == 0
-    done = opticcl("budget", "-f", "terarack", "-n", "16", "--preset", "typical", "--path", "typical")
+    done = opticcl("budget", "-f", "terarack", "-n", "16", "--optics", "typical", "--path", "typical")
     assert "interface*" in done.stdout
     assert "* assumed, the paper does not print it" in done.stdout
 
 
 def test_the_worst_path_of_an_algorithm(answer):
     """Measured on its circuits."""
-    found, code = answer("budget", "-f", "terarack", "-n", "16", "--preset", "typical", "--algorithm", "ring")
+    found, code = answer("budget", "-f", "terarack", "-n", "16", "--optics", "typical", "--algorithm", "ring")
     assert code == 0
     assert "ring" in found["path"]
     assert [e["count"] for e in found["elements"]] == [1, 1]
@@ -63,11 +63,11 @@ def test_the_worst_path_of_an_algorithm(answer):
 def test_the_picture_is_written_whole_or_not_at_all(opticcl, tmp_path):
     """A waterfall as .svg or .png."""
     for name, begins in (("w.svg", b"<svg"), ("w.png", b"\x89PNG")):
-        done = opticcl("budget", "-f", "ramp", "--preset", "fitted", "-o", tmp_path / name)
+        done = opticcl("budget", "-f", "ramp", "--optics", "fitted", "-o", tmp_path / name)
         assert done.returncode == 0
         assert (tmp_path / name).read_bytes().startswith(begins)
     assert "soa gate" in (tmp_path / "w.svg").read_text()
-    done = opticcl("budget", "-f", "ramp", "--preset", "fitted", "-o", tmp_path / "w.pdf")
+    done = opticcl("budget", "-f", "ramp", "--optics", "fitted", "-o", tmp_path / "w.pdf")
     assert done.returncode == 2
     assert sorted(f.name for f in tmp_path.iterdir()) == ["w.png", "w.svg"]
 
@@ -91,20 +91,20 @@ def test_verify_asks_for_the_light_too(answer):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["budget", "-f", "ramp", "--preset", "literal"], "preset literal has no launch, modulator.loss"),
-        (["budget", "-f", "ramp", "--preset", "literal"], "--set launch=0dBm, or use --preset fitted or typical"),
+        (["budget", "-f", "ramp", "--optics", "literal"], "preset literal has no launch, modulator.loss"),
+        (["budget", "-f", "ramp", "--optics", "literal"], "--set launch=0dBm, or use --optics fitted or typical"),
         (["budget", "-f", "ramp", "-n", "0"], "--nodes: 0 nodes"),
         (["budget", "-f", "ramp", "-n", "4194305"], "--nodes: 4,194,305 nodes are more than 4,194,304"),
         (["budget", "-f", "oddl", "-o", "/absent/w.svg"], "--out: cannot write /absent/w.svg"),
         (["budget", "-f", "fat_tree"], "packets are forwarded electrically"),
-        (["budget", "-f", "oddl", "--preset", "best"], "known: literal, amplified, typical"),
+        (["budget", "-f", "oddl", "--optics", "best"], "known: literal, amplified, typical"),
         (["budget", "-f", "oddl", "--set", "wss32.loss=-1dB"], "negative"),
         (["budget", "-f", "oddl", "--set", "wss32.gain=1dB"], "passive"),
         (["budget", "-f", "oddl", "--set", "wss32.loss"], "is not name=value"),
         (["budget", "-f", "oddl", "--set", "launch=1", "--set", "Launch=2"], "given twice"),
         (["budget", "-f", "oddl", "--set", "launch=1e308"], "is beyond 1,000,000 dBm"),
         (["budget", "-f", "oddl", "-c", "all_gather"], "give --algorithm auto too"),
-        (["budget", "-f", "topoopt", "--preset", "literal"], "preset literal has no launch, fibre.loss"),
+        (["budget", "-f", "topoopt", "--optics", "literal"], "preset literal has no launch, fibre.loss"),
         (["budget", "-f", "oddl", "--path", "typical", "-a", "ring"], "leave it or --algorithm out"),
         (["budget", "-f", "odl"], "did you mean 'oddl'"),
         (["verify", "-f", "oddl:shape=4", "--budget", "best"], "known: literal"),

@@ -140,7 +140,7 @@ def test_papers_answers_rows(answer):
         (["simulate", *SMALL, "--size", "-5MB"], ["size", "-5MB", "negative"]),
         (["simulate", *SMALL, "--size", "0.5B"], ["whole number of bytes"]),
         (["simulate", *SMALL, "--size", "9EB"], ["2**60"]),
-        (["simulate", *SMALL, "--preset", "rmap"], ["preset", "'ramp'"]),
+        (["simulate", *SMALL, "--assumptions", "rmap"], ["assumptions", "'ramp'"]),
         (["simulate", *SMALL, "--assume", "compute"], ["key=value"]),
         (["simulate", *SMALL, "--assume", "compute=fast"], ["compute", "fused"]),
         (["execute", *SMALL, "--dtype", "int33"], ["int33"]),

@@ -10,6 +10,8 @@ import pytest
 from tests.cli.verbs import VERBS, options_of, parse
 from typer.exceptions import TyperException
 
+from opticcl import assumptions
+from opticcl.cli import _options
 from opticcl.cli._command import ALIASES, FORMER, PANELS
 from opticcl.cli._output import FileKind, Outputs
 from opticcl.errors import ParameterError
@@ -117,6 +119,9 @@ def test_other_spellings_of_out(opticcl, tmp_path):
     ):
         done = opticcl(*arguments)
         assert (done.returncode, "write --out FILE" in done.stderr) == (2, True)
+    for verb, option in (("simulate", "--assumptions"), ("compare", "--assumptions"), ("budget", "--optics")):
+        done = opticcl(verb, "-f", "ramp", "--preset", "typical")
+        assert (done.returncode, f"--preset is {option} now; write {option} NAME" in done.stderr) == (2, True)
     with pytest.raises(TyperException, match="No such option"):
         parse("list", "--html", "x.html")
 
@@ -213,3 +218,8 @@ def test_values_of_assume_are_given_once(opticcl):
     """As those of --set are."""
     done = opticcl("simulate", "-f", "ideal:nodes=2", "--assume", "compute=none", "--assume", "compute=chain")
     assert (done.returncode, "compute is given twice" in done.stderr) == (2, True)
+
+
+def test_the_default_assumptions_are_those_of_the_library():
+    """The command line names them without an import that help would wait for."""
+    assert _options.DEFAULT_SET == assumptions.DEFAULT_SET

@@ -52,7 +52,7 @@ def check(plan, where):
     ):
         assert matches(result, due, size), f"{where}: rank {rank}"
 
-    bounds = list(class_bounds(plan.schedule, plan.fabric, changes_cost=True))
+    bounds = list(class_bounds(plan.schedule, plan.fabric, assumptions()))
     times = profile(plan, assumptions())
     for message in (0, 12_345, 10**9):
         timeline = times.timeline(message)

@@ -29,7 +29,7 @@ ELSEWHERE = {
 
 ANSWERS_NO = {
     "opticcl budget -f oddl --set wss32.loss=17dB --set fibre.length=50m",
-    "opticcl budget -f terarack -n 64 --preset typical -a wrht",
+    "opticcl budget -f terarack -n 64 --optics typical -a wrht",
     "opticcl verify -f ramp:groups=2,racks=2,wavelengths=4 -c all_reduce -a ramp:variant=published",
     "opticcl verify -f ramp:groups=4,racks=3,wavelengths=4 -c all_reduce -a ramp:variant=published",
 }

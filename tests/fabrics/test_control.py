@@ -45,7 +45,7 @@ def test_hidden_control_is_a_share_of_equation_1():
         plan = opticcl.compile(
             f"oddl:shape=32x32,control_hidden={hidden}", "all_reduce", 10**8, algorithm="halving_doubling"
         )
-        times[hidden] = plan.simulate(preset="oddl").totals()["control_s"]
+        times[hidden] = plan.simulate(assumptions="oddl").totals()["control_s"]
     assert times[0] == pytest.approx(640e-6)
     assert times[0.6] == pytest.approx(256e-6)
     assert times[1] == 0

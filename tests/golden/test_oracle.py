@@ -47,7 +47,7 @@ def both(plan, size_bytes):
     links = Links(plan.fabric)
     routes = [circuits.path(i).tolist() for i in range(len(circuits))]
     amount = plan.schedule.step(0).size_chunks() * (size_bytes // plan.schedule.collective.num_chunks)
-    theirs = oracle.ends(links.capacity, routes, latencies(plan.fabric, circuits), amount)
+    theirs = oracle.ends(links.capacity, routes, latencies(plan.fabric, circuits, assumptions("published")), amount)
     return flow_result(plan, size_bytes, LIGHT).traffic.transfers.end_s, theirs
 
 

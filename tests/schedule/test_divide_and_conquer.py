@@ -78,7 +78,10 @@ def test_loses_to_the_ring_above(square: str, crossing_mb: float) -> None:
     """256 GPUs; the paper has 16 MB (section 5), which speaks for pairs."""
 
     def us(algorithm: str, where: str, size: float) -> float:
-        return opticcl.compile(where, "all_reduce", size, algorithm=algorithm).simulate(preset="lumorph").total_s * 1e6
+        return (
+            opticcl.compile(where, "all_reduce", size, algorithm=algorithm).simulate(assumptions="lumorph").total_s
+            * 1e6
+        )
 
     rival = ("ring", "ideal:nodes=256,rate=300 GB/s,latency=0.7 us")
     ours = (f"divide_and_conquer:square={square}", "lightpath")

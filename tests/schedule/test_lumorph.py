@@ -205,7 +205,7 @@ IDEAL = "ideal:nodes=256,rate=300 GB/s,latency=0.7 us"
 
 def time_us(algorithm: str, size: str, where: str = "lightpath") -> float:
     """By the paper's model."""
-    return opticcl.compile(where, "all_reduce", size, algorithm=algorithm).simulate(preset="lumorph").total_s * 1e6
+    return opticcl.compile(where, "all_reduce", size, algorithm=algorithm).simulate(assumptions="lumorph").total_s * 1e6
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_direct_all_to_all_wins_above(algorithm: str, crossing_mb: float) -> Non
 
     def us(name: str, size: float) -> float:
         plan = opticcl.compile("lightpath", "all_to_all", size, algorithm=name)
-        return plan.simulate(preset="lumorph").total_s * 1e6
+        return plan.simulate(assumptions="lumorph").total_s * 1e6
 
     fixed, per_mb = (us("mesh", 0), us(algorithm, 0)), (us("mesh", 1e6), us(algorithm, 1e6))
     slopes = [b - a for a, b in zip(fixed, per_mb, strict=True)]

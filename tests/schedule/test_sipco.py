@@ -143,7 +143,7 @@ def test_declines(algorithm: str, where: str, reason: str) -> None:
 )
 def test_times_of_table_2(where: str, milliseconds: float) -> None:
     """(L+1)(α + (r-1)n/(rL)β) for 100 MB, 512 Gb/s a link and 1 us."""
-    total_s = compile(where, "all_reduce", "100 MB", algorithm="sipco").simulate(preset="sipac").total_s
+    total_s = compile(where, "all_reduce", "100 MB", algorithm="sipco").simulate(assumptions="sipac").total_s
     assert round(total_s * 1e3, 3) == milliseconds
 
 
@@ -153,7 +153,7 @@ def test_best_k_grows_with_the_message(size: str, best: int) -> None:
     where = fabric("sipac", node_rate="1536 Gb/s", channels="retuned")
 
     def time_s(k: int) -> float:
-        return compile(where, "all_reduce", size, algorithm=f"sipco:k={k}").simulate(preset="sipac").total_s
+        return compile(where, "all_reduce", size, algorithm=f"sipco:k={k}").simulate(assumptions="sipac").total_s
 
     assert min((1, 2, 3), key=time_s) == best
 

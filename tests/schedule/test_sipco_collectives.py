@@ -308,7 +308,7 @@ def test_variants() -> None:
 def test_times(name: str, latencies: int, parts: float, channels: str, slower: float) -> None:
     """SiPAC(8, 3), 100 MB, 512 Gb/s a link: L latencies and the volume of a link; r/(r-1) of that with B/r channels."""
     where = fabric("sipac", node_rate="1536 Gb/s", channels=channels)
-    timeline = compile(where, name, "100 MB", algorithm="sipco").simulate(preset="sipac")
+    timeline = compile(where, name, "100 MB", algorithm="sipco").simulate(assumptions="sipac")
     assert timeline.total_s == pytest.approx(latencies * 1e-6 + slower * parts * 100e6 * 8 / 512e9)
     assert timeline.total_s >= timeline.lower_bound_s
 

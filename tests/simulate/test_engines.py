@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 
 import opticcl
-from opticcl.assumptions import Assumptions, assumptions
+from opticcl.assumptions import assumptions
 from opticcl.collective import Request
 from opticcl.errors import ParameterError, UnknownNameError
 from opticcl.plans.compare import compare_plans
@@ -113,13 +113,13 @@ def test_wrong_requests_are_refused():
         engine_options(7, {})
 
 
-def test_assumptions_are_a_preset_an_object_or_changes(plan):
+def test_assumptions_are_a_name_an_object_or_changes(plan):
     """All three ways give the same time."""
     changed = simulate(plan.circuits, 1000, "sipac", compute="fused").timeline
     made = simulate(plan.circuits, 1000, assumptions("sipac", compute="fused")).timeline
     both = simulate(plan.circuits, 1000, assumptions("sipac"), compute="fused").timeline
     assert changed.record() == made.record() == both.record()
-    assert changed.assumptions == Assumptions(compute="fused", control="none").record()
+    assert changed.assumptions == {**assumptions("published", control="none").record(), "name": "sipac, changed"}
 
 
 def test_sweep_and_training_use_the_engine(plan):

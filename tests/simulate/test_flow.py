@@ -149,7 +149,7 @@ def replayed(plan, size_bytes):
     transfers, (circuits,) = plan.schedule.step(0), plan.rounds(0)
     links = Links(plan.fabric)
     hops, offsets = links.paths(circuits)
-    begin = latencies(plan.fabric, circuits)
+    begin = latencies(plan.fabric, circuits, assumptions("published"))
     left = transfers.chunk_n * (size_bytes / plan.schedule.collective.num_chunks)
     now, carried, ends = 0.0, np.zeros(len(links.capacity)), np.zeros(len(left))
     while (left > 0).any():
@@ -191,7 +191,7 @@ def test_the_quotient_is_small():
     circuits = all_pairs(where).rounds(0)[0]
     links = Links(where)
     hops, offsets = links.paths(circuits)
-    amount, delay = np.full(len(circuits), 1e6), latencies(where, circuits)
+    amount, delay = np.full(len(circuits), 1e6), latencies(where, circuits, assumptions("published"))
     link, _, weight, amounts, delays, _ = quotient(hops, offsets, amount, delay, links.capacity)
     assert len(amounts) == 2
     assert sorted(delays) == pytest.approx([25e-6, 75e-6])

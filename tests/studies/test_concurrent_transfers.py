@@ -90,7 +90,7 @@ def test_every_task_once_and_no_gpu_twice(groups: list[set[int]]) -> None:
 def test_alone_it_takes_as_long_as_its_plan() -> None:
     """An all-reduce of 16 GPUs: the rounds and the time of the plan by the paper's model."""
     ran = compile_concurrent(fabric(WAFER), [all_reduce("a", list(range(16)), 4_000_000)])
-    plan = compile(WAFER, "all_reduce", 4_000_000, algorithm="lumorph").simulate(preset="lumorph")
+    plan = compile(WAFER, "all_reduce", 4_000_000, algorithm="lumorph").simulate(assumptions="lumorph")
     assert (ran.num_rounds, ran.time_s()) == (plan.num_rounds, pytest.approx(plan.total_s))
 
 

@@ -127,7 +127,7 @@ def test_a_group_on_the_machine_is_the_nodes_of_its_ranks():
 def test_a_transfer_moves_what_is_sent():
     """The buffer of a send_recv has a block for each rank: two ranks that send 1 MB share one of 2 MB."""
     machine = fabric("ideal", nodes=4)
-    times = CommunicationTimes(machine, Fastest(assumed=assumptions(compute="none")))
+    times = CommunicationTimes(machine, Fastest(assumptions=assumptions(compute="none")))
     rate = machine.node_rate_bits_per_s
     assert times("send_recv", ProcessGroup("pair", (2, 1)), 10**6) >= 8e6 / rate
     assert times("send_recv", ProcessGroup("pair", (2, 1)), 10**9) == pytest.approx(8e9 / rate, rel=1e-2)

@@ -26,8 +26,8 @@ PANELS = {
 ALIASES = {"--html": "--out"}
 """Another spelling of an option -> the option, in the verbs that have it."""
 
-FORMER = {"--output": "--out", "--picture": "--out"}
-"""Option of an earlier version -> the option that replaces it, in the verbs that have that."""
+FORMER = {"--output": ("--out",), "--picture": ("--out",), "--preset": ("--assumptions", "--optics")}
+"""Option of an earlier version -> the options that replace it, in the verbs that have them."""
 
 
 VALUES = {
@@ -48,7 +48,8 @@ VALUES = {
     "--place": "<nodes>",
     "--free": "<job>",
     "--engine": "<engine>",
-    "--preset": "<preset>",
+    "--assumptions": "<name>",
+    "--optics": "<preset>",
     "--budget": "<preset>",
     "--prices": "<price list>",
     "--verdict": "<verdict>",
@@ -87,8 +88,10 @@ class Verb(TyperCommand):
         """
         known = {name for parameter in self.params for name in parameter.opts}
         for name in (word.partition("=")[0] for word in args):
-            if FORMER.get(name) in known and name not in known:
-                raise ParameterError(f"{self.name}: {name} is {FORMER[name]} now; write {FORMER[name]} FILE")
+            now = next((option for option in FORMER.get(name, ()) if option in known), None)
+            if now and name not in known:
+                value = "FILE" if now == "--out" else "NAME"
+                raise ParameterError(f"{self.name}: {name} is {now} now; write {now} {value}")
         words = [_without_alias(word) if ALIASES.get(word.partition("=")[0]) in known else word for word in args]
         _, _, given = self.make_parser(ctx).parse_args(args=list(words))
         for parameter, count in Counter(given).items():

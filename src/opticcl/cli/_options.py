@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 MOST_NODES = 1 << 22
 """Largest fabric that a verb builds; a larger one would take hours [count]."""
 
+DEFAULT_SET = "published"
+"""`opticcl.assumptions.DEFAULT_SET`, without the import of NumPy that `--help` would wait for."""
+
 FileArgument = Annotated[
     Path | None,
     typer.Argument(help="A plan file (.parquet, .csv, .json) or MSCCL XML of any origin, instead of --fabric."),
@@ -67,15 +70,20 @@ EngineOption = Annotated[
         "packet:cell_bytes=9kB,queue=input.",
     ),
 ]
-PresetOption = Annotated[
-    str, typer.Option("--preset", help="Named set of time assumptions: default, ramp, sipac, wrht, oddl, lumorph.")
+AssumptionsOption = Annotated[
+    str,
+    typer.Option(
+        "--assumptions",
+        help="Named set of time assumptions, which chooses and charges: common, published (what each paper prints), or the "
+        "rules of one paper: ramp, sipac, wrht, oddl, lumorph.",
+    ),
 ]
 AssumeOption = Annotated[
     list[str],
     typer.Option(
         "--assume",
         metavar="KEY=VALUE",
-        help="One assumption of the set: reconfiguration_charge, initial, compute, ... Repeat for several.",
+        help="One assumption of the set, such as endpoint=2.7us or compute=none. Repeat for several.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON value on standard output and nothing else.")]
@@ -165,6 +173,7 @@ def make_plan(
     size: str,
     root: int = 0,
     job: str | None = None,
+    assumed: str | Assumptions = DEFAULT_SET,
 ) -> Plan:
     """Compile the plan that the options describe.
 
@@ -177,13 +186,14 @@ def make_plan(
         size: value of `--size`.
         root: value of `--root`.
         job: value of `--job`.
+        assumed: under which the fastest is chosen.
     Raises: UnknownNameError, ParameterError, FabricError; UnsupportedError: the fabric cannot carry it.
     """
     from opticcl.plans.plan import compile
 
     ranks = None if job is None else parse_nodes(job)
     machine = make_fabric(fabric, nodes, node_rate)
-    return compile(machine, collective, size, algorithm=algorithm, root=root, nodes=ranks)
+    return compile(machine, collective, size, algorithm=algorithm, root=root, nodes=ranks, assumptions=assumed)
 
 
 _PLAN_OPTIONS = ("nodes", "node_rate", "collective", "algorithm", "size", "root", "job")
@@ -246,11 +256,11 @@ def parse_nodes(text: str) -> list[int]:
     return found
 
 
-def make_assumptions(preset: str, assume: list[str]) -> Assumptions:
+def make_assumptions(name: str, assume: list[str]) -> Assumptions:
     """Time assumptions that the options describe.
 
     Args:
-        preset: value of `--preset`.
+        name: value of `--assumptions`.
         assume: values of `--assume`, "key=value".
     Raises: UnknownNameError: no such set; ParameterError: not key=value, no such key or value, or a key given twice.
     """
@@ -265,4 +275,4 @@ def make_assumptions(preset: str, assume: list[str]) -> Assumptions:
             if key in given:
                 raise ParameterError(f"--assume: {key} is given twice; give it once")
             given[key] = value
-    return assumptions(preset, **given)
+    return assumptions(name, **given)

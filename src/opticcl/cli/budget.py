@@ -37,7 +37,7 @@ def run(
     preset: Annotated[
         str | None,
         typer.Option(
-            "--preset",
+            "--optics",
             help="Losses and gains: literal (those of the paper), typical, fitted, ...; default: literal where the "
             "paper prints all values that are needed, else typical.",
         ),
@@ -102,7 +102,7 @@ def _first_complete(
 
     Args:
         machine: whose light path it is.
-        preset: value of `--preset`.
+        preset: value of `--optics`.
         settings: texts of `--set`, by name.
         find: computes the budget from values.
     Returns: values, budget, and why it is not that of `literal`.

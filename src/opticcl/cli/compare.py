@@ -10,14 +10,15 @@ import typer
 
 from opticcl.cli._clock import ClockOption, parse_clock
 from opticcl.cli._options import (
+    DEFAULT_SET,
     AssumeOption,
+    AssumptionsOption,
     CollectiveOption,
     EngineOption,
     FabricsOption,
     JsonOption,
     NodeRateOption,
     NodesOption,
-    PresetOption,
     RootOption,
     WorkloadsOption,
     make_assumptions,
@@ -64,7 +65,7 @@ def run(
     workload: WorkloadsOption = [],  # noqa: B006
     clock: ClockOption = None,
     engine: EngineOption = "closed_form",
-    preset: PresetOption = "default",
+    assumptions: AssumptionsOption = DEFAULT_SET,
     assume: AssumeOption = [],  # noqa: B006
     root: RootOption = 0,
     out: Annotated[list[Path], out_option(PAGE, PICTURE, TABLE, RECORD)] = [],  # noqa: B006
@@ -77,7 +78,7 @@ def run(
     from opticcl.units import message_size
 
     outputs = Outputs(out, PAGE, PICTURE, TABLE, RECORD)
-    assumed = make_assumptions(preset, assume)
+    assumed = make_assumptions(assumptions, assume)
     given = context.get_parameter_source("collective")
     wanted = collective_name(collective) if not workload or (given and given.name == "COMMANDLINE") else None
     division = _division(size, workload, wanted, nodes, clock)
@@ -98,7 +99,7 @@ def run(
             Request(name, root),
             sizes,
             algorithm=algorithm,
-            assumed=assumed,
+            assumptions=assumed,
             engine=engine,
             progress=progress,
         )

@@ -8,7 +8,10 @@ from typing import Annotated
 import typer
 
 from opticcl.cli._options import (
+    DEFAULT_SET,
     AlgorithmOption,
+    AssumeOption,
+    AssumptionsOption,
     CollectiveOption,
     FabricOption,
     JobOption,
@@ -17,6 +20,7 @@ from opticcl.cli._options import (
     NodesOption,
     RootOption,
     SizeOption,
+    make_assumptions,
     make_plan,
 )
 from opticcl.cli._output import FileKind, Outputs, ProgressLine, out_option, print_json, print_table
@@ -31,9 +35,11 @@ def run(
     size: SizeOption = "100MB",
     root: RootOption = 0,
     job: JobOption = None,
+    assumptions: AssumptionsOption = DEFAULT_SET,
+    assume: AssumeOption = [],  # noqa: B006 (the framework copies it)
     out: Annotated[
         list[Path], out_option("the plan (.parquet, .csv, .json, .xml, ...; see opticcl list formats)")
-    ] = [],  # noqa: B006 (the framework copies it)
+    ] = [],  # noqa: B006
     node: Annotated[
         int | None, typer.Option("--node", help="Print the instructions of this node for each step.")
     ] = None,
@@ -44,7 +50,9 @@ def run(
 
     plan_file = FileKind("plan file", plan_suffixes() if out else ())
     outputs = Outputs(out, plan_file)
-    plan = make_plan(fabric, nodes, node_rate, collective, algorithm, size, root, job)
+    plan = make_plan(
+        fabric, nodes, node_rate, collective, algorithm, size, root, job, make_assumptions(assumptions, assume)
+    )
     with ProgressLine() as progress:
         outputs.lines += [plan.export(path, progress=progress) for path in outputs.of(plan_file)]
     if node is not None:

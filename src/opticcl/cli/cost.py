@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opticcl.cli._options import (
+    DEFAULT_SET,
+    AssumeOption,
+    AssumptionsOption,
     FabricsOption,
     JsonOption,
     NodeRateOption,
     NodesOption,
     SizeOption,
+    make_assumptions,
     make_fabric,
     make_fabrics,
 )
@@ -25,6 +29,7 @@ from opticcl.errors import FabricError, ParameterError, UnsupportedError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from opticcl.assumptions import Assumptions
     from opticcl.estimate.cost import Bill
     from opticcl.ir import Fabric
     from opticcl.plans.machines import ExcludedFabric
@@ -52,6 +57,8 @@ def run(
         typer.Option("--collective", "-c", help="Compute the energy of this collective too, by the fastest algorithm."),
     ] = None,
     size: SizeOption = "100MB",
+    assumptions: AssumptionsOption = DEFAULT_SET,
+    assume: AssumeOption = [],  # noqa: B006
     out: Annotated[list[Path], out_option(PICTURE, RECORD)] = [],  # noqa: B006
     json: JsonOption = False,
 ) -> None:
@@ -75,7 +82,7 @@ def run(
     if not rows:
         raise UnsupportedError(left_out[0].reason)
     if collective is not None:
-        rows = _with_energy(rows, collective, size)
+        rows = _with_energy(rows, collective, size, make_assumptions(assumptions, assume))
     found = Bills(tuple(rows), tuple(left_out))
     if outputs.of(PICTURE):
         lines = _at_scales(fabric, node_rate, bill)
@@ -124,13 +131,14 @@ def _fabrics(
     return [(text if count[one.name] > 1 else one.name, one) for text, one in built], excluded
 
 
-def _with_energy(rows: Sequence[Billed], collective: str, size: str) -> list[Billed]:
+def _with_energy(rows: Sequence[Billed], collective: str, size: str, assumed: Assumptions) -> list[Billed]:
     """The bills with the collective on each fabric by its fastest algorithm, or the reason why there is none.
 
     Args:
         rows: bills.
         collective: its name.
         size: message of every rank.
+        assumed: time assumptions.
     Raises: UnsupportedError: no fabric can carry it.
     """
     from opticcl.plans.plan import compile
@@ -141,12 +149,12 @@ def _with_energy(rows: Sequence[Billed], collective: str, size: str) -> list[Bil
         for row in rows:
             progress(f"compile {collective} on {row.name}")
             try:
-                plan = compile(row.bill.fabric, collective, size)
+                plan = compile(row.bill.fabric, collective, size, assumptions=assumed)
             except UnsupportedError as error:
                 found.append(Billed(row.name, row.bill, declined=str(error)))
                 continue
             plan.verify().raise_if_bad()
-            found.append(Billed(row.name, row.bill, CollectiveTime(plan.algorithm, plan.simulate())))
+            found.append(Billed(row.name, row.bill, CollectiveTime(plan.algorithm, plan.simulate(assumptions=assumed))))
     if all(row.declined for row in found):
         raise UnsupportedError(found[0].declined)
     return found

@@ -7,11 +7,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opticcl.cli._options import AlgorithmOption, CollectiveOption, JsonOption, NodesOption, SizeOption, make_fabric
+from opticcl.cli._options import (
+    DEFAULT_SET,
+    AlgorithmOption,
+    AssumeOption,
+    AssumptionsOption,
+    CollectiveOption,
+    JsonOption,
+    NodesOption,
+    SizeOption,
+    make_assumptions,
+    make_fabric,
+)
 from opticcl.cli._output import RECORD, Outputs, ProgressLine, out_option, print_json, print_table
 from opticcl.errors import ParameterError
 
 if TYPE_CHECKING:
+    from opticcl.assumptions import Assumptions
     from opticcl.operations.arbiter import Arbiter
     from opticcl.report.jobs import JobsReport
 
@@ -37,6 +49,8 @@ def run(
     collective: CollectiveOption = "all_reduce",
     algorithm: AlgorithmOption = "auto",
     size: SizeOption = "100MB",
+    assumptions: AssumptionsOption = DEFAULT_SET,
+    assume: AssumeOption = [],  # noqa: B006
     out: Annotated[list[Path], out_option(RECORD)] = [],  # noqa: B006
     json: JsonOption = False,
 ) -> None:
@@ -51,6 +65,7 @@ def run(
     if fabric is None and nodes is not None:
         raise ParameterError("jobs: --nodes sizes a fabric; give --fabric too, or leave it out")
     outputs = Outputs(out, RECORD, read=state)
+    assumed = make_assumptions(assumptions, assume)
     wanted = [_parse_place(text) for text in place]
     machine = None if fabric is None else make_fabric(fabric, nodes, None)
     arbiter = Arbiter(machine, state, at_once=False)
@@ -58,7 +73,7 @@ def run(
         arbiter.free(name)
     for name, num_nodes in wanted:
         arbiter.place(num_nodes, name or None)
-    report = _report(arbiter, collective, algorithm, size)
+    report = _report(arbiter, collective, algorithm, size, assumed)
     if report.ok and (free or wanted):
         arbiter.keep()
     outputs.write_record(report.record)
@@ -81,7 +96,7 @@ def _parse_place(text: str) -> tuple[str, int]:
     return name, int(number)
 
 
-def _report(arbiter: Arbiter, collective: str, algorithm: str, size: str) -> JobsReport:
+def _report(arbiter: Arbiter, collective: str, algorithm: str, size: str, assumed: Assumptions) -> JobsReport:
     """Compile and verify the plan of each job, then verify all of them together.
 
     Args:
@@ -89,6 +104,7 @@ def _report(arbiter: Arbiter, collective: str, algorithm: str, size: str) -> Job
         collective: that every job does.
         algorithm: of every job.
         size: message of every rank.
+        assumed: time assumptions.
     """
     from opticcl.operations.arbiter import switch_ports
     from opticcl.plans.plan import compile
@@ -101,10 +117,11 @@ def _report(arbiter: Arbiter, collective: str, algorithm: str, size: str) -> Job
     with ProgressLine() as progress:
         for job in arbiter.jobs:
             progress(f"compile {job.name}")
-            plan = compile(arbiter.fabric_of(job.name), collective, size, algorithm=algorithm)
+            plan = compile(arbiter.fabric_of(job.name), collective, size, algorithm=algorithm, assumptions=assumed)
             ports = len(switch_ports(arbiter.machine, job.nodes))
             ok = plan.verify(progress=progress).ok
-            reports.append(JobReport(job, ports, plan.algorithm, plan.schedule.num_steps, plan.simulate().total_s, ok))
+            took_s = plan.simulate(assumptions=assumed).total_s
+            reports.append(JobReport(job, ports, plan.algorithm, plan.schedule.num_steps, took_s, ok))
             plans.append(plan.circuits)
         progress("verify all jobs together")
         together = verify_together(plans, [job.name for job in arbiter.jobs])

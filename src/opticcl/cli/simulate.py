@@ -10,8 +10,10 @@ import typer
 from opticcl.cli._generated import OptionSource, flag_of, generated_command, given_options
 from opticcl.cli._graphs import graph_on_fabric, is_graph_file
 from opticcl.cli._options import (
+    DEFAULT_SET,
     AlgorithmOption,
     AssumeOption,
+    AssumptionsOption,
     CollectiveOption,
     EngineOption,
     FabricOrFileOption,
@@ -20,7 +22,6 @@ from opticcl.cli._options import (
     JsonOption,
     NodeRateOption,
     NodesOption,
-    PresetOption,
     RootOption,
     SizeOption,
     make_assumptions,
@@ -60,7 +61,7 @@ def run(
     root: RootOption = 0,
     job: JobOption = None,
     engine: EngineOption = "closed_form",
-    preset: PresetOption = "default",
+    assumptions: AssumptionsOption = DEFAULT_SET,
     assume: AssumeOption = [],  # noqa: B006 (the framework copies it)
     links: Annotated[
         Path | None,
@@ -83,7 +84,7 @@ def run(
 
     given = given_options(context)
     chosen, options = engine_options(engine, given, flag_of)  # refuses wrong options before a plan is compiled
-    assumed = make_assumptions(preset, assume)
+    assumed = make_assumptions(assumptions, assume)
     of_graph = is_graph_file(file)
     if not of_graph:
         refuse_beside_file("simulate", context, file, fabric)
@@ -95,7 +96,7 @@ def run(
         assert file is not None
         plan = graph_on_fabric("simulate", context, file, fabric, nodes, node_rate, size, job)
     else:
-        plan = load(file) if file is not None else make_plan(*made_from)
+        plan = load(file) if file is not None else make_plan(*made_from, assumed)
     asynchronous = getattr(options, "mode", "barrier") == "asynchronous"
     record = asynchronous or chosen.records == "queues" or any((links, trace, outputs.of(PICTURE)))
     with ProgressLine() as progress:

@@ -8,15 +8,16 @@ from typing import Annotated
 import typer
 
 from opticcl.cli._options import (
+    DEFAULT_SET,
     AlgorithmOption,
     AssumeOption,
+    AssumptionsOption,
     CollectiveOption,
     EngineOption,
     FabricsOption,
     JsonOption,
     NodeRateOption,
     NodesOption,
-    PresetOption,
     RootOption,
     make_assumptions,
     make_fabrics,
@@ -35,7 +36,7 @@ def run(
     largest: Annotated[str, typer.Option("--to", help="Largest message.")] = "1GB",
     factor: Annotated[float, typer.Option("--factor", help="Ratio of each size to the previous one.")] = 4.0,
     engine: EngineOption = "closed_form",
-    preset: PresetOption = "default",
+    assumptions: AssumptionsOption = DEFAULT_SET,
     assume: AssumeOption = [],  # noqa: B006
     root: RootOption = 0,
     out: Annotated[list[Path], out_option(TABLE, RECORD)] = [],  # noqa: B006
@@ -55,7 +56,7 @@ def run(
     wanted = Request(collective_name(collective), root)
     built, excluded = make_fabrics(fabric, nodes, node_rate)
     with ProgressLine() as progress:
-        fastest = Fastest(algorithm, make_assumptions(preset, assume), engine=engine, progress=progress)
+        fastest = Fastest(algorithm, make_assumptions(assumptions, assume), engine=engine, progress=progress)
         found = sweep_fabrics(built, wanted, sizes, fastest, excluded)
     outputs.write_record(found.record, found.rows)
     if json:

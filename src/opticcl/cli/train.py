@@ -11,13 +11,14 @@ import typer
 from opticcl.cli._clock import ClockOption, parse_clock
 from opticcl.cli._generated import OptionSource, generated_command, given_options
 from opticcl.cli._options import (
+    DEFAULT_SET,
     AssumeOption,
+    AssumptionsOption,
     EngineOption,
     FabricsOption,
     JsonOption,
     NodeRateOption,
     NodesOption,
-    PresetOption,
     WorkloadsOption,
     check_nodes,
     make_assumptions,
@@ -137,7 +138,7 @@ def run(
         int | None, typer.Option("--steps", help="Iterations of the training, instead of --epochs.")
     ] = None,
     engine: EngineOption = "closed_form",
-    preset: PresetOption = "default",
+    assumptions: AssumptionsOption = DEFAULT_SET,
     assume: AssumeOption = [],  # noqa: B006
     trace: Annotated[
         Path | None, typer.Option("--trace", metavar="FILE", help="Write the timelines for Perfetto: .json.")
@@ -173,7 +174,7 @@ def run(
             groups=convert_value(groups, Literal["scaled", "machine"], "--groups"),
             runtime=runtime,
             stragglers=_stragglers(straggler),
-            assumed=make_assumptions(preset, assume),
+            assumptions=make_assumptions(assumptions, assume),
             engine=engine,
             samples=samples,
             epochs=epochs,

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from opticcl.errors import FabricError
 from opticcl.ir import Circuits, Fabric, Fault, IntArray, Resource, Usage
+from opticcl.ir.floor_plan import FloorPlan, Passage
 
 __all__ = [
     "MAX_NODES",
@@ -161,6 +162,42 @@ class PacketFabric(Fabric):
         """Latency of the link and of what stands at its end [s]."""
         return self.network.latency_s[hops]
 
+    def passage(self, floor: FloorPlan) -> Passage:
+        """Nothing apart from links."""
+        return Passage()
+
+    def hop_passages(self, floor: FloorPlan) -> Passage:
+        """Length of each link, its receiver and the switch at its end; links within servers have no receiver of that kind.
+
+        A switch whose nodes are all in one rack stands there, every other one at the centre. Where nodes forward packets, the
+        node at the end of a link counts as a switch.
+        """
+        net, servers = self.network, self.server_switches
+        rack = floor.rack_of(np.arange(net.num_vertices))
+        rack[net.num_nodes :] = _rack_of_switches(net, rack)
+        num_racks = floor.racks(net.num_nodes)
+        if num_racks == 1:
+            rack[:] = 0
+        tail, head = rack[net.tail], rack[net.head]
+        length = floor.between_m(num_racks, np.maximum(tail, 0), np.maximum(head, 0))
+        central, from_centre = (tail < 0) | (head < 0), floor.to_centre_m(num_racks)
+        length[central] = from_centre[np.maximum(tail, head)[central]]
+        length[(tail < 0) & (head < 0)] = floor.overhead_m
+        at_switch = net.head >= net.num_nodes
+        in_server, from_server = ((end >= servers.start) & (end < servers.stop) for end in (net.head, net.tail))
+        forwards = at_switch & ~in_server if not net.relays or at_switch.any() else np.ones(len(net.head), bool)
+        return Passage(
+            fibre_m=length,
+            receivers=(~(in_server | from_server)).astype(np.float64),
+            switches=forwards.astype(np.float64),
+            server_switches=in_server.astype(np.float64),
+        )
+
+    @property
+    def server_switches(self) -> range:
+        """Vertices that are switches within a server."""
+        return range(0)
+
     # --- names of links and switches --------------------------------------------------------------------------------
 
     def vertex_kinds(self) -> tuple[IntArray, tuple[str, ...]]:
@@ -201,6 +238,21 @@ class PacketFabric(Fabric):
             return self.switch_name(names[kind[vertex]], int(number[vertex]))
 
         return name
+
+
+def _rack_of_switches(network: Network, rack: IntArray) -> IntArray:
+    """Rack of each switch whose nodes are all in one rack, else -1, int64 (switches,).
+
+    Args:
+        network: all links.
+        rack: of the nodes, the first entries of an array of all vertices.
+    """
+    n, switches = network.num_nodes, network.num_vertices - network.num_nodes
+    least, most = np.full(switches, np.iinfo(np.int64).max), np.full(switches, -1)
+    joined = (network.tail < n) & (network.head >= n)
+    np.minimum.at(least, network.head[joined] - n, rack[network.tail[joined]])
+    np.maximum.at(most, network.head[joined] - n, rack[network.tail[joined]])
+    return np.where(least == most, most, -1)
 
 
 def tree_tiers(network: Network) -> tuple[IntArray, tuple[str, ...]]:

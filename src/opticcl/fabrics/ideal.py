@@ -21,6 +21,7 @@ from opticcl.errors import FabricError
 from opticcl.fabrics import register_fabric
 from opticcl.fabrics._datasheet import datasheet
 from opticcl.ir import Circuits, Fabric, Fault, IntArray, Resource, Usage
+from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.units import Rate, Seconds
 
 __all__ = ["Ideal"]
@@ -87,6 +88,10 @@ class Ideal(Fabric):
         tx, rx = self.resources
         yield Usage(tx, circuits.src)
         yield Usage(rx, circuits.dst)
+
+    def passage(self, floor: FloorPlan) -> Passage:
+        """Through the switch at the centre: two links, each with its receiver."""
+        return Passage(fibre_m=floor.through_centre_m(self.nodes), receivers=2, switches=1)
 
     def route(self, src: IntArray, dst: IntArray) -> tuple[IntArray, IntArray]:
         """Out of the sender's port, into the receiver's."""

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from opticcl.errors import FabricError
 from opticcl.ir import CellGrid, Circuits, ControlPlane, Fabric, Fault, IntArray, Part, Resource, Usage
 from opticcl.ir.device import Device, SettingUse
+from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import LightPath, Limit, Optics
 from opticcl.registry import as_list, whole_number
 from opticcl.routing.closed_order import closed_order
@@ -196,6 +197,14 @@ class Job(Fabric):
     def hop_latency_s(self, hops: IntArray) -> npt.NDArray[np.float64] | None:
         """Of the machine [s]."""
         return self.whole.hop_latency_s(hops)
+
+    def passage(self, floor: FloorPlan) -> Passage:
+        """Of the machine."""
+        return self.whole.passage(floor)
+
+    def hop_passages(self, floor: FloorPlan) -> Passage | None:
+        """Of the machine."""
+        return self.whole.hop_passages(floor)
 
     @cached_property
     def _ring_order(self) -> IntArray:

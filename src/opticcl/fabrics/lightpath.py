@@ -49,6 +49,7 @@ from opticcl.fabrics._ring_settings import of_wavelengths
 from opticcl.fabrics.damage import Damage, damage_of, dead_parts_used, grid_of
 from opticcl.ir import CellGrid, Circuits, ControlPlane, Fabric, Fault, IntArray, Part, Resource, Usage
 from opticcl.ir.device import Device, SettingUse
+from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
 from opticcl.optics.limits import counted, reach
 from opticcl.optics.values import chain_of
@@ -360,6 +361,27 @@ class Lightpath(Fabric):
     def control_s(self, src: IntArray, dst: IntArray) -> float:
         """Synchronisation before a round with transfers, less the hidden share [s]."""
         return self.synchronisation * (1 - self.control_hidden) if len(src) else 0.0
+
+    def passage(self, floor: FloorPlan) -> Passage:
+        """One receiver."""
+        return Passage(receivers=1)
+
+    def hop_passages(self, floor: FloorPlan) -> Passage:
+        """A tile's waveguide each, and fibre where a hop leads to another wafer: wafers stand in racks row by row."""
+        (rows, columns), geometry = self.grid_shape, optics_of("lightpath").geometry
+        tall, wide = int(geometry["board_rows"]), int(geometry["board_columns"])
+        across = -(-columns // wide)
+        row, column = np.divmod(np.arange(rows * columns), columns)
+        wafer = row // tall * across + column // wide
+        rack = wafer // floor.wafers_per_rack
+        num_racks = int(rack.max()) + 1
+        fibre = np.zeros((rows * columns, 4))
+        for way, (down, right) in {EAST: (0, 1), WEST: (0, -1), SOUTH: (1, 0), NORTH: (-1, 0)}.items():
+            there = (row + down) % rows * columns + (column + right) % columns  # edges off the grid carry no light
+            apart = floor.between_m(num_racks, rack, rack[there])
+            length = np.where(rack == rack[there], floor.between_wafers_m, apart)
+            fibre[:, way] = np.where(wafer == wafer[there], 0.0, length)
+        return Passage(fibre_m=fibre.ravel(), waveguide_m=floor.tile_m)
 
     def control_plane(self) -> ControlPlane:
         """A central controller a rack."""

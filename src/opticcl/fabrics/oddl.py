@@ -46,6 +46,7 @@ from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
 from opticcl.fabrics._ring_settings import of_wavelengths
 from opticcl.ir import CellGrid, Circuits, ControlPlane, Fabric, Fault, IntArray, Part, Resource, Usage
 from opticcl.ir.device import Device, SettingUse
+from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
 from opticcl.optics.chain import ROUNDING_DB, amplifier_places
 from opticcl.optics.clos import clos_modules, clos_stages
@@ -347,6 +348,20 @@ class Oddl(Fabric):
         """Two exchanges over the control tree, for the pair that is farthest apart [s]. Source: equation 1."""
         farthest = int(control_hops(src, dst, self.control_radix).max(initial=0))
         return 2 * self.control_switch_delay * farthest * (1 - self.control_hidden)
+
+    def passage(self, floor: FloorPlan) -> Passage:
+        """One receiver."""
+        return Passage(receivers=1)
+
+    def hop_passages(self, floor: FloorPlan) -> Passage:
+        """Fibre of each dimension: within a rack where its lines are, else through the centre."""
+        n, racks = self.num_nodes, floor.rack_of(np.arange(self.num_nodes))
+        lengths = []
+        for stride, side in ((prod(self.shape[d + 1 :]), side) for d, side in enumerate(self.shape)):
+            lines = racks.reshape(-1, side, stride)
+            near = bool((lines == lines[:, :1]).all())
+            lengths.append(2 * floor.in_rack_m if near else floor.through_centre_m(n))
+        return Passage(fibre_m=np.array(lengths))
 
     def control_plane(self) -> ControlPlane:
         """An arbiter once a job, partners among themselves before every round."""

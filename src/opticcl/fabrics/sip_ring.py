@@ -31,6 +31,7 @@ from opticcl.fabrics._ring_settings import ring_settings
 from opticcl.fabrics.terarack import ring_faults, ring_fibre_name
 from opticcl.ir import Circuits, ControlPlane, Fabric, Fault, IntArray, Part, Resource, Usage
 from opticcl.ir.device import Device, SettingUse
+from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import LightPath, Limit, Optics
 from opticcl.optics.limits import counted, reach
 from opticcl.optics.values import chain_of
@@ -153,6 +154,15 @@ class SipRing(Fabric):
         """Segments, the shorter way round where light runs both ways."""
         ahead = (np.asarray(dst, np.int64) - src) % self.nodes
         return ahead if self.directions == 1 else np.minimum(ahead, self.nodes - ahead)
+
+    def passage(self, floor: FloorPlan) -> Passage:
+        """One receiver."""
+        return Passage(receivers=1)
+
+    def hop_passages(self, floor: FloorPlan) -> Passage:
+        """Fibre of each segment: clockwise, then counter-clockwise."""
+        node = np.arange(self.nodes)
+        return Passage(fibre_m=np.tile(floor.segments_m(self.nodes, node, (node + 1) % self.nodes), 2))
 
     def control_plane(self) -> ControlPlane:
         """None."""

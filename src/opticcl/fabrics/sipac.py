@@ -50,6 +50,7 @@ from opticcl.fabrics import register_fabric
 from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
 from opticcl.fabrics.oddl import ring_order
 from opticcl.ir import CellGrid, Circuits, ControlPlane, Fabric, Fault, IntArray, Part, Resource, Usage
+from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
 from opticcl.optics.limits import LARGEST_COUNT, counted, largest_that_closes
 from opticcl.optics.values import chain_of
@@ -256,6 +257,20 @@ class Sipac(Fabric):
     def ring_order(self) -> IntArray:
         """Level by level; see `oddl.ring_order`."""
         return ring_order(self.sides[::-1])  # there the last side varies fastest, here level 0
+
+    def passage(self, floor: FloorPlan) -> Passage:
+        """One receiver."""
+        return Passage(receivers=1)
+
+    def hop_passages(self, floor: FloorPlan) -> Passage:
+        """Fibre of each level: within a rack where its lines are, else through the centre."""
+        n, racks = self.num_nodes, floor.rack_of(np.arange(self.num_nodes))
+        lengths = []
+        for stride, side in zip(self.strides.tolist(), self.sides, strict=True):
+            lines = racks.reshape(-1, side, stride)
+            near = bool((lines == lines[:, :1]).all())
+            lengths.append(2 * floor.in_rack_m if near else floor.through_centre_m(n))
+        return Passage(fibre_m=np.array(lengths))
 
     def control_plane(self) -> ControlPlane:
         """None: passive switches."""

@@ -175,6 +175,11 @@ class SuperPod(PacketFabric):
             kinds += self._tree.links(self.nodes + self.num_servers, [slow] * depth, latencies, v["router_latency"])
         return Network.of(self.nodes, kinds)
 
+    @property
+    def server_switches(self) -> range:
+        """NVSwitches."""
+        return range(self.nodes, self.nodes + self.num_servers if self._has_nvlink else self.nodes)
+
     def route(self, src: IntArray, dst: IntArray) -> tuple[IntArray, IntArray]:
         """Through the NVSwitch within a server, else through both cards."""
         src, dst = np.asarray(src, np.int64), np.asarray(dst, np.int64)

@@ -30,6 +30,7 @@ from opticcl.fabrics._ring_light import ring_light
 from opticcl.fabrics._ring_settings import ring_settings
 from opticcl.ir import Circuits, ControlPlane, Fabric, Fault, IntArray, Part, Resource, Usage
 from opticcl.ir.device import Device, SettingUse
+from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import LightPath, Limit, Optics
 from opticcl.optics.crosstalk import snr_for_ber
 from opticcl.optics.decibels import ratio_of_db
@@ -158,6 +159,15 @@ class Terarack(Fabric):
         """Segments, the shorter way round."""
         ahead = (np.asarray(dst, np.int64) - src) % self.nodes
         return np.minimum(ahead, self.nodes - ahead)
+
+    def passage(self, floor: FloorPlan) -> Passage:
+        """One receiver."""
+        return Passage(receivers=1)
+
+    def hop_passages(self, floor: FloorPlan) -> Passage:
+        """Fibre of each segment: clockwise, then counter-clockwise."""
+        node = np.arange(self.nodes)
+        return Passage(fibre_m=np.tile(floor.segments_m(self.nodes, node, (node + 1) % self.nodes), 2))
 
     def control_plane(self) -> ControlPlane:
         """None."""

@@ -35,6 +35,7 @@ from opticcl.fabrics.oddl import ring_order
 from opticcl.fabrics.terarack import check_node, terarack_limits
 from opticcl.ir import Circuits, ControlPlane, Fabric, Fault, IntArray, Part, Resource, Usage
 from opticcl.ir.device import Device, SettingUse
+from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import LightPath, Limit, Optics
 from opticcl.units import Rate, Seconds, Shape
 from opticcl.units import shape as parse_shape
@@ -209,6 +210,18 @@ class TerarackTorus(Fabric):
     def ring_order(self) -> IntArray:
         """Row by row; see `oddl.ring_order`."""
         return ring_order(self.shape)
+
+    def passage(self, floor: FloorPlan) -> Passage:
+        """One receiver."""
+        return Passage(receivers=1)
+
+    def hop_passages(self, floor: FloorPlan) -> Passage:
+        """Fibre of each segment, port by port: along the row both ways, along the column both ways."""
+        (rows, columns), node = self.shape, np.arange(self.num_nodes)
+        row, column = np.divmod(node, columns)
+        along_row, along_column = row * columns + (column + 1) % columns, (row + 1) % rows * columns + column
+        lengths = [floor.segments_m(self.num_nodes, node, far) for far in (along_row, along_column)]
+        return Passage(fibre_m=np.repeat(lengths, 2, axis=0).ravel())
 
     def control_plane(self) -> ControlPlane:
         """None."""

@@ -37,6 +37,7 @@ from opticcl.fabrics import register_fabric
 from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
 from opticcl.fabrics._packet import MAX_NODES, LinkGroup, Network, PacketFabric, at_least, positive_rates
 from opticcl.ir import Circuits, ControlPlane, Fabric, IntArray, Part
+from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
 from opticcl.optics.values import chain_of
 from opticcl.units import Rate, Seconds, Shape
@@ -189,6 +190,11 @@ class TopoOpt(PacketFabric):
     def ring_order(self) -> IntArray:
         """The ring with the most interfaces."""
         return self._first_ring[: self.nodes].astype(np.int64)
+
+    def hop_passages(self, floor: FloorPlan) -> Passage:
+        """Through the panel at the centre to a receiver; the node there forwards what is not for it."""
+        fibre = np.full(self.network.num_links, floor.through_centre_m(self.nodes))
+        return Passage(fibre_m=fibre, receivers=1, switches=1)
 
     def control_plane(self) -> ControlPlane:
         """The panel is set before the job."""

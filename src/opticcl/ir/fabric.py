@@ -15,6 +15,7 @@ from opticcl.errors import FabricError, UnsupportedError
 from opticcl.ir._common import IntArray
 from opticcl.ir.circuits import Circuits
 from opticcl.ir.device import Device, SettingUse
+from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import LightPath, Limit, Optics
 
 __all__ = [
@@ -388,6 +389,14 @@ class Fabric(ABC):
 
     def hop_latency_s(self, hops: IntArray) -> npt.NDArray[np.float64] | None:
         """Latency that each hop adds to a path through it [s], or None if hops add none."""
+        return None
+
+    def passage(self, floor: FloorPlan) -> Passage:
+        """What the signal of every circuit passes, apart from hops: through the centre of the machine, to one receiver."""
+        return Passage(fibre_m=floor.through_centre_m(self.num_machine_nodes), receivers=1)
+
+    def hop_passages(self, floor: FloorPlan) -> Passage | None:
+        """What each hop adds, by the number of the hop, or None if hops add nothing."""
         return None
 
     def ring_order(self) -> IntArray:

@@ -116,7 +116,7 @@ def pieces(collective: str) -> list[float]:
 def rounds(made: Plan) -> int:
     """Rounds of a verified plan."""
     made.verify().raise_if_bad()
-    return made.simulate(preset="lumorph").num_rounds
+    return made.simulate(assumptions="lumorph").num_rounds
 
 
 def congestion(made: Plan) -> list[int]:

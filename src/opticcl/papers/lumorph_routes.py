@@ -54,7 +54,7 @@ def on_random_routes(radix: int, waveguides: int) -> Plan:
 
 def reconfigurations(radix: int, waveguides: int) -> int:
     """One per round."""
-    return on_random_routes(radix, waveguides).simulate(preset="lumorph").num_rounds
+    return on_random_routes(radix, waveguides).simulate(assumptions="lumorph").num_rounds
 
 
 @claim("lumorph", "L2")

@@ -249,7 +249,7 @@ def _one_link_each() -> Fabric:
 
 
 def _time_s(where: Fabric, algorithm: str) -> float:
-    return compile(where, "all_reduce", SIZE, algorithm=algorithm).simulate(preset="sipac").total_s
+    return compile(where, "all_reduce", SIZE, algorithm=algorithm).simulate(assumptions="sipac").total_s
 
 
 def _steps_and_chunks(where: Fabric, schedule: Schedule) -> list[int]:

@@ -235,7 +235,7 @@ def least_and_most() -> Found:
 
 
 def _all_reduce_s(spec: str, algorithm: str, size: int) -> float:
-    return compile(spec, "all_reduce", size, algorithm=algorithm).simulate(preset="sipac").total_s
+    return compile(spec, "all_reduce", size, algorithm=algorithm).simulate(assumptions="sipac").total_s
 
 
 @claim("sipac", "S37")

@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from opticcl.assumptions import Assumptions, assumptions
+from opticcl.assumptions import DEFAULT_SET, Assumptions
+from opticcl.assumptions import assumptions as assumptions_of
 from opticcl.circuits import lower
 from opticcl.collective import Request, as_request
 from opticcl.errors import AlgorithmError, ParameterError, UnsupportedError
@@ -196,7 +197,7 @@ def compare_plans(
     sizes: Sequence[int],
     *,
     algorithm: str = "auto",
-    assumed: Assumptions | None = None,
+    assumptions: str | Assumptions = DEFAULT_SET,
     engine: str = "closed_form",
     progress: ProgressCallback = no_progress,
 ) -> Comparison:
@@ -208,7 +209,7 @@ def compare_plans(
         sizes: messages of every rank, one after the other [bytes].
         algorithm: a name for all; "auto": the fastest of each fabric; "main": also the one of the fabric's paper; "all": every
             algorithm that the fabric can carry.
-        assumed: time assumptions; None: the defaults.
+        assumptions: named set of time assumptions, or a set of one's own; it chooses algorithms and charges times.
         engine: that times the plans; the fastest algorithm is always chosen by the closed form.
         progress: called with a line of text before each part of the work.
     Raises: ParameterError: no fabrics or no sizes. UnsupportedError: no fabric can carry it.
@@ -220,7 +221,7 @@ def compare_plans(
     if not sizes:
         raise ParameterError("compare: no message sizes; give at least one")
     engine_options(engine, {})  # an unknown engine is refused before any work
-    assumed = assumed or assumptions()
+    assumed = assumptions_of(assumptions)
     if name == "barrier":
         sizes = [0]  # it carries no data
     judge, cache = Judge(), StepCache()
@@ -350,7 +351,7 @@ def compare(
     node_rate: str | float | None = None,
     algorithm: str = "auto",
     engine: str = "closed_form",
-    preset: str = "default",
+    assumptions: str | Assumptions = DEFAULT_SET,
     **assumed: Any,
 ) -> polars.DataFrame:
     """Compare fabrics; every plan is verified.
@@ -363,8 +364,8 @@ def compare(
         node_rate: rate of every node, "800 Gb/s" or a number [bit/s]; None: that of the fabric's paper.
         algorithm: a name for all, "auto" (the fastest of each fabric), "main" (also that of its paper) or "all".
         engine: that times the plans: closed_form, flow or packet.
-        preset: named set of time assumptions.
-        assumed: single assumptions, as `Plan.simulate` takes them.
+        assumptions: named set of time assumptions, or a set of one's own; it chooses algorithms and charges times.
+        assumed: single assumptions to change, as `Plan.simulate` takes them.
     Returns: one row a plan, fastest first: fabric, algorithm, total_s, verified, ...; its print shows quantities with units
         and names the fabrics that were left out.
     Raises: ParameterError, UnknownNameError, FabricError; UnsupportedError: no fabric can carry it.
@@ -383,7 +384,7 @@ def compare(
         collective,
         [message_size(given) for given in one_or_more(size)],
         algorithm=as_text(algorithm, "algorithm", "auto"),
-        assumed=assumptions(as_text(preset, "preset", "default"), **assumed),
+        assumptions=assumptions_of(assumptions, **assumed),
         engine=as_text(engine, "engine", "closed_form"),
     )
     rows = Rows(found.rows(), infer_schema_length=None)

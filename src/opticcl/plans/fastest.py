@@ -6,7 +6,8 @@ fastest algorithm. Plans are verified on demand.
 
 from __future__ import annotations
 
-from opticcl.assumptions import Assumptions, assumptions
+from opticcl.assumptions import DEFAULT_SET, Assumptions
+from opticcl.assumptions import assumptions as assumptions_of
 from opticcl.collective import Request
 from opticcl.errors import UnsupportedError
 from opticcl.ir import CircuitPlan, Fabric, ProgressCallback, Schedule, Verdict, no_progress
@@ -104,7 +105,7 @@ class Fastest:
 
     Args:
         algorithm: used wherever it can; the fastest for everything else. "auto": the fastest for everything.
-        assumed: time assumptions; None: the defaults.
+        assumptions: named set of time assumptions, or a set of one's own.
         engine: that times are computed with, "name" or "name:key=value,..."; the fastest plan is found by the closed form
             in any case.
         resolution_s: tolerance: a plan may be slower than the fastest by at most this; 0: always the fastest [s].
@@ -114,7 +115,7 @@ class Fastest:
     def __init__(
         self,
         algorithm: str = "auto",
-        assumed: Assumptions | None = None,
+        assumptions: str | Assumptions = DEFAULT_SET,
         *,
         engine: str = "closed_form",
         resolution_s: float = 0.0,
@@ -122,7 +123,7 @@ class Fastest:
     ) -> None:
         engine_options(engine, {})  # an unknown engine is refused here, not by each fabric
         self._engine, self._resolution_s = engine, resolution_s
-        self.algorithm, self.assumed, self.progress = algorithm, assumed or assumptions(), progress
+        self.algorithm, self.assumed, self.progress = algorithm, assumptions_of(assumptions), progress
         self.name = parse_call(algorithm)[0]
         if self.name != "auto":
             ALGORITHMS.get(self.name)  # an unknown name is refused here, not by each fabric

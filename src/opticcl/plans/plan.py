@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from opticcl.assumptions import DEFAULT_SET, Assumptions
 from opticcl.collective import Request, collective_name
 from opticcl.errors import UnsupportedError
 from opticcl.ir import CircuitPlan, Fabric, ProgressCallback, Schedule, Timeline, Verdict, no_progress
@@ -105,20 +106,23 @@ class Plan:
             progress=progress or no_progress,
         )
 
-    def simulate(self, engine: str = "closed_form", *, preset: str = "default", **options: Any) -> Timeline:
+    def simulate(
+        self, engine: str = "closed_form", *, assumptions: str | Assumptions = DEFAULT_SET, **options: Any
+    ) -> Timeline:
         """Time of the plan and its parts.
 
         Args:
             engine: closed_form; flow: packets share links fairly; packet: cells wait in queues. Circuits have their
                 wavelengths to themselves in all of them.
-            preset: time assumptions: default, ramp, sipac, wrht, oddl or lumorph.
+            assumptions: named set of time assumptions (common, published, ramp, sipac, wrht, oddl, lumorph), or a set of
+                one's own.
             options: options of the engine, such as mode, `progress`, and fields of `opticcl.assumptions.Assumptions` to
                 change; see `opticcl.simulate.simulate`.
         Raises: UnknownNameError, ParameterError; BoundError: the time is below the lower bound.
         """
         from opticcl.simulate import simulate
 
-        return simulate(self.circuits, self.size_bytes, preset, engine=engine, **options).timeline
+        return simulate(self.circuits, self.size_bytes, assumptions, engine=engine, **options).timeline
 
     def save(self, path: str | Path, *, progress: ProgressCallback | None = None) -> int:
         """Write every circuit to a .parquet, .csv or .json file, whole or not at all.
@@ -196,6 +200,7 @@ def compile(
     algorithm: str = "auto",
     root: int = 0,
     nodes: Sequence[int] | None = None,
+    assumptions: str | Assumptions = DEFAULT_SET,
 ) -> Plan:
     """Compile a collective onto a fabric.
 
@@ -206,15 +211,17 @@ def compile(
         algorithm: "name:key=value,..."; "auto" takes the fastest of those that the fabric can carry (by the closed form).
         root: rank that a rooted collective starts or ends at.
         nodes: the nodes of the fabric that take part, in the order of the ranks; None: all.
+        assumptions: named set of time assumptions, or a set of one's own, under which "auto" takes the fastest.
     Returns: a plan; its steps and circuits are generated on demand.
     Raises: UnknownNameError, ParameterError, FabricError; UnsupportedError: this fabric cannot carry it.
     """
-    from opticcl.assumptions import assumptions
+    from opticcl.assumptions import assumptions as assumptions_of
     from opticcl.circuits import lower
     from opticcl.fabrics import as_fabric, job
     from opticcl.plans.search import Candidates
     from opticcl.schedule import all_variants, generate
 
+    assumed = assumptions_of(assumptions)
     where = as_fabric(fabric)
     where = where if nodes is None else job(where, nodes)
     size_bytes = message_size(size)
@@ -224,7 +231,7 @@ def compile(
         size_bytes = 0  # it carries no data
     if canonical(algorithm) != "auto":
         return Plan(lower(where, generate(algorithm, wanted, where)), size_bytes)
-    candidates = Candidates(where, wanted, all_variants(wanted, where), assumptions())
+    candidates = Candidates(where, wanted, all_variants(wanted, where), assumed)
     found = candidates.fastest([size_bytes])
     if found is None:
         nodes_there, why = f"{where.num_nodes} nodes", candidates.why_none()

@@ -41,9 +41,8 @@ class Candidate:
     def __init__(self, fabric: Fabric, schedule: Schedule, assumed: Assumptions, cache: StepCache) -> None:
         self.fabric, self.assumed, self._cache = fabric, assumed, cache
         self._uncached, self.schedule = schedule, cache.of_schedule(schedule)
-        changes_cost = assumed.initial == "cold" or assumed.reconfiguration_charge == "every_step"
         self._num_runs = len(schedule.step_classes())
-        self._next_bound = class_bounds(self.schedule, fabric, changes_cost=changes_cost)
+        self._next_bound = class_bounds(self.schedule, fabric, assumed)
         self._bounds: list[tuple[float, float]] = []
         self._next_cost = self._evaluate()
         self._costs: list[Cost] = []

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from opticcl.assumptions import Assumptions
+from opticcl.assumptions import DEFAULT_SET, Assumptions
 from opticcl.collective import Request, as_request
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.ir import Fabric, ProgressCallback, no_progress
@@ -132,7 +132,7 @@ def sweep(
     sizes: Iterable[int],
     *,
     algorithm: str = "auto",
-    assumed: Assumptions | None = None,
+    assumptions: str | Assumptions = DEFAULT_SET,
     engine: str = "closed_form",
     fastest: Fastest | None = None,
     progress: ProgressCallback = no_progress,
@@ -144,16 +144,16 @@ def sweep(
         collective: its name, or a request with a root.
         sizes: messages of every rank [bytes].
         algorithm: one for all sizes; "auto": the fastest for each.
-        assumed: time assumptions; None: the defaults.
+        assumptions: named set of time assumptions, or a set of one's own; it chooses and charges.
         engine: that times are computed with; the fastest algorithm is found by the closed form in any case.
-        fastest: search whose results are reused between calls, in place of `algorithm`, `assumed` and `engine`.
+        fastest: search whose results are reused between calls, in place of `algorithm`, `assumptions` and `engine`.
         progress: called with a line of text before each search.
     Raises: UnsupportedError: the fabric or the named algorithm cannot do it. ParameterError: a barrier, which has no size.
     """
     wanted = as_request(collective)
     if wanted.name == "barrier":
         raise ParameterError("sweep: a barrier has no message; try opticcl simulate -c barrier")
-    fastest = fastest or Fastest(algorithm, assumed, engine=engine, progress=progress)
+    fastest = fastest or Fastest(algorithm, assumptions, engine=engine, progress=progress)
     choice = fastest.choice(fabric, wanted)
     if choice.declined:
         raise UnsupportedError(f"{fastest.name} cannot do {wanted.name} on {fabric.name}: {choice.declined}")
@@ -162,7 +162,7 @@ def sweep(
         total_s, plan = choice.best(size)
         verdict, c = choice.verdict(plan), plan.schedule.collective
         rate = size / total_s if total_s else 0.0
-        bound, bus = lower_bound_s(c, fabric, size), rate * moved_share(c)
+        bound, bus = lower_bound_s(c, fabric, size, fastest.assumed), rate * moved_share(c)
         points.append(Point(size, Plan(plan, size).algorithm, total_s, bound, rate, bus, verdict.ok))
     return Sweep(fabric, wanted.name, tuple(points))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from opticcl.assumptions import PRESETS
+from opticcl.assumptions import SETS, set_of
 from opticcl.collective import COLLECTIVES
 from opticcl.errors import FabricError, UnknownNameError
 from opticcl.fabrics import FABRICS, fabric_at_scale
@@ -29,7 +29,7 @@ FORMATS_SECTION = "formats"
 
 
 def catalogue(name: str | None = None) -> dict[str, Any]:
-    """Fabrics, algorithms and models with their parameters, collectives, presets, devices.
+    """Fabrics, algorithms and models with their parameters, collectives, assumptions, devices.
 
     Args: name: of a fabric, algorithm or model, or "formats" for the file formats; None: everything.
     Raises: UnknownNameError: no such name.
@@ -63,7 +63,7 @@ def _overview_of_the_rest() -> dict[str, Any]:
         "collectives": list(COLLECTIVES),
         "devices": list(DEVICES),
         FORMATS_SECTION: _formats(),
-        "presets": {p: read_toml("opticcl", "assumptions.toml")[p] for p in PRESETS},
+        "assumptions": {name: set_of(name) for name in SETS},
         "matrix": {f: _algorithms_of(f) for f in FABRICS.names()},
     }
 
@@ -149,7 +149,7 @@ def catalogue_tables(found: dict[str, Any]) -> list[FittedTable | str]:
     for table in (*(_overview(kind, found[kind]) for kind in ("fabrics", "algorithms")), _matrix(found["matrix"])):
         tables += [table, ""]
     tables += [_models(found["models"]), ""]
-    tables += [f"{kind}: {', '.join(found[kind])}" for kind in ("presets", "devices")]
+    tables += [f"{kind}: {', '.join(found[kind])}" for kind in ("assumptions", "devices")]
     tables.append(f"formats: {', '.join(entry['name'] for entry in found[FORMATS_SECTION])}")
     tables.append("\n`opticcl list NAME` shows the parameters of one of them, with defaults and sources;")
     tables.append("`opticcl list formats` shows the file formats.")

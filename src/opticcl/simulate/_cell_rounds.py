@@ -15,9 +15,9 @@ from opticcl.simulate._pipeline import share_no_link, unshared_s
 from opticcl.simulate.barriers import RoundEnd, simulate_with_barriers
 from opticcl.simulate.dependencies import Dependencies, Flows, FlowTimes, simulate_asynchronously
 from opticcl.simulate.guards import EventLimit
+from opticcl.simulate.latency import PathLatency, path_latency
 from opticcl.simulate.links import Links, shared_amounts
 from opticcl.simulate.options import PacketOptions
-from opticcl.simulate.parts import latencies
 from opticcl.simulate.traffic import Recorder
 
 __all__ = ["simulate_cells"]
@@ -44,7 +44,7 @@ def simulate_cells(
     limit = EventLimit(
         "packet", options.max_events, instead="take larger cells (cell_bytes=..., --cell), or --engine flow"
     )
-    cells = _Cells(plan.fabric, options, limit, progress, recorder)
+    cells = _Cells(plan.fabric, path_latency(plan.fabric, assumed), options, limit, progress, recorder)
     if options.mode == "barrier":
         cells.require(plan, size_bytes)
         return simulate_with_barriers(plan, size_bytes, assumed, cells.run_round, progress, recorder)
@@ -59,18 +59,19 @@ class _Cells:
     def __init__(
         self,
         fabric: Fabric,
+        law: PathLatency,
         options: PacketOptions,
         limit: EventLimit,
         progress: ProgressCallback,
         recorder: Recorder | None,
     ) -> None:
-        self.links = Links(fabric)
-        self._fabric, self._options, self._limit = fabric, options, limit
+        self.links, self._law = Links(fabric), law
+        self._options, self._limit = options, limit
         self._progress, self._recorder = progress, recorder
         n = len(self.links.capacity)
-        of_link = fabric.hop_latency_s(np.arange(n))
+        of_link = law.of_hops(np.arange(n))
         late = np.zeros(n) if of_link is None else of_link
-        self._speeds = CellLinks(self.links.capacity, late, fabric.latency_s)
+        self._speeds = CellLinks(self.links.capacity, late, law.base_s)
         self._random = np.random.default_rng(options.random_seed)
         self._cached: dict[bytes, CellResult] = {}
 
@@ -114,7 +115,7 @@ class _Cells:
                 self._recorder.add_links(result.carried, result.busy_s, result.queue, result.dropped, repeats)
         last = int(end_s.argmax())
         total_s = float(end_s[last])
-        latency_s = float(latencies(self._fabric, circuits.take(np.array([last])))[0])
+        latency_s = float(self._law.of_circuits(circuits.take(np.array([last])))[0] + flows.delay_s[last])
         if not flows.amount[last]:  # what is left is rounding
             latency_s = total_s
         return RoundEnd(latency_s, total_s - latency_s, end_s if self._recorder is not None else None)
@@ -123,8 +124,8 @@ class _Cells:
         """One flow a circuit, in their order."""
         hops, offsets = self.links.routes(circuits)
         amount = shared_amounts(transfers.size_chunks() * chunk_bytes, circuits)
-        nothing = np.zeros(len(amount))
-        return CellFlows(amount, nothing, nothing, offsets[:-1], np.diff(offsets), hops)
+        gaps = self._law.gaps_s(transfers, circuits)
+        return CellFlows(amount, gaps, np.zeros(len(amount)), offsets[:-1], np.diff(offsets), hops)
 
     def _is_formula(self, flows: CellFlows) -> bool:
         """Whether no cell ever waits for a cell of another transfer or for buffer space, so that a formula holds."""
@@ -136,7 +137,13 @@ class _Cells:
         n = len(flows.amount)
         first_link = flows.hops[flows.path_at]
         order = np.lexsort((self.send_order(transfers.src, transfers.dst, first_link), first_link, transfers.src))
-        in_turn = replace(flows, amount=flows.amount[order], path_at=flows.path_at[order], path_n=flows.path_n[order])
+        in_turn = replace(
+            flows,
+            amount=flows.amount[order],
+            delay_s=flows.delay_s[order],
+            path_at=flows.path_at[order],
+            path_n=flows.path_n[order],
+        )
         none, no_edges = np.zeros(n + 1, np.int64), np.zeros(0, np.int64)
         together = np.zeros(n, np.int64)
         waits = Dependencies(
@@ -176,8 +183,8 @@ class _Cells:
     def run_all(self, flows: Flows, waits: Dependencies) -> FlowTimes:
         """Simulate all transfers of a plan, each started as soon as possible."""
         if (flows["path_n"] < 1).any():
-            raise UnsupportedError(f"packet: a transfer on {self._fabric.name} has no route; verify the plan")
-        delay = flows["setting"] + flows["control"]
+            raise UnsupportedError(f"packet: a transfer on {self.links.fabric.name} has no route; verify the plan")
+        delay = flows["setting"] + flows["gap"] + flows["control"]
         cells = CellFlows(
             flows["amount"], delay, flows["compute"], flows["path_at"], flows["path_n"].astype(np.int64), flows.hops
         )
@@ -191,6 +198,6 @@ class _Cells:
 def _digest(flows: CellFlows) -> bytes:
     """Key of a round in the cache."""
     digest = blake2b(flows.hops.tobytes())
-    for column in (flows.path_at, flows.amount):
+    for column in (flows.path_at, flows.amount, flows.delay_s):
         digest.update(column.tobytes())
     return digest.digest()

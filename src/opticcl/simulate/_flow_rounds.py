@@ -15,9 +15,9 @@ from opticcl.simulate._flow_classes import class_of_flow, quotient
 from opticcl.simulate.barriers import RoundEnd, circuit_rounds, simulate_with_barriers
 from opticcl.simulate.dependencies import Dependencies, Flows, FlowTimes, simulate_asynchronously
 from opticcl.simulate.guards import EventLimit
+from opticcl.simulate.latency import PathLatency, path_latency
 from opticcl.simulate.links import Links, shared_amounts
 from opticcl.simulate.options import FlowOptions, PacketOptions
-from opticcl.simulate.parts import latencies
 from opticcl.simulate.traffic import Recorder
 
 __all__ = ["simulate_flows"]
@@ -58,9 +58,9 @@ def simulate_flows(
         paths = None if links is None else links.paths
         return simulate_asynchronously(plan, size_bytes, assumed, run, paths, limit, progress, recorder)
     if not shared:
-        run_round = circuit_rounds(plan, record=recorder is not None)
+        run_round = circuit_rounds(plan, assumed, record=recorder is not None)
     else:
-        run_round = _Rounds(Links(fabric), limit, progress, recorder).run
+        run_round = _Rounds(Links(fabric), path_latency(fabric, assumed), limit, progress, recorder).run
     return simulate_with_barriers(plan, size_bytes, assumed, run_round, progress, recorder)
 
 
@@ -70,7 +70,15 @@ def simulate_flows(
 class _Rounds:
     """Simulates rounds of packets, each distinct one once."""
 
-    def __init__(self, links: Links, limit: EventLimit, progress: ProgressCallback, recorder: Recorder | None) -> None:
+    def __init__(
+        self,
+        links: Links,
+        law: PathLatency,
+        limit: EventLimit,
+        progress: ProgressCallback,
+        recorder: Recorder | None,
+    ) -> None:
+        self._law = law
         self._links, self._limit, self._progress, self._recorder = links, limit, progress, recorder
         self._cached: dict[bytes, RoundEnd] = {}
 
@@ -81,7 +89,7 @@ class _Rounds:
         capacity, record = self._links.capacity, self._recorder is not None
         amount = shared_amounts(transfers.size_chunks() * chunk_bytes, circuits)
         hops, offsets = self._links.paths(circuits)
-        delay = latencies(self._links.fabric, circuits)
+        delay = self._law.of_circuits(circuits) + self._law.gaps_s(transfers, circuits)
         if self._recorder is not None:
             self._recorder.add_flows(hops, offsets, amount, repeats)
         if np.bincount(hops).max() == 1:  # no link is shared
@@ -148,9 +156,10 @@ class _Asynchronous:
 
     def run(self, flows: Flows, waits: Dependencies) -> FlowTimes:
         """When they are released and finished."""
-        delay = flows["setting"] + flows["latency"] + flows["control"]
+        delay = flows["setting"] + flows["gap"] + flows["latency"] + flows["control"]
+        until_usable = flows["flight"] + flows["compute"]
         times = _run_kernel(
-            self._limit, self._progress, flows["amount"], delay, flows["compute"], flows["path_at"], flows["path_n"],
+            self._limit, self._progress, flows["amount"], delay, until_usable, flows["path_at"], flows["path_n"],
             flows.hops, np.ones(len(flows.hops), np.int64), self._capacity, waits.group_at, waits.waits, waits.block_at,
             waits.block_of, waits.next_block, waits.feeds_at, waits.feeds, waits.frees_at, waits.frees,
             waits.most_at_once,

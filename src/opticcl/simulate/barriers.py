@@ -10,6 +10,7 @@ import numpy as np
 from opticcl.assumptions import Assumptions
 from opticcl.ir import CircuitPlan, Circuits, ProgressCallback, Timeline, Transfers
 from opticcl.simulate.bounds import lower_bound_s
+from opticcl.simulate.latency import in_line_on, path_latency
 from opticcl.simulate.parts import Reconfiguration, charged_control_s, summed_chunks, transfer_times
 from opticcl.simulate.traffic import Recorder
 
@@ -20,13 +21,15 @@ class RoundEnd(NamedTuple):
     """End of a round.
 
     Args:
-        latency_s, transfer_s: of the transfer that ends last [s].
+        latency_s, transfer_s: of the transfer that ends last, the latency with the time of messages [s].
         end_s: when the last bit of each circuit arrives, float64 (circuits,) [s]; None if it was not requested.
+        left_s: when the last bit has left its sender, on circuits [s].
     """
 
     latency_s: float
     transfer_s: float
     end_s: np.ndarray | None = None
+    left_s: float = 0.0
 
 
 RunRound = Callable[[Transfers, Circuits, float, int], RoundEnd]
@@ -61,40 +64,52 @@ def simulate_with_barriers(
     for c, steps in enumerate(classes):
         transfers, rounds, repeats = schedule.step(steps.start), plan.rounds(steps.start), len(steps)
         num_rounds[c] = len(rounds) * repeats
-        reconfiguration[c] = settings.of_steps(rounds, repeats)
-        setting_s = reconfiguration[c] / max(1, len(rounds) * repeats)
-        now_s = begun_s
+        control_s = [charged_control_s(fabric, transfers, circuits, assumed) for circuits in rounds]
+        reconfiguration[c], control[c] = settings.of_steps(rounds, repeats, control_s)
+        setting_s = (reconfiguration[c] + control[c]) / max(1, len(rounds) * repeats)
+        now_s, over_s = begun_s, 0.0
+        in_line = not fabric.is_packet_switched and in_line_on(fabric, assumed)
         for circuits in rounds:
             end = run_round(transfers, circuits, chunk_bytes, repeats)
-            control_s = charged_control_s(fabric, transfers, circuits, assumed)
-            latency[c] += end.latency_s * repeats
-            transfer[c] += end.transfer_s * repeats
-            control[c] += control_s * repeats
-            now_s += setting_s + control_s
+            now_s += setting_s
             if recorder is not None and end.end_s is not None:
                 recorder.add_round(steps, now_s, transfers, circuits, chunk_bytes, end.end_s)
-            now_s += end.latency_s + end.transfer_s
+            arrived_s = now_s + end.latency_s + end.transfer_s
+            over_s = max(over_s, arrived_s)
+            if in_line:
+                transfer[c] += end.left_s * repeats
+                now_s += end.left_s
+            else:
+                latency[c] += end.latency_s * repeats
+                transfer[c] += end.transfer_s * repeats
+                now_s = arrived_s
+        if in_line:
+            latency[c] += max(0.0, over_s - now_s) * repeats
+            now_s = max(now_s, over_s)
         sum_s = summed_chunks(transfers, assumed) * chunk_bytes / assumed.memory_bytes_per_s
         compute[c] = sum_s * repeats
         if recorder is not None:
             recorder.end_step(len(rounds), now_s + sum_s - begun_s)
         begun_s += (now_s + sum_s - begun_s) * repeats
         progress("simulate steps", steps.stop, schedule.num_steps)
-    bound = lower_bound_s(schedule.collective, fabric, size_bytes)
+    bound = lower_bound_s(schedule.collective, fabric, size_bytes, assumed)
     about = {**assumed.record(), "mode": "barrier"}
     return Timeline(classes, num_rounds, reconfiguration, latency, transfer, compute, control, bound, about)
 
 
-def circuit_rounds(plan: CircuitPlan, record: bool) -> RunRound:
+def circuit_rounds(plan: CircuitPlan, assumed: Assumptions, record: bool) -> RunRound:
     """Rounds of circuits, where each transfer has its wavelengths to itself.
 
     Args:
         plan: whose fabric is optical.
+        assumed: time assumptions.
         record: whether the end of every circuit is wanted.
     """
 
+    law = path_latency(plan.fabric, assumed)
+
     def run_round(transfers: Transfers, circuits: Circuits, chunk_bytes: float, repeats: int) -> RoundEnd:
-        rows, latency, duration = transfer_times(plan.fabric, transfers, circuits, chunk_bytes)
+        rows, latency, duration = transfer_times(plan.fabric, transfers, circuits, chunk_bytes, assumed)
         if not len(rows):
             return RoundEnd(0.0, 0.0)
         last = int((latency + duration).argmax())
@@ -103,6 +118,7 @@ def circuit_rounds(plan: CircuitPlan, record: bool) -> RunRound:
             of_transfer = np.zeros(len(transfers))
             of_transfer[rows] = latency + duration
             end_s = of_transfer[circuits.transfer]
-        return RoundEnd(float(latency[last]), float(duration[last]), end_s)
+        left_s = float(duration.max()) + law.gap_s(transfers, circuits)
+        return RoundEnd(float(latency[last]), float(duration[last]), end_s, left_s)
 
     return run_round

@@ -7,7 +7,9 @@ from math import ceil, log
 
 import numpy as np
 
+from opticcl.assumptions import Assumptions
 from opticcl.ir import Collective, Fabric, IntArray, Schedule
+from opticcl.simulate.latency import in_line_on, path_latency
 
 __all__ = ["class_bounds", "lower_bound_s", "moved_share"]
 
@@ -39,16 +41,18 @@ def _shares(num_ranks: int) -> dict[str, float]:
     return {**blocks, **whole, "barrier": 0.0, "send_recv": 1 / num_ranks}
 
 
-def lower_bound_s(collective: Collective, fabric: Fabric, size_bytes: int) -> float:
+def lower_bound_s(collective: Collective, fabric: Fabric, size_bytes: int, assumed: Assumptions) -> float:
     """Alpha-beta lower bound of a collective on a fabric [s].
 
     Latency: with p partners in a step the number of ranks that a contribution has reached grows at most by a factor of p + 1
-    (where signals are split, one may reach all). Bandwidth: `moved_share` over the rate of one node.
+    (where signals are split, or rounds follow each other in line, one may reach all). Bandwidth: `moved_share` over the rate of
+    one node.
 
     Args:
         collective: what is computed.
         fabric: on which machine.
         size_bytes: message of every rank [bytes].
+        assumed: time assumptions.
     Source: Chan et al. 2007; LUMORPH section 4 for p partners at the same time.
     """
     n = collective.num_ranks
@@ -58,14 +62,15 @@ def lower_bound_s(collective: Collective, fabric: Fabric, size_bytes: int) -> fl
     if own and not moved_share(collective):
         return 0.0
     reaches_all = not own and collective.name != "send_recv"
-    alone = fabric.is_packet_switched or any(r.splits for r in fabric.resources)
+    alone = fabric.is_packet_switched or any(r.splits for r in fabric.resources) or in_line_on(fabric, assumed)
     partners = n - 1 if alone else min(n - 1, fabric.ports_per_node * fabric.lasers_per_port)
     steps = max(1, ceil(log(n) / log(partners + 1) - 1e-9)) if reaches_all else 1
-    return steps * fabric.latency_s + moved_share(collective) * size_bytes * 8 / fabric.node_rate_bits_per_s
+    moving_s = moved_share(collective) * size_bytes * 8 / fabric.node_rate_bits_per_s
+    return steps * path_latency(fabric, assumed).least_s + moving_s
 
 
 def class_bounds(
-    schedule: Schedule, fabric: Fabric, *, changes_cost: bool
+    schedule: Schedule, fabric: Fabric, assumed: Assumptions
 ) -> Generator[tuple[float, float], None, None]:
     """Lower bound of each run of identical steps, whatever circuits carry it.
 
@@ -77,12 +82,14 @@ def class_bounds(
     Args:
         schedule: of any algorithm.
         fabric: that it would run on.
-        changes_cost: whether changes of circuits are charged.
+        assumed: time assumptions.
     Yields: for each run a fixed time [s] and a time for each byte of the message [s].
     """
     splits = any(r.splits for r in fabric.resources)
     at_once = fabric.num_nodes if fabric.is_packet_switched else fabric.ports_per_node * fabric.lasers_per_port
-    change_s = fabric.reconfiguration_s if changes_cost else 0.0
+    charged = assumed.initial == "cold" or assumed.reconfiguration_charge == "every_step"
+    change_s = fabric.reconfiguration_s if charged else 0.0
+    law, in_line = path_latency(fabric, assumed), in_line_on(fabric, assumed)
     bits_of_chunk = 8 / schedule.collective.num_chunks
     all_links = _rate_of_all_links(fabric)
     standing = np.zeros(0, np.int64)
@@ -94,10 +101,11 @@ def class_bounds(
         amount = transfers.size_chunks()
         ends = [transfers.dst] if splits else [transfers.src, transfers.dst]  # one signal may reach many, not come from
         most = max(int(np.bincount(end).max()) for end in ends)
+        sent = int(np.bincount(transfers.src).max()) if law.message_gap_s else 0
         uniform = amount[0] == amount.max() == amount.min()
         busiest = float(most * amount[0]) if uniform else max(float(np.bincount(end, amount).max()) for end in ends)
         rounds = ceil(most / at_once)
-        fixed = len(steps) * rounds * fabric.latency_s
+        fixed = len(steps) * ((1 if in_line else rounds) * law.least_s + law.message_gap_s * sent)
         if change_s:
             pairs = np.sort(transfers.src.astype(np.int64) * fabric.num_nodes + transfers.dst)
             pairs = pairs[np.append(True, pairs[1:] != pairs[:-1])]

@@ -23,6 +23,7 @@ from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, ProgressCallback
 from opticcl.simulate.bounds import lower_bound_s
 from opticcl.simulate.engines import SimulationResult, register_engine
 from opticcl.simulate.guards import refuse_below_bound
+from opticcl.simulate.latency import path_latency, step_latency_s
 from opticcl.simulate.options import ClosedFormOptions
 from opticcl.simulate.parts import Reconfiguration, charged_control_s, same_circuits, summed_chunks
 
@@ -100,7 +101,7 @@ class Profile:
             np.array(moving, np.float64),
             column("summed_chunks") * chunk_bytes / self.assumed.memory_bytes_per_s,
             column("control_s"),
-            lower_bound_s=lower_bound_s(schedule.collective, fabric, size_bytes),
+            lower_bound_s=lower_bound_s(schedule.collective, fabric, size_bytes, self.assumed),
             assumptions=self.assumed.record(),
         )
         refuse_below_bound(self.plan, timeline, "closed_form")
@@ -140,19 +141,21 @@ def costs(plan: CircuitPlan, assumed: Assumptions) -> Iterator[Cost]:
     """Cost of each run of identical steps, computed one after the other on demand."""
     schedule, fabric = plan.schedule, plan.fabric
     known: tuple[tuple[Circuits, ...], IntArray, list[tuple[float, float]]] | None = None
-    settings = Reconfiguration(fabric, assumed)
+    settings, law = Reconfiguration(fabric, assumed), path_latency(fabric, assumed)
     for steps in schedule.step_classes():
         transfers, rounds, repeats = schedule.step(steps.start), plan.rounds(steps.start), len(steps)
         amount = transfers.size_chunks()
         if known is None or not (same_circuits(known[0], rounds) and np.array_equal(known[1], amount)):
-            known = (rounds, amount, [(_latency(fabric, c), _slowest(fabric, amount, c)) for c in rounds])
-        control = (charged_control_s(fabric, transfers, circuits, assumed) for circuits in rounds)
+            known = (rounds, amount, [(law.longest_s(c), _slowest(fabric, amount, c)) for c in rounds])
+        control = [charged_control_s(fabric, transfers, circuits, assumed) for circuits in rounds]
+        setting_s, control_s = settings.of_steps(rounds, repeats, control)
+        gaps = [law.gap_s(transfers, circuits) for circuits in rounds]
         yield Cost(
             num_steps=repeats,
             num_rounds=len(rounds) * repeats,
-            reconfiguration_s=settings.of_steps(rounds, repeats),
-            latency_s=sum(latency_s for latency_s, _ in known[2]) * repeats,
-            control_s=sum(control) * repeats,
+            reconfiguration_s=setting_s,
+            latency_s=step_latency_s(fabric, assumed, [late for late, _ in known[2]], gaps) * repeats,
+            control_s=control_s,
             summed_chunks=summed_chunks(transfers, assumed) * repeats,
             slowest=tuple(most for _, most in known[2]),
         )
@@ -171,15 +174,6 @@ def _rounds_s(fabric: Fabric, slowest: tuple[float, ...], chunk_bytes: float) ->
     if fabric.slot_s:
         return sum(ceil(most * chunk_bytes / fabric.slot_payload_bytes) for most in slowest) * fabric.slot_s
     return sum(slowest) * chunk_bytes * 8 / fabric.rate_bits_per_s
-
-
-def _latency(fabric: Fabric, circuits: Circuits) -> float:
-    """Latency of the longest path [s]."""
-    of_hop = fabric.hop_latency_s(circuits.hops)
-    if of_hop is None or not len(circuits.hops):
-        return fabric.latency_s
-    of_circuit = np.bincount(circuits.hop_owner(), of_hop, minlength=len(circuits))
-    return fabric.latency_s + float(of_circuit.max())
 
 
 def _slowest(fabric: Fabric, amount: IntArray, circuits: Circuits) -> float:

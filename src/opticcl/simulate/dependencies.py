@@ -17,7 +17,8 @@ from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.ir import CircuitPlan, Circuits, IntArray, Op, ProgressCallback, Timeline
 from opticcl.simulate.bounds import lower_bound_s
 from opticcl.simulate.guards import EventLimit
-from opticcl.simulate.parts import Reconfiguration, charged_control_s, latencies, sums_s, transfer_times
+from opticcl.simulate.latency import in_line_on, path_latency
+from opticcl.simulate.parts import Reconfiguration, charged_control_s, sums_s, transfer_times
 from opticcl.simulate.traffic import Recorder
 
 __all__ = ["Dependencies", "FlowTimes", "Flows", "SendOrder", "simulate_asynchronously"]
@@ -26,7 +27,9 @@ SendOrder = Callable[[IntArray, IntArray, IntArray], IntArray]
 """(src, dst, first link of the path) -> rank of each transfer in the order in which its sender starts them."""
 
 _OF_TRANSFER = ("step", "src", "dst", "lo", "n", "adds")
-_OF_CIRCUITS = ("amount", "bytes", "setting", "latency", "control", "compute", "path_at", "path_n")
+_OF_CIRCUITS = (
+    "amount", "bytes", "setting", "gap", "latency", "flight", "control", "compute", "path_at", "path_n"
+)  # fmt: skip
 
 
 class Dependencies(NamedTuple):
@@ -62,8 +65,9 @@ class Flows:
     """All transfers of a plan, sorted by step and sender.
 
     Args:
-        columns: step, src, dst, lo, n (chunks), adds, bytes; amount: bytes, or seconds on circuits; setting, latency and
-            control of each before its first byte, compute after its last [s]; path_at, path_n.
+        columns: step, src, dst, lo, n (chunks), adds, bytes; amount: bytes, or seconds on circuits; setting, gap, latency and
+            control of each before its first byte; flight: latency for which the sender is free already, and compute, after
+            its last [s]; path_at, path_n.
         hops: links of flow i are hops[path_at[i] : path_at[i] + path_n[i]].
     """
 
@@ -133,8 +137,8 @@ def simulate_asynchronously(
         if recorder is not None:
             start = times.released[waits.group_of] + flows["setting"] + flows["control"]
             of_flow = [flows[name] for name in ("step", "src", "dst", "bytes")]
-            recorder.add_transfers([*of_flow, start, times.finished], classes, chain)
-    bound = lower_bound_s(schedule.collective, fabric, size_bytes)
+            recorder.add_transfers([*of_flow, start, times.finished + flows["flight"]], classes, chain)
+    bound = lower_bound_s(schedule.collective, fabric, size_bytes, assumed)
     about = {**assumed.record(), "mode": "asynchronous"}
     setting, latency, transfer, compute, control = parts
     return Timeline(classes, num_rounds, setting, latency, transfer, compute, control, bound, about)
@@ -160,7 +164,7 @@ class _FlowBuilder:
         self.count = 0
         self.hops: list[IntArray] = [np.zeros(0, np.int32)]
         self.num_hops = 0
-        self.settings = Reconfiguration(plan.fabric, assumed)
+        self.settings, self.law = Reconfiguration(plan.fabric, assumed), path_latency(plan.fabric, assumed)
         self.resource_order = ResourceOrder(plan.fabric)
 
     def add(self, steps: range) -> int:
@@ -169,10 +173,9 @@ class _FlowBuilder:
         first, rounds = schedule.step(steps.start), self.plan.rounds(steps.start)
         m = len(first)
         path_at, path_n, starts = np.zeros(m, np.int64), np.zeros(m, np.int32), np.zeros(m, np.int64)
-        amount, latency, control = np.zeros((3, m))
+        amount, gap, latency = np.zeros((3, m))
         carried = first.size_chunks() * self.chunk_bytes
         for circuits in rounds:
-            control[circuits.transfer] = charged_control_s(fabric, first, circuits, self.assumed)
             if self.routes is not None:
                 if (np.bincount(circuits.transfer, minlength=m) > 1).any():
                     raise UnsupportedError(
@@ -181,26 +184,29 @@ class _FlowBuilder:
                     )
                 hops, offsets = self.routes(circuits)
                 amount[circuits.transfer] = carried[circuits.transfer]
-                latency[circuits.transfer] = latencies(fabric, circuits)
+                latency[circuits.transfer] = self.law.of_circuits(circuits)
+                gap[circuits.transfer] = self.law.gaps_s(first, circuits)
                 path_at[circuits.transfer] = self.num_hops + offsets[:-1]
                 path_n[circuits.transfer] = np.diff(offsets)
                 starts[circuits.transfer] = hops[offsets[:-1]]
                 self.hops.append(hops.astype(np.int32))
                 self.num_hops += len(hops)
             else:
-                rows, late, duration = transfer_times(fabric, first, circuits, self.chunk_bytes)
+                rows, late, duration = transfer_times(fabric, first, circuits, self.chunk_bytes, self.assumed)
                 amount[rows], latency[rows] = duration, late
         if self.send_order is None:
             by_sender = np.argsort(first.src, kind="stable")
         else:
             by_sender = np.lexsort((self.send_order(first.src, first.dst, starts), starts, first.src))
+        in_line = self.routes is None and in_line_on(fabric, self.assumed)
         place = np.empty(m, np.int64)
         place[by_sender] = np.arange(m)
-        settings = [self._set(rounds, m, self.count + k * m + place) for k in range(len(steps))]
+        exchanges = [charged_control_s(fabric, first, circuits, self.assumed) for circuits in rounds]
+        settings = [self._set(rounds, exchanges, m, self.count + k * m + place) for k in range(len(steps))]
         others = [first, *(schedule.step(i) for i in steps[1:])]
         same_in_all = {
             "src": first.src, "dst": first.dst, "n": first.chunk_n, "adds": first.op != Op.COPY, "amount": amount,
-            "bytes": carried, "latency": latency, "control": control,
+            "bytes": carried, "gap": gap, "latency": latency * (not in_line), "flight": latency * in_line,
             "compute": sums_s(first, self.chunk_bytes, self.assumed), "path_at": path_at, "path_n": path_n,
         }  # fmt: skip
         for name, column in same_in_all.items():
@@ -208,23 +214,29 @@ class _FlowBuilder:
             self.columns[name].append(np.tile(column, len(steps)) if len(steps) > 1 else column)
         self.columns["step"].append(np.repeat(np.arange(steps.start, steps.stop), m))
         self.columns["lo"] += [t.chunk_lo[by_sender] for t in others]
-        self.columns["setting"] += [seconds[by_sender] for seconds in settings]
+        self.columns["setting"] += [seconds[by_sender] for seconds, _ in settings]
+        self.columns["control"] += [seconds[by_sender] for _, seconds in settings]
         self.count += m * len(steps)
         return len(rounds)
 
-    def _set(self, rounds: tuple[Circuits, ...], num_transfers: int, flow: IntArray) -> np.ndarray:
-        """Reconfiguration time of each transfer of the next step [s].
+    def _set(
+        self, rounds: tuple[Circuits, ...], exchanges: list[float], num_transfers: int, flow: IntArray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Reconfiguration and control time of each transfer of the next step [s].
 
         Args:
             rounds: circuits of the step.
+            exchanges: control exchange of each round [s].
             num_transfers: of the step [count].
             flow: number of each transfer's flow.
         """
-        seconds = np.zeros(num_transfers)
-        for circuits in rounds if self.routes is None else ():
-            np.maximum.at(seconds, circuits.transfer, self.settings.of_circuits(circuits))
+        setting, control = np.zeros((2, num_transfers))
+        for circuits, exchange_s in zip(rounds, exchanges, strict=True) if self.routes is None else ():
+            of_circuits = self.settings.of_circuits(circuits, exchange_s)
+            for seconds, found in zip((setting, control), of_circuits, strict=True):
+                np.maximum.at(seconds, circuits.transfer, found)
             self.resource_order.add(circuits, flow)
-        return seconds
+        return setting, control
 
     def flows(self) -> Flows:
         """All flows added so far."""
@@ -290,7 +302,7 @@ def _critical_path(
     """
     starts = np.array([steps.start for steps in classes])
     parts = np.zeros((5, len(classes)))
-    usable = times.finished + flows["compute"]
+    usable = times.finished + flows["flight"] + flows["compute"]
     last = int(usable.argmax())
     end, added_up = float(usable[last]), True
     chain = []
@@ -298,7 +310,10 @@ def _critical_path(
         chain.append(last)
         row = int(np.searchsorted(starts, flows["step"][last], side="right")) - 1
         begin = float(times.released[waits.group_of[last]])
-        setting, latency, control = (float(flows[name][last]) for name in ("setting", "latency", "control"))
+        setting, control = float(flows["setting"][last]), float(flows["control"][last])
+        latency = float(flows["gap"][last] + flows["latency"][last]) + (
+            float(flows["flight"][last]) if added_up else 0.0
+        )
         compute = float(flows["compute"][last]) if added_up else 0.0
         transfer = end - begin - setting - latency - control - compute
         if not flows["amount"][last]:  # what is left is rounding

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
-from opticcl.assumptions import Assumptions, assumptions
+from opticcl.assumptions import DEFAULT_SET, KEYS, Assumptions, assumptions
 from opticcl.errors import ParameterError
 from opticcl.ir import CircuitPlan, ProgressCallback, Timeline, no_progress
 from opticcl.registry import Registry, as_text, canonical, convert_arguments, nearest, parse_call
@@ -103,7 +103,7 @@ def register_engine(
         records: traffic that it can record: nothing, times of transfers, or queues and losses as well.
     Raises: ValueError: the name is taken, or an option has the name of an assumption (errors of the developer).
     """
-    taken = {field.name for field in fields(options)} & _ASSUMPTIONS
+    taken = {field.name for field in fields(options)} & set(KEYS)
     if taken:
         raise ValueError(f"engine {name!r}: {sorted(taken)} are names of assumptions")
 
@@ -112,9 +112,6 @@ def register_engine(
         return run
 
     return add
-
-
-_ASSUMPTIONS = {field.name for field in fields(Assumptions)}
 
 
 class _Split(NamedTuple):
@@ -128,7 +125,7 @@ class _Split(NamedTuple):
 def simulate(
     plan: CircuitPlan,
     size_bytes: int,
-    assumed: str | Assumptions = "default",
+    assumed: str | Assumptions = DEFAULT_SET,
     *,
     engine: str = "closed_form",
     progress: ProgressCallback = no_progress,
@@ -140,19 +137,17 @@ def simulate(
     Args:
         plan: schedule, fabric and circuits.
         size_bytes: message of every rank [bytes].
-        assumed: time assumptions, or the name of a preset.
+        assumed: time assumptions, or the name of a set.
         engine: closed_form, flow, packet or another registered engine; options may follow: "packet:cell_bytes=9kB".
         progress: called during the simulation.
         record: whether to record the traffic of links and transfers; the closed form records none.
         options: options of the engine (see `opticcl.simulate.options`), and fields of `Assumptions` to change.
     Returns: the timeline, and the traffic if it was recorded.
-    Raises: UnknownNameError: no such engine or preset. ParameterError: a wrong option or value, or more events than
+    Raises: UnknownNameError: no such engine or set. ParameterError: a wrong option or value, or more events than
         allowed. UnsupportedError: a plan that the engine cannot simulate. BoundError: a time below the lower bound, a
         defect of the engine.
     """
     chosen = _split(engine, options)
-    if not isinstance(assumed, Assumptions):
-        assumed = as_text(assumed, "simulate: preset", "default")
     assumed = assumptions(assumed, **chosen.changed)
     return chosen.engine.run(plan, size_bytes, assumed, chosen.options, progress=progress, record=record)
 
@@ -182,7 +177,7 @@ def _split(engine: str, given: Mapping[str, Any], spelled: Callable[[str], str] 
         option = canonical(key)
         if option in mine:
             raise ParameterError(f"simulate: {spelled(option)} is given twice")
-        if option in _ASSUMPTIONS:
+        if option in KEYS:
             changed[option] = value
         elif option in chosen.option_names():
             mine[option] = value
@@ -196,4 +191,4 @@ def _refusal(option: str, chosen: Engine, spelled: Callable[[str], str]) -> str:
     owners = [name for name in ENGINES.names() if option in ENGINES.get(name).option_names()]
     if owners:
         return f"{spelled(option)} is an option of engine={' and '.join(owners)}, not of {chosen.name}"
-    return f"unknown option {option!r}; {nearest(option, {*chosen.option_names(), *_ASSUMPTIONS})}"
+    return f"unknown option {option!r}; {nearest(option, {*chosen.option_names(), *KEYS})}"

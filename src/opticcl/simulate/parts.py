@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
 from opticcl.assumptions import Assumptions
 from opticcl.ir import Circuits, Fabric, IntArray, Op, Transfers
+from opticcl.simulate.latency import path_latency
 
 __all__ = [
     "Reconfiguration",
@@ -100,16 +103,19 @@ def newly_covered(dst: np.ndarray, lo: np.ndarray, end: np.ndarray) -> np.ndarra
     return np.maximum(end - np.maximum(lo, before), 0)
 
 
-def latencies(fabric: Fabric, circuits: Circuits) -> np.ndarray:
-    """Latency of each circuit's path, float64 (circuits,) [s]."""
-    of_hop = fabric.hop_latency_s(circuits.hops)
-    if of_hop is None or not len(circuits.hops):
-        return np.full(len(circuits), fabric.latency_s)
-    return fabric.latency_s + np.bincount(circuits.hop_owner(), of_hop, minlength=len(circuits))
+def latencies(fabric: Fabric, circuits: Circuits, assumed: Assumptions) -> np.ndarray:
+    """Latency of each circuit's path, float64 (circuits,) [s].
+
+    Args:
+        fabric: that the circuits are on.
+        circuits: of a round.
+        assumed: time assumptions.
+    """
+    return path_latency(fabric, assumed).of_circuits(circuits)
 
 
 def transfer_times(
-    fabric: Fabric, transfers: Transfers, circuits: Circuits, chunk_bytes: float
+    fabric: Fabric, transfers: Transfers, circuits: Circuits, chunk_bytes: float, assumed: Assumptions
 ) -> tuple[IntArray, np.ndarray, np.ndarray]:
     """Times of the transfers that have circuits in a round; each has its wavelengths to itself.
 
@@ -118,11 +124,14 @@ def transfer_times(
         transfers: of the step.
         circuits: of the round.
         chunk_bytes: size of a chunk [bytes].
+        assumed: time assumptions.
     Returns: rows of the transfers (m,), their latencies float64 (m,) [s], and the durations of their data float64 (m,) [s].
     """
     wavelengths = np.bincount(circuits.transfer, circuits.wavelength_n, minlength=len(transfers))
     latency = np.zeros(len(transfers))
-    np.maximum.at(latency, circuits.transfer, latencies(fabric, circuits))
+    law = path_latency(fabric, assumed)
+    late = law.of_circuits(circuits) + law.gaps_s(transfers, circuits)
+    np.maximum.at(latency, circuits.transfer, late)
     rows = np.flatnonzero(wavelengths)
     share_bytes = transfers.size_chunks()[rows] * chunk_bytes / wavelengths[rows]
     if fabric.slot_s:
@@ -131,7 +140,7 @@ def transfer_times(
 
 
 class Reconfiguration:
-    """Charges a reconfiguration where the circuits of consecutive rounds differ.
+    """Charges reconfigurations and control exchanges, where the circuits of consecutive rounds differ or on every round.
 
     Args:
         fabric: with its reconfiguration time.
@@ -140,30 +149,46 @@ class Reconfiguration:
 
     def __init__(self, fabric: Fabric, assumed: Assumptions) -> None:
         self._every = assumed.reconfiguration_charge == "every_step"
+        self._control_every = assumed.control_charge == "every_step"
+        self._beside = assumed.control_order == "beside_setting"
         self._initially_set = assumed.initial == "warm"
         self._cost_s = fabric.reconfiguration_s
         self._standing: np.ndarray | None = None
 
-    def of_steps(self, rounds: tuple[Circuits, ...], repeats: int) -> float:
-        """Reconfiguration time of identical steps, where a round waits until all of its circuits are set.
+    def of_steps(
+        self, rounds: tuple[Circuits, ...], repeats: int, control_s: Sequence[float] = ()
+    ) -> tuple[float, float]:
+        """Times of identical steps, where a round waits until all of its circuits are set.
 
         Args:
             rounds: of each of the steps.
             repeats: number of the steps [count].
-        Returns: of all of them together [s].
+            control_s: duration of the control exchange of each round, `charged_control_s`; none: no exchanges [s].
+        Returns: reconfiguration and control, of all steps together [s].
         """
-        if not self._cost_s or not rounds:
-            return 0.0
-        if self._every:
-            return self._cost_s * len(rounds) * repeats
-        first = sum(map(self._changes, rounds))
-        again = sum(map(self._changes, rounds)) if repeats > 1 else 0
-        return self._cost_s * (first + again * (repeats - 1))
+        control_s = control_s or [0.0] * len(rounds)
+        on_change = (self._cost_s and not self._every) or (any(control_s) and not self._control_every)
+        every = [float(repeats)] * len(rounds)
+        changes = every
+        if on_change:
+            first = [self._changes(circuits) for circuits in rounds]
+            again = [self._changes(circuits) for circuits in rounds] if repeats > 1 else [False] * len(rounds)
+            changes = [float(one + more * (repeats - 1)) for one, more in zip(first, again, strict=True)]
+        setting = self._cost_s * sum(every if self._every else changes)
+        charged = every if self._control_every else changes
+        control = sum(n * self._exposed_s(s) for n, s in zip(charged, control_s, strict=True))
+        return setting, control
 
-    def of_circuits(self, circuits: Circuits) -> np.ndarray:
-        """Reconfiguration time of each circuit of the next round, float64 (circuits,) [s]."""
-        if not self._cost_s or self._every:
-            return np.full(len(circuits), self._cost_s)
+    def of_circuits(self, circuits: Circuits, control_s: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+        """Reconfiguration and control time of each circuit of the next round, float64 (circuits,) each [s].
+
+        Args:
+            circuits: of the round.
+            control_s: duration of its control exchange [s].
+        """
+        setting, control = np.full(len(circuits), self._cost_s), np.full(len(circuits), self._exposed_s(control_s))
+        if (not self._cost_s or self._every) and (not control_s or self._control_every):
+            return setting, control
         keys = circuit_keys(circuits)
         if self._standing is None:
             changed = np.full(len(keys), not self._initially_set)
@@ -172,7 +197,11 @@ class Reconfiguration:
             changed = ~np.isin(keys, self._standing)
             if changed.any():
                 self._standing = keys
-        return changed * self._cost_s
+        return setting if self._every else setting * changed, control if self._control_every else control * changed
+
+    def _exposed_s(self, control_s: float) -> float:
+        """Control exchange less what happens beside the setting [s]."""
+        return max(0.0, control_s - self._cost_s) if self._beside else control_s
 
     def _changes(self, circuits: Circuits) -> bool:
         """Whether some circuit of the next round does not stand yet."""

@@ -55,13 +55,13 @@ def reconfigurations(
         )
         plan = compile(where, "all_reduce", 0, algorithm=f"lumorph:radix={radix}")
         plan.verify().raise_if_bad()
-        changes = plan.simulate().totals()["reconfiguration_s"] / where.reconfiguration_s
+        changes = plan.simulate(assumptions="published").totals()["reconfiguration_s"] / where.reconfiguration_s
         rows.append(
             {
                 "waveguides": count,
                 "algorithm": label(radix),
                 "routes": ROUTES[routes],
-                "reconfigurations": plan.simulate(preset="lumorph").num_rounds,
+                "reconfigurations": plan.simulate(assumptions="lumorph").num_rounds,
                 "at_least": rounds_needed(plan),
                 "changes": round(changes),
             }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any, Literal
 
-from opticcl.assumptions import Assumptions
+from opticcl.assumptions import DEFAULT_SET, Assumptions
 from opticcl.errors import FabricError, ParameterError, UnsupportedError
 from opticcl.fabrics import fabric_at_scale
 from opticcl.ir import Fabric, ProgressCallback, no_progress
@@ -185,7 +185,7 @@ def train(
     groups: Literal["scaled", "machine"] = "scaled",
     runtime: Runtime | None = None,
     stragglers: Mapping[int, float] | None = None,
-    assumed: Assumptions | None = None,
+    assumptions: str | Assumptions = DEFAULT_SET,
     engine: str = "closed_form",
     samples: int | None = None,
     epochs: float | None = None,
@@ -207,12 +207,12 @@ def train(
         groups: see `opticcl.training.communication`.
         runtime: fusion, overlap and order; None: the defaults.
         stragglers: device -> factor on its computation time.
-        assumed: time assumptions of the collectives; None: the defaults.
+        assumptions: named set of time assumptions of the collectives, or a set of one's own; it chooses and charges.
         engine: that the collectives are simulated with; the fastest plans are found by the closed form in any case.
         samples: of an epoch [count].
         epochs: of the training.
         steps: iterations of the training, instead of epochs [count].
-        planner: caches plans between calls; replaces `algorithm`, `assumed` and `engine`.
+        planner: caches plans between calls; replaces `algorithm`, `assumptions` and `engine`.
         recorded_on: model of the network on which a trace was recorded, to compare with the recording; text is built for
             the ranks of the job.
         compute_scale: speed of the devices relative to those of the job, for what-if questions; 2 is twice as fast. The
@@ -226,7 +226,9 @@ def train(
     built = [given if isinstance(given, Fabric) else fabric_at_scale(given, size) for given in one_or_more(machines)]
     per_epoch, iterations = _iterations(job, samples, epochs, steps)
     algorithm = as_text(algorithm, "train: algorithm", "auto")
-    planner = planner or Fastest(algorithm, assumed, engine=engine, resolution_s=_resolution_s(job), progress=progress)
+    planner = planner or Fastest(
+        algorithm, assumptions, engine=engine, resolution_s=_resolution_s(job), progress=progress
+    )
     runtime = runtime or Runtime()
     rows: list[TrainingRow] = []
     left_out: list[ExcludedFabric] = []

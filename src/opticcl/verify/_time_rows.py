@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from opticcl.assumptions import Assumptions
 from opticcl.errors import ParameterError
-from opticcl.ir import CircuitPlan, Circuits, IntArray, Transfers
+from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Transfers
 from opticcl.ir.programme import DeviceTable, Programme
 
 __all__ = ["Copy", "StoredRound", "StoredStep", "TimeRows", "slack"]
@@ -129,11 +130,12 @@ class TimeRows:
     Args:
         plan: schedule, fabric and circuits.
         programme: its times.
+        latency: assumptions of which the latency of a path is the sum of its parts; None: what the fabric's paper prints.
     Raises: ParameterError: a row that does not exist, exists twice or is missing, or a time that is no time.
     """
 
-    def __init__(self, plan: CircuitPlan, programme: Programme) -> None:
-        self.plan, self.programme = plan, programme
+    def __init__(self, plan: CircuitPlan, programme: Programme, latency: Assumptions | None = None) -> None:
+        self.plan, self.programme, self.latency = plan, programme, latency
         self._check_times()
         self._check_runs()
         self.steps = tuple(self._stored_steps())
@@ -246,7 +248,7 @@ class TimeRows:
             transfers, rounds = plan.schedule.step(step), plan.rounds(step)
             times = _placed_circuits(p, circuits_of.get(step, nothing), rounds, step)
             stored = tuple(
-                StoredRound(number, circuits, *columns[:2], path_latency_s(plan, circuits), *columns[2:])
+                StoredRound(number, circuits, *columns[:2], path_latency_s(plan, circuits, self.latency), *columns[2:])
                 for number, (circuits, columns) in enumerate(zip(rounds, times, strict=True))
             )
             arrived, summed = _placed_data(p, data_of.get(step, nothing), len(transfers), step)
@@ -266,13 +268,54 @@ class TimeRows:
                         )
 
 
-def path_latency_s(plan: CircuitPlan, circuits: Circuits) -> FloatArray:
-    """Latency of the path of each circuit, float64 (circuits,) [s]."""
+def path_latency_s(plan: CircuitPlan, circuits: Circuits, latency: Assumptions | None = None) -> FloatArray:
+    """Latency of the path of each circuit, float64 (circuits,) [s].
+
+    Args:
+        plan: with the fabric.
+        circuits: of a round.
+        latency: assumptions of which the latency is the sum of its parts; None: what the fabric's paper prints.
+    """
     fabric = plan.fabric
+    if latency is not None and latency.latency == "parts":
+        return _sum_of_parts(fabric, circuits, latency)
     of_hop = fabric.hop_latency_s(circuits.hops)
     if of_hop is None or not len(circuits.hops):
         return np.full(len(circuits), fabric.latency_s)
     return fabric.latency_s + np.bincount(circuits.hop_owner(), of_hop, minlength=len(circuits))
+
+
+def _sum_of_parts(fabric: Fabric, circuits: Circuits, latency: Assumptions) -> FloatArray:
+    """Endpoint, receivers, metres and switches on the path of each circuit, float64 (circuits,) [s].
+
+    Args:
+        fabric: with its passages.
+        circuits: of a round.
+        latency: assumptions.
+    """
+    price = {
+        "receivers": latency.transceiver,
+        "fibre_m": latency.fibre,
+        "waveguide_m": latency.waveguide,
+        "switches": latency.hop,
+        "server_switches": latency.server_hop,
+    }
+    base, of_hops = fabric.passage(latency.floor), fabric.hop_passages(latency.floor)
+    fixed = latency.endpoint + sum(seconds * float(getattr(base, what)) for what, seconds in price.items())
+    if fabric.slot_s:
+        fixed = np.ceil(fixed / fabric.slot_s - SLOT_ROUNDING) * fabric.slot_s
+    found = np.full(len(circuits), float(fixed))
+    if of_hops is not None and len(circuits.hops):
+        owner = circuits.hop_owner()
+        for what, seconds in price.items():
+            each = np.asarray(getattr(of_hops, what), np.float64)
+            added = each[circuits.hops] if each.ndim else np.full(len(owner), each)
+            found += seconds * np.bincount(owner, added, minlength=len(circuits))
+    return found
+
+
+SLOT_ROUNDING = 1e-9
+"""Share of a slot by which a latency of whole slots may exceed it."""
 
 
 def _refuse_times(table: str, name: str, column: FloatArray) -> None:

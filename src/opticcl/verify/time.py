@@ -16,7 +16,7 @@ Source: the assumptions of all five papers; Horn 1974 (sums by earliest deadline
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import numpy as np
@@ -66,6 +66,7 @@ class TimeRules:
         control_charge: every_step: all circuits need it; on_change: only those that do not stand.
         control_order: before_setting: devices change after the exchange; beside_setting: both may happen together.
         receive_buffers: shared: data arrives in the place of the chunk; separate: it may wait in a buffer of its own.
+        latency: assumptions of which the latency of a path is the sum of its parts; None: what the fabric's paper prints.
     """
 
     compute: Literal["fused", "chain", "none"] = "fused"
@@ -76,17 +77,14 @@ class TimeRules:
     control_charge: Literal["every_step", "on_change"] = "on_change"
     control_order: Literal["before_setting", "beside_setting"] = "before_setting"
     receive_buffers: Literal["shared", "separate"] = "shared"
+    latency: Assumptions | None = None
 
     @classmethod
     def of(cls, assumed: Assumptions, **others: Any) -> TimeRules:
-        """Rules of time assumptions; `others` are rules that assumptions do not have."""
-        return cls(
-            compute=assumed.compute,
-            memory_bytes_per_s=assumed.memory_bytes_per_s,
-            initial=assumed.initial,
-            control=assumed.control,
-            **others,
-        )
+        """Rules of time assumptions, some of them replaced."""
+        names = (f.name for f in fields(cls) if f.name != "latency")
+        rules = {name: getattr(assumed, name) for name in names}
+        return cls(**{**rules, "latency": assumed if assumed.latency == "parts" else None, **others})
 
 
 def check_programme(
@@ -124,7 +122,7 @@ class _Check:
         if standing is not None:
             _check_devices(standing, self.devices, "standing")
         self.standing = standing
-        self.rows = TimeRows(plan, programme)
+        self.rows = TimeRows(plan, programme, rules.latency)
         self.rounds = [(copy, one) for copy in self.rows.copies for one in copy.stored.rounds]
         self.found: dict[str, list[TimeViolation]] = {}
 

@@ -1,0 +1,151 @@
+"""Latency under assumptions: what a paper prints, or the sum of its parts by one law for all fabrics.
+
+    of a circuit   base + the sum of its hops, from the passages of the fabric and the floor plan
+    of a round     that of its longest path + message_gap x messages of the busiest node
+
+With time slots the base is rounded up to whole slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import ceil
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opticcl.assumptions import Assumptions
+from opticcl.ir import Circuits, Fabric, IntArray, Transfers
+from opticcl.ir.floor_plan import Passage
+
+__all__ = ["PathLatency", "in_line_on", "path_latency", "step_latency_s"]
+
+FloatArray = npt.NDArray[Any]  # float64
+
+_ROUNDING = 1e-9  # of a slot; a latency of whole slots is not rounded up by what a float lacks
+
+
+class PathLatency:
+    """Latency of the circuits of a fabric.
+
+    Args:
+        fabric: that the circuits are on.
+        assumed: time assumptions.
+
+    Attributes:
+        base_s: apart from hops [s].
+        least_s: of the shortest path of one hop or more [s].
+        message_gap_s: of each message of a node [s].
+    """
+
+    def __init__(self, fabric: Fabric, assumed: Assumptions) -> None:
+        self._fabric = fabric
+        self._table: FloatArray | None = None
+        if assumed.latency == "published":
+            self.base_s, self.message_gap_s, self.least_s = fabric.latency_s, 0.0, fabric.latency_s
+            self._own = True
+            return
+        self._own = False
+        base_s = assumed.endpoint + float(_seconds(fabric.passage(assumed.floor), assumed))
+        if fabric.slot_s:
+            base_s = ceil(base_s / fabric.slot_s - _ROUNDING) * fabric.slot_s
+        self.base_s, self.message_gap_s, self.least_s = base_s, assumed.message_gap, base_s
+        of_hops = fabric.hop_passages(assumed.floor)
+        if of_hops is not None:
+            self._table = np.atleast_1d(_seconds(of_hops, assumed))
+            self.least_s += float(self._table.min(initial=np.inf)) if len(self._table) else 0.0
+
+    def of_hops(self, hops: IntArray) -> FloatArray | None:
+        """Latency that each hop adds, float64 (hops,) [s], or None if hops add none."""
+        if self._own:
+            return self._fabric.hop_latency_s(hops)
+        return None if self._table is None else self._table[hops]
+
+    def of_circuits(self, circuits: Circuits) -> FloatArray:
+        """Latency of the path of each circuit, float64 (circuits,) [s]."""
+        of_hop = self.of_hops(circuits.hops) if len(circuits.hops) else None
+        if of_hop is None:
+            return np.full(len(circuits), self.base_s)
+        found: FloatArray = self.base_s + np.bincount(circuits.hop_owner(), of_hop, minlength=len(circuits))
+        return found
+
+    def longest_s(self, circuits: Circuits) -> float:
+        """Latency of the longest path of a round [s]."""
+        of_hop = self.of_hops(circuits.hops) if len(circuits.hops) else None
+        if of_hop is None:
+            return self.base_s
+        return self.base_s + float(np.bincount(circuits.hop_owner(), of_hop, minlength=len(circuits)).max())
+
+    def gaps_s(self, transfers: Transfers, circuits: Circuits) -> FloatArray:
+        """Time that the messages of its sender in a round add to each circuit, float64 (circuits,) [s].
+
+        A message is a transfer with circuits, to each receiver one of its own, even where one signal is split for them.
+
+        Args:
+            transfers: of the step.
+            circuits: of the round.
+        """
+        if not self.message_gap_s or not len(circuits):
+            return np.zeros(len(circuits))
+        sent = self._messages_sent(transfers, circuits)
+        gaps: FloatArray = self.message_gap_s * sent[transfers.src[circuits.transfer]]
+        return gaps
+
+    def gap_s(self, transfers: Transfers, circuits: Circuits) -> float:
+        """Time that the messages of the node that sends most of them in a round add [s].
+
+        Args:
+            transfers: of the step.
+            circuits: of the round.
+        """
+        if not self.message_gap_s or not len(circuits):
+            return 0.0
+        return self.message_gap_s * int(self._messages_sent(transfers, circuits).max())
+
+    def _messages_sent(self, transfers: Transfers, circuits: Circuits) -> IntArray:
+        """Messages that each rank sends in a round, int64 (ranks,)."""
+        used = np.zeros(len(transfers), bool)
+        used[circuits.transfer[circuits.transfer >= 0]] = True
+        rows = np.arange(len(transfers)) if used.all() else np.flatnonzero(used)
+        return np.bincount(transfers.src[rows], minlength=self._fabric.num_nodes)
+
+
+@lru_cache(maxsize=16)
+def path_latency(fabric: Fabric, assumed: Assumptions) -> PathLatency:
+    """`PathLatency`, kept for the last fabrics, since those of packet networks take a table of all links."""
+    return PathLatency(fabric, assumed)
+
+
+def in_line_on(fabric: Fabric, assumed: Assumptions) -> bool:
+    """Whether rounds of a step follow each other in line: nothing is ever set between them."""
+    return assumed.rounds == "in_line" and fabric.reconfiguration_s == 0
+
+
+def step_latency_s(fabric: Fabric, assumed: Assumptions, longest_s: Sequence[float], gaps_s: Sequence[float]) -> float:
+    """Latency of the rounds of a step together [s].
+
+    Apart, each round waits for its own. In line, where nothing is set between rounds, they wait for the longest once: a
+    transmitter is free once its last bit has left.
+
+    Args:
+        fabric: that the rounds are on.
+        assumed: time assumptions.
+        longest_s: latency of the longest path of each round [s].
+        gaps_s: what the messages of each round add [s].
+    """
+    in_line = in_line_on(fabric, assumed)
+    return (max(longest_s, default=0.0) if in_line else sum(longest_s)) + sum(gaps_s)
+
+
+def _seconds(passage: Passage, assumed: Assumptions) -> FloatArray:
+    """Time for what a signal passes, float64 (hops,) or () [s]."""
+    return np.asarray(
+        assumed.transceiver * passage.receivers
+        + assumed.fibre * passage.fibre_m
+        + assumed.waveguide * passage.waveguide_m
+        + assumed.hop * passage.switches
+        + assumed.server_hop * passage.server_switches,
+        np.float64,
+    )

@@ -1,0 +1,186 @@
+"""Latency by one law: the parts, the floor plan, messages, rounds in line, and the judge's own computation of it."""
+
+from contextlib import suppress
+
+import numpy as np
+import pytest
+
+from opticcl.assumptions import LATENCY_KEYS, assumptions
+from opticcl.circuits import lower
+from opticcl.errors import ParameterError, UnknownNameError, UnsupportedError
+from opticcl.fabrics import FABRICS, fabric, fabric_at_scale, job
+from opticcl.plans.compare import compare_plans
+from opticcl.plans.plan import compile
+from opticcl.schedule import generate
+from opticcl.simulate import profile, simulate
+from opticcl.simulate.latency import path_latency
+from opticcl.verify._time_rows import path_latency_s
+
+COMMON = assumptions("common")
+NS = 1e-9
+
+
+def latency_of(spec, algorithm="mesh", collective="all_to_all", **changed):
+    """Latencies of the circuits of the first round of a plan, by the law [ns]."""
+    where = fabric(spec)
+    plan = lower(where, generate(algorithm, collective, where))
+    circuits = plan.rounds(0)[0]
+    return circuits, path_latency(where, assumptions("common", **changed)).of_circuits(circuits) / NS
+
+
+def test_the_floor_plan_by_hand():
+    """1,024 nodes are 16 racks in rows of 9, in snake order; the ring through all of them has 1,088 m."""
+    floor = COMMON.floor
+    assert floor.racks(1024) == 16
+    places = floor.places_m(16)
+    assert places[8].tolist() == pytest.approx([4.8, 0.0])
+    assert places[9].tolist() == pytest.approx([4.8, 3.0])  # the next row runs back
+    assert floor.through_centre_m(64) == 4.0
+    assert floor.through_centre_m(1024) == pytest.approx(2 * (4 + 2.4 + 1.5))
+    node = np.arange(1024)
+    assert floor.segments_m(1024, node, (node + 1) % 1024).sum() == pytest.approx(1088, abs=0.5)
+
+
+@pytest.mark.parametrize(("nodes", "expected_us"), [(64, 0.82), (1024, 0.88)])
+def test_ramp_waits_for_whole_slots(nodes, expected_us):
+    """0.7 us endpoint, 0.1 us receiver, fibre through the centre, rounded up to slots of 20 ns."""
+    assert path_latency(fabric_at_scale("ramp", nodes), COMMON).base_s == pytest.approx(expected_us * 1e-6)
+
+
+def test_levels_and_dimensions_have_lengths_of_their_own():
+    """A line in one rack has 4 m of fibre, one through several racks goes through the centre."""
+    circuits, late = latency_of("sipac:radix=32,levels=2", "sipco", "all_reduce")
+    level = circuits.hops[circuits.hop_offsets[:-1]]
+    assert np.unique(late[level == 0]).tolist() == pytest.approx([800 + 4 * 4.9])
+    _, late = latency_of("oddl:shape=32x32", "halving_doubling", "all_reduce")
+    assert np.unique(late).tolist() == pytest.approx([800 + 15.8 * 4.9])
+
+
+def test_paths_add_up_hop_by_hop():
+    """Segments of a ring, tiles of a wafer, the fibre between two wafers."""
+    circuits, late = latency_of("terarack:nodes=8", "ring", "all_gather")
+    assert late.tolist() == pytest.approx([804.9] * 8)
+    circuits, late = latency_of("lightpath:shape=4x16,lasers=4", "ring", "all_gather")
+    seams = {4 * (row * 16 + column) + way for row in range(4) for column, way in ((7, 0), (8, 1))}
+    paths = np.split(circuits.hops, circuits.hop_offsets[1:-1])
+    crosses = np.array([bool(seams & set(path.tolist())) for path in paths])
+    tiles = circuits.num_hops() * 0.03 * 14
+    assert crosses.any()
+    assert (late - 800 - tiles).tolist() == pytest.approx(np.where(crosses, 4.9, 0.0).tolist(), abs=1e-6)
+
+
+def test_a_fat_tree_pays_links_and_switches():
+    """Within a leaf two links of 2 m, through a spine of another rack four links and three switches."""
+    where = fabric("fat_tree:nodes=1024")
+    plan = lower(where, generate("mesh", "all_to_all", where))
+    circuits = plan.rounds(0)[0]
+    late = path_latency(where, COMMON).of_circuits(circuits) / NS
+    near = circuits.src // 32 == circuits.dst // 32
+    assert np.unique(late[near].round(6)).tolist() == pytest.approx([700 + 2 * 100 + 150 + 4 * 4.9])
+    assert late.max() == pytest.approx(700 + 4 * 100 + 3 * 150 + (2 + 7.9 + 7.9 + 2) * 4.9)
+
+
+def test_servers_have_a_latency_of_their_own():
+    """An NVSwitch costs `server_hop` and no receiver."""
+    _, late = latency_of("superpod:nodes=8", "mesh")
+    assert np.unique(late).tolist() == pytest.approx([700 + 100 + 4 * 4.9])
+
+
+@pytest.mark.parametrize("key", LATENCY_KEYS)
+def test_each_part_is_linear(key):
+    """What a part costs more is paid as often as the part is passed, by every fabric."""
+    value = getattr(COMMON, key)
+    once, twice, thrice = (assumptions("common", **{key: k * value}) for k in (1, 2, 3))
+    moved = 0
+    for name, nodes in [(name, 64) for name in ("sipac", "terarack", "lightpath", "oddl", "ideal")] + [("superpod", 8)]:
+        plan = compile(fabric_at_scale(name, nodes), "all_gather", "1KB", algorithm="ring")
+        times = [plan.simulate(assumptions=one).total_s for one in (once, twice, thrice)]
+        assert times[2] - times[1] == pytest.approx(times[1] - times[0], abs=1e-15)
+        assert times[1] >= times[0]
+        moved += times[1] > times[0]
+    assert moved
+
+
+@pytest.mark.parametrize("name", FABRICS.names())
+@pytest.mark.parametrize("nodes", [16, 64])
+def test_the_judge_computes_the_same_latency(name, nodes):
+    """By code of its own, on a whole machine and on a part of it."""
+    whole, compared = fabric_at_scale(name, nodes), []
+    for where in (whole, job(whole, range(0, nodes, 4))):
+        with suppress(UnsupportedError):  # some systems cannot carry a ring on such a part
+            plan = lower(where, generate("ring", "all_gather", where))
+            compared.append(plan)
+    assert compared
+    for plan in compared:
+        for circuits in plan.rounds(0):
+            ours = path_latency(plan.fabric, COMMON).of_circuits(circuits)
+            assert path_latency_s(plan, circuits, COMMON) == pytest.approx(ours, rel=1e-12)
+            assert (ours > 0.7e-6).all()
+
+
+def test_messages_of_a_node_follow_each_other():
+    """63 messages of 5 ns before the last one leaves, in all engines."""
+    plan = compile("ideal:nodes=64", "all_to_all", "64KB", algorithm="mesh")
+    with_gap, without = (simulate(plan.circuits, 64_000, assumptions("common", message_gap=g)) for g in (5e-9, 0.0))
+    assert with_gap.timeline.total_s - without.timeline.total_s == pytest.approx(63 * 5e-9)
+    for engine in ("flow", "flow:mode=asynchronous", "packet"):
+        found = simulate(plan.circuits, 64_000, COMMON, engine=engine).timeline
+        assert found.total_s == pytest.approx(with_gap.timeline.total_s, rel=0.02)
+
+
+def test_rounds_in_line_wait_for_the_latency_once():
+    """SiPAC sets nothing between rounds; LIGHTPATH does, so its rounds stay apart."""
+    plan = compile("sipac:radix=4,levels=1,wavelengths=4", "all_to_all", "4KB", algorithm="mesh")
+    wafer = compile("lightpath:shape=4x4,lasers=2", "all_to_all", "16KB", algorithm="mesh")
+    for made, saves in ((plan, True), (wafer, False)):
+        one, two = (
+            profile(made.circuits, assumptions("common", rounds=way)).timeline(4096) for way in ("in_line", "apart")
+        )
+        rounds = two.num_rounds / two.num_steps
+        if saves and rounds > 1:
+            assert one.total_s < two.total_s
+        if not saves:
+            assert rounds > 1
+            assert one.total_s == two.total_s
+
+
+def test_control_messages_where_circuits_change():
+    """A ring on ODDL keeps its circuits: one exchange, not one a step; beside the setting it hides behind it."""
+    plan = compile("oddl:shape=4x4", "all_gather", "16KB", algorithm="ring")
+    every, change = (
+        plan.simulate(assumptions="common", control_charge=way).totals()["control_s"]
+        for way in ("every_step", "on_change")
+    )
+    assert every == pytest.approx(15 * change)
+    beside = plan.simulate(assumptions="common", control_order="beside_setting").totals()["control_s"]
+    assert beside == pytest.approx(change - plan.fabric.reconfiguration_s)
+    slow = plan.simulate("flow", assumptions="common", mode="asynchronous").totals()["control_s"]
+    assert slow == pytest.approx(change)
+
+
+def test_named_sets_and_values():
+    """Names, values with names, and what is refused in one line."""
+    assert assumptions("common", endpoint="nic").endpoint == 2.7e-6
+    assert assumptions("common", endpoint="gpu-nic").endpoint == 8.35e-6
+    assert assumptions("common", fibre="9.8ns/m").fibre == pytest.approx(9.8e-9)
+    assert assumptions("common", hop=COMMON.hop).name == "common"
+    assert assumptions("common", hop=0).name == "common, changed"
+    with pytest.raises(UnknownNameError, match="unknown assumptions 'comon'; did you mean 'common'"):
+        assumptions("comon")
+    with pytest.raises(ParameterError, match="unknown assumption 'endpiont'; did you mean 'endpoint'"):
+        assumptions("common", endpiont=1)
+    with pytest.raises(
+        ParameterError, match="endpoint=1us has no effect with latency=published; try --assumptions common"
+    ):
+        assumptions("published", endpoint="1us")
+    with pytest.raises(ParameterError, match="hop=-1 is negative"):
+        assumptions("common", hop=-1)
+
+
+def test_a_node_rate_above_the_bound_is_never_faster_than_the_bound():
+    """Every fabric at 64 nodes, both sets: no time is below its bound."""
+    for name in ("common", "published"):
+        found = compare_plans(
+            [fabric_at_scale(one, 64) for one in FABRICS.names()], "all_reduce", [1000], assumptions=name
+        )
+        assert all(entry.total_s >= entry.lower_bound_s * (1 - 1e-9) for entry in found.entries)
