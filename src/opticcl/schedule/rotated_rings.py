@@ -1,0 +1,179 @@
+"""Rings along all dimensions of a grid at the same time, one way round, on circuits that are set once.
+
+The message is cut into one part a dimension. In a reduce-scatter part q goes round the rings of the dimensions q - 1, q - 2,
+..., q, cyclically, and in an all-gather back, q, q + 1, ..., so that at every time the parts are in distinct dimensions, and
+every node sends to the next node of each of its lines:
+
+    3 x 4, all_gather     part 0   columns, 1 chunk at a time     rows, 3 chunks at a time
+                          part 1   rows, 1 chunk at a time        columns, 4 chunks at a time
+
+On sides n_1 ... n_k, N nodes, with one sender and one receiver of rate B a dimension, an all-reduce of V takes
+
+    T = R + 2 sum over the stages of max over the parts of (n_d - 1) alpha + r (1 - 1/n_d) V / (k B)
+
+where r is what share of its part a node has after the stage; with equal sides 2 (N-1)/N V / (k B), the least. Chunks of a
+part are numbered by the coordinates in the order of its all-gather, the first least significant, so what a node passes
+on is a range.
+
+Source: Jain and Sabharwal 2010, Optimal bucket algorithms for large MPI collectives on torus interconnects; Sack and Gropp
+2015, Collective algorithms for multiported torus networks. `opticcl.schedule.torus_all_ports` goes both ways round, for
+nodes with two senders and receivers a dimension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from opticcl.collective import Request
+from opticcl.fabrics.oddl import Oddl
+from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
+from opticcl.ir.symmetry import Digits, Run, RunSteps, Symmetry, Table
+from opticcl.schedule import register_algorithm
+from opticcl.schedule._grid import grid_of, reason_not_linked
+from opticcl.units import Shape
+
+COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "barrier")
+MOST_CHUNKS = 1 << 24  # of a schedule: 128 MB for each permutation of them
+
+
+def accepts(collective: Request, fabric: Fabric, shape: tuple[int, ...] | None = None) -> str | None:
+    """None, or the reason why not.
+
+    Args:
+        collective: requested.
+        fabric: where it would run.
+        shape: sides of the grid; None: those of the machine.
+    """
+    if collective.name not in COLLECTIVES:
+        return "it does " + ", ".join(COLLECTIVES)
+    n = fabric.num_nodes
+    if shape is not None and prod(shape) != n:
+        return f"shape={'x'.join(map(str, shape))} has {prod(shape)} positions for {n} nodes"
+    sides = _sides(fabric, shape)
+    if len(sides) < 2:
+        return "it needs a grid of two or more dimensions; try ring"
+    if len(sides) * n > MOST_CHUNKS:
+        return f"{len(sides) * n:,} chunks are more than {MOST_CHUNKS:,}"
+    node = np.arange(n)
+    for d in range(len(sides)):
+        if reason := reason_not_linked(fabric, node, _next_node(sides, d)):
+            return reason
+    return None
+
+
+def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
+    """One on an ODDL, whose nodes have a sender and a receiver a dimension."""
+    return [{}] if isinstance(fabric.machine, Oddl) else []
+
+
+@register_algorithm("rotated_rings", accepts, variants)
+def rotated_rings(collective: Request, fabric: Fabric, *, shape: Shape | None = None) -> Schedule:
+    """All-gather or reduce-scatter in a stage of n - 1 steps for each side n of the grid, all_reduce in both.
+
+    Args:
+        collective: all_reduce, reduce_scatter, all_gather or barrier.
+        fabric: the fabric.
+        shape: sides of the grid; None: those of the machine.
+    """
+    parts = _Parts(_sides(fabric, shape))
+    stages, runs = range(len(parts.sides)), list[Run]()
+    if collective.name != "all_gather":
+        runs += [run for stage in reversed(stages) for run in parts.runs(stage, adds=True)]
+    if collective.name != "reduce_scatter":
+        runs += [run for stage in stages for run in parts.runs(stage, adds=False)]
+    step = RunSteps(tuple(runs), parts.num_chunks)
+    chunks = collective.on(fabric.num_nodes, parts.num_chunks, owner=parts.owner())
+    return Schedule("rotated_rings", chunks, step.num_steps, step, step.classes, symmetries=parts.symmetries())
+
+
+def _sides(fabric: Fabric, shape: tuple[int, ...] | None) -> tuple[int, ...]:
+    """Sides of two or more nodes."""
+    return tuple(side for side in shape or grid_of(fabric) if side > 1)
+
+
+def _next_node(sides: tuple[int, ...], dimension: int) -> IntArray:
+    """Of every node, on its line of that dimension, int64 (nodes,)."""
+    node: IntArray = np.arange(prod(sides))
+    return Digits(sides, dimension, 1).images(len(node))
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """The parts of the message on a grid.
+
+    Args: sides: of the grid, 2 or more each.
+    """
+
+    sides: tuple[int, ...]
+
+    @property
+    def num_chunks(self) -> int:
+        """One a node and part [count]."""
+        return len(self.sides) * prod(self.sides)
+
+    def order(self, part: int) -> tuple[int, ...]:
+        """Dimensions in the order in which a part visits them in an all-gather."""
+        k = len(self.sides)
+        return tuple((part + j) % k for j in range(k))
+
+    def radices(self, part: int) -> tuple[int, ...]:
+        """Of the numbers of the chunks of a part, the most significant first."""
+        return tuple(self.sides[d] for d in reversed(self.order(part)))
+
+    def owner(self) -> IntArray:
+        """Node that each chunk belongs to, int64 (num_chunks,)."""
+        columns = []
+        for part in range(len(self.sides)):
+            digits = np.unravel_index(np.arange(prod(self.sides)), self.radices(part))
+            position = dict(zip(reversed(self.order(part)), digits, strict=True))
+            columns.append(np.ravel_multi_index([position[d] for d in range(len(self.sides))], self.sides))
+        owners: IntArray = np.concatenate(columns)
+        return owners
+
+    def runs(self, stage: int, adds: bool) -> Iterator[Run]:
+        """Runs of a stage, cut where a part is round its rings."""
+        lengths = [self.sides[self.order(part)[stage]] - 1 for part in range(len(self.sides))]
+        start = 0
+        for stop in sorted(set(lengths)):
+            active = [part for part, length in enumerate(lengths) if length >= stop]
+
+            def base(first: int = start, active: list[int] = active) -> Transfers:
+                return concatenate_transfers(self._rows(part, stage, first, adds) for part in active)
+
+            yield Run(base, stop - start, self._one_earlier(stage) if stop - start > 1 else None)
+            start = stop
+
+    def _rows(self, part: int, stage: int, moment: int, adds: bool) -> Transfers:
+        """What each node passes on: of the blocks along its ring, in the all-gather first its own, in the reduce-scatter
+        first the one that it must not keep for longest.
+        """
+        n, order = prod(self.sides), self.order(part)
+        digit = dict(enumerate(np.unravel_index(np.arange(n), self.sides)))
+        d, block = order[stage], prod(self.sides[visited] for visited in order[:stage])
+        digit[d] = (digit[d] - moment - adds) % self.sides[d]
+        lo, stride = np.full(n, part * n), block
+        for visited in order[stage:]:
+            lo = lo + digit[visited] * stride
+            stride *= self.sides[visited]
+        op = Op.REDUCE if adds else Op.COPY
+        return Transfers.of(np.arange(n), _next_node(self.sides, d), lo, block, op)
+
+    def _one_earlier(self, stage: int) -> Table:
+        """The chunks of the block before, of each part on the ring of that stage."""
+        n, images = prod(self.sides), []
+        for part in range(len(self.sides)):
+            images.append(part * n + Digits(self.radices(part), len(self.sides) - 1 - stage, -1).images(n))
+        return Table(np.concatenate(images))
+
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """One node further along each dimension."""
+        n, found = prod(self.sides), []
+        for d in range(len(self.sides)):
+            digits = [len(self.sides) - 1 - self.order(part).index(d) for part in range(len(self.sides))]
+            images = [part * n + Digits(self.radices(part), at, 1).images(n) for part, at in enumerate(digits)]
+            found.append(Symmetry(Digits(self.sides, d, 1), Table(np.concatenate(images))))
+        return tuple(found)

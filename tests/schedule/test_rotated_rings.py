@@ -1,0 +1,62 @@
+"""Rings along all dimensions at the same time, one way round."""
+
+from math import prod
+
+import pytest
+from tests.schedule.oracle import check
+
+from opticcl.fabrics import fabric
+from opticcl.plans.plan import compile
+from opticcl.schedule import generate, reason_declined
+
+COLLECTIVES = ["all_reduce", "reduce_scatter", "all_gather", "barrier"]
+
+
+@pytest.mark.parametrize("collective", COLLECTIVES)
+@pytest.mark.parametrize("shape", ["2x2", "3x3", "4x3", "3x5", "2x3x4", "2x2x2x2"])
+def test_right_at_every_rank(collective, shape):
+    """Equal and unequal sides, up to four dimensions."""
+    sides = [int(side) for side in shape.split("x")]
+    schedule = check(f"rotated_rings:shape={shape}", collective, fabric("ideal", nodes=prod(sides)))
+    stages = 2 if collective in ("all_reduce", "barrier") else 1
+    assert schedule.num_steps == stages * len(sides) * (max(sides) - 1)
+
+
+def test_on_light():
+    """One round a step, and the circuits of the first step serve all."""
+    for name in ("oddl:shape=4x4", "oddl:shape=3x5", "sipac:radix=3,levels=2", "torus:shape=3x4"):
+        check("rotated_rings", "all_reduce", fabric(name))
+    plan = compile("oddl:shape=4x4", "all_reduce", "1MB", algorithm="rotated_rings")
+    pairs = [sorted(zip(t.src.tolist(), t.dst.tolist(), strict=True)) for t in map(plan.schedule.step, range(12))]
+    assert all(found == pairs[0] for found in pairs)
+    assert plan.simulate().reconfiguration_s.sum() == plan.fabric.reconfiguration_s
+
+
+@pytest.mark.parametrize("side", [4, 8, 32])
+def test_volume(side):
+    """2 (N-1)/N of the message on each of two senders a node."""
+    where = fabric(f"oddl:shape={side}x{side}")
+    n = side * side
+    plan = compile(where, "all_reduce", "1GB", algorithm="rotated_rings")
+    due = 2 * (n - 1) / n * 8e9 / where.node_rate_bits_per_s
+    assert plan.simulate(compute="none").transfer_s.sum() == pytest.approx(due, rel=1e-3)
+
+
+def test_fewer_steps_than_one_ring():
+    """Two classes of steps for each stage, and less than a ring of all nodes."""
+    schedule = generate("rotated_rings", "all_reduce", fabric("oddl:shape=8x8"))
+    assert schedule.num_steps == 28
+    assert len(schedule.step_classes()) == 4
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "collective", "name", "text"),
+    [
+        ("rotated_rings", "all_to_all", "oddl:shape=4x4", "it does all_reduce, reduce_scatter"),
+        ("rotated_rings", "all_reduce", "oddl:shape=16", "it needs a grid of two or more dimensions; try ring"),
+        ("rotated_rings:shape=3x4", "all_reduce", "oddl:shape=4x4", "shape=3x4 has 12 positions for 16 nodes"),
+    ],
+)
+def test_declined(algorithm, collective, name, text):
+    """With a reason."""
+    assert text in reason_declined(algorithm, collective, fabric(name))
