@@ -24,7 +24,9 @@ def run(
     ] = [],  # noqa: B006 (the framework copies it)
     claim: Annotated[
         list[str],
-        typer.Option("--claim", help="Only claims with this id, or ids of this shell pattern: 'W2*'. Repeat for several."),
+        typer.Option(
+            "--claim", help="Only claims with this id, or ids of this shell pattern: 'W2*'. Repeat for several."
+        ),
     ] = [],  # noqa: B006
     out: Annotated[list[Path], out_option(RECORD)] = [],  # noqa: B006
     json: JsonOption = False,

@@ -38,7 +38,18 @@ from opticcl.ir import ProgressCallback, no_progress
 from opticcl.papers.formula import evaluate
 from opticcl.registry import canonical, nearest
 
-__all__ = ["ALL_VERDICTS", "BASES", "Found", "Row", "check_paper", "claim", "claim_ids", "found", "paper_names", "printed_claims"]
+__all__ = [
+    "ALL_VERDICTS",
+    "BASES",
+    "Found",
+    "Row",
+    "check_paper",
+    "claim",
+    "claim_ids",
+    "found",
+    "paper_names",
+    "printed_claims",
+]
 
 EXACT = 1e-3  # of the published number
 VERDICTS = {"exact": EXACT, "5 %": 0.05, "20 %": 0.2}
