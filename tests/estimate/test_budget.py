@@ -1,5 +1,6 @@
 """Budgets of every optical fabric: the papers' numbers, the limits that follow, and the time to compute them."""
 
+import math
 import time
 
 import numpy as np
@@ -74,7 +75,40 @@ def test_ramps_path_by_hand():
     assert found.received_dbm == pytest.approx(10 - 6 - 16.051 + 27 - 0.02 - 35.113 - 0.02 - 1 + 27 - 16.051, abs=0.01)
     assert found.lowest_dbm == pytest.approx(-21.2, abs=0.01)
     assert found.margin_db == pytest.approx(-1.2, abs=0.01)  # the floor decides, not the detector
-    assert found.optical_snr_db == pytest.approx(28.8, abs=0.1)
+    assert found.optical_snr_db == pytest.approx(19.8, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("subnet", "joined", "snr_db"), [("broadcast", 64, 21.6), ("route_broadcast", 32, 24.8), ("route_switch", 1, 39.2)]
+)
+def test_a_star_joins_the_noise_of_open_gates(subnet, joined, snr_db):
+    """By hand: the gates' noise, 6 dB above h f B, over their inputs; that of the sender's gate once for each open gate."""
+    found = of(f"ramp:subnet={subnet}", "fitted")
+    assert found.joined_amplifiers == joined
+    assert found.optical_snr_db == pytest.approx(snr_db, abs=0.1)
+    values, before, noise_w = optics(light_table("ramp"), "fitted"), found.launch_dbm, 0.0
+    figure = values.get("soa_gate.noise")
+    quantum_dbm = 10 * math.log10(6.62607015e-34 * 193.4e12 * 12.5e9 / 1e-3)
+    gates = 0
+    for line in found.lines:
+        if line.element == "soa_gate":
+            many = joined if gates == 0 else 1
+            noise_w += many * 10 ** ((figure + quantum_dbm - before) / 10)
+            gates += 1
+        before = line.power_dbm
+    assert found.optical_snr_db == pytest.approx(-10 * math.log10(noise_w), abs=0.1)
+
+
+@pytest.mark.parametrize(("way", "shape"), [("x", "1x{}"), ("y", "{}x1")])
+@pytest.mark.parametrize("fibre_db", [0.0, 3.0, 20.0])
+def test_lightpaths_reach_counts_fibres_between_wafers(way, shape, fibre_db):
+    """A line of one tile more than the reach closes, and no longer one does: the verdict and the reach agree."""
+    reach = limit("lightpath:shape=1x12", f"reach_{way}_tiles", "typical", board_fibre__loss=fibre_db)
+    budgets = [
+        of(f"lightpath:shape={shape.format(tiles)}", "typical", board_fibre__loss=fibre_db)
+        for tiles in (reach + 1, reach + 2)
+    ]
+    assert [found.closes for found in budgets] == [True, False]
 
 
 def test_lightpaths_losses():

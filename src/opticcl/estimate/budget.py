@@ -19,6 +19,7 @@ from opticcl.ir import CircuitPlan, Fabric
 from opticcl.ir.light import Counts, LightPath, Optics
 from opticcl.optics.budget import round_budgets
 from opticcl.optics.chain import ROUNDING_DB, Chain, optical_snr_db
+from opticcl.optics.decibels import db_of_ratio
 from opticcl.optics.values import chain_of, check_channels, light_path_of
 
 __all__ = ["Budget", "Line", "Which", "budget", "plan_budget"]
@@ -64,6 +65,7 @@ class Budget:
         margin_db: at the detector or at the lowest place, whichever is less [dB].
         basis: of launch, penalty and sensitivity, as in `Line`; by name.
         optical_snr_db: behind all amplifiers in 12.5 GHz [dB]; None without amplifiers whose noise figure is known.
+        joined_amplifiers: the most amplifiers that a coupler joins and whose noise is in it [count].
     """
 
     fabric: str
@@ -78,6 +80,7 @@ class Budget:
     margin_db: float
     basis: Mapping[str, str]
     optical_snr_db: float | None
+    joined_amplifiers: int = 1
 
     @property
     def closes(self) -> bool:
@@ -109,6 +112,7 @@ class Budget:
             "lowest_dbm": self.lowest_dbm,
             "penalty_db": self.penalty_db,
             "optical_snr_db": self.optical_snr_db,
+            "joined_amplifiers": self.joined_amplifiers,
             "basis": dict(self.basis),
             "elements": [
                 {
@@ -180,6 +184,7 @@ def _budget_of(name: str, path: LightPath, chain: Chain, values: Optics, counts:
         margin_db=float(chain.margin_db(counts)[0]),
         basis={name: _basis(values, name) for name in ("launch", "penalty", "sensitivity")},
         optical_snr_db=_noise(path, chain, values, counts, powers),
+        joined_amplifiers=max(element.joined for element in path.elements),
     )
 
 
@@ -207,7 +212,7 @@ def _basis(values: Optics, kind: str) -> str:
 
 
 def _noise(path: LightPath, chain: Chain, values: Optics, counts: Counts, powers: Counts) -> float | None:
-    """Optical signal-to-noise ratio; None without amplifiers or where a noise figure is unknown."""
+    """Optical signal-to-noise ratio, with the noise of joined amplifiers; None without any or where a figure is unknown."""
     figures, inputs = [], []
     before = np.concatenate([[chain.launch_dbm], powers[:-1]])
     for k, element in enumerate(path.elements):
@@ -215,7 +220,7 @@ def _noise(path: LightPath, chain: Chain, values: Optics, counts: Counts, powers
             figure = values.get(f"{element.kind}.noise")
             if figure is None:
                 return None
-            figures.append(figure)
+            figures.append(figure + float(db_of_ratio(element.joined)))
             inputs.append(before[k] - counts[k] * chain.loss_db[k] - chain.once_db[k])
     if not figures:
         return None

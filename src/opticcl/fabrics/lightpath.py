@@ -51,7 +51,7 @@ from opticcl.ir import CellGrid, Circuits, ControlPlane, Fabric, Fault, IntArray
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
-from opticcl.optics.limits import counted, reach
+from opticcl.optics.limits import counted, reach, reach_in_parts
 from opticcl.optics.values import chain_of
 from opticcl.routing.grid import EAST, NORTH, SOUTH, WEST, Grid
 from opticcl.routing.reach import components
@@ -398,14 +398,23 @@ class Lightpath(Fabric):
         return _light(*self.grid_shape)
 
     def limits(self, values: Optics) -> tuple[Limit, ...]:
-        """Tiles that light may pass straight ahead on one wafer that is large enough."""
+        """Tiles that light may pass straight ahead from the first tile of a wafer.
+
+        Every fibre between wafers counts; where its loss is unknown, they are those of one wafer that is large enough.
+        """
         path = self.light_path
-        everything = np.array([element.kind != "board_fibre" for element in path.elements])
+        fibre = values.get("board_fibre.loss") is not None
+        everything = np.array([fibre or element.kind != "board_fibre" for element in path.elements])
         chain = chain_of(path, values, everything)
         found = []
-        for name, along in (("x", "along a row"), ("y", "along a column")):
-            tiles = reach(chain, path, {"mzi": 2, f"waveguide_{name}": 1, "stitch": 1})
-            found.append(Limit(f"reach_{name}_tiles", tiles, f"reach {along}: {counted(tiles, 'tile')}"))
+        for name, side, along in (("x", "board_columns", "along a row"), ("y", "board_rows", "along a column")):
+            each = {"mzi": 2, f"waveguide_{name}": 1}
+            if fibre:
+                tiles = int(optics_of("lightpath").geometry[side])
+                passed = reach_in_parts(chain, path, each, tiles, "stitch", "board_fibre")
+            else:
+                passed, along = reach(chain, path, {**each, "stitch": 1}), f"{along} of one wafer"
+            found.append(Limit(f"reach_{name}_tiles", passed, f"reach {along}: {counted(passed, 'tile')}"))
         return tuple(found)
 
     def parts(self) -> tuple[Part, ...]:

@@ -35,7 +35,7 @@ lose by splitting and by an excess a stage.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
 from typing import Any, Literal
@@ -385,6 +385,9 @@ class Ramp(Fabric):
 def _light(groups: int, racks: int, devices: int, subnet: str) -> LightPath:
     """The one path of all circuits.
 
+    A star coupler joins the noise of all gates that are open towards it: those of the L wavelengths of a subnet, or, behind
+    routers, those of the J racks whose noise comes out at the same port and wavelength.
+
     Args:
         groups: x [count].
         racks: J [count].
@@ -392,6 +395,7 @@ def _light(groups: int, racks: int, devices: int, subnet: str) -> LightPath:
         subnet: kind of subnet.
     """
     gate = Element("soa_gate", amplifies=True)
+    open_gates = {"broadcast": devices, "route_broadcast": racks, "route_switch": 1}[subnet]
     ports = racks * (devices if subnet == "broadcast" else 1)
     star = Element("star", ways=ports)
     splitter, combiner = Element("core_splitter", ways=racks), Element("core_combiner", ways=racks)
@@ -403,7 +407,7 @@ def _light(groups: int, racks: int, devices: int, subnet: str) -> LightPath:
     elements = (
         Element("modulator"),
         Element("splitter", ways=groups),
-        gate,
+        replace(gate, joined=open_gates),
         Element("fibre"),
         *core,
         Element("fibre"),

@@ -39,11 +39,13 @@ class Element:
         kind: name under which its values are looked up; the same kind may stand at several positions.
         ways: number of outputs that it divides the light into; besides other losses this costs 10 log10(ways) dB.
         amplifies: whether it may have a gain; a passive element may not.
+        joined: number of such amplifiers in use at once whose noise reaches the same detector [count].
     """
 
     kind: str
     ways: int = 1
     amplifies: bool = False
+    joined: int = 1
 
 
 @dataclass(frozen=True, slots=True)

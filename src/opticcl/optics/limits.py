@@ -11,7 +11,7 @@ import numpy as np
 from opticcl.ir.light import LightPath
 from opticcl.optics.chain import ROUNDING_DB, Chain
 
-__all__ = ["LARGEST_COUNT", "counted", "largest_that_closes", "reach"]
+__all__ = ["LARGEST_COUNT", "counted", "largest_that_closes", "reach", "reach_in_parts"]
 
 LARGEST_COUNT = 1 << 16
 """Pieces of anything that a limit counts up to."""
@@ -48,3 +48,26 @@ def reach(chain: Chain, path: LightPath, each: dict[str, float]) -> int | None:
     if margin < -ROUNDING_DB:
         return None
     return floor(min((margin + ROUNDING_DB) / loss, LARGEST_COUNT)) if loss else LARGEST_COUNT
+
+
+def reach_in_parts(
+    chain: Chain, path: LightPath, each: dict[str, float], part: int, inside: str, between: str
+) -> int | None:
+    """Hops that a passive path may have through parts of equal length, from the first place of one of them.
+
+    Args:
+        chain: values of the path's elements.
+        path: elements.
+        each: elements of every hop: kind -> count.
+        part: places of a part; every `part`-th hop leads to the next one [count].
+        inside, between: kinds of the one element more that a hop passes within a part, or to the next one.
+    Returns: None if not even a path without hops closes.
+    """
+
+    def closes(hops: int) -> bool:
+        crossed = hops // part
+        passed = {kind: count * hops for kind, count in each.items()} | {inside: hops - crossed, between: crossed}
+        counts = [1.0 if element.kind == "modulator" else passed.get(element.kind, 0.0) for element in path.elements]
+        return bool(chain.closes(np.array(counts))[0])
+
+    return largest_that_closes(range(LARGEST_COUNT + 1), closes)

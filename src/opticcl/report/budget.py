@@ -108,6 +108,8 @@ def verdict_line(budget: Budget) -> str:
     if budget.floor_dbm is not None:
         required.append(f"every place needs {budget.floor_dbm:g} dBm (lowest {budget.lowest_dbm:.2f} dBm)")
     noise = "" if budget.optical_snr_db is None else f"; optical SNR {budget.optical_snr_db:.1f} dB in 12.5 GHz"
+    if noise and budget.joined_amplifiers > 1:
+        noise += f" with the noise of {budget.joined_amplifiers} amplifiers that a coupler joins"
     answer = f"closes with {budget.margin_db:.2f} dB to spare" if budget.closes else f"{-budget.margin_db:.2f} dB short"
     return f"{'light ' if budget.closes else 'light does NOT close: '}{answer}; {', '.join(required)}{noise}"
 
