@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import floor
 
 import numpy as np
@@ -34,7 +34,7 @@ def counted(number: float | None, noun: str) -> str:
     return f"{number:,}{' or more' * (number >= LARGEST_COUNT)} {noun}{'s' * (number != 1)}"
 
 
-def reach(chain: Chain, path: LightPath, each: dict[str, float]) -> int | None:
+def reach(chain: Chain, path: LightPath, each: Mapping[str, float]) -> int | None:
     """Hops that a passive path may have; None if not even a path without hops closes.
 
     Args:
@@ -51,7 +51,7 @@ def reach(chain: Chain, path: LightPath, each: dict[str, float]) -> int | None:
 
 
 def reach_in_parts(
-    chain: Chain, path: LightPath, each: dict[str, float], part: int, inside: str, between: str
+    chain: Chain, path: LightPath, each: Mapping[str, float], part: int, inside: str, between: str
 ) -> int | None:
     """Hops that a passive path may have through parts of equal length, from the first place of one of them.
 
