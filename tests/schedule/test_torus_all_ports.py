@@ -71,3 +71,23 @@ def test_what_is_declined():
     assert "no single circuit joins" in str(reason_declined("torus_all_ports:shape=3x4", "all_gather", other))
     large = fabric("ideal", nodes=1 << 21)
     assert "chunks are more than" in str(reason_declined("torus_all_ports:shape=4096x512", "all_gather", large))
+
+
+@pytest.mark.parametrize("shape", ["4x4", "3x4", "8x8"])
+def test_pieces_use_all_wavelengths(shape):
+    """TeraRack rings without striping: `auto` cuts, and is at least 20 times as fast as with whole blocks."""
+    where = fabric(f"terarack_torus:shape={shape}")
+    cut, whole = (
+        compile(where, "all_reduce", "100MB", algorithm=name).simulate(compute="none").total_s
+        for name in ("auto", "torus_all_ports")
+    )
+    assert compile(where, "all_reduce", "100MB").algorithm.startswith("torus_all_ports:pieces=")
+    assert 20 * cut < whole
+
+
+@pytest.mark.parametrize("pieces", [2, 3, 8])
+def test_any_number_of_pieces(pieces):
+    """Equal and unequal sides."""
+    for shape in ("3x3", "2x4"):
+        for collective in COLLECTIVES:
+            check(f"torus_all_ports:pieces={pieces}", collective, fabric(f"terarack_torus:shape={shape}"))

@@ -8,6 +8,9 @@ ring: `opticcl.schedule._both_ways`. All-gather on k equal sides n, N = n^k node
 which is the diameter and the time that the ports of a node need for what they must receive. On unequal sides a part is in the
 longest dimension while others are in shorter ones; shorter sides have longer blocks, so the ports are nearly balanced.
 
+On a torus of TeraRack rings that does not stripe messages over wavelengths, `pieces` cuts the blocks into as many transfers as
+there are wavelengths, as `opticcl.schedule.two_sided_ring` does.
+
 Source: Jain and Sabharwal 2010, Optimal bucket algorithms for large MPI collectives on torus interconnects; Sack and Gropp
 2015, Collective algorithms for multiported torus networks. There, 2k parts go round in one direction each, in twice as many
 steps.
@@ -21,6 +24,7 @@ from math import prod
 import numpy as np
 
 from opticcl.collective import Request
+from opticcl.fabrics.terarack_torus import TerarackTorus
 from opticcl.ir import Fabric, Schedule
 from opticcl.schedule import register_algorithm
 from opticcl.schedule._both_ways import COLLECTIVES, BothWays
@@ -28,15 +32,17 @@ from opticcl.schedule._grid import grid_of, reason_not_linked
 from opticcl.units import Shape
 
 MOST_CHUNKS = 1 << 24  # of a schedule: 128 MB for each permutation of them
+MOST_TRIED = 1 << 19  # transfers of a dimension in a step that a search evaluates
 
 
-def accepts(collective: Request, fabric: Fabric, shape: tuple[int, ...] | None = None) -> str | None:
+def accepts(collective: Request, fabric: Fabric, shape: tuple[int, ...] | None = None, pieces: int = 1) -> str | None:
     """None, or the reason why not.
 
     Args:
         collective: requested.
         fabric: where it would run.
         shape: sides of the grid; None: those of the machine.
+        pieces: transfers of a block [count].
     """
     if collective.name not in COLLECTIVES:
         return "it does " + ", ".join(COLLECTIVES)
@@ -53,7 +59,9 @@ def accepts(collective: Request, fabric: Fabric, shape: tuple[int, ...] | None =
         for way in (1, -1):
             if reason := reason_not_linked(fabric, node, node + ((at + way) % side - at) * stride):
                 return reason
-    if (chunks := BothWays(sides, node).num_chunks) > MOST_CHUNKS:
+    if not 1 <= pieces <= MOST_CHUNKS // n:
+        return f"pieces={pieces} is not 1 to {MOST_CHUNKS // n:,}"
+    if (chunks := BothWays(sides, node, pieces).num_chunks) > MOST_CHUNKS:
         return f"{chunks:,} chunks are more than {MOST_CHUNKS:,}"
     return None
 
@@ -63,14 +71,26 @@ def _sides(fabric: Fabric, shape: tuple[int, ...] | None) -> tuple[int, ...]:
     return tuple(side for side in shape or grid_of(fabric) if side > 1)
 
 
-@register_algorithm("torus_all_ports", accepts)
-def torus_all_ports(collective: Request, fabric: Fabric, *, shape: Shape | None = None) -> Schedule:
+def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
+    """Whole blocks; on TeraRack rings that do not stripe, also a piece for each wavelength, and two for each, since the
+    opposite node of a line gets half of them from each side.
+    """
+    machine = fabric.machine
+    if not isinstance(machine, TerarackTorus) or machine.striping or collective.name == "barrier":
+        return [{}]
+    lines = machine.lasers_per_port
+    return [{}, *({"pieces": many} for many in (lines, 2 * lines) if many * fabric.num_nodes <= MOST_TRIED)]
+
+
+@register_algorithm("torus_all_ports", accepts, variants)
+def torus_all_ports(collective: Request, fabric: Fabric, *, shape: Shape | None = None, pieces: int = 1) -> Schedule:
     """All-gather or reduce-scatter in as many steps as the diameter has hops (equal sides), all_reduce in twice as many.
 
     Args:
         collective: all_reduce, reduce_scatter, all_gather or barrier.
         fabric: the fabric.
         shape: sides of the grid; None: those of the machine.
+        pieces: transfers that each block is cut into, at least [count].
     """
     sides = _sides(fabric, shape)
-    return BothWays(sides, np.arange(fabric.num_nodes, dtype=np.int32)).schedule("torus_all_ports", collective)
+    return BothWays(sides, np.arange(fabric.num_nodes, dtype=np.int32), pieces).schedule("torus_all_ports", collective)
