@@ -36,6 +36,7 @@ bench: $(INSTALLED)
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[$(EXTRAS)]'
+	$(BIN)/opticcl warm
 	touch $@
 
 clean:

@@ -12,13 +12,14 @@ import pytest
 import opticcl
 
 SOURCE = Path(opticcl.__file__).parent
-BASE = {"errors", "units", "ir", "files", "registry"}
+BASE = {"errors", "units", "ir", "files", "kernels", "registry"}
 MAKERS = {"collective", "routing", "fabrics", "schedule", "circuits"}
 ALLOWED = {
     "errors": set(),
     "units": {"errors"},
     "ir": {"errors", "units"},
     "files": {"errors"},
+    "kernels": set(),
     "registry": {"errors", "units"},
     "assumptions": BASE,
     "collective": BASE,
@@ -27,7 +28,7 @@ ALLOWED = {
     "fabrics": BASE | {"optics", "routing"},
     "schedule": BASE | {"collective", "routing", "fabrics", "optics"},
     "circuits": BASE | {"collective", "routing", "fabrics", "schedule"},
-    "verify": {"errors", "units", "ir", "assumptions", "optics"},
+    "verify": {"errors", "units", "ir", "kernels", "assumptions", "optics"},
     "simulate": BASE | {"assumptions"},
     "execute": BASE | {"collective", "optics"},
     "estimate": BASE | {"collective", "optics", "fabrics", "schedule"},

@@ -14,7 +14,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from opticcl.kernels import keep_kernels
+
 __version__ = "0.1.0"
+
+keep_kernels()  # before any module defines one
 
 __all__ = [
     "OpticclError",

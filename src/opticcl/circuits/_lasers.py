@@ -104,7 +104,14 @@ def _shares(pair: IntArray, size: IntArray, num_pairs: int, width: int) -> tuple
     order = np.argsort(pair, kind="stable")
     starts = np.searchsorted(pair[order], np.arange(num_pairs + 1))
     own = np.ones(len(pair), np.int64)
-    _share_out(size[order], starts, width, own)
+    sizes = size[order]
+    first = np.repeat(sizes[starts[:-1]], np.diff(starts))  # of the pair
+    if np.array_equal(sizes, first):  # in turn
+        many = np.repeat(np.diff(starts), np.diff(starts))
+        turn = np.arange(len(pair)) - np.repeat(starts[:-1], np.diff(starts))
+        own += (width - many) // many + (turn < (width - many) % many)
+    else:
+        _share_out(sizes, starts, width, own)
     lo = np.cumsum(own) - own - width * pair[order]
     back = np.empty_like(order)
     back[order] = np.arange(len(order))

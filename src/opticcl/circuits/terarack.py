@@ -26,6 +26,7 @@ from opticcl.errors import UnsupportedError
 from opticcl.fabrics.terarack import Terarack
 from opticcl.fabrics.terarack_torus import TerarackTorus
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers, concatenate_circuits
+from opticcl.kernels import worth_compiling
 from opticcl.routing.assign import first_fit, width_that_fits
 from opticcl.schedule.wavelength_exchange import (
     CLOCKWISE,
@@ -207,8 +208,22 @@ def _walk(fabric: Fabric, transfers: Transfers, direction: IntArray) -> tuple[In
     offsets = np.concatenate([[0], np.cumsum(_distance(fabric, transfers, direction))])
     hops = np.empty(offsets[-1], np.int32)
     columns, rows = sides(fabric)
-    _fill(transfers.src.astype(np.int64), np.asarray(direction, np.int64), offsets, columns, rows, hops)
+    fill = _fill if worth_compiling(len(hops)) else _fill_columns
+    fill(transfers.src.astype(np.int64), np.asarray(direction, np.int64), offsets, columns, rows, hops)
     return hops, offsets
+
+
+def _fill_columns(
+    src: IntArray, direction: IntArray, offsets: IntArray, columns: int, rows: int, hops: IntArray
+) -> None:
+    """As `_fill`, with NumPy."""
+    stride, side = np.where(direction < 2, 1, columns), np.where(direction < 2, columns, rows)
+    place = src // stride % side
+    row = np.repeat(np.arange(len(src)), np.diff(offsets))
+    nth = np.arange(len(hops)) - offsets[row]
+    ahead = np.where(direction[row] % 2 == 0, nth, -1 - nth)
+    fibre = direction * columns * rows + src - place * stride
+    hops[:] = fibre[row] + (place[row] + ahead) % side[row] * stride[row]
 
 
 @numba.njit(cache=True, nogil=True)

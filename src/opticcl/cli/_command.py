@@ -18,7 +18,7 @@ __all__ = ["PANELS", "Verb", "Verbs"]
 PANELS = {
     "A collective": ("compile", "verify", "simulate", "execute", "run", "compare", "sweep", "synthesize", "convert"),
     "A job": ("train", "jobs"),
-    "A machine": ("list", "budget", "cost", "control"),
+    "A machine": ("list", "budget", "cost", "control", "warm"),
     "Research": ("papers", "study"),
 }
 """Heading of each panel of `opticcl --help` -> its verbs, in the order in which they are shown."""

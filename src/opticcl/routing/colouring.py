@@ -5,11 +5,12 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from opticcl.ir import IntArray
+
 __all__ = ["edge_colouring"]
 
 
-@numba.njit(cache=True, nogil=True)
-def edge_colouring(left, right, num_vertices, num_colours):  # type: ignore[no-untyped-def]
+def edge_colouring(left: IntArray, right: IntArray, num_vertices: int, num_colours: int) -> IntArray:
     """Colours of the edges of a bipartite graph, distinct at every vertex, int32 (n,).
 
     Args:
@@ -20,6 +21,11 @@ def edge_colouring(left, right, num_vertices, num_colours):  # type: ignore[no-u
     Each edge finds a colour a that is free at its left end and one, b, that is free at its right end. If they differ,
     the path that leaves the right end by a, b, a, ... swaps the two; it never reaches the left end, where a is free.
     """
+    return np.asarray(_colours(np.asarray(left, np.int64), np.asarray(right, np.int64), num_vertices, num_colours))
+
+
+@numba.njit(cache=True, nogil=True)
+def _colours(left, right, num_vertices, num_colours):  # type: ignore[no-untyped-def]
     at_left = np.full((num_vertices, num_colours), -1, np.int32)
     at_right = np.full((num_vertices, num_colours), -1, np.int32)
     colour = np.empty(len(left), np.int32)

@@ -34,11 +34,12 @@ from opticcl.ir import (
     no_progress,
 )
 from opticcl.ir.symmetry import Run
+from opticcl.kernels import worth_compiling
 from opticcl.verify.symmetry import CheckedClaims, claims_of, orbits, runs_of
 
 __all__ = ["DataReport", "check_data"]
 
-SYMMETRY_FROM = 1 << 14  # (rank, chunk) pairs from which claimed symmetries are used
+SYMMETRY_FROM = 1 << 16  # (rank, chunk) pairs from which claimed symmetries are used
 BLOCK = 1 << 23  # (rank, chunk) pairs that are followed together: about 400 MB
 MOST_CHUNK_ROWS = 1 << 32  # chunks carried by all transfers that are followed one by one
 SHOWN = 8  # wrong chunks that are explained one by one
@@ -333,7 +334,8 @@ def _first_malformed(step: Transfers, i: int, c: Collective) -> Violation | None
     """The first row whose rank, chunk or operation does not exist."""
     parts = _NO_PARTS if step.parts is None else step.parts
     columns = (step.src, step.dst, step.chunk_lo, step.chunk_n, step.op, parts)
-    if _well_formed(*columns, c.num_ranks, c.num_chunks, c.keeps_apart):  # nearly every step is
+    large = worth_compiling(len(step))
+    if large and _well_formed(*columns, c.num_ranks, c.num_chunks, c.keeps_apart):  # nearly every step is
         return None
     num_ranks, num_chunks, lone = c.num_ranks, c.num_chunks, np.array(not c.keeps_apart)
     bad_rank = (np.minimum(step.src, step.dst) < 0) | (np.maximum(step.src, step.dst) >= num_ranks)

@@ -27,6 +27,7 @@ from opticcl.ir import (
     same_columns,
 )
 from opticcl.ir.circuit_plan import ClassRounds
+from opticcl.kernels import worth_compiling
 from opticcl.verify.symmetry import runs_of
 
 __all__ = ["RULE_OF_KIND", "LightReport", "check_light"]
@@ -322,8 +323,9 @@ def _setting(circuits: Circuits, row: int) -> str:
     return f"port {circuits.port[row]}, wavelength {lo} x{n}, path [{hops}]"
 
 
-@numba.njit(cache=True, nogil=True)
-def count_usage(index, owner, lo, n, step, depth, counts):  # type: ignore[no-untyped-def]
+def count_usage(
+    index: IntArray, owner: IntArray | None, lo: IntArray, n: IntArray, step: int, depth: int, counts: IntArray
+) -> None:
     """Add the circuits on each (resource, wavelength) to `counts`.
 
     Args:
@@ -333,23 +335,79 @@ def count_usage(index, owner, lo, n, step, depth, counts):  # type: ignore[no-un
         depth: wavelengths counted apart [count].
         counts: (resource, wavelength) -> circuits, changed.
     """
-    for i in range(len(index)):
-        if depth == 1:
-            counts[index[i]] += 1
-            continue
-        c = i if owner is None else owner[i]
-        for w in range(n[c]):
-            counts[index[i] * depth + lo[c] + w * step] += 1
+    if depth == 1 or not worth_compiling(len(index)):
+        np.add.at(counts, _places(index, owner, lo, n, step, depth)[0], 1)
+    else:
+        _count_usage(*_columns(index, owner), lo, n, step, depth, counts)
+
+
+def _places(
+    index: IntArray, owner: IntArray | None, lo: IntArray, n: IntArray, step: int, depth: int
+) -> tuple[IntArray, IntArray]:
+    """Place in a table (resource, wavelength) of each row and wavelength, and the row.
+
+    Args:
+        index, owner, lo, n, step, depth: as of `count_usage`.
+    """
+    rows = np.arange(len(index))
+    if depth == 1:
+        return np.asarray(index, np.int64), rows
+    circuit = rows if owner is None else owner
+    many = np.asarray(n, np.int64)[circuit]
+    row = np.repeat(rows, many)
+    nth = np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
+    return np.asarray(index, np.int64)[row] * depth + np.asarray(lo, np.int64)[circuit[row]] + nth * step, row
+
+
+def _columns(index: IntArray, owner: IntArray | None) -> tuple[IntArray, IntArray]:
+    """Resource and circuit of each row as int64, for which the kernels are compiled once."""
+    return np.asarray(index, np.int64), np.arange(len(index)) if owner is None else owner
 
 
 @numba.njit(cache=True, nogil=True)
-def _write_settings(index, owner, setting, lo, n, step, depth, table):  # type: ignore[no-untyped-def]
-    """Write each setting into the table; returns (count, usage row, previous setting, new setting) of the first conflict."""
+def _count_usage(index, owner, lo, n, step, depth, counts):  # type: ignore[no-untyped-def]
+    for i in range(len(index)):
+        for w in range(n[owner[i]]):
+            counts[index[i] * depth + lo[owner[i]] + w * step] += 1
+
+
+def _write_settings(
+    index: IntArray,
+    owner: IntArray | None,
+    setting: IntArray,
+    lo: IntArray,
+    n: IntArray,
+    step: int,
+    depth: int,
+    table: IntArray,
+) -> IntArray:
+    """Write each setting into the table; returns (count, usage row, previous setting, new setting) of the first conflict.
+
+    Args:
+        index, owner, lo, n, step, depth: as of `count_usage`.
+        setting: of each row.
+        table: (resource, wavelength) -> setting, or -1; changed.
+    """
+    if worth_compiling(len(index)):
+        return np.asarray(_write_all(*_columns(index, owner), np.asarray(setting, np.int64), lo, n, step, depth, table))
+    place, row = _places(index, owner, lo, n, step, depth)
+    places, first, which = np.unique(place, return_index=True, return_inverse=True)
+    wanted = np.asarray(setting, np.int64)[row]
+    table[places] = np.where(table[places] < 0, wanted[first], table[places])
+    standing = table[places][which]
+    clashes = np.flatnonzero(wanted != standing)
+    if not len(clashes):
+        return np.zeros(4, np.int64)
+    at = clashes[0]
+    return np.array([len(clashes), row[at], standing[at], wanted[at]])
+
+
+@numba.njit(cache=True, nogil=True)
+def _write_all(index, owner, setting, lo, n, step, depth, table):  # type: ignore[no-untyped-def]
     clash = np.zeros(4, np.int64)
     for i in range(len(index)):
-        c = i if owner is None else owner[i]
-        for w in range(n[c] if depth > 1 else 1):
-            at = index[i] * depth + (lo[c] + w * step if depth > 1 else 0)
+        for w in range(n[owner[i]] if depth > 1 else 1):
+            at = index[i] * depth + (lo[owner[i]] + w * step if depth > 1 else 0)
             if table[at] < 0:
                 table[at] = setting[i]
             elif table[at] != setting[i]:

@@ -1,0 +1,123 @@
+"""Compiles the kernels beforehand, by small plans of every kind, so that the first command takes no longer than the second."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opticcl.errors import FabricError
+from opticcl.fabrics import FABRICS, fabric_at_scale
+from opticcl.ir import Fabric, ProgressCallback, no_progress
+from opticcl.kernels import always_compiled
+from opticcl.plans.compare import compare_plans
+from opticcl.plans.plan import compile
+from opticcl.simulate import simulate
+
+__all__ = ["Warmth", "kernels", "warm"]
+
+
+@dataclass(frozen=True, slots=True)
+class Warmth:
+    """What was compiled.
+
+    Args:
+        compiled: kernels compiled now, one a combination of types [count].
+        loaded: kernels that were on the disk already [count].
+        directory: where they are kept.
+        seconds: that it took [s].
+    """
+
+    compiled: int
+    loaded: int
+    directory: str
+    seconds: float
+
+
+def warm(*, engines: bool = False, progress: ProgressCallback = no_progress) -> Warmth:
+    """Compile the kernels that commands need, unless they are on the disk.
+
+    Args:
+        engines: also those of the flow and packet engines, routes, and execution.
+        progress: called with a line of text before each part of the work.
+    """
+    begun = time.perf_counter()
+    with always_compiled():
+        for nodes in (16, 64):
+            for collective in ("all_reduce", "all_to_all"):
+                progress(f"compare {collective} on {nodes} nodes")
+                compare_plans(_machines(nodes), collective, [10**6], algorithm="main")
+        progress("verify all chunks by symmetry and one by one")
+        for algorithm in ("ring", "tree"):
+            compile("ideal:nodes=512", "all_reduce", 10**6, algorithm=algorithm).verify()
+        if engines:
+            for what, run in _FURTHER.items():
+                progress(what)
+                run()
+    found = [kernel.stats for kernel in kernels().values()]
+    compiled, loaded = (sum(sum(one.values()) for one in column) for column in zip(*(
+        (stats.cache_misses, stats.cache_hits) for stats in found
+    ), strict=True))  # fmt: skip
+    return Warmth(compiled, loaded, _directory(), time.perf_counter() - begun)
+
+
+def kernels() -> dict[str, Any]:
+    """The kernels of all modules that are imported, by module and name."""
+    found: dict[int, tuple[str, Any]] = {}
+    for name, module in sorted(sys.modules.items()):
+        if name.startswith("opticcl."):
+            for value in list(vars(module).values()):
+                if hasattr(value, "nopython_signatures") and value.py_func.__module__ == name:
+                    found[id(value)] = (f"{name}.{value.py_func.__name__}", value)
+    return dict(found.values())
+
+
+def _machines(nodes: int) -> list[Fabric]:
+    made = []
+    for name in FABRICS.names():
+        try:
+            made.append(fabric_at_scale(name, nodes))
+        except FabricError:
+            continue
+    return made
+
+
+def _directory() -> str:
+    return os.environ.get("NUMBA_CACHE_DIR") or str(Path(__file__).parents[1])
+
+
+def _flows() -> None:
+    for mode in ("barrier", "asynchronous"):
+        for where in ("leaf_spine:nodes=16", "lightpath:shape=4x4"):
+            for algorithm in ("mesh", "ring"):
+                plan = compile(where, "all_to_all" if algorithm == "mesh" else "all_reduce", 10**6, algorithm=algorithm)
+                simulate(plan.circuits, 10**6, engine="flow", mode=mode)
+
+
+def _packets() -> None:
+    plan = compile("leaf_spine:nodes=16", "all_to_all", 10**6, algorithm="mesh")
+    for mode in ("barrier", "asynchronous"):
+        simulate(plan.circuits, 10**6, engine="packet", mode=mode)
+
+
+def _routes() -> None:
+    where = "lightpath:shape=4x4,routing=least_overlap,numbering=random,waveguides=10"
+    compile(where, "all_reduce", 10**6, algorithm="lumorph").verify()
+
+
+def _execution() -> None:
+    compile("ideal:nodes=4", "all_reduce", 10**6, algorithm="ring").execute(np.ones((4, 4), np.float16))
+
+
+_FURTHER: dict[str, Callable[[], None]] = {
+    "simulate flows": _flows,
+    "simulate packets": _packets,
+    "search routes": _routes,
+    "execute": _execution,
+}

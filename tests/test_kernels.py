@@ -1,0 +1,150 @@
+"""Compiled kernels: NumPy gives the same for small inputs, and they are kept where it is allowed."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import opticcl
+from opticcl import kernels
+from opticcl.circuits import _lasers, terarack
+from opticcl.routing.dimension_order import dimension_order
+from opticcl.verify import light
+from tests.profiles import examples
+
+
+@pytest.fixture
+def cache(monkeypatch):
+    """No directory is chosen yet."""
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(sys.modules["numba"].config, "CACHE_DIR", "")
+
+
+def both(run):
+    """The result with NumPy and with kernels."""
+    with kernels.always_compiled():
+        compiled = run()
+    return run(), compiled
+
+
+def equal(one, other):
+    """All arrays of both are equal."""
+    return len(one) == len(other) and all(map(np.array_equal, one, other))
+
+
+@examples(40)
+@given(st.data())
+def test_paths_along_rows_and_columns(data):
+    """Of any lengths, none among them, in both orders."""
+    rows, columns, n = (data.draw(st.integers(1, 7)) for _ in range(3))
+    src, dst = (
+        np.array(data.draw(st.lists(st.integers(0, rows * columns - 1), min_size=n, max_size=n))) for _ in range(2)
+    )
+    first = data.draw(st.sampled_from(["row", "column"]))
+    assert equal(*both(lambda: dimension_order(src, dst, columns, first)))
+
+
+@examples(30)
+@given(st.data())
+def test_segments_of_fibre_rings(data):
+    """Along rows and columns of a torus of rings, both ways."""
+    columns, rows, n = (data.draw(st.integers(1, 6)) for _ in range(3))
+    src = np.array([data.draw(st.integers(0, columns * rows - 1)) for _ in range(n)])
+    direction = np.array([data.draw(st.integers(0, 3)) for _ in range(n)])
+    offsets = np.cumsum([0, *(data.draw(st.integers(0, 5)) for _ in range(n))])
+    found = [np.empty(offsets[-1], np.int32) for _ in range(2)]
+    for fill, hops in zip((terarack._fill, terarack._fill_columns), found, strict=True):
+        fill(src, direction, offsets, columns, rows, hops)
+    assert np.array_equal(*found)
+
+
+@examples(40)
+@given(st.data())
+def test_usage_and_settings(data):
+    """With circuits that use several resources, and settings that clash."""
+    circuits, rows, step = (data.draw(st.integers(1, top)) for top in (6, 12, 3))
+    lo = np.array([data.draw(st.integers(0, 4)) for _ in range(circuits)], np.int32)
+    n = np.array([data.draw(st.integers(1, 3)) for _ in range(circuits)], np.int32)
+    alone = data.draw(st.booleans())
+    rows = circuits if alone else rows
+    owner = None if alone else np.array([data.draw(st.integers(0, circuits - 1)) for _ in range(rows)])
+    index = np.array(
+        [data.draw(st.integers(0, 3)) for _ in range(rows)], data.draw(st.sampled_from([np.int32, np.int64]))
+    )
+    setting = np.array([data.draw(st.integers(0, 2)) for _ in range(rows)])
+    depth = data.draw(st.sampled_from([1, 16]))
+
+    def counted():
+        counts = np.zeros(4 * depth, np.int32)
+        light.count_usage(index, owner, lo, n, step, depth, counts)
+        return [counts]
+
+    def written():
+        table = np.full(4 * depth, -1, np.int64)
+        table[data_at] = 1
+        return [light._write_settings(index, owner, setting, lo, n, step, depth, table), table]
+
+    data_at = data.draw(st.integers(0, 4 * depth - 1))
+    assert equal(*both(counted))
+    assert equal(*both(written))
+
+
+@examples(40)
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=6), st.integers(4, 9))
+def test_lasers_of_equal_transfers_are_shared_in_turn(many, width):
+    """As the kernel does that gives every laser to the slowest."""
+    pair = np.repeat(np.arange(len(many)), many)
+    if len(pair) == len(many):
+        return
+    _, own = _lasers._shares(pair, np.full(len(pair), 3), len(many), width)
+    by_kernel = np.ones(len(pair), np.int64)
+    _lasers._share_out(np.full(len(pair), 3), np.searchsorted(pair, np.arange(len(many) + 1)), width, by_kernel)
+    assert np.array_equal(own, by_kernel)
+
+
+def test_kernels_are_kept_with_the_user(cache, monkeypatch, tmp_path):
+    """Where the package is not writable; where nothing is, in a directory that ends with the process, with a message."""
+    writable = {str(tmp_path / "home" / "opticcl" / "kernels")}
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(os, "access", lambda path, mode: str(path) in writable)
+    assert kernels.keep_kernels() == tmp_path / "home" / "opticcl" / "kernels"
+    assert os.environ["NUMBA_CACHE_DIR"] == str(tmp_path / "home" / "opticcl" / "kernels")
+
+
+def test_no_directory_is_writable(cache, monkeypatch, tmp_path, capsys):
+    """One line says what to set."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "given"))
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    chosen = kernels.keep_kernels()
+    assert chosen.is_dir()
+    said = capsys.readouterr().err
+    assert f"neither NUMBA_CACHE_DIR={tmp_path / 'given'} nor" in said
+    assert said.count("\n") == 1
+    chosen.rmdir()
+
+
+def test_a_writable_package_keeps_its_own(cache):
+    """And a directory that the user names is left alone."""
+    assert kernels.keep_kernels(Path(__file__).parent) is None
+    assert "NUMBA_CACHE_DIR" not in os.environ
+
+
+@pytest.mark.deep
+def test_after_warm_a_comparison_compiles_nothing(tmp_path):
+    """In a new process, with an empty directory of kernels."""
+    variables = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(Path(opticcl.__file__).parents[1])}
+    code = (
+        "from opticcl.fabrics import FABRICS\nfrom opticcl.plans.compare import compare\n"
+        "from opticcl.plans.warm import kernels\n"
+        "compare(FABRICS.names(), 'all_reduce', '100MB', nodes=64)\n"
+        "assert len(kernels()) > 20\n"
+        "print(sum(sum(one.stats.cache_misses.values()) for one in kernels().values()))"
+    )
+    for words in (["-m", "opticcl", "warm"], ["-c", code]):
+        done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=True, env=variables)
+    assert done.stdout.strip() == "0"
