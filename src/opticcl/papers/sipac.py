@@ -11,7 +11,8 @@ from opticcl.circuits import lower
 from opticcl.fabrics import fabric
 from opticcl.fabrics.sipac import Sipac
 from opticcl.ir import Fabric, Op, Schedule
-from opticcl.papers import Found, claim, found
+from opticcl.papers import Found, claim, found, printed_claims
+from opticcl.papers.formula import evaluate
 from opticcl.plans.plan import compile
 from opticcl.schedule import generate
 from opticcl.verify import verify
@@ -182,7 +183,7 @@ def switches_of_512() -> int:
 def few_switches_with_two_levels() -> Found:
     """Whether SiPAC(64, 2) has less than a fifth of a fat tree's switches."""
     where = fabric("sipac", radix=64, levels=2)
-    fat_tree: float = 5 / 4 * (4 * where.num_nodes) ** (2 / 3)
+    fat_tree = evaluate(printed_claims("sipac")["S24"]["formula"], {"p": where.num_nodes})
     switches = _num_switches(where)
     return found(switches < fat_tree / 5, switches=switches, fat_tree=fat_tree)
 

@@ -125,6 +125,7 @@ _HEAD = """# Printed numbers without a row
 Every number that a paper prints from its abstract to its references is in a list, `tests/papers/printed`, with the rows of
 `opticcl papers` that compute it or the reason for which none does. This page has the latter, by reason and section. It is
 written by `python -m tests.papers.printed`; a test compares lists, rows and this page, and the lists with the papers' texts.
+Curves and bars of figures are drawings without numbers; what the texts state about them is in the lists.
 """
 
 
