@@ -58,6 +58,12 @@ def test_wrong_dimensions_are_refused(text, unit):
     assert "\n" not in str(caught.value)
 
 
+def test_a_meaning_that_would_be_refused_is_not_suggested():
+    """A number with an exponent takes no prefix."""
+    with pytest.raises(UnitError, match="try 400Gb/s"):
+        quantity("1e30Gb/s", "bit/s", "rate")
+
+
 @pytest.mark.parametrize(
     ("text", "unit", "meant"),
     [

@@ -129,7 +129,8 @@ def _parse(text: str, unit: str, what: str, bare: bool) -> float:
     small = unit in _WHOLE_UNITS and written.removesuffix(parsed.units) in _SMALL_PREFIXES
     if factor is None or small:
         meant = _meant(written, unit)
-        hint = f"did you mean {number}{meant}?" if meant else f"try {_EXAMPLES[unit]}"
+        known = bool(meant) and Quantity(number + meant, binary=True).units in _UNITS[unit]
+        hint = f"did you mean {number}{meant}?" if known else f"try {_EXAMPLES[unit]}"
         raise UnitError(f"{what}: {text!r} is not a {_NAMES[unit]}; {hint}")
     return float(parsed) * factor
 

@@ -164,6 +164,7 @@ def test_a_study_without_a_name_writes_the_list(opticcl, tmp_path):
     ("arguments", "words"),
     [
         (("-o", "a.json", "-o", "./a.json"), "it is the file of --out; give another name"),
+        (("-o", "loop.json"), "its links lead to no file"),
         (("-o", "absent/a.json"), "there is no folder absent"),
         (("-o", "."), "it is a folder; give the name of a file"),
         (("-o", "a"), "its name must end in .json"),
@@ -172,10 +173,11 @@ def test_a_study_without_a_name_writes_the_list(opticcl, tmp_path):
 def test_a_file_that_cannot_be_written_is_refused_before_the_work(opticcl, tmp_path, monkeypatch, arguments, words):
     """One line, and nothing is left behind."""
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "loop.json").symlink_to("loop.json")
     done = opticcl("verify", "-f", "ideal:nodes=4", *arguments)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert words in done.stderr
-    assert not list(tmp_path.iterdir())
+    assert [path.name for path in tmp_path.iterdir()] == ["loop.json"]
 
 
 def test_outputs_sort_files_by_kind(tmp_path):
@@ -200,6 +202,20 @@ def test_tables_are_as_wide_as_columns_says(opticcl, monkeypatch, width):
     assert f"not shown at {width} columns: " in done.stdout
     monkeypatch.setenv("COLUMNS", "400")
     assert "not shown" not in opticcl("compare", "-n", "4", "-f", "ideal", "-f", "torus", "-s", "1MB").stdout
+
+
+def test_the_answer_stands_in_the_narrowest_terminal(opticcl, monkeypatch):
+    """A column less wide than a word is none."""
+    monkeypatch.setenv("COLUMNS", "1")
+    lines = opticcl("cost", "-n", "8", "-f", "oddl").stdout.splitlines()
+    assert lines[0].split()[0] == "part"
+    assert any(line.startswith("wss") for line in lines)
+
+
+def test_no_verb_prints_the_help(opticcl):
+    """The whole of it and nothing else, with the code of wrong input."""
+    done = opticcl()
+    assert (done.returncode, done.stderr.strip()) == (2, opticcl("--help").stdout.strip())
 
 
 def test_the_answer_of_a_sweep_is_never_dropped(opticcl, monkeypatch):

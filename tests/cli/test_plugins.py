@@ -88,6 +88,7 @@ def test_what_is_wrong_in_it_is_told_with_its_line(opticcl, tmp_path, text, word
 def test_a_file_that_is_not_there(opticcl, monkeypatch):
     """Whoever named it is told."""
     assert "--plugin: absent.py: there is no such file" in opticcl("--plugin", "absent.py", "list").stderr
+    assert "--plugin: .: is a directory" in opticcl("--plugin", ".", "list").stderr
     monkeypatch.setenv(_plugins.VARIABLE, "gone.py")
     done = opticcl("list")
     assert (done.returncode, "OPTICCL_PLUGINS: gone.py: there is no such file" in done.stderr) == (2, True)

@@ -10,7 +10,11 @@ from opticcl.collective import Request
 from opticcl.errors import AlgorithmError, UnsupportedError
 from opticcl.ir import Op, Schedule, Transfers
 from opticcl.plans.compare import compare_plans
+from opticcl.plans.fastest import Fastest
+from opticcl.plans.sweep import sweep_fabrics
 from opticcl.schedule import ALGORITHMS, all_variants, generate, register_algorithm
+from opticcl.traces import load_job
+from opticcl.training.train import train
 
 FABRICS = [opticcl.fabric("ideal:nodes=4"), opticcl.fabric("torus:shape=2x2")]
 
@@ -127,3 +131,15 @@ def test_step_functions_pickle():
     copy = pickle.loads(pickle.dumps(made))
     assert copy == made
     assert len(copy(1)) == len(made(1))
+
+
+def test_a_sweep_and_a_training_name_it(failing, tmp_path):
+    """Beside the results of the other algorithms."""
+    failing(raises)
+    found = sweep_fabrics([("ideal:nodes=4", FABRICS[0])], "all_gather", [1000], Fastest())
+    assert [one.reason for one in found.left_out] == list(found.sweeps[0].failures)
+    assert "algorithm failing: step 0 raised ZeroDivisionError" in found.left_out[0].reason
+    sizes = tmp_path / "job.toml"
+    sizes.write_text('name = "job"\n[[calls]]\ncollective = "all_gather"\nsize = 1000\n')
+    (row,) = train(load_job(sizes, num_ranks=4), FABRICS[0]).rows
+    assert any("left out: algorithm failing: step 0 raised" in remark for remark in row.remarks)

@@ -87,7 +87,10 @@ def run() -> int:
     except Exit as leave:
         code = leave.exit_code
     except TyperException as error:
-        if text := error.format_message():
+        text = error.format_message()
+        if text.startswith("Usage:"):  # no verb is given
+            print(text, file=sys.stderr)
+        elif text:
             print(f"opticcl: {text} (opticcl --help lists the verbs and their options)", file=sys.stderr)
         return 2
     except (KeyboardInterrupt, Abort):

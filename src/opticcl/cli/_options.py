@@ -228,7 +228,7 @@ def refuse_options(verb: str, context: typer.Context, file: Path, names: Sequenc
     for name in names:
         if is_given(context, name):
             option = "--" + name.replace("_", "-")
-            raise ParameterError(f"{verb}: {option} is part of {file}; leave {option} out, or give --fabric")
+            raise ParameterError(f"{verb}: {option} is part of {file}; leave {option} out")
 
 
 def is_given(context: typer.Context, name: str) -> bool:

@@ -36,6 +36,9 @@ __all__ = [
 WIDTH_WITHOUT_TERMINAL = 120
 """Of tables where standard output is no terminal and COLUMNS is not set [columns]."""
 
+LEAST_WIDTH = 20
+"""Of tables, however narrow the terminal is [columns]."""
+
 
 class FileKind(NamedTuple):
     """A kind of file that a verb can write.
@@ -91,7 +94,7 @@ class Outputs:
         read: Path | None = None,
     ) -> None:
         suffixes = [suffix for kind in kinds for suffix in kind.suffixes]
-        taken = {} if read is None else {read.resolve(): "the input file"}
+        taken = {} if read is None else {os.path.realpath(read): "the input file"}
         for path in out:
             _check(path, "--out", suffixes, taken)
         for option, (other, kind) in (named or {}).items():
@@ -156,7 +159,7 @@ class Outputs:
             self.write(TABLE, lambda path: f"{write_rows(path, rows()):,} rows")
 
 
-def _check(path: Path, option: str, suffixes: Sequence[str], taken: dict[Path, str]) -> None:
+def _check(path: Path, option: str, suffixes: Sequence[str], taken: dict[str, str]) -> None:
     """Refuse a file that could not be written, or that is another file of this call already."""
     refused = f"{option}: cannot write {path}: "
     if path.is_dir():
@@ -168,9 +171,12 @@ def _check(path: Path, option: str, suffixes: Sequence[str], taken: dict[Path, s
         raise OutputError(f"{refused}there is no folder {path.parent}")
     if not os.access(path.parent, os.W_OK):
         raise OutputError(f"{refused}the folder {path.parent} is not writable")
-    if (other := taken.get(path.resolve())) is not None:
+    target = os.path.realpath(path)
+    if os.path.islink(target):  # links that form a cycle
+        raise OutputError(f"{refused}its links lead to no file")
+    if (other := taken.get(target)) is not None:
         raise OutputError(f"{refused}it is {other}; give another name")
-    taken[path.resolve()] = f"the file of {option}"
+    taken[target] = f"the file of {option}"
 
 
 def print_json(value: Any) -> None:
@@ -193,7 +199,7 @@ def _width() -> int | None:
     """Columns of standard output; None: as many as the terminal has."""
     given = os.environ.get("COLUMNS", "")
     if given.isdecimal() and int(given) > 0:
-        return int(given)
+        return max(int(given), LEAST_WIDTH)
     return None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL
 
 

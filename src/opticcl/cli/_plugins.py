@@ -21,13 +21,14 @@ def load_plugins(given: Iterable[Path]) -> None:
     The library registers its own names first, so that a name that is taken is refused in the plugin. A plugin can import the
     modules beside it.
 
-    Raises: ParameterError: no such file, or the error in it and its line.
+    Raises: ParameterError: no such file, a directory, or the error in it and its line.
     """
     named = [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
     for path in (*named, *given):
         if not path.is_file():
             origin = "--plugin" if path not in named else VARIABLE
-            raise ParameterError(f"{origin}: {path}: there is no such file")
+            why = "is a directory; give one of the files in it" if path.is_dir() else "there is no such file"
+            raise ParameterError(f"{origin}: {path}: {why}")
         if path.resolve() not in _loaded:
             _discover_all()
             _import(path)

@@ -241,8 +241,10 @@ def check_claims(header: Header, num_rows: int, path: str) -> None:
     Raises: PlanFileError: more steps, chunks or ranks than the rows allow.
     """
     c, most = header.collective, FREE_COUNT + COUNT_PER_ROW * num_rows
+    steps = _file_steps(header, path)
+    counted = "num_steps" if steps == header.num_steps else f"num_steps={header.num_steps:,}, without repetitions"
     for name, claimed, limit in (
-        ("num_steps", _file_steps(header, path), num_rows),
+        (counted, steps, num_rows),
         ("collective.num_chunks", c.num_chunks, most),
         ("collective.num_ranks", c.num_ranks, min(most, MOST_NODES)),
         ("nodes", len(header.nodes or ()), min(most, MOST_NODES)),

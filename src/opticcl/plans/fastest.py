@@ -86,6 +86,11 @@ class Choice:
             self._best[size_bytes] = (timeline_of(found.profile, size_bytes, self._engine).total_s, found.profile.plan)
         return self._best[size_bytes]
 
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """Errors of algorithms that raised an exception so far."""
+        return tuple(self._candidates.failures.values())
+
     def verdict(self, plan: CircuitPlan) -> Verdict:
         """Verdict on one of the plans that `best` returned."""
         if id(plan) not in self._verdicts:
@@ -105,7 +110,7 @@ class Fastest:
 
     Args:
         algorithm: used wherever it can; the fastest for everything else. "auto": the fastest for everything.
-        assumptions: named set of time assumptions, or a set of one's own.
+        assumptions: named set of time assumptions, or a custom set.
         engine: that times are computed with, "name" or "name:key=value,..."; the fastest plan is found by the closed form
             in any case.
         resolution_s: tolerance: a plan may be slower than the fastest by at most this; 0: always the fastest [s].

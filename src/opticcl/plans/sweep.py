@@ -55,12 +55,14 @@ class Sweep:
     Args:
         fabric: that carries the collective.
         collective: name.
-        points: one a size, in the order of the sizes.
+        points: one for each size, in the order of the sizes.
+        failures: errors of algorithms that raised an exception.
     """
 
     fabric: Fabric
     collective: str
     points: tuple[Point, ...]
+    failures: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -80,7 +82,7 @@ class Sweeps:
     Args:
         names: of the fabrics, as the user wrote them.
         sweeps: one a name.
-        left_out: fabrics without a sweep, with reasons.
+        left_out: fabrics without a sweep and algorithms that raised an exception, with reasons.
     """
 
     names: tuple[str, ...]
@@ -144,7 +146,7 @@ def sweep(
         collective: its name, or a request with a root.
         sizes: messages of every rank [bytes].
         algorithm: one for all sizes; "auto": the fastest for each.
-        assumptions: named set of time assumptions, or a set of one's own; it chooses and charges.
+        assumptions: named set of time assumptions, or a custom set; it chooses and charges.
         engine: that times are computed with; the fastest algorithm is found by the closed form in any case.
         fastest: search whose results are reused between calls, in place of `algorithm`, `assumptions` and `engine`.
         progress: called with a line of text before each search.
@@ -164,7 +166,7 @@ def sweep(
         rate = size / total_s if total_s else 0.0
         bound, bus = lower_bound_s(c, fabric, size, fastest.assumed), rate * moved_share(c)
         points.append(Point(size, Plan(plan, size).algorithm, total_s, bound, rate, bus, verdict.ok))
-    return Sweep(fabric, wanted.name, tuple(points))
+    return Sweep(fabric, wanted.name, tuple(points), choice.failures)
 
 
 def sweep_fabrics(
@@ -188,7 +190,9 @@ def sweep_fabrics(
     left_out = list(excluded)
     for name, fabric in fabrics:
         try:
-            found.append((name, sweep(fabric, collective, sizes, fastest=fastest)))
+            one = sweep(fabric, collective, sizes, fastest=fastest)
+            found.append((name, one))
+            left_out += [ExcludedFabric(name, error) for error in one.failures]
         except UnsupportedError as error:
             left_out.append(ExcludedFabric(name, str(error)))
     if not found:

@@ -135,6 +135,10 @@ class CommunicationTimes:
         choices = {id(choice): choice for choice, *_ in self._carried.values()}.values()
         return tuple(f"{c.collective}: {c.declined}" for c in choices if c.declined)
 
+    def failures(self) -> tuple[str, ...]:
+        """Errors of algorithms that raised an exception, each once."""
+        return tuple(dict.fromkeys(error for choice in self._choices.values() for error in choice.failures))
+
     def _home(self, group: ProcessGroup) -> Fabric:
         ranks, machine = group.ranks, self.machine
         if max(ranks) >= machine.num_nodes:

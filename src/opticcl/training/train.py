@@ -35,7 +35,7 @@ class TrainingRow:
         machine: the fabric.
         iteration: simulated timeline; of several steps the one with the median time, of two in the middle the faster.
         plans: verified plans that carry its messages, in descending order of time.
-        remarks: deviations from the requested algorithm.
+        remarks: deviations from the requested algorithm, and algorithms that raised an exception.
         steps: timelines of all steps, in order; empty if there is one.
         steps_verified: whether the plans of the other steps passed verification.
     """
@@ -278,6 +278,7 @@ def _row(
     plans = times.used()
     if remarks and not any(use.plan.schedule.name == planner.name for use in plans):
         raise UnsupportedError(remarks[0])
+    remarks += tuple(f"left out: {error}" for error in times.failures())
     if len(graphs) == 1:
         return TrainingRow(machine, steps[0], plans, remarks)
     iteration = simulate(_median(steps).job)

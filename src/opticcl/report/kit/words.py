@@ -32,12 +32,13 @@ PART_NAMES: dict[str, str] = {part: part.removesuffix("_s") for part in Timeline
 
 
 def messages(comparison: Comparison) -> str:
-    """Messages of a comparison: "all_reduce of 100 MB", or their number, range and sum."""
+    """Messages of a comparison: "all_reduce of 100 MB", or their number, size or range of sizes, and sum."""
     sizes = comparison.sizes
     if len(sizes) == 1:
         return f"{comparison.collective} of {format_bytes(sizes[0])}"
     smallest, largest, total = (format_bytes(of(sizes)) for of in (min, max, sum))
-    return f"{len(sizes):,} {comparison.collective} messages of {smallest} to {largest}, {total} in all"
+    sizes_text = smallest if smallest == largest else f"{smallest} to {largest}"
+    return f"{len(sizes):,} {comparison.collective} messages of {sizes_text}, {total} in all"
 
 
 def specification(entry: Entry) -> str:
