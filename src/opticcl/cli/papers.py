@@ -57,7 +57,7 @@ def _some_match(patterns: Sequence[str], found: Sequence[str], known: Sequence[s
     Args:
         patterns: that the user gives.
         found: ids that match one of them.
-        known: all ids of the papers asked for.
+        known: all ids of the papers that are listed.
     Raises: ParameterError: a pattern that no id matches.
     """
     from fnmatch import fnmatchcase

@@ -386,7 +386,7 @@ def _light(groups: int, racks: int, devices: int, subnet: str) -> LightPath:
     """The one path of all circuits.
 
     A star coupler joins the noise of all gates that are open towards it: those of the L wavelengths of a subnet, or, behind
-    routers, those of the J racks whose noise comes out at the same port and wavelength.
+    routers, those of the J racks whose noise leaves at the same port and wavelength.
 
     Args:
         groups: x [count].
