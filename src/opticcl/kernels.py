@@ -51,11 +51,11 @@ def keep_kernels(package: Path = Path(__file__).parent) -> Path | None:
         import shutil
         import tempfile
 
-        chosen = Path(tempfile.mkdtemp(prefix="opticcl-kernels-"))  # a name that nobody could have prepared
+        chosen = Path(tempfile.mkdtemp(prefix="opticcl-kernels-"))  # a name that no other user could have prepared
         atexit.register(shutil.rmtree, chosen, ignore_errors=True)
         tried = f"neither NUMBA_CACHE_DIR={wanted}" if wanted else f"neither {package}"
         print(
-            f"opticcl: {tried} nor {home} can be written, so every process compiles its kernels anew; "
+            f"opticcl: {tried} nor {home} can be written, so every process compiles its kernels again; "
             "set NUMBA_CACHE_DIR to a directory of yours",
             file=sys.stderr,
         )

@@ -209,7 +209,7 @@ def compare_plans(
         sizes: messages of every rank, one after the other [bytes].
         algorithm: a name for all; "auto": the fastest of each fabric; "main": also the one of the fabric's paper; "all": every
             algorithm that the fabric can carry.
-        assumptions: named set of time assumptions, or a set of one's own; it chooses algorithms and charges times.
+        assumptions: named set of time assumptions, or a custom set; it chooses algorithms and charges times.
         engine: that times the plans; the fastest algorithm is always chosen by the closed form.
         progress: called with a line of text before each part of the work.
     Raises: ParameterError: no fabrics or no sizes. UnsupportedError: no fabric can carry it.
@@ -364,7 +364,7 @@ def compare(
         node_rate: rate of every node, "800 Gb/s" or a number [bit/s]; None: that of the fabric's paper.
         algorithm: a name for all, "auto" (the fastest of each fabric), "main" (also that of its paper) or "all".
         engine: that times the plans: closed_form, flow or packet.
-        assumptions: named set of time assumptions, or a set of one's own; it chooses algorithms and charges times.
+        assumptions: named set of time assumptions, or a custom set; it chooses algorithms and charges times.
         assumed: single assumptions to change, as `Plan.simulate` takes them.
     Returns: one row a plan, fastest first: fabric, algorithm, total_s, verified, ...; its print shows quantities with units
         and names the fabrics that were left out.

@@ -114,8 +114,8 @@ class Plan:
         Args:
             engine: closed_form; flow: packets share links fairly; packet: cells wait in queues. Circuits have their
                 wavelengths to themselves in all of them.
-            assumptions: named set of time assumptions (common, published, ramp, sipac, wrht, oddl, lumorph), or a set of
-                one's own.
+            assumptions: named set of time assumptions (common, published, ramp, sipac, wrht, oddl, lumorph), or a custom
+                set.
             options: options of the engine, such as mode, `progress`, and fields of `opticcl.assumptions.Assumptions` to
                 change; see `opticcl.simulate.simulate`.
         Raises: UnknownNameError, ParameterError; BoundError: the time is below the lower bound.
@@ -211,7 +211,7 @@ def compile(
         algorithm: "name:key=value,..."; "auto" takes the fastest of those that the fabric can carry (by the closed form).
         root: rank that a rooted collective starts or ends at.
         nodes: the nodes of the fabric that take part, in the order of the ranks; None: all.
-        assumptions: named set of time assumptions, or a set of one's own, under which "auto" takes the fastest.
+        assumptions: named set of time assumptions, or a custom set, under which "auto" takes the fastest.
     Returns: a plan; its steps and circuits are generated on demand.
     Raises: UnknownNameError, ParameterError, FabricError; UnsupportedError: this fabric cannot carry it.
     """

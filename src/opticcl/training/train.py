@@ -207,7 +207,7 @@ def train(
         groups: see `opticcl.training.communication`.
         runtime: fusion, overlap and order; None: the defaults.
         stragglers: device -> factor on its computation time.
-        assumptions: named set of time assumptions of the collectives, or a set of one's own; it chooses and charges.
+        assumptions: named set of time assumptions of the collectives, or a custom set; it chooses and charges.
         engine: that the collectives are simulated with; the fastest plans are found by the closed form in any case.
         samples: of an epoch [count].
         epochs: of the training.
