@@ -1,5 +1,7 @@
 """Every printed number has a row or a reason: lists, rows, the page and the papers' texts agree."""
 
+import re
+
 import pytest
 from tests.optional import paper_text
 from tests.papers.printed import PAGE, PAPERS, Entry, digits, entries, page, paragraphs, rows_of
@@ -78,3 +80,31 @@ def test_differences_are_found():
     assert _differences(text, [whole._replace(numbers=("7.6", "65,536")), second]) != []
     assert _differences(text, [whole._replace(numbers=("7.6", "171", "65,536", "8")), second]) != []
     assert _differences(text, [whole, second._replace(at="It takes longer")]) != []
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_rows_are_where_they_say(paper):
+    """`where` has the section, table or figure of one of the row's entries; equations and lemmas stand in some section."""
+    listed = entries(paper)
+    for id, claim in printed_claims(paper).items():
+        places = {entry.section for entry in listed if rows_of(entry, [id])}
+        numbered = re.search(r"equation|lemma|theorem|algorithm", claim["where"])
+        assert not places or numbered or any(_mentions(claim["where"], place) for place in places), id
+
+
+def _mentions(where: str, place: str) -> bool:
+    """Whether a text names a section ("5.4"), a table, a figure or an appendix, alone or among others."""
+    kind, _, number = place.rpartition(" ")
+    if not kind:
+        where = re.sub(r"\b(?:figure|table|equation)s? .*", "", where)
+    before = rf"\b{kind}s? (?:[^;]*[ ,])?" if kind else r"(?<![\w.-])"
+    return re.search(rf"{before}{re.escape(number)}(?![\d.-])", where) is not None
+
+
+def test_places_are_distinguished():
+    """Sections and what they contain, figures in a list, tables with another number."""
+    assert _mentions("section 5, figure 8b", "5")
+    assert _mentions("5.A, figures 12, 13", "figure 13")
+    assert not _mentions("5.A, figure 13", "figure 12")
+    assert not _mentions("5.4, figure 5", "5")
+    assert not _mentions("table 10", "table 1")
