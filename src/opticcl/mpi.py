@@ -12,14 +12,13 @@ A script that uses the upper-case collectives of mpi4py on NumPy arrays changes 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from opticcl.collective import Request
 from opticcl.errors import ParameterError
-from opticcl.execute.failures import report_failures
+from opticcl.execute.failures import report_failures, text_of_error
 from opticcl.execute.loop import Scratch, run_rank
 from opticcl.execute.mpi import MpiTransport, from_rank_0, load_mpi
 from opticcl.execute.ranks import RankSchedule
@@ -191,7 +190,7 @@ class Communicator:
         some = given if given is not None else result
         assert some is not None
         reduction = self._reduction(op)
-        error = _error_of(lambda: _check(name, root, self._comm.size, given, result, length))
+        error = text_of_error(lambda: _check(name, root, self._comm.size, given, result, length))
         self._agree(name, f"{name} root {root} {reduction} {some.dtype.str} of {length} elements", error)
         reduce = numpy_reduction(reduction, some.dtype)
         key = (name, root, size_class(length * some.dtype.itemsize))
@@ -271,11 +270,3 @@ def _check(name: str, root: int, size: int, given: np.ndarray | None, result: np
     for what, array, expected in (("sendbuf", given, due[0]), ("recvbuf", result, due[1])):
         if array is not None and len(array) != expected:
             raise ParameterError(f"{what} has {len(array)} elements, not {expected}")
-
-
-def _error_of(check: Callable[[], None]) -> str | None:
-    try:
-        check()
-    except ParameterError as error:
-        return str(error)
-    return None

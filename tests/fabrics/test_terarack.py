@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.fabrics.walks import refusals
 
-from opticcl.collective import collective
 from opticcl.errors import FabricError, ParameterError
 from opticcl.fabrics import fabric, fabric_at_scale
-from opticcl.ir import CircuitPlan, Circuits, Fabric, Op, Schedule, Transfers
-from opticcl.verify import verify
+from opticcl.ir import Circuits
 
 RING = fabric("terarack", nodes=6, wavelengths=4, rings=2)
 
@@ -23,15 +22,6 @@ def light(
     offsets = np.cumsum([0, *map(len, paths)])
     hops = np.concatenate([np.asarray(p, int) for p in paths])
     return Circuits.of(np.arange(len(src)), np.array(src), np.array(dst), port, wavelength, n, (hops, offsets))
-
-
-def refusals(where: Fabric, circuits: Circuits) -> set[str]:
-    """Rules by which the judge refuses circuits that stand at the same time; what the data do is not asked."""
-    n = len(circuits)
-    columns = (circuits.src, circuits.dst, np.zeros(n, int), np.ones(n, int), np.full(n, Op.REDUCE, np.uint8))
-    schedule = Schedule("by hand", collective("all_reduce", where.num_nodes), 1, lambda i: Transfers(*columns))
-    violations = verify(CircuitPlan(where, schedule, lambda i: (circuits,))).violations
-    return {v.rule for v in violations if v.step >= 0}
 
 
 def test_numbers_of_the_paper() -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from tests.profiles import examples
+from tests.small_systems import SYSTEMS
 
 import opticcl
 from opticcl.collective import custom_collective
@@ -21,14 +22,6 @@ from opticcl.formats.plan_file import write_plan_file
 from opticcl.ir import CircuitPlan, Schedule
 from opticcl.plans.plan import read
 
-SYSTEMS = {
-    "ramp": ("ramp:groups=4,racks=4,wavelengths=8", "ramp"),
-    "sipac": ("sipac:radix=4,levels=2,wavelengths=8", "sipco"),
-    "terarack": ("terarack:nodes=15,wavelengths=2", "wrht"),
-    "oddl": ("oddl:shape=2x4", "halving_doubling"),
-    "lightpath": ("lightpath:shape=4x4,waveguides=1,lasers=3", "lumorph"),
-    "ideal": ("ideal:nodes=8", "ring"),
-}
 ENDINGS = ("parquet", "csv", "json")
 
 

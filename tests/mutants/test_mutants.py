@@ -7,21 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.small_systems import SYSTEMS
 
 from opticcl.circuits import lower
 from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan, Op, Transfers, concatenate_circuits, concatenate_transfers
 from opticcl.schedule import generate
 from opticcl.verify import verify
-
-SYSTEMS = {
-    "ramp": ("ramp:groups=4,racks=4,wavelengths=8", "ramp"),
-    "sipac": ("sipac:radix=4,levels=2,wavelengths=8", "sipco"),
-    "terarack": ("terarack:nodes=15,wavelengths=2", "wrht"),
-    "oddl": ("oddl:shape=2x4", "halving_doubling"),
-    "lightpath": ("lightpath:shape=4x4,waveguides=1,lasers=3", "lumorph"),
-    "ideal": ("ideal:nodes=8", "ring"),
-}
 
 
 def right_plan(system: str) -> CircuitPlan:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.schedule.oracle import check, requests
 
+from opticcl.assumptions import assumptions
 from opticcl.collective import Request
 from opticcl.fabrics import fabric
 from opticcl.plans.plan import compile
@@ -73,7 +74,7 @@ def test_close_to_the_bound():
         assert plan.algorithm.startswith("disjoint_trees")
         assert plan.verify().ok
         times.append(plan.simulate().total_s)
-        assert times[-1] < 1.8 * lower_bound_s(plan.schedule.collective, where, size)
+        assert times[-1] < 1.8 * lower_bound_s(plan.schedule.collective, where, size, assumptions())
     assert np.array(times) == pytest.approx([70.8e-6, 523e-6, 4700e-6], rel=0.01)
     assert all(0.1 * after >= 0.5 * before for before, after in pairwise(times))
 

@@ -66,7 +66,7 @@ def test_what_is_declined():
     assert "it does all_reduce" in str(reason_declined("torus_all_ports", "all_to_all", where))
     assert "two_sided_ring" in str(reason_declined("torus_all_ports", "all_gather", fabric("ideal:nodes=6")))
     reason = reason_declined("torus_all_ports:shape=3x5", "all_gather", where)
-    assert reason == "shape=3x5 has 15 positions for 12 nodes"
+    assert reason == "shape=3x5 has 15 nodes, not 12"
     other = fabric("oddl:shape=2x6")
     assert "no single circuit joins" in str(reason_declined("torus_all_ports:shape=3x4", "all_gather", other))
     large = fabric("ideal", nodes=1 << 21)

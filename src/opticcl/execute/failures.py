@@ -7,11 +7,20 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from opticcl.errors import ExecutionError, OpticclError
+from opticcl.errors import ExecutionError, OpticclError, ParameterError
 
-__all__ = ["report_failures"]
+__all__ = ["report_failures", "text_of_error"]
 
 _installed = False
+
+
+def text_of_error(check: Callable[[], None]) -> str | None:
+    """Text of the ParameterError that a check raises; None if it raises none."""
+    try:
+        check()
+    except ParameterError as error:
+        return str(error)
+    return None
 
 
 def report_failures(rank: int, end: Callable[[int], Any] = os._exit, *, others: bool = False) -> None:

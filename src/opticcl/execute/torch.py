@@ -32,6 +32,7 @@ from torch.futures import Future
 
 from opticcl.collective import Request
 from opticcl.errors import ExecutionError, OpticclError, ParameterError
+from opticcl.execute.failures import text_of_error
 from opticcl.execute.loop import Exchange, Reduction, chunk_width, play
 from opticcl.execute.ranks import RankSchedule, rank_schedules
 from opticcl.ir import Schedule
@@ -758,7 +759,7 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         """
         some = given if given is not None else result
         assert some is not None
-        error = _error_of(lambda: _check(name, self._size, given, result, length, op))
+        error = text_of_error(lambda: _check(name, self._size, given, result, length, op))
         self._agree(name, f"{name} root {root} {op} {some.dtype} of {length} elements", error)
         if not length:
             return
@@ -883,14 +884,6 @@ def _check(name: str, size: int, given: torch.Tensor | None, result: torch.Tenso
     block = {"reduce_scatter": length // size}.get(name, length)
     if result is not None and name in ("all_gather", "reduce_scatter", "all_to_all") and len(result) != block:
         raise ParameterError(f"the result has {len(result)} elements, not {block}")
-
-
-def _error_of(check: Callable[[], None]) -> str | None:
-    try:
-        check()
-    except ParameterError as error:
-        return str(error)
-    return None
 
 
 def ddp_hook(

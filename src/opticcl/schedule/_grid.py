@@ -11,7 +11,7 @@ import numpy as np
 
 from opticcl.ir import Fabric, IntArray
 
-__all__ = ["MOST_TRANSFERS", "grid_of", "peers_on_line", "reason_not_linked"]
+__all__ = ["MOST_TRANSFERS", "grid_of", "long_sides", "peers_on_line", "reason_not_linked", "reason_not_shaped"]
 
 MOST_TRANSFERS = 1 << 24  # transfers of a step: about 300 MB
 
@@ -20,6 +20,22 @@ def grid_of(fabric: Fabric) -> tuple[int, ...]:
     """Sides of the grid of a machine's nodes; a single line if it has none, or for a job on part of it."""
     whole = fabric.node_of_rank is None and prod(fabric.dimensions) == fabric.num_nodes
     return fabric.dimensions if whole else (fabric.num_nodes,)
+
+
+def long_sides(fabric: Fabric, shape: tuple[int, ...] | None) -> tuple[int, ...]:
+    """Sides of two or more nodes of a shape, or of the grid of the machine."""
+    return tuple(side for side in shape or grid_of(fabric) if side > 1)
+
+
+def reason_not_shaped(sides: tuple[int, ...], num_nodes: int) -> str | None:
+    """Why a grid of these sides is not one of all nodes, or None if it is.
+
+    >>> reason_not_shaped((3, 5), 12)
+    'shape=3x5 has 15 nodes, not 12'
+    """
+    if prod(sides) == num_nodes and min(sides, default=1) >= 1:
+        return None
+    return f"shape={'x'.join(map(str, sides))} has {prod(sides)} nodes, not {num_nodes}"
 
 
 def reason_not_linked(fabric: Fabric, src: IntArray, dst: IntArray) -> str | None:

@@ -18,15 +18,13 @@ hypercube is in Johnsson and Ho 1989.
 
 from __future__ import annotations
 
-from math import prod
-
 import numpy as np
 
 from opticcl.collective import Request
 from opticcl.fabrics.lightpath import Lightpath
 from opticcl.ir import Fabric, Schedule
 from opticcl.schedule import register_algorithm
-from opticcl.schedule._grid import MOST_TRANSFERS, grid_of, peers_on_line, reason_not_linked
+from opticcl.schedule._grid import MOST_TRANSFERS, grid_of, peers_on_line, reason_not_linked, reason_not_shaped
 from opticcl.schedule.sipco import digit_walks, reason_unfit
 from opticcl.units import Shape
 
@@ -53,8 +51,8 @@ def accepts(
         k: coordinates by which each group is scattered [count].
     """
     sides, n = shape or grid_of(fabric), fabric.num_nodes
-    if prod(sides) != n or min(sides) < 1:
-        return f"shape={'x'.join(map(str, sides))} has {prod(sides)} nodes, not {n}"
+    if reason := reason_not_shaped(sides, n):
+        return reason
     if n * sum(side - 1 for side in sides) > MOST_TRANSFERS:
         return (
             f"{n * sum(side - 1 for side in sides):,} transfers a step are more than {MOST_TRANSFERS:,}; give a shape"

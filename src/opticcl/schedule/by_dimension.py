@@ -19,7 +19,7 @@ from opticcl.collective import Request
 from opticcl.ir import Fabric, Op, Schedule, Transfers
 from opticcl.ir.symmetry import Digits, Symmetry
 from opticcl.schedule import register_algorithm
-from opticcl.schedule._grid import MOST_TRANSFERS, grid_of, peers_on_line, reason_not_linked
+from opticcl.schedule._grid import MOST_TRANSFERS, grid_of, peers_on_line, reason_not_linked, reason_not_shaped
 from opticcl.units import Shape
 
 
@@ -34,8 +34,8 @@ def accepts(collective: Request, fabric: Fabric, shape: tuple[int, ...] | None =
     if collective.name != "all_to_all":
         return "it does all_to_all only"
     n, sides = fabric.num_nodes, shape or grid_of(fabric)
-    if prod(sides) != n or min(sides) < 1:
-        return f"shape={'x'.join(map(str, sides))} has {prod(sides)} nodes, not {n}"
+    if reason := reason_not_shaped(sides, n):
+        return reason
     if n * (max(sides) - 1) > MOST_TRANSFERS:
         return f"{n * (max(sides) - 1):,} transfers a step are more than {MOST_TRANSFERS:,}; give a shape"
     node = np.arange(n)[:, None]

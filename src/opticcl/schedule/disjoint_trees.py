@@ -30,7 +30,7 @@ from opticcl.collective import Request
 from opticcl.fabrics.sipac import Sipac
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
 from opticcl.schedule import register_algorithm
-from opticcl.schedule._grid import MOST_TRANSFERS, grid_of, reason_not_linked
+from opticcl.schedule._grid import MOST_TRANSFERS, grid_of, reason_not_linked, reason_not_shaped
 from opticcl.schedule.tree import MOST_CHUNKS, pipelined_classes
 from opticcl.units import Shape
 
@@ -52,8 +52,8 @@ def accepts(collective: Request, fabric: Fabric, pipeline: int = 1, shape: tuple
     if collective.name not in ("broadcast", "reduce"):
         return "it does broadcast, reduce"
     sides, n = shape or _sides(fabric), fabric.num_nodes
-    if prod(sides) != n or min(sides) < 1:
-        return f"shape={'x'.join(map(str, sides))} has {prod(sides)} nodes, not {n}"
+    if reason := reason_not_shaped(sides, n):
+        return reason
     trees = _num_trees(sides)
     if not 1 <= pipeline <= MOST_CHUNKS // max(trees, 1):
         return f"pipeline={pipeline} is not 1 to {MOST_CHUNKS // max(trees, 1):,}"

@@ -33,7 +33,7 @@ from opticcl.fabrics.oddl import Oddl
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
 from opticcl.ir.symmetry import Digits, Run, RunSteps, Symmetry, Table
 from opticcl.schedule import register_algorithm
-from opticcl.schedule._grid import grid_of, reason_not_linked
+from opticcl.schedule._grid import long_sides, reason_not_linked, reason_not_shaped
 from opticcl.units import Shape
 
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "barrier")
@@ -51,9 +51,9 @@ def accepts(collective: Request, fabric: Fabric, shape: tuple[int, ...] | None =
     if collective.name not in COLLECTIVES:
         return "it does " + ", ".join(COLLECTIVES)
     n = fabric.num_nodes
-    if shape is not None and prod(shape) != n:
-        return f"shape={'x'.join(map(str, shape))} has {prod(shape)} positions for {n} nodes"
-    sides = _sides(fabric, shape)
+    if shape is not None and (reason := reason_not_shaped(shape, n)):
+        return reason
+    sides = long_sides(fabric, shape)
     if len(sides) < 2:
         return "it needs a grid of two or more dimensions; try ring"
     if len(sides) * n > MOST_CHUNKS:
@@ -79,7 +79,7 @@ def rotated_rings(collective: Request, fabric: Fabric, *, shape: Shape | None = 
         fabric: the fabric.
         shape: sides of the grid; None: those of the machine.
     """
-    parts = _Parts(_sides(fabric, shape))
+    parts = _Parts(long_sides(fabric, shape))
     stages, runs = range(len(parts.sides)), list[Run]()
     if collective.name != "all_gather":
         runs += [run for stage in reversed(stages) for run in parts.runs(stage, adds=True)]
@@ -88,11 +88,6 @@ def rotated_rings(collective: Request, fabric: Fabric, *, shape: Shape | None = 
     step = RunSteps(tuple(runs), parts.num_chunks)
     chunks = collective.on(fabric.num_nodes, parts.num_chunks, owner=parts.owner())
     return Schedule("rotated_rings", chunks, step.num_steps, step, step.classes, symmetries=parts.symmetries())
-
-
-def _sides(fabric: Fabric, shape: tuple[int, ...] | None) -> tuple[int, ...]:
-    """Sides of two or more nodes."""
-    return tuple(side for side in shape or grid_of(fabric) if side > 1)
 
 
 def _next_node(sides: tuple[int, ...], dimension: int) -> IntArray:

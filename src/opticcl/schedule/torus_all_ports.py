@@ -28,7 +28,7 @@ from opticcl.fabrics.terarack_torus import TerarackTorus
 from opticcl.ir import Fabric, Schedule
 from opticcl.schedule import register_algorithm
 from opticcl.schedule._both_ways import COLLECTIVES, BothWays
-from opticcl.schedule._grid import grid_of, reason_not_linked
+from opticcl.schedule._grid import long_sides, reason_not_linked, reason_not_shaped
 from opticcl.units import Shape
 
 MOST_CHUNKS = 1 << 24  # of a schedule: 128 MB for each permutation of them
@@ -47,9 +47,9 @@ def accepts(collective: Request, fabric: Fabric, shape: tuple[int, ...] | None =
     if collective.name not in COLLECTIVES:
         return "it does " + ", ".join(COLLECTIVES)
     n = fabric.num_nodes
-    if shape is not None and prod(shape) != n:
-        return f"shape={'x'.join(map(str, shape))} has {prod(shape)} positions for {n} nodes"
-    sides = _sides(fabric, shape)
+    if shape is not None and (reason := reason_not_shaped(shape, n)):
+        return reason
+    sides = long_sides(fabric, shape)
     if len(sides) < 2:
         return "it needs a grid of two or more dimensions; try two_sided_ring"
     node = np.arange(n)
@@ -64,11 +64,6 @@ def accepts(collective: Request, fabric: Fabric, shape: tuple[int, ...] | None =
     if (chunks := BothWays(sides, node, pieces).num_chunks) > MOST_CHUNKS:
         return f"{chunks:,} chunks are more than {MOST_CHUNKS:,}"
     return None
-
-
-def _sides(fabric: Fabric, shape: tuple[int, ...] | None) -> tuple[int, ...]:
-    """Sides of two or more nodes."""
-    return tuple(side for side in shape or grid_of(fabric) if side > 1)
 
 
 def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
@@ -92,5 +87,5 @@ def torus_all_ports(collective: Request, fabric: Fabric, *, shape: Shape | None 
         shape: sides of the grid; None: those of the machine.
         pieces: transfers that each block is cut into, at least [count].
     """
-    sides = _sides(fabric, shape)
+    sides = long_sides(fabric, shape)
     return BothWays(sides, np.arange(fabric.num_nodes, dtype=np.int32), pieces).schedule("torus_all_ports", collective)
