@@ -51,3 +51,17 @@ def test_two_schedules_do_not_mix():
     circuits = cache.of_plan(ring)
     assert circuits.rounds(0) is circuits.rounds(0)
     assert len(circuits.rounds(0)[0]) == 8
+
+
+def test_runs_and_classes_remain():
+    """The verifier reads what defines the steps, not thousands of them; a run is looked up, not compared step by step."""
+    from opticcl.ir.circuit_plan import ClassRounds
+    from opticcl.verify.symmetry import runs_of
+
+    cache, made = StepCache(), opticcl.compile("terarack:nodes=16", "all_reduce", 16, algorithm="ring").circuits
+    schedule = cache.of_schedule(cache.of_schedule(made.schedule))
+    assert len(runs_of(schedule)) == len(runs_of(made.schedule)) == 2
+    plan = cache.of_plan(made)
+    assert isinstance(plan.rounds, ClassRounds)
+    assert plan.rounds(3) is plan.rounds(0)
+    assert plan == made

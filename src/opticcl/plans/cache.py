@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from opticcl.ir import CircuitPlan, Schedule
+from opticcl.ir.circuit_plan import ClassRounds
 
 __all__ = ["StepCache"]
 
@@ -27,28 +28,36 @@ class StepCache:
         self._entries: OrderedDict[tuple[int, int], tuple[Any, int]] = OrderedDict()
 
     def of_schedule(self, schedule: Schedule) -> Schedule:
-        """The same schedule with cached steps."""
+        """The same schedule with cached steps; runs that define its steps still do."""
         return replace(schedule, step=self._cached(schedule.step))
 
     def of_plan(self, plan: CircuitPlan) -> CircuitPlan:
-        """The same plan with cached circuits."""
-        return replace(plan, rounds=self._cached(plan.rounds))
+        """The same plan with cached circuits; classes whose steps have the same circuits by definition remain."""
+        rounds = plan.rounds
+        if isinstance(rounds, ClassRounds):
+            return replace(plan, rounds=ClassRounds(rounds.classes, self._cached(rounds.rounds)))
+        return replace(plan, rounds=self._cached(rounds))
 
     def _cached(self, generate: Callable[[int], T]) -> Callable[[int], T]:
         self._functions += 1
-        function = self._functions
+        return _Cached(self, self._functions, generate)
 
-        def cached(i: int) -> T:
-            found = self._entries.get((function, i))
-            if found is None:
-                columns = generate(i)
-                self._insert((function, i), columns)
-                return columns
-            self._entries.move_to_end((function, i))
-            hit: T = found[0]
-            return hit
+    def value(self, number: int, i: int, generate: Callable[[int], T]) -> T:
+        """Value of a function at i, from the cache if it is there.
 
-        return cached
+        Args:
+            number: of the function.
+            i: its argument.
+            generate: the function.
+        """
+        found = self._entries.get((number, i))
+        if found is None:
+            columns = generate(i)
+            self._insert((number, i), columns)
+            return columns
+        self._entries.move_to_end((number, i))
+        hit: T = found[0]
+        return hit
 
     def _insert(self, key: tuple[int, int], columns: Any) -> None:
         size = sum(map(_num_bytes, columns)) if isinstance(columns, tuple) else _num_bytes(columns)
@@ -59,6 +68,17 @@ class StepCache:
         while self._num_bytes > self._max_bytes:
             _, (_, freed) = self._entries.popitem(last=False)
             self._num_bytes -= freed
+
+
+class _Cached(Generic[T]):
+    """A function with a cache; `function` is what it caches, without wrappers."""
+
+    def __init__(self, cache: StepCache, number: int, generate: Callable[[int], T]) -> None:
+        self._cache, self._number, self._generate = cache, number, generate
+        self.function = getattr(generate, "function", generate)
+
+    def __call__(self, i: int) -> T:
+        return self._cache.value(self._number, i, self._generate)
 
 
 def _num_bytes(columns: Any) -> int:

@@ -8,8 +8,9 @@ from math import ceil, log
 import numpy as np
 
 from opticcl.assumptions import Assumptions
-from opticcl.ir import Collective, Fabric, IntArray, Schedule
+from opticcl.ir import Collective, Fabric, Schedule
 from opticcl.simulate.latency import in_line_on, path_latency
+from opticcl.simulate.parts import all_within
 
 __all__ = ["class_bounds", "lower_bound_s", "moved_share"]
 
@@ -111,7 +112,7 @@ def class_bounds(
             pairs = pairs[np.append(True, pairs[1:] != pairs[:-1])]
             both = (pairs % fabric.num_nodes, pairs // fabric.num_nodes)
             settings = max(ceil(int(np.bincount(end).max()) / at_once) for end in both[: len(ends)])
-            changes = not _all_within(pairs, standing)
+            changes = not all_within(pairs, standing)
             fixed += len(steps) * (settings - 1) * change_s
             if changes and (settings == 1 or not len(standing)):  # of several settings one may stand already
                 fixed += change_s
@@ -122,14 +123,6 @@ def class_bounds(
         if apart is not None:
             moving = max(moving, float(amount @ apart) / all_links)
         yield fixed, len(steps) * moving * bits_of_chunk
-
-
-def _all_within(some: IntArray, all_of_them: IntArray) -> bool:
-    """Whether sorted numbers are all among other sorted numbers."""
-    if not len(all_of_them):
-        return not len(some)
-    place = np.minimum(np.searchsorted(all_of_them, some), len(all_of_them) - 1)
-    return bool((all_of_them[place] == some).all())
 
 
 def _rate_of_all_links(fabric: Fabric) -> float:

@@ -13,6 +13,7 @@ from opticcl.simulate.latency import path_latency
 
 __all__ = [
     "Reconfiguration",
+    "all_within",
     "charged_control_s",
     "circuit_keys",
     "control_s",
@@ -154,6 +155,7 @@ class Reconfiguration:
         self._initially_set = assumed.initial == "warm"
         self._cost_s = fabric.reconfiguration_s
         self._standing: np.ndarray | None = None
+        self._numbers: npt.NDArray[np.uint64] | None = None
 
     def of_steps(
         self, rounds: tuple[Circuits, ...], repeats: int, control_s: Sequence[float] = ()
@@ -205,14 +207,32 @@ class Reconfiguration:
 
     def _changes(self, circuits: Circuits) -> bool:
         """Whether some circuit of the next round does not stand yet."""
-        keys = np.sort(circuit_keys(circuits))
-        if self._standing is None:
-            self._standing = keys
+        numbers = np.sort(circuit_numbers(circuits))
+        if self._numbers is None:
+            self._numbers = numbers
             return not self._initially_set
-        stand = np.array_equal(keys, self._standing) or bool(np.isin(keys, self._standing, assume_unique=True).all())
+        few = numbers[:: max(1, len(numbers) // 64)]  # most often these tell already
+        stand = all(all_within(some, self._numbers) for some in (few, numbers))
         if not stand:
-            self._standing = keys
+            self._numbers = numbers
         return not stand
+
+
+def all_within(some: IntArray, numbers: IntArray) -> bool:
+    """Whether all of some numbers are among sorted ones."""
+    if not len(numbers) or not len(some):
+        return not len(some)
+    return bool((numbers[np.minimum(np.searchsorted(numbers, some), len(numbers) - 1)] == some).all())
+
+
+def circuit_numbers(circuits: Circuits) -> npt.NDArray[np.uint64]:
+    """A 64-bit number for what `circuit_keys` distinguishes, uint64 (circuits,)."""
+    found = path_hashes(circuits)
+    for column in (circuits.src, circuits.dst, circuits.port, circuits.wavelength_lo, circuits.wavelength_n):
+        found = (found ^ (found >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15) + np.asarray(column).astype(
+            np.uint64
+        )
+    return np.asarray((found ^ (found >> np.uint64(32))) * np.uint64(0xBF58476D1CE4E5B9))
 
 
 def circuit_keys(circuits: Circuits) -> np.ndarray:
