@@ -17,8 +17,11 @@ from opticcl.ir import CircuitPlan, Op, Schedule, Transfers
 from opticcl.ir.symmetry import Digits, Run, RunSteps, Symmetry, Table, Through, Xor, power
 from opticcl.schedule import generate
 from opticcl.verify import data as data_module
+from opticcl.verify import exact as exact_module
 from opticcl.verify import verify
 from opticcl.verify.data import check_data
+from opticcl.verify.exact import check_sets
+from opticcl.verify.found import worth_searching
 from opticcl.verify.symmetry import CheckedClaims, claims_of, orbits
 
 CLAIMING = [
@@ -30,6 +33,7 @@ CLAIMING = [
     ("ideal:nodes=9", "send_recv"), ("sipac:radix=3,levels=3", "sipco"), ("sipac:radices=4x2x3", "sipco:k=2"),
     ("ramp:groups=4,racks=3,wavelengths=8", "ramp"), ("ramp:groups=3,racks=2,wavelengths=6", "ramp"),
     ("ramp:groups=6,racks=4,wavelengths=12", "ramp:variant=modular"),
+    ("ideal:nodes=8", "two_sided_ring"), ("ideal:nodes=9", "two_sided_ring"), ("torus:shape=3x4", "torus_all_ports"),
 ]  # fmt: skip
 
 
@@ -106,6 +110,9 @@ def test_mutants_are_judged_alike(data):
         assume(False)
     wrong = mutant(data, made)
     assert bool(check_data(wrong).violations) == bool(check_data(wrong, every_chunk=True).violations)
+    rules = {violation.rule for violation in check_data(wrong, every_chunk=True).violations}
+    if rules <= {"contribution_missing", "contribution_doubled"}:  # sets are compared where every step is right
+        assert bool(check_sets(wrong, np.arange(wrong.collective.num_chunks))) == bool(rules)
 
 
 def mutant(data, made):
@@ -123,6 +130,55 @@ def mutant(data, made):
         column[row] = column[row] + data.draw(st.sampled_from([1, 2]))
         changed = replace(step, **{kind: column})
     return replace(made, step=lambda i: changed if i == at else made.step(i), classes=())
+
+
+@pytest.mark.parametrize("words", [1 << 25, 1 << 8])
+@pytest.mark.parametrize(
+    "made", list(schedules())[::3], ids=lambda s: f"{s.name}-{s.collective.name}-{s.collective.num_ranks}"
+)
+def test_sets_of_contributors_agree(made, words, monkeypatch):
+    """With one block of contributors and chunks, and with many; a lost row is named."""
+    monkeypatch.setattr(exact_module, "MOST_WORDS", words)
+    report = check_data(made, exact=True)
+    assert not report.violations
+    assert report.how.endswith(", exact")
+    if made.num_steps:
+        last = made.num_steps - 1
+        short = replace(
+            made, step=lambda i: made.step(i).take(slice(1, None) if i == last else slice(None)), classes=()
+        )
+        assert [v.rule for v in check_sets(short, np.arange(made.collective.num_chunks))] == ["contribution_missing"]
+
+
+def test_sets_find_what_labels_would_have_to_sum_up():
+    """A contribution that is added twice while another is missing: the count is right, the set is not."""
+    steps = [Transfers.of([1], [0], [0], 1, Op.REDUCE), Transfers.of([1], [0], [0], 1, Op.REDUCE)]
+    made = Schedule("by hand", collective("reduce", 3, 1), 2, lambda i: steps[i])
+    assert [v.rule for v in check_sets(made, np.arange(1))] == ["contribution_doubled"]
+
+
+@pytest.mark.parametrize(
+    "made", list(schedules()), ids=lambda s: f"{s.name}-{s.collective.name}-{s.collective.num_ranks}"
+)
+def test_symmetries_that_nobody_claims_are_found(made):
+    """Those of rings, meshes and hypercubes; whatever is found holds, and the verdict is that of all chunks."""
+    silent = replace(made, symmetries=())
+    report = check_data(silent)
+    assert not report.violations
+    assert not report.notes
+    if made.name in ("ring", "bruck", "mesh") and worth_searching(silent) and made.collective.num_chunks > 1:
+        assert report.how.endswith("found and checked"), report.how
+
+
+def test_nothing_is_found_where_one_row_is_wrong():
+    """The rotation is refuted in the step with the wrong row, and every chunk is followed."""
+    made = generate("bruck", "all_gather", fabric("ideal:nodes=64"))
+    wrong = made.step(4)
+    wrong.chunk_lo[7] = (wrong.chunk_lo[7] + 1) % 32
+    silent = replace(made, symmetries=(), step=lambda i: wrong if i == 4 else made.step(i))
+    report = check_data(silent)
+    assert report.how == "every chunk followed"
+    assert report.violations
 
 
 def test_a_false_claim_on_a_right_plan_is_dropped_with_a_note():

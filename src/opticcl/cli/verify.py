@@ -49,6 +49,13 @@ def run(
         bool,
         typer.Option("--all-chunks", help="Follow every chunk, without use of symmetries and without a limit of time."),
     ] = False,
+    exact: Annotated[
+        bool,
+        typer.Option(
+            "--exact",
+            help="Compare sets of contributors besides random labels; with --all-chunks, nothing rests on chance.",
+        ),
+    ] = False,
     seed: SeedOption = 0,
     budget: Annotated[
         str | None,
@@ -78,7 +85,9 @@ def run(
         plan = make_plan(str(fabric), nodes, node_rate, collective, algorithm, size, root, job)
     values = _values(plan, budget, change)
     with ProgressLine() as progress:
-        verdict = plan.verify(num_chunks=sample, seed=seed, every_chunk=all_chunks, budget=values, progress=progress)
+        verdict = plan.verify(
+            num_chunks=sample, seed=seed, every_chunk=all_chunks, exact=exact, budget=values, progress=progress
+        )
     outputs.write_record(verdict.record)
     if json:
         print_json(verdict.record())

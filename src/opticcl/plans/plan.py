@@ -73,6 +73,7 @@ class Plan:
         num_chunks: int | None = None,
         seed: int = 0,
         every_chunk: bool = False,
+        exact: bool = False,
         budget: str | Optics | None = None,
         progress: ProgressCallback | None = None,
     ) -> Verdict:
@@ -81,6 +82,7 @@ class Plan:
         Args:
             num_chunks: follow a seeded sample of that many chunks, which gives no verdict on the others; None judges all.
             every_chunk: follow every chunk, whatever symmetry is claimed.
+            exact: compare sets of contributors besides random labels.
             seed: of that sample.
             budget: preset of the fabric's optics (literal, typical, ...) or values from `opticcl.optics.values.optics`.
             progress: called with (what, done, total) after every step.
@@ -102,6 +104,7 @@ class Plan:
             num_chunks=num_chunks,
             seed=seed,
             every_chunk=every_chunk,
+            exact=exact,
             budget=values,
             progress=progress or no_progress,
         )

@@ -28,6 +28,7 @@ def verify(
     num_chunks: int | None = None,
     seed: int = 0,
     every_chunk: bool = False,
+    exact: bool = False,
     budget: Optics | None = None,
     progress: ProgressCallback = no_progress,
 ) -> Verdict:
@@ -36,14 +37,17 @@ def verify(
     Args:
         plan: any schedule with circuits, from this program or another.
         num_chunks: follow a seeded sample of that many chunks, which gives no verdict on the others; None judges all.
-        seed: seed of the labels and of that sample.
+        seed: seed of that sample.
         every_chunk: follow every chunk, whatever symmetry is claimed and however long it takes.
+        exact: compare sets of contributors besides random labels.
         budget: loss and gain of each optical element; None skips the power budget.
         progress: called after every step.
     Returns: a verdict; circuits are always checked exhaustively.
     Raises: UnsupportedError, ParameterError: the power budget cannot be computed.
     """
-    data = check_data(plan.schedule, num_chunks=num_chunks, seed=seed, every_chunk=every_chunk, progress=progress)
+    data = check_data(
+        plan.schedule, num_chunks=num_chunks, seed=seed, every_chunk=every_chunk, exact=exact, progress=progress
+    )
     light = check_light(plan, progress=progress)
     verdict = combined_verdict(data, light)
     if budget is None:

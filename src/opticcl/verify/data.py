@@ -35,6 +35,9 @@ from opticcl.ir import (
 )
 from opticcl.ir.symmetry import Run
 from opticcl.kernels import worth_compiling
+from opticcl.verify.chunk_rows import followed_rows, indexed_by_chunk
+from opticcl.verify.exact import check_sets
+from opticcl.verify.found import found_claims, worth_searching
 from opticcl.verify.symmetry import CheckedClaims, claims_of, orbits, runs_of
 
 __all__ = ["DataReport", "check_data"]
@@ -74,6 +77,7 @@ def check_data(
     num_chunks: int | None = None,
     seed: int = 0,
     every_chunk: bool = False,
+    exact: bool = False,
     progress: ProgressCallback = no_progress,
 ) -> DataReport:
     """Replay the schedule on labels.
@@ -81,8 +85,9 @@ def check_data(
     Args:
         schedule: to be checked.
         num_chunks: follow a seeded sample of that many chunks; None: judge all.
-        seed: seed of the sample and the labels.
+        seed: seed of the sample; labels are drawn from the entropy of the operating system, so that no plan can know them.
         every_chunk: follow every chunk, whatever symmetry is claimed and however many transfers there are.
+        exact: compare sets of contributors too, chunk by chunk, so that no label has to be trusted.
         progress: called after every step.
     Raises: ParameterError: a sample of no chunks, or a claim that is no pair of permutations.
     """
@@ -91,19 +96,21 @@ def check_data(
     if seed < 0:
         raise ParameterError(f"verify: seed={seed} is negative; try 0")
     c = schedule.collective
-    random = np.random.default_rng(seed)
     if num_chunks is not None and num_chunks < c.num_chunks:
-        chunks = np.sort(random.choice(c.num_chunks, size=num_chunks, replace=False))
-        return _followed(schedule, chunks, random, None, progress, "sample", ())
+        chunks = np.sort(np.random.default_rng(seed).choice(c.num_chunks, size=num_chunks, replace=False))
+        return _followed(schedule, chunks, None, progress, "sample", (f"sample of seed {seed}",), exact)
     claims: list[Any] = []
     notes: list[str] = []
-    if c.num_chunks > 1 and c.num_ranks * c.num_chunks >= SYMMETRY_FROM and schedule.symmetries and not every_chunk:
+    source = "checked"
+    if c.num_chunks > 1 and c.num_ranks * c.num_chunks >= SYMMETRY_FROM and not every_chunk:
         claims, notes = claims_of(schedule)
+        if not schedule.symmetries and worth_searching(schedule):
+            claims, source = found_claims(schedule), "found and checked"
     while claims:
         checked = CheckedClaims(claims, c)
         chunks, order = orbits(claims, c.num_chunks)
-        how = f"symmetry of order {order:,}, checked"
-        report = _followed(schedule, chunks, random, checked, progress, how, notes)
+        how = f"symmetry of order {order:,}, {source}"
+        report = _followed(schedule, chunks, checked, progress, how, notes, exact)
         if not checked.refuted:
             return report
         for number, step in checked.refuted.items():
@@ -112,7 +119,7 @@ def check_data(
     if not every_chunk and (carried := _chunk_rows(schedule)) > MOST_CHUNK_ROWS:
         text = f"{carried:,} chunks carried by transfers, and no symmetry holds; --all-chunks follows them"
         return DataReport((Violation("not_judged", -1, -1, text, "a proof", "none"),), 0, 0, False, "", tuple(notes))
-    return _followed(schedule, np.arange(c.num_chunks), random, None, progress, "every chunk followed", notes)
+    return _followed(schedule, np.arange(c.num_chunks), None, progress, "every chunk followed", notes, exact)
 
 
 def _chunk_rows(schedule: Schedule) -> int:
@@ -126,25 +133,25 @@ def _chunk_rows(schedule: Schedule) -> int:
 def _followed(
     schedule: Schedule,
     chunks: IntArray,
-    random: np.random.Generator,
     checked: CheckedClaims | None,
     progress: ProgressCallback,
     how: str,
     notes: Sequence[str],
+    exact: bool,
 ) -> DataReport:
     """Follow some chunks, in blocks, and check the claims on the way.
 
     Args:
         schedule: to be checked.
         chunks: to be followed, ascending.
-        random: source of the labels.
         checked: claims, whose steps are evaluated during the first block; None for none.
         progress: called after every step.
         how: for the report.
         notes: for the report.
+        exact: whether sets of contributors are compared too.
     """
     c = schedule.collective
-    labels = random.integers(0, 2**64, size=(c.num_ranks, 2), dtype=np.uint64)
+    labels = np.random.default_rng().integers(0, 2**64, size=(c.num_ranks, 2), dtype=np.uint64)
     size = max(1, BLOCK // c.num_ranks)
     blocks = [chunks[at : at + size] for at in range(0, len(chunks), size)] or [chunks]
     violations: list[Violation] = []
@@ -156,9 +163,12 @@ def _followed(
                 violations.append(violation)
         if any(violation.rule in _MALFORMED for violation in found):
             break
+    if exact and not violations and not (checked is not None and checked.refuted):
+        violations += check_sets(schedule, chunks)
+        how = f"{how}, exact"
     totals = [v.found for v in violations if v.rule == "_total"]
     violations = [v for v in violations if v.rule != "_total"]
-    everything = how != "sample"
+    everything = not how.startswith("sample")
     judged = c.num_chunks if everything else len(chunks)
     return DataReport(tuple(violations), transfers, judged, everything, how, (*notes, *totals))
 
@@ -272,29 +282,11 @@ def _play_run_of(
         state, held, stamps: of (rank, chunk), changed.
         c: collective.
     """
-    before = np.stack([_earlier(member, c) for member in run.members])
-    needed = _closed_under(before, chunks)
-    below = np.searchsorted(needed, np.arange(c.num_chunks + 1)).astype(np.int32)
-    rows, places, first_row = [], [], 0
-    for number, base in enumerate(bases):
-        carrying, first, last = _followed_rows(base.chunk_lo, base.chunk_n, below)
-        counts = (last - first).astype(np.int64)
-        rows.append(first_row + np.repeat(carrying.astype(np.int64), counts))
-        ends = np.cumsum(counts)
-        places.append(
-            number * len(needed) + np.repeat(first - ends + counts, counts) + np.arange(ends[-1] if len(ends) else 0)
-        )
-        first_row += len(base)
-    row, place = np.concatenate(rows), np.concatenate(places)
-    order = np.argsort(place, kind="stable")
-    starts = np.searchsorted(place[order], np.arange(len(bases) * len(needed) + 1))
-    behind = len(needed) * np.arange(len(bases))[:, None]
-    inverse = np.searchsorted(needed, before[:, needed]) + behind
-    source = np.searchsorted(needed, chunks)[None] + behind
-    columns = (step.src, step.dst, step.op, parts, row[order], starts, inverse.ravel())
+    rows, starts, inverse, source = indexed_by_chunk(run, bases, chunks, c)
+    columns = (step.src, step.dst, step.op, parts, rows, starts, inverse)
     more = np.repeat([member.parts_step for member in run.members], [len(base) for base in bases]).astype(np.int64)
     most = int(np.diff(starts).max(initial=0)) * len(chunks) * len(bases)
-    found = _play_run(*columns, source.astype(np.int64), run.count, more, most, state, held, stamps, i)
+    found = _play_run(*columns, source, run.count, more, most, state, held, stamps, i)
     out = []
     for counters, rule, ends, expected in (
         (found[0], "chunk_overwritten", step.dst, "one copy, or sums alone"),
@@ -306,14 +298,6 @@ def _play_run_of(
             text = {"chunk_overwritten": "several writes", "sent_before_held": "none yet"}.get(rule, f"{there} held")
             out.append(Violation(rule, i + when, -1, f"chunk {chunks[k]} of rank {ends[at]}", expected, text, count))
     return out
-
-
-def _earlier(run: Run, c: Collective) -> IntArray:
-    """The chunk of the base that becomes each chunk in the next step, int64 (num_chunks,)."""
-    before = np.arange(c.num_chunks)
-    if run.shift is not None:
-        before[run.shift.images(c.num_chunks)] = np.arange(c.num_chunks)
-    return before
 
 
 def _first_holders(c: Collective, held: IntArray) -> IntArray | None:
@@ -454,7 +438,7 @@ def _play_step(  # type: ignore[no-untyped-def]
     Returns (count, row, k, contributions held) of clashing writes, of sends of nothing, and of sends of a wrong size.
     """
     clashes, not_held, wrong_size = np.zeros(4, np.int64), np.zeros(4, np.int64), np.zeros(4, np.int64)
-    row, first, last = _followed_rows(chunk_lo, chunk_n, followed_below)
+    row, first, last = followed_rows(chunk_lo, chunk_n, followed_below)
     total = 0
     for i in range(len(row)):
         total += last[i] - first[i]
@@ -507,43 +491,6 @@ def _play_step(  # type: ignore[no-untyped-def]
                 held[d, k] = min(held[d, k] + sent_held[at], _SATURATED)
             at += 1
     return clashes, not_held, wrong_size
-
-
-@numba.njit(cache=True, nogil=True)
-def _followed_rows(chunk_lo, chunk_n, followed_below):  # type: ignore[no-untyped-def]
-    """Rows that carry followed chunks, and the range of these: from first up to last."""
-    n, kept = len(chunk_lo), 0
-    row, first, last = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
-    for t in range(n):
-        # unsigned, since no chunk is negative and an index that may be needs a second check
-        begin = followed_below[np.uint32(chunk_lo[t])]
-        end = followed_below[np.uint32(chunk_lo[t]) + np.uint32(chunk_n[t])]
-        row[kept], first[kept], last[kept] = t, begin, end
-        kept += begin < end
-    return row[:kept], first[:kept], last[:kept]
-
-
-@numba.njit(cache=True, nogil=True)
-def _closed_under(images, chunks):  # type: ignore[no-untyped-def]
-    """Chunks that are reached from some chunks by any of the permutations, these included, ascending."""
-    reached = np.zeros(images.shape[1], np.bool_)
-    stack = np.empty(images.shape[1], np.int64)
-    for start in chunks:
-        if reached[start]:
-            continue
-        reached[start] = True
-        stack[0] = start
-        top = 1
-        while top:
-            top -= 1
-            at = stack[top]
-            for g in range(len(images)):
-                to = images[g, at]
-                if not reached[to]:
-                    reached[to] = True
-                    stack[top] = to
-                    top += 1
-    return np.flatnonzero(reached)
 
 
 @numba.njit(cache=True, nogil=True)

@@ -1,0 +1,93 @@
+"""Which rows of a step, or of the base of a run, carry the chunks that are followed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numba
+import numpy as np
+
+from opticcl.ir import Collective, IntArray, Transfers
+from opticcl.ir.symmetry import Run
+
+__all__ = ["followed_rows", "indexed_by_chunk"]
+
+
+def indexed_by_chunk(
+    run: Run, bases: Sequence[Transfers], chunks: IntArray, c: Collective
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """The rows of the bases of a run by member and chunk.
+
+    Args:
+        run: with those beside it.
+        bases: first steps of its members.
+        chunks: followed, ascending.
+        c: collective.
+    Returns: rows, numbered through all bases; where those of each place (member, chunk) begin; the place that takes the place
+        of each in the next step; the place of each followed chunk in the first step, (members, chunks).
+    """
+    before = np.stack([_earlier(member, c) for member in run.members])
+    needed = _closed_under(before, chunks)
+    below = np.searchsorted(needed, np.arange(c.num_chunks + 1)).astype(np.int32)
+    rows, places, first_row = [], [], 0
+    for number, base in enumerate(bases):
+        carrying, first, last = followed_rows(base.chunk_lo, base.chunk_n, below)
+        counts = (last - first).astype(np.int64)
+        rows.append(first_row + np.repeat(carrying.astype(np.int64), counts))
+        ends = np.cumsum(counts)
+        places.append(
+            number * len(needed) + np.repeat(first - ends + counts, counts) + np.arange(ends[-1] if len(ends) else 0)
+        )
+        first_row += len(base)
+    row, place = np.concatenate(rows), np.concatenate(places)
+    order = np.argsort(place, kind="stable")
+    starts = np.searchsorted(place[order], np.arange(len(bases) * len(needed) + 1))
+    behind = len(needed) * np.arange(len(bases))[:, None]
+    inverse = np.searchsorted(needed, before[:, needed]) + behind
+    source = np.searchsorted(needed, chunks)[None] + behind
+    return row[order], starts, inverse.ravel(), source.astype(np.int64)
+
+
+def _earlier(run: Run, c: Collective) -> IntArray:
+    """The chunk of the base that becomes each chunk in the next step, int64 (num_chunks,)."""
+    before = np.arange(c.num_chunks)
+    if run.shift is not None:
+        before[run.shift.images(c.num_chunks)] = np.arange(c.num_chunks)
+    return before
+
+
+@numba.njit(cache=True, nogil=True)
+def followed_rows(chunk_lo, chunk_n, followed_below):  # type: ignore[no-untyped-def]
+    """Rows that carry followed chunks, and the range of these: from first up to last."""
+    n, kept = len(chunk_lo), 0
+    row, first, last = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
+    for t in range(n):
+        # unsigned, since no chunk is negative and an index that may be needs a second check
+        begin = followed_below[np.uint32(chunk_lo[t])]
+        end = followed_below[np.uint32(chunk_lo[t]) + np.uint32(chunk_n[t])]
+        row[kept], first[kept], last[kept] = t, begin, end
+        kept += begin < end
+    return row[:kept], first[:kept], last[:kept]
+
+
+@numba.njit(cache=True, nogil=True)
+def _closed_under(images, chunks):  # type: ignore[no-untyped-def]
+    """Chunks that are reached from some chunks by any of the permutations, these included, ascending."""
+    reached = np.zeros(images.shape[1], np.bool_)
+    stack = np.empty(images.shape[1], np.int64)
+    for start in chunks:
+        if reached[start]:
+            continue
+        reached[start] = True
+        stack[0] = start
+        top = 1
+        while top:
+            top -= 1
+            at = stack[top]
+            for g in range(len(images)):
+                to = images[g, at]
+                if not reached[to]:
+                    reached[to] = True
+                    stack[top] = to
+                    top += 1
+    return np.flatnonzero(reached)
