@@ -7,7 +7,7 @@ step hold the first of them, and step number `first + k` of the run happens `k *
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Self
 
@@ -48,6 +48,14 @@ class _Columns:
     def empty(cls) -> Self:
         """No rows."""
         return cls(**{name: np.zeros(0, kind) for name, kind in cls.KINDS.items()})
+
+    @classmethod
+    def joined(cls, parts: Sequence[tuple[Any, ...]]) -> Self:
+        """Columns of several tables, in the order of the fields, one below the other."""
+        if not parts:
+            return cls.empty()
+        columns = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return cls.of(**dict(zip(cls.KINDS, columns, strict=True)))
 
     def __len__(self) -> int:
         return len(getattr(self, next(iter(self.KINDS))))

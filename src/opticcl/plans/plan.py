@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from opticcl.ir.light import Optics
+    from opticcl.ir.programme import Programme
 
 __all__ = ["Plan", "compile", "load", "read"]
 
@@ -115,8 +116,8 @@ class Plan:
         """Time of the plan and its parts.
 
         Args:
-            engine: closed_form; flow: packets share links fairly; packet: cells wait in queues. Circuits have their
-                wavelengths to themselves in all of them.
+            engine: closed_form; flow: packets share links fairly; packet: cells wait in queues; device: circuits wait for
+                their devices alone. Circuits have their wavelengths to themselves in all of them.
             assumptions: named set of time assumptions (common, published, ramp, sipac, wrht, oddl, lumorph), or a custom
                 set.
             options: options of the engine, such as mode, `progress`, and fields of `opticcl.assumptions.Assumptions` to
@@ -126,6 +127,21 @@ class Plan:
         from opticcl.simulate import simulate
 
         return simulate(self.circuits, self.size_bytes, assumptions, engine=engine, **options).timeline
+
+    def programme(
+        self, engine: str = "closed_form", *, assumptions: str | Assumptions = DEFAULT_SET, **options: Any
+    ) -> Programme:
+        """Absolute times of its circuits, data, control exchanges and device settings.
+
+        Args:
+            engine: closed_form, flow, packet or device.
+            assumptions: as of `simulate`.
+            options: as of `simulate`.
+        Raises: as `simulate`; UnsupportedError: a packet fabric.
+        """
+        from opticcl.simulate import programme
+
+        return programme(self.circuits, self.size_bytes, assumptions, engine=engine, **options)
 
     def save(self, path: str | Path, *, progress: ProgressCallback | None = None) -> int:
         """Write every circuit to a .parquet, .csv or .json file, whole or not at all.

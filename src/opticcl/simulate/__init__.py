@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from opticcl.simulate.bounds import class_bounds, lower_bound_s, moved_share
 from opticcl.simulate.closed_form import Cost, Profile, costs, profile
-from opticcl.simulate.engines import ENGINES, Engine, SimulationResult, engine_options, register_engine, simulate
+from opticcl.simulate.engines import (
+    ENGINES,
+    Engine,
+    SimulationResult,
+    engine_options,
+    programme,
+    register_engine,
+    simulate,
+)
 from opticcl.simulate.links import link_bytes, link_names
 
 __all__ = [
@@ -21,6 +29,7 @@ __all__ = [
     "lower_bound_s",
     "moved_share",
     "profile",
+    "programme",
     "register_engine",
     "simulate",
 ]

@@ -147,8 +147,7 @@ class _Cells:
         none, no_edges = np.zeros(n + 1, np.int64), np.zeros(0, np.int64)
         together = np.zeros(n, np.int64)
         waits = Dependencies(
-            np.array([0, n]), together, np.zeros(1, np.int64), np.array([0, 1]), together, np.full(1, -1), none, no_edges,
-            none, no_edges, n,
+            np.array([0, n]), together, np.zeros(1, np.int64), np.array([0, 1]), together, np.full(1, -1), none, no_edges, n,
         )  # fmt: skip
         result = run_cells(self._speeds, in_turn, waits, self._options, self._limit, self._progress)
         finished = np.empty(n)
@@ -184,9 +183,9 @@ class _Cells:
         """Simulate all transfers of a plan, each started as soon as possible."""
         if (flows["path_n"] < 1).any():
             raise UnsupportedError(f"packet: a transfer on {self.links.fabric.name} has no route; verify the plan")
-        delay = flows["setting"] + flows["gap"] + flows["control"]
+        delay = flows["gap"] + flows["control"]
         cells = CellFlows(
-            flows["amount"], delay, flows["compute"], flows["path_at"], flows["path_n"].astype(np.int64), flows.hops
+            flows["bytes"], delay, flows["compute"], flows["path_at"], flows["path_n"].astype(np.int64), flows.hops
         )
         self._limit.require(cells.num_sent(self._options.cell_bytes))
         result = run_cells(self._speeds, cells, waits, self._options, self._limit, self._progress)

@@ -213,8 +213,8 @@ class _Kernel:
         while True:
             status: int = kernels.run(
                 self._state, self._links, self._flows, self._cells, self._hops, self._heap, self._idle, self._delay, w.group_at,
-                self._waiting, w.block_at, w.block_of, w.next_block, self._unfinished, w.feeds_at, w.feeds, w.frees_at,
-                w.frees, self._finished, self._released, self._caused_by, SLICE,
+                self._waiting, w.block_at, w.block_of, w.next_block, self._unfinished, w.feeds_at, w.feeds,
+                self._finished, self._released, self._caused_by, SLICE,
             )  # fmt: skip
             if status == kernels.NO_CELLS:
                 self._grow()

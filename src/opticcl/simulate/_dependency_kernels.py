@@ -61,31 +61,6 @@ def data_needs(num_ranks, num_chunks, src, dst, step, lo, n, adds, group_of):  #
 
 
 @numba.njit(cache=True)
-def order_needs(unit, turn, flow):  # type: ignore[no-untyped-def]
-    """Pairs (flow, later flow): both use a unit, in consecutive turns; rows are sorted by (unit, turn).
-
-    Args:
-        unit: that each row uses.
-        turn: of the row on its unit.
-        flow: of each row.
-    """
-    firsts, laters = [np.int64(0)], [np.int64(0)]
-    firsts.pop()
-    laters.pop()
-    a, b, c = 0, 0, 0  # rows a .. b - 1 are the turn before, b .. c - 1 this one
-    while c < len(unit):
-        a, b = b, c
-        while c < len(unit) and unit[c] == unit[b] and turn[c] == turn[b]:
-            c += 1
-        if b > a and unit[a] == unit[b]:
-            for i in range(a, b):
-                for j in range(b, c):
-                    firsts.append(flow[i])
-                    laters.append(flow[j])
-    return np.array(firsts), np.array(laters)
-
-
-@numba.njit(cache=True)
 def rows_of(key, value, num_keys):  # type: ignore[no-untyped-def]
     """Values by key: those of key k are rows[at[k]:at[k + 1]], in their order.
 

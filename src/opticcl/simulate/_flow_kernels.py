@@ -199,12 +199,12 @@ def _reach(  # type: ignore[no-untyped-def]
 @numba.njit(cache=True, nogil=True)
 def run(  # type: ignore[no-untyped-def]
     amount, delay, compute, path_at, path_n, hops, weight, capacity, group_at, waits, block_at, block_of, next_block,
-    feeds_at, feeds, frees_at, frees, num_slots, max_events, progress,
+    feeds_at, feeds, num_slots, max_events, progress,
 ):  # fmt: skip
     """Simulate flows that wait for each other and share links.
 
     Args:
-        amount: bytes of each flow; seconds of a flow without hops, which has a circuit to itself.
+        amount: bytes of each flow.
         delay: from the release of a flow to its first byte [s].
         compute: from the last byte until others may use the data [s].
         path_at, path_n: hops of a flow are hops[path_at:path_at + path_n].
@@ -215,7 +215,6 @@ def run(  # type: ignore[no-untyped-def]
         block_at: groups of block b are block_at[b] .. block_at[b + 1] - 1.
         block_of, next_block: block of each flow; the block that waits for a block, or -1.
         feeds_at, feeds: groups that send data of flow f are feeds[feeds_at[f]:feeds_at[f + 1]].
-        frees_at, frees: groups that wait for a resource of flow f, likewise.
         num_slots: flows in flight at most [count].
         max_events: limit to the starts, ends and changes of rate [count].
         progress: (flows that have ended, whether to stop), int64 (2,), shared with the waiting thread.
@@ -284,8 +283,8 @@ def run(  # type: ignore[no-untyped-def]
             if state[flow] == ENTER:
                 events += 1
                 state[flow] = FINISH
-                if path_n[flow] == 0 or amount[flow] <= 0:
-                    end = time + (amount[flow] if path_n[flow] == 0 else 0.0)
+                if amount[flow] <= 0:
+                    end = time
                     _push_event(flow, end, heap, recent, recent_time, bucket_first, spare, bucket_of, after, before)
                     continue
                 num_free -= 1
@@ -328,10 +327,6 @@ def run(  # type: ignore[no-untyped-def]
                             change[link] = ENDS
                             dirty[num_dirty] = link
                             num_dirty += 1
-                for k in range(frees_at[flow], frees_at[flow + 1]):
-                    num_ready = _resolve_dependency(
-                        frees[k], 2 * flow, time, waits, released, caused_by, ready, num_ready
-                    )
                 block = block_of[flow]
                 unfinished[block] -= 1
                 if unfinished[block] == 0 and next_block[block] >= 0:

@@ -10,17 +10,20 @@ import numpy as np
 
 from opticcl.assumptions import Assumptions
 from opticcl.ir import CircuitPlan, Circuits, IntArray, ProgressCallback, Timeline, Transfers
+from opticcl.ir.programme import Programme
 from opticcl.simulate import _flow_kernels as kernels
 from opticcl.simulate._flow_classes import class_of_flow, quotient
+from opticcl.simulate.barrier_programme import programme_with_barriers
 from opticcl.simulate.barriers import RoundEnd, circuit_rounds, simulate_with_barriers
 from opticcl.simulate.dependencies import Dependencies, Flows, FlowTimes, simulate_asynchronously
 from opticcl.simulate.guards import EventLimit
 from opticcl.simulate.latency import PathLatency, path_latency
 from opticcl.simulate.links import Links, shared_amounts
+from opticcl.simulate.list_schedule import asynchronous, list_schedule
 from opticcl.simulate.options import FlowOptions, PacketOptions
 from opticcl.simulate.traffic import Recorder
 
-__all__ = ["simulate_flows"]
+__all__ = ["flow_programme", "simulate_flows"]
 
 POLL_S = 0.2  # between two checks for an interrupt
 QUOTIENT_FLOWS = 4096  # smaller steps are simulated flow by flow
@@ -51,17 +54,46 @@ def simulate_flows(
     shared = fabric.is_packet_switched
     per_transfer = 3 if shared and size_bytes > 0 else 2  # a start, an end and a rate
     limit = EventLimit(engine, options.max_events, per_transfer)
+    if options.mode == "asynchronous" and shared:
+        links = Links(fabric)
+        run = _Asynchronous(links.capacity, limit, progress, recorder).run
+        return simulate_asynchronously(plan, size_bytes, assumed, run, links.paths, limit, progress, recorder)
     if options.mode == "asynchronous":
-        links = Links(fabric) if shared else None
-        capacity = np.zeros(0) if links is None else links.capacity
-        run = _Asynchronous(capacity, limit, progress, recorder if shared else None).run
-        paths = None if links is None else links.paths
-        return simulate_asynchronously(plan, size_bytes, assumed, run, paths, limit, progress, recorder)
+        times = list_schedule(plan, size_bytes, assumed, asynchronous(fabric, assumed), limit, progress)
+        limit.spend(limit.per_transfer * len(times.transfers["step"]))
+        if recorder is not None:
+            times.record(recorder, plan.schedule.step_classes())
+        return times.timeline(plan, size_bytes, assumed)
     if not shared:
         run_round = circuit_rounds(plan, assumed, record=recorder is not None)
     else:
         run_round = _Rounds(Links(fabric), path_latency(fabric, assumed), limit, progress, recorder).run
     return simulate_with_barriers(plan, size_bytes, assumed, run_round, progress, recorder)
+
+
+def flow_programme(
+    plan: CircuitPlan,
+    size_bytes: int,
+    assumed: Assumptions,
+    options: FlowOptions | PacketOptions,
+    engine: str,
+    progress: ProgressCallback,
+) -> Programme:
+    """Programme of a plan on circuits by the flow engine, or by the packet engine, which times circuits in the same way.
+
+    Args:
+        plan: schedule, fabric and circuits.
+        size_bytes: message of every rank [bytes].
+        assumed: time assumptions.
+        options: mode and limit.
+        engine: its name.
+        progress: called during the simulation.
+    """
+    if options.mode == "barrier":
+        return programme_with_barriers(plan, size_bytes, assumed, engine, progress=progress)
+    limit = EventLimit(engine, options.max_events, 2)
+    times = list_schedule(plan, size_bytes, assumed, asynchronous(plan.fabric, assumed), limit, progress)
+    return times.programme(plan, size_bytes, engine, assumed)
 
 
 # --- a barrier after every step ---------------------------------------------------------------------------------------
@@ -120,7 +152,7 @@ class _Rounds:
             self._limit, self._progress, amount, delay, np.zeros(n), offsets[:-1].astype(np.int64),
             np.diff(offsets).astype(np.int32), hops.astype(np.int32), weight, capacity, np.array([0, n]),
             np.zeros(1, np.int64), np.array([0, 1]), np.zeros(n, np.int64), np.full(1, -1), np.zeros(n + 1, np.int64),
-            _NO_EDGES, np.zeros(n + 1, np.int64), _NO_EDGES, n,
+            _NO_EDGES, n,
         )  # fmt: skip
         last = int(finished.argmax())
         end_s = (finished if classes is None else finished[classes]) if record else None
@@ -156,14 +188,13 @@ class _Asynchronous:
 
     def run(self, flows: Flows, waits: Dependencies) -> FlowTimes:
         """When they are released and finished."""
-        delay = flows["setting"] + flows["gap"] + flows["latency"] + flows["control"]
-        until_usable = flows["flight"] + flows["compute"]
+        delay = flows["gap"] + flows["latency"] + flows["control"]
         times = _run_kernel(
-            self._limit, self._progress, flows["amount"], delay, until_usable, flows["path_at"], flows["path_n"],
+            self._limit, self._progress, flows["bytes"], delay, flows["compute"], flows["path_at"], flows["path_n"],
             flows.hops, np.ones(len(flows.hops), np.int64), self._capacity, waits.group_at, waits.waits, waits.block_at,
-            waits.block_of, waits.next_block, waits.feeds_at, waits.feeds, waits.frees_at, waits.frees,
+            waits.block_of, waits.next_block, waits.feeds_at, waits.feeds,
             waits.most_at_once,
         )  # fmt: skip
         if self._recorder is not None:
-            self._recorder.add_flows(*flows.paths(), flows["amount"])
+            self._recorder.add_flows(*flows.paths(), flows["bytes"])
         return times

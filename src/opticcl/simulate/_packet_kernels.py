@@ -415,7 +415,7 @@ def _resolve_dependency(w, heap, group, cause, waits, group_at, delay, released,
 @numba.njit(cache=True, _nrt=False)  # type: ignore[call-overload]
 def run(  # type: ignore[no-untyped-def]
     state, links, flows, cells, hops, heap, idle, delay, group_at, waits, block_at, block_of, next_block, unfinished,
-    feeds_at, feeds, frees_at, frees, finished, released, caused_by, num_events,
+    feeds_at, feeds, finished, released, caused_by, num_events,
 ):  # fmt: skip
     """Process at most `num_events` events; returns RUNNING, or why it stopped.
 
@@ -468,8 +468,6 @@ def run(  # type: ignore[no-untyped-def]
             if kind != TURN:  # its last cell has arrived
                 finished[number] = w.now
                 w.unfinished -= 1
-                for k in range(frees_at[number], frees_at[number + 1]):
-                    _resolve_dependency(w, heap, frees[k], 2 * number, waits, group_at, delay, released, caused_by)
                 block = block_of[number]
                 unfinished[block] -= 1
                 if unfinished[block] == 0 and next_block[block] >= 0:

@@ -11,7 +11,7 @@ from opticcl.assumptions import Assumptions
 from opticcl.ir import CircuitPlan, Circuits, ProgressCallback, Timeline, Transfers
 from opticcl.simulate.bounds import lower_bound_s
 from opticcl.simulate.latency import in_line_on, path_latency
-from opticcl.simulate.parts import Reconfiguration, charged_control_s, summed_chunks, transfer_times
+from opticcl.simulate.parts import Reconfiguration, charged_control_s, slot_wait_s, summed_chunks, transfer_times
 from opticcl.simulate.traffic import Recorder
 
 __all__ = ["RoundEnd", "RunRound", "circuit_rounds", "simulate_with_barriers"]
@@ -64,33 +64,36 @@ def simulate_with_barriers(
     for c, steps in enumerate(classes):
         transfers, rounds, repeats = schedule.step(steps.start), plan.rounds(steps.start), len(steps)
         num_rounds[c] = len(rounds) * repeats
-        control_s = [charged_control_s(fabric, transfers, circuits, assumed) for circuits in rounds]
-        reconfiguration[c], control[c] = settings.of_steps(rounds, repeats, control_s)
-        setting_s = (reconfiguration[c] + control[c]) / max(1, len(rounds) * repeats)
-        now_s, over_s = begun_s, 0.0
-        in_line = not fabric.is_packet_switched and in_line_on(fabric, assumed)
-        for circuits in rounds:
-            end = run_round(transfers, circuits, chunk_bytes, repeats)
-            now_s += setting_s
-            if recorder is not None and end.end_s is not None:
-                recorder.add_round(steps, now_s, transfers, circuits, chunk_bytes, end.end_s)
-            arrived_s = now_s + end.latency_s + end.transfer_s
-            over_s = max(over_s, arrived_s)
-            if in_line:
-                transfer[c] += end.left_s * repeats
-                now_s += end.left_s
-            else:
-                latency[c] += end.latency_s * repeats
-                transfer[c] += end.transfer_s * repeats
-                now_s = arrived_s
-        if in_line:
-            latency[c] += max(0.0, over_s - now_s) * repeats
-            now_s = max(now_s, over_s)
+        exchanges = [charged_control_s(fabric, transfers, circuits, assumed) for circuits in rounds]
+        ends = [run_round(transfers, circuits, chunk_bytes, repeats) for circuits in rounds]
         sum_s = summed_chunks(transfers, assumed) * chunk_bytes / assumed.memory_bytes_per_s
         compute[c] = sum_s * repeats
-        if recorder is not None:
-            recorder.end_step(len(rounds), now_s + sum_s - begun_s)
-        begun_s += (now_s + sum_s - begun_s) * repeats
+        in_line = not fabric.is_packet_switched and in_line_on(fabric, assumed)
+        first = steps.start
+        for count, charged in settings.of_runs(rounds, repeats, exchanges):
+            now_s = over_s = begun_s
+            for circuits, end, (setting_s, control_s) in zip(rounds, ends, charged, strict=True):
+                reconfiguration[c] += setting_s * count
+                control[c] += control_s * count
+                ready_s = now_s + setting_s + control_s
+                now_s = ready_s + slot_wait_s(fabric, ready_s)
+                if recorder is not None and end.end_s is not None:
+                    recorder.add_round(range(first, first + count), now_s, transfers, circuits, chunk_bytes, end.end_s)
+                arrived_s = now_s + end.latency_s + end.transfer_s
+                over_s = max(over_s, arrived_s)
+                transfer[c] += (end.left_s if in_line else end.transfer_s) * count
+                latency[c] += (now_s - ready_s + (0.0 if in_line else end.latency_s)) * count
+                now_s = now_s + end.left_s if in_line else arrived_s
+            if in_line:
+                latency[c] += max(0.0, over_s - now_s) * count
+                now_s = max(now_s, over_s)
+            behind_s = slot_wait_s(fabric, now_s + sum_s)
+            is_last = first + count == schedule.num_steps
+            latency[c] += behind_s * (count - is_last)
+            now_s += sum_s + behind_s
+            if recorder is not None:
+                recorder.end_step(len(rounds), now_s - begun_s)
+            begun_s, first = begun_s + (now_s - begun_s) * count, first + count
         progress("simulate steps", steps.stop, schedule.num_steps)
     bound = lower_bound_s(schedule.collective, fabric, size_bytes, assumed)
     about = {**assumed.record(), "mode": "barrier"}

@@ -3,6 +3,7 @@
     round    reconfiguration (if charged) + latency of the longest path + the longest transfer
              + control messages
     step     its rounds + adding up what arrived
+    slots    light begins with a slot: after latencies, control and sums that end within one, it waits for the next
 
 A transfer takes its bytes over the sum of its circuits' rates; on packet fabrics the busiest shared link decides. Identical
 steps are evaluated once.
@@ -20,12 +21,14 @@ import numpy as np
 
 from opticcl.assumptions import Assumptions
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, ProgressCallback, Timeline
+from opticcl.ir.programme import Programme
+from opticcl.simulate.barrier_programme import programme_with_barriers
 from opticcl.simulate.bounds import lower_bound_s
 from opticcl.simulate.engines import SimulationResult, register_engine
 from opticcl.simulate.guards import refuse_below_bound
-from opticcl.simulate.latency import path_latency, step_latency_s
+from opticcl.simulate.latency import in_line_on, path_latency, step_latency_s
 from opticcl.simulate.options import ClosedFormOptions
-from opticcl.simulate.parts import Reconfiguration, charged_control_s, same_circuits, summed_chunks
+from opticcl.simulate.parts import Reconfiguration, charged_control_s, same_circuits, slot_wait_s, summed_chunks
 
 __all__ = ["Cost", "Profile", "costs", "profile", "run_closed_form"]
 
@@ -41,6 +44,9 @@ class Cost:
         summed_chunks: memory traffic of the sums on the busiest rank [chunks].
         slowest: for each round of one step, the load of one wavelength by the slowest transfer [chunks]; on a packet
             fabric the time of the busiest link [s for each byte of a chunk].
+        slot_wait_s: waits for slots within the steps [s].
+        last_latency_s: from the last bit of the last round of a step until its end [s].
+        is_last: whether the run ends the plan.
     """
 
     num_steps: int
@@ -50,6 +56,23 @@ class Cost:
     control_s: float
     summed_chunks: float
     slowest: tuple[float, ...]
+    slot_wait_s: float = 0.0
+    last_latency_s: float = 0.0
+    is_last: bool = False
+
+    def waits_s(self, fabric: Fabric, assumed: Assumptions, chunk_bytes: float) -> float:
+        """Waits for slots within the run and, unless it ends the plan, behind its last step [s].
+
+        Args:
+            fabric: that the cost is for.
+            assumed: time assumptions.
+            chunk_bytes: size of a chunk [bytes].
+        """
+        if not fabric.slot_s or not self.num_steps:
+            return 0.0
+        sum_s = self.summed_chunks * chunk_bytes / assumed.memory_bytes_per_s / self.num_steps
+        behind_s = slot_wait_s(fabric, self.last_latency_s + sum_s)
+        return self.slot_wait_s + behind_s * (self.num_steps - self.is_last)
 
     def total_s(self, fabric: Fabric, assumed: Assumptions, chunk_bytes: float) -> float:
         """Time of the run [s].
@@ -60,6 +83,7 @@ class Cost:
             chunk_bytes: size of a chunk [bytes].
         """
         fixed = self.reconfiguration_s + self.latency_s + self.control_s
+        fixed += self.waits_s(fabric, assumed, chunk_bytes)
         sums = self.summed_chunks * chunk_bytes / assumed.memory_bytes_per_s
         return fixed + sums + self.num_steps * _rounds_s(fabric, self.slowest, chunk_bytes)
 
@@ -97,7 +121,7 @@ class Profile:
             schedule.step_classes(),
             np.array([cost.num_rounds for cost in self.costs], np.int64),
             column("reconfiguration_s"),
-            column("latency_s"),
+            column("latency_s") + [cost.waits_s(fabric, self.assumed, chunk_bytes) for cost in self.costs],
             np.array(moving, np.float64),
             column("summed_chunks") * chunk_bytes / self.assumed.memory_bytes_per_s,
             column("control_s"),
@@ -108,7 +132,28 @@ class Profile:
         return timeline
 
 
-@register_engine("closed_form", options=ClosedFormOptions, records="nothing")
+def make_programme(
+    plan: CircuitPlan,
+    size_bytes: int,
+    assumed: Assumptions,
+    options: ClosedFormOptions,
+    /,
+    *,
+    progress: ProgressCallback,
+) -> Programme:
+    """Times of a plan by the closed form, which says of all data of a round that it is there when the round ends.
+
+    Args:
+        plan: schedule, fabric and circuits.
+        size_bytes: message of every rank [bytes].
+        assumed: time assumptions.
+        options: none.
+        progress: called after every class of steps.
+    """
+    return programme_with_barriers(plan, size_bytes, assumed, "closed_form", progress=progress, at_the_end=True)
+
+
+@register_engine("closed_form", options=ClosedFormOptions, records="nothing", programme=make_programme)
 def run_closed_form(
     plan: CircuitPlan,
     size_bytes: int,
@@ -148,16 +193,27 @@ def costs(plan: CircuitPlan, assumed: Assumptions) -> Iterator[Cost]:
         if known is None or not (same_circuits(known[0], rounds) and np.array_equal(known[1], amount)):
             known = (rounds, amount, [(law.longest_s(c), _slowest(fabric, amount, c)) for c in rounds])
         control = [charged_control_s(fabric, transfers, circuits, assumed) for circuits in rounds]
-        setting_s, control_s = settings.of_steps(rounds, repeats, control)
+        runs = settings.of_runs(rounds, repeats, control)
+        setting_s, control_s = (sum(n * sum(one[at] for one in charged) for n, charged in runs) for at in (0, 1))
         gaps = [law.gap_s(transfers, circuits) for circuits in rounds]
+        late = [latency_s for latency_s, _ in known[2]]
+        in_line = in_line_on(fabric, assumed)
+        before = [0.0, *(gap + (0.0 if in_line else seconds) for gap, seconds in zip(gaps, late, strict=True))]
+        waits = sum(
+            n * sum(slot_wait_s(fabric, seconds + sum(one)) for seconds, one in zip(before, charged, strict=False))
+            for n, charged in runs
+        )
         yield Cost(
             num_steps=repeats,
             num_rounds=len(rounds) * repeats,
             reconfiguration_s=setting_s,
-            latency_s=step_latency_s(fabric, assumed, [late for late, _ in known[2]], gaps) * repeats,
+            latency_s=step_latency_s(fabric, assumed, late, gaps) * repeats,
             control_s=control_s,
             summed_chunks=summed_chunks(transfers, assumed) * repeats,
             slowest=tuple(most for _, most in known[2]),
+            slot_wait_s=waits,
+            last_latency_s=gaps[-1] + (max(late) if in_line else late[-1]) if late else 0.0,
+            is_last=steps.stop == schedule.num_steps,
         )
 
 

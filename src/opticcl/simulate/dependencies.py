@@ -1,7 +1,7 @@
-"""Without barriers: the dependencies of the transfers of a plan, and its critical path, the chain that ends last.
+"""Packets without barriers: the dependencies of the transfers of a plan, and its critical path, the chain that ends last.
 
-A transfer waits for the chunks that it sends (and for the sums made of them). On packet fabrics a rank has one step's
-sends in flight at a time; on circuits every occupied resource is passed on in the order of the plan.
+A transfer waits for the chunks that it sends (and for the sums made of them), and a rank has one step's sends in flight at a
+time. Circuits without barriers: `opticcl.simulate.list_schedule`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.ir import CircuitPlan, Circuits, IntArray, Op, ProgressCallback, Timeline
 from opticcl.simulate.bounds import lower_bound_s
 from opticcl.simulate.guards import EventLimit
-from opticcl.simulate.latency import in_line_on, path_latency
-from opticcl.simulate.parts import Reconfiguration, charged_control_s, sums_s, transfer_times
+from opticcl.simulate.latency import path_latency
+from opticcl.simulate.parts import charged_control_s, sums_s
 from opticcl.simulate.traffic import Recorder
 
 __all__ = ["Dependencies", "FlowTimes", "Flows", "SendOrder", "simulate_asynchronously"]
@@ -27,9 +27,7 @@ SendOrder = Callable[[IntArray, IntArray, IntArray], IntArray]
 """(src, dst, first link of the path) -> rank of each transfer in the order in which its sender starts them."""
 
 _OF_TRANSFER = ("step", "src", "dst", "lo", "n", "adds")
-_OF_CIRCUITS = (
-    "amount", "bytes", "setting", "gap", "latency", "flight", "control", "compute", "path_at", "path_n"
-)  # fmt: skip
+_OF_CIRCUITS = ("bytes", "gap", "latency", "control", "compute", "path_at", "path_n")
 
 
 class Dependencies(NamedTuple):
@@ -43,7 +41,6 @@ class Dependencies(NamedTuple):
         block_of: block of each flow.
         next_block: block that waits for each block, or -1.
         feeds_at, feeds: groups that send data of flow f are feeds[feeds_at[f]:feeds_at[f + 1]].
-        frees_at, frees: groups that wait for a resource of flow f, likewise.
         most_at_once: flows that can be in flight together at most [count].
     """
 
@@ -55,8 +52,6 @@ class Dependencies(NamedTuple):
     next_block: IntArray
     feeds_at: IntArray
     feeds: IntArray
-    frees_at: IntArray
-    frees: IntArray
     most_at_once: int
 
 
@@ -65,9 +60,8 @@ class Flows:
     """All transfers of a plan, sorted by step and sender.
 
     Args:
-        columns: step, src, dst, lo, n (chunks), adds, bytes; amount: bytes, or seconds on circuits; setting, gap, latency and
-            control of each before its first byte; flight: latency for which the sender is free already, and compute, after
-            its last [s]; path_at, path_n.
+        columns: step, src, dst, lo, n (chunks), adds, bytes; gap, latency and control of each before its first byte,
+            compute after its last [s]; path_at, path_n.
         hops: links of flow i are hops[path_at[i] : path_at[i] + path_n[i]].
     """
 
@@ -97,7 +91,7 @@ def simulate_asynchronously(
     size_bytes: int,
     assumed: Assumptions,
     run: Callable[[Flows, Dependencies], FlowTimes],
-    routes: Callable[[Circuits], tuple[IntArray, IntArray]] | None,
+    routes: Callable[[Circuits], tuple[IntArray, IntArray]],
     limit: EventLimit,
     progress: ProgressCallback,
     recorder: Recorder | None,
@@ -110,7 +104,7 @@ def simulate_asynchronously(
         size_bytes: message of every rank [bytes].
         assumed: time assumptions.
         run: simulates the flows.
-        routes: circuits -> (links, offsets) on packet fabrics; None: the fabric is optical.
+        routes: circuits -> (links, offsets).
         limit: to the events of the engine.
         progress: called while flows are built and simulated.
         recorder: collects the traffic, or None.
@@ -125,7 +119,7 @@ def simulate_asynchronously(
         limit.require(limit.per_transfer * (built.count + len(schedule.step(steps.start)) * len(steps)))
         num_rounds[c] = built.add(steps) * len(steps)
         progress("build flows", steps.stop, schedule.num_steps)
-    parts = np.zeros((5, len(classes)))
+    parts = np.zeros((4, len(classes)))
     if built.count:
         flows = built.flows()
         waits = built.dependencies(flows)
@@ -135,13 +129,14 @@ def simulate_asynchronously(
             raise ParameterError(f"{limit.engine}: {waiting} transfers of {schedule.name} wait for each other")
         parts, chain = _critical_path(flows, waits, times, classes)
         if recorder is not None:
-            start = times.released[waits.group_of] + flows["setting"] + flows["control"]
+            start = times.released[waits.group_of] + flows["control"]
             of_flow = [flows[name] for name in ("step", "src", "dst", "bytes")]
-            recorder.add_transfers([*of_flow, start, times.finished + flows["flight"]], classes, chain)
+            recorder.add_transfers([*of_flow, start, times.finished], classes, chain)
     bound = lower_bound_s(schedule.collective, fabric, size_bytes, assumed)
     about = {**assumed.record(), "mode": "asynchronous"}
-    setting, latency, transfer, compute, control = parts
-    return Timeline(classes, num_rounds, setting, latency, transfer, compute, control, bound, about)
+    latency, transfer, compute, control = parts
+    nothing_set = np.zeros(len(classes))
+    return Timeline(classes, num_rounds, nothing_set, latency, transfer, compute, control, bound, about)
 
 
 class _FlowBuilder:
@@ -152,20 +147,17 @@ class _FlowBuilder:
         plan: CircuitPlan,
         chunk_bytes: float,
         assumed: Assumptions,
-        routes: Callable[[Circuits], tuple[IntArray, IntArray]] | None,
+        routes: Callable[[Circuits], tuple[IntArray, IntArray]],
         send_order: SendOrder | None,
         engine: str,
     ) -> None:
-        from opticcl.simulate._resource_order import ResourceOrder  # Numba takes long to import
-
         self.send_order, self.engine = send_order, engine
         self.plan, self.chunk_bytes, self.assumed, self.routes = plan, chunk_bytes, assumed, routes
         self.columns: dict[str, list[np.ndarray]] = {name: [] for name in (*_OF_TRANSFER, *_OF_CIRCUITS)}
         self.count = 0
         self.hops: list[IntArray] = [np.zeros(0, np.int32)]
         self.num_hops = 0
-        self.settings, self.law = Reconfiguration(plan.fabric, assumed), path_latency(plan.fabric, assumed)
-        self.resource_order = ResourceOrder(plan.fabric)
+        self.law = path_latency(plan.fabric, assumed)
 
     def add(self, steps: range) -> int:
         """Add the flows of a class of steps; returns the number of rounds of one step."""
@@ -173,40 +165,30 @@ class _FlowBuilder:
         first, rounds = schedule.step(steps.start), self.plan.rounds(steps.start)
         m = len(first)
         path_at, path_n, starts = np.zeros(m, np.int64), np.zeros(m, np.int32), np.zeros(m, np.int64)
-        amount, gap, latency = np.zeros((3, m))
+        gap, latency, control = np.zeros((3, m))
         carried = first.size_chunks() * self.chunk_bytes
         for circuits in rounds:
-            if self.routes is not None:
-                if (np.bincount(circuits.transfer, minlength=m) > 1).any():
-                    raise UnsupportedError(
-                        f"{self.engine}: {schedule.name} on {fabric.name} sends a transfer on several routes; "
-                        "use mode=barrier"
-                    )
-                hops, offsets = self.routes(circuits)
-                amount[circuits.transfer] = carried[circuits.transfer]
-                latency[circuits.transfer] = self.law.of_circuits(circuits)
-                gap[circuits.transfer] = self.law.gaps_s(first, circuits)
-                path_at[circuits.transfer] = self.num_hops + offsets[:-1]
-                path_n[circuits.transfer] = np.diff(offsets)
-                starts[circuits.transfer] = hops[offsets[:-1]]
-                self.hops.append(hops.astype(np.int32))
-                self.num_hops += len(hops)
-            else:
-                rows, late, duration = transfer_times(fabric, first, circuits, self.chunk_bytes, self.assumed)
-                amount[rows], latency[rows] = duration, late
+            if (np.bincount(circuits.transfer, minlength=m) > 1).any():
+                raise UnsupportedError(
+                    f"{self.engine}: {schedule.name} on {fabric.name} sends a transfer on several routes; use mode=barrier"
+                )
+            hops, offsets = self.routes(circuits)
+            latency[circuits.transfer] = self.law.of_circuits(circuits)
+            gap[circuits.transfer] = self.law.gaps_s(first, circuits)
+            control[circuits.transfer] = charged_control_s(fabric, first, circuits, self.assumed)
+            path_at[circuits.transfer] = self.num_hops + offsets[:-1]
+            path_n[circuits.transfer] = np.diff(offsets)
+            starts[circuits.transfer] = hops[offsets[:-1]]
+            self.hops.append(hops.astype(np.int32))
+            self.num_hops += len(hops)
         if self.send_order is None:
             by_sender = np.argsort(first.src, kind="stable")
         else:
             by_sender = np.lexsort((self.send_order(first.src, first.dst, starts), starts, first.src))
-        in_line = self.routes is None and in_line_on(fabric, self.assumed)
-        place = np.empty(m, np.int64)
-        place[by_sender] = np.arange(m)
-        exchanges = [charged_control_s(fabric, first, circuits, self.assumed) for circuits in rounds]
-        settings = [self._set(rounds, exchanges, m, self.count + k * m + place) for k in range(len(steps))]
         others = [first, *(schedule.step(i) for i in steps[1:])]
         same_in_all = {
-            "src": first.src, "dst": first.dst, "n": first.chunk_n, "adds": first.op != Op.COPY, "amount": amount,
-            "bytes": carried, "gap": gap, "latency": latency * (not in_line), "flight": latency * in_line,
+            "src": first.src, "dst": first.dst, "n": first.chunk_n, "adds": first.op != Op.COPY,
+            "bytes": carried, "gap": gap, "latency": latency, "control": control,
             "compute": sums_s(first, self.chunk_bytes, self.assumed), "path_at": path_at, "path_n": path_n,
         }  # fmt: skip
         for name, column in same_in_all.items():
@@ -214,29 +196,8 @@ class _FlowBuilder:
             self.columns[name].append(np.tile(column, len(steps)) if len(steps) > 1 else column)
         self.columns["step"].append(np.repeat(np.arange(steps.start, steps.stop), m))
         self.columns["lo"] += [t.chunk_lo[by_sender] for t in others]
-        self.columns["setting"] += [seconds[by_sender] for seconds, _ in settings]
-        self.columns["control"] += [seconds[by_sender] for _, seconds in settings]
         self.count += m * len(steps)
         return len(rounds)
-
-    def _set(
-        self, rounds: tuple[Circuits, ...], exchanges: list[float], num_transfers: int, flow: IntArray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Reconfiguration and control time of each transfer of the next step [s].
-
-        Args:
-            rounds: circuits of the step.
-            exchanges: control exchange of each round [s].
-            num_transfers: of the step [count].
-            flow: number of each transfer's flow.
-        """
-        setting, control = np.zeros((2, num_transfers))
-        for circuits, exchange_s in zip(rounds, exchanges, strict=True) if self.routes is None else ():
-            of_circuits = self.settings.of_circuits(circuits, exchange_s)
-            for seconds, found in zip((setting, control), of_circuits, strict=True):
-                np.maximum.at(seconds, circuits.transfer, found)
-            self.resource_order.add(circuits, flow)
-        return setting, control
 
     def flows(self) -> Flows:
         """All flows added so far."""
@@ -250,22 +211,19 @@ class _FlowBuilder:
         num_flows = len(src)
         collective = self.plan.schedule.collective
         ranks, chunks = collective.num_ranks, collective.num_chunks
-        packets = self.routes is not None
 
         new_block = _starts(src, step)
         block_of = np.cumsum(new_block) - 1
-        new_group = new_block | _starts(lo, n) if packets else np.ones(num_flows, bool)
+        new_group = new_block | _starts(lo, n)
         group_of = np.cumsum(new_group) - 1
         group_at = np.append(np.flatnonzero(new_group), num_flows)
         block_at = np.append(group_of[new_block], group_of[-1] + 1)
         sender = src[new_block]
-        next_block = kernels.next_of_same(sender, ranks) if packets else np.full(len(sender), -1)
+        next_block = kernels.next_of_same(sender, ranks)
 
         needs = kernels.data_needs(ranks, chunks, src, dst, step, lo, n, flows["adds"], group_of)
-        turns = self.resource_order.edges()
         feeds_at, feeds = kernels.rows_of(needs[0], needs[1], num_flows)
-        frees_at, frees = kernels.rows_of(turns[0], turns[1], num_flows)
-        waits = np.bincount(feeds, minlength=len(group_at) - 1) + np.bincount(frees, minlength=len(group_at) - 1)
+        waits = np.bincount(feeds, minlength=len(group_at) - 1)
         chained = np.zeros(len(sender), np.int64)
         chained[next_block[next_block >= 0]] = 1
         waits += chained[block_of[group_at[:-1]]]
@@ -273,8 +231,8 @@ class _FlowBuilder:
         most_at_once = np.zeros(ranks, np.int64)
         np.maximum.at(most_at_once, sender, np.bincount(block_of))
         return Dependencies(
-            group_at, group_of, waits, block_at, block_of, next_block, feeds_at, feeds, frees_at, frees,
-            int(most_at_once.sum()) if packets else 1,
+            group_at, group_of, waits, block_at, block_of, next_block, feeds_at, feeds,
+            int(most_at_once.sum()),
         )  # fmt: skip
 
 
@@ -301,8 +259,8 @@ def _critical_path(
         order.
     """
     starts = np.array([steps.start for steps in classes])
-    parts = np.zeros((5, len(classes)))
-    usable = times.finished + flows["flight"] + flows["compute"]
+    parts = np.zeros((4, len(classes)))
+    usable = times.finished + flows["compute"]
     last = int(usable.argmax())
     end, added_up = float(usable[last]), True
     chain = []
@@ -310,15 +268,12 @@ def _critical_path(
         chain.append(last)
         row = int(np.searchsorted(starts, flows["step"][last], side="right")) - 1
         begin = float(times.released[waits.group_of[last]])
-        setting, control = float(flows["setting"][last]), float(flows["control"][last])
-        latency = float(flows["gap"][last] + flows["latency"][last]) + (
-            float(flows["flight"][last]) if added_up else 0.0
-        )
+        control, latency = float(flows["control"][last]), float(flows["gap"][last] + flows["latency"][last])
         compute = float(flows["compute"][last]) if added_up else 0.0
-        transfer = end - begin - setting - latency - control - compute
-        if not flows["amount"][last]:  # what is left is rounding
+        transfer = end - begin - latency - control - compute
+        if not flows["bytes"][last]:  # what is left is rounding
             latency, transfer = latency + transfer, 0.0
-        parts[:, row] += setting, latency, transfer, compute, control
+        parts[:, row] += latency, transfer, compute, control
         cause = int(times.caused_by[waits.group_of[last]])
         if cause < 0:
             return parts, np.array(chain[::-1])

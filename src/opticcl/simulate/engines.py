@@ -15,12 +15,14 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from opticcl.assumptions import DEFAULT_SET, KEYS, Assumptions, assumptions
-from opticcl.errors import ParameterError
+from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.ir import CircuitPlan, ProgressCallback, Timeline, no_progress
+from opticcl.ir.programme import Programme
 from opticcl.registry import Registry, as_text, canonical, convert_arguments, nearest, parse_call
+from opticcl.simulate.guards import refuse_links
 from opticcl.simulate.traffic import Traffic
 
-__all__ = ["ENGINES", "Engine", "SimulationResult", "engine_options", "register_engine", "simulate"]
+__all__ = ["ENGINES", "Engine", "SimulationResult", "engine_options", "programme", "register_engine", "simulate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,30 @@ class EngineFunction(Protocol):
         """
 
 
+class ProgrammeFunction(Protocol):
+    """Function that makes the programme of a plan on circuits."""
+
+    def __call__(
+        self,
+        plan: CircuitPlan,
+        size_bytes: int,
+        assumed: Assumptions,
+        options: Any,
+        /,
+        *,
+        progress: ProgressCallback,
+    ) -> Programme:
+        """Absolute times of a plan.
+
+        Args:
+            plan: schedule, fabric and circuits.
+            size_bytes: message of every rank [bytes].
+            assumed: time assumptions.
+            options: instance of the options class that the engine registered.
+            progress: called during the simulation.
+        """
+
+
 Records = Literal["nothing", "transfers", "queues"]
 """Traffic that an engine can record; queues includes transfers."""
 
@@ -77,12 +103,14 @@ class Engine(NamedTuple):
         run: function that simulates a plan.
         options: dataclass of its options; all of them have defaults.
         records: the traffic that it can record.
+        programme: function that makes the programme of a plan, None: the engine makes none.
     """
 
     name: str
     run: EngineFunction
     options: type
     records: Records
+    programme: ProgrammeFunction | None = None
 
     def option_names(self) -> tuple[str, ...]:
         """Names of its options."""
@@ -93,7 +121,7 @@ ENGINES: Registry[Engine] = Registry("engine", "opticcl.simulate")
 
 
 def register_engine(
-    name: str, *, options: type, records: Records = "transfers"
+    name: str, *, options: type, records: Records = "transfers", programme: ProgrammeFunction | None = None
 ) -> Callable[[EngineFunctionT], EngineFunctionT]:
     """Decorator that registers an engine.
 
@@ -101,6 +129,7 @@ def register_engine(
         name: how users name it.
         options: frozen dataclass of its options; fields have types and defaults, and the docstring's Args describe them.
         records: traffic that it can record: nothing, times of transfers, or queues and losses as well.
+        programme: makes the programme of a plan; its last event is the total of the timeline.
     Raises: ValueError: the name is taken, or an option has the name of an assumption (errors of the developer).
     """
     taken = {field.name for field in fields(options)} & set(KEYS)
@@ -108,7 +137,7 @@ def register_engine(
         raise ValueError(f"engine {name!r}: {sorted(taken)} are names of assumptions")
 
     def add(run: EngineFunctionT) -> EngineFunctionT:
-        ENGINES.register(name)(Engine(canonical(name), run, options, records))
+        ENGINES.register(name)(Engine(canonical(name), run, options, records, programme))
         return run
 
     return add
@@ -150,6 +179,36 @@ def simulate(
     chosen = _split(engine, options)
     assumed = assumptions(assumed, **chosen.changed)
     return chosen.engine.run(plan, size_bytes, assumed, chosen.options, progress=progress, record=record)
+
+
+def programme(
+    plan: CircuitPlan,
+    size_bytes: int,
+    assumed: str | Assumptions = DEFAULT_SET,
+    *,
+    engine: str = "closed_form",
+    progress: ProgressCallback = no_progress,
+    **options: Any,
+) -> Programme:
+    """Absolute times of the circuits, data, control exchanges and device settings of a plan, by any engine.
+
+    Args:
+        plan: schedule, fabric and circuits.
+        size_bytes: message of every rank [bytes].
+        assumed: time assumptions, or the name of a set.
+        engine: closed_form, flow, packet, device or another engine that makes programmes; options may follow.
+        progress: called during the simulation.
+        options: as of `simulate`.
+    Raises: as `simulate`; UnsupportedError: a packet fabric, an engine without programmes, or more circuits than a programme
+        holds.
+    """
+    chosen = _split(engine, options)
+    if chosen.engine.programme is None:
+        able = ", ".join(name for name in ENGINES.names() if ENGINES.get(name).programme is not None)
+        raise UnsupportedError(f"programme: engine {chosen.engine.name} makes none; try one of {able}")
+    refuse_links(plan)
+    assumed = assumptions(assumed, **chosen.changed)
+    return chosen.engine.programme(plan, size_bytes, assumed, chosen.options, progress=progress)
 
 
 def engine_options(engine: str, options: Mapping[str, Any], spelled: Callable[[str], str] = str) -> tuple[Engine, Any]:

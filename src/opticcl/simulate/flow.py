@@ -29,6 +29,7 @@ import numpy as np
 
 from opticcl.assumptions import Assumptions
 from opticcl.ir import CircuitPlan, IntArray, ProgressCallback
+from opticcl.ir.programme import Programme
 from opticcl.simulate.engines import SimulationResult, register_engine
 from opticcl.simulate.guards import refuse_below_bound
 from opticcl.simulate.options import FlowOptions
@@ -37,7 +38,24 @@ from opticcl.simulate.traffic import Recorder
 __all__ = ["max_min_rates", "run_flow"]
 
 
-@register_engine("flow", options=FlowOptions)
+def make_programme(
+    plan: CircuitPlan, size_bytes: int, assumed: Assumptions, options: FlowOptions, /, *, progress: ProgressCallback
+) -> Programme:
+    """Times of a plan on circuits.
+
+    Args:
+        plan: schedule, fabric and circuits.
+        size_bytes: message of every rank [bytes].
+        assumed: time assumptions.
+        options: of this engine.
+        progress: called after every class of steps.
+    """
+    from opticcl.simulate._flow_rounds import flow_programme  # Numba takes long to import
+
+    return flow_programme(plan, size_bytes, assumed, options, "flow", progress)
+
+
+@register_engine("flow", options=FlowOptions, programme=make_programme)
 def run_flow(
     plan: CircuitPlan,
     size_bytes: int,

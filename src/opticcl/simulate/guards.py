@@ -1,11 +1,14 @@
-"""Checks of the engines: a limit to the events that they simulate, and the lower bound of their times."""
+"""Checks of the engines: a limit to the events that they simulate, the lower bound of their times, what has a programme."""
 
 from __future__ import annotations
 
-from opticcl.errors import BoundError, ParameterError
+from opticcl.errors import BoundError, ParameterError, UnsupportedError
 from opticcl.ir import CircuitPlan, Timeline
 
-__all__ = ["EventLimit", "refuse_below_bound"]
+__all__ = ["MOST_CIRCUITS", "EventLimit", "refuse_below_bound", "refuse_large_programme", "refuse_links"]
+
+MOST_CIRCUITS = 1 << 24
+"""Circuits that the tables of a programme hold [count]."""
 
 _ROUNDING = 1e-9  # relative; a sum of many steps may end this far below the bound
 
@@ -66,4 +69,30 @@ def refuse_below_bound(plan: CircuitPlan, timeline: Timeline, engine: str) -> No
         raise BoundError(
             f"{plan.schedule.name} on {plan.fabric.name}: {timeline.total_s:.6g} s by the {engine} engine is below the "
             f"lower bound of {timeline.lower_bound_s:.6g} s; please report this with the command that you ran"
+        )
+
+
+def refuse_links(plan: CircuitPlan) -> None:
+    """Refuse a packet fabric.
+
+    Raises: UnsupportedError: its links are shared by packets.
+    """
+    if plan.fabric.is_packet_switched:
+        raise UnsupportedError(
+            f"programme: packets share the links of {plan.fabric.name}, which has no circuits; "
+            "try a trace (--trace) or the load of its links (--links)"
+        )
+
+
+def refuse_large_programme(num_circuits: int, name: str) -> None:
+    """Refuse more circuits than the tables of a programme hold.
+
+    Args:
+        num_circuits: circuits [count].
+        name: of the fabric.
+    Raises: UnsupportedError: too many.
+    """
+    if num_circuits > MOST_CIRCUITS:
+        raise UnsupportedError(
+            f"programme: {num_circuits:,} circuits on {name}, and a programme holds {MOST_CIRCUITS:,}; take fewer nodes"
         )

@@ -8,7 +8,7 @@ from typing import Literal
 from opticcl.errors import ParameterError
 from opticcl.units import Bytes, Seconds
 
-__all__ = ["ClosedFormOptions", "FlowOptions", "Mode", "PacketOptions"]
+__all__ = ["ClosedFormOptions", "DeviceOptions", "FlowOptions", "Mode", "PacketOptions"]
 
 Mode = Literal["barrier", "asynchronous"]
 
@@ -18,6 +18,21 @@ DEFAULT_WINDOW = 64  # cells
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedFormOptions:
     """The closed form has no options."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceOptions:
+    """Options of the device engine.
+
+    Args:
+        max_events: refuse a simulation of more events than this: starts and ends of transfers [count].
+    Raises: ParameterError: a limit below 1.
+    """
+
+    max_events: int = 20_000_000
+
+    def __post_init__(self) -> None:
+        _require_events("device", self.max_events)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

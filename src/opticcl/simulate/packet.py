@@ -22,6 +22,7 @@ from typing import Any
 
 from opticcl.assumptions import Assumptions
 from opticcl.ir import CircuitPlan, ProgressCallback
+from opticcl.ir.programme import Programme
 from opticcl.simulate.engines import SimulationResult, register_engine
 from opticcl.simulate.guards import refuse_below_bound
 from opticcl.simulate.options import PacketOptions
@@ -30,7 +31,24 @@ from opticcl.simulate.traffic import Recorder
 __all__ = ["run_packet"]
 
 
-@register_engine("packet", options=PacketOptions, records="queues")
+def make_programme(
+    plan: CircuitPlan, size_bytes: int, assumed: Assumptions, options: PacketOptions, /, *, progress: ProgressCallback
+) -> Programme:
+    """Times of a plan on circuits, which are those of the flow engine.
+
+    Args:
+        plan: schedule, fabric and circuits.
+        size_bytes: message of every rank [bytes].
+        assumed: time assumptions.
+        options: of this engine.
+        progress: called after every class of steps.
+    """
+    from opticcl.simulate._flow_rounds import flow_programme  # Numba takes long to import
+
+    return flow_programme(plan, size_bytes, assumed, options, "packet", progress)
+
+
+@register_engine("packet", options=PacketOptions, records="queues", programme=make_programme)
 def run_packet(
     plan: CircuitPlan,
     size_bytes: int,

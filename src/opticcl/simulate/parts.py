@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ __all__ = [
     "latencies",
     "newly_covered",
     "same_circuits",
+    "slot_wait_s",
     "summed_chunks",
     "sums_s",
     "transfer_times",
@@ -115,6 +117,18 @@ def latencies(fabric: Fabric, circuits: Circuits, assumed: Assumptions) -> np.nd
     return path_latency(fabric, assumed).of_circuits(circuits)
 
 
+def slot_wait_s(fabric: Fabric, time_s: float) -> float:
+    """From a time until the next slot begins, 0 on fabrics without slots [s].
+
+    Args:
+        fabric: with or without slots.
+        time_s: since the beginning of a slot [s].
+    """
+    if not fabric.slot_s:
+        return 0.0
+    return max(0.0, ceil(time_s / fabric.slot_s * (1 - 1e-9)) * fabric.slot_s - time_s)
+
+
 def transfer_times(
     fabric: Fabric, transfers: Transfers, circuits: Circuits, chunk_bytes: float, assumed: Assumptions
 ) -> tuple[IntArray, np.ndarray, np.ndarray]:
@@ -146,6 +160,9 @@ class Reconfiguration:
     Args:
         fabric: with its reconfiguration time.
         assumed: time assumptions.
+
+    Attributes:
+        standing: sorted numbers of the circuits that stand, None before the first round.
     """
 
     def __init__(self, fabric: Fabric, assumed: Assumptions) -> None:
@@ -154,8 +171,20 @@ class Reconfiguration:
         self._beside = assumed.control_order == "beside_setting"
         self._initially_set = assumed.initial == "warm"
         self._cost_s = fabric.reconfiguration_s
-        self._standing: np.ndarray | None = None
-        self._numbers: npt.NDArray[np.uint64] | None = None
+        self.standing: npt.NDArray[np.uint64] | None = None
+
+    def of_round(self, circuits: Circuits, control_s: float = 0.0) -> tuple[float, float]:
+        """Reconfiguration and control time of the next round, which waits until all of its circuits are set [s].
+
+        Args:
+            circuits: of the round.
+            control_s: duration of its control exchange, `charged_control_s` [s].
+        Returns: both; of an exchange beside the setting what is longer than the setting.
+        """
+        changes = not self._depends_on_changes(control_s) or self._changes(circuits)
+        setting_s = self._cost_s * (self._every or changes)
+        control_s *= self._control_every or changes
+        return setting_s, max(0.0, control_s - setting_s) if self._beside else control_s
 
     def of_steps(
         self, rounds: tuple[Circuits, ...], repeats: int, control_s: Sequence[float] = ()
@@ -168,53 +197,63 @@ class Reconfiguration:
             control_s: duration of the control exchange of each round, `charged_control_s`; none: no exchanges [s].
         Returns: reconfiguration and control, of all steps together [s].
         """
-        control_s = control_s or [0.0] * len(rounds)
-        on_change = (self._cost_s and not self._every) or (any(control_s) and not self._control_every)
-        every = [float(repeats)] * len(rounds)
-        changes = every
-        if on_change:
-            first = [self._changes(circuits) for circuits in rounds]
-            again = [self._changes(circuits) for circuits in rounds] if repeats > 1 else [False] * len(rounds)
-            changes = [float(one + more * (repeats - 1)) for one, more in zip(first, again, strict=True)]
-        setting = self._cost_s * sum(every if self._every else changes)
-        charged = every if self._control_every else changes
-        control = sum(n * self._exposed_s(s) for n, s in zip(charged, control_s, strict=True))
+        runs = self.of_runs(rounds, repeats, control_s)
+        setting, control = (sum(count * sum(one[at] for one in charged) for count, charged in runs) for at in (0, 1))
         return setting, control
 
-    def of_circuits(self, circuits: Circuits, control_s: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-        """Reconfiguration and control time of each circuit of the next round, float64 (circuits,) each [s].
+    def of_runs(
+        self, rounds: tuple[Circuits, ...], repeats: int, control_s: Sequence[float] = ()
+    ) -> list[tuple[int, list[tuple[float, float]]]]:
+        """Times of each round of identical steps: of the first step, which sets its circuits, and of the others.
+
+        Args:
+            rounds: of each of the steps.
+            repeats: number of the steps [count].
+            control_s: as in `of_steps` [s].
+        Returns: (steps, reconfiguration and control of each round [s]), in order; one entry where all steps are equal.
+        """
+        exchanges = control_s or [0.0] * len(rounds)
+        first = [self.of_round(*one) for one in zip(rounds, exchanges, strict=True)]
+        if repeats == 1 or not any(map(self._depends_on_changes, exchanges)):
+            return [(repeats, first)]
+        again = [self.of_round(*one) for one in zip(rounds, exchanges, strict=True)]
+        return [(repeats, first)] if again == first else [(1, first), (repeats - 1, again)]
+
+    def of_circuits(self, circuits: Circuits, control_s: float = 0.0) -> tuple[np.ndarray, npt.NDArray[np.bool_]]:
+        """What each circuit of the next round is charged.
 
         Args:
             circuits: of the round.
             control_s: duration of its control exchange [s].
+        Returns: reconfiguration time, float64 (circuits,) [s]; whether a control exchange is needed, bool (circuits,).
         """
-        setting, control = np.full(len(circuits), self._cost_s), np.full(len(circuits), self._exposed_s(control_s))
-        if (not self._cost_s or self._every) and (not control_s or self._control_every):
-            return setting, control
-        keys = circuit_keys(circuits)
-        if self._standing is None:
-            changed = np.full(len(keys), not self._initially_set)
-            self._standing = keys
+        setting, every = np.full(len(circuits), self._cost_s), np.ones(len(circuits), bool)
+        if not self._depends_on_changes(control_s):
+            return setting, every
+        numbers = circuit_numbers(circuits)
+        if self.standing is None:
+            changed = np.full(len(numbers), not self._initially_set)
+            self.standing = np.sort(numbers)
         else:
-            changed = ~np.isin(keys, self._standing)
+            changed = ~np.isin(numbers, self.standing)
             if changed.any():
-                self._standing = keys
-        return setting if self._every else setting * changed, control if self._control_every else control * changed
+                self.standing = np.sort(numbers)
+        return setting if self._every else setting * changed, every if self._control_every else changed
 
-    def _exposed_s(self, control_s: float) -> float:
-        """Control exchange less what happens beside the setting [s]."""
-        return max(0.0, control_s - self._cost_s) if self._beside else control_s
+    def _depends_on_changes(self, control_s: float) -> bool:
+        """Whether what a round is charged depends on what stands."""
+        return bool((self._cost_s and not self._every) or (control_s and not self._control_every))
 
     def _changes(self, circuits: Circuits) -> bool:
         """Whether some circuit of the next round does not stand yet."""
         numbers = np.sort(circuit_numbers(circuits))
-        if self._numbers is None:
-            self._numbers = numbers
+        if self.standing is None:
+            self.standing = numbers
             return not self._initially_set
         few = numbers[:: max(1, len(numbers) // 64)]  # most often these tell already
-        stand = all(all_within(some, self._numbers) for some in (few, numbers))
+        stand = all(all_within(some, self.standing) for some in (few, numbers))
         if not stand:
-            self._numbers = numbers
+            self.standing = numbers
         return not stand
 
 

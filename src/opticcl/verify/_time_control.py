@@ -47,7 +47,8 @@ def set_from_s(uses: Uses, found: DeviceFinding, changes: Changes) -> FloatArray
     new[1:] = change[1:] != change[:-1]
     first = np.flatnonzero(new)[np.cumsum(new) - 1]
     own = uses.round[order] == uses.round[order[first]]
-    made[order[own]] = changes.begin_s[change[own]]
+    begin_s = changes.begin_s[change[own]]
+    made[order[own]] = np.where(np.isfinite(begin_s), begin_s, np.inf)  # -inf: it stood from the start
     return made
 
 

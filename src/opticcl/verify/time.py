@@ -28,6 +28,7 @@ from opticcl.ir import CircuitPlan, IntArray
 from opticcl.ir.device import Device
 from opticcl.ir.programme import DeviceTable, Programme
 from opticcl.ir.time_verdict import TimeVerdict, TimeViolation
+from opticcl.registry import convert_arguments
 from opticcl.verify._time_control import control_late, rows_by_round, set_from_s
 from opticcl.verify._time_data import DataTiming, buffer_bytes, follow_data, sums_late
 from opticcl.verify._time_devices import (
@@ -44,7 +45,7 @@ from opticcl.verify._time_devices import (
 from opticcl.verify._time_light import busy_between, overlaps, too_short
 from opticcl.verify._time_rows import StoredRound, TimeRows, slack
 
-__all__ = ["TimeRules", "check_programme"]
+__all__ = ["TimeRules", "check_programme", "rules_of"]
 
 FloatArray = npt.NDArray[Any]  # float64
 
@@ -60,7 +61,8 @@ class TimeRules:
         compute: fused: one pass over memory sums all arrivals of a chunk, (arrivals + 2) bytes moved for each byte; chain:
             3 bytes for each arrival; none: sums take no time.
         memory_bytes_per_s: memory bandwidth of a rank [byte/s].
-        initial: cold: a device is set before its first light; warm: its first setting stands from the start.
+        initial: cold: a device is set before its first light; warm: its first setting stands from the start, or the one of
+            its row that begins and ends at 0.
         prepare: early: a device may be set while data is awaited; none: only once the data of its circuit is ready.
         control: charged: circuits need a control exchange; none.
         control_charge: every_step: all circuits need it; on_change: only those that do not stand.
@@ -85,6 +87,16 @@ class TimeRules:
         names = (f.name for f in fields(cls) if f.name != "latency")
         rules = {name: getattr(assumed, name) for name in names}
         return cls(**{**rules, "latency": assumed if assumed.latency == "parts" else None, **others})
+
+
+def rules_of(programme: Programme) -> TimeRules:
+    """The rules that a programme claims to obey, in its assumptions; others are the defaults.
+
+    Raises: ParameterError: a rule has a value that does not exist.
+    """
+    names = {field.name for field in fields(TimeRules)}
+    given = {name: value for name, value in programme.assumptions.items() if name in names}
+    return TimeRules(**convert_arguments(TimeRules, given, "programme"))
 
 
 def check_programme(
@@ -175,7 +187,9 @@ class _Check:
     def _settings(self) -> tuple[Uses, DeviceFinding, Changes]:
         """Law 2."""
         table, self.num_changes = self.rows.changes()
-        changes = changes_of(table, self.numbering)
+        standing = self._standing_at_first(table)
+        self.num_changes -= int(standing.sum())
+        changes = changes_of(table.take(~standing), self.numbering)
         self._changes(changes)
         once = np.array([device.once_per_job for device in self.devices], bool)
         uses = collect_uses(self.rows, self.fabric, self.numbering) if self.devices else Uses.none()
@@ -184,12 +198,20 @@ class _Check:
         changing = uses.take(~is_once)
         if self.standing is not None:
             changes = with_standing(changes, changes_of(self.standing, self.numbering))
+        elif standing.any():
+            changes = with_standing(changes, changes_of(table.take(standing), self.numbering))
         warm = self.rules.initial == "warm" and self.standing is None
         found = find_settings(changing, changes, self.numbering, warm=warm)
         bad = np.flatnonzero(found.missing_s > 0)
         for unset, law in ((True, "unset_at_start"), (False, "set_in_flight")):
             self._add_uses(law, changing, bad[found.unset[bad] == unset], found.missing_s)
         return changing, found, changes
+
+    def _standing_at_first(self, table: DeviceTable) -> npt.NDArray[np.bool_]:
+        """Rows of a warm programme that say what stands from the start: begin and end at 0, though a change takes time."""
+        times = np.array([device.setting_time_s for device in self.devices] or [0.0])
+        at_first = (table.begin_s == 0) & (table.done_s == 0) & (times[table.kind] > 0)
+        return at_first & (self.rules.initial == "warm" and self.standing is None)
 
     def _changes(self, changes: Changes) -> None:
         """Law 2: changes take their time, one after the other."""

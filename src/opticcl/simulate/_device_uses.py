@@ -1,0 +1,98 @@
+"""Uses of devices by the circuits of a round, numbered over all kinds of devices of a fabric."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from opticcl.errors import UnsupportedError
+from opticcl.ir import Circuits, Fabric, IntArray
+
+__all__ = ["MOST_MEMBERS", "DeviceUses", "Devices"]
+
+MOST_MEMBERS = 1 << 26
+"""Devices of a machine whose settings are followed one by one [count]."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceUses:
+    """Uses of devices by the circuits of a round, as columns of equal length.
+
+    Args:
+        circuit: row of the round, int64 (n,); ascending.
+        first_member: number of the first member of the group, int64 (n,).
+        pool: members of the group, int64 (n,).
+        setting: int64 (n,).
+        offset_s: from the start of the circuit until its light reaches the device, float64 (n,) [s].
+        setting_s: time that a change takes, float64 (n,) [s].
+    """
+
+    circuit: IntArray
+    first_member: IntArray
+    pool: IntArray
+    setting: IntArray
+    offset_s: npt.NDArray[np.float64]
+    setting_s: npt.NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.circuit)
+
+
+@dataclass(frozen=True)
+class Devices:
+    """Members of all kinds of devices of a fabric that change during a job.
+
+    Args: fabric: with its devices.
+    """
+
+    fabric: Fabric
+
+    @cached_property
+    def first_member(self) -> IntArray:
+        """Number of the first member of each kind, and one behind the last, int64 (kinds + 1,)."""
+        return np.cumsum([0, *(device.count * device.pool for device in self.fabric.devices)]).astype(np.int64)
+
+    @property
+    def num_members(self) -> int:
+        """All members of all kinds [count].
+
+        Raises: UnsupportedError: more than can be followed.
+        """
+        count = int(self.first_member[-1])
+        if count > MOST_MEMBERS:
+            raise UnsupportedError(
+                f"programme: {self.fabric.name} has {count:,} devices, and at most {MOST_MEMBERS:,} are followed; "
+                "take fewer nodes"
+            )
+        return count
+
+    def kind_and_device(self, member: IntArray) -> tuple[IntArray, IntArray]:
+        """Columns kind and device of a `DeviceTable` for members."""
+        kind = np.searchsorted(self.first_member, member, side="right") - 1
+        return kind, member - self.first_member[kind]
+
+    def uses(self, circuits: Circuits) -> DeviceUses:
+        """Uses of the circuits of a round, without devices that are set once a job."""
+        kind_of = {device.kind: number for number, device in enumerate(self.fabric.devices)}
+        parts = []
+        for use in self.fabric.settings(circuits):
+            number = kind_of[use.kind]
+            device = self.fabric.devices[number]
+            if device.once_per_job:
+                continue
+            n = len(use.index)
+            circuit = np.arange(n) if use.circuit is None else np.asarray(use.circuit, np.int64)
+            first = self.first_member[number] + np.asarray(use.index, np.int64) * device.pool
+            parts.append((
+                circuit, first, np.full(n, device.pool), np.asarray(use.setting, np.int64),
+                np.broadcast_to(np.asarray(use.offset_s, np.float64), n), np.full(n, device.setting_time_s),
+            ))  # fmt: skip
+        if not parts:
+            none, no_time = np.zeros(0, np.int64), np.zeros(0)
+            return DeviceUses(none, none, none, none, no_time, no_time)
+        columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        order = np.argsort(columns[0], kind="stable")
+        return DeviceUses(*(column[order] for column in columns))

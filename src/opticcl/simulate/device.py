@@ -1,0 +1,101 @@
+"""Device level: each circuit starts as soon as its data is summed, its resources are free and its devices are set.
+
+Nothing that stands is charged: a device whose setting a circuit needs is not changed, and devices are set while data is
+awaited (assumption `prepare=early`). Circuits of a plan are placed one after the other, in its order (list scheduling); where the asynchronous order of the
+flow engine ends sooner, that is taken.
+
+Source: the laws of `opticcl.verify.time`; Graham 1966 (list scheduling).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opticcl.assumptions import Assumptions
+from opticcl.errors import UnsupportedError
+from opticcl.ir import CircuitPlan, ProgressCallback
+from opticcl.ir.programme import Programme
+from opticcl.simulate.engines import SimulationResult, register_engine
+from opticcl.simulate.guards import EventLimit, refuse_below_bound, refuse_links
+from opticcl.simulate.options import DeviceOptions
+from opticcl.simulate.traffic import Recorder
+
+if TYPE_CHECKING:
+    from opticcl.simulate.list_schedule import ListTimes
+
+__all__ = ["run_device"]
+
+
+def make_programme(
+    plan: CircuitPlan, size_bytes: int, assumed: Assumptions, options: DeviceOptions, /, *, progress: ProgressCallback
+) -> Programme:
+    """Times of a plan by its devices.
+
+    Args:
+        plan: schedule, fabric and circuits.
+        size_bytes: message of every rank [bytes].
+        assumed: time assumptions.
+        options: of this engine.
+        progress: called after every class of steps.
+    """
+    times = _schedule(plan, size_bytes, assumed, options, progress)
+    return times.programme(plan, size_bytes, "device", assumed)
+
+
+@register_engine("device", options=DeviceOptions, programme=make_programme)
+def run_device(
+    plan: CircuitPlan,
+    size_bytes: int,
+    assumed: Assumptions,
+    options: DeviceOptions,
+    /,
+    *,
+    progress: ProgressCallback,
+    record: bool,
+) -> SimulationResult:
+    """Simulate a plan by its devices.
+
+    Args:
+        plan: schedule, fabric and circuits.
+        size_bytes: message of every rank [bytes].
+        assumed: time assumptions.
+        options: of this engine.
+        progress: called after every class of steps.
+        record: whether to record when transfers run.
+    Returns: a timeline whose rows hold what each class of steps contributes to the critical path; the rows add up.
+    Raises: UnsupportedError: a packet fabric, or one that does not name its devices. ParameterError: more events than
+        allowed. BoundError: the time is below the lower bound.
+    """
+    times = _schedule(plan, size_bytes, assumed, options, progress)
+    timeline = times.timeline(plan, size_bytes, assumed)
+    refuse_below_bound(plan, timeline, "device")
+    recorder = Recorder(plan.fabric) if record else None
+    if recorder is not None:
+        times.record(recorder, plan.schedule.step_classes())
+    return SimulationResult(timeline, recorder.traffic() if recorder else None)
+
+
+def _schedule(
+    plan: CircuitPlan, size_bytes: int, assumed: Assumptions, options: DeviceOptions, progress: ProgressCallback
+) -> ListTimes:
+    """The better of the order of the plan, with all waits for devices, and the asynchronous times.
+
+    Args:
+        plan: schedule, fabric and circuits.
+        size_bytes: message of every rank [bytes].
+        assumed: time assumptions.
+        options: of this engine.
+        progress: called after every class of steps.
+    """
+    from opticcl.simulate.list_schedule import asynchronous, by_device, list_schedule  # Numba takes long to import
+
+    refuse_links(plan)
+    if plan.fabric.reconfiguration_s and not plan.fabric.devices:
+        raise UnsupportedError(
+            f"device: {plan.fabric.name} names no devices, so that its settings cannot be followed; try --engine flow"
+        )
+    found = [
+        list_schedule(plan, size_bytes, assumed, waits, EventLimit("device", options.max_events, 2), progress)
+        for waits in (by_device(assumed), asynchronous(plan.fabric, assumed))
+    ]
+    return min(found, key=lambda times: times.total_s)

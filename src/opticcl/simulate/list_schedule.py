@@ -1,0 +1,511 @@
+"""List scheduling of circuits: in the order of the plan, each starts as early as the law of time lets it.
+
+A circuit waits for the data that it carries (and the sums made of it), for its resources, and for its devices. Data that
+arrives while its chunk still leaves in the same step is buffered until it has left; an arrival waits for sends of earlier
+steps. Sums queue at the memory of their rank.
+
+Source: Graham 1966 (list scheduling); the laws of `opticcl.verify.time`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from opticcl.assumptions import Assumptions
+from opticcl.errors import UnsupportedError
+from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Op, ProgressCallback, Timeline, Transfers
+from opticcl.ir.programme import CircuitTimes, ControlTimes, DataTimes, DeviceTable, Programme, StepRuns
+from opticcl.simulate import _list_kernels as kernels
+from opticcl.simulate._device_uses import Devices, DeviceUses
+from opticcl.simulate._units import Units
+from opticcl.simulate.bounds import lower_bound_s
+from opticcl.simulate.guards import EventLimit, refuse_large_programme
+from opticcl.simulate.latency import in_line_on, path_latency
+from opticcl.simulate.parts import Reconfiguration, charged_control_s, transfer_times
+from opticcl.simulate.traffic import Recorder
+
+__all__ = ["ListTimes", "Waits", "asynchronous", "by_device", "list_schedule"]
+
+FloatArray = npt.NDArray[np.float64]
+
+_READ: Any = kernels.read_chunks
+_PLACE: Any = kernels.place_items
+_WRITE: Any = kernels.write_chunks
+
+MOST_CHUNKS = 1 << 24
+"""(rank, chunk) pairs whose data is followed [count]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """What a circuit waits for beside its data.
+
+    Args:
+        devices: its devices alone; else a reconfiguration wherever it was not part of the last round that changed any.
+        prepared: whether devices are set while data is awaited.
+        at_arrival: whether a resource is free once the last bit has arrived; else once it has left.
+    """
+
+    devices: bool
+    prepared: bool
+    at_arrival: bool
+
+
+def asynchronous(fabric: Fabric, assumed: Assumptions) -> Waits:
+    """What circuits wait for in the asynchronous mode."""
+    return Waits(devices=False, prepared=False, at_arrival=not in_line_on(fabric, assumed))
+
+
+def by_device(assumed: Assumptions) -> Waits:
+    """What circuits wait for in the device engine: nothing that stands."""
+    return Waits(devices=True, prepared=assumed.prepare == "early", at_arrival=False)
+
+
+class _Class(NamedTuple):
+    """What the steps of a class have in common.
+
+    Args:
+        rounds: circuits of each round, in the order of their items.
+        item_at: for each round, its items as positions among the circuits of the step.
+        circuits: transfer, latency, duration and round of each circuit of the step.
+        units_at, units: that each circuit occupies.
+        uses_at, uses: of devices, sorted by circuit.
+        control_s: of each round [s].
+        jobs: sums of the step.
+    """
+
+    rounds: tuple[Circuits, ...]
+    item_at: tuple[IntArray, ...]
+    circuits: dict[str, np.ndarray]
+    units_at: IntArray
+    units: IntArray
+    uses_at: IntArray
+    uses: DeviceUses
+    control_s: tuple[float, ...]
+
+
+class ListTimes(NamedTuple):
+    """Times of all circuits and transfers of a plan, in its order.
+
+    Args:
+        circuits: columns step, round, row, transfer, start, latency, duration (with gap: messages of the sender), released, released_by, charged, control.
+        transfers: columns step, src, dst, bytes, start, left, received, arrived, summed, circuit (the one that ends last).
+        devices, control: of a programme.
+        num_rounds: of each class of steps, int64 (classes,).
+    """
+
+    circuits: dict[str, np.ndarray]
+    transfers: dict[str, np.ndarray]
+    devices: DeviceTable
+    control: ControlTimes
+    num_rounds: IntArray
+
+    @property
+    def total_s(self) -> float:
+        """Last event [s]."""
+        return float(self.transfers["summed"].max(initial=0.0))
+
+    def programme(self, plan: CircuitPlan, size_bytes: int, engine: str, assumed: Assumptions) -> Programme:
+        """The tables of a programme.
+
+        Args:
+            plan: that was scheduled.
+            size_bytes: message of every rank [bytes].
+            engine: name.
+            assumed: time assumptions.
+        """
+        c, t, slot_s = self.circuits, self.transfers, plan.fabric.slot_s
+        n = len(c["step"])
+        slot = slots = np.full(n, -1)
+        if slot_s:
+            slot, slots = (
+                np.rint(column / slot_s).astype(np.int64) for column in (c["start"], c["duration"] - c["gap"])
+            )
+        end = np.where(c["transfer"] >= 0, c["start"] + c["latency"] + c["duration"], np.nan)
+        circuits = CircuitTimes.of(
+            step=c["step"], round=c["round"], row=c["row"], start_s=c["start"], end_s=end, slot=slot, slots=slots
+        )
+        data = DataTimes.of(step=t["step"], transfer=t["row"], arrived_s=t["arrived"], summed_s=t["summed"])
+        runs = StepRuns.single(plan.schedule.num_steps)
+        return Programme(
+            engine,
+            size_bytes,
+            self.total_s,
+            runs,
+            circuits,
+            data,
+            self.devices,
+            self.control,
+            {**assumed.record(), "mode": "asynchronous"},
+        )
+
+    def timeline(self, plan: CircuitPlan, size_bytes: int, assumed: Assumptions) -> Timeline:
+        """What the steps of each class contribute to the chain of transfers that ends last; the rows add up to the total.
+
+        Args:
+            plan: that was scheduled.
+            size_bytes: message of every rank [bytes].
+            assumed: time assumptions.
+        """
+        classes = plan.schedule.step_classes()
+        parts = np.zeros((5, len(classes)))
+        starts = np.array([steps.start for steps in classes])
+        c, t = self.circuits, self.transfers
+        end = self.total_s
+        for flow in self.chain()[::-1].tolist():
+            row = int(np.searchsorted(starts, t["step"][flow], side="right")) - 1
+            at = int(t["circuit"][flow])
+            released, start = float(c["released"][at]), float(c["start"][at])
+            gap = start - released
+            control = min(gap, float(c["control"][at]))
+            setting = gap - control if not plan.fabric.slot_s else min(gap - control, float(c["charged"][at]))
+            latency, transfer, compute = _split(end - start, float(c["duration"][at]), float(c["latency"][at]), end)
+            messages = min(transfer, float(c["gap"][at]))
+            transfer, latency = transfer - messages, latency + messages
+            latency += gap - control - setting  # for the next slot
+            parts[:, row] += setting, latency, transfer, compute, control
+            end = released
+        bound = lower_bound_s(plan.schedule.collective, plan.fabric, size_bytes, assumed)
+        about = {**assumed.record(), "mode": "asynchronous"}
+        setting_s, latency_s, transfer_s, compute_s, control_s = parts
+        return Timeline(classes, self.num_rounds, setting_s, latency_s, transfer_s, compute_s, control_s, bound, about)
+
+    def chain(self) -> IntArray:
+        """Transfers of the critical path, in order."""
+        t = self.transfers
+        if not len(t["summed"]):
+            return np.zeros(0, np.int64)
+        flow = int(t["summed"].argmax())
+        found = []
+        while flow >= 0:
+            found.append(flow)
+            flow = int(self.circuits["released_by"][t["circuit"][flow]])
+        return np.array(found[::-1])
+
+    def record(self, recorder: Recorder, classes: Sequence[range]) -> None:
+        """Give the times of the transfers to a recorder.
+
+        Args:
+            recorder: of the traffic.
+            classes: of steps.
+        """
+        columns = [self.transfers[name] for name in ("step", "src", "dst", "bytes", "start", "received")]
+        recorder.add_transfers(columns, classes, self.chain())
+
+
+def list_schedule(
+    plan: CircuitPlan,
+    size_bytes: int,
+    assumed: Assumptions,
+    waits: Waits,
+    limit: EventLimit,
+    progress: ProgressCallback,
+) -> ListTimes:
+    """Schedule all circuits of a plan.
+
+    Args:
+        plan: schedule, fabric and circuits.
+        size_bytes: message of every rank [bytes].
+        assumed: time assumptions.
+        waits: what a circuit waits for.
+        limit: to the transfers, two events each.
+        progress: called after every class of steps.
+    Raises: UnsupportedError: too large; ParameterError: more events than allowed.
+    """
+    return _Scheduler(plan, size_bytes, assumed, waits).run(limit, progress)
+
+
+class _Scheduler:
+    """The state of all ranks, resources and devices while steps are scheduled.
+
+    Attributes:
+        ready, ready_by, left, copied: of every rank and chunk: since when it is complete and which transfer completed it,
+            when its last send has left, when its last copy arrived [s].
+        unit_s, unit_by: since when each resource is free, and the transfer that freed it.
+        setting, set_s, dark_s: of each device: its setting, since when it is complete, until when light passes it.
+        memory_s: since when the memory of each rank is free.
+    """
+
+    def __init__(self, plan: CircuitPlan, size_bytes: int, assumed: Assumptions, waits: Waits) -> None:
+        self.plan, self.fabric, self.assumed, self.waits = plan, plan.fabric, assumed, waits
+        collective = plan.schedule.collective
+        ranks, chunks = collective.num_ranks, collective.num_chunks
+        if ranks * chunks > MOST_CHUNKS:
+            raise UnsupportedError(
+                f"programme: {ranks:,} ranks x {chunks:,} chunks are more than {MOST_CHUNKS:,}; try mode=barrier or "
+                "engine=closed_form"
+            )
+        self.chunk_bytes = size_bytes / chunks
+        self.charges, self.law = Reconfiguration(plan.fabric, assumed), path_latency(plan.fabric, assumed)
+        self.devices, self.occupation = Devices(plan.fabric), Units(plan.fabric)
+        self.ready, self.left, self.copied = np.full((3, ranks, chunks), -np.inf)
+        self.ready_by = np.full((ranks, chunks), -1, np.int32)
+        self.unit_s, self.unit_by = np.zeros(self.occupation.count), np.full(self.occupation.count, -1)
+        members = self.devices.num_members
+        self.setting, self.marked = np.full(members, kernels.UNSET), np.full(members, -1)
+        self.set_s, self.dark_s = np.zeros((2, members))
+        self.memory_s = np.zeros(ranks)
+        self.changes = [numba.typed.List.empty_list(kind) for kind in (_INT, _FLOAT, _FLOAT, _INT)]
+        self.control: list[tuple[float, ...]] = []
+        self.circuits: list[dict[str, np.ndarray]] = []
+        self.transfers: list[dict[str, np.ndarray]] = []
+        self.num_circuits = self.num_flows = self.marks = 0
+
+    def run(self, limit: EventLimit, progress: ProgressCallback) -> ListTimes:
+        """Schedule all steps."""
+        schedule = self.plan.schedule
+        classes = schedule.step_classes()
+        num_rounds = np.zeros(len(classes), np.int64)
+        for number, steps in enumerate(classes):
+            first, rounds = schedule.step(steps.start), self.plan.rounds(steps.start)
+            limit.require(limit.per_transfer * (self.num_flows + len(first) * len(steps)))
+            refuse_large_programme(self.num_circuits + sum(map(len, rounds)) * len(steps), self.fabric.name)
+            num_rounds[number] = len(rounds) * len(steps)
+            common = self._class(first, rounds)
+            for step in steps:
+                self._step(step, first if step == steps.start else schedule.step(step), common)
+            progress("schedule the circuits", steps.stop, schedule.num_steps)
+        member, begin, done, setting = (np.array(list(column)) for column in self.changes)
+        kind, device = self.devices.kind_and_device(member.astype(np.int64))
+        table = DeviceTable.of(
+            kind=kind, device=device, step=np.full(len(member), -1), begin_s=begin, done_s=done, setting=setting
+        )
+        control = np.array(self.control, np.float64).reshape(-1, 4).T
+        return ListTimes(
+            _joined(self.circuits, _OF_CIRCUITS),
+            _joined(self.transfers, _OF_TRANSFERS),
+            table,
+            ControlTimes.of(step=control[0], round=control[1], begin_s=control[2], end_s=control[3]),
+            num_rounds,
+        )
+
+    # --- what the steps of a class have in common ---------------------------------------------------------------------
+
+    def _class(self, transfers: Transfers, rounds: tuple[Circuits, ...]) -> _Class:
+        ordered, items, columns, uses, units = [], [], [], [], []
+        base = 0
+        for number, circuits in enumerate(rounds):
+            item = self._items(transfers, circuits)
+            order = np.argsort(item, kind="stable")
+            circuits = circuits.take(order)
+            new = np.ones(len(order), bool)
+            new[1:] = np.diff(item[order]) != 0
+            rows, _, seconds = transfer_times(self.fabric, transfers, circuits, self.chunk_bytes, self.assumed)
+            of_transfer = np.zeros(len(transfers) + 1)
+            of_transfer[rows] = seconds  # the last entry is that of idle circuits
+            gaps = np.where(circuits.transfer >= 0, self.law.gaps_s(transfers, circuits), 0.0)
+            columns.append({
+                "transfer": circuits.transfer.astype(np.int64), "latency": self.law.of_circuits(circuits), "gap": gaps,
+                "duration": of_transfer[circuits.transfer] + gaps, "round": np.full(len(order), number), "row": order,
+            })  # fmt: skip
+            found = self.devices.uses(circuits)
+            uses.append((found.circuit + base, *(getattr(found, name) for name in _OF_USES)))
+            owner, unit = self.occupation.occupied(circuits)
+            units.append((owner + base, unit))
+            items.append(np.append(np.flatnonzero(new), len(order)) + base)
+            ordered.append(circuits)
+            base += len(order)
+        of_uses = _columns(uses, 6)
+        of_units = _columns(units, 2)
+        control = tuple(charged_control_s(self.fabric, transfers, circuits, self.assumed) for circuits in rounds)
+        return _Class(
+            tuple(ordered), tuple(items), _joined(columns, _OF_CLASS),
+            _offsets(of_units[0], base), of_units[1].astype(np.int64), _offsets(of_uses[0], base),
+            DeviceUses(of_uses[0], of_uses[1], of_uses[2], of_uses[3], of_uses[4].astype(float), of_uses[5].astype(float)),
+            control,
+        )  # fmt: skip
+
+    def _items(self, transfers: Transfers, circuits: Circuits) -> IntArray:
+        """Circuits of one transfer, or of one split signal, have the same number, int64 (circuits,)."""
+        n = len(circuits)
+        if not any(resource.splits for resource in self.fabric.resources) or not n:
+            return np.where(circuits.transfer >= 0, circuits.transfer, len(transfers) + np.arange(n))
+        known = np.maximum(circuits.transfer, 0)
+        alone = np.where((circuits.transfer >= 0) & (transfers.op[known] == Op.COPY), -1, np.arange(n))
+        keys = np.column_stack((
+            circuits.src, circuits.port, circuits.wavelength_lo, circuits.wavelength_n, transfers.chunk_lo[known],
+            transfers.chunk_n[known], alone,
+        ))  # fmt: skip
+        signal = np.unique(keys, axis=0, return_inverse=True)[1].ravel().astype(np.int64)
+        of_transfer = np.where(circuits.transfer >= 0, circuits.transfer, len(transfers) + np.arange(n))
+        item = np.arange(n)
+        while True:  # the smallest row that signals and transfers connect
+            before = item
+            for group in (signal, of_transfer):
+                least = np.full(int(group.max()) + 1, n)
+                np.minimum.at(least, group, item)
+                item = least[group]
+            if np.array_equal(item, before):
+                return item
+
+    # --- one step -----------------------------------------------------------------------------------------------------
+
+    def _step(self, step: int, transfers: Transfers, common: _Class) -> None:
+        t = [
+            column.astype(np.int64) for column in (transfers.src, transfers.dst, transfers.chunk_lo, transfers.chunk_n)
+        ]
+        op, m, n = transfers.op.astype(np.int64), len(transfers), len(common.circuits["row"])
+        there_s, no_sooner_s, there_by = np.zeros(m), np.zeros(m), np.zeros(m, np.int64)
+        _READ(
+            *t, op, self.ready, self.ready_by, self.left, self.copied, there_s, there_by, no_sooner_s
+        )  # fmt: skip
+        charged, exchanged = np.zeros(n), np.full(n, self.assumed.control_charge == "every_step")
+        if not self.waits.devices and n:
+            both = map(self.charges.of_circuits, common.rounds, common.control_s)
+            charged, exchanged = (np.concatenate(column) for column in zip(*both, strict=True))
+        of_circuits = common.circuits
+        released, control_from, start = np.zeros((3, n))
+        released_by = np.full(n, -1)
+        taken = np.zeros(len(common.uses), np.int64)
+        uses = common.uses
+        for number, (item_at, control_s) in enumerate(zip(common.item_at, common.control_s, strict=True)):
+            _PLACE(
+                item_at, of_circuits["transfer"], of_circuits["latency"], of_circuits["duration"], charged, exchanged,
+                control_s,
+                common.units_at, common.units, common.uses_at, uses.first_member, uses.pool, uses.setting, uses.offset_s,
+                uses.setting_s, self.unit_s, self.unit_by, self.setting, self.set_s, self.dark_s, there_s, there_by,
+                no_sooner_s, self.num_flows, self.fabric.slot_s, self.assumed.initial == "warm", self.waits.at_arrival,
+                self.waits.prepared, self.assumed.control_order == "beside_setting",
+                self.assumed.receive_buffers == "shared", released, released_by, control_from, start,
+                *self.changes, taken, self.marked, self.marks,
+            )  # fmt: skip
+            self.marks += len(item_at)
+            if control_s and item_at[-1] > item_at[0]:
+                begin_s = float(control_from[item_at[0] : item_at[-1]].min())
+                if np.isfinite(begin_s):
+                    self.control.append((step, number, begin_s, begin_s + control_s))
+        self._arrive(step, transfers, t, op, common, start)
+        control = np.where(np.isfinite(control_from), np.array([*common.control_s, 0.0])[of_circuits["round"]], 0.0)
+        self.circuits.append({
+            **of_circuits, "step": np.full(n, step), "start": start, "released": released, "released_by": released_by,
+            "charged": charged, "control": control,
+        })  # fmt: skip
+        self.num_circuits += n
+        self.num_flows += m
+
+    def _arrive(
+        self, step: int, transfers: Transfers, t: list[IntArray], op: IntArray, common: _Class, start: FloatArray
+    ) -> None:
+        """Data of a step arrives and is summed.
+
+        Args:
+            step: its index.
+            transfers: of the step.
+            t: src, dst, chunk_lo and chunk_n of the transfers, int64.
+            op: of the transfers, int64.
+            common: circuits of its class.
+            start: of each circuit [s].
+        """
+        m = len(transfers)
+        carries = np.flatnonzero(common.circuits["transfer"] >= 0)
+        carried = common.circuits["transfer"][carries]
+        left = start[carries] + common.circuits["duration"][carries]
+        end = left + common.circuits["latency"][carries]
+        first, left_s, received, circuit = np.full(m, np.inf), np.zeros(m), np.zeros(m), np.full(m, -1)
+        np.minimum.at(first, carried, start[carries])
+        np.maximum.at(left_s, carried, left)
+        np.maximum.at(received, carried, end)
+        last = end == received[carried]
+        circuit[carried[last]] = self.num_circuits + carries[last]
+        arrived, summed = received.copy(), np.zeros(m)
+        jobs = _sums(transfers, self.assumed.compute)
+        _WRITE(
+            *t, op, left_s, arrived, self.num_flows, *jobs, self.chunk_bytes / self.assumed.memory_bytes_per_s,
+            self.memory_s, self.ready, self.ready_by, self.left, self.copied, summed,
+        )  # fmt: skip
+        self.transfers.append({
+            "step": np.full(m, step), "row": np.arange(m), "src": t[0], "dst": t[1],
+            "bytes": transfers.size_chunks() * self.chunk_bytes, "start": first, "received": received,
+            "arrived": arrived, "summed": summed, "circuit": circuit,
+        })  # fmt: skip
+
+
+def _split(rest_s: float, duration_s: float, latency_s: float, end_s: float) -> tuple[float, float, float]:
+    """Latency, transfer and sums of a time after the start of light [s]; what is left of rounding goes to the transfer.
+
+    Args:
+        rest_s: the time to be divided [s].
+        duration_s, latency_s: of the circuit [s].
+        end_s: of the time, which sets the rounding [s].
+    """
+    rounding_s = 1e-12 * end_s
+    compute = rest_s - duration_s - latency_s
+    compute = compute if compute > rounding_s else 0.0
+    latency = min(latency_s, rest_s - duration_s)
+    latency = latency if latency > rounding_s else 0.0
+    transfer = rest_s - compute - latency
+    return (latency, transfer, compute) if duration_s else (latency + transfer, 0.0, compute)
+
+
+_INT, _FLOAT = numba.int64, numba.float64
+_OF_USES = ("first_member", "pool", "setting", "offset_s", "setting_s")
+_OF_CLASS = {"transfer": int, "latency": float, "gap": float, "duration": float, "round": int, "row": int}
+_OF_CIRCUITS = {
+    **_OF_CLASS, "step": int, "start": float, "released": float, "released_by": int, "charged": float, "control": float
+}  # fmt: skip
+_OF_TRANSFERS = {
+    "step": int, "row": int, "src": int, "dst": int, "bytes": float, "start": float, "received": float,
+    "arrived": float, "summed": float, "circuit": int,
+}  # fmt: skip
+
+
+def _joined(parts: Sequence[dict[str, np.ndarray]], kinds: dict[str, type]) -> dict[str, np.ndarray]:
+    """Columns of several tables, one below the other."""
+    return {
+        name: np.concatenate([part[name] for part in parts]).astype(kind) if parts else np.zeros(0, kind)
+        for name, kind in kinds.items()
+    }
+
+
+def _columns(parts: Sequence[tuple[np.ndarray, ...]], count: int) -> list[np.ndarray]:
+    """Columns of several tables of `count` columns, one below the other."""
+    if not parts:
+        return [np.zeros(0, np.int64)] * count
+    return [np.concatenate(column) for column in zip(*parts, strict=True)]
+
+
+def _offsets(owner: IntArray, count: int) -> IntArray:
+    """Where the rows of each of `count` owners begin, and the end, int64 (count + 1,); rows are sorted by owner."""
+    return np.searchsorted(owner, np.arange(count + 1)).astype(np.int64)
+
+
+def _sums(transfers: Transfers, compute: str) -> tuple[IntArray, IntArray, IntArray, np.ndarray]:
+    """Sums of a step, one for each range of chunks of a rank: (offsets of their transfers, transfers, ranks, chunks moved).
+
+    Ranges that overlap in part are summed chunk by chunk.
+
+    Args:
+        transfers: of the step.
+        compute: as in `Assumptions`.
+    """
+    adds = np.flatnonzero(transfers.op == Op.REDUCE)
+    none = np.zeros(0, np.int64)
+    if compute == "none" or not len(adds):
+        return np.zeros(1, np.int64), none, none, np.zeros(0)
+    rank, lo, n = (c[adds].astype(np.int64) for c in (transfers.dst, transfers.chunk_lo, transfers.chunk_n))
+    if compute == "chain":
+        return np.arange(len(adds) + 1), adds, rank, 3.0 * n
+    order = np.lexsort((n, lo, rank))
+    rank, lo, n, adds = rank[order], lo[order], n[order], adds[order]
+    end = lo + n
+    top = int(end.max()) + 1
+    reached = np.maximum.accumulate(rank * top + end)
+    same = rank[1:] == rank[:-1]
+    equal = same & (lo[1:] == lo[:-1]) & (end[1:] == end[:-1])
+    if (same & ~equal & (rank[1:] * top + lo[1:] < reached[:-1])).any():
+        owner = np.repeat(np.arange(len(adds)), n)
+        lo = lo[owner] + np.arange(len(owner)) - np.repeat(np.cumsum(n) - n, n)
+        order = np.lexsort((lo, rank[owner]))
+        owner = owner[order]
+        rank, lo, adds, n = rank[owner], lo[order], adds[owner], np.ones(len(owner), np.int64)
+    new = np.ones(len(rank), bool)
+    new[1:] = (np.diff(rank) != 0) | (np.diff(lo) != 0)
+    first = np.flatnonzero(new)
+    offsets = np.append(first, len(rank))
+    return offsets, adds, rank[first], (np.diff(offsets) + 2.0) * n[first]

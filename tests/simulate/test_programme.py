@@ -1,0 +1,138 @@
+"""Programmes by the engines: lawful on every system, their last event is the total, nothing that stands is charged."""
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+from tests.altered import altered
+from tests.engines import closed_form
+
+import opticcl
+from opticcl.assumptions import assumptions
+from opticcl.errors import UnsupportedError
+from opticcl.simulate import programme, simulate
+from opticcl.verify.time import check_programme, rules_of
+
+ENGINES = ("closed_form", "flow", "flow:mode=asynchronous", "packet:mode=asynchronous", "device")
+SPECIFICATIONS = [
+    "ramp:groups=3,racks=2,wavelengths=6", "ramp:groups=2,racks=2,wavelengths=4,slot=0s", "sipac:radix=3,levels=2",
+    "terarack:nodes=9,wavelengths=4", "terarack:nodes=8,rings=2,striping=yes", "terarack_torus:shape=3x4",
+    "sip_ring:nodes=8,wavelengths=4", "oddl:shape=4x2", "lightpath:shape=3x3",
+    "lightpath:shape=4x4,waveguides=2,routing=random",
+]  # fmt: skip
+CASES = [
+    ("all_reduce", "ring"), ("all_reduce", "halving_doubling"), ("broadcast", "tree"), ("all_to_all", "mesh"),
+    ("barrier", "dissemination"), ("reduce", "double_tree"),
+]  # fmt: skip
+CHARGES = [
+    {}, {"initial": "warm"}, {"compute": "chain", "reconfiguration_charge": "every_step"},
+    {"compute": "none", "control": "none"},
+]  # fmt: skip
+
+
+def circuits_of(specification, collective, algorithm):
+    """A plan, or None where the fabric cannot carry it."""
+    try:
+        return opticcl.compile(specification, collective, "1 MB", algorithm=algorithm).circuits
+    except UnsupportedError:
+        return None
+
+
+@pytest.mark.parametrize("specification", SPECIFICATIONS)
+def test_programmes_are_lawful(specification):
+    """By every engine, under different charges; the last event is the total of the timeline."""
+    checked = 0
+    for i, case in enumerate(CASES):
+        plan = circuits_of(specification, *case)
+        for j, engine in enumerate(ENGINES if plan else ()):
+            assumed = assumptions(**CHARGES[(i + j) % len(CHARGES)])
+            size = (0, 10**3, 10**6)[(i + j) % 3]
+            found = programme(plan, size, assumed, engine=engine)
+            total_s = simulate(plan, size, assumed, engine=engine).timeline.total_s
+            assert found.total_s == pytest.approx(total_s, rel=1e-9, abs=1e-15)
+            verdict = check_programme(plan, found, rules_of(found))
+            assert verdict.ok, f"{case} {engine}: {verdict}"
+            checked += 1
+    assert checked >= 10
+
+
+@pytest.mark.parametrize("specification", SPECIFICATIONS)
+def test_devices_are_never_slower_than_reconfigurations(specification):
+    """Device engine <= asynchronous <= barrier."""
+    for i, case in enumerate(CASES):
+        plan = circuits_of(specification, *case)
+        if plan is None:
+            continue
+        assumed, size = assumptions(**CHARGES[i % len(CHARGES)]), (10**6, 10**3, 0)[i % 3]
+        device, free, barrier = (
+            simulate(plan, size, assumed, engine=engine).timeline.total_s
+            for engine in ("device", "flow:mode=asynchronous", "flow")
+        )
+        assert device <= free * (1 + 1e-12), case
+        assert free <= barrier * (1 + 1e-11), case
+
+
+def test_nothing_that_stands_is_charged():
+    """A broadcast along a ring of 8 nodes sets all of its circuits at once: 25 us and seven transfers of 50 ns."""
+    plan = opticcl.compile("terarack:nodes=8", "broadcast", "1 KB", algorithm="ring")
+    transfers_s = closed_form(plan.circuits, 1000, assumptions()).total_s - 6 * 25e-6
+    assert plan.simulate().total_s == pytest.approx(175.35e-6, rel=1e-6)
+    assert plan.simulate("device").total_s == pytest.approx(transfers_s) == pytest.approx(25.35e-6, rel=1e-6)
+
+
+def test_sums_share_the_memory_of_their_rank():
+    """Asynchronously, sums of different steps queue."""
+    plan = opticcl.compile("sipac:radix=3,levels=2", "all_reduce", "1 MB", algorithm="tree")
+    assert plan.simulate("flow", mode="asynchronous").total_s >= 105.467e-6
+
+
+def test_light_begins_with_a_slot():
+    """After sums, which end within one."""
+    plan = opticcl.compile("ramp:groups=3,racks=2,wavelengths=6", "all_reduce", "1 MB", algorithm="ramp")
+    slot_s = plan.fabric.slot_s
+    for engine in ENGINES:
+        start = plan.programme(engine).circuits.start_s
+        assert start == pytest.approx(slot_s * (start / slot_s).round(), rel=1e-9)
+    assert plan.simulate().totals()["compute_s"] % slot_s > 1e-12
+
+
+def test_routes_are_part_of_what_stands():
+    """Random routes of LIGHTPATH: another path is a change of switches."""
+    plan = opticcl.compile("lightpath:shape=3x3,waveguides=1,routing=random", "broadcast", "1 KB", algorithm="ring")
+    found = plan.programme()
+    assert check_programme(plan.circuits, found, rules_of(found)).ok
+    assert len(found.devices)
+
+
+def test_repeated_steps_are_stored_once():
+    """A ring of 64 nodes: the step that sets its circuits, and the others."""
+    plan = opticcl.compile("terarack:nodes=64", "all_reduce", "1 MB", algorithm="ring")
+    found = plan.programme()
+    assert found.runs.repeats.tolist() == [1, 62, 63]
+    assert (found.devices.step == -1).all()
+
+
+def test_a_packet_network_has_no_programme():
+    """Its links are shared; an engine without programmes says so."""
+    plan = opticcl.compile("torus:shape=2x2", "all_reduce", "1 MB")
+    for engine in ENGINES:
+        with pytest.raises(UnsupportedError, match="packets share the links of torus"):
+            plan.programme(engine)
+
+
+@pytest.mark.parametrize(("warm", "engine"), list(product([False, True], ENGINES)))
+def test_warm_devices_stand_from_the_start(warm, engine):
+    """The first setting is charged or not."""
+    plan = opticcl.compile("terarack:nodes=4", "all_gather", "1 KB", algorithm="ring")
+    found = plan.programme(engine, initial="warm" if warm else "cold")
+    assert (found.circuits.start_s.min() < 25e-6) == warm
+    assert (found.devices.done_s == (0.0 if warm else 25e-6)).all()
+    assert check_programme(plan.circuits, found, rules_of(found)).changes == (0 if warm else len(found.devices))
+
+
+def test_devices_must_have_names():
+    """A fabric that only says how long a reconfiguration takes."""
+    plan = opticcl.compile("terarack:nodes=4", "all_reduce", "1 MB").circuits
+    unnamed = replace(plan, fabric=altered(plan.fabric, devices=()))
+    with pytest.raises(UnsupportedError, match="terarack names no devices"):
+        simulate(unnamed, 1000, engine="device")
