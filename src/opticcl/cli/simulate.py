@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 LINKS = FileKind("links", (".csv", ".parquet", ".json"))
 TRACE = FileKind("trace", (".json",))
+PROGRAMME = FileKind("programme", (".parquet", ".json"))
 
 
 def _engine_options() -> list[OptionSource]:
@@ -73,6 +74,14 @@ def run(
             "--trace", metavar="FILE", help="flow, packet: write the timeline of the transfers for Perfetto: .json."
         ),
     ] = None,
+    programme: Annotated[
+        Path | None,
+        typer.Option(
+            "--programme",
+            metavar="FILE",
+            help="Write the times of circuits, data, control and device settings, for `verify --time`: .parquet, .json.",
+        ),
+    ] = None,
     out: Annotated[list[Path], out_option(PICTURE, RECORD)] = [],  # noqa: B006
     json: JsonOption = False,
 ) -> None:
@@ -88,7 +97,13 @@ def run(
     of_graph = is_graph_file(file)
     if not of_graph:
         refuse_beside_file("simulate", context, file, fabric)
-    outputs = Outputs(out, PICTURE, RECORD, named={"--links": (links, LINKS), "--trace": (trace, TRACE)}, read=file)
+    outputs = Outputs(
+        out,
+        PICTURE,
+        RECORD,
+        named={"--links": (links, LINKS), "--trace": (trace, TRACE), "--programme": (programme, PROGRAMME)},
+        read=file,
+    )
     if trace is not None and chosen.records == "nothing":
         raise ParameterError(f"--trace: engine {chosen.name} simulates no transfers; give --engine flow or packet")
     made_from = (str(fabric), nodes, node_rate, collective, algorithm, size, root, job)
@@ -104,6 +119,13 @@ def run(
             plan.circuits, plan.size_bytes, assumed, engine=engine, progress=progress, record=record, **given
         )
         found = Simulation(plan, chosen.name, result)
+        if programme is not None:
+            from opticcl.formats.programme_file import write_programme_file
+            from opticcl.simulate import programme as times_of
+
+            times = times_of(plan.circuits, plan.size_bytes, assumed, engine=engine, progress=progress, **given)
+            rows = write_programme_file(programme, plan.circuits, times)
+            outputs.report(PROGRAMME, programme, f"{rows:,} rows")
         _write_outputs(found, links, trace, outputs, progress)
     if json:
         print_json(found.record())

@@ -69,13 +69,23 @@ def run(
             help="With --budget: change a value, such as launch=10dBm. Repeat for several.",
         ),
     ] = [],  # noqa: B006 (the framework copies it)
+    time: Annotated[
+        Path | None,
+        typer.Option(
+            "--time",
+            metavar="FILE",
+            help="Verify this programme of the plan by the laws of time, in place of its data and light: .parquet, .json.",
+        ),
+    ] = None,
     out: Annotated[list[Path], out_option(RECORD)] = [],  # noqa: B006
     json: JsonOption = False,
 ) -> None:
-    """Verify a plan: data, circuits, light budget. Exit code 1 if it is wrong."""
+    """Verify a plan: data, circuits, light budget; or its times. Exit code 1 if it is wrong."""
     refuse_beside_file("verify", context, file, fabric)
     outputs = Outputs(out, RECORD, read=file)
     if file is not None and is_graph_file(file):
+        if time is not None:
+            raise ParameterError(f"verify: --time: {file} has no circuits; give a plan file, or -f FABRIC")
         _verify_graph(file, sample, budget, change, seed, outputs, json)
     if file is not None:
         from opticcl.plans.plan import read
@@ -83,6 +93,8 @@ def run(
         plan = read(file)
     else:
         plan = make_plan(str(fabric), nodes, node_rate, collective, algorithm, size, root, job)
+    if time is not None:
+        _verify_times(plan, time, outputs, json)
     values = _values(plan, budget, change)
     with ProgressLine() as progress:
         verdict = plan.verify(
@@ -127,6 +139,32 @@ def _verify_graph(
         print_json(verdict.record())
     else:
         print(graph)
+        print(verdict)
+        outputs.print_lines()
+    raise typer.Exit(0 if verdict.ok else 1)
+
+
+def _verify_times(plan: Plan, file: Path, outputs: Outputs, json: bool) -> NoReturn:
+    """Verify a programme of a plan by the laws of time.
+
+    Args:
+        plan: that it times.
+        file: of the programme.
+        outputs: values of `--out`.
+        json: whether to print JSON.
+    """
+    from opticcl.formats.programme_file import read_programme_file
+    from opticcl.verify.time import check_programme, rules_of
+
+    with ProgressLine() as progress:
+        progress("verify the times")
+        programme = read_programme_file(file, plan.circuits)
+        verdict = check_programme(plan.circuits, programme, rules_of(programme))
+    outputs.write_record(verdict.record)
+    if json:
+        print_json(verdict.record())
+    else:
+        print(plan)
         print(verdict)
         outputs.print_lines()
     raise typer.Exit(0 if verdict.ok else 1)

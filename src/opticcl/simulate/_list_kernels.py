@@ -40,9 +40,9 @@ def read_chunks(src, dst, lo, n, op, ready, ready_by, left, copied, there_s, the
 
 @numba.njit(cache=True)
 def place_items(  # type: ignore[no-untyped-def]
-    item_at, circuit_transfer, latency_s, duration_s, charged_s, exchanged, control_s, units_at, units, uses_at, use_first, use_pool,
-    use_setting, use_offset_s, use_time_s, unit_s, unit_by, setting, set_s, dark_s, there_s, there_by, no_sooner_s,
-    first_flow, slot_s, warm, at_arrival, early, beside, shared_buffers,
+    item_at, circuit_transfer, latency_s, duration_s, charged_s, exchanged, control_s, units_at, units, uses_at,
+    use_first, use_pool, use_setting, use_offset_s, use_time_s, unit_s, unit_by, setting, set_s, dark_s,
+    there_s, there_by, no_sooner_s, first_flow, slot_s, warm, at_arrival, early, beside, shared_buffers,
     released_s, released_by, control_from_s, start_s, changes_member, changes_begin, changes_done, changes_setting, taken,
     marked, marks,
 ):  # fmt: skip
@@ -139,7 +139,7 @@ def place_items(  # type: ignore[no-untyped-def]
                     begins, time_s = max(dark_s[m], set_from), use_time_s[k]
                     if use_pool[k] > 1 or not early:
                         begins = max(begins, light - time_s)  # as late as it may: others may use it before
-                    if warm and setting[m] == UNSET:
+                    if warm and setting[m] == UNSET and time_s > 0:
                         begins, time_s = 0.0, 0.0
                     changes_member.append(m)
                     changes_begin.append(begins)

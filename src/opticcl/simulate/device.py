@@ -1,8 +1,9 @@
 """Device level: each circuit starts as soon as its data is summed, its resources are free and its devices are set.
 
 Nothing that stands is charged: a device whose setting a circuit needs is not changed, and devices are set while data is
-awaited (assumption `prepare=early`). Circuits of a plan are placed one after the other, in its order (list scheduling); where the asynchronous order of the
-flow engine ends sooner, that is taken.
+awaited (assumption `prepare=early`). Circuits of a plan are placed one after the other, in its order (list scheduling); where
+the asynchronous order of the flow engine ends sooner, that is taken. Packet fabrics have nothing to set: their times are those
+of the flow engine without barriers.
 
 Source: the laws of `opticcl.verify.time`; Graham 1966 (list scheduling).
 """
@@ -16,8 +17,8 @@ from opticcl.errors import UnsupportedError
 from opticcl.ir import CircuitPlan, ProgressCallback
 from opticcl.ir.programme import Programme
 from opticcl.simulate.engines import SimulationResult, register_engine
-from opticcl.simulate.guards import EventLimit, refuse_below_bound, refuse_links
-from opticcl.simulate.options import DeviceOptions
+from opticcl.simulate.guards import EventLimit, refuse_below_bound
+from opticcl.simulate.options import DeviceOptions, FlowOptions
 from opticcl.simulate.traffic import Recorder
 
 if TYPE_CHECKING:
@@ -63,9 +64,14 @@ def run_device(
         progress: called after every class of steps.
         record: whether to record when transfers run.
     Returns: a timeline whose rows hold what each class of steps contributes to the critical path; the rows add up.
-    Raises: UnsupportedError: a packet fabric, or one that does not name its devices. ParameterError: more events than
-        allowed. BoundError: the time is below the lower bound.
+    Raises: UnsupportedError: a fabric that is set and does not name its devices; a transfer on several routes. ParameterError:
+        more events than allowed. BoundError: the time is below the lower bound.
     """
+    if plan.fabric.is_packet_switched:
+        from opticcl.simulate.flow import run_flow
+
+        on_links = FlowOptions(mode="asynchronous", max_events=options.max_events)
+        return run_flow(plan, size_bytes, assumed, on_links, progress=progress, record=record)
     times = _schedule(plan, size_bytes, assumed, options, progress)
     timeline = times.timeline(plan, size_bytes, assumed)
     refuse_below_bound(plan, timeline, "device")
@@ -89,7 +95,6 @@ def _schedule(
     """
     from opticcl.simulate.list_schedule import asynchronous, by_device, list_schedule  # Numba takes long to import
 
-    refuse_links(plan)
     if plan.fabric.reconfiguration_s and not plan.fabric.devices:
         raise UnsupportedError(
             f"device: {plan.fabric.name} names no devices, so that its settings cannot be followed; try --engine flow"

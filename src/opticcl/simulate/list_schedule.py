@@ -94,7 +94,8 @@ class ListTimes(NamedTuple):
     """Times of all circuits and transfers of a plan, in its order.
 
     Args:
-        circuits: columns step, round, row, transfer, start, latency, duration (with gap: messages of the sender), released, released_by, charged, control.
+        circuits: columns step, round, row, transfer, start, latency, duration (with gap: messages of the sender),
+            released, released_by, charged, control.
         transfers: columns step, src, dst, bytes, start, left, received, arrived, summed, circuit (the one that ends last).
         devices, control: of a programme.
         num_rounds: of each class of steps, int64 (classes,).

@@ -22,13 +22,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from opticcl.assumptions import Assumptions
+from opticcl.assumptions import KEYS, Assumptions, assumptions
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.ir import CircuitPlan, IntArray
 from opticcl.ir.device import Device
 from opticcl.ir.programme import DeviceTable, Programme
 from opticcl.ir.time_verdict import TimeVerdict, TimeViolation
-from opticcl.registry import convert_arguments
 from opticcl.verify._time_control import control_late, rows_by_round, set_from_s
 from opticcl.verify._time_data import DataTiming, buffer_bytes, follow_data, sums_late
 from opticcl.verify._time_devices import (
@@ -90,13 +89,12 @@ class TimeRules:
 
 
 def rules_of(programme: Programme) -> TimeRules:
-    """The rules that a programme claims to obey, in its assumptions; others are the defaults.
+    """The rules that a programme claims to obey: its assumptions, laid over those of `common`.
 
-    Raises: ParameterError: a rule has a value that does not exist.
+    Raises: ParameterError: an assumption has a value that does not exist.
     """
-    names = {field.name for field in fields(TimeRules)}
-    given = {name: value for name, value in programme.assumptions.items() if name in names}
-    return TimeRules(**convert_arguments(TimeRules, given, "programme"))
+    given = {key: value for key, value in programme.assumptions.items() if key in KEYS}
+    return TimeRules.of(assumptions("common", **given))
 
 
 def check_programme(

@@ -1,0 +1,288 @@
+"""Programme files: the tables of a programme, as Parquet or JSON, bound to their plan by a digest.
+
+`docs/time.md` describes the columns. A file is read as far as its header and its number of rows allow it to be right; whether
+its times are possible is for `opticcl.verify.time`.
+"""
+
+from __future__ import annotations
+
+import json
+from hashlib import blake2b
+from importlib.metadata import version
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from opticcl.errors import OutputError, PlanFileError, printable
+from opticcl.files import write_whole
+from opticcl.formats import Format, register_format
+from opticcl.formats.plan_header import header_of
+from opticcl.ir import CircuitPlan
+from opticcl.ir.programme import CircuitTimes, ControlTimes, DataTimes, DeviceTable, Programme, StepRuns
+
+if TYPE_CHECKING:
+    import polars
+
+__all__ = ["MOST_ROWS", "SUFFIXES", "plan_digest", "read_programme_file", "write_programme_file"]
+
+FORMAT, VERSION, KEY = "opticcl-programme", 1, "opticcl.programme"
+SUFFIXES = (".parquet", ".json")
+MOST_ROWS = 1 << 24
+"""Rows of all tables of a programme file [count]."""
+
+MOST_JSON_BYTES = 1 << 30
+
+TABLES: dict[str, Any] = {
+    "runs": StepRuns, "circuits": CircuitTimes, "data": DataTimes, "devices": DeviceTable, "control": ControlTimes
+}  # fmt: skip
+
+Tables = StepRuns | CircuitTimes | DataTimes | DeviceTable | ControlTimes
+
+
+class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Header of a programme file.
+
+    Args:
+        format, version: of the file.
+        opticcl: version of the program that wrote it.
+        engine: that made the times.
+        size_bytes: message of every rank [bytes].
+        total_s: last event [s].
+        plan: digest of the plan.
+        assumptions: by name.
+    """
+
+    format: str
+    version: int
+    opticcl: str
+    engine: str
+    size_bytes: int
+    total_s: float
+    plan: str
+    assumptions: dict[str, str | int | float | bool | None]
+
+
+def plan_digest(plan: CircuitPlan) -> str:
+    """A digest of fabric, collective, transfers and circuits of a plan, as text; equal plans have equal digests."""
+    about = header_of(plan, 0, "")
+    found = blake2b(digest_size=16)
+    found.update(repr((about.fabric, about.nodes, about.num_steps, about.collective)).encode())
+    for step in range(plan.schedule.num_steps):
+        t = plan.schedule.step(step)
+        for column in (t.src, t.dst, t.chunk_lo, t.chunk_n, t.op):
+            found.update(np.asarray(column, np.int32).tobytes())
+        for c in plan.rounds(step):
+            found.update(np.array([len(c), c.wavelength_step], np.int64).tobytes())
+            for column in (c.transfer, c.src, c.dst, c.port, c.wavelength_lo, c.wavelength_n, c.hops, c.num_hops()):
+                found.update(np.asarray(column, np.int32).tobytes())
+    return found.hexdigest()
+
+
+# --- to a file --------------------------------------------------------------------------------------------------------
+
+
+def write_programme_file(path: Path, plan: CircuitPlan, programme: Programme) -> int:
+    """Write a programme, whole or not at all.
+
+    Args:
+        path: ends in .parquet or .json.
+        plan: that it times.
+        programme: to be written.
+    Returns: number of rows.
+    Raises: OutputError: another suffix, too many rows, or not writable.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in SUFFIXES:
+        raise OutputError(f"cannot write {path}: a programme file ends in " + " or ".join(SUFFIXES))
+    tables = {name: getattr(programme, name) for name in TABLES}
+    rows = sum(map(len, tables.values()))
+    if rows > MOST_ROWS:
+        raise OutputError(f"cannot write {path}: {rows:,} rows are more than {MOST_ROWS:,}; take fewer nodes")
+    header = Header(
+        FORMAT, VERSION, version("opticcl"), programme.engine, programme.size_bytes, programme.total_s, plan_digest(plan),
+        {name: value if isinstance(value, (int, float, bool)) else str(value) for name, value in programme.assumptions.items()},
+    )  # fmt: skip
+    encoded = msgspec.json.encode(header)
+    with write_whole(path) as file:
+        {".parquet": _write_parquet, ".json": _write_json}[path.suffix.lower()](file, tables, encoded)
+    return rows
+
+
+def _write_parquet(file: IO[bytes], tables: dict[str, Tables], header: bytes) -> None:
+    import polars as pl
+
+    frames = [
+        pl.DataFrame({"table": pl.Series([name] * len(table), dtype=pl.String), **_columns(table)})
+        for name, table in tables.items()
+    ]
+    whole = pl.concat(frames, how="diagonal")
+    whole.lazy().sink_parquet(file, compression="zstd", metadata={KEY: header.decode()}, maintain_order=True)
+
+
+def _write_json(file: IO[bytes], tables: dict[str, Tables], header: bytes) -> None:
+    file.write(b'{"header": ' + header + b',\n"tables": ')
+    plain = {name: table.record() for name, table in tables.items()}
+    file.write(json.dumps(plain, separators=(",", ":"), allow_nan=False).encode() + b"}\n")
+
+
+def _columns(table: Tables) -> dict[str, Any]:
+    return {name: getattr(table, name) for name in table.KINDS}
+
+
+# --- from a file ------------------------------------------------------------------------------------------------------
+
+
+def read_programme_file(path: Path, plan: CircuitPlan) -> Programme:
+    """Read a programme of a plan.
+
+    Args:
+        path: ends in .parquet or .json.
+        plan: that it must time.
+    Raises: PlanFileError: no such file, damaged, too large, of another plan, or a column that is missing or of another type.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in SUFFIXES:
+        raise PlanFileError(f"{path}: a programme file ends in " + " or ".join(SUFFIXES))
+    if not path.is_file():
+        raise PlanFileError(f"{path}: there is no such file")
+    text, frames = _read_parquet(path) if path.suffix.lower() == ".parquet" else _read_json(path)
+    header = _header(text, path)
+    due = plan_digest(plan)
+    if header.plan != due:
+        raise PlanFileError(
+            f"{path}: is the programme of another plan: its header says plan={printable(header.plan)}, and this plan is {due}"
+        )
+    tables: dict[str, Any] = {name: _table(frames[name], kind, name, path) for name, kind in TABLES.items()}
+    return Programme(
+        engine=printable(header.engine),
+        size_bytes=header.size_bytes,
+        total_s=header.total_s,
+        assumptions=header.assumptions,
+        **tables,
+    )
+
+
+def _header(text: str | bytes, path: Path) -> Header:
+    try:
+        header = msgspec.json.decode(text, type=Header)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise PlanFileError(f"{path}: its header is no {FORMAT} of version {VERSION}: {error}") from None
+    if header.format != FORMAT:
+        raise PlanFileError(f"{path}: is a {printable(header.format)!r} file, not {FORMAT!r}")
+    if not 1 <= header.version <= VERSION:
+        raise PlanFileError(f"{path}: is version {header.version}, this program reads 1 to {VERSION}; update opticcl")
+    if not 0 <= header.size_bytes <= 1 << 60:
+        raise PlanFileError(f"{path}: header: size_bytes={header.size_bytes} is none of 0 to 2**60")
+    return header
+
+
+def _read_parquet(path: Path) -> tuple[str | bytes, dict[str, polars.DataFrame]]:
+    import polars as pl
+
+    try:
+        text = pl.read_parquet_metadata(path).get(KEY)
+        if text is None:
+            raise PlanFileError(f"{path}: is a Parquet file without the header of a programme")
+        rows = pl.scan_parquet(path)
+        count = int(rows.select(pl.len()).collect().item())
+        if count > MOST_ROWS:
+            raise PlanFileError(f"{path}: {count:,} rows are more than {MOST_ROWS:,}")
+        schema = rows.collect_schema()
+        known = [name for kind in TABLES.values() for name in kind.KINDS]
+        missing = [name for name in ("table", *known) if name not in schema]
+        if missing:
+            raise PlanFileError(f"{path}: column {missing[0]!r} is missing")
+        names = rows.select(pl.col("table").cast(pl.String)).collect()["table"]
+        odd = (~names.is_in(list(TABLES)).fill_null(False)).arg_true()
+        if len(odd):
+            given = printable(str(names[int(odd[0])]))
+            raise PlanFileError(f"{path}: row {odd[0]}: table={given!r} is none of {', '.join(TABLES)}")
+        return text, {
+            name: rows.filter(pl.col("table").cast(pl.String) == name).select(list(kind.KINDS)).collect()
+            for name, kind in TABLES.items()
+        }
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        raise PlanFileError(f"{path}: cannot be read as a programme: {_first_line(error)}") from None
+
+
+def _read_json(path: Path) -> tuple[str | bytes, dict[str, polars.DataFrame]]:
+    import polars as pl
+
+    if path.stat().st_size > MOST_JSON_BYTES:
+        raise PlanFileError(f"{path}: is larger than {MOST_JSON_BYTES:,} bytes; write .parquet")
+    try:
+        whole = json.loads(path.read_text("utf-8-sig"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise PlanFileError(f"{path}: cannot be read as a programme: {_first_line(error)}") from None
+    if not isinstance(whole, dict) or set(whole) != {"header", "tables"} or not isinstance(whole["tables"], dict):
+        raise PlanFileError(f"{path}: is JSON, but not an object of header and tables")
+    frames = {}
+    for table, kind in TABLES.items():
+        columns = whole["tables"].get(table)
+        if not isinstance(columns, dict) or set(columns) != set(kind.KINDS):
+            raise PlanFileError(f"{path}: table {table!r} must have the columns {', '.join(kind.KINDS)}")
+        try:
+            frames[table] = pl.DataFrame(
+                {
+                    name: pl.Series(name, columns[name], pl.Int64) if dtype is not np.float64 else _times(columns[name])
+                    for name, dtype in kind.KINDS.items()
+                }
+            )
+        except (pl.exceptions.PolarsError, TypeError, OverflowError, ValueError) as error:
+            raise PlanFileError(f"{path}: table {table!r}: {_first_line(error)}") from None
+    return json.dumps(whole["header"]).encode(), frames
+
+
+def _table(frame: polars.DataFrame, kind: Any, name: str, path: Path) -> Any:
+    """A table from its columns."""
+    columns = {}
+    for column, dtype in kind.KINDS.items():
+        cells = frame[column]
+        endless = name == "circuits" and column == "end_s"  # idle circuits have no end
+        right = cells.dtype.is_numeric() if dtype is np.float64 else cells.dtype.is_integer()
+        if not right and len(cells):
+            raise PlanFileError(f"{path}: {name}: column {column!r} holds {cells.dtype}, not {np.dtype(dtype).name}")
+        empty = cells.is_null().arg_true()
+        if len(empty) and not endless:
+            raise PlanFileError(f"{path}: {name} row {empty[0]}: {column} is empty")
+        if dtype is np.float64:
+            columns[column] = cells.cast(_float()).fill_null(float("nan")).to_numpy()
+            continue
+        limits = np.iinfo(dtype)
+        values = cells.to_numpy()
+        bad = np.flatnonzero((values < limits.min) | (values > limits.max)) if len(values) else values
+        if len(bad):
+            raise PlanFileError(f"{path}: {name} row {bad[0]}: {column}={values[bad[0]]} is out of range")
+        columns[column] = values
+    return kind.of(**columns)
+
+
+def _times(cells: Any) -> polars.Series:
+    """Numbers, whole or not, and None."""
+    import polars as pl
+
+    if any(isinstance(cell, (str, bool)) for cell in cells):
+        raise ValueError("a time is no number")
+    return pl.Series(cells, dtype=pl.Float64, strict=False)
+
+
+def _float() -> polars.DataType:
+    import polars as pl
+
+    return pl.Float64()
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0][:200]
+
+
+register_format(
+    Format(
+        "programme",
+        SUFFIXES,
+        "absolute times of a plan: circuits, data, control, device settings",
+        writes="a programme",
+    )
+)
