@@ -16,7 +16,6 @@ __all__ = [
     "Reconfiguration",
     "all_within",
     "charged_control_s",
-    "circuit_keys",
     "control_s",
     "latencies",
     "newly_covered",
@@ -265,21 +264,13 @@ def all_within(some: IntArray, numbers: IntArray) -> bool:
 
 
 def circuit_numbers(circuits: Circuits) -> npt.NDArray[np.uint64]:
-    """A 64-bit number for what `circuit_keys` distinguishes, uint64 (circuits,)."""
+    """A 64-bit number for nodes, port, wavelengths and path, since another path needs other devices set, uint64 (circuits,)."""
     found = path_hashes(circuits)
     for column in (circuits.src, circuits.dst, circuits.port, circuits.wavelength_lo, circuits.wavelength_n):
         found = (found ^ (found >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15) + np.asarray(column).astype(
             np.uint64
         )
     return np.asarray((found ^ (found >> np.uint64(32))) * np.uint64(0xBF58476D1CE4E5B9))
-
-
-def circuit_keys(circuits: Circuits) -> np.ndarray:
-    """One sortable record for each circuit: nodes, port, wavelengths and path, since another path needs other devices set."""
-    columns = (circuits.src, circuits.dst, circuits.port, circuits.wavelength_lo, circuits.wavelength_n)
-    path = path_hashes(circuits).view(np.int32).reshape(-1, 2)
-    rows = np.ascontiguousarray(np.column_stack([*(np.asarray(c, np.int32) for c in columns), path]))
-    return rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
 
 
 def path_hashes(circuits: Circuits) -> npt.NDArray[np.uint64]:
