@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-# dev, and mpi and torch for the tests with real processes (.ci/run installs all).
+# dev; mpi and torch for the tests with real processes, docs for the site (.ci/run installs all).
 EXTRAS ?= dev
 INSTALLED := .venv/.installed
 # A real training step where it is there, else the built-in list of the same message sizes.
@@ -11,7 +11,7 @@ WORKLOAD := $(firstword $(wildcard ../shared/data/chakra/resnet50-ddp.rank0.et) 
 # As many processes as cores, each with its share of the files; an idle one takes tests from a busy one.
 PYTEST := $(BIN)/pytest -q -n auto --maxprocesses 8 --dist worksteal --durations=10 --durations-min=3
 
-.PHONY: demo test test-deep lint bench clean
+.PHONY: demo test test-deep lint bench docs clean
 
 demo: $(INSTALLED)
 	mkdir -p out
@@ -32,6 +32,11 @@ lint: $(INSTALLED)
 # All benchmarks, or those whose names contain ONLY; exit code 1 where a mark is missed. Compared with benchmarks/results/.
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/run.py $(addprefix --only ,$(ONLY))
+
+# The documentation site, in out/site.
+docs: $(INSTALLED)
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -1,0 +1,65 @@
+"""Pages of the documentation site that are made when it is built: the README, the changelog, and the reference from the code.
+
+MkDocs calls `on_files` and `on_page_markdown`; `make docs` builds the site.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import reference  # beside this file
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parents[2]
+COPIED = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+"""Pages outside docs/ -> their names on the site."""
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the pages that are not files of docs/.
+
+    Args:
+        files: of docs/.
+        config: of MkDocs.
+    """
+    pages = {name: from_root((ROOT / source).read_text("utf-8")) for source, name in COPIED.items()}
+    pages |= {f"reference/{name}.md": text for name, text in reference.pages().items()}
+    for name, text in pages.items():
+        files.append(File.generated(config, name, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Links of docs/ to files outside lead to their pages.
+
+    Args:
+        markdown: text of the page.
+        page: of MkDocs.
+    """
+    up = "../" * page.file.src_uri.count("/")
+    for source, name in COPIED.items():
+        markdown = markdown.replace(f"]({up}../{source}", f"]({up}{name}")
+    return markdown
+
+
+def from_root(text: str) -> str:
+    """A page of the top folder with its links as they are on the site; folders and files that are no pages lose theirs."""
+    for source, name in COPIED.items():
+        text = text.replace(f"]({source}", f"]({name}")
+    text = text.replace("](docs/", "](")
+    for other in ("LICENSE", "examples/", "benchmarks/", "decisions)", "decisions/)", "words.txt"):
+        text = unlinked(text, other)
+    return text
+
+
+def unlinked(text: str, target: str) -> str:
+    """The text of links to a target, without the link."""
+    while (end := text.find(f"]({target}")) >= 0:
+        start = text.rfind("[", 0, end)
+        close = text.index(")", end)
+        text = text[:start] + text[start + 1 : end] + text[close + 1 :]
+    return text

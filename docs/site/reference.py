@@ -1,0 +1,121 @@
+"""The reference, made from the code: every verb with its options, every public name, every fabric and every algorithm."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+
+import opticcl
+from opticcl import cli
+from opticcl.report.catalogue import catalogue
+
+
+def pages() -> dict[str, str]:
+    """Name of each page -> its Markdown."""
+    found = catalogue()
+    return {
+        "verbs": "\n".join(verbs()),
+        "python": "\n".join(names()),
+        "fabrics": "\n".join(entries("Fabrics", found["fabrics"])),
+        "algorithms": "\n".join(entries("Algorithms", found["algorithms"])),
+    }
+
+
+def verbs() -> Iterator[str]:
+    """Every verb of the command line with its help."""
+    yield "# Verbs of the command line\n"
+    yield "Exit code 0: good; 1: the answer is no; 2: the input is wrong.\n"
+    group = typer.main.get_command(cli.app)
+    for name, command in sorted(group.commands.items()):  # type: ignore[attr-defined]
+        context = command.context_class(command, info_name=f"opticcl {name}", terminal_width=100)
+        yield f"## opticcl {name}\n\n```text\n{command.get_help(context).strip()}\n```\n"
+
+
+def table_row(*cells: str) -> str:
+    """A row of a table; bars and markup of the cells are text."""
+    return "| " + " | ".join(escaped(cell) for cell in cells) + " |"
+
+
+def escaped(text: str) -> str:
+    """Text within a line of a table."""
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+def names() -> Iterator[str]:
+    """Every public name of the package: signature, text, arguments; of classes also the public methods."""
+    yield "# Python\n"
+    yield f"{inspect.cleandoc(opticcl.__doc__ or '').partition(chr(10))[0]}\n"
+    for name in opticcl.__all__:
+        thing = getattr(opticcl, name)
+        if inspect.isclass(thing):
+            yield from section(f"opticcl.{name}", thing, 2)
+            for method, function in inspect.getmembers(thing):
+                code = inspect.isfunction(function) or inspect.ismethod(function) or isinstance(function, property)
+                if not method.startswith("_") and method in vars(thing) and code:
+                    yield from section(f"{name}.{method}", function, 3)
+        elif callable(thing):
+            yield from section(f"opticcl.{name}", thing, 2)
+
+
+def section(title: str, thing: Any, level: int) -> Iterator[str]:
+    """A name with its signature and its text."""
+    yield f"{'#' * level} {title}\n"
+    if callable(thing) and not (inspect.isclass(thing) and issubclass(thing, Exception)):
+        yield f"```python\n{title}{signature(thing)}\n```\n"
+    yield from docstring(inspect.getdoc(thing) or "")
+
+
+def signature(thing: Any) -> str:
+    """Parameters and what is returned."""
+    try:
+        text = str(inspect.signature(thing))
+    except ValueError:
+        return "(...)"
+    return re.sub(r"<function (\w+) at 0x\w+>", r"\1", text)
+
+
+def docstring(text: str) -> Iterator[str]:
+    """A docstring: paragraphs, a list for its arguments, examples as code."""
+    text, _, arguments = text.replace("\nAttributes:", "\nArgs:").partition("\nArgs:")
+    yield f"{code_of_examples(text.strip())}\n"
+    if arguments:
+        described, *rest = re.split(r"\n(?=(?:Raises|Returns|Source|Reading):)", inspect.cleandoc(arguments))
+        for entry in re.split(r"\n(?=\S)", described):
+            name, colon, meaning = entry.partition(":")
+            yield f"- `{name.strip()}`: {escaped(meaning)}" if colon else f"- {escaped(entry)}"
+        yield ""
+        for part in rest:
+            yield f"{escaped(part)}\n"
+
+
+EXAMPLE = re.compile(r"(?:^>>>.*\n?(?:^(?!>>>|$).*\n?)*)+", re.MULTILINE)
+
+
+def code_of_examples(text: str) -> str:
+    """Examples, `>>>` with what is printed, as blocks of code."""
+    return EXAMPLE.sub(lambda found: f"```pycon\n{found[0].rstrip()}\n```\n", text)
+
+
+def entries(title: str, rows: list[dict[str, Any]]) -> Iterator[str]:
+    """Fabrics or algorithms: what each is, its parameters with defaults and sources."""
+    yield f"# {title}\n"
+    for row in rows:
+        yield f"## {row['name']}\n\n{escaped(row['summary'])}\n"
+        if row["parameters"]:
+            yield from ["| parameter | default | meaning | source |", "|---|---|---|---|"]
+            for given in row["parameters"]:
+                default = value(given["default"], given["unit"])
+                yield table_row(f"`{given['name']}`", default, given["about"], given["source"])
+        yield ""
+
+
+def value(default: Any, unit: str) -> str:
+    """A default with its unit; nothing for None."""
+    if default is None:
+        return ""
+    number = isinstance(default, int | float) and not isinstance(default, bool)
+    return f"{default:g} {unit}".strip() if number else str(default)
