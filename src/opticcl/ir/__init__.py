@@ -1,6 +1,6 @@
 """The plain data that packages exchange. Imports NumPy alone.
 
-A `Schedule` says who sends which piece to whom in which step, a `CircuitPlan` which light carries it. Rows are
+A `Schedule` has the transfers of every step, a `CircuitPlan` the circuits that carry them. Rows are
 columns: a step of two million transfers is five arrays. Everything big is lazy: a step, and the circuits of a step,
 are pure functions of the step's index, computed on demand and not kept.
 """

@@ -1,4 +1,4 @@
-"""Power margins of all circuits of a plan, round by round: what the judge checks and the estimate reports."""
+"""Power margins of all circuits of a plan, round by round: what the verifier checks and the estimate reports."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A dependency graph as a schedule of steps, so that any fabric can carry it.
 
-The step of a message is the number of messages before it on the longest path that leads to it. Cells vanish: a rank holds one
-value of each chunk, and a message carries what its sender holds. A graph in which a rank keeps several partial sums of a chunk
-apart while it sends one of them has no such schedule.
+The step of a message is the number of messages before it on the longest path that leads to it. A schedule has
+no cells: a rank holds one value of each chunk, and a message carries the value that its sender holds. A graph in which a rank
+keeps several partial sums of a chunk separate while it sends one of them has no such schedule.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A compiled collective: what `opticcl.compile` returns, with a method for every question one can ask of it."""
+"""A compiled collective, as `opticcl.compile` returns it: verify, simulate, execute and save it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["Plan", "compile", "load", "read"]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A collective compiled to light.
+    """A collective compiled to circuits.
 
     Args:
         circuits: schedule, fabric and the circuits of every step.
@@ -39,17 +39,17 @@ class Plan:
 
     @property
     def fabric(self) -> Fabric:
-        """Where it runs."""
+        """The fabric that runs it."""
         return self.circuits.fabric
 
     @property
     def schedule(self) -> Schedule:
-        """Who sends what in which step."""
+        """Transfers of every step."""
         return self.circuits.schedule
 
     @property
     def algorithm(self) -> str:
-        """What made it, with the parameters that are not its defaults: "lumorph:radix=4"."""
+        """The algorithm that generated it, with its parameters other than defaults: "lumorph:radix=4"."""
         from opticcl.schedule import ALGORITHMS
 
         if self.schedule.name not in ALGORITHMS.names():  # a plan that was loaded
@@ -78,17 +78,17 @@ class Plan:
         budget: str | Optics | None = None,
         progress: ProgressCallback | None = None,
     ) -> Verdict:
-        """Judge it: data by contribution counts, light by the resource law and, if asked, by its budget.
+        """Verify it: data by contribution counts, circuits by the capacity of resources and, with `budget`, optical power.
 
         Args:
             num_chunks: follow a seeded sample of that many chunks, which gives no verdict on the others; None judges all.
-            every_chunk: follow every chunk, whatever symmetry is claimed.
+            every_chunk: follow every chunk, without use of claimed symmetries.
             exact: compare sets of contributors besides random labels.
             seed: of that sample.
             budget: preset of the fabric's optics (literal, typical, ...) or values from `opticcl.optics.values.optics`.
             progress: called with (what, done, total) after every step.
         Raises: ParameterError: no whole numbers; with UnsupportedError and UnknownNameError: a budget that cannot be
-            reckoned.
+            computed.
         """
         from opticcl.verify import verify
 
@@ -181,7 +181,7 @@ class Plan:
         return starts
 
     def execute(self, arrays: Sequence[npt.ArrayLike | None] | np.ndarray) -> list[np.ndarray | None]:
-        """Run it on real arrays, one a rank; the arrays' size decides, not `size_bytes`. See `opticcl.execute.execute`.
+        """Execute it on arrays, one per rank, of any size; `size_bytes` has no effect. See `opticcl.execute.execute`.
 
         Raises: ParameterError: not one array a rank, or arrays that differ in shape or type.
         """
@@ -191,7 +191,7 @@ class Plan:
 
 
 def load(path: str | Path) -> Plan:
-    """Load a plan file that `Plan.save`, another program or a person wrote, and verify it.
+    """Load a plan file that `Plan.save` or another program wrote, and verify it.
 
     Raises: PlanFileError: the file is damaged or of another format; VerificationError: the plan is wrong.
     """
@@ -227,7 +227,7 @@ def compile(
         fabric: a fabric, or "name:key=value,...".
         collective: such as "all_reduce".
         size: message of every rank: "100 MB" or bytes; see `opticcl.collective` for what counts.
-        algorithm: "name:key=value,..."; "auto" takes the fastest of those that the fabric can carry (by the closed form).
+        algorithm: "name:key=value,..."; "auto" selects the fastest that the fabric supports (by the closed form).
         root: rank that a rooted collective starts or ends at.
         nodes: the nodes of the fabric that take part, in the order of the ranks; None: all.
         assumptions: named set of time assumptions, or a custom set, under which "auto" takes the fastest.

@@ -1,4 +1,4 @@
-"""The verifier: it replays a plan and counts, and never calls the code that made the plan.
+"""The verifier: it replays a plan and counts, and never calls the code that generated the plan.
 
 Three questions, three files. `data`: does every rank end with every contribution exactly once? `light`: does every
 transfer have a circuit, can the hardware make each circuit, and do the circuits that share a resource and a wavelength stay
@@ -38,7 +38,7 @@ def verify(
         plan: any schedule with circuits, from this program or another.
         num_chunks: follow a seeded sample of that many chunks, which gives no verdict on the others; None judges all.
         seed: seed of that sample.
-        every_chunk: follow every chunk, whatever symmetry is claimed and however long it takes.
+        every_chunk: follow every chunk, without use of claimed symmetries.
         exact: compare sets of contributors besides random labels.
         budget: loss and gain of each optical element; None skips the power budget.
         progress: called after every step.
