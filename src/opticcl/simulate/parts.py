@@ -249,7 +249,7 @@ class Reconfiguration:
         if self.standing is None:
             self.standing = numbers
             return not self._initially_set
-        few = numbers[:: max(1, len(numbers) // 64)]  # most often these tell already
+        few = numbers[:: max(1, len(numbers) // 64)]  # these suffice in most cases
         stand = all(all_within(some, self.standing) for some in (few, numbers))
         if not stand:
             self.standing = numbers

@@ -58,7 +58,12 @@ def _earlier(run: Run, c: Collective) -> IntArray:
 
 @numba.njit(cache=True, nogil=True)
 def followed_rows(chunk_lo, chunk_n, followed_below):  # type: ignore[no-untyped-def]
-    """Rows that carry followed chunks, and the range of these: from first up to last."""
+    """Rows that carry followed chunks, and the range of these: from first up to last.
+
+    Args:
+        chunk_lo, chunk_n: first chunk and number of chunks of each row, int (rows,).
+        followed_below: followed chunks below each chunk, int (chunks + 1,).
+    """
     n, kept = len(chunk_lo), 0
     row, first, last = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
     for t in range(n):

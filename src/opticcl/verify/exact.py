@@ -1,7 +1,7 @@
 """Sets of contributors in place of random labels: no probability is left for the chunks that are followed.
 
 Each rank has, for each followed chunk, a bit for each contributor, and a mark that is set where an added set overlaps with
-what is there already, since one contribution is then counted twice. COPY, REDUCE and MOVE pass the mark on. A count never
+the set already held, since one contribution is then counted twice. COPY, REDUCE and MOVE pass the mark on. A count never
 shrinks, so a result without the mark that has exactly the bits that are due is right. Contributors are divided into blocks, so
 that memory is bounded; each block replays the plan.
 """

@@ -97,7 +97,7 @@ def _prime_factors(number: int) -> tuple[int, ...]:
 
 
 def _chunks_of(ranks: IntArray, step: Transfers, c: Collective) -> IntArray | None:
-    """The permutation of the chunks that belongs to one of the ranks, or None if none is seen."""
+    """The permutation of the chunks that belongs to one of the ranks, or None if none is found."""
     for holders in (c.before, c.after):
         if isinstance(holders, Holders) and holders.owners is not None:
             return _owned(ranks, holders.owners, c.num_chunks)
