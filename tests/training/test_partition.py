@@ -2,7 +2,7 @@
 
 import math
 import time
-from dataclasses import replace
+from dataclasses import MISSING, fields, replace
 
 import pytest
 from hypothesis import assume, given
@@ -33,7 +33,7 @@ def calls(job, collective, group):
 
 def settled(name, num_nodes, **given):
     """The choices that `partition` makes."""
-    empty = dict.fromkeys(PartitionOptions.__dataclass_fields__)
+    empty = {f.name: None if f.default is MISSING else f.default for f in fields(PartitionOptions)}
     asked = PartitionOptions(**{**empty, "tensor": 1, "pipeline": 1, "device": "a100", "activations": "kept", **given})
     return resolve(model(name), num_nodes, asked)
 

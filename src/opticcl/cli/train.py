@@ -88,6 +88,26 @@ def run(
     expert: Annotated[
         int | None, typer.Option("--expert", help="Devices that share experts or embedding tables.")
     ] = None,
+    context_parallel: Annotated[
+        int | None, typer.Option("--context", help="Devices that share a sample's tokens.")
+    ] = None,
+    sequence_parallel: Annotated[
+        bool | None,
+        typer.Option("--sequence-parallel", help="Tensor-parallel devices divide the tokens between layers."),
+    ] = None,
+    zero: Annotated[
+        int | None,
+        typer.Option("--zero", help="ZeRO: 1 divides the optimiser's state, 2 gradients too, 3 parameters too (FSDP)."),
+    ] = None,
+    schedule: Annotated[
+        str | None, typer.Option("--schedule", help="Of the pipeline: 1f1b, interleaved or zero_bubble.")
+    ] = None,
+    virtual_stages: Annotated[
+        int | None, typer.Option("--virtual-stages", help="Of the interleaved schedule, on each device; 2 if left out.")
+    ] = None,
+    activations: Annotated[
+        str | None, typer.Option("--activations", help="kept, recomputed or offloaded; kept if left out.")
+    ] = None,
     micro_batches: Annotated[
         int | None, typer.Option("--micro-batches", help="Parts of the samples of each copy that pass the pipeline.")
     ] = None,
@@ -157,6 +177,12 @@ def run(
         "tensor": tensor,
         "pipeline": pipeline,
         "expert": expert,
+        "context": context_parallel,
+        "sequence_parallel": sequence_parallel,
+        "zero": zero,
+        "schedule": schedule,
+        "virtual_stages": virtual_stages,
+        "activations": activations,
         "micro_batches": micro_batches,
         "device": device,
         "precision": precision,

@@ -277,6 +277,8 @@ class TaskGraph:
         samples: per iteration on all devices; 0 if unknown [count].
         memory_bytes: on a device for parameters, gradients, optimiser and activations; 0 if unknown [bytes].
         operations: floating-point operations of one device per iteration; 0 if unknown [count].
+        model_operations: the same of the average device, without what is recomputed; 0 if unknown [count].
+        peak_per_s: peak rate of a device; 0 if unknown [1/s].
         notes: one line each for assumptions and omissions.
         ranks_source: where `num_ranks` comes from; empty for a model.
         step: name of the recorded step, if the trace has several.
@@ -301,6 +303,8 @@ class TaskGraph:
     bound: Bound = ""
     device_ranks: tuple[int, ...] = ()
     recorded: RecordedTimes | None = None
+    model_operations: float = 0.0
+    peak_per_s: float = 0.0
 
     def __post_init__(self) -> None:
         for index, task in enumerate(self.tasks):
@@ -378,6 +382,7 @@ class TaskGraph:
             "samples": self.samples,
             "memory_bytes": self.memory_bytes,
             "operations": self.operations,
+            "model_operations": self.model_operations,
             "groups": [group.record() for group in self.groups.values()],
             "notes": list(self.notes),
         }

@@ -12,6 +12,8 @@ from opticcl.training.iteration import replay
 from opticcl.units import counted, format_bytes, format_rate, format_seconds
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from opticcl.ir.task_graph import Bound, RecordedTimes, TaskGraph
     from opticcl.training.iteration import Iteration
     from opticcl.training.train import TrainingResult, TrainingRow
@@ -52,6 +54,7 @@ def training_table(training: TrainingResult) -> FittedTable:
         Column("on the network", [format_seconds(row.iteration.communication_s) for row in rows], 4),
         Column("messages", [f"{row.iteration.num_messages:,}" for row in rows], 7),
         Column("computes", [f"{row.iteration.utilisation:.0%}" for row in rows], 5),
+        *_model_utilisation(rows),
         Column("rate used", [f"{row.bandwidth_utilisation:.0%}" for row in rows], 6),
     ]
     for header, times in (("epoch", training.epoch_s), ("training", training.training_s)):
@@ -60,6 +63,13 @@ def training_table(training: TrainingResult) -> FittedTable:
             columns.append(Column(header, cells))
     columns.append(Column("verified", [yes_or_no(row.verified) for row in rows], justify="left"))
     return FittedTable(columns, headline(training))
+
+
+def _model_utilisation(rows: Sequence[TrainingRow]) -> list[Column]:
+    """Model FLOPs utilisation, of models alone."""
+    shares = [row.model_utilisation for row in rows]
+    known = [f"{share:.1%}" for share in shares if share is not None]
+    return [Column("MFU", known, 4)] if len(known) == len(shares) else []
 
 
 def headline(training: TrainingResult) -> str:

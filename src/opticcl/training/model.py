@@ -56,6 +56,9 @@ class Layer:
         split: which tensors are divided; empty for none.
         ways: maximum number of equal parts: heads, columns, rows of a vocabulary, experts.
         exchanged: elements of an all_to_all in each direction if experts or tables are on several devices.
+        gathered: elements of keys and values, which context-parallel devices gather from each other; 0 if the layer
+            computes each token alone.
+        gathered_whole: whether tensor-parallel devices all gather the same ones instead of a part.
     Raises: WorkloadError: a count below 0 or beyond 2**60, or a split tensor that does not divide into `ways` parts.
     """
 
@@ -68,9 +71,11 @@ class Layer:
     split: tuple[bool, ...] = ()
     ways: int = 1
     exchanged: int = 0
+    gathered: int = 0
+    gathered_whole: bool = False
 
     def __post_init__(self) -> None:
-        for field in ("tensors", "macs", "outputs", "activations", "exchanged"):
+        for field in ("tensors", "macs", "outputs", "activations", "exchanged", "gathered"):
             value = getattr(self, field)
             for count in value if isinstance(value, tuple) else (value,):
                 if not 0 <= count <= MOST:

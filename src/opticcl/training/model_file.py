@@ -37,6 +37,7 @@ import msgspec
 
 from opticcl.errors import WorkloadError
 from opticcl.formats.encoding.reading import printable, reading, refusal
+from opticcl.training.config_file import is_config, model_from_config
 from opticcl.training.model import Kind, Layer, Model
 
 __all__ = ["model_from_table", "read_model"]
@@ -80,7 +81,7 @@ def read_model(path: Path) -> Model:
         table = tomllib.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise refusal(path, f"is not valid TOML: {error}; {FORM}") from None
-    return model_from_table(table, path)
+    return model_from_config(table, path) if is_config(table) else model_from_table(table, path)
 
 
 def model_from_table(table: dict[str, Any], where: Path | str) -> Model:

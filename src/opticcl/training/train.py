@@ -68,6 +68,12 @@ class TrainingRow:
         return self.iteration.exposed_s / total if total else 0.0
 
     @property
+    def model_utilisation(self) -> float | None:
+        """Model FLOPs utilisation (MFU): share of the peak rate that the model's operations use; None if unknown."""
+        job, total_s = self.iteration.job, self.iteration.total_s
+        return job.model_operations / (total_s * job.peak_per_s) if job.peak_per_s and total_s else None
+
+    @property
     def bandwidth_utilisation(self) -> float:
         """Share of a node's rate in use while there is communication: minimum bytes to move over possible bytes."""
         job, moved = self.iteration.job, 0.0
@@ -94,6 +100,7 @@ class TrainingRow:
             "bubble_s": iteration.bubble_s,
             "communication_share": self.communication_share,
             "utilisation": iteration.utilisation,
+            "model_utilisation": self.model_utilisation,
             "bandwidth_utilisation": self.bandwidth_utilisation,
             "messages": iteration.num_messages,
             "steps": [

@@ -52,13 +52,17 @@ def model(name: str, **parameters: Any) -> Model:
 
 
 def load_model(text: str | os.PathLike[str]) -> Model:
-    """The model in a TOML file, or the one of that name.
+    """The model in a file, or the one of that name.
 
-    Args: text: a path that ends with .toml, or what `model` takes.
+    Args: text: a path that ends with .toml or .json (a config.json of Hugging Face), or what `model` takes.
     Raises: WorkloadError: the file cannot be read. UnknownNameError, ParameterError.
     """
     if Path(text).suffix == ".toml":
         from opticcl.training.model_file import read_model
 
         return read_model(Path(text))
+    if Path(text).suffix == ".json":
+        from opticcl.training.config_file import read_config
+
+        return read_config(Path(text))
     return model(str(text))

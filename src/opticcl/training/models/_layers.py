@@ -145,6 +145,7 @@ def attention(
         activations=(13 * sequence * hidden + 5 * heads * sequence * sequence) // 2,
         split=(False, False) + (True,) * len(split) + (False,) * len(whole[2:]),
         ways=heads,
+        gathered=2 * sequence * hidden,
     )
 
 

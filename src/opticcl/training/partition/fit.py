@@ -9,7 +9,14 @@ from typing import Any
 from opticcl.errors import OpticclError
 from opticcl.training.model import Model
 from opticcl.training.partition.resolve import DEFAULT_LOCAL_BATCH, MOST_RANKS, PartitionOptions, resolve
-from opticcl.training.partition.shares import Configuration, Memory, memory_of, stage_layers, state_bytes_per_parameter
+from opticcl.training.partition.shares import (
+    Configuration,
+    Memory,
+    device_layers,
+    memory_of,
+    stage_layers,
+    state_bytes_per_parameter,
+)
 from opticcl.training.partition.tables import has_tables, table_share
 from opticcl.units import format_bytes
 
@@ -33,8 +40,8 @@ def memory_needed(model: Model, choices: Configuration) -> Memory:
         )
     stages = stage_layers(model, choices)
     needs = [
-        memory_of(layers, replace(choices, layout=replace(choices.layout, stage=stage)))
-        for stage, layers in enumerate(stages)
+        memory_of(device_layers(stages, choices, stage), replace(choices, layout=replace(choices.layout, stage=stage)))
+        for stage in range(choices.layout.pipeline)
     ]
     return max(needs, key=lambda need: need.total_bytes)
 
@@ -101,6 +108,8 @@ def _changes(num_nodes: int, asked: PartitionOptions) -> Iterator[dict[str, Any]
     recomputed: dict[str, Any] = {"activations": "recomputed"}
     if asked.activations == "kept":
         yield recomputed
+    if not asked.zero:
+        yield from ({"zero": stage} for stage in (1, 2, 3))
     local = asked.local_batch or DEFAULT_LOCAL_BATCH
     batches = [{"local_batch": local >> i} for i in range(1, local.bit_length())] if asked.batch is None else []
     yield from batches

@@ -12,7 +12,7 @@ from opticcl.files import read_toml
 from opticcl.training.device import Precision, device, efficiency_of
 from opticcl.training.model import Model
 from opticcl.training.partition.layout import Layout
-from opticcl.training.partition.shares import Activations, Configuration, Optimiser, check_degrees
+from opticcl.training.partition.shares import Activations, Configuration, Optimiser, Schedule, check_degrees
 from opticcl.training.partition.tables import divides_tables, has_tables, table_share
 from opticcl.training.times import Times, check_times
 
@@ -40,6 +40,11 @@ class PartitionOptions:
     optimiser: Optimiser | None
     activations: Activations
     times: Times | None
+    context: int = 1
+    sequence_parallel: bool = False
+    zero: int = 0
+    schedule: Schedule = "1f1b"
+    virtual_stages: int | None = None
 
 
 def resolve(model: Model, num_nodes: int, asked: PartitionOptions) -> Configuration:
@@ -74,33 +79,48 @@ def resolve(model: Model, num_nodes: int, asked: PartitionOptions) -> Configurat
         optimiser=asked.optimiser or ("momentum" if precision in ("fp32", "tf32") else "adam"),
         activations=asked.activations,
         times=asked.times,
+        sequence_parallel=asked.sequence_parallel,
+        zero=asked.zero,
+        schedule=asked.schedule,
+        virtual_stages=_virtual_stages(model, layout, asked),
     )
 
 
 def _check_kinds(model: Model, num_nodes: int, asked: PartitionOptions) -> None:
     """Raises WorkloadError: an option of the wrong type, or not one of the allowed words."""
-    degrees = ("data", "tensor", "pipeline", "expert", "batch", "local_batch", "micro_batches")
+    degrees = ["data", "tensor", "pipeline", "expert", "context", "batch", "local_batch", "micro_batches", "zero"]
+    degrees.append("virtual_stages")
     for name, value in [("devices", num_nodes), *((name, getattr(asked, name)) for name in degrees)]:
         given = value is not None or name == "devices"
         if given and (isinstance(value, bool) or not hasattr(value, "__index__")):
             raise WorkloadError(f"{model.name}: {name}={value!r} is not a whole number")
-    for name, words in (("optimiser", Optimiser), ("activations", Activations), ("precision", Precision)):
+    if asked.zero not in range(4):
+        raise WorkloadError(f"{model.name}: zero={asked.zero} is not 0, 1 (optimiser), 2 (gradients) or 3 (parameters)")
+    allowed = {"optimiser": Optimiser, "activations": Activations, "precision": Precision, "schedule": Schedule}
+    for name, words in allowed.items():
         value = getattr(asked, name)
         if value not in (None, *get_args(words)):
             raise WorkloadError(f"{model.name}: {name}={value!r} is not one of {', '.join(get_args(words))}")
 
 
 def _layout(model: Model, num_nodes: int, asked: PartitionOptions) -> Layout:
-    for name in ("data", "tensor", "pipeline", "expert"):
+    for name in ("data", "tensor", "pipeline", "expert", "context"):
         degree = getattr(asked, name)
         if degree is not None and degree < 1:
             raise WorkloadError(f"{model.name}: {name}={degree} is not positive; give at least 1")
-    if has_tables(model) and asked.tensor * asked.pipeline > 1:
-        raise WorkloadError(f"{model.name}: has tables, which only expert divides; leave tensor and pipeline out")
-    shared = asked.tensor * asked.pipeline
+    if has_tables(model) and asked.tensor * asked.pipeline * asked.context * (1 + asked.zero) > 1:
+        raise WorkloadError(
+            f"{model.name}: has tables, which only expert divides; leave tensor, pipeline, context and zero out"
+        )
+    if asked.context > 1 and not any(layer.gathered for layer in model.layers):
+        raise WorkloadError(f"{model.name}: context={asked.context}, but it has no attention; try data")
+    if asked.sequence_parallel and asked.tensor == 1:
+        raise WorkloadError(f"{model.name}: sequence_parallel divides what tensor leaves whole; give tensor=2 or more")
+    shared = asked.tensor * asked.pipeline * asked.context
     left = num_nodes // shared
     if num_nodes % shared:
-        raise _uneven(model, num_nodes, {"tensor": asked.tensor, "pipeline": asked.pipeline})
+        degrees = {"tensor": asked.tensor, "pipeline": asked.pipeline, "context": asked.context}
+        raise _uneven(model, num_nodes, degrees)
     if asked.data is None:
         expert = _experts(model, left) if asked.expert is None else asked.expert
         data = left // expert
@@ -108,9 +128,9 @@ def _layout(model: Model, num_nodes: int, asked: PartitionOptions) -> Layout:
         data = asked.data
         expert = left // data if asked.expert is None and _sharable(model) else asked.expert or 1
     if data * expert != left:
-        given = {"tensor": asked.tensor, "pipeline": asked.pipeline, "expert": expert, "data": data}
-        raise _uneven(model, num_nodes, given)
-    return Layout(data, asked.tensor, asked.pipeline, expert)
+        given = {"tensor": asked.tensor, "pipeline": asked.pipeline, "context": asked.context}
+        raise _uneven(model, num_nodes, given | {"expert": expert, "data": data})
+    return Layout(data, asked.tensor, asked.pipeline, expert, asked.context)
 
 
 def _uneven(model: Model, num_nodes: int, degrees: Mapping[str, int]) -> WorkloadError:
@@ -156,17 +176,54 @@ def _batch(model: Model, layout: Layout, asked: PartitionOptions) -> int:
     return batch
 
 
+def _virtual_stages(model: Model, layout: Layout, asked: PartitionOptions) -> int:
+    """Parts of the layers on each device.
+
+    Raises: WorkloadError: a number that does not suit the schedule.
+    """
+    parts = asked.virtual_stages
+    if asked.schedule != "1f1b" and layout.pipeline == 1:
+        raise WorkloadError(f"{model.name}: schedule={asked.schedule}, but there is one stage; give pipeline=2 or more")
+    if asked.schedule != "interleaved":
+        if parts not in (None, 1):
+            raise WorkloadError(
+                f"{model.name}: virtual_stages={parts}, but only schedule=interleaved has several on a device"
+            )
+        return 1
+    parts = 2 if parts is None else parts
+    most = max(len(model.layers) // layout.pipeline, 1)
+    if not 1 <= parts <= most:
+        raise WorkloadError(
+            f"{model.name}: virtual_stages={parts} x pipeline={layout.pipeline} is not 1 to {len(model.layers)} layers; "
+            f"try virtual_stages={most}"
+        )
+    return parts
+
+
 def _micro_batches(model: Model, local: int, layout: Layout, asked: PartitionOptions) -> int:
     if asked.micro_batches is None:
         if layout.pipeline == 1:
             return 1
         most = read_toml("opticcl.training", "training.toml")["micro_batches_per_stage"]["value"] * layout.pipeline
-        return next(n for n in range(min(most, local), 0, -1) if local % n == 0)
+        each = layout.pipeline if asked.schedule == "interleaved" else 1
+        even = [n for n in range(min(most, local), 0, -1) if local % n == 0 and n % each == 0]
+        if not even:
+            raise WorkloadError(
+                f"{model.name}: schedule=interleaved takes a multiple of pipeline={layout.pipeline} micro-batches, and a "
+                f"copy has {local} samples; try local_batch={layout.pipeline}"
+            )
+        return even[0]
     if asked.micro_batches < 1 or local % asked.micro_batches:
         near = next(n for n in range(max(min(asked.micro_batches, local), 1), 0, -1) if local % n == 0)
         raise WorkloadError(
             f"{model.name}: micro_batches={asked.micro_batches} does not divide the {local} samples of a copy; "
             f"try micro_batches={near}"
+        )
+    if asked.schedule == "interleaved" and asked.micro_batches % layout.pipeline:
+        fits = max(asked.micro_batches // layout.pipeline, 1) * layout.pipeline
+        raise WorkloadError(
+            f"{model.name}: schedule=interleaved takes a multiple of pipeline={layout.pipeline} micro-batches, not "
+            f"{asked.micro_batches}; try micro_batches={fits}"
         )
     if has_tables(model) and asked.micro_batches > 1:
         raise WorkloadError(f"{model.name}: has tables, which are looked up once; leave micro_batches out")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -19,8 +19,11 @@ __all__ = [
     "Configuration",
     "Memory",
     "Optimiser",
+    "Schedule",
     "check_degrees",
+    "device_layers",
     "held",
+    "held_apart",
     "memory_of",
     "seconds",
     "stage_layers",
@@ -28,6 +31,7 @@ __all__ = [
 
 Optimiser = Literal["none", "sgd", "momentum", "adam"]
 Activations = Literal["kept", "recomputed", "offloaded"]
+Schedule = Literal["1f1b", "interleaved", "zero_bubble"]
 
 # Kinds that divide into equal parts only, and their name; embeddings and output layers may be uneven by a row.
 _PARTS = {"attention": "heads", "feed_forward": "columns", "experts": "experts"}
@@ -48,6 +52,10 @@ class Configuration:
         optimiser: none leaves the update out.
         activations: kept for the backward pass, recomputed from the outputs of layers, or moved to the host.
         times: measured times, used instead of the roofline.
+        sequence_parallel: whether tensor-parallel devices divide also the tokens between their layers.
+        zero: what data-parallel devices divide: 1 the optimiser's state, 2 gradients too, 3 parameters too; 0 nothing.
+        schedule: of the pipeline.
+        virtual_stages: parts of the layers on each device of a pipeline [count].
     """
 
     batch: int
@@ -59,6 +67,10 @@ class Configuration:
     optimiser: Optimiser
     activations: Activations
     times: Times | None = None
+    sequence_parallel: bool = False
+    zero: int = 0
+    schedule: Schedule = "1f1b"
+    virtual_stages: int = 1
 
     @property
     def samples(self) -> int:
@@ -71,9 +83,25 @@ class Configuration:
         return bytes_per_element(self.precision)
 
     @property
-    def in_flight(self) -> int:
-        """Micro-batches whose activations the device keeps at the same time in the 1F1B schedule [count]."""
-        return min(self.micro_batches, self.layout.pipeline - self.layout.stage)
+    def in_flight(self) -> float:
+        """Micro-batches whose activations the device keeps at the same time [count].
+
+        Source: Narayanan et al. 2021, section 2.2, for the interleaved schedule; Qi et al. 2023, section 2.3, for ZB-H1.
+        """
+        stages, behind = self.layout.pipeline, self.layout.pipeline - self.layout.stage
+        if self.schedule == "interleaved":
+            ahead = 2 * (behind - 1) + (self.virtual_stages - 1) * stages + 1
+            return min(self.micro_batches, ahead / self.virtual_stages)
+        return min(self.micro_batches, stages if self.schedule == "zero_bubble" else behind)
+
+    def elements(self, per_sample: float, share: int = 1) -> int:
+        """Elements of a micro-batch on one of the devices that divide its tokens [count].
+
+        Args:
+            per_sample: of a whole sample [count].
+            share: devices that divide them further [count].
+        """
+        return int(per_sample * self.samples // (self.layout.context * share))
 
 
 def divisible(layer: Layer) -> bool:
@@ -132,14 +160,20 @@ def held(layer: Layer, layout: Layout, tensor_rank: int = 0) -> tuple[int, ...]:
     return tuple(size // layer.ways * rows if part else size for size, part in zip(layer.tensors, split, strict=True))
 
 
-def kept(layer: Layer, layout: Layout) -> float:
-    """Elements of a sample that one device keeps for the backward pass.
+def kept(layer: Layer, layout: Layout, sequence_parallel: bool = False) -> float:
+    """Elements of a sample that one device keeps for the backward pass, before context-parallel devices divide them.
 
     Tensor-parallel devices divide what lies between the two matrices of a block's half; its input, normalisation and dropout
-    are whole on each: 2.5 elements for each of the sequence.
+    are whole on each, 2.5 elements for each of the sequence, or with sequence parallelism divided too.
 
-    Source: Korthikanti et al. 2022, section 4.2.1.
+    Args:
+        layer: of the model.
+        layout: degrees of parallelism.
+        sequence_parallel: see `Configuration`.
+    Source: Korthikanti et al. 2022, sections 4.2.1 and 4.2.2.
     """
+    if sequence_parallel:
+        return layer.activations / layout.tensor
     if not divisible(layer) or layer.kind == "embedding":
         return layer.activations
     whole = layer.activations - layer.outputs if layer.kind == "output" else 2.5 * layer.outputs
@@ -152,10 +186,10 @@ def work(layer: Layer, choices: Configuration) -> Work:
 
     An embedding reads the rows that it looks up, not the whole. Experts are chosen equally often.
     """
-    layout, samples = choices.layout, choices.samples
+    layout, samples = choices.layout, choices.samples / choices.layout.context
     share = layout.tensor if divisible(layer) else 1
     parameters = 0 if layer.kind == "embedding" else sum(held(layer, layout))
-    moved = parameters + 2 * kept(layer, layout) * samples
+    moved = parameters + 2 * kept(layer, layout, choices.sequence_parallel) * samples
     return Work(2 * layer.macs * samples / share, choices.width * moved)
 
 
@@ -165,7 +199,7 @@ def seconds(layer: Layer, choices: Configuration) -> tuple[float, float]:
     Backward is twice forward: gradients by the input and by the parameters, the first layer's too.
     """
     if choices.times is not None:
-        scale = choices.samples / choices.times.samples
+        scale = choices.samples / choices.times.samples / choices.layout.context
         return choices.times.forward_s[layer.name] * scale, choices.times.backward_s[layer.name] * scale
     forward = roofline_s(work(layer, choices), choices.device, choices.precision, choices.efficiency)
     return forward, 2 * forward
@@ -173,7 +207,7 @@ def seconds(layer: Layer, choices: Configuration) -> tuple[float, float]:
 
 def stage_layers(model: Model, choices: Configuration) -> tuple[tuple[Layer, ...], ...]:
     """Consecutive layers of each stage, at least one, that minimise the time of the slowest stage."""
-    count = choices.layout.pipeline
+    count = choices.layout.pipeline * choices.virtual_stages
     if count == 1:
         return (model.layers,)
     costs = [sum(seconds(layer, choices)) for layer in model.layers]
@@ -235,21 +269,63 @@ def state_bytes_per_parameter(choices: Configuration) -> int:
 def memory_of(layers: Iterable[Layer], choices: Configuration) -> Memory:
     """Memory of a device that holds these layers, without workspace and communication buffers."""
     layers = tuple(layers)
-    parameters = sum(sum(held(layer, choices.layout)) for layer in layers)
-    unit = choices.width * choices.samples
-    largest = unit * max((kept(layer, choices.layout) for layer in layers), default=0.0)
+    unit = choices.width * choices.samples / choices.layout.context
+    keeps = [kept(layer, choices.layout, choices.sequence_parallel) for layer in layers]
+    largest = unit * max(keeps, default=0.0)
     if choices.activations == "kept":
-        needed = choices.in_flight * unit * sum(kept(layer, choices.layout) for layer in layers)
+        needed = choices.in_flight * unit * sum(keeps)
     elif choices.activations == "recomputed":
-        needed = choices.in_flight * unit * sum(layer.outputs for layer in layers) + largest
+        share = choices.layout.tensor if choices.sequence_parallel else 1
+        needed = choices.in_flight * unit * sum(layer.outputs for layer in layers) / share + largest
     else:
         needed = largest
-    return Memory(parameters * state_bytes_per_parameter(choices), needed)
+    return Memory(sum(_state_bytes(layer, choices) for layer in layers) + _gathered_bytes(layers, choices), needed)
+
+
+def _state_bytes(layer: Layer, choices: Configuration) -> float:
+    """Parameters, gradients and optimiser's state of a layer on one device, divided as ZeRO divides them [bytes].
+
+    Source: Rajbhandari et al. 2020, ZeRO, section 5.
+    """
+    layout, whole = choices.layout, state_bytes_per_parameter(choices)
+    found = 0.0
+    for size, apart in held_apart(layer, layout):
+        copies = layout.expert_replicas if apart else layout.replicas
+        parts = (choices.width, choices.width, whole - 2 * choices.width)  # parameters, gradients, optimiser
+        found += size * sum(part / (copies if i >= 3 - choices.zero else 1) for i, part in enumerate(parts))
+    return found
+
+
+def _gathered_bytes(layers: Iterable[Layer], choices: Configuration) -> float:
+    """Whole parameters of two layers, which ZeRO-3 has gathered at a time: one in use, one on its way [bytes]."""
+    if choices.zero < 3:
+        return 0.0
+    sizes = sorted(sum(held(layer, choices.layout)) for layer in layers)
+    return float(sum(sizes[-2:]) * choices.width)
+
+
+def held_apart(layer: Layer, layout: Layout) -> tuple[tuple[int, bool], ...]:
+    """Parameters of each tensor of a layer on one device, and whether other ranks of `expert` have other parts of it."""
+    split = layer.split or (False,) * len(layer.tensors)
+    apart = layer.kind == "experts" and layout.expert > 1
+    return tuple((size, apart and part) for size, part in zip(held(layer, layout), split, strict=True))
+
+
+def device_layers(stages: Sequence[Sequence[Layer]], choices: Configuration, stage: int) -> tuple[Layer, ...]:
+    """Layers of the device at a stage of the pipeline, of all its virtual stages.
+
+    Args:
+        stages: layers of each virtual stage in the order of the forward pass.
+        choices: the configuration.
+        stage: of the device.
+    """
+    return tuple(layer for part in stages[stage :: choices.layout.pipeline] for layer in part)
 
 
 def slowest_stage(model: Model, choices: Configuration) -> tuple[Configuration, tuple[tuple[Layer, ...], ...]]:
     """The configuration of the first of the slowest stages, and the layers of all stages."""
     stages = stage_layers(model, choices)
-    costs = [sum(sum(seconds(layer, choices)) for layer in layers) for layers in stages]
+    parts = [device_layers(stages, choices, stage) for stage in range(choices.layout.pipeline)]
+    costs = [sum(sum(seconds(layer, choices)) for layer in layers) for layers in parts]
     layout = replace(choices.layout, stage=costs.index(max(costs)))
     return replace(choices, layout=layout), stages
