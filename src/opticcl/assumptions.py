@@ -10,7 +10,7 @@ What a signal passes follows from the fabric and the floor plan (`opticcl.ir.flo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, Literal
 
 from opticcl.errors import ParameterError, UnknownNameError
@@ -114,8 +114,8 @@ class Assumptions:
 
     def record(self) -> dict[str, Any]:
         """Values by name, for JSON: the name of the set and all values that have an effect."""
-        without = {"floor", "name"} | (set(LATENCY_KEYS) if self.latency == "published" else set())
-        return {"name": self.name, **{key: value for key, value in asdict(self).items() if key not in without}}
+        without = LATENCY_KEYS if self.latency == "published" else ()
+        return {"name": self.name, **{key: getattr(self, key) for key in KEYS if key not in without}}
 
 
 KEYS: tuple[str, ...] = tuple(f.name for f in fields(Assumptions) if f.name not in ("floor", "name"))
