@@ -39,8 +39,8 @@ JOB = TaskGraph(
     (Task("forward", 1e-3), Task("sum", 0.0, "all_reduce", 10**6, "all")),
     {"all": ProcessGroup("all", range(16))},
 )
-FOUND = compare_plans([TORUS, fabric("ideal:nodes=16")], "all_reduce", [10**6])
-TRAINED = train(JOB, [TORUS, "ideal"])
+FOUND = compare_plans([TORUS, fabric("ideal:nodes=16")], "all_reduce", [10**6], assumptions="published")
+TRAINED = train(JOB, [TORUS, "ideal"], assumptions="published")
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ TRAINED = train(JOB, [TORUS, "ideal"])
         (PLAN.schedule.step(0), ["240"]),
         (PLAN.circuits.rounds(0)[0], ["240"]),
         (PLAN.verify(), ["verified", "240 circuits"]),
-        (PLAN.simulate(), ["1 step,", "us"]),
+        (PLAN.simulate(assumptions="published"), ["1 step,", "us"]),
         (FOUND, ["all_reduce of 1 MB", "2 plans", "fastest"]),
         (FOUND.entries[0], [FOUND.entries[0].fabric.name, "verified"]),
         (JOB, ["own", "16 devices", "2 tasks", "1 ms", "1 message of 1 MB"]),

@@ -39,7 +39,7 @@ _VALUE: Mapping[str, Any] = {name: entry["value"] for name, entry in _TABLE["val
 SETS: tuple[str, ...] = tuple(_TABLE["set"])
 """Names of the sets."""
 
-DEFAULT_SET = "published"
+DEFAULT_SET = "common"
 """Set of every verb that computes a time."""
 
 LATENCY_KEYS = ("endpoint", "transceiver", "message_gap", "fibre", "waveguide", "hop", "server_hop")

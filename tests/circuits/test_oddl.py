@@ -257,7 +257,9 @@ def test_time_of_halving_doubling() -> None:
 
 def test_the_partner_that_stays_needs_no_retuning() -> None:
     """The middle two steps have the same partners: five settings for six steps, as section 3.A counts them."""
-    timeline = opticcl.compile("oddl:shape=8", "all_reduce", "1 MB", algorithm="halving_doubling").simulate()
+    timeline = opticcl.compile("oddl:shape=8", "all_reduce", "1 MB", algorithm="halving_doubling").simulate(
+        assumptions="published"
+    )
     assert timeline.totals()["reconfiguration_s"] == pytest.approx(5 * 5e-6)
 
 

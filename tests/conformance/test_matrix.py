@@ -52,8 +52,8 @@ def check(plan, where):
     ):
         assert matches(result, due, size), f"{where}: rank {rank}"
 
-    bounds = list(class_bounds(plan.schedule, plan.fabric, assumptions()))
-    times = profile(plan, assumptions())
+    bounds = list(class_bounds(plan.schedule, plan.fabric, assumptions("published")))
+    times = profile(plan, assumptions("published"))
     for message in (0, 12_345, 10**9):
         timeline = times.timeline(message)
         assert timeline.total_s >= timeline.lower_bound_s * (1 - 1e-9), where

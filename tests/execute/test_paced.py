@@ -37,7 +37,7 @@ def rows(plan, size_bytes):
 def test_rows_take_the_simulated_time_of_the_circuits(fabric, collective):
     """Two computations that share no code: reconfiguration, latency and transfer."""
     plan = opticcl.compile(fabric, collective, "1 MB")
-    found, parts = rows(plan, 1e6), plan.simulate().totals()
+    found, parts = rows(plan, 1e6), plan.simulate(assumptions="published").totals()
     assert sum(step.duration_s for step in found) == pytest.approx(
         parts["reconfiguration_s"] + parts["latency_s"] + parts["transfer_s"], rel=1e-9
     )

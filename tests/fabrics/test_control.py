@@ -28,13 +28,15 @@ def test_only_packets_find_their_way(name):
 @pytest.mark.parametrize("spec", ["lightpath:shape=4x4", "ramp:groups=2,racks=2,wavelengths=4"])
 def test_synchronisation_is_charged_on_every_round(spec):
     """The papers give no value, so it is 0 unless given; a job on part of the machine pays it too."""
-    plain = opticcl.compile(spec, "all_reduce", 10**6, algorithm="ring").simulate()
+    plain = opticcl.compile(spec, "all_reduce", 10**6, algorithm="ring").simulate(assumptions="published")
     given = opticcl.compile(f"{spec},synchronisation=2us", "all_reduce", 10**6, algorithm="ring")
-    timeline = given.simulate()
+    timeline = given.simulate(assumptions="published")
     assert plain.totals()["control_s"] == 0
     assert timeline.totals()["control_s"] == pytest.approx(timeline.num_rounds * 2e-6)
     assert timeline.total_s == pytest.approx(plain.total_s + timeline.num_rounds * 2e-6)
-    part = opticcl.compile(given.fabric, "all_reduce", 10**6, algorithm="ring", nodes=[0, 1, 2]).simulate()
+    part = opticcl.compile(given.fabric, "all_reduce", 10**6, algorithm="ring", nodes=[0, 1, 2]).simulate(
+        assumptions="published"
+    )
     assert part.totals()["control_s"] == pytest.approx(part.num_rounds * 2e-6)
 
 
@@ -57,7 +59,7 @@ def test_the_overlap_with_computing_is_one_parameter_everywhere(spec):
     waiting = "synchronisation=2us," if "control_switch_delay" not in fabric(spec).parameters else ""
     times = [
         opticcl.compile(f"{spec},{waiting}control_hidden={hidden}", "all_reduce", 10**6, algorithm="ring")
-        .simulate()
+        .simulate(assumptions="published")
         .totals()["control_s"]
         for hidden in (0, 0.25, 1)
     ]

@@ -116,7 +116,7 @@ def test_ring_on_topoopt_is_the_librarys() -> None:
     """65,536 nodes: the compiled ring takes what the formula says, sums included."""
     plan = opticcl.compile("topoopt:nodes=65536", "all_reduce", "1GB", algorithm="ring")
     found = estimate("topoopt", "ring", "all_reduce", GB, P)
-    timeline = plan.simulate(compute="chain")
+    timeline = plan.simulate(compute="chain", assumptions="published")
     assert timeline.num_steps == found.steps
     assert timeline.totals()["latency_s"] == pytest.approx(found.h2h_s, rel=1e-12)
     assert timeline.totals()["transfer_s"] == pytest.approx(found.h2t_s, rel=1e-12)
@@ -131,7 +131,7 @@ def test_torus2d_on_a_superpod_is_the_librarys(collective: str) -> None:
     seconds = {"io": 0, "tier_1": 0, "nvswitch": "140ns"}  # the fabric has NVLink's 20 ns on NVLink alone
     made = setting("p", num_nodes=512, switches="1x1x3x5", **seconds)
     found = estimate("fat_tree", "torus2d", collective, GB, made)
-    timeline = plan.simulate()
+    timeline = plan.simulate(assumptions="published")
     assert timeline.num_steps == found.steps
     assert timeline.totals()["latency_s"] == pytest.approx(found.h2h_s, rel=1e-12)
     assert timeline.totals()["transfer_s"] == pytest.approx(found.h2t_s, rel=1e-12)
@@ -145,7 +145,7 @@ def test_ramp_is_the_librarys(collective: str) -> None:
     plan = opticcl.compile(machine, collective, "1GB", algorithm="ramp")
     made = setting("p", num_nodes=1024, transceivers=8, ramp_rate=machine.node_rate_bits_per_s)
     found = estimate("ramp", "ramp", collective, 0 if collective == "barrier" else GB, made)
-    timeline = plan.simulate()
+    timeline = plan.simulate(assumptions="published")
     assert timeline.num_steps == found.steps * (1 if collective != "barrier" else timeline.num_steps / found.steps)
     assert timeline.totals()["transfer_s"] == pytest.approx(found.h2t_s, rel=1e-12)
     assert timeline.totals()["compute_s"] == pytest.approx(found.compute_s, rel=1e-12)

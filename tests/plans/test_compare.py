@@ -6,6 +6,7 @@ import polars
 import pytest
 
 import opticcl
+from opticcl.assumptions import assumptions
 from opticcl.errors import FabricError, ParameterError, UnitError
 from opticcl.plans.compare import compare_plans
 from opticcl.plans.machines import ExcludedFabric, build_fabric, build_fabrics
@@ -17,7 +18,12 @@ TWO = ["ideal", "torus"]
 def test_every_fabric_has_the_nodes_and_the_rate():
     """Texts are scaled; a fabric keeps its shape."""
     rows = opticcl.compare(
-        [*TWO, opticcl.fabric("ideal", nodes=8)], "all_reduce", "1 MB", nodes=8, node_rate="800 Gb/s"
+        [*TWO, opticcl.fabric("ideal", nodes=8)],
+        "all_reduce",
+        "1 MB",
+        nodes=8,
+        node_rate="800 Gb/s",
+        assumptions="published",
     )
     assert rows["num_nodes"].to_list() == [8] * 3
     assert rows["node_rate_bits_per_s"].to_list() == pytest.approx([8e11] * 3)
@@ -26,21 +32,21 @@ def test_every_fabric_has_the_nodes_and_the_rate():
 
 def test_a_number_is_a_rate_too():
     """In bit/s."""
-    rows = opticcl.compare("ideal", "all_reduce", "1 MB", nodes=4, node_rate=1e12)
+    rows = opticcl.compare("ideal", "all_reduce", "1 MB", nodes=4, node_rate=1e12, assumptions="published")
     assert rows["node_rate_bits_per_s"].to_list() == pytest.approx([1e12])
 
 
 def test_a_fabric_without_such_a_shape_is_left_out_with_its_reason():
     """Below the table; if none has it, that is an error."""
-    rows = opticcl.compare(["oddl", "ideal"], "all_reduce", "1 MB", nodes=12)
+    rows = opticcl.compare(["oddl", "ideal"], "all_reduce", "1 MB", nodes=12, assumptions="published")
     assert rows["fabric"].to_list() == ["ideal"]
     (note,) = rows.notes
     assert note.startswith("left out: oddl: 12 nodes")
     assert str(rows).splitlines()[-1] == note
     with pytest.raises(FabricError, match="oddl: 12 nodes"):
-        opticcl.compare("oddl", "all_reduce", "1 MB", nodes=12)
+        opticcl.compare("oddl", "all_reduce", "1 MB", nodes=12, assumptions="published")
     with pytest.raises(FabricError, match="has 8 nodes, not 16"):
-        opticcl.compare(opticcl.fabric("ideal", nodes=8), "all_reduce", "1 MB", nodes=16)
+        opticcl.compare(opticcl.fabric("ideal", nodes=8), "all_reduce", "1 MB", nodes=16, assumptions="published")
 
 
 @pytest.mark.parametrize(
@@ -56,13 +62,13 @@ def test_a_fabric_without_such_a_shape_is_left_out_with_its_reason():
 def test_wrong_numbers_are_refused_with_their_name(given, error, begins):
     """One line."""
     with pytest.raises(error) as caught:
-        opticcl.compare("ideal", "all_reduce", "1 MB", **given)
+        opticcl.compare("ideal", "all_reduce", "1 MB", **given, assumptions="published")
     assert str(caught.value).startswith(begins)
 
 
 def test_rows_print_quantities_with_units(monkeypatch):
     """No raw floats; as many columns as the terminal has, the others named; a notebook gets a table too."""
-    rows = opticcl.compare(TWO, "all_reduce", "1 MB", nodes=4)
+    rows = opticcl.compare(TWO, "all_reduce", "1 MB", nodes=4, assumptions="published")
     for width in (80, 200):
         monkeypatch.setenv("COLUMNS", str(width))
         lines = str(rows).splitlines()
@@ -79,7 +85,7 @@ def test_rows_print_quantities_with_units(monkeypatch):
 
 def test_rows_stay_a_data_frame():
     """Selecting and filtering as usual; parts of it print themselves as it does."""
-    rows = opticcl.compare(TWO, "all_reduce", "1 MB", nodes=4)
+    rows = opticcl.compare(TWO, "all_reduce", "1 MB", nodes=4, assumptions="published")
     assert rows.select("fabric").shape == (2, 1)
     assert rows.filter(polars.col("fabric") == "ideal").height == 1
     assert "us" in str(rows.head(1))
@@ -90,9 +96,10 @@ def test_rows_stay_a_data_frame():
 
 def test_the_record_is_what_the_command_line_prints(answer):
     """Rows, what is left out, and notes."""
-    found = compare_plans([opticcl.fabric("ideal", nodes=4)], "all_reduce", [1000])
-    printed, _ = answer("compare", "-f", "ideal:nodes=4", "-s", "1KB")
-    assert found.record() == printed == {"rows": found.rows(), "left_out": [], "notes": []}
+    found = compare_plans([opticcl.fabric("ideal", nodes=4)], "all_reduce", [1000], assumptions="published")
+    printed, _ = answer("compare", "-f", "ideal:nodes=4", "-s", "1KB", "--assumptions", "published")
+    about = {"assumptions": assumptions("published").record(), "flips": []}
+    assert found.record() == printed == {"rows": found.rows(), "left_out": [], "notes": [], **about}
 
 
 def test_an_excluded_fabric_names_itself_once():

@@ -58,7 +58,7 @@ def late(i):
 def test_a_step_that_raises_is_left_out(failing, algorithm):
     """With the name of the algorithm, of the error, and its text without control characters."""
     failing(raises)
-    found = compare_plans(FABRICS, "all_gather", [1000], algorithm=algorithm)
+    found = compare_plans(FABRICS, "all_gather", [1000], algorithm=algorithm, assumptions="published")
     left_out = [one for one in found.declined if one.algorithm == "failing"]
     assert {one.fabric for one in left_out} == {"ideal", "torus"}
     assert all("algorithm failing: step 0 raised ZeroDivisionError: division" in one.reason for one in left_out)
@@ -73,7 +73,7 @@ def test_a_later_step_that_raises_gives_way_to_the_next_fastest(failing, algorit
     failing(late, 2, (range(2),))
     kept = {name: ALGORITHMS.get(name) for name in ("failing", "ring")}  # a ring takes three steps
     monkeypatch.setattr(ALGORITHMS, "_entries", kept)
-    found = compare_plans(FABRICS, "all_gather", [1], algorithm=algorithm)
+    found = compare_plans(FABRICS, "all_gather", [1], algorithm=algorithm, assumptions="published")
     assert sorted((entry.fabric.name, entry.plan.algorithm) for entry in found.entries) == [
         ("ideal", "ring"),
         ("torus", "ring"),
@@ -88,7 +88,7 @@ def test_nothing_else_to_compare_is_refused_with_the_error(failing, monkeypatch,
     failing(raises)
     monkeypatch.setattr(ALGORITHMS, "_entries", {"failing": ALGORITHMS.get("failing")})
     with pytest.raises(UnsupportedError, match="failing: step 0 raised ZeroDivisionError"):
-        compare_plans(FABRICS[:1], "all_gather", [1000], algorithm=algorithm)
+        compare_plans(FABRICS[:1], "all_gather", [1000], algorithm=algorithm, assumptions="published")
 
 
 def test_compiling_it_names_it(failing):
@@ -112,7 +112,7 @@ def test_functions_around_a_schedule_are_named(failing, monkeypatch):
     failing(step_of, accepted=lambda collective, fabric: 1 / 0)
     with pytest.raises(AlgorithmError, match="algorithm failing: accepts raised ZeroDivisionError: division by zero"):
         generate("failing", "all_gather", FABRICS[0])
-    assert compare_plans(FABRICS, "all_gather", [1000]).declined[0].algorithm == "failing"
+    assert compare_plans(FABRICS, "all_gather", [1000], assumptions="published").declined[0].algorithm == "failing"
     maker = ALGORITHMS.get("failing")
     entries = dict(ALGORITHMS._entries)
     broken = maker._replace(accepts=accepts, generate=lambda collective, fabric: 1 / 0)

@@ -25,7 +25,7 @@ def test_files_of_others_run_on_every_fabric(name):
     for system in SYSTEMS:
         plan = plan_of_graph(graph, fabric_at_scale(system, graph.num_ranks), 1_000_000)
         assert plan.verify().ok
-        timeline = plan.simulate()
+        timeline = plan.simulate(assumptions="published")
         assert 0 < timeline.lower_bound_s <= timeline.total_s
         data = np.arange(graph.num_ranks * 48).reshape(graph.num_ranks, 48)
         results = np.array(plan.execute(data))

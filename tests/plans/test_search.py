@@ -53,7 +53,7 @@ def test_none_is_faster(where, name, sizes, cold):
 @given(where=fabrics(12), size=st.integers(0, 10**9), resolution=st.floats(0, 1e-3))
 def test_a_resolution_bounds_what_is_lost(where, size, resolution):
     """The result is slower than the fastest by at most the resolution."""
-    wanted, assumed = Request("all_reduce"), assumptions()
+    wanted, assumed = Request("all_reduce"), assumptions("published")
     candidates = Candidates(where, wanted, all_variants(wanted, where), assumed)
     due = min(every_time(where, wanted, [size], assumed), default=None)
     found = candidates.fastest([size], resolution_s=resolution)
@@ -65,7 +65,7 @@ def test_a_resolution_bounds_what_is_lost(where, size, resolution):
 
 def test_one_algorithm_alone_may_be_asked_for():
     """With its best parameters for the size."""
-    where, wanted, assumed = fabric("lightpath:shape=4x4"), Request("all_reduce"), assumptions()
+    where, wanted, assumed = fabric("lightpath:shape=4x4"), Request("all_reduce"), assumptions("published")
     candidates = Candidates(where, wanted, all_variants(wanted, where), assumed)
     for name in ("ring", "lumorph"):
         found = candidates.fastest([10**6], algorithm=name)
@@ -85,7 +85,7 @@ def test_one_algorithm_alone_may_be_asked_for():
 def test_why_there_is_none(where, name, said):
     """Which nodes lie apart."""
     made = fabric(where)
-    candidates = Candidates(made, Request(name), all_variants(Request(name), made), assumptions())
+    candidates = Candidates(made, Request(name), all_variants(Request(name), made), assumptions("published"))
     assert candidates.fastest([1]) is None
     assert said in candidates.why_none()
 
@@ -93,7 +93,7 @@ def test_why_there_is_none(where, name, said):
 def test_a_plan_that_is_kept_has_no_cache():
     """The cache belongs to the search; the plan is the same."""
     where, wanted = fabric("ideal", nodes=8), Request("all_reduce")
-    found = Candidates(where, wanted, all_variants(wanted, where), assumptions()).fastest([10**6])
+    found = Candidates(where, wanted, all_variants(wanted, where), assumptions("published")).fastest([10**6])
     assert found.profile.plan.schedule.step(0) is found.profile.plan.schedule.step(0)
     assert found.plan().schedule.step(0) is not found.plan().schedule.step(0)
-    assert closed_form(found.plan(), 10**6, assumptions()).total_s == found.profile.timeline(10**6).total_s
+    assert closed_form(found.plan(), 10**6, assumptions("published")).total_s == found.profile.timeline(10**6).total_s

@@ -37,11 +37,11 @@ def test_sizes_that_make_no_sense(smallest, largest, factor):
 @given(st.sampled_from(["ideal:nodes=7", "lightpath:shape=2x3", "sipac:radix=2,levels=3", "torus:shape=3x3"]))
 def test_every_row_is_what_compile_and_simulate_say(where):
     """Algorithm, time and verdict; bus bandwidth as nccl-tests define it."""
-    found = sweep(fabric(where), "all_reduce", [1, 1000, 10**6, 10**9])
+    found = sweep(fabric(where), "all_reduce", [1, 1000, 10**6, 10**9], assumptions="published")
     n = found.fabric.num_nodes
     for point in found.points:
-        alone = opticcl.compile(where, "all_reduce", point.size_bytes)
-        assert point.total_s == pytest.approx(alone.simulate().total_s, rel=1e-12)
+        alone = opticcl.compile(where, "all_reduce", point.size_bytes, assumptions="published")
+        assert point.total_s == pytest.approx(alone.simulate(assumptions="published").total_s, rel=1e-12)
         assert point.total_s >= point.lower_bound_s * (1 - 1e-9)
         assert point.algorithm_bytes_per_s == pytest.approx(point.size_bytes / point.total_s)
         assert point.bus_bytes_per_s == pytest.approx(point.algorithm_bytes_per_s * 2 * (n - 1) / n)
@@ -52,7 +52,10 @@ def test_every_row_is_what_compile_and_simulate_say(where):
 
 def test_the_fastest_of_several():
     """At each size; the small fabric rate loses where bytes count."""
-    slow, quick = (sweep(fabric("ideal", nodes=4, rate=rate), "all_gather", [8, 10**9]) for rate in (1e9, 1e12))
+    slow, quick = (
+        sweep(fabric("ideal", nodes=4, rate=rate), "all_gather", [8, 10**9], assumptions="published")
+        for rate in (1e9, 1e12)
+    )
     assert fastest_of([slow, quick]) == [1, 1]
     assert fastest_of([quick, quick]) == [0, 0]
 
@@ -61,14 +64,18 @@ def test_what_cannot_be_swept():
     """A barrier has no size; a named algorithm that declines is not replaced."""
     where = fabric("ideal", nodes=4)
     with pytest.raises(ParameterError, match="barrier has no message"):
-        sweep(where, "barrier", [1])
+        sweep(where, "barrier", [1], assumptions="published")
     with pytest.raises(UnsupportedError, match="wrht cannot do all_reduce on ideal"):
-        sweep(where, "all_reduce", [1], algorithm="wrht")
+        sweep(where, "all_reduce", [1], algorithm="wrht", assumptions="published")
 
 
 def test_a_wrong_plan_is_told():
     """The printed RAMP tables do not sum up."""
     found = sweep(
-        fabric("ramp:groups=3,racks=3,wavelengths=6"), "all_reduce", [10**6], algorithm="ramp:variant=published"
+        fabric("ramp:groups=3,racks=3,wavelengths=6"),
+        "all_reduce",
+        [10**6],
+        algorithm="ramp:variant=published",
+        assumptions="published",
     )
     assert not found.points[0].verified

@@ -12,7 +12,7 @@ from opticcl.plans.compare import Comparison, compare_plans
 def comparison() -> Comparison:
     """Two systems with 54 nodes each, every algorithm that they can carry, and some that they cannot."""
     made = [fabric("ramp:groups=3,racks=3,wavelengths=6"), fabric("ideal:nodes=54")]
-    return compare_plans(made, "all_reduce", [1_000_000], algorithm="all")
+    return compare_plans(made, "all_reduce", [1_000_000], algorithm="all", assumptions="published")
 
 
 @pytest.fixture(scope="package")

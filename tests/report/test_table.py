@@ -35,7 +35,7 @@ def test_every_plan_has_its_line_at_every_width(comparison, width):
 def test_a_wide_console_shows_more_columns_than_a_narrow_one(comparison):
     """Steps, rounds and efficiency appear only where there is room; nodes stand below since all plans share them."""
     table = comparison_table(comparison)
-    wide, narrow = rendered(table, 240), rendered(table, 60)
+    wide, narrow = rendered(table, 300), rendered(table, 60)
     assert all(word in wide for word in ("steps", "bound/time", "parts (%)", "54 nodes each"))
     assert "steps" not in narrow.splitlines()[0]
     assert all(word in narrow for word in ("fabric", "algorithm", "time", "verified"))
@@ -47,11 +47,11 @@ def test_rates_that_differ_stand_in_the_table_and_below_it(comparison):
     lines = rendered(comparison_table(comparison), 120).splitlines()
     for line, entry in zip(lines[2:], comparison.entries, strict=False):
         assert format_rate(entry.fabric.node_rate_bits_per_s) in line
-    assert any("--node-rate" in line for line in lines)
+    assert any("--equal rate=800Gb/s" in line for line in lines)
     of_one = tuple(e for e in comparison.entries if e.fabric is comparison.entries[0].fabric)
     alike = rendered(comparison_table(dataclasses.replace(comparison, entries=of_one)), 120)
     assert f"{format_rate(of_one[0].fabric.node_rate_bits_per_s)} a node" in alike
-    assert "--node-rate" not in alike
+    assert "--equal" not in alike
 
 
 def test_the_bottleneck_is_named_where_there_is_room(comparison):
@@ -60,13 +60,13 @@ def test_the_bottleneck_is_named_where_there_is_room(comparison):
     entry = next(e for e in comparison.entries if e.fabric.name == "ramp")
     name, share = entry.bottleneck.name, f"{entry.bottleneck.utilisation:.0%}"
     assert "(g=" in name
-    assert f"{name}, {share}" in rendered(table, 240)
-    middling = rendered(table, 150)
+    assert f"{name}, {share}" in rendered(table, 300)
+    middling = rendered(table, 200)
     assert "tx of port" in middling
     assert "(g=" not in middling
     assert "bottleneck" not in rendered(table, 80).splitlines()[0]
     assert re.search("not shown at 80 columns: [^;]*bottleneck", rendered(table, 80))
-    assert "busbw" in rendered(table, 240)
+    assert "busbw" in rendered(table, 300)
 
 
 def test_a_wrong_plan_says_so(comparison):

@@ -25,7 +25,7 @@ def simulated(specification, collective, algorithm, engine="flow", mode="barrier
     """A plan, simulated."""
     plan = opticcl.compile(specification, collective, MB, algorithm=algorithm)
     options = {} if engine == "closed_form" else {"mode": mode, "record": True}
-    return Simulation(plan, engine, simulate(plan.circuits, MB, engine=engine, **options))
+    return Simulation(plan, engine, simulate(plan.circuits, MB, engine=engine, **options, assumed="published"))
 
 
 @pytest.fixture(scope="module")

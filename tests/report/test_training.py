@@ -24,7 +24,7 @@ def test_white_lines_stand_between_long_spans_and_hide_no_short_one():
         Task("gradient 2", 0.0, "all_reduce", 8, "all", (0,)),
     )
     job = TaskGraph("job", "written", 4, tasks, {"all": ProcessGroup("all", range(4))})
-    (axes,) = timeline_figure(train(job, [fabric("ideal:nodes=4")])).axes
+    (axes,) = timeline_figure(train(job, [fabric("ideal:nodes=4")], assumptions="published")).axes
     lines = [path for group in axes.collections if isinstance(group, LineCollection) for path in group.get_segments()]
     assert [path[0][0] for path in lines if len(path)] == [1.0]
     messages = axes.collections[-2]
@@ -37,7 +37,7 @@ def test_the_picture_says_what_it_shows_and_how_long_each_iteration_takes():
     """Title, a key of every mark, and beside each row its time and how much slower than the fastest it is."""
     tasks = (Task("forward", 1e-3), Task("gradient", 0.0, "all_reduce", 10**8, "all", (0,)))
     job = TaskGraph("small job", "written", 4, tasks, {"all": ProcessGroup("all", range(4))})
-    found = train(job, [fabric(f"ideal:nodes=4,rate={rate}Gb/s") for rate in (400, 100)])
+    found = train(job, [fabric(f"ideal:nodes=4,rate={rate}Gb/s") for rate in (400, 100)], assumptions="published")
     figure = timeline_figure(found)
     said = [text.get_text() for text in figure.texts]
     assert said[0] == "An iteration of small job on 4 devices: 2 fabrics, fastest first"
@@ -55,7 +55,9 @@ def test_the_picture_says_what_it_shows_and_how_long_each_iteration_takes():
 def test_a_picture_of_many_fabrics_says_how_many_it_leaves_out():
     """Only the fastest are drawn."""
     job = TaskGraph("job", "written", 4, (Task("forward", 1e-3),), {})
-    figure = timeline_figure(train(job, [fabric(f"ideal:nodes=4,rate={rate}Gb/s") for rate in range(1, 9)]))
+    figure = timeline_figure(
+        train(job, [fabric(f"ideal:nodes=4,rate={rate}Gb/s") for rate in range(1, 9)], assumptions="published")
+    )
     assert "6 fastest of 8 fabrics" in figure.texts[0].get_text()
 
 
@@ -64,7 +66,7 @@ def test_every_cell_of_the_page_stands_under_a_heading(widths, known):
     """With and without the columns of an epoch and the training."""
     tasks = (Task("forward", 1e-3), Task("gradient", 0.0, "all_reduce", 10**8, "all", (0,)))
     job = TaskGraph("small job", "written", 4, tasks, {"all": ProcessGroup("all", range(4))}, samples=10)
-    text = training_page_text(train(job, [fabric("ideal:nodes=4")], **known))
+    text = training_page_text(train(job, [fabric("ideal:nodes=4")], **known, assumptions="published"))
     heads = re.findall(r'<th scope="col"[^>]*>([^<]+)</th>', text)
     assert ({"Epoch", "Training"} <= set(heads)) == bool(known)
     assert all(set(rows) == {head} for head, *rows in widths(text) if rows)

@@ -32,7 +32,7 @@ def plan_of(specification, collective, algorithm="auto", size=MB):
 
 def bottleneck_of(plan, found, **how):
     """The bottleneck of a plan."""
-    return bottleneck(plan.fabric, found, plan.simulate(**how).total_s)
+    return bottleneck(plan.fabric, found, plan.simulate(**how, assumptions="published").total_s)
 
 
 def counted(plan):
@@ -196,7 +196,10 @@ def test_a_comparison_names_the_bottleneck_of_each():
     """Rows have its name, its bytes over all messages and its share of the time; other engines have other shares."""
     made = [fabric("superpod:nodes=16"), fabric("sipac:radix=4,levels=2")]
     rows = {
-        engine: {row["fabric"]: row for row in compare_plans(made, "all_to_all", [MB, 3 * MB], engine=engine).rows()}
+        engine: {
+            row["fabric"]: row
+            for row in compare_plans(made, "all_to_all", [MB, 3 * MB], engine=engine, assumptions="published").rows()
+        }
         for engine in ("closed_form", "flow")
     }
     row = rows["flow"]["superpod"]
@@ -215,7 +218,7 @@ def test_a_comparison_names_the_bottleneck_of_each():
 def test_engines_see_what_the_circuits_say(engine, mode):
     """Where nothing is lost, the traffic that an engine records is that of the circuits."""
     plan, found = plan_of("superpod:nodes=16", "all_reduce", "halving_doubling")
-    result = simulate(plan.circuits, MB, record=True, engine=engine, mode=mode)
+    result = simulate(plan.circuits, MB, record=True, engine=engine, mode=mode, assumed="published")
     recorded = loads_of_traffic(plan.fabric, result.traffic)
     assert [load.resource for load in recorded] == [load.resource for load in found]
     for one, other in zip(recorded, found, strict=True):
@@ -228,7 +231,7 @@ def test_what_is_sent_again_is_carried_again():
     """A window into small buffers loses cells, and the links before them carry more than the plan requires."""
     plan, found = plan_of("fat_tree:nodes=16,radix=8", "gather", "mesh")
     lossy = {"transport": "windowed", "buffer_bytes": 8192, "cell_bytes": 4096}
-    result = simulate(plan.circuits, MB, record=True, engine="packet", **lossy)
+    result = simulate(plan.circuits, MB, record=True, engine="packet", **lossy, assumed="published")
     recorded = loads_of_traffic(plan.fabric, result.traffic)
     assert sum(load.dropped_bytes.sum() for load in recorded) > 0
     assert sum(load.carried_bytes.sum() for load in recorded) > sum(load.carried_bytes.sum() for load in found)
@@ -249,7 +252,7 @@ def test_what_is_sent_again_is_carried_again():
 def test_what_is_busy_over_time_adds_up(specification, collective, algorithm, mode):
     """Over all slices each kind of part is busy as long as its bytes take; nothing is busy before or after."""
     plan, found = plan_of(specification, collective, algorithm)
-    result = simulate(plan.circuits, MB, record=True, engine="flow", mode=mode)
+    result = simulate(plan.circuits, MB, record=True, engine="flow", mode=mode, assumed="published")
     total_s, kinds = result.timeline.total_s, len(plan.fabric.resources)
 
     def row_of(resource, index):

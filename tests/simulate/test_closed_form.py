@@ -22,7 +22,7 @@ def test_ring_on_an_ideal_switch():
     """2(N-1)(a + n / (N B)), and 3 n / N memory bytes for each of the N-1 additions."""
     n, size, rate, latency = 7, 10**9, 400e9, 1e-6
     plan = opticcl.compile(f"ideal:nodes={n}", "all_reduce", size, algorithm="ring")
-    timeline = plan.simulate(memory_bytes_per_s="1 TB/s")
+    timeline = plan.simulate(memory_bytes_per_s="1 TB/s", assumptions="published")
     parts = timeline.totals()
     assert parts["latency_s"] == pytest.approx(2 * (n - 1) * latency)
     assert parts["transfer_s"] == pytest.approx(2 * (n - 1) * size / n * 8 / rate)
@@ -36,7 +36,7 @@ def test_ring_on_an_ideal_switch():
 def test_ramp_at_full_scale():
     """Head to tail 645 us without slots and compute 685 us for the reduce-scatter of 1 GB (RAMP section 7.4)."""
     plan = opticcl.compile("ramp:slot=0s", "all_reduce", "1 GB", algorithm="ramp")
-    timeline = plan.simulate()
+    timeline = plan.simulate(assumptions="published")
     assert timeline.totals()["transfer_s"] == pytest.approx(2 * 645e-6, rel=2e-3)
     assert timeline.totals()["compute_s"] == pytest.approx(685e-6, rel=1e-3)
     assert timeline.totals()["latency_s"] == pytest.approx(8 * 1.4e-6)
@@ -44,7 +44,9 @@ def test_ramp_at_full_scale():
 
 def test_a_ring_of_65536_is_counted_not_played():
     """131,070 steps, two classes."""
-    timeline = opticcl.compile("ideal:nodes=65536", "all_reduce", "1GB", algorithm="ring").simulate(compute="none")
+    timeline = opticcl.compile("ideal:nodes=65536", "all_reduce", "1GB", algorithm="ring").simulate(
+        compute="none", assumptions="published"
+    )
     assert timeline.num_steps == 131_070
     assert len(timeline.steps) == 2
     assert timeline.total_s == pytest.approx(131_070 * (1e-6 + 1e9 / 65536 * 8 / 400e9))
@@ -53,7 +55,7 @@ def test_a_ring_of_65536_is_counted_not_played():
 def test_fused_and_chained_sums():
     """x-to-1 sums move (x + 1) bytes a byte, one after the other 3 (x - 1): a speed-up of 3(x-1)/(x+1) (RAMP section 8)."""
     plan = opticcl.compile("ramp:groups=8,racks=1,wavelengths=8", "all_reduce", "8MB", algorithm="ramp")
-    fused, chain = (plan.simulate(compute=c).compute_s[0] for c in ("fused", "chain"))
+    fused, chain = (plan.simulate(compute=c, assumptions="published").compute_s[0] for c in ("fused", "chain"))
     assert chain / fused == pytest.approx(3 * 7 / 9)
 
 
@@ -64,7 +66,9 @@ def test_fused_and_chained_sums():
 def test_a_ring_sets_its_circuits_once(charge, initial, charges):
     """A ring never changes its neighbours; most papers charge it all the same."""
     plan = opticcl.compile("terarack:nodes=15", "all_reduce", "1MB", algorithm="ring")
-    time = plan.simulate(reconfiguration_charge=charge, initial=initial).totals()["reconfiguration_s"]
+    time = plan.simulate(reconfiguration_charge=charge, initial=initial, assumptions="published").totals()[
+        "reconfiguration_s"
+    ]
     assert time == pytest.approx(charges * 25e-6)
 
 
@@ -72,8 +76,8 @@ def test_a_turning_point_needs_no_change():
     """The last exchange of a reduce-scatter and the first of the all-gather use the same circuits."""
     plan = opticcl.compile("lightpath:shape=4x4", "all_reduce", "1MB", algorithm="lumorph")
     steps = plan.schedule.num_steps
-    every = plan.simulate(reconfiguration_charge="every_step").totals()["reconfiguration_s"]
-    change = plan.simulate(reconfiguration_charge="on_change").totals()["reconfiguration_s"]
+    every = plan.simulate(reconfiguration_charge="every_step", assumptions="published").totals()["reconfiguration_s"]
+    change = plan.simulate(reconfiguration_charge="on_change", assumptions="published").totals()["reconfiguration_s"]
     assert every == pytest.approx(steps * 3.7e-6)
     assert change == pytest.approx((steps - 1) * 3.7e-6)
 
@@ -81,7 +85,7 @@ def test_a_turning_point_needs_no_change():
 def test_slots_are_whole():
     """One byte takes a slot of 20 ns; 950 bytes a transceiver take one; 951 take two. Half goes to the peer, on two of them."""
     plan = opticcl.compile("ramp:groups=2,racks=1,wavelengths=2", "all_reduce", 4, algorithm="ramp")
-    times = profile(plan.circuits, assumptions())
+    times = profile(plan.circuits, assumptions("published"))
     assert times.timeline(1).transfer_s[0] == pytest.approx(20e-9)
     assert times.timeline(4 * 950).transfer_s[0] == pytest.approx(20e-9)
     assert times.timeline(4 * 951).transfer_s[0] == pytest.approx(40e-9)
@@ -92,7 +96,7 @@ def test_slots_are_whole():
 def test_more_bytes_never_take_less_time(fabric, one, other):
     """Monotone in the size, above the bound, and nothing at all for one node."""
     plan = opticcl.compile(fabric, "all_reduce", 0)
-    times = profile(plan.circuits, assumptions())
+    times = profile(plan.circuits, assumptions("published"))
     small, large = (times.timeline(size) for size in sorted((one, other)))
     assert small.total_s <= large.total_s * (1 + 1e-12)
     for timeline in (small, large):
@@ -107,7 +111,7 @@ def test_a_time_below_the_bound_is_an_error():
     plan = opticcl.compile("ideal:nodes=8", "all_reduce", "1GB", algorithm="ring").circuits
     liar = altered(plan.fabric, rate_bits_per_s=1e9)
     with pytest.raises(BoundError, match="below the lower bound"):
-        closed_form(dataclasses.replace(plan, fabric=liar), 10**9, assumptions())
+        closed_form(dataclasses.replace(plan, fabric=liar), 10**9, assumptions("published"))
 
 
 def test_unknown_words_are_refused():
@@ -122,7 +126,9 @@ def test_unknown_words_are_refused():
 
 def test_a_timeline_prints_itself():
     """The table that explains the number ends with its total."""
-    text = str(opticcl.compile("ideal:nodes=4", "all_reduce", "1MB", algorithm="ring").simulate())
+    text = str(
+        opticcl.compile("ideal:nodes=4", "all_reduce", "1MB", algorithm="ring").simulate(assumptions="published")
+    )
     assert text.splitlines()[0].split() == [
         "steps",
         "rounds",
@@ -148,5 +154,5 @@ def test_circuits_on_another_path_do_not_stand():
         return lambda i: (Circuits.of([0], [0], [3], 0, 0, 1, (hops[i], np.array([0, 2]))),)
 
     same, other = (CircuitPlan(where, schedule, rounds(east, second)) for second in (east, south))
-    times = [closed_form(plan, 1000, assumptions()).totals()["reconfiguration_s"] for plan in (same, other)]
+    times = [closed_form(plan, 1000, assumptions("published")).totals()["reconfiguration_s"] for plan in (same, other)]
     assert times == [where.reconfiguration_s, 2 * where.reconfiguration_s]

@@ -61,19 +61,23 @@ def test_the_engines_are_found():
 def test_a_plan_simulates_by_the_same_function(plan):
     """`Plan.simulate` returns the timeline of `simulate`, whatever the engine."""
     for engine in ENGINES.names():
-        result = simulate(plan.circuits, plan.size_bytes, engine=engine)
-        assert plan.simulate(engine).record() == result.timeline.record()
+        result = simulate(plan.circuits, plan.size_bytes, engine=engine, assumed="published")
+        assert plan.simulate(engine, assumptions="published").record() == result.timeline.record()
 
 
 def test_an_engine_of_a_plugin_has_options_everywhere(slow, plan):
     """In Python by keyword or in the name, and beside the others in refusals."""
-    once = plan.simulate().total_s
-    assert plan.simulate(slow).total_s == pytest.approx(2 * once)
-    assert plan.simulate(slow, factor="3").total_s == plan.simulate("slow:factor=3").total_s == pytest.approx(3 * once)
+    once = plan.simulate(assumptions="published").total_s
+    assert plan.simulate(slow, assumptions="published").total_s == pytest.approx(2 * once)
+    assert (
+        plan.simulate(slow, factor="3", assumptions="published").total_s
+        == plan.simulate("slow:factor=3", assumptions="published").total_s
+        == pytest.approx(3 * once)
+    )
     with pytest.raises(ParameterError, match="factor is an option of engine=slow, not of flow"):
-        plan.simulate("flow", factor=3)
+        plan.simulate("flow", factor=3, assumptions="published")
     with pytest.raises(ParameterError, match="'left' is not one of up, down"):
-        plan.simulate(slow, rounding="left")
+        plan.simulate(slow, rounding="left", assumptions="published")
     with pytest.raises(ValueError, match="registered twice"):
         register_engine("slow", options=SlowOptions)(lambda *_: None)
 
@@ -94,10 +98,10 @@ def test_an_unknown_engine_is_refused_before_any_work(call, plan):
     """With the nearest name, by every caller."""
     machine = [plan.fabric]
     calls = {
-        "simulate": lambda: plan.simulate("flwo"),
-        "compare": lambda: compare_plans(machine, "all_reduce", [1000], engine="flwo"),
-        "sweep": lambda: sweep(plan.fabric, "all_reduce", [1000], engine="flwo"),
-        "train": lambda: train("lenet", machine, nodes=8, engine="flwo"),
+        "simulate": lambda: plan.simulate("flwo", assumptions="published"),
+        "compare": lambda: compare_plans(machine, "all_reduce", [1000], engine="flwo", assumptions="published"),
+        "sweep": lambda: sweep(plan.fabric, "all_reduce", [1000], engine="flwo", assumptions="published"),
+        "train": lambda: train("lenet", machine, nodes=8, engine="flwo", assumptions="published"),
     }
     with pytest.raises(UnknownNameError, match="did you mean 'flow'"):
         calls[call]()
@@ -125,12 +129,22 @@ def test_assumptions_are_a_name_an_object_or_changes(plan):
 def test_sweep_and_training_use_the_engine(plan):
     """A row of a sweep has the time of its plan by that engine; a training job takes longer where cells wait."""
     rows = {
-        engine: sweep(plan.fabric, Request("all_to_all"), [10**6], algorithm="bruck", engine=engine).points[0].total_s
+        engine: sweep(
+            plan.fabric, Request("all_to_all"), [10**6], algorithm="bruck", engine=engine, assumptions="published"
+        )
+        .points[0]
+        .total_s
         for engine in ("closed_form", "packet:cell_bytes=64KiB")
     }
-    assert rows["packet:cell_bytes=64KiB"] == plan.simulate("packet", cell_bytes="64KiB").total_s != rows["closed_form"]
+    assert (
+        rows["packet:cell_bytes=64KiB"]
+        == plan.simulate("packet", cell_bytes="64KiB", assumptions="published").total_s
+        != rows["closed_form"]
+    )
     uses = {
-        engine: train("lenet", [plan.fabric], nodes=8, algorithm="ring", engine=engine).rows[0].plans[0]
+        engine: train("lenet", [plan.fabric], nodes=8, algorithm="ring", engine=engine, assumptions="published")
+        .rows[0]
+        .plans[0]
         for engine in ("closed_form", "packet")
     }
     assert uses["packet"].messages == uses["closed_form"].messages
@@ -139,7 +153,7 @@ def test_sweep_and_training_use_the_engine(plan):
 
 def test_a_timeline_is_its_record(plan):
     """Totals, the bound and the assumptions, by the names of the command line."""
-    timeline = plan.simulate("packet")
+    timeline = plan.simulate("packet", assumptions="published")
     record = timeline.record()
     assert record["total_s"] == pytest.approx(sum(record[part] for part in timeline.PARTS))
     assert record["lower_bound_s"] <= record["total_s"]

@@ -465,8 +465,8 @@ def test_odd_sizes(specification, name):
     cells_s = sum(int(c.num_hops().max()) * times for c, times in rounds) * 4096 / Links(where).capacity.min()
     latency_s = closed_form(circuits, plan.size_bytes, LIGHT).totals()["latency_s"]
     for mode in ("barrier", "asynchronous"):
-        time = plan.simulate("packet", mode=mode, compute="none")
-        fluid = plan.simulate("flow", mode=mode, compute="none").total_s
+        time = plan.simulate("packet", mode=mode, compute="none", assumptions="published")
+        fluid = plan.simulate("flow", mode=mode, compute="none", assumptions="published").total_s
         assert time.total_s >= time.lower_bound_s * (1 - 1e-9)
         assert fluid * 0.95 - latency_s <= time.total_s <= fluid * 1.05 + 2 * cells_s + latency_s
 
@@ -477,7 +477,7 @@ def test_one_and_two_nodes(name):
     where = fabric(name, **FABRICS.get(name).parameters_at_scale(1))
     plan = lower(where, generate("ring", "all_reduce", where))
     for mode in ("barrier", "asynchronous"):
-        assert packet(plan, 10**6, assumptions(), mode=mode).total_s == 0
+        assert packet(plan, 10**6, assumptions("published"), mode=mode).total_s == 0
     try:
         where = fabric(name, **FABRICS.get(name).parameters_at_scale(2))
     except OpticclError:
@@ -538,16 +538,16 @@ def test_options_belong_to_engines():
     """An option of another engine is refused, before anything is simulated."""
     plan = opticcl.compile("ideal:nodes=4", "all_reduce", "1MB", algorithm="ring")
     with pytest.raises(ParameterError, match="cell_bytes is an option of engine=packet, not of flow"):
-        plan.simulate("flow", cell_bytes=64)
+        plan.simulate("flow", cell_bytes=64, assumptions="published")
     with pytest.raises(ParameterError, match="max_events"):
-        plan.simulate(max_events=3)
+        plan.simulate(max_events=3, assumptions="published")
     with pytest.raises(ParameterError, match="cell_bytes=0"):
         engine_options("packet", {"cell_bytes": 0})
     with pytest.raises(ParameterError, match="max_events=0"):
         engine_options("flow", {"max_events": 0})
     with pytest.raises(ParameterError, match="mode is an option of engine=flow and packet, not of closed_form"):
-        plan.simulate(mode="asynchronous")
-    reports = plan.simulate("packet", cell_bytes="1KiB", buffer_bytes="64KiB").assumptions
+        plan.simulate(mode="asynchronous", assumptions="published")
+    reports = plan.simulate("packet", cell_bytes="1KiB", buffer_bytes="64KiB", assumptions="published").assumptions
     assert (reports["cell_bytes"], reports["buffer_bytes"], reports["transport"], reports["mode"]) == (
         1024,
         65536,

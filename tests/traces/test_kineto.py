@@ -324,7 +324,9 @@ def test_an_endless_value_is_refused(path, monkeypatch):
 def iterations(path, rate, **more):
     """Simulated steps of a trace on an ideal network [s]."""
     made = load_steps(path, **more)
-    times = CommunicationTimes(fabric_at_scale("ideal", made[0].num_ranks, rate), Fastest("auto"))
+    times = CommunicationTimes(
+        fabric_at_scale("ideal", made[0].num_ranks, rate), Fastest("auto", assumptions="published")
+    )
     return [simulate_iteration(step, times, Runtime(fusion="none")) for step in made]
 
 
@@ -403,7 +405,9 @@ def test_the_real_steps_expose_what_they_do_with_or_without_the_last_kernel(tmp_
         assert [step.job.step for step in steps] == ["ProfilerStep#4", "ProfilerStep#5", "ProfilerStep#6"]
         assert sum(step.exposed_s for step in steps) == pytest.approx(17.703e-3, abs=1e-6)
         assert {step.job.bound for step in steps} == {"upper"}
-    row = train(load_steps(real), [fabric_at_scale("ideal", 2, 100e9)], runtime=Runtime(fusion="none")).rows[0]
+    row = train(
+        load_steps(real), [fabric_at_scale("ideal", 2, 100e9)], runtime=Runtime(fusion="none"), assumptions="published"
+    ).rows[0]
     assert row.iteration.total_s == sorted(step.total_s for step in row.steps)[1]
     assert row.verified
 

@@ -29,7 +29,7 @@ ON_DEVICE = attribute("is_cpu_op", 0, 27)
 
 def simulated(job, rate=200e9):
     """An iteration on an ideal network."""
-    times = CommunicationTimes(fabric_at_scale("ideal", job.num_ranks, rate), Fastest("auto"))
+    times = CommunicationTimes(fabric_at_scale("ideal", job.num_ranks, rate), Fastest("auto", assumptions="published"))
     return simulate_iteration(job, times, Runtime(fusion="none"))
 
 
@@ -262,7 +262,7 @@ def test_the_llama_files_in_any_order_are_one_pipeline():
 def test_a_job_of_several_ranks_is_trained_on_fabrics():
     """The archive of eight ranks, by the public function."""
     steps = load_steps(shared_file("kineto/dlrm-8ranks.tar.gz"))
-    found = train(steps, ["ideal", "ramp"])
+    found = train(steps, ["ideal", "ramp"], assumptions="published")
     assert {row.machine.name for row in found.rows} == {"ideal", "ramp"}
     assert all(row.verified for row in found.rows)
     assert found.job.name == "dlrm-8ranks"

@@ -33,7 +33,7 @@ def test_every_size_has_the_fastest_plan(where, collective):
             assert times(collective, everybody(1), size) == 0
             continue
         try:
-            due = opticcl.compile(where, collective, size).simulate().total_s
+            due = opticcl.compile(where, collective, size).simulate(assumptions="published").total_s
         except UnsupportedError:
             with pytest.raises(UnsupportedError):
                 times(collective, everybody(where.num_nodes), size)
@@ -83,7 +83,9 @@ def test_every_plan_is_looked_at_and_judged_once(looked, monkeypatch):
 
 def test_a_wrong_plan_is_told(monkeypatch):
     """The printed RAMP tables do not sum up: the message has a time, the plan is not right."""
-    times = CommunicationTimes(fabric("ramp:groups=3,racks=3,wavelengths=6"), Fastest("ramp:variant=published"))
+    times = CommunicationTimes(
+        fabric("ramp:groups=3,racks=3,wavelengths=6"), Fastest("ramp:variant=published", assumptions="published")
+    )
     assert times("all_reduce", everybody(54), 10**6) > 0
     (used,) = times.used()
     assert not used.verdict.ok
@@ -116,7 +118,7 @@ def test_a_group_on_the_machine_is_the_nodes_of_its_ranks():
     machine = fabric("torus", shape=(4, 4))
     group = ProcessGroup("column", range(1, 16, 4), 4)
     times = CommunicationTimes(machine, groups="machine")
-    due = opticcl.compile(job(machine, group.ranks), "all_reduce", 10**6).simulate().total_s
+    due = opticcl.compile(job(machine, group.ranks), "all_reduce", 10**6).simulate(assumptions="published").total_s
     assert times("all_reduce", group, 10**6) == pytest.approx(due)
     (used,) = times.used()
     assert used.plan.fabric.node_of_rank.tolist() == [1, 5, 9, 13]
@@ -146,7 +148,7 @@ def test_what_must_be_moved():
 
 def test_a_named_algorithm_does_what_it_can():
     """And the fastest does the rest, with the reason told."""
-    times = CommunicationTimes(fabric("ideal", nodes=8), Fastest("tree"))
+    times = CommunicationTimes(fabric("ideal", nodes=8), Fastest("tree", assumptions="published"))
     times("all_reduce", everybody(8), 10**6)
     times("all_to_all", everybody(8), 10**6)
     (reason,) = times.declined()
@@ -155,15 +157,18 @@ def test_a_named_algorithm_does_what_it_can():
     assert names["all_reduce"] == "tree"
     assert names["all_to_all"] != "tree"
     with pytest.raises(UnknownNameError, match="halfing"):
-        Fastest("halfing_doubling")
+        Fastest("halfing_doubling", assumptions="published")
 
 
 def test_resolution_saves_looking_and_costs_no_more_than_it_says(looked):
     """Plans that could save less than that are not looked at."""
     machine = fabric_at_scale("lightpath", 64)
-    exact = [CommunicationTimes(machine, Fastest())("all_reduce", everybody(64), size) for size in SIZES]
+    exact = [
+        CommunicationTimes(machine, Fastest(assumptions="published"))("all_reduce", everybody(64), size)
+        for size in SIZES
+    ]
     num_looks = len(looked)
-    coarse = Fastest(resolution_s=1e-5)
+    coarse = Fastest(resolution_s=1e-5, assumptions="published")
     near = [CommunicationTimes(machine, coarse)("all_reduce", everybody(64), size) for size in SIZES]
     for best, found in zip(exact, near, strict=True):
         assert best <= found <= best + 1e-5

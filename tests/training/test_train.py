@@ -24,7 +24,7 @@ def machines(n, names=NAMES):
 @pytest.fixture(scope="module")
 def trained():
     """VGG16 on 16 devices, 20 epochs of ImageNet."""
-    return train(partition("vgg16", 16), machines(16), samples=1_281_167, epochs=20)
+    return train(partition("vgg16", 16), machines(16), samples=1_281_167, epochs=20, assumptions="published")
 
 
 def test_rows_are_ranked_and_add_up(trained):
@@ -67,7 +67,9 @@ def test_more_bandwidth_never_makes_it_longer():
     runtime = Runtime(fusion="static")
     for name in ("ideal", "sipac", "oddl"):
         totals = [
-            train(job, [fabric_at_scale(name, 16, rate)], runtime=runtime).rows[0].iteration.total_s
+            train(job, [fabric_at_scale(name, 16, rate)], runtime=runtime, assumptions="published")
+            .rows[0]
+            .iteration.total_s
             for rate in (25e9, 100e9, 400e9)
         ]
         slack = RESOLUTION * job.compute_s
@@ -77,7 +79,7 @@ def test_more_bandwidth_never_makes_it_longer():
 
 def test_without_overlap_it_is_the_sum():
     """Also on real plans."""
-    found = train(partition("alexnet", 8), machines(8), runtime=Runtime(overlap=False))
+    found = train(partition("alexnet", 8), machines(8), runtime=Runtime(overlap=False), assumptions="published")
     for row in found.rows:
         iteration = row.iteration
         assert iteration.total_s == pytest.approx(iteration.compute_s + iteration.communication_s)
@@ -88,7 +90,7 @@ def test_groups_of_a_divided_model():
     model = "transformer:layers=2,hidden=64,heads=4,sequence=32,vocabulary=128"
     job = partition(model, 16, tensor=4, local_batch=4)
     for groups in ("scaled", "machine"):
-        found = train(job, machines(16), groups=groups)
+        found = train(job, machines(16), groups=groups, assumptions="published")
         assert len(found.rows) + len(found.left_out) == len(NAMES)
         assert {used.plan.fabric.num_nodes for used in found.rows[0].plans} == {4}
         assert all(row.verified for row in found.rows)
@@ -97,30 +99,33 @@ def test_groups_of_a_divided_model():
 def test_a_straggler_delays_everybody():
     """All computation takes as much longer."""
     job = partition("vgg16", 4)
-    usual, late = (train(job, machines(4, ["ideal"]), stragglers=s).rows[0].iteration for s in (None, {2: 2.0}))
+    usual, late = (
+        train(job, machines(4, ["ideal"]), stragglers=s, assumptions="published").rows[0].iteration
+        for s in (None, {2: 2.0})
+    )
     assert late.compute_s == pytest.approx(2 * usual.compute_s)
     assert late.total_s > usual.total_s
 
 
 def test_one_device_needs_no_network():
     """No plan, no waiting."""
-    row = train(partition("lenet", 1), machines(1, ["ideal"])).rows[0]
+    row = train(partition("lenet", 1), machines(1, ["ideal"]), assumptions="published").rows[0]
     assert (row.plans, row.iteration.communication_s, row.verified) == ((), 0.0, True)
 
 
 def test_what_cannot_be_carried_is_left_out():
     """With its reason; an error if nothing is left."""
     job = job_of(builtin("resnet50_ddp"), num_ranks=16)
-    found = train(job, machines(16, ["ideal", "terarack"]), algorithm="wrht")
+    found = train(job, machines(16, ["ideal", "terarack"]), algorithm="wrht", assumptions="published")
     assert [row.machine.name for row in found.rows] == ["terarack"]
     assert [(one.fabric, "terarack" in one.reason) for one in found.left_out] == [("ideal", True)]
     with pytest.raises(UnsupportedError, match="terarack"):
-        train(job, machines(16, ["ideal"]), algorithm="wrht")
+        train(job, machines(16, ["ideal"]), algorithm="wrht", assumptions="published")
     large = TaskGraph(
         "job", "", 32, (Task("sum", 0.0, "all_reduce", 8, "all"),), {"all": ProcessGroup("all", range(32))}
     )
     with pytest.raises(UnsupportedError, match="has rank 31, but the machine has 16 nodes"):
-        train(large, machines(16, ["ideal"]))
+        train(large, machines(16, ["ideal"]), assumptions="published")
 
 
 @pytest.mark.parametrize(
@@ -137,4 +142,4 @@ def test_numbers_that_do_not_go_together(given, said):
     """One line that says which."""
     job = job_of(builtin("resnet50_ddp"), num_ranks=4)
     with pytest.raises(ParameterError, match=said):
-        train(job, machines(4, ["ideal"]), **given)
+        train(job, machines(4, ["ideal"]), **given, assumptions="published")

@@ -48,6 +48,7 @@ VALUES = {
     "--place": "<nodes>",
     "--free": "<job>",
     "--engine": "<engine>",
+    "--equal": "<what>=<value>",
     "--assumptions": "<name>",
     "--optics": "<preset>",
     "--budget": "<preset>",

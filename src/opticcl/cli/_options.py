@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from opticcl.errors import ParameterError
+from opticcl.errors import FabricError, ParameterError
 
 if TYPE_CHECKING:
     from opticcl.assumptions import Assumptions
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MOST_NODES = 1 << 22
 """Largest fabric that a verb builds; a larger one would take hours [count]."""
 
-DEFAULT_SET = "published"
+DEFAULT_SET = "common"
 """`opticcl.assumptions.DEFAULT_SET`, without the import of NumPy that `--help` would wait for."""
 
 FileArgument = Annotated[
@@ -37,6 +37,13 @@ NodesOption = Annotated[int | None, typer.Option("--nodes", "-n", help="Number o
 NodeRateOption = Annotated[
     str | None,
     typer.Option("--node-rate", help="Rate of every node, such as 2.4Tb/s; default: the rate in the fabric's paper."),
+]
+EqualOption = Annotated[
+    str | None,
+    typer.Option(
+        "--equal",
+        help="Nodes of equal rate, price or power: rate=800Gb/s, cost=9000 (USD), power=100 (W); --node-rate X is rate=X.",
+    ),
 ]
 CollectiveOption = Annotated[
     str, typer.Option("--collective", "-c", help="all_reduce, all_gather, all_to_all, ...; see opticcl list.")
@@ -130,6 +137,33 @@ def make_fabrics(
     check_nodes(nodes)
     built, excluded = build_fabrics(given or FABRICS.names(), nodes, parse_node_rate(node_rate))
     return [(name, _not_too_large(name, fabric)) for name, fabric in built], excluded
+
+
+def equal_machines(
+    built: list[tuple[str, Fabric]], excluded: list[ExcludedFabric], equal: str | None, node_rate: str | None
+) -> tuple[list[tuple[str, Fabric]], list[ExcludedFabric], list[str]]:
+    """The fabrics with nodes of equal rate, price or power.
+
+    Args:
+        built: text and fabric of each.
+        excluded: fabrics that are left out already.
+        equal: value of `--equal`.
+        node_rate: value of `--node-rate`.
+    Returns: text and fabric of each; those left out; remarks on rates above those that systems are built for.
+    Raises: ParameterError, UnitError: both are given, or a wrong value; FabricError: no fabric is left.
+    """
+    from opticcl.plans.equal import Equal, equal_fabrics, parse_equal
+
+    if equal is not None and node_rate is not None:
+        raise ParameterError("--equal: --node-rate is given too; --node-rate X is --equal rate=X, give one of them")
+    rate = parse_node_rate(node_rate)
+    if equal is None and rate is None:
+        return built, excluded, []
+    wanted = Equal("rate", rate) if rate is not None else parse_equal(equal or "")
+    kept, left_out, notes = equal_fabrics(built, wanted)
+    if not kept:
+        raise FabricError(left_out[0].reason)
+    return kept, [*excluded, *left_out], notes
 
 
 def _not_too_large(specification: str, fabric: Fabric) -> Fabric:

@@ -15,12 +15,14 @@ from opticcl.cli._options import (
     AssumptionsOption,
     CollectiveOption,
     EngineOption,
+    EqualOption,
     FabricsOption,
     JsonOption,
     NodeRateOption,
     NodesOption,
     RootOption,
     WorkloadsOption,
+    equal_machines,
     make_assumptions,
     make_fabrics,
 )
@@ -46,6 +48,7 @@ def run(
     fabric: FabricsOption = [],  # noqa: B006 (the framework copies it)
     nodes: NodesOption = None,
     node_rate: NodeRateOption = None,
+    equal: EqualOption = None,
     collective: CollectiveOption = "all_reduce",
     algorithm: Annotated[
         str,
@@ -67,6 +70,9 @@ def run(
     engine: EngineOption = "closed_form",
     assumptions: AssumptionsOption = DEFAULT_SET,
     assume: AssumeOption = [],  # noqa: B006
+    sensitivity: Annotated[
+        bool, typer.Option("--sensitivity", help="Halve and double every assumption; list the swaps of rank.")
+    ] = False,
     root: RootOption = 0,
     out: Annotated[list[Path], out_option(PAGE, PICTURE, TABLE, RECORD)] = [],  # noqa: B006
     json: JsonOption = False,
@@ -75,6 +81,7 @@ def run(
     from opticcl.collective import Request, collective_name
     from opticcl.plans.compare import compare_plans
     from opticcl.report import breakdown_figure, breakdown_label, comparison_table, write_page
+    from opticcl.report.beside import sensitivity_table
     from opticcl.units import message_size
 
     outputs = Outputs(out, PAGE, PICTURE, TABLE, RECORD)
@@ -87,12 +94,12 @@ def run(
     at_scale = division.chosen.group_size or nodes if division else nodes
     if at_scale is None and not fabric:
         raise ParameterError("compare: the number of nodes is missing; give --nodes N, or fabrics with their shapes")
-    built, excluded = make_fabrics(fabric, at_scale, node_rate)
-    notes: tuple[str, ...] = ()
+    built, excluded, remarks = equal_machines(*make_fabrics(fabric, at_scale, None), equal, node_rate)
+    notes: tuple[str, ...] = tuple(remarks)
     if division:
         num_nodes = {one.num_nodes for _, one in built}
         first = [division.first_line(n) for n in sorted(num_nodes)]
-        notes = (*first, *division.notes(), *division.workload.notes)
+        notes = (*first, *division.notes(), *division.workload.notes, *remarks)
     with ProgressLine() as progress:
         found = compare_plans(
             [one for _, one in built],
@@ -101,6 +108,8 @@ def run(
             algorithm=algorithm,
             assumptions=assumed,
             engine=engine,
+            explain=True,
+            vary=sensitivity,
             progress=progress,
         )
         found = replace(found, excluded=tuple(excluded), notes=notes, division=division)
@@ -111,7 +120,8 @@ def run(
     if json:
         print_json(found.record())
     else:
-        print_table(*found.notes, comparison_table(found), *map(str, found.left_out))
+        swaps = [sensitivity_table(found)] if sensitivity else []
+        print_table(*found.notes, comparison_table(found), *map(str, found.left_out), *swaps)
         outputs.print_lines()
     raise typer.Exit(0 if found.ok else 1)
 

@@ -87,6 +87,7 @@ def run(
 ) -> None:
     """Time of a plan, step by step, with its bottleneck."""
     from opticcl.plans.plan import load
+    from opticcl.plans.ranks import beside
     from opticcl.report import timeline_table
     from opticcl.report.simulation import Simulation
     from opticcl.simulate import engine_options, simulate
@@ -118,7 +119,9 @@ def run(
         result = simulate(
             plan.circuits, plan.size_bytes, assumed, engine=engine, progress=progress, record=record, **given
         )
-        found = Simulation(plan, chosen.name, result)
+        other = beside(assumed)
+        also = simulate(plan.circuits, plan.size_bytes, other.assumed, engine=engine, progress=progress, **given)
+        found = Simulation(plan, chosen.name, result, (other.name, also.timeline.total_s))
         if programme is not None:
             from opticcl.formats.programme_file import write_programme_file
             from opticcl.simulate import programme as times_of

@@ -14,11 +14,13 @@ from opticcl.cli._options import (
     AssumptionsOption,
     CollectiveOption,
     EngineOption,
+    EqualOption,
     FabricsOption,
     JsonOption,
     NodeRateOption,
     NodesOption,
     RootOption,
+    equal_machines,
     make_assumptions,
     make_fabrics,
 )
@@ -30,6 +32,7 @@ def run(
     fabric: FabricsOption = [],  # noqa: B006 (the framework copies it)
     nodes: NodesOption = None,
     node_rate: NodeRateOption = None,
+    equal: EqualOption = None,
     collective: CollectiveOption = "all_reduce",
     algorithm: AlgorithmOption = "auto",
     smallest: Annotated[str, typer.Option("--from", help="Smallest message.")] = "1KB",
@@ -54,7 +57,7 @@ def run(
         raise ParameterError("sweep: how many nodes? give --nodes N, or fabrics with their shapes")
     sizes = sizes_by(message_size(smallest, "--from"), message_size(largest, "--to"), factor)
     wanted = Request(collective_name(collective), root)
-    built, excluded = make_fabrics(fabric, nodes, node_rate)
+    built, excluded, remarks = equal_machines(*make_fabrics(fabric, nodes, None), equal, node_rate)
     with ProgressLine() as progress:
         fastest = Fastest(algorithm, make_assumptions(assumptions, assume), engine=engine, progress=progress)
         found = sweep_fabrics(built, wanted, sizes, fastest, excluded)
@@ -62,6 +65,6 @@ def run(
     if json:
         print_json(found.record())
     else:
-        print_table(sweep_table(found), *map(str, found.left_out))
+        print_table(sweep_table(found), *remarks, *map(str, found.left_out))
         outputs.print_lines()
     raise typer.Exit(0 if found.ok else 1)

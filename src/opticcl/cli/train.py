@@ -15,12 +15,14 @@ from opticcl.cli._options import (
     AssumeOption,
     AssumptionsOption,
     EngineOption,
+    EqualOption,
     FabricsOption,
     JsonOption,
     NodeRateOption,
     NodesOption,
     WorkloadsOption,
     check_nodes,
+    equal_machines,
     make_assumptions,
     make_fabrics,
 )
@@ -65,6 +67,7 @@ def run(
     nodes: NodesOption = None,
     fabric: FabricsOption = [],  # noqa: B006 (the framework copies it)
     node_rate: NodeRateOption = None,
+    equal: EqualOption = None,
     algorithm: Annotated[
         str,
         typer.Option(
@@ -191,7 +194,9 @@ def run(
     }
     job = _job(model, workload, nodes, clock, {key: value for key, value in asked.items() if value is not None})
     runtime = _runtime(given_options(context), of_model=model is not None)
-    machines, excluded = make_fabrics(fabric, job[0].num_ranks if nodes is None else nodes, node_rate)
+    machines, excluded, extrapolated = equal_machines(
+        *make_fabrics(fabric, job[0].num_ranks if nodes is None else nodes, None), equal, node_rate
+    )
     with ProgressLine() as progress:
         found = train(
             job,
@@ -218,7 +223,7 @@ def run(
 
         remarks = [f"{row.machine.name}: {remark}" for row in found.rows for remark in row.remarks]
         remarks += [f"{row.machine.name}: {spread}" for row in found.rows if (spread := spread_of_steps(row))]
-        remarks += recording_lines(found)
+        remarks += [*extrapolated, *recording_lines(found)]
         print_table(*found.job.notes, training_table(found), *remarks, *map(str, found.left_out))
         outputs.print_lines()
     raise typer.Exit(0 if all(row.verified for row in found.rows) else 1)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from opticcl.assumptions import DEFAULT_SET, Assumptions
+from opticcl.assumptions import DEFAULT_SET, SETS, Assumptions
 from opticcl.assumptions import assumptions as assumptions_of
 from opticcl.circuits import lower
 from opticcl.collective import Request, as_request
 from opticcl.errors import AlgorithmError, ParameterError, UnsupportedError
-from opticcl.ir import Fabric, ProgressCallback, Timeline, Verdict, no_progress
+from opticcl.ir import CircuitPlan, Fabric, ProgressCallback, Timeline, Verdict, no_progress
 from opticcl.plans.cache import StepCache
+from opticcl.plans.hardware import hardware_of
 from opticcl.plans.machines import ExcludedFabric, build_fabrics
 from opticcl.plans.plan import Plan
+from opticcl.plans.ranks import Charge, Swaps, Variation, beside, keys_between, ranks, sensitivity, swaps
 from opticcl.plans.search import Candidates
 from opticcl.plans.times import timeline_of
 from opticcl.registry import as_text, canonical, one_or_more, parse_call, whole_number, write_call
@@ -50,6 +52,7 @@ class Entry:
         timelines: its time for each message, in the order given.
         verdict: on the plan.
         bottleneck: the busiest part of the machine; None if nothing is sent or the plan is wrong.
+        under: time under other assumptions, by the name of the variation.
     """
 
     fabric: Fabric
@@ -58,6 +61,7 @@ class Entry:
     timelines: tuple[Timeline, ...]
     verdict: Verdict
     bottleneck: Bottleneck | None = None
+    under: Mapping[str, Charge] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         verdict = "verified" if self.verdict.ok else "wrong"
@@ -96,6 +100,8 @@ class Entry:
             "total_s": self.total_s,
             "verified": self.verdict.ok,
             "node_rate_bits_per_s": fabric.node_rate_bits_per_s,
+            **{f"{name}_s": charge.total_s for name, charge in self.under.items() if name in SETS},
+            **{f"{name}_algorithm": charge.algorithm for name, charge in self.under.items() if name in SETS},
             "specification": write_call(fabric.name, {k: v for k, v in fabric.parameters.items() if v is not None}),
             "total_bytes": self.plan.size_bytes,
             **self.totals(),
@@ -108,6 +114,7 @@ class Entry:
             "num_steps": first.num_steps,
             "num_rounds": first.num_rounds,
             "lower_bound_s": self.lower_bound_s,
+            **hardware_of(fabric).record(),
         }
 
 
@@ -141,6 +148,9 @@ class Comparison:
         excluded: fabrics that could not be built.
         notes: remarks on where the messages come from.
         division: of the workload that the messages are from; None if they are not from one.
+        beside: the set of assumptions whose times stand beside; None: not evaluated.
+        flips: keys that swap ranks between both sets, each alone.
+        sensitivity: swaps of rank where a value is halved or doubled; None: not evaluated.
     """
 
     collective: str
@@ -151,6 +161,9 @@ class Comparison:
     excluded: tuple[ExcludedFabric, ...] = ()
     notes: tuple[str, ...] = ()
     division: Division | None = None
+    beside: Variation | None = None
+    flips: tuple[Swaps, ...] = ()
+    sensitivity: tuple[Swaps, ...] | None = None
 
     def __repr__(self) -> str:
         fastest = self.entries[0]
@@ -160,8 +173,22 @@ class Comparison:
         )
 
     def __str__(self) -> str:
-        head = ("fabric", "algorithm", "nodes", "node rate", "time", "verified")
-        return in_columns([head, *map(_cells, self.entries)])
+        other = [] if self.beside is None else [self.beside.name]
+        head = ("fabric", "algorithm", "nodes", "node rate", "time", *other, "verified")
+        return in_columns([head, *(_cells(entry, other) for entry in self.entries)])
+
+    @property
+    def assumed(self) -> Assumptions:
+        """Time assumptions that chose and charged the plans."""
+        return self.entries[0].profile.assumed
+
+    def times_beside(self) -> list[float]:
+        """Time of each entry under the set beside [s]; empty if it was not evaluated."""
+        return [] if self.beside is None else [entry.under[self.beside.name].total_s for entry in self.entries]
+
+    def ranks(self) -> tuple[list[int], list[int]]:
+        """Rank of each entry, and its rank under the set beside (empty if that was not evaluated)."""
+        return ranks([entry.total_s for entry in self.entries]), ranks(self.times_beside())
 
     @property
     def ok(self) -> bool:
@@ -183,11 +210,24 @@ class Comparison:
 
     def rows(self) -> list[dict[str, Any]]:
         """One plain row an entry, fastest first."""
-        return [entry.record() for entry in self.entries]
+        first, other = self.ranks()
+        rows = [{**entry.record(), "rank": rank} for entry, rank in zip(self.entries, first, strict=True)]
+        for row, rank in zip(rows, other, strict=False):
+            row[f"{self.beside.name if self.beside else ''}_rank"] = rank
+        return rows
 
     def record(self) -> dict[str, Any]:
         """Plain values, as `opticcl compare --json` prints them."""
-        found = {"rows": self.rows(), "left_out": [one.record() for one in self.left_out], "notes": list(self.notes)}
+        names = [entry.fabric.name for entry in self.entries]
+        found: dict[str, Any] = {
+            "assumptions": self.assumed.record(),
+            "rows": self.rows(),
+            "left_out": [one.record() for one in self.left_out],
+            "notes": list(self.notes),
+            "flips": [one.record(names) for one in self.flips],
+        }
+        if self.sensitivity is not None:
+            found["sensitivity"] = [one.record(names) for one in self.sensitivity]
         return found | ({"workload": self.division.record()} if self.division else {})
 
 
@@ -199,6 +239,8 @@ def compare_plans(
     algorithm: str = "auto",
     assumptions: str | Assumptions = DEFAULT_SET,
     engine: str = "closed_form",
+    explain: bool = False,
+    vary: bool = False,
     progress: ProgressCallback = no_progress,
 ) -> Comparison:
     """Compile, verify and time plans on every fabric.
@@ -211,6 +253,8 @@ def compare_plans(
             algorithm that the fabric can carry.
         assumptions: named set of time assumptions, or a custom set; it chooses algorithms and charges times.
         engine: that times the plans; the fastest algorithm is always chosen by the closed form.
+        explain: whether to find the single keys that swap ranks between the set and the one beside it.
+        vary: whether to halve and double every value and list the swaps of rank.
         progress: called with a line of text before each part of the work.
     Raises: ParameterError: no fabrics or no sizes. UnsupportedError: no fabric can carry it.
     """
@@ -225,11 +269,22 @@ def compare_plans(
     if name == "barrier":
         sizes = [0]  # it carries no data
     judge, cache = Judge(), StepCache()
+    other = beside(assumed)
+    between = keys_between(assumed, other.assumed) if explain else []
+    varied = sensitivity(assumed) if vary else []
+    variations = [other, *between, *varied]
 
-    def entry_of(plan: Plan, times: Profile) -> Entry:
+    def entry_of(plan: Plan, times: Profile, under: Mapping[str, Profile]) -> Entry:
         progress(f"verify {plan.fabric.name} with {plan.schedule.name}")
         timelines = tuple(timeline_of(times, size, engine) for size in sizes)
-        entry = Entry(plan.fabric, plan, times, timelines, judge(plan.circuits))
+        charges = {
+            name: Charge(
+                Plan(one.plan, plan.size_bytes).algorithm,
+                sum(timeline_of(one, size, engine).total_s for size in sizes),
+            )
+            for name, one in under.items()
+        }
+        entry = Entry(plan.fabric, plan, times, timelines, judge(plan.circuits), under=charges)
         if not entry.verdict.ok:  # a wrong plan may occupy resources that do not exist
             return entry
         return replace(entry, bottleneck=bottleneck(plan.fabric, loads(plan.circuits, sum(sizes)), entry.total_s))
@@ -237,13 +292,30 @@ def compare_plans(
     entries: list[Entry] = []
     declined: list[Declined] = []
     for fabric in fabrics:
-        found, left = _entries(fabric, wanted, sizes, canonical(algorithm), assumed, cache, progress, entry_of)
+        found, left = _entries(
+            fabric, wanted, sizes, canonical(algorithm), assumed, variations, cache, progress, entry_of
+        )
         entries += found
         declined += left
     if not entries:
         raise UnsupportedError(declined[0].reason if len(declined) == 1 else f"no fabric can do {name} that way")
     entries.sort(key=lambda entry: entry.total_s)
-    return Comparison(name, tuple(sizes), tuple(entries), tuple(declined), algorithm)
+
+    def swapped(variation: Variation) -> Swaps:
+        totals = [entry.total_s for entry in entries]
+        return swaps(variation, totals, [entry.under[variation.name].total_s for entry in entries])
+
+    flips = tuple(one for one in map(swapped, between) if one.pairs)
+    return Comparison(
+        name,
+        tuple(sizes),
+        tuple(entries),
+        tuple(declined),
+        algorithm,
+        beside=other,
+        flips=flips,
+        sensitivity=tuple(map(swapped, varied)) if vary else None,
+    )
 
 
 def _entries(
@@ -252,9 +324,10 @@ def _entries(
     sizes: Sequence[int],
     algorithm: str,
     assumed: Assumptions,
+    variations: Sequence[Variation],
     cache: StepCache,
     progress: ProgressCallback,
-    entry_of: Callable[[Plan, Profile], Entry],
+    entry_of: Callable[[Plan, Profile, Mapping[str, Profile]], Entry],
 ) -> tuple[list[Entry], list[Declined]]:
     """Entries of one fabric, and the algorithms that it declines.
 
@@ -266,6 +339,7 @@ def _entries(
         sizes: messages [bytes].
         algorithm: as `compare_plans` takes it.
         assumed: time assumptions.
+        variations: other assumptions that each plan is charged under too.
         cache: of steps and circuits.
         progress: called before each part of the work.
         entry_of: verifies and times a plan.
@@ -277,14 +351,14 @@ def _entries(
     search_again = True
     while search_again:
         search_again = False
-        plans, left = _plans(fabric, wanted, sizes, algorithm, assumed, cache, progress, failed)
+        plans, left = _plans(fabric, wanted, sizes, algorithm, assumed, variations, cache, progress, failed)
         declined += [one for one in left if one not in declined]
-        for plan, times in plans:
+        for plan, times, under in plans:
             name = write_call(plan.schedule.name, plan.schedule.parameters)
             if name in finished:
                 continue
             try:
-                entries.append(entry_of(plan, times))
+                entries.append(entry_of(plan, times, under))
                 finished.add(name)
             except AlgorithmError as error:
                 declined.append(Declined(fabric.name, plan.schedule.name, str(error), failed=True))
@@ -299,10 +373,11 @@ def _plans(
     sizes: Sequence[int],
     algorithm: str,
     assumed: Assumptions,
+    variations: Sequence[Variation],
     cache: StepCache,
     progress: ProgressCallback,
     without: Collection[str],
-) -> tuple[list[tuple[Plan, Profile]], list[Declined]]:
+) -> tuple[list[tuple[Plan, Profile, Mapping[str, Profile]]], list[Declined]]:
     """The plans of one fabric that a comparison keeps, and the algorithms that it declines.
 
     Args:
@@ -311,35 +386,52 @@ def _plans(
         sizes: messages [bytes].
         algorithm: as `compare_plans` takes it.
         assumed: time assumptions.
+        variations: other assumptions that each plan is charged under too.
         cache: of steps and circuits.
         progress: called before each part of the work.
         without: algorithms that a search for the fastest omits.
     """
-    kept: list[tuple[Plan, Profile]] = []
+    kept: list[tuple[Plan, Profile, Mapping[str, Profile]]] = []
     declined: list[Declined] = []
     if algorithm in ("auto", "main"):
         progress(f"search the fastest on {fabric.name}")
         variants = [one for one in all_variants(wanted, fabric) if parse_call(one)[0] not in without]
         candidates = Candidates(fabric, wanted, variants, assumed, cache=cache)
-        found = [candidates.fastest(sizes)]
         own = fabric.machine.algorithm
-        if algorithm == "main" and own:
-            found.append(candidates.fastest(sizes, algorithm=own))
+        wishes = (None, own) if algorithm == "main" and own else (None,)
+        found = {wish: candidates.fastest(sizes, algorithm=wish) for wish in wishes}
         failed = [Declined(fabric.name, name, why, failed=True) for name, why in candidates.failures.items()]
-        profiles = {one.schedule.name: one.profile for one in found if one is not None}
-        if not profiles:
+        fastest = {one.schedule.name: (wish, one.profile) for wish, one in found.items() if one is not None}
+        if not fastest:
             why = f"no algorithm does {wanted.name} on {fabric.name}{candidates.why_none()}"
             return [], [Declined(fabric.name, algorithm, why)]
-        return [(Plan(times.plan, sum(sizes)), times) for times in profiles.values()], failed
+        others: dict[str | None, dict[str, Profile]] = {wish: {} for wish, _ in fastest.values()}
+        for variation in variations:
+            where = variation.on(fabric)
+            again = candidates.under(variation.assumed) if where is fabric else None
+            again = again or Candidates(where, wanted, variants, variation.assumed, cache=cache)
+            for wish, under in others.items():
+                one = again.fastest(sizes, algorithm=wish)
+                chosen = one.profile.plan if one else next(p.plan for w, p in fastest.values() if w == wish)
+                under[variation.name] = one.profile if one else profile(chosen, variation.assumed)
+        for wish, times in fastest.values():
+            kept.append((Plan(times.plan, sum(sizes)), times, others[wish]))
+        return kept, failed
     for candidate in all_variants(wanted, fabric) if algorithm == "all" else (algorithm,):
         progress(f"compile {fabric.name} with {candidate}")
         try:
             schedule = cache.of_schedule(generate(candidate, wanted, fabric))
             circuits = cache.of_plan(lower(fabric, schedule))
-            kept.append((Plan(circuits, sum(sizes)), profile(circuits, assumed)))
+            under = {one.name: profile(_plan_on(one.on(fabric), circuits), one.assumed) for one in variations}
+            kept.append((Plan(circuits, sum(sizes)), profile(circuits, assumed), under))
         except (AlgorithmError, UnsupportedError) as error:
             declined.append(Declined(fabric.name, candidate, str(error), isinstance(error, AlgorithmError)))
     return kept, declined
+
+
+def _plan_on(fabric: Fabric, circuits: CircuitPlan) -> CircuitPlan:
+    """The same plan on a fabric with other times."""
+    return circuits if fabric is circuits.fabric else replace(circuits, fabric=fabric)
 
 
 def compare(
@@ -392,8 +484,9 @@ def compare(
     return rows
 
 
-def _cells(entry: Entry) -> tuple[str, ...]:
-    """Texts of an entry: fabric, algorithm, nodes, node rate, time, verified."""
+def _cells(entry: Entry, other: Sequence[str]) -> tuple[str, ...]:
+    """Texts of an entry: fabric, algorithm, nodes, node rate, time, time under other sets, verified."""
     fabric = entry.fabric
     nodes, rate, time = f"{fabric.num_nodes:,}", format_rate(fabric.node_rate_bits_per_s), format_seconds(entry.total_s)
-    return fabric.name, entry.plan.algorithm, nodes, rate, time, "yes" if entry.verdict.ok else "NO"
+    also = (format_seconds(entry.under[name].total_s) for name in other)
+    return fabric.name, entry.plan.algorithm, nodes, rate, time, *also, "yes" if entry.verdict.ok else "NO"

@@ -72,6 +72,14 @@ class Choice:
         self._best: dict[int, tuple[float, CircuitPlan]] = {}
         self._verdicts: dict[int, Verdict] = {}
 
+    def under(self, assumed: Assumptions) -> Choice:
+        """The same candidates under other assumptions."""
+        made = Choice.__new__(Choice)
+        made.fabric, made.collective, made.declined = self.fabric, self.collective, self.declined
+        made._engine, made._resolution_s, made._judge = self._engine, self._resolution_s, self._judge
+        made._candidates, made._best, made._verdicts = self._candidates.under(assumed), {}, {}
+        return made
+
     def best(self, size_bytes: int) -> tuple[float, CircuitPlan]:
         """Time of the fastest plan [s], and the plan.
 

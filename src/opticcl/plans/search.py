@@ -11,6 +11,7 @@ Source: Hart, Nilsson and Raphael 1968.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
+from functools import cache as once
 from heapq import heapify, heappop, heappush
 from math import inf
 
@@ -39,9 +40,20 @@ class Candidate:
     """
 
     def __init__(self, fabric: Fabric, schedule: Schedule, assumed: Assumptions, cache: StepCache) -> None:
-        self.fabric, self.assumed, self._cache = fabric, assumed, cache
-        self._uncached, self.schedule = schedule, cache.of_schedule(schedule)
-        self._num_runs = len(schedule.step_classes())
+        cached = cache.of_schedule(schedule)
+        self._begin(fabric, assumed, schedule, cached, once(lambda: cache.of_plan(lower(fabric, cached))))
+
+    def _begin(
+        self,
+        fabric: Fabric,
+        assumed: Assumptions,
+        uncached: Schedule,
+        cached: Schedule,
+        lowered: Callable[[], CircuitPlan],
+    ) -> None:
+        self.fabric, self.assumed, self._lowered = fabric, assumed, lowered
+        self._uncached, self.schedule = uncached, cached
+        self._num_runs = len(cached.step_classes())
         self._next_bound = class_bounds(self.schedule, fabric, assumed)
         self._bounds: list[tuple[float, float]] = []
         self._next_cost = self._evaluate()
@@ -51,6 +63,12 @@ class Candidate:
     def __repr__(self) -> str:
         done = "complete" if self.complete else f"{len(self._costs)} of {self._num_runs} runs of steps evaluated"
         return f"<Candidate {self.schedule.name} on {self.fabric.name}: {done}>"
+
+    def under(self, assumed: Assumptions) -> Candidate:
+        """The same schedule and circuits under other assumptions, not yet evaluated."""
+        made = Candidate.__new__(Candidate)
+        made._begin(self.fabric, assumed, self._uncached, self.schedule, self._lowered)
+        return made
 
     @property
     def complete(self) -> bool:
@@ -94,7 +112,7 @@ class Candidate:
         return self._cost_s(cost, sizes) - self._bound_s(len(self._costs) - 1, sizes)
 
     def _evaluate(self) -> Generator[Cost, None, None]:
-        self._plan = self._cache.of_plan(lower(self.fabric, self.schedule))
+        self._plan = self._lowered()
         yield from costs(self._plan, self.assumed)
 
     def _bound_s(self, i: int, sizes: Sequence[int]) -> float:
@@ -141,6 +159,13 @@ class Candidates:
         self._candidates = [Candidate(fabric, schedule, assumed, cache) for schedule in only(schedules)]
         self._refusals: dict[int, str] = {}
         self._failures = failures
+
+    def under(self, assumed: Assumptions) -> Candidates:
+        """The same schedules and circuits under other assumptions."""
+        made = Candidates.__new__(Candidates)
+        made.fabric, made._failures, made._refusals = self.fabric, dict(self._failures), dict(self._refusals)
+        made._candidates = [candidate.under(assumed) for candidate in self._candidates]
+        return made
 
     def fastest(
         self, sizes: Sequence[int], *, resolution_s: float = 0.0, algorithm: str | None = None

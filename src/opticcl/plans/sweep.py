@@ -17,6 +17,7 @@ from opticcl.ir import Fabric, ProgressCallback, no_progress
 from opticcl.plans.fastest import Fastest
 from opticcl.plans.machines import ExcludedFabric
 from opticcl.plans.plan import Plan
+from opticcl.plans.ranks import beside
 from opticcl.simulate import lower_bound_s, moved_share
 
 __all__ = ["MOST_SIZES", "Point", "Sweep", "Sweeps", "fastest_of", "sizes_by", "sweep", "sweep_fabrics"]
@@ -37,6 +38,7 @@ class Point:
         algorithm_bytes_per_s: message over time, "algbw" of nccl-tests; 0 if it takes no time [byte/s].
         bus_bytes_per_s: least rate through a node's ports for that, "busbw" [byte/s].
         verified: whether the plan is right.
+        beside: name of another set of assumptions, and the time of the fastest under it [s].
     """
 
     size_bytes: int
@@ -46,6 +48,13 @@ class Point:
     algorithm_bytes_per_s: float
     bus_bytes_per_s: float
     verified: bool
+    beside: tuple[str, float] | None = None
+
+    def record(self) -> dict[str, Any]:
+        """Plain values."""
+        values = asdict(self)
+        del values["beside"]
+        return values | ({f"{self.beside[0]}_s": self.beside[1]} if self.beside else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +81,7 @@ class Sweep:
     def rows(self) -> list[dict[str, Any]]:
         """Plain values, a row a size."""
         about = {"fabric": self.fabric.name, "num_nodes": self.fabric.num_nodes, "collective": self.collective}
-        return [about | asdict(point) for point in self.points]
+        return [about | point.record() for point in self.points]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +169,25 @@ def sweep(
     if choice.declined:
         raise UnsupportedError(f"{fastest.name} cannot do {wanted.name} on {fabric.name}: {choice.declined}")
     points = []
+    other = beside(fastest.assumed)
+    also = choice.under(other.assumed)
     for size in sizes:
         total_s, plan = choice.best(size)
         verdict, c = choice.verdict(plan), plan.schedule.collective
         rate = size / total_s if total_s else 0.0
         bound, bus = lower_bound_s(c, fabric, size, fastest.assumed), rate * moved_share(c)
-        points.append(Point(size, Plan(plan, size).algorithm, total_s, bound, rate, bus, verdict.ok))
+        points.append(
+            Point(
+                size,
+                Plan(plan, size).algorithm,
+                total_s,
+                bound,
+                rate,
+                bus,
+                verdict.ok,
+                (other.name, also.best(size)[0]),
+            )
+        )
     return Sweep(fabric, wanted.name, tuple(points), choice.failures)
 
 

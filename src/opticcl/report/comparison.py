@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from opticcl.ir import Timeline
+from opticcl.report.beside import beside_columns, light_word, rank_lines, usd_word
 from opticcl.report.kit.columns import Column, FittedTable, yes_or_no
 from opticcl.report.kit.words import (
     PART_NAMES,
@@ -32,7 +33,9 @@ def comparison_table(comparison: Comparison) -> FittedTable:
     What all plans share (nodes, rate, verdict) is below the table; so is a remark where node rates differ, since times
     then depend on transceivers as much as on architectures. Fabric, algorithm, time and, if a plan is wrong, the verdict are
     always shown; a narrow console drops algorithm bandwidth, rounds, steps and bus bandwidth first.
-    The bottleneck is the busiest part of the machine, with the share of the time in which it is busy.
+    The bottleneck is the busiest part of the machine, with the share of the time in which it is busy. Beside the time stands
+    that under the other set of assumptions, with its rank; beside the verdict, the margin of the light budget and the price of
+    a node.
     """
     entries = comparison.entries
     steps = [f"{sum(t.num_steps for t in e.timelines):,}" for e in entries]
@@ -48,12 +51,15 @@ def comparison_table(comparison: Comparison) -> FittedTable:
         Column("steps", steps, 11),
         Column("rounds", rounds, 12),
         Column("time", [format_seconds(e.total_s) for e in entries]),
+        *beside_columns(comparison),
         Column("slower", [ratio(r) for r in slower(comparison)], 1),
         Column("parts (%)", parts, 8, justify="left", short=main_parts, short_rank=3),
         Column("bound/time", [f"{efficiency(e):.0%}" for e in entries], 7),
         Column("algbw", [format_quantity(e.algorithm_bytes_per_s, "byte/s") for e in entries], 13),
         Column("busbw", [format_quantity(e.bus_bytes_per_s, "byte/s") for e in entries], 10),
         Column("bottleneck", whole, 9, justify="left", short=short, short_rank=5),
+        Column("light", [light_word(e) for e in entries], 5, justify="left"),
+        Column("USD a node", [usd_word(e) for e in entries], 6),
         Column("verified", [yes_or_no(e.verdict.ok) for e in entries], justify="left"),
     ]
     note, shared = [messages(comparison)], set()
@@ -73,7 +79,10 @@ def comparison_table(comparison: Comparison) -> FittedTable:
         shared.add("verified")
     below = [", ".join(note)]
     if "node rate" not in shared:
-        below.append("node rates differ; --node-rate 800Gb/s gives every node the same")
+        below.append(
+            "node rates differ; --equal rate=800Gb/s gives every node the same, cost=9000 or power=100 the same bill"
+        )
+    below += rank_lines(comparison)
     return FittedTable([c for c in columns if c.header not in shared], "\n".join(below), keys=2)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticcl.report.beside import beside_cells
 from opticcl.report.fastest import Crossing, crossings, fastest, sizes_between
 from opticcl.report.kit.colours import DARK, INK, MUTED, PAPER, PART_COLOURS, fabric_colours
 from opticcl.report.kit.line_ends import End, label_ends, text_width
@@ -67,8 +68,11 @@ def breakdown_figure(comparison: Comparison) -> Figure:
     else:
         colours = fabric_colours(e.fabric.name for e in comparison.entries)
         time.scatter(totals, range(len(names)), s=42, c=[colours[e.fabric.name] for e in comparison.entries])
+    beside = beside_cells(comparison) or [""] * len(names)
     for row, (total, times_slower) in enumerate(zip(totals, slower(comparison), strict=True)):
         text = format_seconds(total) + (f"  ({ratio(times_slower)})" if times_slower > 1 else "")
+        if comparison.beside and beside[row]:
+            text += f"  [{comparison.beside.name} {beside[row]}]"
         at = (total or time.get_xlim()[0], row)
         time.annotate(text, at, (4 if stacked else 7, 0), textcoords="offset points", va="center", fontsize=7.5)
     time.set_yticks(range(len(names)), names)

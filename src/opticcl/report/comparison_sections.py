@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from opticcl.assumptions import meaning_of
+from opticcl.assumptions import meaning_of, value_text
 from opticcl.errors import OpticclError
 from opticcl.ir import ProgressCallback
+from opticcl.report.beside import beside_cells, light_word, rank_lines, usd_word
 from opticcl.report.comparison_pictures import breakdown_picture, size_picture
 from opticcl.report.fastest import Crossing
 from opticcl.report.kit import html as _html
@@ -55,11 +55,15 @@ def result(comparison: Comparison) -> str:
     entries = comparison.entries
     steps, rounds = ([sum(getattr(t, f) for t in e.timelines) for e in entries] for f in ("num_steps", "num_rounds"))
     times, factors = (format_seconds(e.total_s) for e in entries), map(ratio, slower(comparison))
+    cells = beside_cells(comparison)
     columns: dict[str, Sequence[str]] = {
         "Fabric": [*map(_html.row_name, fabric_names(comparison))],
         "Algorithm": [_html.text(e.plan.algorithm) for e in entries],
         "#Time": [*map(_html.number, times)],
+        **({f"#{comparison.beside.name.capitalize()}": [*map(_html.number, cells)]} if comparison.beside else {}),
         "#Slower": [*map(_html.number, factors)],
+        "#Light": [_html.number(light_word(e)) for e in entries],
+        "#USD a node": [_html.number(usd_word(e)) for e in entries],
         "Verified": [_html.verdict(e.verdict.ok) for e in entries],
         "Where it goes": [f"<td>{_html.share_bar(shares(e.totals()))}</td>" for e in entries],
         "#Bound": [_html.number(f"{efficiency(e):.0%}") for e in entries],
@@ -82,7 +86,9 @@ def result(comparison: Comparison) -> str:
     about = (
         f"{', '.join(shared)}; fastest first. Verified: every rank ends with the right data, and no two signals collide. "
         "Bound: lower bound of that fabric over the time. Bottleneck: the busiest part of the machine, and the share of the "
-        "time in which it is busy."
+        "time in which it is busy. Light: margin of the budget of the worst path. "
+        + ". ".join(rank_lines(comparison))
+        + "."
     )
     rows = ("".join(cells) for cells in zip(*columns.values(), strict=True))
     listed = _html.table([*columns], rows, about) + _html.colour_key()
@@ -159,11 +165,12 @@ def light(comparison: Comparison, progress: ProgressCallback) -> str:
 
 def assumptions(comparison: Comparison) -> str:
     """Time assumptions and the engine."""
-    assumed = dataclasses.asdict(comparison.entries[0].profile.assumed)
-    items = []
-    for name, value in assumed.items():
-        shown = f"{format_bytes(value)}/s" if name.endswith("_bytes_per_s") else str(value)
-        items.append((f"{name} = {shown}", escape(meaning_of(name, value))))
+    assumed = comparison.entries[0].profile.assumed
+    items = [
+        (f"{name} = {value_text(name, value)}", escape(meaning_of(name, value)))
+        for name, value in assumed.record().items()
+        if name != "name"
+    ]
     settings = comparison.entries[0].timelines[0].assumptions
     engine = "Times are computed in closed form: steps one after the other, each as long as its slowest transfer."
     if "mode" in settings:

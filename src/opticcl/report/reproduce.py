@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from opticcl.assumptions import KEYS, Assumptions, assumptions
 from opticcl.report.kit.words import specification
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ __all__ = ["reproduction"]
 def reproduction(comparison: Comparison) -> str:
     """Python text that compiles, verifies and times the same plans under the same assumptions."""
     plans = "\n".join(f'    ("{specification(e)}", "{e.plan.algorithm}"),' for e in comparison.entries)
-    assumed = "".join(f"    {k}={v!r},\n" for k, v in dataclasses.asdict(comparison.entries[0].profile.assumed).items())
+    assumed = "".join(f"    {k}={v!r},\n" for k, v in _arguments(comparison.entries[0].profile.assumed).items())
     sizes = _sizes(comparison.sizes)
     return (
         f"import opticcl\n\nplans = [\n{plans}\n]\nsizes = {sizes}  # bytes\nassumed = dict(\n{assumed})\n"
@@ -25,6 +25,18 @@ def reproduction(comparison: Comparison) -> str:
         f'    rows = opticcl.compare([fabric], "{comparison.collective}", sizes, algorithm=algorithm, **assumed)\n'
         '    print(rows.select("fabric", "algorithm", "verified", "total_s"))\n'
     )
+
+
+def _arguments(assumed: Assumptions) -> dict[str, Any]:
+    """Arguments that name a set of assumptions and the values that differ from it.
+
+    >>> _arguments(assumptions("common", endpoint="nic"))
+    {'assumptions': 'common', 'endpoint': 2.7e-06}
+    """
+    name = assumed.name.removesuffix(", changed")
+    whole = assumptions(name)
+    differing = {key: getattr(assumed, key) for key in KEYS if getattr(assumed, key) != getattr(whole, key)}
+    return {"assumptions": name, **differing}
 
 
 def _sizes(sizes: tuple[int, ...]) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from opticcl.assumptions import value_text
 from opticcl.registry import write_call
 from opticcl.report.traffic import critical_path_lines, critical_path_rows
 from opticcl.simulate import moved_share
@@ -27,11 +28,13 @@ class Simulation:
         plan: that was simulated.
         engine: name of the engine.
         result: of the simulation.
+        beside: another set of assumptions, and the time of the same plan under it [s].
     """
 
     plan: Plan
     engine: str
     result: SimulationResult
+    beside: tuple[str, float] | None = None
 
     @property
     def mode(self) -> str:
@@ -75,6 +78,7 @@ class Simulation:
             "engine": self.engine,
             "mode": self.mode,
             **timeline.record(),
+            **({f"{self.beside[0]}_s": self.beside[1]} if self.beside else {}),
             "algorithm_bytes_per_s": self.algorithm_bytes_per_s,
             "bus_bytes_per_s": self.bus_bytes_per_s,
             "bottleneck": busiest and busiest.name,
@@ -102,10 +106,11 @@ class Simulation:
         if self.result.traffic is not None:
             lines += critical_path_lines(self.plan.fabric, self.result.traffic.critical)
         assumed = ", ".join(
-            f"{key}={format_quantity(value, 'byte/s') if key == 'memory_bytes_per_s' else value}"
-            for key, value in timeline.assumptions.items()
+            f"{key}={value_text(key, value)}" for key, value in timeline.assumptions.items() if key != "name"
         )
-        return [*lines, f"assumed: {assumed}"]
+        if self.beside:
+            lines.append(f"time of the same plan under {self.beside[0]}: {format_seconds(self.beside[1])}")
+        return [*lines, f"assumed: {timeline.assumptions['name']}: {assumed}"]
 
     def headline(self) -> str:
         """Engine, time and bandwidth in one line."""

@@ -10,7 +10,7 @@ from opticcl.report.kit.columns import Column, FittedTable
 from opticcl.units import format_bytes, format_quantity, format_rate, format_seconds
 
 if TYPE_CHECKING:
-    from opticcl.plans.sweep import Sweep, Sweeps
+    from opticcl.plans.sweep import Point, Sweep, Sweeps
 
 __all__ = ["sweep_table"]
 
@@ -30,6 +30,7 @@ def _one(sweep: Sweep) -> FittedTable:
         Column("size", [format_bytes(p.size_bytes) for p in points]),
         Column("algorithm", [p.algorithm for p in points], justify="left"),
         Column("time", [format_seconds(p.total_s) for p in points]),
+        *_beside(points),
         Column("algbw", [format_quantity(p.algorithm_bytes_per_s, "byte/s") for p in points]),
         Column("busbw", [format_quantity(p.bus_bytes_per_s, "byte/s") for p in points]),
         Column("bound/time", [f"{share:.0%}" for share in bounds], 1),
@@ -49,11 +50,30 @@ def _several(found: Sweeps) -> FittedTable:
         Column("size", [format_bytes(p.size_bytes) for p in sweeps[0].points]),
         Column("fastest", [names[i] for i in best], justify="left"),
         Column("by algorithm", algorithms, justify="left"),
+        *_fastest_beside(sweeps, names),
         *(Column(n, [format_seconds(p.total_s) for p in one.points]) for one, n in zip(sweeps, names, strict=True)),
     ]
     rates = {sweep.fabric.node_rate_bits_per_s for sweep in sweeps}
     rate = f"{format_rate(rates.pop())} a node" if len(rates) == 1 else "nodes of different rates"
     return FittedTable(columns, f"{sweeps[0].collective}, {rate}{_verified(sweeps)}")
+
+
+def _beside(points: Sequence[Point]) -> list[Column]:
+    """Times under the other set of assumptions, if they were evaluated."""
+    known = [point.beside for point in points if point.beside]
+    return [Column(known[0][0], [format_seconds(seconds) for _, seconds in known])] if known else []
+
+
+def _fastest_beside(sweeps: Sequence[Sweep], names: Sequence[str]) -> list[Column]:
+    """The fastest fabric at each size under the other set of assumptions, with its time, if that was evaluated."""
+    known = [[point.beside for point in one.points if point.beside] for one in sweeps]
+    if not known[0]:
+        return []
+    cells = []
+    for row in zip(*known, strict=True):
+        best = min(range(len(row)), key=lambda i: row[i][1])
+        cells.append(f"{names[best]} {format_seconds(row[best][1])}")
+    return [Column(f"fastest under {known[0][0][0]}", cells, justify="left")]
 
 
 def _verified(sweeps: Sequence[Sweep]) -> str:

@@ -48,6 +48,7 @@ def training_table(training: TrainingResult) -> FittedTable:
         Column("fabric", [Text(name) for name in names], justify="left"),
         Column("algorithms", [Text(_algorithms(row)) for row in rows], 3, justify="left"),
         Column("iteration", [format_seconds(row.iteration.total_s) for row in rows]),
+        *_other_set(training),
         Column("slower", [ratio(x) for x in slowness(training)], 2),
         Column("waits for messages", [format_seconds(row.iteration.exposed_s) for row in rows]),
         Column("share", [f"{row.communication_share:.1%}" for row in rows]),
@@ -70,6 +71,12 @@ def _model_utilisation(rows: Sequence[TrainingRow]) -> list[Column]:
     shares = [row.model_utilisation for row in rows]
     known = [f"{share:.1%}" for share in shares if share is not None]
     return [Column("MFU", known, 4)] if len(known) == len(shares) else []
+
+
+def _other_set(training: TrainingResult) -> list[Column]:
+    """Iterations under the other set of assumptions, if they were evaluated."""
+    known = [row.beside for row in training.rows if row.beside]
+    return [Column(known[0][0], [format_seconds(seconds) for _, seconds in known])] if known else []
 
 
 def headline(training: TrainingResult) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opticcl.assumptions import meaning_of
+from opticcl.assumptions import meaning_of, value_text
 from opticcl.files import write_whole
 from opticcl.registry import write_call
 from opticcl.report.kit import html as _html
@@ -152,9 +151,9 @@ def _assumptions(training: TrainingResult) -> str:
         ),
         ("groups", escape(f"{groups}; concurrent groups are assumed not to interfere")),
     ]
-    for name, value in dataclasses.asdict(training.assumed).items():
-        shown = f"{format_bytes(value)}/s" if name.endswith("_bytes_per_s") else str(value)
-        about.append((f"{name} = {shown}", escape(meaning_of(name, value))))
+    for name, value in training.assumed.record().items():
+        if name != "name":
+            about.append((f"{name} = {value_text(name, value)}", escape(meaning_of(name, value))))
     return _html.definitions(about)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any, Literal
 
@@ -13,6 +13,7 @@ from opticcl.fabrics import fabric_at_scale
 from opticcl.ir import Fabric, ProgressCallback, no_progress
 from opticcl.ir.task_graph import TaskGraph
 from opticcl.plans.machines import ExcludedFabric
+from opticcl.plans.ranks import beside
 from opticcl.registry import as_text, one_or_more, write_call
 from opticcl.traces.graphs import median_step
 from opticcl.training.communication import CommunicationTimes, Fastest, PlanUse, moved_bytes
@@ -38,6 +39,7 @@ class TrainingRow:
         remarks: deviations from the requested algorithm, and algorithms that raised an exception.
         steps: timelines of all steps, in order; empty if there is one.
         steps_verified: whether the plans of the other steps passed verification.
+        beside: another set of assumptions, and the time of an iteration under it [s].
     """
 
     machine: Fabric
@@ -46,6 +48,7 @@ class TrainingRow:
     remarks: tuple[str, ...] = ()
     steps: tuple[Iteration, ...] = ()
     steps_verified: bool = True
+    beside: tuple[str, float] | None = None
 
     def __repr__(self) -> str:
         took, waits = format_seconds(self.iteration.total_s), f"{self.communication_share:.1%}"
@@ -94,6 +97,7 @@ class TrainingRow:
             "algorithms": list(self.algorithms),
             "verified": self.verified,
             "iteration_s": iteration.total_s,
+            **({f"{self.beside[0]}_s": self.beside[1]} if self.beside else {}),
             "compute_s": iteration.compute_s,
             "communication_s": iteration.communication_s,
             "exposed_s": iteration.exposed_s,
@@ -233,16 +237,25 @@ def train(
     built = [given if isinstance(given, Fabric) else fabric_at_scale(given, size) for given in one_or_more(machines)]
     per_epoch, iterations = _iterations(job, samples, epochs, steps)
     algorithm = as_text(algorithm, "train: algorithm", "auto")
-    planner = planner or Fastest(
-        algorithm, assumptions, engine=engine, resolution_s=_resolution_s(job), progress=progress
-    )
+    resolution_s, known = _resolution_s(job), planner
+    planner = known or Fastest(algorithm, assumptions, engine=engine, resolution_s=resolution_s, progress=progress)
+    other = beside(planner.assumed)
+    also = None if known else Fastest(algorithm, other.assumed, engine=engine, resolution_s=resolution_s)
     runtime = runtime or Runtime()
     rows: list[TrainingRow] = []
     left_out: list[ExcludedFabric] = []
     for machine in built:
         progress(f"simulate {job.name} on {machine.name}")
         try:
-            rows.append(_row(machine, graphs, planner, groups, runtime, stragglers, compute_scale))
+            row = _row(machine, graphs, planner, groups, runtime, stragglers, compute_scale)
+            if also is not None:
+                times = CommunicationTimes(machine, also, groups=groups)
+                again = [
+                    simulate_iteration(graph, times, runtime, stragglers, compute_scale=compute_scale)
+                    for graph in graphs
+                ]
+                row = replace(row, beside=(other.name, _median(again).total_s))
+            rows.append(row)
         except (UnsupportedError, FabricError) as error:
             left_out.append(ExcludedFabric(machine.name, str(error)))
     if not rows:

@@ -1,0 +1,83 @@
+"""What the machine of a time needs: whether its light closes, and what a node of it costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import sqrt
+from typing import Any
+
+from opticcl.errors import ParameterError, UnsupportedError
+from opticcl.estimate.budget import budget
+from opticcl.estimate.cost import Range, bill_of
+from opticcl.ir import Fabric
+from opticcl.ir.light import LITERAL
+from opticcl.optics.values import light_path_of, optics
+
+__all__ = ["Hardware", "hardware_of", "middle"]
+
+TYPICAL = "typical"
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """Light budget and price of a machine.
+
+    Args:
+        margin_db: of the worst path [dB]; None: no light from end to end, or no values.
+        optics: preset of the values: literal, or typical where the paper lacks some.
+        usd_per_node, w_per_node: geometric mean of the range of the bill [USD, W]; None: parts unknown.
+    """
+
+    margin_db: float | None
+    optics: str
+    usd_per_node: float | None
+    w_per_node: float | None
+
+    @property
+    def closes(self) -> bool | None:
+        """Whether the light budget closes; None if there is none."""
+        return None if self.margin_db is None else self.margin_db >= -1e-9
+
+    def record(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "light_closes": self.closes,
+            "light_margin_db": self.margin_db,
+            "light_optics": self.optics,
+            "usd_per_node": self.usd_per_node,
+            "w_per_node": self.w_per_node,
+        }
+
+
+def middle(of: Range) -> float:
+    """Geometric mean of a range."""
+    return sqrt(of[0] * of[1])
+
+
+@lru_cache(maxsize=64)
+def hardware_of(fabric: Fabric) -> Hardware:
+    """Light budget of the worst path, by the paper's values where they suffice, and the bill of the whole machine."""
+    margin, preset = _margin_db(fabric)
+    usd = w = None
+    try:
+        bill = bill_of(fabric)
+        usd, w = (middle(of) / fabric.num_machine_nodes for of in (bill.usd, bill.w))
+    except UnsupportedError:
+        usd = w = None  # a machine without a list of parts has no price
+    return Hardware(margin, preset, usd, w)
+
+
+def _margin_db(fabric: Fabric) -> tuple[float | None, str]:
+    """Margin of the worst path and the preset of its values; (None, "") if it has none."""
+    try:
+        table = light_path_of(fabric).table
+    except UnsupportedError:
+        return None, ""
+    for preset in (LITERAL, TYPICAL):
+        if preset == LITERAL or preset in table.presets:
+            try:
+                return budget(fabric, optics(table, preset), "worst").margin_db, preset
+            except ParameterError:
+                continue  # a value is missing: the next preset
+    return None, ""

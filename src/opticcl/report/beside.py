@@ -1,0 +1,93 @@
+"""What stands beside a time: the time and rank under the other assumptions, the keys that swap ranks, light and price."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from opticcl.plans.hardware import hardware_of
+from opticcl.report.kit.columns import Column, FittedTable
+from opticcl.report.kit.words import labels
+from opticcl.units import counted, format_seconds
+
+if TYPE_CHECKING:
+    from opticcl.plans.compare import Comparison, Entry
+    from opticcl.plans.ranks import Swaps
+
+__all__ = ["beside_cells", "beside_columns", "light_word", "rank_lines", "sensitivity_table", "usd_word"]
+
+SHOWN = 3
+"""Swaps of one key that a line names [count]."""
+
+
+def beside_cells(comparison: Comparison) -> list[str]:
+    """Time under the set beside and its rank: "2.84 us #3"; empty if it was not evaluated."""
+    _, other = comparison.ranks()
+    times = comparison.times_beside()
+    return [f"{format_seconds(time)} #{rank}" for time, rank in zip(times, other, strict=True)]
+
+
+def beside_columns(comparison: Comparison) -> list[Column]:
+    """The column of `beside_cells`, or none."""
+    cells = beside_cells(comparison)
+    return [Column(comparison.beside.name, cells)] if comparison.beside and cells else []
+
+
+def light_word(entry: Entry) -> str:
+    """Whether the light budget of the machine closes, with its margin; "-" where no light goes from end to end."""
+    found = hardware_of(entry.fabric)
+    if found.margin_db is None:
+        return "-"
+    return f"{'closes' if found.closes else 'NO'} {found.margin_db:+.1f} dB"
+
+
+def usd_word(entry: Entry) -> str:
+    """Price of a node; "-" where the parts are unknown."""
+    usd = hardware_of(entry.fabric).usd_per_node
+    return "-" if usd is None else f"{usd:,.0f}"
+
+
+def rank_lines(comparison: Comparison) -> list[str]:
+    """The set of assumptions, the order under the set beside, and the keys that swap ranks, a line each."""
+    lines = [f"assumptions: {comparison.assumed.name}; algorithms are chosen and times charged under it"]
+    if comparison.beside is None or len(comparison.entries) < 2:
+        return lines
+    first, other = comparison.ranks()
+    names = _names(comparison)
+    if first == other:
+        return [*lines, f"the order is the same under {comparison.beside.name}"]
+    order = sorted(range(len(names)), key=lambda i: comparison.times_beside()[i])
+    lines.append(f"order under {comparison.beside.name}: {', '.join(names[i] for i in order)}")
+    if comparison.flips:
+        found = [f"{one.variation.name} ({_swaps(one, names)})" for one in comparison.flips]
+        lines.append(f"what flips ranks, each alone: {'; '.join(found)}")
+    return lines
+
+
+def sensitivity_table(comparison: Comparison) -> FittedTable:
+    """One row a value, halved and doubled: the ranks that swap."""
+    names = _names(comparison)
+    rows: dict[str, dict[str, str]] = {}
+    for one in comparison.sensitivity or ():
+        _, _, factor = one.variation.name.rpartition(" x ")
+        rows.setdefault(one.variation.key, {})[factor] = _swaps(one, names) if one.pairs else "-"
+    columns = [
+        Column("value", [*rows], justify="left"),
+        Column("halved", [row.get("0.5", "-") for row in rows.values()], justify="left", wrap=True),
+        Column("doubled", [row.get("2", "-") for row in rows.values()], justify="left", wrap=True),
+    ]
+    about = f"Swaps of rank where one value of {comparison.assumed.name} is halved or doubled (faster before slower)"
+    return FittedTable(columns, heading=about)
+
+
+def _names(comparison: Comparison) -> list[str]:
+    """Fabrics, with their algorithms where a fabric occurs more than once."""
+    fabrics = [entry.fabric.name for entry in comparison.entries]
+    return labels(comparison) if len(set(fabrics)) < len(fabrics) else fabrics
+
+
+def _swaps(swaps: Swaps, names: Sequence[str]) -> str:
+    """The first swaps in words: "sipac before ramp, ... and 2 more"."""
+    shown = ", ".join(f"{names[i]} before {names[j]}" for i, j in swaps.pairs[:SHOWN])
+    more = len(swaps.pairs) - SHOWN
+    return f"{shown} and {counted(more, 'more swap')}" if more > 0 else shown

@@ -1,0 +1,124 @@
+"""One set of assumptions chooses and charges; the other stands beside, with the keys that swap ranks."""
+
+import dataclasses
+
+import pytest
+
+import opticcl
+from opticcl.assumptions import KEYS, LATENCY_KEYS, assumptions
+from opticcl.fabrics import fabric, fabric_at_scale
+from opticcl.plans.compare import compare_plans
+from opticcl.plans.ranks import beside, keys_between, ranks, sensitivity
+
+SIX = ("ramp", "sipac", "ideal", "fat_tree", "lightpath", "terarack")
+
+
+@pytest.fixture(scope="module")
+def found():
+    """Six systems of 64 nodes, a short all-to-all, everything evaluated."""
+    made = [fabric_at_scale(name, 64) for name in SIX]
+    return compare_plans(made, "all_to_all", [1000], explain=True, vary=True)
+
+
+def test_a_named_set_chooses_as_it_charges(answer):
+    """WRHT's rules charge every step, so a ring of 254 steps takes 6.35 ms, and WRHT itself 54 us or less."""
+    simulated, _ = answer("simulate", "-f", "terarack:nodes=128", "-s", "10KB", "--assumptions", "wrht")
+    compared, _ = answer("compare", "-f", "terarack:nodes=128", "-s", "10KB", "--assumptions", "wrht")
+    assert simulated["total_s"] == pytest.approx(compared["rows"][0]["total_s"], rel=1e-12)
+    assert simulated["algorithm"] == compared["rows"][0]["algorithm"]
+    assert simulated["total_s"] < 60e-6
+    ring, _ = answer(
+        "simulate", "-f", "terarack:nodes=128", "-s", "10KB", "-a", "ring:pipeline=none", "--assumptions", "wrht"
+    )
+    assert ring["total_s"] > 6e-3
+    compiled = opticcl.compile("terarack:nodes=128", "all_reduce", "10KB", assumptions="wrht")
+    assert compiled.algorithm == simulated["algorithm"]
+
+
+@pytest.mark.parametrize("name", ["common", "published", "wrht", "lumorph"])
+def test_every_verb_takes_the_set(name):
+    """compile, compare, sweep and train agree under each set."""
+    where = fabric("oddl:shape=4x4")
+    plan = opticcl.compile(where, "all_reduce", 10**6, assumptions=name)
+    took = plan.simulate(assumptions=name).total_s
+    rows = opticcl.compare([where], "all_reduce", 10**6, assumptions=assumptions(name))
+    assert rows["total_s"][0] == pytest.approx(took, rel=1e-12)
+    assert rows["algorithm"][0] == plan.algorithm
+
+
+def test_the_time_beside_is_that_of_the_other_set(found):
+    """Its own choice of algorithm, its own ranks."""
+    alone = compare_plans([e.fabric for e in found.entries], "all_to_all", [1000], assumptions="published")
+    theirs = {e.fabric.name: (e.total_s, e.plan.algorithm) for e in alone.entries}
+    for entry in found.entries:
+        charge = entry.under["published"]
+        assert (charge.total_s, charge.algorithm) == pytest.approx(theirs[entry.fabric.name][0], rel=1e-12) or (
+            charge.total_s == pytest.approx(theirs[entry.fabric.name][0], rel=1e-12)
+        )
+    order = sorted(found.entries, key=lambda e: e.under["published"].total_s)
+    assert [e.fabric.name for e in order] == [e.fabric.name for e in alone.entries]
+    assert alone.beside.name == "common"
+    assert {e.fabric.name: e.under["common"].total_s for e in alone.entries} == pytest.approx(
+        {e.fabric.name: e.total_s for e in found.entries}
+    )
+
+
+def test_a_flip_is_what_a_comparison_under_that_key_says(found):
+    """latency=published alone puts the ideal switch before RAMP, as a comparison of its own does."""
+    flip = next(one for one in found.flips if one.variation.key == "latency")
+    names = [entry.fabric.name for entry in found.entries]
+    pairs = {(names[i], names[j]) for i, j in flip.pairs}
+    alone = compare_plans([e.fabric for e in found.entries], "all_to_all", [1000], assumptions=flip.variation.assumed)
+    times = {e.fabric.name: e.total_s for e in alone.entries}
+    was = {e.fabric.name: e.total_s for e in found.entries}
+    assert pairs == {(a, b) for a in names for b in names if was[b] < was[a] and times[a] < times[b]}
+    assert ("ideal", "ramp") in pairs
+
+
+def test_sensitivity_halves_and_doubles_every_value(found):
+    """All parts, memory, control and reconfiguration; times move in the direction of the value."""
+    assert found.sensitivity is not None
+    asked = [(one.variation.key, one.variation.name.rpartition(" x ")[2]) for one in found.sensitivity]
+    keys = [*LATENCY_KEYS, "memory_bytes_per_s", "control", "reconfiguration"]
+    assert asked == [(key, factor) for key in keys for factor in ("0.5", "2")]
+    for entry in found.entries:
+        for key in LATENCY_KEYS:
+            half, double = (entry.under[f"{key} x {factor}"].total_s for factor in ("0.5", "2"))
+            assert half <= entry.total_s * (1 + 1e-12) <= double * (1 + 2e-12)
+    wrht = next(e for e in found.entries if e.fabric.name == "terarack")
+    assert wrht.under["reconfiguration x 2"].total_s == pytest.approx(wrht.total_s + 2 * 25e-6, rel=1e-3)
+    names = [entry.fabric.name for entry in found.entries]
+    record = {one["variation"]: one["swaps"] for one in found.record()["sensitivity"]}
+    for one in found.sensitivity:
+        assert record[one.variation.name] == [[names[i], names[j]] for i, j in one.pairs]
+
+
+def test_keys_between_two_sets_lead_from_one_to_the_other():
+    """Changed one after the other, all of them make the other set; latency goes with its parts."""
+    common, published = assumptions("common"), assumptions("published")
+    made = common
+    for one in keys_between(common, published):
+        made = dataclasses.replace(made, **{one.key: getattr(one.assumed, one.key)})
+    assert all(getattr(made, key) == getattr(published, key) for key in KEYS)
+    assert not keys_between(common, common)
+    assert beside(assumptions("common", initial="warm")).assumed.initial == "warm"
+    assert beside(assumptions("oddl")).name == "published"
+    assert len({one.name for one in sensitivity(common)}) == 20
+
+
+def test_equal_times_share_a_rank():
+    """And the next one is counted on."""
+    assert ranks([2.0, 1.0, 2.0, 3.0]) == [2, 1, 2, 4]
+    assert ranks([]) == []
+
+
+def test_the_table_names_sets_ranks_and_flips(opticcl, monkeypatch):
+    """The line on assumptions, the order beside, what flips; light and price beside the verdict."""
+    monkeypatch.setenv("COLUMNS", "250")
+    done = opticcl("compare", "-n", "64", "-f", "ramp", "-f", "ideal", "-c", "all_to_all", "-s", "1KB")
+    assert done.returncode == 0
+    assert "published" in done.stdout.splitlines()[0]
+    assert "assumptions: common" in done.stdout
+    assert "order under published: ideal, ramp" in done.stdout
+    assert "what flips ranks, each alone: latency=published (ideal before ramp)" in done.stdout
+    assert "closes +14.0 dB" in done.stdout
