@@ -115,7 +115,7 @@ def test_the_help_lists_the_options_of_all_engines(opticcl):
         in text
     )
     assert "--mode [barrier|asynchronous] flow, packet: when a transfer starts." in text
-    assert "[default: flow 20,000,000, packet 100,000,000]" in text
+    assert "[default: device 20,000,000, flow 20,000,000, packet 100,000,000]" in text
     for engine in ENGINES.names():
         for name in ENGINES.get(engine).option_names():
             assert f"{flag_of(name)} " in text

@@ -25,7 +25,8 @@ class DeviceOptions:
     """Options of the device engine.
 
     Args:
-        max_events: refuse a simulation of more events than this: starts and ends of transfers [count].
+        max_events: refuse a simulation of more events than this: starts, ends and changes of rate of flows (flow), or cells
+            sent over a link (packet) [count].
     Raises: ParameterError: a limit below 1.
     """
 
