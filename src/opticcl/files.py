@@ -32,9 +32,7 @@ def write_whole(path: Path) -> Iterator[IO[bytes]]:
         target = Path(os.path.realpath(path))
         if path.is_dir():
             raise OutputError(f"cannot write {path}: it is a directory")
-        if target.is_symlink() or (
-            target.exists() and not target.is_file()
-        ):  # realpath leaves links that form a circle
+        if target.is_symlink() or (target.exists() and not target.is_file()):  # realpath leaves links that form a cycle
             raise OutputError(f"cannot write {path}: it is no regular file")
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     except OSError as error:

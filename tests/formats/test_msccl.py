@@ -338,7 +338,7 @@ def test_deep_connections_are_noted(tmp_path):
             "data in rank 0 s[0]",
         ),
         (FORMS["cpy and re with scratch"].replace('depid="1" deps="0"', 'depid="-1" deps="-1"'), "race", "rank 0 s[0]"),
-        (pair(step(0, "rrc"), step(1, "s")), "deadlock", "a circle of 4: step"),
+        (pair(step(0, "rrc"), step(1, "s")), "deadlock", "a cycle of 4: step"),
         (FORMS["cpy and re with scratch"].replace('hasdep="1"', 'hasdep="0"'), "deadlock", "it waits forever"),
         (
             pair(step(0, "cpy", "i 0", "i 1", count=2), step(1, "s", count=3), step(2, "rrc", count=3), chunks=3),

@@ -1,4 +1,4 @@
-"""What is dead on a LIGHTPATH grid, as a user writes it: tiles, lasers and waveguides, joined by +.
+"""Failed tiles, lasers and waveguides of a LIGHTPATH grid, written as text and joined by +.
 
     dead_tiles       3+17-19        tiles 3, 17, 18 and 19: no GPU, and no light through them
     dead_lasers      5:0+6:3-7      laser 0 of tile 5, lasers 3 to 7 of tile 6
@@ -26,7 +26,7 @@ MOST_LISTED = 1 << 20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Damage:
-    """What does not work.
+    """Failed parts.
 
     Args:
         tiles: dead tiles, ascending, int64 (t,).
@@ -73,7 +73,7 @@ def damage_of(
     dead_lasers: str | None,
     dead_waveguides: str | None,
 ) -> Damage:
-    """What the texts say.
+    """The failures that the texts describe.
 
     Args:
         shape: rows and columns.
@@ -155,7 +155,7 @@ def _edge(part: str, start: int, stop: int, columns: int) -> int:
 def dead_parts_used(
     damage: Damage, circuits: Circuits, tile: IntArray, end: IntArray, waveguides: int, side_by_side: bool
 ) -> Iterator[Fault]:
-    """Circuits that would need what is dead.
+    """Circuits that need a failed part.
 
     Args:
         tile: of each node.

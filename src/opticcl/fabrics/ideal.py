@@ -1,4 +1,4 @@
-"""The ideal electrical switch: one port a node, nothing in between ever blocks.
+"""The ideal electrical switch: one port per node and a non-blocking crossbar.
 
 ::
 
@@ -6,7 +6,7 @@
     node 1 ==tx/rx==|  one non-blocking crossbar, packets of any size, no reconfiguration
     node 2 ==tx/rx==+
 
-A rival that cannot be built: a bound for every electrical network with the same ports.
+It cannot be built at scale; its times are lower bounds for every electrical network with the same ports.
 """
 
 from __future__ import annotations

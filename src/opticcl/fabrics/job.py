@@ -22,7 +22,7 @@ __all__ = ["Job", "job"]
 
 
 def job(machine: Fabric, nodes: Iterable[int] | IntArray) -> Job:
-    """The part of a machine that a job has: its ranks are these nodes, in this order.
+    """A job on some nodes of a machine: its ranks are these nodes, in this order.
 
     Args:
         machine: the whole, or a job on it.
@@ -50,7 +50,7 @@ def job(machine: Fabric, nodes: Iterable[int] | IntArray) -> Job:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Job(Fabric):
-    """Some nodes of a machine; everything else is the machine's.
+    """Some nodes of a machine; all other properties are those of the machine.
 
     Args:
         whole: the machine.

@@ -140,7 +140,7 @@ def dimension_between(shape: tuple[int, ...], src: IntArray, dst: IntArray) -> I
 
 
 def control_hops(src: IntArray, dst: IntArray, radix: int) -> IntArray:
-    """Switches of the control network on the way between two nodes: 1, 3 or 5; arrays that broadcast.
+    """Switches of the control network between two nodes: 1, 3 or 5; arrays that broadcast.
 
     Args:
         src, dst: nodes.
@@ -155,7 +155,8 @@ def control_hops(src: IntArray, dst: IntArray, radix: int) -> IntArray:
 def ring_order(shape: tuple[int, ...]) -> IntArray:
     """Nodes of a grid in a closed order from 0 in which each differs from the next in one coordinate, int64 (nodes,).
 
-    Dimension by dimension: a snake along the path so far over all values of the new coordinate but 0, and home along 0.
+    Dimension by dimension: a boustrophedon along the path so far over all values of the new coordinate except 0, then back
+    along 0.
     It closes for every shape, since a switch joins any two values.
     """
     path = np.zeros(1, np.int64)

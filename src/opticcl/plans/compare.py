@@ -1,4 +1,4 @@
-"""Fabrics side by side: every plan compiled, verified and timed for the same messages."""
+"""Comparison of fabrics: every plan is compiled, verified and timed for the same messages."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Bruck's algorithms: all-to-all and all-gather in ceil(log_r N) steps for any number of nodes N and any radix r.
 
-All-to-all: a block for the node at offset o travels by the digits of o, the highest first. In the step of stride h = r^i
+All-to-all: a block for the node at offset o is forwarded by the digits of o, the highest first. In the step of stride h = r^i
 a node sends to the node at offset j h, for every j = 1 .. r-1, all that it holds for the offsets j h to (j + 1) h - 1.
 The remaining offset is then below h, so the chunks (by destination) of a transfer are neighbours modulo N:
 one row, two where they wrap around, another where the number of contributions changes (N is not a power of r).

@@ -1,5 +1,5 @@
-"""All-to-all on a grid, one dimension after the other: a block goes to the node on the line that shares the coordinate of its
-destination, and travels on from there.
+"""All-to-all on a grid, one dimension after the other: a block is sent to the node of the same line that has the coordinate of
+its destination.
 
     2 x 3    0 1 2    step 0, columns: 0 sends to 3 the blocks for 3, 4, 5, and receives from 3 those for 0, 1, 2
              3 4 5    step 1, rows: 0 sends to 1 and 2 the blocks for them, from itself and from 3

@@ -1,4 +1,4 @@
-"""Two steps on a directed de Bruijn graph, whose circuits stand: every node reaches every other over one node between.
+"""Two steps on a directed de Bruijn graph, whose circuits stand: every node reaches every other through one intermediate node.
 
 N = d^2 nodes have two coordinates below d, and circuits lead from (a, b) to (b, c) for every c. So there is one path of two
 circuits from (a, b) to (c, e), over (b, c):

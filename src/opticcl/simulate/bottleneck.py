@@ -1,4 +1,4 @@
-"""Load of each part of a machine during a plan, and the bottleneck: the part that is busy longest.
+"""Load of each part of a machine during a plan, and the bottleneck: the part with the largest busy time.
 
 A part is a link of a packet fabric, or any resource that a circuit occupies: transmitters, receivers, fibres, waveguides,
 star couplers. Its busy time is that of its bytes at its full rate:

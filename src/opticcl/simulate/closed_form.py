@@ -141,7 +141,7 @@ def make_programme(
     *,
     progress: ProgressCallback,
 ) -> Programme:
-    """Times of a plan by the closed form, which says of all data of a round that it is there when the round ends.
+    """Programme of a plan by the closed form: all data of a round arrives when the round ends.
 
     Args:
         plan: schedule, fabric and circuits.

@@ -1,4 +1,4 @@
-"""Packet level: every transfer is cut into cells that wait for the links on their way; shows the queues that a plan causes.
+"""Packet level: every transfer is divided into cells that wait for the links of their path; shows the queues of a plan.
 
     packets    a cell takes bytes / rate to be sent over a link, then the link's latency; cells that need one link wait in
                the order of their arrival

@@ -200,7 +200,7 @@ def _order(tasks: Sequence[GraphTask]) -> tuple[list[int], list[str]]:
             if not waits[j]:
                 heapq.heappush(ready, (starts[j], j))
     if len(order) < len(tasks):
-        remarks.append(f"cyclic dependencies: {len(tasks) - len(order):,} tasks in or behind a circle come last")
+        remarks.append(f"cyclic dependencies: {len(tasks) - len(order):,} tasks in or behind a cycle come last")
         order += sorted(set(range(len(tasks))) - set(order))
     return order, remarks
 

@@ -267,8 +267,8 @@ def _in_order(path: Path, nodes: list[_Kept], needs: list[list[int]]) -> list[in
             if not waits[j]:
                 heapq.heappush(ready, (starts[j], j))
     if len(order) < len(nodes):
-        circle = " needs ".join(str(nodes[i].id) for i in _cycle(needs, waits))
-        raise refusal(path, f"cyclic dependencies: {circle}; no order of execution exists")
+        cycle = " needs ".join(str(nodes[i].id) for i in _cycle(needs, waits))
+        raise refusal(path, f"cyclic dependencies: {cycle}; no order of execution exists")
     return order
 
 
@@ -280,5 +280,5 @@ def _cycle(needs: list[list[int]], waits: list[int]) -> Iterator[int]:
         seen[at] = None
         at = next(j for j in needs[at] if waits[j])
     order = list(seen)
-    circle = [*order[order.index(at) :], at]
-    yield from circle if len(circle) <= 9 else [*circle[:8], at]
+    cycle = [*order[order.index(at) :], at]
+    yield from cycle if len(cycle) <= 9 else [*cycle[:8], at]

@@ -1,13 +1,13 @@
 """Does every rank end with every contribution exactly once?
 
 Each rank that holds a chunk at the start gets a random 128-bit label for it (two words, sums modulo 2**64). Replaying the
-transfers adds, copies and moves labels as the machine would its data; at the end a rank must hold the sum of all labels.
+transfers adds, copies and moves labels like the data of the machine; at the end a rank must hold the sum of all labels.
 A missing or doubled contribution goes undetected with a probability of about 2**-128. Sets would not be enough: a set does
 not distinguish a contribution that was added once from one that was added twice. Where a sum is wrong, the plan is replayed
 backwards from that rank and chunk, which gives the exact multiplicity of each contribution, and so the name of the error.
 
-Chunks do not interact, and all of them are judged. Where the symmetries that the schedule claims hold (see `symmetry`), one
-chunk of each orbit stands for all; otherwise every chunk is followed, in blocks of bounded memory. Only a sample that the
+Chunks do not interact, and all of them are verified. Where the symmetries that the schedule claims hold (see `symmetry`), one
+chunk of each orbit represents all; otherwise every chunk is followed, in blocks of bounded memory. Only a sample that the
 caller requests is smaller, and it is not called a verdict. All sends of a step see the data as before the step.
 """
 

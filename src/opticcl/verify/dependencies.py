@@ -1,6 +1,6 @@
 """Verification of a dependency graph: right for every order of execution that its dependencies allow.
 
-1. No operation waits forever: the dependencies have no circle, and every awaited event happens (`deadlock`).
+1. No operation waits forever: the dependencies have no cycle, and every awaited event happens (`deadlock`).
 2. Two accesses to a cell of which one writes are ordered by dependencies (`race`). Then every order gives the same result.
 3. In one such order, every cell is written before it is read (`read_before_written`), and every output cell ends with each
    contribution to its result exactly once (`contribution_missing`, `contribution_doubled`, `contribution_foreign`).
@@ -53,7 +53,7 @@ def verify_graph(graph: DependencyGraph, *, seed: int = 0, progress: ProgressCal
 
 
 def topological_order(graph: DependencyGraph) -> IntArray:
-    """Operations in an order that keeps all dependencies, int64; without those that are on a circle or behind one."""
+    """Operations in an order that keeps all dependencies, int64; without those that are on a cycle or behind one."""
     return _sorted(len(graph.operations), *graph.edges())
 
 
@@ -84,10 +84,10 @@ def _deadlocks(graph: DependencyGraph, order: IntArray) -> Iterator[Violation]:
     while at not in seen:  # each that is left waits for another that is left
         seen[at] = len(seen)
         at = int(causes[starts[at]])
-    circle = [i for i, number in seen.items() if number >= seen[at]][::-1]
-    names = " before ".join(_place(graph, i) for i in circle[:SHOWN]) + (" before ..." if len(circle) > SHOWN else "")
-    found = f"a circle of {len(circle)}: {names}"
-    yield _violation(graph, "deadlock", circle[0], "an order of all operations", found, int(left.sum()))
+    cycle = [i for i, number in seen.items() if number >= seen[at]][::-1]
+    names = " before ".join(_place(graph, i) for i in cycle[:SHOWN]) + (" before ..." if len(cycle) > SHOWN else "")
+    found = f"a cycle of {len(cycle)}: {names}"
+    yield _violation(graph, "deadlock", cycle[0], "an order of all operations", found, int(left.sum()))
 
 
 # --- races ------------------------------------------------------------------------------------------------------------

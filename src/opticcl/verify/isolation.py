@@ -1,13 +1,13 @@
-"""Do jobs on one machine share exclusive resources?
+"""Checks that jobs on one machine share no exclusive resource.
 
 Jobs are not synchronised: any round of one may coincide with any round of another. The condition for every pairing is
 therefore a sum of maxima: on each resource and wavelength, the largest number of circuits that each job ever has there in a
 round, summed over the jobs, must not exceed the capacity. (The round of each job is arbitrary, so the largest sum over
 all pairings is the sum of the largest.) With capacity one, no resource and wavelength is ever used by two jobs.
 
-A signal that is split counts once within its job; two jobs never share a signal. What is set once a job, such as a port of
-ODDL's switches, belongs to the job that set it, on that wavelength, whatever the setting. Links that packets share are not
-checked. A node belongs to one job.
+A signal that is split counts once within its job; two jobs never share a signal. A setting that is made once per job, such
+as a port of ODDL's switches, belongs to the job that set it, on that wavelength, whatever the setting. Links that packets
+share are not checked. A node belongs to one job.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Does every transfer have a circuit, can the hardware make it, and are circuits within the capacity of their resources?
+"""Checks that every transfer has a circuit, that the hardware can make it, and that resources are within their capacity.
 
 The law: in a round, the circuits that share an exclusive resource and a wavelength never exceed its capacity. The fabric
 reports the resources that a circuit occupies; this file only counts, over every circuit of every round. Steps of one class

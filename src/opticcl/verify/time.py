@@ -1,4 +1,4 @@
-"""Are the times of a programme possible? Eight laws of circuits, data, control and devices; no engine is imported.
+"""Checks the times of a programme by eight laws of circuits, data, control and devices; no engine is imported.
 
     1  too_short, off_slot             a circuit stands for the latency of its path and for its bytes, from a slot on
     2  set_in_flight, unset_at_start   a device keeps its setting while light passes it, and takes its setting time to change
