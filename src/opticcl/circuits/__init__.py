@@ -7,7 +7,7 @@ or treat all transfers equally (`routing.assign.first_fit` helps). The verifier 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -19,6 +19,9 @@ from opticcl.ir.circuit_plan import ClassRounds
 from opticcl.registry import Registry, canonical
 
 __all__ = ["RULES", "Rounds", "lower", "register_rule"]
+
+MOST_ROUTES = 1 << 21  # of a step that are evaluated as a whole: some 200 MB
+AT_ONCE = 1 << 18  # routes of a larger step that are evaluated at once
 
 Rounds = Callable[[int, Transfers], tuple[Circuits, ...]]
 """(step index, its transfers) -> circuits of each round."""
@@ -81,6 +84,13 @@ class LoweredRounds:
         transfers = self.step(i)
         return self.assign(i, transfers) if len(transfers) else ()
 
+    def stream(self, i: int) -> Iterator[Circuits] | None:
+        """As `CircuitPlan.stream`: routes of packets, if there are more than `MOST_ROUTES`."""
+        if not self.fabric.is_packet_switched:
+            return None
+        transfers = self.step(i)
+        return _routes(self.fabric, transfers) if len(transfers) > MOST_ROUTES else None
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _lowered_rounds, (self.fabric, self.schedule)
 
@@ -104,6 +114,13 @@ def _on_machine(fabric: Fabric, transfers: Transfers) -> Transfers:
     if fabric.node_of_rank is None:
         return transfers
     return replace(transfers, src=fabric.machine_nodes(transfers.src), dst=fabric.machine_nodes(transfers.dst))
+
+
+def _routes(fabric: Fabric, transfers: Transfers) -> Iterator[Circuits]:
+    """Every transfer on its route, `AT_ONCE` at a time."""
+    for first in range(0, len(transfers), AT_ONCE):
+        src, dst = (column[first : first + AT_ONCE] for column in (transfers.src, transfers.dst))
+        yield Circuits.of(np.arange(first, first + len(src)), src, dst, path=fabric.route(src, dst))
 
 
 def _routed(fabric: Fabric) -> Rounds:

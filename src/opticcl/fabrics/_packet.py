@@ -34,6 +34,7 @@ __all__ = [
 
 MAX_NODES = 2**22
 MAX_LINKS = 2**26  # 24 bytes each
+MANY_HOPS = 1 << 20  # of paths that a kernel walks, without a column of the circuit of each hop
 
 
 class LinkGroup(NamedTuple):
@@ -118,6 +119,12 @@ class Network:
 
     def faults(self, circuits: Circuits) -> Iterator[Fault]:
         """Paths that are no walk from the sender to the receiver."""
+        if len(circuits.hops) >= MANY_HOPS:
+            from opticcl.fabrics._walks import breaks_off
+
+            walks = (circuits.hops, circuits.hop_offsets, circuits.src, circuits.dst)
+            if not breaks_off(*walks, self.tail, self.head, 0 if self.relays else self.num_nodes):
+                return
         hops, owner = circuits.hops, circuits.hop_owner()
         broken = circuits.num_hops() == 0
         broken[owner[(hops < 0) | (hops >= self.num_links)]] = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,8 +44,11 @@ class ClassRounds:
 
     def __call__(self, i: int) -> tuple[Circuits, ...]:
         """Circuits of step i."""
-        place = bisect_right(self.classes, i, key=lambda steps: steps.start) - 1
-        return self.rounds(self.classes[place].start)
+        return self.rounds(self.first_of(i))
+
+    def first_of(self, i: int) -> int:
+        """First step of the class of step i."""
+        return self.classes[bisect_right(self.classes, i, key=lambda steps: steps.start) - 1].start
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,6 +68,19 @@ class CircuitPlan:
 
     def __repr__(self) -> str:
         return f"<CircuitPlan of {self.schedule!r} on {self.fabric!r}>"
+
+    def stream(self, i: int) -> Iterator[Circuits] | None:
+        """Circuits of the only round of step i, some at a time, or None where `rounds(i)` is small enough, or no packets.
+
+        Each transfer has one circuit, a route, and they come in the order of the transfers, so that a step of all pairs of
+        thousands of nodes needs no memory for its routes.
+        """
+        rounds = self.rounds
+        if isinstance(rounds, ClassRounds):
+            i, rounds = rounds.first_of(i), rounds.rounds
+        function = getattr(rounds, "function", rounds)  # without the cache of a search
+        streamed: Iterator[Circuits] | None = function.stream(i) if hasattr(function, "stream") else None
+        return streamed
 
     def __eq__(self, other: object) -> bool:
         """Equal fabrics and schedules, and rounds equal by their own equality, else the circuits of every round."""

@@ -98,6 +98,14 @@ def loads(plan: CircuitPlan, size_bytes: float) -> tuple[Load, ...]:
     known: tuple[tuple[Circuits, ...], IntArray] | None = None
     found: list[tuple[int, np.ndarray]] = []
     for steps in schedule.step_classes():
+        streamed = plan.stream(steps.start)
+        if streamed is not None:
+            transfers = schedule.step(steps.start)
+            of_transfer = transfers.size_chunks()
+            for circuits in streamed:
+                for i, index, carried in _streamed_uses(fabric, circuits, of_transfer):
+                    chunks[i] += np.bincount(index, carried, minlength=len(chunks[i])) * len(steps)
+            continue
         transfers, rounds = schedule.step(steps.start), plan.rounds(steps.start)
         amount = transfers.size_chunks()
         if known is None or not (same_circuits(known[0], rounds) and np.array_equal(known[1], amount)):
@@ -191,6 +199,22 @@ def uses(
             repeated = _repeated_signals(transfers, circuits, usage.index, usage.circuit)
             carried = carried if repeated is None else np.where(repeated, 0.0, carried)
         yield number[id(usage.resource)], usage.index, usage.circuit, carried
+
+
+def _streamed_uses(
+    fabric: Fabric, circuits: Circuits, amount: np.ndarray
+) -> Iterator[tuple[int, IntArray, np.ndarray]]:
+    """As `uses`, without the circuits, for routes that carry a transfer each.
+
+    Args:
+        fabric: with its resources.
+        circuits: some routes.
+        amount: of each transfer, (transfers,).
+    """
+    number = {id(resource): i for i, resource in enumerate(fabric.resources)}
+    mine = amount[circuits.transfer]
+    for usage in fabric.usage(circuits):
+        yield number[id(usage.resource)], usage.index, mine if usage.circuit is None else mine[usage.circuit]
 
 
 def _repeated_signals(

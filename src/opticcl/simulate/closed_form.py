@@ -20,7 +20,7 @@ from math import ceil
 import numpy as np
 
 from opticcl.assumptions import Assumptions
-from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, ProgressCallback, Timeline
+from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, ProgressCallback, Timeline, Transfers
 from opticcl.ir.programme import Programme
 from opticcl.simulate.barrier_programme import programme_with_barriers
 from opticcl.simulate.bounds import lower_bound_s
@@ -188,7 +188,11 @@ def costs(plan: CircuitPlan, assumed: Assumptions) -> Iterator[Cost]:
     known: tuple[tuple[Circuits, ...], IntArray, list[tuple[float, float]]] | None = None
     settings, law = Reconfiguration(fabric, assumed), path_latency(fabric, assumed)
     for steps in schedule.step_classes():
-        transfers, rounds, repeats = schedule.step(steps.start), plan.rounds(steps.start), len(steps)
+        streamed, repeats = plan.stream(steps.start), len(steps)
+        if streamed is not None:
+            yield _streamed_cost(plan, schedule.step(steps.start), streamed, repeats, assumed)
+            continue
+        transfers, rounds = schedule.step(steps.start), plan.rounds(steps.start)
         amount = transfers.size_chunks()
         if known is None or not (same_circuits(known[0], rounds) and np.array_equal(known[1], amount)):
             known = (rounds, amount, [(law.longest_s(c), _slowest(fabric, amount, c)) for c in rounds])
@@ -215,6 +219,42 @@ def costs(plan: CircuitPlan, assumed: Assumptions) -> Iterator[Cost]:
             last_latency_s=gaps[-1] + (max(late) if in_line else late[-1]) if late else 0.0,
             is_last=steps.stop == schedule.num_steps,
         )
+
+
+def _streamed_cost(
+    plan: CircuitPlan, transfers: Transfers, streamed: Iterator[Circuits], repeats: int, assumed: Assumptions
+) -> Cost:
+    """Cost of a run of steps of packets whose routes are evaluated some at a time.
+
+    Args:
+        plan: with its fabric.
+        transfers: of a step.
+        streamed: its routes, as `CircuitPlan.stream` returns them.
+        repeats: steps of the run [count].
+        assumed: time assumptions.
+    """
+    fabric, law = plan.fabric, path_latency(plan.fabric, assumed)
+    amount, longest_s = transfers.size_chunks(), 0.0
+    carried = {id(r): np.zeros(r.count) for r in fabric.resources if r.shared}
+    for circuits in streamed:
+        longest_s = max(longest_s, law.longest_s(circuits))
+        chunks = amount[circuits.transfer].astype(np.float64)
+        for usage in fabric.usage(circuits):
+            if usage.resource.shared:
+                of_row = chunks if usage.circuit is None else chunks[usage.circuit]
+                carried[id(usage.resource)] += np.bincount(usage.index, of_row, minlength=usage.resource.count)
+    slowest = max(float(carried[id(r)].max(initial=0)) * 8 / r.capacity for r in fabric.resources if r.shared)
+    control_s = fabric.control_s(transfers.src, transfers.dst) if assumed.control == "charged" else 0.0
+    gap_s = law.message_gap_s and law.message_gap_s * int(np.bincount(transfers.src).max())
+    return Cost(
+        num_steps=repeats,
+        num_rounds=repeats,
+        reconfiguration_s=0.0,
+        latency_s=step_latency_s(fabric, assumed, [longest_s], [gap_s]) * repeats,
+        control_s=control_s * repeats,
+        summed_chunks=summed_chunks(transfers, assumed) * repeats,
+        slowest=(slowest,),
+    )
 
 
 def _rounds_s(fabric: Fabric, slowest: tuple[float, ...], chunk_bytes: float) -> float:

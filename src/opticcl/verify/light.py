@@ -7,7 +7,7 @@ have the same circuits, so each class is counted once and its steps are compared
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numba
@@ -61,6 +61,13 @@ def check_light(plan: CircuitPlan, *, progress: ProgressCallback) -> LightReport
     for steps in plan.schedule.step_classes():
         first = plan.schedule.step(steps.start)
         violations += _steps_not_equal(plan, steps, first)
+        streamed = plan.stream(steps.start) if all(r.shared for r in plan.fabric.resources) else None
+        if streamed is not None:
+            found, count = _streamed_violations(plan.fabric, first, streamed, steps.start)
+            violations += found
+            total += len(steps) * count
+            progress("count the light", steps.stop, plan.schedule.num_steps)
+            continue
         rounds = plan.rounds(steps.start)
         total += len(steps) * sum(map(len, rounds))
         violations += _transfers_without_circuit(plan.fabric, first, rounds, steps.start)
@@ -70,6 +77,38 @@ def check_light(plan: CircuitPlan, *, progress: ProgressCallback) -> LightReport
         progress("count the light", steps.stop, plan.schedule.num_steps)
     notes = [f"step {v.step}: {v.count} receivers used twice" for v in violations if v.rule == "receiver_shared"]
     return LightReport(tuple(violations), total, tuple(notes))
+
+
+def _streamed_violations(
+    fabric: Fabric, transfers: Transfers, streamed: Iterator[Circuits], step: int
+) -> tuple[list[Violation], int]:
+    """Violations of the routes of a step of packets, of each rule those found first, and the number of routes.
+
+    Args:
+        fabric: whose links are shared, so that routes need no counting.
+        transfers: of the step.
+        streamed: its routes, as `CircuitPlan.stream` returns them.
+        step: its number.
+    """
+    found: dict[str, Violation] = {}
+    counted = 0
+
+    def add(violations: Iterable[Violation]) -> None:
+        for violation in violations:
+            before = found.get(violation.rule)
+            found[violation.rule] = before or replace(violation, step=step, round=0)
+            if before:
+                found[violation.rule] = replace(before, count=before.count + violation.count)
+
+    carried = np.zeros(len(transfers), bool)
+    for circuits in streamed:
+        add(_astray(fabric, transfers, circuits, step, 0))
+        add(_round_violations(fabric, transfers, circuits, {}))
+        known = circuits.transfer[(circuits.transfer >= 0) & (circuits.transfer < len(transfers))]
+        carried[known] = True
+        counted += len(circuits)
+    add(_not_carried(transfers, carried == 0, step))
+    return list(found.values()), counted
 
 
 def _steps_not_equal(plan: CircuitPlan, steps: range, first: Transfers) -> Iterator[Violation]:
@@ -117,36 +156,49 @@ def _transfers_without_circuit(
     """Transfers without circuits, with circuits in two rounds, or with circuits that join other nodes."""
     round_of = np.full(len(transfers), -1)
     for number, circuits in enumerate(rounds):
-        rows = circuits.transfer
-        unknown = np.flatnonzero((rows < 0) | (rows >= len(transfers)))
-        if len(unknown):
-            found = f"transfer {rows[unknown[0]]}"
-            yield Violation(
-                "transfer_unknown",
-                step,
-                number,
-                f"circuit {unknown[0]}",
-                f"below {len(transfers)}",
-                found,
-                len(unknown),
-            )
+        astray = list(_astray(fabric, transfers, circuits, step, number))
+        yield from astray
+        if any(violation.rule == "transfer_unknown" for violation in astray):
             return
-        src, dst = (fabric.machine_nodes(ranks[rows]) for ranks in (transfers.src, transfers.dst))
-        astray = np.flatnonzero((circuits.src != src) | (circuits.dst != dst))
-        if len(astray):
-            row = astray[0]
-            due = f"{src[row]} -> {dst[row]}"
-            found = f"{circuits.src[row]} -> {circuits.dst[row]}"
-            yield Violation("circuit_astray", step, number, f"circuit {row}", due, found, len(astray))
+        rows = circuits.transfer
         again = np.flatnonzero((round_of[rows] >= 0) & (round_of[rows] != number))
         if len(again):
             row = rows[again[0]]
             yield Violation("transfer_carried_twice", step, number, f"transfer {row}", "one round", "two", len(again))
         round_of[rows] = number
-    dark = np.flatnonzero(round_of < 0)
-    if len(dark):
-        where = f"transfer {transfers.src[dark[0]]} -> {transfers.dst[dark[0]]}"
-        yield Violation("transfer_not_carried", step, -1, where, "a circuit", "none", len(dark))
+    yield from _not_carried(transfers, round_of < 0, step)
+
+
+def _astray(fabric: Fabric, transfers: Transfers, circuits: Circuits, step: int, number: int) -> Iterator[Violation]:
+    """Circuits of transfers that do not exist, and circuits that join other nodes than their transfers.
+
+    Args:
+        fabric: with the nodes of the ranks.
+        transfers: of the step.
+        circuits: of the round.
+        step, number: of the step and of the round.
+    """
+    rows = circuits.transfer
+    unknown = np.flatnonzero((rows < 0) | (rows >= len(transfers)))
+    if len(unknown):
+        where, found = f"circuit {unknown[0]}", f"transfer {rows[unknown[0]]}"
+        yield Violation("transfer_unknown", step, number, where, f"below {len(transfers)}", found, len(unknown))
+        return
+    src, dst = (fabric.machine_nodes(ranks[rows]) for ranks in (transfers.src, transfers.dst))
+    astray = np.flatnonzero((circuits.src != src) | (circuits.dst != dst))
+    if len(astray):
+        row = astray[0]
+        due = f"{src[row]} -> {dst[row]}"
+        found = f"{circuits.src[row]} -> {circuits.dst[row]}"
+        yield Violation("circuit_astray", step, number, f"circuit {row}", due, found, len(astray))
+
+
+def _not_carried(transfers: Transfers, dark: np.ndarray, step: int) -> Iterator[Violation]:
+    """Transfers of a step without a circuit, bool (transfers,)."""
+    rows = np.flatnonzero(dark)
+    if len(rows):
+        where = f"transfer {transfers.src[rows[0]]} -> {transfers.dst[rows[0]]}"
+        yield Violation("transfer_not_carried", step, -1, where, "a circuit", "none", len(rows))
 
 
 def _round_violations(

@@ -1,0 +1,26 @@
+"""The kernel that walks along very many routes; a module of its own, since compilers are slow to load."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+__all__ = ["breaks_off"]
+
+
+@numba.njit(cache=True, nogil=True)
+def breaks_off(hops, offsets, src, dst, tail, head, not_through):  # type: ignore[no-untyped-def]
+    """Whether a path is no walk along links from its sender to its receiver, or passes a vertex below `not_through`."""
+    for circuit in range(len(src)):
+        first, last = offsets[circuit], offsets[circuit + 1]
+        if first >= last:
+            return True
+        at = np.int64(src[circuit])
+        for place in range(first, last):
+            link = hops[place]
+            if link < 0 or link >= len(tail) or tail[link] != at or (place > first and at < not_through):
+                return True
+            at = head[link]
+        if at != dst[circuit]:
+            return True
+    return False

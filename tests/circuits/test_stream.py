@@ -1,0 +1,103 @@
+"""Routes of steps of very many packets, some at a time: the same cost, verdict and loads as of all together."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from opticcl import circuits as circuits_module
+from opticcl.assumptions import assumptions
+from opticcl.circuits import lower
+from opticcl.fabrics import _packet, fabric
+from opticcl.ir import concatenate_circuits
+from opticcl.plans.cache import StepCache
+from opticcl.plans.compare import compare_plans
+from opticcl.schedule import generate
+from opticcl.simulate import profile
+from opticcl.simulate.bottleneck import loads
+from opticcl.verify import verify
+
+FABRICS = [
+    "torus:shape=4x6", "torus:shape=3x3x3", "fat_tree:nodes=27", "dragonfly:nodes=20", "leaf_spine:nodes=24",
+    "bcube:radix=3,levels=3", "superpod:nodes=32", "ideal:nodes=21",
+]  # fmt: skip
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Steps of more than 16 transfers are streamed, 7 at a time."""
+    monkeypatch.setattr(circuits_module, "MOST_ROUTES", 16)
+    monkeypatch.setattr(circuits_module, "AT_ONCE", 7)
+
+
+@pytest.mark.parametrize("specification", FABRICS)
+@pytest.mark.parametrize("algorithm", ["mesh", "ring"])
+@pytest.mark.parametrize("collective", ["all_to_all", "all_reduce"])
+def test_nothing_differs(specification, algorithm, collective, monkeypatch):
+    """Cost of every step, verdict, loads of every link, with and without the cache of a search."""
+    where = fabric(specification)
+    schedule = generate(algorithm, collective, where)
+    common, plan = assumptions("common"), lower(where, schedule)
+    whole = profile(plan, common).costs, verify(plan), loads(plan, 10**6)
+    assert plan.stream(0) is None
+    monkeypatch.setattr(circuits_module, "MOST_ROUTES", 16)
+    monkeypatch.setattr(circuits_module, "AT_ONCE", 7)
+    for one in (lower(where, schedule), StepCache().of_plan(lower(where, schedule))):
+        streamed = concatenate_circuits(one.stream(0))
+        assert np.array_equal(streamed.hops, plan.rounds(0)[0].hops)
+        assert verify(one) == whole[1]
+        for due, cost in zip(whole[0], profile(one, common).costs, strict=True):
+            assert dataclasses.astuple(cost)[:2] == dataclasses.astuple(due)[:2]
+            assert np.allclose(
+                [*dataclasses.astuple(cost)[2:6], *cost.slowest], [*dataclasses.astuple(due)[2:6], *due.slowest]
+            )
+        for due, load in zip(whole[2], loads(one, 10**6), strict=True):
+            assert np.array_equal(load.index, due.index)
+            assert np.allclose(load.carried_bytes, due.carried_bytes)
+
+
+def test_circuits_are_never_streamed(few):
+    """Only routes of packets share links; light is counted as a whole."""
+    where = fabric("sipac:radix=3,levels=3")
+    assert lower(where, generate("sipco", "all_to_all", where)).stream(0) is None
+
+
+@pytest.mark.parametrize(
+    ("edit", "rule"),
+    [
+        (lambda c: dataclasses.replace(c, src=np.roll(c.src, 1)), "circuit_astray"),
+        (lambda c: dataclasses.replace(c, hops=c.hops[::-1].copy()), "path_broken"),
+        (
+            lambda c: dataclasses.replace(c, hops=np.where(c.hops == c.hops[-1], 10**6, c.hops).astype(np.int32)),
+            "path_broken",
+        ),
+        (lambda c: dataclasses.replace(c, transfer=c.transfer + 10**6), "transfer_unknown"),
+        (lambda c: c.take(np.arange(1, len(c))), "transfer_not_carried"),
+        (lambda c: dataclasses.replace(c, port=c.port + 99), "port_unknown"),
+    ],
+)
+@pytest.mark.parametrize("many", [1, 1 << 20])
+def test_mutants_are_refused(edit, rule, many, few, monkeypatch):
+    """One block of routes is changed; the kernel and the columns that name the rule agree."""
+    monkeypatch.setattr(_packet, "MANY_HOPS", many)
+    where = fabric("torus:shape=4x4")
+    plan = lower(where, generate("mesh", "all_to_all", where))
+
+    class Changed:
+        def __call__(self, i):
+            return plan.rounds(i)
+
+        def stream(self, i):
+            for number, block in enumerate(plan.stream(i)):
+                yield edit(block) if number == 3 else block
+
+    assert rule in {v.rule for v in verify(dataclasses.replace(plan, rounds=Changed())).violations}
+    assert verify(plan).ok
+
+
+def test_a_comparison_of_streamed_steps(few):
+    """The same rows."""
+    machines = [fabric(one) for one in ("torus:shape=4x4", "fat_tree:nodes=16", "ideal:nodes=16")]
+    rows = {entry.fabric.name: entry for entry in compare_plans(machines, "all_to_all", [10**6]).entries}
+    assert set(rows) == {"torus", "fat_tree", "ideal"}
+    assert all(entry.verdict.ok and entry.bottleneck is not None for entry in rows.values())
