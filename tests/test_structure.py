@@ -21,6 +21,7 @@ ALLOWED = {
     "files": {"errors"},
     "kernels": set(),
     "registry": {"errors", "units"},
+    "processes": {"errors", "ir"},
     "assumptions": BASE,
     "collective": BASE,
     "optics": BASE,

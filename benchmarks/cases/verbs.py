@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 
 from measure import NotRunError, Run, case, command, register
 
@@ -24,6 +25,22 @@ for _name, _nodes, _further in (
 ):
     _words = ("compare", "--nodes", str(_nodes), *_further)
     register(f"verbs.{_name}", f"opticcl {' '.join(_words)}", lambda words=_words: command(*words), whole=True)
+
+
+@case("verbs.two_jobs", "opticcl compare --nodes 4096 with two jobs, against one")
+def two_jobs() -> Run:
+    """Wall time of both, one after the other."""
+
+    def run() -> dict[str, float]:
+        took = []
+        for jobs in "12":
+            begun = time.monotonic()
+            words = ["-m", "opticcl", "compare", "--nodes", "4096", "--jobs", jobs]
+            subprocess.run([sys.executable, *words], capture_output=True, check=True)
+            took.append(time.monotonic() - begun)
+        return {"times_one_job": took[1] / took[0]}
+
+    return run
 
 
 @case("verbs.compare_64_first", "opticcl compare --nodes 64, no kernel compiled yet")

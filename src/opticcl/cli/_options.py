@@ -77,6 +77,12 @@ EngineOption = Annotated[
         "packet:cell_bytes=9kB,queue=input.",
     ),
 ]
+LARGE = 256
+"""Nodes from which several processes are used unless `--jobs` says otherwise [count]."""
+JobsOption = Annotated[
+    int | None,
+    typer.Option("--jobs", help="Processes; default: one a core. The result is the same with any number."),
+]
 AssumptionsOption = Annotated[
     str,
     typer.Option(

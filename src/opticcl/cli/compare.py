@@ -11,12 +11,14 @@ import typer
 from opticcl.cli._clock import ClockOption, parse_clock
 from opticcl.cli._options import (
     DEFAULT_SET,
+    LARGE,
     AssumeOption,
     AssumptionsOption,
     CollectiveOption,
     EngineOption,
     EqualOption,
     FabricsOption,
+    JobsOption,
     JsonOption,
     NodeRateOption,
     NodesOption,
@@ -75,16 +77,19 @@ def run(
     ] = False,
     root: RootOption = 0,
     out: Annotated[list[Path], out_option(PAGE, PICTURE, TABLE, RECORD)] = [],  # noqa: B006
+    jobs: JobsOption = None,
     json: JsonOption = False,
 ) -> None:
     """Compare fabrics, fastest first, every plan verified. Exit code 1 if a plan is wrong."""
     from opticcl.collective import Request, collective_name
     from opticcl.plans.compare import compare_plans
+    from opticcl.processes import number_of_jobs
     from opticcl.report import breakdown_figure, breakdown_label, comparison_table, write_page
     from opticcl.report.beside import sensitivity_table
     from opticcl.units import message_size
 
     outputs = Outputs(out, PAGE, PICTURE, TABLE, RECORD)
+    number_of_jobs(jobs)
     assumed = make_assumptions(assumptions, assume)
     given = context.get_parameter_source("collective")
     wanted = collective_name(collective) if not workload or (given and given.name == "COMMANDLINE") else None
@@ -95,6 +100,7 @@ def run(
     if at_scale is None and not fabric:
         raise ParameterError("compare: the number of nodes is missing; give --nodes N, or fabrics with their shapes")
     built, excluded, remarks = equal_machines(*make_fabrics(fabric, at_scale, None), equal, node_rate)
+    processes = number_of_jobs(jobs, large=max(one.num_nodes for _, one in built) >= LARGE)
     notes: tuple[str, ...] = tuple(remarks)
     if division:
         num_nodes = {one.num_nodes for _, one in built}
@@ -110,6 +116,7 @@ def run(
             engine=engine,
             explain=True,
             vary=sensitivity,
+            jobs=processes,
             progress=progress,
         )
         found = replace(found, excluded=tuple(excluded), notes=notes, division=division)

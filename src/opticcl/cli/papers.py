@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from opticcl.cli._options import JsonOption
+from opticcl.cli._options import JobsOption, JsonOption
 from opticcl.cli._output import RECORD, Outputs, ProgressLine, out_option, print_json, print_table
 from opticcl.errors import ParameterError
 
@@ -29,18 +29,21 @@ def run(
         ),
     ] = [],  # noqa: B006
     out: Annotated[list[Path], out_option(RECORD)] = [],  # noqa: B006
+    jobs: JobsOption = None,
     json: JsonOption = False,
 ) -> None:
     """Claims of the papers: published, ours, difference, verdict, basis. Exit code 1 if a value is outside its verdict."""
     from opticcl.papers import check_paper, claim_ids, paper_names
+    from opticcl.processes import number_of_jobs
     from opticcl.report.claims import ClaimsList
 
     outputs, wanted = Outputs(out, RECORD), _verdicts(verdict)
+    processes = number_of_jobs(jobs, large=not claim)
     with ProgressLine() as progress:
         names = paper_names() if paper is None else (paper,)
         ids = {name: claim_ids(name, claim or ("*",)) for name in names}
         _some_match(claim, [id for name in names for id in ids[name]], [id for name in names for id in claim_ids(name)])
-        rows = [row for name in names for row in check_paper(name, wanted, progress, ids[name])]
+        rows = [row for name in names for row in check_paper(name, wanted, progress, ids[name], processes)]
     record = [row.record() for row in rows]
     outputs.write_record(lambda: record)
     if json:

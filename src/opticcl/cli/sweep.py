@@ -9,6 +9,7 @@ import typer
 
 from opticcl.cli._options import (
     DEFAULT_SET,
+    LARGE,
     AlgorithmOption,
     AssumeOption,
     AssumptionsOption,
@@ -16,6 +17,7 @@ from opticcl.cli._options import (
     EngineOption,
     EqualOption,
     FabricsOption,
+    JobsOption,
     JsonOption,
     NodeRateOption,
     NodesOption,
@@ -43,12 +45,14 @@ def run(
     assume: AssumeOption = [],  # noqa: B006
     root: RootOption = 0,
     out: Annotated[list[Path], out_option(TABLE, RECORD)] = [],  # noqa: B006
+    jobs: JobsOption = None,
     json: JsonOption = False,
 ) -> None:
     """Time and bandwidth for each message size. Exit code 1 if a plan is wrong."""
     from opticcl.collective import Request, collective_name
     from opticcl.plans.fastest import Fastest
     from opticcl.plans.sweep import sizes_by, sweep_fabrics
+    from opticcl.processes import number_of_jobs
     from opticcl.report.sweep import sweep_table
     from opticcl.units import message_size
 
@@ -58,9 +62,10 @@ def run(
     sizes = sizes_by(message_size(smallest, "--from"), message_size(largest, "--to"), factor)
     wanted = Request(collective_name(collective), root)
     built, excluded, remarks = equal_machines(*make_fabrics(fabric, nodes, None), equal, node_rate)
+    processes = number_of_jobs(jobs, large=max(one.num_nodes for _, one in built) >= LARGE)
     with ProgressLine() as progress:
         fastest = Fastest(algorithm, make_assumptions(assumptions, assume), engine=engine, progress=progress)
-        found = sweep_fabrics(built, wanted, sizes, fastest, excluded)
+        found = sweep_fabrics(built, wanted, sizes, fastest, excluded, processes)
     outputs.write_record(found.record, found.rows)
     if json:
         print_json(found.record())

@@ -12,11 +12,13 @@ from opticcl.cli._clock import ClockOption, parse_clock
 from opticcl.cli._generated import OptionSource, generated_command, given_options
 from opticcl.cli._options import (
     DEFAULT_SET,
+    LARGE,
     AssumeOption,
     AssumptionsOption,
     EngineOption,
     EqualOption,
     FabricsOption,
+    JobsOption,
     JsonOption,
     NodeRateOption,
     NodesOption,
@@ -167,9 +169,11 @@ def run(
         Path | None, typer.Option("--trace", metavar="FILE", help="Write the timelines for Perfetto: .json.")
     ] = None,
     out: Annotated[list[Path], out_option(PAGE, PICTURE, RECORD)] = [],  # noqa: B006
+    jobs: JobsOption = None,
     json: JsonOption = False,
 ) -> None:
     """Time of a training iteration on every fabric, with its parts. Exit code 1 if a plan is wrong."""
+    from opticcl.processes import number_of_jobs
     from opticcl.training.train import train
 
     outputs = Outputs(out, PAGE, PICTURE, RECORD, named={"--trace": (trace, TIMELINE)})
@@ -197,6 +201,7 @@ def run(
     machines, excluded, extrapolated = equal_machines(
         *make_fabrics(fabric, job[0].num_ranks if nodes is None else nodes, None), equal, node_rate
     )
+    processes = number_of_jobs(jobs, large=max(machine.num_nodes for _, machine in machines) >= LARGE)
     with ProgressLine() as progress:
         found = train(
             job,
@@ -212,6 +217,7 @@ def run(
             steps=steps,
             recorded_on=recorded_on,
             compute_scale=compute_scale,
+            jobs=processes,
             progress=progress,
         )
         found = replace(found, left_out=(*found.left_out, *excluded))

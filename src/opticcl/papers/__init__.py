@@ -30,12 +30,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from importlib.resources import files
+from itertools import groupby
 from typing import Any, TypeVar
 
 from opticcl.errors import UnknownNameError
 from opticcl.files import read_toml
 from opticcl.ir import ProgressCallback, no_progress
 from opticcl.papers.formula import evaluate
+from opticcl.processes import each
 from opticcl.registry import canonical, nearest
 
 __all__ = [
@@ -171,6 +173,7 @@ def check_paper(
     verdicts: Sequence[str] = ALL_VERDICTS,
     progress: ProgressCallback = no_progress,
     patterns: Sequence[str] = ("*",),
+    jobs: int = 1,
 ) -> Iterator[Row]:
     """Rows of one paper, computed one by one, in the order of its files.
 
@@ -179,15 +182,25 @@ def check_paper(
         verdicts: of `ALL_VERDICTS`; claims with another one on file are skipped.
         patterns: shell patterns of ids; claims that match none are skipped.
         progress: called with (what, done, total) before each claim.
+        jobs: processes, each for the claims of a file; the rows are the same with any number of them [count].
     Raises: UnknownNameError: no such paper.
     """
     matching = claim_ids(name, patterns)
     key = canonical(name)
     printed = printed_claims(key)
     ids = [id for id in matching if printed[id]["verdict"] in verdicts]
-    for done, id in enumerate(ids):
-        progress(f"check the claims of {key}", done, len(ids))
-        yield _judge(key, id, printed[id], _CLAIMS[key][id]())
+    if jobs == 1:
+        for done, id in enumerate(ids):
+            progress(f"check the claims of {key}", done, len(ids))
+            yield _judge(key, id, printed[id], _CLAIMS[key][id]())
+        return
+    together = [list(group) for _, group in groupby(ids, lambda id: _CLAIMS[key][id].__module__)]
+
+    def of_file(i: int, progress: ProgressCallback) -> list[Row]:
+        return [_judge(key, id, printed[id], _CLAIMS[key][id]()) for id in together[i]]
+
+    for rows in each(of_file, len(together), jobs=jobs, progress=progress):
+        yield from rows
 
 
 def printed_claims(paper: str) -> dict[str, dict[str, Any]]:

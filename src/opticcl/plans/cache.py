@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -70,15 +70,31 @@ class StepCache:
             self._num_bytes -= freed
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class _Cached(Generic[T]):
-    """A function with a cache; `function` is what it caches, without wrappers."""
+    """A function with a cache; `function` is what it caches, without wrappers. It pickles without the cache."""
 
-    def __init__(self, cache: StepCache, number: int, generate: Callable[[int], T]) -> None:
-        self._cache, self._number, self._generate = cache, number, generate
-        self.function = getattr(generate, "function", generate)
+    cache: StepCache
+    number: int
+    generate: Callable[[int], T]
 
     def __call__(self, i: int) -> T:
-        return self._cache.value(self._number, i, self._generate)
+        return self.cache.value(self.number, i, self.generate)
+
+    @property
+    def function(self) -> Callable[[int], T]:
+        return getattr(self.generate, "function", self.generate)
+
+    @property
+    def runs(self) -> tuple[Any, ...]:
+        return getattr(self.generate, "runs", ())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _itself, (self.generate,)
+
+
+def _itself(generate: Callable[[int], T]) -> Callable[[int], T]:
+    return generate
 
 
 def _num_bytes(columns: Any) -> int:

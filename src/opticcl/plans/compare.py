@@ -19,6 +19,7 @@ from opticcl.plans.plan import Plan
 from opticcl.plans.ranks import Charge, Swaps, Variation, beside, keys_between, ranks, sensitivity, swaps
 from opticcl.plans.search import Candidates
 from opticcl.plans.times import timeline_of
+from opticcl.processes import each
 from opticcl.registry import as_text, canonical, one_or_more, parse_call, whole_number, write_call
 from opticcl.schedule import all_variants, generate
 from opticcl.simulate import Profile, engine_options, moved_share, profile
@@ -241,6 +242,7 @@ def compare_plans(
     engine: str = "closed_form",
     explain: bool = False,
     vary: bool = False,
+    jobs: int = 1,
     progress: ProgressCallback = no_progress,
 ) -> Comparison:
     """Compile, verify and time plans on every fabric.
@@ -255,6 +257,7 @@ def compare_plans(
         engine: that times the plans; the fastest algorithm is always chosen by the closed form.
         explain: whether to find the single keys that swap ranks between the set and the one beside it.
         vary: whether to halve and double every value and list the swaps of rank.
+        jobs: processes; the result is the same with any number of them [count].
         progress: called with a line of text before each part of the work.
     Raises: ParameterError: no fabrics or no sizes. UnsupportedError: no fabric can carry it.
     """
@@ -274,7 +277,7 @@ def compare_plans(
     varied = sensitivity(assumed) if vary else []
     variations = [other, *between, *varied]
 
-    def entry_of(plan: Plan, times: Profile, under: Mapping[str, Profile]) -> Entry:
+    def entry_of(plan: Plan, times: Profile, under: Mapping[str, Profile], progress: ProgressCallback) -> Entry:
         progress(f"verify {plan.fabric.name} with {plan.schedule.name}")
         timelines = tuple(timeline_of(times, size, engine) for size in sizes)
         charges = {
@@ -289,14 +292,12 @@ def compare_plans(
             return entry
         return replace(entry, bottleneck=bottleneck(plan.fabric, loads(plan.circuits, sum(sizes)), entry.total_s))
 
-    entries: list[Entry] = []
-    declined: list[Declined] = []
-    for fabric in fabrics:
-        found, left = _entries(
-            fabric, wanted, sizes, canonical(algorithm), assumed, variations, cache, progress, entry_of
-        )
-        entries += found
-        declined += left
+    def of_fabric(i: int, progress: ProgressCallback) -> tuple[list[Entry], list[Declined]]:
+        return _entries(fabrics[i], wanted, sizes, canonical(algorithm), assumed, variations, cache, progress, entry_of)
+
+    found = each(of_fabric, len(fabrics), jobs=jobs, progress=progress)
+    entries = [entry for kept, _ in found for entry in kept]
+    declined = [one for _, left in found for one in left]
     if not entries:
         raise UnsupportedError(declined[0].reason if len(declined) == 1 else f"no fabric can do {name} that way")
     entries.sort(key=lambda entry: entry.total_s)
@@ -327,7 +328,7 @@ def _entries(
     variations: Sequence[Variation],
     cache: StepCache,
     progress: ProgressCallback,
-    entry_of: Callable[[Plan, Profile, Mapping[str, Profile]], Entry],
+    entry_of: Callable[[Plan, Profile, Mapping[str, Profile], ProgressCallback], Entry],
 ) -> tuple[list[Entry], list[Declined]]:
     """Entries of one fabric, and the algorithms that it declines.
 
@@ -358,7 +359,7 @@ def _entries(
             if name in finished:
                 continue
             try:
-                entries.append(entry_of(plan, times, under))
+                entries.append(entry_of(plan, times, under, progress))
                 finished.add(name)
             except AlgorithmError as error:
                 declined.append(Declined(fabric.name, plan.schedule.name, str(error), failed=True))

@@ -18,6 +18,7 @@ from opticcl.plans.fastest import Fastest
 from opticcl.plans.machines import ExcludedFabric
 from opticcl.plans.plan import Plan
 from opticcl.plans.ranks import beside
+from opticcl.processes import each
 from opticcl.simulate import lower_bound_s, moved_share
 
 __all__ = ["MOST_SIZES", "Point", "Sweep", "Sweeps", "fastest_of", "sizes_by", "sweep", "sweep_fabrics"]
@@ -197,6 +198,7 @@ def sweep_fabrics(
     sizes: Sequence[int],
     fastest: Fastest,
     excluded: Iterable[ExcludedFabric] = (),
+    jobs: int = 1,
 ) -> Sweeps:
     """Sweep several fabrics; those that cannot carry the collective are left out.
 
@@ -206,17 +208,26 @@ def sweep_fabrics(
         sizes: messages of every rank [bytes].
         fastest: search for the fastest plans.
         excluded: fabrics that were left out before.
+        jobs: processes; the result is the same with any number of them [count].
     Raises: UnsupportedError: no fabric can carry it. ParameterError: a barrier, which has no size.
     """
+    given = list(fabrics)
+
+    def of_fabric(i: int, progress: ProgressCallback) -> Sweep | str:
+        fastest.progress = progress
+        try:
+            return sweep(given[i][1], collective, sizes, fastest=fastest)
+        except UnsupportedError as error:
+            return str(error)
+
     found: list[tuple[str, Sweep]] = []
     left_out = list(excluded)
-    for name, fabric in fabrics:
-        try:
-            one = sweep(fabric, collective, sizes, fastest=fastest)
+    for (name, _), one in zip(given, each(of_fabric, len(given), jobs=jobs, progress=fastest.progress), strict=True):
+        if isinstance(one, str):
+            left_out.append(ExcludedFabric(name, one))
+        else:
             found.append((name, one))
             left_out += [ExcludedFabric(name, error) for error in one.failures]
-        except UnsupportedError as error:
-            left_out.append(ExcludedFabric(name, str(error)))
     if not found:
         raise UnsupportedError(left_out[0].reason)
     return Sweeps(tuple(name for name, _ in found), tuple(one for _, one in found), tuple(left_out))

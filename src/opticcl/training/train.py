@@ -14,6 +14,7 @@ from opticcl.ir import Fabric, ProgressCallback, no_progress
 from opticcl.ir.task_graph import TaskGraph
 from opticcl.plans.machines import ExcludedFabric
 from opticcl.plans.ranks import beside
+from opticcl.processes import each
 from opticcl.registry import as_text, one_or_more, write_call
 from opticcl.traces.graphs import median_step
 from opticcl.training.communication import CommunicationTimes, Fastest, PlanUse, moved_bytes
@@ -204,6 +205,7 @@ def train(
     planner: Fastest | None = None,
     recorded_on: Fabric | str | None = None,
     compute_scale: float = 1.0,
+    jobs: int = 1,
     progress: ProgressCallback = no_progress,
 ) -> TrainingResult:
     """Simulate an iteration of a job on each machine.
@@ -228,6 +230,7 @@ def train(
             the ranks of the job.
         compute_scale: speed of the devices relative to those of the job, for what-if questions; 2 is twice as fast. The
             replay and `recorded_on` keep the recorded speed.
+        jobs: processes; the result is the same with any number of them [count].
         progress: called with a line about the current activity.
     Raises: ParameterError: contradictory arguments. UnsupportedError: no machine can carry the job.
     """
@@ -242,22 +245,26 @@ def train(
     other = beside(planner.assumed)
     also = None if known else Fastest(algorithm, other.assumed, engine=engine, resolution_s=resolution_s)
     runtime = runtime or Runtime()
-    rows: list[TrainingRow] = []
-    left_out: list[ExcludedFabric] = []
-    for machine in built:
-        progress(f"simulate {job.name} on {machine.name}")
+
+    def on_machine(i: int, progress: ProgressCallback) -> TrainingRow | ExcludedFabric:
+        progress(f"simulate {job.name} on {built[i].name}")
+        planner.progress = progress
         try:
-            row = _row(machine, graphs, planner, groups, runtime, stragglers, compute_scale)
+            row = _row(built[i], graphs, planner, groups, runtime, stragglers, compute_scale)
             if also is not None:
-                times = CommunicationTimes(machine, also, groups=groups)
+                times = CommunicationTimes(built[i], also, groups=groups)
                 again = [
                     simulate_iteration(graph, times, runtime, stragglers, compute_scale=compute_scale)
                     for graph in graphs
                 ]
                 row = replace(row, beside=(other.name, _median(again).total_s))
-            rows.append(row)
+            return row
         except (UnsupportedError, FabricError) as error:
-            left_out.append(ExcludedFabric(machine.name, str(error)))
+            return ExcludedFabric(built[i].name, str(error))
+
+    found = each(on_machine, len(built), jobs=jobs, progress=progress)
+    rows = [one for one in found if isinstance(one, TrainingRow)]
+    left_out = [one for one in found if isinstance(one, ExcludedFabric)]
     if not rows:
         raise UnsupportedError(left_out[0].reason if left_out else "train: no fabric is given")
     rows.sort(key=lambda row: row.iteration.total_s)
