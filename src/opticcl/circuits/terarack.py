@@ -61,8 +61,14 @@ def terarack(fabric: Fabric, schedule: Schedule) -> Rounds:
                 f"{where} uses {segments:,} fibre segments; first fit is for {MAX_SEGMENTS:,} at most"
             )
 
+    last: list[tuple[Transfers, tuple[Circuits, ...]]] = []
+
     def fit(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
-        return _first_fit(fabric, transfers)
+        """The last circuits are cached: the steps that add and those that store may have the same pairs."""
+        pairs = transfers.src, transfers.dst
+        if not last or not all(map(np.array_equal, pairs, (last[0][0].src, last[0][0].dst))):
+            last[:] = [(transfers, _first_fit(fabric, transfers))]
+        return last[0][1]
 
     return fit
 

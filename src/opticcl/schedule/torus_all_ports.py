@@ -32,7 +32,7 @@ from opticcl.schedule._grid import long_sides, reason_not_linked, reason_not_sha
 from opticcl.units import Shape
 
 MOST_CHUNKS = 1 << 24  # of a schedule: 128 MB for each permutation of them
-MOST_TRIED = 1 << 19  # transfers of a dimension in a step that a search evaluates
+MOST_TRIED = 1 << 16  # transfers of a dimension in a step that a search evaluates
 
 
 def accepts(collective: Request, fabric: Fabric, shape: tuple[int, ...] | None = None, pieces: int = 1) -> str | None:
@@ -67,14 +67,16 @@ def accepts(collective: Request, fabric: Fabric, shape: tuple[int, ...] | None =
 
 
 def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
-    """Whole blocks; on TeraRack rings that do not stripe, also a piece for each wavelength, and two for each, since the
-    opposite node of a line gets half of them from each side.
+    """Whole blocks; on TeraRack rings that do not stripe, also two pieces for each wavelength, since the
+    opposite node gets half of them from each side; fewer on large machines.
     """
     machine = fabric.machine
     if not isinstance(machine, TerarackTorus) or machine.striping or collective.name == "barrier":
         return [{}]
-    lines = machine.lasers_per_port
-    return [{}, *({"pieces": many} for many in (lines, 2 * lines) if many * fabric.num_nodes <= MOST_TRIED)]
+    many = 2 * machine.lasers_per_port
+    while many * fabric.num_nodes > MOST_TRIED:
+        many //= 2
+    return [{}, {"pieces": many}] if many > 1 else [{}]
 
 
 @register_algorithm("torus_all_ports", accepts, variants)

@@ -28,7 +28,7 @@ from opticcl.schedule import register_algorithm
 from opticcl.schedule._both_ways import COLLECTIVES, BothWays
 from opticcl.schedule._grid import MOST_TRANSFERS, reason_not_linked
 
-MOST_TRIED = 1 << 19  # transfers of a step that a search evaluates
+MOST_TRIED = 1 << 18  # transfers of a step that a search evaluates
 
 
 def accepts(collective: Request, fabric: Fabric, pieces: int = 1) -> str | None:
@@ -51,14 +51,16 @@ def accepts(collective: Request, fabric: Fabric, pieces: int = 1) -> str | None:
 
 
 def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
-    """Whole chunks; on a TeraRack that does not stripe, also a piece for each wavelength, and two for each, since the
-    opposite node gets half of them from each side.
+    """Whole chunks; on a TeraRack that does not stripe, also two pieces for each wavelength, since the
+    opposite node gets half of them from each side; fewer on large machines.
     """
     machine = fabric.machine
     if not isinstance(machine, Terarack) or machine.striping or collective.name == "barrier":
         return [{}]
-    lines = machine.lasers_per_port
-    return [{}, *({"pieces": many} for many in (lines, 2 * lines) if many * fabric.num_nodes <= MOST_TRIED)]
+    many = 2 * machine.lasers_per_port
+    while many * fabric.num_nodes > MOST_TRIED:
+        many //= 2
+    return [{}, {"pieces": many}] if many > 1 else [{}]
 
 
 @register_algorithm("two_sided_ring", accepts, variants)

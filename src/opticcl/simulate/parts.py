@@ -159,9 +159,6 @@ class Reconfiguration:
     Args:
         fabric: with its reconfiguration time.
         assumed: time assumptions.
-
-    Attributes:
-        standing: sorted numbers of the circuits that stand, None before the first round.
     """
 
     def __init__(self, fabric: Fabric, assumed: Assumptions) -> None:
@@ -170,7 +167,17 @@ class Reconfiguration:
         self._beside = assumed.control_order == "beside_setting"
         self._initially_set = assumed.initial == "warm"
         self._cost_s = fabric.reconfiguration_s
-        self.standing: npt.NDArray[np.uint64] | None = None
+        self.standing = None
+
+    @property
+    def standing(self) -> npt.NDArray[np.uint64] | None:
+        """Sorted numbers of the circuits that stand, None before the first round."""
+        return self._standing
+
+    @standing.setter
+    def standing(self, numbers: npt.NDArray[np.uint64] | None) -> None:
+        self._standing = numbers
+        self._standing_rounds: list[Circuits] = []  # objects whose circuits stand: the same again need no comparison
 
     def of_round(self, circuits: Circuits, control_s: float = 0.0) -> tuple[float, float]:
         """Reconfiguration and control time of the next round, which waits until all of its circuits are set [s].
