@@ -10,7 +10,14 @@ __all__ = ["breaks_off"]
 
 @numba.njit(cache=True, nogil=True)
 def breaks_off(hops, offsets, src, dst, tail, head, not_through):  # type: ignore[no-untyped-def]
-    """Whether a path is no walk along links from its sender to its receiver, or passes a vertex below `not_through`."""
+    """Whether a path is no walk along links from its sender to its receiver, or passes a vertex below `not_through`.
+
+    Args:
+        hops, offsets: links of all paths, and where each path begins, int (circuits + 1,).
+        src, dst: vertices of sender and receiver, int (circuits,).
+        tail, head: vertices that each link joins, int (links,).
+        not_through: vertices below this number forward nothing [count].
+    """
     for circuit in range(len(src)):
         first, last = offsets[circuit], offsets[circuit + 1]
         if first >= last:
