@@ -7,6 +7,7 @@ import pytest
 from opticcl.cli.study import NAMES
 from opticcl.errors import OpticclError, ParameterError, UnknownNameError
 from opticcl.studies import STUDIES, Study, run_study
+from opticcl.studies.beyond import PAPERS
 from opticcl.studies.reconfiguration_delay import break_even_s
 
 SMALL = {
@@ -17,6 +18,7 @@ SMALL = {
     "reconfiguration_delay": "reconfiguration_delay:nodes=16",
     "laser_rate": "laser_rate:nodes=16",
     "transfers": "transfers:nodes=12,lasers=3",
+    "beyond": "beyond:system=oddl,nodes=16",
 }
 
 
@@ -175,3 +177,27 @@ def test_bad_studies_are_refused_in_one_line(text: str, hint: str) -> None:
         run_study(text)
     assert "\n" not in str(error.value)
     assert isinstance(error.value, (ParameterError, UnknownNameError)) or "nowhere" in text or "=" in text
+
+
+@pytest.mark.parametrize(
+    ("system", "nodes"), [("lightpath", 16), ("oddl", 32), ("ramp", 54), ("sipac", 16), ("terarack", 8)]
+)
+def test_never_slower_than_the_paper(system: str, nodes: int) -> None:
+    """At no size, for no collective that the paper has, and never below the bound."""
+    for collective in (name for name in PAPERS[system] if name != "source"):
+        for row in run_study(f"beyond:system={system},nodes={nodes},collective={collective}").rows:
+            assert row["bound_s"] <= row["fastest_s"] <= row["paper_s"], row
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("beyond:system=torus", "system=torus is not one of lightpath, oddl, ramp, sipac, terarack"),
+        ("beyond:system=sipac,collective=gather", "the paper of sipac has no gather; try all_reduce, broadcast"),
+        ("beyond:system=oddl,nodes=9", "no power of two up to 32768; nearest: 8 or 16"),
+    ],
+)
+def test_comparisons_that_no_paper_has(text: str, reason: str) -> None:
+    """Refused with what exists."""
+    with pytest.raises(OpticclError, match=reason):
+        run_study(text)

@@ -38,7 +38,7 @@ def run(
     out: Annotated[list[Path], out_option(PICTURE, TABLE, RECORD)] = [],  # noqa: B006 (the framework copies it)
     json: JsonOption = False,
 ) -> None:
-    """Studies of the LUMORPH paper: overlap, waveguides, run time."""
+    """Studies: one question each, such as overlap, waveguides, run time, and systems beyond their papers."""
     from opticcl.studies import STUDIES, run_study
 
     if name is None:

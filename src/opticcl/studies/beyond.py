@@ -1,0 +1,75 @@
+"""The algorithms of a system's paper against the fastest of all, and against a bound."""
+
+from __future__ import annotations
+
+from opticcl.errors import ParameterError
+from opticcl.files import read_toml
+from opticcl.ir import ProgressCallback
+from opticcl.plans.fastest import Fastest
+from opticcl.plans.machines import build_fabric
+from opticcl.plans.sweep import Point, sweep
+from opticcl.schedule import reason_declined
+from opticcl.studies import Chart, Study, register_study
+
+__all__ = ["beyond"]
+
+PAPERS = read_toml("opticcl.studies", "beyond.toml")
+SIZES = tuple(10**k for k in range(3, 11))  # 1 KB to 10 GB
+
+
+@register_study("beyond")
+def beyond(
+    progress: ProgressCallback,
+    *,
+    system: str = "lightpath",
+    nodes: int = 256,
+    collective: str = "all_reduce",
+    assumptions: str = "published",
+) -> Study:
+    """How much faster than its paper's algorithms can a system be?
+
+    Every plan is verified. The fastest is what `auto` selects among all algorithms.
+
+    Args:
+        progress: called with (what, done, total).
+        system: lightpath, oddl, ramp, sipac or terarack.
+        nodes: of the machine [count].
+        collective: one that the paper has an algorithm for.
+        assumptions: named set of time assumptions.
+    Raises: ParameterError: a system or a collective that no paper of the five has.
+    """
+    if system not in PAPERS:
+        raise ParameterError(f"beyond: system={system} is not one of {', '.join(PAPERS)}")
+    known = [name for name in PAPERS[system] if name != "source"]
+    if collective not in known:
+        raise ParameterError(f"beyond: the paper of {system} has no {collective}; try {', '.join(known)}")
+    where = build_fabric(system, nodes)
+    own = [name for name in PAPERS[system][collective] if not reason_declined(name, collective, where)]
+    if not own:
+        raise ParameterError(f"beyond: no algorithm of the paper runs on {nodes} nodes of {system}; try a power of two")
+    lines = []
+    for done, algorithm in enumerate((*own, "auto")):
+        progress("search and verify", done, len(own) + 1)
+        lines.append(sweep(where, collective, SIZES, fastest=Fastest(algorithm, assumptions)).points)
+    rows = [_row(min(points[:-1], key=lambda point: point.total_s), points[-1]) for points in zip(*lines, strict=True)]
+    return Study(
+        f"beyond:system={system},nodes={nodes},collective={collective},assumptions={assumptions}",
+        f"{collective} on {where.num_nodes:,} nodes of {system}: the paper's algorithms and the fastest of all",
+        str(PAPERS[system]["source"]),
+        rows,
+        Chart("size_bytes", "speedup", (), "message of each node", "time of the paper over ours", "x"),
+    )
+
+
+def _row(paper: Point, ours: Point) -> dict[str, str | float]:
+    """One message size."""
+    return {
+        "size_bytes": ours.size_bytes,
+        "paper": paper.algorithm,
+        "paper_s": paper.total_s,
+        "fastest": ours.algorithm,
+        "fastest_s": ours.total_s,
+        "speedup": round(paper.total_s / ours.total_s, 2) if ours.total_s else 1.0,
+        "bound_s": ours.lower_bound_s,
+        "time_over_bound": round(ours.total_s / ours.lower_bound_s, 2) if ours.lower_bound_s else 1.0,
+    }

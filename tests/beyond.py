@@ -1,0 +1,73 @@
+"""Tables of docs/beyond.md; `python -m tests.beyond` writes the page."""
+
+from pathlib import Path
+
+from opticcl.studies import run_study
+from opticcl.units import format_bytes, format_seconds
+
+PAGE = Path(__file__).parents[1] / "docs/beyond.md"
+
+STUDIES = [
+    ("lightpath", 256, "all_reduce"),
+    ("lightpath", 256, "all_to_all"),
+    ("sipac", 512, "all_reduce"),
+    ("sipac", 512, "broadcast"),
+    ("terarack", 1024, "all_reduce"),
+    ("oddl", 1024, "all_reduce"),
+    ("ramp", 1024, "all_reduce"),
+]
+
+HEAD = """# Beyond the papers
+
+The same hardware can do better than the algorithms of its paper. The tables compare, with the assumptions of the papers (set
+`published`), the fastest of the paper's own algorithms with the fastest of all, and that with a lower bound. All plans are
+verified. This page is written by `python -m tests.beyond`, and a test compares the two. For one table:
+
+```sh
+opticcl study beyond:system=lightpath,nodes=64,collective=all_to_all
+```
+
+What is new beside the papers, with its source in the first lines of its file:
+
+| algorithm | idea | prior art |
+|---|---|---|
+| `all_dimensions` | SiPCO's walks on any grid: all digits of a hypercube at once, so that LIGHTPATH's circuits stand | all-port hypercubes |
+| `de_bruijn` | every node reaches every other over one node between; two steps, no reconfiguration | de Bruijn and Kautz networks |
+| `disjoint_trees` | broadcast on as many spanning trees as a node has links, in pieces | Johnsson and Ho 1989 |
+| `two_sided_ring:pieces` | both directions, each chunk cut over all wavelengths | bidirectional rings |
+| `torus_all_ports` | the same along all dimensions | Jain and Sabharwal 2010 |
+| `rotated_rings` | one way along all dimensions, circuits set once | Sack and Gropp 2015 |
+
+"""
+
+
+def page() -> str:
+    """The text of docs/beyond.md."""
+    return HEAD + "\n".join("\n".join(table(*study)) for study in STUDIES)
+
+
+def table(system: str, nodes: int, collective: str) -> list[str]:
+    """Lines of one table."""
+    study = run_study(f"beyond:system={system},nodes={nodes},collective={collective}")
+    lines = [
+        f"## {system}: {collective} on {nodes:,} nodes\n",
+        "| size | paper's fastest | time | fastest of all | time | speed-up | bound | time over bound |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for row in study.rows:
+        cells = [
+            format_bytes(row["size_bytes"]),
+            f"`{row['paper']}`",
+            format_seconds(row["paper_s"]),
+            f"`{row['fastest']}`",
+            format_seconds(row["fastest_s"]),
+            f"{row['speedup']:g}",
+            format_seconds(row["bound_s"]),
+            f"{row['time_over_bound']:.4g}",
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    return [*lines, ""]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), "utf-8")
