@@ -11,7 +11,7 @@ WORKLOAD := $(firstword $(wildcard ../shared/data/chakra/resnet50-ddp.rank0.et) 
 # As many processes as cores, each with its share of the files; an idle one takes tests from a busy one.
 PYTEST := $(BIN)/pytest -q -n auto --maxprocesses 8 --dist worksteal --durations=10 --durations-min=3
 
-.PHONY: demo test test-deep lint bench docs clean
+.PHONY: demo test test-deep lint bench mutants docs clean
 
 demo: $(INSTALLED)
 	mkdir -p out
@@ -37,6 +37,10 @@ bench: $(INSTALLED)
 docs: $(INSTALLED)
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+
+# Small changes of the source that no test notices; hours in all, and a run goes on where the last one ended.
+mutants: $(INSTALLED)
+	$(BIN)/python -m tests.source_mutants verify circuits fabrics simulate
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.altered import altered
+from tests.collectives import nothing_required
 from tests.engines import closed_form
 from tests.profiles import examples
 from tests.strategies import fabrics
 
 import opticcl
 from opticcl.assumptions import assumptions
-from opticcl.collective import collective
 from opticcl.errors import BoundError, ParameterError, UnknownNameError
 from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers
@@ -146,7 +146,7 @@ def test_a_timeline_prints_itself():
 def test_circuits_on_another_path_do_not_stand():
     """Two steps between the same tiles, first east and then south, then south and then east: both are charged."""
     where = fabric("lightpath:shape=2x2,lasers=1")
-    schedule = Schedule("by hand", collective("broadcast", 4, 2), 2, lambda i: Transfers.of([0], [3], [i], 1, Op.COPY))
+    schedule = Schedule("by hand", nothing_required(4, 2), 2, lambda i: Transfers.of([0], [3], [i], 1, Op.COPY))
     east, south = (0, 6), (2, 8)  # edges 4 tile + direction
 
     def rounds(*paths):

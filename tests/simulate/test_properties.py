@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.altered import altered
+from tests.collectives import nothing_required
 from tests.engines import closed_form, flow, flow_result, packet_result
 from tests.profiles import examples
 from tests.strategies import fabrics, transfers_by_step
@@ -12,7 +13,6 @@ from tests.strategies import fabrics, transfers_by_step
 import opticcl
 from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
-from opticcl.collective import collective
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan, Op, Schedule, Transfers
@@ -68,7 +68,7 @@ def test_nothing_is_sent_before_it_is_there(specification, transfers, size, run)
         rows = [[src, dst, *sent] for (at, src, dst), sent in transfers.items() if at == i]
         return Transfers.of(*np.array(rows).reshape(-1, 5).T)
 
-    schedule = Schedule("by hand", collective("barrier", where.num_nodes, 8), 4, step)
+    schedule = Schedule("by hand", nothing_required(where.num_nodes, 8), 4, step)
     assert "chunk_overwritten" not in {violation.rule for violation in verify(lower(where, schedule)).violations}
     runs = run(lower(where, schedule), size, LIGHT, mode="asynchronous").traffic.transfers
     rows = [c.tolist() for c in (runs.step, runs.src, runs.dst)]

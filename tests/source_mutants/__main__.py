@@ -62,7 +62,19 @@ def run_in_process(target: str, kernels: bool, until: float) -> None:
     package = target.split("/")[0]
     folders = [str(REPOSITORY / "tests" / folder) for folder in TESTS[package]]
     plugin = MutantRun(files_of(target), RESULTS / f"{package}.jsonl", kernels, until)
-    options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--timeout", "0", "-p", "no:benchmark", "-m", "not deep"]
+    options = [
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        "--timeout",
+        "0",
+        "-p",
+        "no:benchmark",
+        "-m",
+        "not deep",
+    ]
     fixed = ["-o", "addopts=--import-mode=importlib --strict-markers"]
     pytest.main([*options, *fixed, *folders], plugins=[plugin])
 
@@ -76,7 +88,9 @@ def report() -> int:
             print(f"{package}: not run")
             continue
         rows = {row["name"]: row for row in map(json.loads, log.read_text("utf-8").splitlines())}
-        counts = {word: sum(row["result"] == word for row in rows.values()) for word in ("killed", "survived", "undecided")}
+        counts = {
+            word: sum(row["result"] == word for row in rows.values()) for word in ("killed", "survived", "undecided")
+        }
         left = [row for name, row in rows.items() if row["result"] == "survived" and name not in reasons]
         open_survivors += len(left)
         print(f"{package}: {', '.join(f'{n:,} {word}' for word, n in counts.items())}, {len(left):,} not explained")

@@ -128,7 +128,9 @@ def _replacements(node: ast.expr | ast.stmt) -> Iterator[ast.AST]:
     match node:
         case ast.Compare(ops=[operator]) if type(operator) in COMPARISONS:
             yield ast.Compare(node.left, [COMPARISONS[type(operator)]()], node.comparators)
-        case ast.BinOp(op=operator) if type(operator) in OPERATORS and not isinstance(node.left, ast.Constant | ast.JoinedStr):
+        case ast.BinOp(op=operator) if type(operator) in OPERATORS and not isinstance(
+            node.left, ast.Constant | ast.JoinedStr
+        ):
             yield ast.BinOp(node.left, OPERATORS[type(operator)](), node.right)
         case ast.BoolOp():
             for i in range(len(node.values)):

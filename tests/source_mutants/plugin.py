@@ -1,17 +1,19 @@
 """Plugin of pytest that runs mutants instead of tests.
 
 The tests are collected once. A child process runs them as they are and tells which test calls which function and how long it
-takes; then a child process for each mutant changes the code of one function and runs the tests that call it, shortest first,
-until one fails.
+takes; then a child process for each mutant changes the code of one function and runs the tests that call it, those
+first that killed others and take little time, until one fails.
 """
 
 import gc
 import json
+import mmap
 import os
 import signal
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 from types import CodeType, FunctionType
 
@@ -39,6 +41,9 @@ class MutantRun:
     def __init__(self, files: list[Path], log: Path, kernels: bool, until: float) -> None:
         self.files, self.log, self.kernels, self.until = files, log, kernels, until
         self.failed = False
+        self.killer = mmap.mmap(-1, 4)
+        """Number of the test that killed the last mutant, written by its process."""
+        self.kills: Counter[int] = Counter()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """A test that fails kills the mutant."""
@@ -46,8 +51,14 @@ class MutantRun:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """All mutants that have no result yet."""
-        done = {json.loads(line)["name"] for line in self.log.read_text("utf-8").splitlines()} if self.log.exists() else set()
-        todo = [m for file in self.files for m in mutants_of(file, ROOT) if m.kernel == self.kernels and m.name not in done]
+        done = (
+            {json.loads(line)["name"] for line in self.log.read_text("utf-8").splitlines()}
+            if self.log.exists()
+            else set()
+        )
+        todo = [
+            m for file in self.files for m in mutants_of(file, ROOT) if m.kernel == self.kernels and m.name not in done
+        ]
         print(f"{len(todo):,} mutants to run, {len(done):,} done")
         if not todo:
             return True
@@ -57,7 +68,8 @@ class MutantRun:
                 if time.time() > self.until:
                     print(f"stopped; {len(todo) - number + 1:,} left")
                     break
-                tests = sorted(calls.get(f"{mutant.path}:{mutant.function}", []))
+                known = calls.get(f"{mutant.path}:{mutant.function}", [])
+                tests = sorted(known, key=lambda test: (test[0] - 2 * self.kills[test[1]], test))
                 begun = time.time()
                 code = _in_child(lambda m=mutant, t=tests: self._run(session, m, t), LIMIT_S * 2) if tests else SURVIVED
                 found = {
@@ -66,7 +78,9 @@ class MutantRun:
                 }  # fmt: skip
                 out.write(json.dumps(found) + "\n")
                 out.flush()
-                if code != KILLED:
+                if code == KILLED:
+                    self.kills[int.from_bytes(self.killer[:], "big")] += 1
+                else:
                     print(f"{number}/{len(todo)} {found['result']}: line {mutant.line} {mutant.name}", flush=True)
         return True
 
@@ -98,7 +112,9 @@ class MutantRun:
                 return SURVIVED
 
             _in_child(run, 36_000)
-            return {key: [tuple(pair) for pair in pairs] for key, pairs in json.loads(record.read_text("utf-8")).items()}
+            return {
+                key: [tuple(pair) for pair in pairs] for key, pairs in json.loads(record.read_text("utf-8")).items()
+            }
 
     def _run(self, session: pytest.Session, mutant: Mutant, tests: list[tuple[float, int]]) -> int:
         """Exit code of one mutant."""
@@ -109,6 +125,7 @@ class MutantRun:
             item = session.items[number]
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
             if self.failed:
+                self.killer[:] = number.to_bytes(4, "big")
                 return KILLED
             if time.time() - begun > LIMIT_S:
                 return LATE
@@ -163,5 +180,3 @@ def _codes(code: CodeType, function: str):
             if constant.co_qualname == function:
                 yield constant
             yield from _codes(constant, function)
-
-

@@ -10,6 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,8 @@ import numpy.typing as npt
 
 from opticcl.errors import FabricError
 from opticcl.ir import Circuits, Fabric, Fault, IntArray, Resource, Usage
+from opticcl.ir.capacity import Cut, thresholds
+from opticcl.ir.fabric import HopLatency
 from opticcl.ir.floor_plan import FloorPlan, Passage
 
 __all__ = [
@@ -35,6 +38,9 @@ __all__ = [
 MAX_NODES = 2**22
 MAX_LINKS = 2**26  # 24 bytes each
 MANY_HOPS = 1 << 20  # of paths that a kernel walks, without a column of the circuit of each hop
+MAX_TIERS = 8  # of switches that a cut is carried up
+MOST_LINKS_PASSED = 2**24  # links times their number on the paths whose latency is looked for
+MOST_LINKS_CUT = 2**20  # machines with more are not cut for a bound
 
 
 class LinkGroup(NamedTuple):
@@ -104,6 +110,54 @@ class Network:
     def num_vertices(self) -> int:
         """Nodes and switches that links join [count]."""
         return max(self.num_nodes, *(int(np.max(side, initial=-1)) + 1 for side in (self.tail, self.head)))
+
+    def latencies_from(
+        self, node: int, tail: IntArray, head: IntArray, seconds: npt.NDArray[np.float64]
+    ) -> npt.NDArray[np.float64]:
+        """Least latency from a node to every node, float64 (num_nodes,) [s].
+
+        Paths grow by a link at a time. Where that ends before the last of them is found, what is farther takes at least as
+        long as that many of the quickest links.
+
+        Args:
+            node: where paths begin.
+            tail, head: ends of every link, in the direction of the paths.
+            seconds: latency of every link [s].
+        """
+        found = np.full(self.num_vertices, np.inf)
+        found[node] = 0.0
+        links, quickest = 0, float(seconds.min(initial=np.inf))
+        while links * self.num_links <= MOST_LINKS_PASSED:
+            links += 1
+            longer = found.copy()
+            np.minimum.at(longer, head, found[tail] + seconds)
+            if np.array_equal(longer, found):
+                return found[: self.num_nodes]
+            found = longer
+        return np.minimum(found, (links + 1) * quickest)[: self.num_nodes]
+
+    def leaving(self, nodes: IntArray) -> tuple[float, float]:
+        """Capacity of the links that leave a set of nodes, and of those that enter it [bit/s].
+
+        A switch counts as part of the set where most of the links that lead to it come from there: any choice makes a cut.
+
+        Args:
+            nodes: of the set.
+        """
+        inside = np.zeros(self.num_vertices, bool)
+        inside[nodes] = True
+        rate = np.concatenate([np.full(r.count, r.capacity) for r in self.resources])
+        of_switch = self.head >= self.num_nodes
+        enters, into = np.bincount(self.head[of_switch], rate[of_switch], self.num_vertices), self.head[of_switch]
+        for _ in range(MAX_TIERS):
+            from_inside = np.bincount(into, rate[of_switch] * inside[self.tail[of_switch]], self.num_vertices)
+            joined = inside.copy()
+            joined[self.num_nodes :] = 2 * from_inside[self.num_nodes :] > enters[self.num_nodes :]
+            if np.array_equal(joined, inside):
+                break
+            inside = joined
+        out, back = inside[self.tail] & ~inside[self.head], ~inside[self.tail] & inside[self.head]
+        return float(rate[out].sum()), float(rate[back].sum())
 
     def usage(self, circuits: Circuits) -> Iterator[Usage]:
         """Every link on the way."""
@@ -204,6 +258,41 @@ class PacketFabric(Fabric):
     def server_switches(self) -> range:
         """Vertices that are switches within a server."""
         return range(0)
+
+    def shortest_paths_s(
+        self, node: int, of_hops: HopLatency
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Over any links, through nodes too [s]; on large machines only a lower bound of it."""
+        network = self.network
+        seconds = of_hops(np.arange(network.num_links))
+        if seconds is None or not len(seconds):
+            return super().shortest_paths_s(node, of_hops)
+        there = network.latencies_from(node, network.tail, network.head, seconds)
+        return there, network.latencies_from(node, network.head, network.tail, seconds)
+
+    def cuts(self, nodes: IntArray) -> Iterator[Cut]:
+        """The nodes of the first coordinates of each dimension, and the first nodes by number."""
+        n = self.network.num_nodes
+        if self.network.num_links > MOST_LINKS_CUT:
+            return
+        whole = np.arange(n)
+        sides = self.dimensions if len(self.dimensions) > 1 and prod(self.dimensions) == n else ()
+        strides = [prod(sides[d + 1 :]) for d in range(len(sides))]
+        for d, (side, stride) in enumerate(zip(sides, strides, strict=True)):
+            for first in thresholds(nodes // stride % side):
+                below = whole // stride % side < first
+                yield Cut(f"cut of dimension {d}", below[nodes], *self.network.leaving(whole[below]))
+        ends = {1 << bits for bits in range(1, n.bit_length())} | {*thresholds(nodes), self._behind_first_switch}
+        for first in sorted(end for end in ends if 0 < end < n):
+            yield Cut(f"links of nodes 0 to {first - 1}", nodes < first, *self.network.leaving(whole[:first]))
+
+    @property
+    def _behind_first_switch(self) -> int:
+        """The first node behind all that share a switch with node 0."""
+        network = self.network
+        switches = network.head[(network.tail == 0) & (network.head >= network.num_nodes)]
+        near = network.tail[np.isin(network.head, switches) & (network.tail < network.num_nodes)]
+        return int(near.max(initial=0)) + 1
 
     # --- names of links and switches --------------------------------------------------------------------------------
 

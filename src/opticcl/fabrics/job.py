@@ -12,7 +12,9 @@ import numpy.typing as npt
 
 from opticcl.errors import FabricError
 from opticcl.ir import CellGrid, Circuits, ControlPlane, Fabric, Fault, IntArray, Part, Resource, Usage
+from opticcl.ir.capacity import Axis, Cut
 from opticcl.ir.device import Device, SettingUse
+from opticcl.ir.fabric import HopLatency
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import LightPath, Limit, Optics
 from opticcl.registry import as_list, whole_number
@@ -189,6 +191,25 @@ class Job(Fabric):
     def distance(self, src: IntArray, dst: IntArray) -> IntArray | None:
         """Links between two ranks of the job on the machine."""
         return self.whole.distance(self._rank_on_machine[src], self._rank_on_machine[dst])
+
+    def axes(self, nodes: IntArray) -> Iterable[Axis]:
+        """Of the machine."""
+        return self.whole.axes(nodes)
+
+    def cuts(self, nodes: IntArray) -> Iterable[Cut]:
+        """Of the machine."""
+        return self.whole.cuts(nodes)
+
+    def shortest_paths_s(
+        self, node: int, of_hops: HopLatency
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Of the machine."""
+        return self.whole.shortest_paths_s(node, of_hops)
+
+    @property
+    def shortest_control_s(self) -> float:
+        """Of the machine [s]."""
+        return self.whole.shortest_control_s
 
     def route(self, src: IntArray, dst: IntArray) -> tuple[IntArray, IntArray]:
         """Of the machine, between its nodes."""

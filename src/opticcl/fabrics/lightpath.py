@@ -48,6 +48,7 @@ from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
 from opticcl.fabrics._ring_settings import of_wavelengths
 from opticcl.fabrics.damage import Damage, damage_of, dead_parts_used, grid_of
 from opticcl.ir import CellGrid, Circuits, ControlPlane, Fabric, Fault, IntArray, Part, Resource, Usage
+from opticcl.ir.capacity import Cut, thresholds
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
@@ -357,6 +358,32 @@ class Lightpath(Fabric):
     def ring_order(self) -> IntArray:
         """Tile by tile, row by row: no edge of a whole grid carries two circuits of a direction."""
         return np.argsort(self.tile[self._alive])
+
+    def cuts(self, nodes: IntArray) -> Iterator[Cut]:
+        """Between two rows, between two columns, and around a tile in a corner: the waveguides that work there."""
+        rows, columns = self.grid_shape
+        room = self.grid.width().reshape(rows, columns, 4) * (self.waveguides * self.lasers * self.rate_bits_per_s)
+        place = np.divmod(self.tile[nodes], columns)
+        for first in thresholds(place[0]):
+            out, back = room[first - 1, :, SOUTH].sum(), room[first, :, NORTH].sum()
+            yield Cut(f"cut above row {first}", place[0] < first, float(out), float(back))
+        for first in thresholds(place[1]):
+            out, back = room[:, first - 1, EAST].sum(), room[:, first, WEST].sum()
+            yield Cut(f"cut left of column {first}", place[1] < first, float(out), float(back))
+        for row, column in {(r, c) for r in (0, rows - 1) for c in (0, columns - 1)}:
+            inside = (place[0] == row) & (place[1] == column)
+            if inside.any() and not inside.all():
+                back = sum(
+                    room[row + below, column + right, way]
+                    for below, right, way in ((0, 1, WEST), (0, -1, EAST), (1, 0, NORTH), (-1, 0, SOUTH))
+                    if 0 <= row + below < rows and 0 <= column + right < columns
+                )
+                yield Cut("edges of a corner tile", inside, float(room[row, column].sum()), float(back))
+
+    @property
+    def shortest_control_s(self) -> float:
+        """The same for all rounds [s]."""
+        return self.synchronisation * (1 - self.control_hidden)
 
     def control_s(self, src: IntArray, dst: IntArray) -> float:
         """Synchronisation before a round with transfers, less the hidden share [s]."""

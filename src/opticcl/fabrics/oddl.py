@@ -45,6 +45,7 @@ from opticcl.fabrics._control import exposed_share
 from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
 from opticcl.fabrics._ring_settings import of_wavelengths
 from opticcl.ir import CellGrid, Circuits, ControlPlane, Fabric, Fault, IntArray, Part, Resource, Usage
+from opticcl.ir.capacity import Axis
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
@@ -340,6 +341,17 @@ class Oddl(Fabric):
     def linked(self, src: IntArray, dst: IntArray) -> npt.NDArray[np.bool_]:
         """Whether two nodes differ in one coordinate alone."""
         return dimension_between(self.shape, src, dst) >= 0
+
+    def axes(self, nodes: IntArray) -> Iterator[Axis]:
+        """A dimension each, with its NIC: all wavelengths that it bonds lead to one partner."""
+        rate = self.lasers_per_port * self.rate_bits_per_s
+        for d in range(len(self.shape)):
+            yield Axis(f"dimension {d}", coordinate(self.shape, nodes.astype(np.int64), np.array(d)), rate, 1)
+
+    @property
+    def shortest_control_s(self) -> float:
+        """Two exchanges through one switch of the control tree [s]."""
+        return 2 * self.control_switch_delay * (1 - self.control_hidden)
 
     def ring_order(self) -> IntArray:
         """Dimension by dimension; see `ring_order`."""

@@ -317,6 +317,11 @@ class Ramp(Fabric):
         """Synchronisation before a round with transfers, less the hidden share [s]."""
         return self.synchronisation * (1 - self.control_hidden) if len(src) else 0.0
 
+    @property
+    def shortest_control_s(self) -> float:
+        """The same for all rounds [s]."""
+        return self.synchronisation * (1 - self.control_hidden)
+
     def control_plane(self) -> ControlPlane:
         """Distributed: no schedule is exchanged."""
         return control_plane("ramp", "every node computes its instructions", "slots without a schedule")

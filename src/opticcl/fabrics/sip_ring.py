@@ -28,8 +28,9 @@ from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
 from opticcl.fabrics._packet import at_least, not_too_large, positive_rates
 from opticcl.fabrics._ring_light import ring_light
 from opticcl.fabrics._ring_settings import ring_settings
-from opticcl.fabrics.terarack import ring_faults, ring_fibre_name
+from opticcl.fabrics.terarack import ring_cuts, ring_faults, ring_fibre_name
 from opticcl.ir import Circuits, ControlPlane, Fabric, Fault, IntArray, Part, Resource, Usage
+from opticcl.ir.capacity import Cut
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import LightPath, Limit, Optics
@@ -163,6 +164,16 @@ class SipRing(Fabric):
         """Fibre of each segment: clockwise, then counter-clockwise."""
         node = np.arange(self.nodes)
         return Passage(fibre_m=np.tile(floor.segments_m(self.nodes, node, (node + 1) % self.nodes), 2))
+
+    def cuts(self, nodes: IntArray) -> Iterator[Cut]:
+        """Through the fibres at the ends of an arc."""
+        rate = self.wavelengths * self.rate_bits_per_s
+        yield from ring_cuts(nodes, out=rate, back=rate if self.directions == 2 else 0.0)
+
+    @property
+    def double_ring_bits_per_s(self) -> float:
+        """All wavelengths in one direction, where there are two [bit/s]."""
+        return self.wavelengths * self.rate_bits_per_s if self.directions == 2 else 0.0
 
     def control_plane(self) -> ControlPlane:
         """None."""

@@ -50,6 +50,7 @@ from opticcl.fabrics import register_fabric
 from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
 from opticcl.fabrics.oddl import ring_order
 from opticcl.ir import CellGrid, Circuits, ControlPlane, Fabric, Fault, IntArray, Part, Resource, Usage
+from opticcl.ir.capacity import Axis
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
 from opticcl.optics.limits import LARGEST_COUNT, counted, largest_that_closes
@@ -253,6 +254,14 @@ class Sipac(Fabric):
             differing += digit[src] != digit[dst]
         one: npt.NDArray[np.bool_] = differing == 1
         return one
+
+    def axes(self, nodes: IntArray) -> Iterator[Axis]:
+        """A level each, with the lines of its port that lead to others."""
+        for level, (side, stride) in enumerate(zip(self.sides, self.strides.tolist(), strict=True)):
+            back = -(-self.num_wavelengths // side) if self.channels == "published" or side == 1 else 0
+            lines = self.num_wavelengths - back
+            digits = nodes.astype(np.int64) // stride % side
+            yield Axis(f"level {level}", digits, lines * self.rate_bits_per_s, side - 1)
 
     def ring_order(self) -> IntArray:
         """Level by level; see `oddl.ring_order`."""

@@ -29,6 +29,7 @@ from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
 from opticcl.fabrics._ring_light import ring_light
 from opticcl.fabrics._ring_settings import ring_settings
 from opticcl.ir import Circuits, ControlPlane, Fabric, Fault, IntArray, Part, Resource, Usage
+from opticcl.ir.capacity import Cut
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import LightPath, Limit, Optics
@@ -38,7 +39,7 @@ from opticcl.optics.limits import LARGEST_COUNT, counted, reach
 from opticcl.optics.values import chain_of
 from opticcl.units import Rate, Seconds
 
-__all__ = ["Terarack", "check_node", "ring_faults", "ring_fibre_name", "terarack_limits"]
+__all__ = ["Terarack", "check_node", "ring_cuts", "ring_faults", "ring_fibre_name", "terarack_limits"]
 
 SHEET = datasheet("terarack")
 
@@ -169,6 +170,16 @@ class Terarack(Fabric):
         node = np.arange(self.nodes)
         return Passage(fibre_m=np.tile(floor.segments_m(self.nodes, node, (node + 1) % self.nodes), 2))
 
+    def cuts(self, nodes: IntArray) -> Iterator[Cut]:
+        """Through two fibres of each ring."""
+        rate = self.double_ring_bits_per_s
+        yield from ring_cuts(nodes, out=rate, back=rate)
+
+    @property
+    def double_ring_bits_per_s(self) -> float:
+        """All wavelengths of all rings in one direction [bit/s]."""
+        return self.rings * self.wavelengths * self.rate_bits_per_s
+
     def control_plane(self) -> ControlPlane:
         """None."""
         return control_plane("terarack", "nothing", "nothing: retuning is a reconfiguration")
@@ -233,6 +244,22 @@ def ring_faults(circuits: Circuits, nodes: int) -> Iterator[Fault]:
     broken |= begin[circuits.hop_offsets[:-1]] != circuits.src
     broken |= end[circuits.hop_offsets[1:] - 1] != circuits.dst
     yield Fault("path_broken", np.flatnonzero(broken), "segments from sender to receiver in the port's direction")
+
+
+def ring_cuts(nodes: IntArray, *, out: float, back: float, where: str = "the ring") -> Iterator[Cut]:
+    """Arcs of a ring with half of the nodes; each has two ends, where light leaves clockwise and counter-clockwise.
+
+    Args:
+        nodes: positions on the ring.
+        out: rate of a segment clockwise [bit/s].
+        back: counter-clockwise [bit/s].
+        where: what is cut, in words.
+    """
+    order = np.unique(nodes)
+    half = len(order) // 2
+    for first in sorted({half * part // 4 for part in range(4)}) if half else ():
+        inside = (nodes >= order[first]) & (nodes < order[first + half])
+        yield Cut(f"bisection of {where}", inside, out + back, out + back)
 
 
 def ring_fibre_name(nodes: int, rings: int, index: int) -> str:

@@ -32,8 +32,9 @@ from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
 from opticcl.fabrics._ring_light import ring_light
 from opticcl.fabrics._ring_settings import ring_settings
 from opticcl.fabrics.oddl import ring_order
-from opticcl.fabrics.terarack import check_node, terarack_limits
+from opticcl.fabrics.terarack import check_node, ring_cuts, terarack_limits
 from opticcl.ir import Circuits, ControlPlane, Fabric, Fault, IntArray, Part, Resource, Usage
+from opticcl.ir.capacity import Axis, Cut, thresholds
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import LightPath, Limit, Optics
@@ -206,6 +207,23 @@ class TerarackTorus(Fabric):
         columns = self.shape[1]
         src, dst = np.asarray(src), np.asarray(dst)
         return np.asarray((src // columns == dst // columns) | (src % columns == dst % columns))
+
+    def axes(self, nodes: IntArray) -> Iterator[Axis]:
+        """Columns, then rows, each with two ports a node."""
+        rate = 2 * self.lasers_per_port * self.rate_bits_per_s
+        for name, values in zip(("columns", "rows"), np.divmod(nodes.astype(np.int64), self.shape[1]), strict=True):
+            yield Axis(f"the {name}", values, rate, 2 * self.lasers_per_port)
+
+    def cuts(self, nodes: IntArray) -> Iterator[Cut]:
+        """Through all columns, then through all rows: two fibres of each ring, one of each line."""
+        rate = self.wavelengths * self.rate_bits_per_s
+        values = np.divmod(nodes.astype(np.int64), self.shape[1])
+        for number, name, place in zip(self.shape[::-1], ("columns", "rows"), values, strict=True):
+            if self.wrap:
+                yield from ring_cuts(place, out=number * rate, back=number * rate, where=f"the {name}")
+                continue
+            for first in thresholds(place):
+                yield Cut(f"bisection of the {name}", place < first, number * rate, number * rate)
 
     def ring_order(self) -> IntArray:
         """Row by row; see `oddl.ring_order`."""

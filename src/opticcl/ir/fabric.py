@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from opticcl.errors import FabricError, UnsupportedError
 from opticcl.ir._common import IntArray
+from opticcl.ir.capacity import Axis, Cut
 from opticcl.ir.circuits import Circuits
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.floor_plan import FloorPlan, Passage
@@ -24,6 +25,7 @@ __all__ = [
     "ControlPlane",
     "Fabric",
     "Fault",
+    "HopLatency",
     "Part",
     "Resource",
     "Usage",
@@ -158,6 +160,9 @@ class CellGrid:
 
 
 System = TypeVar("System", bound="Fabric")
+
+HopLatency = Callable[[IntArray], npt.NDArray[Any] | None]
+"""Hops -> latency that each adds [s], or None if hops add none."""
 
 _AT_PORTS = {"tx_port": "transmitter", "rx_port": "receiver", "laser": "lasers", "photodiode": "photodiodes"}
 
@@ -398,6 +403,39 @@ class Fabric(ABC):
     def hop_passages(self, floor: FloorPlan) -> Passage | None:
         """What each hop adds, by the number of the hop, or None if hops add nothing."""
         return None
+
+    # --- what lower bounds rest on ----------------------------------------------------------------------------------
+
+    def axes(self, nodes: IntArray) -> Iterable[Axis]:
+        """Directions in which circuits between these nodes lead; none where a circuit may join any two."""
+        return ()
+
+    def cuts(self, nodes: IntArray) -> Iterable[Cut]:
+        """Cuts between these nodes whose capacity may bound a collective among them."""
+        return ()
+
+    def shortest_paths_s(
+        self, node: int, of_hops: HopLatency
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Least latency of links from a node to every node, and from every node to it, float64 (nodes,) each [s].
+
+        Args:
+            node: of the machine.
+            of_hops: latency of each hop [s].
+        """
+        return np.zeros(self.num_machine_nodes), np.zeros(self.num_machine_nodes)
+
+    @property
+    def double_ring_bits_per_s(self) -> float:
+        """Rate of a segment in one direction where all nodes stand on one ring of both directions, else 0 [bit/s]."""
+        return 0.0
+
+    @property
+    def shortest_control_s(self) -> float:
+        """Least control-plane time of a round with transfers [s]."""
+        return 0.0
+
+    # --- order of the ranks -----------------------------------------------------------------------------------------
 
     def ring_order(self) -> IntArray:
         """Ranks in an order in which neighbours (last and first too) are linked, int64 (num_nodes,)."""

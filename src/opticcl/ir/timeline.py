@@ -26,6 +26,7 @@ class Timeline:
         reconfiguration_s, latency_s, transfer_s, compute_s, control_s: float64 (rows,) [s].
         lower_bound_s: no schedule of this collective on this fabric can be faster [s].
         assumptions: values by name.
+        bound_by: what binds the lower bound, in words.
     """
 
     steps: tuple[range, ...]
@@ -37,6 +38,7 @@ class Timeline:
     control_s: npt.NDArray[np.float64]
     lower_bound_s: float = 0.0
     assumptions: Mapping[str, Any] = field(default_factory=dict)
+    bound_by: str = ""
 
     PARTS = ("reconfiguration_s", "latency_s", "transfer_s", "compute_s", "control_s")
 
@@ -60,6 +62,13 @@ class Timeline:
         """Total time [s]."""
         return float(self.step_s.sum())
 
+    @property
+    def gap(self) -> float:
+        """Total time over its lower bound; 1 where both are 0, infinite where the bound alone is."""
+        if self.lower_bound_s:
+            return self.total_s / self.lower_bound_s
+        return float("inf") if self.total_s else 1.0
+
     def totals(self) -> dict[str, float]:
         """Time of each part [s], by name."""
         return {part: float(getattr(self, part).sum()) for part in self.PARTS}
@@ -72,6 +81,8 @@ class Timeline:
             "num_rounds": self.num_rounds,
             **self.totals(),
             "lower_bound_s": self.lower_bound_s,
+            "bound_by": self.bound_by,
+            "gap": self.gap if self.gap < float("inf") else None,
             "assumptions": dict(self.assumptions),
         }
 

@@ -79,6 +79,18 @@ class Entry:
         return sum(t.lower_bound_s for t in self.timelines)
 
     @property
+    def bound_by(self) -> str:
+        """What binds the lower bound of the message that takes longest, in words."""
+        return max(self.timelines, key=lambda t: t.lower_bound_s).bound_by
+
+    @property
+    def gap(self) -> float:
+        """Time over its lower bound; 1 where both are 0, infinite where the bound alone is."""
+        if self.lower_bound_s:
+            return self.total_s / self.lower_bound_s
+        return float("inf") if self.total_s else 1.0
+
+    @property
     def algorithm_bytes_per_s(self) -> float:
         """Messages over their time, "algbw" of nccl-tests; 0 if they take no time [byte/s]."""
         return self.plan.size_bytes / self.total_s if self.total_s else 0.0
@@ -115,6 +127,8 @@ class Entry:
             "num_steps": first.num_steps,
             "num_rounds": first.num_rounds,
             "lower_bound_s": self.lower_bound_s,
+            "bound_by": self.bound_by,
+            "gap": self.gap if self.gap < float("inf") else None,
             **hardware_of(fabric).record(),
         }
 

@@ -10,7 +10,7 @@ from opticcl.assumptions import DEFAULT_SET, Assumptions
 from opticcl.assumptions import assumptions as assumptions_of
 from opticcl.collective import Request
 from opticcl.errors import UnsupportedError
-from opticcl.ir import CircuitPlan, Fabric, ProgressCallback, Schedule, Verdict, no_progress
+from opticcl.ir import CircuitPlan, Fabric, ProgressCallback, Schedule, Timeline, Verdict, no_progress
 from opticcl.plans.cache import StepCache
 from opticcl.plans.search import Candidates
 from opticcl.plans.times import timeline_of
@@ -69,7 +69,7 @@ class Choice:
 
         algorithms = (algorithm,) if named else all_variants(wanted, where)
         self._candidates = Candidates(where, wanted, algorithms, assumed, searched, cache)
-        self._best: dict[int, tuple[float, CircuitPlan]] = {}
+        self._best: dict[int, tuple[Timeline, CircuitPlan]] = {}
         self._verdicts: dict[int, Verdict] = {}
 
     def under(self, assumed: Assumptions) -> Choice:
@@ -86,12 +86,21 @@ class Choice:
         Args: size_bytes: message of every rank [bytes].
         Raises: UnsupportedError: the fabric can carry no algorithm.
         """
+        timeline, plan = self.best_timeline(size_bytes)
+        return timeline.total_s, plan
+
+    def best_timeline(self, size_bytes: int) -> tuple[Timeline, CircuitPlan]:
+        """Timeline of the fastest plan, and the plan.
+
+        Args: size_bytes: message of every rank [bytes].
+        Raises: UnsupportedError: the fabric can carry no algorithm.
+        """
         if size_bytes not in self._best:
             found = self._candidates.fastest([size_bytes], resolution_s=self._resolution_s)
             if found is None:
                 what, where = self.collective, self.fabric
                 raise UnsupportedError(f"no algorithm does {what} on {where.name} with {where.num_nodes} nodes")
-            self._best[size_bytes] = (timeline_of(found.profile, size_bytes, self._engine).total_s, found.profile.plan)
+            self._best[size_bytes] = (timeline_of(found.profile, size_bytes, self._engine), found.profile.plan)
         return self._best[size_bytes]
 
     @property

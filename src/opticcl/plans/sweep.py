@@ -19,7 +19,7 @@ from opticcl.plans.machines import ExcludedFabric
 from opticcl.plans.plan import Plan
 from opticcl.plans.ranks import beside
 from opticcl.processes import each
-from opticcl.simulate import lower_bound_s, moved_share
+from opticcl.simulate import moved_share
 
 __all__ = ["MOST_SIZES", "Point", "Sweep", "Sweeps", "fastest_of", "sizes_by", "sweep", "sweep_fabrics"]
 
@@ -36,6 +36,7 @@ class Point:
         algorithm: the fastest for this size.
         total_s: its time [s].
         lower_bound_s: lower bound on the time of any algorithm on that fabric [s].
+        bound_by: what binds it, in words.
         algorithm_bytes_per_s: message over time, "algbw" of nccl-tests; 0 if it takes no time [byte/s].
         bus_bytes_per_s: least rate through a node's ports for that, "busbw" [byte/s].
         verified: whether the plan is right.
@@ -46,6 +47,7 @@ class Point:
     algorithm: str
     total_s: float
     lower_bound_s: float
+    bound_by: str
     algorithm_bytes_per_s: float
     bus_bytes_per_s: float
     verified: bool
@@ -173,16 +175,18 @@ def sweep(
     other = beside(fastest.assumed)
     also = choice.under(other.assumed)
     for size in sizes:
-        total_s, plan = choice.best(size)
+        timeline, plan = choice.best_timeline(size)
+        total_s = timeline.total_s
         verdict, c = choice.verdict(plan), plan.schedule.collective
         rate = size / total_s if total_s else 0.0
-        bound, bus = lower_bound_s(c, fabric, size, fastest.assumed), rate * moved_share(c)
+        bus = rate * moved_share(c)
         points.append(
             Point(
                 size,
                 Plan(plan, size).algorithm,
                 total_s,
-                bound,
+                timeline.lower_bound_s,
+                timeline.bound_by,
                 rate,
                 bus,
                 verdict.ok,

@@ -12,8 +12,8 @@ from opticcl.report.kit.columns import Column, FittedTable, yes_or_no
 from opticcl.report.kit.words import (
     PART_NAMES,
     busiest,
-    efficiency,
     fabric_names,
+    gap,
     messages,
     ratio,
     shares,
@@ -33,9 +33,9 @@ def comparison_table(comparison: Comparison) -> FittedTable:
     What all plans share (nodes, rate, verdict) is below the table; so is a remark where node rates differ, since times
     then depend on transceivers as much as on architectures. Fabric, algorithm, time and, if a plan is wrong, the verdict are
     always shown; a narrow console drops algorithm bandwidth, rounds, steps and bus bandwidth first.
-    The bottleneck is the busiest part of the machine, with the share of the time in which it is busy. Beside the time stands
-    that under the other set of assumptions, with its rank; beside the verdict, the margin of the light budget and the price of
-    a node.
+    The gap is the time over its lower bound, with what determines that bound. The bottleneck is the busiest part of the
+    machine, with the share of the time in which it is busy. Beside the time stands that under the other set of
+    assumptions, with its rank; beside the verdict, the margin of the light budget and the price of a node.
     """
     entries = comparison.entries
     steps = [f"{sum(t.num_steps for t in e.timelines):,}" for e in entries]
@@ -43,6 +43,7 @@ def comparison_table(comparison: Comparison) -> FittedTable:
     parts = [_largest_shares(e.totals()) for e in entries]
     main_parts = [_largest_shares(e.totals(), covered=0.75, most=2) for e in entries]
     whole, short = ([Text(busiest(e, short=cut)) for e in entries] for cut in (False, True))
+    whole_gaps = [Text(gap(e)) for e in entries]
     columns = [
         Column("fabric", [Text(name) for name in fabric_names(comparison)], justify="left"),
         Column("algorithm", [Text(e.plan.algorithm) for e in entries], justify="left"),
@@ -52,9 +53,9 @@ def comparison_table(comparison: Comparison) -> FittedTable:
         Column("rounds", rounds, 12),
         Column("time", [format_seconds(e.total_s) for e in entries]),
         *beside_columns(comparison),
+        Column("gap", whole_gaps, 10, justify="left", short=[gap(e, short=True) for e in entries], short_rank=2),
         Column("slower", [ratio(r) for r in slower(comparison)], 1),
         Column("parts (%)", parts, 8, justify="left", short=main_parts, short_rank=3),
-        Column("bound/time", [f"{efficiency(e):.0%}" for e in entries], 7),
         Column("algbw", [format_quantity(e.algorithm_bytes_per_s, "byte/s") for e in entries], 13),
         Column("busbw", [format_quantity(e.bus_bytes_per_s, "byte/s") for e in entries], 10),
         Column("bottleneck", whole, 9, justify="left", short=short, short_rank=5),
@@ -105,7 +106,9 @@ def timeline_table(timeline: Timeline, *, most_rows: int = 40) -> FittedTable:
         Column("total", [format_seconds(s) for s in sums]),
         Column("share", [f"{s / whole:.0%}" for s in sums]),
     ]
-    bound = f"lower bound {format_seconds(timeline.lower_bound_s)}" if timeline.lower_bound_s else ""
+    bound = ""
+    if timeline.lower_bound_s:
+        bound = f"lower bound {format_seconds(timeline.lower_bound_s)}, time/bound {gap(timeline)}"
     return FittedTable(columns, bound, has_total=True)
 
 

@@ -15,8 +15,8 @@ from opticcl.report.fastest import Crossing
 from opticcl.report.kit import html as _html
 from opticcl.report.kit.words import (
     busiest,
-    efficiency,
     fabric_names,
+    gap,
     labels,
     messages,
     ratio,
@@ -61,12 +61,12 @@ def result(comparison: Comparison) -> str:
         "Algorithm": [_html.text(e.plan.algorithm) for e in entries],
         "#Time": [*map(_html.number, times)],
         **({f"#{comparison.beside.name.capitalize()}": [*map(_html.number, cells)]} if comparison.beside else {}),
+        "Gap": [_html.text(gap(e)) for e in entries],
         "#Slower": [*map(_html.number, factors)],
         "#Light": [_html.number(light_word(e)) for e in entries],
         "#USD a node": [_html.number(usd_word(e)) for e in entries],
         "Verified": [_html.verdict(e.verdict.ok) for e in entries],
         "Where it goes": [f"<td>{_html.share_bar(shares(e.totals()))}</td>" for e in entries],
-        "#Bound": [_html.number(f"{efficiency(e):.0%}") for e in entries],
         "Bottleneck": [_html.text(busiest(e, short=True), busiest(e)) for e in entries],
         "#Steps": [_html.number(f"{n:,}") for n in steps],
         "#Rounds": [_html.number(f"{n:,}") for n in rounds],
@@ -85,10 +85,9 @@ def result(comparison: Comparison) -> str:
         del columns["#Node rate"]
     about = (
         f"{', '.join(shared)}; fastest first. Verified: every rank ends with the right data, and no two signals collide. "
-        "Bound: lower bound of that fabric over the time. Bottleneck: the busiest part of the machine, and the share of the "
-        "time in which it is busy. Light: margin of the budget of the worst path. "
-        + ". ".join(rank_lines(comparison))
-        + "."
+        "Gap: time over the lower bound of any algorithm on that fabric, with what determines that bound. Bottleneck: the "
+        "busiest part of the machine, and the share of the time in which it is busy. "
+        "Light: margin of the budget of the worst path. " + ". ".join(rank_lines(comparison)) + "."
     )
     rows = ("".join(cells) for cells in zip(*columns.values(), strict=True))
     listed = _html.table([*columns], rows, about) + _html.colour_key()

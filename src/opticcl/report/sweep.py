@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from opticcl.plans.sweep import fastest_of
 from opticcl.report.kit.columns import Column, FittedTable
+from opticcl.report.kit.words import gap
 from opticcl.units import format_bytes, format_quantity, format_rate, format_seconds
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ def sweep_table(found: Sweeps) -> FittedTable:
 
 def _one(sweep: Sweep) -> FittedTable:
     points = sweep.points
-    bounds = [point.lower_bound_s / point.total_s if point.total_s else 1.0 for point in points]
     columns = [
         Column("size", [format_bytes(p.size_bytes) for p in points]),
         Column("algorithm", [p.algorithm for p in points], justify="left"),
@@ -33,7 +33,9 @@ def _one(sweep: Sweep) -> FittedTable:
         *_beside(points),
         Column("algbw", [format_quantity(p.algorithm_bytes_per_s, "byte/s") for p in points]),
         Column("busbw", [format_quantity(p.bus_bytes_per_s, "byte/s") for p in points]),
-        Column("bound/time", [f"{share:.0%}" for share in bounds], 1),
+        Column(
+            "gap", [gap(p) for p in points], 2, justify="left", short=[gap(p, short=True) for p in points], short_rank=1
+        ),
     ]
     fabric = sweep.fabric
     rate = format_rate(fabric.node_rate_bits_per_s)

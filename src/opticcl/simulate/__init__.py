@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opticcl.simulate.bounds import class_bounds, lower_bound_s, moved_share
+from opticcl.simulate.bounds import LowerBound, class_bounds, lower_bound, lower_bound_s, moved_share
 from opticcl.simulate.closed_form import Cost, Profile, costs, profile
 from opticcl.simulate.engines import (
     ENGINES,
@@ -19,6 +19,7 @@ __all__ = [
     "ENGINES",
     "Cost",
     "Engine",
+    "LowerBound",
     "Profile",
     "SimulationResult",
     "class_bounds",
@@ -26,6 +27,7 @@ __all__ = [
     "engine_options",
     "link_bytes",
     "link_names",
+    "lower_bound",
     "lower_bound_s",
     "moved_share",
     "profile",

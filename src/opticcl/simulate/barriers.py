@@ -9,7 +9,7 @@ import numpy as np
 
 from opticcl.assumptions import Assumptions
 from opticcl.ir import CircuitPlan, Circuits, ProgressCallback, Timeline, Transfers
-from opticcl.simulate.bounds import lower_bound_s
+from opticcl.simulate.bounds import lower_bound
 from opticcl.simulate.latency import in_line_on, path_latency
 from opticcl.simulate.parts import Reconfiguration, charged_control_s, slot_wait_s, summed_chunks, transfer_times
 from opticcl.simulate.traffic import Recorder
@@ -95,9 +95,10 @@ def simulate_with_barriers(
                 recorder.end_step(len(rounds), now_s - begun_s)
             begun_s, first = begun_s + (now_s - begun_s) * count, first + count
         progress("simulate steps", steps.stop, schedule.num_steps)
-    bound = lower_bound_s(schedule.collective, fabric, size_bytes, assumed)
+    bound = lower_bound(schedule.collective, fabric, size_bytes, assumed)
     about = {**assumed.record(), "mode": "barrier"}
-    return Timeline(classes, num_rounds, reconfiguration, latency, transfer, compute, control, bound, about)
+    parts = (reconfiguration, latency, transfer, compute, control)
+    return Timeline(classes, num_rounds, *parts, bound.seconds, about, bound.name)
 
 
 def circuit_rounds(plan: CircuitPlan, assumed: Assumptions, record: bool) -> RunRound:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from math import ceil, log
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil, floor
+from typing import Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from opticcl.assumptions import Assumptions
-from opticcl.ir import Collective, Fabric, Schedule
+from opticcl.ir import Collective, Fabric, IntArray, Schedule
+from opticcl.ir.capacity import Axis, Cut
+from opticcl.simulate._ring_trees import MOST_POSITIONS, ring_tree_lengths
 from opticcl.simulate.latency import in_line_on, path_latency
 from opticcl.simulate.parts import all_within
+from opticcl.units import counted
 
-__all__ = ["class_bounds", "lower_bound_s", "moved_share"]
+__all__ = ["LowerBound", "Starts", "class_bounds", "lower_bound", "lower_bound_s", "moved_share"]
 
 
 def moved_share(collective: Collective) -> float:
@@ -42,32 +49,389 @@ def _shares(num_ranks: int) -> dict[str, float]:
     return {**blocks, **whole, "barrier": 0.0, "send_recv": 1 / num_ranks}
 
 
-def lower_bound_s(collective: Collective, fabric: Fabric, size_bytes: int, assumed: Assumptions) -> float:
-    """Alpha-beta lower bound of a collective on a fabric [s].
+@dataclass(frozen=True, slots=True)
+class LowerBound:
+    """Time below which no schedule of a collective on a fabric can be.
 
-    Latency: with p partners in a step the number of ranks that a contribution has reached grows at most by a factor of p + 1
-    (where signals are split, or rounds follow each other in line, one may reach all). Bandwidth: `moved_share` over the rate of
-    one node.
+    Args:
+        seconds: [s].
+        name: what binds, in words: "one change of circuits", "bisection of the ring", "contributions".
+    """
+
+    seconds: float
+    name: str
+
+
+def lower_bound(
+    collective: Collective,
+    fabric: Fabric,
+    size_bytes: int,
+    assumed: Assumptions,
+    *,
+    starts: Starts = "steps",
+) -> LowerBound:
+    """Lower bound on the time of every schedule and every assignment of circuits.
+
+    first + min over the number t of dependent steps of (t x step + transfer(t)), where
+
+    first      a control exchange and a change of circuits where they are charged on change, from a cold start
+    step       latency; a control exchange and a change of circuits where they are charged in every step
+    t          at least as many as circuits between the two nodes that are farthest apart, and as many as it takes until all
+               know of all, if in a step every node receives from its partners alone
+    transfer   the largest of: what one node must send or receive over its rate; what must cross a cut over its capacity;
+               blocks of an all_to_all in each direction of circuits; those that are relayed since t steps do not meet all
+               partners; contributions that an all_reduce must collect, of which a byte brings no more than its sender can
+               have; the least length of trees round a ring; slots
+
+    On packet fabrics, also the latency of the shortest path to the farthest node. Without barriers transfers of one step
+    overlap with latencies of another, so the larger of t x step and step + transfer(t) counts.
 
     Args:
         collective: what is computed.
         fabric: on which machine.
         size_bytes: message of every rank [bytes].
-        assumed: time assumptions.
-    Source: Chan et al. 2007; LUMORPH section 4 for p partners at the same time.
+        assumed: what is charged.
+        starts: when a circuit starts. steps: after the step before has ended; data: once its data and the ports are
+            there; devices: also on devices that stand, so that a node may have any number of partners in a step.
+    Source: Chan et al. 2007 for ports; LUMORPH section 4 for p partners at once; the others are ours, docs/bounds.md.
     """
     n = collective.num_ranks
-    if n == 1 or (collective.name == "send_recv" and collective.shift % n == 0):
-        return 0.0
     own = collective.name not in _shares(n)
-    if own and not moved_share(collective):
-        return 0.0
-    reaches_all = not own and collective.name != "send_recv"
-    alone = fabric.is_packet_switched or any(r.splits for r in fabric.resources) or in_line_on(fabric, assumed)
-    partners = n - 1 if alone else min(n - 1, fabric.ports_per_node * fabric.lasers_per_port)
-    steps = max(1, ceil(log(n) / log(partners + 1) - 1e-9)) if reaches_all else 1
-    moving_s = moved_share(collective) * size_bytes * 8 / fabric.node_rate_bits_per_s
-    return steps * path_latency(fabric, assumed).least_s + moving_s
+    idle = n == 1 or (collective.name == "send_recv" and collective.shift % n == 0)
+    if idle or (own and not moved_share(collective)):
+        return LowerBound(0.0, "nothing to send")
+    reach = _reach(fabric)
+    barriers, law = starts == "steps", path_latency(fabric, assumed)
+    charge = _charge(fabric, assumed, starts)
+    latency_s = law.base_s if fabric.is_packet_switched else law.least_s
+    in_line = in_line_on(fabric, assumed) or starts == "devices"
+    forms = _Forms(collective, fabric, reach, size_bytes, charge, in_line=in_line, barriers=barriers)
+    steps, why_steps = (1, "latency") if own else _fewest_steps(collective, reach, in_line)
+    step_s = latency_s + charge.control_every_s + charge.change_every_s
+    t, transfer_s, name = _best_steps(forms, steps, step_s, barriers)
+    rest_s = t * step_s + transfer_s if barriers else max(t * step_s, step_s + transfer_s)
+    parts = {name: transfer_s}
+    parts[counted(t, "dependent step") + f" ({why_steps if t == steps else 'latency'})"] = t * latency_s
+    if not own:
+        for why, seconds in _by_reach(collective, fabric, reach, size_bytes, assumed):
+            if seconds > rest_s:
+                rest_s, parts = seconds, {why: seconds}
+    parts["one control exchange"], parts["one change of circuits"] = charge.control_first_s, charge.change_first_s
+    parts["control exchanges"], parts["changes of circuits"] = t * charge.control_every_s, t * charge.change_every_s
+    first_s = charge.control_first_s + charge.change_first_s
+    return LowerBound(first_s + rest_s, max(parts, key=lambda part: parts[part]))
+
+
+class _Charge(NamedTuple):
+    """Times of changes of circuits and of the shortest control exchange: once from a cold start, or in every step [s]."""
+
+    change_first_s: float
+    change_every_s: float
+    control_first_s: float
+    control_every_s: float
+
+
+def _charge(fabric: Fabric, assumed: Assumptions, starts: Starts) -> _Charge:
+    """What the assumptions charge on a fabric; by devices, only what does not stand.
+
+    Args:
+        fabric: with its times.
+        assumed: time assumptions.
+        starts: as in `lower_bound`.
+    """
+    change_s, cold = fabric.reconfiguration_s, assumed.initial == "cold"
+    control_s = fabric.shortest_control_s if assumed.control == "charged" else 0.0
+    if assumed.control_order == "beside_setting":
+        control_s = max(0.0, control_s - change_s)
+    change_every, control_every = (
+        charge == "every_step" and starts != "devices"
+        for charge in (assumed.reconfiguration_charge, assumed.control_charge)
+    )
+    return _Charge(
+        change_s if cold and not change_every else 0.0,
+        change_s if change_every else 0.0,
+        control_s if cold and not control_every else 0.0,
+        control_s if control_every else 0.0,
+    )
+
+
+def lower_bound_s(collective: Collective, fabric: Fabric, size_bytes: int, assumed: Assumptions) -> float:
+    """Seconds of `lower_bound`, with barriers [s].
+
+    Args:
+        collective: what is computed.
+        fabric: on which machine.
+        size_bytes: message of every rank [bytes].
+        assumed: what is charged.
+    """
+    return lower_bound(collective, fabric, size_bytes, assumed).seconds
+
+
+GATHERING = ("all_reduce", "all_gather", "all_to_all", "reduce_scatter", "reduce", "gather", "barrier")
+"""Some rank needs something of every other."""
+SPREADING = ("all_reduce", "all_gather", "all_to_all", "reduce_scatter", "broadcast", "scatter", "barrier")
+"""Every rank needs something of some rank."""
+ON_RINGS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
+"""Trees join all ranks."""
+MOST_STEPS = 4096
+ROUNDING = 1e-9
+
+Starts = Literal["steps", "data", "devices"]
+Seconds = float | npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Reach:
+    """What bounds need to know of a fabric, computed once.
+
+    Args:
+        axes: directions of circuits in which some ranks differ.
+        cuts: between the ranks.
+        rate_bits_per_s: of one rank towards others [bit/s].
+        receives_from: ranks that one can receive from in a round [count].
+        sends_to: ranks that one can send to in a round, all of them where signals are split [count].
+    """
+
+    axes: tuple[Axis, ...]
+    cuts: tuple[Cut, ...]
+    rate_bits_per_s: float
+    receives_from: int
+    sends_to: int
+
+
+@lru_cache(maxsize=64)
+def _reach(fabric: Fabric) -> _Reach:
+    """Directions, cuts, rate and partners of a fabric."""
+    nodes = fabric.machine_nodes(np.arange(fabric.num_nodes))
+    axes = tuple(axis for axis in fabric.axes(nodes) if np.ptp(axis.coordinate))
+    payload = fabric.slot_payload_bytes * 8 / (fabric.slot_s * fabric.rate_bits_per_s) if fabric.slot_s else 1.0
+    rate, partners = fabric.node_rate_bits_per_s * payload, fabric.ports_per_node * fabric.lasers_per_port
+    others = fabric.num_nodes - 1
+    if axes:
+        rate, partners = min(rate, sum(a.rate_bits_per_s for a in axes)), sum(a.partners for a in axes)
+    if fabric.is_packet_switched:
+        partners = others
+    splits = any(r.splits for r in fabric.resources)
+    cuts = tuple(fabric.cuts(nodes))
+    return _Reach(axes, cuts, rate, min(others, partners), others if splits else min(others, partners))
+
+
+def _fewest_steps(collective: Collective, reach: _Reach, in_line: bool) -> tuple[int, str]:
+    """Dependent steps that every schedule has, and why.
+
+    Args:
+        collective: what is computed.
+        reach: of the fabric.
+        in_line: whether a node may send to any number of partners in a step.
+    """
+    n, name = collective.num_ranks, collective.name
+    if name == "send_recv":
+        root, ends = 0, np.array([collective.shift % n])
+    else:
+        root, ends = collective.root, np.arange(n)
+    apart = sum((axis.coordinate[ends] != axis.coordinate[root] for axis in reach.axes), np.zeros(len(ends), np.int64))
+    far = max(1, int(apart.max(initial=1)))
+    found = [reach.receives_from] * (name in GATHERING) + [reach.sends_to] * (name in SPREADING)
+    known, steps = 1, 0
+    while found and known < n and not in_line:
+        known, steps = known * (min(found) + 1), steps + 1
+    if far >= steps:
+        return far, "circuits to the farthest node" if far > 1 else "latency"
+    return steps, f"{counted(min(found), 'partner')} at once"
+
+
+class _Forms:
+    """Lower bounds on the transfer time as functions of the number of dependent steps, by what they rest on.
+
+    Args:
+        collective: what is computed.
+        fabric: on which machine.
+        reach: of the fabric.
+        size_bytes: message of every rank [bytes].
+        charge: of changes of circuits.
+        in_line: whether a node may have any number of partners in a step.
+        barriers: as in `lower_bound`.
+    """
+
+    def __init__(
+        self,
+        collective: Collective,
+        fabric: Fabric,
+        reach: _Reach,
+        size_bytes: int,
+        charge: _Charge,
+        *,
+        in_line: bool,
+        barriers: bool,
+    ) -> None:
+        self.collective, self.name, self.n = collective, collective.name, collective.num_ranks
+        self.fabric, self.reach, self.in_line, self.barriers = fabric, reach, in_line, barriers
+        self.change_s = 0.0 if charge.change_every_s or in_line else fabric.reconfiguration_s
+        self.bits = 8.0 * size_bytes
+        self.has_ring = fabric.double_ring_bits_per_s > 0 and self.n <= MOST_POSITIONS and self.name in ON_RINGS
+        self.has_partners = self.name == "all_to_all" and not reach.axes and not fabric.is_packet_switched
+
+    @property
+    def most_steps(self) -> int:
+        """Steps beyond which no form falls any more [count]."""
+        if self.has_ring:
+            return max(2, self.n // 2)
+        return 2 + (self.n // self.reach.receives_from if self.has_partners else self.n.bit_length())
+
+    def of(self, steps: IntArray) -> Iterator[tuple[str, Seconds]]:
+        """Name and least transfer time of each form [s].
+
+        Args: steps: numbers of dependent steps, int64 (k,).
+        """
+        yield from self._of_any_number()
+        if self.fabric.slot_s and self.bits:
+            yield "one slot a step", steps * self.fabric.slot_s
+        one_to_all = self.name == "broadcast" and self.reach.sends_to < self.n - 1
+        if self.name in ("all_reduce", "reduce") or one_to_all:
+            more = float(self.n) if self.in_line else self.reach.receives_from + 1.0
+            held = np.minimum(float(self.n), more ** np.minimum(steps - 1, 64))
+            yield "contributions", (self.n - 1) * self.bits / (held * self.reach.rate_bits_per_s)
+        if self.has_partners:
+            yield "blocks that are relayed", self._relayed_s(steps)
+        if self.has_ring:
+            lengths = ring_tree_lengths(self.n)
+            length = lengths[np.minimum(steps, len(lengths)) - 1] + (self.n - 1) * (self.name == "all_reduce")
+            yield "distance on the ring", length * self.bits / (2 * self.n * self.fabric.double_ring_bits_per_s)
+
+    def _of_any_number(self) -> Iterator[tuple[str, float]]:
+        """Forms that do not depend on the number of steps."""
+        collective, fabric, reach, n = self.collective, self.fabric, self.reach, self.n
+        yield "ports of a node", moved_share(collective) * self.bits / reach.rate_bits_per_s
+        for cut in reach.cuts:
+            for share, rate in zip(_crossing(collective, cut), (cut.out_bits_per_s, cut.in_bits_per_s), strict=True):
+                if share and rate:
+                    yield cut.where, share * self.bits / rate
+        if self.name != "all_to_all":
+            return
+        for axis in reach.axes:
+            held = np.unique(axis.coordinate, return_counts=True)[1].astype(np.float64)
+            apart = 1 - float((held**2).sum()) / n**2  # share of the pairs that differ in it
+            yield f"circuits of {axis.name}", apart * self.bits / axis.rate_bits_per_s
+        if fabric.slot_s:
+            payload, block = fabric.slot_payload_bytes, self.bits / 8 / n
+            slots = ceil(2 * (n - 1) * block / (reach.receives_from * (payload + block)) - ROUNDING)
+            yield "slots of direct and relayed blocks", slots * fabric.slot_s
+
+    def _relayed_s(self, steps: IntArray) -> npt.NDArray[np.float64]:
+        """A node has a number of partners in that many steps; other blocks move twice, or circuits change."""
+        others, at_once = self.n - 1, self.reach.receives_from
+        block_s = self.bits / self.n / self.reach.rate_bits_per_s
+        met = np.minimum(others, at_once * steps) if self.barriers and not self.in_line else np.full(len(steps), others)
+        changed_s = np.maximum(0, met - at_once) / at_once * self.change_s + (2 * others - met) * block_s
+        standing_s = (2 * others - min(others, at_once)) * block_s
+        relayed: npt.NDArray[np.float64] = np.minimum(changed_s, standing_s)
+        return relayed
+
+
+def _best_steps(forms: _Forms, fewest: int, step_s: float, barriers: bool) -> tuple[int, float, str]:
+    """Number of dependent steps with the least time, the transfer time with it [s], and what binds that.
+
+    Args:
+        forms: transfer time by the number of steps.
+        fewest: steps.
+        step_s: of each [s].
+        barriers: as in `lower_bound`.
+    """
+    most = max(fewest, forms.most_steps)
+    steps = np.arange(fewest, min(most, fewest + MOST_STEPS) + 1)
+    counted_steps = steps.copy()
+    counted_steps[-1] = most  # more steps than these are bounded by the last
+    names, seconds = zip(*forms.of(counted_steps), strict=True)
+    table = np.stack([np.broadcast_to(one, steps.shape) for one in seconds])
+    transfer_s = table.max(axis=0)
+    whole_s = steps * step_s + transfer_s if barriers else np.maximum(steps * step_s, step_s + transfer_s)
+    best = int(whole_s.argmin())
+    return int(steps[best]), float(transfer_s[best]), names[int(table[:, best].argmax())]
+
+
+def _crossing(collective: Collective, cut: Cut) -> tuple[float, float]:
+    """Share of the message that must leave the inside of a cut, and that must enter it."""
+    n, name = collective.num_ranks, collective.name
+    inside = int(cut.inside.sum())
+    beyond = n - inside
+    if not inside or not beyond:
+        return 0.0, 0.0
+    root = bool(cut.inside[collective.root])
+    match name:
+        case "all_to_all":
+            return inside * beyond / n, inside * beyond / n
+        case "all_gather":
+            return inside / n, beyond / n
+        case "reduce_scatter":
+            return beyond / n, inside / n
+        case "all_reduce":
+            return 1.0, 1.0
+        case "broadcast":
+            return float(root), float(not root)
+        case "reduce":
+            return float(not root), float(root)
+        case "scatter":
+            return root * beyond / n, (not root) * inside / n
+        case "gather":
+            return (not root) * inside / n, root * beyond / n
+        case "send_recv":
+            to = np.roll(cut.inside, -collective.shift)
+            return float((cut.inside & ~to).sum()) / n, float((~cut.inside & to).sum()) / n
+    return 0.0, 0.0
+
+
+def _by_reach(
+    collective: Collective, fabric: Fabric, reach: _Reach, size_bytes: int, assumed: Assumptions
+) -> Iterator[tuple[str, float]]:
+    """Name and least time until the farthest rank can know of the others, however little is sent [s].
+
+    Args:
+        collective: what is computed.
+        fabric: on which machine.
+        reach: of the fabric.
+        size_bytes: message of every rank [bytes].
+        assumed: time assumptions.
+    """
+    name, n = collective.name, collective.num_ranks
+    if fabric.is_packet_switched:
+        if name == "send_recv":
+            yield "latency of the path", float(_shortest_paths(fabric, 0, assumed)[0][collective.shift % n])
+        from_root, to_root = _shortest_paths(fabric, collective.root, assumed)
+        if name in SPREADING:
+            yield "latency of the longest path", float(from_root.max())
+        if name in GATHERING:
+            yield "latency of the longest path", float(to_root.max())
+    if fabric.slot_s and size_bytes and name in GATHERING:
+        late = floor(path_latency(fabric, assumed).least_s / fabric.slot_s + ROUNDING) + 1
+        yield "slots until all know of all", _slots_until_known(n, reach.receives_from, late) * fabric.slot_s
+
+
+@lru_cache(maxsize=256)
+def _slots_until_known(n: int, ports: int, late: int) -> int:
+    """Slots until a rank can know of n, if in a slot each of its ports receives what its sender knew `late` slots before.
+
+    >>> _slots_until_known(54, 54, 71)
+    71
+
+    Args:
+        n: ranks [count].
+        ports: of a rank [count].
+        late: slots from the start of a transfer to its end [count].
+    """
+    known = [1] * late
+    while known[-1] < n:
+        known.append(known[-1] + ports * known[-late])
+    return len(known) - 1
+
+
+@lru_cache(maxsize=64)
+def _shortest_paths(
+    fabric: Fabric, rank: int, assumed: Assumptions
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Latency from a rank to all, and from all to it, float64 (ranks,) each [s]."""
+    law, nodes = path_latency(fabric, assumed), fabric.machine_nodes(np.arange(fabric.num_nodes))
+    there, back = fabric.shortest_paths_s(int(nodes[rank]), law.of_hops)
+    return law.base_s + there[nodes], law.base_s + back[nodes]
 
 
 def class_bounds(

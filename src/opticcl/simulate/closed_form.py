@@ -23,7 +23,7 @@ from opticcl.assumptions import Assumptions
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, ProgressCallback, Timeline, Transfers
 from opticcl.ir.programme import Programme
 from opticcl.simulate.barrier_programme import programme_with_barriers
-from opticcl.simulate.bounds import lower_bound_s
+from opticcl.simulate.bounds import lower_bound
 from opticcl.simulate.engines import SimulationResult, register_engine
 from opticcl.simulate.guards import refuse_below_bound
 from opticcl.simulate.latency import in_line_on, path_latency, step_latency_s
@@ -116,6 +116,7 @@ class Profile:
         def column(name: str) -> np.ndarray:
             return np.array([getattr(cost, name) for cost in self.costs], np.float64)
 
+        bound = lower_bound(schedule.collective, fabric, size_bytes, self.assumed)
         moving = [cost.num_steps * _rounds_s(fabric, cost.slowest, chunk_bytes) for cost in self.costs]
         timeline = Timeline(
             schedule.step_classes(),
@@ -125,7 +126,8 @@ class Profile:
             np.array(moving, np.float64),
             column("summed_chunks") * chunk_bytes / self.assumed.memory_bytes_per_s,
             column("control_s"),
-            lower_bound_s=lower_bound_s(schedule.collective, fabric, size_bytes, self.assumed),
+            lower_bound_s=bound.seconds,
+            bound_by=bound.name,
             assumptions=self.assumed.record(),
         )
         refuse_below_bound(self.plan, timeline, "closed_form")

@@ -15,7 +15,7 @@ import numpy as np
 from opticcl.assumptions import Assumptions
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.ir import CircuitPlan, Circuits, IntArray, Op, ProgressCallback, Timeline
-from opticcl.simulate.bounds import lower_bound_s
+from opticcl.simulate.bounds import lower_bound
 from opticcl.simulate.guards import EventLimit
 from opticcl.simulate.latency import path_latency
 from opticcl.simulate.parts import charged_control_s, sums_s
@@ -132,11 +132,13 @@ def simulate_asynchronously(
             start = times.released[waits.group_of] + flows["control"]
             of_flow = [flows[name] for name in ("step", "src", "dst", "bytes")]
             recorder.add_transfers([*of_flow, start, times.finished], classes, chain)
-    bound = lower_bound_s(schedule.collective, fabric, size_bytes, assumed)
+    bound = lower_bound(schedule.collective, fabric, size_bytes, assumed, starts="data")
     about = {**assumed.record(), "mode": "asynchronous"}
     latency, transfer, compute, control = parts
     nothing_set = np.zeros(len(classes))
-    return Timeline(classes, num_rounds, nothing_set, latency, transfer, compute, control, bound, about)
+    return Timeline(
+        classes, num_rounds, nothing_set, latency, transfer, compute, control, bound.seconds, about, bound.name
+    )
 
 
 class _FlowBuilder:

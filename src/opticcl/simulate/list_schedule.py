@@ -24,7 +24,7 @@ from opticcl.ir.programme import CircuitTimes, ControlTimes, DataTimes, DeviceTa
 from opticcl.simulate import _list_kernels as kernels
 from opticcl.simulate._device_uses import Devices, DeviceUses
 from opticcl.simulate._units import Units
-from opticcl.simulate.bounds import lower_bound_s
+from opticcl.simulate.bounds import Starts, lower_bound
 from opticcl.simulate.guards import EventLimit, refuse_large_programme
 from opticcl.simulate.latency import in_line_on, path_latency
 from opticcl.simulate.parts import Reconfiguration, charged_control_s, transfer_times
@@ -99,6 +99,7 @@ class ListTimes(NamedTuple):
         transfers: columns step, src, dst, bytes, start, left, received, arrived, summed, circuit (the one that ends last).
         devices, control: of a programme.
         num_rounds: of each class of steps, int64 (classes,).
+        waits: what circuits waited for.
     """
 
     circuits: dict[str, np.ndarray]
@@ -106,6 +107,7 @@ class ListTimes(NamedTuple):
     devices: DeviceTable
     control: ControlTimes
     num_rounds: IntArray
+    waits: Waits
 
     @property
     def total_s(self) -> float:
@@ -172,10 +174,12 @@ class ListTimes(NamedTuple):
             latency += gap - control - setting  # for the next slot
             parts[:, row] += setting, latency, transfer, compute, control
             end = released
-        bound = lower_bound_s(plan.schedule.collective, plan.fabric, size_bytes, assumed)
+        starts_by: Starts = "devices" if self.waits.devices else "data"
+        bound = lower_bound(plan.schedule.collective, plan.fabric, size_bytes, assumed, starts=starts_by)
         about = {**assumed.record(), "mode": "asynchronous"}
         setting_s, latency_s, transfer_s, compute_s, control_s = parts
-        return Timeline(classes, self.num_rounds, setting_s, latency_s, transfer_s, compute_s, control_s, bound, about)
+        times = (setting_s, latency_s, transfer_s, compute_s, control_s)
+        return Timeline(classes, self.num_rounds, *times, bound.seconds, about, bound.name)
 
     def chain(self) -> IntArray:
         """Transfers of the critical path, in order."""
@@ -284,6 +288,7 @@ class _Scheduler:
             table,
             ControlTimes.of(step=control[0], round=control[1], begin_s=control[2], end_s=control[3]),
             num_rounds,
+            self.waits,
         )
 
     # --- what the steps of a class have in common ---------------------------------------------------------------------

@@ -13,12 +13,13 @@ from opticcl.units import format_bytes
 
 if TYPE_CHECKING:
     from opticcl.plans.compare import Comparison, Entry
+    from opticcl.plans.sweep import Point
 
 __all__ = [
     "PART_NAMES",
     "busiest",
-    "efficiency",
     "fabric_names",
+    "gap",
     "labels",
     "messages",
     "ratio",
@@ -97,9 +98,17 @@ def slower(comparison: Comparison) -> list[float]:
     ]
 
 
-def efficiency(entry: Entry) -> float:
-    """Lower bound over time, 0 to 1; 1 for a plan without any time."""
-    return entry.lower_bound_s / entry.total_s if entry.total_s else 1.0
+def gap(timed: Entry | Timeline | Point, *, short: bool = False) -> str:
+    """Time over its lower bound, and what binds that: "2.08x bisection of the ring".
+
+    Args:
+        timed: entry of a comparison, timeline, or point of a sweep.
+        short: the factor alone.
+    """
+    factor = timed.total_s / timed.lower_bound_s if timed.lower_bound_s else 0.0
+    if not factor:
+        return "-"
+    return ratio(factor) if short else f"{ratio(factor)} {timed.bound_by}"
 
 
 def busiest(entry: Entry, *, short: bool = False) -> str:

@@ -1,0 +1,367 @@
+"""Lower bounds: by hand, by brute force on small instances, by name, and never above a time."""
+
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.profiles import examples
+from tests.strategies import fabrics
+
+import opticcl
+from opticcl.assumptions import assumptions
+from opticcl.circuits import lower
+from opticcl.collective import COLLECTIVES, Request, collective
+from opticcl.errors import ParameterError, UnsupportedError
+from opticcl.fabrics import fabric, job
+from opticcl.ir.capacity import thresholds
+from opticcl.schedule import all_variants, generate
+from opticcl.simulate import lower_bound, simulate
+from opticcl.simulate._ring_trees import ring_tree_lengths
+
+DEFAULT = assumptions("published")
+TRANSFER_ALONE = assumptions("published", initial="warm", control="none", compute="none")
+
+
+def bound(where, name, size, assumed=DEFAULT, **options):
+    """Lower bound of a collective on a fabric."""
+    where = fabric(where) if isinstance(where, str) else where
+    return lower_bound(Request(name).on(where.num_nodes, where.num_nodes), where, size, assumed, **options)
+
+
+# --- what the bounds were asked to become ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "algorithm", "size", "gap", "by"),
+    [
+        ("terarack:nodes=1024", "all_to_all", "wrht:group_size=47", 100_000_000, 2.08, "bisection of the ring"),
+        (
+            "sipac:radix=2,levels=9",
+            "barrier",
+            "dissemination",
+            0,
+            1.0,
+            "9 dependent steps (circuits to the farthest node)",
+        ),
+        ("oddl:shape=32x32", "broadcast", "halving_doubling", 100_000_000, 18.9, "ports of a node"),
+        ("lightpath:shape=8x8,waveguides=1", "all_to_all", "mesh", 100_000_000, 2.22, "cut above row 4"),
+        ("torus:shape=8x8", "barrier", "lumorph:radix=8", 0, 1.0, "latency of the longest path"),
+        ("fat_tree:nodes=64", "barrier", "mesh", 0, 1.0, "latency of the longest path"),
+    ],
+)
+def test_time_over_bound(where, name, algorithm, size, gap, by):
+    """Once 289, 9, 20, 7.9, and no bound at all: what is left is the algorithm's."""
+    timeline = opticcl.compile(where, name, size, algorithm=algorithm).simulate(assumptions="published")
+    assert timeline.gap == pytest.approx(gap, rel=5e-3)
+    assert timeline.bound_by == by
+
+
+# --- by hand --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_cold_start_takes_one_change_more():
+    """On change; where every step is charged, so many changes as there are dependent steps."""
+    where = fabric("terarack:nodes=16,wavelengths=2")
+    cold, warm = (bound(where, "all_reduce", 1000, assumptions("published", initial=i)) for i in ("cold", "warm"))
+    every = bound(where, "all_reduce", 1000, assumptions("wrht"))
+    assert cold.name == "one change of circuits"
+    assert cold.seconds - warm.seconds == pytest.approx(where.reconfiguration_s)
+    assert every.name == "changes of circuits"
+    assert every.seconds - warm.seconds == pytest.approx(
+        2 * where.reconfiguration_s, rel=0.01
+    )  # 16 nodes, 4 partners in a step
+
+
+def test_one_control_exchange_in_every_step():
+    """Of ODDL: two exchanges through one switch, in each of the steps that three nodes and one partner need."""
+    where = fabric("oddl:shape=3")
+    charged, free = (
+        bound(where, "barrier", 0, assumptions("published", initial="warm", control=c)) for c in ("charged", "none")
+    )
+    assert charged.seconds - free.seconds == pytest.approx(2 * 2 * where.control_switch_delay)
+    assert charged.name == "control exchanges"
+
+
+def test_wavelengths_to_one_partner_are_no_partners():
+    """A NIC of ODDL bonds its wavelengths towards one partner."""
+    seconds = [bound(f"oddl:shape=5,wavelengths={w}", "barrier", 0, assumptions("oddl")).seconds for w in (3, 6)]
+    assert seconds[0] == seconds[1] > 0
+
+
+def test_channels_that_lead_back_carry_nothing():
+    """SiPAC's published channels: one of r groups leads back to its sender."""
+    published, retuned = (
+        bound(f"sipac:radix=4,levels=2,wavelengths=12,channels={c}", "all_gather", 10**9, TRANSFER_ALONE).seconds - 2e-6
+        for c in ("published", "retuned")
+    )
+    assert published / retuned == pytest.approx(4 / 3)
+
+
+def test_every_direction_carries_its_own_blocks():
+    """All-to-all on 2 x 8 of ODDL: 7 of 8 blocks cross the long side, by one NIC of two."""
+    where = fabric("oddl:shape=2x8")
+    found = bound(where, "all_to_all", 10**9, TRANSFER_ALONE)
+    assert found.name == "circuits of dimension 1"
+    assert found.seconds == pytest.approx(7 / 8 * 8e9 / (where.lasers_per_port * where.nic_rate))
+
+
+def test_slots_of_direct_and_relayed_blocks():
+    """RAMP, 54 nodes, 1 KB: 2 x 53 blocks of 18.5 bytes, direct ones a slot each."""
+    where = fabric("ramp:groups=3,racks=3,wavelengths=6")
+    block = 1000 / 54
+    slots = np.ceil(2 * 53 * block / (where.ports_per_node * (where.slot_payload_bytes + block)))
+    found = bound(where, "all_to_all", 1000, TRANSFER_ALONE)
+    assert found.seconds >= where.latency_s + slots * where.slot_s
+
+
+def test_rounds_in_line_have_any_number_of_partners():
+    """RAMP: apart, two steps of 27 partners until 54 nodes know of all; in line one, and the slots of a direct exchange."""
+    where = fabric("ramp:groups=3,racks=3,wavelengths=6,transceivers_per_group=9")
+    apart, in_line = (
+        bound(where, "all_gather", 54, assumptions("published", rounds=r, compute="none")) for r in ("apart", "in_line")
+    )
+    assert apart.seconds == pytest.approx(2 * (where.latency_s + where.slot_s))
+    slots = np.ceil(53 / 27)
+    assert in_line.seconds == pytest.approx(where.latency_s + slots * where.slot_s)
+    assert in_line.name == "slots until all know of all"
+
+
+def test_contributions_that_an_all_reduce_collects():
+    """LIGHTPATH, 16 x 16: in two steps each byte brings at most 17 of the 255 contributions, in three more than 255."""
+    where = fabric("lightpath:shape=16x16")
+    rate, alpha = where.node_rate_bits_per_s, where.latency_s
+    for size in (10**5, 10**6):
+        by_steps = [2 * alpha + 255 / 17 * 8 * size / rate, 3 * alpha + 2 * 255 / 256 * 8 * size / rate]
+        assert bound(where, "all_reduce", size, TRANSFER_ALONE).seconds == pytest.approx(min(by_steps))
+    assert bound(where, "all_reduce", 10**4, TRANSFER_ALONE).name.startswith("2 dependent steps")
+
+
+def test_more_partners_cost_changes_of_circuits():
+    """LIGHTPATH, 256 tiles of 16 lasers: 239 blocks move twice, or a laser changes its partner for each."""
+    where = fabric("lightpath:shape=16x16,waveguides=10000")
+    found = bound(where, "all_to_all", 10**6, TRANSFER_ALONE)
+    twice = (2 * 255 - 16) * 1e6 / 256 * 8 / where.node_rate_bits_per_s
+    assert found.name == "blocks that are relayed"
+    assert found.seconds == pytest.approx(2 * where.latency_s + twice)
+
+
+def test_a_job_has_its_own_bound():
+    """Tiles in two corners of a wafer share one cut; nodes in one line of ODDL use one NIC."""
+    line = job(fabric("oddl:shape=4x4"), range(4))
+    both = fabric("oddl:shape=4x4")
+    share = (3 / 4) / (15 / 16)
+    seconds = [bound(where, "all_gather", 10**9, TRANSFER_ALONE).seconds for where in (line, both)]
+    assert seconds[0] / seconds[1] == pytest.approx(2 * share)
+
+
+@pytest.mark.parametrize("where", ["torus:shape=5x4", "fat_tree:nodes=20", "dragonfly:nodes=20"])
+def test_a_barrier_on_packets_takes_the_longest_path(where):
+    """By the routes of the fabric, which are shortest there."""
+    where = fabric(where)
+    n = where.num_nodes
+    src, dst = (column.ravel() for column in np.meshgrid(np.arange(n), np.arange(n), indexing="ij"))
+    apart = src != dst
+    hops, ends = where.route(src[apart], dst[apart])
+    owner = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
+    routed = np.bincount(owner, where.hop_latency_s(hops))
+    found = bound(where, "barrier", 0)
+    assert 0 < found.seconds <= routed.max() * (1 + 1e-9)
+    assert found.seconds == pytest.approx(routed[src[apart] == 0].max())
+
+
+# --- by brute force ---------------------------------------------------------------------------------------------------------
+
+
+def least_tree(n, levels):
+    """Least length of all trees into position 0 of a ring that have at most so many levels."""
+    apart = [[min((i - j) % n, (j - i) % n) for j in range(n)] for i in range(n)]
+    best = np.inf
+    for parent in product(range(n), repeat=n - 1):
+        length = sum(apart[i + 1][p] for i, p in enumerate(parent))
+        if length < best and all(reaches_root(i + 1, parent, levels) for i in range(n - 1)):
+            best = length
+    return best
+
+
+def reaches_root(node, parent, levels):
+    """Whether the root is at most so many steps away."""
+    for _ in range(levels):
+        node = parent[node - 1]
+        if not node:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 6])
+def test_trees_round_a_ring(n):
+    """Equal to the best of all trees."""
+    lengths = ring_tree_lengths(n)
+    for levels in range(1, n):
+        assert lengths[min(levels, len(lengths)) - 1] == least_tree(n, levels)
+
+
+def test_trees_round_a_large_ring():
+    """By the table of a ring of 1,024: length over 1,023."""
+    lengths = ring_tree_lengths(1024) / 1023
+    assert [round(float(lengths[t - 1]), 2) for t in (1, 2, 3, 8, 64)] == [256.25, 15.09, 6.82, 3.03, 1.87]
+    assert (np.diff(lengths) <= 0).all()
+
+
+def fewest_rounds(n):
+    """Rounds until all ranks know of all, if each sends to one and receives from one a round: over all pairings."""
+    states, rounds = {tuple(1 << i for i in range(n))}, 0
+    full = (1 << n) - 1
+    while all(any(known != full for known in state) for state in states):
+        states = {
+            tuple(state[i] | state[sender] for i, sender in enumerate(senders))
+            for state in states
+            for senders in permutations(range(n))  # a rank that sends to itself is idle
+        }
+        rounds += 1
+    return rounds
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_steps_until_all_know_of_all(n):
+    """One partner a step, as a NIC of ODDL."""
+    found = bound(f"oddl:shape={n}", "barrier", 0, assumptions("oddl", control="none"))
+    assert round(found.seconds / fabric("oddl").reconfiguration_s) == fewest_rounds(n)
+
+
+MACHINES = (
+    "terarack:nodes=7,wavelengths=2", "terarack:nodes=6,rings=2,wavelengths=3", "terarack_torus:shape=3x4,wavelengths=2",
+    "terarack_torus:shape=2x3,wrap=False", "sip_ring:nodes=7", "sip_ring:nodes=8,directions=2,wavelengths=3",
+    "lightpath:shape=3x3,waveguides=1", "lightpath:shape=4x4,dead_tiles=5,dead_waveguides=0-1:30",
+    "lightpath:shape=2x5,lasers=3,waveguide_sharing=circuit,waveguides=2",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("where", MACHINES)
+def test_no_round_sends_more_across_a_cut_than_it_can_carry(where):
+    """Light of every algorithm, counted circuit by circuit."""
+    where = fabric(where)
+    nodes = where.machine_nodes(np.arange(where.num_nodes))
+    cuts = list(where.cuts(nodes))
+    assert cuts
+    for algorithm in all_variants(Request("all_to_all"), where)[:4] + all_variants(Request("all_reduce"), where)[:4]:
+        for name in ("all_to_all", "all_reduce"):
+            try:
+                plan = lower(where, generate(algorithm, Request(name), where))
+            except UnsupportedError:
+                continue
+            for steps in plan.schedule.step_classes():
+                for circuits in plan.rounds(steps.start):
+                    rate = circuits.wavelength_n * where.rate_bits_per_s
+                    for cut in cuts:
+                        inside = np.zeros(where.num_machine_nodes, bool)
+                        inside[nodes] = cut.inside
+                        out = inside[circuits.src] & ~inside[circuits.dst]
+                        back = ~inside[circuits.src] & inside[circuits.dst]
+                        assert rate[out].sum() <= cut.out_bits_per_s * (1 + 1e-9)
+                        assert rate[back].sum() <= cut.in_bits_per_s * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    "where", ["torus:shape=4x3", "leaf_spine:nodes=7,nodes_per_leaf=2,spines=1", "superpod:nodes=16"]
+)
+def test_a_cut_of_links_is_a_cut(where):
+    """Every path from one side to the other passes its links: without them no node beyond is reached."""
+    network = fabric(where).network
+    first = fabric(where).num_nodes // 2
+    out, back = network.leaving(np.arange(first))
+    rate = np.concatenate([np.full(r.count, r.capacity) for r in network.resources])
+    sides = product([False, True], repeat=min(network.num_vertices - network.num_nodes, 10))
+    least = np.inf
+    for choice in sides:
+        inside = np.zeros(network.num_vertices, bool)
+        inside[:first] = True
+        inside[network.num_nodes : network.num_nodes + len(choice)] = choice
+        least = min(least, rate[inside[network.tail] & ~inside[network.head]].sum())
+    assert least <= out <= 2 * least
+    assert out == back
+
+
+def test_thresholds_divide_coordinates():
+    """Always some on both sides."""
+    assert thresholds(np.arange(9)) == [1, 2, 4, 6, 8]
+    assert thresholds(np.array([4])) == []
+
+
+# --- never above a time -----------------------------------------------------------------------------------------------------
+
+SPECIAL = (
+    *MACHINES,
+    "oddl:shape=3x5",
+    "oddl:shape=2x3x4,wavelengths=3",
+    "sipac:radices=2x3x4",
+    "sipac:radix=3,levels=2,channels=retuned",
+    "ramp:groups=2,racks=2,wavelengths=4",
+    "ramp:groups=3,racks=2,wavelengths=3,subnet=route_switch",
+    "ramp:groups=2,racks=1,wavelengths=4,slot=0s",
+    "torus:shape=2x3x2",
+    "topoopt:nodes=12,degree=3",
+)
+COMMON = assumptions("common")
+CHANGED = (
+    assumptions("common", rounds="apart", control_order="beside_setting"),
+    assumptions("common", initial="warm", endpoint=0),
+    assumptions("common", reconfiguration_charge="every_step"),
+)
+CELLS = "max_events=10000"
+ENGINES = (
+    "closed_form",
+    "device",
+    "flow",
+    "flow:mode=asynchronous",
+    f"packet:{CELLS}",
+    f"packet:mode=asynchronous,{CELLS}",
+)
+
+
+@st.composite
+def cases(draw):
+    """Any collective by any algorithm on a fabric or a part of one."""
+    where = draw(st.one_of(fabrics(17), st.sampled_from(SPECIAL).map(fabric)).filter(lambda f: f.num_nodes > 1))
+    if draw(st.booleans()) and where.num_nodes > 3:
+        nodes = where.machine_nodes(np.arange(where.num_nodes)).tolist()
+        where = job(where, draw(st.permutations(nodes))[: draw(st.integers(2, len(nodes) - 1))])
+    wanted = Request(draw(st.sampled_from(list(COLLECTIVES))), draw(st.integers(0, where.num_nodes - 1)))
+    algorithms = all_variants(wanted, where)
+    return where, wanted, draw(st.sampled_from(algorithms)) if algorithms else None
+
+
+@examples(80)
+@given(
+    cases(), st.sampled_from([0, 1, 1000, 10**5, 10**7, 10**9]),
+    st.sampled_from([DEFAULT, TRANSFER_ALONE, COMMON, *CHANGED, *map(assumptions, ("wrht", "oddl"))]), st.sampled_from(ENGINES),
+)  # fmt: skip
+def test_no_time_is_below_its_bound(case, size, assumed, engine):
+    """Every engine refuses such a time by itself (BoundError)."""
+    where, wanted, algorithm = case
+    if algorithm is None:
+        return
+    try:
+        plan = lower(where, generate(algorithm, wanted, where))
+        timeline = simulate(plan, size, assumed, engine=engine).timeline
+    except (UnsupportedError, ParameterError):  # no circuits, or more events than allowed
+        return
+    assert timeline.total_s >= timeline.lower_bound_s * (1 - 1e-9)
+    assert timeline.bound_by
+
+
+def test_bounds_are_in_every_record():
+    """Of a timeline, and of the rows of a comparison."""
+    record = opticcl.compile("torus:shape=4x4", "all_gather", "1 MB", algorithm="ring").simulate().record()
+    assert record["gap"] == pytest.approx(record["total_s"] / record["lower_bound_s"])
+    row = opticcl.compare(["torus"], "all_gather", "1 MB", nodes=16).row(0, named=True)
+    assert row["gap"] >= 1
+    assert row["bound_by"]
+
+
+def test_nothing_to_send_takes_no_time():
+    """One rank alone, and a send to oneself."""
+    assert bound("ideal:nodes=1", "all_reduce", 10**6).seconds == 0
+    alone = collective("send_recv", 4, 4)
+    assert lower_bound(alone, fabric("ideal:nodes=4"), 10**6, DEFAULT).seconds > 0
