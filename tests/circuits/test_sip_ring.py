@@ -77,5 +77,5 @@ def test_part_of_a_ring() -> None:
 def test_too_much_light_is_refused() -> None:
     """First fit looks at every segment."""
     where = fabric("sip_ring:nodes=65536")
-    with pytest.raises(UnsupportedError, match="fibre segments"):
+    with pytest.raises(UnsupportedError, match=r"fibre segments, [0-9.]+ .B; first fit is for 67.11 MB at most"):
         lower(where, generate("halving_doubling", "all_reduce", where))

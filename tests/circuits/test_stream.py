@@ -7,6 +7,7 @@ import pytest
 
 from opticcl import circuits as circuits_module
 from opticcl.assumptions import assumptions
+from opticcl.circuits import lightpath as lightpath_rule
 from opticcl.circuits import lower
 from opticcl.fabrics import _packet, fabric
 from opticcl.ir import concatenate_circuits
@@ -101,3 +102,14 @@ def test_a_comparison_of_streamed_steps(few):
     rows = {entry.fabric.name: entry for entry in compare_plans(machines, "all_to_all", [10**6]).entries}
     assert set(rows) == {"torus", "fat_tree", "ideal"}
     assert all(entry.verdict.ok and entry.bottleneck is not None for entry in rows.values())
+
+
+def test_a_fabric_that_would_not_fit_is_left_out_for_its_bytes(monkeypatch):
+    """Before its paths are evaluated; the others go on."""
+    monkeypatch.setattr(lightpath_rule, "MOST_HOPS", 1000)
+    found = compare_plans(
+        [fabric("lightpath:shape=8x8"), fabric("ideal:nodes=64")], "all_to_all", [10**6], algorithm="mesh"
+    )
+    assert [entry.fabric.name for entry in found.entries] == ["ideal"]
+    (out,) = found.left_out
+    assert "edges, which take 241.9 KB; at most 12 KB are used" in out.reason

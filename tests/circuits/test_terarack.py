@@ -216,5 +216,5 @@ def test_opposite_nodes_use_both_fibres() -> None:
 
 def test_too_many_segments_are_refused() -> None:
     """4096 nodes, each to its opposite: 8 million lit segments."""
-    with pytest.raises(UnsupportedError, match="fibre segments"):
+    with pytest.raises(UnsupportedError, match=r"fibre segments, [0-9.]+ .B; first fit is for 67.11 MB at most"):
         compiled("terarack:nodes=4096", "recursive_doubling")

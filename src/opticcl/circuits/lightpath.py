@@ -35,10 +35,12 @@ from opticcl.routing.paths import open_dimension_order, random_shortest
 from opticcl.routing.sharing import balance_laser_sets
 from opticcl.routing.split import split
 from opticcl.schedule.lumorph import digit_of_step, digits
+from opticcl.units import format_bytes
 
 __all__ = ["row_column_routes", "split_by_waveguides"]
 
-MOST_HOPS = 1 << 27  # of a step: about 0.5 GB
+MOST_HOPS = 1 << 27  # of a step
+BYTES_A_HOP = 12  # of a path, and the circuit that it belongs to
 MOST_KEPT = 64  # steps whose routes are remembered
 MOST_SPREAD = 1 << 14  # circuits up to which laser sets are spread
 
@@ -91,8 +93,9 @@ def _refuse_too_many_hops(fabric: Fabric, schedule: Schedule) -> None:
         transfers = len(schedule.step(steps.start))
         if transfers * length > MOST_HOPS:
             raise UnsupportedError(
-                f"{schedule.name} on lightpath: {transfers:,} transfers cross about {transfers * length:,} edges; more "
-                f"than {MOST_HOPS:,} are too many; try algorithm=ring, or a number of nodes with smaller prime factors"
+                f"{schedule.name} on lightpath: {transfers:,} transfers cross about {transfers * length:,} edges, which take "
+                f"{format_bytes(BYTES_A_HOP * transfers * length)}; at most {format_bytes(BYTES_A_HOP * MOST_HOPS)} are used; "
+                "try algorithm=ring, or a number of nodes with smaller prime factors"
             )
 
 

@@ -16,10 +16,11 @@ from __future__ import annotations
 import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
-from opticcl.circuits.terarack import MAX_SEGMENTS
+from opticcl.circuits.terarack import BYTES_A_SEGMENT, MAX_SEGMENTS
 from opticcl.errors import UnsupportedError
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers
 from opticcl.routing.assign import edge_colouring, first_fit
+from opticcl.units import format_bytes
 
 __all__ = ["sip_ring"]
 
@@ -35,8 +36,9 @@ def sip_ring(fabric: Fabric, schedule: Schedule) -> Rounds:
         segments = int(_distance(fabric, transfers, _direction(fabric, transfers)).sum())
         if segments > MAX_SEGMENTS:
             raise UnsupportedError(
-                f"{schedule.name} on sip_ring: step {steps.start} uses {segments:,} fibre segments; "
-                f"first fit is for {MAX_SEGMENTS:,} at most"
+                f"{schedule.name} on sip_ring: step {steps.start} uses {segments:,} fibre segments, "
+                f"{format_bytes(BYTES_A_SEGMENT * segments)}; first fit is for "
+                f"{format_bytes(BYTES_A_SEGMENT * MAX_SEGMENTS)} at most"
             )
 
     def fit(step: int, transfers: Transfers) -> tuple[Circuits, ...]:

@@ -37,8 +37,10 @@ from opticcl.schedule.wavelength_exchange import (
     num_exchange_steps,
 )
 from opticcl.schedule.wrht import Phase, Tree, sides, tree, wraps
+from opticcl.units import format_bytes
 
 MAX_SEGMENTS = 1 << 22  # used in one step; first fit tries each of them for each wavelength
+BYTES_A_SEGMENT = 16  # of a path, twice as numbers of 32 bits and once as one of 64
 
 
 @register_rule("terarack_torus")
@@ -58,7 +60,8 @@ def terarack(fabric: Fabric, schedule: Schedule) -> Rounds:
         if segments > MAX_SEGMENTS:
             where = f"{schedule.name} on {fabric.name}: step {steps.start}"
             raise UnsupportedError(
-                f"{where} uses {segments:,} fibre segments; first fit is for {MAX_SEGMENTS:,} at most"
+                f"{where} uses {segments:,} fibre segments, {format_bytes(BYTES_A_SEGMENT * segments)}; first fit is for "
+                f"{format_bytes(BYTES_A_SEGMENT * MAX_SEGMENTS)} at most"
             )
 
     last: list[tuple[Transfers, tuple[Circuits, ...]]] = []
