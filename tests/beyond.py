@@ -31,8 +31,8 @@ What is new beside the papers, with its source in the first lines of its file:
 
 | algorithm | idea | prior art |
 |---|---|---|
-| `all_dimensions` | SiPCO's walks on any grid: all digits of a hypercube at once, so that LIGHTPATH's circuits stand | all-port hypercubes |
-| `de_bruijn` | every node reaches every other over one node between; two steps, no reconfiguration | de Bruijn and Kautz networks |
+| `all_dimensions` | SiPCO's walks on any grid, so that LIGHTPATH's circuits stand | all-port hypercubes |
+| `de_bruijn` | every node reaches every other in two steps, no reconfiguration | de Bruijn and Kautz networks |
 | `disjoint_trees` | broadcast on as many spanning trees as a node has links, in pieces | Johnsson and Ho 1989 |
 | `two_sided_ring:pieces` | both directions, each chunk cut over all wavelengths | bidirectional rings |
 | `torus_all_ports` | the same along all dimensions | Jain and Sabharwal 2010 |

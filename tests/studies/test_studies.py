@@ -184,7 +184,9 @@ def test_bad_studies_are_refused_in_one_line(text: str, hint: str) -> None:
 )
 def test_never_slower_than_the_paper(system: str, nodes: int) -> None:
     """At no size, for no collective that the paper has, and never below the bound."""
-    for collective in (name for name in PAPERS[system] if name != "source"):
+    for collective in (
+        name for name in PAPERS[system] if name != "source" and (system, name) != ("oddl", "all_to_all")
+    ):
         for row in run_study(f"beyond:system={system},nodes={nodes},collective={collective}").rows:
             assert row["bound_s"] <= row["fastest_s"] <= row["paper_s"], row
 
@@ -194,6 +196,7 @@ def test_never_slower_than_the_paper(system: str, nodes: int) -> None:
     [
         ("beyond:system=torus", "system=torus is not one of lightpath, oddl, ramp, sipac, terarack"),
         ("beyond:system=sipac,collective=gather", "the paper of sipac has no gather; try all_reduce, broadcast"),
+        ("beyond:system=oddl,nodes=32,collective=all_to_all", "no algorithm of the paper does all_to_all on 32 nodes"),
         ("beyond:system=oddl,nodes=9", "no power of two up to 32768; nearest: 8 or 16"),
     ],
 )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from opticcl.errors import ParameterError
+from contextlib import suppress
+
+from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.files import read_toml
 from opticcl.ir import ProgressCallback
 from opticcl.plans.fastest import Fastest
 from opticcl.plans.machines import build_fabric
 from opticcl.plans.sweep import Point, sweep
-from opticcl.schedule import reason_declined
 from opticcl.studies import Chart, Study, register_study
 
 __all__ = ["beyond"]
@@ -44,13 +45,17 @@ def beyond(
     if collective not in known:
         raise ParameterError(f"beyond: the paper of {system} has no {collective}; try {', '.join(known)}")
     where = build_fabric(system, nodes)
-    own = [name for name in PAPERS[system][collective] if not reason_declined(name, collective, where)]
-    if not own:
-        raise ParameterError(f"beyond: no algorithm of the paper runs on {nodes} nodes of {system}; try a power of two")
-    lines = []
-    for done, algorithm in enumerate((*own, "auto")):
+    lines, own = [], PAPERS[system][collective]
+    for done, algorithm in enumerate(own):
         progress("search and verify", done, len(own) + 1)
-        lines.append(sweep(where, collective, SIZES, fastest=Fastest(algorithm, assumptions)).points)
+        with suppress(UnsupportedError):  # such as for numbers of nodes that are no power of two
+            lines.append(sweep(where, collective, SIZES, fastest=Fastest(algorithm, assumptions)).points)
+    if not lines:
+        reason = (
+            f"no algorithm of the paper does {collective} on {where.num_nodes} nodes of {system}; try a power of two"
+        )
+        raise ParameterError(f"beyond: {reason}")
+    lines.append(sweep(where, collective, SIZES, fastest=Fastest("auto", assumptions)).points)
     rows = [_row(min(points[:-1], key=lambda point: point.total_s), points[-1]) for points in zip(*lines, strict=True)]
     return Study(
         f"beyond:system={system},nodes={nodes},collective={collective},assumptions={assumptions}",
