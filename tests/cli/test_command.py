@@ -180,6 +180,13 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_work(opticcl, tmp_p
     assert [path.name for path in tmp_path.iterdir()] == ["loop.json"]
 
 
+def test_names_of_written_files_are_printable(opticcl, tmp_path):
+    """A name with an escape sequence does not reach the terminal."""
+    path = tmp_path / "\x1b[31mred.csv"
+    done = opticcl("compile", "-f", "ideal:nodes=2", "-o", path)
+    assert (done.returncode, path.exists(), "\x1b" in done.stdout) == (0, True, False)
+
+
 def test_outputs_sort_files_by_kind(tmp_path):
     """In the order given; upper case counts as lower case."""
     kinds = FileKind("a", (".x", ".y")), FileKind("b", (".z",))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 from typer.models import OptionInfo
 
-from opticcl.errors import OutputError
+from opticcl.errors import OutputError, printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -118,9 +118,9 @@ class Outputs:
             self.report(kind, path, write(path))
 
     def print_lines(self) -> None:
-        """Print the lines on the files that were written."""
+        """Print the lines on the files that were written, control characters in their names as escapes."""
         for line in self.lines:
-            print(line)
+            print(printable(line))
 
     def report(self, kind: FileKind, path: Path, about: object = None) -> None:
         """Add a line such as "picture: load.svg" to those that are printed at the end.
