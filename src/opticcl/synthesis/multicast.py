@@ -2,7 +2,8 @@
 
 direct      every piece directly from an initial holder. R rounds of L wavelengths are then one round of R L wavelengths,
             and the remaining problem is a colouring of circuits, which the solver decides in about a second
-relayed     the whole of Algorithm 1, where ranks relay what they have received; infeasibility here is a proof
+relayed     the whole of Algorithm 1, where ranks relay what they have received. Infeasibility is a proof for schedules on the
+            given routes in which ranks relay only what they need, and for all in one round on all routes
 """
 
 from __future__ import annotations
@@ -93,7 +94,13 @@ class Multicast:
         )  # fmt: skip
         light = assign_wavelengths(self.wafer, schedule, clock, self.seed, effort) if answer else None
         result = {None: "unknown", False: "none", True: "found" if light else "no wavelengths"}[answer]
-        yield SolverAnswer("relayed" if relays else "direct", result, light or [], SEARCHED.format(rounds))
+        yield SolverAnswer(
+            "relayed" if relays else "direct", result, light or [], SEARCHED.format(rounds), self._whole(rounds)
+        )
+
+    def _whole(self, rounds: int) -> bool:
+        """Whether the model has all routes, and all relays: those of ranks that need every piece."""
+        return self.wafer.all_routes and (rounds == 1 or bool((self.before | self.after).all()))
 
     def _direct_rounds(self, sends: list[PieceSend], rounds: int, effort: float, clock: Clock) -> SendRounds | None:
         """All sends in one round with `rounds` times the wavelengths, cut into rounds afterwards."""

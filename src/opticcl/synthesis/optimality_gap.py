@@ -48,12 +48,14 @@ class SolverAnswer(NamedTuple):
         answer: see `Trial`.
         schedule: the schedule with wavelengths, where one was found.
         why: what a "none" proves, in words.
+        of_every_schedule: whether it proves that for every schedule, on any routes and with any relays.
     """
 
     how: str
     answer: str
     schedule: SendRounds
     why: str = ""
+    of_every_schedule: bool = False
 
 
 @dataclass(slots=True)
@@ -63,18 +65,23 @@ class OptimalityGap:
     Args:
         schedule: the best schedule so far, with wavelengths.
         how: what made it.
-        bound: best lower bound so far.
+        bound: best lower bound so far for schedules on the given routes.
         trials: calls of the solver so far.
+        proven: best lower bound so far for every schedule.
     """
 
     schedule: SendRounds
     how: str
     bound: Bound
     trials: list[Trial] = field(default_factory=list)
+    proven: Bound = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.proven = self.bound
 
     @property
     def closed(self) -> bool:
-        """Whether the schedule is proven optimal."""
+        """Whether the schedule is proven optimal on the given routes."""
         return len(self.schedule) <= self.bound.rounds
 
     def __str__(self) -> str:
@@ -140,6 +147,8 @@ def _attempt(problem: SearchProblem, rounds: int, effort: float, clock: Clock, g
             break
         if answer.answer == "none" and rounds == gap.bound.rounds:
             gap.bound = Bound("search", rounds + 1, answer.why)
+            if answer.of_every_schedule:
+                gap.proven = gap.bound
             break
         if clock.remaining_s <= 0:
             break

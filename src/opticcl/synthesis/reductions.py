@@ -138,4 +138,5 @@ class Reduction:
                 self._ruled_out.add((rounds, order))
                 result = "none that is symmetric"
             how = f"reduction, symmetry of {order}" if order > 1 else "reduction"
-            yield SolverAnswer(how, result, light or [], SEARCHED.format(rounds))
+            every = self.wafer.all_routes and (rounds == 1 or all_ranks)
+            yield SolverAnswer(how, result, light or [], SEARCHED.format(rounds), every)

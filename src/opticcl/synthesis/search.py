@@ -38,6 +38,7 @@ class Synthesis:
     Args:
         circuits: the schedule with its circuits, verified; a step is a round. `opticcl.Plan(circuits, size)` makes it a plan.
         bound: lower bound on the rounds of every schedule, with its reason.
+        bound_on_routes: lower bound on the rounds of schedules on the given routes in which ranks relay only what they need.
         how: what made the schedule.
         seconds: duration of the search [s].
         trials: calls of the solver, in order.
@@ -47,6 +48,7 @@ class Synthesis:
 
     circuits: CircuitPlan
     bound: Bound
+    bound_on_routes: Bound
     how: str
     seconds: float
     trials: tuple[Trial, ...]
@@ -68,6 +70,11 @@ class Synthesis:
         """Whether the schedule is proven to have the fewest rounds."""
         return self.num_steps <= self.bound.rounds
 
+    @property
+    def optimal_on_routes(self) -> bool:
+        """Whether no schedule on the given routes, in which ranks relay only what they need, has fewer rounds."""
+        return self.num_steps <= self.bound_on_routes.rounds
+
     def record(self) -> dict[str, Any]:
         """The result as plain data for JSON."""
         c, fabric = self.circuits.schedule.collective, self.circuits.fabric
@@ -76,8 +83,10 @@ class Synthesis:
             "num_steps": self.num_steps,
             "lower_bound": self.lower_bound,
             "optimal": self.optimal,
+            "optimal_on_routes": self.optimal_on_routes,
             "seconds": self.seconds,
             "bound": f"{self.bound.name}: {self.bound.why}",
+            "bound_on_routes": f"{self.bound_on_routes.name}: {self.bound_on_routes.why}",
             "made_by": self.how,
             "note": self.note,
             "interrupted": self.interrupted,
@@ -92,13 +101,17 @@ class Synthesis:
     def __str__(self) -> str:
         c = self.circuits.schedule.collective
         proof = "optimal" if self.optimal else f"at least {self.lower_bound}"
+        searched = ""
+        if self.bound_on_routes.rounds > self.lower_bound:
+            proof += ", optimal on the given routes" if self.optimal_on_routes else ""
+            searched = f"\n  {self.bound_on_routes.why}"
         chunks, nodes, rounds = (
             counted(n, word) for n, word in ((c.num_chunks, "chunk"), (c.num_ranks, "node"), (self.num_steps, "round"))
         )
         return (
             f"{c.name} of {chunks} among {nodes}: {rounds}, {proof}\n"
             f"  made by      {self.how}\n"
-            f"  lower bound  {self.lower_bound} ({self.bound.name}): {self.bound.why}"
+            f"  lower bound  {self.lower_bound} ({self.bound.name}): {self.bound.why}{searched}"
         )
 
 
@@ -180,11 +193,11 @@ def synthesize(
     schedule = reversed_as_reduction(gap.schedule, wafer.time_reversed()) if single_root else gap.schedule
     circuits = _plan(problem, where, schedule, gap.how)
     verify(circuits).raise_if_bad()
-    bound = gap.bound
+    bound, on_routes = gap.proven, gap.bound
     if single_root and bound.rounds:
-        bound = bound._replace(why=f"{TIME_REVERSED}: {bound.why}")
+        bound, on_routes = (one._replace(why=f"{TIME_REVERSED}: {one.why}") for one in (bound, on_routes))
     trials, note = tuple(gap.trials), _note(gap, method, clock)
-    return Synthesis(circuits, bound, gap.how, clock.elapsed_s, trials, clock.interrupted, note)
+    return Synthesis(circuits, bound, on_routes, gap.how, clock.elapsed_s, trials, clock.interrupted, note)
 
 
 def _problem(collective: Request | Collective | str, num_nodes: int, chunks: int, root: int) -> Problem:

@@ -38,6 +38,7 @@ class Wafer:
         room: waveguides that work on each edge, int64 (4 tiles,); 0 for edges that leave the grid.
         per_wavelength: whether a waveguide carries one circuit per wavelength, or one in total.
         routes: paths that a circuit may take, by (sender, receiver); empty where none exists.
+        all_routes: whether these are all paths that pass no tile twice.
     """
 
     shape: tuple[int, int]
@@ -48,6 +49,7 @@ class Wafer:
     room: IntArray
     per_wavelength: bool
     routes: dict[tuple[int, int], tuple[Path, ...]]
+    all_routes: bool = False
 
     @property
     def num_ranks(self) -> int:
@@ -116,6 +118,7 @@ def wafer_of(fabric: Fabric, num_routes: int = 2) -> Wafer:
     for dead_tile, laser in zip(damage.laser_tile, damage.laser, strict=True):
         lasers[tile == dead_tile, laser] = False
     room = np.where(grid.width() > 0, damage.waveguides(grid.num_tiles, machine.waveguides), 0)
+    routes = _routes(grid, tile, num_routes)
     return Wafer(
         shape=(grid.rows, grid.columns),
         onward=grid.onward,
@@ -124,7 +127,8 @@ def wafer_of(fabric: Fabric, num_routes: int = 2) -> Wafer:
         photodiodes=np.ones_like(lasers),
         room=room,
         per_wavelength=machine.waveguide_sharing == "wavelength",
-        routes=_routes(grid, tile, num_routes),
+        routes=routes,
+        all_routes=num_routes > 2 and all(len(paths) < num_routes for paths in routes.values()),
     )
 
 
