@@ -141,6 +141,16 @@ def test_circles_are_found():
     assert circles({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
 
 
+def test_a_class_name_has_one_meaning():
+    """No two modules define a public class of one name."""
+    homes: dict[str, list[str]] = {}
+    for path in FILES:
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(str(path.relative_to(SOURCE)))
+    assert {name: found for name, found in homes.items() if len(found) > 1} == {}
+
+
 def test_no_modules_import_each_other_in_a_circle():
     """The list of open circles only shrinks: none is found outside it, and each of it still has one."""
     found = circles(import_graph())

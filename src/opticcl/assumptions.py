@@ -24,8 +24,8 @@ __all__ = [
     "KEYS",
     "LATENCY_KEYS",
     "SETS",
+    "AssumedValue",
     "Assumptions",
-    "Value",
     "assumptions",
     "meaning_of",
     "set_of",
@@ -148,7 +148,7 @@ _MEANINGS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class AssumedValue:
     """A number of the law of latency or of the floor plan.
 
     Args:
@@ -170,7 +170,7 @@ class Value:
     named_source: str = ""
 
 
-def values(table: Literal["value", "floor"] = "value") -> tuple[Value, ...]:
+def values(table: Literal["value", "floor"] = "value") -> tuple[AssumedValue, ...]:
     """All values with their sources.
 
     >>> [value.key for value in values()][:2]
@@ -178,7 +178,7 @@ def values(table: Literal["value", "floor"] = "value") -> tuple[Value, ...]:
 
     Args: table: value: of the law; floor: of the floor plan.
     """
-    return tuple(Value(key, **entry) for key, entry in _TABLE[table].items())
+    return tuple(AssumedValue(key, **entry) for key, entry in _TABLE[table].items())
 
 
 def set_of(name: str) -> dict[str, str]:

@@ -41,7 +41,7 @@ TABLES: dict[str, Any] = {
 Tables = StepRuns | CircuitTimes | DataTimes | DeviceTable | ControlTimes
 
 
-class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ProgrammeHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Header of a programme file.
 
     Args:
@@ -100,7 +100,7 @@ def write_programme_file(path: Path, plan: CircuitPlan, programme: Programme) ->
     rows = sum(map(len, tables.values()))
     if rows > MOST_ROWS:
         raise OutputError(f"cannot write {path}: {rows:,} rows are more than {MOST_ROWS:,}; take fewer nodes")
-    header = Header(
+    header = ProgrammeHeader(
         FORMAT, VERSION, version("opticcl"), programme.engine, programme.size_bytes, programme.total_s, plan_digest(plan),
         {name: value if isinstance(value, (int, float, bool)) else str(value) for name, value in programme.assumptions.items()},
     )  # fmt: skip
@@ -164,9 +164,9 @@ def read_programme_file(path: Path, plan: CircuitPlan) -> Programme:
     )
 
 
-def _header(text: str | bytes, path: Path) -> Header:
+def _header(text: str | bytes, path: Path) -> ProgrammeHeader:
     try:
-        header = msgspec.json.decode(text, type=Header)
+        header = msgspec.json.decode(text, type=ProgrammeHeader)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise PlanFileError(f"{path}: its header is no {FORMAT} of version {VERSION}: {error}") from None
     if header.format != FORMAT:

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from opticcl.ir import IntArray
 from opticcl.synthesis.counting import Bound, counting_bounds
-from opticcl.synthesis.cuts import Cut, cuts
+from opticcl.synthesis.cuts import WaferCut, cuts
 from opticcl.synthesis.wafer import Wafer
 from opticcl.units import counted
 
@@ -130,7 +130,7 @@ def _reach_bound(most: IntArray, start: IntArray, lasers: int) -> Bound:
     return Bound("reach", int(rounds[piece]), why)
 
 
-def _cut_blocks(wafer: Wafer, num_pieces: int) -> Iterator[tuple[list[Cut], Flags]]:
+def _cut_blocks(wafer: Wafer, num_pieces: int) -> Iterator[tuple[list[WaferCut], Flags]]:
     """Sides of cuts in blocks, and the ranks beyond each, bool (ranks, cuts)."""
     sides = list(cuts(wafer))
     some = max(1, PAIRS_PER_BLOCK // max(1, num_pieces))
@@ -144,7 +144,7 @@ def _count_per_cut(flags: Flags, beyond: Flags) -> IntArray:
     return (flags.astype(np.float32) @ beyond.astype(np.float32)).astype(np.int32)
 
 
-def _cut_bounds(cut: Cut, pieces: int, receivers: int, photodiodes: IntArray, sends: IntArray) -> Iterator[Bound]:
+def _cut_bounds(cut: WaferCut, pieces: int, receivers: int, photodiodes: IntArray, sends: IntArray) -> Iterator[Bound]:
     """Bounds of one cut, from inside to outside.
 
     Args:

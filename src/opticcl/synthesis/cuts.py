@@ -10,13 +10,13 @@ import numpy.typing as npt
 
 from opticcl.synthesis.wafer import Wafer
 
-__all__ = ["Cut", "cuts"]
+__all__ = ["WaferCut", "cuts"]
 
 ALL_RECTANGLES_UP_TO = 64  # tiles of a grid; larger grids are cut along rows and columns and around single tiles only
 WAYS = ((0, 1), (0, -1), (1, 0), (-1, 0))  # rows and columns to the next tile east, west, south, north
 
 
-class Cut(NamedTuple):
+class WaferCut(NamedTuple):
     """One side of a cut.
 
     Args:
@@ -30,7 +30,7 @@ class Cut(NamedTuple):
     out: int
 
 
-def cuts(wafer: Wafer) -> Iterator[Cut]:
+def cuts(wafer: Wafer) -> Iterator[WaferCut]:
     """Both sides of every rectangle that has ranks inside and outside."""
     rows, columns = wafer.shape
     row, column = np.divmod(wafer.tile, columns)
@@ -46,8 +46,8 @@ def cuts(wafer: Wafer) -> Iterator[Cut]:
         shifted = [within[1 + down : rows + 1 + down, 1 + along : columns + 1 + along] for down, along in WAYS]
         there = np.stack(shifted, axis=2)
         where = _where(rows, columns, top, bottom, left, right, int(tiles[top, left]))
-        yield Cut(where, inside, int(capacity[here[:, :, None] & ~there].sum()))
-        yield Cut(where, ~inside, int(capacity[~here[:, :, None] & there].sum()))
+        yield WaferCut(where, inside, int(capacity[here[:, :, None] & ~there].sum()))
+        yield WaferCut(where, ~inside, int(capacity[~here[:, :, None] & there].sum()))
 
 
 def _rectangles(rows: int, columns: int) -> Iterator[tuple[int, int, int, int]]:

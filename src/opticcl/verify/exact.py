@@ -25,7 +25,7 @@ MOST_WORDS = 1 << 25  # of all sets together: 256 MB
 MOST_EVENTS = 1 << 22  # of a run, evaluated at once
 
 
-class Events(NamedTuple):
+class ChunkEvents(NamedTuple):
     """Transfers of single chunks, in the order of their steps; int64 (events,) each.
 
     Args:
@@ -99,7 +99,7 @@ def _check_block(schedule: Schedule, chunks: IntArray, low: int, words: int, sin
     return Violation(rule, -1, -1, where, "each contribution once", "another set", int(wrong.sum()))
 
 
-def _events(schedule: Schedule, chunks: IntArray) -> Iterator[Events]:
+def _events(schedule: Schedule, chunks: IntArray) -> Iterator[ChunkEvents]:
     """Transfers of the followed chunks, some steps at a time."""
     c, start = schedule.collective, 0
     below = np.searchsorted(chunks, np.arange(c.num_chunks + 1)).astype(np.int32)
@@ -122,14 +122,14 @@ def _carried(chunk_lo: IntArray, chunk_n: IntArray, below: IntArray) -> tuple[In
     return np.repeat(row.astype(np.int64), counts), chunk
 
 
-def _events_of(step: Transfers, number: IntArray, row: IntArray, chunk: IntArray) -> Events:
+def _events_of(step: Transfers, number: IntArray, row: IntArray, chunk: IntArray) -> ChunkEvents:
     columns = (step.src[row], step.dst[row], step.op[row], chunk)
-    return Events(number.astype(np.int64), *(np.asarray(column, np.int64) for column in columns))
+    return ChunkEvents(number.astype(np.int64), *(np.asarray(column, np.int64) for column in columns))
 
 
 def _run_events(
     run: Run, bases: Sequence[Transfers], step: Transfers, chunks: IntArray, start: int, c: Collective
-) -> Iterator[Events]:
+) -> Iterator[ChunkEvents]:
     """Events of a run, as many steps at once as `MOST_EVENTS` allows.
 
     Args:

@@ -27,7 +27,7 @@ from opticcl.training.partition.resolve import PartitionOptions, resolve
 from opticcl.training.partition.shares import (
     Activations,
     Configuration,
-    Memory,
+    DeviceMemory,
     Optimiser,
     Schedule,
     device_layers,
@@ -177,7 +177,7 @@ def _used(groups: Mapping[str, ProcessGroup], tasks: tuple[Task, ...]) -> dict[s
     return {name: group for name, group in groups.items() if name in called}
 
 
-def _notes(model: Model, choices: Configuration, memory: Memory) -> Iterator[str]:
+def _notes(model: Model, choices: Configuration, memory: DeviceMemory) -> Iterator[str]:
     layout = choices.layout
     degrees = ", ".join(
         f"{field.name} {getattr(layout, field.name)}" for field in fields(layout)[: 4 + (layout.context > 1)]

@@ -11,7 +11,7 @@ from opticcl.training.model import Model
 from opticcl.training.partition.resolve import DEFAULT_LOCAL_BATCH, MOST_RANKS, PartitionOptions, resolve
 from opticcl.training.partition.shares import (
     Configuration,
-    Memory,
+    DeviceMemory,
     device_layers,
     memory_of,
     stage_layers,
@@ -25,7 +25,7 @@ __all__ = ["memory_needed", "too_large"]
 MOST_LAYERS = 100_000  # evaluated by the search for a fitting change, over all tries; about a second of CPU
 
 
-def memory_needed(model: Model, choices: Configuration) -> Memory:
+def memory_needed(model: Model, choices: Configuration) -> DeviceMemory:
     """Memory of the device that needs most."""
     if has_tables(model):
         dense = [layer for layer in model.layers if layer.kind != "table"]
@@ -34,7 +34,7 @@ def memory_needed(model: Model, choices: Configuration) -> Memory:
         # Sparse SGD has no state beside the table; looked-up rows are sent on, received rows are kept.
         arriving = sum(layer.exchanged for layer in model.layers) * choices.samples
         looked_up = share.columns * (choices.batch // choices.layout.data)
-        return Memory(
+        return DeviceMemory(
             needed.state_bytes + share.parameters * choices.width,
             needed.activation_bytes + (arriving + looked_up) * choices.width,
         )
@@ -46,7 +46,9 @@ def memory_needed(model: Model, choices: Configuration) -> Memory:
     return max(needs, key=lambda need: need.total_bytes)
 
 
-def too_large(model: Model, num_nodes: int, asked: PartitionOptions, choices: Configuration, memory: Memory) -> str:
+def too_large(
+    model: Model, num_nodes: int, asked: PartitionOptions, choices: Configuration, memory: DeviceMemory
+) -> str:
     """Message: memory needed, memory available, and a change that would fit.
 
     Args:

@@ -17,7 +17,7 @@ from opticcl.training.times import Times
 __all__ = [
     "Activations",
     "Configuration",
-    "Memory",
+    "DeviceMemory",
     "Optimiser",
     "Schedule",
     "check_degrees",
@@ -237,7 +237,7 @@ def _cut(costs: list[float], limit: float, count: int) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class DeviceMemory:
     """Memory of a device.
 
     Args:
@@ -266,7 +266,7 @@ def state_bytes_per_parameter(choices: Configuration) -> int:
     return int(2 * choices.width + 4 * (states + own))
 
 
-def memory_of(layers: Iterable[Layer], choices: Configuration) -> Memory:
+def memory_of(layers: Iterable[Layer], choices: Configuration) -> DeviceMemory:
     """Memory of a device that holds these layers, without workspace and communication buffers."""
     layers = tuple(layers)
     unit = choices.width * choices.samples / choices.layout.context
@@ -279,7 +279,9 @@ def memory_of(layers: Iterable[Layer], choices: Configuration) -> Memory:
         needed = choices.in_flight * unit * sum(layer.outputs for layer in layers) / share + largest
     else:
         needed = largest
-    return Memory(sum(_state_bytes(layer, choices) for layer in layers) + _gathered_bytes(layers, choices), needed)
+    return DeviceMemory(
+        sum(_state_bytes(layer, choices) for layer in layers) + _gathered_bytes(layers, choices), needed
+    )
 
 
 def _state_bytes(layer: Layer, choices: Configuration) -> float:
