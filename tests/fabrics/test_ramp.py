@@ -209,6 +209,26 @@ def test_transceivers_of_a_group_obey_one_instruction(second: tuple[int, int], b
     assert refusals(where, [(*first, 0), (*second, 2)], chunks=[0, 1]) == set()
 
 
+@pytest.mark.parametrize(
+    ("subnet", "second", "lit"),
+    [
+        ("broadcast", (node(0, 1, 2), node(1, 1, 5)), True),  # another sender, on the plane that the first leaves idle
+        ("broadcast", (node(0, 1, 2), node(1, 1, 6)), False),  # another wavelength
+        ("broadcast", (node(0, 1, 2), node(2, 1, 5)), False),  # another gate
+        ("route_broadcast", (node(0, 1, 2), node(1, 1, 5)), True),  # the star coupler behind the router
+        ("route_broadcast", (node(0, 1, 3), node(1, 1, 5)), False),  # another wavelength
+        ("route_switch", (node(0, 0, 3), node(1, 1, 5)), True),  # the input of the crossbar, whatever the wavelength
+        ("route_switch", (node(0, 1, 2), node(1, 1, 5)), False),  # racks have crossbars of their own
+    ],
+)
+def test_an_idle_plane_is_lit_with_its_group(subnet: str, second: tuple[int, int], lit: bool) -> None:
+    """The laser of a group is split over its planes, and their gates open together: no second sender may use the other one."""
+    where = small(b=2, subnet=subnet)
+    first = (node(0, 0, 2), node(1, 0, 5))
+    assert refusals(where, [(*first, 0), (*second, 1)], chunks=[0, 1]) == ({"idle_plane_lit"} if lit else set())
+    assert refusals(where, [(*first, 0), (*second, 2)], chunks=[0, 1]) == set()
+
+
 def test_all_transceivers_of_a_group_split_alike() -> None:
     """If one transceiver's gates are open to two groups, so are the others': a third gate on one alone is refused."""
     where = small(b=2)

@@ -312,6 +312,22 @@ class Ramp(Fabric):
         if b > 1:
             rows = _shared_control_violations(circuits, self.groups, b)
             yield Fault("control_shared", rows, f"one wavelength and the same gates on all {b} transceivers of a group")
+            met = np.flatnonzero(_differs_within(self._light_of_group(circuits), circuits.src))
+            yield Fault("idle_plane_lit", met, f"light of one sender on all {b} planes that its gates open")
+
+    def _light_of_group(self, circuits: Circuits) -> IntArray:
+        """Where the light of a transceiver group gets on each of its planes, idle ones too: one number a place and wavelength.
+
+        Reading: section 3.1 has one laser and one instruction for the b transceivers, so a plane without data has its light
+        and its open gates as well.
+        """
+        x, devices = self.groups, self.wavelengths
+        src, dst, port = (np.asarray(c, np.int64) for c in (circuits.src, circuits.dst, circuits.port))
+        crossbar = self.subnet == "route_switch"
+        origin = src // devices if crossbar else src // self.nodes_per_group
+        place = (origin * x + circuits.hops[::2]) * x + port // self.transceivers_per_group
+        place = place * devices + dst % devices
+        return place if crossbar else place * devices + circuits.wavelength_lo
 
     def control_s(self, src: IntArray, dst: IntArray) -> float:
         """Synchronisation before a round with transfers, less the hidden share [s]."""
