@@ -9,6 +9,7 @@ from opticcl.assumptions import KEYS, LATENCY_KEYS, assumptions
 from opticcl.fabrics import fabric, fabric_at_scale
 from opticcl.plans.compare import compare_plans
 from opticcl.plans.ranks import beside, keys_between, ranks, sensitivity
+from opticcl.report.beside import rank_lines
 
 SIX = ("ramp", "sipac", "ideal", "fat_tree", "lightpath", "terarack")
 
@@ -122,3 +123,17 @@ def test_the_table_names_sets_ranks_and_flips(opticcl, monkeypatch):
     assert "order under published: ideal, ramp" in done.stdout
     assert "what flips ranks, each alone: latency=published (ideal before ramp)" in done.stdout
     assert "closes +14.0 dB" in done.stdout
+
+
+def test_a_default_that_decides_a_rank_is_named():
+    """TeraRack's striping: with it a broadcast of 100 MB overtakes packet networks."""
+    made = [fabric_at_scale(name, 64) for name in ("terarack", "ideal", "fat_tree", "sip_ring")]
+    found = compare_plans(made, "broadcast", [10**8], explain=True)
+    (one,) = found.decided
+    alone = compare_plans([fabric("terarack:nodes=64,striping=yes")], "broadcast", [10**8]).entries[0]
+    assert (one.fabric, one.parameter, one.default, one.alternative) == ("terarack", "striping", "no", "yes")
+    assert one.charge.total_s == pytest.approx(alone.total_s, rel=1e-12)
+    names = [entry.fabric.name for entry in found.entries]
+    assert one.rank == 1 + names.index("terarack")
+    assert one.other_rank < one.rank
+    assert str(one) in "\n".join(rank_lines(found))

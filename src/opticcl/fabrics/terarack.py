@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import floor
+from types import MappingProxyType
 
 import numpy as np
 
@@ -73,6 +74,7 @@ class Terarack(Fabric):
     striping: bool = False
 
     rate_parameter = "wavelength_rate"
+    alternatives = MappingProxyType({"striping": True})
     source = "WRHT sections 3.2, 4.3, table 2"
     drawing = "ring"
     about = (

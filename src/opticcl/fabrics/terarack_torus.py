@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import isqrt, prod
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,7 @@ class TerarackTorus(Fabric):
     wrap: bool = True
 
     rate_parameter = "wavelength_rate"
+    alternatives = MappingProxyType({"striping": True})
     source = "WRHT section 6.1"
 
     def __post_init__(self) -> None:

@@ -186,6 +186,7 @@ class Fabric(ABC):
         source: paper and sections.
         about: what a reader must know to follow a picture of its light.
         drawing: kind of picture: "nodes", "ring" or "grid".
+        alternatives: other values of parameters whose defaults may decide a rank; comparisons evaluate them too.
     """
 
     registered_name: ClassVar[str] = ""
@@ -194,6 +195,7 @@ class Fabric(ABC):
     source: ClassVar[str] = ""
     about: ClassVar[str] = ""
     drawing: ClassVar[str] = "nodes"
+    alternatives: ClassVar[Mapping[str, Any]] = MappingProxyType({})
 
     # --- identity ---------------------------------------------------------------------------------------------------
 

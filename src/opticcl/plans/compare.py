@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from opticcl.plans.cache import StepCache
 from opticcl.plans.hardware import hardware_of
 from opticcl.plans.machines import ExcludedFabric, build_fabrics
 from opticcl.plans.plan import Plan
-from opticcl.plans.ranks import Charge, Swaps, Variation, beside, keys_between, ranks, sensitivity, swaps
+from opticcl.plans.ranks import Charge, Decided, Swaps, Variation, beside, keys_between, ranks, sensitivity, swaps
 from opticcl.plans.search import Candidates
 from opticcl.plans.times import timeline_of
 from opticcl.processes import each
@@ -166,6 +166,7 @@ class Comparison:
         beside: the set of assumptions whose times stand beside; None: not evaluated.
         flips: keys that swap ranks between both sets, each alone.
         sensitivity: swaps of rank where a value is halved or doubled; None: not evaluated.
+        decided: defaults of fabrics that decide their rank.
     """
 
     collective: str
@@ -179,6 +180,7 @@ class Comparison:
     beside: Variation | None = None
     flips: tuple[Swaps, ...] = ()
     sensitivity: tuple[Swaps, ...] | None = None
+    decided: tuple[Decided, ...] = ()
 
     def __repr__(self) -> str:
         fastest = self.entries[0]
@@ -240,6 +242,7 @@ class Comparison:
             "left_out": [one.record() for one in self.left_out],
             "notes": list(self.notes),
             "flips": [one.record(names) for one in self.flips],
+            "decided": [str(one) for one in self.decided],
         }
         if self.sensitivity is not None:
             found["sensitivity"] = [one.record(names) for one in self.sensitivity]
@@ -321,6 +324,7 @@ def compare_plans(
         return swaps(variation, totals, [entry.under[variation.name].total_s for entry in entries])
 
     flips = tuple(one for one in map(swapped, between) if one.pairs)
+    decided = _decided(entries, wanted, sizes, assumed) if explain and canonical(algorithm) in ("auto", "main") else ()
     return Comparison(
         name,
         tuple(sizes),
@@ -330,6 +334,7 @@ def compare_plans(
         beside=other,
         flips=flips,
         sensitivity=tuple(map(swapped, varied)) if vary else None,
+        decided=tuple(decided),
     )
 
 
@@ -442,6 +447,45 @@ def _plans(
         except (AlgorithmError, UnsupportedError) as error:
             declined.append(Declined(fabric.name, candidate, str(error), isinstance(error, AlgorithmError)))
     return kept, declined
+
+
+def _decided(
+    entries: Sequence[Entry], wanted: Request, sizes: Sequence[int], assumed: Assumptions
+) -> Iterator[Decided]:
+    """Defaults of the fabrics that decide their rank.
+
+    Args:
+        entries: fastest first.
+        wanted: collective and root.
+        sizes: messages [bytes].
+        assumed: time assumptions.
+    """
+    best: dict[str, Entry] = {}
+    for entry in entries:
+        best.setdefault(entry.fabric.name, entry)
+    for name, entry in best.items():
+        fabric = entry.fabric
+        for parameter, value in fabric.alternatives.items() if fabric.machine is fabric else ():
+            default = fabric.parameters[parameter]
+            if default == value:
+                continue
+            other = replace(fabric, **{parameter: value})  # type: ignore[type-var]
+            found = Candidates(other, wanted, all_variants(wanted, other), assumed).fastest(sizes)
+            if found is None:
+                continue
+            total_s = found.lower_bound_s(sizes)
+            rank, other_rank = (
+                1 + sum(one.total_s < took_s * (1 - 1e-9) for key, one in best.items() if key != name)
+                for took_s in (entry.total_s, total_s)
+            )
+            if rank != other_rank:
+                charge = Charge(Plan(found.profile.plan, sum(sizes)).algorithm, total_s)
+                yield Decided(name, parameter, _yes(default), _yes(value), charge, rank, other_rank)
+
+
+def _yes(value: Any) -> Any:
+    """A switch as users write it."""
+    return ("no", "yes")[value] if isinstance(value, bool) else value
 
 
 def _plan_on(fabric: Fabric, circuits: CircuitPlan) -> CircuitPlan:

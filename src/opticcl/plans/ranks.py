@@ -12,7 +12,7 @@ from typing import Any
 from opticcl.assumptions import KEYS, LATENCY_KEYS, Assumptions, assumptions
 from opticcl.ir import Fabric
 
-__all__ = ["Charge", "Swaps", "Variation", "beside", "keys_between", "ranks", "sensitivity", "swaps"]
+__all__ = ["Charge", "Decided", "Swaps", "Variation", "beside", "keys_between", "ranks", "sensitivity", "swaps"]
 
 FACTORS = (0.5, 2.0)
 """By which `sensitivity` multiplies every value."""
@@ -62,6 +62,37 @@ class Charge:
 
     algorithm: str
     total_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A default of a fabric with which it has another rank than with the alternative.
+
+    Args:
+        fabric: name.
+        parameter: name.
+        default, alternative: values.
+        charge: time with the alternative.
+        rank, other_rank: with the default and with the alternative.
+    """
+
+    fabric: str
+    parameter: str
+    default: Any
+    alternative: Any
+    charge: Charge
+    rank: int
+    other_rank: int
+
+    def __str__(self) -> str:
+        """One line."""
+        from opticcl.units import format_seconds
+
+        return (
+            f"a default decides: {self.fabric}:{self.parameter}={self.default} has rank {self.rank}; "
+            f"{self.parameter}={self.alternative} takes {format_seconds(self.charge.total_s)} by {self.charge.algorithm}, "
+            f"rank {self.other_rank}"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,7 @@ def usd_word(entry: Entry) -> str:
 def rank_lines(comparison: Comparison) -> list[str]:
     """The set of assumptions, the order under the set beside, and the keys that swap ranks, a line each."""
     lines = [f"assumptions: {comparison.assumed.name}; algorithms are chosen and times charged under it"]
+    lines += map(str, comparison.decided)
     if comparison.beside is None or len(comparison.entries) < 2:
         return lines
     first, other = comparison.ranks()
