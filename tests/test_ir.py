@@ -90,7 +90,7 @@ def test_tables_are_printed_row_by_row():
 def test_a_fabric_prints_its_parameters():
     """One a line, with those that are not set left out."""
     head, *lines = str(fabric("fat_tree:nodes=8")).splitlines()
-    assert head == "fat_tree: 8 nodes, 400 Gb/s a node"
+    assert head == "fat_tree: 8 nodes, 400 Gb/s per node"
     assert ["nodes", "8"] in [line.split() for line in lines]
     assert not any("None" in line for line in lines)
 

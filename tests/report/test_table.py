@@ -50,7 +50,7 @@ def test_rates_that_differ_stand_in_the_table_and_below_it(comparison):
     assert any("--equal rate=800Gb/s" in line for line in lines)
     of_one = tuple(e for e in comparison.entries if e.fabric is comparison.entries[0].fabric)
     alike = rendered(comparison_table(dataclasses.replace(comparison, entries=of_one)), 120)
-    assert f"{format_rate(of_one[0].fabric.node_rate_bits_per_s)} a node" in alike
+    assert f"{format_rate(of_one[0].fabric.node_rate_bits_per_s)} per node" in alike
     assert "--equal" not in alike
 
 

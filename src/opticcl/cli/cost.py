@@ -87,7 +87,7 @@ def run(
     if outputs.of(PICTURE):
         lines = _at_scales(fabric, node_rate, bill)
         outputs.write_pictures(
-            lambda: _figure(lines), f"Price of a Gb/s and energy of a bit at scale: {', '.join(lines)}"
+            lambda: _figure(lines), f"Price per Gb/s and energy per bit at scale: {', '.join(lines)}"
         )
     outputs.write_record(found.record)
     if json:

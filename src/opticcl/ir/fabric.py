@@ -249,7 +249,7 @@ class Fabric(ABC):
 
         size = f"{self.num_nodes:,} of {counted(self.machine_size, 'node')}" if self.machine_size else ""
         nodes = size or counted(self.num_nodes, "node")
-        return f"<{type(self).__name__} {self.name}: {nodes}, {format_rate(self.node_rate_bits_per_s)} a node>"
+        return f"<{type(self).__name__} {self.name}: {nodes}, {format_rate(self.node_rate_bits_per_s)} per node>"
 
     def __str__(self) -> str:
         from opticcl.units import format_quantity, in_columns

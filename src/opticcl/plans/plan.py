@@ -183,11 +183,11 @@ class Plan:
     def execute(self, arrays: Sequence[npt.ArrayLike | None] | np.ndarray) -> list[np.ndarray | None]:
         """Execute it on arrays, one per rank, of any size; `size_bytes` has no effect. See `opticcl.execute.execute`.
 
-        Raises: ParameterError: not one array a rank, or arrays that differ in shape or type.
+        Raises: ParameterError: not one array per rank, or arrays that differ in shape or type.
         """
         from opticcl.execute import execute
 
-        return execute(self.schedule, as_list(arrays, "execute: arrays", "one array a rank"))
+        return execute(self.schedule, as_list(arrays, "execute: arrays", "one array per rank"))
 
 
 def load(path: str | Path) -> Plan:

@@ -60,20 +60,20 @@ def comparison_table(comparison: Comparison) -> FittedTable:
         Column("busbw", [format_quantity(e.bus_bytes_per_s, "byte/s") for e in entries], 10),
         Column("bottleneck", whole, 9, justify="left", short=short, short_rank=5),
         Column("light", [light_word(e) for e in entries], 5, justify="left"),
-        Column("USD a node", [usd_word(e) for e in entries], 6),
+        Column("USD per node", [usd_word(e) for e in entries], 6),
         Column("verified", [yes_or_no(e.verdict.ok) for e in entries], justify="left"),
     ]
     note, shared = [messages(comparison)], set()
     first = entries[0].fabric
     for header, text in (
         ("nodes", counted(first.num_nodes, "node") + " each" * (first.num_nodes > 1)),
-        ("node rate", f"{format_rate(first.node_rate_bits_per_s)} a node"),
+        ("node rate", f"{format_rate(first.node_rate_bits_per_s)} per node"),
     ):
         if len(set(next(c.cells for c in columns if c.header == header))) == 1:
             note.append(text)
             shared.add(header)
     if steps == rounds:
-        note.append("one round a step")
+        note.append("one round per step")
         shared.add("rounds")
     if comparison.ok:
         note.append("all plans verified" if len(entries) > 1 else "the plan is verified")

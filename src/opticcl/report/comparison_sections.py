@@ -64,7 +64,7 @@ def result(comparison: Comparison) -> str:
         "Gap": [_html.text(gap(e)) for e in entries],
         "#Slower": [*map(_html.number, factors)],
         "#Light": [_html.number(light_word(e)) for e in entries],
-        "#USD a node": [_html.number(usd_word(e)) for e in entries],
+        "#USD per node": [_html.number(usd_word(e)) for e in entries],
         "Verified": [_html.verdict(e.verdict.ok) for e in entries],
         "Where it goes": [f"<td>{_html.share_bar(shares(e.totals()))}</td>" for e in entries],
         "Bottleneck": [_html.text(busiest(e, short=True), busiest(e)) for e in entries],
@@ -75,13 +75,13 @@ def result(comparison: Comparison) -> str:
     }
     shared = [messages(comparison)]
     if steps == rounds:
-        shared.append("one round a step")
+        shared.append("one round per step")
         del columns["#Rounds"]
     if len(set(columns["#Nodes"])) == 1:
         shared.append(f"{counted(entries[0].fabric.num_nodes, 'node')} each")
         del columns["#Nodes"]
     if len(set(columns["#Node rate"])) == 1:
-        shared.append(f"{format_rate(entries[0].fabric.node_rate_bits_per_s)} a node")
+        shared.append(f"{format_rate(entries[0].fabric.node_rate_bits_per_s)} per node")
         del columns["#Node rate"]
     about = (
         f"{', '.join(shared)}; fastest first. Verified: every rank ends with the right data, and no two signals collide. "

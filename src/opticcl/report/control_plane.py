@@ -164,7 +164,7 @@ class ControlReport:
         source = f" ({plane.source.partition(':')[0]})" if plane.once_a_job_s else ""
         found: list[FittedTable | str] = [
             str(self.plan),
-            f"once a job    {plane.once_a_job}, {format_seconds(plane.once_a_job_s)}{source}",
+            f"once per job  {plane.once_a_job}, {format_seconds(plane.once_a_job_s)}{source}",
             f"every round   {plane.every_round}, {format_seconds(self.control_s)} in all",
         ]
         if self.simulated is not None:

@@ -132,7 +132,7 @@ def _notes(billed: Billed, collective: str) -> Iterator[str]:
     bill = billed.bill
     yield (
         f"{billed.name}, {bill.fabric.num_machine_nodes:,} nodes of {format_rate(bill.fabric.node_rate_bits_per_s)}: "
-        f"{_range(bill.usd_per_gbps, '$')} a Gb/s, {_range(bill.j_per_bit, 'J')} a bit with all nodes sending"
+        f"{_range(bill.usd_per_gbps, '$')} per Gb/s, {_range(bill.j_per_bit, 'J')} per bit with all nodes sending"
     )
     if billed.collective is not None:
         time = format_seconds(billed.collective.timeline.total_s)
@@ -180,9 +180,9 @@ def bills_table(rows: Sequence[Billed], collective: str = "") -> FittedTable:
         Column("node rate", [format_rate(b.fabric.node_rate_bits_per_s) for b in bills], 3),
         Column("parts", [f"{sum(i.part.count for i in b.items):,}" for b in bills], 4),
         Column("price", [_range(b.usd, "$") for b in bills]),
-        Column("a Gb/s", [_range(b.usd_per_gbps, "$") for b in bills]),
+        Column("per Gb/s", [_range(b.usd_per_gbps, "$") for b in bills]),
         Column("power", [_range(b.w, "W") for b in bills]),
-        Column("a bit", [_range(b.j_per_bit, "J") for b in bills]),
+        Column("per bit", [_range(b.j_per_bit, "J") for b in bills]),
     ]
     if done:
         by = [row.collective for row in rows]
@@ -231,8 +231,8 @@ MOST_SHADED = 4
 
 _LEFT = 0.65  # margin of each side, for the numbers [inches]
 _SIDES = (
-    ("usd_per_gbps", "$", "price of a Gb/s that nodes can send"),
-    ("j_per_bit", "J", "energy of a bit with all nodes sending"),
+    ("usd_per_gbps", "$", "price per Gb/s that nodes can send"),
+    ("j_per_bit", "J", "energy per bit with all nodes sending"),
 )
 
 

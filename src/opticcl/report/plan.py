@@ -24,9 +24,9 @@ def summary_table(summary: PlanSummary) -> FittedTable:
     return FittedTable(
         [
             Column("steps", labels, justify="left"),
-            Column("rounds a step", [f"{run.rounds:,}" for run in runs]),
-            Column("transfers a step", [f"{run.transfers:,}" for run in runs]),
-            Column("circuits a step", [f"{run.circuits:,}" for run in runs]),
+            Column("rounds per step", [f"{run.rounds:,}" for run in runs]),
+            Column("transfers per step", [f"{run.transfers:,}" for run in runs]),
+            Column("circuits per step", [f"{run.circuits:,}" for run in runs]),
             Column("wavelengths", [f"{run.wavelengths:,}" for run in runs], 1),
             Column("longest path", [f"{run.longest_path:,}" for run in runs], 2),
         ]

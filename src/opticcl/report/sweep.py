@@ -39,7 +39,7 @@ def _one(sweep: Sweep) -> FittedTable:
     ]
     fabric = sweep.fabric
     rate = format_rate(fabric.node_rate_bits_per_s)
-    about = f"{sweep.collective} on {fabric.name}, {fabric.num_nodes:,} nodes, {rate} a node"
+    about = f"{sweep.collective} on {fabric.name}, {fabric.num_nodes:,} nodes, {rate} per node"
     return FittedTable(columns, f"{about}{_verified([sweep])}")
 
 
@@ -56,7 +56,7 @@ def _several(found: Sweeps) -> FittedTable:
         *(Column(n, [format_seconds(p.total_s) for p in one.points]) for one, n in zip(sweeps, names, strict=True)),
     ]
     rates = {sweep.fabric.node_rate_bits_per_s for sweep in sweeps}
-    rate = f"{format_rate(rates.pop())} a node" if len(rates) == 1 else "nodes of different rates"
+    rate = f"{format_rate(rates.pop())} per node" if len(rates) == 1 else "nodes of different rates"
     return FittedTable(columns, f"{sweeps[0].collective}, {rate}{_verified(sweeps)}")
 
 

@@ -85,16 +85,16 @@ def headline(training: TrainingResult) -> str:
     job = training.job
     parts = [
         f"{job.name} on {counted(job.num_ranks, 'device')}",
-        f"{format_bytes(job.network_bytes)} in {counted(job.num_calls, 'call')} an iteration{_groups_remark(job)}",
+        f"{format_bytes(job.network_bytes)} in {counted(job.num_calls, 'call')} per iteration{_groups_remark(job)}",
         f"computation {format_seconds(job.compute_s)}" if job.compute_s else "no computation recorded",
     ]
     if training.compute_scale != 1:
         parts[-1] += f" / {training.compute_scale:g}"
     rates = {row.machine.node_rate_bits_per_s for row in training.rows}
     if len(rates) == 1:
-        parts.append(f"{format_rate(rates.pop())} a node")
+        parts.append(f"{format_rate(rates.pop())} per node")
     if job.samples:
-        parts.append(f"{job.samples:,} samples an iteration")
+        parts.append(f"{job.samples:,} samples per iteration")
     return ", ".join([*parts, runtime_words(training), *BOUNDS[job.bound]])
 
 
@@ -112,7 +112,7 @@ def recording_lines(training: TrainingResult) -> list[str]:
         return [f"recorded{step}: {', '.join(parts)}; starts are not recorded, so what overlapped is unknown"]
     parts += [f"exposed {format_seconds(recorded.exposed_s)}", f"{recorded.hidden_share or 0:.0%} hidden"]
     lines = [
-        f"recorded{step}: {format_seconds(recorded.total_s)} an iteration, of which the device was idle "
+        f"recorded{step}: {format_seconds(recorded.total_s)} per iteration, of which the device was idle "
         f"{format_seconds(recorded.idle_s)}; {', '.join(parts)}"
     ]
     lines.append(_beside("replayed with the recorded durations", replay(training.job), recorded))
@@ -135,7 +135,7 @@ def _beside(what: str, iteration: Iteration, recorded: RecordedTimes) -> str:
     }
     largest = max(differences, key=lambda name: differences[name])
     return (
-        f"{what}: {format_seconds(iteration.total_s)} an iteration, messages {format_seconds(messages)}, exposed "
+        f"{what}: {format_seconds(iteration.total_s)} per iteration, messages {format_seconds(messages)}, exposed "
         f"{format_seconds(exposed)}{hidden}; differs most in {largest} ({format_seconds(differences[largest])})"
     )
 

@@ -51,7 +51,7 @@ def training_page_text(training: TrainingResult, notes: Iterable[str] = ()) -> s
 def _lead(training: TrainingResult) -> str:
     names, times = row_names(training), slowness(training)
     first = training.rows[0]
-    text = f"{headline(training)}. Fastest: {names[0]} with {format_seconds(first.iteration.total_s)} an iteration"
+    text = f"{headline(training)}. Fastest: {names[0]} with {format_seconds(first.iteration.total_s)} per iteration"
     if len(names) > 1:
         text += f"; the slowest, {names[-1]}, takes {ratio(times[-1])} as long"
     wrong = sum(not row.verified for row in training.rows)

@@ -53,7 +53,7 @@ class TrainingRow:
 
     def __repr__(self) -> str:
         took, waits = format_seconds(self.iteration.total_s), f"{self.communication_share:.1%}"
-        return f"<TrainingRow {self.iteration.job.name} on {self.machine.name}: {took} an iteration, {waits} exposed>"
+        return f"<TrainingRow {self.iteration.job.name} on {self.machine.name}: {took} per iteration, {waits} exposed>"
 
     @property
     def verified(self) -> bool:
@@ -146,7 +146,7 @@ class TrainingResult:
 
     def __repr__(self) -> str:
         first, fabrics = self.rows[0], counted(len(self.rows), "fabric")
-        took = f"{format_seconds(first.iteration.total_s)} an iteration"
+        took = f"{format_seconds(first.iteration.total_s)} per iteration"
         return f"<TrainingResult {self.job.name} on {fabrics}: fastest {first.machine.name}, {took}>"
 
     def __str__(self) -> str:

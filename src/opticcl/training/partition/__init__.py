@@ -185,7 +185,7 @@ def _notes(model: Model, choices: Configuration, memory: DeviceMemory) -> Iterat
     ranks = f"; rank = tensor + {layout.tensor} x (stage + {layout.pipeline} x copy)"
     yield f"degrees: {degrees}{ranks if layout.tensor * layout.pipeline > 1 else ''}"
     parts = "1 micro-batch" if choices.micro_batches == 1 else f"{choices.micro_batches:,} micro-batches"
-    yield f"batch: {choices.batch:,} samples, {choices.samples:,} a micro-batch, {parts}"
+    yield f"batch: {choices.batch:,} samples, {choices.samples:,} per micro-batch, {parts}"
     if choices.times is None:
         yield f"computation: roofline of {choices.device.name}, {choices.precision}, efficiency {choices.efficiency:g}"
     else:
