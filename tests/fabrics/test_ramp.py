@@ -221,11 +221,11 @@ def test_transceivers_of_a_group_obey_one_instruction(second: tuple[int, int], b
         ("route_switch", (node(0, 1, 2), node(1, 1, 5)), False),  # racks have crossbars of their own
     ],
 )
-def test_an_idle_plane_is_lit_with_its_group(subnet: str, second: tuple[int, int], lit: bool) -> None:
+def test_an_idle_plane_has_the_light_of_its_group(subnet: str, second: tuple[int, int], lit: bool) -> None:
     """The laser of a group is split over its planes, and their gates open together: no second sender may use the other one."""
     where = small(b=2, subnet=subnet)
     first = (node(0, 0, 2), node(1, 0, 5))
-    assert refusals(where, [(*first, 0), (*second, 1)], chunks=[0, 1]) == ({"idle_plane_lit"} if lit else set())
+    assert refusals(where, [(*first, 0), (*second, 1)], chunks=[0, 1]) == ({"idle_plane_light"} if lit else set())
     assert refusals(where, [(*first, 0), (*second, 2)], chunks=[0, 1]) == set()
 
 

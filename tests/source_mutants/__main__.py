@@ -44,11 +44,11 @@ def files_of(target: str) -> list[Path]:
     return sorted(path.glob("*.py")) if path.is_dir() else [path]
 
 
-def run(targets: list[str], minutes: float) -> None:
+def run(targets: list[str], minutes: float, plain: bool) -> None:
     """Run mutants, first those of plain functions, then those of functions that numba compiles."""
     until = time.time() + 60 * minutes
     for target in targets:
-        for kernels in (False, True):
+        for kernels in (False,) if plain else (False, True):
             environment = {**os.environ, "NUMBA_DISABLE_JIT": str(int(kernels))}
             command = [sys.executable, "-m", "tests.source_mutants", "--in-process", str(until), target]
             subprocess.run([*command, *["--kernels"] * kernels], env=environment, cwd=REPOSITORY, check=False)
@@ -104,6 +104,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.source_mutants")
     parser.add_argument("targets", nargs="*", help="packages or files; none: report only")
     parser.add_argument("--minutes", type=float, default=1e6, help="when to stop")
+    parser.add_argument("--plain", action="store_true", help="leave out functions that numba compiles, which take longest")
     parser.add_argument("--kernels", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--in-process", type=float, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -111,7 +112,7 @@ def main() -> int:
         run_in_process(given.targets[0], given.kernels, given.in_process)
         return 0
     if given.targets:
-        run(given.targets, given.minutes)
+        run(given.targets, given.minutes, given.plain)
     return report()
 
 

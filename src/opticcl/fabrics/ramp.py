@@ -313,7 +313,7 @@ class Ramp(Fabric):
             rows = _shared_control_violations(circuits, self.groups, b)
             yield Fault("control_shared", rows, f"one wavelength and the same gates on all {b} transceivers of a group")
             met = np.flatnonzero(_differs_within(self._light_of_group(circuits), circuits.src))
-            yield Fault("idle_plane_lit", met, f"light of one sender on all {b} planes that its gates open")
+            yield Fault("idle_plane_light", met, f"light of one sender on all {b} planes that its gates open")
 
     def _light_of_group(self, circuits: Circuits) -> IntArray:
         """Where the light of a transceiver group gets on each of its planes, idle ones too: one number a place and wavelength.

@@ -1,0 +1,213 @@
+"""The judge of light, column by column: each part of a rule has a case that it alone decides."""
+
+import numpy as np
+import pytest
+from tests.altered import altered
+
+from opticcl.collective import collective
+from opticcl.fabrics import fabric
+from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers, Usage, no_progress
+from opticcl.simulate.parts import circuit_numbers
+from opticcl.verify import verify
+from opticcl.verify.light import check_light as check_light_of
+from opticcl.verify.light import distinct_signals
+
+
+def check_light(plan):
+    """Report on the light of a plan."""
+    return check_light_of(plan, progress=no_progress)
+
+
+RING = "terarack:nodes=6,wavelengths=4"
+
+
+def circuits_of(rows, paths, step=1):
+    """Circuits (src, dst, port, wavelength_lo, wavelength_n) with their paths; circuit i carries transfer i."""
+    src, dst, port, lo, n = np.array(rows, np.int32).T
+    ends = np.cumsum([0, *map(len, paths)])
+    return Circuits(
+        np.arange(len(rows), dtype=np.int32), src, dst, port, lo, n, np.concatenate(paths).astype(np.int32), ends, step
+    )
+
+
+# --- one signal -----------------------------------------------------------------------------------------------------------
+
+ONE = {"index": 0, "src": 1, "port": 0, "lo": 0, "n": 1, "chunk_lo": 2, "chunk_n": 1, "dst": 5}
+
+
+def signals(second):
+    """Number of signals of two circuits on one resource that differ in what is given."""
+    both = [ONE, ONE | {"dst": 6} | second]
+    columns = {key: np.array([one[key] for one in both]) for key in ONE}
+    transfers = Transfers.of(columns["src"], columns["dst"], columns["chunk_lo"], columns["chunk_n"], Op.COPY)
+    rows = [[one[key] for key in ("src", "dst", "port", "lo", "n")] for one in both]
+    circuits = circuits_of(rows, [[0], [0]])
+    resource = fabric("ramp:groups=3,racks=2,wavelengths=6").resources[0]
+    return len(distinct_signals(Usage(resource, columns["index"]), transfers, circuits).index)
+
+
+@pytest.mark.parametrize(
+    "second",
+    [{"index": 1}, {"src": 2}, {"port": 1}, {"lo": 1}, {"n": 2}, {"chunk_lo": 3}, {"chunk_n": 2}, {"dst": 5}],
+    ids=lambda second: "".join(second),
+)
+def test_signals_differ_in_any_column(second):
+    """Resource, sender, port, first wavelength, wavelengths, first chunk, chunks; or both lead to one receiver."""
+    assert signals(second) == 2
+    assert signals({}) == 1
+
+
+# --- steps of a class -----------------------------------------------------------------------------------------------------
+
+
+def ring_circuits(src, dst, n=1):
+    """One circuit to the next node, clockwise."""
+    return Circuits.of(np.arange(1), np.array([src]), np.array([dst]), 0, 0, n, np.array([[src]]))
+
+
+def two_steps(first, second, light=None):
+    """A plan of two steps that are said to be one class."""
+    steps = [
+        Transfers.of([one["src"]], [one["dst"]], [0], one["n"], one["op"], one["parts"]) for one in (first, second)
+    ]
+    schedule = Schedule("two", collective("all_reduce", 6, 8), 2, lambda i: steps[i], classes=(range(2),))
+    shown = light or [(ring_circuits(one["src"], one["dst"]),) for one in (first, second)]
+    return CircuitPlan(fabric(RING), schedule, lambda i: shown[i])
+
+
+SAME = {"src": 0, "dst": 1, "n": 1, "op": Op.REDUCE, "parts": None}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"src": 2}, {"dst": 2}, {"n": 2}, {"op": Op.COPY}, {"parts": np.array([1], np.int32)}],
+    ids=lambda changed: "".join(changed),
+)
+def test_steps_of_a_class_are_equal_in_every_column(changed):
+    """The circuits of the first step are right for the second; its transfers are others."""
+    same = (ring_circuits(0, 1),)
+    found = check_light(two_steps(SAME, SAME | changed, [same, same])).violations
+    assert [v.expected for v in found if v.rule == "steps_unequal"] == ["the transfers of step 0"]
+    assert not check_light(two_steps(SAME, SAME, [same, same])).violations
+
+
+def test_steps_of_a_class_have_equal_circuits():
+    """Other wavelengths, or another number of rounds, in the second step alone."""
+    same = (ring_circuits(0, 1),)
+    for light in ((ring_circuits(0, 1, n=2),), (), (*same, *same)):
+        found = check_light(two_steps(SAME, SAME, [same, light])).violations
+        assert [(v.rule, v.expected) for v in found if v.step == 1] == [("steps_unequal", "the circuits of step 0")]
+    equal = (ring_circuits(0, 1),)  # not the same object
+    assert not check_light(two_steps(SAME, SAME, [same, equal])).violations
+
+
+# --- circuits that do not exist --------------------------------------------------------------------------------------------
+
+
+def rules(rows, paths, step=1, offsets=None):
+    """Rules that circuits break on the ring, each with a transfer of its own."""
+    light = circuits_of(rows, paths, step)
+    if offsets is not None:
+        object.__setattr__(light, "hop_offsets", np.array(offsets))
+    transfers = Transfers.of(light.src, light.dst, np.arange(len(rows)), 1, Op.COPY)
+    schedule = Schedule("by hand", collective("all_gather", 6, 6), 1, lambda i: transfers)
+    return {v.rule for v in check_light(CircuitPlan(fabric(RING), schedule, lambda i: (light,))).violations}
+
+
+@pytest.mark.parametrize(
+    ("row", "rule"),
+    [
+        ((0, 6, 0, 0, 1), "node_unknown"),
+        ((-1, 0, 0, 0, 1), "node_unknown"),
+        ((0, 1, 2, 0, 1), "port_unknown"),
+        ((0, 1, -1, 0, 1), "port_unknown"),
+        ((0, 1, 0, 4, 1), "wavelength_unknown"),
+        ((0, 1, 0, 1, 4), "wavelength_unknown"),
+        ((0, 1, 0, -1, 1), "wavelength_unknown"),
+        ((0, 1, 0, 0, 0), "wavelength_unknown"),
+    ],
+)
+def test_the_first_number_that_does_not_exist(row, rule):
+    """One above the last and one below the first; the last of each is fine."""
+    assert rule in rules([row], [[0]])
+    assert rules([(4, 5, 0, 0, 4), (5, 0, 0, 3, 1)], [[4], [5]]) == set()
+    assert rules([(1, 0, 1, 0, 1)], [[6]]) == set()
+
+
+def test_steps_of_wavelengths():
+    """0 and 2 with a step of 2 exist, 2 and 4 do not; a step of 0 is none."""
+    assert rules([(0, 1, 0, 0, 2)], [[0]], step=2) == set()
+    assert rules([(0, 1, 0, 2, 2)], [[0]], step=2) == {"wavelength_unknown"}
+    assert rules([(0, 1, 0, 0, 2)], [[0]], step=0) == {"wavelength_unknown"}
+
+
+@pytest.mark.parametrize("offsets", [[0, 1], [1, 1, 2], [0, 1, 3], [0, 3, 2], [0, 1, 2, 2]])
+def test_ends_of_paths_cut_the_hops_in_order(offsets):
+    """Too few, a first that is not 0, a last behind the hops, backwards, too many."""
+    assert rules([(0, 1, 0, 0, 1), (1, 2, 0, 0, 1)], [[0], [1]], offsets=offsets) == {"path_broken"}
+
+
+def test_a_clash_names_the_circuits_that_make_it():
+    """Of six on one fibre, the two on the second of wavelengths 0 and 2, and no other."""
+    light = circuits_of([(0, 1, 0, 0, 2), (0, 1, 0, 1, 1), (0, 1, 0, 2, 1)], [[0], [0], [0]], step=2)
+    transfers = Transfers.of(light.src, light.dst, np.arange(3), 1, Op.COPY)
+    schedule = Schedule("by hand", collective("all_gather", 6, 6), 1, lambda i: transfers)
+    found = [
+        v
+        for v in check_light(CircuitPlan(fabric(RING), schedule, lambda i: (light,))).violations
+        if v.rule == "wavelength_clash"
+    ]
+    assert [(v.where, v.found) for v in found] == [("fibre 0 wavelength 2", "2: 0 -> 1, 0 -> 1")]
+
+
+def test_settings_of_a_job_may_not_change_either_way():
+    """ODDL: input 0 leads wavelength 0 to node 1; a later round that leads it to node 2, or first 2 and then 1, is refused."""
+    where = fabric("oddl:shape=4")
+    for order in ((1, 2), (2, 1)):
+        light = [Circuits.of(np.arange(1), np.array([0]), np.array([dst]), 0, 0, 1, np.array([[0]])) for dst in order]
+        steps = [Transfers.of([0], [dst], [0], 1, Op.COPY) for dst in order]
+        schedule = Schedule("by hand", collective("broadcast", 4, 1), 2, lambda i, steps=steps: steps[i])
+        found = check_light(CircuitPlan(where, schedule, lambda i, light=light: (light[i],))).violations
+        assert {v.rule for v in found} == {"switch_reset"}
+
+
+# --- what stands ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("column", ["src", "dst", "port", "wavelength_lo", "wavelength_n", "path"])
+def test_a_circuit_stands_only_as_it_is(column):
+    """Its number changes with every column."""
+    row, path = {"src": 0, "dst": 1, "port": 0, "wavelength_lo": 1, "wavelength_n": 1}, [0, 1]
+    other = row if column == "path" else row | {column: row[column] + 1}
+    numbers = [
+        circuit_numbers(circuits_of([tuple(one.values())], [hops]))[0]
+        for one, hops in ((row, path), (other, [1, 0] if column == "path" else path), (row, path))
+    ]
+    assert numbers[0] == numbers[2] != numbers[1]
+
+
+# --- data -------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ops", [(Op.COPY, Op.REDUCE), (Op.REDUCE, Op.COPY), (Op.COPY, Op.COPY)])
+def test_a_copy_and_a_sum_into_one_chunk(ops):
+    """In one step, in either order."""
+    where = altered(fabric("ideal:nodes=3"))
+    transfers = Transfers.of([1, 2], [0, 0], [0, 0], 1, np.array(ops))
+    plan = CircuitPlan(
+        where,
+        Schedule("by hand", collective("all_reduce", 3, 1), 1, lambda i: transfers),
+        lambda i: (Circuits.of(np.arange(2), np.array([1, 2]), np.array([0, 0]), 0, 0, 1, np.array([[1, 3], [2, 3]])),),
+    )
+    assert "chunk_overwritten" in {v.rule for v in verify(plan).violations}
+
+
+def test_sums_alone_into_one_chunk_are_right():
+    """Two arrivals that are both added."""
+    transfers = Transfers.of([1, 2], [0, 0], [0, 0], 1, Op.REDUCE)
+    plan = CircuitPlan(
+        fabric("ideal:nodes=3"),
+        Schedule("by hand", collective("reduce", 3, 1), 1, lambda i: transfers),
+        lambda i: (Circuits.of(np.arange(2), np.array([1, 2]), np.array([0, 0]), 0, 0, 1, np.array([[1, 3], [2, 3]])),),
+    )
+    assert verify(plan).ok
