@@ -16,7 +16,7 @@ from opticcl.schedule import generate
 from opticcl.simulate import simulate
 from opticcl.simulate.options import Mode
 
-LIGHT = assumptions(compute="none")
+LIGHT = assumptions("published", compute="none")
 MB = 10**6
 
 

@@ -16,7 +16,7 @@ from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan, Fabric, Op, Schedule, Transfers
 from opticcl.simulate import simulate
 
-LIGHT = assumptions(compute="none")
+LIGHT = assumptions("published", compute="none")
 CELL = 4096
 
 

@@ -20,7 +20,7 @@ SHORT = {
     "-f": "--fabric", "-n": "--nodes", "-s": "--size", "-c": "--collective", "-a": "--algorithm", "-w": "--workload",
     "-o": "--out", "-m": "--model", "-h": "--help",
 }  # fmt: skip
-NAMED = {"--links", "--trace", "--programme", "--input", "--state", "--file", "--times"}
+NAMED = {"--links", "--trace", "--programme", "--time", "--input", "--state", "--file", "--times"}
 """Options of files beside --out: outputs of another kind, and inputs."""
 
 
@@ -136,7 +136,7 @@ def test_one_call_writes_several_files(opticcl, answer, tmp_path):
         assert f"{kind}: {file}" in done.stdout
     found, _ = answer(*asked)
     assert json.loads(files[3].read_text()) == found
-    assert {"rows", "left_out", "notes"} == set(found)
+    assert {"assumptions", "rows", "left_out", "notes", "flips", "decided"} == set(found)
     read = polars.read_parquet(files[5])
     assert read.to_dicts() == found["rows"]
     assert polars.read_csv(files[4])["fabric"].to_list() == [row["fabric"] for row in found["rows"]]

@@ -13,7 +13,9 @@ from opticcl.circuits import lower
 from opticcl.fabrics import fabric
 from opticcl.schedule import generate
 
-LIGHT = assumptions(compute="none")  # the memory's part is the same on every rank, so it stands with the latency
+LIGHT = assumptions(
+    "published", compute="none"
+)  # the memory's part is the same on every rank, so it stands with the latency
 NODES = 8
 
 

@@ -40,14 +40,14 @@ def swing() -> CircuitPlan:
 @pytest.mark.parametrize("engine", [closed_form, flow])
 def test_swing_of_harvest(engine):
     """Six steps of 1000 ns to set circuits and 1000 ns on the way, and 1792 bytes at 200 B/ns."""
-    every = assumptions(compute="none", reconfiguration_charge="every_step")
+    every = assumptions("published", compute="none", reconfiguration_charge="every_step")
     assert f"{engine(swing(), SIZE, every).total_s * 1e9:.2f}" == "12008.96"
 
 
 @pytest.mark.parametrize("engine", [closed_form, flow])
 def test_reconfigurations_of_harvest(engine):
     """Charged where they change, with the first found standing: four, as the turn in the middle keeps its partners."""
-    changes = assumptions(compute="none", initial="warm")
+    changes = assumptions("published", compute="none", initial="warm")
     timeline = engine(swing(), SIZE, changes)
     assert timeline.totals()["reconfiguration_s"] == pytest.approx(4 * SETTING_S, rel=1e-12)
     assert f"{timeline.total_s * 1e9:.2f}" == "10008.96"

@@ -16,7 +16,7 @@ from opticcl.ir import Op, Schedule, Transfers
 from opticcl.simulate.links import Links
 from opticcl.simulate.parts import latencies
 
-LIGHT = assumptions(compute="none")
+LIGHT = assumptions("published", compute="none")
 SPECIFICATIONS = [
     "ideal:nodes=16",
     "fat_tree:nodes=32,radix=8,routing=ecmp",

@@ -14,7 +14,7 @@ from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan, Fabric, Op, Schedule, Transfers
 from opticcl.schedule import generate
 
-LIGHT = assumptions(compute="none")  # SimGrid's runs add nothing up
+LIGHT = assumptions("published", compute="none")  # SimGrid's runs add nothing up
 
 # SimGrid 3.32, exact model, the tree of WRHT's table 2; seconds for 25, 62.3, 138 and 307 million parameters of 4 bytes
 MILLIONS = (25, 62.3, 138, 307)

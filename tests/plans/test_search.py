@@ -38,7 +38,7 @@ def every_time(where, wanted, sizes, assumed, only=None):
 )
 def test_none_is_faster(where, name, sizes, cold):
     """For one message and for several, whatever was searched before."""
-    wanted, assumed = Request(name), assumptions(initial="cold" if cold else "warm")
+    wanted, assumed = Request(name), assumptions("published", initial="cold" if cold else "warm")
     candidates = Candidates(where, wanted, all_variants(wanted, where), assumed)
     for messages in sizes:
         due = min(every_time(where, wanted, messages, assumed), default=None)

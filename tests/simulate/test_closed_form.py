@@ -119,9 +119,9 @@ def test_unknown_words_are_refused():
     with pytest.raises(UnknownNameError, match="did you mean 'lumorph'"):
         assumptions("lumorf")
     with pytest.raises(ParameterError, match="did you mean 'compute'"):
-        assumptions(comput="none")
+        assumptions("published", comput="none")
     with pytest.raises(ParameterError, match="fused, chain, none"):
-        assumptions(compute="all")
+        assumptions("published", compute="all")
 
 
 def test_a_timeline_prints_itself():

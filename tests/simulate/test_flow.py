@@ -24,7 +24,7 @@ from opticcl.simulate.flow import max_min_rates
 from opticcl.simulate.links import Links
 from opticcl.simulate.parts import latencies
 
-LIGHT = assumptions(compute="none", control="none")
+LIGHT = assumptions("published", compute="none", control="none")
 MODES = ("barrier", "asynchronous")
 OPTICAL = {
     "ramp": ("ramp:groups=3,racks=3,wavelengths=6", "ramp", "ring", "tree"),
@@ -206,7 +206,7 @@ def test_the_quotient_is_small():
 def test_ideal_is_the_closed_form(algorithm, compute):
     """Nothing is shared unevenly on the ideal switch."""
     plan = opticcl.compile("ideal:nodes=16", "all_reduce", "10MB", algorithm=algorithm).circuits
-    assumed = assumptions(compute=compute)
+    assumed = assumptions("published", compute=compute)
     expected = closed_form(plan, 10**7, assumed)
     found = flow(plan, 10**7, assumed)
     for part in found.PARTS:
@@ -221,7 +221,7 @@ def test_circuits_are_the_closed_form(system, charge):
     specification, *algorithms = OPTICAL[system]
     for algorithm in algorithms:
         plan = opticcl.compile(specification, "all_reduce", "1MB", algorithm=algorithm).circuits
-        assumed = assumptions(reconfiguration_charge=charge)
+        assumed = assumptions("published", reconfiguration_charge=charge)
         for size in (0, 1, 10**6):
             expected, found = closed_form(plan, size, assumed), flow(plan, size, assumed)
             for part in found.PARTS:
@@ -237,7 +237,7 @@ def test_circuits_are_never_slower_asynchronously(system, charge):
         plan = opticcl.compile(specification, "all_reduce", "1MB", algorithm=algorithm).circuits
         for compute in ("none", "fused", "chain"):
             for initial in ("cold", "warm"):
-                assumed = assumptions(reconfiguration_charge=charge, initial=initial, compute=compute)
+                assumed = assumptions("published", reconfiguration_charge=charge, initial=initial, compute=compute)
                 barrier, free = (flow(plan, 10**6, assumed, mode=m).total_s for m in ("barrier", "asynchronous"))
                 assert free <= barrier * (1 + 1e-12)
                 assert free >= barrier / 4  # and no nonsense: the chain of dependencies is as long
@@ -350,7 +350,7 @@ def test_sums_before_sending_on():
     """Asynchronously a sum is passed on when it is made: the ring's chain of receive, add, send."""
     n, size = 8, 8 * 10**6
     plan = opticcl.compile(f"ideal:nodes={n}", "all_reduce", size, algorithm="ring").circuits
-    assumed = assumptions(memory_bytes_per_s="1 TB/s")
+    assumed = assumptions("published", memory_bytes_per_s="1 TB/s")
     barrier, free = (flow(plan, size, assumed, mode=m).totals() for m in ("barrier", "asynchronous"))
     assert free == pytest.approx(barrier)
     assert free["compute_s"] == pytest.approx((n - 1) * 3 * size / n / 1e12)

@@ -26,7 +26,7 @@ from opticcl.simulate import _cells as cells_module
 from opticcl.simulate import engine_options, link_bytes
 from opticcl.simulate.links import Links
 
-LIGHT = assumptions(compute="none", control="none")
+LIGHT = assumptions("published", compute="none", control="none")
 TREES = [  # links in one direction only: buffers cannot wait for each other in a circle
     "ideal:nodes=16",
     "fat_tree:nodes=16,radix=8,routing=ecmp",
@@ -411,7 +411,7 @@ def test_circuits_are_the_closed_form(system, charge):
     specification, *algorithms = OPTICAL[system]
     for algorithm in algorithms:
         plan = opticcl.compile(specification, "all_reduce", "1MB", algorithm=algorithm).circuits
-        assumed = assumptions(reconfiguration_charge=charge)
+        assumed = assumptions("published", reconfiguration_charge=charge)
         for size in (0, 1, 10**6):
             expected, found = closed_form(plan, size, assumed), packet(plan, size, assumed)
             for part in found.PARTS:
@@ -491,7 +491,7 @@ def test_sums_and_dependencies():
     """Node 0 forwards its sum as soon as it is complete; the critical path shows it."""
     where = fabric("ideal:nodes=3,rate=8Gb/s,latency=0s")
     plan = by_hand(where, [(0, 1, 0, 0, 2, 1), (0, 2, 0, 2, 3, 1), (1, 0, 1, 0, 2, 0)], num_steps=2)
-    assumed = assumptions(memory_bytes_per_s="1 GB/s", compute="chain")
+    assumed = assumptions("published", memory_bytes_per_s="1 GB/s", compute="chain")
     result = packet_result(plan, 8000, assumed, mode="asynchronous", cell_bytes=1000)
     # cells of 1 and 2 take turns at the port of 0, first those of 1; 5 chunks are added, 3 bytes moved a byte
     assert result.traffic.transfers.end_s == pytest.approx([4e-6, 6e-6, (4 + 15 + 3) * 1e-6])

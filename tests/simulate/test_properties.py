@@ -20,7 +20,7 @@ from opticcl.simulate import link_bytes
 from opticcl.simulate.links import Links
 from opticcl.verify import verify
 
-LIGHT = assumptions(compute="none", control="none")
+LIGHT = assumptions("published", compute="none", control="none")
 COLLECTIVES = ("all_reduce", "all_gather", "all_to_all", "broadcast", "reduce", "scatter")
 ALGORITHMS = ("auto", "ring", "tree", "halving_doubling", "bruck", "mesh")
 
@@ -86,7 +86,7 @@ def test_nothing_is_sent_before_it_is_there(specification, transfers, size, run)
 )  # fmt: skip
 def test_light_is_never_slower(plan, size, charge, initial, compute):
     """Whatever the collective, the size and what is charged; and never below the bound."""
-    assumed = assumptions(reconfiguration_charge=charge, initial=initial, compute=compute)
+    assumed = assumptions("published", reconfiguration_charge=charge, initial=initial, compute=compute)
     barrier, free = (flow(plan, size, assumed, mode=mode) for mode in ("barrier", "asynchronous"))
     assert free.lower_bound_s * (1 - 1e-9) <= free.total_s <= barrier.total_s * (1 + 1e-9)
     assert barrier.total_s == pytest.approx(closed_form(plan, size, assumed).total_s, rel=1e-9)

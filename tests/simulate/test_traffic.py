@@ -18,7 +18,7 @@ from opticcl.simulate import link_bytes, link_names
 from opticcl.simulate.links import Links
 
 traffic_module = importlib.import_module("opticcl.simulate.traffic")
-LIGHT = assumptions(compute="none", control="none")
+LIGHT = assumptions("published", compute="none", control="none")
 PACKETS = [
     name for name in FABRICS.names() if fabric(name, **FABRICS.get(name).parameters_at_scale(16)).is_packet_switched
 ]
