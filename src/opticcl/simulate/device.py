@@ -10,14 +10,17 @@ Source: the laws of `opticcl.verify.time`; Graham 1966 (list scheduling).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from opticcl.assumptions import Assumptions
 from opticcl.errors import UnsupportedError
 from opticcl.ir import CircuitPlan, ProgressCallback
 from opticcl.ir.programme import Programme
+from opticcl.simulate.bounds import moved_share
 from opticcl.simulate.engines import SimulationResult, register_engine
 from opticcl.simulate.guards import EventLimit, refuse_below_bound
+from opticcl.simulate.latency import path_latency
 from opticcl.simulate.options import DeviceOptions, FlowOptions
 from opticcl.simulate.traffic import Recorder
 
@@ -74,11 +77,25 @@ def run_device(
         return run_flow(plan, size_bytes, assumed, on_links, progress=progress, record=record)
     times = _schedule(plan, size_bytes, assumed, options, progress)
     timeline = times.timeline(plan, size_bytes, assumed)
+    bound_s = min(timeline.lower_bound_s, _one_transfer_s(plan, size_bytes, assumed))
+    timeline = replace(timeline, lower_bound_s=bound_s)
     refuse_below_bound(plan, timeline, "device")
     recorder = Recorder(plan.fabric) if record else None
     if recorder is not None:
         times.record(recorder, plan.schedule.step_classes())
     return SimulationResult(timeline, recorder.traffic() if recorder else None)
+
+
+def _one_transfer_s(plan: CircuitPlan, size_bytes: int, assumed: Assumptions) -> float:
+    """Latency of one transfer and the bytes that a node must move: bounds with barriers count latencies that overlap here [s].
+
+    Args:
+        plan: schedule, fabric and circuits.
+        size_bytes: message of every rank [bytes].
+        assumed: time assumptions.
+    """
+    share = moved_share(plan.schedule.collective)
+    return path_latency(plan.fabric, assumed).least_s + share * size_bytes * 8 / plan.fabric.node_rate_bits_per_s
 
 
 def _schedule(

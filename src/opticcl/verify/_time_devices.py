@@ -357,7 +357,7 @@ def _of_pools(
     changes_at = np.searchsorted(changes.member, first_member)
     changes_end = np.searchsorted(changes.member, first_member + pool)
     change, next_begin, missing, unset = _assign_members(
-        group, uses.start_s[rows], uses.end_s[rows], uses.setting[rows], pool, changes_at, changes_end,
+        group, uses.round[rows], uses.start_s[rows], uses.end_s[rows], uses.setting[rows], pool, changes_at, changes_end,
         changes.member, changes.begin_s, changes.done_s, changes.setting, warm,
     )  # fmt: skip
     for column, value in zip(found, (change, next_begin, missing, unset), strict=True):
@@ -366,7 +366,7 @@ def _of_pools(
 
 @numba.njit(cache=True)
 def _assign_members(  # type: ignore[no-untyped-def]
-    group, start, end, setting, pool, changes_at, changes_end, member, begin, done, value, warm
+    group, number, start, end, setting, pool, changes_at, changes_end, member, begin, done, value, warm
 ):
     """Members for uses that are sorted by (group, start); see `DeviceFinding` for what is returned.
 
@@ -386,6 +386,7 @@ def _assign_members(  # type: ignore[no-untyped-def]
             used += k == changes_at[use] or member[k] != member[k - 1]
         size = min(pool[use], used + fresh)  # of members without changes, one for each use suffices
         free_at = np.full(size, -np.inf)
+        taken_in = np.full(size, -1, np.int64)  # round of the last use: circuits of one round take different members
         current = np.full(size, -1, np.int64)  # last change that is done, or -1
         upcoming = np.full(size, -1, np.int64)  # next change, or -1
         initial = np.full(size, -1, np.int64)  # setting of a warm member before its first change
@@ -412,8 +413,8 @@ def _assign_members(  # type: ignore[no-untyped-def]
                     stands = warm and (initial[m] == setting[i] or initial[m] == -1)
                 if not stands:
                     continue
-                if free_at[m] > start[i] + 1e-9 * abs(start[i]) + 1e-15:
-                    wait = min(wait, free_at[m] - start[i])
+                if free_at[m] > start[i] + 1e-9 * abs(start[i]) + 1e-15 or taken_in[m] == number[i]:
+                    wait = min(wait, max(free_at[m] - start[i], 2e-15))
                 elif until < end[i] - 1e-9 * abs(end[i]) - 1e-15:
                     wait = min(wait, end[i] - until)
                 elif best < 0 or until < best_until or (until == best_until and initial[m] == setting[i]):
@@ -425,5 +426,6 @@ def _assign_members(  # type: ignore[no-untyped-def]
             if current[best] < 0:
                 initial[best] = setting[i]
             change[i], next_begin[i], free_at[best] = current[best], best_until, max(free_at[best], end[i])
+            taken_in[best] = number[i]
         use = stop
     return change, next_begin, missing, unset

@@ -60,8 +60,8 @@ class TimeRules:
         compute: fused: one pass over memory sums all arrivals of a chunk, (arrivals + 2) bytes moved for each byte; chain:
             3 bytes for each arrival; none: sums take no time.
         memory_bytes_per_s: memory bandwidth of a rank [byte/s].
-        initial: cold: a device is set before its first light; warm: its first setting stands from the start, or the one of
-            its row that begins and ends at 0.
+        initial: cold: a device is set before its first light; warm: rows of devices that begin and end at 0 say what stands
+            from the start, or, without any such row, the first setting of each device does.
         prepare: early: a device may be set while data is awaited; none: only once the data of its circuit is ready.
         control: charged: circuits need a control exchange; none.
         control_charge: every_step: all circuits need it; on_change: only those that do not stand.
@@ -198,7 +198,7 @@ class _Check:
             changes = with_standing(changes, changes_of(self.standing, self.numbering))
         elif standing.any():
             changes = with_standing(changes, changes_of(table.take(standing), self.numbering))
-        warm = self.rules.initial == "warm" and self.standing is None
+        warm = self.rules.initial == "warm" and self.standing is None and not standing.any()
         found = find_settings(changing, changes, self.numbering, warm=warm)
         bad = np.flatnonzero(found.missing_s > 0)
         for unset, law in ((True, "unset_at_start"), (False, "set_in_flight")):
