@@ -3,7 +3,8 @@
 by offset   LUMORPH and the direct exchange: the peer whose digit (whose number) is higher by o has the o-th set.
             A node sends to each offset once and receives from each once: no laser or photodiode is used twice.
 coloured    any other schedule: an edge colouring of the communicating pairs. A pair with several transfers (a range
-            of chunks that goes round the end) shares its lasers out so that the slowest is as fast as can be.
+            of chunks that goes round the end) shares its lasers out so that the slowest is as fast as can be. Pairs of
+            the step before keep their lasers, if all pairs of a step are among them, or if the others find lasers, too.
 dead        a sender leaves its dead lasers dark, and its circuits are narrower. What would have no laser at all takes
             an extra turn with all that its sender has.
 """
@@ -26,11 +27,31 @@ MOST_COLOURS = 1 << 25  # (node, colour) pairs of an edge colouring: 0.25 GB
 
 
 class Lasers(NamedTuple):
-    """First laser, number of lasers and turn of every transfer, int (n,) each."""
+    """First laser, number of lasers and turn of every transfer, int (n,) each; with the sets of their pairs, if known."""
 
     lo: IntArray
     width: IntArray
     turn: IntArray
+    sets: PairSets | None = None
+
+
+class PairSets(NamedTuple):
+    """Sets of lasers that stand, all at once.
+
+    Args:
+        pair: source x nodes + destination, int64 (pairs,), ascending.
+        place: set of each pair; its first laser is place x width, int64 (pairs,).
+        width: lasers of a set [count].
+    """
+
+    pair: IntArray
+    place: IntArray
+    width: int
+
+    def known(self, pair: IntArray) -> IntArray:
+        """Set of each of other pairs, int64 (n,); -1 where it has none."""
+        at = np.minimum(np.searchsorted(self.pair, pair), len(self.pair) - 1)
+        return np.where(self.pair[at] == pair, self.place[at], -1)
 
 
 def lasers_by_offset(fabric: Fabric, k: int, stride: int, transfers: Transfers) -> Lasers:
@@ -49,8 +70,14 @@ def lasers_by_offset(fabric: Fabric, k: int, stride: int, transfers: Transfers) 
     return Lasers(lo, np.full_like(lo, width), turn)
 
 
-def lasers_by_colour(fabric: Fabric, transfers: Transfers) -> Lasers:
-    """The same for any transfers: a colour for each communicating pair, a set of lasers and a round for each colour."""
+def lasers_by_colour(fabric: Fabric, transfers: Transfers, before: PairSets | None = None) -> Lasers:
+    """The same for any transfers: a colour for each communicating pair, a set of lasers and a round for each colour.
+
+    Args:
+        fabric: a LIGHTPATH.
+        transfers: of the step, between nodes of the machine, in canonical order.
+        before: sets of the step before, if they are known.
+    """
     n, lasers = fabric.num_machine_nodes, fabric.lasers_per_port
     first, pair = _pairs(transfers.src * np.int64(n) + transfers.dst)
     shared = max(1, lasers // _most(transfers, first))
@@ -58,10 +85,50 @@ def lasers_by_colour(fabric: Fabric, transfers: Transfers) -> Lasers:
         first = pair = np.arange(len(transfers))
     most = _most(transfers, first)
     width = max(1, lasers // most)
+    src, dst = transfers.src[first], transfers.dst[first]
+    keys = src * np.int64(n) + dst
+    distinct = len(keys) < 2 or bool((keys[1:] > keys[:-1]).all())
+    place = np.full(len(keys), -1)
+    if before is not None and distinct and len(before.pair):
+        known = before.known(keys)
+        if (known >= 0).all() and np.bincount(pair).max() <= before.width:
+            place, width = known, before.width
+        elif before.width == width:
+            place = known
+            _fit_others(src, dst, n, lasers // width, place)
     at_once = lasers // width
-    turn, place = np.divmod(_colours(transfers.src[first], transfers.dst[first], n, most, at_once), at_once)
+    turn = np.zeros(len(keys), np.int64)
+    if (place < 0).any():
+        turn, place = np.divmod(_colours(src, dst, n, most, at_once), at_once)
     lo, own = _shares(pair, transfers.size_chunks(), len(first), width)
-    return Lasers(place[pair] * width + lo, own, turn[pair])
+    sets = PairSets(keys, place, width) if distinct and not turn.any() else None
+    return Lasers(place[pair] * width + lo, own, turn[pair], sets)
+
+
+@numba.njit(cache=True)
+def _fit_others(src, dst, num_nodes, num_sets, place):  # type: ignore[no-untyped-def]
+    """Give pairs without a set the first one that is free at both ends, in place; all are -1 if one finds none.
+
+    Args:
+        src, dst: of each pair.
+        num_nodes: of the machine.
+        num_sets: sets of lasers.
+        place: set of each pair, -1 for none.
+    """
+    sent, received = np.zeros((num_nodes, num_sets), np.bool_), np.zeros((num_nodes, num_sets), np.bool_)
+    for p in range(len(place)):
+        if place[p] >= 0:
+            sent[src[p], place[p]], received[dst[p], place[p]] = True, True
+    for p in range(len(place)):
+        if place[p] >= 0:
+            continue
+        for k in range(num_sets):
+            if not sent[src[p], k] and not received[dst[p], k]:
+                sent[src[p], k], received[dst[p], k], place[p] = True, True, k
+                break
+        if place[p] < 0:
+            place[:] = -1
+            return
 
 
 def _most(transfers: Transfers, rows: IntArray) -> int:
@@ -70,12 +137,9 @@ def _most(transfers: Transfers, rows: IntArray) -> int:
 
 
 def _pairs(key: IntArray) -> tuple[IntArray, IntArray]:
-    """First row of each different key, in the order of the rows, and which of these each row is like."""
+    """First row of each different key, in ascending order of the keys, and which of these each row is like."""
     _, first, same = np.unique(key, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    return first[order], place[same]
+    return first, same
 
 
 def _colours(src: IntArray, dst: IntArray, num_nodes: int, most: int, at_once: int) -> IntArray:

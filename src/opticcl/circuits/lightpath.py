@@ -1,7 +1,8 @@
 """LIGHTPATH's circuits: lasers by offset or by edge colouring, routes by one of three rules, rounds by waveguides.
 
     lasers      D peers of a node share L lasers: floor(L / D) neighbouring ones each. More than L peers take a round
-                for every L of them: ceil(D / L) rounds, the minimum for any rule (see `_lasers`).
+                for every L of them: ceil(D / L) rounds, the minimum for any rule (see `_lasers`). Pairs that stand keep
+                theirs; the order in which a step lists its transfers has no effect.
     routes      dimension_order, the default: row first, then column. For digit exchanges on grids whose sides are powers
                 of two no routes load the edges less, as the middle cut shows (16 circuits for LUMORPH-4 on 16 x 16, 8 for
                 LUMORPH-2). random, least_overlap: see the package `routing`. All go around what is dead.
@@ -16,6 +17,7 @@ the three would have to use one wavelength one after the other, in further round
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,7 +25,7 @@ from dataclasses import replace
 import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
-from opticcl.circuits._lasers import lasers_by_colour, lasers_by_offset, only_alive, relit
+from opticcl.circuits._lasers import Lasers, PairSets, lasers_by_colour, lasers_by_offset, only_alive, relit
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics.damage import Damage
 from opticcl.fabrics.lightpath import Lightpath
@@ -42,6 +44,7 @@ __all__ = ["row_column_routes", "split_by_waveguides"]
 MOST_HOPS = 1 << 27  # of a step
 BYTES_A_HOP = 12  # of a path, and the circuit that it belongs to
 MOST_KEPT = 64  # steps whose routes are remembered
+MOST_CLASSES = 1 << 14  # classes of steps whose lasers follow from each other
 MOST_SPREAD = 1 << 14  # circuits up to which laser sets are spread
 
 Route = Callable[[IntArray, IntArray], tuple[IntArray, IntArray]]
@@ -57,15 +60,18 @@ def lightpath(fabric: Fabric, schedule: Schedule) -> Rounds:
     _refuse_too_many_hops(fabric, schedule)
     _refuse_dark_tiles(fabric, damage, tile)
     route = _router(machine.routing, machine.grid, machine.seed)
+    coloured = _StandingLasers(fabric, schedule)
 
-    def rounds(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
+    def rounds(step: int, given: Transfers) -> tuple[Circuits, ...]:
+        order = canonical_order(given)
+        transfers = given.take(order)
         if ks:
             k, stride = digit_of_step(ks, schedule.collective.name, step)
             lasers = lasers_by_offset(fabric, k, stride, transfers)
         elif schedule.name == "mesh" and whole:
             lasers = lasers_by_offset(fabric, fabric.num_nodes, 1, transfers)
         else:
-            lasers = lasers_by_colour(fabric, transfers)
+            lasers = coloured.of_step(step, transfers)
         if len(damage.laser):
             lasers = relit(damage, transfers, tile, fabric.lasers_per_port, lasers)
         found: list[Circuits] = []
@@ -76,9 +82,62 @@ def lightpath(fabric: Fabric, schedule: Schedule) -> Rounds:
             found += split_by_waveguides(fabric, together)
         if len(damage.laser):
             found = [only_alive(damage, circuits, tile, _depth(fabric) > 1) for circuits in found]
-        return tuple(found)
+        return tuple(replace(circuits, transfer=order[circuits.transfer].astype(np.int32)) for circuits in found)
 
     return rounds
+
+
+def canonical_order(transfers: Transfers) -> IntArray:
+    """Rows by sender, receiver and chunks, int64 (n,): light must not depend on the order in which a step lists them."""
+    return np.lexsort((transfers.chunk_n, transfers.chunk_lo, transfers.dst, transfers.src))
+
+
+class _StandingLasers:
+    """Lasers of the steps of a schedule by colour, where pairs that stand keep theirs.
+
+    A class of steps follows from the one before, the first from nothing: the result does not depend on which steps are
+    requested, nor in which order.
+
+    Args:
+        fabric: a LIGHTPATH.
+        schedule: between nodes of the machine.
+    """
+
+    def __init__(self, fabric: Fabric, schedule: Schedule) -> None:
+        self.fabric, self.schedule = fabric, schedule
+        self.starts = [steps.start for steps in schedule.step_classes()]
+        self.known: OrderedDict[int, PairSets | None] = OrderedDict()
+
+    def of_step(self, step: int, transfers: Transfers) -> Lasers:
+        """Lasers of a step.
+
+        Args:
+            step: its index.
+            transfers: of the step, in canonical order.
+        """
+        number = bisect_right(self.starts, step) - 1
+        lasers = lasers_by_colour(self.fabric, transfers, self._after(number - 1))
+        self._keep(number, lasers.sets)
+        return lasers
+
+    def _after(self, number: int) -> PairSets | None:
+        """Sets of a class of steps."""
+        if number < 0 or len(self.starts) > MOST_CLASSES:
+            return None
+        first = next((k for k in range(number, -1, -1) if k in self.known), -1)
+        for k in range(first + 1, number + 1):
+            transfers = self.schedule.step(self.starts[k])
+            before = self.known[k - 1] if k else None
+            sets = None
+            if len(transfers):
+                sets = lasers_by_colour(self.fabric, transfers.take(canonical_order(transfers)), before).sets
+            self._keep(k, sets)
+        return self.known[number]
+
+    def _keep(self, number: int, sets: PairSets | None) -> None:
+        self.known[number] = sets
+        if len(self.known) > MOST_KEPT:
+            self.known.popitem(last=False)
 
 
 def _refuse_too_many_hops(fabric: Fabric, schedule: Schedule) -> None:
