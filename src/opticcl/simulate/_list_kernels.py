@@ -68,7 +68,8 @@ def place_items(  # type: ignore[no-untyped-def]
         released_s, released_by, control_from_s, start_s: results, of each circuit.
         changes_*: lists of changes of devices.
         taken: member that each use takes, scratch.
-        marked, marks: last item that took each member of a pool, and the number of this round's first item.
+        marked, marks: last round that took each member of a pool, and the number of this one: circuits of a round take
+            different members.
     """
     for item in range(len(item_at) - 1):
         first, last = item_at[item], item_at[item + 1]
@@ -91,7 +92,7 @@ def place_items(  # type: ignore[no-untyped-def]
             for k in range(uses_at[c], uses_at[c + 1]):
                 best, best_s, best_stands = -1, np.inf, False
                 for m in range(use_first[k], use_first[k] + use_pool[k]):
-                    if marked[m] == marks + item:
+                    if marked[m] == marks:
                         continue
                     stands = setting[m] == use_setting[k] or (warm and setting[m] == UNSET)
                     set_from = 0.0 if early else release
@@ -104,7 +105,7 @@ def place_items(  # type: ignore[no-untyped-def]
                     best, best_stands = use_first[k], False
                 taken[k] = best
                 if use_pool[k] > 1:
-                    marked[best] = marks + item
+                    marked[best] = marks
                 changes = changes or not best_stands
         # control, then settings
         needs_control = control_s > 0 and changes

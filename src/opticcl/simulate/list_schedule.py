@@ -381,7 +381,7 @@ class _Scheduler:
                 self.assumed.receive_buffers == "shared", released, released_by, control_from, start,
                 *self.changes, taken, self.marked, self.marks,
             )  # fmt: skip
-            self.marks += len(item_at)
+            self.marks += 1
             if control_s and item_at[-1] > item_at[0]:
                 begin_s = float(control_from[item_at[0] : item_at[-1]].min())
                 if np.isfinite(begin_s):

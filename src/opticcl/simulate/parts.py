@@ -168,6 +168,8 @@ class Reconfiguration:
         self._initially_set = assumed.initial == "warm"
         self._cost_s = fabric.reconfiguration_s
         self.standing = None
+        self._fabric = fabric
+        self._lit: tuple[npt.NDArray[np.uint64] | None, Circuits | None] = (None, None)
 
     @property
     def standing(self) -> npt.NDArray[np.uint64] | None:
@@ -254,13 +256,27 @@ class Reconfiguration:
         """Whether some circuit of the next round does not stand yet."""
         numbers = np.sort(circuit_numbers(circuits))
         if self.standing is None:
-            self.standing = numbers
+            self.standing, self._lit = numbers, (numbers, circuits)
             return not self._initially_set
         few = numbers[:: max(1, len(numbers) // 64)]  # these suffice in most cases
         stand = all(all_within(some, self.standing) for some in (few, numbers))
-        if not stand:
-            self.standing = numbers
-        return not stand
+        if not stand and not self._devices_stand(circuits):
+            self.standing, self._lit = numbers, (numbers, circuits)
+            return True
+        return False
+
+    def _devices_stand(self, circuits: Circuits) -> bool:
+        """Whether light of the same paths is divided into other circuits, for which nothing has to be set."""
+        numbers, lit = self._lit
+        if numbers is not self.standing or lit is None or not self._fabric.devices:
+            return False
+        ends = np.sort(path_numbers(lit))
+        paths = path_numbers(circuits)
+        few = paths[:: max(1, len(paths) // 64)]
+        if not all(all_within(some, ends) for some in (few, paths)):
+            return False
+        wanted, found = (_settings_of(self._fabric, one) for one in (circuits, lit))
+        return all(_covered(*pair) for pair in zip(wanted, found, strict=True))
 
 
 def all_within(some: IntArray, numbers: IntArray) -> bool:
@@ -270,10 +286,43 @@ def all_within(some: IntArray, numbers: IntArray) -> bool:
     return bool((numbers[np.minimum(np.searchsorted(numbers, some), len(numbers) - 1)] == some).all())
 
 
+def _settings_of(fabric: Fabric, circuits: Circuits) -> tuple[tuple[bool, IntArray], ...]:
+    """For each kind of device that changes: whether it has pools, and a number for each device and its setting."""
+    kinds = {device.kind: device for device in fabric.devices}
+    return tuple(
+        (kinds[use.kind].pool > 1, (np.asarray(use.index, np.int64) << 24) + np.asarray(use.setting, np.int64))
+        for use in fabric.settings(circuits)
+        if not kinds[use.kind].once_per_job
+    )
+
+
+def _covered(wanted: tuple[bool, IntArray], found: tuple[bool, IntArray]) -> bool:
+    """Whether all settings are found; in pools as often as they are wanted."""
+    pooled, numbers = wanted
+    each, times = np.unique(numbers, return_counts=True)
+    known, count = np.unique(found[1], return_counts=True)
+    if not all_within(each, known):
+        return False
+    return not pooled or bool((times <= count[np.searchsorted(known, each)]).all())
+
+
 def circuit_numbers(circuits: Circuits) -> npt.NDArray[np.uint64]:
     """A 64-bit number for nodes, port, wavelengths and path, since another path needs other devices set, uint64 (circuits,)."""
-    found = path_hashes(circuits)
-    for column in (circuits.src, circuits.dst, circuits.port, circuits.wavelength_lo, circuits.wavelength_n):
+    return _mixed(path_hashes(circuits), *_ends(circuits), circuits.wavelength_lo, circuits.wavelength_n)
+
+
+def path_numbers(circuits: Circuits) -> npt.NDArray[np.uint64]:
+    """A 64-bit number for nodes, port and path, uint64 (circuits,)."""
+    return _mixed(path_hashes(circuits), *_ends(circuits))
+
+
+def _ends(circuits: Circuits) -> tuple[IntArray, IntArray, IntArray]:
+    return circuits.src, circuits.dst, circuits.port
+
+
+def _mixed(found: npt.NDArray[np.uint64], *columns: IntArray) -> npt.NDArray[np.uint64]:
+    """Numbers that further columns are mixed into."""
+    for column in columns:
         found = (found ^ (found >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15) + np.asarray(column).astype(
             np.uint64
         )
