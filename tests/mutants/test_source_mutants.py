@@ -1,0 +1,67 @@
+"""The runner of mutants of the source: the changes that it makes, and that survivors are explained as they are."""
+
+import ast
+
+from tests.source_mutants.__main__ import PACKAGES, REPOSITORY, TESTS, explained
+from tests.source_mutants.operators import mutants_of
+
+import opticcl
+
+ROOT = REPOSITORY / "src/opticcl"
+
+SOURCE = '''
+"""A module."""
+
+def clash(counts: list[int], most: int = 1) -> bool:
+    """Whether one is too large."""
+    if not counts:
+        raise ValueError(f"no {counts + [1]}")
+    key = (most, len(counts))
+    return max(counts) > most and key[0] == 1
+'''
+
+
+def test_every_kind_of_change_is_made_once(tmp_path):
+    """Comparisons, numbers, conditions, elements, calls; not the texts, the annotations or the docstrings."""
+    (tmp_path / "clash.py").write_text(SOURCE, "utf-8")
+    found = {mutant.change for mutant in mutants_of(tmp_path / "clash.py", tmp_path)}
+    assert {
+        "if not counts => if False",
+        "if not counts => if True",
+        "not counts => counts",
+        "(most, len(counts)) => (most,)",
+        "(most, len(counts)) => (len(counts),)",
+        "max(counts) > most => max(counts) >= most",
+        "max(counts) => min(counts)",
+        "key[0] == 1 => key[0] != 1",
+        "0 => 1",
+        "1 => 2",
+    } <= found
+    assert not any("no {" in change or "list[int]" in change or "Whether" in change for change in found)
+
+
+def test_a_mutant_differs_in_one_place(tmp_path):
+    """It compiles, and it is the module with the one change."""
+    (tmp_path / "clash.py").write_text(SOURCE, "utf-8")
+    before = ast.unparse(ast.parse(SOURCE)).splitlines()
+    for mutant in mutants_of(tmp_path / "clash.py", tmp_path):
+        after = ast.unparse(mutant.tree).splitlines()
+        assert sum(one != other for one, other in zip(before, after, strict=True)) == 1, mutant.change
+        compile(mutant.tree, "clash.py", "exec")
+
+
+def test_names_of_mutants_are_unique():
+    """Of the judge of light: the same change of one function has a number."""
+    names = [mutant.name for mutant in mutants_of(ROOT / "verify/judge.py", ROOT)]
+    assert len(names) == len(set(names)) > 0
+
+
+def test_what_is_explained_exists():
+    """A survivor whose code has changed is explained anew; every package has tests that may kill its mutants."""
+    reasons = explained()
+    files = {name.partition(" ")[0] for name in reasons}
+    known = {mutant.name for file in files for mutant in mutants_of(ROOT / file, ROOT)}
+    assert set(reasons) <= known
+    assert all(reason.strip() for reason in reasons.values())
+    assert set(TESTS) == set(PACKAGES)
+    assert opticcl.__file__.startswith(str(ROOT))
