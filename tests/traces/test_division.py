@@ -73,6 +73,17 @@ def test_every_call_of_a_real_file_is_accounted_for(name, answer, opticcl):
     assert sum(line.startswith("not compared: ") for line in shown) == len(work["left_out"])
 
 
+@pytest.mark.parametrize("rank", range(16))
+def test_every_call_of_every_llama_file_is_accounted_for(rank):
+    """The same of each of the 16 files, without the command line."""
+    path = shared_file(f"chakra/llama-dp2-tp4-pp2/w.{rank}.et")
+    read = load_workload(path)
+    record = divide(read).record()
+    parts = [record["compared"], *record["left_out"]]
+    assert sum(one["calls"] for one in [*parts, *record["omitted"]]) == record["calls"] == numbers(path)
+    assert sum(one["bytes"] for one in parts) == read.total_bytes
+
+
 def mixed(path):
     """75 all_gathers, 10 all_reduces of all ranks, one more in a group of two, one send."""
     pair = {"Process_Group_Name": "2", "Process_Group_Ranks": "[0, 1]", "Group_size": 2}

@@ -250,8 +250,11 @@ def _layer(number: int, line: str, split: bool, model_parallel: int, omissions: 
     return AstraLayer(name, tuple(cycles), calls, _whole(number, columns[11], "update delay"))
 
 
+_NUMBER = re.compile(r"([+-]?\d{1,30})(\.0*)?", re.ASCII).fullmatch
+
+
 def _whole(number: int, text: str, what: str) -> int:
-    match = re.fullmatch(r"([+-]?\d{1,30})(\.0*)?", text, re.ASCII)
+    match = _NUMBER(text)
     if not match:
         raise DamageError(number, f"{what} is {text[:40]!r}, not a whole number")
     return int(match[1])

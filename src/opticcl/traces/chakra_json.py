@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ from opticcl.traces.recording import RankTrace
 
 __all__ = ["ChakraJsonReader"]
 
+_NUMBER = re.compile(r"-?\d{1,20}", re.ASCII).fullmatch
+_PLAIN = {(str, str), (str, int), (str, bool)}
 _FIELDS = {"id": 1, "name": 2, "type": 3, "ctrldeps": 4, "datadeps": 5, "starttimemicros": 6, "durationmicros": 7}
 _VALUES = {"int32val": 7, "int64val": 9, "uint32val": 11, "uint64val": 13, "boolval": 27, "stringval": 29}
 
@@ -68,6 +71,7 @@ def _objects(stream: JsonStream) -> Iterator[int]:
         yield stream.at
 
 
+@lru_cache(maxsize=256)
 def _key(name: str) -> str:
     return name.replace("_", "").lower()
 
@@ -79,7 +83,10 @@ def _node(value: dict[str, Any], at: int) -> bytes:
         key = _key(name)
         number = _FIELDS.get(key)
         if key == "attr" and isinstance(content, list):
-            message += b"".join(_field(10, _attribute(one, at)) for one in content)
+            for one in content:
+                # Most attributes are a name and a value that occurred before.
+                kind = tuple(map(type, one.values())) if isinstance(one, dict) and len(one) == 2 else ()
+                message += _known(tuple(one.items()), kind, at) if kind in _PLAIN else _field(10, _attribute(one, at))
         elif number is None:
             continue
         elif key == "name":
@@ -95,6 +102,26 @@ def _node(value: dict[str, Any], at: int) -> bytes:
 def _type(value: Any) -> int:
     word = str(value).lower().removesuffix("_node")
     return NODE_TYPES.index(word) if word in NODE_TYPES else value if isinstance(value, int) and value >= 0 else 0
+
+
+@lru_cache(maxsize=2**14)
+def _encoded(items: tuple[tuple[str, Any], ...], kind: tuple[type, ...]) -> bytes:
+    """The field of an attribute; `kind` separates True from 1."""
+    return _field(10, _attribute(dict(items), 0))
+
+
+def _known(items: tuple[tuple[str, Any], ...], kind: tuple[type, ...], at: int) -> bytes:
+    """The same, with the place of the node in a refusal.
+
+    Args:
+        items: name and value.
+        kind: their types.
+        at: place of the node.
+    """
+    try:
+        return _encoded(items, kind)
+    except DamageError as error:
+        raise DamageError(at, error.what) from None
 
 
 def _attribute(value: Any, at: int) -> bytes:
@@ -114,7 +141,7 @@ def _attribute(value: Any, at: int) -> bytes:
 def _whole(value: Any, at: int, name: str) -> int:
     """A number of 64 bits, written as a number or a text."""
     text = str(value)
-    if isinstance(value, bool) or not re.fullmatch(r"-?\d{1,20}", text, re.ASCII):
+    if isinstance(value, bool) or not _NUMBER(text):
         raise DamageError(at, f"{name} is {text[:40]!r}, not a whole number")
     return int(text) & (2**64 - 1)
 

@@ -16,14 +16,23 @@ Source: pytorch/pytorch, FlightRecorder; pytorch/tutorials, flight_recorder_tuto
 from __future__ import annotations
 
 import io
-import json
 import pickle
 import re
 from collections import Counter
 from pathlib import Path
 from typing import Any, ClassVar
 
-from opticcl.formats.encoding.reading import DamageError, check_size, content_of, printable, reading, refusal, title
+from opticcl.formats.encoding.json_stream import JsonStream
+from opticcl.formats.encoding.reading import (
+    DamageError,
+    check_size,
+    content_of,
+    head_of,
+    printable,
+    reading,
+    refusal,
+    title,
+)
 from opticcl.traces.c10d import collective_of, rank_list, ratio_of, tensors_of
 from opticcl.traces.notes import Omissions
 from opticcl.traces.reader import ReadOptions, TraceReader, register_trace
@@ -35,6 +44,9 @@ __all__ = ["FlightRecorderReader"]
 MAX_BYTES = 2**28
 MAX_VALUES, MAX_DEPTH = 10_000_000, 20
 WHAT = "dump of the NCCL flight recorder"
+_USED: tuple[str, ...] = ("profiling_name", "process_group", "pg_id", "state", "duration_ms")
+_USED += ("input_sizes", "input_dtypes", "output_sizes", "output_dtypes")
+_USED += ("time_discovered_started_ns", "time_discovered_completed_ns")
 
 
 def _is_dump(head: bytes) -> int:
@@ -50,11 +62,7 @@ class FlightRecorderReader(TraceReader):
 
     def read(self, path: Path, options: ReadOptions, *, tasks: bool) -> RankTrace:
         """The calls in the buffer of the recorder, in order, as the base class describes."""
-        with reading(path, WHAT) as file:
-            content = content_of(file, MAX_BYTES)
-        if len(content) > MAX_BYTES:
-            raise refusal(path, f"more than {MAX_BYTES:,} bytes; the recorder keeps some thousand calls")
-        dump = _unpickled(path, content) if content[:1] == b"\x80" else _parsed(path, content)
+        dump = _unpickled(path, _content(path)) if head_of(path, 1) == b"\x80" else _parsed(path)
         entries = dump.get("entries") if isinstance(dump, dict) else None
         if not isinstance(entries, list):
             raise refusal(path, f"is no {WHAT}: it has no list of entries; {_shape_of(dump)}")
@@ -95,11 +103,36 @@ def _shape_of(value: Any) -> str:
     return f"it is a {type(value).__name__}"
 
 
-def _parsed(path: Path, content: bytes) -> Any:
-    try:
-        return _plain(json.loads(content.decode("utf-8-sig", "replace")), MAX_DEPTH, [MAX_VALUES])
-    except (ValueError, RecursionError) as error:
-        raise refusal(path, f"is not valid JSON: {error}") from None
+def _content(path: Path) -> bytes:
+    """The whole file, which is a pickle."""
+    with reading(path, WHAT) as file:
+        content = content_of(file, MAX_BYTES)
+    if len(content) > MAX_BYTES:
+        raise refusal(path, f"more than {MAX_BYTES:,} bytes; the recorder keeps some thousand calls")
+    return content
+
+
+def _parsed(path: Path) -> Any:
+    """The value of a JSON file, entry after entry; of an entry only what a call is made of, not its stack."""
+    with reading(path, WHAT, "character") as file:
+        stream = JsonStream(file)
+        if stream.peek() != "{":
+            return stream.value()
+        dump: dict[str, Any] = {}
+        for key in stream.members():
+            if key == "entries" and stream.peek() == "[":
+                entries = dump[key] = []
+                for _ in stream.elements():
+                    entry = stream.value()
+                    if isinstance(entry, dict):
+                        entry = {name: entry[name] for name in _USED if name in entry}
+                    entries.append(entry)
+                    if len(entries) > MAX_VALUES:
+                        raise DamageError(stream.at, f"more than {MAX_VALUES:,} entries")
+            else:
+                dump[key] = stream.value()
+        stream.finish()
+    return dump
 
 
 _PLAIN = """
@@ -214,7 +247,7 @@ def _call(
     )
     if isinstance(took, (int, float)) and 0 < took < 1e12:
         call.measured_s = took * 1e-3
-    if isinstance(start, int) and isinstance(end, int) and 0 < start < end:
+    if isinstance(start, int) and isinstance(end, int) and 0 < start < end < 2**63:
         call.start_s, call.end_s = start * 1e-9, end * 1e-9
     return call
 
