@@ -128,7 +128,7 @@ class ControlReport:
 
     Args:
         plan: whose control plane it is.
-        plane: actions once a job and before every round.
+        plane: actions once per job and before rounds.
         control_s: control time in the timeline of the plan [s].
         simulated: the protocol in simulated time; None: not simulated.
         explored: all states of the protocol; None: not explored.
@@ -165,7 +165,7 @@ class ControlReport:
         found: list[FittedTable | str] = [
             str(self.plan),
             f"once per job  {plane.once_a_job}, {format_seconds(plane.once_a_job_s)}{source}",
-            f"every round   {plane.every_round}, {format_seconds(self.control_s)} in all",
+            f"for rounds    {plane.every_round}, {format_seconds(self.control_s)} in all",
         ]
         if self.simulated is not None:
             found += ["", self.simulated.table()]
