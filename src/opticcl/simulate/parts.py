@@ -169,7 +169,7 @@ class Reconfiguration:
         self._cost_s = fabric.reconfiguration_s
         self.standing = None
         self._fabric = fabric
-        self._lit: tuple[npt.NDArray[np.uint64] | None, Circuits | None] = (None, None)
+        self._last_set: tuple[npt.NDArray[np.uint64] | None, Circuits | None] = (None, None)
 
     @property
     def standing(self) -> npt.NDArray[np.uint64] | None:
@@ -256,26 +256,26 @@ class Reconfiguration:
         """Whether some circuit of the next round does not stand yet."""
         numbers = np.sort(circuit_numbers(circuits))
         if self.standing is None:
-            self.standing, self._lit = numbers, (numbers, circuits)
+            self.standing, self._last_set = numbers, (numbers, circuits)
             return not self._initially_set
         few = numbers[:: max(1, len(numbers) // 64)]  # these suffice in most cases
         stand = all(all_within(some, self.standing) for some in (few, numbers))
         if not stand and not self._devices_stand(circuits):
-            self.standing, self._lit = numbers, (numbers, circuits)
+            self.standing, self._last_set = numbers, (numbers, circuits)
             return True
         return False
 
     def _devices_stand(self, circuits: Circuits) -> bool:
         """Whether light of the same paths is divided into other circuits, for which nothing has to be set."""
-        numbers, lit = self._lit
-        if numbers is not self.standing or lit is None or not self._fabric.devices:
+        numbers, last = self._last_set
+        if numbers is not self.standing or last is None or not self._fabric.devices:
             return False
-        ends = np.sort(path_numbers(lit))
+        ends = np.sort(path_numbers(last))
         paths = path_numbers(circuits)
         few = paths[:: max(1, len(paths) // 64)]
         if not all(all_within(some, ends) for some in (few, paths)):
             return False
-        wanted, found = (_settings_of(self._fabric, one) for one in (circuits, lit))
+        wanted, found = (_settings_of(self._fabric, one) for one in (circuits, last))
         return all(_covered(*pair) for pair in zip(wanted, found, strict=True))
 
 

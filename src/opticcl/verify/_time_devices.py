@@ -349,7 +349,7 @@ def _of_pools(
     uses: Uses, rows: IntArray, changes: Changes, numbering: Numbering, warm: bool, found: DeviceFinding
 ) -> None:
     """Groups with several members: each use takes a free member with its setting, of several the one that changes next."""
-    order = np.lexsort((uses.start_s[rows], uses.group[rows]))
+    order = np.lexsort((-uses.end_s[rows], uses.start_s[rows], uses.group[rows]))  # of equal starts the longest first
     rows = rows[order]
     group = uses.group[rows]
     first_member = numbering.first_of_group(group)
