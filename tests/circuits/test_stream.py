@@ -10,12 +10,15 @@ from opticcl.assumptions import assumptions
 from opticcl.circuits import lightpath as lightpath_rule
 from opticcl.circuits import lower
 from opticcl.fabrics import _packet, fabric
-from opticcl.ir import concatenate_circuits
+from opticcl.fabrics import torus as torus_module
+from opticcl.ir import Circuits, concatenate_circuits
 from opticcl.plans.cache import StepCache
 from opticcl.plans.compare import compare_plans
 from opticcl.schedule import generate
 from opticcl.simulate import profile
 from opticcl.simulate.bottleneck import loads
+from opticcl.simulate.latency import path_latency
+from opticcl.simulate.pieces import link_loads, longest_route_s
 from opticcl.verify import verify
 
 FABRICS = [
@@ -113,3 +116,43 @@ def test_a_fabric_that_would_not_fit_is_left_out_for_its_bytes(monkeypatch):
     assert [entry.fabric.name for entry in found.entries] == ["ideal"]
     (out,) = found.left_out
     assert "edges, which take 241.9 KB; at most 12 KB are used" in out.reason
+
+
+@pytest.mark.parametrize("shape", ["7", "2x5", "4x6", "1x3x4", "3x4x5"])
+def test_straight_parts_are_the_routes(shape):
+    """The links at the places of the parts, in order; loads and the longest route follow from them."""
+    where = fabric("torus", shape=shape)
+    n = where.num_nodes
+    src, dst = (column.ravel() for column in np.indices((n, n)))
+    apart = src != dst
+    src, dst = src[apart], dst[apart]
+    hops, offsets = where.route(src, dst)
+    parts = where.pieces(src, dst)
+    listed = [
+        where.lines[first + (start + np.arange(length)) % side]
+        for first, side, start, length in zip(
+            *(getattr(parts, c).ravel() for c in ("first", "side", "start", "length")), strict=True
+        )
+    ]
+    assert np.array_equal(np.concatenate(listed), hops)
+    assert np.array_equal(np.sort(where.lines), np.arange(where.network.num_links))
+    amount = np.arange(len(src)) % 5
+    assert np.array_equal(
+        link_loads(where, src, dst, amount),
+        np.bincount(hops, np.repeat(amount, np.diff(offsets)), where.network.num_links),
+    )
+    for name in ("common", "published"):
+        law = path_latency(where, assumptions(name))
+        circuits = Circuits.of(np.arange(len(src)), src, dst, path=(hops, offsets))
+        assert longest_route_s(where, law, src, dst) == pytest.approx(law.longest_s(circuits), rel=1e-12)
+
+
+def test_routes_of_many_hops_by_a_kernel(monkeypatch):
+    """The same links."""
+    where = fabric("torus:shape=3x4x5")
+    src, dst = (column.ravel() for column in np.indices((60, 60)))
+    few_hops = where.route(src, dst)
+    monkeypatch.setattr(torus_module, "MANY_HOPS", 1)
+    for one, other in zip(few_hops, where.route(src, dst), strict=True):
+        assert np.array_equal(one, other)
+        assert one.dtype == other.dtype

@@ -23,6 +23,7 @@ from opticcl.ir.fabric import HopLatency
 from opticcl.ir.floor_plan import FloorPlan, Passage
 
 __all__ = [
+    "MANY_HOPS",
     "MAX_NODES",
     "LinkGroup",
     "Network",

@@ -1,11 +1,11 @@
-"""The kernel that walks along very many routes; a module of its own, since compilers are slow to load."""
+"""Kernels for very many routes; a module of its own, since compilers are slow to load."""
 
 from __future__ import annotations
 
 import numba
 import numpy as np
 
-__all__ = ["breaks_off"]
+__all__ = ["breaks_off", "slices"]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -31,3 +31,24 @@ def breaks_off(hops, offsets, src, dst, tail, head, not_through):  # type: ignor
         if at != dst[circuit]:
             return True
     return False
+
+
+@numba.njit(cache=True, nogil=True)
+def slices(lines, start, base, end):  # type: ignore[no-untyped-def]
+    """Slices of `lines` end to end, int32 (end[-1],).
+
+    Args:
+        lines: links, int32.
+        start: of each slice in `lines`.
+        base: added to the links of each slice.
+        end: of each slice in the result, ascending.
+    """
+    found = np.empty(end[-1], np.int32)
+    at = 0
+    for number in range(len(end)):
+        place, more = start[number], base[number]
+        while at < end[number]:
+            found[at] = lines[place] + more
+            at += 1
+            place += 1
+    return found

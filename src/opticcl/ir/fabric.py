@@ -18,6 +18,7 @@ from opticcl.ir.circuits import Circuits
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import LightPath, Limit, Optics
+from opticcl.ir.pieces import Pieces
 
 __all__ = [
     "RESOURCE_KINDS",
@@ -393,6 +394,15 @@ class Fabric(ABC):
         Raises: UnsupportedError: circuits have no fixed route.
         """
         raise UnsupportedError(f"{self.name}: circuits have no fixed routes")
+
+    def pieces(self, src: IntArray, dst: IntArray) -> Pieces | None:
+        """Straight parts of the routes between nodes, or None where routes have none."""
+        return None
+
+    @property
+    def lines(self) -> IntArray:
+        """Link at each place of the lines that `pieces` are parts of, a permutation of the links, int (links,)."""
+        return np.zeros(0, np.int32)
 
     def hop_latency_s(self, hops: IntArray) -> npt.NDArray[np.float64] | None:
         """Latency that each hop adds to a path through it [s], or None if hops add none."""

@@ -21,6 +21,7 @@ import numpy as np
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Op, Resource, Transfers
 from opticcl.simulate.links import Links
 from opticcl.simulate.parts import same_circuits
+from opticcl.simulate.pieces import link_loads
 from opticcl.simulate.traffic import Traffic
 
 __all__ = ["Bottleneck", "Load", "bottleneck", "full_rate", "loads", "loads_of_traffic", "uses"]
@@ -101,10 +102,9 @@ def loads(plan: CircuitPlan, size_bytes: float) -> tuple[Load, ...]:
         streamed = plan.stream(steps.start)
         if streamed is not None:
             transfers = schedule.step(steps.start)
-            of_transfer = transfers.size_chunks()
-            for circuits in streamed:
-                for i, index, carried in _streamed_uses(fabric, circuits, of_transfer):
-                    chunks[i] += np.bincount(index, carried, minlength=len(chunks[i])) * len(steps)
+            firsts = np.cumsum([0, *(resource.count for resource in fabric.resources)])
+            for i, carried in enumerate(np.split(_streamed_loads(fabric, transfers, streamed), firsts[1:-1])):
+                chunks[i] += carried * len(steps)
             continue
         transfers, rounds = schedule.step(steps.start), plan.rounds(steps.start)
         amount = transfers.size_chunks()
@@ -201,20 +201,22 @@ def uses(
         yield number[id(usage.resource)], usage.index, usage.circuit, carried
 
 
-def _streamed_uses(
-    fabric: Fabric, circuits: Circuits, amount: np.ndarray
-) -> Iterator[tuple[int, IntArray, np.ndarray]]:
-    """As `uses`, without the circuits, for routes that carry a transfer each.
+def _streamed_loads(fabric: Fabric, transfers: Transfers, streamed: Iterable[Circuits]) -> np.ndarray:
+    """What each link carries in a step whose routes carry a transfer each, float64 (links,) [chunks].
 
     Args:
-        fabric: with its resources.
-        circuits: some routes.
-        amount: of each transfer, (transfers,).
+        fabric: of packets.
+        transfers: of the step.
+        streamed: its routes, evaluated if they have no straight parts.
     """
-    number = {id(resource): i for i, resource in enumerate(fabric.resources)}
-    mine = amount[circuits.transfer]
-    for usage in fabric.usage(circuits):
-        yield number[id(usage.resource)], usage.index, mine if usage.circuit is None else mine[usage.circuit]
+    amount = transfers.size_chunks()
+    if len(fabric.lines):
+        return link_loads(fabric, fabric.machine_nodes(transfers.src), fabric.machine_nodes(transfers.dst), amount)
+    found = np.zeros(sum(resource.count for resource in fabric.resources))
+    for circuits in streamed:
+        carried = np.repeat(amount[circuits.transfer].astype(np.float64), circuits.num_hops())
+        found += np.bincount(circuits.hops, carried, minlength=len(found))
+    return found
 
 
 def _repeated_signals(

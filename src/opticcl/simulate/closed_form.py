@@ -29,6 +29,7 @@ from opticcl.simulate.guards import refuse_below_bound
 from opticcl.simulate.latency import in_line_on, path_latency, step_latency_s
 from opticcl.simulate.options import ClosedFormOptions
 from opticcl.simulate.parts import Reconfiguration, charged_control_s, same_circuits, slot_wait_s, summed_chunks
+from opticcl.simulate.pieces import link_loads, longest_route_s
 
 __all__ = ["Cost", "Profile", "costs", "profile", "run_closed_form"]
 
@@ -236,16 +237,18 @@ def _streamed_cost(
         assumed: time assumptions.
     """
     fabric, law = plan.fabric, path_latency(plan.fabric, assumed)
-    amount, longest_s = transfers.size_chunks(), 0.0
-    carried = {id(r): np.zeros(r.count) for r in fabric.resources if r.shared}
-    for circuits in streamed:
-        longest_s = max(longest_s, law.longest_s(circuits))
-        chunks = amount[circuits.transfer].astype(np.float64)
-        for usage in fabric.usage(circuits):
-            if usage.resource.shared:
-                of_row = chunks if usage.circuit is None else chunks[usage.circuit]
-                carried[id(usage.resource)] += np.bincount(usage.index, of_row, minlength=usage.resource.count)
-    slowest = max(float(carried[id(r)].max(initial=0)) * 8 / r.capacity for r in fabric.resources if r.shared)
+    amount = transfers.size_chunks()
+    if len(fabric.lines):  # straight parts, without a list of links
+        src, dst = fabric.machine_nodes(transfers.src), fabric.machine_nodes(transfers.dst)
+        longest_s, carried = longest_route_s(fabric, law, src, dst), link_loads(fabric, src, dst, amount)
+    else:
+        longest_s, carried = 0.0, np.zeros(sum(r.count for r in fabric.resources))
+        for circuits in streamed:
+            longest_s = max(longest_s, law.longest_s(circuits))
+            chunks = amount[circuits.transfer].astype(np.float64)
+            carried += np.bincount(circuits.hops, np.repeat(chunks, circuits.num_hops()), minlength=len(carried))
+    of_link = np.repeat([r.capacity for r in fabric.resources], [r.count for r in fabric.resources])
+    slowest = float((carried / of_link).max(initial=0)) * 8
     control_s = fabric.control_s(transfers.src, transfers.dst) if assumed.control == "charged" else 0.0
     gap_s = law.message_gap_s and law.message_gap_s * int(np.bincount(transfers.src).max())
     return Cost(
