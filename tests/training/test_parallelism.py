@@ -32,6 +32,16 @@ def sent(job, group=None):
     return found
 
 
+def test_gradients_are_sent_before_what_follows_their_layer():
+    """In the list of tasks, which decides with `order="job"`: computation, its gradients, then the sum of input gradients."""
+    names = [task.name for task in partition(GPT, 8, tensor=2, local_batch=1).tasks]
+    at = names.index("block4.feed_forward backward")
+    assert names[at + 1 : at + 8] == [
+        *(f"block4.feed_forward gradient {n}" for n in range(6, 0, -1)),
+        "block4.feed_forward input gradient",
+    ]
+
+
 # --- ZeRO -------------------------------------------------------------------------------------------------------------
 
 

@@ -269,7 +269,9 @@ def state_bytes_per_parameter(choices: Configuration) -> int:
 def memory_of(layers: Iterable[Layer], choices: Configuration) -> DeviceMemory:
     """Memory of a device that holds these layers, without workspace and communication buffers."""
     layers = tuple(layers)
-    unit = choices.width * choices.samples / choices.layout.context
+    unit: float = choices.width * choices.samples
+    if choices.layout.context > 1:
+        unit /= choices.layout.context
     keeps = [kept(layer, choices.layout, choices.sequence_parallel) for layer in layers]
     largest = unit * max(keeps, default=0.0)
     if choices.activations == "kept":
@@ -290,6 +292,8 @@ def _state_bytes(layer: Layer, choices: Configuration) -> float:
     Source: Rajbhandari et al. 2020, ZeRO, section 5.
     """
     layout, whole = choices.layout, state_bytes_per_parameter(choices)
+    if not choices.zero:
+        return sum(held(layer, layout)) * whole
     found = 0.0
     for size, apart in held_apart(layer, layout):
         copies = layout.expert_replicas if apart else layout.replicas
@@ -301,7 +305,7 @@ def _state_bytes(layer: Layer, choices: Configuration) -> float:
 def _gathered_bytes(layers: Iterable[Layer], choices: Configuration) -> float:
     """Whole parameters of two layers, which ZeRO-3 has gathered at a time: one in use, one on its way [bytes]."""
     if choices.zero < 3:
-        return 0.0
+        return 0
     sizes = sorted(sum(held(layer, choices.layout)) for layer in layers)
     return float(sum(sizes[-2:]) * choices.width)
 

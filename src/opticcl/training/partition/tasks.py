@@ -198,9 +198,7 @@ class StageTasks:
         """
         gradients = not prefix and (last or self.choices.zero >= 2)
         for layer in reversed(self.stages[stage]):
-            self._backward(layer, f"{prefix}{layer.name}", suffix, seconds(layer, self.choices)[1])
-            if gradients:
-                self._reduce(layer, self._computed[-1:])
+            self._backward(layer, f"{prefix}{layer.name}", suffix, seconds(layer, self.choices)[1], gradients)
 
     def input_gradients(self, stage: int, suffix: str) -> None:
         """The half of the backward pass that the previous stage waits for."""
@@ -223,7 +221,16 @@ class StageTasks:
             if last or self.choices.zero >= 2:
                 self._reduce(layer, self._computed[-1:])
 
-    def _backward(self, layer: Layer, name: str, suffix: str, took_s: float) -> None:
+    def _backward(self, layer: Layer, name: str, suffix: str, took_s: float, gradients: bool = False) -> None:
+        """The backward pass of a layer.
+
+        Args:
+            layer: of the model.
+            name: of its tasks.
+            suffix: of their names.
+            took_s: time of the computation [s].
+            gradients: whether its gradients are complete.
+        """
         exchanged, way = self._exchanged(layer), f"backward{suffix}"
         if self.choices.activations != "kept":
             self._forward(layer, name, f"forward again{suffix}", "backward")
@@ -236,6 +243,8 @@ class StageTasks:
         if exchanged:
             self.call(f"{name} combine, {way}", "all_to_all", exchanged, "expert", "backward")
         self.compute(f"{name} {way}", took_s, "backward")
+        if gradients:
+            self._reduce(layer, self.last)
         if exchanged:
             self.call(f"{name} dispatch, {way}", "all_to_all", exchanged, "expert", "backward")
         if size := self._keys(layer):
