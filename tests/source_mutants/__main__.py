@@ -104,7 +104,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.source_mutants")
     parser.add_argument("targets", nargs="*", help="packages or files; none: report only")
     parser.add_argument("--minutes", type=float, default=1e6, help="when to stop")
-    parser.add_argument("--plain", action="store_true", help="leave out functions that numba compiles, which take longest")
+    parser.add_argument(
+        "--plain", action="store_true", help="leave out functions that numba compiles, which take longest"
+    )
     parser.add_argument("--kernels", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--in-process", type=float, help=argparse.SUPPRESS)
     given = parser.parse_args()
