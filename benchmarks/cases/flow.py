@@ -118,3 +118,45 @@ def prepared(make: Callable[[int], CircuitPlan], nodes: int, mode: Mode) -> Call
 
 for _name, _title, _mode, _make, _nodes in CASES:
     register(f"flow.{_name}", _title, prepared(_make, _nodes, _mode))
+
+
+def irregular(where: Fabric, flows: int, kind: str = "random", seed: int = 1) -> CircuitPlan:
+    """Transfers between nodes drawn by chance, of 1 to 64 chunks each, all at once.
+
+    Args:
+        where: a packet fabric.
+        flows: transfers [count].
+        kind: random; skewed: half of them go to a twentieth of the nodes; experts: every node sends to 8 of a quarter.
+        seed: of the draw.
+    """
+    draw, n = np.random.default_rng(seed), where.num_nodes
+    src, dst = draw.integers(0, n, flows), draw.integers(0, n, flows)
+    if kind == "skewed":
+        dst = np.where(draw.random(flows) < 0.5, draw.integers(0, max(1, n // 20), flows), dst)
+    elif kind == "experts":
+        src, dst = np.arange(flows) % n, draw.integers(0, max(1, n // 4), flows) * 4 % n
+    dst = np.where(src == dst, (dst + 1) % n, dst)
+    transfers = Transfers.of(src, dst, 0, draw.integers(1, 65, flows), Op.COPY)
+    return lower(where, Schedule(kind, collective("barrier", n, 64), 1, lambda i: transfers))
+
+
+IRREGULAR: list[tuple[str, str, Fabric, int, str]] = [
+    ("torus_2000", "torus 15x15", fabric("torus", shape="15x15"), 2000, "random"),
+    ("torus_8000", "torus 15x15", fabric("torus", shape="15x15"), 8000, "random"),
+    ("torus_4000_skewed", "torus 15x15", fabric("torus", shape="15x15"), 4000, "skewed"),
+    ("tree_4000", "fat tree of 256", fabric("fat_tree", nodes=256, preset="wrht"), 4000, "random"),
+    ("leaf_spine_4000_experts", "leaf-spine of 256, ECMP", fabric_at_scale("leaf_spine", 256), 4000, "experts"),
+    ("dragonfly_4000", "dragonfly of 256", fabric_at_scale("dragonfly", 256), 4000, "random"),
+]
+for _name, _where, _fabric, _flows, _kind in IRREGULAR:
+
+    def _prepare(where: Fabric = _fabric, flows: int = _flows, kind: str = _kind) -> Run:
+        simulate(irregular(where, 64), 64 * MB, LIGHT, engine="flow")
+        plan = irregular(where, flows, kind)
+
+        def run() -> dict[str, float]:
+            return {"simulated_s": simulate(plan, 64 * MB, LIGHT, engine="flow").timeline.total_s}
+
+        return run
+
+    register(f"flow.irregular_{_name}", f"{_flows:,} {_kind} flows on a {_where}", _prepare)

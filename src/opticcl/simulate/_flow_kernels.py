@@ -146,6 +146,27 @@ def _cancel(flow, bucket_first, bucket_of, after, before):  # type: ignore[no-un
     bucket_of[flow] = -1
 
 
+@numba.njit(cache=True)
+def _move(slot, place, num_queued, end, queue, place_of):  # type: ignore[no-untyped-def]
+    """Put a slot, whose place in the queue is free, where its end belongs: a binary heap, the first end on top."""
+    time = end[slot]
+    while place > 0 and end[queue[(place - 1) >> 1]] > time:
+        above = queue[(place - 1) >> 1]
+        queue[place], place_of[above] = above, place
+        place = (place - 1) >> 1
+    while True:
+        below = 2 * place + 1
+        if below >= num_queued:
+            break
+        if below + 1 < num_queued and end[queue[below + 1]] < end[queue[below]]:
+            below += 1
+        if end[queue[below]] >= time:
+            break
+        queue[place], place_of[queue[below]] = queue[below], place
+        place = below
+    queue[place], place_of[slot] = slot, place
+
+
 @numba.njit(inline="always")
 def _resolve_dependency(group, cause, time, waits, released, caused_by, ready, num_ready):  # type: ignore[no-untyped-def]
     """A dependency of a group is met; when all are, the group is listed. Returns the number of listed groups."""
@@ -252,6 +273,8 @@ def run(  # type: ignore[no-untyped-def]
     load, open_, frozen, links, dirty = np.zeros((5, num_links), np.int64)
     left, level_of = np.zeros((2, num_links))
     change = np.zeros(num_links, np.int8)
+    queue, place_of = np.zeros((2, num_slots), np.int64)  # slots by the time at which they end
+    end_of, num_queued = np.zeros(num_slots), 0
 
     ready = np.flatnonzero(waits == 0)  # groups to release
     num_ready = len(ready)
@@ -268,18 +291,26 @@ def run(  # type: ignore[no-untyped-def]
                     _push_event(flow, released[group] + delay[flow], heap, recent, recent_time, bucket_first, spare,
                           bucket_of, after, before)  # fmt: skip
             num_ready = 0
-            if len(heap) == 0 or heap[0][0] > edge:
-                break
-            time, bucket = heap[0]
-            flow = bucket_first[bucket]
-            if flow < 0:
-                heappop(heap)
-                for i in range(RECENT):
-                    if recent[i] == bucket:
-                        recent_time[i] = -1.0
-                spare.append(bucket)
-                continue
-            _cancel(flow, bucket_first, bucket_of, after, before)
+            if num_queued and (len(heap) == 0 or end_of[queue[0]] <= heap[0][0]):
+                time, flow = end_of[queue[0]], slot_flow[queue[0]]
+                if time > edge:
+                    break
+                num_queued -= 1
+                if num_queued:
+                    _move(queue[num_queued], 0, num_queued, end_of, queue, place_of)
+            else:
+                if len(heap) == 0 or heap[0][0] > edge:
+                    break
+                time, bucket = heap[0]
+                flow = bucket_first[bucket]
+                if flow < 0:
+                    heappop(heap)
+                    for i in range(RECENT):
+                        if recent[i] == bucket:
+                            recent_time[i] = -1.0
+                    spare.append(bucket)
+                    continue
+                _cancel(flow, bucket_first, bucket_of, after, before)
             if state[flow] == ENTER:
                 events += 1
                 state[flow] = FINISH
@@ -371,21 +402,22 @@ def run(  # type: ignore[no-untyped-def]
             for i in range(num_component):
                 slot = slots[i]
                 if fresh[slot] != rate[slot]:
-                    flow = slot_flow[slot]
-                    if rate[slot] > 0:
-                        _cancel(flow, bucket_first, bucket_of, after, before)
+                    place = place_of[slot] if rate[slot] > 0 else num_queued
+                    num_queued += rate[slot] == 0
                     rest[slot] = max(0.0, rest[slot] - rate[slot] * (now - since[slot]))
                     since[slot], rate[slot] = now, fresh[slot]
-                    _push_event(flow, now + rest[slot] / rate[slot], heap, recent, recent_time, bucket_first, spare,
-                          bucket_of, after, before)  # fmt: skip
+                    end_of[slot] = now + rest[slot] / rate[slot]
+                    _move(slot, place, num_queued, end_of, queue, place_of)
                     events += 1
         epoch += 1
         progress[0] = ended
         if events > max_events or progress[1]:
             return TOO_MANY, events, finished, released, caused_by
-        if len(heap) == 0:
+        if len(heap) == 0 and num_queued == 0:
             return DONE, events, finished, released, caused_by
-        now = heap[0][0]
+        now = end_of[queue[0]] if num_queued else np.inf
+        if len(heap):
+            now = min(now, heap[0][0])
 
 
 # --- equivalent flows -------------------------------------------------------------------------------------------------
