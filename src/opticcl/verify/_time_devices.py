@@ -370,8 +370,8 @@ def _assign_members(  # type: ignore[no-untyped-def]
 ):
     """Members for uses that are sorted by (group, start); see `DeviceFinding` for what is returned.
 
-    Of the free members with the setting, a use takes the one whose next change comes first. A member without changes
-    stands from the start where `warm`, with the setting of its first use.
+    Of the free members with the setting, a use takes the one whose next change comes first, of equal ones the one that was set
+    last. A member without changes stands from the start where `warm`, with the setting of its first use.
     """
     n = len(group)
     change, next_begin = np.full(n, -1, np.int64), np.full(n, np.inf)
@@ -396,7 +396,7 @@ def _assign_members(  # type: ignore[no-untyped-def]
                 which += 1
                 upcoming[which] = k
         for i in range(use, stop):
-            best, best_until, wait = -1, np.inf, np.inf
+            best, best_until, best_since, wait = -1, np.inf, -np.inf, np.inf
             known = False
             for m in range(size):
                 while upcoming[m] >= 0 and done[upcoming[m]] <= start[i] + 1e-9 * abs(start[i]) + 1e-15:
@@ -417,8 +417,11 @@ def _assign_members(  # type: ignore[no-untyped-def]
                     wait = min(wait, max(free_at[m] - start[i], 2e-15))
                 elif until < end[i] - 1e-9 * abs(end[i]) - 1e-15:
                     wait = min(wait, end[i] - until)
-                elif best < 0 or until < best_until or (until == best_until and initial[m] == setting[i]):
-                    best, best_until = m, until
+                else:
+                    since = done[current[m]] if current[m] >= 0 else -np.inf
+                    newer = since > best_since or (since == best_since and initial[m] == setting[i])
+                    if best < 0 or until < best_until or (until == best_until and newer):
+                        best, best_until, best_since = m, until, since
             if best < 0:
                 unset[i] = not known and not warm
                 missing[i] = wait if wait < np.inf and wait > 0 else max(end[i] - start[i], 2e-15)
