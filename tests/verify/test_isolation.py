@@ -154,3 +154,14 @@ def test_a_setting_belongs_to_one_job():
     found = verify_together([plan, plan])
     assert "switch_port" in " ".join(v.where for v in found.violations)
     assert np.all([v.rule == "shared_between_jobs" for v in found.violations])
+
+
+def test_a_node_of_two_jobs_is_a_violation_of_no_round():
+    """With both jobs by name, how many nodes they share, and sizes of all plans together."""
+    plans = [plan_on("lightpath:shape=2x4", nodes) for nodes in ([0, 1, 2, 3], [2, 3, 4, 5], [6, 7])]
+    verdict = verify_together(plans, ["a", "b", "c"])
+    (found,) = [v for v in verdict.violations if v.where.startswith("node")]
+    assert (found.step, found.round, found.expected, found.found, found.count) == (0, -1, "one job", "a and b", 2)
+    each = [verify(plan) for plan in plans]
+    assert verdict.transfers == sum(one.transfers for one in each)
+    assert verdict.circuits == sum(one.circuits for one in each)
