@@ -203,7 +203,7 @@ def test_all_stages_simulated_take_what_the_chain_does():
     assert simulate_iteration(whole, free).total_s == pytest.approx(simulate_iteration(chain, free).total_s)
 
 
-@examples(60)
+@examples(25)
 @given(
     stages=st.integers(2, 5),
     turns=st.integers(1, 4),
