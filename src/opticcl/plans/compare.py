@@ -427,6 +427,10 @@ def _plans(
             return [], [Declined(fabric.name, algorithm, why)]
         others: dict[str | None, dict[str, Profile]] = {wish: {} for wish, _ in fastest.values()}
         for variation in variations:
+            if not variation.chooses_on(fabric):
+                for wish, times in fastest.values():
+                    others[wish][variation.name] = replace(times, assumed=variation.assumed)
+                continue
             where = variation.on(fabric)
             again = candidates.under(variation.assumed) if where is fabric else None
             again = again or Candidates(where, wanted, variants, variation.assumed, cache=cache)

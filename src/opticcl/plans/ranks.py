@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from opticcl.assumptions import KEYS, LATENCY_KEYS, Assumptions, assumptions
 from opticcl.ir import Fabric
 
@@ -39,6 +41,14 @@ class Variation:
     assumed: Assumptions
     key: str = ""
     factor: float = 1.0
+
+    def chooses_on(self, fabric: Fabric) -> bool:
+        """Whether the closed form, which chooses algorithms, may cost plans on this fabric differently."""
+        if self.key == "prepare":
+            return False
+        if self.key == "rounds":
+            return not fabric.is_packet_switched and not fabric.reconfiguration_s
+        return self.key != "control_charge" or has_control(fabric)
 
     def on(self, fabric: Fabric) -> Fabric:
         """The fabric with its times multiplied; itself where it has none of them."""
@@ -111,6 +121,12 @@ class Swaps:
         """Plain values with the names of the entries."""
         pairs = [[names[i], names[j]] for i, j in self.pairs]
         return {"variation": self.variation.name, "key": self.variation.key, "swaps": pairs}
+
+
+def has_control(fabric: Fabric) -> bool:
+    """Whether rounds on this fabric take control messages."""
+    ranks = np.arange(fabric.num_nodes)
+    return fabric.control_s(ranks, np.roll(ranks, 1)) > 0
 
 
 def beside(assumed: Assumptions) -> Variation:
