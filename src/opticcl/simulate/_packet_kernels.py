@@ -78,7 +78,7 @@ def _push_event(w, heap, time, what):  # type: ignore[no-untyped-def]
     i = w.num_planned
     w.num_planned = i + 1
     while i > 0:
-        up = (i - 1) >> 1
+        up = (i - 1) >> 2
         if heap[up].time < time or (heap[up].time == time and heap[up].what < what):
             break
         heap[i].time = heap[up].time
@@ -90,25 +90,24 @@ def _push_event(w, heap, time, what):  # type: ignore[no-untyped-def]
 
 @numba.njit(_nrt=False)  # type: ignore[call-overload]
 def _pop_event(w, heap):  # type: ignore[no-untyped-def]
-    """Remove the first event from the heap."""
+    """Remove the first event from the heap, in which an event has up to four others below it."""
     n = w.num_planned - 1
     w.num_planned = n
     time, what = heap[n].time, heap[n].what
     i = 0
     while True:
-        child = 2 * i + 1
+        child = 4 * i + 1
         if child >= n:
             break
-        other = child + 1
-        if other < n and (
-            heap[other].time < heap[child].time
-            or (heap[other].time == heap[child].time and heap[other].what < heap[child].what)
-        ):
-            child = other
-        if time < heap[child].time or (time == heap[child].time and what < heap[child].what):
+        first_time, first_what = heap[child].time, heap[child].what
+        for other in range(child + 1, min(child + 4, n)):
+            other_time = heap[other].time
+            if other_time < first_time or (other_time == first_time and heap[other].what < first_what):
+                child, first_time, first_what = other, other_time, heap[other].what
+        if time < first_time or (time == first_time and what < first_what):
             break
-        heap[i].time = heap[child].time
-        heap[i].what = heap[child].what
+        heap[i].time = first_time
+        heap[i].what = first_what
         i = child
     heap[i].time = time
     heap[i].what = what
@@ -443,10 +442,11 @@ def run(  # type: ignore[no-untyped-def]
             return TOO_LATE
         what = heap[0].what
         _pop_event(w, heap)
-        number, kind = divmod(what - 2 * w.num_links, 3)
+        number, kind = -1, -1
+        if what >= 2 * w.num_links:
+            number, kind = divmod(what - 2 * w.num_links, 3)
         joins, ended, source = -1, -1, -1
-        if what < 2 * w.num_links:
-            number, kind = -1, -1
+        if number < 0:
             if what & 1 == END:
                 source = _end_sending(w, links, flows, cells, hops, heap, idle, what >> 1)
             else:
