@@ -385,8 +385,10 @@ def _assign_members(  # type: ignore[no-untyped-def]
         for k in range(changes_at[use], changes_end[use]):
             used += k == changes_at[use] or member[k] != member[k - 1]
         size = min(pool[use], used + fresh)  # of members without changes, one for each use suffices
-        free_at = np.full(size, -np.inf)
-        taken_in = np.full(size, -1, np.int64)  # round of the last use: circuits of one round take different members
+        free_at, begun = np.full((2, size), -np.inf)  # end and start of the last use
+        taken_in = np.full(
+            size, -1, np.int64
+        )  # its round: circuits of one round that start together take different members
         current = np.full(size, -1, np.int64)  # last change that is done, or -1
         upcoming = np.full(size, -1, np.int64)  # next change, or -1
         initial = np.full(size, -1, np.int64)  # setting of a warm member before its first change
@@ -413,7 +415,9 @@ def _assign_members(  # type: ignore[no-untyped-def]
                     stands = warm and (initial[m] == setting[i] or initial[m] == -1)
                 if not stands:
                     continue
-                if free_at[m] > start[i] + 1e-9 * abs(start[i]) + 1e-15 or taken_in[m] == number[i]:
+                if free_at[m] > start[i] + 1e-9 * abs(start[i]) + 1e-15 or (
+                    taken_in[m] == number[i] and begun[m] == start[i]
+                ):
                     wait = min(wait, max(free_at[m] - start[i], 2e-15))
                 elif until < end[i] - 1e-9 * abs(end[i]) - 1e-15:
                     wait = min(wait, end[i] - until)
@@ -429,6 +433,6 @@ def _assign_members(  # type: ignore[no-untyped-def]
             if current[best] < 0:
                 initial[best] = setting[i]
             change[i], next_begin[i], free_at[best] = current[best], best_until, max(free_at[best], end[i])
-            taken_in[best] = number[i]
+            taken_in[best], begun[best] = number[i], start[i]
         use = stop
     return change, next_begin, missing, unset
