@@ -24,7 +24,7 @@ def test_a_programme_is_written_and_judged(opticcl, answer, tmp_path, suffix):
 def test_an_unlawful_programme_is_exit_code_1(opticcl, answer, tmp_path):
     """With law, step, place and what is missing."""
     path = tmp_path / "times.json"
-    opticcl("simulate", *TERARACK, "--programme", path)
+    opticcl("simulate", *TERARACK, "--assumptions", "published", "--programme", path)
     whole = json.loads(path.read_text("utf-8"))
     whole["tables"]["circuits"]["start_s"][0] = 0.0
     path.write_text(json.dumps(whole), "utf-8")

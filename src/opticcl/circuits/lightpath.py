@@ -82,7 +82,7 @@ def lightpath(fabric: Fabric, schedule: Schedule) -> Rounds:
             found += split_by_waveguides(fabric, together)
         if len(damage.laser):
             found = [only_alive(damage, circuits, tile, _depth(fabric) > 1) for circuits in found]
-        return tuple(replace(circuits, transfer=order[circuits.transfer].astype(np.int32)) for circuits in found)
+        return tuple(_as_listed(circuits, order) for circuits in found)
 
     return rounds
 
@@ -90,6 +90,14 @@ def lightpath(fabric: Fabric, schedule: Schedule) -> Rounds:
 def canonical_order(transfers: Transfers) -> IntArray:
     """Rows by sender, receiver and chunks, int64 (n,): light must not depend on the order in which a step lists them."""
     return np.lexsort((transfers.chunk_n, transfers.chunk_lo, transfers.dst, transfers.src))
+
+
+def _as_listed(circuits: Circuits, order: IntArray) -> Circuits:
+    """Circuits of transfers in canonical order as those of the step's own, in its order."""
+    transfer = order[circuits.transfer].astype(np.int32)
+    if (transfer[1:] >= transfer[:-1]).all():
+        return replace(circuits, transfer=transfer)
+    return replace(circuits, transfer=transfer).take(np.argsort(transfer, kind="stable"))
 
 
 class _StandingLasers:
