@@ -254,16 +254,20 @@ class Reconfiguration:
 
     def _changes(self, circuits: Circuits) -> bool:
         """Whether some circuit of the next round does not stand yet."""
+        if any(circuits is one for one in self._standing_rounds):
+            return False
         numbers = np.sort(circuit_numbers(circuits))
         if self.standing is None:
             self.standing, self._last_set = numbers, (numbers, circuits)
+            self._standing_rounds.append(circuits)
             return not self._initially_set
         few = numbers[:: max(1, len(numbers) // 64)]  # these suffice in most cases
         stand = all(all_within(some, self.standing) for some in (few, numbers))
-        if not stand and not self._devices_stand(circuits):
+        changes = not stand and not self._devices_stand(circuits)
+        if changes:
             self.standing, self._last_set = numbers, (numbers, circuits)
-            return True
-        return False
+        self._standing_rounds = [*self._standing_rounds[-3:], circuits]
+        return changes
 
     def _devices_stand(self, circuits: Circuits) -> bool:
         """Whether light of the same paths is divided into other circuits, for which nothing has to be set."""
