@@ -201,7 +201,7 @@ def relit(damage: Damage, transfers: Transfers, tile: IntArray, num_lasers: int,
         tile: of each node.
         num_lasers: of a tile, dead ones included [count].
     """
-    lo, width, turn = (np.array(column, np.int64) for column in given)
+    lo, width, turn = (np.array(column, np.int64) for column in (given.lo, given.width, given.turn))
     dark = np.flatnonzero(_dead_before(damage, tile[transfers.src], lo, lo + width) == width)
     if not len(dark):
         return given
