@@ -15,7 +15,7 @@ from opticcl.verify.data import check_data
 
 SYMMETRIC = (  # fabric, algorithm, a name of the case
     ("ideal", "ring", "ring"),
-    ("ideal", "ring:two_sided=True", "two_sided_ring"),
+    ("ideal", "two_sided_ring", "two_sided_ring"),
     ("ideal", "mesh", "mesh"),
     ("ideal", "bruck", "bruck"),
     ("ideal", "halving_doubling", "halving_doubling"),
