@@ -29,7 +29,9 @@ from opticcl.cli._settings import parse_settings
 from opticcl.errors import ParameterError
 
 if TYPE_CHECKING:
+    from opticcl.ir import Verdict
     from opticcl.ir.light import Optics
+    from opticcl.ir.time_verdict import TimeVerdict
     from opticcl.plans.plan import Plan
 
 
@@ -100,14 +102,7 @@ def run(
         verdict = plan.verify(
             num_chunks=sample, seed=seed, every_chunk=all_chunks, exact=exact, budget=values, progress=progress
         )
-    outputs.write_record(verdict.record)
-    if json:
-        print_json(verdict.record())
-    else:
-        print(plan)
-        print(verdict)
-        outputs.print_lines()
-    raise typer.Exit(0 if verdict.ok else 1)
+    _leave_with(plan, verdict, outputs, json)
 
 
 def _verify_graph(
@@ -134,14 +129,7 @@ def _verify_graph(
     graph = read_graph(file)
     with ProgressLine() as progress:
         verdict = verify_graph(graph, seed=seed, progress=progress)
-    outputs.write_record(verdict.record)
-    if json:
-        print_json(verdict.record())
-    else:
-        print(graph)
-        print(verdict)
-        outputs.print_lines()
-    raise typer.Exit(0 if verdict.ok else 1)
+    _leave_with(graph, verdict, outputs, json)
 
 
 def _verify_times(plan: Plan, file: Path, outputs: Outputs, json: bool) -> NoReturn:
@@ -160,11 +148,23 @@ def _verify_times(plan: Plan, file: Path, outputs: Outputs, json: bool) -> NoRet
         progress("verify the times")
         programme = read_programme_file(file, plan.circuits)
         verdict = check_programme(plan.circuits, programme, rules_of(programme))
+    _leave_with(plan, verdict, outputs, json)
+
+
+def _leave_with(about: object, verdict: Verdict | TimeVerdict, outputs: Outputs, json: bool) -> NoReturn:
+    """Write and print a verdict, and leave with its exit code.
+
+    Args:
+        about: what was verified.
+        verdict: on it.
+        outputs: values of `--out`.
+        json: whether to print JSON.
+    """
     outputs.write_record(verdict.record)
     if json:
         print_json(verdict.record())
     else:
-        print(plan)
+        print(about)
         print(verdict)
         outputs.print_lines()
     raise typer.Exit(0 if verdict.ok else 1)
