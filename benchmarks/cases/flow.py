@@ -32,7 +32,7 @@ def ring(nodes: int) -> CircuitPlan:
 
 
 def ring_uncounted(nodes: int) -> CircuitPlan:
-    """The same; its steps do not say that they are alike."""
+    """The same; its steps do not claim to be equal."""
     plan = ring(nodes)
     kept = plan.schedule
     return lower(plan.fabric, Schedule(kept.name, kept.collective, kept.num_steps, kept.step))
@@ -74,7 +74,7 @@ def all_pairs_torus(nodes: int) -> CircuitPlan:
 
 
 def all_pairs_ecmp(nodes: int) -> CircuitPlan:
-    """On leaves and spines with paths by chance: no two flows are alike."""
+    """On leaves and spines with paths by chance: no two flows are equal."""
     return pairs(fabric_at_scale("leaf_spine", nodes))
 
 

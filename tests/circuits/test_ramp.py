@@ -51,7 +51,7 @@ def plan(
 
 def rules(made: CircuitPlan) -> set[str]:
     """Rules that the light breaks."""
-    return {v.rule for v in check_light(made, progress=lambda *told: None).violations}
+    return {v.rule for v in check_light(made, progress=lambda *_: None).violations}
 
 
 def each_peer(made: CircuitPlan) -> list[int]:
@@ -97,7 +97,7 @@ def test_formulation_4_2(subnet: str, each: int) -> None:
 def test_equation_2_in_step_3() -> None:
     """As printed it uses receivers twice for even x (128 of 128 nodes at x = 4) and is right for odd x."""
     even, odd = (plan(s, algorithm="ramp:variant=published") for s in ((4, 4, 8), (5, 5, 10)))
-    found = [v for v in check_light(even, progress=lambda *told: None).violations if v.rule == "receiver_shared"]
+    found = [v for v in check_light(even, progress=lambda *_: None).violations if v.rule == "receiver_shared"]
     assert [(v.step, v.count) for v in found] == [(2, 128)]
     assert not rules(odd)
 

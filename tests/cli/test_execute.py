@@ -31,7 +31,7 @@ after = [1, 2]
 @pytest.mark.parametrize("reduces", ["false", "true"])
 @pytest.mark.parametrize("before", ["[3]", "[0, 4]"])
 def test_collectives_of_ones_own(opticcl, answer, tmp_path, reduces, before):
-    """Synthesized, and executed from its plan file: right, whoever holds what."""
+    """Synthesized, and executed from its plan file: right, whichever rank holds what."""
     (tmp_path / "mine.toml").write_text(OWN.format(reduces=reduces, before=before))
     plan_file = tmp_path / "s.csv"
     made = opticcl("synthesize", "-f", "lightpath:shape=2x4", "--file", tmp_path / "mine.toml", "-o", plan_file)

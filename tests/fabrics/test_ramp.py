@@ -41,7 +41,7 @@ def refusals(where: Fabric, rows: list[tuple[int, int, int]], op: Op = Op.COPY, 
     circuits = Circuits.of(np.arange(len(rows)), src, dst, port, light, 1, gates)
     schedule = Schedule("by hand", collective("broadcast", where.num_nodes, 4), 1, lambda i: transfers)
     plan = CircuitPlan(where, schedule, lambda i: (circuits,))
-    return {v.rule for v in check_light(plan, progress=lambda *told: None).violations}
+    return {v.rule for v in check_light(plan, progress=lambda *_: None).violations}
 
 
 def test_numbers_of_the_paper() -> None:

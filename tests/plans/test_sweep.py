@@ -69,7 +69,7 @@ def test_what_cannot_be_swept():
         sweep(where, "all_reduce", [1], algorithm="wrht", assumptions="published")
 
 
-def test_a_wrong_plan_is_told():
+def test_a_wrong_plan_is_reported():
     """The printed RAMP tables do not sum up."""
     found = sweep(
         fabric("ramp:groups=3,racks=3,wavelengths=6"),

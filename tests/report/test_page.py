@@ -76,11 +76,11 @@ NOTE = "a note with <script>alert(1)</script>"
 
 @pytest.fixture(scope="module")
 def written(spiced, tmp_path_factory):
-    """A page of it, written over an older file, and what was told meanwhile."""
-    target, told = tmp_path_factory.mktemp("page") / "page.html", []
+    """A page of it, written over an older file, and the progress that was reported."""
+    target, reported = tmp_path_factory.mktemp("page") / "page.html", []
     target.write_text("old")
-    write_page(target, dataclasses.replace(spiced, notes=(NOTE,)), "<Title> & more", told.append)
-    return target, told
+    write_page(target, dataclasses.replace(spiced, notes=(NOTE,)), "<Title> & more", reported.append)
+    return target, reported
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +140,7 @@ def test_what_all_plans_share_stands_above_the_table(comparison):
     assert "nodes each" not in differing
 
 
-def test_the_bottleneck_is_told_in_few_words_and_whole_to_the_pointer(comparison):
+def test_the_bottleneck_is_named_in_few_words_and_whole_to_the_pointer(comparison):
     """Coordinates and the like would make the row many lines tall."""
     cells = dict(re.findall(r'<td title="([^"]+)">([^<]+)</td>', result(comparison)))
     whole = next(busiest(e) for e in comparison.entries if "(" in busiest(e))
@@ -160,11 +160,11 @@ def test_the_program_on_the_page_makes_the_comparison_again(comparison, capsys, 
 
 
 def test_writing_replaces_the_file_and_leaves_nothing_else(written, text):
-    """The page stands under its name, alone, and progress was told."""
-    target, told = written
+    """The page stands under its name, alone, and progress was reported."""
+    target, reported = written
     assert text.startswith("<!DOCTYPE html>")
     assert list(target.parent.iterdir()) == [target]
-    assert "draw the light of ramp" in told
+    assert "draw the light of ramp" in reported
 
 
 def test_a_bad_path_is_one_clear_error(comparison, tmp_path):

@@ -27,7 +27,7 @@ from opticcl.collective import Request
 from opticcl.ir import IntArray, Op, Schedule, Transfers
 from opticcl.ir.symmetry import Digits, Permutation, Run, RunSteps, Symmetry, Table, Through
 
-__all__ = ["COLLECTIVES", "BothWays"]
+__all__ = ["COLLECTIVES", "BothWays", "variants_in_pieces"]
 
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "barrier")
 MOST_SLICES = 128  # of a part
@@ -257,3 +257,14 @@ def pieces(lines: Sequence[int], blocks: Sequence[int], slices: int) -> tuple[in
         slices = lcm(slices, count)
         chosen.append(count)
     return tuple(chosen)
+
+
+def variants_in_pieces(pieces: int, most: int) -> list[dict[str, int]]:
+    """Whole blocks, and blocks in that many pieces, halved until they are at most as many as allowed.
+
+    >>> variants_in_pieces(128, 1000), variants_in_pieces(128, 64), variants_in_pieces(128, 1)
+    ([{}, {'pieces': 128}], [{}, {'pieces': 64}], [{}])
+    """
+    while pieces > most:
+        pieces //= 2
+    return [{}, {"pieces": pieces}] if pieces > 1 else [{}]

@@ -4,7 +4,7 @@ The message is cut into as many groups as the grid has sides; in every step the 
 so a node sends to all its neighbours on all its lines in every step, and the same circuits serve them all. On a LIGHTPATH of
 256 tiles the grid 2x2x2x2x2x2x2x2 gives every tile eight neighbours with two of its 16 lasers each: one reconfiguration for
 an all-reduce of 16 steps, which carries 2 (N-1)/N of the message on all lasers, the least. Halving and doubling with
-LUMORPH-2, which meets one neighbour a step with all lasers, reconfigures 16 times.
+LUMORPH-2, which meets one neighbour a step with all lasers, reconfigures 15 times.
 
     collective       steps with k = L   circuits
     all_reduce       2 L                one to every node that differs in one coordinate; they stand

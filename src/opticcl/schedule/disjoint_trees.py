@@ -36,7 +36,7 @@ from opticcl.units import Shape
 
 __all__ = ["disjoint_trees", "spanning_trees"]
 
-PIECES = (1, 2, 4, 8, 12, 16, 24, 36, 48, 64, 96, 128)  # at most 6 % from the best number up to 128
+PIECES = (1, 2, 4, 8, 12, 16, 24, 36, 48, 64, 96, 128)  # at most 3 % from the best number up to 128
 MOST_ROWS_TRIED = 1 << 22  # transfers of the steps that a search evaluates
 
 

@@ -27,7 +27,7 @@ from opticcl.collective import Request
 from opticcl.fabrics.terarack_torus import TerarackTorus
 from opticcl.ir import Fabric, Schedule
 from opticcl.schedule import register_algorithm
-from opticcl.schedule._both_ways import COLLECTIVES, BothWays
+from opticcl.schedule._both_ways import COLLECTIVES, BothWays, variants_in_pieces
 from opticcl.schedule._grid import long_sides, reason_not_linked, reason_not_shaped
 from opticcl.units import Shape
 
@@ -73,10 +73,7 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
     machine = fabric.machine
     if not isinstance(machine, TerarackTorus) or machine.striping or collective.name == "barrier":
         return [{}]
-    many = 2 * machine.lasers_per_port
-    while many * fabric.num_nodes > MOST_TRIED:
-        many //= 2
-    return [{}, {"pieces": many}] if many > 1 else [{}]
+    return variants_in_pieces(2 * machine.lasers_per_port, MOST_TRIED // fabric.num_nodes)
 
 
 @register_algorithm("torus_all_ports", accepts, variants)
