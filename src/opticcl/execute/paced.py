@@ -103,6 +103,7 @@ def _keys(circuits: Circuits) -> set[bytes]:
 
 def _deliveries(fabric: Fabric, size_bytes: Any, circuits: Circuits) -> tuple[IntArray, np.ndarray, np.ndarray]:
     """Transfers of a round, latency of the longest path of each, and time of its bytes on its wavelengths [s]."""
+    circuits = circuits.carrying()
     rows, carrier = np.unique(circuits.transfer, return_inverse=True)
     wavelengths = np.bincount(carrier, circuits.wavelength_n, minlength=len(rows))
     of_hop_s = fabric.hop_latency_s(circuits.hops)

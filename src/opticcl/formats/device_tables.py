@@ -34,6 +34,7 @@ def instructions_of_node(
     for step in range(plan.schedule.num_steps):
         transfers = plan.schedule.step(step)
         for number, circuits in enumerate(plan.rounds(step)):
+            circuits = circuits.carrying()
             wavelengths = np.bincount(circuits.transfer, circuits.wavelength_n, minlength=len(transfers))
             for row in np.flatnonzero((circuits.src == node) | (circuits.dst == node)):
                 t = int(circuits.transfer[row])

@@ -237,8 +237,11 @@ class _Step:
         frame = _collect(rows.slice(start, stop - start), path)
         cells = {name: _whole_numbers(frame, name, start, path) for name in COLUMNS}
         hops, offsets = _hops(frame, start, path)
-        transfer, first = _number_transfers(cells)
-        ranks = _ranks(fabric, np.stack([cells["src"][first], cells["dst"][first]]))
+        carries = np.flatnonzero(cells["transfer"] != -1)
+        transfer = np.full(len(frame), -1, np.int32)
+        transfer[carries], first = _number_transfers({name: column[carries] for name, column in cells.items()})
+        first = carries[first]
+        ranks = fabric.ranks_at(np.stack([cells["src"][first], cells["dst"][first]]))
         chosen = {name: cells[name][first] for name in ("chunk_lo", "chunk_n", "parts")}
         op = np.where((cells["op"] < 0) | (cells["op"] > 255), 255, cells["op"])[first].astype(np.uint8)  # 255: unknown
         parts = chosen["parts"] if (chosen["parts"] != 1).any() else None
@@ -305,16 +308,6 @@ def _number_transfers(cells: dict[str, IntArray]) -> tuple[IntArray, IntArray]:
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     return place[inverse.ravel()].astype(np.int32), first[order]
-
-
-def _ranks(fabric: Fabric, nodes: IntArray) -> IntArray:
-    """Ranks of machine nodes, -1 for those that are not in the job."""
-    if fabric.node_of_rank is None:
-        return nodes
-    rank = np.full(fabric.num_machine_nodes, -1, np.int32)
-    rank[fabric.node_of_rank] = np.arange(fabric.num_nodes)
-    inside = (nodes >= 0) & (nodes < len(rank))
-    return np.where(inside, rank[np.where(inside, nodes, 0)], -1).astype(np.int32)
 
 
 def _split(circuits: Circuits, number: IntArray, wavelength_step: IntArray) -> tuple[Circuits, ...]:

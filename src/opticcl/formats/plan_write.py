@@ -13,7 +13,7 @@ from opticcl.errors import OutputError
 from opticcl.files import write_whole
 from opticcl.formats.plan_header import COLUMNS, KEY, check_claims, encode_header, header_of
 from opticcl.formats.plan_runs import written_runs
-from opticcl.ir import CircuitPlan, Circuits, ProgressCallback, Transfers, no_progress
+from opticcl.ir import CircuitPlan, Circuits, IntArray, ProgressCallback, Transfers, no_progress
 from opticcl.ir.symmetry import Run
 
 if TYPE_CHECKING:
@@ -86,17 +86,25 @@ def _frames(plan: CircuitPlan, progress: ProgressCallback) -> Iterator[polars.Da
 def _frame(step: int, number: int, transfers: Transfers, circuits: Circuits) -> polars.DataFrame:
     import polars as pl
 
-    n, row = len(circuits), circuits.transfer
+    n = len(circuits)
+    carries = circuits.transfer >= 0
+
+    def carried(column: IntArray | None, idle: int) -> IntArray:
+        values = np.full(n, idle, np.int32)
+        if column is not None:
+            values[carries] = column[circuits.transfer[carries]]
+        return values
+
     columns = {
         "step": np.full(n, step),
         "round": np.full(n, number),
-        "transfer": row,
+        "transfer": circuits.transfer,
         "src": circuits.src,
         "dst": circuits.dst,
-        "chunk_lo": transfers.chunk_lo[row],
-        "chunk_n": transfers.chunk_n[row],
-        "parts": np.ones(n, np.int32) if transfers.parts is None else transfers.parts[row],
-        "op": transfers.op[row],
+        "chunk_lo": carried(transfers.chunk_lo, 0),
+        "chunk_n": carried(transfers.chunk_n, 0),
+        "parts": carried(transfers.parts, 1),
+        "op": carried(transfers.op, 0),
         "port": circuits.port,
         "wavelength_lo": circuits.wavelength_lo,
         "wavelength_n": circuits.wavelength_n,

@@ -21,7 +21,8 @@ class Circuits:
     uses the wavelengths lo, lo + step, ..., n of them.
 
     Args:
-        transfer: row of the step's `Transfers` that this circuit carries, int32 (n,).
+        transfer: row of the step's `Transfers` that this circuit carries, or -1: it is idle, and stands without carrying
+            anything in this round, int32 (n,).
         src: sending node, int32 (n,).
         dst: receiving node, int32 (n,).
         port: port of the sender and of the receiver (a fabric says what its ports are), int32 (n,).
@@ -104,6 +105,11 @@ class Circuits:
     def hop_owner(self) -> IntArray:
         """Circuit that each entry of `hops` belongs to, int64 (len(hops),)."""
         return np.repeat(np.arange(len(self)), self.num_hops())
+
+    def carrying(self) -> Circuits:
+        """Those that carry a transfer, without the idle ones."""
+        carries = self.transfer >= 0
+        return self if carries.all() else self.take(carries)
 
     def take(self, rows: Any) -> Circuits:
         """The given rows (indices or mask), paths included."""

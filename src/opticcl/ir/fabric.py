@@ -356,6 +356,16 @@ class Fabric(ABC):
         """Nodes of the machine for ranks of the job."""
         return ranks if self.node_of_rank is None else self.node_of_rank[ranks]
 
+    def ranks_at(self, nodes: IntArray) -> IntArray:
+        """Ranks of the job for nodes of the machine, -1 for a node that is not in the job."""
+        if self.node_of_rank is None:
+            return nodes
+        rank = np.full(self.num_machine_nodes, -1, np.int32)
+        rank[self.node_of_rank] = np.arange(self.num_nodes)
+        inside = (nodes >= 0) & (nodes < len(rank))
+        ranks: IntArray = np.where(inside, rank[np.where(inside, nodes, 0)], -1).astype(np.int32)
+        return ranks
+
     # --- physics ----------------------------------------------------------------------------------------------------
 
     @abstractmethod

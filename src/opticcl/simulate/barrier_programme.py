@@ -164,8 +164,8 @@ class _Writer:
             np.rint(duration / self.fabric.slot_s).astype(np.int64) if self.fabric.slot_s else np.full(len(late), -1)
         )
         left_s = float(duration.max(initial=0.0)) + self.law.gap_s(transfers, circuits)
-        duration = duration + np.where(carries, gaps, 0.0)
-        longest_s = self.law.longest_s(circuits)
+        duration = duration + gaps
+        longest_s = self.law.longest_s(circuits.carrying())
         lasts_s = left_s + longest_s if self.at_the_end else float((late + duration)[carries].max(initial=0.0))
         control_s = charged_control_s(self.fabric, transfers, circuits, self.assumed)
         uses = self.devices.uses(circuits)

@@ -115,13 +115,13 @@ def circuit_rounds(plan: CircuitPlan, assumed: Assumptions, record: bool) -> Run
     def run_round(transfers: Transfers, circuits: Circuits, chunk_bytes: float, repeats: int) -> RoundEnd:
         rows, latency, duration = transfer_times(plan.fabric, transfers, circuits, chunk_bytes, assumed)
         if not len(rows):
-            return RoundEnd(0.0, 0.0)
+            return RoundEnd(0.0, 0.0, np.zeros(len(circuits)) if record else None)
         last = int((latency + duration).argmax())
         end_s = None
         if record:
             of_transfer = np.zeros(len(transfers))
             of_transfer[rows] = latency + duration
-            end_s = of_transfer[circuits.transfer]
+            end_s = np.where(circuits.transfer >= 0, of_transfer[circuits.transfer], 0.0)
         left_s = float(duration.max()) + law.gap_s(transfers, circuits)
         return RoundEnd(float(latency[last]), float(duration[last]), end_s, left_s)
 

@@ -113,7 +113,7 @@ def loads(plan: CircuitPlan, size_bytes: float) -> tuple[Load, ...]:
             found = [
                 (i, np.bincount(index, carried))
                 for circuits in rounds
-                for i, index, _, carried in uses(fabric, transfers, circuits, amount)
+                for i, index, _, carried in uses(fabric, transfers, circuits.carrying(), amount)
             ]
         for i, carried in found:
             chunks[i][: len(carried)] += carried * len(steps)
@@ -182,7 +182,7 @@ def uses(
     Args:
         fabric: with its resources.
         transfers: of the step.
-        circuits: of the round.
+        circuits: of the round, without idle ones.
         amount: of each transfer, float64 (transfers,).
     Returns: for every usage the index of its kind in the fabric's `resources`; the parts of that kind, (m,); the circuit
         that uses each, (m,), or None if row i is that of circuit i; the share of the amount on each, (m,).

@@ -198,7 +198,8 @@ def costs(plan: CircuitPlan, assumed: Assumptions) -> Iterator[Cost]:
         transfers, rounds = schedule.step(steps.start), plan.rounds(steps.start)
         amount = transfers.size_chunks()
         if known is None or not (same_circuits(known[0], rounds) and np.array_equal(known[1], amount)):
-            known = (rounds, amount, [(law.longest_s(c), _slowest(fabric, amount, c)) for c in rounds])
+            carrying = [c.carrying() for c in rounds]
+            known = (rounds, amount, [(law.longest_s(c), _slowest(fabric, amount, c)) for c in carrying])
         control = [charged_control_s(fabric, transfers, circuits, assumed) for circuits in rounds]
         runs = settings.of_runs(rounds, repeats, control)
         setting_s, control_s = (sum(n * sum(one[at] for one in charged) for n, charged in runs) for at in (0, 1))

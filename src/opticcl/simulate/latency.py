@@ -81,7 +81,8 @@ class PathLatency:
     def gaps_s(self, transfers: Transfers, circuits: Circuits) -> FloatArray:
         """Time that the messages of its sender in a round add to each circuit, float64 (circuits,) [s].
 
-        A message is a transfer with circuits, to each receiver one of its own, even where one signal is split for them.
+        A message is a transfer with circuits, to each receiver one of its own, even where one signal is split for them. An
+        idle circuit adds and has none.
 
         Args:
             transfers: of the step.
@@ -90,7 +91,9 @@ class PathLatency:
         if not self.message_gap_s or not len(circuits):
             return np.zeros(len(circuits))
         sent = self._messages_sent(transfers, circuits)
-        gaps: FloatArray = self.message_gap_s * sent[transfers.src[circuits.transfer]]
+        carries = circuits.transfer >= 0
+        gaps: FloatArray = np.zeros(len(circuits))
+        gaps[carries] = self.message_gap_s * sent[transfers.src[circuits.transfer[carries]]]
         return gaps
 
     def gap_s(self, transfers: Transfers, circuits: Circuits) -> float:
@@ -102,7 +105,7 @@ class PathLatency:
         """
         if not self.message_gap_s or not len(circuits):
             return 0.0
-        return self.message_gap_s * int(self._messages_sent(transfers, circuits).max())
+        return self.message_gap_s * int(self._messages_sent(transfers, circuits).max(initial=0))
 
     def _messages_sent(self, transfers: Transfers, circuits: Circuits) -> IntArray:
         """Messages that each rank sends in a round, int64 (ranks,)."""

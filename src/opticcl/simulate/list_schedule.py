@@ -305,7 +305,7 @@ class _Scheduler:
             rows, _, seconds = transfer_times(self.fabric, transfers, circuits, self.chunk_bytes, self.assumed)
             of_transfer = np.zeros(len(transfers) + 1)
             of_transfer[rows] = seconds  # the last entry is that of idle circuits
-            gaps = np.where(circuits.transfer >= 0, self.law.gaps_s(transfers, circuits), 0.0)
+            gaps = self.law.gaps_s(transfers, circuits)
             columns.append({
                 "transfer": circuits.transfer.astype(np.int64), "latency": self.law.of_circuits(circuits), "gap": gaps,
                 "duration": of_transfer[circuits.transfer] + gaps, "round": np.full(len(order), number), "row": order,

@@ -41,7 +41,7 @@ def busy_over_time(
     for steps in plan.schedule.step_classes():
         transfers, rounds = plan.schedule.step(steps.start), plan.rounds(steps.start)
         spans_of_step = _step_spans(times, steps, transfers, rounds)
-        for circuits in rounds:
+        for circuits in (c.carrying() for c in rounds):
             used = []
             for number, index, owner, share in uses(plan.fabric, transfers, circuits, np.ones(len(transfers))):
                 row = row_of(number, index)
@@ -75,7 +75,7 @@ def _step_spans(
         last = float((times.end_s + (times.repeats - 1) * times.period_s).max())
         return [(np.full(n, times.start_s.min()), np.full(n, last), size)]
     order = np.concatenate(
-        [np.unique(circuits.transfer) for circuits in rounds]
+        [np.unique(circuits.carrying().transfer) for circuits in rounds]
     )  # in the order of `Recorder.add_round`
     if (
         len(order) != len(times)

@@ -37,6 +37,8 @@ def control_s(fabric: Fabric, transfers: Transfers, circuits: Circuits) -> float
     """
     if not len(circuits):
         return 0.0
+    if (circuits.transfer < 0).any():  # idle circuits are agreed on too
+        return fabric.control_s(fabric.ranks_at(circuits.src), fabric.ranks_at(circuits.dst))
     return fabric.control_s(transfers.src[circuits.transfer], transfers.dst[circuits.transfer])
 
 
@@ -141,6 +143,7 @@ def transfer_times(
         assumed: time assumptions.
     Returns: rows of the transfers (m,), their latencies float64 (m,) [s], and the durations of their data float64 (m,) [s].
     """
+    circuits = circuits.carrying()
     wavelengths = np.bincount(circuits.transfer, circuits.wavelength_n, minlength=len(transfers))
     latency = np.zeros(len(transfers))
     law = path_latency(fabric, assumed)

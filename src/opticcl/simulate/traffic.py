@@ -128,7 +128,9 @@ class Recorder:
             chunk_bytes: size of a chunk [bytes].
             end_s: end of each circuit, counted from `begin_s`, float64 (circuits,) [s].
         """
-        rows, row = np.unique(circuits.transfer, return_inverse=True)
+        carries = circuits.transfer >= 0
+        rows, row = np.unique(circuits.transfer[carries], return_inverse=True)
+        end_s = end_s[carries]
         last = np.zeros(len(rows))
         np.maximum.at(last, row, end_s)
         kept = transfers.take(rows)

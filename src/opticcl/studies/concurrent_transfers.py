@@ -95,6 +95,7 @@ class ConcurrentPlan:
             transfers = self.plan.schedule.step(i)
             size = transfers.chunk_n * self.chunk_bytes[transfers.chunk_lo]
             for circuits in self.plan.rounds(i):
+                circuits = circuits.carrying()
                 width = np.bincount(circuits.transfer, circuits.wavelength_n, minlength=len(transfers))
                 carried = width > 0
                 slowest = float((size[carried] / width[carried]).max(initial=0.0)) * 8 / fabric.rate_bits_per_s

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opticcl.ir import Fabric, IntArray
+from opticcl.ir import Fabric, IntArray, Transfers
 from opticcl.ir.programme import ControlTimes
 from opticcl.verify._time_data import DataTiming
 from opticcl.verify._time_devices import Changes, DeviceFinding, Uses
@@ -84,8 +84,8 @@ def control_late(
     none = np.zeros(0, np.int64)
     for number, (copy, one) in enumerate(rounds):
         t, transfer = copy.stored.transfers, one.circuits.transfer
-        rows = np.flatnonzero(one.carries)
-        needed_s = fabric.control_s(t.src[transfer[rows]], t.dst[transfer[rows]]) if len(rows) else 0.0
+        rows = np.arange(len(transfer))
+        needed_s = fabric.control_s(*_ranks(fabric, t, one)) if len(rows) else 0.0
         new = used.get(number, none)
         new = new[np.isfinite(made_s[new])]
         if on_change:
@@ -93,7 +93,9 @@ def control_late(
         if not needed_s or not len(rows):
             continue
         agreed = np.full(len(transfer), -np.inf)  # earliest end of an exchange after the data is ready
-        agreed[rows] = np.maximum(timing.ready_s[copy.step][transfer[rows]], 0.0) + needed_s
+        carries = rows[transfer[rows] >= 0]
+        agreed[rows] = needed_s
+        agreed[carries] += np.maximum(timing.ready_s[copy.step][transfer[carries]], 0.0)
         start = one.start_s[rows] + copy.shift_s
         missing = agreed[rows] - start
         row = row_of.get((copy.stored.step, one.number))
@@ -110,3 +112,11 @@ def control_late(
         bad = missing > slack(start)
         if bad.any():
             yield copy, one, rows[bad], missing[bad]
+
+
+def _ranks(fabric: Fabric, transfers: Transfers, one: StoredRound) -> tuple[IntArray, IntArray]:
+    """Sending and receiving rank of every circuit of a round; an idle one has those at its ends."""
+    transfer = one.circuits.transfer
+    if one.carries.all():
+        return transfers.src[transfer], transfers.dst[transfer]
+    return fabric.ranks_at(one.circuits.src), fabric.ranks_at(one.circuits.dst)

@@ -161,6 +161,7 @@ def _transfers_without_circuit(
         if any(violation.rule == "transfer_unknown" for violation in astray):
             return
         rows = circuits.transfer
+        rows = rows[rows >= 0]
         again = np.flatnonzero((round_of[rows] >= 0) & (round_of[rows] != number))
         if len(again):
             row = rows[again[0]]
@@ -179,16 +180,18 @@ def _astray(fabric: Fabric, transfers: Transfers, circuits: Circuits, step: int,
         step, number: of the step and of the round.
     """
     rows = circuits.transfer
-    unknown = np.flatnonzero((rows < 0) | (rows >= len(transfers)))
+    least = 0 if fabric.is_packet_switched else -1  # a circuit may stand idle, a route that carries nothing is none
+    unknown = np.flatnonzero((rows < least) | (rows >= len(transfers)))
     if len(unknown):
         where, found = f"circuit {unknown[0]}", f"transfer {rows[unknown[0]]}"
         yield Violation("transfer_unknown", step, number, where, f"below {len(transfers)}", found, len(unknown))
         return
-    src, dst = (fabric.machine_nodes(ranks[rows]) for ranks in (transfers.src, transfers.dst))
-    astray = np.flatnonzero((circuits.src != src) | (circuits.dst != dst))
+    carries = np.flatnonzero(rows >= 0)
+    src, dst = (fabric.machine_nodes(ranks[rows[carries]]) for ranks in (transfers.src, transfers.dst))
+    astray = np.flatnonzero((circuits.src[carries] != src) | (circuits.dst[carries] != dst))
     if len(astray):
-        row = astray[0]
-        due = f"{src[row]} -> {dst[row]}"
+        due = f"{src[astray[0]]} -> {dst[astray[0]]}"
+        row = carries[astray[0]]
         found = f"{circuits.src[row]} -> {circuits.dst[row]}"
         yield Violation("circuit_astray", step, number, f"circuit {row}", due, found, len(astray))
 
@@ -296,7 +299,7 @@ def distinct_signals(usage: Usage, transfers: Transfers, circuits: Circuits) -> 
     """The usage with one row for each signal on each resource, however many circuits receive it.
 
     Circuits are one signal if they leave the same port of the same sender on the same wavelengths with the same chunks,
-    whether their receivers store or add them.
+    whether their receivers store or add them; idle ones are a signal without chunks.
 
     Args:
         usage: rows of a resource whose signals may be split.
@@ -311,8 +314,7 @@ def distinct_signals(usage: Usage, transfers: Transfers, circuits: Circuits) -> 
         circuits.port[rows],
         circuits.wavelength_lo[rows],
         circuits.wavelength_n[rows],
-        transfers.chunk_lo[carried],
-        transfers.chunk_n[carried],
+        *_chunks(transfers, carried),
     )
     dst = circuits.dst[rows]
     order = np.lexsort((dst, *columns))
@@ -321,6 +323,14 @@ def distinct_signals(usage: Usage, transfers: Transfers, circuits: Circuits) -> 
     new[1:] |= dst[order[1:]] == dst[order[:-1]]  # two circuits to one receiver are two signals
     first = order[new]
     return replace(usage, index=usage.index[first], circuit=rows[first])
+
+
+def _chunks(transfers: Transfers, carried: IntArray) -> tuple[IntArray, IntArray]:
+    """First chunk and number of chunks of transfers, -1 and 0 for those numbered -1."""
+    if not len(transfers):
+        return np.full(len(carried), -1), np.zeros(len(carried), np.int64)
+    carries = carried >= 0
+    return np.where(carries, transfers.chunk_lo[carried], -1), np.where(carries, transfers.chunk_n[carried], 0)
 
 
 def _conflicting_settings(

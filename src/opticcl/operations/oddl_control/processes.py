@@ -175,7 +175,7 @@ def _tasks(plan: CircuitPlan, units: Sequence[Script], rows: np.ndarray) -> list
             for sent, due in zip(pieces, arriving, strict=True):
                 sent.append([])
                 due.append([])
-            for row in np.unique(circuits.transfer).tolist():
+            for row in np.unique(circuits.carrying().transfer).tolist():
                 src, dst, lo, n, op = (int(column[row]) for column in (t.src, t.dst, t.chunk_lo, t.chunk_n, t.op))
                 pieces[src][-1].append((names[dst], lo, n))
                 arriving[dst][-1].append((names[src], lo, n, op))

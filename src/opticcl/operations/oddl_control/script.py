@@ -109,7 +109,7 @@ def exchanges_of(plan: CircuitPlan) -> list[tuple[IntArray, IntArray]]:
     rounds: list[tuple[IntArray, IntArray]] = []
     for i in range(plan.schedule.num_steps):
         transfers = plan.schedule.step(i)
-        for circuits in plan.rounds(i):
+        for circuits in (c.carrying() for c in plan.rounds(i)):
             rows = circuits.transfer
             pairs = np.unique(transfers.src[rows].astype(np.int64) * n + transfers.dst[rows])
             rounds.append((pairs // n, pairs % n))

@@ -215,7 +215,7 @@ def _exchange_loads(plan: CircuitPlan, size_bytes: int) -> tuple[list[int], np.n
     for i in range(schedule.num_steps):
         transfers = schedule.step(i)
         amount = transfers.size_chunks() * chunk_bytes
-        for circuits in plan.rounds(i):
+        for circuits in (c.carrying() for c in plan.rounds(i)):
             rows = circuits.transfer
             width = np.bincount(rows, circuits.wavelength_n, minlength=len(transfers))
             carried = np.flatnonzero(width)
