@@ -17,8 +17,8 @@ SPECIFICATIONS = [
     "ramp:groups=3,racks=2,wavelengths=6", "ramp:groups=2,racks=2,wavelengths=4,slot=0s", "sipac:radix=3,levels=2",
     "terarack:nodes=9,wavelengths=4", "terarack:nodes=8,rings=2,striping=yes", "terarack_torus:shape=3x4",
     "sip_ring:nodes=8,wavelengths=4", "oddl:shape=4x2", "lightpath:shape=3x3",
-    "lightpath:shape=4x4,waveguides=2,routing=random",
 ]  # fmt: skip
+LARGER = "lightpath:shape=4x4,waveguides=2,routing=random"
 CASES = [
     ("all_reduce", "ring"), ("all_reduce", "halving_doubling"), ("broadcast", "tree"), ("all_to_all", "mesh"),
     ("barrier", "dissemination"), ("reduce", "double_tree"),
@@ -39,7 +39,7 @@ def circuits_of(specification, collective, algorithm):
         return None
 
 
-@pytest.mark.parametrize("specification", SPECIFICATIONS)
+@pytest.mark.parametrize("specification", [*SPECIFICATIONS, pytest.param(LARGER, marks=pytest.mark.deep)])
 def test_programmes_are_lawful(specification):
     """By every engine, under different charges; the last event is the total of the timeline."""
     checked = 0

@@ -38,7 +38,9 @@ def as_json(nodes, *, snake=False, listed=False, metadata=True):
 
 
 @pytest.mark.parametrize("form", [{}, {"snake": True}, {"listed": True}, {"metadata": False}], ids=str)
-@pytest.mark.parametrize("name", ["chakra/llama-dp2-tp4-pp2/w.0.et", "chakra/resnet50-ddp.rank0.et"])
+@pytest.mark.parametrize(
+    "name", ["chakra/llama-dp2-tp4-pp2/w.0.et", pytest.param("chakra/resnet50-ddp.rank0.et", marks=pytest.mark.deep)]
+)
 def test_both_forms_of_a_real_trace_are_equal(tmp_path, name, form):
     """Calls and tasks, in every form that JSON takes; the nodes come from an independent parse."""
     source = shared_file(name)
