@@ -18,7 +18,7 @@ from opticcl.schedule import generate
 from opticcl.schedule.wrht import longest_lightpath
 from opticcl.verify.budget import check_budget
 
-OPTICAL = ("lightpath", "oddl", "ramp", "sip_ring", "sipac", "terarack", "terarack_torus", "topoopt")
+OPTICAL = ("lightpath", "ocs", "oddl", "ramp", "sip_ring", "sipac", "terarack", "terarack_torus", "topoopt")
 
 
 def of(spec, preset="literal", which="worst", **settings):

@@ -27,6 +27,7 @@ SPECIFICATIONS = (
     "ideal:nodes=5",
     "leaf_spine:nodes=20,nodes_per_leaf=6,spines=3,routing=ecmp,seed=4",
     "lightpath:shape=3x5,dead_tiles=7",
+    "ocs:nodes=7,planes=2",
     "oddl:shape=2x4",
     "ramp:groups=3,racks=2,wavelengths=3",
     "sip_ring:nodes=7,wavelengths=4",

@@ -110,4 +110,4 @@ def test_the_refusal_says_where_optical_fabrics_are_listed():
     """No list of names is kept."""
     with pytest.raises(UnsupportedError, match=r"ideal: no light path: .* opticcl list shows the optical fabrics"):
         light_path_of(fabric("ideal"))
-    assert sum(fabric_at_scale(name, 16).light_path is not None for name in FABRICS.names()) == 8
+    assert sum(fabric_at_scale(name, 16).light_path is not None for name in FABRICS.names()) == 9

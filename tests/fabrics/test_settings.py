@@ -13,7 +13,8 @@ SPECIFICATIONS = [
     "sipac:radix=3,levels=2",
     "terarack:nodes=9,wavelengths=4", "terarack:nodes=8,rings=2,striping=yes", "terarack_torus:shape=3x4",
     "terarack_torus:shape=3x4,wrap=no", "sip_ring:nodes=8,wavelengths=4", "oddl:shape=4x2", "oddl:shape=8,wavelengths=6",
-    "lightpath:shape=3x3", "lightpath:shape=4x4,waveguides=2,routing=random", "lightpath:shape=3x3,dead_tiles=4",
+    "ocs:nodes=6,planes=4", "lightpath:shape=3x3",
+    "lightpath:shape=4x4,waveguides=2,routing=random", "lightpath:shape=3x3,dead_tiles=4",
 ]  # fmt: skip
 ALGORITHMS = ("ring", "mesh", "halving_doubling", "tree", "wrht", "ramp", "sipco", "lumorph", "bruck")
 

@@ -302,6 +302,7 @@ SPECIAL = (
     "ramp:groups=2,racks=1,wavelengths=4,slot=0s",
     "torus:shape=2x3x2",
     "topoopt:nodes=12,degree=3",
+    "ocs:nodes=8,planes=2,control=1us",
 )
 COMMON = assumptions("common")
 CHANGED = (

@@ -16,7 +16,7 @@ ENGINES = ("closed_form", "flow", "flow:mode=asynchronous", "packet:mode=asynchr
 SPECIFICATIONS = [
     "ramp:groups=3,racks=2,wavelengths=6", "ramp:groups=2,racks=2,wavelengths=4,slot=0s", "sipac:radix=3,levels=2",
     "terarack:nodes=9,wavelengths=4", "terarack:nodes=8,rings=2,striping=yes", "terarack_torus:shape=3x4",
-    "sip_ring:nodes=8,wavelengths=4", "oddl:shape=4x2", "lightpath:shape=3x3",
+    "sip_ring:nodes=8,wavelengths=4", "ocs:nodes=6,planes=2,control=1us", "oddl:shape=4x2", "lightpath:shape=3x3",
 ]  # fmt: skip
 LARGER = "lightpath:shape=4x4,waveguides=2,routing=random"
 CASES = [

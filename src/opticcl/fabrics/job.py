@@ -172,6 +172,10 @@ class Job(Fabric):
         """Of the machine: circuits join its nodes."""
         return self.whole.settings(circuits)
 
+    def links_set(self, circuits: Circuits) -> tuple[IntArray, IntArray, IntArray] | None:
+        """Of the machine."""
+        return self.whole.links_set(circuits)
+
     @cached_property
     def _rank_on_machine(self) -> IntArray:
         """Rank of each of the job's nodes among the usable nodes of the machine."""

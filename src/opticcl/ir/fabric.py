@@ -79,12 +79,14 @@ class Usage:
         index: instance, 0 to count - 1, int64 (m,).
         circuit: row of the `Circuits`, int64 (m,), or None if row i of `index` belongs to circuit i.
         setting: setting of the resource, int64 (m,), for `once_per_job` resources.
+        amount: of the capacity that each row takes, int64 (m,), where wavelengths are not counted apart; None: 1 each.
     """
 
     resource: Resource
     index: IntArray
     circuit: IntArray | None = None
     setting: IntArray | None = None
+    amount: IntArray | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,6 +386,15 @@ class Fabric(ABC):
     def settings(self, circuits: Circuits) -> Iterable[SettingUse]:
         """Settings of devices that circuits need while their light passes, on their whole path, one `SettingUse` a kind."""
         return ()
+
+    def links_set(self, circuits: Circuits) -> tuple[IntArray, IntArray, IntArray] | None:
+        """Links that stand for circuits, where circuits share links; None where every circuit is set for itself.
+
+        A link joins an input to an output, and stands until one of the two gets another.
+
+        Returns: input and output of each link passed, and the circuit that passes it, int64 (m,) each.
+        """
+        return None
 
     @property
     def links_all(self) -> bool:

@@ -241,14 +241,15 @@ class Reconfiguration:
         setting, every = np.full(len(circuits), self._cost_s), np.ones(len(circuits), bool)
         if not self._depends_on_changes(control_s):
             return setting, every
-        numbers = circuit_numbers(circuits)
+        numbers, owner = set_numbers(self._fabric, circuits)
         if self.standing is None:
-            changed = np.full(len(numbers), not self._initially_set)
+            changed = np.full(len(circuits), not self._initially_set)
             self.standing = np.sort(numbers)
         else:
-            changed = ~np.isin(numbers, self.standing)
+            new = ~np.isin(numbers, self.standing)
+            changed = new if owner is None else np.bincount(owner, new, minlength=len(circuits)) > 0
             if changed.any():
-                self.standing = np.sort(numbers)
+                self.standing = self._with_others(np.sort(numbers), owner is not None)
         return setting if self._every else setting * changed, every if self._control_every else changed
 
     def _depends_on_changes(self, control_s: float) -> bool:
@@ -259,7 +260,8 @@ class Reconfiguration:
         """Whether some circuit of the next round does not stand yet."""
         if any(circuits is one for one in self._standing_rounds):
             return False
-        numbers = np.sort(circuit_numbers(circuits))
+        unsorted, owner = set_numbers(self._fabric, circuits)
+        numbers = np.sort(unsorted)
         if self.standing is None:
             self.standing, self._last_set = numbers, (numbers, circuits)
             self._standing_rounds.append(circuits)
@@ -268,9 +270,24 @@ class Reconfiguration:
         stand = all(all_within(some, self.standing) for some in (few, numbers))
         changes = not stand and not self._devices_stand(circuits)
         if changes:
+            numbers = self._with_others(numbers, owner is not None)
             self.standing, self._last_set = numbers, (numbers, circuits)
         self._standing_rounds = [*self._standing_rounds[-3:], circuits]
         return changes
+
+    def _with_others(self, numbers: npt.NDArray[np.uint64], of_links: bool) -> npt.NDArray[np.uint64]:
+        """What stands after a change: the circuits of the round; with links, also those whose ends it does not use.
+
+        Args:
+            numbers: of the round, sorted.
+            of_links: whether they are numbers of links.
+        """
+        before = self.standing
+        if not of_links or before is None:
+            return numbers
+        low = np.uint64(0xFFFFFFFF)
+        kept = ~np.isin(before >> np.uint64(32), numbers >> np.uint64(32)) & ~np.isin(before & low, numbers & low)
+        return np.union1d(before[kept], numbers)
 
     def _devices_stand(self, circuits: Circuits) -> bool:
         """Whether light of the same paths is divided into other circuits, for which nothing has to be set."""
@@ -311,6 +328,17 @@ def _covered(wanted: tuple[bool, IntArray], found: tuple[bool, IntArray]) -> boo
     if not all_within(each, known):
         return False
     return not pooled or bool((times <= count[np.searchsorted(known, each)]).all())
+
+
+def set_numbers(fabric: Fabric, circuits: Circuits) -> tuple[npt.NDArray[np.uint64], IntArray | None]:
+    """Numbers of what is set for circuits: of the circuits, or of the links that they lead over and share.
+
+    Returns: numbers, uint64 (m,), and the circuit of each, int64 (m,), or None if row i is that of circuit i.
+    """
+    links = fabric.links_set(circuits)
+    if links is None:
+        return circuit_numbers(circuits), None
+    return (links[0].astype(np.uint64) << np.uint64(32)) + links[1].astype(np.uint64), links[2]
 
 
 def circuit_numbers(circuits: Circuits) -> npt.NDArray[np.uint64]:

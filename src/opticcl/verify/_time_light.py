@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from opticcl.ir import Circuits, Fabric, IntArray, Op, Resource, Transfers, Usage
 from opticcl.verify._time_rows import Copy, StoredRound, StoredStep, TimeRows, slack
-from opticcl.verify.light import count_usage, distinct_signals
+from opticcl.verify.light import add_usage, distinct_signals
 
 __all__ = ["Overlap", "busy_between", "overlaps", "too_short"]
 
@@ -151,14 +151,10 @@ def _fits_at_once(fabric: Fabric, together: list[_Placed]) -> bool:
             resource = usage.resource
             depth = fabric.num_wavelengths if resource.per_wavelength else 1
             if resource not in counts:
-                counts[resource] = np.zeros(resource.count * depth, np.int32)
+                counts[resource] = np.zeros(resource.count * depth, np.int64)
             if resource.splits and len(together) == 1:
                 usage = distinct_signals(usage, _transfers(placed), _with_known_transfers(circuits))
-            owner = None if usage.circuit is None else np.asarray(usage.circuit, np.int64)
-            count_usage(
-                usage.index, owner, circuits.wavelength_lo, circuits.wavelength_n, circuits.wavelength_step, depth,
-                counts[resource],
-            )  # fmt: skip
+            add_usage(usage, circuits, depth, counts[resource])
     if len(together) == 1 and any(r.splits for r in counts):
         placed = together[0]
         carries = placed.round.carries
@@ -191,11 +187,12 @@ def _sweep(fabric: Fabric, together: list[_Placed]) -> Iterator[Overlap]:
                     parts.append(_occupied(placed, at, usage, depth))
         if not parts:
             continue
-        unit, start, left, number, row, idle, circuit = (np.concatenate(column) for column in zip(*parts, strict=True))
+        columns = (np.concatenate(column) for column in zip(*parts, strict=True))
+        unit, start, left, number, row, idle, circuit, amount = columns
         if idle.any():
             kept = _without_repeats(unit, circuit, idle, start, left)
-            unit, start, left, number, row = (column[kept] for column in (unit, start, left, number, row))
-        over, missing = _exceeding(unit, start, left, resource.capacity)
+            unit, start, left, number, row, amount = (c[kept] for c in (unit, start, left, number, row, amount))
+        over, missing = _exceeding(unit, start, left, amount, resource.capacity)
         for at in np.unique(number[over]):
             mine = over[number[over] == at]
             worst = mine[int(np.argmax(missing[mine]))]
@@ -207,10 +204,14 @@ def _sweep(fabric: Fabric, together: list[_Placed]) -> Iterator[Overlap]:
 
 
 def _occupied(placed: _Placed, at: int, usage: Usage, depth: int) -> tuple[npt.NDArray[Any], ...]:
-    """Unit (instance and wavelength), start, end, round, row, idle and identity of every occupation of a resource."""
+    """Unit (instance and wavelength), start, end, round, row, idle, identity and amount of every occupation of a resource."""
     circuits = placed.round.circuits
     owner = np.arange(len(circuits)) if usage.circuit is None else np.asarray(usage.circuit, np.int64)
     index = np.asarray(usage.index, np.int64)
+    if usage.amount is not None:
+        at_row, idle = np.full(len(owner), at), ~placed.round.carries[owner]
+        same = _identities(circuits)[owner]
+        return index, placed.start_s[owner], placed.left_s[owner], at_row, owner, idle, same, usage.amount
     if usage.resource.splits:
         kept = _first_of_signals(placed, usage, owner)
         owner, index = owner[kept], index[kept]
@@ -221,7 +222,8 @@ def _occupied(placed: _Placed, at: int, usage: Usage, depth: int) -> tuple[npt.N
         index = np.repeat(index, n) * depth + circuits.wavelength_lo[owner] + within * circuits.wavelength_step
     idle = ~placed.round.carries[owner]
     same = _identities(circuits)[owner]
-    return index, placed.start_s[owner], placed.left_s[owner], np.full(len(owner), at), owner, idle, same
+    each = np.ones(len(owner), np.int64)
+    return index, placed.start_s[owner], placed.left_s[owner], np.full(len(owner), at), owner, idle, same, each
 
 
 def _identities(circuits: Circuits) -> npt.NDArray[np.uint64]:
@@ -279,15 +281,24 @@ def _first_of_signals(placed: _Placed, usage: Usage, owner: IntArray) -> IntArra
     return order[new]
 
 
-def _exceeding(unit: IntArray, start: FloatArray, left: FloatArray, capacity: float) -> tuple[IntArray, FloatArray]:
-    """Occupations that begin where the capacity is used up, and for all occupations the time until a place is free [s]."""
+def _exceeding(
+    unit: IntArray, start: FloatArray, left: FloatArray, amount: IntArray, capacity: float
+) -> tuple[IntArray, FloatArray]:
+    """Occupations that begin where the capacity is used up, and for all occupations the time until a place is free [s].
+
+    Args:
+        unit: of each occupation.
+        start, left: its times [s].
+        amount: of the capacity that it takes.
+        capacity: of every unit.
+    """
     n = len(unit)
     end = np.maximum(left - slack(left), start)
     time = np.concatenate([start, end])
-    change = np.concatenate([np.ones(n, np.int64), -np.ones(n, np.int64)])
+    change = np.concatenate([amount, -amount])
     units = np.concatenate([unit, unit])
     order = np.lexsort((change, time, units))  # at one time ends come first
-    count = np.cumsum(change[order])  # every unit ends with as many as it began with
+    count = np.cumsum(change[order].astype(np.int64))  # every unit ends with as many as it began with
     over = (count > capacity) & (change[order] > 0)
     rows = order[over]
     missing = np.zeros(n)

@@ -19,7 +19,7 @@ import numpy as np
 
 from opticcl.errors import FabricError
 from opticcl.ir import CircuitPlan, Circuits, IntArray, Resource, Transfers, Usage, Verdict, Violation
-from opticcl.verify.light import count_usage, distinct_signals
+from opticcl.verify.light import add_usage, distinct_signals
 
 __all__ = ["verify_together"]
 
@@ -128,17 +128,8 @@ def _add(
         usage = distinct_signals(usage, transfers, circuits)
     depth = num_wavelengths if resource.per_wavelength else 1
     if resource not in now:
-        now[resource] = np.zeros(resource.count * depth, np.int32)
-    owner = None if usage.circuit is None else np.asarray(usage.circuit, np.int64)
-    count_usage(
-        usage.index,
-        owner,
-        circuits.wavelength_lo,
-        circuits.wavelength_n,
-        circuits.wavelength_step,
-        depth,
-        now[resource],
-    )
+        now[resource] = np.zeros(resource.count * depth, np.int32 if usage.amount is None else np.int64)
+    add_usage(usage, circuits, depth, now[resource])
 
 
 def _clash(

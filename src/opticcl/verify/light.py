@@ -30,7 +30,7 @@ from opticcl.ir.circuit_plan import ClassRounds
 from opticcl.kernels import worth_compiling
 from opticcl.verify.symmetry import runs_of
 
-__all__ = ["RULE_OF_KIND", "LightReport", "check_light"]
+__all__ = ["RULE_OF_KIND", "LightReport", "add_usage", "check_light"]
 
 RULE_OF_KIND = {
     "laser": "laser_shared",
@@ -276,10 +276,8 @@ def _over_capacity(rule: str, usage: Usage, circuits: Circuits, num_wavelengths:
     resource = usage.resource
     depth = num_wavelengths if resource.per_wavelength else 1
     owner = _owner(usage)
-    counts = np.zeros(resource.count * depth, np.int32)
-    count_usage(
-        usage.index, owner, circuits.wavelength_lo, circuits.wavelength_n, circuits.wavelength_step, depth, counts
-    )
+    counts: IntArray = np.zeros(resource.count * depth, np.int32 if usage.amount is None else np.int64)
+    add_usage(usage, circuits, depth, counts)
     over = np.flatnonzero(counts > resource.capacity)
     if len(over):
         index, wavelength = divmod(int(over[0]), depth)
@@ -292,7 +290,8 @@ def _over_capacity(rule: str, usage: Usage, circuits: Circuits, num_wavelengths:
         where = f"{resource.kind} {index}" + (f" wavelength {wavelength}" if resource.per_wavelength else "")
         names = ", ".join(_circuit(circuits, int(r)) for r in rows[:4]) + (", ..." if len(rows) > 4 else "")
         found = f"{counts[over[0]]}: {names}"
-        yield _violation(rule, where, f"at most {resource.capacity:g} circuit(s)", found, len(over))
+        most = f"{resource.capacity:g} circuit(s)" if usage.amount is None else f"{resource.capacity:,.0f} shares"
+        yield _violation(rule, where, f"at most {most}", found, len(over))
 
 
 def distinct_signals(usage: Usage, transfers: Transfers, circuits: Circuits) -> Usage:
@@ -383,6 +382,22 @@ def _setting(circuits: Circuits, row: int) -> str:
     hops = " ".join(map(str, path[:8])) + (" ..." if len(path) > 8 else "")
     lo, n = int(circuits.wavelength_lo[row]), int(circuits.wavelength_n[row])
     return f"port {circuits.port[row]}, wavelength {lo} x{n}, path [{hops}]"
+
+
+def add_usage(usage: Usage, circuits: Circuits, depth: int, counts: IntArray) -> None:
+    """Add what circuits take of each (resource, wavelength) to `counts`.
+
+    Args:
+        usage: of one kind of resource.
+        circuits: of the usage.
+        depth: wavelengths counted apart [count].
+        counts: (resource, wavelength) -> circuits, or what they take of the capacity; changed.
+    """
+    if usage.amount is not None:
+        np.add.at(counts, usage.index, usage.amount)
+        return
+    lo, n, step = circuits.wavelength_lo, circuits.wavelength_n, circuits.wavelength_step
+    count_usage(usage.index, _owner(usage), lo, n, step, depth, counts)
 
 
 def count_usage(

@@ -1,0 +1,255 @@
+r"""Nodes on k optical circuit switches: a setting of a switch is a permutation, and a node may forward what is not for it.
+
+::
+
+    node i   port 0 --> [ switch 0 ] --> port 0   node sigma_0(i)        a plane each: one port a node, one setting
+             port 1 --> [ switch 1 ] --> port 1   node sigma_1(i)
+             ...
+
+    a circuit over several links    src --> a --> b --> dst     all on one plane: the interfaces of a and b forward it
+
+A link joins the port of one node to that of another through the switch of their plane; each port has one link at a time, and
+another one takes the time of a reconfiguration. A circuit passes one link or several; the interface of each node between
+forwards it in hardware, so that its software is not involved. Circuits may share a link: each takes a share of its rate.
+
+Hop plane * N + i is the link out of node i on its plane, where i sends; hop (k + plane) * N + i is the same link, where i
+forwards.
+
+Source: the model of Harvest (arXiv 2602.09188), SWOT (arXiv 2510.19322) and arXiv 2602.10468: a step takes
+alpha + (delta + beta m) h for h links with h circuits on each, a change R.
+Reading: links that stay keep their light while other ports of their switch change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from opticcl.fabrics import register_fabric
+from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
+from opticcl.fabrics._packet import at_least, not_too_large, positive_rates
+from opticcl.ir import Circuits, ControlPlane, Fabric, Fault, IntArray, Part, Resource, Usage
+from opticcl.ir.device import Device, SettingUse
+from opticcl.ir.floor_plan import FloorPlan, Passage
+from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
+from opticcl.optics.values import chain_of
+from opticcl.units import Rate, Seconds
+
+__all__ = ["SHARES", "Ocs"]
+
+SHEET = datasheet("ocs")
+
+SHARES = 720_720_000
+"""Shares of a port's rate that circuits take: divisible by all numbers of circuits up to 16 [count]."""
+
+
+@register_fabric("ocs", algorithm="digit_shifts")
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Ocs(Fabric):
+    """Nodes on k optical circuit switches.
+
+    Args:
+        nodes: nodes N, also the ports of each switch, >= 1 [count].
+        planes: switches k, also the ports of a node [count].
+        rate: of a port, each direction [bit/s].
+        reconfiguration: to give ports of a switch other links [s].
+        hop_delay: of a link and the interface behind it [s].
+        endpoint_latency: of a dependent step: software, memory, transmitter [s].
+        control: of the exchange with the controller before a change [s].
+    Raises: FabricError: no nodes, planes or rate, or a negative time.
+    Source: arXiv 2602.09188, 2510.19322, 2602.10468.
+    Reading: the published models have one switch, or k switches without relays; here every plane has relays.
+    """
+
+    nodes: int = SHEET["nodes"]
+    planes: int = SHEET["planes"]
+    rate: Rate = SHEET["rate"]
+    reconfiguration: Seconds = SHEET["reconfiguration"]
+    hop_delay: Seconds = SHEET["hop_delay"]
+    endpoint_latency: Seconds = SHEET["endpoint_latency"]
+    control: Seconds = SHEET["control"]
+
+    rate_parameter = "rate"
+    source = "arXiv 2602.09188, 2510.19322, 2602.10468"
+    about = "A switch joins each port of a node to one other node until the next setting; a node forwards what is not for it."
+
+    def __post_init__(self) -> None:
+        at_least("ocs", 1, nodes=self.nodes, planes=self.planes)
+        at_least("ocs", 0, reconfiguration=self.reconfiguration, hop_delay=self.hop_delay)
+        at_least("ocs", 0, endpoint_latency=self.endpoint_latency, control=self.control)
+        positive_rates("ocs", rate=self.rate)
+        not_too_large("ocs", self.nodes * self.planes)
+
+    @property
+    def num_nodes(self) -> int:
+        """Nodes N [count]."""
+        return self.nodes
+
+    @property
+    def num_wavelengths(self) -> int:
+        """Shares of a port's rate [count]."""
+        return SHARES
+
+    @property
+    def ports_per_node(self) -> int:
+        """One a plane [count]."""
+        return self.planes
+
+    @property
+    def lasers_per_port(self) -> int:
+        """Shares of a port's rate [count]."""
+        return SHARES
+
+    @property
+    def rate_bits_per_s(self) -> float:
+        """Of one share of a port [bit/s]."""
+        return self.rate / SHARES
+
+    @property
+    def node_rate_bits_per_s(self) -> float:
+        """Of all ports of a node [bit/s]."""
+        return self.planes * self.rate
+
+    @property
+    def reconfiguration_s(self) -> float:
+        """To give ports other links [s]."""
+        return self.reconfiguration
+
+    @property
+    def latency_s(self) -> float:
+        """Of a dependent step, apart from its links [s]."""
+        return self.endpoint_latency
+
+    @cached_property
+    def resources(self) -> tuple[Resource, ...]:
+        """Transmitters and receivers of all ports; circuits take shares of them."""
+        ports = self.nodes * self.planes
+        return (
+            Resource("tx_port", ports, capacity=SHARES, per_wavelength=False),
+            Resource("rx_port", ports, capacity=SHARES, per_wavelength=False),
+        )
+
+    def ends_of_links(self, circuits: Circuits) -> tuple[IntArray, IntArray]:
+        """Node where each link that circuits pass begins, and node where it ends, int64 (hops,)."""
+        begin = circuits.hops.astype(np.int64) % self.nodes
+        end = np.empty_like(begin)
+        end[:-1] = begin[1:]
+        last = circuits.hop_offsets[1:] - 1
+        end[last[circuits.num_hops() > 0]] = circuits.dst[circuits.num_hops() > 0]
+        return begin, end
+
+    def usage(self, circuits: Circuits) -> Iterator[Usage]:
+        """Its shares of the transmitter and of the receiver of every link."""
+        tx, rx = self.resources
+        owner, (begin, end) = circuits.hop_owner(), self.ends_of_links(circuits)
+        port, amount = circuits.port[owner].astype(np.int64), circuits.wavelength_n[owner].astype(np.int64)
+        yield Usage(tx, begin * self.planes + port, owner, amount=amount)
+        yield Usage(rx, end * self.planes + port, owner, amount=amount)
+
+    def faults(self, circuits: Circuits) -> Iterator[Fault]:
+        """Paths that do not lead from the sender over nodes that forward, ports with two links."""
+        hops, owner, n = circuits.hops.astype(np.int64), circuits.hop_owner(), self.nodes
+        first = np.zeros(len(hops), bool)
+        first[circuits.hop_offsets[:-1][circuits.num_hops() > 0]] = True
+        plane, node = np.divmod(hops, n)
+        due = circuits.port[owner] + np.where(first, 0, self.planes)
+        wrong = (plane != due) | (first & (node != circuits.src[owner]))
+        begin, end = self.ends_of_links(circuits)
+        wrong |= begin == end
+        bad = np.bincount(owner[wrong], minlength=len(circuits)) > 0
+        bad |= circuits.num_hops() == 0
+        yield Fault(
+            "path_broken", np.flatnonzero(bad), "links of its plane from the sender on, over nodes that forward"
+        )
+        if bad.any():
+            return
+        port = circuits.port[owner].astype(np.int64)
+        twice = np.zeros(len(hops), bool)
+        for one, other in ((begin, end), (end, begin)):
+            key = port * n + one
+            order = np.lexsort((other, key))
+            differs = (key[order[1:]] == key[order[:-1]]) & (other[order[1:]] != other[order[:-1]])
+            twice[order[1:]] |= differs
+        yield Fault(
+            "port_set_twice", np.unique(owner[twice]), "one link a port of a switch: its setting is a permutation"
+        )
+
+    @cached_property
+    def devices(self) -> tuple[Device, ...]:
+        """Input and output sides of the switches' ports."""
+        ports = self.nodes * self.planes
+        return (Device("input", ports, self.reconfiguration), Device("output", ports, self.reconfiguration))
+
+    def settings(self, circuits: Circuits) -> Iterator[SettingUse]:
+        """An input: the node that its light goes to; an output: the node whose light it gets."""
+        owner, (begin, end) = circuits.hop_owner(), self.ends_of_links(circuits)
+        port = circuits.port[owner].astype(np.int64)
+        yield SettingUse("input", begin * self.planes + port, end, owner)
+        yield SettingUse("output", end * self.planes + port, begin, owner)
+
+    def links_set(self, circuits: Circuits) -> tuple[IntArray, IntArray, IntArray]:
+        """Input and output of each link."""
+        owner, (begin, end) = circuits.hop_owner(), self.ends_of_links(circuits)
+        port = circuits.port[owner].astype(np.int64)
+        return begin * self.planes + port, end * self.planes + port, owner
+
+    def hop_latency_s(self, hops: IntArray) -> npt.NDArray[np.float64]:
+        """Of every link, with the interface behind it."""
+        return np.full(len(hops), self.hop_delay)
+
+    def passage(self, floor: FloorPlan) -> Passage:
+        """Nothing apart from links."""
+        return Passage()
+
+    def hop_passages(self, floor: FloorPlan) -> Passage:
+        """Fibre through the switch at the centre and a receiver; a node that forwards."""
+        links = self.nodes * self.planes
+        forwards = np.repeat([0.0, 1.0], links)
+        fibre = np.full(2 * links, floor.through_centre_m(self.nodes))
+        return Passage(fibre_m=fibre, receivers=np.ones(2 * links), switches=forwards)
+
+    def control_s(self, src: IntArray, dst: IntArray) -> float:
+        """Exchange with the controller [s]."""
+        return self.control if len(src) else 0.0
+
+    @property
+    def shortest_control_s(self) -> float:
+        """Exchange with the controller [s]."""
+        return self.control
+
+    def control_plane(self) -> ControlPlane:
+        """A controller sets the switches."""
+        return control_plane("ocs", "nothing", "the controller of the switches sets a change")
+
+    @cached_property
+    def light_path(self) -> LightPath:
+        """Through the switch; the same for all links, since forwarding nodes receive and send again."""
+        once = np.ones((1, len(_ELEMENTS)))
+
+        def counts(circuits: Circuits) -> Counts:
+            return np.broadcast_to(once, (len(circuits), len(_ELEMENTS)))
+
+        return LightPath(optics_of("ocs"), _ELEMENTS, counts, once, ("every link",), once[0])
+
+    def limits(self, values: Optics) -> tuple[Limit, ...]:
+        """The largest loss of a switch with which the budget closes."""
+        path = self.light_path
+        most = float(chain_of(path, values).margin_db(path.extremes)[0]) + values.loss_db("circuit_switch")
+        found = f"a switch may lose up to {most:.2f} dB" if most >= 0 else "not even a switch without loss closes"
+        return (Limit("largest_switch_loss_db", most if most >= 0 else None, found),)
+
+    def parts(self) -> tuple[Part, ...]:
+        """A transceiver a port, a switch a plane, and two fibres a link."""
+        ports = self.nodes * self.planes
+        return (
+            Part("transceiver", ports, rate_bits_per_s=self.rate),
+            Part("circuit_switch", self.planes, ports=self.nodes),
+            Part("fibre", 2 * ports),
+        )
+
+
+_ELEMENTS = tuple(map(Element, ("fibre", "circuit_switch", "fibre")))

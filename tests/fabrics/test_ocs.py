@@ -1,0 +1,143 @@
+"""Optical circuit switches: published numbers, what the switches cannot do, links that stand, mutants."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.mutants.test_mutants import with_circuits
+
+import opticcl
+from opticcl.errors import FabricError, UnsupportedError
+from opticcl.fabrics import fabric, fabric_at_scale
+from opticcl.fabrics.ocs import SHARES
+from opticcl.ir import Circuits
+from opticcl.verify import verify
+from opticcl.verify.time import check_programme, rules_of
+
+LAW = {"assumptions": "published", "compute": "none", "initial": "warm"}
+
+
+def circuit(src: list[int], dst: list[int], plane: int, path: list[list[int]], shares: int = SHARES) -> Circuits:
+    """Circuits of two nodes or more on one plane."""
+    return Circuits.of(np.arange(len(src)), np.array(src), np.array(dst), plane, 0, shares, np.array(path))
+
+
+def test_published_numbers():
+    """arXiv 2602.10468: 64 nodes, one port of 800 Gb/s, 500 ns a hop."""
+    made = fabric("ocs")
+    assert (made.num_nodes, made.ports_per_node, made.hop_delay) == (64, 1, 500e-9)
+    assert made.node_rate_bits_per_s == 800e9
+    assert fabric("ocs:planes=8,rate=50GB/s").node_rate_bits_per_s == 8 * 400e9
+    assert fabric_at_scale("ocs", 16, "100 Gb/s").node_rate_bits_per_s == pytest.approx(100e9)
+    assert [(part.kind, part.count) for part in fabric("ocs:nodes=8,planes=2").parts()] == [
+        ("transceiver", 16), ("circuit_switch", 2), ("fibre", 32)
+    ]  # fmt: skip
+
+
+def test_the_law_of_published_planners():
+    """alpha + (delta + beta m) h for each step, R for each change; the first links stand."""
+    for algorithm, due in (("digit_shifts:cuts=2x4,shifts=1x4x16", 9.55e-6), ("digit_shifts:shifts=1", 34.82e-6)):
+        plan = opticcl.compile("ocs:reconfiguration=1us", "all_to_all", "1 KiB", algorithm=algorithm)
+        assert plan.verify().ok
+        assert plan.simulate(**LAW).total_s == pytest.approx(due, rel=1e-3)
+
+
+def test_a_setting_is_a_permutation():
+    """Two links of one port, in or out, cannot stand together; two on other planes can."""
+    made = fabric("ocs:nodes=4,planes=2")
+    for src, dst, path in (([0, 0], [1, 2], [[0], [0]]), ([0, 1], [2, 2], [[0], [1]])):
+        faults = {
+            fault.rule: fault.circuits.tolist()
+            for fault in made.faults(circuit(src, dst, 0, path))
+            if len(fault.circuits)
+        }
+        assert faults == {"port_set_twice": [1]}
+    on_two = Circuits.of([0, 1], np.array([0, 0]), np.array([1, 2]), np.array([0, 1]), 0, SHARES, np.array([[0], [4]]))
+    assert not any(len(fault.circuits) for fault in made.faults(on_two))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [[[1, 5]], [[0, 1]], [[0, 8]], [[4, 9]], [[0, 11]]],
+    ids=["sender", "plane", "node", "other plane", "itself"],
+)
+def test_paths_that_lead_elsewhere(path):
+    """0 -> 1 -> 3 on plane 0 is hop 0 and hop 2 * 4 + 1."""
+    made = fabric("ocs:nodes=4,planes=2")
+    good = circuit([0], [3], 0, [[0, 9]])
+    assert not any(len(fault.circuits) for fault in made.faults(good))
+    found = {fault.rule for fault in made.faults(circuit([0], [3], 0, path)) if len(fault.circuits)}
+    assert found == {"path_broken"}
+
+
+def test_too_much_on_a_shared_link_is_refused():
+    """Three circuits of a third each fit a link; one share more does not."""
+    plan = opticcl.compile("ocs:nodes=8", "all_to_all", "8 KB", algorithm="digit_shifts:shifts=1").circuits
+    assert verify(plan).ok
+    step = 2  # shift by 4: four circuits on every link
+
+    def more(circuits: Circuits) -> Circuits:
+        shares = circuits.wavelength_n.copy()
+        shares[3] += 1
+        return replace(circuits, wavelength_n=shares)
+
+    found = verify(with_circuits(plan, more, step))
+    assert {v.rule for v in found.violations} == {"transmitter_shared", "receiver_shared"}
+    assert "at most 720,720,000 shares" in str(found.violations[0])
+
+
+def test_links_stand_until_their_ports_get_others():
+    """On two planes, what one plane holds is not charged again after steps on the other."""
+    plan = opticcl.compile("ocs:nodes=8", "all_reduce", "8 KB", algorithm="digit_shifts:cuts=3,shifts=1x1")
+    assert plan.simulate().reconfiguration_s.sum() == pytest.approx(10e-6)
+    halves = opticcl.compile("ocs:nodes=8", "all_reduce", "8 KB", algorithm="digit_shifts:radices=2x2x2")
+    assert halves.simulate().reconfiguration_s.sum() == pytest.approx(50e-6)  # 1 2 4 4 2 1: the middle stands
+
+
+@pytest.mark.parametrize("engine", ["closed_form", "flow:mode=asynchronous", "device"])
+@pytest.mark.parametrize("algorithm", ["digit_shifts:cuts=1,shifts=1x2", "mesh", "bruck"])
+def test_programmes_are_possible(engine, algorithm):
+    """Relays, rounds and planes under the laws of time."""
+    plan = opticcl.compile("ocs:nodes=8,planes=2,control=1us", "all_to_all", "1 MB", algorithm=algorithm)
+    times = plan.programme(engine)
+    assert check_programme(plan.circuits, times, rules_of(times)).ok
+
+
+def test_shared_links_over_time_are_counted():
+    """Circuits moved so that they overlap exceed a port."""
+    plan = opticcl.compile("ocs:nodes=8", "all_to_all", "8 MB", algorithm="digit_shifts:shifts=1")
+    times = plan.programme("closed_form")
+    circuits = times.circuits
+    moved = np.where(circuits.step == 1, circuits.start_s - 5e-6, circuits.start_s)
+    found = check_programme(plan.circuits, replace(times, circuits=replace(circuits, start_s=moved)), rules_of(times))
+    assert "overlap" in {violation.law for violation in found.violations}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("nodes=0", "nodes=0"), ("planes=0", "planes=0"), ("rate=0Gb/s", "rate"), ("reconfiguration=-1us", "reconfiguration"),
+        ("nodes=5000000", "5,000,000"),
+    ],
+)  # fmt: skip
+def test_no_such_machine(text, said):
+    """One line with the value."""
+    with pytest.raises(FabricError, match=said):
+        fabric(f"ocs:{text}")
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "said"),
+    [
+        ("digit_shifts:radices=3x4", "radices=3x4 make 12 nodes, not 8; try radices=2x2x2"),
+        ("digit_shifts:cuts=1", "cuts=1 without shifts"),
+        ("digit_shifts:cuts=1,shifts=1", "shifts=1 are 1, with 1 cuts"),
+        ("digit_shifts:cuts=3,shifts=1x2", "cuts=3 are not ascending below the 3 steps"),
+        ("digit_shifts:shifts=9", "shifts are below the 8 nodes"),
+        ("digit_shifts:shifts=2", "links of shift 2 do not lead 1 nodes ahead in step 0; try shift 1"),
+    ],
+)
+def test_held_links_that_do_not_serve(algorithm, said):
+    """Declined with the reason and what to try."""
+    with pytest.raises(UnsupportedError, match=said):
+        opticcl.compile("ocs:nodes=8", "all_to_all", "8 KB", algorithm=algorithm)
