@@ -1,4 +1,4 @@
-"""Settings and fixtures of the whole suite."""
+"""Settings and fixtures of the whole suite. Fixtures import the command line: tests on a device need NumPy and torch alone."""
 
 import json
 import math
@@ -9,13 +9,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from opticcl import cli
-from opticcl.circuits import RULES
-from opticcl.cli import _output, _plugins
-from opticcl.fabrics import FABRICS
-from opticcl.registry import Registry
-from opticcl.schedule import ALGORITHMS
-from opticcl.simulate import ENGINES
 from tests.closing_report import (  # noqa: F401 (hooks)
     pytest_deselected,
     pytest_sessionfinish,
@@ -25,7 +18,7 @@ from tests.closing_report import (  # noqa: F401 (hooks)
 from tests.profiles import register_profiles
 
 register_profiles()
-for _name in ("COLUMNS", "LINES", _plugins.VARIABLE):  # pytest-xdist sets the first two in its workers, users the third
+for _name in ("COLUMNS", "LINES", "OPTICCL_PLUGINS"):  # pytest-xdist sets the first two in its workers, users the third
     os.environ.pop(_name, None)
 
 collect_ignore_glob = ["execute/mpi_*.py", "execute/torch_*.py"]
@@ -50,6 +43,9 @@ def opticcl(monkeypatch, capsys):
 
     Progress is never shown, however slow the machine is.
     """
+    from opticcl import cli
+    from opticcl.cli import _output
+
     monkeypatch.setattr(_output.ProgressLine.__init__, "__defaults__", (math.inf,))
 
     def run(*arguments):
@@ -64,6 +60,13 @@ def opticcl(monkeypatch, capsys):
 @pytest.fixture
 def plugins_forgotten(monkeypatch):
     """What plugins register in a test is forgotten after it."""
+    from opticcl.circuits import RULES
+    from opticcl.cli import _plugins
+    from opticcl.fabrics import FABRICS
+    from opticcl.registry import Registry
+    from opticcl.schedule import ALGORITHMS
+    from opticcl.simulate import ENGINES
+
     for registry in (FABRICS, ALGORITHMS, RULES, ENGINES):
         registry.names()
     modules = [module for name, module in sys.modules.items() if name.startswith("opticcl.")]

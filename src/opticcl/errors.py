@@ -59,9 +59,11 @@ class OpticclError(Exception):
 
     Attributes:
         exit_code: exit code of the command line: 2, the input is wrong.
+        printed_by: rank that prints it, where all ranks of a group raise it.
     """
 
     exit_code = 2
+    printed_by = 0
 
     def __str__(self) -> str:
         return printable(super().__str__(), keep="\n")

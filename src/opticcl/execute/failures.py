@@ -26,8 +26,8 @@ def text_of_error(check: Callable[[], None]) -> str | None:
 def report_failures(rank: int, end: Callable[[int], Any] = os._exit, *, others: bool = False) -> None:
     """Print uncaught errors of OptiCCL as one line, and end the process with their exit code.
 
-    Errors that all ranks raise are printed by rank 0; those of one rank, with its name, by that rank. Other exceptions are
-    printed as usual.
+    Errors that all ranks of a group raise are printed by its first rank; those of one rank, with its name, by that rank.
+    Other exceptions are printed as usual.
 
     Args:
         rank: of this process.
@@ -47,7 +47,7 @@ def report_failures(rank: int, end: Callable[[int], Any] = os._exit, *, others: 
                 print(f"opticcl: rank {rank} raised {kind.__name__}", file=sys.stderr, flush=True)
                 end(1)
             return
-        if rank == 0 or isinstance(error, ExecutionError):
+        if rank == error.printed_by or isinstance(error, ExecutionError):
             print(f"opticcl: {error}", file=sys.__stderr__, flush=True)  # torch replaces sys.stderr meanwhile
         sys.stdout.flush()
         end(error.exit_code)

@@ -1,0 +1,242 @@
+"""Collectives of a group on tensors of the CPU: agreed on, planned and executed; everything here runs on the worker."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from opticcl.collective import Request
+from opticcl.errors import OpticclError, ParameterError
+from opticcl.execute.failures import text_of_error
+from opticcl.execute.loop import Exchange
+from opticcl.execute.ranks import RankSchedule
+from opticcl.execute.torch.agreement import Agreement
+from opticcl.execute.torch.executor import TorchExecutor, works_in_result
+from opticcl.execute.torch.reductions import tensor_reduction
+from opticcl.execute.torch.transport import GlooTransport
+
+__all__ = ["GroupCollectives", "Planner"]
+
+LOG = logging.getLogger("opticcl")
+
+Planner = Callable[[Request, int], list[RankSchedule]]
+"""(collective, size of the message [bytes]) -> verified schedules of all ranks."""
+
+
+class GroupCollectives:
+    """The collectives of one group. Rank 0 compiles, verifies and cuts a plan for each collective, root and power of two of the
+    size, once, and shares it through the store.
+
+    Args:
+        executor: runs schedules.
+        transport: of the executor.
+        agreement: compares the calls of all ranks.
+        store: of torch, for this group.
+        rank, size: of this process in the group.
+        planner: compiles, verifies and cuts plans; called on rank 0 of the group only.
+        log: whether to print plans, and collectives that are sent without a schedule.
+    """
+
+    def __init__(
+        self,
+        executor: TorchExecutor,
+        transport: GlooTransport,
+        agreement: Agreement,
+        store: Any,
+        rank: int,
+        size: int,
+        planner: Planner,
+        log: bool = False,
+    ) -> None:
+        self._executor, self._transport, self._agreement, self._store = executor, transport, agreement, store
+        self._rank, self._size, self._planner, self._log_it = rank, size, planner, log
+        self._schedules: dict[tuple[str, int, int], RankSchedule] = {}
+
+    def all_reduce(self, tensor: torch.Tensor, op: str) -> None:
+        """Reduce a tensor over all ranks, in place."""
+        flat = tensor.reshape(-1)
+        self.run("all_reduce", 0, flat, flat, flat.numel(), op)
+        self.divide(flat, op)
+        if not tensor.is_contiguous():
+            tensor.copy_(flat.view(tensor.shape))
+
+    def all_gather(self, output: torch.Tensor, given: torch.Tensor) -> None:
+        """Gather a tensor of every rank."""
+        flat = given.reshape(-1)
+        with_place(output, lambda result: self.run("all_gather", 0, flat, result, flat.numel() * self._size))
+
+    def reduce_scatter(self, output: torch.Tensor, given: torch.Tensor, op: str) -> None:
+        """Reduce a tensor; every rank gets a block.
+
+        Args:
+            output: block of this rank.
+            given: contribution.
+            op: reduction, as torch writes it.
+        """
+
+        def call(result: torch.Tensor) -> None:
+            self.run("reduce_scatter", 0, given.reshape(-1), result, given.numel(), op)
+            self.divide(result, op)
+
+        with_place(output, call)
+
+    def all_to_all(self, outputs: list[torch.Tensor], inputs: list[torch.Tensor]) -> None:
+        """Send a tensor to every rank; by a schedule where all of them are of one size, otherwise directly."""
+        self._agreement.begin_call("all_to_all")
+        sizes = [part.numel() for part in (*inputs, *outputs)]
+        found = self._agreement.compare([min(sizes), max(sizes)])
+        if all(values == [sizes[0], sizes[0]] for values in found):
+            result = torch.empty(sum(part.numel() for part in outputs), dtype=outputs[0].dtype)
+            self.run("all_to_all", 0, torch.cat([part.reshape(-1) for part in inputs]), result, result.numel())
+            for place, part in zip(outputs, result.view(self._size, -1), strict=True):
+                place.copy_(part.view(place.shape))
+            return
+        self.log("all_to_all of unequal parts is sent directly, without a schedule")
+        self._direct(outputs, inputs)
+
+    def divide(self, tensor: torch.Tensor, op: str) -> None:
+        """The division of AVG, after the sum."""
+        if op == "AVG":
+            tensor.div_(self._size)
+
+    def refuse(self, name: str, problem: str) -> None:
+        """Take part in a call that this rank cannot execute.
+
+        Raises: ParameterError: on every rank, with the problem.
+        """
+        self._agreement.begin_call(name)
+        self._agreement.agree(name, name, problem)
+
+    def run(
+        self,
+        name: str,
+        root: int,
+        given: torch.Tensor | None,
+        result: torch.Tensor | None,
+        length: int,
+        op: str = "SUM",
+    ) -> None:
+        """Execute one collective on flat tensors.
+
+        Args:
+            name: of the collective.
+            root: rank, 0 where there is none.
+            given: what this rank holds at the start; None if nothing.
+            result: filled with what it gets; None if nothing. It may be `given`.
+            length: elements of the whole message [count].
+            op: reduction, as torch writes it.
+        Raises: ParameterError: on every rank, where their calls differ, or the collective cannot be compiled.
+        """
+        some = given if given is not None else result
+        assert some is not None
+        problem = text_of_error(lambda: check_call(name, self._size, given, result, length, op))
+        call = f"{name} root {root} {op} {some.dtype} of {length} elements"
+        size_bytes = length * some.element_size()
+        key = (name, root, size_bytes.bit_length())
+        self._agreement.begin_call(name)
+        schedule = self._schedules.get(key)
+        tag = -1
+        if problem is not None or not length or schedule is None or writes_early(schedule, given, result, length):
+            tag = self._agreement.agree(name, call, problem)
+            if not length:
+                return
+        if schedule is None:
+            schedule = self._schedules[key] = self._shared(key, size_bytes)
+
+        def carry(exchanges: Iterator[Exchange]) -> None:
+            by_call = tag if tag >= 0 else self._agreement.agree(name, call, None, next(exchanges, None))
+            self._transport.run(exchanges, by_call)
+
+        self._executor.execute(schedule, given, result, length, tensor_reduction(op, some.dtype), carry)
+
+    def _shared(self, key: tuple[str, int, int], size_bytes: int) -> RankSchedule:
+        """Rank 0 compiles; every rank gets its schedule from the store.
+
+        Raises: ParameterError: on every rank, where rank 0 cannot compile it.
+        """
+        name, root, _ = key
+        where = f"plan/{name}/{root}/{key[2]}"
+        if self._rank == 0:
+            try:
+                answers: list[Any] = list(self._planner(Request(name, root), size_bytes))
+            except OpticclError as error:
+                answers = [str(error)] * self._size
+            for rank, answer in enumerate(answers):
+                self._store.set(f"{where}/{rank}", pickle.dumps(answer))
+        found = pickle.loads(self._store.get(f"{where}/{self._rank}"))
+        if isinstance(found, str):
+            raise self._agreement.common(found)
+        assert isinstance(found, RankSchedule)
+        self.log(f"{name} of {size_bytes} bytes: {len(found.steps)} steps, {found.num_chunks} chunks")
+        return found
+
+    def _direct(self, outputs: list[torch.Tensor], inputs: list[torch.Tensor]) -> None:
+        """Exchange parts of any size, every pair directly."""
+        outputs[self._rank].copy_(inputs[self._rank])
+        places = [place if place.is_contiguous() else torch.empty_like(place).contiguous() for place in outputs]
+        others = [rank for rank in range(self._size) if rank != self._rank]
+        sends = [(rank, inputs[rank].contiguous()) for rank in others if inputs[rank].numel()]
+        recvs = [(rank, places[rank]) for rank in others if places[rank].numel()]
+        self._transport.run(iter([Exchange(0, sends, recvs)]))
+        for place, out in zip(places, outputs, strict=True):
+            if place is not out:
+                out.copy_(place)
+
+    def log(self, text: str) -> None:
+        """Log a line, and print it where the settings say so."""
+        LOG.log(logging.INFO if self._log_it else logging.DEBUG, "rank %d of %d: %s", self._rank, self._size, text)
+        if self._log_it:
+            print(f"opticcl: rank {self._rank} of {self._size}: {text}", flush=True)
+
+
+def with_place(output: torch.Tensor, call: Callable[[torch.Tensor], None]) -> None:
+    """Call a function with a flat tensor for the result of a call: the output itself where it is contiguous."""
+    result = output.view(-1) if output.is_contiguous() else torch.empty(output.numel(), dtype=output.dtype)
+    call(result)
+    if not output.is_contiguous():
+        output.copy_(result.view(output.shape))
+
+
+def writes_early(schedule: RankSchedule, given: torch.Tensor | None, result: torch.Tensor | None, length: int) -> bool:
+    """Whether the first messages of a schedule, or its input, go directly into the memory of the result.
+
+    Args:
+        schedule: of this rank.
+        given: what the rank holds at the start, flat; None if nothing.
+        result: flat; None if it gets nothing.
+        length: elements of the whole message [count].
+    """
+    if result is None or not works_in_result(schedule, result, length):
+        return False
+    in_place = given is not None and given.data_ptr() == result.data_ptr() and len(given) == length
+    return not in_place or any(not message.staged for step in schedule.steps[:1] for message in step.recvs)
+
+
+def check_call(
+    name: str, size: int, given: torch.Tensor | None, result: torch.Tensor | None, length: int, op: str
+) -> None:
+    """Check the tensors of a call.
+
+    Args:
+        name: of the collective.
+        size: ranks of the group [count].
+        given: input, flat; None if the rank has none.
+        result: flat; None if it gets nothing.
+        length: elements of the whole message [count].
+        op: reduction, as torch writes it.
+    Raises: ParameterError: lengths, types or the operation do not fit together.
+    """
+    some = given if given is not None else result
+    assert some is not None
+    tensor_reduction(op, some.dtype)
+    if name in ("reduce_scatter", "all_to_all") and length % size:
+        raise ParameterError(f"{length} elements do not divide among {size} ranks")
+    if given is not None and result is not None and given.dtype != result.dtype:
+        raise ParameterError(f"the types {given.dtype} and {result.dtype} differ")
+    block = {"reduce_scatter": length // size}.get(name, length)
+    if result is not None and name in ("all_gather", "reduce_scatter", "all_to_all") and len(result) != block:
+        raise ParameterError(f"the result has {len(result)} elements, not {block}")

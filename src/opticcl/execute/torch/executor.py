@@ -1,0 +1,208 @@
+"""Rank schedules on tensors: one worker thread a group runs the calls in their order."""
+
+from __future__ import annotations
+
+import atexit
+import queue
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any, Protocol
+
+import torch
+from torch._C._distributed_c10d import Work
+from torch.futures import Future
+
+from opticcl.errors import ExecutionError, OpticclError, ParameterError
+from opticcl.execute.loop import Exchange, Reduction, chunk_width, play
+from opticcl.execute.ranks import RankSchedule
+from opticcl.execute.torch.tables import fill_table, store_table
+
+__all__ = ["Carry", "FutureWork", "TorchExecutor", "Transport", "works_in_result"]
+
+Carry = Callable[[Iterator[Exchange]], None]
+"""Carries the messages of all steps of a schedule."""
+
+
+class Transport(Protocol):
+    """Carries messages between the ranks of a group; failures name `label`, the collective."""
+
+    label: str
+
+    def run(self, exchanges: Iterator[Exchange]) -> None:
+        """Carry the messages of all steps."""
+
+
+class FutureWork(Work):  # type: ignore[misc]
+    """A call that is in progress; waiting for it raises its failure.
+
+    Args: future: completed with the tensors of the result, or with an exception.
+    """
+
+    def __init__(self, future: Future) -> None:
+        super().__init__()
+        self._future = future
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        """Wait for the result; messages have the timeout of the group.
+
+        Raises: ExecutionError, ParameterError: the call failed.
+        """
+        self._future.wait()
+        return True
+
+    def is_completed(self) -> bool:
+        """Whether the call is done."""
+        return bool(self._future.done())
+
+    def get_future(self) -> Future:
+        """The future of the result."""
+        return self._future
+
+
+class TorchExecutor:
+    """Executes rank schedules on tensors, one call after the other, on a worker thread.
+
+    Args:
+        transport: of the group.
+        device: CUDA device of all tensors; None: they are in the memory of the CPU.
+    """
+
+    def __init__(self, transport: Transport, device: torch.device | None = None) -> None:
+        self._transport, self._device = transport, device
+        self._calls: queue.SimpleQueue[tuple[Callable[[], Any], Future] | None] = queue.SimpleQueue()
+        self._failed: Exception | None = None
+        self._closed = False
+        self._scratch: dict[tuple[str, torch.dtype], torch.Tensor] = {}
+        self._thread = threading.Thread(target=self._work, name="opticcl-worker", daemon=True)
+        self._thread.start()
+        _executors.add(self)
+
+    def submit(self, name: str, call: Callable[[], Any]) -> Any:
+        """Run a call on the worker, after those before it.
+
+        Args:
+            name: of the collective, for messages.
+            call: returns the tensors of the result.
+        Returns: a torch Work.
+        """
+        if self._closed:
+            raise ExecutionError(f"{name}: the process group has been destroyed")
+        future: Future = Future()
+        if self._device is not None:
+            call = self._after(torch.cuda.current_stream(self._device).record_event(), call)
+        self._calls.put((call, future))
+        return FutureWork(future)
+
+    def _after(self, event: Any, call: Callable[[], Any]) -> Callable[[], Any]:
+        """A call that begins on the device after an event, and returns when the device has finished it."""
+
+        def on_device() -> Any:
+            torch.cuda.set_device(self._device)
+            stream = torch.cuda.current_stream()
+            stream.wait_event(event)
+            result = call()
+            stream.synchronize()
+            return result
+
+        return on_device
+
+    def close(self) -> None:
+        """Finish the calls that were submitted, and end the worker."""
+        if not self._closed:
+            self._closed = True
+            self._calls.put(None)
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def _work(self) -> None:
+        with torch.no_grad():
+            while (entry := self._calls.get()) is not None:
+                call, future = entry
+                try:
+                    if self._failed is not None:
+                        raise self._failed
+                    result = call()
+                except ParameterError as error:  # the same on all ranks; the group stays usable
+                    future.set_exception(error.with_traceback(None))
+                except OpticclError as error:
+                    self._failed = self._failed or error.with_traceback(None)
+                    future.set_exception(self._failed)
+                except Exception as error:
+                    self._failed = self._failed or error
+                    future.set_exception(error)
+                else:
+                    future.set_result(result)
+                del call, future, entry
+
+    def execute(
+        self,
+        schedule: RankSchedule,
+        given: torch.Tensor | None,
+        result: torch.Tensor | None,
+        length: int,
+        reduce: Reduction,
+        carry: Carry | None = None,
+    ) -> None:
+        """Execute a rank schedule; on the worker.
+
+        Args:
+            schedule: of this rank.
+            given: what the rank holds at the start, flat and contiguous; None if nothing.
+            result: filled with its result, flat and contiguous; None if it gets nothing. It may be `given`.
+            length: elements of the whole message [count].
+            reduce: reduces one table of rows into another.
+            carry: carries the messages of all steps; None: the transport.
+        """
+        some = given if given is not None else result
+        assert some is not None
+        width = chunk_width(schedule, length)
+        staging = self._table("staging", schedule.stage_rows, width, some)
+        if in_result := works_in_result(schedule, result, length):
+            assert result is not None
+            state = result.view(schedule.num_chunks, width)
+            if given is not None and given.data_ptr() != result.data_ptr():
+                (result if len(given) == length else result.view(schedule.blocks, -1)[schedule.rank]).copy_(given)
+            elif given is not None and len(given) != length:
+                result.view(schedule.blocks, -1)[schedule.rank].copy_(given)
+        else:
+            state = self._table("state", schedule.slots, width, some)
+            fill_table(schedule, given, length, state)
+        (carry or self._transport.run)(play(schedule, state, staging, reduce))
+        if result is not None and not in_result:
+            store_table(schedule, state, length, result)
+
+    def _table(self, name: str, rows: int, width: int, like: torch.Tensor) -> torch.Tensor:
+        size = rows * width
+        buffer = self._scratch.get((name, like.dtype))
+        if buffer is None or len(buffer) < size:
+            buffer = self._scratch[name, like.dtype] = torch.empty(size, dtype=like.dtype, device=like.device)
+        return buffer[:size].view(rows, width)
+
+
+def works_in_result(schedule: RankSchedule, result: torch.Tensor | None, length: int) -> bool:
+    """Whether a schedule is executed in the memory of the result: the chunks divide the message, which is all its own.
+
+    Args:
+        schedule: of this rank.
+        result: flat; None if the rank gets nothing.
+        length: elements of the whole message [count].
+    """
+    return (
+        result is not None
+        and schedule.slots == schedule.num_chunks
+        and len(result) == length == schedule.num_chunks * chunk_width(schedule, length)
+        and schedule.final is None
+        and bool(schedule.after.all())
+    )
+
+
+_executors: weakref.WeakSet[TorchExecutor] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """End all workers before the interpreter ends; a thread that is left would abort the process."""
+    for executor in list(_executors):
+        executor.close()

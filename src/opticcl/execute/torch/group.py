@@ -1,0 +1,394 @@
+"""The process group that `init_process_group("opticcl")` creates: the calls of torch, each submitted to the worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from functools import partial
+from types import FunctionType
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch._C._distributed_c10d import ProcessGroupGloo
+
+from opticcl.errors import ExecutionError, ParameterError
+from opticcl.execute.torch.agreement import Agreement
+from opticcl.execute.torch.collectives import GroupCollectives, Planner, with_place
+from opticcl.execute.torch.executor import TorchExecutor
+from opticcl.execute.torch.profiling import record_call
+from opticcl.execute.torch.reductions import op_name, root_of
+from opticcl.execute.torch.settings import Settings
+from opticcl.execute.torch.transport import OWN_TAGS, GlooTransport
+
+__all__ = ["OpticclProcessGroup"]
+
+
+class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
+    """A process group whose collectives execute verified schedules.
+
+    Args:
+        store: of torch, for this group.
+        rank, size: of this process in the group.
+        timeout: longest duration of a message.
+        planner: compiles, verifies and cuts plans; called on rank 0 of the group only.
+        settings: of the backend.
+        nodes: global rank of each rank of the group.
+    """
+
+    def __init__(
+        self,
+        store: Any,
+        rank: int,
+        size: int,
+        timeout: timedelta,
+        planner: Planner,
+        settings: Settings,
+        nodes: Sequence[int],
+    ) -> None:
+        super().__init__(rank, size)
+        self._rank, self._size = rank, size
+        own = dist.PrefixStore("opticcl", store)
+        self._gloo = ProcessGroupGloo(dist.PrefixStore("p2p", own), rank, size, timeout=timeout)
+        transport = GlooTransport(self._gloo, rank, size, timeout)
+        self._executor = TorchExecutor(transport)
+        self._agreement = Agreement(transport, own, rank, size, tuple(nodes), settings.check)
+        self._collectives = GroupCollectives(
+            self._executor, transport, self._agreement, own, rank, size, planner, settings.log
+        )
+        self._name = self._description = ""
+
+    # --- what callers ask of a group ---------------------------------------------------------------------------------
+
+    def getSize(self) -> int:  # noqa: N802 (names of torch)
+        """Ranks of the group."""
+        return self._size
+
+    def getRank(self) -> int:  # noqa: N802
+        """This rank."""
+        return self._rank
+
+    def size(self) -> int:
+        """Ranks of the group."""
+        return self._size
+
+    def rank(self) -> int:
+        """This rank."""
+        return self._rank
+
+    def name(self) -> str:
+        """Name of the backend."""
+        return "opticcl"
+
+    def getBackendName(self) -> str:  # noqa: N802
+        """Name of the backend."""
+        return "opticcl"
+
+    @property
+    def group_name(self) -> str:
+        """Name under which torch knows the group."""
+        return self._name
+
+    def getGroupName(self) -> str:  # noqa: N802
+        """Name under which torch knows the group."""
+        return self._name
+
+    def setGroupName(self, name: str) -> None:  # noqa: N802
+        """Set the name."""
+        self._name = name
+
+    def _set_group_name(self, name: str) -> None:
+        self._name = name
+
+    @property
+    def group_desc(self) -> str:
+        """Description of the group."""
+        return self._description
+
+    def getGroupDesc(self) -> str:  # noqa: N802
+        """Description of the group."""
+        return self._description
+
+    def _set_group_desc(self, text: str) -> None:
+        self._description = text
+
+    def shutdown(self) -> None:
+        """Finish all calls and end the worker thread."""
+        self._executor.close()
+
+    def abort(self) -> None:
+        """End the worker thread."""
+        self._executor.close()
+
+    # --- collectives that callers in C++ and Python reach ------------------------------------------------------------
+
+    def allreduce(self, tensors: list[torch.Tensor], opts: Any = None) -> Any:
+        """Reduce a tensor over all ranks, in place."""
+        (tensor,) = tensors
+        op = op_name(opts)
+        return self._submit("all_reduce", tensors, lambda: self._collectives.all_reduce(tensor, op), tensors)
+
+    def allreduce_coalesced(self, tensors: list[torch.Tensor], opts: Any = None) -> Any:
+        """Reduce several tensors, one flat buffer per type."""
+        op = op_name(opts)
+
+        def call() -> None:
+            for dtype in dict.fromkeys(tensor.dtype for tensor in tensors):
+                some = [tensor for tensor in tensors if tensor.dtype == dtype]
+                flat = torch.cat([tensor.reshape(-1) for tensor in some])
+                self._collectives.all_reduce(flat, op)
+                parts = flat.split([tensor.numel() for tensor in some])
+                for tensor, part in zip(some, parts, strict=True):
+                    tensor.copy_(part.view(tensor.shape))
+
+        total = sum(tensor.numel() for tensor in tensors)
+        return self._submit("all_reduce", tensors, call, tensors, (total, total))
+
+    def reduce(self, tensors: list[torch.Tensor], opts: Any = None) -> Any:
+        """Reduce a tensor to one rank."""
+        (tensor,) = tensors
+        op, root = op_name(opts), root_of(opts)
+
+        def call() -> None:
+            flat = tensor.reshape(-1)
+            result = flat if self._rank == root else None
+            if result is not None and not tensor.is_contiguous():
+                result = flat.clone()
+            self._collectives.run("reduce", root, flat, result, flat.numel(), op)
+            if result is not None:
+                self._collectives.divide(result, op)
+                tensor.copy_(result.view(tensor.shape))
+
+        return self._submit("reduce", tensors, call, tensors)
+
+    def broadcast(self, tensors: list[torch.Tensor], opts: Any = None) -> Any:
+        """Send a tensor of one rank to all."""
+        (tensor,) = tensors
+        root = root_of(opts)
+
+        def call() -> None:
+            flat = tensor.reshape(-1)
+            self._collectives.run("broadcast", root, flat if self._rank == root else None, flat, flat.numel())
+            if not tensor.is_contiguous():
+                tensor.copy_(flat.view(tensor.shape))
+
+        return self._submit("broadcast", tensors, call, tensors)
+
+    def barrier(self, opts: Any = None) -> Any:
+        """Wait for all ranks."""
+        token = torch.zeros(1, dtype=torch.uint8)
+        call = partial(self._collectives.run, "barrier", 0, token, token, 1)
+        return self._submit("barrier", [token], call, [], (0, 0))
+
+    def allgather(self, outputs: list[list[torch.Tensor]], inputs: list[torch.Tensor], opts: Any = None) -> Any:
+        """Gather a tensor of every rank into a list."""
+        (out,), (given,) = outputs, inputs
+
+        def call() -> None:
+            flat = given.reshape(-1)
+            result = torch.empty(flat.numel() * self._size, dtype=given.dtype)
+            self._collectives.run("all_gather", 0, flat, result, result.numel())
+            for tensor, part in zip(out, result.view(self._size, -1), strict=True):
+                tensor.copy_(part.view(tensor.shape))
+
+        lengths = (given.numel() * self._size, given.numel())
+        return self._submit("all_gather", [given, *out], call, out, lengths, equal=True)
+
+    def all_gather_single(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Any:
+        """Gather a tensor of every rank into one."""
+        return self._submit("all_gather", [given], lambda: self._collectives.all_gather(output, given), [output])
+
+    def all_gather_single_coalesced(
+        self, outputs: list[torch.Tensor], inputs: list[torch.Tensor], opts: Any = None
+    ) -> Any:
+        """Several gathers of one tensor each."""
+
+        def call() -> None:
+            for output, given in zip(outputs, inputs, strict=True):
+                self._collectives.all_gather(output, given)
+
+        total = sum(given.numel() for given in inputs)
+        return self._submit("all_gather", inputs, call, outputs, (total * self._size, total))
+
+    def allgather_coalesced(
+        self, outputs: list[list[torch.Tensor]], inputs: list[torch.Tensor], opts: Any = None
+    ) -> Any:
+        """Several gathers into lists."""
+        works = [self.allgather([[row[i] for row in outputs]], [given], opts) for i, given in enumerate(inputs)]
+        return works[-1]
+
+    def reduce_scatter(self, outputs: list[torch.Tensor], inputs: list[list[torch.Tensor]], opts: Any = None) -> Any:
+        """Reduce a list of tensors; every rank gets one of them."""
+        (output,), (given,) = outputs, inputs
+        op = op_name(opts)
+
+        def call() -> None:
+            self._collectives.reduce_scatter(output, torch.cat([tensor.reshape(-1) for tensor in given]), op)
+
+        lengths = (output.numel(), output.numel() * self._size)
+        return self._submit("reduce_scatter", [*given, output], call, outputs, lengths, equal=True)
+
+    def reduce_scatter_single(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Any:
+        """Reduce a tensor; every rank gets a block of it."""
+        op = op_name(opts)
+        call = partial(self._collectives.reduce_scatter, output, given, op)
+        return self._submit("reduce_scatter", [given], call, [output])
+
+    def reduce_scatter_single_coalesced(
+        self, outputs: list[torch.Tensor], inputs: list[torch.Tensor], opts: Any = None
+    ) -> Any:
+        """Several reductions of one tensor each."""
+        op = op_name(opts)
+
+        def call() -> None:
+            for output, given in zip(outputs, inputs, strict=True):
+                self._collectives.reduce_scatter(output, given, op)
+
+        total = sum(output.numel() for output in outputs)
+        return self._submit("reduce_scatter", inputs, call, outputs, (total, total * self._size))
+
+    def all_to_all_single(
+        self,
+        output: torch.Tensor,
+        given: torch.Tensor,
+        output_splits: list[int],
+        input_splits: list[int],
+        opts: Any = None,
+    ) -> Any:
+        """Send a block of a tensor to every rank; blocks of unequal size travel directly, without a schedule."""
+        if len(set(output_splits)) > 1 or len(set(input_splits)) > 1:
+            parts = list(given.split(list(input_splits or [given.shape[0] // self._size] * self._size)))
+            places = list(output.split(list(output_splits or [output.shape[0] // self._size] * self._size)))
+            return self.alltoall(places, parts, opts)
+
+        def call() -> None:
+            flat = given.reshape(-1)
+            with_place(output, lambda place: self._collectives.run("all_to_all", 0, flat, place, flat.numel()))
+
+        return self._submit("all_to_all", [given], call, [output])
+
+    def alltoall(self, outputs: list[torch.Tensor], inputs: list[torch.Tensor], opts: Any = None) -> Any:
+        """Send a tensor to every rank; tensors of unequal size travel directly, without a schedule."""
+        lengths = (sum(part.numel() for part in outputs), sum(part.numel() for part in inputs))
+        call = partial(self._collectives.all_to_all, outputs, inputs)
+        return self._submit("all_to_all", [*inputs, *outputs], call, outputs, lengths)
+
+    def gather(self, outputs: list[list[torch.Tensor]], inputs: list[torch.Tensor], opts: Any = None) -> Any:
+        """Gather a tensor of every rank on one rank."""
+        (given,), root = inputs, root_of(opts)
+        out = outputs[0] if self._rank == root else []
+
+        def call() -> None:
+            flat = given.reshape(-1)
+            result = torch.empty(flat.numel() * self._size, dtype=given.dtype) if self._rank == root else None
+            self._collectives.run("gather", root, flat, result, flat.numel() * self._size)
+            if result is not None:
+                for tensor, part in zip(out, result.view(self._size, -1), strict=True):
+                    tensor.copy_(part.view(tensor.shape))
+
+        lengths = (given.numel() * self._size, given.numel())
+        return self._submit("gather", [given, *out], call, out, lengths, equal=True)
+
+    def scatter(self, outputs: list[torch.Tensor], inputs: list[list[torch.Tensor]], opts: Any = None) -> Any:
+        """Send a tensor of one rank to every rank."""
+        (output,), root = outputs, root_of(opts)
+        given = inputs[0] if self._rank == root else []
+
+        def call() -> None:
+            flat = torch.cat([tensor.reshape(-1) for tensor in given]) if given else None
+            result = torch.empty(output.numel(), dtype=output.dtype)
+            self._collectives.run("scatter", root, flat, result, output.numel() * self._size)
+            output.copy_(result.view(output.shape))
+
+        lengths = (output.numel(), output.numel() * self._size)
+        return self._submit("scatter", [*given, output], call, outputs, lengths, equal=True)
+
+    _allgather_base = all_gather_single
+    allgather_into_tensor_coalesced = all_gather_single_coalesced
+    _reduce_scatter_base = reduce_scatter_single
+    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
+    alltoall_base = all_to_all_single
+
+    # --- messages of users --------------------------------------------------------------------------------------------
+
+    def send(self, tensors: list[torch.Tensor], dst: int, tag: int = 0) -> Any:
+        """Send a tensor to a rank."""
+        return self._gloo.send(tensors, dst, self._user_tag(tag))
+
+    def recv(self, tensors: list[torch.Tensor], src: int, tag: int = 0) -> Any:
+        """Receive a tensor from a rank."""
+        return self._gloo.recv(tensors, src, self._user_tag(tag))
+
+    def recv_anysource(self, tensors: list[torch.Tensor], tag: int = 0) -> Any:
+        """Receive a tensor from any rank."""
+        return self._gloo.recv_anysource(tensors, self._user_tag(tag))
+
+    def _user_tag(self, tag: int) -> int:
+        if not 0 <= tag < OWN_TAGS:
+            raise ParameterError(f"tag={tag} is not 0 to {OWN_TAGS - 1}")
+        return tag
+
+    def _submit(
+        self,
+        name: str,
+        given: list[torch.Tensor],
+        call: Callable[[], None],
+        result: list[torch.Tensor],
+        lengths: tuple[int, int] | None = None,
+        equal: bool = False,
+    ) -> Any:
+        """Record the call where a profiler runs, and run it on the worker; a call that cannot be is refused on every rank.
+
+        Args:
+            name: of the collective.
+            given: input, and other tensors of the call; the first one's type counts.
+            call: executes the collective.
+            result: tensors of the result.
+            lengths: elements of output and input, where these are not the first tensors above [count].
+            equal: whether all tensors must have as many elements.
+        """
+        problem = problem_of([*given, *result], equal)
+
+        def run() -> list[torch.Tensor]:
+            try:
+                if problem is not None:
+                    self._collectives.refuse(name, problem)
+                call()
+            except ExecutionError as error:
+                raise self._agreement.with_first_failure(error) from None
+            return result
+
+        if torch._C._autograd._profiler_enabled():
+            out, into = lengths or (result[0].numel() if result else given[0].numel(), given[0].numel())
+            record_call(name, out, into, given[0].dtype)
+        return self._executor.submit(name, run)
+
+
+def problem_of(tensors: list[torch.Tensor], equal: bool) -> str | None:
+    """Why a call on these tensors cannot be; None if it can.
+
+    Args:
+        tensors: all of the call.
+        equal: whether all must have as many elements.
+    """
+    for each in tensors:
+        if each.device.type != "cpu":
+            return f"a tensor on {each.device} in a group for CPU tensors; move it to the CPU"
+        if each.is_sparse:
+            return "sparse tensors are not available; use to_dense()"
+    sizes = sorted({tensor.numel() for tensor in tensors})
+    return f"tensors of {sizes} elements; all must be equal" if equal and len(sizes) > 1 else None
+
+
+def _leave_out_of_graphs() -> None:
+    """Keep torch.compile from compiling the methods of the group, which it meets where a compiled model communicates."""
+    try:
+        from torch._C._dynamo.eval_frame import _FrameAction, _FrameExecStrategy, set_code_exec_strategy
+    except ImportError:  # another torch: its compiler reports the function
+        return
+    for function in vars(OpticclProcessGroup).values():
+        if isinstance(function, FunctionType):
+            set_code_exec_strategy(function.__code__, _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.SKIP))
+
+
+_leave_out_of_graphs()
