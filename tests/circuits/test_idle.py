@@ -12,7 +12,7 @@ from opticcl.ir.circuit_plan import StoredRounds
 from opticcl.ir.circuits import concatenate_circuits
 from opticcl.plans.plan import Plan
 from opticcl.simulate import programme, simulate
-from opticcl.simulate.parts import circuit_numbers
+from opticcl.simulate.standing import circuit_numbers
 from opticcl.verify import verify
 from opticcl.verify.time import check_programme, rules_of
 

@@ -55,6 +55,15 @@ def test_the_width_that_shows_all_does(drawn):
         assert "not shown" not in "\n".join(rendered(table, int(match[1])))
 
 
+@given(columns(), st.sampled_from([60, 200]))
+def test_the_width_of_a_table_is_that_of_its_columns(drawn, width):
+    """And what is between them, as the console measures it."""
+    console = Console(width=width)
+    table = FittedTable(drawn)
+    measured = table._measured(drawn, console, console.options)
+    assert table._width(drawn, console, console.options) == measured
+
+
 def test_optional_columns_come_in_the_order_of_their_ranks():
     """Short cells before whole ones."""
     table = FittedTable(

@@ -7,7 +7,7 @@ from tests.altered import altered
 from opticcl.collective import collective
 from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers, Usage, no_progress
-from opticcl.simulate.parts import circuit_numbers
+from opticcl.simulate.standing import circuit_numbers
 from opticcl.verify import verify
 from opticcl.verify.light import check_light as check_light_of
 from opticcl.verify.light import distinct_signals

@@ -56,6 +56,8 @@ def terarack(fabric: Fabric, schedule: Schedule) -> Rounds:
         return _laps(fabric)
     for steps in schedule.step_classes():
         transfers = schedule.step(steps.start)
+        if len(transfers) * max(sides(fabric)) <= MAX_SEGMENTS:
+            continue
         segments = int(_distance(fabric, transfers, _shorter_way(fabric, transfers)).sum())
         if segments > MAX_SEGMENTS:
             where = f"{schedule.name} on {fabric.name}: step {steps.start}"
@@ -191,8 +193,11 @@ def _steps_ahead(fabric: Fabric, transfers: Transfers) -> tuple[IntArray, IntArr
     """Line of each transfer (0 its row, 1 its column), nodes of that line, and how far ahead the receiver is on it."""
     columns, rows = sides(fabric)
     src, dst = transfers.src.astype(np.int64), transfers.dst.astype(np.int64)
-    line = (src // columns != dst // columns).astype(np.int64)
-    return line, np.where(line, rows, columns), np.where(line, dst // columns - src // columns, dst - src)
+    if rows == 1:
+        return np.zeros(len(src), np.int64), np.full(len(src), columns), dst - src
+    down = dst // columns - src // columns
+    line = (down != 0).astype(np.int64)
+    return line, np.where(line, rows, columns), np.where(line, down, dst - src)
 
 
 def _shorter_way(fabric: Fabric, transfers: Transfers) -> IntArray:

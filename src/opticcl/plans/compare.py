@@ -11,7 +11,7 @@ from opticcl.assumptions import assumptions as assumptions_of
 from opticcl.circuits import lower
 from opticcl.collective import Request, as_request
 from opticcl.errors import AlgorithmError, ParameterError, UnsupportedError
-from opticcl.ir import CircuitPlan, Fabric, ProgressCallback, Timeline, Verdict, no_progress
+from opticcl.ir import Fabric, ProgressCallback, Timeline, Verdict, no_progress
 from opticcl.plans.cache import StepCache
 from opticcl.plans.hardware import hardware_of
 from opticcl.plans.machines import ExcludedFabric, build_fabrics
@@ -22,7 +22,7 @@ from opticcl.plans.times import timeline_of
 from opticcl.processes import each
 from opticcl.registry import as_text, canonical, one_or_more, parse_call, whole_number, write_call
 from opticcl.schedule import all_variants, generate
-from opticcl.simulate import Profile, engine_options, moved_share, profile
+from opticcl.simulate import PlanFacts, Profile, engine_options, moved_share, profile
 from opticcl.simulate.bottleneck import Bottleneck, bottleneck, loads
 from opticcl.traces.division import Division
 from opticcl.units import (
@@ -446,8 +446,10 @@ def _plans(
         try:
             schedule = cache.of_schedule(generate(candidate, wanted, fabric))
             circuits = cache.of_plan(lower(fabric, schedule))
-            under = {one.name: profile(_plan_on(one.on(fabric), circuits), one.assumed) for one in variations}
-            kept.append((Plan(circuits, sum(sizes)), profile(circuits, assumed), under))
+            facts = PlanFacts(circuits)
+            times = profile(circuits, assumed, facts)
+            under = {one.name: _profile_on(one.on(fabric), facts, one.assumed) for one in variations}
+            kept.append((Plan(circuits, sum(sizes)), times, under))
         except (AlgorithmError, UnsupportedError) as error:
             declined.append(Declined(fabric.name, candidate, str(error), isinstance(error, AlgorithmError)))
     return kept, declined
@@ -492,9 +494,17 @@ def _yes(value: Any) -> Any:
     return ("no", "yes")[value] if isinstance(value, bool) else value
 
 
-def _plan_on(fabric: Fabric, circuits: CircuitPlan) -> CircuitPlan:
-    """The same plan on a fabric with other times."""
-    return circuits if fabric is circuits.fabric else replace(circuits, fabric=fabric)
+def _profile_on(fabric: Fabric, facts: PlanFacts, assumed: Assumptions) -> Profile:
+    """The same plan on a fabric that may have other times.
+
+    Args:
+        fabric: with these times.
+        facts: of the plan.
+        assumed: time assumptions.
+    """
+    if fabric is facts.plan.fabric:
+        return profile(facts.plan, assumed, facts)
+    return profile(replace(facts.plan, fabric=fabric), assumed)
 
 
 def compare(

@@ -11,6 +11,7 @@ Source: Hart, Nilsson and Raphael 1968.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
+from copy import copy
 from functools import cache as once
 from heapq import heapify, heappop, heappush
 from math import inf
@@ -24,7 +25,7 @@ from opticcl.errors import AlgorithmError, UnsupportedError
 from opticcl.ir import CircuitPlan, Fabric, Schedule
 from opticcl.plans.cache import StepCache
 from opticcl.schedule import generate
-from opticcl.simulate import Cost, Profile, class_bounds, costs
+from opticcl.simulate import Cost, PlanFacts, Profile, class_bounds, costs, schedule_facts
 
 __all__ = ["Candidate", "Candidates"]
 
@@ -41,20 +42,15 @@ class Candidate:
 
     def __init__(self, fabric: Fabric, schedule: Schedule, assumed: Assumptions, cache: StepCache) -> None:
         cached = cache.of_schedule(schedule)
-        self._begin(fabric, assumed, schedule, cached, once(lambda: cache.of_plan(lower(fabric, cached))))
+        self.fabric, self._uncached, self.schedule = fabric, schedule, cached
+        self._facts = schedule_facts(cached, fabric)
+        self._plan_facts = once(lambda: PlanFacts(cache.of_plan(lower(fabric, cached))))
+        self._begin(assumed)
 
-    def _begin(
-        self,
-        fabric: Fabric,
-        assumed: Assumptions,
-        uncached: Schedule,
-        cached: Schedule,
-        lowered: Callable[[], CircuitPlan],
-    ) -> None:
-        self.fabric, self.assumed, self._lowered = fabric, assumed, lowered
-        self._uncached, self.schedule = uncached, cached
-        self._num_runs = len(cached.step_classes())
-        self._next_bound = class_bounds(self.schedule, fabric, assumed)
+    def _begin(self, assumed: Assumptions) -> None:
+        self.assumed = assumed
+        self._num_runs = len(self.schedule.step_classes())
+        self._next_bound = class_bounds(self.schedule, self.fabric, assumed, self._facts)
         self._bounds: list[tuple[float, float]] = []
         self._next_cost = self._evaluate()
         self._costs: list[Cost] = []
@@ -66,8 +62,8 @@ class Candidate:
 
     def under(self, assumed: Assumptions) -> Candidate:
         """The same schedule and circuits under other assumptions, not yet evaluated."""
-        made = Candidate.__new__(Candidate)
-        made._begin(self.fabric, assumed, self._uncached, self.schedule, self._lowered)
+        made = copy(self)
+        made._begin(assumed)
         return made
 
     @property
@@ -112,8 +108,9 @@ class Candidate:
         return self._cost_s(cost, sizes) - self._bound_s(len(self._costs) - 1, sizes)
 
     def _evaluate(self) -> Generator[Cost, None, None]:
-        self._plan = self._lowered()
-        yield from costs(self._plan, self.assumed)
+        facts = self._plan_facts()
+        self._plan = facts.plan
+        yield from costs(facts.plan, self.assumed, facts)
 
     def _bound_s(self, i: int, sizes: Sequence[int]) -> float:
         fixed_s, s_per_byte = self._bounds[i]

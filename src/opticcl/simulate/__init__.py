@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opticcl.simulate.bounds import LowerBound, class_bounds, lower_bound, lower_bound_s, moved_share
+from opticcl.simulate.bounds import LowerBound, class_bounds, lower_bound, lower_bound_s, moved_share, schedule_facts
 from opticcl.simulate.closed_form import Cost, Profile, costs, profile
 from opticcl.simulate.engines import (
     ENGINES,
@@ -13,6 +13,7 @@ from opticcl.simulate.engines import (
     register_engine,
     simulate,
 )
+from opticcl.simulate.facts import PlanFacts
 from opticcl.simulate.links import link_bytes, link_names
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Cost",
     "Engine",
     "LowerBound",
+    "PlanFacts",
     "Profile",
     "SimulationResult",
     "class_bounds",
@@ -33,5 +35,6 @@ __all__ = [
     "profile",
     "programme",
     "register_engine",
+    "schedule_facts",
     "simulate",
 ]

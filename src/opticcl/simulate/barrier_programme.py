@@ -147,7 +147,7 @@ class _Writer:
         """Whether the next identical step is charged what this one was; keeps what stands."""
         if not wanted:
             return False
-        standing = self.charges.standing
+        standing = self.charges.standing.copy()
         same = [self.charges.of_round(one.circuits, one.control_s) for one in rounds] == charged
         self.charges.standing = standing
         return same

@@ -15,11 +15,11 @@ from opticcl.assumptions import Assumptions
 from opticcl.ir import Collective, Fabric, IntArray, Schedule
 from opticcl.ir.capacity import Axis, Cut
 from opticcl.simulate._ring_trees import MOST_POSITIONS, ring_tree_lengths
-from opticcl.simulate.latency import in_line_on, path_latency
-from opticcl.simulate.parts import all_within
+from opticcl.simulate.facts import ScheduleFacts, circuits_at_once
+from opticcl.simulate.latency import PathLatency, in_line_on, path_latency
 from opticcl.units import counted
 
-__all__ = ["LowerBound", "Starts", "class_bounds", "lower_bound", "lower_bound_s", "moved_share"]
+__all__ = ["LowerBound", "Starts", "class_bounds", "lower_bound", "lower_bound_s", "moved_share", "schedule_facts"]
 
 
 def moved_share(collective: Collective) -> float:
@@ -395,8 +395,11 @@ def _by_reach(
     name, n = collective.name, collective.num_ranks
     if fabric.is_packet_switched:
         if name == "send_recv":
-            yield "latency of the path", float(_shortest_paths(fabric, 0, assumed)[0][collective.shift % n])
-        from_root, to_root = _shortest_paths(fabric, collective.root, assumed)
+            yield (
+                "latency of the path",
+                float(_shortest_paths(fabric, 0, path_latency(fabric, assumed))[0][collective.shift % n]),
+            )
+        from_root, to_root = _shortest_paths(fabric, collective.root, path_latency(fabric, assumed))
         if name in SPREADING:
             yield "latency of the longest path", float(from_root.max())
         if name in GATHERING:
@@ -426,16 +429,16 @@ def _slots_until_known(n: int, ports: int, late: int) -> int:
 
 @lru_cache(maxsize=64)
 def _shortest_paths(
-    fabric: Fabric, rank: int, assumed: Assumptions
+    fabric: Fabric, rank: int, law: PathLatency
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Latency from a rank to all, and from all to it, float64 (ranks,) each [s]."""
-    law, nodes = path_latency(fabric, assumed), fabric.machine_nodes(np.arange(fabric.num_nodes))
+    nodes = fabric.machine_nodes(np.arange(fabric.num_nodes))
     there, back = fabric.shortest_paths_s(int(nodes[rank]), law.of_hops)
     return law.base_s + there[nodes], law.base_s + back[nodes]
 
 
 def class_bounds(
-    schedule: Schedule, fabric: Fabric, assumed: Assumptions
+    schedule: Schedule, fabric: Fabric, assumed: Assumptions, facts: ScheduleFacts | None = None
 ) -> Generator[tuple[float, float], None, None]:
     """Lower bound of each run of identical steps, whatever circuits carry it.
 
@@ -448,45 +451,44 @@ def class_bounds(
         schedule: of any algorithm.
         fabric: that it would run on.
         assumed: time assumptions.
+        facts: of the schedule, where it is bounded under several assumptions.
     Yields: for each run a fixed time [s] and a time for each byte of the message [s].
     """
-    splits = any(r.splits for r in fabric.resources)
-    at_once = fabric.num_nodes if fabric.is_packet_switched else fabric.ports_per_node * fabric.lasers_per_port
+    facts = facts or schedule_facts(schedule, fabric)
+    at_once = circuits_at_once(fabric)
     charged = assumed.initial == "cold" or assumed.reconfiguration_charge == "every_step"
     change_s = fabric.reconfiguration_s if charged else 0.0
     law, in_line = path_latency(fabric, assumed), in_line_on(fabric, assumed)
     bits_of_chunk = 8 / schedule.collective.num_chunks
     all_links = _rate_of_all_links(fabric)
-    standing = np.zeros(0, np.int64)
-    for steps in schedule.step_classes():
-        transfers = schedule.step(steps.start)
-        if not len(transfers):
+    none_stands = True
+    for number, steps in enumerate(schedule.step_classes()):
+        found = facts.of_run(number)
+        if found is None:
             yield 0.0, 0.0
             continue
-        amount = transfers.size_chunks()
-        ends = [transfers.dst] if splits else [transfers.src, transfers.dst]  # one signal may reach many, not come from
-        most = max(int(np.bincount(end).max()) for end in ends)
-        sent = int(np.bincount(transfers.src).max()) if law.message_gap_s else 0
-        uniform = amount[0] == amount.max() == amount.min()
-        busiest = float(most * amount[0]) if uniform else max(float(np.bincount(end, amount).max()) for end in ends)
-        rounds = ceil(most / at_once)
-        fixed = len(steps) * ((1 if in_line else rounds) * law.least_s + law.message_gap_s * sent)
+        rounds = ceil(found.most / at_once)
+        fixed = len(steps) * ((1 if in_line else rounds) * law.least_s + law.message_gap_s * found.sent)
         if change_s:
-            pairs = np.sort(transfers.src.astype(np.int64) * fabric.num_nodes + transfers.dst)
-            pairs = pairs[np.append(True, pairs[1:] != pairs[:-1])]
-            both = (pairs % fabric.num_nodes, pairs // fabric.num_nodes)
-            settings = max(ceil(int(np.bincount(end).max()) / at_once) for end in both[: len(ends)])
-            changes = not all_within(pairs, standing)
+            settings = ceil(found.partners / at_once)
             fixed += len(steps) * (settings - 1) * change_s
-            if changes and (settings == 1 or not len(standing)):  # of several settings one may stand already
+            if found.changes and (settings == 1 or none_stands):  # of several settings one may stand already
                 fixed += change_s
-            if changes or settings > 1:
-                standing = pairs
-        moving = busiest / fabric.node_rate_bits_per_s
-        apart = fabric.distance(transfers.src, transfers.dst) if all_links else None
-        if apart is not None:
-            moving = max(moving, float(amount @ apart) / all_links)
+            none_stands = False
+        moving = found.chunks / fabric.node_rate_bits_per_s
+        if found.link_chunks:
+            moving = max(moving, found.link_chunks / all_links)
         yield fixed, len(steps) * moving * bits_of_chunk
+
+
+def schedule_facts(schedule: Schedule, fabric: Fabric) -> ScheduleFacts:
+    """What `class_bounds` needs of a schedule under any assumptions.
+
+    Args:
+        schedule: of any algorithm.
+        fabric: that it would run on.
+    """
+    return ScheduleFacts(schedule, fabric, distances=_rate_of_all_links(fabric) > 0)
 
 
 def _rate_of_all_links(fabric: Fabric) -> float:

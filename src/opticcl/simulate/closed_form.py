@@ -20,16 +20,16 @@ from math import ceil
 import numpy as np
 
 from opticcl.assumptions import Assumptions
-from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, ProgressCallback, Timeline, Transfers
+from opticcl.ir import CircuitPlan, Fabric, ProgressCallback, Timeline
 from opticcl.ir.programme import Programme
 from opticcl.simulate.barrier_programme import programme_with_barriers
 from opticcl.simulate.bounds import lower_bound
 from opticcl.simulate.engines import SimulationResult, register_engine
+from opticcl.simulate.facts import PlanFacts
 from opticcl.simulate.guards import refuse_below_bound
 from opticcl.simulate.latency import in_line_on, path_latency, step_latency_s
 from opticcl.simulate.options import ClosedFormOptions
-from opticcl.simulate.parts import Reconfiguration, charged_control_s, same_circuits, slot_wait_s, summed_chunks
-from opticcl.simulate.pieces import link_loads, longest_route_s
+from opticcl.simulate.parts import Reconfiguration, slot_wait_s
 
 __all__ = ["Cost", "Profile", "costs", "profile", "run_closed_form"]
 
@@ -180,32 +180,39 @@ def run_closed_form(
     return SimulationResult(profile(plan, assumed).timeline(size_bytes))
 
 
-def profile(plan: CircuitPlan, assumed: Assumptions) -> Profile:
-    """Evaluate every run of identical steps once; the times for all message sizes follow from the result."""
-    return Profile(plan, assumed, tuple(costs(plan, assumed)))
+def profile(plan: CircuitPlan, assumed: Assumptions, facts: PlanFacts | None = None) -> Profile:
+    """Evaluate every run of identical steps once; the times for all message sizes follow from the result.
+
+    Args:
+        plan: schedule, fabric and circuits.
+        assumed: time assumptions.
+        facts: of the plan, where it is costed under several assumptions.
+    """
+    return Profile(plan, assumed, tuple(costs(plan, assumed, facts)))
 
 
-def costs(plan: CircuitPlan, assumed: Assumptions) -> Iterator[Cost]:
-    """Cost of each run of identical steps, computed one after the other on demand."""
+def costs(plan: CircuitPlan, assumed: Assumptions, facts: PlanFacts | None = None) -> Iterator[Cost]:
+    """Cost of each run of identical steps, computed one after the other on demand.
+
+    Args:
+        plan: schedule, fabric and circuits.
+        assumed: time assumptions.
+        facts: of the plan, where it is costed under several assumptions.
+    """
     schedule, fabric = plan.schedule, plan.fabric
-    known: tuple[tuple[Circuits, ...], IntArray, list[tuple[float, float]]] | None = None
+    facts = facts or PlanFacts(plan)
     settings, law = Reconfiguration(fabric, assumed), path_latency(fabric, assumed)
-    for steps in schedule.step_classes():
-        streamed, repeats = plan.stream(steps.start), len(steps)
-        if streamed is not None:
-            yield _streamed_cost(plan, schedule.step(steps.start), streamed, repeats, assumed)
-            continue
-        transfers, rounds = schedule.step(steps.start), plan.rounds(steps.start)
-        amount = transfers.size_chunks()
-        if known is None or not (same_circuits(known[0], rounds) and np.array_equal(known[1], amount)):
-            carrying = [c.carrying() for c in rounds]
-            known = (rounds, amount, [(law.longest_s(c), _slowest(fabric, amount, c)) for c in carrying])
-        control = [charged_control_s(fabric, transfers, circuits, assumed) for circuits in rounds]
-        runs = settings.of_runs(rounds, repeats, control)
+    in_line = in_line_on(fabric, assumed)
+    for number, steps in enumerate(schedule.step_classes()):
+        run, repeats = facts.of_run(number), len(steps)
+        late, slowest = run.longest_s(law), run.slowest
+        gaps = [law.message_gap_s * most for most in run.messages] if law.message_gap_s else [0.0] * len(late)
+        control = run.control_s if assumed.control == "charged" else [0.0] * len(late)
+        if run.streamed:  # packets: nothing is set
+            runs = [(repeats, [(0.0, control[0])])]
+        else:
+            runs = settings.of_changes(facts.changes(number, of_all=settings.settings_depend), repeats, control)
         setting_s, control_s = (sum(n * sum(one[at] for one in charged) for n, charged in runs) for at in (0, 1))
-        gaps = [law.gap_s(transfers, circuits) for circuits in rounds]
-        late = [latency_s for latency_s, _ in known[2]]
-        in_line = in_line_on(fabric, assumed)
         before = [0.0, *(gap + (0.0 if in_line else seconds) for gap, seconds in zip(gaps, late, strict=True))]
         waits = sum(
             n * sum(slot_wait_s(fabric, seconds + sum(one)) for seconds, one in zip(before, charged, strict=False))
@@ -213,54 +220,16 @@ def costs(plan: CircuitPlan, assumed: Assumptions) -> Iterator[Cost]:
         )
         yield Cost(
             num_steps=repeats,
-            num_rounds=len(rounds) * repeats,
+            num_rounds=len(late) * repeats,
             reconfiguration_s=setting_s,
             latency_s=step_latency_s(fabric, assumed, late, gaps) * repeats,
             control_s=control_s,
-            summed_chunks=summed_chunks(transfers, assumed) * repeats,
-            slowest=tuple(most for _, most in known[2]),
+            summed_chunks=run.summed_chunks(assumed) * repeats,
+            slowest=slowest,
             slot_wait_s=waits,
             last_latency_s=gaps[-1] + (max(late) if in_line else late[-1]) if late else 0.0,
             is_last=steps.stop == schedule.num_steps,
         )
-
-
-def _streamed_cost(
-    plan: CircuitPlan, transfers: Transfers, streamed: Iterator[Circuits], repeats: int, assumed: Assumptions
-) -> Cost:
-    """Cost of a run of steps of packets whose routes are evaluated some at a time.
-
-    Args:
-        plan: with its fabric.
-        transfers: of a step.
-        streamed: its routes, as `CircuitPlan.stream` returns them.
-        repeats: steps of the run [count].
-        assumed: time assumptions.
-    """
-    fabric, law = plan.fabric, path_latency(plan.fabric, assumed)
-    amount = transfers.size_chunks()
-    if len(fabric.lines):  # straight parts, without a list of links
-        src, dst = fabric.machine_nodes(transfers.src), fabric.machine_nodes(transfers.dst)
-        longest_s, carried = longest_route_s(fabric, law, src, dst), link_loads(fabric, src, dst, amount)
-    else:
-        longest_s, carried = 0.0, np.zeros(sum(r.count for r in fabric.resources))
-        for circuits in streamed:
-            longest_s = max(longest_s, law.longest_s(circuits))
-            chunks = amount[circuits.transfer].astype(np.float64)
-            carried += np.bincount(circuits.hops, np.repeat(chunks, circuits.num_hops()), minlength=len(carried))
-    of_link = np.repeat([r.capacity for r in fabric.resources], [r.count for r in fabric.resources])
-    slowest = float((carried / of_link).max(initial=0)) * 8
-    control_s = fabric.control_s(transfers.src, transfers.dst) if assumed.control == "charged" else 0.0
-    gap_s = law.message_gap_s and law.message_gap_s * int(np.bincount(transfers.src).max())
-    return Cost(
-        num_steps=repeats,
-        num_rounds=repeats,
-        reconfiguration_s=0.0,
-        latency_s=step_latency_s(fabric, assumed, [longest_s], [gap_s]) * repeats,
-        control_s=control_s * repeats,
-        summed_chunks=summed_chunks(transfers, assumed) * repeats,
-        slowest=(slowest,),
-    )
 
 
 def _rounds_s(fabric: Fabric, slowest: tuple[float, ...], chunk_bytes: float) -> float:
@@ -276,32 +245,3 @@ def _rounds_s(fabric: Fabric, slowest: tuple[float, ...], chunk_bytes: float) ->
     if fabric.slot_s:
         return sum(ceil(most * chunk_bytes / fabric.slot_payload_bytes) for most in slowest) * fabric.slot_s
     return sum(slowest) * chunk_bytes * 8 / fabric.rate_bits_per_s
-
-
-def _slowest(fabric: Fabric, amount: IntArray, circuits: Circuits) -> float:
-    """Largest load of one wavelength [chunks], or on a packet fabric the time of the busiest link [s a byte of chunk].
-
-    Args:
-        fabric: that the circuits are on.
-        amount: of each transfer of the step [chunks].
-        circuits: of the round.
-    """
-    if 4 * len(circuits) > len(amount):  # a large part of the step: count in a table of all transfers
-        carried, row = np.arange(len(amount)), circuits.transfer
-    else:
-        carried, row = np.unique(circuits.transfer, return_inverse=True)
-    if fabric.is_packet_switched:
-        return _busiest_link(fabric, amount[circuits.transfer] / np.bincount(row)[row], circuits)
-    wavelengths = np.bincount(row, circuits.wavelength_n, minlength=len(carried))
-    served = wavelengths > 0
-    return float((amount[carried][served] / wavelengths[served]).max(initial=0))
-
-
-def _busiest_link(fabric: Fabric, chunks: np.ndarray, circuits: Circuits) -> float:
-    """Time of the busiest shared link, where circuit i carries chunks[i] [s a byte of chunk]."""
-    slowest = 0.0
-    for usage in fabric.usage(circuits):
-        if usage.resource.shared:
-            carried = np.bincount(usage.index, chunks if usage.circuit is None else chunks[usage.circuit])
-            slowest = max(slowest, float(carried.max(initial=0)) * 8 / usage.resource.capacity)
-    return slowest

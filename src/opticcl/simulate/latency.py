@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opticcl.assumptions import Assumptions
+from opticcl.assumptions import LATENCY_KEYS, Assumptions
 from opticcl.ir import Circuits, Fabric, IntArray, Transfers
 from opticcl.ir.floor_plan import Passage
 
-__all__ = ["PathLatency", "in_line_on", "path_latency", "step_latency_s"]
+__all__ = ["PathLatency", "in_line_on", "most_messages", "path_latency", "step_latency_s"]
 
 FloatArray = npt.NDArray[Any]  # float64
 
@@ -90,7 +90,7 @@ class PathLatency:
         """
         if not self.message_gap_s or not len(circuits):
             return np.zeros(len(circuits))
-        sent = self._messages_sent(transfers, circuits)
+        sent = _messages_sent(transfers, circuits)
         carries = circuits.transfer >= 0
         gaps: FloatArray = np.zeros(len(circuits))
         gaps[carries] = self.message_gap_s * sent[transfers.src[circuits.transfer[carries]]]
@@ -103,21 +103,40 @@ class PathLatency:
             transfers: of the step.
             circuits: of the round.
         """
-        if not self.message_gap_s or not len(circuits):
-            return 0.0
-        return self.message_gap_s * int(self._messages_sent(transfers, circuits).max(initial=0))
+        return self.message_gap_s * most_messages(transfers, circuits) if self.message_gap_s else 0.0
 
-    def _messages_sent(self, transfers: Transfers, circuits: Circuits) -> IntArray:
-        """Messages that each rank sends in a round, int64 (ranks,)."""
-        used = np.zeros(len(transfers), bool)
-        used[circuits.transfer[circuits.transfer >= 0]] = True
-        rows = np.arange(len(transfers)) if used.all() else np.flatnonzero(used)
-        return np.bincount(transfers.src[rows], minlength=self._fabric.num_nodes)
+
+def most_messages(transfers: Transfers, circuits: Circuits) -> int:
+    """Messages of the node that sends most of them in a round [count].
+
+    Args:
+        transfers: of the step.
+        circuits: of the round.
+    """
+    return int(_messages_sent(transfers, circuits).max(initial=0))
+
+
+def _messages_sent(transfers: Transfers, circuits: Circuits) -> IntArray:
+    """Messages that each rank sends in a round, up to the last that sends any, int64 (ranks,)."""
+    used = np.zeros(len(transfers), bool)
+    used[circuits.transfer[circuits.transfer >= 0]] = True
+    return np.bincount(transfers.src if used.all() else transfers.src[used])
+
+
+def path_latency(fabric: Fabric, assumed: Assumptions) -> PathLatency:
+    """The law of latency under assumptions; one object for those that differ in other values alone.
+
+    Args:
+        fabric: that the circuits are on.
+        assumed: time assumptions.
+    """
+    keys = ("latency", *LATENCY_KEYS, "floor")
+    return _path_latency(fabric, Assumptions(**{key: getattr(assumed, key) for key in keys}))
 
 
 @lru_cache(maxsize=16)
-def path_latency(fabric: Fabric, assumed: Assumptions) -> PathLatency:
-    """`PathLatency`, kept for the last fabrics, since those of packet networks take a table of all links."""
+def _path_latency(fabric: Fabric, assumed: Assumptions) -> PathLatency:
+    """Kept for the last fabrics, since those of packet networks take a table of all links."""
     return PathLatency(fabric, assumed)
 
 

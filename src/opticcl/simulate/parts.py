@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import ceil
 
 import numpy as np
@@ -11,10 +11,10 @@ import numpy.typing as npt
 from opticcl.assumptions import Assumptions
 from opticcl.ir import Circuits, Fabric, IntArray, Op, Transfers
 from opticcl.simulate.latency import path_latency
+from opticcl.simulate.standing import Standing
 
 __all__ = [
     "Reconfiguration",
-    "all_within",
     "charged_control_s",
     "control_s",
     "latencies",
@@ -170,19 +170,7 @@ class Reconfiguration:
         self._beside = assumed.control_order == "beside_setting"
         self._initially_set = assumed.initial == "warm"
         self._cost_s = fabric.reconfiguration_s
-        self.standing = None
-        self._fabric = fabric
-        self._last_set: tuple[npt.NDArray[np.uint64] | None, Circuits | None] = (None, None)
-
-    @property
-    def standing(self) -> npt.NDArray[np.uint64] | None:
-        """Sorted numbers of the circuits that stand, None before the first round."""
-        return self._standing
-
-    @standing.setter
-    def standing(self, numbers: npt.NDArray[np.uint64] | None) -> None:
-        self._standing = numbers
-        self._standing_rounds: list[Circuits] = []  # objects whose circuits stand: the same again need no comparison
+        self.standing = Standing(fabric)
 
     def of_round(self, circuits: Circuits, control_s: float = 0.0) -> tuple[float, float]:
         """Reconfiguration and control time of the next round, which waits until all of its circuits are set [s].
@@ -192,10 +180,8 @@ class Reconfiguration:
             control_s: duration of its control exchange, `charged_control_s` [s].
         Returns: both; of an exchange beside the setting what is longer than the setting.
         """
-        changes = not self._depends_on_changes(control_s) or self._changes(circuits)
-        setting_s = self._cost_s * (self._every or changes)
-        control_s *= self._control_every or changes
-        return setting_s, max(0.0, control_s - setting_s) if self._beside else control_s
+        changes = self.standing.changes(circuits) if self.depends_on_changes(control_s) else True
+        return self._charged(changes, control_s)
 
     def of_steps(
         self, rounds: tuple[Circuits, ...], repeats: int, control_s: Sequence[float] = ()
@@ -224,10 +210,32 @@ class Reconfiguration:
         Returns: (steps, reconfiguration and control of each round [s]), in order; one entry where all steps are equal.
         """
         exchanges = control_s or [0.0] * len(rounds)
-        first = [self.of_round(*one) for one in zip(rounds, exchanges, strict=True)]
-        if repeats == 1 or not any(map(self._depends_on_changes, exchanges)):
-            return [(repeats, first)]
-        again = [self.of_round(*one) for one in zip(rounds, exchanges, strict=True)]
+
+        def changes() -> list[bool | None]:
+            return [
+                self.standing.changes(circuits) if self.depends_on_changes(one) else True
+                for circuits, one in zip(rounds, exchanges, strict=True)
+            ]
+
+        return self.of_changes(lambda again: changes(), repeats, exchanges)
+
+    def of_changes(
+        self, changes: Callable[[bool], Sequence[bool | None]], repeats: int, control_s: Sequence[float]
+    ) -> list[tuple[int, list[tuple[float, float]]]]:
+        """As `of_runs`, of rounds whose changes are known.
+
+        Args:
+            changes: whether each round of the first step (False) or of the next one (True) has circuits that do not stand
+                yet, None for the first round of a plan; called only if a charge depends on it.
+            repeats: number of the steps [count].
+            control_s: duration of the control exchange of each round [s].
+        """
+        if not any(map(self.depends_on_changes, control_s)):
+            return [(repeats, [self._charged(True, one) for one in control_s])]
+        first = list(map(self._charged, changes(False), control_s))
+        if repeats == 1:
+            return [(1, first)]
+        again = list(map(self._charged, changes(True), control_s))
         return [(repeats, first)] if again == first else [(1, first), (repeats - 1, again)]
 
     def of_circuits(self, circuits: Circuits, control_s: float = 0.0) -> tuple[np.ndarray, npt.NDArray[np.bool_]]:
@@ -239,142 +247,39 @@ class Reconfiguration:
         Returns: reconfiguration time, float64 (circuits,) [s]; whether a control exchange is needed, bool (circuits,).
         """
         setting, every = np.full(len(circuits), self._cost_s), np.ones(len(circuits), bool)
-        if not self._depends_on_changes(control_s):
+        if not self.depends_on_changes(control_s):
             return setting, every
-        numbers, owner = set_numbers(self._fabric, circuits)
-        if self.standing is None:
+        changed = self.standing.each_changes(circuits)
+        if changed is None:
             changed = np.full(len(circuits), not self._initially_set)
-            self.standing = np.sort(numbers)
-        else:
-            new = ~np.isin(numbers, self.standing)
-            changed = new if owner is None else np.bincount(owner, new, minlength=len(circuits)) > 0
-            if changed.any():
-                self.standing = self._with_others(np.sort(numbers), owner is not None)
         return setting if self._every else setting * changed, every if self._control_every else changed
 
-    def _depends_on_changes(self, control_s: float) -> bool:
-        """Whether what a round is charged depends on what stands."""
-        return bool((self._cost_s and not self._every) or (control_s and not self._control_every))
+    def depends_on_changes(self, control_s: float) -> bool:
+        """Whether what a round is charged depends on what stands.
 
-    def _changes(self, circuits: Circuits) -> bool:
-        """Whether some circuit of the next round does not stand yet."""
-        if any(circuits is one for one in self._standing_rounds):
-            return False
-        unsorted, owner = set_numbers(self._fabric, circuits)
-        numbers = np.sort(unsorted)
-        if self.standing is None:
-            self.standing, self._last_set = numbers, (numbers, circuits)
-            self._standing_rounds.append(circuits)
-            return not self._initially_set
-        few = numbers[:: max(1, len(numbers) // 64)]  # these suffice in most cases
-        stand = all(all_within(some, self.standing) for some in (few, numbers))
-        changes = not stand and not self._devices_stand(circuits)
-        if changes:
-            numbers = self._with_others(numbers, owner is not None)
-            self.standing, self._last_set = numbers, (numbers, circuits)
-        self._standing_rounds = [*self._standing_rounds[-3:], circuits]
-        return changes
+        Args: control_s: duration of its control exchange [s].
+        """
+        return self.settings_depend or bool(control_s and not self._control_every)
 
-    def _with_others(self, numbers: npt.NDArray[np.uint64], of_links: bool) -> npt.NDArray[np.uint64]:
-        """What stands after a change: the circuits of the round; with links, also those whose ends it does not use.
+    @property
+    def settings_depend(self) -> bool:
+        """Whether the reconfiguration that a round is charged depends on what stands."""
+        return bool(self._cost_s and not self._every)
+
+    def _charged(self, changes: bool | None, control_s: float) -> tuple[float, float]:
+        """Reconfiguration and control time of a round [s].
 
         Args:
-            numbers: of the round, sorted.
-            of_links: whether they are numbers of links.
+            changes: whether some of its circuits do not stand yet; None: it is the first round.
+            control_s: duration of its control exchange [s].
         """
-        before = self.standing
-        if not of_links or before is None:
-            return numbers
-        low = np.uint64(0xFFFFFFFF)
-        kept = ~np.isin(before >> np.uint64(32), numbers >> np.uint64(32)) & ~np.isin(before & low, numbers & low)
-        return np.union1d(before[kept], numbers)
-
-    def _devices_stand(self, circuits: Circuits) -> bool:
-        """Whether light of the same paths is divided into other circuits, for which nothing has to be set."""
-        numbers, last = self._last_set
-        if numbers is not self.standing or last is None or not self._fabric.devices:
-            return False
-        ends = np.sort(path_numbers(last))
-        paths = path_numbers(circuits)
-        few = paths[:: max(1, len(paths) // 64)]
-        if not all(all_within(some, ends) for some in (few, paths)):
-            return False
-        wanted, found = (_settings_of(self._fabric, one) for one in (circuits, last))
-        return all(_covered(*pair) for pair in zip(wanted, found, strict=True))
-
-
-def all_within(some: IntArray, numbers: IntArray) -> bool:
-    """Whether all of some numbers are among sorted ones."""
-    if not len(numbers) or not len(some):
-        return not len(some)
-    return bool((numbers[np.minimum(np.searchsorted(numbers, some), len(numbers) - 1)] == some).all())
-
-
-def _settings_of(fabric: Fabric, circuits: Circuits) -> tuple[tuple[bool, IntArray], ...]:
-    """For each kind of device that changes: whether it has pools, and a number for each device and its setting."""
-    kinds = {device.kind: device for device in fabric.devices}
-    return tuple(
-        (kinds[use.kind].pool > 1, (np.asarray(use.index, np.int64) << 24) + np.asarray(use.setting, np.int64))
-        for use in fabric.settings(circuits)
-        if not kinds[use.kind].once_per_job
-    )
-
-
-def _covered(wanted: tuple[bool, IntArray], found: tuple[bool, IntArray]) -> bool:
-    """Whether all settings are found; in pools as often as they are wanted."""
-    pooled, numbers = wanted
-    each, times = np.unique(numbers, return_counts=True)
-    known, count = np.unique(found[1], return_counts=True)
-    if not all_within(each, known):
-        return False
-    return not pooled or bool((times <= count[np.searchsorted(known, each)]).all())
-
-
-def set_numbers(fabric: Fabric, circuits: Circuits) -> tuple[npt.NDArray[np.uint64], IntArray | None]:
-    """Numbers of what is set for circuits: of the circuits, or of the links that they lead over and share.
-
-    Returns: numbers, uint64 (m,), and the circuit of each, int64 (m,), or None if row i is that of circuit i.
-    """
-    links = fabric.links_set(circuits)
-    if links is None:
-        return circuit_numbers(circuits), None
-    return (links[0].astype(np.uint64) << np.uint64(32)) + links[1].astype(np.uint64), links[2]
-
-
-def circuit_numbers(circuits: Circuits) -> npt.NDArray[np.uint64]:
-    """A 64-bit number for nodes, port, wavelengths and path, since another path needs other devices set, uint64 (circuits,)."""
-    return _mixed(path_hashes(circuits), *_ends(circuits), circuits.wavelength_lo, circuits.wavelength_n)
-
-
-def path_numbers(circuits: Circuits) -> npt.NDArray[np.uint64]:
-    """A 64-bit number for nodes, port and path, uint64 (circuits,)."""
-    return _mixed(path_hashes(circuits), *_ends(circuits))
-
-
-def _ends(circuits: Circuits) -> tuple[IntArray, IntArray, IntArray]:
-    return circuits.src, circuits.dst, circuits.port
-
-
-def _mixed(found: npt.NDArray[np.uint64], *columns: IntArray) -> npt.NDArray[np.uint64]:
-    """Numbers that further columns are mixed into."""
-    for column in columns:
-        found = (found ^ (found >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15) + np.asarray(column).astype(
-            np.uint64
-        )
-    return np.asarray((found ^ (found >> np.uint64(32))) * np.uint64(0xBF58476D1CE4E5B9))
-
-
-def path_hashes(circuits: Circuits) -> npt.NDArray[np.uint64]:
-    """A 64-bit number for the path of each circuit, uint64 (circuits,); equal paths have equal numbers."""
-    offsets = circuits.hop_offsets
-    found = np.zeros(len(circuits), np.uint64)
-    some = np.flatnonzero(np.diff(offsets))
-    if len(some):
-        position = np.arange(len(circuits.hops)) - np.repeat(offsets[:-1], np.diff(offsets))
-        mixed = circuits.hops.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + position.astype(np.uint64)
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        found[some] = np.add.reduceat(mixed ^ (mixed >> np.uint64(27)), offsets[:-1][some])
-    return found
+        if not self.depends_on_changes(control_s):
+            changes = True
+        elif changes is None:
+            changes = not self._initially_set
+        setting_s = self._cost_s * (self._every or changes)
+        control_s *= self._control_every or changes
+        return setting_s, max(0.0, control_s - setting_s) if self._beside else control_s
 
 
 def same_circuits(rounds: tuple[Circuits, ...], others: tuple[Circuits, ...]) -> bool:

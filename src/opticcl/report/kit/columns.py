@@ -43,6 +43,9 @@ class Column:
     wrap: bool = False
 
 
+_NARROWEST = Column("a", ())
+
+
 class FittedTable:
     """A table as wide as the console allows.
 
@@ -62,6 +65,7 @@ class FittedTable:
     ) -> None:
         self._all, self._note, self._has_total = columns, note, has_total
         self._keys, self._heading = keys, heading
+        self._widths: dict[tuple[str, int, bool], int] = {}
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         if self._heading:
@@ -118,11 +122,22 @@ class FittedTable:
 
     def _width(self, columns: Sequence[Column], console: Console, options: ConsoleOptions) -> int:
         """Natural width of a table of these columns; wrapped ones count with their least width."""
-        measured = [
-            dataclasses.replace(c, cells=[str(cell)[:_LEAST_WRAPPED] for cell in c.cells]) if c.wrap else c
-            for c in columns
-        ]
-        table = self._table(measured, options)
+        between = self._measured([_NARROWEST, _NARROWEST], console, options) - 2
+        alone = sum(self._width_alone(column, console, options) for column in columns)
+        return alone + between * max(0, len(columns) - 1)
+
+    def _width_alone(self, column: Column, console: Console, options: ConsoleOptions) -> int:
+        """Natural width of a table of one column, which is measured once."""
+        key = (column.header, id(column.cells), column.wrap)
+        if key not in self._widths:
+            cut = column
+            if column.wrap:
+                cut = dataclasses.replace(column, cells=[str(cell)[:_LEAST_WRAPPED] for cell in column.cells])
+            self._widths[key] = self._measured([cut], console, options)
+        return self._widths[key]
+
+    def _measured(self, columns: Sequence[Column], console: Console, options: ConsoleOptions) -> int:
+        table = self._table(columns, options)
         return Measurement.get(console, options.update(width=_UNLIMITED), table).maximum
 
     def _table(self, columns: Sequence[Column], options: ConsoleOptions, fits: bool = True) -> Table:

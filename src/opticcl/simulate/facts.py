@@ -1,0 +1,344 @@
+"""What holds of the runs of a plan under all assumptions, computed once on first need.
+
+A comparison costs the same plans under several sets of assumptions. Loads, messages and changes of circuits do not depend on
+them; the longest latency depends on the law of latency alone. Only numbers are kept, not the circuits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from opticcl.assumptions import Assumptions
+from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Schedule, Transfers
+from opticcl.simulate.latency import PathLatency, most_messages
+from opticcl.simulate.parts import control_s, same_circuits, summed_chunks
+from opticcl.simulate.pieces import link_loads, longest_route_s
+from opticcl.simulate.standing import Standing, all_within
+
+SPARSE = 8  # a table of all pairs may have this many entries for each transfer
+
+__all__ = ["BusiestNode", "PlanFacts", "RunFacts", "ScheduleFacts", "circuits_at_once"]
+
+
+@dataclass(frozen=True, slots=True)
+class BusiestNode:
+    """What the busiest node and the pairs of a run of identical steps need, whatever circuits carry them.
+
+    Args:
+        most: transfers of the node that sends or receives most of them [count].
+        sent: transfers of the node that sends most of them [count].
+        chunks: that the busiest node sends or receives [chunks].
+        link_chunks: chunks times links on their shortest paths; 0 on fabrics without a distance.
+        partners: nodes that the node with the most of them sends to or receives from [count].
+        changes: whether some pair did not stand in the run before.
+    """
+
+    most: int
+    sent: int
+    chunks: float
+    link_chunks: float
+    partners: int = 0
+    changes: bool = False
+
+
+def circuits_at_once(fabric: Fabric) -> int:
+    """Partners that a node may have at the same time [count]."""
+    return fabric.num_nodes if fabric.is_packet_switched else fabric.ports_per_node * fabric.lasers_per_port
+
+
+class ScheduleFacts:
+    """Of the runs of a schedule on a fabric, without circuits.
+
+    Args:
+        schedule: of any algorithm.
+        fabric: that it would run on.
+        distances: whether links on shortest paths are counted.
+    """
+
+    def __init__(self, schedule: Schedule, fabric: Fabric, *, distances: bool) -> None:
+        self._schedule, self._fabric, self._distances = schedule, fabric, distances
+        self._classes = schedule.step_classes()
+        self._splits = any(r.splits for r in fabric.resources)
+        self._standing: IntArray = np.zeros(0, np.int64)
+        self._found: list[BusiestNode | None] = []
+
+    def of_run(self, number: int) -> BusiestNode | None:
+        """Of a run; None if it sends nothing.
+
+        Args: number: of the run.
+        """
+        while len(self._found) <= number:
+            self._found.append(self._of_step(self._schedule.step(self._classes[len(self._found)].start)))
+        if len(self._found) == len(self._classes):
+            self._standing = self._standing[:0]
+        return self._found[number]
+
+    def _of_step(self, transfers: Transfers) -> BusiestNode | None:
+        if not len(transfers):
+            return None
+        fabric, amount = self._fabric, transfers.size_chunks()
+        sends = np.bincount(transfers.src)
+        # one signal may reach many, not come from many
+        ends = [transfers.dst] if self._splits else [transfers.src, transfers.dst]
+        counts = [np.bincount(transfers.dst)] if self._splits else [sends, np.bincount(transfers.dst)]
+        most = max(int(count.max()) for count in counts)
+        uniform = amount[0] == amount.max() == amount.min()
+        chunks = float(most * amount[0]) if uniform else max(float(np.bincount(end, amount).max()) for end in ends)
+        apart = fabric.distance(transfers.src, transfers.dst) if self._distances else None
+        far = 0.0 if apart is None else float(amount @ apart)
+        partners, changes = self._pairs(transfers, len(ends)) if fabric.reconfiguration_s else (0, False)
+        return BusiestNode(most, int(sends.max()), chunks, far, partners, changes)
+
+    def _pairs(self, transfers: Transfers, num_ends: int) -> tuple[int, bool]:
+        """Most partners of a node, and whether some pair did not stand; the pairs of the step stand then."""
+        n = self._fabric.num_nodes
+        pairs = _distinct(transfers.src.astype(np.int64) * n + transfers.dst, n * n)
+        both = (pairs % n, pairs // n)
+        partners = max(int(np.bincount(end).max()) for end in both[:num_ends])
+        changes = not all_within(pairs, self._standing)
+        if changes or partners > circuits_at_once(self._fabric):
+            self._standing = pairs
+        return partners, changes
+
+
+def _distinct(numbers: IntArray, below: int) -> IntArray:
+    """Distinct numbers, ascending.
+
+    Args:
+        numbers: 0 or more.
+        below: a limit of all of them.
+    """
+    if below <= SPARSE * len(numbers):
+        found = np.zeros(below, bool)
+        found[numbers] = True
+        return np.flatnonzero(found)
+    ascending = np.sort(numbers)
+    return ascending[np.append(True, ascending[1:] != ascending[:-1])]
+
+
+@dataclass(slots=True)
+class _Changes:
+    """Changes of circuits, run after run.
+
+    Args:
+        standing: circuits that stand after the last of these runs.
+        found: of each run, of its first step and of the next one.
+    """
+
+    standing: Standing
+    found: list[tuple[list[bool | None], list[bool | None]]] = field(default_factory=list)
+
+
+class PlanFacts:
+    """Of the runs of a plan.
+
+    Args: plan: schedule, fabric and circuits.
+    """
+
+    def __init__(self, plan: CircuitPlan) -> None:
+        self.plan = plan
+        self._classes = plan.schedule.step_classes()
+        self._runs = [RunFacts(self, steps) for steps in self._classes]
+        self._last: _RoundFacts | None = None
+        self._changes: dict[bool, _Changes] = {}
+
+    def of_run(self, number: int) -> RunFacts:
+        """Of a run.
+
+        Args: number: of the run.
+        """
+        return self._runs[number]
+
+    def changes(self, number: int, *, of_all: bool) -> Callable[[bool], list[bool | None]]:
+        """As `Reconfiguration.of_changes` takes it.
+
+        Args:
+            number: of the run.
+            of_all: whether rounds without a control exchange count.
+        """
+
+        def changes(again: bool) -> list[bool | None]:
+            known = self._changes.setdefault(of_all, _Changes(Standing(self.plan.fabric)))
+            while len(known.found) <= number:
+                known.found.append(self._changes_of(len(known.found), known.standing, of_all))
+            if len(known.found) == len(self._runs):
+                known.standing = Standing(self.plan.fabric)  # releases the circuits
+            return known.found[number][again]
+
+        return changes
+
+    def _changes_of(self, number: int, standing: Standing, of_all: bool) -> tuple[list[bool | None], list[bool | None]]:
+        run = self._runs[number]
+        counts = [of_all or seconds > 0 for seconds in run.control_s]
+        if not any(counts):
+            return [True] * len(counts), [True] * len(counts)
+        rounds = self.plan.rounds(run.steps.start)
+        first, again = (
+            [standing.changes(circuits) if counted else True for circuits, counted in zip(rounds, counts, strict=True)]
+            if wanted
+            else []
+            for wanted in (True, len(run.steps) > 1)
+        )
+        return first, again
+
+    def of_rounds(self, rounds: tuple[Circuits, ...]) -> _RoundFacts:
+        """Of the rounds of a step; the last ones again if they are the same objects."""
+        if self._last is None or not same_circuits(self._last.rounds, rounds):
+            self._last = _RoundFacts(self.plan.fabric, rounds)
+        return self._last
+
+
+class _RoundFacts:
+    """Of the rounds of one step, which others may share."""
+
+    def __init__(self, fabric: Fabric, rounds: tuple[Circuits, ...]) -> None:
+        self._fabric, self.rounds = fabric, rounds
+        self._amount: IntArray | None = None
+        self._slowest: tuple[float, ...] = ()
+        self._law: PathLatency | None = None
+        self._longest: list[float] = []
+
+    def slowest(self, amount: IntArray) -> tuple[float, ...]:
+        """As in `Cost`, for the amount of each transfer [chunks]."""
+        if self._amount is None or not np.array_equal(self._amount, amount):
+            self._amount = amount
+            self._slowest = tuple(_slowest(self._fabric, amount, circuits.carrying()) for circuits in self.rounds)
+        return self._slowest
+
+    def longest_s(self, law: PathLatency) -> list[float]:
+        """Latency of the longest path of each round [s]."""
+        if law is not self._law:
+            self._law, self._longest = law, [law.longest_s(circuits.carrying()) for circuits in self.rounds]
+        return self._longest
+
+
+class RunFacts:
+    """Of a run of identical steps.
+
+    Args:
+        facts: of the plan.
+        steps: of the run.
+    """
+
+    def __init__(self, facts: PlanFacts, steps: range) -> None:
+        self._facts, self._plan, self.steps = facts, facts.plan, steps
+        self._longest: dict[PathLatency, list[float]] = {}
+        self._summed: dict[str, float] = {}
+
+    @cached_property
+    def streamed(self) -> bool:
+        """Whether routes of packets are evaluated some at a time."""
+        return self._plan.stream(self.steps.start) is not None
+
+    @property
+    def transfers(self) -> Transfers:
+        """Of the first step."""
+        return self._plan.schedule.step(self.steps.start)
+
+    @property
+    def rounds(self) -> tuple[Circuits, ...]:
+        """Circuits of each round of the first step."""
+        return self._plan.rounds(self.steps.start)
+
+    @cached_property
+    def slowest(self) -> tuple[float, ...]:
+        """As in `Cost`."""
+        if self.streamed:
+            return (self._streamed_load(None)[0],)
+        return self._facts.of_rounds(self.rounds).slowest(self.transfers.size_chunks())
+
+    @cached_property
+    def messages(self) -> list[int]:
+        """Messages of the node that sends most of them in each round [count]."""
+        if self.streamed:
+            return [int(np.bincount(self.transfers.src).max())]
+        return [most_messages(self.transfers, circuits) for circuits in self.rounds]
+
+    @cached_property
+    def control_s(self) -> list[float]:
+        """Duration of the control exchange of each round [s]."""
+        transfers = self.transfers
+        if self.streamed:
+            return [self._plan.fabric.control_s(transfers.src, transfers.dst)]
+        return [control_s(self._plan.fabric, transfers, circuits) for circuits in self.rounds]
+
+    def longest_s(self, law: PathLatency) -> list[float]:
+        """Latency of the longest path of each round [s].
+
+        Args: law: of latencies.
+        """
+        if law not in self._longest:
+            if self.streamed:
+                self._longest[law] = [self._streamed_load(law)[1]]
+            else:
+                self._longest[law] = self._facts.of_rounds(self.rounds).longest_s(law)
+        return self._longest[law]
+
+    def summed_chunks(self, assumed: Assumptions) -> float:
+        """Memory traffic of the sums of a step, on the rank with the most of it [chunks].
+
+        Args: assumed: time assumptions.
+        """
+        if assumed.compute not in self._summed:
+            self._summed[assumed.compute] = summed_chunks(self.transfers, assumed)
+        return self._summed[assumed.compute]
+
+    def _streamed_load(self, law: PathLatency | None) -> tuple[float, float]:
+        """Load of the busiest link [s for each byte of a chunk] and latency of the longest route [s], routes some at a time.
+
+        Args: law: of latencies; None: not needed.
+        """
+        fabric, transfers = self._plan.fabric, self.transfers
+        amount = transfers.size_chunks()
+        loaded = "slowest" in vars(self)
+        longest_s = 0.0
+        if len(fabric.lines):  # straight parts, without a list of links
+            src, dst = fabric.machine_nodes(transfers.src), fabric.machine_nodes(transfers.dst)
+            carried = np.zeros(0) if loaded else link_loads(fabric, src, dst, amount)
+            longest_s = 0.0 if law is None else longest_route_s(fabric, law, src, dst)
+        else:
+            carried = np.zeros(sum(r.count for r in fabric.resources))
+            for circuits in self._plan.stream(self.steps.start) or ():
+                longest_s = max(longest_s, 0.0 if law is None else law.longest_s(circuits))
+                if not loaded:
+                    chunks = amount[circuits.transfer].astype(np.float64)
+                    carried += np.bincount(
+                        circuits.hops, np.repeat(chunks, circuits.num_hops()), minlength=len(carried)
+                    )
+        if not loaded:
+            of_link = np.repeat([r.capacity for r in fabric.resources], [r.count for r in fabric.resources])
+            vars(self)["slowest"] = (float((carried / of_link).max(initial=0)) * 8,)
+        return self.slowest[0], longest_s
+
+
+def _slowest(fabric: Fabric, amount: IntArray, circuits: Circuits) -> float:
+    """Largest load of one wavelength [chunks], or on a packet fabric the time of the busiest link [s a byte of chunk].
+
+    Args:
+        fabric: that the circuits are on.
+        amount: of each transfer of the step [chunks].
+        circuits: of the round.
+    """
+    if 4 * len(circuits) > len(amount):  # a large part of the step: count in a table of all transfers
+        carried, row = np.arange(len(amount)), circuits.transfer
+    else:
+        carried, row = np.unique(circuits.transfer, return_inverse=True)
+    if fabric.is_packet_switched:
+        return _busiest_link(fabric, amount[circuits.transfer] / np.bincount(row)[row], circuits)
+    wavelengths = np.bincount(row, circuits.wavelength_n, minlength=len(carried))
+    served = wavelengths > 0
+    return float((amount[carried][served] / wavelengths[served]).max(initial=0))
+
+
+def _busiest_link(fabric: Fabric, chunks: np.ndarray, circuits: Circuits) -> float:
+    """Time of the busiest shared link, where circuit i carries chunks[i] [s a byte of chunk]."""
+    slowest = 0.0
+    for usage in fabric.usage(circuits):
+        if usage.resource.shared:
+            carried = np.bincount(usage.index, chunks if usage.circuit is None else chunks[usage.circuit])
+            slowest = max(slowest, float(carried.max(initial=0)) * 8 / usage.resource.capacity)
+    return slowest

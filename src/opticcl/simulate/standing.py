@@ -1,0 +1,248 @@
+"""Which circuits stand, and whether the next round changes any of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from copy import copy
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from opticcl.ir import Circuits, Fabric, IntArray
+
+__all__ = ["Standing", "all_within", "circuit_numbers"]
+
+LOOKED_UP = 3  # circuits of a round that are looked up before all of them are compared
+SPARSE = 8  # a table of all devices may have this many entries for each that is set
+KEPT = 4  # rounds whose circuits are known to stand
+ENDS = ("src", "dst", "port")
+CIRCUIT = (*ENDS, "wavelength_lo", "wavelength_n")
+
+
+class Standing:
+    """Circuits that stand.
+
+    Args: fabric: that they are on.
+    """
+
+    def __init__(self, fabric: Fabric) -> None:
+        self._fabric = fabric
+        self._last: _Set | None = None
+        self._rounds: list[Circuits] = []  # objects whose circuits stand: the same again need no comparison
+
+    def copy(self) -> Standing:
+        """What stands now, whatever is set later."""
+        return copy(self)
+
+    def changes(self, circuits: Circuits) -> bool | None:
+        """Whether a round has circuits that do not stand yet; None for the first round. They stand then.
+
+        Args: circuits: of the round.
+        """
+        if any(circuits is one for one in self._rounds):
+            return False
+        links = self._links(circuits)
+        if self._last is None:
+            self._set(circuits, links)
+            return None
+        stands = self._stands(circuits, self._last) if links is None else self._links_stand(links, self._last)
+        if not stands and not self._devices_stand(circuits, self._last):
+            self._set(circuits, links)
+            return True
+        self._rounds = [*self._rounds[1 - KEPT :], circuits]
+        return False
+
+    def each_changes(self, circuits: Circuits) -> npt.NDArray[np.bool_] | None:
+        """Which circuits of a round do not stand yet, bool (circuits,); None for the first round. They stand then.
+
+        Args: circuits: of the round.
+        """
+        links = self._links(circuits)
+        if self._last is None:
+            self._set(circuits, links)
+            return None
+        numbers, owner = (circuit_numbers(circuits), None) if links is None else links
+        new = ~np.isin(numbers, self._last.numbers)
+        changed = new if owner is None else np.bincount(owner, new, minlength=len(circuits)) > 0
+        if changed.any():
+            self._set(circuits, links)
+        return changed
+
+    def _links(self, circuits: Circuits) -> tuple[npt.NDArray[np.uint64], IntArray] | None:
+        """Numbers of the links that are set for circuits which share them, and the circuit of each; None on other fabrics."""
+        links = self._fabric.links_set(circuits)
+        if links is None:
+            return None
+        return (links[0].astype(np.uint64) << np.uint64(32)) + links[1].astype(np.uint64), links[2]
+
+    def _set(self, circuits: Circuits, links: tuple[npt.NDArray[np.uint64], IntArray] | None) -> None:
+        """The circuits of a round stand; with links, also the links whose ends it does not use."""
+        after = _Set(circuits)
+        if links is not None:
+            numbers, low = np.sort(links[0]), np.uint64(0xFFFFFFFF)
+            if self._last is not None:
+                old = self._last.numbers
+                used = np.isin(old >> np.uint64(32), numbers >> np.uint64(32)) | np.isin(old & low, numbers & low)
+                numbers = np.union1d(old[~used], numbers)
+            after.numbers = numbers
+        self._last, self._rounds = after, [circuits]
+
+    def _links_stand(self, links: tuple[npt.NDArray[np.uint64], IntArray], last: _Set) -> bool:
+        """Whether all links of a round stand."""
+        return all(all_within(some, last.numbers) for some in (_few(links[0]), links[0]))
+
+    def _stands(self, circuits: Circuits, last: _Set) -> bool:
+        """Whether all circuits of a round stand."""
+        if _same(circuits, last.circuits, CIRCUIT):
+            return True
+        if _one_missing(circuits, last.circuits, CIRCUIT):
+            return False
+        numbers = circuit_numbers(circuits)
+        return all(all_within(some, last.numbers) for some in (_few(numbers), numbers))
+
+    def _devices_stand(self, circuits: Circuits, last: _Set) -> bool:
+        """Whether light of the same paths is divided into other circuits, for which nothing has to be set."""
+        if not self._fabric.devices or _one_missing(circuits, last.circuits, ENDS):
+            return False
+        if not _same(circuits, last.circuits, ENDS):
+            paths = path_numbers(circuits)
+            if not all(all_within(some, last.paths) for some in (_few(paths), paths)):
+                return False
+        wanted, found = (_settings_of(self._fabric, one) for one in (circuits, last.circuits))
+        return all(_covered(*pair) for pair in zip(wanted, found, strict=True))
+
+
+class _Set:
+    """Circuits that were set, with what is compared of them, computed when it is."""
+
+    def __init__(self, circuits: Circuits) -> None:
+        self.circuits = circuits
+
+    @cached_property
+    def numbers(self) -> npt.NDArray[np.uint64]:
+        """Sorted numbers of the circuits."""
+        return np.sort(circuit_numbers(self.circuits))
+
+    @cached_property
+    def paths(self) -> npt.NDArray[np.uint64]:
+        """Sorted numbers of their paths."""
+        return np.sort(path_numbers(self.circuits))
+
+
+def _same(circuits: Circuits, others: Circuits, columns: Sequence[str]) -> bool:
+    """Whether both have equal paths and columns, row by row.
+
+    Args:
+        circuits, others: of two rounds.
+        columns: names.
+    """
+    equal = (np.array_equal(getattr(circuits, name), getattr(others, name)) for name in columns)
+    return (
+        len(circuits) == len(others)
+        and len(circuits.hops) == len(others.hops)
+        and all(equal)
+        and np.array_equal(circuits.hop_offsets, others.hop_offsets)
+        and np.array_equal(circuits.hops, others.hops)
+    )
+
+
+def _one_missing(circuits: Circuits, others: Circuits, columns: Sequence[str]) -> bool:
+    """Whether one of a few circuits is not among others, by some columns; most rounds differ in each of their circuits.
+
+    Args:
+        circuits: of which a few are looked up.
+        others: among which.
+        columns: names, which equal circuits have in common.
+    """
+    for row in {len(circuits) * i // LOOKED_UP for i in range(LOOKED_UP if len(circuits) else 0)}:
+        found = np.flatnonzero(others.src == circuits.src[row])
+        for name in columns[1:]:
+            found = found[getattr(others, name)[found] == getattr(circuits, name)[row]]
+        if not len(found):
+            return True
+    return False
+
+
+def _few(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """At most 127 of them, which suffice in most cases."""
+    return numbers[:: max(1, len(numbers) // 64)]
+
+
+def all_within(some: IntArray, numbers: IntArray) -> bool:
+    """Whether all of some numbers are among sorted ones."""
+    if not len(numbers) or not len(some):
+        return not len(some)
+    return bool((numbers[np.minimum(np.searchsorted(numbers, some), len(numbers) - 1)] == some).all())
+
+
+class _Settings(NamedTuple):
+    """Settings of the devices of one kind that a round needs; `pooled`: a device is one of several equal members."""
+
+    pooled: bool
+    device: IntArray
+    setting: IntArray
+
+
+def _settings_of(fabric: Fabric, circuits: Circuits) -> tuple[_Settings, ...]:
+    """For each kind of device that changes, in one order."""
+    kinds = {device.kind: device for device in fabric.devices}
+    return tuple(
+        _Settings(kinds[use.kind].pool > 1, np.asarray(use.index, np.int64), np.asarray(use.setting, np.int64))
+        for use in fabric.settings(circuits)
+        if not kinds[use.kind].once_per_job
+    )
+
+
+def _covered(wanted: _Settings, found: _Settings) -> bool:
+    """Whether all settings are found; in pools as often as they are wanted."""
+    if not len(wanted.device) or not len(found.device):
+        return not len(wanted.device)
+    most = max(int(wanted.device.max()), int(found.device.max()))
+    if not wanted.pooled and most <= SPARSE * len(found.device):
+        set_to = np.full(most + 1, np.iinfo(np.int64).min)
+        set_to[found.device] = found.setting
+        if (set_to[found.device] == found.setting).all():  # no device is set twice
+            return bool((set_to[wanted.device] == wanted.setting).all())
+    each, times = np.unique((wanted.device << 24) + wanted.setting, return_counts=True)
+    known, count = np.unique((found.device << 24) + found.setting, return_counts=True)
+    if not all_within(each, known):
+        return False
+    return not wanted.pooled or bool((times <= count[np.searchsorted(known, each)]).all())
+
+
+def circuit_numbers(circuits: Circuits) -> npt.NDArray[np.uint64]:
+    """A 64-bit number for nodes, port, wavelengths and path, since another path needs other devices set, uint64 (circuits,)."""
+    return _mixed(path_hashes(circuits), *_ends(circuits), circuits.wavelength_lo, circuits.wavelength_n)
+
+
+def path_numbers(circuits: Circuits) -> npt.NDArray[np.uint64]:
+    """A 64-bit number for nodes, port and path, uint64 (circuits,)."""
+    return _mixed(path_hashes(circuits), *_ends(circuits))
+
+
+def _ends(circuits: Circuits) -> Iterator[IntArray]:
+    return (getattr(circuits, name) for name in ENDS)
+
+
+def _mixed(found: npt.NDArray[np.uint64], *columns: IntArray) -> npt.NDArray[np.uint64]:
+    """Numbers that further columns are mixed into."""
+    for column in columns:
+        found = (found ^ (found >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15) + np.asarray(column).astype(
+            np.uint64
+        )
+    return np.asarray((found ^ (found >> np.uint64(32))) * np.uint64(0xBF58476D1CE4E5B9))
+
+
+def path_hashes(circuits: Circuits) -> npt.NDArray[np.uint64]:
+    """A 64-bit number for the path of each circuit, uint64 (circuits,); equal paths have equal numbers."""
+    offsets = circuits.hop_offsets
+    found = np.zeros(len(circuits), np.uint64)
+    some = np.flatnonzero(np.diff(offsets))
+    if len(some):
+        position = np.arange(len(circuits.hops)) - np.repeat(offsets[:-1], np.diff(offsets))
+        mixed = circuits.hops.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + position.astype(np.uint64)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        found[some] = np.add.reduceat(mixed ^ (mixed >> np.uint64(27)), offsets[:-1][some])
+    return found

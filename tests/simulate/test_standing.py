@@ -1,0 +1,111 @@
+"""Which circuits stand: against sets of circuits, and against a comparison of all settings."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.profiles import examples
+
+from opticcl.assumptions import assumptions
+from opticcl.fabrics import fabric
+from opticcl.ir import Circuits
+from opticcl.ir.device import Device, SettingUse
+from opticcl.plans.plan import compile
+from opticcl.simulate.closed_form import profile
+from opticcl.simulate.facts import PlanFacts
+from opticcl.simulate.parts import Reconfiguration
+from opticcl.simulate.standing import Standing
+
+ROWS = st.lists(st.tuples(*[st.integers(0, 2)] * 4, st.integers(1, 2), st.integers(0, 2)), max_size=6)
+
+
+def round_of(rows):
+    """Circuits of (src, dst, port, first wavelength, wavelengths, hops)."""
+    src, dst, port, lo, n, hops = np.array(rows, int).reshape(-1, 6).T
+    offsets = np.concatenate([[0], np.cumsum(hops)])
+    path = np.arange(offsets[-1]) - np.repeat(offsets[:-1], hops) + np.repeat(hops, hops)
+    return Circuits.of(np.arange(len(src)), src, dst, port, lo, n, (path, offsets))
+
+
+@given(st.lists(ROWS, min_size=1, max_size=5))
+@examples(60)
+def test_a_round_changes_what_stands_if_it_has_other_circuits(rounds):
+    """On a fabric without devices; the circuits of a round that changes nothing leave those that stand."""
+    standing = Standing(SimpleNamespace(devices=(), links_set=lambda circuits: None))
+    stand = None
+    for rows in rounds:
+        due = None if stand is None else not set(rows) <= stand
+        assert standing.copy().changes(round_of(rows)) == due
+        assert standing.changes(round_of(rows)) == due
+        stand = set(rows) if due in (None, True) else stand
+
+
+class Divided:
+    """A fabric with a device for each port and wavelength, set to the receiver of the circuit on it."""
+
+    def __init__(self, pool, spread):
+        self.devices = (Device("laser", 100 * spread, pool=pool),)
+        self.spread = spread
+
+    def links_set(self, circuits):
+        """None: circuits do not share links."""
+
+    def settings(self, circuits):
+        """One use a wavelength."""
+        row = np.repeat(np.arange(len(circuits)), circuits.wavelength_n)
+        first = np.cumsum(circuits.wavelength_n) - circuits.wavelength_n
+        wavelength = circuits.wavelength_lo[row] + np.arange(len(row)) - first[row]
+        number = (circuits.src[row] * 3 + circuits.port[row]) * 5 + wavelength
+        yield SettingUse("laser", number * self.spread, circuits.dst[row].astype(np.int64), row)
+
+
+@given(ROWS, ROWS, st.sampled_from([1, 3]), st.sampled_from([1, 1000]))
+@examples(60)
+def test_light_that_is_divided_otherwise_stands_where_its_devices_do(before, rows, pool, spread):
+    """On the same paths, every setting as often as it is needed in a pool; whether devices are numbered densely or not."""
+    where = Divided(pool, spread)
+    standing = Standing(where)
+    standing.changes(round_of(before))
+    changes = standing.changes(round_of(rows))
+
+    def needed(wanted):
+        found = {}
+        for use in where.settings(round_of(wanted)):
+            for key in zip(use.index.tolist(), use.setting.tolist(), strict=True):
+                found[key] = found.get(key, 0) + 1
+        return found
+
+    def paths(wanted):
+        return {(*row[:3], row[5]) for row in wanted}
+
+    have = needed(before)
+    covered = all(have.get(key, 0) >= (times if pool > 1 else 1) for key, times in needed(rows).items())
+    assert changes == (not (set(rows) <= set(before) or (paths(rows) <= paths(before) and covered)))
+
+
+@pytest.mark.parametrize("where", ["terarack:nodes=16", "torus:shape=4x4", "lightpath:shape=4x4"])
+def test_facts_hold_under_all_assumptions(where):
+    """Costs from facts that other assumptions computed are those of a plan alone."""
+    for algorithm in ("two_sided_ring:pieces=2", "lumorph", "double_tree"):
+        plan = compile(where, "all_reduce", 10**6, algorithm=algorithm).circuits
+        facts = PlanFacts(plan)
+        for changed in (
+            {}, {"initial": "warm"}, {"reconfiguration_charge": "every_step"}, {"control_charge": "every_step"},
+            {"control": "none"}, {"latency": "published"}, {"compute": "chain"}, {"rounds": "apart"}, {"hop": 1e-3},
+        ):  # fmt: skip
+            assumed = assumptions("common", **changed)
+            assert profile(plan, assumed, facts).costs == profile(plan, assumed).costs
+
+
+def test_of_runs_charges_the_first_step_and_the_others():
+    """Two rounds that replace each other are set in every step; cold, warm, and where every step is charged."""
+    where = fabric("terarack", nodes=8)
+    rounds = (round_of([(0, 1, 0, 0, 1, 1)]), round_of([(1, 2, 0, 0, 1, 1)]))
+    setting_s = where.reconfiguration_s
+    for name, due in (("cold", [2, 2]), ("warm", [1, 2])):
+        charges = Reconfiguration(where, assumptions("common", initial=name)).of_runs(rounds, 3)
+        assert [sum(one[0] for one in charged) for count, charged in charges for _ in range(count)] == pytest.approx(
+            [setting_s * n for n in (*due, due[-1])]
+        )
