@@ -17,6 +17,7 @@ from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.fabric import HopLatency
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import LightPath, Limit, Optics
+from opticcl.ir.netlist import Netlist, StateUse
 from opticcl.registry import as_list, whole_number
 from opticcl.routing.closed_order import closed_order
 
@@ -175,6 +176,18 @@ class Job(Fabric):
     def links_set(self, circuits: Circuits) -> tuple[IntArray, IntArray, IntArray] | None:
         """Of the machine."""
         return self.whole.links_set(circuits)
+
+    def netlist(self) -> Netlist | None:
+        """Of the machine."""
+        return self.whole.netlist()
+
+    def states(self, circuits: Circuits) -> Iterable[StateUse]:
+        """As on the machine."""
+        return self.whole.states(circuits)
+
+    def ends(self, circuits: Circuits) -> tuple[IntArray, IntArray]:
+        """As on the machine."""
+        return self.whole.ends(circuits)
 
     @cached_property
     def _rank_on_machine(self) -> IntArray:

@@ -45,6 +45,7 @@ from opticcl.errors import FabricError
 from opticcl.fabrics import register_fabric
 from opticcl.fabrics._control import check_synchronisation, exposed_share
 from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
+from opticcl.fabrics._lightpath_netlist import Wafer, lightpath_ends, lightpath_netlist, lightpath_states
 from opticcl.fabrics._ring_settings import of_wavelengths
 from opticcl.fabrics.damage import Damage, damage_of, dead_parts_used, grid_of
 from opticcl.ir import CellGrid, Circuits, ControlPlane, Fabric, Fault, IntArray, Part, Resource, Usage
@@ -52,6 +53,7 @@ from opticcl.ir.capacity import Cut, thresholds
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
+from opticcl.ir.netlist import Netlist, StateUse
 from opticcl.optics.limits import counted, reach, reach_in_parts
 from opticcl.optics.values import chain_of
 from opticcl.routing.grid import EAST, NORTH, SOUTH, WEST, Grid
@@ -307,6 +309,33 @@ class Lightpath(Fabric):
         last = hops[circuits.hop_offsets[1:] - 1] % 4
         tile = self.tile[circuits.dst].astype(np.int64)
         yield SettingUse("mzi_to_tile", tile[circuit] * self.lasers + last_wavelength, last[circuit], circuit)
+
+    @cached_property
+    def _wafer(self) -> Wafer:
+        geometry = optics_of("lightpath").geometry
+        board = int(geometry["board_rows"]), int(geometry["board_columns"])
+        dead, tiles = self.damage, prod(self.shape)
+        return Wafer(
+            *self.grid_shape,
+            board,
+            self.lasers,
+            self.waveguides,
+            dead.tiles,
+            dead.laser_tile * self.lasers + dead.laser,
+            lambda: dead.waveguides(tiles, self.waveguides),
+        )
+
+    def netlist(self) -> Netlist:
+        """Lasers, tiles, waveguides of every edge, photodiodes."""
+        return lightpath_netlist(self._wafer)
+
+    def states(self, circuits: Circuits) -> Iterator[StateUse]:
+        """Outputs of the tiles on every path, for each wavelength, with a waveguide on every edge."""
+        yield from lightpath_states(self._wafer, circuits)
+
+    def ends(self, circuits: Circuits) -> tuple[IntArray, IntArray]:
+        """Laser of the sender's tile and photodiode of the receiver's, of the wavelength."""
+        return lightpath_ends(circuits, self.tile, self.lasers)
 
     def faults(self, circuits: Circuits) -> Iterator[Fault]:
         """Edges that do not lead from the sender's tile to the receiver's, and dead parts."""

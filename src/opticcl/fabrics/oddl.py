@@ -43,12 +43,14 @@ from opticcl.errors import FabricError, ParameterError
 from opticcl.fabrics import register_fabric
 from opticcl.fabrics._control import exposed_share
 from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
+from opticcl.fabrics._oddl_netlist import Switches, oddl_ends, oddl_netlist, oddl_states, switches_of
 from opticcl.fabrics._ring_settings import of_wavelengths
 from opticcl.ir import CellGrid, Circuits, ControlPlane, Fabric, Fault, IntArray, Part, Resource, Usage
 from opticcl.ir.capacity import Axis
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
+from opticcl.ir.netlist import Netlist, StateUse
 from opticcl.optics.chain import ROUNDING_DB, amplifier_places
 from opticcl.optics.clos import clos_modules, clos_stages
 from opticcl.optics.values import chain_of
@@ -320,6 +322,22 @@ class Oddl(Fabric):
         circuit, wavelength = of_wavelengths(circuits)
         switched = sender[circuit] * self.num_wavelengths + wavelength
         yield SettingUse("wss", switched, circuits.dst[circuit].astype(np.int64), circuit)
+
+    @cached_property
+    def _switches(self) -> tuple[Switches, ...]:
+        return switches_of(self.shape, map(modules_passed, self.shape), PASSIVE_PORTS)
+
+    def netlist(self) -> Netlist:
+        """NICs, switches with the modules that they are built of, amplifiers."""
+        return oddl_netlist(self._switches, self.num_nodes, self.num_wavelengths)
+
+    def states(self, circuits: Circuits) -> Iterator[StateUse]:
+        """Laser and receiver of the NICs; inputs and outputs of the modules that light passes."""
+        yield from oddl_states(self._switches, self.settings(circuits), self.num_wavelengths)
+
+    def ends(self, circuits: Circuits) -> tuple[IntArray, IntArray]:
+        """NIC of the sender, photodiode of the receiver's NIC and the wavelength."""
+        return oddl_ends(circuits, len(self.shape), self.num_wavelengths)
 
     def faults(self, circuits: Circuits) -> Iterator[Fault]:
         """NICs and switches of another dimension than the one that differs, and wavelengths apart."""

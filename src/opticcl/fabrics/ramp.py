@@ -46,9 +46,12 @@ from opticcl.errors import FabricError
 from opticcl.fabrics import nearest_sizes, register_fabric
 from opticcl.fabrics._control import check_synchronisation, exposed_share
 from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
+from opticcl.fabrics._ramp_netlist import RampShape, ramp_netlist, ramp_states
+from opticcl.fabrics._ring_settings import of_wavelengths
 from opticcl.ir import CellGrid, Circuits, ControlPlane, Fabric, Fault, IntArray, Part, Resource, Usage
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
+from opticcl.ir.netlist import Netlist, StateUse
 from opticcl.optics.clos import clos_stages
 from opticcl.optics.limits import largest_that_closes
 from opticcl.optics.values import chain_of
@@ -291,6 +294,27 @@ class Ramp(Fabric):
         if self.subnet == "route_switch":
             *_, middle = self.usage(circuits)
             yield SettingUse("crossbar", middle.index, circuits.dst // self.wavelengths % self.racks)
+
+    @property
+    def _shape(self) -> RampShape:
+        ports = self.racks * (self.wavelengths if self.subnet == "broadcast" else 1)
+        planes = self.transceivers_per_group
+        return RampShape(self.groups, self.racks, self.wavelengths, planes, self.subnet, _stages(ports))
+
+    def netlist(self) -> Netlist:
+        """Transceivers with their gates, and the subnets between them."""
+        return ramp_netlist(self._shape)
+
+    def states(self, circuits: Circuits) -> Iterator[StateUse]:
+        """Lasers, gates and tunable filters, with those of idle planes, which are ganged with them."""
+        yield from ramp_states(self._shape, self.settings(circuits))
+
+    def ends(self, circuits: Circuits) -> tuple[IntArray, IntArray]:
+        """Modulator of the sender's transceiver, photodiode of the receiver's."""
+        circuit, _ = of_wavelengths(circuits)
+        ports = np.int64(self.ports_per_node)
+        sender, receiver = circuits.src * ports + circuits.port, circuits.dst * ports + circuits.port
+        return sender[circuit], receiver[circuit]
 
     def faults(self, circuits: Circuits) -> Iterator[Fault]:
         """Gates towards other groups, other wavelengths than the one that the subnet passes, and shared control violated."""

@@ -48,11 +48,13 @@ import numpy.typing as npt
 from opticcl.errors import FabricError
 from opticcl.fabrics import register_fabric
 from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
+from opticcl.fabrics._sipac_netlist import sipac_ends, sipac_netlist
 from opticcl.fabrics.oddl import ring_order
 from opticcl.ir import CellGrid, Circuits, ControlPlane, Fabric, Fault, IntArray, Part, Resource, Usage
 from opticcl.ir.capacity import Axis
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
+from opticcl.ir.netlist import Netlist
 from opticcl.optics.limits import LARGEST_COUNT, counted, largest_that_closes
 from opticcl.optics.values import chain_of
 from opticcl.units import Rate, Seconds, Shape
@@ -211,6 +213,16 @@ class Sipac(Fabric):
         yield Usage(laser, circuits.src * np.int64(self.ports_per_node) + port)
         yield Usage(photodiode, circuits.dst * np.int64(self.ports_per_node) + port)
 
+    def netlist(self) -> Netlist:
+        """Combs, modulators and photodiodes of every port, rings of every switch."""
+        received = lines_received(self.sides, self.num_wavelengths, self.groups_of_levels)
+        published = self.channels == "published"
+        return sipac_netlist(self.sides, self.strides, self.num_wavelengths, published, received)
+
+    def ends(self, circuits: Circuits) -> tuple[IntArray, IntArray]:
+        """Modulators of the sender's port, photodiode of the receiver's port and the wavelength."""
+        return sipac_ends(circuits, self.ports_per_node, self.num_wavelengths)
+
     def faults(self, circuits: Circuits) -> Iterator[Fault]:
         """Ports of another level than the digit that differs, and wavelengths of another group than the ring drops."""
         bad_path = circuits.num_hops() != 1
@@ -360,10 +372,7 @@ def _light(radices: tuple[int, ...], strides: Counts, wavelengths: int, groups: 
         groups: groups that the lines of each level fall into.
     """
     sides = np.array(radices, np.int64)
-    lines = [-(-wavelengths // count) * (side - 1) for count, side in zip(groups, radices, strict=True)]
-    received = np.maximum(
-        np.minimum(lines, wavelengths) - 1, 0
-    )  # lines of the same bus, off resonance at the last filter
+    received = lines_received(radices, wavelengths, groups)
 
     def path(level: np.ndarray, passed: np.ndarray) -> Counts:
         counts = np.ones((len(level), len(_ELEMENTS)))
@@ -384,6 +393,18 @@ def _light(radices: tuple[int, ...], strides: Counts, wavelengths: int, groups: 
     typical = share @ path(levels, sides - 1) if share.any() else longest[0]
     names = tuple(f"level {level}, first input to last output" for level in levels)
     return LightPath(optics_of("sipac"), tuple(map(Element, _ELEMENTS)), counts, longest, names, typical)
+
+
+def lines_received(radices: tuple[int, ...], wavelengths: int, groups: tuple[int, ...]) -> IntArray:
+    """Lines of the same bus, off resonance at the last filter, by level, int64 (levels,).
+
+    Args:
+        radices: ports of the switches of each level.
+        wavelengths: lines of a link [count].
+        groups: groups that the lines of each level fall into.
+    """
+    lines = [-(-wavelengths // count) * (side - 1) for count, side in zip(groups, radices, strict=True)]
+    return np.maximum(np.minimum(lines, wavelengths) - 1, 0)
 
 
 # --- shape --------------------------------------------------------------------------------------------------------------

@@ -29,11 +29,13 @@ from opticcl.fabrics import register_fabric
 from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
 from opticcl.fabrics._ring_light import ring_light
 from opticcl.fabrics._ring_settings import ring_settings
+from opticcl.fabrics._terarack_netlist import terarack_ends, terarack_netlist
 from opticcl.ir import Circuits, ControlPlane, Fabric, Fault, IntArray, Part, Resource, Usage
 from opticcl.ir.capacity import Cut
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import LightPath, Limit, Optics
+from opticcl.ir.netlist import Netlist, StateUse
 from opticcl.optics.crosstalk import snr_for_ber
 from opticcl.optics.decibels import ratio_of_db
 from opticcl.optics.limits import LARGEST_COUNT, counted, reach
@@ -153,6 +155,21 @@ class Terarack(Fabric):
         way, segment = np.divmod(circuits.hops.astype(np.int64), self.nodes)
         reached = (segment + 1 - way) % self.nodes
         yield from ring_settings(circuits, reached, self.ports_per_node, self.wavelengths)
+
+    def netlist(self) -> Netlist:
+        """Banks of rings, fibres and photodiodes of every node and direction."""
+        return terarack_netlist(self.nodes, self.ports_per_node, self.wavelengths)
+
+    def states(self, circuits: Circuits) -> Iterator[StateUse]:
+        """Rings that add at the sender, those that drop at the receiver and are off at the nodes between."""
+        modulator, ring = self.settings(circuits)
+        for use, group in ((modulator, "add"), (ring, "drop")):
+            number, wavelength = np.divmod(use.index, self.wavelengths)
+            yield StateUse(group, number, use.setting, use.circuit, wavelength)
+
+    def ends(self, circuits: Circuits) -> tuple[IntArray, IntArray]:
+        """Comb of the sender's port, photodiode of the receiver's port and the wavelength."""
+        return terarack_ends(circuits, self.ports_per_node, self.wavelengths)
 
     def faults(self, circuits: Circuits) -> Iterator[Fault]:
         """Segments that do not lead from the sender to the receiver."""

@@ -18,6 +18,7 @@ from opticcl.ir.circuits import Circuits
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import LightPath, Limit, Optics
+from opticcl.ir.netlist import Netlist, StateUse
 from opticcl.ir.pieces import Pieces
 
 __all__ = [
@@ -395,6 +396,21 @@ class Fabric(ABC):
         Returns: input and output of each link passed, and the circuit that passes it, int64 (m,) each.
         """
         return None
+
+    def netlist(self) -> Netlist | None:
+        """Optical elements of the machine and the links between them, or None if no light goes from end to end."""
+        return None
+
+    def states(self, circuits: Circuits) -> Iterable[StateUse]:
+        """States of the elements of the netlist that circuits need, apart from signals, one or more `StateUse` a group."""
+        return ()
+
+    def ends(self, circuits: Circuits) -> tuple[IntArray, IntArray]:
+        """Transmitter and photodiode of every (circuit, wavelength): elements of the netlist, int64 (m,) each.
+
+        Raises: UnsupportedError: the fabric has no netlist.
+        """
+        raise UnsupportedError(f"{self.name}: no netlist of its elements")
 
     @property
     def links_all(self) -> bool:

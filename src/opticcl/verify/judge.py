@@ -10,7 +10,7 @@ from opticcl.ir import CircuitPlan, IntArray, Schedule, Verdict, no_progress
 from opticcl.ir.collective import Holders, HolderTable
 from opticcl.ir.symmetry import Run
 from opticcl.verify.data import DataReport, check_data
-from opticcl.verify.light import LightReport, check_light
+from opticcl.verify.light import CircuitsReport, check_light
 from opticcl.verify.symmetry import runs_of
 
 __all__ = ["Judge", "combined_verdict"]
@@ -18,7 +18,7 @@ __all__ = ["Judge", "combined_verdict"]
 COMPARED_ROWS = 1 << 26  # (rank, run) pairs above which replaying is quicker than comparing
 
 
-def combined_verdict(data: DataReport, light: LightReport) -> Verdict:
+def combined_verdict(data: DataReport, light: CircuitsReport) -> Verdict:
     """The reports on data and light as one verdict."""
     return Verdict(
         violations=data.violations + light.violations,

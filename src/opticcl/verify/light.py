@@ -30,7 +30,7 @@ from opticcl.ir.circuit_plan import ClassRounds
 from opticcl.kernels import worth_compiling
 from opticcl.verify.symmetry import runs_of
 
-__all__ = ["RULE_OF_KIND", "LightReport", "add_usage", "check_light"]
+__all__ = ["RULE_OF_KIND", "CircuitsReport", "add_usage", "check_light"]
 
 RULE_OF_KIND = {
     "laser": "laser_shared",
@@ -45,7 +45,7 @@ RULE_OF_KIND = {
 
 
 @dataclass(frozen=True, slots=True)
-class LightReport:
+class CircuitsReport:
     """Result of the check: violations, number of circuits checked [count], notes."""
 
     violations: tuple[Violation, ...]
@@ -53,7 +53,7 @@ class LightReport:
     notes: tuple[str, ...]
 
 
-def check_light(plan: CircuitPlan, *, progress: ProgressCallback) -> LightReport:
+def check_light(plan: CircuitPlan, *, progress: ProgressCallback) -> CircuitsReport:
     """Check every circuit of every round of the plan; `progress` is called after every class of steps."""
     violations: list[Violation] = []
     settings: dict[Resource, IntArray] = {}
@@ -76,7 +76,7 @@ def check_light(plan: CircuitPlan, *, progress: ProgressCallback) -> LightReport
             violations += [replace(v, step=steps.start, round=number) for v in found]
         progress("count the light", steps.stop, plan.schedule.num_steps)
     notes = [f"step {v.step}: {v.count} receivers used twice" for v in violations if v.rule == "receiver_shared"]
-    return LightReport(tuple(violations), total, tuple(notes))
+    return CircuitsReport(tuple(violations), total, tuple(notes))
 
 
 def _streamed_violations(

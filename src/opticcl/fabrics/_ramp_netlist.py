@@ -1,0 +1,240 @@
+r"""Elements of RAMP.
+
+::
+
+    laser ~> modulator ~> 1:x ~> TX gates ==fibre==> core ==fibre==> filters ~> RX gates ~> x:1 ~> photodiode
+
+    core   broadcast         star of J L ports
+           route_broadcast   J routers of L ports, L stars of J ports
+           route_switch      J routers of L ports; L crossbars: splitters 1:J, gates, combiners J:1
+
+Laser, gates and filters of the b planes of a transceiver group are ganged: "same tunable light source and the same control
+instruction". So a plane without data has light and open gates too.
+
+Source: RAMP sections 3.1, 4.1. Reading: filters are fixed to the device's wavelength where the subnet broadcasts, tunable
+behind routers that broadcast, and let everything pass where the subnet switches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from opticcl.fabrics._ring_settings import ON
+from opticcl.ir import IntArray
+from opticcl.ir.device import SettingUse
+from opticcl.ir.netlist import BillLine, Bundle, ElementGroup, Netlist, StateUse
+from opticcl.optics.elements import ALL
+
+__all__ = ["RampShape", "ramp_netlist", "ramp_states"]
+
+SOURCE = "RAMP sections 3.1, 4.1"
+
+
+@dataclass(frozen=True, slots=True)
+class RampShape:
+    """What the number of elements follows from.
+
+    Args:
+        groups: communication groups x [count].
+        racks: of a group, J [count].
+        devices: of a rack, L [count].
+        planes: transceivers of a transceiver group, b [count].
+        subnet: kind of subnet.
+        stages: star couplers that light passes in a subnet [count].
+    """
+
+    groups: int
+    racks: int
+    devices: int
+    planes: int
+    subnet: str
+    stages: float
+
+    @property
+    def members(self) -> int:
+        """Nodes of a communication group [count]."""
+        return self.racks * self.devices
+
+    @property
+    def nodes(self) -> int:
+        """All nodes [count]."""
+        return self.groups * self.members
+
+    @property
+    def ports(self) -> int:
+        """Transceivers of a node [count]."""
+        return self.groups * self.planes
+
+    @property
+    def subnets(self) -> int:
+        """Subnets: one for each pair of groups and transceiver [count]."""
+        return self.groups * self.groups * self.ports
+
+
+def ramp_netlist(shape: RampShape) -> Netlist:
+    """Elements of all nodes and subnets."""
+    x, b, num_ports = shape.groups, shape.planes, shape.nodes * shape.ports
+    fans, ganged = num_ports * x, shape.nodes * x
+
+    def port(element: int) -> str:
+        return f"node {element // shape.ports} port {element % shape.ports}"
+
+    def fan(element: int) -> str:
+        return f"{port(element // x)} group {element % x}"
+
+    def gang(element: IntArray) -> IntArray:
+        return element // b
+
+    def gang_of_fan(element: IntArray) -> IntArray:
+        return element // (x * b) * x + element % x
+
+    def gang_of_receiver(element: IntArray) -> IntArray:
+        return element // (x * b)
+
+    fixed = {
+        "broadcast": {"fixed": lambda element: element // (x * shape.ports) % shape.devices},
+        "route_broadcast": {},
+        "route_switch": {"fixed": lambda element: np.full_like(element, ALL)},
+    }[shape.subnet]
+    groups = (
+        ElementGroup(
+            "laser", "laser", num_ports, 0, 1, control=gang, devices=ganged, bill=BillLine("tunable_transceiver"),
+            place=port, source=SOURCE,
+        ),
+        ElementGroup("modulator", "modulator", num_ports, loss={"modulator": 1}, place=port, source=SOURCE),
+        ElementGroup("splitter", "splitter", num_ports, 1, x, loss={"splitter": 1}, place=port, source=SOURCE),
+        ElementGroup(
+            "tx_gate", "gate", fans, control=gang_of_fan, devices=ganged * x, loss={"soa_gate": 1}, place=fan, source=SOURCE
+        ),
+        ElementGroup("fibre_up", "fibre", fans, loss={"fibre": 1}, bill=BillLine("fibre"), place=fan, source=SOURCE),
+        *_core(shape),
+        ElementGroup("fibre_down", "fibre", fans, loss={"fibre": 1}, bill=BillLine("fibre"), place=fan, source=SOURCE),
+        ElementGroup(
+            "filter", "filter", fans, control=gang_of_receiver, devices=ganged, parameters=fixed, loss={"filter": 1},
+            place=fan, source=SOURCE,
+        ),
+        ElementGroup(
+            "rx_gate", "gate", fans, control=gang_of_fan, devices=ganged * x, loss={"soa_gate": 1}, place=fan, source=SOURCE
+        ),
+        ElementGroup("combiner", "combiner", num_ports, x, 1, loss={"combiner": 1}, place=port, source=SOURCE),
+        ElementGroup("photodiode", "photodiode", num_ports, 1, 0, place=port, source=SOURCE),
+    )  # fmt: skip
+
+    def bundles() -> Iterator[Bundle]:
+        each, fan_out = np.arange(num_ports), np.arange(fans)
+        yield Bundle("laser", each, "modulator", each)
+        yield Bundle("modulator", each, "splitter", each)
+        for before, behind in (("splitter", "tx_gate"), ("tx_gate", "fibre_up"), ("fibre_down", "filter")):
+            yield Bundle(before, fan_out, behind, fan_out)
+        yield from _core_links(shape, fan_out)
+        yield Bundle("filter", fan_out, "rx_gate", fan_out)
+        yield Bundle("rx_gate", fan_out, "combiner", fan_out)
+        yield Bundle("combiner", each, "photodiode", each)
+
+    return Netlist("ramp", groups, shape.devices, bundles, "modulator")
+
+
+def _core(shape: RampShape) -> Iterator[ElementGroup]:
+    """Elements of the subnets."""
+    x, racks, devices = shape.groups, shape.racks, shape.devices
+
+    def subnet(number: int) -> str:
+        pair, port = divmod(number, shape.ports)
+        return f"subnet group {pair // x} -> group {pair % x} port {port}"
+
+    if shape.subnet == "broadcast":
+        yield ElementGroup(
+            "star", "splitter", shape.subnets, shape.members, shape.members, loss={"star": shape.stages},
+            bill=BillLine("star_coupler", 1, shape.members), place=subnet, source=SOURCE,
+        )  # fmt: skip
+        return
+
+    def router(element: int) -> str:
+        return f"{subnet(element // racks)} rack {element % racks}"
+
+    def behind(element: int) -> str:
+        return f"{subnet(element // devices)} devices {element % devices}"
+
+    yield ElementGroup(
+        "awgr", "awgr", shape.subnets * racks, devices, devices, loss={"awgr": 1}, bill=BillLine("awgr", 1, devices),
+        place=router, source=SOURCE,
+    )  # fmt: skip
+    stars = shape.subnets * devices
+    if shape.subnet == "route_broadcast":
+        yield ElementGroup(
+            "star", "splitter", stars, racks, racks, loss={"star": shape.stages},
+            bill=BillLine("star_coupler", 1, racks), place=behind, source=SOURCE,
+        )  # fmt: skip
+        return
+
+    def side(element: int) -> str:
+        return f"{behind(element // racks)} rack {element % racks}"
+
+    def crosspoint(element: int) -> str:
+        return f"{behind(element // racks**2)} rack {element // racks % racks} -> rack {element % racks}"
+
+    yield ElementGroup("core_splitter", "splitter", stars * racks, 1, racks, loss={"core_splitter": 1}, place=side)
+    yield ElementGroup("crossbar", "gate", stars * racks**2, loss={"soa_gate": 1}, place=crosspoint, source=SOURCE)
+    yield ElementGroup(
+        "core_combiner", "combiner", stars * racks, racks, 1, loss={"core_combiner": 1},
+        bill=BillLine("soa_crossbar", racks, racks), place=side, source=SOURCE,
+    )  # fmt: skip
+
+
+def _core_links(shape: RampShape, fan: IntArray) -> Iterator[Bundle]:
+    """Links of the subnets, from and to the fibres of all nodes.
+
+    Args:
+        shape: of the machine.
+        fan: (node, port, other group) as one number, all of them.
+    """
+    x, racks, devices = shape.groups, shape.racks, shape.devices
+    port_of_node, other = np.divmod(fan, x)
+    node, port = np.divmod(port_of_node, shape.ports)
+    group, member = np.divmod(node, shape.members)
+    rack, device = np.divmod(member, devices)
+    sent, received = (group * x + other) * shape.ports + port, (other * x + group) * shape.ports + port
+    if shape.subnet == "broadcast":
+        yield Bundle("fibre_up", fan, "star", sent * shape.members + member)
+        yield Bundle("star", received * shape.members + member, "fibre_down", fan)
+        return
+    yield Bundle("fibre_up", fan, "awgr", (sent * racks + rack) * devices + device)
+    router = (received * racks + rack) * devices + device
+    behind = (received * devices + device) * racks + rack  # (subnet, devices, rack)
+    if shape.subnet == "route_broadcast":
+        yield Bundle("awgr", router, "star", behind)
+        yield Bundle("star", behind, "fibre_down", fan)
+        return
+    yield Bundle("awgr", router, "core_splitter", behind)
+    points = np.arange(len(fan) * racks)
+    row, into, out = points // racks**2, points // racks % racks, points % racks
+    yield Bundle("core_splitter", points, "crossbar", points)
+    yield Bundle("crossbar", points, "core_combiner", (row * racks + out) * racks + into)
+    yield Bundle("core_combiner", behind, "fibre_down", fan)
+
+
+def ramp_states(shape: RampShape, uses: Iterable[SettingUse]) -> Iterator[StateUse]:
+    """States of lasers, gates and tunable filters.
+
+    Args:
+        shape: of the machine.
+        uses: settings, as `Ramp.settings` yields them.
+    """
+    x, b, racks = shape.groups, shape.planes, shape.racks
+    for use in uses:
+        on = np.full(len(use.index), ON)
+        if use.kind == "tx_gate":
+            yield StateUse("tx_gate", use.index // (x * b) * x + use.index % x, on, use.circuit)
+        elif use.kind == "rx_gate":
+            yield StateUse("rx_gate", use.index // b * x + use.setting, on, use.circuit)
+        elif use.kind == "crossbar":
+            subnet_of_rack, device = np.divmod(use.index, shape.devices)
+            origin, rest = np.divmod(subnet_of_rack, x * shape.ports)
+            group, rack = np.divmod(origin, racks)
+            row = (group * (x * shape.ports) + rest) * shape.devices + device
+            yield StateUse("crossbar", (row * racks + rack) * racks + use.setting, on, use.circuit)
+        elif use.kind == "laser" or shape.subnet == "route_broadcast":
+            yield StateUse(use.kind, use.index // b, use.setting, use.circuit)

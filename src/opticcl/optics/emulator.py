@@ -1,0 +1,488 @@
+"""Light in a netlist: settings are loaded, light starts at the emitters and is followed through the elements to photodiodes.
+
+The emulator knows elements, links and settings. It does not know circuits: settings have an owner, a number that the caller
+gives them, which is only reported where two owners set one device in two ways.
+
+    load     settings sorted by (group, device, index); two values are a clash; devices without a setting are parked
+    light    rows (input port, wavelength, signal): the rows of a group pass it as one array operation, until none is left
+    verdict  a photodiode that is listened to has to receive exactly its signal, and all others no data
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from opticcl.errors import ParameterError
+from opticcl.ir import IntArray
+from opticcl.ir.netlist import ElementGroup, Netlist
+from opticcl.optics.elements import ABSORBED, ALL, KINDS, Rows, StateOf, splitting_db
+
+__all__ = [
+    "NO_DATA",
+    "Arrivals",
+    "Clash",
+    "Emulator",
+    "LightReport",
+    "Listeners",
+    "Loaded",
+    "Settings",
+]
+
+NO_DATA = 1 << 40
+"""Signals from this number on carry no data: light of a laser that nothing modulates."""
+
+DARK, COLLIDED = -1, -2
+"""In place of a signal: nothing, or more than one."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Settings:
+    """States of devices, as columns of equal length.
+
+    Args:
+        group: position in `Netlist.groups`, int32 (n,).
+        number: device of the group, int64 (n,).
+        index: wavelength, input or similar, int64 (n,); 0 where the device has one state.
+        value: state, int64 (n,).
+        owner: number that the caller gives whoever needs the state, int64 (n,).
+    """
+
+    group: IntArray
+    number: IntArray
+    index: IntArray
+    value: IntArray
+    owner: IntArray
+
+    @classmethod
+    def joined(cls, parts: Sequence[Settings]) -> Settings:
+        """Several tables, one below the other."""
+        names = ("group", "number", "index", "value", "owner")
+        empty = np.zeros(0, np.int64)
+        return cls(*(np.concatenate([empty, *(getattr(part, name) for part in parts)]) for name in names))
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+
+@dataclass(frozen=True, slots=True)
+class Clash:
+    """A device that two owners set in two ways.
+
+    Args:
+        group: position in `Netlist.groups`.
+        number, index: of the device, and within it.
+        values: first and second state.
+        owners: that need them.
+    """
+
+    group: int
+    number: int
+    index: int
+    values: tuple[int, int]
+    owners: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loaded:
+    """Settings as devices hold them: the first of several states of one device.
+
+    Args:
+        tables: by group, sorted keys `number * span + index`, values, and the span.
+        clashes: devices that are set in two ways, one entry each.
+    """
+
+    tables: tuple[tuple[IntArray, IntArray, int], ...]
+    clashes: tuple[Clash, ...]
+
+    def state(self, position: int, group: ElementGroup) -> StateOf:
+        """States of the elements of a group."""
+        keys, values, span = self.tables[position]
+
+        def of(element: IntArray, index: IntArray, parked: int) -> IntArray:
+            if not len(keys):
+                return np.full(len(element), parked)
+            wanted = group.device_of(element) * span + index
+            at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+            return np.where((keys[at] == wanted) & (index < span), values[at], parked)
+
+        return of
+
+    def held(self, position: int) -> tuple[IntArray, IntArray, IntArray]:
+        """(device, index, state) of all devices of a group that are set, int64 (n,) each."""
+        keys, values, span = self.tables[position]
+        number, index = np.divmod(keys, span)
+        return number, index, values
+
+
+class _Rays(NamedTuple):
+    """Light at input ports: one row for each signal that reaches one, with what it has passed."""
+
+    port: IntArray
+    wavelength: IntArray
+    signal: IntArray
+    splitting_db: npt.NDArray[np.float64]
+    counts: npt.NDArray[np.float64]
+
+
+class Arrivals(NamedTuple):
+    """Light at photodiodes, one row for each signal that arrives.
+
+    Args:
+        photodiode: element, int64 (n,).
+        wavelength, signal: int64 (n,).
+        splitting_db: loss by division, float64 (n,) [dB].
+        counts: pieces of each element of a light path that it has passed, float64 (n, keys); no keys unless requested.
+        circulating: rows that were alive after as many rounds as there are ports [count].
+    """
+
+    photodiode: IntArray
+    wavelength: IntArray
+    signal: IntArray
+    splitting_db: npt.NDArray[np.float64]
+    counts: npt.NDArray[np.float64]
+    circulating: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Listeners:
+    """What photodiodes have to receive, as columns of equal length; every photodiode occurs at most once.
+
+    Args:
+        photodiode: element, int64 (n,).
+        wavelength, signal: int64 (n,).
+    """
+
+    photodiode: IntArray
+    wavelength: IntArray
+    signal: IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LightReport:
+    """What photodiodes receive, beside what they have to receive.
+
+    Args:
+        clashes: devices that would have to be set in two ways.
+        missing, collided, wrong: listeners that receive nothing, more than one signal, or another signal, int64 (k,).
+        stray: photodiodes that receive data and have no listener, int64 (k,).
+        stray_signals: that they receive, int64 (k,).
+        idle: rows of light without data at photodiodes without a listener [count].
+        circulating: rows that never end [count].
+        received: signal of each listener, `DARK` or `COLLIDED`, int64 (n,).
+        rows: all light at photodiodes.
+    """
+
+    clashes: tuple[Clash, ...]
+    missing: IntArray
+    collided: IntArray
+    wrong: IntArray
+    stray: IntArray
+    stray_signals: IntArray
+    idle: int
+    circulating: int
+    received: IntArray
+    rows: Arrivals
+
+    @property
+    def ok(self) -> bool:
+        """Whether every listener receives its signal alone, and nothing else carries data."""
+        wrong = (self.missing, self.collided, self.wrong, self.stray)
+        return not (self.clashes or self.circulating or any(map(len, wrong)))
+
+
+class Emulator:
+    """A netlist whose links are made, so that light can be followed.
+
+    Args: netlist: of up to `MOST_PORTS` input ports.
+    Raises: ParameterError: too many ports; FabricError: a wrong link.
+    """
+
+    def __init__(self, netlist: Netlist) -> None:
+        self.netlist = netlist
+        self._next = np.full(int(netlist.first_out[-1]), ABSORBED)
+        output, target = netlist.links()
+        self._next[output] = target
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """Elements of light paths that the groups count as, in the order of the groups."""
+        groups = self.netlist.groups
+        return tuple(dict.fromkeys(key for g in groups for each in (g.loss, g.moved or {}) for key in each))
+
+    def load(self, settings: Settings) -> Loaded:
+        """Load settings.
+
+        Raises: ParameterError: a device that the netlist does not have.
+        """
+        order = np.lexsort((settings.index, settings.number, settings.group))
+        group, number, index, value, owner = (
+            getattr(settings, name)[order] for name in ("group", "number", "index", "value", "owner")
+        )
+        tables, clashes = [], []
+        ends = np.searchsorted(group, np.arange(len(self.netlist.groups) + 1))
+        for position, one in enumerate(self.netlist.groups):
+            rows = slice(ends[position], ends[position + 1])
+            numbers, indices, values, owners = number[rows], index[rows], value[rows], owner[rows]
+            if not len(numbers):
+                tables.append((numbers, values, 1))
+                continue
+            if numbers[0] < 0 or numbers[-1] >= one.num_devices or indices.min() < 0:
+                odd = int(numbers[0] if numbers[0] < 0 else numbers[-1])
+                raise ParameterError(
+                    f"{self.netlist.name}: {one.name}:{odd} is no device; {one.name} has 0 to {one.num_devices - 1}"
+                )
+            span = int(indices.max()) + 1
+            keys = numbers * span + indices
+            new = np.r_[True, keys[1:] != keys[:-1]]
+            first = np.flatnonzero(new)[np.cumsum(new) - 1]
+            for at in _first_of_each(np.flatnonzero(values != values[first]), keys):
+                both = int(first[at]), int(at)
+                clashes.append(
+                    Clash(
+                        position,
+                        int(numbers[at]),
+                        int(indices[at]),
+                        (int(values[both[0]]), int(values[both[1]])),
+                        (int(owners[both[0]]), int(owners[both[1]])),
+                    )
+                )
+            tables.append((keys[new], values[new], span))
+        return Loaded(tuple(tables), tuple(clashes))
+
+    def light(self, loaded: Loaded, *, count: bool = False) -> Arrivals:
+        """Follow light from the emitters to the photodiodes.
+
+        Args:
+            loaded: settings.
+            count: whether to count the elements that each row passes.
+        """
+        net = self.netlist
+        keys = self.keys if count else ()
+        states = [loaded.state(position, group) for position, group in enumerate(net.groups)]
+        ahead = self._without_shut(states)
+        choices = {
+            p: _choices(g, ahead, int(net.first_out[p])) for p, g in enumerate(net.groups) if KINDS[g.kind].splits
+        }
+        rays = self._emitted(loaded, states, ahead, keys)
+        diodes = net.position[net.photodiodes.name]
+        ended: list[_Rays] = []
+        rounds = 0
+        while len(rays.port) and rounds <= net.num_inputs:
+            rounds += 1
+            owner = np.searchsorted(net.first_in, rays.port, "right") - 1
+            parts = []
+            for position in np.unique(owner).tolist():
+                rows = np.flatnonzero(owner == position)
+                group = net.groups[position]
+                local = rays.port[rows] - net.first_in[position]
+                if position == diodes:
+                    ended.append(_Rays(local, *(column[rows] for column in rays[1:])))
+                    continue
+                element, way = np.divmod(local, max(group.n_in, 1))
+                light = Rows(element, way, rays.wavelength[rows], rays.signal[rows])
+                output, behind, signal, moved = self._pass(position, light, states[position], choices)
+                alive = ahead[output] >= 0
+                behind, source = behind[alive], rows[behind[alive]]
+                pieces = _pieces(group, keys, None if moved is None else moved[behind])
+                parts.append(
+                    _Rays(
+                        ahead[output[alive]],
+                        rays.wavelength[source],
+                        signal[behind],
+                        rays.splitting_db[source] + splitting_db(group),
+                        rays.counts[source] + pieces,
+                    )
+                )
+            rays = _joined(parts, len(keys))
+        return Arrivals(*_joined(ended, len(keys)), circulating=len(rays.port))
+
+    def _pass(
+        self, position: int, rows: Rows, state: StateOf, choices: dict[int, tuple[IntArray, IntArray]]
+    ) -> tuple[IntArray, IntArray, IntArray, npt.NDArray[np.bool_] | None]:
+        """(output port, row behind it, signals of the rows, rows that a ring moves) of one group.
+
+        Args:
+            position: of the group.
+            rows: of light at its inputs.
+            state: of its devices.
+            choices: of splitters, outputs that are not shut, and where those of each element begin.
+        """
+        net = self.netlist
+        group, first = net.groups[position], int(net.first_out[position])
+        everything = np.arange(len(rows.element))
+        if position in choices:
+            outputs, begin = choices[position]
+            many = (begin[1:] - begin[:-1])[rows.element]
+            behind = np.repeat(everything, many)
+            nth = np.arange(len(behind)) - np.repeat(np.cumsum(many) - many, many)
+            return outputs[begin[rows.element][behind] + nth], behind, rows.signal, None
+        passing = KINDS[group.kind].passing
+        if passing is None:
+            return everything[:0], everything[:0], rows.signal, None
+        passed = passing(group, rows, state, net.num_wavelengths)
+        behind = np.flatnonzero((passed.output >= 0) & (passed.output < group.n_out) & _works(group, rows.element))
+        output = first + rows.element[behind] * group.n_out + passed.output[behind]
+        return output, behind, rows.signal if passed.signal is None else passed.signal, passed.moved
+
+    def _emitted(self, loaded: Loaded, states: list[StateOf], ahead: IntArray, keys: tuple[str, ...]) -> _Rays:
+        """Rows at the inputs behind all emitters.
+
+        Args:
+            loaded: settings.
+            states: of each group.
+            ahead: input behind each output.
+            keys: elements of a light path that are counted.
+        """
+        net, parts = self.netlist, []
+        for position, group in enumerate(net.groups):
+            if not KINDS[group.kind].emits:
+                continue
+            element = np.arange(group.count)
+            if group.kind == "emitter":
+                element, wavelength, signal = loaded.held(position)
+            elif group.kind == "laser":
+                wavelength = states[position](element, np.zeros_like(element), -1)
+                signal = NO_DATA + element
+            else:
+                element = np.repeat(element, net.num_wavelengths)
+                wavelength = np.tile(np.arange(net.num_wavelengths), group.count)
+                signal = NO_DATA + element
+            port = ahead[net.first_out[position] + element * group.n_out]
+            alive = (wavelength >= 0) & (signal >= 0) & (port >= 0) & _works(group, element)
+            zero = np.zeros(int(alive.sum()))
+            pieces = np.repeat(_pieces(group, keys, None), len(zero), axis=0)
+            parts.append(_Rays(port[alive], wavelength[alive], signal[alive], zero, pieces))
+        return _joined(parts, len(keys))
+
+    def _without_shut(self, states: list[StateOf]) -> IntArray:
+        """Input behind each output, `ABSORBED` where all light is absorbed behind it: shut gates, filters tuned to nothing.
+
+        Light that enters such an input ends there whatever it is, so following it changes no arrival.
+        """
+        net = self.netlist
+        ahead = self._next.copy()
+        shut = np.zeros(net.num_inputs, bool)
+        order = [
+            p for p, g in enumerate(net.groups) if KINDS[g.kind].splits or (KINDS[g.kind].passing and g.n_out == 1)
+        ]
+        for position in order:
+            group = net.groups[position]
+            if group.kind in ("gate", "filter") and "fixed" not in group.parameters:
+                element = np.arange(group.count)
+                state = states[position](element, np.zeros_like(element), 0 if group.kind == "gate" else -1)
+                closed = state != 1 if group.kind == "gate" else (state < 0) & (state != ALL)
+                shut[net.first_in[position] : net.first_in[position + 1]] = closed
+        ahead[(ahead >= 0) & shut[ahead]] = ABSORBED
+        changed = True
+        while changed:
+            changed = False
+            for position in reversed(order):
+                group = net.groups[position]
+                outs = ahead[net.first_out[position] : net.first_out[position + 1]].reshape(group.count, group.n_out)
+                closed = np.repeat((outs < 0).all(axis=1), group.n_in)
+                ins = slice(net.first_in[position], net.first_in[position + 1])
+                if (closed & ~shut[ins]).any():
+                    shut[ins] |= closed
+                    changed = True
+            ahead[(ahead >= 0) & shut[ahead]] = ABSORBED
+        return ahead
+
+    def run(self, settings: Settings, listeners: Listeners, *, count: bool = False) -> LightReport:
+        """Load settings, follow light, and compare what arrives with what has to arrive.
+
+        Args:
+            settings: of all devices that are not parked.
+            listeners: what photodiodes have to receive.
+            count: whether to count the elements that light passes.
+        """
+        loaded = self.load(settings)
+        return _verdict(loaded.clashes, self.light(loaded, count=count), listeners, self.netlist.photodiodes.count)
+
+
+def _verdict(clashes: tuple[Clash, ...], rows: Arrivals, listeners: Listeners, photodiodes: int) -> LightReport:
+    """What photodiodes receive, beside what they have to receive.
+
+    Args:
+        clashes: of the settings.
+        rows: light at photodiodes.
+        listeners: what photodiodes have to receive.
+        photodiodes: number of them [count].
+    """
+    many = np.bincount(rows.photodiode, minlength=photodiodes)
+    signal, wavelength = np.full(photodiodes, DARK), np.full(photodiodes, DARK)
+    signal[rows.photodiode], wavelength[rows.photodiode] = rows.signal, rows.wavelength
+    at = listeners.photodiode
+    received = np.where(many[at] > 1, COLLIDED, signal[at])
+    wrong = (many[at] == 1) & ((received != listeners.signal) | (wavelength[at] != listeners.wavelength))
+    listened = np.zeros(photodiodes, bool)
+    listened[at] = True
+    others = ~listened[rows.photodiode]
+    data = others & (rows.signal < NO_DATA)
+    return LightReport(
+        clashes,
+        np.flatnonzero(many[at] == 0),
+        np.flatnonzero(many[at] > 1),
+        np.flatnonzero(wrong),
+        rows.photodiode[data],
+        rows.signal[data],
+        int(others.sum() - data.sum()),
+        rows.circulating,
+        received,
+        rows,
+    )
+
+
+def _works(group: ElementGroup, element: IntArray) -> npt.NDArray[np.bool_]:
+    """Whether elements are not broken, bool (n,)."""
+    works = group.parameters.get("works")
+    return np.ones(len(element), bool) if works is None else works(element) != 0
+
+
+def _choices(group: ElementGroup, ahead: IntArray, first: int) -> tuple[IntArray, IntArray]:
+    """Output ports of splitters that light can go on from, and where those of each element begin.
+
+    Args:
+        group: of splitters.
+        ahead: input behind each output.
+        first: output port of the group.
+    """
+    outs = ahead[first : first + group.count * group.n_out].reshape(group.count, group.n_out)
+    begin = np.concatenate([[0], np.cumsum((outs >= 0).sum(axis=1))])
+    return first + np.flatnonzero(outs.ravel() >= 0), begin
+
+
+def _pieces(group: ElementGroup, keys: tuple[str, ...], moved: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.float64]:
+    """Elements of a light path in one element of a group, (1 or rows, keys).
+
+    Args:
+        group: of elements.
+        keys: elements that are counted.
+        moved: rows that a ring moves, bool (rows,); None: none.
+    """
+    straight, swapped = (
+        np.array([float(loss.get(key, 0)) for key in keys])[None]
+        for loss in (group.loss, group.loss if group.moved is None else group.moved)
+    )
+    return straight if moved is None else np.where(moved[:, None], swapped, straight)
+
+
+def _joined(parts: Sequence[_Rays], keys: int) -> _Rays:
+    """Rows of several lists, one below the other; of elements that are counted there are `keys`."""
+    if not parts:
+        none = np.zeros(0, np.int64)
+        return _Rays(none, none, none, np.zeros(0), np.zeros((0, keys)))
+    return parts[0] if len(parts) == 1 else _Rays(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _first_of_each(rows: IntArray, keys: IntArray) -> list[int]:
+    """The first of the rows with each key; rows of one key follow each other."""
+    if not len(rows):
+        return []
+    found: list[int] = rows[np.r_[True, np.diff(keys[rows]) != 0]].tolist()
+    return found

@@ -1,0 +1,253 @@
+"""The light of a round of circuits: settings that a fabric derives from them, signals at transmitters, and who listens.
+
+A lane is a circuit on one wavelength. It carries share k of n of the elements of its transfer. Lanes of one transmitter and
+wavelength with the same chunks and the same share are one signal, whatever the receivers do with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from opticcl.errors import FabricError, ParameterError, UnsupportedError
+from opticcl.ir import Circuits, Fabric, IntArray, Transfers
+from opticcl.ir.netlist import MOST_PORTS, Netlist, StateUse
+from opticcl.optics.emulator import NO_DATA, Emulator, LightReport, Listeners, Settings
+
+__all__ = ["Lanes", "RoundLight", "emulator_of", "lanes_of", "round_light", "settings_of", "standing_settings"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lanes:
+    """Circuits by wavelength, as columns of equal length.
+
+    Args:
+        circuit: row of the circuits, int64 (n,).
+        wavelength: int64 (n,).
+        transmitter: element of the group that holds signals, int64 (n,).
+        photodiode: element, int64 (n,).
+        signal: equal for lanes that carry the same; from `NO_DATA` on for circuits that stand idle, int64 (n,).
+        share, shares: which part of its transfer a lane carries, of how many equal parts, int64 (n,).
+    """
+
+    circuit: IntArray
+    wavelength: IntArray
+    transmitter: IntArray
+    photodiode: IntArray
+    signal: IntArray
+    share: IntArray
+    shares: IntArray
+
+    def __len__(self) -> int:
+        return len(self.circuit)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RoundLight:
+    """What the light of a round does.
+
+    Args:
+        lanes: of the circuits.
+        heeded: lanes whose photodiodes have to receive them, int64 (k,); the report's listeners in order.
+        report: on them.
+    """
+
+    lanes: Lanes
+    heeded: IntArray
+    report: LightReport
+
+
+def emulator_of(fabric: Fabric) -> Emulator:
+    """An emulator of the machine.
+
+    Raises: UnsupportedError: the fabric has no light from end to end, or no netlist; ParameterError: it is too large.
+    """
+    netlist = netlist_of(fabric)
+    if netlist.num_inputs > MOST_PORTS:
+        raise ParameterError(
+            f"{fabric.name}: {netlist.num_inputs:,} input ports of optical elements; light is followed through up to "
+            f"{MOST_PORTS:,}; {_nearest(fabric)}"
+        )
+    return Emulator(netlist)
+
+
+def netlist_of(fabric: Fabric) -> Netlist:
+    """The netlist of the machine.
+
+    Raises: UnsupportedError: it has none.
+    """
+    netlist = fabric.netlist()
+    if netlist is None:
+        reason = "no netlist of its elements" if fabric.light_path is not None else "no light from end to end"
+        raise UnsupportedError(f"{fabric.name}: {reason}; netlists have lightpath, oddl, ramp, sipac, terarack")
+    return netlist
+
+
+def _nearest(fabric: Fabric) -> str:
+    """The largest size below that fits, in words."""
+    nodes = fabric.num_machine_nodes
+    while (nodes := nodes // 2) > 1:
+        try:
+            netlist = type(fabric.machine).at_scale(nodes).netlist()
+        except FabricError:
+            continue
+        if netlist is not None and netlist.num_inputs <= MOST_PORTS:
+            return f"nearest: {nodes} nodes"
+    return "try fewer nodes"
+
+
+def settings_of(netlist: Netlist, uses: Iterable[StateUse], owner: int = 0) -> Settings:
+    """Columns of states.
+
+    Args:
+        netlist: that has the groups.
+        uses: states of devices by group.
+        owner: number of circuit 0.
+    Raises: ParameterError: a group that the netlist does not have.
+    """
+    parts = []
+    for use in uses:
+        if use.group not in netlist.position:
+            known = ", ".join(netlist.position)
+            raise ParameterError(f"{netlist.name}: no elements {use.group!r}; known: {known}")
+        n = len(use.number)
+        circuit = np.arange(n) if use.circuit is None else np.asarray(use.circuit, np.int64)
+        index = np.zeros(n, np.int64) if use.index is None else np.asarray(use.index, np.int64)
+        parts.append(
+            Settings(
+                np.full(n, netlist.position[use.group], np.int32),
+                np.asarray(use.number, np.int64),
+                index,
+                np.asarray(use.value, np.int64),
+                circuit + owner,
+            )
+        )
+    return Settings.joined(parts)
+
+
+def standing_settings(fabric: Fabric, netlist: Netlist, circuits: Circuits) -> Settings:
+    """States of the devices that are set once a job.
+
+    Args:
+        fabric: that derives settings from circuits.
+        netlist: of it.
+        circuits: of all rounds.
+    """
+    return settings_of(netlist, _standing(fabric, netlist, circuits, True))
+
+
+def _standing(fabric: Fabric, netlist: Netlist, circuits: Circuits, once: bool) -> Iterator[StateUse]:
+    for use in fabric.states(circuits):
+        if netlist.groups[netlist.position[use.group]].once_per_job == once:
+            yield use
+
+
+def lanes_of(fabric: Fabric, circuits: Circuits, transfers: Transfers) -> Lanes:
+    """Lanes of circuits.
+
+    Args:
+        fabric: with the ends of its circuits.
+        circuits: of a round.
+        transfers: of the step.
+    """
+    many = circuits.wavelength_n.astype(np.int64)
+    circuit = np.repeat(np.arange(len(circuits)), many)
+    nth = np.arange(len(circuit)) - np.repeat(np.cumsum(many) - many, many)
+    wavelength = circuits.wavelength_lo[circuit] + nth * circuits.wavelength_step
+    transmitter, photodiode = fabric.ends(circuits)
+    carried = circuits.transfer[circuit].astype(np.int64)
+    idle = carried < 0
+    share, shares = _shares(carried)
+    row = np.maximum(carried, 0)
+    columns = [transmitter, wavelength, idle, share, shares]
+    if len(transfers):
+        columns += [transfers.chunk_lo[row], transfers.chunk_n[row]]
+    order = np.lexsort(columns)
+    new = np.zeros(len(order), np.int64)
+    new[1:] = np.any([column[order[1:]] != column[order[:-1]] for column in columns], axis=0)
+    signal = np.empty(len(order), np.int64)
+    signal[order] = np.cumsum(new)
+    signal[idle] = NO_DATA + np.flatnonzero(idle)
+    return Lanes(circuit, wavelength, transmitter, photodiode, signal, share, shares)
+
+
+def _shares(carried: IntArray) -> tuple[IntArray, IntArray]:
+    """Number of each lane among those of its transfer, and how many these are."""
+    order = np.argsort(carried, kind="stable")
+    ordered = carried[order]
+    begin = np.searchsorted(ordered, ordered)
+    share = np.empty_like(carried)
+    share[order] = np.arange(len(order)) - begin
+    shares = np.empty_like(carried)
+    shares[order] = np.searchsorted(ordered, ordered, "right") - begin
+    return share, shares
+
+
+def round_settings(fabric: Fabric, netlist: Netlist, circuits: Circuits, lanes: Lanes, owner: int = 0) -> Settings:
+    """Settings of a round: states that the circuits need, signals at transmitters, and lanes at photodiodes.
+
+    Args:
+        fabric: that derives states from circuits.
+        netlist: of it.
+        circuits: of the round.
+        lanes: of the circuits.
+        owner: number of circuit 0.
+    """
+    group = netlist.groups[netlist.position[netlist.transmitter]]
+    index = lanes.wavelength if group.per_wavelength else np.zeros_like(lanes.wavelength)
+    data = np.flatnonzero(lanes.signal < NO_DATA)
+    uses = [
+        *_standing(fabric, netlist, circuits, False),
+        StateUse(group.name, lanes.transmitter, lanes.signal, lanes.circuit, index),
+        StateUse(netlist.photodiodes.name, lanes.photodiode[data], data, lanes.circuit[data]),
+    ]
+    return settings_of(netlist, uses, owner)
+
+
+def round_light(
+    fabric: Fabric,
+    emulator: Emulator,
+    circuits: Circuits,
+    transfers: Transfers,
+    standing: Sequence[Settings] = (),
+    changed: Sequence[tuple[int, int, int, int]] = (),
+    count: bool = False,
+    owner: int = 0,
+) -> RoundLight:
+    """Load the settings of a round and follow its light.
+
+    Args:
+        fabric: that derives settings from circuits.
+        emulator: of its netlist.
+        circuits: of the round.
+        transfers: of the step.
+        standing: settings of devices that are set once a job; without them the round is a job of its own.
+        changed: (group, device, index, state) that replace what the round needs.
+        count: whether to count the elements that light passes.
+        owner: number of circuit 0, in clashes.
+    """
+    lanes = lanes_of(fabric, circuits, transfers)
+    netlist = emulator.netlist
+    own = [*standing] or [standing_settings(fabric, netlist, circuits)]
+    settings = Settings.joined([round_settings(fabric, netlist, circuits, lanes, owner), *own])
+    for change in changed:
+        settings = _replaced(settings, *change)
+    heeded = np.flatnonzero(lanes.signal < NO_DATA)
+    listeners = Listeners(lanes.photodiode[heeded], lanes.wavelength[heeded], lanes.signal[heeded])
+    return RoundLight(lanes, heeded, emulator.run(settings, listeners, count=count))
+
+
+def _replaced(settings: Settings, group: int, number: int, index: int, value: int) -> Settings:
+    """The settings with one state replaced.
+
+    Args:
+        settings: of a round.
+        group, number, index: of the device.
+        value: its state.
+    """
+    kept = (settings.group != group) | (settings.number != number) | (settings.index != index)
+    names = ("group", "number", "index", "value", "owner")
+    new = Settings(*(np.array([one]) for one in (group, number, index, value, -1)))
+    return Settings.joined([Settings(*(getattr(settings, name)[kept] for name in names)), new])

@@ -1,0 +1,274 @@
+"""Netlists of the five systems: element counts against light paths and bills, and where light and the judge differ."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.optics.circuit_sets import accepts, both_judges
+
+import opticcl
+from opticcl.errors import FabricError, ParameterError, UnsupportedError
+from opticcl.fabrics import FABRICS, fabric, fabric_at_scale, job
+from opticcl.ir import Circuits, Op, Transfers, concatenate_circuits
+from opticcl.ir.netlist import Bundle
+from opticcl.optics.elements import KINDS
+from opticcl.optics.emulator import Emulator, Listeners
+from opticcl.optics.rounds import emulator_of, netlist_of, round_light, settings_of, standing_settings
+
+SPECIFICATIONS = [
+    "terarack:nodes=9,wavelengths=4", "terarack:nodes=6,wavelengths=3,rings=2",
+    "sipac:radix=4,levels=2,wavelengths=8", "sipac:radices=3x5,wavelengths=15", "sipac:radix=3,levels=2,channels=retuned",
+    "oddl:shape=4x3", "oddl:shape=16x2", "oddl:shape=33x2",
+    "ramp:groups=3,racks=2,wavelengths=6", "ramp:groups=2,racks=2,wavelengths=4,transceivers_per_group=2",
+    "ramp:groups=4,racks=2,wavelengths=8,subnet=route_broadcast", "ramp:groups=4,racks=2,wavelengths=4,subnet=route_switch",
+    "lightpath:shape=3x10,lasers=4", "lightpath:shape=6x3,waveguides=2,lasers=4",
+    "lightpath:shape=3x3,lasers=3,dead_tiles=4,dead_lasers=0:1,dead_waveguides=1-2:38",
+]  # fmt: skip
+
+
+def rounds_of(plan):
+    """(transfers, circuits) of every round."""
+    for i in range(plan.schedule.num_steps):
+        for circuits in plan.rounds(i):
+            yield plan.schedule.step(i), circuits
+
+
+def plan_of(specification, collective="all_to_all"):
+    """A plan on a machine."""
+    return opticcl.compile(specification, collective, "1 MB").circuits
+
+
+# --- counts -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("specification", SPECIFICATIONS)
+def test_light_passes_the_elements_of_the_light_path(specification):
+    """Circuit by circuit, element by element; only the rings of retuned channels differ."""
+    plan = plan_of(specification)
+    emulator = emulator_of(plan.fabric)
+    everything = concatenate_circuits([circuits for _, circuits in rounds_of(plan)])
+    standing = [standing_settings(plan.fabric, emulator.netlist, everything)]
+    path, seen, differing = plan.fabric.light_path, 0, set()
+    for transfers, circuits in rounds_of(plan):
+        found = round_light(plan.fabric, emulator, circuits, transfers, standing, count=True)
+        assert found.report.ok
+        circuit_of = np.full(emulator.netlist.photodiodes.count, -1)
+        circuit_of[found.lanes.photodiode] = found.lanes.circuit
+        rows = found.report.rows
+        circuit = circuit_of[rows.photodiode]
+        counted, due = rows.counts[circuit >= 0], path(circuits)[circuit[circuit >= 0]]
+        for kind in path.kinds:
+            expected = due[:, [element.kind == kind for element in path.elements]].sum(axis=1)
+            passed = counted[:, emulator.keys.index(kind)] if kind in emulator.keys else np.zeros(len(expected))
+            if (expected != passed).any():
+                differing.add(kind)
+        seen += len(counted)
+    assert seen
+    assert set(emulator.keys) <= set(path.kinds)
+    assert differing == ({"ring_pass"} if "retuned" in specification else set())
+
+
+NOT_OPTICAL = {"control_switch", "wafer"}
+
+
+@pytest.mark.parametrize("specification", SPECIFICATIONS)
+def test_the_bill_counts_the_elements(specification):
+    """Part by part; ribbons of RAMP's fibres, electrical switches and wafers apart."""
+    made = fabric(specification)
+    bill = {}
+    for part in made.parts():
+        if part.kind not in NOT_OPTICAL:
+            bill[part.kind, part.ports] = bill.get((part.kind, part.ports), 0) + part.count
+    counted = made.netlist().bill()
+    if made.name == "ramp":
+        assert counted.pop(("fibre", 0)) == bill.pop(("fibre", 0)) * made.wavelengths
+    if "retuned" not in specification:
+        assert counted == bill
+    else:
+        assert counted.keys() == bill.keys()
+
+
+def test_counts_are_formulas_at_every_size():
+    """RAMP in full: 134 million fibres, 2 million ribbons."""
+    netlist = fabric_at_scale("ramp", 65_536).netlist()
+    assert netlist.num_elements > 3 * 10**8
+    assert netlist.bill()["fibre", 0] == 134_217_728
+    with pytest.raises(ParameterError, match="input ports of optical elements"):
+        netlist.links()
+
+
+def test_splitting_is_that_of_the_light_path():
+    """Loss by division of every circuit: each element with ways, once."""
+    for subnet in ("broadcast", "route_broadcast", "route_switch"):
+        plan = plan_of(f"ramp:groups=4,racks=2,wavelengths=4,subnet={subnet}", "all_reduce")
+        ways = [element.ways for element in plan.fabric.light_path.elements]
+        transfers, circuits = next(rounds_of(plan))
+        rows = round_light(plan.fabric, emulator_of(plan.fabric), circuits, transfers).report.rows
+        assert np.allclose(rows.splitting_db, 10 * np.log10(ways).sum())
+
+
+@pytest.mark.parametrize("specification", SPECIFICATIONS)
+def test_links_join_ports_once(specification):
+    """Names are unique, kinds are known, every place has a name, and a job has the elements of its machine."""
+    made = fabric(specification)
+    netlist = made.netlist()
+    assert len(netlist.position) == len(netlist.groups)
+    assert {group.kind for group in netlist.groups} <= KINDS.keys()
+    assert netlist.links().shape[0] == 2
+    for group in netlist.groups:
+        if group.count:
+            assert group.place(0) != group.place(group.count - 1) or group.count == 1
+            assert group.device_of(np.array([group.count - 1])) == group.num_devices - 1
+    assert job(made, [0, 1]).netlist().bill() == netlist.bill()
+
+
+# --- named readings: where the judge of resources and light differ ----------------------------------------------------------
+
+
+def verdicts(specification, rows, paths, chunks):
+    """Whether the judge accepts circuits (src, dst, port, wavelength), and whether their light arrives."""
+    made = fabric(specification)
+    src, dst, port, lo = np.array(rows).T
+    ends = np.cumsum([0, *map(len, paths)])
+    circuits = Circuits.of(np.arange(len(rows)), src, dst, port, lo, 1, (np.concatenate(paths), ends))
+    transfers = Transfers.of(src, dst, chunks, 1, Op.COPY)
+    accepted, clean = both_judges(made, [(circuits, transfers)])
+    assert accepted[0] == accepts(made, circuits, transfers)
+    return bool(accepted[0]), bool(clean[0])
+
+
+def test_a_crossbar_can_feed_two_racks():
+    """RAMP route_switch: `usage` gives an input one rack; its splitter and gates could hand one signal to two."""
+    made = "ramp:groups=2,racks=2,wavelengths=2,subnet=route_switch"
+    rows = [(0, 4, 0, 0), (0, 6, 0, 0)]
+    assert verdicts(made, rows, [[1, 0], [1, 0]], [1, 1]) == (False, True)
+    assert verdicts(made, rows, [[1, 0], [1, 0]], [1, 2]) == (False, False)
+    assert verdicts(made, rows[:1], [[1, 0]], [1]) == (True, True)
+
+
+def test_planes_of_a_group_with_different_gates():
+    """RAMP route_switch, b = 2: ganged gates are open on both planes; a crossbar that is not set lets none of it through."""
+    rows = [(4, 6, 2, 0), (4, 2, 3, 0)]
+    paths = [[1, 1], [0, 1]]
+    shape = "groups=2,racks=2,wavelengths=2,transceivers_per_group=2"
+    assert verdicts(f"ramp:{shape},subnet=route_switch", rows, paths, [1, 0]) == (False, True)
+    assert verdicts(f"ramp:{shape},subnet=route_broadcast", rows, paths, [1, 0]) == (False, False)
+
+
+def test_two_planes_of_one_sender_to_devices_of_one_wavelength():
+    """RAMP broadcast, b = 2: each receiver's other plane is open too and receives what the sender has for the other one.
+
+    `usage` counts what is on the way and not what an idle plane receives; data without a listener is refused as light.
+    """
+    rows, paths = [(4, 0, 1, 0), (4, 2, 0, 0)], [[0, 1], [0, 1]]
+    shape = "ramp:groups=2,racks=2,wavelengths=2,transceivers_per_group=2"
+    assert verdicts(shape, rows, paths, [1, 1]) == (True, False)
+    assert verdicts(shape, rows[:1], paths[:1], [1]) == (True, True)
+
+
+def test_waveguides_counted_by_circuits():
+    """LIGHTPATH waveguide_sharing=circuit: `usage` refuses two wavelengths on one waveguide, which tiles can switch apart."""
+    rows, paths = [(0, 1, 0, 0), (0, 1, 0, 1)], [[0], [0]]
+    shape = "shape=2x2,lasers=2,waveguides=1"
+    assert verdicts(f"lightpath:{shape},waveguide_sharing=circuit", rows, paths, [0, 1]) == (False, True)
+    assert verdicts(f"lightpath:{shape}", rows, paths, [0, 1]) == (True, True)
+
+
+def test_outputs_of_oddl_that_select():
+    """ODDL: an output takes a wavelength from one input a job; an output that combines would need no setting."""
+    made = fabric("oddl:shape=3")
+    netlist = made.netlist()
+    combining = replace(
+        netlist,
+        groups=tuple(replace(group, parameters={}) if group.kind == "wss" else group for group in netlist.groups),
+    )
+    rounds = [
+        (Circuits.of([0], [src], [2], 0, 0, 1, [[0]]), Transfers.of([src], [2], [0], 1, Op.COPY)) for src in (0, 1)
+    ]
+    both = concatenate_circuits([circuits for circuits, _ in rounds])
+    standing = [standing_settings(made, netlist, both)]
+    for which, ok in ((netlist, [False, False]), (combining, [True, True])):
+        emulator = Emulator(which)
+        found = [round_light(made, emulator, circuits, transfers, standing).report for circuits, transfers in rounds]
+        select = [replace(report, clashes=()) for report in found] if which is combining else found
+        assert [report.ok for report in select] == ok
+
+
+def test_fixed_filters_behind_routers_that_broadcast():
+    """RAMP route_broadcast: what arrives with tunable filters does not with fixed ones."""
+    plan = plan_of("ramp:groups=2,racks=2,wavelengths=4,subnet=route_broadcast", "all_reduce")
+    made = plan.fabric
+    fixed = {"fixed": lambda element: element // (2 * 2) % 4}
+    netlist = made.netlist()
+    groups = tuple(replace(g, parameters=fixed) if g.kind == "filter" else g for g in netlist.groups)
+    oks = []
+    for which in (netlist, replace(netlist, groups=groups)):
+        emulator = Emulator(which)
+        oks.append(all(round_light(made, emulator, c, t).report.ok for t, c in rounds_of(plan)))
+    assert oks == [True, False]
+
+
+# --- refusals and small netlists ----------------------------------------------------------------------------------------------
+
+
+def test_fabrics_without_light_have_no_netlist():
+    """Packet networks, and systems whose elements are not written down."""
+    for name in FABRICS.names():
+        made = fabric_at_scale(name, 16)
+        if made.netlist() is None:
+            with pytest.raises(UnsupportedError, match="netlist"):
+                netlist_of(made)
+            with pytest.raises(UnsupportedError, match="no netlist"):
+                made.ends(Circuits.of([0], [0], [1]))
+            assert tuple(made.states(Circuits.of([0], [0], [1]))) == ()
+    assert {n for n in FABRICS.names() if fabric_at_scale(n, 16).netlist()} == {
+        "lightpath", "oddl", "ramp", "sipac", "terarack"
+    }  # fmt: skip
+
+
+def test_a_machine_that_is_too_large_names_one_that_fits():
+    """Four million ports."""
+    with pytest.raises(ParameterError, match="nearest: 1024 nodes"):
+        emulator_of(fabric_at_scale("ramp", 4096))
+    with pytest.raises(UnsupportedError, match="try sides of at most 1024"):
+        fabric("oddl:shape=2048").netlist()
+
+
+def test_devices_that_do_not_exist():
+    """A group, and a number."""
+    netlist = fabric("terarack:nodes=3,wavelengths=2").netlist()
+    emulator = Emulator(netlist)
+    from opticcl.ir.netlist import StateUse
+
+    with pytest.raises(ParameterError, match="no elements 'ring'; known: transmitter, add"):
+        settings_of(netlist, [StateUse("ring", np.array([0]), np.array([1]))])
+    with pytest.raises(ParameterError, match="drop:6 is no device; drop has 0 to 5"):
+        emulator.load(settings_of(netlist, [StateUse("drop", np.array([6]), np.array([1]))]))
+
+
+@pytest.mark.parametrize(("outputs", "inputs", "text"), [
+    ([0, 0], [0, 1], "two links at one output"), ([0, 1], [0, 0], "two links at one input"),
+    ([6], [0], "a port that transmitter does not have"),
+])  # fmt: skip
+def test_links_that_cannot_be(outputs, inputs, text):
+    """Two at one port, and a port that does not exist."""
+    netlist = fabric("terarack:nodes=3,wavelengths=2").netlist()
+    wrong = replace(netlist, bundles=lambda: [Bundle("transmitter", np.array(outputs), "add", np.array(inputs))])
+    with pytest.raises(FabricError, match=text):
+        wrong.links()
+
+
+def test_a_report_counts_what_arrives():
+    """Dark, another signal, stray data and idle light, each where it is."""
+    netlist = fabric("sipac:radix=2,levels=1,wavelengths=2").netlist()
+    emulator = Emulator(netlist)
+    none = Listeners(*(np.zeros(0, np.int64) for _ in range(3)))
+    report = emulator.run(settings_of(netlist, []), none)
+    assert (report.ok, report.idle, len(report.stray)) == (True, 4, 0)
+    from opticcl.ir.netlist import StateUse
+
+    sent = settings_of(netlist, [StateUse("modulator", np.array([0]), np.array([7]), index=np.array([1]))])
+    report = emulator.run(sent, none)
+    assert (report.ok, report.idle, report.stray.tolist(), report.stray_signals.tolist()) == (False, 3, [3], [7])
+    report = emulator.run(sent, Listeners(np.array([3]), np.array([1]), np.array([8])))
+    assert (report.ok, report.wrong.tolist(), report.received.tolist()) == (False, [0], [7])
