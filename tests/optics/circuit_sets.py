@@ -11,7 +11,7 @@ import numpy as np
 from opticcl.collective import collective
 from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers, no_progress
 from opticcl.ir.netlist import Bundle, Netlist
-from opticcl.optics.emulator import NO_DATA, Emulator, Listeners, Settings
+from opticcl.optics.emulator import Emulator, Listeners, ElementStates
 from opticcl.optics.rounds import lanes_of, round_settings, standing_settings
 from opticcl.verify.light import check_light
 
@@ -86,11 +86,10 @@ def _clean(fabric, emulator, sets):
                     part, number=part.number + copy * devices[part.group], value=value, owner=part.owner + 1000 * copy
                 )
             )
-        heeded = np.flatnonzero(lanes.signal < NO_DATA)
-        diodes = lanes.photodiode[heeded] + copy * one.photodiodes.count
-        listeners.append((diodes, lanes.wavelength[heeded], lanes.signal[heeded] + (copy << 24)))
-        owner.append(np.full(len(heeded), copy))
-    report = emulator.run(Settings.joined(settings), Listeners(*map(np.concatenate, zip(*listeners, strict=True))))
+        diodes = lanes.photodiode + copy * one.photodiodes.count
+        listeners.append((diodes, lanes.wavelength, lanes.signal + (copy << 24)))
+        owner.append(np.full(len(lanes), copy))
+    report = emulator.run(ElementStates.joined(settings), Listeners(*map(np.concatenate, zip(*listeners, strict=True))))
     assert not report.circulating
     dirty = np.zeros(len(sets), bool)
     of_lane = np.concatenate(owner)
@@ -120,7 +119,9 @@ def sets_of(fabric, draw, count, *, most=5, seed=0):
         while True:
             circuits = draw(fabric, random, int(random.integers(1, most + 1)))
             chunk = random.integers(0, NUM_CHUNKS, len(circuits))
-            yield circuits, Transfers.of(circuits.src, circuits.dst, chunk, 1, Op.COPY)
+            idle = random.random(len(circuits)) < 0.1
+            circuits = replace(circuits, transfer=np.where(idle, -1, np.cumsum(~idle) - 1).astype(np.int32))
+            yield circuits, Transfers.of(circuits.src[~idle], circuits.dst[~idle], chunk[~idle], 1, Op.COPY)
 
     return islice(drawn(), count)
 

@@ -27,14 +27,14 @@ from opticcl.fabrics._ring_settings import of_wavelengths
 from opticcl.ir import Circuits, IntArray
 from opticcl.ir.netlist import BillLine, Bundle, ElementGroup, Netlist, StateUse
 
-__all__ = ["Wafer", "lightpath_ends", "lightpath_netlist", "lightpath_states"]
+__all__ = ["TileGrid", "lightpath_ends", "lightpath_netlist", "lightpath_states"]
 
 SOURCE = "LUMORPH section 2.1, equation 6"
 DIRECTIONS = ("east", "west", "south", "north")
 
 
 @dataclass(frozen=True, eq=False)
-class Wafer:
+class TileGrid:
     """What the elements follow from.
 
     Args:
@@ -92,7 +92,7 @@ class Wafer:
         }  # fmt: skip
 
 
-def lightpath_netlist(wafer: Wafer) -> Netlist:
+def lightpath_netlist(wafer: TileGrid) -> Netlist:
     """Elements of all tiles and edges."""
     tiles, lasers, w = wafer.tiles, wafer.lasers, wafer.waveguides
     n_in, n_out = 4 * w + lasers, 4 * w + 1
@@ -142,7 +142,7 @@ def lightpath_netlist(wafer: Wafer) -> Netlist:
     return Netlist("lightpath", groups, lasers, bundles, "transmitter")
 
 
-def _waveguides(wafer: Wafer, name: str, count: int) -> ElementGroup:
+def _waveguides(wafer: TileGrid, name: str, count: int) -> ElementGroup:
     """Waveguides of the edges of one kind: edge * waveguides + waveguide.
 
     Args:
@@ -169,7 +169,7 @@ def _waveguides(wafer: Wafer, name: str, count: int) -> ElementGroup:
     return ElementGroup(name, "waveguide", count * w, loss=loss, parameters=parameters, place=place, source=SOURCE)
 
 
-def lightpath_states(wafer: Wafer, circuits: Circuits) -> Iterator[StateUse]:
+def lightpath_states(wafer: TileGrid, circuits: Circuits) -> Iterator[StateUse]:
     """States of the tiles on the paths: which output each (input, wavelength) leads to.
 
     Args:

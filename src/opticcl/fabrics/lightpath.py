@@ -45,7 +45,7 @@ from opticcl.errors import FabricError
 from opticcl.fabrics import register_fabric
 from opticcl.fabrics._control import check_synchronisation, exposed_share
 from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
-from opticcl.fabrics._lightpath_netlist import Wafer, lightpath_ends, lightpath_netlist, lightpath_states
+from opticcl.fabrics._lightpath_netlist import TileGrid, lightpath_ends, lightpath_netlist, lightpath_states
 from opticcl.fabrics._ring_settings import of_wavelengths
 from opticcl.fabrics.damage import Damage, damage_of, dead_parts_used, grid_of
 from opticcl.ir import CellGrid, Circuits, ControlPlane, Fabric, Fault, IntArray, Part, Resource, Usage
@@ -311,11 +311,11 @@ class Lightpath(Fabric):
         yield SettingUse("mzi_to_tile", tile[circuit] * self.lasers + last_wavelength, last[circuit], circuit)
 
     @cached_property
-    def _wafer(self) -> Wafer:
+    def _wafer(self) -> TileGrid:
         geometry = optics_of("lightpath").geometry
         board = int(geometry["board_rows"]), int(geometry["board_columns"])
         dead, tiles = self.damage, prod(self.shape)
-        return Wafer(
+        return TileGrid(
             *self.grid_shape,
             board,
             self.lasers,

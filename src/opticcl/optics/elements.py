@@ -37,7 +37,7 @@ import numpy.typing as npt
 from opticcl.ir import IntArray
 from opticcl.ir.netlist import ElementGroup
 
-__all__ = ["ABSORBED", "ALL", "KINDS", "ElementKind", "Passed", "Rows", "StateOf", "splitting_db"]
+__all__ = ["ABSORBED", "ALL", "KINDS", "ElementKind", "Passed", "InputRows", "StateOf", "splitting_db"]
 
 ABSORBED = -1
 """Output of light that an element absorbs."""
@@ -62,7 +62,7 @@ class Passed(NamedTuple):
     moved: npt.NDArray[np.bool_] | None = None
 
 
-class Rows(NamedTuple):
+class InputRows(NamedTuple):
     """Light at the inputs of one group.
 
     Args:
@@ -76,7 +76,7 @@ class Rows(NamedTuple):
     signal: IntArray
 
 
-Passing = Callable[[ElementGroup, Rows, StateOf, int], Passed]
+Passing = Callable[[ElementGroup, InputRows, StateOf, int], Passed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,42 +106,42 @@ def splitting_db(group: ElementGroup) -> float:
     return 0.0
 
 
-def _straight(group: ElementGroup, rows: Rows, state: StateOf, num_wavelengths: int) -> Passed:
+def _straight(group: ElementGroup, rows: InputRows, state: StateOf, num_wavelengths: int) -> Passed:
     return Passed(np.zeros_like(rows.element))
 
 
-def _modulate(group: ElementGroup, rows: Rows, state: StateOf, num_wavelengths: int) -> Passed:
+def _modulate(group: ElementGroup, rows: InputRows, state: StateOf, num_wavelengths: int) -> Passed:
     index = rows.wavelength if group.per_wavelength else np.zeros_like(rows.element)
     written = state(rows.element, index, -1)
     return Passed(np.zeros_like(rows.element), np.where(written >= 0, written, rows.signal))
 
 
-def _gate(group: ElementGroup, rows: Rows, state: StateOf, num_wavelengths: int) -> Passed:
+def _gate(group: ElementGroup, rows: InputRows, state: StateOf, num_wavelengths: int) -> Passed:
     return Passed(np.where(state(rows.element, np.zeros_like(rows.element), 0) == 1, 0, ABSORBED))
 
 
-def _filter(group: ElementGroup, rows: Rows, state: StateOf, num_wavelengths: int) -> Passed:
+def _filter(group: ElementGroup, rows: InputRows, state: StateOf, num_wavelengths: int) -> Passed:
     fixed = group.parameters.get("fixed")
     tuned = state(rows.element, np.zeros_like(rows.element), -1) if fixed is None else fixed(rows.element)
     return Passed(np.where((tuned == ALL) | (tuned == rows.wavelength), 0, ABSORBED))
 
 
-def _route(group: ElementGroup, rows: Rows, state: StateOf, num_wavelengths: int) -> Passed:
+def _route(group: ElementGroup, rows: InputRows, state: StateOf, num_wavelengths: int) -> Passed:
     return Passed((rows.input + rows.wavelength) % max(group.n_out, 1))
 
 
-def _cross(group: ElementGroup, rows: Rows, state: StateOf, num_wavelengths: int) -> Passed:
+def _cross(group: ElementGroup, rows: InputRows, state: StateOf, num_wavelengths: int) -> Passed:
     residue, period = (group.parameters[name](rows.element) for name in ("residue", "period"))
     moved = rows.wavelength % period == residue
     return Passed(np.where(moved, 1 - rows.input, rows.input), moved=moved)
 
 
-def _ringbank(group: ElementGroup, rows: Rows, state: StateOf, num_wavelengths: int) -> Passed:
+def _ringbank(group: ElementGroup, rows: InputRows, state: StateOf, num_wavelengths: int) -> Passed:
     moved = state(rows.element, rows.wavelength, 0) == 1
     return Passed(np.where(moved, 1 - rows.input, rows.input), moved=moved)
 
 
-def _switch(group: ElementGroup, rows: Rows, state: StateOf, num_wavelengths: int) -> Passed:
+def _switch(group: ElementGroup, rows: InputRows, state: StateOf, num_wavelengths: int) -> Passed:
     """Routing states come first, one for each (input, wavelength); then, where it selects, one for each output."""
     output = state(rows.element, rows.input * num_wavelengths + rows.wavelength, ABSORBED)
     if "selects" not in group.parameters:
@@ -150,7 +150,7 @@ def _switch(group: ElementGroup, rows: Rows, state: StateOf, num_wavelengths: in
     return Passed(np.where(state(rows.element, index, -1) == rows.input, output, ABSORBED))
 
 
-def _part(group: ElementGroup, rows: Rows, state: StateOf, num_wavelengths: int) -> Passed:
+def _part(group: ElementGroup, rows: InputRows, state: StateOf, num_wavelengths: int) -> Passed:
     return Passed(np.where(rows.wavelength < group.n_out, rows.wavelength, ABSORBED))
 
 

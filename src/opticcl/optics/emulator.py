@@ -21,7 +21,7 @@ import numpy.typing as npt
 from opticcl.errors import ParameterError
 from opticcl.ir import IntArray
 from opticcl.ir.netlist import ElementGroup, Netlist
-from opticcl.optics.elements import ABSORBED, ALL, KINDS, Rows, StateOf, splitting_db
+from opticcl.optics.elements import ABSORBED, ALL, KINDS, InputRows, StateOf, splitting_db
 
 __all__ = [
     "NO_DATA",
@@ -31,7 +31,7 @@ __all__ = [
     "LightReport",
     "Listeners",
     "Loaded",
-    "Settings",
+    "ElementStates",
 ]
 
 NO_DATA = 1 << 40
@@ -42,7 +42,7 @@ DARK, COLLIDED = -1, -2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Settings:
+class ElementStates:
     """States of devices, as columns of equal length.
 
     Args:
@@ -50,7 +50,7 @@ class Settings:
         number: device of the group, int64 (n,).
         index: wavelength, input or similar, int64 (n,); 0 where the device has one state.
         value: state, int64 (n,).
-        owner: number that the caller gives whoever needs the state, int64 (n,).
+        owner: number by which the caller knows what needs the state, int64 (n,).
     """
 
     group: IntArray
@@ -60,7 +60,7 @@ class Settings:
     owner: IntArray
 
     @classmethod
-    def joined(cls, parts: Sequence[Settings]) -> Settings:
+    def joined(cls, parts: Sequence[ElementStates]) -> ElementStates:
         """Several tables, one below the other."""
         names = ("group", "number", "index", "value", "owner")
         empty = np.zeros(0, np.int64)
@@ -90,7 +90,7 @@ class Clash:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loaded:
-    """Settings as devices hold them: the first of several states of one device.
+    """ElementStates as devices hold them: the first of several states of one device.
 
     Args:
         tables: by group, sorted keys `number * span + index`, values, and the span.
@@ -215,7 +215,7 @@ class Emulator:
         groups = self.netlist.groups
         return tuple(dict.fromkeys(key for g in groups for each in (g.loss, g.moved or {}) for key in each))
 
-    def load(self, settings: Settings) -> Loaded:
+    def load(self, settings: ElementStates) -> Loaded:
         """Load settings.
 
         Raises: ParameterError: a device that the netlist does not have.
@@ -285,7 +285,7 @@ class Emulator:
                     ended.append(_Rays(local, *(column[rows] for column in rays[1:])))
                     continue
                 element, way = np.divmod(local, max(group.n_in, 1))
-                light = Rows(element, way, rays.wavelength[rows], rays.signal[rows])
+                light = InputRows(element, way, rays.wavelength[rows], rays.signal[rows])
                 output, behind, signal, moved = self._pass(position, light, states[position], choices)
                 alive = ahead[output] >= 0
                 behind, source = behind[alive], rows[behind[alive]]
@@ -303,7 +303,7 @@ class Emulator:
         return Arrivals(*_joined(ended, len(keys)), circulating=len(rays.port))
 
     def _pass(
-        self, position: int, rows: Rows, state: StateOf, choices: dict[int, tuple[IntArray, IntArray]]
+        self, position: int, rows: InputRows, state: StateOf, choices: dict[int, tuple[IntArray, IntArray]]
     ) -> tuple[IntArray, IntArray, IntArray, npt.NDArray[np.bool_] | None]:
         """(output port, row behind it, signals of the rows, rows that a ring moves) of one group.
 
@@ -331,7 +331,7 @@ class Emulator:
         return output, behind, rows.signal if passed.signal is None else passed.signal, passed.moved
 
     def _emitted(self, loaded: Loaded, states: list[StateOf], ahead: IntArray, keys: tuple[str, ...]) -> _Rays:
-        """Rows at the inputs behind all emitters.
+        """InputRows at the inputs behind all emitters.
 
         Args:
             loaded: settings.
@@ -393,7 +393,7 @@ class Emulator:
             ahead[(ahead >= 0) & shut[ahead]] = ABSORBED
         return ahead
 
-    def run(self, settings: Settings, listeners: Listeners, *, count: bool = False) -> LightReport:
+    def run(self, settings: ElementStates, listeners: Listeners, *, count: bool = False) -> LightReport:
         """Load settings, follow light, and compare what arrives with what has to arrive.
 
         Args:
@@ -473,7 +473,7 @@ def _pieces(group: ElementGroup, keys: tuple[str, ...], moved: npt.NDArray[np.bo
 
 
 def _joined(parts: Sequence[_Rays], keys: int) -> _Rays:
-    """Rows of several lists, one below the other; of elements that are counted there are `keys`."""
+    """InputRows of several lists, one below the other; of elements that are counted there are `keys`."""
     if not parts:
         none = np.zeros(0, np.int64)
         return _Rays(none, none, none, np.zeros(0), np.zeros((0, keys)))

@@ -14,9 +14,23 @@ import numpy as np
 from opticcl.errors import FabricError, ParameterError, UnsupportedError
 from opticcl.ir import Circuits, Fabric, IntArray, Transfers
 from opticcl.ir.netlist import MOST_PORTS, Netlist, StateUse
-from opticcl.optics.emulator import NO_DATA, Emulator, LightReport, Listeners, Settings
+from opticcl.optics.emulator import NO_DATA, Emulator, LightReport, Listeners, ElementStates
 
-__all__ = ["Lanes", "RoundLight", "emulator_of", "lanes_of", "round_light", "settings_of", "standing_settings"]
+__all__ = [
+    "IDLE",
+    "Lanes",
+    "RoundLight",
+    "emulator_of",
+    "lanes_of",
+    "netlist_of",
+    "round_light",
+    "round_settings",
+    "settings_of",
+    "standing_settings",
+]
+
+IDLE = NO_DATA << 1
+"""Signals from this number on are light of circuits that stand idle."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,7 +42,7 @@ class Lanes:
         wavelength: int64 (n,).
         transmitter: element of the group that holds signals, int64 (n,).
         photodiode: element, int64 (n,).
-        signal: equal for lanes that carry the same; from `NO_DATA` on for circuits that stand idle, int64 (n,).
+        signal: equal for lanes that carry the same; from `IDLE` on for circuits that stand idle, int64 (n,).
         share, shares: which part of its transfer a lane carries, of how many equal parts, int64 (n,).
     """
 
@@ -50,12 +64,10 @@ class RoundLight:
 
     Args:
         lanes: of the circuits.
-        heeded: lanes whose photodiodes have to receive them, int64 (k,); the report's listeners in order.
-        report: on them.
+        report: on them; its listeners are the lanes.
     """
 
     lanes: Lanes
-    heeded: IntArray
     report: LightReport
 
 
@@ -98,7 +110,7 @@ def _nearest(fabric: Fabric) -> str:
     return "try fewer nodes"
 
 
-def settings_of(netlist: Netlist, uses: Iterable[StateUse], owner: int = 0) -> Settings:
+def settings_of(netlist: Netlist, uses: Iterable[StateUse], owner: int = 0) -> ElementStates:
     """Columns of states.
 
     Args:
@@ -116,7 +128,7 @@ def settings_of(netlist: Netlist, uses: Iterable[StateUse], owner: int = 0) -> S
         circuit = np.arange(n) if use.circuit is None else np.asarray(use.circuit, np.int64)
         index = np.zeros(n, np.int64) if use.index is None else np.asarray(use.index, np.int64)
         parts.append(
-            Settings(
+            ElementStates(
                 np.full(n, netlist.position[use.group], np.int32),
                 np.asarray(use.number, np.int64),
                 index,
@@ -124,10 +136,10 @@ def settings_of(netlist: Netlist, uses: Iterable[StateUse], owner: int = 0) -> S
                 circuit + owner,
             )
         )
-    return Settings.joined(parts)
+    return ElementStates.joined(parts)
 
 
-def standing_settings(fabric: Fabric, netlist: Netlist, circuits: Circuits) -> Settings:
+def standing_settings(fabric: Fabric, netlist: Netlist, circuits: Circuits) -> ElementStates:
     """States of the devices that are set once a job.
 
     Args:
@@ -159,17 +171,16 @@ def lanes_of(fabric: Fabric, circuits: Circuits, transfers: Transfers) -> Lanes:
     transmitter, photodiode = fabric.ends(circuits)
     carried = circuits.transfer[circuit].astype(np.int64)
     idle = carried < 0
-    share, shares = _shares(carried)
-    row = np.maximum(carried, 0)
+    share, shares = (np.where(idle, 0, column) for column in _shares(carried))
     columns = [transmitter, wavelength, idle, share, shares]
     if len(transfers):
-        columns += [transfers.chunk_lo[row], transfers.chunk_n[row]]
+        columns += [np.where(idle, 0, chunks[carried]) for chunks in (transfers.chunk_lo, transfers.chunk_n)]
     order = np.lexsort(columns)
     new = np.zeros(len(order), np.int64)
     new[1:] = np.any([column[order[1:]] != column[order[:-1]] for column in columns], axis=0)
     signal = np.empty(len(order), np.int64)
     signal[order] = np.cumsum(new)
-    signal[idle] = NO_DATA + np.flatnonzero(idle)
+    signal[idle] += IDLE
     return Lanes(circuit, wavelength, transmitter, photodiode, signal, share, shares)
 
 
@@ -185,8 +196,8 @@ def _shares(carried: IntArray) -> tuple[IntArray, IntArray]:
     return share, shares
 
 
-def round_settings(fabric: Fabric, netlist: Netlist, circuits: Circuits, lanes: Lanes, owner: int = 0) -> Settings:
-    """Settings of a round: states that the circuits need, signals at transmitters, and lanes at photodiodes.
+def round_settings(fabric: Fabric, netlist: Netlist, circuits: Circuits, lanes: Lanes, owner: int = 0) -> ElementStates:
+    """ElementStates of a round: states that the circuits need, signals at transmitters, and lanes at photodiodes.
 
     Args:
         fabric: that derives states from circuits.
@@ -197,11 +208,10 @@ def round_settings(fabric: Fabric, netlist: Netlist, circuits: Circuits, lanes: 
     """
     group = netlist.groups[netlist.position[netlist.transmitter]]
     index = lanes.wavelength if group.per_wavelength else np.zeros_like(lanes.wavelength)
-    data = np.flatnonzero(lanes.signal < NO_DATA)
     uses = [
         *_standing(fabric, netlist, circuits, False),
         StateUse(group.name, lanes.transmitter, lanes.signal, lanes.circuit, index),
-        StateUse(netlist.photodiodes.name, lanes.photodiode[data], data, lanes.circuit[data]),
+        StateUse(netlist.photodiodes.name, lanes.photodiode, np.arange(len(lanes)), lanes.circuit),
     ]
     return settings_of(netlist, uses, owner)
 
@@ -211,7 +221,7 @@ def round_light(
     emulator: Emulator,
     circuits: Circuits,
     transfers: Transfers,
-    standing: Sequence[Settings] = (),
+    standing: Sequence[ElementStates] = (),
     changed: Sequence[tuple[int, int, int, int]] = (),
     count: bool = False,
     owner: int = 0,
@@ -231,15 +241,14 @@ def round_light(
     lanes = lanes_of(fabric, circuits, transfers)
     netlist = emulator.netlist
     own = [*standing] or [standing_settings(fabric, netlist, circuits)]
-    settings = Settings.joined([round_settings(fabric, netlist, circuits, lanes, owner), *own])
+    settings = ElementStates.joined([round_settings(fabric, netlist, circuits, lanes, owner), *own])
     for change in changed:
         settings = _replaced(settings, *change)
-    heeded = np.flatnonzero(lanes.signal < NO_DATA)
-    listeners = Listeners(lanes.photodiode[heeded], lanes.wavelength[heeded], lanes.signal[heeded])
-    return RoundLight(lanes, heeded, emulator.run(settings, listeners, count=count))
+    listeners = Listeners(lanes.photodiode, lanes.wavelength, lanes.signal)
+    return RoundLight(lanes, emulator.run(settings, listeners, count=count))
 
 
-def _replaced(settings: Settings, group: int, number: int, index: int, value: int) -> Settings:
+def _replaced(settings: ElementStates, group: int, number: int, index: int, value: int) -> ElementStates:
     """The settings with one state replaced.
 
     Args:
@@ -249,5 +258,5 @@ def _replaced(settings: Settings, group: int, number: int, index: int, value: in
     """
     kept = (settings.group != group) | (settings.number != number) | (settings.index != index)
     names = ("group", "number", "index", "value", "owner")
-    new = Settings(*(np.array([one]) for one in (group, number, index, value, -1)))
-    return Settings.joined([Settings(*(getattr(settings, name)[kept] for name in names)), new])
+    new = ElementStates(*(np.array([one]) for one in (group, number, index, value, -1)))
+    return ElementStates.joined([ElementStates(*(getattr(settings, name)[kept] for name in names)), new])
