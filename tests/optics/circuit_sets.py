@@ -11,7 +11,7 @@ import numpy as np
 from opticcl.collective import collective
 from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers, no_progress
 from opticcl.ir.netlist import Bundle, Netlist
-from opticcl.optics.emulator import Emulator, Listeners, ElementStates
+from opticcl.optics.emulator import ElementStates, Emulator, Listeners
 from opticcl.optics.rounds import lanes_of, round_settings, standing_settings
 from opticcl.verify.light import check_light
 

@@ -37,7 +37,7 @@ import numpy.typing as npt
 from opticcl.ir import IntArray
 from opticcl.ir.netlist import ElementGroup
 
-__all__ = ["ABSORBED", "ALL", "KINDS", "ElementKind", "Passed", "InputRows", "StateOf", "splitting_db"]
+__all__ = ["ABSORBED", "ALL", "KINDS", "ElementKind", "InputRows", "Passed", "StateOf", "splitting_db"]
 
 ABSORBED = -1
 """Output of light that an element absorbs."""

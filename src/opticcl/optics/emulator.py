@@ -27,11 +27,11 @@ __all__ = [
     "NO_DATA",
     "Arrivals",
     "Clash",
+    "ElementStates",
     "Emulator",
     "LightReport",
     "Listeners",
     "Loaded",
-    "ElementStates",
 ]
 
 NO_DATA = 1 << 40

@@ -14,7 +14,7 @@ import numpy as np
 from opticcl.errors import FabricError, ParameterError, UnsupportedError
 from opticcl.ir import Circuits, Fabric, IntArray, Transfers
 from opticcl.ir.netlist import MOST_PORTS, Netlist, StateUse
-from opticcl.optics.emulator import NO_DATA, Emulator, LightReport, Listeners, ElementStates
+from opticcl.optics.emulator import NO_DATA, ElementStates, Emulator, LightReport, Listeners
 
 __all__ = [
     "IDLE",
