@@ -1,0 +1,354 @@
+"""Which radices, and which links to hold for which steps: the fastest `digit_shifts` of a size, exactly.
+
+A step shifts by D and sends m bytes a node. On links of shift S it takes
+
+    alpha + (delta + beta m) h      h S = D modulo N, h links with h circuits on each
+
+and a change of links R. With C(a, b) the least time of steps a .. b - 1 on the links of one shift, over all shifts that serve
+them,
+
+    F[b] = min over a of F[a] + R + C(a, b)
+
+which needs no pairs (a, b): for each shift the best start of its segment is kept while b advances. All ordered
+factorisations of N are tried whose least time, every step on one link, is below the best found.
+
+Source: the law and the recurrence, with the number of changes as a further state, are Harvest's (arXiv 2602.09188); holding
+sub-rings is Bridge's (arXiv 2605.12766).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from math import comb, inf, isfinite
+from time import perf_counter
+
+import numpy as np
+import numpy.typing as npt
+
+from opticcl.errors import ParameterError
+from opticcl.ir import IntArray
+from opticcl.schedule.digit_shifts import COLLECTIVES, shift_steps
+from opticcl.units import Seconds
+
+__all__ = ["HeldShifts", "ShiftLaw", "bound_s", "factorisations", "fastest_held", "held_time_s", "links_needed"]
+
+FloatArray = npt.NDArray[np.float64]
+
+ALL_SHIFTS = 256
+"""Up to this number of nodes every shift may be held; above it, divisors of the number and the shifts of the steps' digits."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftLaw:
+    """What a step and a change take.
+
+    Args:
+        alpha_s: of a step [s].
+        delta_s: of each link that a circuit passes [s].
+        s_per_byte: of a link [s/byte].
+        change_s: of a change of links [s].
+        sums_s_per_byte: of adding what arrived [s/byte].
+        first_free: whether the first links stand from the start, whichever they are.
+        stands: shift whose links stand from the start; 0: none.
+    Raises: ParameterError: a negative time, or one that is no number.
+    """
+
+    alpha_s: Seconds
+    delta_s: Seconds
+    s_per_byte: float
+    change_s: Seconds
+    sums_s_per_byte: float = 0.0
+    first_free: bool = False
+    stands: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("alpha_s", "delta_s", "s_per_byte", "change_s", "sums_s_per_byte"):
+            value = getattr(self, name)
+            if not value >= 0 or (name != "change_s" and not isfinite(value)):
+                raise ParameterError(f"plan: {name}={value:g} is not a duration; try 0 or more")
+
+
+@dataclass(frozen=True, slots=True)
+class HeldShifts:
+    """Parameters of `digit_shifts`, and their time.
+
+    Args:
+        radices: of the digits, the lowest first.
+        cuts: first step of each segment after the first.
+        shifts: links of each segment.
+        steps: dependent steps [count].
+        links: passed by the circuits of all steps, one after the other [count].
+        moved: what a port carries, in messages.
+        seconds: time [s].
+        proven: whether no other plan of this kind is faster; False where the time limit ended the search.
+    """
+
+    radices: tuple[int, ...]
+    cuts: tuple[int, ...]
+    shifts: tuple[int, ...]
+    steps: int
+    links: int
+    moved: float
+    seconds: float
+    proven: bool = True
+
+    @property
+    def changes(self) -> int:
+        """Changes of links after the first [count]."""
+        return len(self.cuts)
+
+    @property
+    def algorithm(self) -> str:
+        """As `opticcl.compile` takes it."""
+        if not self.shifts:
+            return "digit_shifts"
+        text = [f"radices={'x'.join(map(str, self.radices))}"] if self.radices else []
+        text += [f"cuts={'x'.join(map(str, self.cuts))}"] if self.cuts else []
+        text.append(f"shifts={'x'.join(map(str, self.shifts))}")
+        return "digit_shifts:" + ",".join(text)
+
+
+@lru_cache(maxsize=16)
+def factorisations(number: int) -> tuple[tuple[int, ...], ...]:
+    """All ordered products of numbers above 1.
+
+    >>> factorisations(8)
+    ((8,), (2, 4), (4, 2), (2, 2, 2))
+    """
+
+    def parts(rest: int) -> Iterator[tuple[int, ...]]:
+        if rest == 1:
+            yield ()
+        for factor in range(2, rest + 1):
+            if rest % factor == 0:
+                yield from ((factor, *others) for others in parts(rest // factor))
+
+    return tuple(sorted(parts(number), key=lambda radices: (len(radices), radices))) if number > 1 else ((),)
+
+
+def links_needed(distances: IntArray, shifts: IntArray, num_nodes: int) -> IntArray:
+    """Links of each shift that lead each distance ahead, 0 where they do not, int64 (shifts, distances).
+
+    >>> links_needed(np.array([1, 2, 6]), np.array([1, 2]), 8).tolist()
+    [[1, 2, 6], [0, 1, 3]]
+
+    Args:
+        distances: of the steps, int64 (distances,).
+        shifts: of links, int64 (shifts,).
+        num_nodes: nodes N [count].
+    """
+    common = np.gcd(shifts, num_nodes)
+    rest = num_nodes // common
+    inverse = np.array(
+        [pow(int(s // g), -1, int(r)) if r > 1 else 0 for s, g, r in zip(shifts, common, rest, strict=True)]
+    )
+    found = distances // common[:, None] * inverse[:, None] % rest[:, None]
+    return np.asarray(np.where(distances % common[:, None] == 0, found, 0))
+
+
+def fastest_held(
+    collective: str, num_nodes: int, size_bytes: int, law: ShiftLaw, *, time_limit_s: float = inf
+) -> HeldShifts:
+    """The fastest `digit_shifts` for a message.
+
+    Args:
+        collective: one that `digit_shifts` does.
+        num_nodes: nodes N [count].
+        size_bytes: message of every rank [bytes].
+        law: of steps and changes.
+        time_limit_s: after which the best so far is returned [s].
+    Raises: ParameterError: another collective, or links that can never be set.
+    """
+    if collective not in COLLECTIVES:
+        raise ParameterError(f"plan: {collective} has no shifts to hold; it does {', '.join(COLLECTIVES)}")
+    if law.change_s == inf and not (law.first_free or law.stands):
+        raise ParameterError(
+            "plan: links that take forever to set never stand; give a finite reconfiguration, or --assume initial=warm"
+        )
+    begin = perf_counter()
+    families = [_family(collective, radices) for radices in factorisations(num_nodes)]
+    least = [one.least_s(size_bytes, law) for one in families]
+    best: HeldShifts | None = None
+    proven = True
+    for at in np.argsort(least, kind="stable").tolist():
+        if best is not None and least[at] >= best.seconds:
+            break
+        found = _hold(families[at], size_bytes, law)
+        if found is not None and (best is None or found.seconds < best.seconds):
+            best = found
+        if best is not None and perf_counter() - begin > time_limit_s:
+            proven = False
+            break
+    assert best is not None  # shift 1 serves every step
+    return best if proven else HeldShifts(**{n: getattr(best, n) for n in _FIELDS}, proven=False)
+
+
+_FIELDS = ("radices", "cuts", "shifts", "steps", "links", "moved", "seconds")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Family:
+    """Steps of one factorisation.
+
+    Args:
+        num_nodes: nodes [count].
+        radices: of the digits.
+        distance: of each step, int64 (steps,).
+        moved: what a node sends in each step, in messages, float64 (steps,).
+        adds: whether the receiver adds in each step, bool (steps,).
+        shifts: that may be held, int64 (shifts,).
+        links: of each step on each shift, 0 where they do not serve it, int64 (steps, shifts).
+    """
+
+    num_nodes: int
+    radices: tuple[int, ...]
+    distance: IntArray
+    moved: FloatArray
+    adds: npt.NDArray[np.bool_]
+    shifts: IntArray
+    links: IntArray
+
+    def least_s(self, size_bytes: int, law: ShiftLaw) -> float:
+        """Time with one link a step and without changes [s]."""
+        sums = float(self.moved[self.adds].sum()) * size_bytes * law.sums_s_per_byte
+        first = 0.0 if law.first_free or law.stands or not len(self.distance) else law.change_s
+        whole = len(self.distance) * (law.alpha_s + law.delta_s) + float(self.moved.sum()) * size_bytes * law.s_per_byte
+        return first + whole + sums
+
+
+@lru_cache(maxsize=4096)
+def _family(collective: str, radices: tuple[int, ...]) -> _Family:
+    weights = np.concatenate([[1], np.cumprod(np.array(radices, np.int64))])
+    n = int(weights[-1])
+    digit, value = shift_steps(collective, radices)
+    factor = np.array([*radices, 1], np.int64)
+    distance = value * weights[digit]
+    moved = 1.0 / factor[digit] if collective == "all_to_all" else 1.0 / weights[digit + 1]
+    adds = np.zeros(len(digit), bool)
+    if collective in ("reduce_scatter", "all_reduce"):
+        adds[: len(digit) if collective == "reduce_scatter" else len(digit) // 2] = True
+    every = np.arange(1, n)
+    few = np.concatenate([every[n % every == 0], weights[:-1]])
+    shifts = every if n <= ALL_SHIFTS else np.unique(few[few < n])
+    return _Family(n, radices, distance, moved, adds, shifts, links_needed(distance, shifts, n).T.copy())
+
+
+def _hold(family: _Family, size_bytes: int, law: ShiftLaw) -> HeldShifts | None:
+    """The fastest segments of a family of steps; None where nothing is ever set.
+
+    Args:
+        family: steps.
+        size_bytes: message of every rank [bytes].
+        law: of steps and changes.
+    """
+    steps = len(family.distance)
+    sums = family.moved * family.adds * size_bytes * law.sums_s_per_byte
+    a_link = law.delta_s + law.s_per_byte * size_bytes * family.moved
+    cost = law.alpha_s + sums[:, None] + a_link[:, None] * family.links
+    cost[family.links == 0] = inf
+    alone = law.alpha_s + sums + a_link
+    until = np.zeros(steps + 1)  # F
+    held, begun = np.zeros(steps + 1, np.int64), np.zeros(steps + 1, np.int64)
+    running = np.full(len(family.shifts), inf)  # time so far, if the links of that shift stand
+    since = np.zeros(len(family.shifts), np.int64)
+    for i in range(steps):
+        start = until[i] + (0.0 if i == 0 and law.first_free else law.change_s)
+        newer = start < running
+        if i == 0 and law.stands:
+            running[family.shifts == law.stands] = 0.0
+            newer &= running > 0
+        np.copyto(running, start, where=newer)
+        since[newer] = i
+        running += cost[i]
+        at = int(running.argmin())
+        own = start + alone[i]
+        if own < running[at]:
+            until[i + 1], held[i + 1], begun[i + 1] = own, family.distance[i], i
+        else:
+            until[i + 1], held[i + 1], begun[i + 1] = running[at], family.shifts[at], since[at]
+    if not isfinite(until[steps]):
+        return None
+    cuts, shifts, links, moved, end = [], [], 0, 0.0, steps
+    while end:
+        shift, first = int(held[end]), int(begun[end])
+        passed = links_needed(family.distance[first:end], np.array([shift]), family.num_nodes)[0]
+        links += int(passed.sum())
+        moved += float(passed @ family.moved[first:end])
+        cuts.append(first)
+        shifts.append(shift)
+        end = first
+    return HeldShifts(
+        family.radices, tuple(cuts[::-1][1:]), tuple(shifts[::-1]), steps, links, moved, float(until[steps])
+    )
+
+
+def held_time_s(plan: HeldShifts, size_bytes: int, law: ShiftLaw, collective: str) -> float:
+    """Time of a plan under another law, or for another message [s].
+
+    Args:
+        plan: radices, cuts and shifts.
+        size_bytes: message of every rank [bytes].
+        law: of steps and changes.
+        collective: that it computes.
+    """
+    family = _family(collective, plan.radices)
+    if not plan.steps:
+        return 0.0
+    changes = plan.changes + (not law.first_free and plan.shifts[0] != law.stands)
+    sums = float(family.moved[family.adds].sum()) * size_bytes * law.sums_s_per_byte
+    fixed = changes * law.change_s if changes else 0.0
+    return fixed + plan.steps * law.alpha_s + plan.links * law.delta_s + plan.moved * size_bytes * law.s_per_byte + sums
+
+
+def bound_s(
+    collective: str, num_nodes: int, size_bytes: int, law: ShiftLaw, *, planes: int = 1
+) -> tuple[Seconds, str, int]:
+    """Least time of any schedule with barriers on links that all change at the same times, whatever shape they have.
+
+    With q changes a node reaches at most C(t + q, q) k^t nodes over t links in all: t is cut into hops on each of the q + 1
+    sets of links in order. So some block passes as many links as it takes to count N nodes, and the blocks of an all_to_all
+    pass at least the sum over the N - 1 nearest. Every set of links has a step of its own:
+
+        first + min over q of q R + (q + 1) alpha + delta t(q) + beta V(q)
+
+    Args:
+        collective: one that `digit_shifts` does.
+        num_nodes: nodes N [count].
+        size_bytes: message of every rank [bytes].
+        law: of steps and changes; `s_per_byte` is that of all planes together.
+        planes: switches k [count].
+    Returns: time [s], the term that dominates, and changes after the first [count].
+    Source: ours; with q = 0 the Moore bound of a digraph of degree k.
+    """
+    if num_nodes == 1:
+        return 0.0, "nothing to send", 0
+    first = 0.0 if law.first_free or law.stands else law.change_s
+    best: tuple[float, str, int] = (inf, "", 0)
+    others = num_nodes - 1
+    adds = {"reduce_scatter": 1, "all_reduce": 1}.get(collective, 0) * others / num_nodes
+    for q in range(others):
+        if law.change_s == inf and q:
+            break
+        farthest, total, counted, links = 0, 0, 0, 0
+        while counted < others:
+            links += 1
+            here = min(others - counted, comb(links + q, q) * planes**links)
+            farthest, total, counted = links, total + links * here, counted + here
+        volume = (
+            total / num_nodes if collective == "all_to_all" else others / num_nodes * (1 + (collective == "all_reduce"))
+        )
+        parts = {
+            "changes of links": first + (q * law.change_s if q else 0.0),
+            "steps": (q + 1) * law.alpha_s,
+            "links to the farthest node": farthest * law.delta_s,
+            "bytes through a port": volume * size_bytes * law.s_per_byte,
+            "sums": adds * size_bytes * law.sums_s_per_byte,
+        }
+        seconds = sum(parts.values())
+        if seconds < best[0]:
+            best = seconds, max(parts, key=lambda part: parts[part]), q
+        if farthest == 1:  # more changes bring nothing
+            break
+    return best
