@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import tempfile
 import time
 from pathlib import Path
@@ -60,6 +61,71 @@ def lumorph() -> Run:
     lines += [f"L2L;{4096 + k};{k % 12};{k % 2};{k % 256};{(k + 32) % 256}\n" for k in range(1000)]
     text = "".join(lines).encode()
     return reads("job.log", text * (29_000_000 // len(text)))
+
+
+@case("readers.flow_list", "list of flows of 20 MB")
+def flow_list() -> Run:
+    """Flows between 1,024 hosts, a thousand of each start."""
+    reads("small.csv", b"0,0,1,8\n")()
+    lines = [f"{1000 * (k // 1000)},{k % 1024},{(k * 7 + 1) % 1024},{100_000 + k}\n" for k in range(1_000_000)]
+    return reads("job.csv", "".join(lines).encode())
+
+
+@case("readers.astra", "ASTRA-sim layer file of 20 MB")
+def astra() -> Run:
+    """A collective in each phase of 250,000 layers, in groups of two kinds."""
+    head = "HYBRID_TRANSFORMER model_parallel_NPU_group: 8 all_gpus: 64\n"
+    line = "layer_{0}\t-1\t{1}\tALLREDUCE\t{2}\t{1}\tALLGATHER\t{2}\t{1}\tREDUCESCATTER\t{2}\t100\n"
+    reads("small.txt", f"{head}1\n{line.format(0, 5, 8)}".encode())()
+    lines = [line.format(k, 1000 + k, 4096 + k) for k in range(250_000)]
+    return reads("job.txt", f"{head}{len(lines)}\n{''.join(lines)}".encode())
+
+
+@case("readers.sizes", "list of sizes of 16 MB")
+def sizes() -> Run:
+    """200,000 calls with a name each, as a program writes them."""
+    call = '[[calls]]\ncollective = "all_reduce"\nsize = {1}\nname = "gradients of {0}"\n\n'
+    reads("small.toml", b'name = "a"\n' + call.format(1, 8).encode())()
+    return reads("job.toml", ('name = "a"\n' + "".join(call.format(k, 4096 + k) for k in range(190_000))).encode())
+
+
+@case("readers.chakra_json", "Chakra trace in JSON of 20 MB")
+def chakra_json() -> Run:
+    """Host nodes, kernels and collectives in the form of Chakra's jsonizer, three dependencies each."""
+
+    def node(k: int) -> str:
+        value = {"id": str(k), "name": f"aten::op_{k % 50}", "type": "COMP_NODE"}
+        attributes: list[dict[str, object]] = [{"name": "is_cpu_op", "boolVal": k % 2 == 0}]
+        attributes += [{"name": "fw_parent", "int64Val": "0"}, {"name": "rf_id", "int64Val": str(k)}]
+        attributes.append({"name": "op_schema", "stringVal": f"aten::op_{k % 50}(Tensor a, Tensor b) -> Tensor"})
+        if k % 20 == 19:
+            value["type"] = "COMM_COLL_NODE"
+            attributes += [{"name": "comm_type", "int64Val": "0"}, {"name": "comm_size", "int64Val": str(4096 + k)}]
+        needs = [str(k - back) for back in (1, 2, 7) if k >= back]
+        return json.dumps({**value, "dataDeps": needs, "durationMicros": "5", "attr": attributes}, indent=2)
+
+    reads("small.json", f'{{"version": "0.0.4"}} {node(19)}'.encode())()
+    return reads("job.json", "\n".join(['{"version": "0.0.4"}', *map(node, range(38_000))]).encode())
+
+
+@case("readers.flight_recorder", "flight recorder dump of 20 MB in JSON")
+def flight_recorder() -> Run:
+    """All-reduces of all ranks, with a stack of four frames each."""
+    frames = [{"name": f"f{i}", "filename": "/usr/lib/python3/torch/distributed/x.py", "line": i} for i in range(4)]
+    call: dict[str, object] = {
+        "profiling_name": "nccl:all_reduce",
+        "process_group": ["0", "default_pg"],
+        "frames": frames,
+    }
+    call |= {"input_dtypes": ["Float"], "output_dtypes": ["Float"], "state": "completed", "duration_ms": 0.5}
+
+    def dump(calls: int) -> bytes:
+        entries = [{**call, "record_id": k, "input_sizes": [[k, 8]], "output_sizes": [[k, 8]]} for k in range(calls)]
+        config = {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1, 2, 3]"}}
+        return json.dumps({"version": "2.5", "pg_config": config, "entries": entries}).encode()
+
+    reads("small.json", dump(2))()
+    return reads("job.json", dump(32_000))
 
 
 @case("readers.kineto", "Kineto trace of 10 MB, recorded")

@@ -8,13 +8,14 @@ from tests.profiles import examples
 from tests.traces.damage import one_line
 
 from opticcl.errors import ParameterError, WorkloadError
-from opticcl.traces import load_workload
+from opticcl.traces import load_job, load_workload
 
 FILE = """HYBRID_TRANSFORMER model_parallel_NPU_group: 4 all_gpus: 16 pp_comm: 77
 2
 first\t-1\t10\tALLREDUCE\t8\t20\tALLGATHER\t16\t30\tREDUCESCATTER\t32\t5
 second\t-1\t1\tNONE\t0\t2\tALLTOALL_EP\t4\t3\tALLREDUCE_DP_EP\t2\t5\tDATA
 """
+GOOD = "a -1 1 NONE 0 1 NONE 0 1 ALLREDUCE 8 1\n"
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +76,12 @@ def test_what_is_left_out_is_counted(path):
         ("DATA\n1\na -1 -1 NONE 0 1 NONE 0 1 ALLREDUCE 5 1\n", "line 3: negative cycles"),
         (f"DATA\n1\na -1 1 NONE 0 1 NONE 0 1 ALLREDUCE {2**61} 1\n", "2\\*\\*60"),
         ("DATA\n1\na -1 1 NONE 0 1 NONE 0 1 NONE 0 1\n", "no collective with a size"),
+        (
+            f"DATA\n1\na -1 1{'0' * 19} NONE 0 1 NONE 0 1 ALLREDUCE 8 1\n",
+            "line 3: forward computation is 1.* more than 1e\\+18",
+        ),
+        (f"DATA\n2\n{GOOD}b -1 1 NONE 0 1_0 NONE 0 1 ALLREDUCE 8 1\n", "line 4: input gradient computation is '1_0'"),
+        (f"DATA\n2\n{GOOD}b -1 1 NONE ٣ 1 NONE 0 1 ALLREDUCE 8 1\n", "line 4: forward bytes is '٣'"),
     ],
 )
 def test_a_wrong_file_is_refused_with_its_line(path, text, said):
@@ -108,3 +115,38 @@ def test_the_real_files_to_the_byte(name):
         assert len(read.sizes("all_reduce")) == 54
     else:
         assert len(read.sizes("all_to_all")) == 2
+
+
+def test_repeated_passes_are_bounded(path):
+    """A header of some kilobytes cannot ask for ten billion computations."""
+    numbers = " ".join(map(str, range(19_400, 20_000)))
+    header = f"HYBRID_CUSTOMIZED checkpoints: 1 0 checkpoint_initiates: 600 {numbers}"
+    with pytest.raises(
+        WorkloadError, match=r"line 1: checkpoints repeat 11,819,700 forward passes, more than 10,000,000"
+    ):
+        load(path, f"{header}\n20000\n" + GOOD * 20_000)
+
+
+def test_checkpoints_repeat_forward_passes(path):
+    """From the last checkpoint up to the layer, before its backward pass; also as tasks."""
+    layers = "".join(f"l{i} -1 1 ALLREDUCE {2**i} 1 NONE 0 1 NONE 0 1\n" for i in range(5))
+    path.write_text(f"HYBRID_CUSTOMIZED checkpoints: 2 0 2 checkpoint_initiates: 2 4 1\n5\n{layers}")
+    expected = [0, 1, 2, 3, 4, 2, 3, 0]  # forward; before the backward pass of layer 4, then of layer 1
+    assert [call.size_bytes for call in load_workload(path).calls] == [2**i for i in expected]
+    job = load_job(path, num_ranks=4)
+    assert [task.size_bytes for task in job.tasks if task.communicates] == [2**i for i in expected]
+    assert sum(not task.communicates for task in job.tasks) == 3 * 5 + 3
+
+
+def test_a_share_beyond_any_message_is_refused(path):
+    """2**59 bytes of each of 16 ranks; of a reduce_scatter they are the whole message."""
+    text = f"DATA\n1\na -1 1 ALLGATHER {2**59} 1 NONE 0 1 REDUCESCATTER {2**59} 1\n"
+    path.write_text(text)
+    with pytest.raises(
+        WorkloadError, match=r"all_gather 'a forward' of .* bytes a rank, 16 ranks, is more than 2\*\*60"
+    ):
+        load_workload(path, num_ranks=16)
+    with pytest.raises(WorkloadError, match=r"is more than 2\*\*60"):
+        load_job(path, num_ranks=16)
+    path.write_text(text.replace("ALLGATHER", "ALLREDUCE"))
+    assert load_workload(path, num_ranks=16).total_bytes == 2**60

@@ -163,3 +163,50 @@ def test_the_forms_in_the_docstring_and_the_page_read(path):
     docstring = "\n".join(line.removeprefix("    ") for line in sizes.__doc__.splitlines()[2:])
     for example in (docstring, page.partition("```toml\n")[2].partition("```")[0]):
         assert load(path, example).total_bytes == 100_000_000
+
+
+spaces = st.sampled_from(["", " ", "\t "])
+texts = st.sampled_from(
+    ['"all_reduce"', '"All-Gather"', '"25 MB"', '"ü"', '""', '"a\\tb"', '"[[calls]]"', "'a'", '"""\n[[calls]]\n"""']
+)
+numbers = st.sampled_from(["0", "8", "1_000", "012", "0x10", "+5", "-1", "1.5", "true", "9" * 18, "9" * 19])
+keys = st.sampled_from(["collective", "size", "name", "count", '"size"', "siez", "calls"])
+ends = st.sampled_from(["\n", "\r\n", "\n\n", " \n", " # remark\n", "\n \n"])
+odd_line = st.tuples(spaces, keys, spaces, st.just("="), spaces, st.one_of(texts, numbers), ends).map("".join)
+plain_entry = st.builds(
+    lambda size, name, count: f'[[calls]]\ncollective = "all_reduce"\nsize = {size}\n{name}{count}',
+    st.sampled_from(["8", '"25 MB"', "0"]),
+    st.sampled_from(["", 'name = "a b"\n', "name = 'c'\n"]),
+    st.sampled_from(["", "count = 3\n", "count = 0\n"]),
+)
+head = st.sampled_from(['name = "a"\n', 'name = "a"\nsource = "b"\n\n', "", 'name = """\n', 'calls = []\nname = "a"\n'])
+
+
+@examples(150)
+@given(head, st.lists(plain_entry, min_size=1, max_size=4), st.lists(odd_line, max_size=2), st.integers(0, 4))
+def test_the_scan_of_a_list_is_its_toml(head, entries, odd, at):
+    """Where the scan takes a list, the parser of TOML says the same; it takes those that a program writes."""
+    text = head + "".join(entries[:at]) + "".join(odd) + "".join(entries[at:])
+    where = Path("job.toml")
+    try:
+        right = sizes.parsed(text.replace("\r\n", "\n"), where)
+    except (ValueError, WorkloadError):
+        right = None
+    try:
+        found = sizes.scanned(text.replace("\r\n", "\n"), where)
+    except WorkloadError:
+        found = None
+    if found is not None:
+        assert right is not None
+        assert [*map(list, found[2:])] == [*map(list, right[2:])]
+        assert found[:2] == right[:2]
+    if right is not None and not odd and "'" not in text and "[]" not in text:
+        assert found is not None
+
+
+def test_a_long_list_is_columns(path):
+    """A hundred thousand calls by count, and a name for each entry."""
+    text = 'name = "a"\n' + "".join(CALL.format(size=i) + f"count = {5 * i + 1}\n" for i in range(200))
+    read = load(path, text)
+    assert (len(read.calls), read.total_bytes) == (99_700, sum(i * (5 * i + 1) for i in range(200)))
+    assert (read.calls[0].name, read.calls[-1].name, read.calls[-1].size_bytes) == ("call 1", "call 200", 199)

@@ -16,9 +16,18 @@ import numpy.typing as npt
 
 from opticcl.ir._common import IntArray
 
-__all__ = ["CallColumns", "CallSequence"]
+__all__ = ["CallColumns", "CallSequence", "exact_sum"]
 
 Call = TypeVar("Call")
+
+
+def exact_sum(column: IntArray) -> int:
+    """The sum of whole numbers, of any size: those of the upper and of the lower 30 bits.
+
+    >>> exact_sum(np.array([2**62, 2**62, 2**62])) == 3 * 2**62
+    True
+    """
+    return (int((column >> 30).sum()) << 30) + int((column & (2**30 - 1)).sum())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,7 +79,7 @@ class CallSequence(Sequence[Call], Generic[Call]):
 
         Args:
             kind: that stands for it.
-            row: its name, size, sender and receiver (none for a collective), duration and group.
+            row: its name, size, sender and receiver (none for a collective), duration and group (empty: that of the kind).
         """
 
     def __len__(self) -> int:

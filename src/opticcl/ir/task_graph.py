@@ -6,7 +6,6 @@ device executes it. Partitioned models and traces that record both produce task 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -74,7 +73,9 @@ class CallTable(CallSequence[CollectiveCall]):
     def make(self, kind: CollectiveCall, row: tuple[str, int, tuple[int, ...], float, str]) -> CollectiveCall:
         """The call of a row."""
         name, size, ends, took, group = row
-        return CollectiveCall(name, kind.collective, size, group, took, ends or kind.ranks, kind.group_source)
+        return CollectiveCall(
+            name, kind.collective, size, group or kind.group, took, ends or kind.ranks, kind.group_source
+        )
 
 
 def counted_calls(calls: Iterable[CollectiveCall]) -> Iterable[tuple[CollectiveCall, int, int]]:
@@ -84,16 +85,15 @@ def counted_calls(calls: Iterable[CollectiveCall]) -> Iterable[tuple[CollectiveC
     """
     if not isinstance(calls, CallTable):
         return ((call, 1, call.size_bytes) for call in calls)
-    kinds, sizes = calls.columns.kind, Counter[int]()
-    counts = np.bincount(kinds, minlength=len(calls.kinds)).tolist()
-    order = np.argsort(kinds, kind="stable")
-    ends = np.cumsum(counts)
-    for kind, (end, count) in enumerate(zip(ends, counts, strict=True)):
-        # whole numbers without overflow: sums of the upper and the lower 30 bits
-        part = calls.columns.size_bytes[order[end - count : end]]
-        sizes[kind] = (int((part >> 30).sum()) << 30) + int((part & (2**30 - 1)).sum())
-    present = {int(kind): int(row) for kind, row in zip(*np.unique(kinds, return_index=True), strict=True)}
-    return ((calls[row], counts[kind], sizes[kind]) for kind, row in present.items())
+    kinds, many = calls.columns.kind, len(calls.kinds)
+    counts = np.bincount(kinds, minlength=many).tolist()
+    sizes = [0] * many
+    for shift in (0, 20, 40):  # sums of 20 bits at a time, which a float holds exactly
+        part = np.bincount(kinds, weights=calls.columns.size_bytes >> shift & (2**20 - 1), minlength=many)
+        sizes = [size + (int(more) << shift) for size, more in zip(sizes, part.tolist(), strict=True)]
+    first = np.zeros(many, np.int64)
+    first[kinds[::-1]] = np.arange(len(kinds) - 1, -1, -1)  # of equal indices the last counts
+    return ((calls[row], counts[kind], sizes[kind]) for kind, row in enumerate(first.tolist()) if counts[kind])
 
 
 def highest_rank(calls: Sequence[CollectiveCall]) -> int:

@@ -27,7 +27,7 @@ from opticcl.traces._dependencies import IdLists, irregularities
 from opticcl.traces.notes import Omissions
 from opticcl.traces.recording import RankCall
 
-__all__ = ["NODE_TYPES", "ChakraNode", "Trace", "collect", "read_trace"]
+__all__ = ["NODE_TYPES", "USED", "ChakraNode", "Trace", "collect", "read_trace"]
 
 NODE_TYPES: tuple[str, ...] = ("invalid", "metadata", "mem_load", "mem_store")
 NODE_TYPES += ("comp", "comm_send", "comm_recv", "comm_coll", "storage", "batch", "checkpoint")
@@ -35,6 +35,10 @@ NODE_TYPES += ("comp", "comm_send", "comm_recv", "comm_coll", "storage", "batch"
 COLLECTIVE_TYPES: tuple[str, ...] = ("all_reduce", "reduce", "all_gather", "gather", "scatter", "broadcast")
 COLLECTIVE_TYPES += ("all_to_all", "reduce_scatter", "reduce_scatter", "barrier")
 
+USED = frozenset(
+    {"is_cpu_op", "comm_type", "comm_size", "comm_src", "comm_dst", "comm_tag", "pg_name", "num_ops", "tensor_size"}
+)
+"""Attributes of a node that count."""
 MAX_GRAPH = 2**23  # bytes; of a trace whose ids and dependencies take more, they are not checked
 
 _COMP, _SEND, _RECV, _COLL = (NODE_TYPES.index(kind) for kind in ("comp", "comm_send", "comm_recv", "comm_coll"))
@@ -56,21 +60,26 @@ def read_trace(path: Path, make: Callable[[dict[str, Value]], Trace] | None = No
         return collect(messages(file), make)
 
 
-def collect(messages: Iterable[tuple[int, bytes]], make: Callable[[dict[str, Value]], Trace] | None = None) -> Trace:
+def collect(
+    messages: Iterable[tuple[int, bytes | ChakraNode]], make: Callable[[dict[str, Value]], Trace] | None = None
+) -> Trace:
     """The trace of messages, the first of which is the metadata.
 
     Args:
-        messages: place and content of each.
+        messages: place and content of each; of a node also the node itself.
         make: collects the nodes, from the metadata; None: `Trace`.
     Raises: DamageError: no message, or a damaged one.
     """
     trace: Trace | None = None
     for at, message in messages:
         try:
-            if trace is None:
-                trace = (make or Trace)(_metadata(message))
-            else:
-                trace.add(ChakraNode.of(message))
+            if isinstance(message, bytes):
+                if trace is None:
+                    trace = (make or Trace)(_metadata(message))
+                    continue
+                message = ChakraNode.of(message)
+            if trace is not None:
+                trace.add(message)
         except DamageError as error:
             raise DamageError(at + error.at, error.what) from None
     if trace is None:

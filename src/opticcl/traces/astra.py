@@ -19,59 +19,34 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+
+import numpy as np
 
 from opticcl.errors import ParameterError
-from opticcl.formats.encoding.reading import DamageError, check_size, lines, printable, reading, title
+from opticcl.formats.encoding.reading import printable, title
+from opticcl.ir import IntArray
+from opticcl.ir.call_table import exact_sum
 from opticcl.ir.task_graph import Phase
-from opticcl.traces.notes import Omissions
+from opticcl.traces._astra_layers import PHASES, Layers, read_layers
 from opticcl.traces.reader import ReadOptions, TraceReader, register_trace
-from opticcl.traces.recording import Counts, RankCall, RankTask, RankTrace, RecordedStep
+from opticcl.traces.recording import RankCall, RankTask, RankTrace, RecordedStep
 from opticcl.units import format_seconds
 
-__all__ = ["AstraLayer", "AstraReader", "Layers", "read_layers"]
+__all__ = ["AstraReader"]
 
-MAX_LAYERS = 1_000_000
-_COLLECTIVES = {
-    "ALLREDUCE": "all_reduce",
-    "ALLGATHER": "all_gather",
-    "REDUCESCATTER": "reduce_scatter",
-    "ALLTOALL": "all_to_all",
-}
-PHASES = ("forward", "input gradient", "weight gradient")
 _WHEN: tuple[Phase, ...] = ("forward", "backward", "backward")
-# Forms that divide layers among model-parallel groups: their first two phases carry activations.
-_SPLIT = ("HYBRID_TRANSFORMER", "HYBRID_DATA_MODEL", "HYBRID_MODEL_DATA", "HYBRID_CUSTOMIZED")
-_GROUPS = ("model parallel", "model parallel", "data parallel")
 
 
-class AstraLayer(NamedTuple):
-    """A layer: cycles and, if present, the call of forward, input gradient and weight gradient."""
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """Names of calls and computations by 3 * layer + phase."""
 
-    name: str
-    cycles: tuple[int, ...]
-    calls: dict[int, RankCall]
-    update: int
+    layers: tuple[str, ...]
 
-
-class Layers(NamedTuple):
-    """A whole file.
-
-    Args:
-        header: its first line.
-        layers: in its order.
-        extra: lines after the last layer [count].
-        omissions: collectives that are left out.
-        recomputed: layer -> first of the layers before it whose forward pass runs again before its backward pass.
-    """
-
-    header: str
-    layers: tuple[AstraLayer, ...]
-    extra: int
-    omissions: Omissions
-    recomputed: Mapping[int, int]
+    def __call__(self, label: int) -> str:
+        return f"{self.layers[label // 3]} {PHASES[label % 3]}"
 
 
 def _is_layer_file(head: bytes) -> bool:
@@ -91,67 +66,55 @@ class AstraReader(TraceReader):
         read = read_layers(path)
         trace = _trace(path, read, options.clock_hz)
         if tasks:
-            trace.steps = [RecordedStep("", _tasks(read, options.clock_hz))]
+            trace.calls, steps = _tasks(read, options.clock_hz)
+            trace.steps = [RecordedStep("", steps)]
             trace.after.append("order: forward through the layers and back; the next layer depends on activations")
         return trace
 
 
-def _order(read: Layers) -> Iterator[tuple[int, int]]:
-    """Layer and phase of every computation, in the order of the step."""
-    for layer in range(len(read.layers)):
-        yield layer, 0
-    for layer in reversed(range(len(read.layers))):
-        for again in range(read.recomputed.get(layer, layer), layer):
-            yield again, 0
-        yield layer, 1
-        yield layer, 2
+def _order(read: Layers) -> IntArray:
+    """3 * layer + phase of every computation, in the order of the step."""
+    n = len(read.names)
+    back = np.arange(n)[::-1]
+    begin = np.arange(n)
+    begin[list(read.recomputed)] = list(read.recomputed.values())
+    again = (np.arange(n) - begin)[::-1]  # forward passes before each backward pass
+    first = np.cumsum(again + 2) - again - 2
+    at = np.arange(int(again.sum()) + 2 * n)
+    layer, place = np.repeat(back, again + 2), at - np.repeat(first, again + 2)
+    behind = place - np.repeat(again, again + 2)
+    repeated = 3 * (np.repeat(begin[::-1], again + 2) + place)
+    return np.concatenate([3 * np.arange(n), np.where(behind < 0, repeated, 3 * layer + 1 + behind)])
 
 
-def _tasks(read: Layers, clock_hz: float | None) -> list[RankTask]:
-    """Forward layer by layer, then back. Without a clock computation takes no time.
+def _tasks(read: Layers, clock_hz: float | None) -> tuple[list[RankCall], list[RankTask]]:
+    """The calls, and tasks: forward layer by layer, then back. Without a clock computation takes no time.
 
     A collective of the forward pass or of an input gradient carries what the next layer needs, which depends on it. That of a
     weight gradient may be fused with others; no task of the same iteration depends on it.
     """
     tasks: list[RankTask] = []
+    calls: list[RankCall] = []
     needed: tuple[int, ...] = ()  # dependencies of the next computation
-
-    for index, phase in _order(read):
-        layer, gradient = read.layers[index], phase == 2
+    name_of, made = _Names(read.names), dict[int, RankCall]()
+    cycles, kinds, sizes = (one.ravel().tolist() for one in (read.cycles, read.kind, read.size_bytes))
+    for label in _order(read).tolist():
+        phase = label % 3
+        name, gradient = name_of(label), phase == 2
         waits, when = (() if gradient else needed), _WHEN[phase]  # a weight gradient needs no input gradient
-        seconds = 0.0 if clock_hz is None else layer.cycles[phase] / clock_hz
-        tasks.append(RankTask(f"{layer.name} {PHASES[phase]}", seconds, after=waits, phase=when))
+        seconds = 0.0 if clock_hz is None else cycles[label] / clock_hz
+        tasks.append(RankTask(name, seconds, after=waits, phase=when))
         if not gradient:
             needed = ()
-        if call := layer.calls.get(phase):
+        if kinds[label] >= 0:
+            known = read.calls.calls[kinds[label]]
+            call = made.setdefault(label, replace(known, name=name, size_bytes=sizes[label]))
+            calls.append(call)
             fusible = gradient and call.collective == "all_reduce"
-            tasks.append(RankTask(call.name, 0.0, (call,), (len(tasks) - 1,), when, fusible))
+            tasks.append(RankTask(name, 0.0, (call,), (len(tasks) - 1,), when, fusible))
             if not gradient:
                 needed = (len(tasks) - 1,)
-    return tasks
-
-
-def read_layers(path: Path) -> Layers:
-    """All layers.
-
-    Raises: WorkloadError: another form, or fewer layers than declared.
-    """
-    omissions = Omissions()
-    layers: list[AstraLayer] = []
-    extra = 0
-    with reading(path, "ASTRA-sim layer file", "line") as file:
-        rows = lines(file)
-        header, num_layers, last = _header(rows)
-        split, model_parallel = header.startswith(_SPLIT), _model_parallel(header)
-        for last, line in rows:
-            if len(layers) < num_layers:
-                layers.append(_layer(last, line, split, model_parallel, omissions))
-            else:
-                extra += 1
-        if len(layers) < num_layers:
-            raise DamageError(last, f"the file ends after {len(layers):,} of {num_layers:,} layers")
-        recomputed = _recomputed(header, num_layers)
-    return Layers(header, tuple(layers), extra, omissions, recomputed)
+    return calls, tasks
 
 
 def _trace(path: Path, read: Layers, clock_hz: float | None) -> RankTrace:
@@ -161,10 +124,13 @@ def _trace(path: Path, read: Layers, clock_hz: float | None) -> RankTrace:
     """
     if clock_hz is not None and not 0 < clock_hz < math.inf:
         raise ParameterError(f"clock_hz: {clock_hz} is not a clock rate; give cycles per second, such as 1e9")
-    header, layers, order = read.header, read.layers, list(_order(read))
-    cycles = sum(layers[index].cycles[phase] for index, phase in order)
-    updates = sum(layer.update for layer in layers)
-    calls = [layers[index].calls[phase] for index, phase in order if phase in layers[index].calls]
+    header, order = read.header, _order(read)
+    cycles, updates = exact_sum(read.cycles.ravel()[order]), read.update
+    kind = read.kind.ravel()[order]
+    called = order[kind >= 0]
+    kind, size_bytes, no_rank = kind[kind >= 0], read.size_bytes.ravel()[called], np.full(len(called), -1)
+    read.calls.add(kind, size_bytes, no_rank, no_rank, np.zeros(len(called)), called, np.zeros(len(called), np.int64))
+    calls = read.calls.table(_Names(read.names))
     after: list[str] = []
     if read.extra:
         after.append(f"left out: {read.extra:,} lines after the last layer")
@@ -186,97 +152,11 @@ def _trace(path: Path, read: Layers, clock_hz: float | None) -> RankTrace:
         world_source="all_gpus",
         compute_s=compute_s,
         omissions=read.omissions,
-        before=[f"layers: {len(layers):,}, {printable(header)}"],
+        before=[f"layers: {len(read.names):,}, {printable(header)}"],
         after=after,
     )
-
-
-def _header(rows: Iterator[tuple[int, str]]) -> tuple[str, int, int]:
-    """The first line, the number of layers and the line of that number."""
-    number, header = next(rows, (1, ""))
-    header = " ".join(header.lstrip("\ufeff").split())
-    if not re.match(r"[A-Z][A-Z_]*\b", header):
-        raise DamageError(number, "the first line names no parallelism, such as DATA or HYBRID_DLRM")
-    number, count = next(rows, (number + 1, ""))
-    count = count.split()[0] if count else ""
-    if not re.fullmatch(r"\d{1,9}", count, re.ASCII) or not 1 <= int(count) <= MAX_LAYERS:
-        raise DamageError(number, f"{count[:40]!r} is not a number of layers")
-    return header, int(count), number
 
 
 def _num_ranks(header: str) -> int:
     match = re.search(r"all_gpus:\s*(\d{1,9})\b", header, re.ASCII)
     return int(match[1]) if match else 0
-
-
-def _model_parallel(header: str) -> int:
-    """Size of the model-parallel groups; 0 if not recorded."""
-    match = re.search(r"model_parallel_NPU_group:\s*(\d{1,9})\b", header, re.ASCII)
-    return int(match[1]) if match else 0
-
-
-def _recomputed(header: str, num_layers: int) -> dict[int, int]:
-    """Layer before whose backward pass the forward pass is repeated -> the checkpoint from which it starts.
-
-    Raises: DamageError: a number of no layer.
-    """
-    lists = []
-    for key in ("checkpoints", "checkpoint_initiates"):
-        match = re.search(rf"\b{key}:\s*((?:\d{{1,9}}\s*)+)", header, re.ASCII)
-        length, *rest = map(int, match[1].split()) if match else [0]
-        found = rest[:length]
-        if any(layer >= num_layers for layer in found):
-            raise DamageError(1, f"{key} names layer {max(found):,} of {num_layers:,}")
-        lists.append(found)
-    checkpoints, initiates = lists
-    return {layer: max((c for c in checkpoints if c <= layer), default=0) for layer in initiates}
-
-
-def _layer(number: int, line: str, split: bool, model_parallel: int, omissions: Omissions) -> AstraLayer:
-    """The layer in a line."""
-    columns = line.split()
-    if len(columns) not in (12, 13):
-        raise DamageError(number, f"{len(columns)} columns where a layer has 12, or 13 with its own parallelism")
-    name = printable(columns[0])
-    cycles: list[int] = []
-    calls: dict[int, RankCall] = {}
-    for phase, (at, what) in enumerate(zip((2, 5, 8), PHASES, strict=True)):
-        cycles.append(_whole(number, columns[at], f"{what} computation"))
-        size = check_size(_whole(number, columns[at + 2], f"{what} bytes"), number, f"{what} message")
-        if call := _call(name, phase, columns[at + 1].upper(), size, split, model_parallel, omissions):
-            calls[phase] = call
-    if min(cycles) < 0:
-        raise DamageError(number, "negative cycles")
-    return AstraLayer(name, tuple(cycles), calls, _whole(number, columns[11], "update delay"))
-
-
-_NUMBER = re.compile(r"([+-]?\d{1,30})(\.0*)?", re.ASCII).fullmatch
-
-
-def _whole(number: int, text: str, what: str) -> int:
-    match = _NUMBER(text)
-    if not match:
-        raise DamageError(number, f"{what} is {text[:40]!r}, not a whole number")
-    return int(match[1])
-
-
-def _call(
-    name: str, phase: int, kind: str, size_bytes: int, split: bool, model_parallel: int, omissions: Omissions
-) -> RankCall | None:
-    """The collective of a phase, or None."""
-    base, _, label = kind.partition("_")
-    if base == "NONE":
-        if size_bytes:
-            omissions.add("NONE with a size", size_bytes)
-        return None
-    if base not in _COLLECTIVES:
-        omissions.add(f"{printable(kind[:40])}, which is not a known collective", size_bytes)
-        return None
-    group = label or (_GROUPS[phase] if split else "")
-    counts: Counts = "share" if base == "ALLGATHER" else "message"
-    call = RankCall(f"{name} {PHASES[phase]}", _COLLECTIVES[base], size_bytes, counts, printable(group))
-    if model_parallel and not label:
-        model = _GROUPS[phase] == "model parallel"
-        call.group_rule = f"model_parallel_NPU_group: {model_parallel}"
-        call.group_size, call.group_stride = (model_parallel, 1) if model else (0, model_parallel)
-    return call

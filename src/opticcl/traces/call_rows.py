@@ -7,7 +7,8 @@ groups are then resolved once for each kind of call instead of once for each cal
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,9 @@ class RankCallTable(CallSequence[RankCall]):
     def make(self, kind: RankCall, row: tuple[str, int, tuple[int, ...], float, str]) -> RankCall:
         """The call of a row."""
         name, size, ends, took, group = row
-        return RankCall(name, kind.collective, size, group=group, ranks=ends or kind.ranks, measured_s=took)
+        return replace(
+            kind, name=name, size_bytes=size, group=group or kind.group, ranks=ends or kind.ranks, measured_s=took
+        )
 
 
 def kinds_of(calls: Sequence[RankCall]) -> Sequence[RankCall]:
@@ -48,22 +51,34 @@ class CallRows:
 
     Attributes:
         kinds: index of each collective and group; a transfer is of the kind ("send", ()).
+        calls: a call of each kind, without name and size.
         columns: arrays of kind, size, sender, receiver, duration, label and group.
     """
 
-    kinds: dict[tuple[str, tuple[int, ...]], int] = field(default_factory=dict)
-    _parts: list[list[IntArray]] = field(default_factory=list)
+    kinds: dict[tuple[object, ...], int] = field(default_factory=dict)
+    calls: list[RankCall] = field(default_factory=list)
+    _held: tuple[bytearray, ...] = field(default_factory=lambda: tuple(bytearray() for _ in _TYPES))
 
-    def kind(self, collective: str, ranks: tuple[int, ...] = ()) -> int:
-        """Index of a kind."""
-        return self.kinds.setdefault((collective, ranks), len(self.kinds))
+    def kind(self, collective: str, ranks: tuple[int, ...] = (), **more: Any) -> int:
+        """Index of a kind.
+
+        Args:
+            collective, ranks: see `RankCall`.
+            more: further fields of `RankCall`, always the same ones.
+        """
+        key = (collective, ranks, *more.values())
+        if key not in self.kinds:
+            self.kinds[key] = len(self.calls)
+            self.calls.append(RankCall("", collective, 0, ranks=ranks, **more))
+        return self.kinds[key]
 
     def add(self, *columns: IntArray) -> None:
         """Add rows.
 
         Args: columns: kind, size_bytes, src, dst, measured_s, label, group, see `CallColumns`.
         """
-        self._parts.append([column.astype(kind) for column, kind in zip(columns, _TYPES, strict=True)])
+        for held, column, kind in zip(self._held, columns, _TYPES, strict=True):
+            held += np.ascontiguousarray(column, kind).data.cast("B") if len(column) else b""
 
     def table(self, name_of: Callable[[int], str], groups: Sequence[str] = ("",)) -> RankCallTable:
         """The table of all rows.
@@ -72,10 +87,5 @@ class CallRows:
             name_of: name of a call by its label.
             groups: names of groups.
         """
-        columns = []
-        for i, kind in enumerate(_TYPES):
-            columns.append(np.concatenate([np.zeros(0, kind), *(part[i] for part in self._parts)]))
-            for part in self._parts:
-                part[i] = columns[-1][:0]  # so that both are in memory for one column alone
-        kinds = [RankCall("", collective, 0, ranks=ranks) for collective, ranks in self.kinds]
-        return RankCallTable(kinds, CallColumns(*columns), name_of, groups)
+        columns = (np.frombuffer(held, kind) for held, kind in zip(self._held, _TYPES, strict=True))
+        return RankCallTable(self.calls, CallColumns(*columns), name_of, groups)

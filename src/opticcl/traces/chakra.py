@@ -15,6 +15,7 @@ a JSON file beside the traces: `w.json` for `w.0.et`, `w.1.et`, ...
 from __future__ import annotations
 
 import heapq
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,7 +74,9 @@ class _Graph(Trace):
 
 
 def _is_chakra(head: bytes) -> int:
-    """A length, then a message that starts with a field of GlobalMetadata; or an empty one and a node."""
+    """A length, then a message that starts with a field of GlobalMetadata; or an empty one and a node. It is no text."""
+    if re.search(rb"[\0-\x08]", head) is None:
+        return 0
     if head[:1] == b"\0":
         return int(head[2:3] == b"\x08")
     start = next((i + 1 for i, byte in enumerate(head[:5]) if byte < 128), 0)
@@ -93,7 +96,7 @@ class ChakraReader(TraceReader):
             return _read(path, messages(file), tasks)
 
 
-def read_chakra(path: Path, found: Iterable[tuple[int, bytes]], unit: str, *, tasks: bool) -> RankTrace:
+def read_chakra(path: Path, found: Iterable[tuple[int, bytes | ChakraNode]], unit: str, *, tasks: bool) -> RankTrace:
     """The calls and tasks in messages of a Chakra trace in another encoding.
 
     Args:
@@ -109,7 +112,7 @@ def read_chakra(path: Path, found: Iterable[tuple[int, bytes]], unit: str, *, ta
         raise refusal(path, f"{unit} {error.at:,}: {error.what}; is this a whole Chakra trace?") from None
 
 
-def _read(path: Path, found: Iterable[tuple[int, bytes]], tasks: bool) -> RankTrace:
+def _read(path: Path, found: Iterable[tuple[int, bytes | ChakraNode]], tasks: bool) -> RankTrace:
     graph = collect(found, _Graph if tasks else None)
     facts = [f"{key} {graph.metadata[key]}" for key in ("version", "schema", "time") if key in graph.metadata]
     trace = RankTrace(

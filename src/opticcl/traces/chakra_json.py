@@ -5,7 +5,7 @@
     {"version": "0.0.4"} {"id": "4", "name": "...", "type": "COMM_COLL_NODE", "dataDeps": ["1"], "attr": [...]} ...
 
 The objects follow each other, or are the elements of a list. Numbers of 64 bits are texts; names are in camelCase or as in
-et_def.proto. Each node is encoded as protobuf again, so that both forms are read by one parser.
+et_def.proto. Attributes and dependencies are encoded as protobuf again, so that both forms are read by one parser.
 
 Source: mlcommons/chakra, jsonizer; protobuf, JSON mapping.
 """
@@ -21,7 +21,7 @@ from typing import Any
 from opticcl.formats.encoding.json_stream import JsonStream
 from opticcl.formats.encoding.protobuf import LENGTH, VARINT, written
 from opticcl.formats.encoding.reading import DamageError, reading
-from opticcl.traces._chakra_nodes import NODE_TYPES
+from opticcl.traces._chakra_nodes import NODE_TYPES, USED, ChakraNode
 from opticcl.traces.chakra import read_chakra
 from opticcl.traces.reader import ReadOptions, TraceReader, register_trace
 from opticcl.traces.recording import RankTrace
@@ -30,7 +30,8 @@ __all__ = ["ChakraJsonReader"]
 
 _NUMBER = re.compile(r"-?\d{1,20}", re.ASCII).fullmatch
 _PLAIN = {(str, str), (str, int), (str, bool)}
-_FIELDS = {"id": 1, "name": 2, "type": 3, "ctrldeps": 4, "datadeps": 5, "starttimemicros": 6, "durationmicros": 7}
+_FIELDS = {"id": "id", "name": "name", "type": "type", "attr": "attr", "ctrldeps": "control", "datadeps": "data"}
+_FIELDS |= {"starttimemicros": "start_us", "durationmicros": "duration_us"}
 _VALUES = {"int32val": 7, "int64val": 9, "uint32val": 11, "uint64val": 13, "boolval": 27, "stringval": 29}
 
 
@@ -46,7 +47,7 @@ class ChakraJsonReader(TraceReader):
     def read(self, path: Path, options: ReadOptions, *, tasks: bool) -> RankTrace:
         """The calls and tasks of one rank, as the base class describes."""
 
-        def messages() -> Iterator[tuple[int, bytes]]:
+        def nodes() -> Iterator[tuple[int, bytes | ChakraNode]]:
             with reading(path, "Chakra trace in JSON", "character") as file:
                 stream = JsonStream(file)
                 listed = stream.peek() == "["
@@ -56,13 +57,14 @@ class ChakraJsonReader(TraceReader):
                     if not isinstance(value, dict):
                         raise DamageError(at, "a node that is not an object")
                     is_node = "type" in value
-                    if first and is_node:
-                        yield at, b""  # no metadata
-                    yield at, _node(value, at) if is_node else b""
+                    if first or not is_node:
+                        yield at, b""  # the metadata
+                    if is_node:
+                        yield at, _node(value, at)
                     first = False
                 stream.finish()
 
-        return read_chakra(path, messages(), "character", tasks=tasks)
+        return read_chakra(path, nodes(), "character", tasks=tasks)
 
 
 def _objects(stream: JsonStream) -> Iterator[int]:
@@ -76,27 +78,53 @@ def _key(name: str) -> str:
     return name.replace("_", "").lower()
 
 
-def _node(value: dict[str, Any], at: int) -> bytes:
-    """The protobuf message of a node."""
-    message = b""
+def _node(value: dict[str, Any], at: int) -> ChakraNode:
+    """A node; its message has the name and the attributes that count.
+
+    Raises: DamageError: a number or an attribute of another form.
+    """
+    node, parts = ChakraNode(b""), list[bytes]()
     for name, content in value.items():
-        key = _key(name)
-        number = _FIELDS.get(key)
-        if key == "attr" and isinstance(content, list):
-            for one in content:
+        field = _FIELDS.get(_key(name))
+        if field is None:
+            continue
+        if field == "attr":
+            for one in content if isinstance(content, list) else ():
+                if isinstance(one, dict) and isinstance(called := one.get("name"), str) and called not in USED:
+                    continue
                 # Most attributes are a name and a value that occurred before.
                 kind = tuple(map(type, one.values())) if isinstance(one, dict) and len(one) == 2 else ()
-                message += _known(tuple(one.items()), kind, at) if kind in _PLAIN else _field(10, _attribute(one, at))
-        elif number is None:
-            continue
-        elif key == "name":
-            message += _field(number, str(content).encode())
-        elif key == "type":
-            message += _field(number, _type(content))
+                parts.append(
+                    _known(tuple(one.items()), kind, at) if kind in _PLAIN else _field(10, _attribute(one, at))
+                )
+        elif field == "name":
+            parts.append(_field(2, str(content).encode("utf-8", "replace")))
+        elif field == "type":
+            node.kind = _type(content)
         else:
-            for one in content if isinstance(content, list) else [content]:
-                message += _field(number, _whole(one, at, name))
-    return message
+            _set(node, field, content if isinstance(content, list) else [content], (name, at))
+    node.message = b"".join(parts)
+    return node
+
+
+def _set(node: ChakraNode, field: str, numbers: list[Any], place: tuple[str, int]) -> None:
+    """Set a field of a node: dependencies, or a number, of which the last counts.
+
+    Args:
+        node: to be changed.
+        field: of `ChakraNode`.
+        numbers: as in the file.
+        place: name of the field, and of the node in the file.
+    Raises: DamageError: a number of another form.
+    """
+    try:
+        if field in ("control", "data"):
+            setattr(node, field, getattr(node, field) + b"".join(map(_varint, numbers)))
+        elif numbers:
+            setattr(node, field, _number(numbers[-1]))
+    except (ValueError, TypeError):  # also a list in place of a number, which no cache takes
+        wrong = next(one for one in numbers if not _is_number(one))
+        raise DamageError(place[1], f"{place[0]} is {str(wrong)[:40]!r}, not a whole number") from None
 
 
 def _type(value: Any) -> int:
@@ -128,22 +156,48 @@ def _attribute(value: Any, at: int) -> bytes:
     """An AttributeProto; floats and lists keep their name alone."""
     if not isinstance(value, dict) or not isinstance(value.get("name"), str):
         raise DamageError(at, "an attribute without a name")
-    message = _field(1, value["name"].encode())
+    message = _field(1, value["name"].encode("utf-8", "replace"))
     for name, content in value.items():
         number = _VALUES.get(_key(name))
         if number == 29:
-            message += _field(29, str(content).encode())
+            message += _field(29, str(content).encode("utf-8", "replace"))
         elif number is not None:
             message += _field(number, int(content) if isinstance(content, bool) else _whole(content, at, name))
     return message
 
 
+def _is_number(value: Any) -> bool:
+    """Whether it is a whole number of 64 bits, written as a number or a text."""
+    return isinstance(value, (int, str)) and not isinstance(value, bool) and _NUMBER(str(value)) is not None
+
+
+def _number(value: Any) -> int:
+    """Its two's complement.
+
+    Raises: ValueError: no number.
+    """
+    if not _is_number(value):
+        raise ValueError
+    return int(value) & (2**64 - 1)
+
+
+@lru_cache(maxsize=2**16, typed=True)
+def _varint(value: int | str) -> bytes:
+    """Its encoding; the same ids occur in many dependencies. `typed` separates True from 1.
+
+    Raises: ValueError: no number.
+    """
+    return written(_number(value))
+
+
 def _whole(value: Any, at: int, name: str) -> int:
-    """A number of 64 bits, written as a number or a text."""
-    text = str(value)
-    if isinstance(value, bool) or not _NUMBER(text):
-        raise DamageError(at, f"{name} is {text[:40]!r}, not a whole number")
-    return int(text) & (2**64 - 1)
+    """A number of 64 bits, written as a number or a text.
+
+    Raises: DamageError: something else.
+    """
+    if not _is_number(value):
+        raise DamageError(at, f"{name} is {str(value)[:40]!r}, not a whole number")
+    return _number(value)
 
 
 def _field(number: int, value: int | bytes) -> bytes:

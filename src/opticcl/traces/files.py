@@ -13,7 +13,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO
 
-from opticcl.formats.encoding.reading import printable, refusal
+from opticcl.formats.encoding.reading import head_of, printable, refusal
+from opticcl.traces.reader import format_of
 
 __all__ = ["files_of", "is_archive", "is_group_file"]
 
@@ -23,9 +24,13 @@ MAX_UNPACKED = 2**35  # bytes
 CHUNK = 2**20
 
 
-def is_archive(path: str | os.PathLike[str]) -> bool:
-    """Whether the name is that of an archive."""
-    return str(path).lower().endswith(ARCHIVES)
+def is_archive(path: Path) -> bool:
+    """Whether a file is an archive by its content; by its name, if the content is of no trace format."""
+    if not path.is_file():
+        return False
+    if head_of(path, 512)[257:262] == b"ustar":
+        return True
+    return path.name.lower().endswith(ARCHIVES) and ((found := format_of(path)) is None or not found.sureness)
 
 
 def is_group_file(path: Path, names: Sequence[str]) -> bool:
@@ -57,7 +62,7 @@ def files_of(paths: Sequence[str | os.PathLike[str]]) -> Iterator[list[Path]]:
             for one in _matches(path):
                 if one.is_dir():
                     found += _inside(one)
-                elif is_archive(one) and one.is_file():
+                elif is_archive(one):
                     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="opticcl-")))
                     _unpack(one, folder)
                     found += _inside(folder, one)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -47,6 +48,10 @@ def _refuse(name: str, kind: str, instead: str, suffixes: tuple[str, ...], sniff
     register_trace(name, suffixes, sniff)(type(f"Foreign{name}", (ForeignReader,), {"kind": kind, "instead": instead}))
 
 
+def _matches(pattern: bytes) -> Callable[[bytes], int]:
+    return lambda head: 3 * (re.search(pattern, head) is not None)
+
+
 def _never(head: bytes) -> int:
     return 0
 
@@ -85,6 +90,29 @@ _refuse(
     "record a trace of the PyTorch profiler, or dump the NCCL flight recorder",
     (),
     _has(b" NCCL INFO "),
+)
+_refuse(
+    "fault_trace",
+    "a list of faults of servers and links",
+    "it names no collective; give the trace of a job, and faults to the fabric (opticcl list fabrics)",
+    (),
+    _matches(rb'"(event_type|eventType)"\s*:\s*"fault_(start|end)"|"fault_type"\s*:'),
+)
+_refuse("packed_twice", "packed twice with gzip", "unpack it once", (), _starts(b"\x1f\x8b"))
+_refuse("utf_16", "a text in UTF-16", "save it in UTF-8", (), _starts(b"\xff\xfe", b"\xfe\xff"))
+_refuse(
+    "git_lfs",
+    "a pointer of Git LFS",
+    "fetch the file itself with: git lfs pull",
+    (),
+    _starts(b"version https://git-lfs.github.com/"),
+)
+_refuse(
+    "web_page",
+    "a web page",
+    "download the file itself, not the page that shows it",
+    (),
+    _matches(rb"\A(\xef\xbb\xbf)?\s*(?i:<!doctype html|<html)"),
 )
 _refuse(
     "perfetto",

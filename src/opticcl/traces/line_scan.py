@@ -23,7 +23,7 @@ from opticcl.ir import IntArray
 
 __all__ = ["NUMBERS", "OTHER", "TEXT", "Lines", "line_blocks"]
 
-BLOCK = 2**22  # read at a time [bytes]
+BLOCK = 2**20  # read at a time [bytes]
 SMALL = 2**15  # blocks below are not worth loading the compiler for [bytes]
 OTHER, NUMBERS, TEXT = 0, 1, 2  # what the scan found in a line
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from importlib.resources import as_file, files
@@ -16,8 +16,9 @@ from opticcl.registry import as_path, canonical, nearest, one_or_more, whole_num
 from opticcl.traces.files import files_of, is_archive
 from opticcl.traces.graphs import median_step
 from opticcl.traces.merge import merged_graphs, merged_workload
-from opticcl.traces.reader import TRACES, ReadOptions, TraceFormat, format_of
+from opticcl.traces.reader import TRACES, ReadOptions, Recognised, TraceFormat, format_of
 from opticcl.traces.recording import RankTrace
+from opticcl.units import counted
 
 __all__ = ["BUILTIN_WORKLOADS", "builtin", "load_job", "load_steps", "load_workload"]
 
@@ -45,7 +46,9 @@ def load_workload(path: Paths, *, num_ranks: int = 0, clock_hz: float | None = N
             return TRACES.get("sizes").reader.read_workload(file, options)
     with files_of(given) as found:
         if len(found) == 1:
-            return _format_of(found[0]).reader.read_workload(found[0], options)
+            form, note = _format_of(found[0])
+            read = form.reader.read_workload(found[0], options)
+            return replace(read, notes=(*note, *read.notes))
         traces, ignored = _read_all(found, options, tasks=False)
         workload = merged_workload(traces, options.num_ranks)
         if not workload.calls:
@@ -69,7 +72,8 @@ def load_steps(path: Paths, *, num_ranks: int = 0, clock_hz: float | None = None
             return TRACES.get("sizes").reader.read_steps(file, options)
     with files_of(given) as found:
         if len(found) == 1:
-            return _format_of(found[0]).reader.read_steps(found[0], options)
+            form, note = _format_of(found[0])
+            return [replace(step, notes=(*note, *step.notes)) for step in form.reader.read_steps(found[0], options)]
         traces, ignored = _read_all(found, options, tasks=True)
         steps = merged_graphs(traces, options.num_ranks)
         if not any(step.num_calls for step in steps):
@@ -121,9 +125,19 @@ def _paths(path: Paths, what: str) -> list[str | os.PathLike[str]]:
     return [as_path(one, what, "step.et") for one in given]
 
 
-def _format_of(path: Path) -> TraceFormat:
-    """The format of a file; a list of sizes if no format claims it."""
-    return format_of(path) or TRACES.get("sizes")
+def _format_of(path: Path) -> tuple[TraceFormat, list[str]]:
+    """The format of a file, a list of sizes if no format claims it; and a note if it has the suffix of another one."""
+    found = format_of(path)
+    return (TRACES.get("sizes"), []) if found is None else (found.format, list(_note_on([(path, found)])))
+
+
+def _note_on(files: Sequence[tuple[Path, Recognised]]) -> Iterator[str]:
+    """A note if files have the suffix of another format than that of their content."""
+    wrong = [(path, one) for path, one in files if one.suffix_of]
+    if wrong:
+        path, one = wrong[0]
+        name = printable(path.name)
+        yield f"format: {one.name} by content; {counted(len(wrong), 'file')}, such as {name}, named as if {one.suffix_of}"
 
 
 def _read_all(paths: Sequence[Path], options: ReadOptions, *, tasks: bool) -> tuple[list[RankTrace], list[str]]:
@@ -137,16 +151,16 @@ def _read_all(paths: Sequence[Path], options: ReadOptions, *, tasks: bool) -> tu
         raise WorkloadError(f"{printable(str(paths[0].parent))}: no file in it has a known trace format")
     first, chosen = known[0]
     for path, one in known:
-        if one is not chosen:
+        if one.format is not chosen.format:
             raise WorkloadError(
                 printable(
                     f"{path.name} and {first.name} have different formats; give the traces of one job, a file for each rank"
                 )
             )
-    traces = [chosen.reader.read(path, options, tasks=tasks) for path, _ in known]
+    traces = [chosen.format.reader.read(path, options, tasks=tasks) for path, _ in known]
     ignored = [path.name for path, one in formats if one is None]
     notes = [f"ignored: {len(ignored):,} files of no known format, such as {printable(ignored[0])}"] if ignored else []
-    return traces, notes
+    return traces, [*notes, *_note_on(known)]
 
 
 def _name(paths: Sequence[str | os.PathLike[str]]) -> str:

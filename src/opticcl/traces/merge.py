@@ -194,7 +194,8 @@ def _graph(
     nodes, after = _nodes(traces, tasks, matching)
     order = _order(nodes, after)
     if len(order) < len(nodes):
-        stuck = next(node for i, node in enumerate(nodes) if i not in set(order))
+        started = set(order)
+        stuck = next(node for i, node in enumerate(nodes) if i not in started)
         raise WorkloadError(
             f"{traces[0].name}: the ranks wait for each other: {len(nodes) - len(order):,} tasks can never start, such as "
             f"{stuck.name!r} of rank {traces[stuck.devices[0]].rank}"

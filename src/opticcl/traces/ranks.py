@@ -11,16 +11,18 @@ Then they are assumed, and the group and a note say so.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from opticcl.errors import WorkloadError
+from opticcl.ir.call_table import exact_sum
 from opticcl.ir.task_graph import CallTable, CollectiveCall, Workload, counted_calls
 from opticcl.traces.call_rows import RankCallTable, kinds_of
 from opticcl.traces.notes import Omissions, notes_on
 from opticcl.traces.recording import RankCall, RankTrace
-from opticcl.units import counted
+from opticcl.units import MAX_MESSAGE_BYTES, counted
 
 __all__ = ["ASSUMED", "RankCount", "RankModel", "notes_of", "rank_count", "rank_model", "workload_from"]
 
@@ -178,6 +180,7 @@ class RankModel:
             trace: that it is from.
             call: as one rank recorded it. The message of an uneven all_to_all is the larger of what it sends and receives.
             omissions: counts what is left out.
+        Raises: WorkloadError: the shares of all ranks are more than a message can have.
         """
         if call.is_transfer:
             if call.ranks[0] == call.ranks[1] >= 0:
@@ -195,6 +198,8 @@ class RankModel:
             if not ranks:
                 omissions.add(f"{call.collective} of a share, where the number of ranks is not recorded", size)
                 return None
+            if size * len(ranks) > MAX_MESSAGE_BYTES:
+                raise _too_large(trace, call, len(ranks))
             size *= len(ranks)
         known = () if ranks == range(self.count.value) else tuple(ranks)
         return CollectiveCall(call.name, call.collective, size, call.group, call.measured_s, known, source)
@@ -288,23 +293,44 @@ def _resolved(trace: RankTrace, table: RankCallTable, model: RankModel, omission
         model: ranks and groups.
         omissions: counts what is left out.
     """
-    columns = table.columns
-    kept = np.ones(len(table), bool)
+    columns, kind = table.columns, table.columns.kind
+    one = CollectiveCall("", "send_recv", 0, ranks=(0, 1), group_source="recorded")
     kinds: list[CollectiveCall] = []
-    for number, kind in enumerate(table.kinds):
-        one = CollectiveCall("", "send_recv", 0, ranks=(0, 1), group_source="recorded")
-        rows = columns.kind == number
-        if kind.is_transfer:
-            rows &= columns.src == columns.dst
-            what = f"{kind.collective} from a rank to itself"
-            found = None
-        else:
-            seen = Omissions()
-            found = model.resolve(trace, kind, seen)
-            what = next((record.what for record in seen.records()), "")
+    factor = np.ones(len(table.kinds), np.int64)  # shares in a message
+    lost: dict[int, str] = {}  # kind that is left out -> why
+    for number, known in enumerate(table.kinds):
+        seen = Omissions()
+        found = one if known.is_transfer else model.resolve(trace, known, seen)
         if found is None:
-            sizes = columns.size_bytes[rows].tolist()
-            omissions.add(what, sum(sizes), calls=len(sizes))
-            kept &= ~rows
+            lost[number] = next((record.what for record in seen.records()), "")
+        elif known.counts == "share":
+            factor[number] = len(model.members(trace, known).ranks)
         kinds.append(found or one)
-    return CallTable(kinds, columns.take(kept), table.name_of, table.groups)
+    dropped = np.array([number in lost for number in range(len(kinds))], bool)
+    left_out = (columns.src >= 0) & (columns.src == columns.dst)
+    if lost:
+        left_out |= dropped[kind]
+    rows = np.flatnonzero(left_out)
+    rows = rows[np.argsort(kind[rows], kind="stable")]
+    numbers, starts = np.unique(kind[rows], return_index=True)
+    for number, part in zip(numbers.tolist(), np.split(rows, starts[1:]), strict=len(rows) > 0):
+        what = lost.get(number, f"{table.kinds[number].collective} from a rank to itself")
+        omissions.add(what, exact_sum(columns.size_bytes[part]), calls=len(part))
+    if len(rows):
+        columns = columns.take(~left_out)
+    if (factor > 1).any():
+        times = factor[columns.kind]
+        if len(large := np.flatnonzero(columns.size_bytes > MAX_MESSAGE_BYTES // times)):
+            at = int(large[0])
+            raise _too_large(
+                trace, next(iter(RankCallTable(table.kinds, columns.take(large[:1]), table.name_of))), times[at]
+            )
+        columns = replace(columns, size_bytes=columns.size_bytes * times)
+    return CallTable(kinds, columns, table.name_of, table.groups)
+
+
+def _too_large(trace: RankTrace, call: RankCall, num_ranks: int) -> WorkloadError:
+    return WorkloadError(
+        f"{trace.name}: the {call.collective} {call.name!r} of {call.size_bytes:,} bytes a rank, {num_ranks:,} ranks, is more "
+        "than 2**60 bytes"
+    )

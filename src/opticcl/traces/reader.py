@@ -15,7 +15,7 @@ from opticcl.traces.graphs import median_step, task_graphs
 from opticcl.traces.ranks import workload_from
 from opticcl.traces.recording import RankTrace
 
-__all__ = ["TRACES", "ReadOptions", "TraceFormat", "TraceReader", "format_of", "register_trace"]
+__all__ = ["TRACES", "ReadOptions", "Recognised", "TraceFormat", "TraceReader", "format_of", "register_trace"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +114,34 @@ def register_trace(
     return add
 
 
-def format_of(path: Path) -> TraceFormat | None:
+class Recognised(NamedTuple):
+    """The format of a file.
+
+    Args:
+        name: of the format.
+        format: the format.
+        sureness: of its `sniff`; 0: only the suffix selects it.
+        suffix_of: name of the format whose suffix the file has although its content is not of that format; else empty.
+    """
+
+    name: str
+    format: TraceFormat
+    sureness: int
+    suffix_of: str
+
+
+def format_of(path: Path) -> Recognised | None:
     """The format of a file: by content, of equals by suffix, then by suffix alone; None if no format claims it.
 
     Raises: WorkloadError: the file cannot be read.
     """
     head = head_of(path)
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
-    formats = [TRACES.get(name) for name in TRACES.names()]
-    ranked = [(int(one.sniff(head)), suffix in one.suffixes) for one in formats]
-    best = max(range(len(formats)), key=lambda i: ranked[i], default=-1)
-    return formats[best] if best >= 0 and any(ranked[best]) else None
+    formats = {name: TRACES.get(name) for name in TRACES.names()}
+    ranked = {name: (int(one.sniff(head)), suffix in one.suffixes) for name, one in formats.items()}
+    best = max(ranked, key=lambda name: ranked[name])
+    sureness, right = ranked[best]
+    if not sureness and not right:
+        return None
+    others = [name for name, (likely, claims) in ranked.items() if claims and not likely]
+    return Recognised(best, formats[best], sureness, others[0] if others and not right else "")

@@ -23,6 +23,7 @@ __all__ = [
     "printable",
     "reading",
     "refusal",
+    "text_blocks",
     "title",
 ]
 
@@ -129,6 +130,30 @@ def lines(file: BinaryIO) -> Iterator[tuple[int, str]]:
             raise DamageError(number, f"a line of more than {MAX_LINE:,} bytes")
         if text := line.decode("utf-8", "replace").lstrip("\ufeff").strip():
             yield number, text
+
+
+def text_blocks(file: BinaryIO, first: int, size: int = 2**20) -> Iterator[tuple[int, str]]:
+    """The rest of a file as texts of whole lines, and the number of the first line of each.
+
+    Args:
+        file: open, at the start of a line.
+        first: number of that line.
+        size: read at a time [bytes].
+    Raises: DamageError: a line longer than any log has.
+    """
+    rest = b""
+    while True:
+        read = file.read(size)
+        data = rest + read
+        cut = data.rfind(b"\n") + 1 if read else len(data)
+        rest = data[cut:]
+        if cut:
+            yield first, data[:cut].decode("utf-8", "replace")
+            first += data.count(b"\n", 0, cut)
+        if len(rest) > MAX_LINE:
+            raise DamageError(first, f"a line of more than {MAX_LINE:,} bytes")
+        if not read:
+            return
 
 
 def check_size(size_bytes: int, at: int, what: str) -> int:
