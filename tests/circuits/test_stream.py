@@ -12,7 +12,7 @@ from opticcl.circuits import lower
 from opticcl.fabrics import _packet, fabric
 from opticcl.fabrics import torus as torus_module
 from opticcl.ir import Circuits, concatenate_circuits
-from opticcl.plans.cache import StepCache
+from opticcl.ir.step_cache import StepCache
 from opticcl.plans.compare import compare_plans
 from opticcl.schedule import generate
 from opticcl.simulate import profile

@@ -2,7 +2,7 @@
 
 import opticcl
 from opticcl.ir import Transfers
-from opticcl.plans.cache import StepCache
+from opticcl.ir.step_cache import OVERHEAD_BYTES, StepCache
 
 
 def plan(counted):
@@ -23,9 +23,9 @@ def test_a_step_is_generated_once():
 
 
 def test_the_least_recently_used_step_is_evicted():
-    """A step of eight transfers is 8 x (4 x 4 + 1) bytes; two of them fit."""
+    """A step of eight transfers is 8 x (4 x 4 + 1) bytes and an entry; two of them fit."""
     counted = []
-    schedule = StepCache(2 * 136).of_schedule(plan(counted))
+    schedule = StepCache(2 * (136 + OVERHEAD_BYTES)).of_schedule(plan(counted))
     for i in (0, 1, 0, 2, 0, 1):
         schedule.step(i)
     assert counted == [0, 1, 2, 1]
@@ -34,7 +34,7 @@ def test_the_least_recently_used_step_is_evicted():
 def test_a_step_larger_than_the_cache_is_generated_every_time():
     """And evicts nothing."""
     counted = []
-    schedule = StepCache(100).of_schedule(plan(counted))
+    schedule = StepCache(100 + OVERHEAD_BYTES).of_schedule(plan(counted))
     schedule.step(0)
     schedule.step(0)
     assert counted == [0, 0]
@@ -65,3 +65,11 @@ def test_runs_and_classes_remain():
     assert isinstance(plan.rounds, ClassRounds)
     assert plan.rounds(3) is plan.rounds(0)
     assert plan == made
+
+
+def test_generated_steps_and_circuits_are_kept():
+    """So that who verifies and simulates a plan generates them once; another plan of the same request has its own."""
+    one, other = (opticcl.compile("sip_ring:nodes=8", "all_gather", 8, algorithm="ring").circuits for _ in range(2))
+    assert one.schedule.step(2) is one.schedule.step(2) is not other.schedule.step(2)
+    assert one.rounds(2) is one.rounds(2) is not other.rounds(2)
+    assert one == other

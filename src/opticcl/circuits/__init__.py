@@ -16,6 +16,7 @@ import numpy as np
 from opticcl.errors import FabricError, UnsupportedError
 from opticcl.ir import CircuitPlan, Circuits, Fabric, Schedule, Transfers
 from opticcl.ir.circuit_plan import ClassRounds
+from opticcl.ir.step_cache import RECENT
 from opticcl.registry import Registry, canonical
 
 __all__ = ["RULES", "Rounds", "lower", "register_rule"]
@@ -73,14 +74,20 @@ class LoweredRounds:
         schedule: between ranks.
         step: step index -> transfers between nodes of the machine.
         assign: the rule for this schedule.
+        number: of the function in the cache of recent circuits.
     """
 
     fabric: Fabric
     schedule: Schedule
     step: Callable[[int], Transfers] = field(compare=False, repr=False)
     assign: Rounds = field(compare=False, repr=False)
+    number: int = field(default_factory=RECENT.number, compare=False, repr=False)
 
     def __call__(self, i: int) -> tuple[Circuits, ...]:
+        """Circuits of each round of step i."""
+        return RECENT.value(self.number, i, self._assigned)
+
+    def _assigned(self, i: int) -> tuple[Circuits, ...]:
         transfers = self.step(i)
         return self.assign(i, transfers) if len(transfers) else ()
 

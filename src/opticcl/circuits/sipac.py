@@ -64,6 +64,8 @@ def _cut(counts: IntArray) -> tuple[IntArray, IntArray]:
     >>> [column.tolist() for column in _cut(np.array([1, 3]))]
     [[0, 1, 1, 1], [0, 0, 1, 2]]
     """
+    if (counts == 1).all():
+        return np.arange(len(counts)), np.zeros(len(counts), np.int64)
     row = np.repeat(np.arange(len(counts)), counts)
     return row, np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
 
@@ -74,8 +76,7 @@ def _occurrence(key: IntArray) -> IntArray:
     >>> _occurrence(np.array([5, 7, 5, 5])).tolist()
     [0, 0, 1, 2]
     """
-    in_order = np.sort(key)
-    if (in_order[1:] != in_order[:-1]).all():  # mostly no two are equal, and that is quicker to see than how many are
+    if not _repeats(key):  # mostly no two are equal, and that is quicker to see than how many are
         return np.zeros(len(key), np.int64)
     order = np.argsort(key, kind="stable")
     place = np.arange(len(key))
@@ -83,3 +84,11 @@ def _occurrence(key: IntArray) -> IntArray:
     before = np.empty(len(key), np.int64)
     before[order] = place - np.maximum.accumulate(np.where(starts, place, 0))
     return before
+
+
+def _repeats(key: IntArray) -> bool:
+    """Whether two keys, which are not negative, are equal: by a table where it has few more entries than there are keys."""
+    if int(key.max(initial=0)) < 4 * len(key):
+        return bool(np.bincount(key).max(initial=0) > 1)
+    in_order = np.sort(key)
+    return bool((in_order[1:] == in_order[:-1]).any())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import pkgutil
@@ -19,6 +20,8 @@ from opticcl.errors import OpticclError
 __all__ = ["app", "main", "run"]
 
 INTERRUPTED = 130
+GARBAGE = 50_000
+"""Objects in cycles before they are looked for: arrays are in none, and a verb ends soon [count]."""
 
 app = typer.Typer(
     name="opticcl",
@@ -70,6 +73,7 @@ def _before_a_verb(
 def main() -> None:
     """Entry point: run a verb and exit with its code."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # cleans up as Ctrl-C does
+    gc.set_threshold(GARBAGE)
     sys.exit(run())
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from opticcl.cli._options import JobsOption, JsonOption
+from opticcl.cli._options import JsonOption
 from opticcl.cli._output import RECORD, Outputs, ProgressLine, out_option, print_json, print_table
 from opticcl.errors import ParameterError
 
@@ -29,7 +29,12 @@ def run(
         ),
     ] = [],  # noqa: B006
     out: Annotated[list[Path], out_option(RECORD)] = [],  # noqa: B006
-    jobs: JobsOption = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs", help="Processes; default: 1, whose rows share plans. The result is the same with any number."
+        ),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Claims of the papers: published, ours, difference, verdict, basis. Exit code 1 if a value is outside its verdict."""
@@ -38,7 +43,7 @@ def run(
     from opticcl.report.claims import ClaimsList
 
     outputs, wanted = Outputs(out, RECORD), _verdicts(verdict)
-    processes = number_of_jobs(jobs, large=not claim)
+    processes = number_of_jobs(jobs, large=False)
     with ProgressLine() as progress:
         names = paper_names() if paper is None else (paper,)
         ids = {name: claim_ids(name, claim or ("*",)) for name in names}

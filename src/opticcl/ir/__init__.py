@@ -2,7 +2,7 @@
 
 A `Schedule` has the transfers of every step, a `CircuitPlan` the circuits that carry them. Rows are
 columns: a step of two million transfers is five arrays. Everything big is lazy: a step, and the circuits of a step,
-are pure functions of the step's index, computed on demand and not kept.
+are pure functions of the step's index, computed on demand; the last ones are kept within a bound, see `step_cache`.
 """
 
 from opticcl.ir._common import IntArray, same_columns

@@ -94,6 +94,8 @@ class Transfers:
 def concatenate_transfers(parts: Iterable[Transfers]) -> Transfers:
     """Several lists of transfers as one, in order."""
     lists = list(parts)
+    if len(lists) == 1:
+        return lists[0]
     columns = {f: np.concatenate([getattr(p, f) for p in lists]) for f in ("src", "dst", "chunk_lo", "chunk_n", "op")}
     apart = [p.parts for p in lists if p.parts is not None]
     return Transfers(**columns, parts=np.concatenate(apart) if apart else None)

@@ -17,7 +17,7 @@ from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
 from opticcl.fabrics import fabric, job
 from opticcl.fabrics.superpod import SuperPod
-from opticcl.ir import Fabric
+from opticcl.ir import CircuitPlan, Fabric
 from opticcl.papers import Found, claim, found, printed_claims
 from opticcl.plans.plan import compile
 from opticcl.schedule import generate
@@ -112,11 +112,16 @@ def traditional_networks_have_fewer() -> Found:
 
 
 @cache
-def _time_s(spec: str, collective: str, size: int, engine: str = "closed_form", **options: Any) -> float:
-    """SiPCO on SiPAC, all pairs in one step on the others [s]."""
+def _plan(spec: str, collective: str) -> CircuitPlan:
+    """SiPCO on SiPAC, all pairs in one step on the others."""
     where = fabric(spec)
-    plan = lower(where, generate(where.algorithm or "mesh", collective, where))
-    return simulate(plan, size, "sipac", engine=engine, **options).timeline.total_s
+    return lower(where, generate(where.algorithm or "mesh", collective, where))
+
+
+@cache
+def _time_s(spec: str, collective: str, size: int, engine: str = "closed_form", **options: Any) -> float:
+    """Time of the plan of that name [s]."""
+    return simulate(_plan(spec, collective), size, "sipac", engine=engine, **options).timeline.total_s
 
 
 def _slower(spec: str, collective: str, size: int = PAIR, engine: str = "closed_form", **options: Any) -> float:

@@ -12,7 +12,7 @@ from opticcl.circuits import lower
 from opticcl.collective import Request, as_request
 from opticcl.errors import AlgorithmError, ParameterError, UnsupportedError
 from opticcl.ir import Fabric, ProgressCallback, Timeline, Verdict, no_progress
-from opticcl.plans.cache import StepCache
+from opticcl.ir.step_cache import StepCache
 from opticcl.plans.hardware import hardware_of
 from opticcl.plans.machines import ExcludedFabric, build_fabrics
 from opticcl.plans.plan import Plan

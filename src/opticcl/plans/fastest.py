@@ -11,7 +11,7 @@ from opticcl.assumptions import assumptions as assumptions_of
 from opticcl.collective import Request
 from opticcl.errors import UnsupportedError
 from opticcl.ir import CircuitPlan, Fabric, ProgressCallback, Schedule, Timeline, Verdict, no_progress
-from opticcl.plans.cache import StepCache
+from opticcl.ir.step_cache import StepCache
 from opticcl.plans.search import Candidates
 from opticcl.plans.times import timeline_of
 from opticcl.registry import canonical, parse_call, write_call

@@ -23,7 +23,7 @@ from opticcl.circuits import lower
 from opticcl.collective import Request
 from opticcl.errors import AlgorithmError, UnsupportedError
 from opticcl.ir import CircuitPlan, Fabric, Schedule
-from opticcl.plans.cache import StepCache
+from opticcl.ir.step_cache import StepCache
 from opticcl.schedule import generate
 from opticcl.simulate import Cost, PlanFacts, Profile, class_bounds, costs, schedule_facts
 

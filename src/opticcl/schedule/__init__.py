@@ -16,6 +16,7 @@ from opticcl.collective import Request, as_request
 from opticcl.errors import AlgorithmError, OpticclError, ParameterError, UnsupportedError
 from opticcl.ir import Fabric, Schedule, Transfers
 from opticcl.ir.light import Limit
+from opticcl.ir.step_cache import RECENT
 from opticcl.ir.symmetry import Run, RunSteps
 from opticcl.registry import Registry, convert_arguments, parse_call, write_call
 
@@ -188,14 +189,19 @@ class GeneratedStep:
         collective: requested.
         fabric: where the schedule runs.
         function: step index -> transfers.
+        number: of the function in the cache of recent steps.
     """
 
     algorithm: str
     collective: Request
     fabric: Fabric
     function: Callable[[int], Transfers] = dataclasses.field(compare=False, repr=False)
+    number: int = dataclasses.field(default_factory=RECENT.number, compare=False, repr=False)
 
     def __call__(self, i: int) -> Transfers:
+        return RECENT.value(self.number, i, self._made)
+
+    def _made(self, i: int) -> Transfers:
         name = self.algorithm.partition(":")[0]
         try:
             made = self.function(i)

@@ -15,11 +15,16 @@ from opticcl.simulate import _flow_kernels as kernels
 __all__ = ["class_of_flow", "quotient"]
 
 
+def _used(hops: IntArray) -> IntArray:
+    """Links that some flow crosses, ascending."""
+    return np.flatnonzero(np.bincount(hops))
+
+
 def _colours(
     hops: IntArray, offsets: IntArray, amount: np.ndarray, delay: np.ndarray, capacity: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Colours of flows and of links, one for each class; None if most links are in a class of their own."""
-    used = np.unique(hops)
+    used = _used(hops)
     link_colour = capacity.view(np.uint64).copy()
     flow_colour = amount.view(np.uint64) ^ (delay.view(np.uint64) << np.uint64(1))
     classes = 0
@@ -65,7 +70,7 @@ def quotient(
     colours, example, flows = np.unique(flow_colour, return_index=True, return_counts=True)
     if 2 * len(colours) > len(amount):
         return None
-    used = np.unique(hops)
+    used = _used(hops)
     _, link_example, of_link, links = np.unique(
         link_colour[used], return_index=True, return_inverse=True, return_counts=True
     )

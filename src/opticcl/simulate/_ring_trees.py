@@ -11,6 +11,7 @@ import numpy.typing as npt
 __all__ = ["MOST_POSITIONS", "ring_tree_lengths"]
 
 MOST_POSITIONS = 4096  # the work grows with their square
+FAR = 1 << 40  # segments, more than any tree has
 MOST_WORK = 1 << 26  # with more levels than this allows, the least length is taken
 
 
@@ -30,28 +31,39 @@ def ring_tree_lengths(positions: int) -> npt.NDArray[np.float64]:
     """
     near, far = positions // 2, positions - 1 - positions // 2
     found = []
-    side = np.full(near + 1, np.inf)
-    side[0] = 0.0
+    side = np.full(near + 1, FAR)
+    side[0] = 0
     for _ in range(max(8, MOST_WORK // near**2)):
         side = _one_more_level(side)
         found.append(side[near] + side[far])
         if found[-1] <= positions - 1:
-            return np.array(found)
-    return np.array([*found, positions - 1])
+            return np.array(found, np.float64)
+    return np.array([*found, positions - 1], np.float64)
 
 
 @numba.njit(cache=True)
 def _one_more_level(side):  # type: ignore[no-untyped-def]
-    """f of one level more, float64 (m + 1,)."""
+    """f of one level more, int64 (m + 1,).
+
+    Of two places of the root of a branch that leave the same parts, the nearer one is shorter, so half of them are tried. Parts
+    are read from the front of one array and from the front of a reversed one, so that several are added at once.
+    """
     most = len(side) - 1
-    branch = np.full(most + 1, np.inf)
+    behind, near = side[::-1].copy(), side + np.arange(1, most + 2)
+    branch = np.full(most + 1, FAR)
     for m in range(1, most + 1):
-        for before in range(m):
-            length = side[before] + side[m - 1 - before] + before + 1
-            branch[m] = min(branch[m], length)
-    found = np.full(most + 1, np.inf)
-    found[0] = 0.0
+        branch[most - m] = _least_sum(near[: (m + 1) // 2], behind[most + 1 - m : most + 1 - m + (m + 1) // 2])
+    found = np.full(most + 1, FAR)  # with the way to the branch: found[y] + y
+    found[0] = 0
     for m in range(1, most + 1):
-        for y in range(m):
-            found[m] = min(found[m], found[y] + y + branch[m - y])
-    return found
+        found[m] = _least_sum(found[:m], branch[most - m : most]) + m
+    return found - np.arange(most + 1)
+
+
+@numba.njit(cache=True)
+def _least_sum(a, b):  # type: ignore[no-untyped-def]
+    """Least of a[i] + b[i]."""
+    least = 2 * FAR
+    for i in range(len(a)):
+        least = min(least, a[i] + b[i])
+    return least

@@ -341,18 +341,22 @@ def _best_steps(forms: _Forms, fewest: int, step_s: float, barriers: bool) -> tu
     steps = np.arange(fewest, min(most, fewest + MOST_STEPS) + 1)
     counted_steps = steps.copy()
     counted_steps[-1] = most  # more steps than these are bounded by the last
-    names, seconds = zip(*forms.of(counted_steps), strict=True)
-    table = np.stack([np.broadcast_to(one, steps.shape) for one in seconds])
-    transfer_s = table.max(axis=0)
+    found = list(forms.of(counted_steps))
+    transfer_s = np.full(len(steps), max(seconds for _, seconds in found if isinstance(seconds, float)))
+    for _, seconds in found:
+        if not isinstance(seconds, float):
+            np.maximum(transfer_s, seconds, out=transfer_s)
     whole_s = steps * step_s + transfer_s if barriers else np.maximum(steps * step_s, step_s + transfer_s)
     best = int(whole_s.argmin())
-    return int(steps[best]), float(transfer_s[best]), names[int(table[:, best].argmax())]
+    at_best = [(name, seconds if isinstance(seconds, float) else float(seconds[best])) for name, seconds in found]
+    name, most_s = max(at_best, key=lambda form: form[1])
+    return int(steps[best]), most_s, name
 
 
 def _crossing(collective: Collective, cut: Cut) -> tuple[float, float]:
     """Share of the message that must leave the inside of a cut, and that must enter it."""
     n, name = collective.num_ranks, collective.name
-    inside = int(cut.inside.sum())
+    inside = int(np.count_nonzero(cut.inside))
     beyond = n - inside
     if not inside or not beyond:
         return 0.0, 0.0

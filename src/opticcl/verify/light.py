@@ -400,6 +400,10 @@ def add_usage(usage: Usage, circuits: Circuits, depth: int, counts: IntArray) ->
     count_usage(usage.index, _owner(usage), lo, n, step, depth, counts)
 
 
+SPARSE = 256
+"""Entries of a table for each row from which it is quicker to count in place than in a table of its own."""
+
+
 def count_usage(
     index: IntArray, owner: IntArray | None, lo: IntArray, n: IntArray, step: int, depth: int, counts: IntArray
 ) -> None:
@@ -413,7 +417,11 @@ def count_usage(
         counts: (resource, wavelength) -> circuits, changed.
     """
     if depth == 1 or not worth_compiling(len(index)):
-        np.add.at(counts, _places(index, owner, lo, n, step, depth)[0], 1)
+        places = _places(index, owner, lo, n, step, depth)[0]
+        if len(counts) > SPARSE * len(places):
+            np.add.at(counts, places, 1)
+        else:
+            counts += np.bincount(places, minlength=len(counts)).astype(counts.dtype)
     else:
         _count_usage(*_columns(index, owner), lo, n, step, depth, counts)
 

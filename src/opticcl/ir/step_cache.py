@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from opticcl.ir import CircuitPlan, Schedule
-from opticcl.ir.circuit_plan import ClassRounds
+from opticcl.ir.circuit_plan import CircuitPlan, ClassRounds
+from opticcl.ir.schedule import Schedule
 
-__all__ = ["StepCache"]
+__all__ = ["RECENT", "StepCache"]
 
 T = TypeVar("T")
+
+OVERHEAD_BYTES = 2048
+"""Of an entry, beside its arrays."""
 
 
 class StepCache:
@@ -26,6 +30,7 @@ class StepCache:
     def __init__(self, max_bytes: int = 1 << 28) -> None:
         self._max_bytes, self._num_bytes, self._functions = max_bytes, 0, 0
         self._entries: OrderedDict[tuple[int, int], tuple[Any, int]] = OrderedDict()
+        self._lock = Lock()
 
     def of_schedule(self, schedule: Schedule) -> Schedule:
         """The same schedule with cached steps; runs that define its steps still do."""
@@ -39,8 +44,13 @@ class StepCache:
         return replace(plan, rounds=self._cached(rounds))
 
     def _cached(self, generate: Callable[[int], T]) -> Callable[[int], T]:
-        self._functions += 1
-        return _Cached(self, self._functions, generate)
+        return _Cached(self, self.number(), generate)
+
+    def number(self) -> int:
+        """A new number of a function."""
+        with self._lock:
+            self._functions += 1
+            return self._functions
 
     def value(self, number: int, i: int, generate: Callable[[int], T]) -> T:
         """Value of a function at i, from the cache if it is there.
@@ -50,24 +60,28 @@ class StepCache:
             i: its argument.
             generate: the function.
         """
-        found = self._entries.get((number, i))
-        if found is None:
-            columns = generate(i)
-            self._insert((number, i), columns)
-            return columns
-        self._entries.move_to_end((number, i))
-        hit: T = found[0]
-        return hit
+        with self._lock:
+            found = self._entries.get((number, i))
+            if found is not None:
+                self._entries.move_to_end((number, i))
+                hit: T = found[0]
+                return hit
+        columns = generate(i)
+        self._insert((number, i), columns)
+        return columns
 
     def _insert(self, key: tuple[int, int], columns: Any) -> None:
-        size = sum(map(_num_bytes, columns)) if isinstance(columns, tuple) else _num_bytes(columns)
+        arrays = sum(map(_num_bytes, columns)) if isinstance(columns, tuple) else _num_bytes(columns)
+        size = arrays + OVERHEAD_BYTES
         if size > self._max_bytes:
             return
-        self._entries[key] = columns, size
-        self._num_bytes += size
-        while self._num_bytes > self._max_bytes:
-            _, (_, freed) = self._entries.popitem(last=False)
-            self._num_bytes -= freed
+        with self._lock:
+            _, before = self._entries.pop(key, (None, 0))  # another thread was faster
+            self._entries[key] = columns, size
+            self._num_bytes += size - before
+            while self._num_bytes > self._max_bytes:
+                _, (_, freed) = self._entries.popitem(last=False)
+                self._num_bytes -= freed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,3 +115,7 @@ def _num_bytes(columns: Any) -> int:
     """Size of the arrays of `Transfers` or `Circuits` [bytes]."""
     values = [getattr(columns, name) for name in columns.__slots__]
     return sum([value.nbytes for value in values if isinstance(value, np.ndarray)])
+
+
+RECENT = StepCache(1 << 26)
+"""Steps and circuits that were generated last in this process: a plan that is verified and simulated generates them once."""
