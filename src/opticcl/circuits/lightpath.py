@@ -26,6 +26,7 @@ import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
 from opticcl.circuits._lasers import Lasers, PairSets, lasers_by_colour, lasers_by_offset, only_alive, relit
+from opticcl.circuits._order import as_listed, by_pair
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics.damage import Damage
 from opticcl.fabrics.lightpath import Lightpath
@@ -63,7 +64,7 @@ def lightpath(fabric: Fabric, schedule: Schedule) -> Rounds:
     coloured = _StandingLasers(fabric, schedule)
 
     def rounds(step: int, given: Transfers) -> tuple[Circuits, ...]:
-        order = canonical_order(given)
+        order = by_pair(given)
         transfers = given.take(order)
         if ks:
             k, stride = digit_of_step(ks, schedule.collective.name, step)
@@ -82,22 +83,9 @@ def lightpath(fabric: Fabric, schedule: Schedule) -> Rounds:
             found += split_by_waveguides(fabric, together)
         if len(damage.laser):
             found = [only_alive(damage, circuits, tile, _depth(fabric) > 1) for circuits in found]
-        return tuple(_as_listed(circuits, order) for circuits in found)
+        return tuple(as_listed(circuits, order) for circuits in found)
 
     return rounds
-
-
-def canonical_order(transfers: Transfers) -> IntArray:
-    """Rows by sender, receiver and chunks, int64 (n,): light must not depend on the order in which a step lists them."""
-    return np.lexsort((transfers.chunk_n, transfers.chunk_lo, transfers.dst, transfers.src))
-
-
-def _as_listed(circuits: Circuits, order: IntArray) -> Circuits:
-    """Circuits of transfers in canonical order as those of the step's own, in its order."""
-    transfer = order[circuits.transfer].astype(np.int32)
-    if (transfer[1:] >= transfer[:-1]).all():
-        return replace(circuits, transfer=transfer)
-    return replace(circuits, transfer=transfer).take(np.argsort(transfer, kind="stable"))
 
 
 class _StandingLasers:
@@ -138,7 +126,7 @@ class _StandingLasers:
             before = self.known[k - 1] if k else None
             sets = None
             if len(transfers):
-                sets = lasers_by_colour(self.fabric, transfers.take(canonical_order(transfers)), before).sets
+                sets = lasers_by_colour(self.fabric, transfers.take(by_pair(transfers)), before).sets
             self._keep(k, sets)
         return self.known[number]
 

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
+from opticcl.circuits._order import farthest_first
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics.oddl import MAX_WAVELENGTHS, Oddl, coordinate, dimension_between, partners_of_side
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Schedule, Transfers
@@ -73,16 +74,16 @@ def oddl(fabric: Fabric, schedule: Schedule) -> Rounds:
             bit = np.frexp(flipped)[1] - 1  # exact, where a logarithm need not be
             return _rounds(fabric, transfers, dimension, bit * bonded[dimension], bonded[dimension])
 
-        return by_bit
+        return by_bit  # one partner a NIC: the order has no effect
 
     pairs, first, widths = _setting(fabric, schedule)
 
-    def by_pair(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
+    def by_colour(transfers: Transfers) -> tuple[Circuits, ...]:
         dimension = dimension_between(shape, transfers.src, transfers.dst)
         row = np.searchsorted(pairs, _pair(fabric, transfers.src, transfers.dst))
         return _rounds(fabric, transfers, dimension, first[row], widths[row])
 
-    return by_pair
+    return farthest_first(fabric.num_machine_nodes, by_colour)
 
 
 def _bonded(fabric: Fabric, num_colours: IntArray) -> IntArray:

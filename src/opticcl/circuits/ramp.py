@@ -24,6 +24,7 @@ from __future__ import annotations
 import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
+from opticcl.circuits._order import farthest_first
 from opticcl.fabrics.ramp import Ramp, wavelength_between
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers, concatenate_circuits
 from opticcl.routing.assign import first_fit, width_that_fits
@@ -37,7 +38,7 @@ from opticcl.schedule.ramp_maps import Geometry, geometry
 def ramp(fabric: Fabric, schedule: Schedule) -> Rounds:
     """The transcoder for RAMP-x, first fit for any other schedule."""
     if schedule.name != "ramp" or fabric.node_of_rank is not None:
-        return lambda step, transfers: _first_fit(fabric, transfers)
+        return farthest_first(fabric.num_machine_nodes, lambda transfers: _first_fit(fabric, transfers))
     asked = schedule.collective
     if asked.name == "broadcast" and schedule.parameters.get("stages", STAGES) is not None:
         tree = relays(fabric, asked.root)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
+from opticcl.circuits._order import farthest_first
 from opticcl.circuits.terarack import BYTES_A_SEGMENT, MAX_SEGMENTS
 from opticcl.errors import UnsupportedError
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers
@@ -41,7 +42,7 @@ def sip_ring(fabric: Fabric, schedule: Schedule) -> Rounds:
                 f"{format_bytes(BYTES_A_SEGMENT * MAX_SEGMENTS)} at most"
             )
 
-    def fit(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
+    def fit(transfers: Transfers) -> tuple[Circuits, ...]:
         direction = _direction(fabric, transfers)
         sender, receiver = (
             node * np.int64(fabric.ports_per_node) + direction for node in (transfers.src, transfers.dst)
@@ -53,7 +54,7 @@ def sip_ring(fabric: Fabric, schedule: Schedule) -> Rounds:
         parts = (np.flatnonzero(turn == t) for t in range(busiest))
         return tuple(circuits for rows in parts for circuits in _at_once(fabric, transfers, rows, direction[rows]))
 
-    return fit
+    return farthest_first(fabric.num_machine_nodes, fit)
 
 
 def _at_once(fabric: Fabric, transfers: Transfers, rows: IntArray, direction: IntArray) -> list[Circuits]:

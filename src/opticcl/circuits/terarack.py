@@ -6,7 +6,7 @@ WRHT, a group on its level: from the side that the sender is on. With members co
 WRHT, R representatives each to each, and any exchange of all with all: a wavelength for each lap round the ring, by
 the construction of `schedule.wavelength_exchange`. On a line of a mesh, intervals from left to right.
 
-Any other schedule: the shorter way round, first fit on the segments, one wavelength a transfer.
+Any other schedule: the shorter way round, first fit on the segments, long ways first, one wavelength a transfer.
 
 Source: WRHT sections 4.1.1, 4.1.2.
 Reading: the paper leaves both to first fit. For the exchange that takes more than ceil(R^2 / 8) wavelengths from R = 8
@@ -21,6 +21,7 @@ import numba
 import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
+from opticcl.circuits._order import farthest_first
 from opticcl.collective import Request
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics.terarack import Terarack
@@ -67,12 +68,13 @@ def terarack(fabric: Fabric, schedule: Schedule) -> Rounds:
             )
 
     last: list[tuple[Transfers, tuple[Circuits, ...]]] = []
+    assign = farthest_first(fabric.num_machine_nodes, lambda transfers: _first_fit(fabric, transfers))
 
     def fit(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
         """The last circuits are cached: the steps that add and those that store may have the same pairs."""
         pairs = transfers.src, transfers.dst
         if not last or not all(map(np.array_equal, pairs, (last[0][0].src, last[0][0].dst))):
-            last[:] = [(transfers, _first_fit(fabric, transfers))]
+            last[:] = [(transfers, assign(step, transfers))]
         return last[0][1]
 
     return fit
@@ -144,7 +146,7 @@ def exchange_on_line(num_nodes: int) -> tuple[IntArray, IntArray]:
 
 
 def _laps(fabric: Fabric) -> Rounds:
-    """An exchange of all nodes: the arcs of a step, in the schedule's order, with a wavelength for each lap."""
+    """An exchange of all nodes: the arcs of a step, with a wavelength for each lap."""
     n, w, half = fabric.num_nodes, channels(fabric), num_exchange_steps(fabric)
     laps = min(w, exchange_wavelengths(n))
     width = w // laps if _stripes(fabric) else 1
@@ -153,7 +155,13 @@ def _laps(fabric: Fabric) -> Rounds:
         first = step % half * w
         one = arcs(n, first, w)
         rows = np.arange(len(transfers))
-        return (_circuits(fabric, transfers, rows, one.direction, (one.lap - first) * width, width),)
+        direction, lap = one.direction, one.lap - first
+        if not (np.array_equal(one.src, transfers.src) and np.array_equal(one.dst, transfers.dst)):  # in another order
+            of_pair = np.lexsort((one.dst, one.src))
+            order = np.empty_like(of_pair)
+            order[np.lexsort((transfers.dst, transfers.src))] = of_pair
+            direction, lap = direction[order], lap[order]
+        return (_circuits(fabric, transfers, rows, direction, lap * width, width),)
 
     return colour
 

@@ -1,0 +1,51 @@
+"""The order in which rules see the transfers of a step, so that light does not depend on how the step lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from opticcl.circuits import Rounds
+from opticcl.ir import Circuits, IntArray, Transfers
+
+__all__ = ["as_listed", "by_pair", "farthest_first"]
+
+
+def by_pair(transfers: Transfers) -> IntArray:
+    """Rows by sender, receiver and chunks, int64 (n,)."""
+    return np.lexsort((transfers.chunk_n, transfers.chunk_lo, transfers.dst, transfers.src))
+
+
+def farthest_first(num_nodes: int, rule: Callable[[Transfers], tuple[Circuits, ...]]) -> Rounds:
+    """A rule that sees transfers between nodes far apart on the ring of all node numbers first, then in the order of `by_pair`.
+
+    First fit that takes long paths first needs fewer rounds.
+
+    Args:
+        num_nodes: of the machine [count].
+        rule: transfers of a step in that order -> circuits of each round.
+    Returns: rule for transfers in any order, whose circuits are in the order of the transfers.
+    """
+
+    def rounds(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
+        ahead = (transfers.dst.astype(np.int64) - transfers.src) % num_nodes
+        nearer = np.maximum(ahead, num_nodes - ahead)
+        order = np.lexsort((transfers.chunk_n, transfers.chunk_lo, transfers.dst, transfers.src, nearer))
+        return tuple(as_listed(circuits, order) for circuits in rule(transfers.take(order)))
+
+    return rounds
+
+
+def as_listed(circuits: Circuits, order: IntArray) -> Circuits:
+    """Circuits of transfers in some order as those of the step's own, in its order.
+
+    Args:
+        circuits: of a round; their transfers are places in `order`.
+        order: row of the step at each place.
+    """
+    transfer = order[circuits.transfer].astype(np.int32)
+    if (transfer[1:] >= transfer[:-1]).all():
+        return replace(circuits, transfer=transfer)
+    return replace(circuits, transfer=transfer).take(np.argsort(transfer, kind="stable"))
