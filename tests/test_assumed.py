@@ -14,7 +14,7 @@ def test_the_page_is_up_to_date():
 def test_the_first_table_of_the_readme_is_up_to_date():
     """On common assumptions, which it says; likewise written by `python -m tests.assumed`."""
     text = README.read_text("utf-8")
-    assert len(ROW.findall(text)) == 6
+    assert len(ROW.findall(text)) == 7
     assert text == readme()
     assert "`common` assumptions" in text
 
