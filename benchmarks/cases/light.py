@@ -31,7 +31,7 @@ def loads(nodes: int) -> Callable[[], Run]:
             where = fabric_at_scale("torus", n)
             return lower(where, pairs(where))
 
-        simulate(plan(64), 64 * 1024)
+        simulate(plan(512), 512 * 1024)  # large enough for the kernels
         large = plan(nodes)
         return lambda: simulate(large, nodes * 1024) and None
 

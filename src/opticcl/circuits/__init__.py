@@ -22,6 +22,7 @@ from opticcl.registry import Registry, canonical
 __all__ = ["RULES", "Rounds", "lower", "register_rule"]
 
 MOST_ROUTES = 1 << 21  # of a step that are evaluated as a whole: some 200 MB
+MOST_IN_PIECES = 1 << 16  # the same, where loads and latencies follow from straight pieces without a list of links
 AT_ONCE = 1 << 18  # routes of a larger step that are evaluated at once
 
 Rounds = Callable[[int, Transfers], tuple[Circuits, ...]]
@@ -92,11 +93,12 @@ class LoweredRounds:
         return self.assign(i, transfers) if len(transfers) else ()
 
     def stream(self, i: int) -> Iterator[Circuits] | None:
-        """As `CircuitPlan.stream`: routes of packets, if there are more than `MOST_ROUTES`."""
+        """As `CircuitPlan.stream`: routes of packets, if there are more than `MOST_ROUTES`, or of `MOST_IN_PIECES`."""
         if not self.fabric.is_packet_switched:
             return None
         transfers = self.step(i)
-        return _routes(self.fabric, transfers) if len(transfers) > MOST_ROUTES else None
+        most = min(MOST_ROUTES, MOST_IN_PIECES) if len(self.fabric.lines) else MOST_ROUTES
+        return _routes(self.fabric, transfers) if len(transfers) > most else None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _lowered_rounds, (self.fabric, self.schedule)

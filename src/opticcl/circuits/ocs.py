@@ -115,11 +115,11 @@ def _direct(machine: Ocs, transfers: Transfers) -> tuple[Circuits, ...]:
     size = transfers.size_chunks()
     load = np.bincount(of_pair, size)
     times = max(1, k // number)
+    round_of = colour[of_pair] // k
+    of_round = np.split(np.argsort(round_of, kind="stable"), np.cumsum(np.bincount(round_of))[:-1])
     rounds = []
-    for first in range(0, number, k):
-        here = (colour >= first) & (colour < first + k)
-        rows = np.flatnonzero(here[of_pair])
-        busiest = float(load[here].max())
+    for first, rows in zip(range(0, number, k), of_round, strict=True):
+        busiest = float(load[of_pair[rows]].max())
         shares = np.maximum(1, np.floor(SHARES * (size[rows] / busiest))).astype(np.int64)
         again = np.tile(rows, times)
         plane = np.tile(colour[of_pair[rows]] - first, times) + number * np.repeat(np.arange(times), len(rows))

@@ -438,7 +438,10 @@ class Fabric(ABC):
 
     @property
     def lines(self) -> IntArray:
-        """Link at each place of the lines that `pieces` are parts of, a permutation of the links, int (links,)."""
+        """Link at each place of the lines that `pieces` are parts of, a permutation of the links, int (links,).
+
+        Where there are any, routes go dimension by dimension, in the order of `dimensions`, whose product are the nodes.
+        """
         return np.zeros(0, np.int32)
 
     def hop_latency_s(self, hops: IntArray) -> npt.NDArray[np.float64] | None:

@@ -203,33 +203,36 @@ def costs(plan: CircuitPlan, assumed: Assumptions, facts: PlanFacts | None = Non
     facts = facts or PlanFacts(plan)
     settings, law = Reconfiguration(fabric, assumed), path_latency(fabric, assumed)
     in_line = in_line_on(fabric, assumed)
-    for number, steps in enumerate(schedule.step_classes()):
-        run, repeats = facts.of_run(number), len(steps)
-        late, slowest = run.longest_s(law), run.slowest
-        gaps = [law.message_gap_s * most for most in run.messages] if law.message_gap_s else [0.0] * len(late)
-        control = run.control_s if assumed.control == "charged" else [0.0] * len(late)
-        if run.streamed:  # packets: nothing is set
-            runs = [(repeats, [(0.0, control[0])])]
-        else:
-            runs = settings.of_changes(facts.changes(number, of_all=settings.settings_depend), repeats, control)
-        setting_s, control_s = (sum(n * sum(one[at] for one in charged) for n, charged in runs) for at in (0, 1))
-        before = [0.0, *(gap + (0.0 if in_line else seconds) for gap, seconds in zip(gaps, late, strict=True))]
-        waits = sum(
-            n * sum(slot_wait_s(fabric, seconds + sum(one)) for seconds, one in zip(before, charged, strict=False))
-            for n, charged in runs
-        )
-        yield Cost(
-            num_steps=repeats,
-            num_rounds=len(late) * repeats,
-            reconfiguration_s=setting_s,
-            latency_s=step_latency_s(fabric, assumed, late, gaps) * repeats,
-            control_s=control_s,
-            summed_chunks=run.summed_chunks(assumed) * repeats,
-            slowest=slowest,
-            slot_wait_s=waits,
-            last_latency_s=gaps[-1] + (max(late) if in_line else late[-1]) if late else 0.0,
-            is_last=steps.stop == schedule.num_steps,
-        )
+    try:
+        for number, steps in enumerate(schedule.step_classes()):
+            run, repeats = facts.of_run(number), len(steps)
+            late, slowest = run.longest_s(law), run.slowest
+            gaps = [law.message_gap_s * most for most in run.messages] if law.message_gap_s else [0.0] * len(late)
+            control = run.control_s if assumed.control == "charged" else [0.0] * len(late)
+            if run.streamed:  # packets: nothing is set
+                runs = [(repeats, [(0.0, control[0])])]
+            else:
+                runs = settings.of_changes(facts.changes(number, of_all=settings.settings_depend), repeats, control)
+            setting_s, control_s = (sum(n * sum(one[at] for one in charged) for n, charged in runs) for at in (0, 1))
+            before = [0.0, *(gap + (0.0 if in_line else seconds) for gap, seconds in zip(gaps, late, strict=True))]
+            waits = sum(
+                n * sum(slot_wait_s(fabric, seconds + sum(one)) for seconds, one in zip(before, charged, strict=False))
+                for n, charged in runs
+            )
+            yield Cost(
+                num_steps=repeats,
+                num_rounds=len(late) * repeats,
+                reconfiguration_s=setting_s,
+                latency_s=step_latency_s(fabric, assumed, late, gaps) * repeats,
+                control_s=control_s,
+                summed_chunks=run.summed_chunks(assumed) * repeats,
+                slowest=slowest,
+                slot_wait_s=waits,
+                last_latency_s=gaps[-1] + (max(late) if in_line else late[-1]) if late else 0.0,
+                is_last=steps.stop == schedule.num_steps,
+            )
+    finally:  # also where a search ends early
+        facts.release()
 
 
 def _rounds_s(fabric: Fabric, slowest: tuple[float, ...], chunk_bytes: float) -> float:

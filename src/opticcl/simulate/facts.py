@@ -144,6 +144,7 @@ class PlanFacts:
         self._classes = plan.schedule.step_classes()
         self._runs = [RunFacts(self, steps) for steps in self._classes]
         self._last: _RoundFacts | None = None
+        self._step: tuple[int, Transfers, tuple[Circuits, ...] | None] | None = None
         self._changes: dict[bool, _Changes] = {}
 
     def of_run(self, number: int) -> RunFacts:
@@ -176,7 +177,7 @@ class PlanFacts:
         counts = [of_all or seconds > 0 for seconds in run.control_s]
         if not any(counts):
             return [True] * len(counts), [True] * len(counts)
-        rounds = self.plan.rounds(run.steps.start)
+        rounds = run.rounds
         first, again = (
             [standing.changes(circuits) if counted else True for circuits, counted in zip(rounds, counts, strict=True)]
             if wanted
@@ -184,6 +185,25 @@ class PlanFacts:
             for wanted in (True, len(run.steps) > 1)
         )
         return first, again
+
+    def transfers(self, step: int) -> Transfers:
+        """Transfers of a step, kept until another one is evaluated."""
+        if self._step is None or self._step[0] != step:
+            self._step = (step, self.plan.schedule.step(step), None)
+        return self._step[1]
+
+    def rounds(self, step: int) -> tuple[Circuits, ...]:
+        """Circuits of each round of a step, kept until another one is evaluated."""
+        transfers = self.transfers(step)
+        known = self._step[2] if self._step else None
+        if known is None:
+            known = self.plan.rounds(step)
+            self._step = (step, transfers, known)
+        return known
+
+    def release(self) -> None:
+        """Keep no transfers and no circuits but those that stand."""
+        self._step = self._last = None
 
     def of_rounds(self, rounds: tuple[Circuits, ...]) -> _RoundFacts:
         """Of the rounds of a step; the last ones again if they are the same objects."""
@@ -237,12 +257,12 @@ class RunFacts:
     @property
     def transfers(self) -> Transfers:
         """Of the first step."""
-        return self._plan.schedule.step(self.steps.start)
+        return self._facts.transfers(self.steps.start)
 
     @property
     def rounds(self) -> tuple[Circuits, ...]:
         """Circuits of each round of the first step."""
-        return self._plan.rounds(self.steps.start)
+        return self._facts.rounds(self.steps.start)
 
     @cached_property
     def slowest(self) -> tuple[float, ...]:
@@ -256,7 +276,8 @@ class RunFacts:
         """Messages of the node that sends most of them in each round [count]."""
         if self.streamed:
             return [int(np.bincount(self.transfers.src).max())]
-        return [most_messages(self.transfers, circuits) for circuits in self.rounds]
+        transfers = self.transfers
+        return [most_messages(transfers, circuits) for circuits in self.rounds]
 
     @cached_property
     def control_s(self) -> list[float]:

@@ -1,41 +1,95 @@
-"""Loads and latencies of very many routes by their straight parts: a difference at each end of a part, and one cumulative sum.
+"""Loads and latencies of very many routes by their legs: a leg is what a route passes of one line of links.
 
-A torus of 64 x 64 has 16.8 million routes of 32 links on average, and twice as many parts as routes.
+A route goes dimension by dimension, so its leg in a dimension joins two nodes of one line. There are few legs: those of
+16.8 million routes on a torus of 64 x 64 are 0.5 million. What the routes carry is summed up by legs, and spread over the links
+by a difference at each end of a leg and one cumulative sum.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from math import prod
+from typing import NamedTuple
+
 import numpy as np
 
-from opticcl.ir import Fabric, IntArray
+from opticcl.ir import Circuits, Fabric, IntArray
+from opticcl.simulate._leg_kernels import longest_rows, sum_of_legs
 from opticcl.simulate.latency import PathLatency
 
 __all__ = ["link_loads", "longest_route_s"]
 
-AT_ONCE = 1 << 18  # routes
+LONGEST = 1 << 12  # routes that are evaluated link by link, of those that take longest
+ROUNDING = 1e-9  # relative; sums in another order differ by less
+
+
+class _Part(NamedTuple):
+    """The links of each leg of a dimension, by their places in `Fabric.lines`; int64 (legs,) each.
+
+    Args:
+        start, end: first place, and the one behind the last; those from the end of the line on are at its beginning.
+        first, last: places of the line, the one behind its last.
+    """
+
+    start: IntArray
+    end: IntArray
+    first: IntArray
+    last: IntArray
+
+
+class _Legs:
+    """All legs on a fabric: from every node to every node of its line, dimension by dimension.
+
+    Args: fabric: whose routes have legs.
+
+    Attributes:
+        place: coordinate of each node in each dimension, int32 (nodes, dimensions).
+        stride: difference of the numbers of neighbours in each dimension, int64 (dimensions,).
+        first: number of the first leg of each dimension, and the legs of a node in it, int64 (dimensions, 2).
+        count: legs [count].
+    """
+
+    def __init__(self, fabric: Fabric) -> None:
+        self._fabric, shape, nodes = fabric, fabric.dimensions, fabric.num_machine_nodes
+        node = np.arange(nodes)
+        self.stride = np.array([prod(shape[k + 1 :]) for k in range(len(shape))], np.int64)
+        place = [node // stride % side for stride, side in zip(self.stride, shape, strict=True)]
+        self.place = np.stack(place, axis=1).astype(np.int32)
+        starts = np.cumsum([0, *(nodes * side for side in shape)])
+        self.first, self.count = np.stack([starts[:-1], np.array(shape)], axis=1), int(starts[-1])
+
+    def parts(self) -> Iterator[tuple[slice, _Part]]:
+        """Legs of each dimension by their numbers, and their links."""
+        node = np.arange(len(self.place))
+        for k, (begin, side) in enumerate(self.first.tolist()):
+            src, there = np.repeat(node, side), np.tile(np.arange(side), len(node))
+            pieces = self._fabric.pieces(src, src + (there - self.place[src, k]) * self.stride[k])
+            assert pieces is not None
+            first, start = pieces.first[:, k], pieces.first[:, k] + pieces.start[:, k]
+            part = _Part(start, start + pieces.length[:, k], first, first + pieces.side[:, k])
+            yield slice(begin, begin + len(src)), part
 
 
 def link_loads(fabric: Fabric, src: IntArray, dst: IntArray, amount: IntArray) -> np.ndarray:
     """What each link carries, float64 (links,), in the unit of `amount`; exact for whole numbers below 2^53 in all.
 
     Args:
-        fabric: whose routes have straight parts.
+        fabric: whose routes have legs.
         src, dst: nodes, (routes,).
-        amount: that each route carries, (routes,).
+        amount: that each route carries, int (routes,).
     """
-    lines = fabric.lines
+    legs, lines = _Legs(fabric), fabric.lines
+    sums = np.zeros(legs.count, np.int64)
+    sum_of_legs(src, dst, np.asarray(amount, np.int64), legs.place, legs.stride, legs.first, sums)
     change = np.zeros(len(lines) + 1)
-    for begin in range(0, len(src), AT_ONCE):
-        rows = slice(begin, begin + AT_ONCE)
-        parts = fabric.pieces(src[rows], dst[rows])
-        assert parts is not None
-        carried = np.broadcast_to(amount[rows, None], parts.start.shape).astype(np.float64)
-        start, end = parts.first + parts.start, parts.first + parts.start + parts.length
-        around = end > parts.first + parts.side
-        stop = np.where(around, parts.first + parts.side, end)
-        for place, sign in ((start, 1), (stop, -1)):
-            change += sign * np.bincount(place.ravel(), carried.ravel(), minlength=len(change))
-        for place, sign in ((parts.first[around], 1), ((end - parts.side)[around], -1)):
+    for rows, part in legs.parts():
+        carried = sums[rows].astype(np.float64)
+        around = part.end > part.last
+        ends = ((part.start, 1), (np.minimum(part.end, part.last), -1))
+        behind = ((part.first[around], 1), ((part.end - part.last + part.first)[around], -1))
+        for place, sign in ends:
+            change += sign * np.bincount(place, carried, minlength=len(change))
+        for place, sign in behind:
             change += sign * np.bincount(place, carried[around], minlength=len(change))
     found = np.zeros(len(lines))
     found[lines] = np.cumsum(change)[:-1]
@@ -46,22 +100,21 @@ def longest_route_s(fabric: Fabric, law: PathLatency, src: IntArray, dst: IntArr
     """Latency of the longest route [s].
 
     Args:
-        fabric: whose routes have straight parts.
+        fabric: whose routes have legs.
         law: of the latency of hops.
         src, dst: nodes, (routes,).
     """
     of_link = law.of_hops(fabric.lines)
-    if of_link is None:
+    if of_link is None or not len(src):
         return law.base_s
-    before = np.concatenate([[0.0], np.cumsum(of_link)])
-    longest = 0.0
-    for begin in range(0, len(src), AT_ONCE):
-        rows = slice(begin, begin + AT_ONCE)
-        parts = fabric.pieces(src[rows], dst[rows])
-        assert parts is not None
-        start, end = parts.first + parts.start, parts.first + parts.start + parts.length
-        last = parts.first + parts.side
-        seconds = before[np.minimum(end, last)] - before[start]
-        seconds += np.where(end > last, before[np.maximum(end - parts.side, 0)] - before[parts.first], 0.0)
-        longest = max(longest, float(seconds.sum(axis=1).max(initial=0)))
-    return law.base_s + longest
+    legs = _Legs(fabric)
+    before, seconds = np.concatenate([[0.0], np.cumsum(of_link)]), np.zeros(legs.count)
+    for rows, part in legs.parts():
+        around = part.end > part.last
+        ahead = before[np.minimum(part.end, part.last)] - before[part.start]
+        ahead[around] += before[(part.end - part.last + part.first)[around]] - before[part.first[around]]
+        seconds[rows] = ahead
+    numbers = np.zeros(LONGEST, np.int64)
+    count = longest_rows(src, dst, seconds, legs.place, legs.stride, legs.first, ROUNDING, numbers)
+    src, dst = (np.asarray(column)[numbers[:count]] for column in (src, dst))
+    return law.longest_s(Circuits.of(np.arange(count), src, dst, path=fabric.route(src, dst)))
