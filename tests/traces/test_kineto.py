@@ -489,3 +489,13 @@ def test_values_of_every_kind_raise_nothing_else(path, args, info, junk, ts):
     for one in events:
         survives(path, text(one, junk, info=told))
     survives(path, text(*events, info=info))
+
+
+@pytest.mark.parametrize("value", [-5, 1e30, 10**400, float("inf"), "soon", [1], "1e9999"])
+def test_times_out_of_range_are_counted(path, value):
+    """A duration that no clock has is not computation."""
+    good = event("gemm", "kernel", ts=50, dur=3)
+    bad = {**event("gemm", "kernel", ts=60), "dur": value}
+    read = load(path, text(record("allreduce", 25, ts=1, dur=1), good, bad))
+    assert read.compute_s == pytest.approx(3e-6)
+    assert "times out of range, taken as 0: 1" in read.notes

@@ -122,3 +122,11 @@ def test_damage_is_refused(tmp_path, content, said):
     with pytest.raises(WorkloadError, match=said) as caught:
         load(tmp_path, content)
     assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("name", [None, [1], {"a": 1}, 5, True])
+def test_attributes_with_another_name_do_not_count(tmp_path, name):
+    """The others of the node do."""
+    node = call("allreduce", 8, 8)
+    node["attrs"].insert(0, {"name": name, "type": "x", "value": 3})
+    assert load(tmp_path, text(node)).total_bytes == 32

@@ -128,7 +128,7 @@ def test_groups_beside_the_trace(tmp_path):
     assert (read.num_ranks, read.ranks_source) == (12, "the groups in w.json")
 
 
-@pytest.mark.parametrize("content", ["{", "[1]", '{"a": 5}', '{"a": ["x"]}', '{"traceEvents": []}', '{"a": [-1]}', ""])
+@pytest.mark.parametrize("content", ["{", "[1]", '{"a": 5}', '{"a": ["x"]}', '{"traceEvents": []}', ""])
 def test_a_file_beside_it_of_another_form_is_ignored_and_said_so(tmp_path, content):
     """A note, no refusal."""
     (tmp_path / "w.json").write_text(content)
@@ -144,6 +144,52 @@ def test_groups_without_a_common_rank_are_refused(tmp_path):
     )
     with pytest.raises(WorkloadError, match=r"calls the groups 'a', 'b', which have no common rank in w.json"):
         load_workload(tmp_path / "w.0.et")
+
+
+@pytest.mark.parametrize(
+    ("groups", "said"),
+    [
+        ({"a": [-1]}, "w.json: group 'a' has rank -1, not 0 to 1,073,741,823"),
+        ({"a": [0, 10**12]}, "w.json: group 'a' has rank 1,000,000,000,000"),
+        ({"a": [0, 1, 0]}, "w.json: group 'a' has rank 0 twice"),
+        ({"a": [1, 2]}, "w.0.et: its name says rank 0, but the groups that it calls, in w.json, do not all have it"),
+        ({"a": [1, 2], "b": [0, 2]}, "w.0.et: its name says rank 0, .* are those of rank 2"),
+    ],
+)
+def test_groups_that_cannot_be_are_refused(tmp_path, groups, said):
+    """The group and the rank, or both sources of the rank."""
+    (tmp_path / "w.json").write_text(json.dumps(groups))
+    calls = [coll(number, 8, 0, attribute("pg_name", name)) for number, name in enumerate(groups, 1)]
+    (tmp_path / "w.0.et").write_bytes(trace(*calls))
+    with pytest.raises(WorkloadError, match=said):
+        load_workload(tmp_path / "w.0.et")
+
+
+def test_groups_of_several_traces_are_those_who_call_them(tmp_path):
+    """Without a list of groups: a group that some ranks call and others do not; what all call is of all."""
+    for rank in range(4):
+        name = f"pair {rank // 2}"
+        calls = [coll(1, 8, 2, attribute("pg_name", name)), coll(2, 8, 0, attribute("pg_name", "all"))]
+        (tmp_path / f"w.{rank}.et").write_bytes(trace(*calls))
+    read = load_workload(tmp_path)
+    assert [(c.collective, c.size_bytes, c.ranks) for c in read.calls] == [
+        ("all_gather", 16, (0, 1)),
+        ("all_gather", 16, (2, 3)),
+        ("all_reduce", 8, ()),
+    ]
+    assert any("taken to be the ranks whose traces call it" in note for note in read.notes)
+    assert not any(note.startswith("without a counterpart") for note in read.notes)
+
+
+def test_the_llama_files_without_their_groups_are_the_same_job(tmp_path):
+    """The ranks that call a group are its members."""
+    folder = shared_file(LLAMA)
+    for path in folder.glob("w.*.et"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    ours, right = load_workload(tmp_path), load_workload(folder)
+    assert [(c.collective, c.size_bytes, c.ranks) for c in ours.calls] == [
+        (c.collective, c.size_bytes, c.ranks) for c in right.calls
+    ]
 
 
 @pytest.mark.parametrize(

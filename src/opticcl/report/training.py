@@ -134,9 +134,12 @@ def _beside(what: str, iteration: Iteration, recorded: RecordedTimes) -> str:
         "overlapping kernels, which are simulated one after the other": recorded.compute_s - (recorded.busy_s or 0.0),
     }
     largest = max(differences, key=lambda name: differences[name])
+    most = f"differs most in {largest} ({format_seconds(differences[largest])})"
+    if differences[largest] < 1e-6 * recorded.compute_s:
+        most = "equal to the recorded iteration"
     return (
         f"{what}: {format_seconds(iteration.total_s)} per iteration, messages {format_seconds(messages)}, exposed "
-        f"{format_seconds(exposed)}{hidden}; differs most in {largest} ({format_seconds(differences[largest])})"
+        f"{format_seconds(exposed)}{hidden}; {most}"
     )
 
 

@@ -37,6 +37,7 @@ from opticcl.traces.recording import RankCall
 
 __all__ = ["GLOO", "KERNEL", "NCCL", "OPERATOR", "RECORD", "Events", "Record", "StreamWait", "read_events"]
 
+_LONGEST = {"ts": 1e18, "dur": 1e13}  # 30,000 years after the epoch, and 115 days [us]
 MAX_STEPS = 10_000
 
 RECORD, KERNEL, NCCL, GLOO, OPERATOR = (
@@ -183,7 +184,7 @@ class Events:
                 self._add_record(KERNEL, event, args, at)
             else:
                 stream, correlation = count_of(args.get("stream"), -1), count_of(args.get("correlation"), -1)
-                self.add_kernel(_time(event.get("ts")), _time(event.get("dur")), stream, correlation)
+                self.add_kernel(self._time(event, "ts"), self._time(event, "dur"), stream, correlation)
         elif category.endswith(("_runtime", "_driver")) or category == "runtime":
             self._add_runtime(event, name, args)
         elif category == "cuda_sync":
@@ -199,8 +200,20 @@ class Events:
         elif name.startswith("c10d::"):
             self._add_shapes(OPERATOR, event, name[6:], args, at)
         elif name.startswith("ProfilerStep#") and len(self.steps) < MAX_STEPS:
-            start_us = _time(event.get("ts"))
-            self.steps[printable(name)] = start_us, start_us + _time(event.get("dur"))
+            start_us = self._time(event, "ts")
+            self.steps[printable(name)] = start_us, start_us + self._time(event, "dur")
+
+    def _time(self, event: dict[str, Any], key: str) -> float:
+        """A start or a duration [us], some versions write it as text; 0 if it is not recorded or no time, which is counted."""
+        value = event.get(key)
+        try:
+            number = float(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError, OverflowError):
+            number = 0.0 if value is None else -1.0
+        if 0 <= number <= _LONGEST[key]:
+            return number
+        self.irregular["times out of range, taken as 0"] += 1
+        return 0.0
 
     def _thread(self, event: dict[str, Any]) -> int:
         key = event.get("tid")
@@ -210,10 +223,10 @@ class Events:
     def _add_runtime(self, event: dict[str, Any], name: str, args: dict[str, Any]) -> None:
         if "aunch" in name:
             key = event.get("tid") if isinstance(event.get("tid"), (int, str)) else None
-            self.add_launch(count_of(args.get("correlation"), -1), key, _time(event.get("ts")))
+            self.add_launch(count_of(args.get("correlation"), -1), key, self._time(event, "ts"))
         elif name.endswith("StreamWaitEvent"):
             correlation = count_of(args.get("correlation"), -1)
-            self.waits.append(StreamWait(self._thread(event), _time(event.get("ts")), correlation))
+            self.waits.append(StreamWait(self._thread(event), self._time(event, "ts"), correlation))
 
     def _add_sync(self, event: dict[str, Any], name: str, args: dict[str, Any]) -> None:
         if "wait event" not in name.lower():
@@ -233,8 +246,8 @@ class Events:
         call = self._call(kind, name, args, at) if isinstance(name, str) else None
         if not isinstance(name, str):
             self.omissions[kind].add(f"{kind} without a collective's name")
-        start_us = _time(event.get("ts"))
-        end_us = start_us + _time(event.get("dur"))
+        start_us = self._time(event, "ts")
+        end_us = start_us + self._time(event, "dur")
         stream = count_of(args.get("stream"), -1)
         self.records[kind].append(
             Record(
@@ -303,8 +316,8 @@ class Events:
     # --- records with shapes ---
 
     def _add_shapes(self, kind: str, event: dict[str, Any], text: str, args: dict[str, Any], at: int) -> None:
-        start_us = _time(event.get("ts"))
-        end_us = start_us + _time(event.get("dur"))
+        start_us = self._time(event, "ts")
+        end_us = start_us + self._time(event, "dur")
         word, _, ends = text.partition(" ")
         name = printable(str(event["name"]))
         call = self._shaped_call(kind, name, collective_of(word), ends, args, at)
@@ -367,15 +380,6 @@ def read_events(path: Path) -> Events:
         if not found:
             raise DamageError(0, "there are no traceEvents")
     return events
-
-
-def _time(value: Any) -> float:
-    """A finite time of at least 0 [us]; some versions write it as text."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        return 0.0
-    return number if 0 <= number < math.inf else 0.0
 
 
 def _external(args: dict[str, Any]) -> object:

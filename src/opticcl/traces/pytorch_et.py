@@ -111,7 +111,10 @@ def _with_rank(call: RankCall, rank: int) -> RankCall:
 def _call(node: dict[str, Any], at: int, omissions: Omissions) -> tuple[RankCall | None, int]:
     """The call of a node, None if it is left out, and the rank of the trace, -1 if the node does not have it."""
     attrs = node.get("attrs")
-    known = {a.get("name"): a.get("value") for a in attrs if isinstance(a, dict)} if isinstance(attrs, list) else {}
+    pairs = (
+        [a for a in attrs if isinstance(a, dict) and isinstance(a.get("name"), str)] if isinstance(attrs, list) else []
+    )
+    known = {a["name"]: a.get("value") for a in pairs}
     inputs = _columns(node, "inputs")
     name, at_name = known.get("collective_name"), -1
     for i, value in enumerate(inputs[0]):

@@ -21,13 +21,12 @@ from opticcl.ir.call_table import exact_sum
 from opticcl.ir.task_graph import CallTable, CollectiveCall, Workload, counted_calls
 from opticcl.traces.call_rows import RankCallTable, kinds_of
 from opticcl.traces.notes import Omissions, notes_on
-from opticcl.traces.recording import RankCall, RankTrace
+from opticcl.traces.recording import MAX_RANKS, RankCall, RankTrace
 from opticcl.units import MAX_MESSAGE_BYTES, counted
 
 __all__ = ["ASSUMED", "RankCount", "RankModel", "notes_of", "rank_count", "rank_model", "workload_from"]
 
 ASSUMED = "assumed"
-MAX_RANKS = 2**30
 
 
 class RankCount(NamedTuple):
@@ -136,6 +135,16 @@ class Members(NamedTuple):
     source: str
 
 
+def _callers(traces: Sequence[RankTrace]) -> dict[str, tuple[int, ...]]:
+    """Ranks that call each named group, of those that some of several traces call and others do not."""
+    found: dict[str, set[int]] = {}
+    for trace in traces if len(traces) > 1 else ():
+        for call in kinds_of(trace.calls):
+            if call.group and not call.is_transfer:
+                found.setdefault(call.group, set()).add(trace.rank)
+    return {name: tuple(sorted(ranks)) for name, ranks in found.items() if 1 < len(ranks) < len(traces)}
+
+
 class RankModel:
     """Ranks and groups of a job.
 
@@ -150,6 +159,7 @@ class RankModel:
         for trace in traces:
             for name, ranks in trace.groups.items():
                 self._groups.setdefault(name, Members(ranks, trace.groups_source))
+        self._callers = _callers(traces)
 
     def members(self, trace: RankTrace, call: RankCall) -> Members:
         """The members of the group of a call; no ranks if neither they nor the number of all ranks are known."""
@@ -158,6 +168,9 @@ class RankModel:
         if call.group in self._groups:
             return self._groups[call.group]
         everyone, size, stride = self.count.value, call.group_size, call.group_stride
+        callers = self._callers.get(call.group, ())
+        if callers and size in (0, len(callers)) and not call.group_rule:
+            return Members(callers, f"{ASSUMED}: the ranks whose traces call it")
         if call.group_rule:
             first = max(trace.rank, 0)
             if not size:

@@ -13,8 +13,10 @@ from typing import Literal
 from opticcl.ir.task_graph import Bound, Phase, RecordedTimes
 from opticcl.traces.notes import Omissions
 
-__all__ = ["Counts", "RankCall", "RankTask", "RankTrace", "RecordedStep"]
+__all__ = ["MAX_RANKS", "Counts", "RankCall", "RankTask", "RankTrace", "RecordedStep"]
 
+MAX_RANKS = 2**30
+"""Ranks of a job [count]."""
 Counts = Literal["message", "share"]
 """Convention of a recorded size: the whole message of the collective, or the part of one rank."""
 

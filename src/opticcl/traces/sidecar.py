@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import msgspec
 
 from opticcl.errors import WorkloadError
 from opticcl.formats.encoding.reading import content_of, printable, reading, refusal
-from opticcl.traces.recording import RankTrace
+from opticcl.traces.recording import MAX_RANKS, RankTrace
 
 __all__ = ["add_groups_beside", "rank_in_name"]
 
@@ -40,7 +41,8 @@ def add_groups_beside(trace: RankTrace, path: Path) -> None:
     Args:
         trace: is changed.
         path: of its file.
-    Raises: WorkloadError: the calls of the trace are in groups without a common rank.
+    Raises: WorkloadError: the calls of the trace are in groups without a common rank, or without the rank in its name; a
+        group has a rank twice, or one that no job has.
     """
     number = rank_in_name(path.name)
     beside = _beside(path)
@@ -51,6 +53,9 @@ def add_groups_beside(trace: RankTrace, path: Path) -> None:
         if called and not common:
             names = ", ".join(map(repr, sorted(called)[:4]))
             raise refusal(path, f"it calls the groups {names}, which have no common rank in {beside.name}")
+        if number >= 0 and common and number not in common:
+            of = f"are those of rank {min(common)}" if len(common) == 1 else "do not all have it"
+            raise refusal(path, f"its name says rank {number}, but the groups that it calls, in {beside.name}, {of}")
         trace.rank = number if number in common else min(common) if len(common) == 1 else -1
     else:
         trace.rank = number
@@ -74,13 +79,22 @@ def _beside(path: Path) -> Path | None:
 
 
 def _read_groups(path: Path) -> dict[str, tuple[int, ...]]:
-    """Groups by name; none if the file is of another form."""
+    """Groups by name; none if the file is of another form.
+
+    Raises: WorkloadError: a group has a rank twice, or one that no job has.
+    """
     try:
         with reading(path, "list of process groups (.json)") as file:
             content = content_of(file, MAX_BYTES)
         table: Any = msgspec.json.decode(content) if len(content) <= MAX_BYTES else None
-        return {
-            printable(k): tuple(v) for k, v in msgspec.convert(table, dict[str, list[int]]).items() if v and min(v) >= 0
-        }
+        groups = msgspec.convert(table, dict[str, list[int]])
     except (WorkloadError, msgspec.MsgspecError, RecursionError, ValueError):
         return {}
+    for name, ranks in groups.items():
+        wrong = next((rank for rank in ranks if not 0 <= rank < MAX_RANKS), None)
+        if wrong is not None:
+            raise refusal(path, f"group {name!r} has rank {wrong:,}, not 0 to {MAX_RANKS - 1:,}")
+        if len(set(ranks)) < len(ranks):
+            twice = Counter(ranks).most_common(1)[0][0]
+            raise refusal(path, f"group {name!r} has rank {twice:,} twice")
+    return {printable(name): tuple(ranks) for name, ranks in groups.items() if ranks}
