@@ -30,7 +30,7 @@ from opticcl.ir.circuit_plan import ClassRounds
 from opticcl.kernels import worth_compiling
 from opticcl.verify.symmetry import runs_of
 
-__all__ = ["RULE_OF_KIND", "CircuitsReport", "add_usage", "check_light"]
+__all__ = ["RULE_OF_KIND", "CircuitsReport", "add_usage", "check_light", "check_slot"]
 
 RULE_OF_KIND = {
     "laser": "laser_shared",
@@ -77,6 +77,20 @@ def check_light(plan: CircuitPlan, *, progress: ProgressCallback) -> CircuitsRep
         progress("count the light", steps.stop, plan.schedule.num_steps)
     notes = [f"step {v.step}: {v.count} receivers used twice" for v in violations if v.rule == "receiver_shared"]
     return CircuitsReport(tuple(violations), total, tuple(notes))
+
+
+def check_slot(fabric: Fabric, transfers: Transfers, circuits: Circuits) -> Iterator[Violation]:
+    """Violations of circuits that stand in one slot; every one carries a row of `transfers` between its nodes.
+
+    Args:
+        fabric: the machine; no resource of it may be set once a job.
+        transfers: that the circuits carry; rows without a circuit are not checked.
+        circuits: of the slot.
+    """
+    astray = list(_astray(fabric, transfers, circuits, 0, 0))
+    yield from astray
+    if not astray:
+        yield from _round_violations(fabric, transfers, circuits, {})
 
 
 def _streamed_violations(

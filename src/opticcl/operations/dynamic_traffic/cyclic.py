@@ -1,0 +1,108 @@
+"""The cyclic scheduler: a fixed cycle of permutations, without requests.
+
+In plane t of slot s all nodes follow permutation k = s x + t modulo N: node (g, j, l) sends to (g + j + a, j + d, l + c), where
+k = (c J + d) x + a. Of a group, rack j alone lights group g + j + a, with different wavelengths from its devices, so that no
+two circuits of a permutation meet; after N permutations each node has met every other once. One hop: a cell waits for its own
+receiver. Two hops: it goes to the node that is met next and waits there; cells on their second hop go first.
+
+Reading: the cycle i -> i + 1 + (s x + t) mod (N - 1) cannot be used on star couplers: the J racks of a group would send to the
+same wavelength of the same coupler.
+Source: the cycle of Sirius (SIGCOMM 2020) on the labels of RAMP.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from opticcl.errors import ParameterError
+from opticcl.fabrics.ramp import Ramp
+from opticcl.ir import IntArray
+from opticcl.ir.epochs import EpochGrants, EpochRequest
+from opticcl.operations.dynamic_traffic._cyclic_kernels import insert_requests, serve_epoch
+from opticcl.operations.dynamic_traffic.demand import Channels
+from opticcl.operations.dynamic_traffic.flows import run_values
+from opticcl.operations.dynamic_traffic.schedulers import FreeCells, Scheduler, register_scheduler
+
+__all__ = ["Cyclic"]
+
+
+@register_scheduler("cyclic")
+class Cyclic(Scheduler):
+    """A fixed cycle of permutations in which every node meets every other."""
+
+    lead = 0
+
+    def __init__(self, machine: Ramp, *, hops: int = 1) -> None:
+        """Scheduler with a fixed cycle.
+
+        Args:
+            machine: RAMP.
+            hops: 1: to the receiver alone; 2: by way of any other node.
+        Raises: ParameterError: other hops.
+        """
+        if hops not in (1, 2):
+            raise ParameterError(f"cyclic: hops={hops}; give 1 or 2")
+        channels = Channels(machine)
+        self.machine, self.hops = machine, hops
+        self.slots = run_values()["slots"]
+        self.parts = channels.send_part, channels.receive_part
+        self._shape = np.array([machine.groups, machine.racks, machine.wavelengths])
+        n = machine.num_nodes
+        self._lists = np.full((n, 2), -1, np.int32)
+        self._heads = np.full((n, 2), -1, np.int32)
+        self._records, self._free = np.zeros((0, 7), np.int32), np.zeros(0, np.int32)
+        self._flows, self._free_flows = np.zeros((0, 3), np.int32), np.zeros(0, np.int32)
+        self._counts = np.zeros(2, np.int64)
+        self._out = tuple(np.zeros(n * self.slots * machine.ports_per_node, np.int32) for _ in range(5))
+        self._pending = 0
+
+    @property
+    def pending_cells(self) -> int:
+        return self._pending
+
+    def add(self, requests: EpochRequest) -> None:
+        self._grow(len(requests))
+        insert_requests(
+            requests.src, requests.dst, requests.cells, requests.arrival, self._records, self._free, self._flows,
+            self._free_flows, self._counts, self._lists, self._heads, self.hops == 2, self._shape,
+        )  # fmt: skip
+        self._pending += int(requests.cells.sum())
+
+    def _grow(self, records: int) -> None:
+        """Make room for that many records and flows."""
+        self._records, self._free = _longer(self._records, self._free, self._counts, 0, records)
+        self._flows, self._free_flows = _longer(self._flows, self._free_flows, self._counts, 1, records)
+
+    def schedule(self, epoch: int, free: FreeCells) -> EpochGrants:
+        if self.hops == 2:
+            self._grow(len(self._out[0]))
+        ended = tuple(np.zeros(len(self._flows) - int(self._counts[1]), np.int32) for _ in range(3))
+        grants, done, delivered = serve_epoch(
+            epoch * self.slots, self.slots, self.machine.transceivers_per_group, self._shape, free.send, free.receive,
+            free.channel, *self.parts, self._records, self._free, self._flows, self._free_flows, self._counts,
+            self._lists, self._heads, self.hops == 2, *self._out, *ended,
+        )  # fmt: skip
+        self._pending -= delivered
+        return EpochGrants(*(column[:grants] for column in self._out), *(column[:done] for column in ended))
+
+
+def _longer(table: IntArray, free: IntArray, counts: IntArray, which: int, wanted: int) -> tuple[IntArray, IntArray]:
+    """A table with at least `wanted` free rows, and the list of the free rows, of which counts[which] are in use.
+
+    Args:
+        table: of rows.
+        free: numbers of the free rows.
+        counts: lengths of the lists, changed.
+        which: place in `counts`.
+        wanted: free rows [count].
+    """
+    if counts[which] >= wanted:
+        return table, free
+    more = max(wanted, len(table))
+    longer = np.zeros((len(table) + more, table.shape[1]), np.int32)
+    longer[: len(table)] = table
+    list_of = np.zeros(len(longer), np.int32)
+    list_of[: counts[which]] = free[: counts[which]]
+    list_of[counts[which] : counts[which] + more] = np.arange(len(table), len(longer))
+    counts[which] += more
+    return longer, list_of

@@ -1,0 +1,242 @@
+"""Schedulers of dynamic traffic: which cells of an epoch carry which requests.
+
+Every sender, receiver and channel has a word with a bit for each cell (slot, plane) of the epoch, set while the cell is free. A
+request is granted where the three words of its circuit agree. A plane is a group of b transceivers with one laser and one
+instruction (RAMP section 3.1), so that a cell of a plane carries up to b cells to one receiver.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from opticcl.errors import ParameterError
+from opticcl.fabrics.ramp import Ramp, wavelength_between
+from opticcl.ir import Circuits, IntArray
+from opticcl.ir.epochs import EpochGrants, EpochRequest
+from opticcl.operations.dynamic_traffic._kernels import grant_iteratively, grant_oldest_first
+from opticcl.operations.dynamic_traffic.demand import Channels
+from opticcl.operations.dynamic_traffic.flows import run_values
+from opticcl.registry import Registry, convert_arguments, parse_call
+
+__all__ = [
+    "FreeCells",
+    "Queue",
+    "Scheduler",
+    "WordScheduler",
+    "all_free",
+    "make_scheduler",
+    "register_scheduler",
+    "slot_circuits",
+]
+
+Words = npt.NDArray[np.uint64]
+System = TypeVar("System", bound="Scheduler")
+
+SCHEDULERS: Registry[type[Scheduler]] = Registry("scheduler", "opticcl.operations.dynamic_traffic")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FreeCells:
+    """Cells of an epoch that nothing else occupies, as words of bits.
+
+    Args:
+        send, receive: of the nodes, uint64 (nodes, parts).
+        channel: of the channels, uint64 (channels, parts).
+    """
+
+    send: Words
+    receive: Words
+    channel: Words
+
+    def copy(self) -> FreeCells:
+        """Words that may be changed."""
+        return FreeCells(self.send.copy(), self.receive.copy(), self.channel.copy())
+
+
+def bit_words(bits: IntArray, parts: int) -> Words:
+    """A word with these bits set, uint64 (parts,)."""
+    word = np.zeros(parts, np.uint64)
+    np.bitwise_or.at(word, np.asarray(bits) // 64, np.uint64(1) << (np.asarray(bits) % 64).astype(np.uint64))
+    return word
+
+
+def all_free(machine: Ramp) -> FreeCells:
+    """Every cell of an epoch."""
+    bits = run_values()["slots"] * machine.groups
+    full = bit_words(np.arange(bits), -(-bits // 64))
+    counts = (machine.num_nodes, machine.num_nodes, Channels(machine).count)
+    return FreeCells(*(np.tile(full, (count, 1)) for count in counts))
+
+
+class Scheduler(ABC):
+    """Protocol of the schedulers: it keeps the requests, and returns what is sent in each epoch.
+
+    Class attributes:
+        lead: epochs between the one of a request and the one in which it is sent.
+        maximal: whether no request waits while its sender, its receiver and its channel have a free cell in common.
+        hops: of a cell, at most.
+    """
+
+    lead: int = run_values()["lead"]
+    maximal: bool = False
+    hops: int = 1
+
+    @abstractmethod
+    def add(self, requests: EpochRequest) -> None:
+        """Take over requests that are due."""
+
+    @abstractmethod
+    def schedule(self, epoch: int, free: FreeCells) -> EpochGrants:
+        """Circuits of an epoch. Args: epoch: its number; free: cells that may be used."""
+
+    @property
+    @abstractmethod
+    def pending_cells(self) -> int:
+        """Cells that were added and have not reached their receivers [count]."""
+
+
+def register_scheduler(name: str) -> Callable[[type[System]], type[System]]:
+    """Decorator that registers a class of schedulers, made from a machine and keyword arguments."""
+    return SCHEDULERS.register(name)
+
+
+def make_scheduler(text: str, machine: Ramp) -> Scheduler:
+    """The scheduler "name:key=value,..." for a machine.
+
+    Raises: UnknownNameError, ParameterError: no such scheduler or parameter.
+    """
+    name, given = parse_call(text)
+    made = SCHEDULERS.get(name)
+    return made(machine, **convert_arguments(made.__init__, given, name, positional=2))
+
+
+def slot_circuits(machine: Ramp, grants: EpochGrants) -> tuple[Circuits, ...]:
+    """Circuits of each slot of the epoch; the b transceivers of a plane have the same light. `transfer` is the row of the grant."""
+    b = machine.transceivers_per_group
+    slot, plane = np.divmod(grants.bit.astype(np.int64), machine.groups)
+    found = []
+    for number in range(run_values()["slots"]):
+        rows = np.repeat(np.flatnonzero(slot == number), b)
+        port = plane[rows] * b + np.tile(np.arange(b), len(rows) // b)
+        src, dst = grants.src[rows], grants.dst[rows]
+        gates = np.stack([dst // machine.nodes_per_group, src // machine.nodes_per_group], axis=1)
+        wavelength = wavelength_between(machine.subnet, machine.wavelengths, src, dst)
+        found.append(Circuits.of(rows, src, dst, port, wavelength, 1, gates))
+    return tuple(found)
+
+
+class Queue:
+    """Requests that wait, oldest first, as columns that grow. Kernels move those that are left to the front.
+
+    Attributes:
+        arrival, src, dst, cells, size: int32; the first `count` rows are in use; `cells` are left of `size`.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.pending_cells = 0
+        self.arrival, self.src, self.dst, self.cells, self.size = (np.zeros(1 << 12, np.int32) for _ in range(5))
+
+    def add(self, requests: EpochRequest) -> None:
+        """Append requests."""
+        end = self.count + len(requests)
+        if end > len(self.src):
+            for name in ("arrival", "src", "dst", "cells", "size"):
+                longer = np.zeros(max(end, 2 * len(self.src)), np.int32)
+                longer[: self.count] = getattr(self, name)[: self.count]
+                setattr(self, name, longer)
+        rows = slice(self.count, end)
+        self.arrival[rows], self.src[rows], self.dst[rows] = requests.arrival, requests.src, requests.dst
+        self.cells[rows] = self.size[rows] = requests.cells
+        self.count = end
+        self.pending_cells += int(requests.cells.sum())
+
+    @property
+    def columns(self) -> tuple[Any, ...]:
+        """Arrival, src, dst, cells, size and the number of rows in use."""
+        return self.arrival, self.src, self.dst, self.cells, self.size, self.count
+
+
+class WordScheduler(Scheduler):
+    """Schedulers with one queue. Args: machine: RAMP."""
+
+    def __init__(self, machine: Ramp) -> None:
+        channels = Channels(machine)
+        self.machine = machine
+        self.queue = Queue()
+        self.parts = channels.send_part, channels.receive_part
+        self.slots = run_values()["slots"]
+        self.bits = self.slots * machine.groups
+        self._out = tuple(np.zeros(machine.num_nodes * self.bits, np.int32) for _ in range(5))
+
+    def add(self, requests: EpochRequest) -> None:
+        self.queue.add(requests)
+
+    @property
+    def pending_cells(self) -> int:
+        return self.queue.pending_cells
+
+    def grants(self, found: tuple[int, ...], ended: tuple[IntArray, ...]) -> EpochGrants:
+        """Grants from the numbers that a kernel returns, of which the first is that of the grants."""
+        number, done, self.queue.count, cells, *rounds = found
+        self.queue.pending_cells -= cells
+        columns = (column[:number] for column in self._out)
+        return EpochGrants(*columns, *(column[:done] for column in ended), *rounds)
+
+
+@register_scheduler("native")
+class Native(WordScheduler):
+    """Any plane of any slot: the lowest cell that sender, receiver and channel have free, oldest request first."""
+
+    def __init__(self, machine: Ramp, *, iterations: int = 0) -> None:
+        """Scheduler with any plane.
+
+        Args:
+            machine: RAMP.
+            iterations: rounds of proposals by an arbiter for each pair of racks, which read the words as they were at the
+                start of the round; 0: one request after the other.
+        """
+        super().__init__(machine)
+        if not 0 <= iterations <= 64:
+            raise ParameterError(f"native: iterations={iterations}; give 1 to 64, or 0 for one request after the other")
+        self.iterations = iterations
+        self.maximal = not iterations
+        self._masks = np.full((1, -(-self.bits // 64)), ~np.uint64(0))
+        self._rack = np.zeros(machine.num_nodes, np.int64)
+
+    def schedule(self, epoch: int, free: FreeCells) -> EpochGrants:
+        words = free.copy()
+        ended = tuple(np.zeros(self.queue.count, np.int32) for _ in range(3))
+        m, b = self.machine, self.machine.transceivers_per_group
+        start = epoch * self.slots
+        tables = (words.send, words.receive, words.channel, *self.parts)
+        if not self.iterations:
+            found = grant_oldest_first(
+                *self.queue.columns, *tables, self._masks, self._rack, m.groups, b, start, *self._out, *ended
+            )
+            return self.grants(found, ended)
+        rack = np.arange(m.num_nodes) // m.wavelengths
+        found = grant_iteratively(
+            *self.queue.columns, *tables, rack, m.groups * m.racks, m.groups, self.bits, m.groups, b, start,
+            epoch * self.bits, self.iterations, *self._out, *ended,
+        )  # fmt: skip
+        return self.grants(found, ended)
+
+
+@register_scheduler("rack")
+class RackRestricted(Native):
+    """The same on one plane for each pair of racks, (j_src + j_dst) mod x, as a transceiver fixed to a rack."""
+
+    def __init__(self, machine: Ramp) -> None:
+        super().__init__(machine)
+        self.maximal = False
+        x, parts = machine.groups, self._masks.shape[1]
+        planes = (np.arange(self.slots) * x + plane for plane in range(x))
+        self._masks = np.stack([bit_words(bits, parts) for bits in planes])
+        self._rack = np.arange(machine.num_nodes) // machine.wavelengths % machine.racks

@@ -1,0 +1,124 @@
+"""Statistics of a run: delays, intervals by batch means, growth of the backlog.
+
+The measured part of a run is divided into batches of equal length. A value is computed of each batch; the interval is that of the
+mean of the batches by Student's t. The backlog grows if the slope of a line through its means a batch is more than a share of
+the offered cells, and more than its own uncertainty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opticcl.ir import IntArray
+from opticcl.operations.dynamic_traffic._kernels import BINS, value_of_bin
+from opticcl.operations.dynamic_traffic.flows import run_values
+
+__all__ = ["RATIO_SCALE", "Counts", "Estimate", "growth", "quantile"]
+
+RATIO_SCALE = 100
+"""Bins of the ratio of a flow's time to the ideal one [per unit]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A value and half its 95 % interval; None where there are too few batches."""
+
+    value: float
+    half_width: float | None
+
+    def scaled(self, factor: float) -> Estimate:
+        """In another unit."""
+        return Estimate(self.value * factor, None if self.half_width is None else self.half_width * factor)
+
+
+class Counts:
+    """What is counted in each batch.
+
+    Args:
+        batches: number of batches [count].
+        num_nodes, num_wavelengths: of the machine [count].
+    """
+
+    def __init__(self, batches: int, num_nodes: int, num_wavelengths: int) -> None:
+        self.delays = np.zeros((batches, BINS), np.int64)
+        self.delay_sums = np.zeros((batches, 2), np.int64)
+        self.ratios = np.zeros((batches, BINS), np.int64)
+        self.ratio_sums = np.zeros((batches, 2), np.float64)
+        self.offered = np.zeros(batches, np.int64)
+        self.backlog = np.zeros(batches, np.float64)
+        self.epochs = np.zeros(batches, np.int64)
+        self.circuits = np.zeros(batches, np.int64)
+        self.rounds = np.zeros(batches, np.int64)
+        self.sent_by, self.offered_by = np.zeros((2, num_nodes), np.int64)
+        self.used = np.zeros(num_wavelengths, np.int64)
+
+    def mean_delay(self) -> Estimate:
+        """Mean delay of a cell [slots]."""
+        return self._of([sums[0] / sums[1] if sums[1] else np.nan for sums in self.delay_sums], self._total_mean())
+
+    def delay(self, share: float) -> Estimate:
+        """Quantile of the delays [slots]. Args: share: of the cells that are not later."""
+        return self._of([quantile(row, share) for row in self.delays], quantile(self.delays.sum(axis=0), share))
+
+    def mean_ratio(self) -> Estimate:
+        """Mean time of a flow over the ideal one."""
+        ratio = self.ratio_sums
+        total = ratio[:, 0].sum() / max(1.0, ratio[:, 1].sum())
+        return self._of([row[0] / row[1] if row[1] else np.nan for row in ratio], float(total))
+
+    def ratio(self, share: float) -> Estimate:
+        """Quantile of the times of flows over the ideal ones."""
+        found = self._of([quantile(row, share) for row in self.ratios], quantile(self.ratios.sum(axis=0), share))
+        return found.scaled(1 / RATIO_SCALE)
+
+    def per_epoch(self, counts: IntArray) -> Estimate:
+        """A count an epoch, such as that of the cells that are sent."""
+        return self._of(counts / np.maximum(1, self.epochs), float(counts.sum() / max(1, self.epochs.sum())))
+
+    def fairness(self) -> float:
+        """Jain's index of the share of its offered cells that each sender sent: 1 if all have the same share."""
+        some = self.offered_by > 0
+        if not some.any() or not self.sent_by.any():
+            return 0.0
+        share = self.sent_by[some] / self.offered_by[some]
+        return float(share.sum() ** 2 / (len(share) * (share**2).sum()))
+
+    def _total_mean(self) -> float:
+        total, cells = self.delay_sums.sum(axis=0)
+        return float(total / max(1, cells))
+
+    def _of(self, batches: Any, total: float) -> Estimate:
+        values = np.asarray(batches, float)
+        if len(values) < run_values()["batches"] or np.isnan(values).any():
+            return Estimate(total, None)
+        spread = float(values.std(ddof=1)) / len(values) ** 0.5
+        return Estimate(total, run_values()["student_t"] * spread)
+
+
+def quantile(histogram: IntArray, share: float) -> float:
+    """Value that a share of the counted ones does not exceed; not a number of an empty histogram."""
+    ends = np.cumsum(histogram)
+    if not ends[-1]:
+        return float("nan")
+    return value_of_bin(int(np.searchsorted(ends, share * ends[-1])))
+
+
+def growth(backlog: npt.NDArray[np.float64], slots_per_batch: float) -> Estimate:
+    """Slope of the line of least squares through the backlog of the batches [cells a slot].
+
+    Args:
+        backlog: mean of each batch, float64 (batches,) [cells].
+        slots_per_batch: length of a batch [slots].
+    """
+    n = len(backlog)
+    if n < 3:
+        return Estimate(0.0, None)
+    time = (np.arange(n) - (n - 1) / 2) * slots_per_batch
+    slope = float((time * backlog).sum() / (time**2).sum())
+    left = backlog - backlog.mean() - slope * time
+    error = float(np.sqrt((left**2).sum() / (n - 2) / (time**2).sum()))
+    return Estimate(slope, run_values()["student_t"] * error if n >= run_values()["batches"] else None)
