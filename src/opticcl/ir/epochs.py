@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from opticcl.ir._common import IntArray
 
@@ -49,7 +49,7 @@ class EpochGrants:
     ended_arrival: IntArray
     ended_cells: IntArray
     ended_slot: IntArray
-    rounds: int = 1
+    rounds: int = field(default=1, kw_only=True)
 
     def __len__(self) -> int:
         return len(self.src)

@@ -7,6 +7,7 @@ oddl_control/   ODDL's distributed control units
     state_space   search of every state that a few units and an adversarial network can reach
     simulation    many units in simulated time
     processes     units as real processes that communicate over UDP
+dynamic_traffic/    flows that no plan knows, granted slot by slot
 placement       blocks of a machine for jobs
 arbiter         which job holds which nodes and switch ports, stored on disk
 models          duration of the control planes of all systems

@@ -3,12 +3,11 @@
     wavelength_clash, transmitter_shared, ...   the rules of `light`, on the circuits of every slot
     grant_unrequested                           more cells of a pair are sent than were requested and not yet sent
     grant_too_early                             a cell is sent in an epoch before its request could be known
-    grant_on_reserved                           a circuit uses a cell that is reserved for other light
-    cells_not_released                          a request waits although a circuit of its own could have stood in the epoch
+    cells_not_released                          a request waits although a circuit for it could have stood in the epoch
     cells_lost                                  offered cells are neither sent nor waiting
 
-A scheduler may claim that no request waits while a circuit is free; only then is cells_not_released checked, for every pair that
-waits and every cell (slot, port) of the epoch. Where cells go by way of other nodes, pairs are not followed.
+A scheduler may claim that no request waits while a circuit is free; only then is cells_not_released checked, for every pair
+that waits and every cell (slot, port) of the epoch. Where cells go by way of other nodes, pairs are not followed.
 """
 
 from __future__ import annotations
@@ -127,37 +126,36 @@ class EpochJudge:
         reserved: Sequence[tuple[Transfers, Circuits]] | None,
     ) -> None:
         """Pairs that wait although a circuit of theirs could stand in some slot beside all others."""
-        n = self._fabric.num_machine_nodes
-        src, dst = np.divmod(self._keys, n)
-        taken = []
+        src, dst = np.divmod(self._keys, self._fabric.num_machine_nodes)
+        taken: list[list[np.ndarray]] = []
         for slot, circuits in enumerate(slots):
             others = circuits if reserved is None else concatenate_circuits([circuits, reserved[slot][1]])
-            taken.append(dict(self._cells(others)))
+            taken.append([])
+            for size, cell in self._cells(others):
+                taken[-1].append(np.zeros(size, bool))
+                taken[-1][-1][cell] = True
         assert self._candidates is not None
-        per_time = max(1, MOST_CANDIDATES // max(1, n))
-        for start in range(0, len(src), per_time):
-            one, two = src[start : start + per_time], dst[start : start + per_time]
-            for circuits in self._candidates(one, two):
-                used = list(self._cells(circuits))
-                for slot, cells in enumerate(taken):
-                    fits = np.ones(len(circuits), bool)
-                    for kind, cell in used:
-                        if kind in cells:
-                            fits &= ~np.isin(cell, cells[kind])
-                    rows = np.flatnonzero(fits)
-                    if len(rows):
-                        row = int(rows[0])
+        for start in range(0, len(src), MOST_CANDIDATES):
+            rows = slice(start, start + MOST_CANDIDATES)
+            for circuits in self._candidates(src[rows], dst[rows]):
+                used = [cell for _, cell in self._cells(circuits)]
+                for slot, tables in enumerate(taken):
+                    free = ~np.any([table[cell] for table, cell in zip(tables, used, strict=True)], axis=0)
+                    if free.any():
+                        row = int(np.flatnonzero(free)[0])
+                        waiting = self._waiting[start + circuits.transfer[row]]
                         where = f"{circuits.src[row]} -> {circuits.dst[row]} on port {circuits.port[row]}"
-                        self._add("cells_not_released", number, slot, where, "a circuit, since its cells are free",
-                                  f"{self._waiting[start + circuits.transfer[row]]} cells that wait", len(rows))  # fmt: skip
+                        expected = "a circuit, since its cells are free"
+                        found = f"{waiting} cells that wait"
+                        self._add("cells_not_released", number, slot, where, expected, found, int(free.sum()))
                         return
 
-    def _cells(self, circuits: Circuits) -> Iterator[tuple[str, IntArray]]:
-        """For each kind of resource the cell (instance, wavelength) that each circuit occupies."""
+    def _cells(self, circuits: Circuits) -> Iterator[tuple[int, IntArray]]:
+        """For each kind of resource its number of cells (instance, wavelength), and the cell that each circuit occupies."""
         for usage in self._fabric.usage(circuits):
             depth = self._fabric.num_wavelengths if usage.resource.per_wavelength else 1
             wavelength = circuits.wavelength_lo if usage.resource.per_wavelength else 0
-            yield usage.resource.kind, usage.index * depth + wavelength
+            yield usage.resource.count * depth, usage.index * depth + wavelength
 
     def end(self, offered: int, sent: int, pending: int) -> Verdict:
         """The verdict on all epochs.

@@ -33,7 +33,17 @@ def _label(one, two, groups, racks, devices):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def insert_requests(src, dst, cells, arrival, records, free, flows, free_flows, counts, lists, heads, two_hops, shape):  # type: ignore[no-untyped-def]
-    """Make a record and a flow of each request. counts: free records, free flows. Two hops: they wait at their node."""
+    """Make a record and a flow of each request.
+
+    Args:
+        src, dst, cells, arrival: requests.
+        records, free: records and the numbers of the free ones, changed.
+        flows, free_flows: cells left, size and arrival of each flow, and the numbers of the free ones, changed.
+        counts: [0]: free records, [1]: free flows; changed.
+        lists, heads: first and last record of each label, and of each node; changed.
+        two_hops: whether they wait at their node for any other.
+        shape: groups, racks, devices [count].
+    """
     for i in range(len(src)):
         counts[0] -= 1
         counts[1] -= 1
@@ -48,7 +58,7 @@ def insert_requests(src, dst, cells, arrival, records, free, flows, free_flows, 
 
 
 @numba.njit(cache=True, nogil=True)
-def serve_epoch(
+def serve_epoch(  # type: ignore[no-untyped-def]
     start,
     slots,
     per_bit,
@@ -74,8 +84,18 @@ def serve_epoch(
     done_arrival,
     done_size,
     done_end,
-):  # type: ignore[no-untyped-def]
-    """One epoch of the cycle: returns (circuits, flows ended, cells that reached their receivers)."""
+):
+    """One epoch of the cycle: returns (circuits, flows ended, cells that reached their receivers).
+
+    Args:
+        start, slots: first slot, and slots of an epoch.
+        per_bit: cells of a plane in a slot [count].
+        shape, records, free, flows, free_flows, counts, lists, heads, two_hops: as of `insert_requests`.
+        send, receive, channel: free cells.
+        send_part, receive_part: parts of the number of a channel.
+        out_src, out_dst, out_bit, out_cells, out_arrival: circuits, written.
+        done_arrival, done_size, done_end: flows that end, written.
+    """
     groups, racks, devices = shape[0], shape[1], shape[2]
     num_nodes = groups * racks * devices
     carried = np.zeros(num_nodes, np.int64)
@@ -97,7 +117,7 @@ def serve_epoch(
                 if most <= 0 or not is_free or records[row, READY] > slot:
                     before, row = row, after
                     continue
-                carried[here] += most
+                carried[here] = per_bit  # a plane carries one request in a slot
                 records[row, LEFT] -= most
                 delivered += most
                 out_src[grants], out_dst[grants], out_bit[grants] = here, to, bit

@@ -63,12 +63,23 @@ def _pick(state, chance, other):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def draw_epoch(
+def draw_epoch(  # type: ignore[no-untyped-def]
     state, clock, end, gaps, mean_gap, sizes, chance, other, weights, rack_nodes, share, arrival, src, dst, cells
-):  # type: ignore[no-untyped-def]
+):
     """Flows that arrive before `end`; returns their number and their cells. Full columns end it before clock[0] reaches `end`.
 
-    clock[0] is the time of the next arrival [slots]. `share` of the flows goes to other racks; negative: any other node.
+    Args:
+        state: of the generator of random numbers, changed.
+        clock: [0]: time of the next arrival [slots], changed.
+        end: of the epoch [slots].
+        gaps: equally likely gaps over their mean; one: exponential.
+        mean_gap: between arrivals [slots].
+        sizes: equally likely sizes [cells].
+        chance, other: aliases of the nodes by weight.
+        weights: sums of the weights of the nodes before each.
+        rack_nodes: nodes of a rack [count].
+        share: of the flows that goes to other racks; negative: any other node.
+        arrival, src, dst, cells: columns that are written.
     """
     n = len(chance)
     count, total = 0, 0
@@ -103,7 +114,7 @@ def draw_epoch(
 
 
 @numba.njit(cache=True, nogil=True)
-def grant_oldest_first(
+def grant_oldest_first(  # type: ignore[no-untyped-def]
     arrival,
     src,
     dst,
@@ -128,9 +139,20 @@ def grant_oldest_first(
     done_arrival,
     done_size,
     done_end,
-):  # type: ignore[no-untyped-def]
+):
     """Grant the lowest free bits to each request in order; requests that are left move to the front of the columns.
 
+    Args:
+        arrival, src, dst, cells, size, count: requests, oldest first, changed.
+        send, receive, channel: free cells, changed.
+        send_part, receive_part: parts of the number of a channel.
+        masks: cells that a pair may use, by the sum of the numbers `rack` of its ends.
+        rack: of each node.
+        planes: bits of a slot [count].
+        per_bit: cells that a bit carries [count].
+        start: first slot of the epoch.
+        out_src, out_dst, out_bit, out_cells, out_arrival: grants, written.
+        done_arrival, done_size, done_end: requests that end, written.
     Returns: (grants, requests done, requests left, cells granted).
     """
     kinds = len(masks)
@@ -193,13 +215,20 @@ def value_of_bin(number: int) -> float:
 
 
 @numba.njit(cache=True, nogil=True)
-def count_delays(
+def count_delays(  # type: ignore[no-untyped-def]
     out_src, out_dst, out_bit, out_cells, out_arrival, planes, start, by_pair, histogram, sums, sent, used
-):  # type: ignore[no-untyped-def]
-    """Add the delay of every cell that reached its receiver to a histogram and its sum to `sums[0]`, the cells to `sums[1]`.
+):
+    """Add the delay of every cell that reached its receiver to a histogram.
 
-    Adds the cells of each sender to `sent` and the circuits on each wavelength to `used`; with `by_pair` the wavelength is the
-    distance of the devices, else the device of the receiver.
+    Args:
+        out_src, out_dst, out_bit, out_cells, out_arrival: grants of an epoch.
+        planes: bits of a slot [count].
+        start: first slot of the epoch.
+        by_pair: whether the wavelength is the distance of the devices, not the device of the receiver.
+        histogram: delays by bin, changed.
+        sums: [0]: sum of the delays, [1]: cells; changed.
+        sent: cells of each sender, changed.
+        used: circuits on each wavelength, changed.
     """
     for i in range(len(out_src)):
         used[(out_dst[i] - (out_src[i] if by_pair else 0)) % len(used)] += 1
@@ -228,7 +257,7 @@ def _order_by_arbiter(src, dst, count, rack, num_racks):  # type: ignore[no-unty
 
 
 @numba.njit(cache=True, nogil=True)
-def _propose(
+def _propose(  # type: ignore[no-untyped-def]
     src,
     dst,
     cells,
@@ -247,7 +276,7 @@ def _propose(
     bits,
     per_bit,
     turn,
-):  # type: ignore[no-untyped-def]
+):
     """Bits that each request proposes: its arbiter knows the words at the start of the round and its own proposals."""
     parts = send.shape[1]
     racks = num_racks // groups
@@ -294,7 +323,7 @@ def _propose(
 
 
 @numba.njit(cache=True, nogil=True)
-def grant_iteratively(
+def grant_iteratively(  # type: ignore[no-untyped-def]
     arrival,
     src,
     dst,
@@ -323,10 +352,20 @@ def grant_iteratively(
     done_arrival,
     done_size,
     done_end,
-):  # type: ignore[no-untyped-def]
+):
     """Grant in rounds: an arbiter for each pair of racks proposes, then every sender, receiver and channel takes one a bit.
 
     A bit belongs to one pair of racks of each rack in this epoch (`turn` moves them on); its proposal wins, then the older.
+
+    Args:
+        arrival, src, dst, cells, size, count, send, receive, channel, send_part, receive_part: as of `grant_oldest_first`.
+        rack: number of the rack of each node in the machine.
+        num_racks, groups: of the machine [count].
+        bits: of a word [count].
+        planes, per_bit, start: as of `grant_oldest_first`.
+        turn: bits of the epochs before [count].
+        rounds: at most [count].
+        out_src, out_dst, out_bit, out_cells, out_arrival, done_arrival, done_size, done_end: as of `grant_oldest_first`.
     Returns: (grants, requests done, requests left, cells granted, rounds used).
     """
     grants, granted, used = 0, 0, 0
@@ -403,7 +442,15 @@ def grant_iteratively(
 
 @numba.njit(cache=True, nogil=True)
 def count_ends(arrival, cells, end, rate, scale, histogram, sums):  # type: ignore[no-untyped-def]
-    """Add the time of each flow over that of its cells at `rate` [cells a slot], in units of 1/scale, to a histogram."""
+    """Add the time of each flow over that of its cells at full rate to a histogram.
+
+    Args:
+        arrival, cells, end: of the flows that end.
+        rate: full rate [cells a slot].
+        scale: bins of a ratio of one [count].
+        histogram: ratios by bin, changed.
+        sums: [0]: sum of the ratios, [1]: flows; changed.
+    """
     for i in range(len(arrival)):
         ideal = (cells[i] + rate - 1) // rate
         ratio = (end[i] - arrival[i]) / ideal

@@ -42,8 +42,9 @@ class Cyclic(Scheduler):
         """
         if hops not in (1, 2):
             raise ParameterError(f"cyclic: hops={hops}; give 1 or 2")
+        super().__init__(machine)
         channels = Channels(machine)
-        self.machine, self.hops = machine, hops
+        self.hops = hops
         self.slots = run_values()["slots"]
         self.parts = channels.send_part, channels.receive_part
         self._shape = np.array([machine.groups, machine.racks, machine.wavelengths])
@@ -58,9 +59,11 @@ class Cyclic(Scheduler):
 
     @property
     def pending_cells(self) -> int:
+        """Cells at their senders and on their way [count]."""
         return self._pending
 
     def add(self, requests: EpochRequest) -> None:
+        """Put flows into the list of their permutation, or of their sender."""
         self._grow(len(requests))
         insert_requests(
             requests.src, requests.dst, requests.cells, requests.arrival, self._records, self._free, self._flows,
@@ -74,6 +77,7 @@ class Cyclic(Scheduler):
         self._flows, self._free_flows = _longer(self._flows, self._free_flows, self._counts, 1, records)
 
     def schedule(self, epoch: int, free: FreeCells) -> EpochGrants:
+        """Follow the cycle for an epoch."""
         if self.hops == 2:
             self._grow(len(self._out[0]))
         ended = tuple(np.zeros(len(self._flows) - int(self._counts[1]), np.int32) for _ in range(3))

@@ -27,7 +27,7 @@ from opticcl.fabrics.ramp import Ramp
 from opticcl.ir import IntArray
 from opticcl.operations.dynamic_traffic.flows import FlowMix
 
-__all__ = ["Channels", "Demand", "Worst", "node_weights"]
+__all__ = ["Channels", "NodeDemand", "Worst", "node_weights"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -123,7 +123,7 @@ def node_weights(machine: Ramp, mix: FlowMix, placement: str) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Demand:
+class NodeDemand:
     """Traffic between the nodes of a machine.
 
     Args:

@@ -1,8 +1,8 @@
 """The reference scheduler: an integer programme with slots and planes, for small machines.
 
 Binary y(p, k): the pair p has a circuit in cell k. Cells z(r) <= c(r) of a request; together those of a pair are at most
-sum_k y(p, k). A sender, a receiver and a channel have one circuit a cell. It maximises the ages of the cells that are sent, sum of
-age(r) z(r); the linear relaxation bounds what any scheduler can send in that epoch.
+sum_k y(p, k). A sender, a receiver and a channel have one circuit a cell. It maximises the ages of the cells that are sent,
+sum of age(r) z(r); the linear relaxation bounds what any scheduler can send in that epoch.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ class Reference(WordScheduler):
         """Sums over the epochs: ages of the cells sent, and their bounds."""
 
     def schedule(self, epoch: int, free: FreeCells) -> EpochGrants:
+        """Solve the programme of an epoch."""
         queue, start = self.queue, epoch * self.slots
         src, dst, cells, arrival = (c[: queue.count].copy() for c in (queue.src, queue.dst, queue.cells, queue.arrival))
         pairs, pair = np.unique(src.astype(np.int64) * self.machine.num_nodes + dst, return_inverse=True)

@@ -2,7 +2,7 @@
 
 Every sender, receiver and channel has a word with a bit for each cell (slot, plane) of the epoch, set while the cell is free. A
 request is granted where the three words of its circuit agree. A plane is a group of b transceivers with one laser and one
-instruction (RAMP section 3.1), so that a cell of a plane carries up to b cells to one receiver.
+instruction (RAMP section 3.1), so that a cell of a plane carries up to b cells of one request.
 """
 
 from __future__ import annotations
@@ -87,6 +87,10 @@ class Scheduler(ABC):
     maximal: bool = False
     hops: int = 1
 
+    def __init__(self, machine: Ramp) -> None:
+        """Args: machine: RAMP."""
+        self.machine = machine
+
     @abstractmethod
     def add(self, requests: EpochRequest) -> None:
         """Take over requests that are due."""
@@ -103,7 +107,12 @@ class Scheduler(ABC):
 
 def register_scheduler(name: str) -> Callable[[type[System]], type[System]]:
     """Decorator that registers a class of schedulers, made from a machine and keyword arguments."""
-    return SCHEDULERS.register(name)
+
+    def register(made: type[System]) -> type[System]:
+        SCHEDULERS.register(name)(made)
+        return made
+
+    return register
 
 
 def make_scheduler(text: str, machine: Ramp) -> Scheduler:
@@ -112,12 +121,16 @@ def make_scheduler(text: str, machine: Ramp) -> Scheduler:
     Raises: UnknownNameError, ParameterError: no such scheduler or parameter.
     """
     name, given = parse_call(text)
-    made = SCHEDULERS.get(name)
-    return made(machine, **convert_arguments(made.__init__, given, name, positional=2))
+    made: Any = SCHEDULERS.get(name)
+    scheduler: Scheduler = made(machine, **convert_arguments(made.__init__, given, name, positional=2))
+    return scheduler
 
 
 def slot_circuits(machine: Ramp, grants: EpochGrants) -> tuple[Circuits, ...]:
-    """Circuits of each slot of the epoch; the b transceivers of a plane have the same light. `transfer` is the row of the grant."""
+    """Circuits of each slot of the epoch; the b transceivers of a plane have the same light.
+
+    The column `transfer` is the row of the grant.
+    """
     b = machine.transceivers_per_group
     slot, plane = np.divmod(grants.bit.astype(np.int64), machine.groups)
     found = []
@@ -163,12 +176,19 @@ class Queue:
         return self.arrival, self.src, self.dst, self.cells, self.size, self.count
 
 
+Kernel = Callable[..., Any]
+"""A compiled function; its number of arguments is not checked."""
+
+_one_by_one: Kernel = grant_oldest_first
+_in_rounds: Kernel = grant_iteratively
+
+
 class WordScheduler(Scheduler):
     """Schedulers with one queue. Args: machine: RAMP."""
 
     def __init__(self, machine: Ramp) -> None:
+        super().__init__(machine)
         channels = Channels(machine)
-        self.machine = machine
         self.queue = Queue()
         self.parts = channels.send_part, channels.receive_part
         self.slots = run_values()["slots"]
@@ -176,10 +196,12 @@ class WordScheduler(Scheduler):
         self._out = tuple(np.zeros(machine.num_nodes * self.bits, np.int32) for _ in range(5))
 
     def add(self, requests: EpochRequest) -> None:
+        """Put requests at the end of the queue."""
         self.queue.add(requests)
 
     @property
     def pending_cells(self) -> int:
+        """Cells in the queue [count]."""
         return self.queue.pending_cells
 
     def grants(self, found: tuple[int, ...], ended: tuple[IntArray, ...]) -> EpochGrants:
@@ -187,7 +209,7 @@ class WordScheduler(Scheduler):
         number, done, self.queue.count, cells, *rounds = found
         self.queue.pending_cells -= cells
         columns = (column[:number] for column in self._out)
-        return EpochGrants(*columns, *(column[:done] for column in ended), *rounds)
+        return EpochGrants(*columns, *(column[:done] for column in ended), rounds=rounds[0] if rounds else 1)
 
 
 @register_scheduler("native")
@@ -211,18 +233,19 @@ class Native(WordScheduler):
         self._rack = np.zeros(machine.num_nodes, np.int64)
 
     def schedule(self, epoch: int, free: FreeCells) -> EpochGrants:
+        """Grant in the order of the queue, or in rounds of proposals."""
         words = free.copy()
         ended = tuple(np.zeros(self.queue.count, np.int32) for _ in range(3))
         m, b = self.machine, self.machine.transceivers_per_group
         start = epoch * self.slots
         tables = (words.send, words.receive, words.channel, *self.parts)
         if not self.iterations:
-            found = grant_oldest_first(
+            found = _one_by_one(
                 *self.queue.columns, *tables, self._masks, self._rack, m.groups, b, start, *self._out, *ended
             )
             return self.grants(found, ended)
         rack = np.arange(m.num_nodes) // m.wavelengths
-        found = grant_iteratively(
+        found = _in_rounds(
             *self.queue.columns, *tables, rack, m.groups * m.racks, m.groups, self.bits, m.groups, b, start,
             epoch * self.bits, self.iterations, *self._out, *ended,
         )  # fmt: skip

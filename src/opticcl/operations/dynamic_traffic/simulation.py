@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
@@ -24,12 +24,21 @@ from opticcl.fabrics.ramp import Ramp
 from opticcl.ir import Fabric, IntArray, ProgressCallback, no_progress
 from opticcl.ir.epochs import EpochGrants, EpochRequest
 from opticcl.operations.dynamic_traffic._kernels import count_delays, count_ends, draw_epoch
-from opticcl.operations.dynamic_traffic.demand import Demand, Worst, node_weights
+from opticcl.operations.dynamic_traffic.demand import NodeDemand, Worst, node_weights
 from opticcl.operations.dynamic_traffic.flows import FlowMix, run_values
 from opticcl.operations.dynamic_traffic.schedulers import FreeCells, Scheduler, all_free, make_scheduler
-from opticcl.operations.dynamic_traffic.statistics import RATIO_SCALE, Counts, Estimate, growth
+from opticcl.operations.dynamic_traffic.statistics import RATIO_SCALE, Counts, IntervalEstimate, growth
 
-__all__ = ["Arrivals", "Observer", "TrafficResult", "TrafficSetup", "epoch_slots", "least_slots", "simulate_traffic"]
+__all__ = [
+    "FlowArrivals",
+    "Observer",
+    "TrafficResult",
+    "TrafficSetup",
+    "assumptions_of",
+    "epoch_slots",
+    "least_slots",
+    "simulate_traffic",
+]
 
 MOST_SLOTS = 10**8
 """Longest run [slots]."""
@@ -92,9 +101,9 @@ class TrafficSetup:
         """The fabric."""
         return self.fabric.machine_as(Ramp)
 
-    def demand(self) -> Demand:
+    def demand(self) -> NodeDemand:
         """Traffic between the nodes."""
-        return Demand(self.machine, node_weights(self.machine, self.mix, self.placement), self.mix.between_racks)
+        return NodeDemand(self.machine, node_weights(self.machine, self.mix, self.placement), self.mix.between_racks)
 
     def limit(self) -> Worst:
         """What limits the load."""
@@ -133,19 +142,19 @@ class TrafficResult:
     epochs: int
     ended_early: bool
     counts: Counts
-    slope: Estimate
+    slope: IntervalEstimate
     stable: bool | None
     channel_cells: int
     of_bound: float | None = None
     reserved: float = 0.0
 
     @property
-    def throughput(self) -> Estimate:
+    def throughput(self) -> IntervalEstimate:
         """Cells that reached their receivers over the cells of all ports."""
         return self.counts.per_epoch(self.counts.delay_sums[:, 1]).scaled(1 / self._port_cells)
 
     @property
-    def offered(self) -> Estimate:
+    def offered(self) -> IntervalEstimate:
         """Offered cells over the cells of all ports."""
         return self.counts.per_epoch(self.counts.offered).scaled(1 / self._port_cells)
 
@@ -160,7 +169,7 @@ class TrafficResult:
         return float(self.counts.circuits.sum() / max(1, self.counts.epochs.sum() * self.channel_cells))
 
 
-class Arrivals:
+class FlowArrivals:
     """Flows of a setup, epoch by epoch. Args: setup: load, sizes, gaps, weights and seed."""
 
     def __init__(self, setup: TrafficSetup) -> None:
@@ -182,7 +191,7 @@ class Arrivals:
         """Flows that arrive in an epoch; to be called with 0, 1, 2, ..."""
         end = float((number + 1) * epoch_slots())
         arrival, src, dst, cells = self._columns
-        parts = []
+        parts: list[list[IntArray]] = []
         while self._clock[0] < end or not parts:
             found, _ = draw_epoch(
                 self._state, self._clock, end, self._gaps, self._mean_gap, self._sizes, self._chance, self._other,
@@ -226,9 +235,9 @@ def simulate_traffic(
     Returns: its counts; the delays of an unstable load mean nothing.
     """
     machine, values, slots = setup.machine, run_values(), epoch_slots()
-    whole = all_free(machine) if free is None else None
+    whole = all_free(machine)
     used = make_scheduler(setup.scheduler, machine) if scheduler is None else scheduler
-    arrivals = Arrivals(setup)
+    arrivals = FlowArrivals(setup)
     planned = ceil(setup.slots / slots)
     first = int(planned * values["discard"])
     batches = values["batches"] if planned - first >= values["batches"] else 1
@@ -250,7 +259,6 @@ def simulate_traffic(
             on_the_way -= int(due.cells.sum(dtype=np.int64))
         before = used.pending_cells
         now_free = whole if free is None else free(epoch)
-        assert now_free is not None
         grants = used.schedule(epoch, now_free)
         sent += before - used.pending_cells
         if observe is not None:
@@ -267,7 +275,7 @@ def simulate_traffic(
             break
     counts.backlog /= np.maximum(1, counts.epochs)
     slope, stable = _stability(counts, (planned - first) * slots / batches, ended_early)
-    channel_cells = now_free.channel.shape[0] * slots * machine.groups
+    channel_cells = len(whole.channel) * slots * machine.groups
     reached, bound = getattr(used, "reached", 0.0), getattr(used, "bound", 0.0)
     return TrafficResult(
         setup, setup.limit(), offered, sent, used.pending_cells + on_the_way, epoch + 1, ended_early, counts, slope, stable,
@@ -302,7 +310,7 @@ def _count(counts: Counts, batch: int, grants: EpochGrants, start: int, machine:
     counts.rounds[batch] += grants.rounds
 
 
-def _stability(counts: Counts, slots_per_batch: float, ended_early: bool) -> tuple[Estimate, bool | None]:
+def _stability(counts: Counts, slots_per_batch: float, ended_early: bool) -> tuple[IntervalEstimate, bool | None]:
     """Growth of the backlog, and whether it does not grow.
 
     Args:
@@ -319,11 +327,6 @@ def _stability(counts: Counts, slots_per_batch: float, ended_early: bool) -> tup
     rate = float(counts.offered.sum() / (counts.epochs.sum() * epoch_slots()))
     grows = slope.value > run_values()["unstable_growth"] * rate and slope.value > slope.half_width
     return slope, not grows
-
-
-def with_load(setup: TrafficSetup, load: float) -> TrafficSetup:
-    """The same setup at another load."""
-    return replace(setup, load=load)
 
 
 def assumptions_of(setup: TrafficSetup) -> dict[str, Any]:

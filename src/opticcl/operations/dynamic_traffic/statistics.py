@@ -1,8 +1,8 @@
 """Statistics of a run: delays, intervals by batch means, growth of the backlog.
 
-The measured part of a run is divided into batches of equal length. A value is computed of each batch; the interval is that of the
-mean of the batches by Student's t. The backlog grows if the slope of a line through its means a batch is more than a share of
-the offered cells, and more than its own uncertainty.
+The measured part of a run is divided into batches of equal length. A value is computed of each batch; the interval is that
+of the mean of the batches by Student's t. The backlog grows if the slope of a line through its means a batch is more than a
+share of the offered cells, and more than its own uncertainty.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from opticcl.ir import IntArray
 from opticcl.operations.dynamic_traffic._kernels import BINS, value_of_bin
 from opticcl.operations.dynamic_traffic.flows import run_values
 
-__all__ = ["RATIO_SCALE", "Counts", "Estimate", "growth", "quantile"]
+__all__ = ["RATIO_SCALE", "Counts", "IntervalEstimate", "delay_distribution", "growth", "quantile"]
 
 RATIO_SCALE = 100
 """Bins of the ratio of a flow's time to the ideal one [per unit]."""
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class IntervalEstimate:
     """A value and half its 95 % interval; None where there are too few batches."""
 
     value: float
     half_width: float | None
 
-    def scaled(self, factor: float) -> Estimate:
+    def scaled(self, factor: float) -> IntervalEstimate:
         """In another unit."""
-        return Estimate(self.value * factor, None if self.half_width is None else self.half_width * factor)
+        return IntervalEstimate(self.value * factor, None if self.half_width is None else self.half_width * factor)
 
 
 class Counts:
@@ -56,26 +56,26 @@ class Counts:
         self.sent_by, self.offered_by = np.zeros((2, num_nodes), np.int64)
         self.used = np.zeros(num_wavelengths, np.int64)
 
-    def mean_delay(self) -> Estimate:
+    def mean_delay(self) -> IntervalEstimate:
         """Mean delay of a cell [slots]."""
         return self._of([sums[0] / sums[1] if sums[1] else np.nan for sums in self.delay_sums], self._total_mean())
 
-    def delay(self, share: float) -> Estimate:
+    def delay(self, share: float) -> IntervalEstimate:
         """Quantile of the delays [slots]. Args: share: of the cells that are not later."""
         return self._of([quantile(row, share) for row in self.delays], quantile(self.delays.sum(axis=0), share))
 
-    def mean_ratio(self) -> Estimate:
+    def mean_ratio(self) -> IntervalEstimate:
         """Mean time of a flow over the ideal one."""
         ratio = self.ratio_sums
         total = ratio[:, 0].sum() / max(1.0, ratio[:, 1].sum())
         return self._of([row[0] / row[1] if row[1] else np.nan for row in ratio], float(total))
 
-    def ratio(self, share: float) -> Estimate:
+    def ratio(self, share: float) -> IntervalEstimate:
         """Quantile of the times of flows over the ideal ones."""
         found = self._of([quantile(row, share) for row in self.ratios], quantile(self.ratios.sum(axis=0), share))
         return found.scaled(1 / RATIO_SCALE)
 
-    def per_epoch(self, counts: IntArray) -> Estimate:
+    def per_epoch(self, counts: IntArray) -> IntervalEstimate:
         """A count an epoch, such as that of the cells that are sent."""
         return self._of(counts / np.maximum(1, self.epochs), float(counts.sum() / max(1, self.epochs.sum())))
 
@@ -91,12 +91,12 @@ class Counts:
         total, cells = self.delay_sums.sum(axis=0)
         return float(total / max(1, cells))
 
-    def _of(self, batches: Any, total: float) -> Estimate:
+    def _of(self, batches: Any, total: float) -> IntervalEstimate:
         values = np.asarray(batches, float)
         if len(values) < run_values()["batches"] or np.isnan(values).any():
-            return Estimate(total, None)
+            return IntervalEstimate(total, None)
         spread = float(values.std(ddof=1)) / len(values) ** 0.5
-        return Estimate(total, run_values()["student_t"] * spread)
+        return IntervalEstimate(total, run_values()["student_t"] * spread)
 
 
 def quantile(histogram: IntArray, share: float) -> float:
@@ -107,7 +107,7 @@ def quantile(histogram: IntArray, share: float) -> float:
     return value_of_bin(int(np.searchsorted(ends, share * ends[-1])))
 
 
-def growth(backlog: npt.NDArray[np.float64], slots_per_batch: float) -> Estimate:
+def growth(backlog: npt.NDArray[np.float64], slots_per_batch: float) -> IntervalEstimate:
     """Slope of the line of least squares through the backlog of the batches [cells a slot].
 
     Args:
@@ -116,9 +116,20 @@ def growth(backlog: npt.NDArray[np.float64], slots_per_batch: float) -> Estimate
     """
     n = len(backlog)
     if n < 3:
-        return Estimate(0.0, None)
+        return IntervalEstimate(0.0, None)
     time = (np.arange(n) - (n - 1) / 2) * slots_per_batch
     slope = float((time * backlog).sum() / (time**2).sum())
     left = backlog - backlog.mean() - slope * time
     error = float(np.sqrt((left**2).sum() / (n - 2) / (time**2).sum()))
-    return Estimate(slope, run_values()["student_t"] * error if n >= run_values()["batches"] else None)
+    return IntervalEstimate(slope, run_values()["student_t"] * error if n >= run_values()["batches"] else None)
+
+
+def delay_distribution(counts: Counts) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Delays that occur, float64 (k,) [slots], and the share of the cells that are later than each, float64 (k,).
+
+    The largest delay, than which no cell is later, is left out.
+    """
+    histogram = counts.delays.sum(axis=0)
+    bins = np.flatnonzero(histogram)
+    later = 1 - np.cumsum(histogram[bins]) / max(1, histogram.sum())
+    return np.array([value_of_bin(int(number)) for number in bins])[:-1], later[:-1]
