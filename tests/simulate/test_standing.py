@@ -109,3 +109,20 @@ def test_of_runs_charges_the_first_step_and_the_others():
         assert [sum(one[0] for one in charged) for count, charged in charges for _ in range(count)] == pytest.approx(
             [setting_s * n for n in (*due, due[-1])]
         )
+
+
+def test_facts_may_be_released_at_any_time():
+    """While a step is evaluated: an evaluation that was given up is collected whenever the interpreter does so."""
+    plan = compile("terarack:nodes=16", "all_reduce", 10**6, algorithm="lumorph").circuits
+    due = profile(plan, assumptions("common")).costs
+
+    class Releasing(PlanFacts):
+        """Released within everything that it evaluates."""
+
+        def __getattribute__(self, name):
+            if name in ("_step", "_last"):
+                object.__setattr__(self, "_step", None)
+                object.__setattr__(self, "_last", None)
+            return super().__getattribute__(name)
+
+    assert profile(plan, assumptions("common"), Releasing(plan)).costs == due

@@ -188,28 +188,33 @@ class PlanFacts:
 
     def transfers(self, step: int) -> Transfers:
         """Transfers of a step, kept until another one is evaluated."""
-        if self._step is None or self._step[0] != step:
-            self._step = (step, self.plan.schedule.step(step), None)
-        return self._step[1]
+        kept = self._step
+        if kept is None or kept[0] != step:
+            kept = self._step = (step, self.plan.schedule.step(step), None)
+        return kept[1]
 
     def rounds(self, step: int) -> tuple[Circuits, ...]:
         """Circuits of each round of a step, kept until another one is evaluated."""
-        transfers = self.transfers(step)
-        known = self._step[2] if self._step else None
-        if known is None:
-            known = self.plan.rounds(step)
-            self._step = (step, transfers, known)
-        return known
+        kept = self._step
+        if kept is not None and kept[0] == step and kept[2] is not None:
+            return kept[2]
+        transfers, found = self.transfers(step), self.plan.rounds(step)
+        self._step = (step, transfers, found)
+        return found
 
     def release(self) -> None:
-        """Keep no transfers and no circuits but those that stand."""
+        """Keep no transfers and no circuits but those that stand.
+
+        It may be called at any time, when an evaluation that was given up is collected.
+        """
         self._step = self._last = None
 
     def of_rounds(self, rounds: tuple[Circuits, ...]) -> _RoundFacts:
         """Of the rounds of a step; the last ones again if they are the same objects."""
-        if self._last is None or not same_circuits(self._last.rounds, rounds):
-            self._last = _RoundFacts(self.plan.fabric, rounds)
-        return self._last
+        last = self._last
+        if last is None or not same_circuits(last.rounds, rounds):
+            last = self._last = _RoundFacts(self.plan.fabric, rounds)
+        return last
 
 
 class _RoundFacts:
