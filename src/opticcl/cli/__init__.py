@@ -20,8 +20,8 @@ from opticcl.errors import OpticclError
 __all__ = ["app", "main", "run"]
 
 INTERRUPTED = 130
-GARBAGE = 50_000
-"""Objects in cycles before they are looked for: arrays are in none, and a verb ends soon [count]."""
+GARBAGE = 10_000
+"""Objects made and not yet freed before cycles of them are looked for; the usual 700 costs a quarter second [count]."""
 
 app = typer.Typer(
     name="opticcl",

@@ -135,8 +135,9 @@ def dimension_between(shape: tuple[int, ...], src: IntArray, dst: IntArray) -> I
     """
     dimension = np.full(np.broadcast(src, dst).shape, -1, np.int32)
     count = np.zeros(dimension.shape, np.int32)
-    for d in range(len(shape)):
-        differ = coordinate(shape, src, np.array(d)) != coordinate(shape, dst, np.array(d))
+    for d, side in enumerate(shape):
+        stride = prod(shape[d + 1 :])
+        differ = src // stride % side != dst // stride % side
         dimension[differ] = d
         count += differ
     return np.where(count == 1, dimension, -1)

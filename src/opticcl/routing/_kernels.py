@@ -95,7 +95,7 @@ def _dijkstra(width, prices, start, goal, columns, at, by, heap_cost, heap_tile)
 
 
 @numba.njit(cache=True, nogil=True)
-def rip_up_and_reroute(width, src, dst, columns, paths, length, orders, target, patience):  # type: ignore[no-untyped-def]
+def rip_up_and_reroute(width, src, dst, columns, paths, length, draws, target, patience):  # type: ignore[no-untyped-def]
     """Remove one circuit after the other and route it again over the least congested edges, until the target is met.
 
     Edges that are among the most congested after a pass cost more for a while (`memory`), so that circuits do not return to the
@@ -106,7 +106,7 @@ def rip_up_and_reroute(width, src, dst, columns, paths, length, orders, target, 
         src, dst: tiles.
         columns: of the grid [count].
         paths, length: a path of each circuit, int32 (n, room) and int64 (n,); overwritten with the best found.
-        orders: order of the circuits in each pass, int64 (passes, n).
+        draws: random numbers whose order is that of the circuits in each pass, float64 (passes, n).
         target: load of the most congested edge at which to stop.
         patience: passes without a better result after which to stop.
     Returns: (load of the most congested edge, number of passes).
@@ -122,13 +122,12 @@ def rip_up_and_reroute(width, src, dst, columns, paths, length, orders, target, 
     at, by = np.empty(tiles), np.empty(tiles, np.int32)
     heap_cost, heap_tile = np.empty(4 * tiles + 4), np.empty(4 * tiles + 4, np.int32)
     idle = 0
-    for done in range(len(orders)):
+    for done in range(len(draws)):
         if best <= target or idle >= patience:
             return best, done
         for edge in range(4 * tiles):
             prices[edge] = memory[edge] * _price(load[edge], width[edge], best)
-        for k in range(len(src)):
-            i = orders[done, k]
+        for i in np.argsort(draws[done]):
             for h in range(now_length[i]):
                 edge = now[i, h]
                 load[edge] -= 1
@@ -157,7 +156,7 @@ def rip_up_and_reroute(width, src, dst, columns, paths, length, orders, target, 
         for edge in range(4 * tiles):
             full = width[edge] > 0 and load[edge] >= best * width[edge]
             memory[edge] = 1 + FADING * (memory[edge] - 1) + (1 if full else 0)
-    return best, len(orders)
+    return best, len(draws)
 
 
 @numba.njit(cache=True, nogil=True)

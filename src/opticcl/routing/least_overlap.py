@@ -82,10 +82,10 @@ def _reroute(grid: Grid, src: IntArray, dst: IntArray, start: Routes, seed: int)
     kept = np.arange(room) < length[:, None]
     paths[kept] = start.hops
     rng = np.random.default_rng(seed)
-    orders = np.argsort(rng.random((passes, len(src))), axis=1)
+    draws = rng.random((passes, len(src)))
     target = start.bound + 1e-9
     overlap, _ = rip_up_and_reroute(
-        grid.width(), src, dst, grid.columns, paths, length, orders, target, min(PATIENCE, passes)
+        grid.width(), src, dst, grid.columns, paths, length, draws, target, min(PATIENCE, passes)
     )
     hops = paths[np.arange(room) < length[:, None]]
     offsets = np.concatenate([[0], np.cumsum(length)])

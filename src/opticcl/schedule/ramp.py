@@ -163,7 +163,8 @@ def _spread(maps: Geometry, rank: IntArray, phase: int, senders: IntArray, op: O
     src, dst = senders[:, None], maps.peers(phase, senders)
     size, radix = maps.chunks_left()[phase], maps.radices[phase - 1]
     above = size * radix
-    lo = rank[src] // above * above + rank[dst] // size % radix * size
+    part = rank[dst] // size
+    lo = rank[src] // above * above + (part - part // radix * radix) * size  # quicker than part % radix
     gathered = maps.num_nodes // above  # nodes whose contributions to this range arrived in earlier steps
     return Transfers.of(src, dst, lo, size, op, gathered if op == Op.MOVE else None)
 

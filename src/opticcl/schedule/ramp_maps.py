@@ -81,7 +81,7 @@ class Geometry:
             i: place.
             d: device group.
         """
-        return (g * self.racks + j) * self.devices + d * self.groups + i
+        return g * np.int32(self.racks * self.devices) + (j * self.devices + d * self.groups + i)
 
     def peers(self, step: int, nodes: IntArray | None = None) -> IntArray:
         """Members of nodes' subgroups in a step, the nodes themselves included.

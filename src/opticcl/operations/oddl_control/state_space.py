@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from opticcl.errors import ParameterError
@@ -41,6 +42,7 @@ __all__ = ["Exploration", "GlobalState", "Network", "explore", "initial_state", 
 
 Network = Literal["perfect", "lossy", "any"]
 React = Callable[[Script, State, Event], Reaction]
+MOST_REACTIONS = 1 << 16  # remembered in a search
 
 
 class Flight(NamedTuple):
@@ -125,7 +127,13 @@ def explore(
         raise ParameterError("explore: a unit with patience gives up; use patience=0")
     net = _NETWORKS[network](len(scripts), depth)
     place = {script.address: i for i, script in enumerate(scripts)}
-    rules = _Rules(tuple(scripts), place, net, reaction)
+
+    @lru_cache(maxsize=MOST_REACTIONS, typed=True)  # typed: events of two kinds may be equal as tuples
+    def reaction_of(i: int, unit: State, event: Event) -> Reaction:
+        """Of unit i, the same whatever the others do."""
+        return reaction(scripts[i], unit, event)
+
+    rules = _Rules(tuple(scripts), place, net, reaction_of)
     try:
         first = initial_state(rules)
     except _InvariantError as broken:
@@ -193,7 +201,7 @@ class _Rules(NamedTuple):
     scripts: tuple[Script, ...]
     place: dict[int, int]
     network: _Network
-    reaction: React
+    reaction: Callable[[int, State, Event], Reaction]
 
     def following(self, world: GlobalState) -> Iterator[tuple[str, bool, GlobalState | str]]:
         """(event in words, whether a fair network guarantees it, the next state or the violated invariant)."""
@@ -222,11 +230,11 @@ class _Rules(NamedTuple):
 
     def repeats(self, world: GlobalState, i: int) -> tuple[Send, ...]:
         """Messages that a unit repeats when its timer expires."""
-        return self.reaction(self.scripts[i], world.units[i], Timer())[1]
+        return self.reaction(i, world.units[i], Timer())[1]
 
     def _after(self, world: GlobalState, i: int, event: Event) -> GlobalState | str:
         try:
-            return self.apply(world, i, self.reaction(self.scripts[i], world.units[i], event))
+            return self.apply(world, i, self.reaction(i, world.units[i], event))
         except _InvariantError as broken:
             return str(broken)
 
