@@ -16,7 +16,18 @@ if TYPE_CHECKING:
 __all__ = ["PANELS", "Verb", "Verbs"]
 
 PANELS = {
-    "A collective": ("compile", "verify", "simulate", "execute", "run", "compare", "sweep", "synthesize", "convert"),
+    "A collective": (
+        "compile",
+        "plan",
+        "verify",
+        "simulate",
+        "execute",
+        "run",
+        "compare",
+        "sweep",
+        "synthesize",
+        "convert",
+    ),
     "A job": ("train", "jobs"),
     "A machine": ("list", "budget", "cost", "control", "warm"),
     "Research": ("papers", "study"),

@@ -19,7 +19,7 @@ from opticcl.schedule import ALGORITHMS, all_variants, reason_declined
 from opticcl.simulate import engine_options
 from opticcl.verify.judge import Judge
 
-__all__ = ["Choice", "Fastest"]
+__all__ = ["MANY_NODES", "Choice", "Fastest", "few_distinct_steps"]
 
 EXHAUSTIVE_PAIRS = 1 << 18
 """Largest plan that is verified for every chunk [(rank, chunk) pairs]."""
@@ -65,7 +65,7 @@ class Choice:
         def searched(schedules: list[Schedule]) -> list[Schedule]:
             if named or where.num_nodes <= MANY_NODES:
                 return schedules
-            return _few_distinct_steps(schedules, where.machine.algorithm)
+            return few_distinct_steps(schedules, where.machine.algorithm)
 
         algorithms = (algorithm,) if named else all_variants(wanted, where)
         self._candidates = Candidates(where, wanted, algorithms, assumed, searched, cache)
@@ -115,7 +115,7 @@ class Choice:
         return self._verdicts[id(plan)]
 
 
-def _few_distinct_steps(schedules: list[Schedule], own: str) -> list[Schedule]:
+def few_distinct_steps(schedules: list[Schedule], own: str) -> list[Schedule]:
     """Schedules to search on very many nodes: the algorithm of the fabric's paper and those with few distinct steps; all of
     them if neither exists."""
     kept = [s for s in schedules if s.name == own or len(s.step_classes()) <= FEW_CLASSES]

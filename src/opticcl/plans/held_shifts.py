@@ -327,7 +327,6 @@ def bound_s(
     first = 0.0 if law.first_free or law.stands else law.change_s
     best: tuple[float, str, int] = (inf, "", 0)
     others = num_nodes - 1
-    adds = {"reduce_scatter": 1, "all_reduce": 1}.get(collective, 0) * others / num_nodes
     for q in range(others):
         if law.change_s == inf and q:
             break
@@ -344,7 +343,6 @@ def bound_s(
             "steps": (q + 1) * law.alpha_s,
             "links to the farthest node": farthest * law.delta_s,
             "bytes through a port": volume * size_bytes * law.s_per_byte,
-            "sums": adds * size_bytes * law.sums_s_per_byte,
         }
         seconds = sum(parts.values())
         if seconds < best[0]:

@@ -15,6 +15,7 @@ from copy import copy
 from functools import cache as once
 from heapq import heapify, heappop, heappush
 from math import inf
+from time import perf_counter
 
 import numpy as np
 
@@ -131,6 +132,9 @@ class Candidates:
         assumed: time assumptions.
         only: selects the schedules to search; all of them by default.
         cache: shared with other searches; None: a new one.
+
+    Attributes:
+        finished: whether the last search ended before its deadline.
     """
 
     def __init__(
@@ -156,16 +160,24 @@ class Candidates:
         self._candidates = [Candidate(fabric, schedule, assumed, cache) for schedule in only(schedules)]
         self._refusals: dict[int, str] = {}
         self._failures = failures
+        self.finished = True
 
     def under(self, assumed: Assumptions) -> Candidates:
         """The same schedules and circuits under other assumptions."""
         made = Candidates.__new__(Candidates)
         made.fabric, made._failures, made._refusals = self.fabric, dict(self._failures), dict(self._refusals)
+        made.finished = True
         made._candidates = [candidate.under(assumed) for candidate in self._candidates]
         return made
 
     def fastest(
-        self, sizes: Sequence[int], *, resolution_s: float = 0.0, algorithm: str | None = None
+        self,
+        sizes: Sequence[int],
+        *,
+        resolution_s: float = 0.0,
+        algorithm: str | None = None,
+        below_s: float = inf,
+        deadline_s: float = inf,
     ) -> Candidate | None:
         """The candidate with the least time for these messages one after the other; None if the fabric can carry none.
 
@@ -173,7 +185,11 @@ class Candidates:
             sizes: messages of every rank [bytes].
             resolution_s: tolerance: the result may be slower than the fastest by at most this [s].
             algorithm: name of the only algorithm to consider; None: all.
+            below_s: only candidates faster than that; None if there are none [s].
+            deadline_s: `time.perf_counter` after which the best candidate so far is returned, once there is one, or where
+                `below_s` is finite; then `finished` is False [s].
         """
+        self.finished = True
         queue = [
             (candidate.lower_bound_s(sizes), i)
             for i, candidate in enumerate(self._candidates)
@@ -181,7 +197,11 @@ class Candidates:
         ]
         heapify(queue)
         best = min((entry for entry in queue if self._candidates[entry[1]].complete), default=(inf, -1))
+        best = min(best, (below_s, -1))
         while queue and queue[0][0] < best[0] - resolution_s:
+            if best[0] < inf and perf_counter() > deadline_s:
+                self.finished = False
+                break
             bound_s, i = heappop(queue)
             candidate = self._candidates[i]
             try:

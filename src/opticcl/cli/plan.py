@@ -1,0 +1,81 @@
+"""opticcl plan"""
+
+from __future__ import annotations
+
+from math import inf
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from opticcl.cli._options import (
+    DEFAULT_SET,
+    AssumeOption,
+    AssumptionsOption,
+    CollectiveOption,
+    FabricOption,
+    JobOption,
+    JsonOption,
+    NodeRateOption,
+    NodesOption,
+    RootOption,
+    SizeOption,
+    make_assumptions,
+    make_fabric,
+    parse_nodes,
+)
+from opticcl.cli._output import PICTURE, RECORD, FileKind, Outputs, ProgressLine, out_option, print_json, print_table
+
+PLAN_FILE = FileKind("plan file", (".parquet", ".csv"))
+
+
+def run(
+    fabric: FabricOption,
+    nodes: NodesOption = None,
+    node_rate: NodeRateOption = None,
+    collective: CollectiveOption = "all_reduce",
+    size: SizeOption = "100MB",
+    root: RootOption = 0,
+    job: JobOption = None,
+    assumptions: AssumptionsOption = DEFAULT_SET,
+    assume: AssumeOption = [],  # noqa: B006 (the framework copies it)
+    start: Annotated[
+        Path | None, typer.Option("--start", metavar="PLAN", help="A plan file whose last circuits stand at the start.")
+    ] = None,
+    time_limit: Annotated[
+        str | None,
+        typer.Option("--time-limit", metavar="TIME", help="Return the best plan so far after this time, such as 10s."),
+    ] = None,
+    out: Annotated[list[Path], out_option(PICTURE, PLAN_FILE, RECORD)] = [],  # noqa: B006
+    json: JsonOption = False,
+) -> None:
+    """Plan a collective: which circuits to hold and where to change them, how far that is from the best, what it rests on."""
+    from opticcl.plans.plan import read
+    from opticcl.plans.planner import plan_collective
+    from opticcl.report.planned import plan_figure, plan_label, plan_tables
+    from opticcl.units import quantity
+
+    outputs = Outputs(out, PICTURE, PLAN_FILE, RECORD, read=start)
+    assumed = make_assumptions(assumptions, assume)
+    limit_s = inf if time_limit is None else quantity(time_limit, "s", "--time-limit")
+    where = make_fabric(fabric, nodes, node_rate)
+    with ProgressLine() as progress:
+        found = plan_collective(
+            where,
+            collective,
+            size,
+            root=root,
+            nodes=None if job is None else parse_nodes(job),
+            assumptions=assumed,
+            start=None if start is None else read(start),
+            time_limit_s=limit_s,
+            progress=progress,
+        )
+        outputs.write_pictures(lambda: plan_figure(found), plan_label(found))
+        outputs.lines += [found.plan.export(path, progress=progress) for path in outputs.of(PLAN_FILE)]
+        outputs.write_record(found.record)
+    if json:
+        print_json(found.record())
+        return
+    print_table(*plan_tables(found))
+    outputs.print_lines()

@@ -1,0 +1,570 @@
+"""Plan a collective: which algorithm, what its circuits hold and where they change, and how far from the best that is.
+
+    ocs              the segments of `opticcl.plans.held_shifts`, and every registered algorithm that may be faster
+    other fabrics    every registered algorithm; circuits that stand from one step to the next are not changed
+
+Every answer is a plan with circuits. Its time is that of the closed form; what it costs to be wrong about the time of a change,
+and from where on another plan is faster, come from the same search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import inf, isfinite, sqrt
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from opticcl.assumptions import DEFAULT_SET, Assumptions
+from opticcl.assumptions import assumptions as assumptions_of
+from opticcl.circuits import lower
+from opticcl.collective import Request, collective_name
+from opticcl.errors import ParameterError, UnsupportedError
+from opticcl.fabrics import as_fabric, job
+from opticcl.fabrics.ocs import Ocs
+from opticcl.ir import Circuits, Fabric, ProgressCallback, Schedule, Timeline, no_progress
+from opticcl.plans.cache import StepCache
+from opticcl.plans.fastest import MANY_NODES, few_distinct_steps
+from opticcl.plans.held_shifts import HeldShifts, ShiftLaw, bound_s, fastest_held
+from opticcl.plans.plan import Plan
+from opticcl.plans.search import Candidates
+from opticcl.registry import whole_number
+from opticcl.schedule import all_variants, generate
+from opticcl.schedule.digit_shifts import COLLECTIVES
+from opticcl.simulate.closed_form import profile
+from opticcl.simulate.latency import path_latency
+from opticcl.simulate.standing import Standing
+from opticcl.units import Seconds, counted, message_size
+
+__all__ = ["PART_NAMES", "BreakEven", "Planned", "Planner", "Regret", "Segment", "plan_collective", "shift_law"]
+
+PART_NAMES = {
+    "reconfiguration_s": "changes of circuits",
+    "latency_s": "latency",
+    "transfer_s": "transfer",
+    "compute_s": "sums",
+    "control_s": "control messages",
+}
+"""Part of a timeline -> what it is called where it dominates."""
+
+SIZES = (1_000, 10_000_000_000)
+"""Range in which break-even sizes are searched [bytes]."""
+
+FINEST, COARSE = 1.02, 1.6
+"""Ratio to which a break-even is located, and on more than `MANY` nodes."""
+
+MANY = 512
+"""Nodes above which break-evens are searched within a decade alone [count]."""
+
+RINGS = ("ring", "two_sided_ring")
+"""Registered algorithms that are tried beside held shifts on more than `MANY` nodes."""
+
+TIE = 1 - 1e-9
+"""Factor by which a registered algorithm is faster at least than held shifts."""
+
+
+class Segment(NamedTuple):
+    """Steps that follow each other without a change of circuits.
+
+    Args:
+        first: step.
+        steps: number of them [count].
+        holds: what stands, in words.
+        changes: changes of circuits within it and before it [count].
+        total_s: time of its steps, with its changes [s].
+    """
+
+    first: int
+    steps: int
+    holds: str
+    changes: int
+    total_s: float
+
+
+class Regret(NamedTuple):
+    """What a plan costs if a change takes another time than assumed.
+
+    Args:
+        factor: of the time of a change.
+        kept_s: time of the plan then [s].
+        best_s: time of the plan that is then the fastest [s].
+        algorithm: of that.
+    """
+
+    factor: float
+    kept_s: float
+    best_s: float
+    algorithm: str
+
+
+class BreakEven(NamedTuple):
+    """Where another plan becomes the fastest.
+
+    Args:
+        at: size [bytes] or time of a change [s].
+        below, above: the fastest on either side.
+    """
+
+    at: float
+    below: str
+    above: str
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan and how good it is.
+
+    Args:
+        plan: with its circuits.
+        assumed: time assumptions.
+        timeline: by the closed form.
+        bound_s: no plan is faster [s].
+        bound_by: what binds that, in words.
+        segments: of its steps.
+        regrets: if a change takes half or twice as long; empty where nothing changes, or the time limit was reached.
+        sizes, delays: break-even sizes and times of a change, ascending.
+        finished: whether the search ended by itself, and not by the time limit.
+        seconds: that the search took [s].
+        notes: what cannot be changed, what was left out.
+    """
+
+    plan: Plan
+    assumed: Assumptions
+    timeline: Timeline
+    bound_s: Seconds
+    bound_by: str
+    segments: tuple[Segment, ...]
+    regrets: tuple[Regret, ...]
+    sizes: tuple[BreakEven, ...]
+    delays: tuple[BreakEven, ...]
+    finished: bool
+    seconds: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def total_s(self) -> float:
+        """Time of the plan [s]."""
+        return self.timeline.total_s
+
+    @property
+    def gap(self) -> float:
+        """Its time over the bound; 1 where both are 0."""
+        return self.total_s / self.bound_s if self.bound_s else (inf if self.total_s else 1.0)
+
+    @property
+    def dominates(self) -> str:
+        """The largest part of the time."""
+        totals = self.timeline.totals()
+        return PART_NAMES[max(totals, key=lambda part: totals[part])] if self.total_s else "nothing"
+
+    def record(self) -> dict[str, Any]:
+        """Plain values, as `opticcl plan --json` prints them."""
+        collective = self.plan.schedule.collective
+        return {
+            "fabric": self.plan.fabric.name,
+            "num_nodes": self.plan.fabric.num_nodes,
+            "collective": collective.name,
+            "size_bytes": self.plan.size_bytes,
+            "algorithm": self.plan.algorithm,
+            **self.timeline.record(),
+            "lower_bound_s": self.bound_s,
+            "bound_by": self.bound_by,
+            "gap": self.gap if isfinite(self.gap) else None,
+            "dominates": self.dominates,
+            "segments": [one._asdict() for one in self.segments],
+            "regrets": [
+                {**one._asdict(), "regret": one.kept_s / one.best_s if one.best_s else 1.0} for one in self.regrets
+            ],
+            "break_even_sizes": [one._asdict() for one in self.sizes],
+            "break_even_changes": [one._asdict() for one in self.delays],
+            "finished": self.finished,
+            "seconds": self.seconds,
+            "notes": list(self.notes),
+        }
+
+
+def shift_law(fabric: Ocs, assumed: Assumptions, *, change_s: float | None = None, stands: int = 0) -> ShiftLaw:
+    """What steps of shifts and changes of links take on a machine, for `opticcl.plans.held_shifts`.
+
+    Args:
+        fabric: optical circuit switches.
+        assumed: time assumptions.
+        change_s: of a change of links, in place of the machine's [s].
+        stands: shift whose links stand at the start; 0: none.
+    """
+    law, links = path_latency(fabric, assumed), fabric.nodes * fabric.planes
+    alone = _path_s(fabric, assumed, [0])
+    relay = _path_s(fabric, assumed, [0, links]) - alone
+    change = fabric.reconfiguration_s if change_s is None else change_s
+    control = fabric.control if assumed.control == "charged" else 0.0
+    each, on_change = _charged(change, control, assumed)
+    passes = {"fused": 3, "chain": 3, "none": 0}[assumed.compute]
+    return ShiftLaw(
+        alpha_s=alone - relay + law.message_gap_s + each,
+        delta_s=relay,
+        s_per_byte=8 / fabric.node_rate_bits_per_s,
+        change_s=on_change,
+        sums_s_per_byte=passes / assumed.memory_bytes_per_s,
+        first_free=assumed.initial == "warm",
+        stands=stands,
+    )
+
+
+def _charged(change_s: float, control_s: float, assumed: Assumptions) -> tuple[float, float]:
+    """What every step is charged, and what a change is charged in addition [s].
+
+    Args:
+        change_s: of a change of links [s].
+        control_s: of an exchange with the controller [s].
+        assumed: time assumptions.
+    """
+    change_each, control_each = (
+        charge == "every_step" for charge in (assumed.reconfiguration_charge, assumed.control_charge)
+    )
+    each = change_s * change_each + control_s * control_each
+    whole = change_s + control_s
+    if assumed.control_order == "beside_setting":
+        whole = max(change_s, control_s)
+        each = whole if change_each and control_each else each
+    return each, whole - each
+
+
+def _path_s(fabric: Ocs, assumed: Assumptions, hops: list[int]) -> float:
+    """Latency of one circuit over these hops [s]."""
+    one = Circuits.of(np.zeros(1), np.zeros(1), np.zeros(1), path=np.array([hops]))
+    return float(path_latency(fabric, assumed).of_circuits(one)[0])
+
+
+class Planner:
+    """The fastest plan of a collective on a fabric for any size and any time of a change; results are kept.
+
+    Args:
+        fabric: that runs it.
+        collective: requested.
+        assumed: time assumptions.
+        deadline_s: `time.perf_counter` after which searches return the best so far [s].
+        stands: circuits that stand at the start; None: none.
+    """
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        collective: Request,
+        assumed: Assumptions,
+        *,
+        deadline_s: float = inf,
+        stands: Circuits | None = None,
+    ) -> None:
+        self.fabric, self.collective, self.assumed, self.deadline_s = fabric, collective, assumed, deadline_s
+        self.finished, self.finest = True, FINEST
+        self._machine = fabric if isinstance(fabric, Ocs) and collective.name in COLLECTIVES else None
+        self._shift = _shift_of(fabric, stands) if self._machine and stands is not None else 0
+        self._candidates: dict[float, Candidates] = {}
+        self._known: dict[tuple[int, float], tuple[float, str]] = {}
+        self._cache = StepCache()
+
+    @property
+    def may_change(self) -> bool:
+        """Whether a time of a change is a parameter of the fabric."""
+        return "reconfiguration" in self.fabric.parameters and self.fabric.reconfiguration_s > 0
+
+    def with_change(self, change_s: float) -> Fabric:
+        """The same fabric where a change takes that long [s]."""
+        if change_s == self.fabric.reconfiguration_s:
+            return self.fabric
+        whole = replace(self.fabric.machine, reconfiguration=change_s)  # type: ignore[type-var]
+        return whole if self.fabric.node_of_rank is None else job(whole, self.fabric.node_of_rank)
+
+    def held(self, size_bytes: int, change_s: float | None = None) -> HeldShifts | None:
+        """The fastest segments of shifts, None where the fabric has none to hold.
+
+        Args:
+            size_bytes: message of every rank [bytes].
+            change_s: of a change, in place of the fabric's [s].
+        """
+        if self._machine is None:
+            return None
+        law = shift_law(self._machine, self.assumed, change_s=change_s, stands=self._shift)
+        left = max(0.0, self.deadline_s - perf_counter())
+        found = fastest_held(self.collective.name, self.fabric.num_nodes, size_bytes, law, time_limit_s=left)
+        self.finished = self.finished and found.proven
+        return found
+
+    def fastest(self, size_bytes: int, change_s: float | None = None) -> tuple[float, str]:
+        """Time of the fastest plan [s], and its algorithm.
+
+        Args:
+            size_bytes: message of every rank [bytes].
+            change_s: of a change, in place of the fabric's [s].
+        Raises: UnsupportedError: the fabric can carry no algorithm.
+        """
+        change = self.fabric.reconfiguration_s if change_s is None else change_s
+        key = size_bytes, change
+        if key not in self._known:
+            held = self.held(size_bytes, change)
+            best = (inf, "") if held is None else (held.seconds, held.algorithm)
+            self._known[key] = min(best, self._registered(size_bytes, change, TIE * best[0]), key=lambda one: one[0])
+        return self._known[key]
+
+    def _registered(self, size_bytes: int, change_s: float, below_s: float) -> tuple[float, str]:
+        """Time and name of the fastest registered algorithm [s]; infinite if none is below the given time."""
+        if change_s not in self._candidates:
+            where = self.with_change(change_s)
+            few = self._machine is not None and where.num_nodes > MANY
+            names = RINGS if few else all_variants(self.collective, where)
+            if self._machine is not None:
+                names = [name for name in names if not name.startswith("digit_shifts")]
+
+            def searched(schedules: list[Schedule]) -> list[Schedule]:
+                own = where.machine.algorithm
+                return few_distinct_steps(schedules, own) if where.num_nodes > MANY_NODES else schedules
+
+            made = Candidates(where, self.collective, names, self.assumed, searched, self._cache)
+            self._candidates[change_s] = made
+        candidates = self._candidates[change_s]
+        found = candidates.fastest([size_bytes], below_s=below_s, deadline_s=self.deadline_s)
+        self.finished = self.finished and candidates.finished
+        if found is None:
+            if isfinite(below_s):
+                return inf, ""
+            where_text = f"{self.fabric.name} with {self.fabric.num_nodes} nodes{candidates.why_none()}"
+            raise UnsupportedError(f"no algorithm does {self.collective.name} on {where_text}")
+        return found.lower_bound_s([size_bytes]), Plan(found.profile.plan, size_bytes).algorithm
+
+    def break_even_sizes(self, around: int | None = None) -> tuple[BreakEven, ...]:
+        """Sizes at which another plan becomes the fastest, from 1 KB to 10 GB.
+
+        Args: around: only within a decade of that size, coarsely [bytes].
+        """
+        decades = round(np.log10(SIZES[1] / SIZES[0]))
+        sizes = np.geomspace(*SIZES, 2 * decades + 1) if around is None else max(10, around) * np.array([0.1, 1, 10])
+        self.finest = FINEST if around is None else COARSE
+        return self._break_evens(sizes.tolist(), lambda size: self.fastest(round(size))[1])
+
+    def break_even_changes(self, size_bytes: int, *, around: bool = False) -> tuple[BreakEven, ...]:
+        """Times of a change at which another plan becomes the fastest, from a thousandth of the fabric's to a thousand times.
+
+        Args:
+            size_bytes: message of every rank [bytes].
+            around: only within a decade, coarsely.
+        """
+        if self._machine is None or not self.may_change:
+            return ()
+        factors = np.array([0.1, 1, 10]) if around else np.geomspace(1e-3, 1e3, 13)
+        self.finest = COARSE if around else FINEST
+        delays = (self.fabric.reconfiguration_s * factors).tolist()
+        return self._break_evens(delays, lambda change: self.fastest(size_bytes, change)[1])
+
+    def _break_evens(self, values: list[float], name_at: Callable[[float], str]) -> tuple[BreakEven, ...]:
+        """Where the name changes between values, each located by bisection."""
+
+        def between(low: float, below: str, high: float, above: str) -> list[BreakEven]:
+            if below == above:
+                return []
+            if high / low <= self.finest or perf_counter() > self.deadline_s:
+                return [BreakEven(sqrt(low * high), below, above)]
+            middle = sqrt(low * high)
+            name = name_at(middle)
+            return between(low, below, middle, name) + between(middle, name, high, above)
+
+        found: list[BreakEven] = []
+        last: tuple[float, str] | None = None
+        for value in values:
+            if perf_counter() > self.deadline_s:
+                break
+            name = name_at(value)
+            found += between(*last, value, name) if last else []
+            last = value, name
+        return tuple(found)
+
+
+def _shift_of(fabric: Fabric, stands: Circuits) -> int:
+    """The shift whose links all stand, 0 if there is none."""
+    links = fabric.links_set(stands)
+    if links is None or not len(links[0]):
+        return 0
+    n, k = fabric.num_nodes, fabric.ports_per_node
+    begin, end = links[0] // k, links[1] // k
+    shifts = np.unique((end - begin) % n)
+    return int(shifts[0]) if len(shifts) == 1 and len(np.unique(links[0])) == n * k else 0
+
+
+def plan_collective(
+    fabric: Fabric | str,
+    collective: str | Request,
+    size: str | float,
+    *,
+    root: int = 0,
+    nodes: list[int] | None = None,
+    assumptions: str | Assumptions = DEFAULT_SET,
+    start: Plan | None = None,
+    time_limit_s: float = inf,
+    break_evens: bool = True,
+    progress: ProgressCallback = no_progress,
+) -> Planned:
+    """Plan a collective.
+
+    Args:
+        fabric: a fabric, or "name:key=value,...".
+        collective: such as "all_to_all".
+        size: message of every rank: "100 MB" or bytes.
+        root: rank that a rooted collective starts or ends at.
+        nodes: the nodes of the fabric that take part, in the order of the ranks; None: all.
+        assumptions: named set of time assumptions, or a custom set.
+        start: plan whose last circuits stand at the start.
+        time_limit_s: after which the best plan so far is returned [s].
+        break_evens: whether sizes and times of a change are searched at which another plan becomes the fastest.
+        progress: called with a line of text before each part of the work.
+    Returns: the plan with circuits, its bound, its segments, and when another would be faster.
+    Raises: UnknownNameError, ParameterError, FabricError; UnsupportedError: the fabric can carry no algorithm.
+    """
+    begin = perf_counter()
+    if not time_limit_s >= 0:
+        raise ParameterError(f"plan: time_limit_s={time_limit_s:g} is negative; try 10")
+    where = as_fabric(fabric)
+    where = where if nodes is None else job(where, nodes)
+    size_bytes, assumed = message_size(size), assumptions_of(assumptions)
+    wanted = (
+        collective
+        if isinstance(collective, Request)
+        else Request(collective_name(collective), whole_number(root, "root"))
+    )
+    size_bytes = 0 if wanted.name == "barrier" else size_bytes
+    if not isfinite(where.reconfiguration_s):
+        raise ParameterError(
+            f"plan: reconfiguration={where.reconfiguration_s:g} on {where.name} never ends; give a finite time"
+        )
+    stands = None if start is None else _left_by(start, where)
+    planner = Planner(where, wanted, assumed, deadline_s=begin + time_limit_s, stands=stands)
+    progress(f"plan {wanted.name} on {where.name}")
+    seconds, algorithm = planner.fastest(size_bytes)
+    long = where.num_nodes > MANY
+    charged = assumed
+    notes = []
+    if stands is not None:
+        algorithm, charged, note = _from_start(planner, stands, size_bytes, (seconds, algorithm))
+        notes.append(note)
+    found = Plan(lower(where, generate(algorithm, wanted, where)), size_bytes)
+    timeline = profile(found.circuits, charged).timeline(size_bytes)
+    bound, bound_by = timeline.lower_bound_s, timeline.bound_by
+    if isinstance(where, Ocs) and wanted.name in COLLECTIVES:
+        law = shift_law(where, charged)
+        own, name, _ = bound_s(wanted.name, where.num_nodes, size_bytes, law, planes=where.planes)
+        bound, bound_by = max((bound, bound_by), (own, name))
+    regrets: list[Regret] = []
+    if not planner.may_change:
+        why = (
+            "it has packets, no circuits"
+            if where.is_packet_switched
+            else "a change of its circuits takes no time of its own"
+        )
+        notes.append(f"nothing to hold on {where.name}: {why}")
+    else:
+        progress("regret and break-evens")
+        changes_s = float(timeline.reconfiguration_s.sum())
+        for factor in (0.5, 2.0):
+            if perf_counter() < planner.deadline_s:
+                best = planner.fastest(size_bytes, factor * where.reconfiguration_s)
+                kept_s = timeline.total_s + (factor - 1) * changes_s
+                regrets.append(Regret(factor, max(kept_s, best[0]), best[0], best[1]))
+    sizes = planner.break_even_sizes(size_bytes if long else None) if break_evens and wanted.name != "barrier" else ()
+    delays = planner.break_even_changes(size_bytes, around=long) if break_evens else ()
+    if long and break_evens:
+        notes.append(
+            f"break-evens are searched within a decade alone, since a search takes long on {where.num_nodes:,} nodes"
+        )
+    if perf_counter() > planner.deadline_s or not planner.finished:
+        notes.append("the time limit was reached: another plan may be faster, by no more than the gap")
+    done = planner.finished and perf_counter() <= planner.deadline_s
+    return Planned(
+        found, charged, timeline, bound, bound_by, _segments(found, timeline), tuple(regrets), sizes, delays, done,
+        perf_counter() - begin, tuple(notes),
+    )  # fmt: skip
+
+
+def _left_by(start: Plan, where: Fabric) -> Circuits:
+    """Circuits of the last round of a plan.
+
+    Raises: ParameterError: a plan of another fabric, or one without circuits.
+    """
+    if start.fabric.machine != where.machine:
+        raise ParameterError(
+            f"plan: the start is a plan on {start.fabric.name} with {start.fabric.num_machine_nodes} nodes, not on this "
+            f"{where.name} with {where.num_machine_nodes}; give one of the same fabric and parameters"
+        )
+    for i in reversed(range(start.schedule.num_steps)):
+        rounds = start.circuits.rounds(i)
+        if rounds:
+            return rounds[-1]
+    raise ParameterError("plan: the start is a plan without circuits; leave it out")
+
+
+def _from_start(
+    planner: Planner, stands: Circuits, size_bytes: int, best: tuple[float, str]
+) -> tuple[str, Assumptions, str]:
+    """Algorithm to start with circuits that stand, under which assumptions its time is charged, and a note.
+
+    A plan whose first circuits all stand is charged as from a warm start.
+
+    Args:
+        planner: of the collective, from a cold start.
+        stands: circuits at the start.
+        size_bytes: message of every rank [bytes].
+        best: time [s] and algorithm of the fastest plan from a cold start, or from links of one shift that stand.
+    """
+    where, assumed = planner.fabric, planner.assumed
+    warm = replace(assumed, initial="warm", name=f"{assumed.name.removesuffix(', changed')}, changed")
+    if assumed.initial == "warm":
+        return best[1], assumed, "the first circuits are set before the start anyway (initial=warm)"
+    standing = Standing(where)
+    standing.changes(stands)
+    candidates = [best]
+    if perf_counter() < planner.deadline_s:
+        candidates.append(Planner(where, planner.collective, warm, deadline_s=planner.deadline_s).fastest(size_bytes))
+    times = []
+    for _, algorithm in candidates:
+        plan = lower(where, generate(algorithm, planner.collective, where))
+        rounds = next(filter(None, (plan.rounds(i) for i in range(min(plan.schedule.num_steps, 1)))), ())
+        kept = bool(rounds) and not standing.copy().changes(rounds[0])
+        law = warm if kept else assumed
+        times.append((profile(plan, law).timeline(size_bytes).total_s, algorithm, law))
+    _, algorithm, law = min(times, key=lambda one: one[0])
+    note = (
+        "its first circuits stand at the start" if law is warm else "other circuits than those of the start are faster"
+    )
+    return algorithm, law, note
+
+
+def _segments(plan: Plan, timeline: Timeline) -> tuple[Segment, ...]:
+    """Runs of steps, cut where circuits are charged a change."""
+    change_s = plan.fabric.reconfiguration_s
+    found: list[Segment] = []
+    step_s = timeline.step_s
+    for at, steps in enumerate(timeline.steps):
+        changes = round(float(timeline.reconfiguration_s[at]) / change_s) if change_s else 0
+        if found and not changes:
+            last = found[-1]
+            found[-1] = last._replace(steps=last.steps + len(steps), total_s=last.total_s + float(step_s[at]))
+        else:
+            found.append(Segment(steps.start, len(steps), _holds(plan, steps.start), changes, float(step_s[at])))
+    return tuple(found)
+
+
+def _holds(plan: Plan, step: int) -> str:
+    """The circuits of a step in words: the distances that its links lead, or their number."""
+    rounds = plan.circuits.rounds(step)
+    if plan.fabric.is_packet_switched:
+        return "packets on their routes"
+    if not rounds:
+        return "nothing"
+    links = plan.fabric.links_set(rounds[0])
+    if links is not None:
+        ports, n = plan.fabric.ports_per_node, plan.fabric.num_machine_nodes
+        ahead = np.unique((links[1] // ports - links[0] // ports) % n)
+        shown = ", ".join(map(str, ahead[:4].tolist())) + (", ..." if len(ahead) > 4 else "")
+        here = f"links {shown} ahead"
+    else:
+        here = counted(len(rounds[0]), "circuit")
+    return here + (f", the first of {len(rounds)} rounds" if len(rounds) > 1 else "")

@@ -1,0 +1,48 @@
+"""opticcl plan: tables, JSON, picture, plan files, and one line for bad input."""
+
+import json
+
+import pytest
+
+
+def test_tables_fit_the_terminal(opticcl, monkeypatch):
+    """80 and 160 columns."""
+    for width in (80, 160):
+        monkeypatch.setenv("COLUMNS", str(width))
+        done = opticcl("plan", "-f", "ocs:nodes=8", "-c", "all_to_all", "-s", "1MB")
+        assert max(map(len, done.stdout.splitlines())) <= width
+        for word in ("times the bound", "dominates", "holds", "regret", "size up to", "a change takes up to"):
+            assert word in done.stdout
+
+
+def test_json_picture_and_plan_file(opticcl, tmp_path):
+    """One value; the plan file is verified, and is a start of the next plan."""
+    plan, picture = tmp_path / "plan.parquet", tmp_path / "plan.svg"
+    asked = ("plan", "-f", "ocs:nodes=6", "-c", "all_gather", "-s", "10KB", "--json")
+    found = json.loads(opticcl(*asked, "-o", plan, "-o", picture).stdout)
+    assert found["gap"] >= 1
+    assert found["algorithm"].startswith("digit_shifts")
+    assert {"segments", "regrets", "break_even_sizes", "break_even_changes", "bound_by", "dominates"} <= found.keys()
+    assert picture.read_text().startswith("<svg")
+    assert opticcl("verify", plan).returncode == 0
+    again = json.loads(opticcl(*asked, "--start", plan).stdout)
+    assert again["total_s"] <= found["total_s"] - 9e-6
+    assert opticcl("plan", "-f", "oddl:shape=2x2", "-s", "10KB", "-o", tmp_path / "oddl.svg").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["-f", "ocs:nodes=8,reconfiguration=inf"], "reconfiguration"),
+        (["-f", "ocs:nodes=8", "--time-limit", "-1s"], "time_limit_s=-1"),
+        (["-f", "ocs:nodes=8", "--time-limit", "soon"], "--time-limit"),
+        (["-f", "ocs:nodes=8", "--start", "none.parquet"], "none.parquet"),
+        (["-f", "nothing"], "nothing"),
+    ],
+)
+def test_bad_input_is_one_line(opticcl, given, said):
+    """Exit code 2."""
+    done = opticcl("plan", *given)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
