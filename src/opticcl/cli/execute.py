@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -22,6 +23,14 @@ from opticcl.cli._options import (
     refuse_beside_file,
 )
 from opticcl.cli._output import ARRAYS, RECORD, Outputs, ProgressLine, out_option, print_json
+from opticcl.errors import ParameterError
+
+
+class Transport(StrEnum):
+    """What carries data between ranks."""
+
+    memory = "memory"
+    light = "light"
 
 
 def run(
@@ -39,10 +48,25 @@ def run(
     data: Annotated[
         Path | None, typer.Option("--input", help="A .npy file with one row for each rank, instead of random data.")
     ] = None,
+    transport: Annotated[
+        Transport,
+        typer.Option(
+            "--transport", help="memory: arrays of this process; light: through the optical elements of the machine."
+        ),
+    ] = Transport.memory,
+    set_device: Annotated[
+        list[str],
+        typer.Option(
+            "--set-device",
+            metavar="GROUP:DEVICE=STATE",
+            help="With --transport light: a device that is set in another way than the plan needs, such as tx_gate:17=0; "
+            "opticcl netlist shows groups and states. Repeat for several.",
+        ),
+    ] = [],  # noqa: B006 (the framework copies it)
     out: Annotated[list[Path], out_option(ARRAYS, RECORD)] = [],  # noqa: B006 (the framework copies it)
     json: JsonOption = False,
 ) -> None:
-    """Execute a plan on real data and compare with NumPy. Exit code 1 if they differ.
+    """Execute a plan on real data and compare with NumPy. Exit code 1 if they differ, or light does not arrive.
 
     A plan file runs on a message of any size, so it may be combined with --size. A message is rounded up until every chunk
     holds an element.
@@ -54,6 +78,8 @@ def run(
 
     refuse_beside_file("execute", context, file, fabric)
     outputs = Outputs(out, ARRAYS, RECORD, read=file)
+    if set_device and transport is not Transport.light:
+        raise ParameterError("execute: --set-device changes optical elements; give --transport light too")
     made_from = (str(fabric), nodes, None, collective, algorithm, message, root, job)
     plan = load(file) if file is not None else make_plan(*made_from)
     wanted = plan.schedule.collective
@@ -63,7 +89,13 @@ def run(
             arrays = reference.random_arrays(wanted, asked_bytes, dtype, seed, progress)
         else:
             arrays = reference.load_arrays(data)
-        results = execute(plan.schedule, arrays, progress=progress)
+        light = None
+        if transport is Transport.light:
+            from opticcl.execute.light import execute_by_light
+
+            results, light = execute_by_light(plan.circuits, arrays, changes=set_device, progress=progress)
+        else:
+            results = execute(plan.schedule, arrays, progress=progress)
         expected = reference.expected_results(wanted, arrays, progress)
         wrong = reference.wrong_ranks(results, expected, arrays, progress)
     holders = [result for result in results if result is not None]
@@ -75,6 +107,7 @@ def run(
         shape=holders[0].shape,
         size_bytes=reference.message_bytes(wanted, arrays),
         asked_bytes=asked_bytes if data is None else None,
+        light=light,
     )
     outputs.write(ARRAYS, lambda path: reference.save_arrays(path, results))
     outputs.write_record(report.record)

@@ -71,6 +71,12 @@ def run(
             help="With --budget: change a value, such as launch=10dBm. Repeat for several.",
         ),
     ] = [],  # noqa: B006 (the framework copies it)
+    emulate: Annotated[
+        bool,
+        typer.Option(
+            "--emulate", help="Follow light through the elements of the machine too: a second, separate judge."
+        ),
+    ] = False,
     time: Annotated[
         Path | None,
         typer.Option(
@@ -88,6 +94,8 @@ def run(
     if file is not None and is_graph_file(file):
         if time is not None:
             raise ParameterError(f"verify: --time: {file} has no circuits; give a plan file, or -f FABRIC")
+        if emulate:
+            raise ParameterError(f"verify: --emulate: {file} has no light; give a plan file, or -f FABRIC")
         _verify_graph(file, sample, budget, change, seed, outputs, json)
     if file is not None:
         from opticcl.plans.plan import read
@@ -96,11 +104,19 @@ def run(
     else:
         plan = make_plan(str(fabric), nodes, node_rate, collective, algorithm, size, root, job)
     if time is not None:
+        if emulate:
+            raise ParameterError("verify: --time verifies times alone; leave --emulate or --time out")
         _verify_times(plan, time, outputs, json)
     values = _values(plan, budget, change)
     with ProgressLine() as progress:
         verdict = plan.verify(
-            num_chunks=sample, seed=seed, every_chunk=all_chunks, exact=exact, budget=values, progress=progress
+            num_chunks=sample,
+            seed=seed,
+            every_chunk=all_chunks,
+            exact=exact,
+            budget=values,
+            emulate=emulate,
+            progress=progress,
         )
     _leave_with(plan, verdict, outputs, json)
 

@@ -14,6 +14,7 @@ import numpy as np
 from opticcl.errors import FabricError, ParameterError, UnsupportedError
 from opticcl.ir import Circuits, Fabric, IntArray, Transfers
 from opticcl.ir.netlist import MOST_PORTS, Netlist, StateUse
+from opticcl.optics.device_changes import DeviceChange
 from opticcl.optics.emulator import NO_DATA, ElementStates, Emulator, LightReport, Listeners
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Lanes",
     "RoundLight",
     "emulator_of",
+    "followable",
     "lanes_of",
     "netlist_of",
     "round_light",
@@ -74,6 +76,14 @@ class RoundLight:
 def emulator_of(fabric: Fabric) -> Emulator:
     """An emulator of the machine.
 
+    Raises: as `followable`.
+    """
+    return Emulator(followable(fabric))
+
+
+def followable(fabric: Fabric) -> Netlist:
+    """The netlist of a machine whose light can be followed.
+
     Raises: UnsupportedError: the fabric has no light from end to end, or no netlist; ParameterError: it is too large.
     """
     netlist = netlist_of(fabric)
@@ -82,7 +92,7 @@ def emulator_of(fabric: Fabric) -> Emulator:
             f"{fabric.name}: {netlist.num_inputs:,} input ports of optical elements; light is followed through up to "
             f"{MOST_PORTS:,}; {_nearest(fabric)}"
         )
-    return Emulator(netlist)
+    return netlist
 
 
 def netlist_of(fabric: Fabric) -> Netlist:
@@ -222,7 +232,7 @@ def round_light(
     circuits: Circuits,
     transfers: Transfers,
     standing: Sequence[ElementStates] = (),
-    changed: Sequence[tuple[int, int, int, int]] = (),
+    changed: Sequence[DeviceChange] = (),
     count: bool = False,
     owner: int = 0,
 ) -> RoundLight:
@@ -234,7 +244,7 @@ def round_light(
         circuits: of the round.
         transfers: of the step.
         standing: settings of devices that are set once a job; without them the round is a job of its own.
-        changed: (group, device, index, state) that replace what the round needs.
+        changed: states that replace what the round needs.
         count: whether to count the elements that light passes.
         owner: number of circuit 0, in clashes.
     """
@@ -243,20 +253,6 @@ def round_light(
     own = [*standing] or [standing_settings(fabric, netlist, circuits)]
     settings = ElementStates.joined([round_settings(fabric, netlist, circuits, lanes, owner), *own])
     for change in changed:
-        settings = _replaced(settings, *change)
+        settings = change.applied(netlist, settings)
     listeners = Listeners(lanes.photodiode, lanes.wavelength, lanes.signal)
     return RoundLight(lanes, emulator.run(settings, listeners, count=count))
-
-
-def _replaced(settings: ElementStates, group: int, number: int, index: int, value: int) -> ElementStates:
-    """The settings with one state replaced.
-
-    Args:
-        settings: of a round.
-        group, number, index: of the device.
-        value: its state.
-    """
-    kept = (settings.group != group) | (settings.number != number) | (settings.index != index)
-    names = ("group", "number", "index", "value", "owner")
-    new = ElementStates(*(np.array([one]) for one in (group, number, index, value, -1)))
-    return ElementStates.joined([ElementStates(*(getattr(settings, name)[kept] for name in names)), new])

@@ -76,6 +76,7 @@ class Plan:
         every_chunk: bool = False,
         exact: bool = False,
         budget: str | Optics | None = None,
+        emulate: bool = False,
         progress: ProgressCallback | None = None,
     ) -> Verdict:
         """Verify it: data by contribution counts, circuits by the capacity of resources and, with `budget`, optical power.
@@ -86,6 +87,7 @@ class Plan:
             exact: compare sets of contributors besides random labels.
             seed: of that sample.
             budget: preset of the fabric's optics (literal, typical, ...) or values from `opticcl.optics.values.optics`.
+            emulate: follow light through the elements of the machine too.
             progress: called with (what, done, total) after every step.
         Raises: ParameterError: no whole numbers; with UnsupportedError and UnknownNameError: a budget that cannot be
             computed.
@@ -107,6 +109,7 @@ class Plan:
             every_chunk=every_chunk,
             exact=exact,
             budget=values,
+            emulate=emulate,
             progress=progress or no_progress,
         )
 

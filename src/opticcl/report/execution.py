@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from opticcl.units import counted
+
 if TYPE_CHECKING:
+    from opticcl.execute.light import LightUse
     from opticcl.plans.plan import Plan
 
 __all__ = ["ExecutionReport"]
+
+SHOWN = 6
+"""Violations of light that are printed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,6 +30,7 @@ class ExecutionReport:
         shape: of each result.
         size_bytes: message that was used [bytes].
         asked_bytes: requested message; None where the data are given [bytes].
+        light: that carried the data; None: they were copied in memory.
     """
 
     plan: Plan
@@ -33,11 +40,12 @@ class ExecutionReport:
     shape: tuple[int, ...]
     size_bytes: int
     asked_bytes: int | None = None
+    light: LightUse | None = None
 
     @property
     def ok(self) -> bool:
-        """Whether every result equals NumPy's."""
-        return not self.wrong_ranks
+        """Whether every result equals NumPy's, and all light arrived."""
+        return not self.wrong_ranks and (self.light is None or self.light.clean)
 
     @property
     def num_ranks(self) -> int:
@@ -46,6 +54,12 @@ class ExecutionReport:
 
     def record(self) -> dict[str, Any]:
         """Plain values, as `opticcl execute --json` prints them."""
+        light = self.light
+        by_light = light and {
+            "rounds": light.rounds,
+            "signals": light.signals,
+            "violations": [asdict(violation) for violation in light.violations],
+        }
         return {
             "ok": self.ok,
             "ranks": self.num_ranks,
@@ -53,6 +67,7 @@ class ExecutionReport:
             "dtype": self.dtype,
             "shape": list(self.shape),
             "size_bytes": self.size_bytes,
+            **({"light": by_light} if by_light else {}),
         }
 
     def lines(self) -> list[str]:
@@ -63,6 +78,8 @@ class ExecutionReport:
                 f"{self.asked_bytes:,} bytes asked, {self.size_bytes:,} used: whole {self.dtype} elements in every block "
                 "and chunk"
             )
+        if self.light is not None:
+            lines += _light_lines(self.light)
         if self.wrong_ranks:
             wrong = (
                 f"{len(self.wrong_ranks)} of {self.num_ranks} ranks differ from NumPy, rank {self.wrong_ranks[0]} first"
@@ -73,3 +90,13 @@ class ExecutionReport:
         if self.num_results < self.num_ranks:
             ranks = f"the {self.num_results} of {self.num_ranks} ranks with a result"
         return [*lines, f"{ranks} agree with NumPy {exactly}: {prod(self.shape):,} x {self.dtype}"]
+
+
+def _light_lines(light: LightUse) -> list[str]:
+    """What the light did, and the first of its violations."""
+    carried = f"{counted(light.rounds, 'round')} of light, {counted(light.signals, 'signal')}"
+    if light.clean:
+        return [f"{carried}: every photodiode received its signal alone"]
+    more = len(light.violations) - SHOWN
+    shown = [f"  {violation}" for violation in light.violations[:SHOWN]]
+    return [f"{carried}: light is wrong", *shown, *([f"  and {counted(more, 'other violation')}"] if more > 0 else [])]

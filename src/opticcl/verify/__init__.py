@@ -30,6 +30,7 @@ def verify(
     every_chunk: bool = False,
     exact: bool = False,
     budget: Optics | None = None,
+    emulate: bool = False,
     progress: ProgressCallback = no_progress,
 ) -> Verdict:
     """Verify a plan.
@@ -41,15 +42,22 @@ def verify(
         every_chunk: follow every chunk, without use of claimed symmetries.
         exact: compare sets of contributors besides random labels.
         budget: loss and gain of each optical element; None skips the power budget.
+        emulate: follow light through the elements of the machine too.
         progress: called after every step.
     Returns: a verdict; circuits are always checked exhaustively.
-    Raises: UnsupportedError, ParameterError: the power budget cannot be computed.
+    Raises: UnsupportedError, ParameterError: the power budget cannot be computed, or light cannot be followed.
     """
+    if emulate:
+        from opticcl.optics.rounds import followable
+
+        followable(plan.fabric)  # refused before any work
     data = check_data(
         plan.schedule, num_chunks=num_chunks, seed=seed, every_chunk=every_chunk, exact=exact, progress=progress
     )
     light = check_light(plan, progress=progress)
     verdict = combined_verdict(data, light)
+    if emulate:
+        verdict = _with_emulation(plan, verdict, progress)
     if budget is None:
         return verdict
     if light.violations:  # circuits that the hardware cannot make have no path
@@ -58,3 +66,19 @@ def verify(
 
     enough = check_budget(plan, budget, progress=progress)
     return replace(verdict, violations=verdict.violations + enough.violations, notes=verdict.notes + enough.notes)
+
+
+def _with_emulation(plan: CircuitPlan, verdict: Verdict, progress: ProgressCallback) -> Verdict:
+    """The verdict with that of the second judge of light.
+
+    Args:
+        plan: that is verified.
+        verdict: of the first.
+        progress: called after every step.
+    """
+    from opticcl.verify.emulated import NEEDED, emulate
+
+    if any(violation.rule in NEEDED for violation in verdict.violations):
+        return replace(verdict, notes=(*verdict.notes, "emulated: no light, since circuits do not exist"))
+    found = emulate(plan, progress=progress)
+    return replace(verdict, violations=verdict.violations + found.violations, notes=verdict.notes + found.notes)

@@ -1,0 +1,191 @@
+"""Ranks whose data move only as light: what a photodiode receives is what its rank gets.
+
+Every transmitter sends the bytes of its signal, light is followed through the elements of the machine as they are set, and
+the receiver takes the bytes of the signal that arrived: zeros from darkness, the exclusive-or of all that met. Rounds of a step
+send what was there before it. Share k of n of a transfer of L elements is elements floor(L k / n) to floor(L (k + 1) / n).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from opticcl.errors import ParameterError
+from opticcl.execute.buffers import read_inputs
+from opticcl.execute.loop import Exchange, chunk_width, load_state, play, store_result
+from opticcl.execute.ranks import rank_schedules
+from opticcl.ir import CircuitPlan, IntArray, ProgressCallback, Transfers, Violation, no_progress
+from opticcl.optics.emulator import COLLIDED
+from opticcl.optics.plan_light import PlanLight
+from opticcl.optics.rounds import RoundLight
+
+__all__ = ["LightUse", "execute_by_light"]
+
+
+@dataclass(slots=True)
+class LightUse:
+    """Light that carried the data of an execution.
+
+    Args:
+        rounds: of circuits [count].
+        signals: that photodiodes had to receive [count].
+        violations: what was wrong with the light, those of each round.
+    """
+
+    rounds: int = 0
+    signals: int = 0
+    violations: list[Violation] = field(default_factory=list)
+
+    @property
+    def clean(self) -> bool:
+        """Whether every photodiode received its signal alone, and nothing else received data."""
+        return not self.violations
+
+
+def execute_by_light(
+    plan: CircuitPlan,
+    arrays: Sequence[npt.ArrayLike | None] | np.ndarray,
+    *,
+    changes: Sequence[str] = (),
+    progress: ProgressCallback = no_progress,
+) -> tuple[list[np.ndarray | None], LightUse]:
+    """Run a verified plan, its data as light.
+
+    Args:
+        plan: the plan.
+        arrays: one a rank, as for `execute`.
+        changes: devices that are set in another way than the plan needs, such as "tx_gate:17=0".
+        progress: called after every step.
+    Returns: one array for each rank, None where the collective gives it nothing; and the light that was used.
+    Raises: UnsupportedError, ParameterError: no light, too many elements, an unknown device, or arrays that do not fit.
+    """
+    light, use = PlanLight(plan, changes), LightUse()
+    layout, given = read_inputs(plan.schedule.collective, arrays)
+    schedules = rank_schedules(plan.schedule)
+    length = int(np.prod(layout.shape, dtype=np.int64))
+    width = chunk_width(schedules[0], length)
+    states = [
+        load_state(cut, given[cut.rank].ravel() if cut.rank in given else None, length, layout.dtype)
+        for cut in schedules
+    ]
+
+    def add(target: np.ndarray, source: np.ndarray) -> None:
+        target += source
+
+    players = [
+        play(cut, state, np.empty((cut.stage_rows, width), layout.dtype), add)
+        for cut, state in zip(schedules, states, strict=True)
+    ]
+    for step in range(plan.schedule.num_steps):
+        exchanges = [next(player) for player in players]
+        _carry(light, use, step, plan.schedule.step(step), exchanges, width)
+        progress("run the steps by light", step + 1, plan.schedule.num_steps)
+    for player in players:
+        next(player, None)
+    results: list[np.ndarray | None] = []
+    for cut, state in zip(schedules, states, strict=True):
+        flat = store_result(cut, state, length)
+        shape = layout.shape if flat is None or flat.size == length else layout.block_shape
+        results.append(None if flat is None else flat.reshape(shape))
+    return results, use
+
+
+def _carry(
+    light: PlanLight, use: LightUse, step: int, transfers: Transfers, exchanges: list[Exchange], width: int
+) -> None:
+    """Carry the messages of a step.
+
+    Args:
+        light: of the plan.
+        use: of the execution; updated.
+        step: its number.
+        transfers: of the step.
+        exchanges: messages of each rank.
+        width: elements of a chunk [count].
+    """
+    messages = {(rank, peer): rows for rank, exchange in enumerate(exchanges) for peer, rows in exchange.sends}
+    if not messages:
+        return
+    pairs = sorted(messages)
+    sent = np.concatenate([messages[pair].ravel() for pair in pairs])
+    received = np.zeros_like(sent)
+    begin, size = _places(transfers, pairs, [messages[pair].size for pair in pairs], width, step)
+    for one in light.rounds(step, transfers):
+        use.rounds += 1
+        use.signals += len(one.light.lanes)
+        use.violations += one.violations
+        _receive(one.light, one.circuits.transfer, begin, size, sent, received)
+    ends = dict(zip(pairs, np.cumsum([messages[pair].size for pair in pairs]).tolist(), strict=True))
+    for rank, exchange in enumerate(exchanges):
+        for peer, rows in exchange.recvs:
+            end = ends[peer, rank]
+            rows[...] = received[end - rows.size : end].reshape(rows.shape)
+
+
+def _places(
+    transfers: Transfers, pairs: list[tuple[int, int]], sizes: list[int], width: int, step: int
+) -> tuple[IntArray, IntArray]:
+    """First element and number of elements of each transfer among all messages of a step, int64 (n,) each.
+
+    Args:
+        transfers: of the step.
+        pairs: (sender, receiver) of each message, in order.
+        sizes: elements of each message.
+        width: elements of a chunk [count].
+        step: its number, for the message.
+    Raises: ParameterError: messages that the transfers do not make up.
+    """
+    size = transfers.size_chunks() * width
+    order = np.lexsort((transfers.dst, transfers.src))  # stable: transfers of one pair stay in their order
+    key = np.stack([transfers.src[order], transfers.dst[order]], axis=1)
+    made = np.zeros(len(pairs), np.int64)
+    which = {pair: i for i, pair in enumerate(pairs)}
+    unique, first = np.unique(key, axis=0, return_index=True)
+    totals = np.add.reduceat(size[order], first) if len(first) else np.zeros(0, np.int64)
+    for pair, total in zip(map(tuple, unique.tolist()), totals.tolist(), strict=True):
+        if pair in which:
+            made[which[pair]] = total
+    if len(unique) != len(pairs) or made.tolist() != sizes:
+        raise ParameterError(f"execute: the messages of step {step} are not its transfers; verify the plan first")
+    begin = np.empty(len(order), np.int64)
+    begin[order] = np.cumsum(size[order]) - size[order]
+    return begin, size
+
+
+def _receive(
+    light: RoundLight, carried: IntArray, begin: IntArray, size: IntArray, sent: np.ndarray, received: np.ndarray
+) -> None:
+    """Write what the photodiodes of a round receive.
+
+    Args:
+        light: of the round.
+        carried: transfer of each circuit.
+        begin, size: of each transfer among the messages [elements].
+        sent: all messages of the step, flat.
+        received: the same as they arrive; changed.
+    """
+    lanes = light.lanes
+    transfer = carried[lanes.circuit].astype(np.int64)
+    length, share, shares = size[transfer], lanes.share, np.maximum(lanes.shares, 1)
+    first = begin[transfer] + length * share // shares
+    last = begin[transfer] + length * (share + 1) // shares
+    signals, source = np.unique(lanes.signal, return_index=True)
+    got = light.report.received
+    at = np.minimum(np.searchsorted(signals, got), len(signals) - 1)
+    known = (transfer >= 0) & (signals[at] == got) & (transfer[source[at]] >= 0)
+    rows = np.flatnonzero(known)
+    sender = source[at[rows]]
+    count = np.minimum(last[rows] - first[rows], last[sender] - first[sender])
+    nth = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    received[np.repeat(first[rows], count) + nth] = sent[np.repeat(first[sender], count) + nth]
+    for lane in np.flatnonzero((transfer >= 0) & (got == COLLIDED)).tolist():
+        met = light.report.rows.signal[light.report.rows.photodiode == lanes.photodiode[lane]]
+        ways = np.isin(signals, met) & (transfer[source] >= 0)
+        bits = np.zeros((last[lane] - first[lane]) * sent.itemsize, np.uint8)
+        for one in np.repeat(source[ways], [int((met == signal).sum()) for signal in signals[ways]]).tolist():
+            piece = sent[first[one] : last[one]].view(np.uint8)[: len(bits)]
+            bits[: len(piece)] ^= piece
+        received[first[lane] : last[lane]] = bits.view(sent.dtype)
