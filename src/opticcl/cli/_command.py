@@ -29,7 +29,7 @@ PANELS = {
         "convert",
     ),
     "A job": ("train", "jobs"),
-    "A machine": ("list", "budget", "cost", "control", "warm"),
+    "A machine": ("list", "budget", "cost", "netlist", "control", "warm"),
     "Research": ("papers", "study"),
 }
 """Heading of each panel of `opticcl --help` -> its verbs, in the order in which they are shown."""
