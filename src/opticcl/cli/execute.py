@@ -26,7 +26,7 @@ from opticcl.cli._output import ARRAYS, RECORD, Outputs, ProgressLine, out_optio
 from opticcl.errors import ParameterError
 
 
-class Transport(StrEnum):
+class DataTransport(StrEnum):
     """What carries data between ranks."""
 
     memory = "memory"
@@ -49,11 +49,11 @@ def run(
         Path | None, typer.Option("--input", help="A .npy file with one row for each rank, instead of random data.")
     ] = None,
     transport: Annotated[
-        Transport,
+        DataTransport,
         typer.Option(
             "--transport", help="memory: arrays of this process; light: through the optical elements of the machine."
         ),
-    ] = Transport.memory,
+    ] = DataTransport.memory,
     set_device: Annotated[
         list[str],
         typer.Option(
@@ -78,7 +78,7 @@ def run(
 
     refuse_beside_file("execute", context, file, fabric)
     outputs = Outputs(out, ARRAYS, RECORD, read=file)
-    if set_device and transport is not Transport.light:
+    if set_device and transport is not DataTransport.light:
         raise ParameterError("execute: --set-device changes optical elements; give --transport light too")
     made_from = (str(fabric), nodes, None, collective, algorithm, message, root, job)
     plan = load(file) if file is not None else make_plan(*made_from)
@@ -90,7 +90,7 @@ def run(
         else:
             arrays = reference.load_arrays(data)
         light = None
-        if transport is Transport.light:
+        if transport is DataTransport.light:
             from opticcl.execute.light import execute_by_light
 
             results, light = execute_by_light(plan.circuits, arrays, changes=set_device, progress=progress)
