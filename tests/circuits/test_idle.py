@@ -134,3 +134,24 @@ def test_carrying():
     assert circuits.carrying().carrying() is not circuits
     full = circuits.take([0, 2])
     assert full.carrying() is full
+
+
+@pytest.mark.parametrize("where", ["terarack:nodes=8", "terarack:nodes=9,wavelengths=4", "terarack_torus:shape=4x4"])
+def test_a_rule_holds_what_the_first_step_joins(where):
+    """Both halves of a chunk of a two-sided ring have circuits from the first step on, and nothing is set again."""
+    plan = opticcl.compile(where, "all_reduce", "1 MB", algorithm="two_sided_ring").circuits
+    assert verify(plan).ok
+    idle = [c for i in range(plan.schedule.num_steps) for c in plan.rounds(i) if (c.transfer < 0).any()]
+    assert bool(idle) == (plan.fabric.num_nodes % 2 == 0)
+    assumed = assumptions("published", compute="none")
+    timeline = simulate(plan, 1000, assumed).timeline
+    assert timeline.reconfiguration_s.sum() == plan.fabric.reconfiguration_s
+    times = programme(plan, 1000, assumed)
+    assert times.total_s == pytest.approx(timeline.total_s, rel=1e-9)
+    assert check_programme(plan, times, rules_of(times)).ok
+
+
+def test_new_pairs_are_not_held():
+    """A chain joins other nodes in every step: its circuits are those of the step."""
+    plan = opticcl.compile("terarack:nodes=8", "broadcast", "1 MB", algorithm="ring").circuits
+    assert all((c.transfer >= 0).all() for i in range(plan.schedule.num_steps) for c in plan.rounds(i))

@@ -21,6 +21,7 @@ import numba
 import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
+from opticcl.circuits._hold import hold
 from opticcl.circuits._order import farthest_first
 from opticcl.collective import Request
 from opticcl.errors import UnsupportedError
@@ -77,7 +78,7 @@ def terarack(fabric: Fabric, schedule: Schedule) -> Rounds:
             last[:] = [(transfers, assign(step, transfers))]
         return last[0][1]
 
-    return fit
+    return hold(fabric, schedule, fit)
 
 
 def _stripes(fabric: Fabric) -> bool:

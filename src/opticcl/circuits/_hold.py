@@ -1,0 +1,128 @@
+"""Circuits that stand all the time: where no step joins nodes that the first does not join, nothing is set for the others.
+
+A step may need more circuits than the first between the same nodes; they are set with the first, and idle until then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from opticcl.circuits import Rounds
+from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers, concatenate_circuits
+
+__all__ = ["MOST_HELD", "fits", "hold"]
+
+MOST_HELD = 1 << 20
+"""Circuits of all classes of steps together, idle ones included, up to which they are held [count]."""
+
+
+def hold(fabric: Fabric, schedule: Schedule, assign: Rounds) -> Rounds:
+    """Rounds in which every circuit of the schedule stands, if its first step joins all pairs and all circuits fit at once.
+
+    Args:
+        fabric: whose reconfiguration takes time; the path of a circuit follows from its nodes and its port.
+        schedule: between nodes of the machine.
+        assign: circuits of each round of a step.
+    Returns: `assign` itself, or rounds with idle circuits.
+    """
+    if not fabric.reconfiguration_s or len(schedule.step_classes()) < 2:
+        return assign
+    return _Held(fabric, schedule, assign)
+
+
+@dataclass(frozen=True, eq=False)
+class _Held:
+    """Rounds with idle circuits, found when the first of them is wanted.
+
+    Args: as of `hold`.
+    """
+
+    fabric: Fabric
+    schedule: Schedule
+    assign: Rounds
+
+    def __call__(self, step: int, transfers: Transfers) -> tuple[Circuits, ...]:
+        rounds = self.assign(step, transfers)
+        if self.every is None or len(rounds) != 1:
+            return rounds
+        (circuits,) = rounds
+        idle = self.every.take(~np.isin(_identity(self.fabric, self.every), _identity(self.fabric, circuits)))
+        if not len(idle):
+            return rounds
+        return (concatenate_circuits([circuits, replace(idle, transfer=np.full(len(idle), -1, np.int32))]),)
+
+    @cached_property
+    def every(self) -> Circuits | None:
+        """All circuits of the schedule, or None if they are too many, do not fit or change nothing."""
+        if not self._first_joins_all():
+            return None
+        found: list[Circuits] = []
+        known = np.zeros(0, np.int64)
+        classes, changed = self.schedule.step_classes(), False
+        for steps in classes:
+            transfers = self.schedule.step(steps.start)
+            rounds = self.assign(steps.start, transfers) if len(transfers) else ()
+            if len(rounds) > 1 or any(circuits.wavelength_step != 1 for circuits in rounds):
+                return None
+            for circuits in rounds:
+                numbers = _identity(self.fabric, circuits)
+                new = ~np.isin(numbers, known)
+                changed = changed or (len(known) > 0 and bool(new.any()))
+                found.append(circuits.take(new))
+                known = np.union1d(known, numbers[new])
+            if len(known) * len(classes) > MOST_HELD:
+                return None
+        if not changed:
+            return None
+        every = concatenate_circuits(found)
+        return every if fits(self.fabric, every) else None
+
+    def _first_joins_all(self) -> bool:
+        """Whether no step has a pair that the first has not."""
+        n = self.fabric.num_machine_nodes
+        first: IntArray | None = None
+        for steps in self.schedule.step_classes():
+            transfers = self.schedule.step(steps.start)
+            pairs = transfers.src.astype(np.int64) * n + transfers.dst
+            if first is None:
+                first = np.unique(pairs)
+            elif len(pairs) and not np.isin(pairs, first).all():
+                return False
+        return True
+
+
+def fits(fabric: Fabric, circuits: Circuits) -> bool:
+    """Whether circuits can stand at the same time.
+
+    Args:
+        fabric: that they are on.
+        circuits: of one wavelength step of 1.
+    """
+    for usage in fabric.usage(circuits):
+        owner = np.arange(len(circuits)) if usage.circuit is None else np.asarray(usage.circuit, np.int64)
+        place = np.asarray(usage.index, np.int64)
+        if usage.resource.per_wavelength:
+            many = circuits.wavelength_n[owner].astype(np.int64)
+            nth = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
+            wavelength = np.repeat(circuits.wavelength_lo[owner], many) + nth
+            place = np.repeat(place, many) * fabric.num_wavelengths + wavelength
+        if len(place) and np.unique(place, return_counts=True)[1].max() > usage.resource.capacity:
+            return False
+    return True
+
+
+def _identity(fabric: Fabric, circuits: Circuits) -> IntArray:
+    """One number for each circuit by its nodes, port and wavelengths, int64 (n,)."""
+    n, w = fabric.num_machine_nodes, fabric.num_wavelengths
+    columns: Sequence[tuple[IntArray, int]] = (
+        (circuits.dst, n), (circuits.port, fabric.ports_per_node), (circuits.wavelength_lo, w),
+        (circuits.wavelength_n, w + 1),
+    )  # fmt: skip
+    number = circuits.src.astype(np.int64)
+    for column, size in columns:
+        number = number * size + column
+    return number
