@@ -25,7 +25,7 @@ from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.fabrics import as_fabric, job
 from opticcl.fabrics.ocs import Ocs
 from opticcl.ir import Circuits, Fabric, ProgressCallback, Schedule, Timeline, no_progress
-from opticcl.plans.cache import StepCache
+from opticcl.ir.step_cache import StepCache
 from opticcl.plans.fastest import MANY_NODES, few_distinct_steps
 from opticcl.plans.held_shifts import HeldShifts, ShiftLaw, bound_s, fastest_held
 from opticcl.plans.plan import Plan
