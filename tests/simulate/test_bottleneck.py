@@ -113,7 +113,7 @@ def test_the_bottleneck_is_the_fullest_by_another_count(specification, collectiv
     assert min(as_busy) == mine
 
 
-@examples(25)
+@examples(15)
 @given(
     fabrics(20), st.sampled_from(["all_reduce", "all_to_all", "broadcast"]), st.sampled_from(["closed_form", "flow"])
 )
