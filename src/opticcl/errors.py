@@ -116,9 +116,14 @@ class ControlError(OpticclError):
 
 
 class ExecutionError(OpticclError):
-    """A rank that failed or did not answer while a schedule ran; the text names rank, collective and step."""
+    """A rank that failed or did not answer while a schedule ran; the text names rank, collective and step.
+
+    Attributes:
+        failed_rank: the rank that did not answer; None where it is not known.
+    """
 
     exit_code = 1
+    failed_rank: int | None = None
 
 
 class BoundError(OpticclError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import pickle
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -118,10 +119,12 @@ class Agreement:
         return error
 
     def with_first_failure(self, error: ExecutionError) -> ExecutionError:
-        """A failure together with the first one of the group: a rank that ends after a failure closes connections too."""
-        text = str(error)
-        try:
-            first = self._store.compare_set("failure", "", text).decode()
-        except RuntimeError:  # the store has ended with the process that held it
+        """A failure, with the first one of the group where that names another rank: a rank that fails leaves the others too.
+
+        It is read from the store that torchrun's agent holds, which no rank takes with it.
+        """
+        if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
             return error
-        return error if first == text else ExecutionError(f"{text}; the first failure: {first}")
+        text = str(error)
+        rank, _, first = self._store.compare_set("failure", "", f"{error.failed_rank} {text}").decode().partition(" ")
+        return error if rank == str(error.failed_rank) else ExecutionError(f"{text}; the first failure: {first}")

@@ -76,7 +76,9 @@ class GlooTransport:
     def _failure(self, step: int, peer: int, error: RuntimeError) -> ExecutionError:
         reason = str(error).splitlines()[0].rpartition("] ")[2].partition(". ")[0]
         where = "before step 0" if step < 0 else f"step {step}"
-        return ExecutionError(f"rank {self._rank} of {self._size}: {self.label}, {where}: rank {peer}: {reason}")
+        failure = ExecutionError(f"rank {self._rank} of {self._size}: {self.label}, {where}: rank {peer}: {reason}")
+        failure.failed_rank = peer
+        return failure
 
 
 class NcclTransport:
