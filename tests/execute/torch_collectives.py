@@ -204,6 +204,13 @@ def test_messages_and_objects():
     dist.barrier(async_op=True).wait()
 
 
+def test_the_group_is_created_again():
+    """After it has been destroyed, though torchrun's store keeps the keys of the first; the last test, without Gloo."""
+    dist.destroy_process_group()
+    dist.init_process_group("opticcl")
+    same(_reduced(torch.ones(7), dist.group.WORLD), torch.full((7,), float(size)))
+
+
 for name, test in list(globals().items()):
     if name.startswith("test_") and (len(sys.argv) < 2 or name in sys.argv):
         test()

@@ -9,9 +9,10 @@ from typing import Any
 
 from opticcl.errors import ExecutionError, OpticclError, ParameterError
 
-__all__ = ["report_failures", "text_of_error"]
+__all__ = ["remember_failure", "report_failures", "text_of_error"]
 
 _installed = False
+_last: OpticclError | None = None
 
 
 def text_of_error(check: Callable[[], None]) -> str | None:
@@ -21,6 +22,19 @@ def text_of_error(check: Callable[[], None]) -> str | None:
     except ParameterError as error:
         return str(error)
     return None
+
+
+def remember_failure(error: OpticclError) -> None:
+    """Keep a failure that may be raised again as another exception, which has its text: callers in C++ know no other way."""
+    global _last
+    _last = error
+
+
+def _failure_of(error: BaseException) -> OpticclError | None:
+    """The error of OptiCCL that an exception is, or has the text of."""
+    if isinstance(error, OpticclError):
+        return error
+    return _last if _last is not None and str(_last) in str(error) else None
 
 
 def report_failures(rank: int, end: Callable[[int], Any] = os._exit, *, others: bool = False) -> None:
@@ -41,15 +55,16 @@ def report_failures(rank: int, end: Callable[[int], Any] = os._exit, *, others: 
     before = sys.excepthook
 
     def hook(kind: type[BaseException], error: BaseException, trace: Any) -> None:
-        if not isinstance(error, OpticclError):
+        failure = _failure_of(error)
+        if failure is None:
             before(kind, error, trace)
             if others and not issubclass(kind, KeyboardInterrupt):
                 print(f"opticcl: rank {rank} raised {kind.__name__}", file=sys.stderr, flush=True)
                 end(1)
             return
-        if rank == error.printed_by or isinstance(error, ExecutionError):
-            print(f"opticcl: {error}", file=sys.__stderr__, flush=True)  # torch replaces sys.stderr meanwhile
+        if rank == failure.printed_by or isinstance(failure, ExecutionError):
+            print(f"opticcl: {failure}", file=sys.__stderr__, flush=True)  # torch replaces sys.stderr meanwhile
         sys.stdout.flush()
-        end(error.exit_code)
+        end(failure.exit_code)
 
     sys.excepthook = hook

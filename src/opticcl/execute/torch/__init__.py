@@ -3,6 +3,7 @@
     settings    what environment variables select
     transport   messages of schedules by the sends and receives of Gloo or NCCL
     executor    rank schedules on tensors, on one worker thread a group
+    fresh_store a part of torch's store for each group
     agreement   the calls of all ranks, compared before results are written
     collectives a collective of a group on flat tensors: agreed on, planned, executed
     group       the process group that torch calls

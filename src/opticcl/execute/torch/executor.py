@@ -15,6 +15,7 @@ from torch._C._distributed_c10d import Work
 from torch.futures import Future
 
 from opticcl.errors import ExecutionError, OpticclError, ParameterError
+from opticcl.execute.failures import remember_failure
 from opticcl.execute.loop import Exchange, Reduction, chunk_width, play
 from opticcl.execute.ranks import RankSchedule
 from opticcl.execute.torch.tables import fill_table, store_table
@@ -57,8 +58,8 @@ class FutureWork(Work):  # type: ignore[misc]
         return bool(self._future.done())
 
     def get_future(self) -> Future:
-        """The future of the result."""
-        return self._future
+        """A future of the result whose failure callers in C++ see too: that of `Future.set_exception` is a value to them."""
+        return self._future.then(lambda done: done.value())
 
 
 class TorchExecutor:
@@ -125,8 +126,10 @@ class TorchExecutor:
                         raise self._failed
                     result = call()
                 except ParameterError as error:  # the same on all ranks; the group stays usable
+                    remember_failure(error)
                     future.set_exception(error.with_traceback(None))
                 except OpticclError as error:
+                    remember_failure(error)
                     self._failed = self._failed or error.with_traceback(None)
                     future.set_exception(self._failed)
                 except Exception as error:

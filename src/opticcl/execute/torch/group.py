@@ -16,6 +16,7 @@ from opticcl.errors import ExecutionError, ParameterError
 from opticcl.execute.torch.agreement import Agreement
 from opticcl.execute.torch.collectives import GroupCollectives, Planner, with_place
 from opticcl.execute.torch.executor import TorchExecutor
+from opticcl.execute.torch.fresh_store import fresh_store
 from opticcl.execute.torch.profiling import record_call
 from opticcl.execute.torch.reductions import op_name, root_of
 from opticcl.execute.torch.settings import Settings
@@ -48,7 +49,7 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     ) -> None:
         super().__init__(rank, size)
         self._rank, self._size = rank, size
-        own = dist.PrefixStore("opticcl", store)
+        own = fresh_store(dist.PrefixStore("opticcl", store), rank, size, timeout)
         self._gloo = ProcessGroupGloo(dist.PrefixStore("p2p", own), rank, size, timeout=timeout)
         transport = GlooTransport(self._gloo, rank, size, timeout)
         self._executor = TorchExecutor(transport)
