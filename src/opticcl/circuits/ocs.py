@@ -23,6 +23,7 @@ from opticcl.schedule.digit_shifts import held_shifts
 __all__ = ["MOST_HOPS", "links_of_shift", "ocs"]
 
 MOST_HOPS = 1 << 24
+SPARSE = 4  # a table of all values may have this many entries for each that is given
 """Links that the circuits of one step pass at most, together [count]."""
 
 
@@ -109,13 +110,13 @@ def _direct(machine: Ocs, transfers: Transfers) -> tuple[Circuits, ...]:
         transfers: of the step.
     """
     n, k = machine.nodes, machine.planes
-    pairs, of_pair = np.unique(transfers.src.astype(np.int64) * n + transfers.dst, return_inverse=True)
+    pairs, of_pair = _distinct(transfers.src.astype(np.int64) * n + transfers.dst, n * n)
     src, dst = np.divmod(pairs, n)
     colour, number = _colours(src, dst, n)
     size = transfers.size_chunks()
     load = np.bincount(of_pair, size)
     times = max(1, k // number)
-    round_of = colour[of_pair] // k
+    round_of = (colour[of_pair] // k).astype(np.uint16 if number <= k << 16 else np.int64)  # few are sorted by radix
     of_round = np.split(np.argsort(round_of, kind="stable"), np.cumsum(np.bincount(round_of))[:-1])
     rounds = []
     for first, rows in zip(range(0, number, k), of_round, strict=True):
@@ -129,6 +130,21 @@ def _direct(machine: Ocs, transfers: Transfers) -> tuple[Circuits, ...]:
     return tuple(rounds)
 
 
+def _distinct(values: IntArray, below: int) -> tuple[IntArray, IntArray]:
+    """Distinct values, ascending, and the position of each value among them.
+
+    Args:
+        values: 0 or more, int64.
+        below: a limit of all of them.
+    """
+    if below > SPARSE * len(values):
+        found, position = np.unique(values, return_inverse=True)
+        return found, position
+    there = np.zeros(below, bool)
+    there[values] = True
+    return np.flatnonzero(there), (np.cumsum(there) - 1)[values]
+
+
 def _colours(src: IntArray, dst: IntArray, num_nodes: int) -> tuple[IntArray, int]:
     """Colour of each pair, and their number: the fewest, by the distance where the step consists of whole shifts.
 
@@ -137,7 +153,7 @@ def _colours(src: IntArray, dst: IntArray, num_nodes: int) -> tuple[IntArray, in
         num_nodes: nodes N [count].
     """
     busiest = max(int(np.bincount(end).max()) for end in (src, dst))
-    distances, colour = np.unique((dst - src) % num_nodes, return_inverse=True)
+    distances, colour = _distinct((dst - src) % num_nodes, num_nodes)
     if len(distances) == busiest:
         return colour, busiest
     return edge_colouring(src, dst, num_nodes, busiest), busiest

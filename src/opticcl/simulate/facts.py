@@ -298,7 +298,9 @@ class RunFacts:
         Args: law: of latencies.
         """
         if law not in self._longest:
-            if self.streamed:
+            if law.constant:
+                self._longest[law] = [law.base_s] * len(self.slowest)
+            elif self.streamed:
                 self._longest[law] = [self._streamed_load(law)[1]]
             else:
                 self._longest[law] = self._facts.of_rounds(self.rounds).longest_s(law)

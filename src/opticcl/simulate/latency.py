@@ -63,6 +63,11 @@ class PathLatency:
             return self._fabric.hop_latency_s(hops)
         return None if self._table is None else self._table[hops]
 
+    @property
+    def constant(self) -> bool:
+        """Whether hops add nothing, so that all circuits have the same latency."""
+        return self.of_hops(np.zeros(0, np.int64)) is None
+
     def of_circuits(self, circuits: Circuits) -> FloatArray:
         """Latency of the path of each circuit, float64 (circuits,) [s]."""
         of_hop = self.of_hops(circuits.hops) if len(circuits.hops) else None
