@@ -135,7 +135,7 @@ def test_a_schedule_that_is_no_plan_is_refused():
     ("specification", "text", "words"),
     [
         ("ramp:groups=2,racks=2,wavelengths=2", "tx_gate=0", "'tx_gate=0' is not group:device=state; try laser:0=-1"),
-        ("ramp:groups=2,racks=2,wavelengths=2", "gate:0=0", "no devices 'gate' that can be set; known: laser, tx_gate"),
+        ("ramp:groups=2,racks=2,wavelengths=2", "gate:0=0", "no devices 'gate' that can be set; known: laser, modulator"),
         ("ramp:groups=2,racks=2,wavelengths=2", "tx_gate:32=0", "tx_gate:32 does not exist; tx_gate has 0 to 31"),
         ("ramp:groups=2,racks=2,wavelengths=2", "tx_gate:3=2", "a state of tx_gate is 0 to 1, not 2"),
         ("ramp:groups=2,racks=2,wavelengths=2", "tx_gate:3.1=0", "tx_gate has places 0 to 0, not 1"),
@@ -184,6 +184,10 @@ def test_execute_by_light(opticcl, answer):
         ((*RAMP, "--set-device", "laser:0=1"), "--set-device changes optical elements; give --transport light too"),
         ((*RAMP, "--transport", "light", "--set-device", "laser:0=9"), "a state of laser is -1 to 3, not 9"),
         (("-f", "torus:shape=2x2", "--transport", "light"), "torus: no light from end to end"),
+        *(
+            (("-f", where, "--transport", "light", "--set-device", "none:0=0"), "has no devices 'none' that can be set")
+            for where in ("sipac:radix=3,levels=2", "terarack:nodes=8", "lightpath:shape=2x4", "oddl:shape=2x4")
+        ),
     ],
 )
 def test_refused(opticcl, words, text):
@@ -191,6 +195,15 @@ def test_refused(opticcl, words, text):
     done = opticcl("execute", *words)
     assert (done.returncode, done.stdout) == (2, "")
     assert text in done.stderr
+
+
+def test_a_dark_modulator_sends_nothing(opticcl):
+    """On SiPAC no device is set during a job; its modulators can fail."""
+    done = opticcl(
+        "execute", "-f", "sipac:radix=3,levels=2", "-s", "1KB", "--transport", "light", "--set-device", "modulator:3=-1"
+    )
+    assert done.returncode == 1
+    assert "light_wrong: step 0" in done.stdout
 
 
 def test_verify_with_the_second_judge(opticcl, answer, tmp_path):

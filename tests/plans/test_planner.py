@@ -108,3 +108,14 @@ def test_never_below_the_bound_of_relays():
             found = plan_collective(where, "all_reduce", size, break_evens=False)
             assert found.total_s >= found.bound_s
     assert shift_law(where, opticcl.assumptions.assumptions("common")).delta_s > 0
+
+
+@pytest.mark.parametrize("collective", ["all_to_all", "all_gather", "all_reduce"])
+@pytest.mark.parametrize("machine", ["nodes=16", "nodes=6,planes=2", "nodes=9,endpoint_latency=5us"])
+def test_free_changes_are_rounds_in_line(machine, collective):
+    """Where a change takes no time, the rounds of one step have its latency once, and the bound says no more."""
+    for assumed in ("common", "published"):
+        found = plan_collective(
+            f"ocs:{machine},reconfiguration=0s", collective, "1 MB", assumptions=assumed, break_evens=False
+        )
+        assert 1 <= found.gap < 4

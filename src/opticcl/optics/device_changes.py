@@ -62,6 +62,8 @@ def device_change(netlist: Netlist, text: str) -> DeviceChange:
     """
     found = FORM.fullmatch(text.strip())
     can_be_set = [group for group in netlist.groups if _states(netlist, group) is not None]
+    if not can_be_set:
+        raise ParameterError(f"--set-device: {netlist.name} has no devices that can be set")
     example = f"{can_be_set[0].name}:0={_states(netlist, can_be_set[0])[0]}"  # type: ignore[index]
     if found is None:
         raise ParameterError(f"--set-device: {text!r} is not group:device=state; try {example}")
@@ -88,6 +90,7 @@ def _states(netlist: Netlist, group: ElementGroup) -> range | None:
         return None
     return {
         "emitter": range(PARKED, 0),
+        "modulator": range(PARKED, 0),
         "laser": range(PARKED, netlist.num_wavelengths),
         "filter": range(PARKED, netlist.num_wavelengths),
         "gate": range(2),

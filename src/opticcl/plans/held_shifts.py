@@ -309,7 +309,8 @@ def bound_s(
 
     With q changes a node reaches at most C(t + q, q) k^t nodes over t links in all: t is cut into hops on each of the q + 1
     sets of links in order. So some block passes as many links as it takes to count N nodes, and the blocks of an all_to_all
-    pass at least the sum over the N - 1 nearest. Every set of links has a step of its own:
+    pass at least the sum over the N - 1 nearest. Every set of links has a step of its own; where a change takes no time, they
+    may all be rounds of one, in line:
 
         first + min over q of q R + (q + 1) alpha + delta t(q) + beta V(q)
 
@@ -340,7 +341,7 @@ def bound_s(
         )
         parts = {
             "changes of links": first + (q * law.change_s if q else 0.0),
-            "steps": (q + 1) * law.alpha_s,
+            "steps": (q + 1 if law.change_s else 1) * law.alpha_s,
             "links to the farthest node": farthest * law.delta_s,
             "bytes through a port": volume * size_bytes * law.s_per_byte,
         }
