@@ -117,7 +117,7 @@ def test_the_judge_accepts_the_plan_at_the_time_that_was_computed(collective, ch
 
 
 def test_how_far_the_bound_is():
-    """7 nodes: a ring that stands passes 21 links in 6 steps, the bound 6 in one; direct pairs take a step each, which may be rounds of one."""
+    """7 nodes: a standing ring passes 21 links in 6 steps, the bound 6 in one; direct pairs take a step each, or a round."""
     ring, direct = law(inf), law(0.0)
     found = fastest_held("all_to_all", 7, 10**6, ring)
     assert found.seconds - bound_s("all_to_all", 7, 10**6, ring)[0] == pytest.approx(
