@@ -11,6 +11,7 @@ OpticclError                 base: one clear line, exit code 2
 |-- PlanFileError            a plan file is damaged or of another format
 |-- OutputError              a file cannot be written
 |-- StateFileError           the file in which the jobs of a machine are kept is damaged or of another machine
+|-- InterruptedStudyError    a study was interrupted; its ledger keeps what is finished (exit code 130)
 |-- ControlError             a control unit gave up or a node died (exit code 1)
 |-- ExecutionError           a rank failed while a schedule ran (exit code 1)
 |-- BoundError               a time below the lower bound: an error of the model (exit code 1)
@@ -25,6 +26,7 @@ __all__ = [
     "ControlError",
     "ExecutionError",
     "FabricError",
+    "InterruptedStudyError",
     "OpticclError",
     "OutputError",
     "ParameterError",
@@ -107,6 +109,12 @@ class OutputError(OpticclError):
 
 class StateFileError(OpticclError):
     """A state file of jobs that is damaged, of another machine or not readable."""
+
+
+class InterruptedStudyError(OpticclError):
+    """A study of a design space that was interrupted; finished points are in its ledger."""
+
+    exit_code = 130
 
 
 class ControlError(OpticclError):

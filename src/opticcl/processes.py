@@ -1,5 +1,8 @@
 """Independent parts of one job in several processes, with the same results as one after the other.
 
+`each` returns the results of all parts; `events` yields them as they arrive, and reports a process that ends instead of doing
+its part again.
+
 Processes are forked, so they know what this one knows, plugins too. Each may take half of the memory that is free, shared among
 them. What a process cannot do - it runs out of memory, ends, raises an exception, or its result cannot be sent - is done again
 here, after the others: so every error is the same as without processes. Whatever ends this process ends the others.
@@ -12,16 +15,20 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from opticcl.errors import ParameterError
 from opticcl.ir import ProgressCallback, no_progress
 
-__all__ = ["MOST_JOBS", "each", "number_of_jobs"]
+__all__ = ["MOST_JOBS", "Event", "each", "events", "number_of_jobs"]
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 MOST_JOBS = 256
 LEAST_CAP = 1 << 29
@@ -137,15 +144,7 @@ def _work(
         others: see above.
         cap: memory that it may take in addition [bytes].
     """
-    import resource
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends all
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    for connection in (parents, *others):
-        connection.close()
-    _, most = resource.getrlimit(resource.RLIMIT_DATA)
-    limit = _data_bytes() + cap
-    resource.setrlimit(resource.RLIMIT_DATA, (limit if most < 0 else min(limit, most), most))
+    _begin((parents, *others), cap)
     while (number := mine.recv()) is not None:
 
         def report(label: str, done: int = 0, total: int = 0, /, number: int = number) -> None:
@@ -157,6 +156,177 @@ def _work(
             return
         except Exception:  # done again by the parent, which raises it
             mine.send(("failed", number, None))
+
+
+def _begin(inherited: Iterable[Connection], cap: int) -> None:
+    """Prepare a process: the parent ends it, and its memory is capped.
+
+    Args:
+        inherited: ends of pipes that belong to the parent.
+        cap: memory that it may take in addition [bytes].
+    """
+    import resource
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends all
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    for connection in inherited:
+        connection.close()
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    limit = _data_bytes() + cap
+    resource.setrlimit(resource.RLIMIT_DATA, (limit if most < 0 else min(limit, most), most))
+
+
+@dataclass(frozen=True, slots=True)
+class Event(Generic[T, R]):
+    """What a process reports of an item.
+
+    Args:
+        item: that was given to it.
+        values: that arrived, in their order.
+        ended: whether the item is finished, for whatever reason.
+        crash: why it was not finished: a signal, an exception, no memory; "" if it was, or is not yet.
+    """
+
+    item: T
+    values: tuple[R, ...] = ()
+    ended: bool = False
+    crash: str = ""
+
+
+def events(
+    work: Callable[[T], Iterator[R]], waiting: deque[T], *, jobs: int = 1, patience_s: float = 0.25
+) -> Generator[Event[T, R] | None, None, None]:
+    """Values of `work(item)` of every item, as they arrive; None where nothing arrived for a while.
+
+    A process that ends is replaced by another one. Where processes cannot be forked, everything is done in this one.
+
+    Args:
+        work: yields the values of an item; called in a process that was forked from this one.
+        waiting: items, the first first; the caller may add some while it iterates.
+        jobs: processes [count].
+        patience_s: most time between two events [s].
+    """
+    if sys.platform != "linux" or threading.active_count() > 1:  # forking would lose other threads
+        yield from _events_here(work, waiting)
+        return
+    context = multiprocessing.get_context("fork")
+    cap = max(LEAST_CAP, _available_bytes() // 2 // jobs)
+    workers: dict[Connection, Any] = {}
+    items: dict[Connection, T] = {}
+    try:
+        while waiting or items:
+            while waiting and len(items) < jobs:
+                idle = next((one for one in workers if one not in items), None)
+                if idle is None:
+                    sys.stdout.flush()
+                    sys.stderr.flush()
+                    idle, there = context.Pipe()
+                    process = context.Process(target=_serve, args=(work, there, [idle, *workers], cap), daemon=True)
+                    process.start()
+                    there.close()
+                    workers[idle] = process
+                items[idle] = waiting.popleft()
+                with suppress(OSError):  # it ended: found below
+                    idle.send(items[idle])
+            ready = wait(list(items), patience_s)
+            if not ready:
+                yield None
+            for connection in ready:
+                assert isinstance(connection, Connection)
+                event = _received(connection, items[connection], workers[connection], cap)
+                if event.ended:
+                    del items[connection]
+                if event.crash:
+                    connection.close()
+                    del workers[connection]
+                yield event
+    finally:
+        for connection, process in workers.items():
+            process.terminate()
+            connection.close()
+        for process in workers.values():
+            process.join()
+
+
+def _received(connection: Connection, item: T, process: Any, cap: int) -> Event[T, Any]:
+    """What a process sent, or how it ended; after an exception it is ended.
+
+    Args:
+        connection: to the process.
+        item: that it works on.
+        process: see above.
+        cap: memory that it may take [bytes].
+    """
+    values = []
+    try:
+        while True:
+            kind, value = connection.recv()
+            if kind != "value":
+                break
+            values.append(value)
+            if not connection.poll():
+                return Event(item, tuple(values))
+    except (EOFError, OSError):
+        process.join()
+        code = process.exitcode
+        why = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        return Event(item, tuple(values), True, why)
+    if kind == "end":
+        return Event(item, tuple(values), True)
+    process.terminate()
+    process.join()
+    return Event(item, tuple(values), True, value or f"out of memory: more than {cap / 1e9:.1f} GB")
+
+
+def _serve(work: Callable[[T], Iterator[Any]], mine: Connection, inherited: list[Connection], cap: int) -> None:
+    """What a process does: items until there are none, or until one raises an exception.
+
+    Args:
+        work: of `events`.
+        mine: to the parent.
+        inherited: ends of pipes that belong to the parent.
+        cap: memory that it may take in addition [bytes].
+    """
+    _begin(inherited, cap)
+    _end_with_parent()
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):  # the parent ended
+        while True:
+            item = mine.recv()
+            try:
+                for value in work(item):
+                    mine.send(("value", value))
+            except (EOFError, BrokenPipeError, ConnectionResetError):
+                return
+            except MemoryError:
+                mine.send(("failed", ""))
+                return
+            except Exception as error:
+                mine.send(("failed", f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]))
+                return
+            mine.send(("end", None))
+
+
+def _end_with_parent() -> None:
+    """Have the kernel end this process when its parent ends, however long its item takes."""
+    import ctypes
+
+    parent, set_signal = os.getppid(), 1  # PR_SET_PDEATHSIG
+    ctypes.CDLL(None).prctl(set_signal, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _events_here(work: Callable[[T], Iterator[R]], waiting: deque[T]) -> Iterator[Event[T, R]]:
+    """`events` in this process."""
+    while waiting:
+        item = waiting.popleft()
+        crash = ""
+        try:
+            for value in work(item):
+                yield Event(item, (value,))
+        except Exception as error:
+            crash = f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]
+        yield Event(item, (), True, crash)
 
 
 def _available_bytes() -> int:

@@ -14,9 +14,10 @@ from opticcl.ir import Fabric
 from opticcl.ir.light import LITERAL
 from opticcl.optics.values import light_path_of, optics
 
-__all__ = ["Hardware", "hardware_of", "middle"]
+__all__ = ["BEST", "Hardware", "hardware_of", "middle"]
 
 TYPICAL = "typical"
+BEST = "best"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,25 +57,31 @@ def middle(of: Range) -> float:
 
 
 @lru_cache(maxsize=64)
-def hardware_of(fabric: Fabric) -> Hardware:
-    """Light budget of the worst path, by the paper's values where they suffice, and the bill of the whole machine."""
-    margin, preset = _margin_db(fabric)
+def hardware_of(fabric: Fabric, prices: str = "default", preset: str = BEST) -> Hardware:
+    """Light budget of the worst path, and the bill of the whole machine.
+
+    Args:
+        fabric: the machine.
+        prices: list of datasheets.
+        preset: values of the light budget; best: those of the paper where they suffice, else the typical ones.
+    """
+    margin, preset = _margin_db(fabric, (LITERAL, TYPICAL) if preset == BEST else (preset,))
     usd = w = None
     try:
-        bill = bill_of(fabric)
+        bill = bill_of(fabric, prices)
         usd, w = (middle(of) / fabric.num_machine_nodes for of in (bill.usd, bill.w))
     except UnsupportedError:
         usd = w = None  # a machine without a list of parts has no price
     return Hardware(margin, preset, usd, w)
 
 
-def _margin_db(fabric: Fabric) -> tuple[float | None, str]:
-    """Margin of the worst path and the preset of its values; (None, "") if it has none."""
+def _margin_db(fabric: Fabric, presets: tuple[str, ...]) -> tuple[float | None, str]:
+    """Margin of the worst path and the preset of its values, the first that suffices; (None, "") if it has none."""
     try:
         table = light_path_of(fabric).table
     except UnsupportedError:
         return None, ""
-    for preset in (LITERAL, TYPICAL):
+    for preset in presets:
         if preset == LITERAL or preset in table.presets:
             try:
                 return budget(fabric, optics(table, preset), "worst").margin_db, preset

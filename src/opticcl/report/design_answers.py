@@ -1,0 +1,147 @@
+"""Answers of a design space as tables and sentences: map, Pareto front, tornado, breakeven."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from opticcl.report.kit.columns import Column, FittedTable
+from opticcl.studies.space.answers import Breakeven, FastestMap, Pareto, Tornado
+from opticcl.units import format_seconds, format_value, unit_suffix
+
+__all__ = ["Answer", "answer_parts", "axis_label", "axis_text", "place_text", "table_rows", "title_of"]
+
+Answer = FastestMap | Pareto | Tornado | Breakeven
+
+
+def answer_parts(answer: Answer) -> list[FittedTable | str]:
+    """What is printed: a title, a table, sentences."""
+    if isinstance(answer, FastestMap):
+        parts: list[FittedTable | str] = [_map_table(answer)]
+    elif isinstance(answer, Pareto):
+        parts = [_pareto_table(answer), *_unpriced(answer)]
+    elif isinstance(answer, Tornado):
+        parts = [_tornado_table(answer), *_flips(answer)]
+    else:
+        parts = list(_sentences(answer))
+    return [title_of(answer), *parts]
+
+
+def title_of(answer: Answer) -> str:
+    """What an answer shows, in a line."""
+    if isinstance(answer, FastestMap):
+        what = f"Fastest fabric over {axis_label(answer.x)} x {axis_label(answer.y)}"
+    elif isinstance(answer, Pareto):
+        what = "Time against dollars and watts"
+    elif isinstance(answer, Tornado):
+        what = f"Lead of {answer.fabric} as each assumption is halved and doubled"
+    else:
+        what = f"Fastest fabric over {axis_label(answer.over)}"
+    return f"{what} ({place_text(answer.where)})"
+
+
+def axis_label(column: str) -> str:
+    """Name of a column without its unit.
+
+    >>> axis_label("size_bytes"), axis_label("num_nodes"), axis_label("parameter_reconfiguration")
+    ('size', 'nodes', 'reconfiguration')
+    """
+    bare = column.removesuffix(unit_suffix(column)).removeprefix("num_")
+    return bare.removeprefix("parameter_").removeprefix("assume_").replace("_", " ")
+
+
+def axis_text(column: str, value: Any) -> str:
+    """Value of an axis with its unit; times of assumptions and parameters are written without one in their columns."""
+    if column.startswith(("parameter_", "assume_")) and isinstance(value, float) and 0 < value < 1:
+        return format_seconds(value)
+    return format_value(column, value)
+
+
+def place_text(where: Mapping[str, Any]) -> str:
+    """Values of the other axes: "64 nodes, all_reduce"."""
+    texts = (
+        f"{axis_text(column, value)} nodes" if column == "num_nodes" else axis_text(column, value)
+        for column, value in where.items()
+    )
+    return ", ".join(texts) or "all axes shown"
+
+
+def _map_table(answer: FastestMap) -> FittedTable:
+    at = {(cell.x, cell.y): cell for cell in answer.cells}
+
+    def text(x: Any, y: Any) -> str:
+        cell = at.get((x, y))
+        if cell is None:
+            return "-"
+        return cell.fabric + (f" {cell.lead:.3g}x" if cell.lead is not None else "")
+
+    columns = [Column(axis_label(answer.y), [axis_text(answer.y, y) for y in answer.ys])]
+    columns += [Column(axis_text(answer.x, x), [text(x, y) for y in answer.ys], justify="left") for x in answer.xs]
+    wins = ", ".join(f"{name} {count}" for name, count in answer.wins.items())
+    return FittedTable(columns, f"each with its lead: time of the second over its own; fastest at: {wins}")
+
+
+def _pareto_table(answer: Pareto) -> FittedTable:
+    offers = answer.offers
+    return FittedTable(
+        [
+            Column("fabric", [one.fabric for one in offers], justify="left"),
+            Column("algorithm", [one.algorithm for one in offers], 1, "left"),
+            Column("time", [format_seconds(one.total_s) for one in offers]),
+            Column("USD per node", [f"{one.usd_per_node:,.4g}" for one in offers]),
+            Column("W per node", [f"{one.w_per_node:,.4g}" for one in offers]),
+            Column("on the front", ["no" if one.better else "yes" for one in offers], justify="left"),
+            Column("worse than", [one.better for one in offers], 1, "left"),
+        ],
+        f"{len(answer.front)} of {len(offers)} are on the front: no other is better in time, dollars and watts",
+    )
+
+
+def _unpriced(answer: Pareto) -> list[str]:
+    return [f"left out, without a price or power: {', '.join(answer.unpriced)}"] if answer.unpriced else []
+
+
+def _tornado_table(answer: Tornado) -> FittedTable:
+    bars = (answer.base, *answer.bars)
+    return FittedTable(
+        [
+            Column("assumption", ["as given", *(one.variation for one in answer.bars)], justify="left"),
+            Column("time", [format_seconds(one.total_s) for one in bars]),
+            Column("rival", [one.rival for one in bars], justify="left"),
+            Column("its time", [format_seconds(one.rival_s) for one in bars]),
+            Column("lead", [f"{one.lead:.3f}" for one in bars]),
+        ],
+        "lead: time of the fastest rival over that of the fabric; below 1 the answer is another",
+    )
+
+
+def _flips(answer: Tornado) -> list[str]:
+    flips = [bar for bar in answer.bars if bar.flips]
+    if not flips:
+        return [f"{answer.fabric} stays the fastest under every one of them"]
+    return [f"{bar.variation}: {bar.rival} is the fastest" for bar in flips]
+
+
+def _sentences(answer: Breakeven) -> list[str]:
+    if not answer.crossovers:
+        others = ", ".join(name for name in answer.fabrics if name != answer.stretches[0].fabric)
+        ends = " to ".join(axis_text(answer.over, at) for at in (answer.stretches[0].first, answer.stretches[0].last))
+        return [f"{answer.stretches[0].fabric} is the fastest from {ends}, before {others}"]
+    label = axis_label(answer.over)
+    found = []
+    for one in answer.crossovers:
+        at, below, above = (axis_text(answer.over, _rounded(v)) for v in (one.at, one.below, one.above))
+        found.append(
+            f"{one.before} is the fastest below {at} of {label}, {one.after} above (between {below} and {above})"
+        )
+    return found
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.3g}")
+
+
+def table_rows(answer: Answer) -> Sequence[Mapping[str, Any]]:
+    """Rows of an answer for a file."""
+    record = answer.record()
+    return list(next(record[key] for key in ("cells", "rows", "bars", "crossovers") if key in record))

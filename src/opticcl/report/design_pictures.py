@@ -1,0 +1,184 @@
+"""Answers of a design space as pictures: map, Pareto front, tornado, breakeven."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from opticcl.report.design_answers import Answer, axis_label, axis_text, title_of
+from opticcl.report.kit.colours import DARK, FAINT, MUTED, fabric_colours
+from opticcl.report.kit.line_ends import End, label_ends, text_width
+from opticcl.report.kit.svg import WIDTH, new_figure, write_heading
+from opticcl.studies.space.answers import Breakeven, FastestMap, Pareto, Tornado
+from opticcl.units import format_seconds, unit_suffix
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["answer_figure"]
+
+_LEFT = 0.8  # margin for the numbers [inches]
+
+
+def answer_figure(answer: Answer) -> Figure:
+    """Picture of an answer; draw and save it inside `svg.drawing_style()`."""
+    if isinstance(answer, FastestMap):
+        return _map(answer)
+    if isinstance(answer, Pareto):
+        return _pareto(answer)
+    return _tornado(answer) if isinstance(answer, Tornado) else _breakeven(answer)
+
+
+def _map(answer: FastestMap) -> Figure:
+    """Cells in the colours of the fastest; a pale one has a small lead."""
+    names = list(answer.wins)
+    rows, columns = len(answer.ys), len(answer.xs)
+    labels = {name: f"{name} ({answer.wins[name]})" for name in names}
+    legend = 0.6 + text_width(list(labels.values()))
+    height = max(3.0, 1.25 + 0.42 * rows)
+    figure = new_figure(height)
+    write_heading(figure, title_of(answer), "in each cell: its lead, the time of the second over that of the fastest")
+    axes = figure.add_axes((_LEFT / WIDTH, 0.5 / height, (WIDTH - _LEFT - legend - 0.2) / WIDTH, 1 - 1.2 / height))
+    colours = fabric_colours(names)
+    for cell in answer.cells:
+        i, j = answer.xs.index(cell.x), answer.ys.index(cell.y)
+        axes.add_patch(_box(i, j, colours[cell.fabric], 0.35 if cell.lead is not None and cell.lead < 1.1 else 0.75))
+        if cell.lead is not None and columns <= 24:
+            axes.text(i, j, f"{cell.lead:.3g}", ha="center", va="center", fontsize=7.5, color=DARK)
+    axes.set_xlim(-0.5, columns - 0.5)
+    axes.set_ylim(-0.5, rows - 0.5)
+    for axis, column, values in (("x", answer.x, answer.xs), ("y", answer.y, answer.ys)):
+        shown = range(0, len(values), 1 + len(values) // 16)
+        getattr(axes, f"set_{axis}ticks")(list(shown), [axis_text(column, values[i]) for i in shown])
+        getattr(axes, f"set_{axis}label")(axis_label(column))
+    axes.tick_params(length=0)
+    _legend(figure, [(labels[name], colours[name]) for name in names], legend, height)
+    return figure
+
+
+def _box(i: int, j: int, colour: str, alpha: float) -> Any:
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((i - 0.48, j - 0.46), 0.96, 0.92, facecolor=colour, alpha=alpha, linewidth=0)
+
+
+def _legend(figure: Figure, entries: Sequence[tuple[str, str]], width: float, height: float) -> None:
+    """Names beside squares of their colours, in the right margin.
+
+    Args:
+        figure: to write on.
+        entries: names and colours.
+        width: of the margin [inches].
+        height: of the figure [inches].
+    """
+    from matplotlib.patches import Patch
+
+    handles = [Patch(facecolor=colour, alpha=0.75, label=name) for name, colour in entries]
+    left = 1 - (width + 0.1) / WIDTH
+    figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(left, 1 - 0.65 / height), frameon=False)
+
+
+def _pareto(answer: Pareto) -> Figure:
+    """Time against dollars, and against watts; the front of each pair is a line of steps."""
+    from matplotlib.ticker import LogLocator
+
+    height = 4.6
+    figure = new_figure(height)
+    write_heading(
+        figure,
+        title_of(answer),
+        "filled: no other is better in time, dollars and watts; line: the front of the two values shown",
+    )
+    colours = fabric_colours(one.fabric for one in answer.offers)
+    for place, (column, label) in enumerate((("usd_per_node", "USD per node"), ("w_per_node", "W per node"))):
+        left = (_LEFT + place * WIDTH / 2) / WIDTH
+        axes = figure.add_axes((left, 0.5 / height, (WIDTH / 2 - _LEFT - 0.3) / WIDTH, 1 - 1.25 / height))
+        front = _front((one.total_s, getattr(one, column)) for one in answer.offers)
+        axes.step(*zip(*front, strict=True), where="post", color=MUTED, linewidth=0.8)
+        for one in answer.offers:
+            fill = "none" if one.better else colours[one.fabric]
+            value = getattr(one, column)
+            axes.plot(one.total_s, value, "o", markersize=5, markeredgecolor=colours[one.fabric], markerfacecolor=fill)
+            axes.annotate(one.fabric, (one.total_s, value), (4, 3), textcoords="offset points", fontsize=6.5)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        _seconds(axes, "x")
+        axes.set_xlabel("time")
+        axes.set_ylabel(label)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        axes.minorticks_off()
+        axes.grid()
+    return figure
+
+
+def _front(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Points that no other is better than in both values, by the first value."""
+    found, least = [], inf
+    for x, y in sorted(points):
+        if y < least:
+            found.append((x, y))
+            least = y
+    return found
+
+
+def _seconds(axes: Axes, axis: str) -> None:
+    getattr(axes, f"{axis}axis").set_major_formatter(lambda value, _: format_seconds(value))
+
+
+def _tornado(answer: Tornado) -> Figure:
+    """Bars from the lead as given to that with each assumption halved and doubled."""
+    keys = list(dict.fromkeys(bar.key for bar in answer.bars))
+    height = 1.4 + 0.34 * len(keys)
+    figure = new_figure(height)
+    write_heading(
+        figure, title_of(answer), "time of the fastest rival over its own; below 1 (dashed) the rival is faster"
+    )
+    left = 0.3 + text_width(keys)
+    axes = figure.add_axes((left / WIDTH, 0.5 / height, (WIDTH - left - 1.3) / WIDTH, 1 - 1.2 / height))
+    base = answer.base.lead
+    for place, key in enumerate(reversed(keys)):
+        for bar in answer.bars:
+            if bar.key == key:
+                doubled = bar.variation.endswith("x 2")
+                axes.barh(place, bar.lead - base, 0.7, base, color="#d55e00" if doubled else "#0072b2", alpha=0.75)
+    axes.axvline(base, color=MUTED, linewidth=0.8)
+    axes.axvline(1.0, color=MUTED, linewidth=0.8, linestyle="--")
+    axes.set_yticks(range(len(keys)), [key.replace("_", " ") for key in reversed(keys)])
+    axes.set_xlabel(f"lead of {answer.fabric}")
+    axes.tick_params(length=0)
+    axes.grid(axis="x", color=FAINT)
+    _legend(figure, [("halved", "#0072b2"), ("doubled", "#d55e00")], 1.0, height)
+    return figure
+
+
+def _breakeven(answer: Breakeven) -> Figure:
+    """Time of every fabric over the axis, with the crossovers as vertical lines."""
+    height = max(4.4, 1.2 + 0.16 * len(answer.fabrics))
+    figure = new_figure(height)
+    write_heading(figure, title_of(answer), "vertical lines: another fabric becomes the fastest")
+    right = 0.4 + text_width(answer.fabrics, 7.5)
+    axes = figure.add_axes((_LEFT / WIDTH, 0.5 / height, (WIDTH - _LEFT - right) / WIDTH, 1 - 1.25 / height))
+    colours = fabric_colours(answer.fabrics)
+    ends = []
+    for name, (places, times) in answer.times.items():
+        axes.plot(places, times, color=colours[name], linewidth=1.5, marker="o", markersize=2.5)
+        ends.append(End(name, places[-1], times[-1], colours[name]))
+    for one in answer.crossovers:
+        axes.axvline(one.at, color=MUTED, linewidth=0.8, linestyle="--")
+    if min(at for places, _ in answer.times.values() for at in places) > 0:
+        axes.set_xscale("log")
+    axes.set_yscale("log")
+    _seconds(axes, "y")
+    axes.xaxis.set_major_formatter(
+        lambda value, _: axis_text(answer.over, value if unit_suffix(answer.over) else round(value))
+    )
+    axes.set_xlabel(axis_label(answer.over))
+    axes.set_ylabel("time")
+    axes.minorticks_off()
+    axes.grid()
+    label_ends(axes, ends)
+    return figure

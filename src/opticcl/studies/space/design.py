@@ -1,0 +1,553 @@
+"""The file of a design space: axes, measures, constraints and answers, checked before any work.
+
+title = "Who is fastest"
+measure = ["time", "bound", "gap", "dollars", "watts", "margin"]
+
+[axes]                                  # their product is studied
+fabric = ["ramp", "lightpath:reconfiguration=1us"]
+nodes = [16, 64]
+size = { from = "1KB", to = "1GB", factor = 10 }
+assume.endpoint = ["0.5us", "1us"]      # one assumption
+parameter.reconfiguration = ["1us"]     # a parameter of the fabrics that have it
+
+[vary]                                  # each assumption halved and doubled, at these points
+keys = "all"
+nodes = 64
+size = "1MB"
+
+[constraints]
+light = "closes"
+watts_per_node = 500
+
+[answers.map]                           # written when all points are finished
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from itertools import product
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from opticcl.assumptions import KEYS, Assumptions, assumptions
+from opticcl.collective import collective_name
+from opticcl.errors import OpticclError, ParameterError
+from opticcl.estimate.cost import price_lists
+from opticcl.fabrics import FABRICS
+from opticcl.plans.ranks import Variation, sensitivity
+from opticcl.plans.sweep import sizes_by
+from opticcl.registry import canonical, convert_arguments, convert_value, nearest, parse_call, whole_number
+from opticcl.schedule import ALGORITHMS
+from opticcl.units import message_size, quantity
+
+__all__ = [
+    "ANSWERS",
+    "COLUMNS",
+    "DEFAULTS",
+    "MEASURES",
+    "MOST_POINTS",
+    "DesignPoint",
+    "DesignSpace",
+    "assumed_of",
+    "axis_value",
+    "column_of",
+    "fabric_parameters",
+    "read_design",
+    "selection",
+    "variation_of",
+]
+
+MOST_POINTS = 1_000_000
+"""Points of one study [count]."""
+
+MOST_BYTES = 1 << 20
+"""Of a file [bytes]."""
+
+MOST_NODES = 1 << 20
+"""Of a fabric [count]."""
+
+MEASURES: dict[str, tuple[str, ...]] = {
+    "time": ("algorithm", "total_s", "verified"),
+    "bound": ("lower_bound_s", "bound_by"),
+    "gap": ("gap",),
+    "dollars": ("usd_per_node",),
+    "watts": ("w_per_node",),
+    "margin": ("light_margin_db", "light_optics"),
+}
+"""What can be measured -> columns of the results."""
+
+COLUMNS = {"nodes": "num_nodes", "size": "size_bytes", "algorithm": "requested_algorithm"}
+"""Axis -> its column, where that has another name."""
+
+DEFAULTS: dict[str, Any] = {
+    "collective": "all_reduce",
+    "algorithm": "auto",
+    "node_rate": "built",
+    "assumptions": "common",
+    "prices": "default",
+    "optics": "best",
+    "vary": "",
+}
+"""Value of an axis that a file does not have."""
+
+REQUIRED = ("fabric", "nodes")
+AXES = (*REQUIRED, "size", *(name for name in DEFAULTS if name != "vary"))
+MACHINE = ("fabric", "nodes", "node_rate", "collective", "algorithm")
+"""Axes, besides parameters of fabrics, that points of one machine share."""
+
+ANSWERS = {
+    "map": ("x", "y", "where"),
+    "pareto": ("where",),
+    "tornado": ("where",),
+    "breakeven": ("over", "between", "where"),
+}
+"""Answer -> its options in a file."""
+
+CONSTRAINTS = ("light", "watts_per_node", "dollars_per_node")
+
+
+@dataclass(frozen=True, slots=True)
+class DesignPoint:
+    """One point.
+
+    Args:
+        values: by axis, defaults included.
+        key: text that identifies it in a ledger, whatever axes are added with their defaults.
+    """
+
+    values: Mapping[str, Any]
+    key: str
+
+    def row(self) -> dict[str, Any]:
+        """Its columns in the table of results."""
+        return {column_of(axis): value for axis, value in self.values.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class DesignSpace:
+    """A study file.
+
+    Args:
+        name: of the file, without its suffix.
+        title: in words.
+        axes: values of each axis that the file has.
+        measure: names of `MEASURES`.
+        vary: keys that are halved and doubled; empty: none.
+        vary_at: values of axes at which they are; other axes: all values.
+        light_closes: whether a machine whose light budget does not close is refused.
+        watts_per_node, dollars_per_node: most of a machine; None: any [W, USD].
+        answers: options of each answer that is written when all points are finished.
+    """
+
+    name: str
+    title: str
+    axes: Mapping[str, tuple[Any, ...]]
+    measure: tuple[str, ...]
+    vary: tuple[str, ...] = ()
+    vary_at: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    light_closes: bool = False
+    watts_per_node: float | None = None
+    dollars_per_node: float | None = None
+    answers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def num_points(self) -> int:
+        """Points [count]."""
+        count = math.prod(map(len, self.axes.values()))
+        at = math.prod(len(self.vary_at.get(axis, values)) for axis, values in self.axes.items())
+        return count + (at * 2 * len(self.vary))
+
+    @property
+    def judged_by(self) -> str:
+        """What a finished point depends on besides its values: measures and constraints."""
+        limits = [self.light_closes, self.watts_per_node, self.dollars_per_node]
+        return json.dumps({"measure": sorted(self.measure), "constraints": limits})
+
+    def points(self) -> Iterator[DesignPoint]:
+        """All points in the order of the file, the varied ones last."""
+        for values in product(*self.axes.values()):
+            yield _point(dict(zip(self.axes, values, strict=True)))
+        if self.vary:
+            for values in product(*(self.vary_at.get(axis, values) for axis, values in self.axes.items())):
+                at = dict(zip(self.axes, values, strict=True))
+                for one in sensitivity(assumed_of(at)):
+                    if one.key in self.vary:
+                        yield _point(at | {"vary": one.name})
+
+    def machines(self, points: Sequence[DesignPoint]) -> list[list[int]]:
+        """Positions of the points of each machine, collective and algorithm, which share their plans; largest first."""
+        found: dict[tuple[Any, ...], list[int]] = {}
+        for i, point in enumerate(points):
+            found.setdefault(_machine(point), []).append(i)
+        return sorted(found.values(), key=lambda some: (-points[some[0]].values["nodes"], -len(some)))
+
+
+def assumed_of(values: Mapping[str, Any]) -> Assumptions:
+    """Time assumptions of a point, before one of them is halved or doubled."""
+    changed = {axis.removeprefix("assume."): value for axis, value in values.items() if axis.startswith("assume.")}
+    return assumptions(values.get("assumptions", DEFAULTS["assumptions"]), **changed)
+
+
+def variation_of(values: Mapping[str, Any], assumed: Assumptions) -> Variation | None:
+    """The variation of a point; None: it has none.
+
+    Args:
+        values: of the point.
+        assumed: its assumptions.
+    """
+    name = values.get("vary")
+    return next(one for one in sensitivity(assumed) if one.name == name) if name else None
+
+
+def column_of(axis: str) -> str:
+    """Column of an axis in the table of results.
+
+    >>> column_of("nodes"), column_of("assume.endpoint")
+    ('num_nodes', 'assume_endpoint')
+    """
+    return COLUMNS.get(axis, axis.replace(".", "_"))
+
+
+def _point(values: dict[str, Any]) -> DesignPoint:
+    named = {axis: value for axis, value in values.items() if DEFAULTS.get(axis) != value}
+    return DesignPoint(DEFAULTS | values, json.dumps(named, sort_keys=True))
+
+
+def _machine(point: DesignPoint) -> tuple[Any, ...]:
+    parameters = [(axis, value) for axis, value in point.values.items() if axis.startswith("parameter.")]
+    return *(point.values[axis] for axis in MACHINE), *parameters
+
+
+def read_design(path: Path) -> DesignSpace:
+    """A study file.
+
+    Raises: ParameterError, UnknownNameError: the file, the place in it, the value, and what to write.
+    """
+    try:
+        with path.open("rb") as file:
+            text = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise ParameterError(f"cannot read {path}: {error.strerror}") from None
+    if len(text) > MOST_BYTES:
+        raise ParameterError(f"{path}: more than {MOST_BYTES:,} bytes; a study is a short file of axes")
+    try:
+        tables = tomllib.loads(text.decode())
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ParameterError(f"{path}: is no TOML: {error}") from None
+    try:
+        return _design(path.stem, tables)
+    except OpticclError as error:
+        raise type(error)(f"{path}: {error}") from None
+
+
+def _design(name: str, tables: Mapping[str, Any]) -> DesignSpace:
+    _known(tables, ("title", "measure", "axes", "vary", "constraints", "answers"), "")
+    title = tables.get("title", name)
+    if not isinstance(title, str):
+        raise ParameterError(f"title={title!r} is no text")
+    measure = _measures(tables.get("measure", list(MEASURES)))
+    axes = _axes(_table(tables, "axes"), needs_size="time" in measure)
+    varied = _table(tables, "vary")
+    limits = _table(tables, "constraints")
+    _known(limits, CONSTRAINTS, "constraints.")
+    if limits.get("light", "closes") != "closes":
+        raise ParameterError(f'constraints.light={limits["light"]!r}; write light = "closes", or leave it out')
+    _known(varied, ("keys", *axes), "vary.")
+    at = {axis: _values(f"vary.{axis}", axis, value, axes) for axis, value in varied.items() if axis != "keys"}
+    for axis, values in at.items():
+        if not set(values) <= set(axes[axis]):
+            raise ParameterError(f"vary.{axis}={varied[axis]!r} is not on the axis {axis}; write values that it has")
+    space = DesignSpace(
+        name,
+        title,
+        axes,
+        measure,
+        _varied(varied, axes, measure),
+        at,
+        "light" in limits,
+        _limit(limits, "watts_per_node"),
+        _limit(limits, "dollars_per_node"),
+        _answers(_table(tables, "answers"), axes),
+    )
+    if space.num_points > MOST_POINTS:
+        sizes = " x ".join(f"{len(values):,} {axis}" for axis, values in axes.items())
+        raise ParameterError(f"axes: {space.num_points:,} points ({sizes}); at most {MOST_POINTS:,}, shorten an axis")
+    return space
+
+
+def _measures(given: Any) -> tuple[str, ...]:
+    if not isinstance(given, list) or not given:
+        raise ParameterError(f"measure={given!r}; write a list such as {json.dumps(list(MEASURES)[:2])}")
+    for one in given:
+        if one not in MEASURES:
+            raise ParameterError(f"measure: {one!r}; {nearest(str(one), MEASURES)}")
+    if not {"bound", "gap"}.isdisjoint(given) and "time" not in given:
+        raise ParameterError("measure: bound and gap are of a time; add 'time'")
+    return tuple(one for one in MEASURES if one in given)
+
+
+def _axes(given: Mapping[str, Any], needs_size: bool) -> dict[str, tuple[Any, ...]]:
+    written: dict[str, Any] = {}
+    for axis, value in given.items():
+        if axis in ("assume", "parameter"):
+            for key, inner in _table(given, axis, "axes.").items():
+                written[f"{axis}.{canonical(key)}"] = inner
+        else:
+            written[axis] = value
+    own = [axis for axis in written if axis.partition(".")[0] in ("assume", "parameter")]
+    _known(written, (*AXES, *own), "axes.", "; assumptions are assume.KEY, parameters of fabrics parameter.NAME")
+    for axis in (*REQUIRED, *(("size",) if needs_size else ())):
+        if axis not in written:
+            raise ParameterError(f"axes: {axis} is missing; write {axis} = [...]")
+    axes: dict[str, tuple[Any, ...]] = {}
+    for axis in sorted(written, key=lambda axis: axis in own):  # single keys need the named sets and fabrics
+        axes[axis] = _values(f"axes.{axis}", axis, written[axis], axes)
+        if len(set(axes[axis])) < len(axes[axis]):
+            raise ParameterError(f"axes.{axis}: a value is given twice; give each once")
+    return axes
+
+
+def _values(what: str, axis: str, given: Any, axes: Mapping[str, tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Values of an axis, one or a list of them, or a range of sizes or nodes.
+
+    Args:
+        what: place in the file.
+        axis: name.
+        given: value in the file.
+        axes: those that were read before.
+    """
+    if isinstance(given, dict):
+        return _range(what, axis, given)
+    listed = given if isinstance(given, list) else [given]
+    if not listed:
+        raise ParameterError(f"{what}: is empty, so the study has no points; write at least one value")
+    return tuple(axis_value(axis, value, axes, what) for value in listed)
+
+
+def _range(what: str, axis: str, given: Mapping[str, Any]) -> tuple[int, ...]:
+    if axis not in ("size", "nodes"):
+        raise ParameterError(f"{what}: is a table; write a list of values")
+    _known(given, ("from", "to", "factor"), f"{what}.")
+    for key in ("from", "to"):
+        if key not in given:
+            raise ParameterError(f"{what}: {key} is missing; write {{ from = ..., to = ..., factor = 10 }}")
+    factor = given.get("factor", 2)
+    if isinstance(factor, bool) or not isinstance(factor, (int, float)):
+        raise ParameterError(f"{what}.factor={factor!r} is no number; try 10")
+    smallest, largest = (axis_value(axis, given[key], {}, f"{what}.{key}") for key in ("from", "to"))
+    return tuple(sizes_by(smallest, largest, factor))
+
+
+def axis_value(axis: str, value: Any, axes: Mapping[str, tuple[Any, ...]], what: str = "") -> Any:
+    """A value of an axis, converted and checked.
+
+    Args:
+        axis: name.
+        value: as a file or an option has it.
+        axes: values of the other axes: fabrics and named sets that single keys belong to.
+        what: its name in messages.
+    Raises: ParameterError, UnknownNameError: not a value of this axis.
+    """
+    what = what or axis
+    kind, _, key = axis.partition(".")
+    if kind == "assume":
+        return _assumed(what, key, value, axes)
+    if kind == "parameter":
+        return _parameter(what, key, value, axes)
+    if axis == "size":
+        return _positive(what, value, message_size(_scalar(value, what), what))
+    if axis == "nodes":
+        number = int(value) if isinstance(value, str) and value.isdecimal() else whole_number(value, what)
+        if not 1 <= number <= MOST_NODES:
+            raise ParameterError(f"{what}: {number:,} nodes; there are 1 to {MOST_NODES:,}")
+        return number
+    if axis == "node_rate" and value != "built":
+        return _positive(what, value, quantity(_scalar(value, what), "bit/s", what))
+    if not isinstance(value, str):
+        raise ParameterError(f"{what}: {value!r} is no text")
+    try:
+        return _NAMES[axis](value) if axis in _NAMES else value
+    except OpticclError as error:
+        raise type(error)(f"{what}: {error}") from None
+
+
+def _scalar(value: Any, what: str) -> Any:
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise ParameterError(f"{what}: {value!r} is neither a number nor a text with a unit")
+    return value
+
+
+def _positive(what: str, value: Any, number: Any) -> Any:
+    if not number > 0:
+        raise ParameterError(f"{what}: {value!r} is not positive")
+    return number
+
+
+def _fabric_text(text: str) -> str:
+    name, written = parse_call(text)
+    hints = fabric_parameters(name)
+    for key, value in written.items():
+        if key not in hints:
+            raise ParameterError(f"{name}: unknown parameter {key!r}; {nearest(key, hints)}")
+        convert_value(value, hints[key], f"{name}: {key}")
+    return text.strip()
+
+
+def fabric_parameters(name: str) -> dict[str, Any]:
+    """Parameters of a fabric with the types of their annotations.
+
+    Raises: UnknownNameError: no such fabric.
+    """
+    system = FABRICS.get(name)
+    hints = get_type_hints(system, include_extras=True)
+    return {one.name: hints[one.name] for one in fields(system)}  # type: ignore[arg-type]
+
+
+def _algorithm_text(text: str) -> str:
+    key, written = parse_call(text)
+    if key != "auto":
+        convert_arguments(ALGORITHMS.get(key).generate, written, key, positional=2)
+    return text.strip()
+
+
+def _collective_text(text: str) -> str:
+    name = collective_name(text)
+    if name == "barrier":
+        raise ParameterError("a barrier has no message; leave it out")
+    return name
+
+
+def _among(known: Callable[[], Iterable[str]]) -> Callable[[str], str]:
+    def check(text: str) -> str:
+        key = canonical(text)
+        if key not in known():
+            raise ParameterError(f"unknown name {text!r}; {nearest(key, known())}")
+        return key
+
+    return check
+
+
+def _presets() -> set[str]:
+    """`best` and all presets of the values of light budgets."""
+    from opticcl.errors import UnsupportedError
+    from opticcl.fabrics import light_table
+
+    found = {"best"}
+    for name in FABRICS.names():
+        try:
+            found |= set(light_table(name).presets)
+        except UnsupportedError:
+            continue  # packets: no light from end to end
+    return found
+
+
+_NAMES: dict[str, Callable[[str], str]] = {
+    "fabric": _fabric_text,
+    "algorithm": _algorithm_text,
+    "collective": _collective_text,
+    "assumptions": lambda text: assumptions(text).name,
+    "prices": _among(price_lists),
+    "optics": _among(_presets),
+}
+
+
+def _assumed(what: str, key: str, value: Any, axes: Mapping[str, tuple[Any, ...]]) -> Any:
+    if key not in KEYS:
+        raise ParameterError(f"{what}: unknown assumption {key!r}; {nearest(key, KEYS)}")
+    found = [
+        getattr(assumptions(name, **{key: _scalar(value, what)}), key)
+        for name in axes.get("assumptions", (DEFAULTS["assumptions"],))
+    ]
+    return found[0]
+
+
+def _parameter(what: str, key: str, value: Any, axes: Mapping[str, tuple[Any, ...]]) -> Any:
+    found = []
+    for text in axes.get("fabric", ()):
+        name, written = parse_call(text)
+        hints = fabric_parameters(name)
+        if key in hints:
+            if key in written:
+                raise ParameterError(f"{what}: {text} has {key} itself; leave it out there")
+            found.append(convert_value(_scalar(value, what), hints[key], what))
+    if not found:
+        raise ParameterError(f"{what}: no fabric of the study has a parameter {key!r}; opticcl list NAME shows them")
+    return found[0]
+
+
+def _varied(given: Mapping[str, Any], axes: Mapping[str, tuple[Any, ...]], measure: tuple[str, ...]) -> tuple[str, ...]:
+    if not given:
+        return ()
+    if "time" not in measure:
+        raise ParameterError("vary: assumptions are of a time; add 'time' to measure")
+    known: list[str] = []
+    names = axes.get("assumptions", (DEFAULTS["assumptions"],))
+    for name in names:
+        keys = list(dict.fromkeys(one.key for one in sensitivity(assumptions(name))))
+        known = [key for key in keys if not known or key in known]
+    keys = given.get("keys", "all")
+    if keys == "all":
+        return tuple(known)
+    if not isinstance(keys, list) or not keys:
+        raise ParameterError(f'vary.keys={keys!r}; write "all", or a list such as ["endpoint"]')
+    for key in keys:
+        if key not in known:
+            raise ParameterError(f"vary.keys: {key!r}; {nearest(str(key), known)}")
+    return tuple(dict.fromkeys(keys))
+
+
+def _limit(limits: Mapping[str, Any], key: str) -> float | None:
+    if key not in limits:
+        return None
+    value = limits[key]
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
+        raise ParameterError(f"constraints.{key}={value!r} is no positive number; write {key} = 500")
+    return float(value)
+
+
+def _answers(given: Mapping[str, Any], axes: Mapping[str, tuple[Any, ...]]) -> dict[str, dict[str, Any]]:
+    found = {}
+    _known(given, tuple(ANSWERS), "answers.")
+    for name in given:
+        options = _table(given, name, "answers.")
+        _known(options, ANSWERS[name], f"answers.{name}.")
+        found[name] = dict(options) | {"where": selection(_table(options, "where", f"answers.{name}."), axes)}
+        for key in ("x", "y", "over"):
+            if key in options and options[key] not in axes:
+                raise ParameterError(f"answers.{name}.{key}: {options[key]!r}; {nearest(str(options[key]), axes)}")
+    return found
+
+
+def selection(given: Mapping[str, Any], axes: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
+    """One value of some axes, checked.
+
+    Args:
+        given: texts or values by axis.
+        axes: of the study.
+    Raises: ParameterError: no such axis, or a value that is not on it.
+    """
+    chosen = {}
+    for axis, value in given.items():
+        if axis not in axes:
+            raise ParameterError(f"where: {axis!r} is no axis of the study; {nearest(axis, axes)}")
+        chosen[axis] = axis_value(axis, value, axes, f"where: {axis}")
+        if chosen[axis] not in axes[axis]:
+            raise ParameterError(f"where: {axis}={value} is not on the axis; try {axes[axis][0]}")
+    return chosen
+
+
+def _table(tables: Mapping[str, Any], name: str, inside: str = "") -> Mapping[str, Any]:
+    found = tables.get(name, {})
+    if not isinstance(found, dict):
+        raise ParameterError(f"{inside}{name}={found!r} is no table; write [{inside}{name}]")
+    return found
+
+
+def _known(given: Mapping[str, Any], known: Sequence[str], inside: str, remark: str = "") -> None:
+    for key in given:
+        if key not in known:
+            raise ParameterError(f"unknown key {inside}{key}; {nearest(key, known)}{remark}")

@@ -1,0 +1,152 @@
+"""Values of the points of one machine: the search, the judge, the bill and the light budget that every verb uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from opticcl.assumptions import Assumptions
+from opticcl.collective import Request
+from opticcl.errors import OpticclError, UnsupportedError
+from opticcl.ir import Fabric
+from opticcl.plans.fastest import Choice, Fastest
+from opticcl.plans.hardware import Hardware, hardware_of
+from opticcl.plans.machines import build_fabric
+from opticcl.plans.plan import Plan
+from opticcl.registry import parse_call, write_call
+from opticcl.studies.space.design import MEASURES, DesignPoint, DesignSpace, assumed_of, fabric_parameters, variation_of
+
+__all__ = ["Measured", "measured"]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What became of a point.
+
+    Args:
+        number: of the point.
+        values: by column of the results; empty if it was refused.
+        refusal: why it has no values; "" if it has.
+    """
+
+    number: int
+    values: Mapping[str, Any]
+    refusal: str = ""
+
+
+def measured(space: DesignSpace, points: Sequence[DesignPoint], numbers: Sequence[int]) -> Iterator[Measured]:
+    """Values of some points of one machine, in their order; plans and light are evaluated once.
+
+    Args:
+        space: what is measured, and constraints.
+        points: all points.
+        numbers: positions of the points.
+    """
+    machine = _Machine(space)
+    for number in numbers:
+        try:
+            yield Measured(number, machine.values(points[number].values))
+        except OpticclError as error:
+            yield Measured(number, {}, str(error))
+
+
+class _Machine:
+    """A fabric with its searches.
+
+    Args: space: what is measured, and constraints.
+    """
+
+    def __init__(self, space: DesignSpace) -> None:
+        self._space = space
+        self._wanted = {column for name in space.measure for column in MEASURES[name]}
+        self._fabric: Fabric | None = None
+        self._fastest: Fastest | None = None
+        self._base: dict[Fabric, Choice] = {}
+        self._choices: dict[tuple[Fabric, Assumptions], Choice] = {}
+
+    def values(self, point: Mapping[str, Any]) -> dict[str, Any]:
+        """Values of a point by column.
+
+        Raises: OpticclError: it breaks a constraint, or the fabric, the algorithm or the bill does not exist.
+        """
+        fabric, assumed = self._fabric or _fabric(point), assumed_of(point)
+        self._fabric = fabric
+        variation = variation_of(point, assumed)
+        hardware = self._hardware(fabric, point)
+        found: dict[str, Any] = {"node_rate_bits_per_s": fabric.node_rate_bits_per_s}
+        if "time" in self._space.measure:
+            where = fabric if variation is None else variation.on(fabric)
+            found |= self._times(where, variation.assumed if variation else assumed, point)
+        if hardware is not None:
+            found |= {key: value for key, value in hardware.record().items() if key in self._wanted}
+        return found
+
+    def _hardware(self, fabric: Fabric, point: Mapping[str, Any]) -> Hardware | None:
+        space = self._space
+        limits = {"watts": space.watts_per_node, "dollars": space.dollars_per_node}
+        if not (space.light_closes or any(limits.values()) or {"dollars", "watts", "margin"} & {*space.measure}):
+            return None
+        hardware = hardware_of(fabric, point["prices"], point["optics"])
+        if space.light_closes and hardware.closes is False:
+            raise UnsupportedError(
+                f"constraint light: {fabric.name} lacks {-(hardware.margin_db or 0):.2f} dB of light"
+            )
+        for name, value in (("watts", hardware.w_per_node), ("dollars", hardware.usd_per_node)):
+            most = limits[name]
+            if most is None:
+                continue
+            if value is None:
+                raise UnsupportedError(f"constraint {name}_per_node: the {name} of {fabric.name} are unknown")
+            if value > most:
+                raise UnsupportedError(f"constraint {name}_per_node: {fabric.name} takes {value:.4g}, at most {most:g}")
+        return hardware
+
+    def _times(self, fabric: Fabric, assumed: Assumptions, point: Mapping[str, Any]) -> dict[str, Any]:
+        """Columns of time, bound and gap.
+
+        Args:
+            fabric: that carries the collective.
+            assumed: time assumptions.
+            point: values by axis.
+        Raises: UnsupportedError: no algorithm, or the named one declines.
+        """
+        choice = self._choice(fabric, assumed, point)
+        if choice.declined:
+            raise UnsupportedError(f"{point['algorithm']}: {choice.declined}")
+        size = point["size"]
+        timeline, plan = choice.best_timeline(size)
+        total_s, bound_s = timeline.total_s, timeline.lower_bound_s
+        found = {
+            "algorithm": Plan(plan, size).algorithm,
+            "total_s": total_s,
+            "verified": choice.verdict(plan).ok,
+            "lower_bound_s": bound_s,
+            "bound_by": timeline.bound_by,
+            "gap": total_s / bound_s if bound_s else None,
+        }
+        return {key: value for key, value in found.items() if key in self._wanted}
+
+    def _choice(self, fabric: Fabric, assumed: Assumptions, point: Mapping[str, Any]) -> Choice:
+        """The search on a fabric under assumptions; candidates are shared between assumptions.
+
+        Args: fabric, assumed, point: as of `_times`.
+        """
+        key = fabric, assumed
+        if key not in self._choices:
+            if self._fastest is None:
+                self._fastest = Fastest(point["algorithm"], assumed)
+            if fabric not in self._base:
+                self._base[fabric] = self._fastest.choice(fabric, Request(point["collective"]))
+            base = self._base[fabric]
+            self._choices[key] = base if assumed == self._fastest.assumed else base.under(assumed)
+        return self._choices[key]
+
+
+def _fabric(point: Mapping[str, Any]) -> Fabric:
+    """The machine of a point."""
+    name, written = parse_call(point["fabric"])
+    own = {axis.partition(".")[2]: value for axis, value in point.items() if axis.startswith("parameter.")}
+    known = {one: value for one, value in own.items() if one in fabric_parameters(name)}
+    rate = None if point["node_rate"] == "built" else point["node_rate"]
+    return build_fabric(write_call(name, {**written, **known}), point["nodes"], rate)

@@ -1,0 +1,364 @@
+"""Points that are not finished, in several processes; the table of results; an estimate of the time."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from opticcl.errors import OutputError, ParameterError
+from opticcl.files import write_whole
+from opticcl.ir import ProgressCallback, no_progress
+from opticcl.processes import Event, events
+from opticcl.studies.space.design import MEASURES, DesignPoint, DesignSpace
+from opticcl.studies.space.ledger import Ledger, State
+from opticcl.studies.space.measure import Measured, measured
+
+if TYPE_CHECKING:
+    import polars
+
+__all__ = ["RESULTS", "Progressed", "StudyEstimate", "estimate", "query", "read_rows", "read_table", "run_space"]
+
+RESULTS = "results.parquet"
+
+COMMIT_S = 0.25
+"""Most time between a result and its record in the ledger [s]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progressed:
+    """A study after a run.
+
+    Args:
+        states: points in each state [count].
+        computed: points that this run finished [count].
+        wrong: done points whose plan the judge refused [count].
+        aside: reasons of points that were set aside, by key.
+        refusals: reason -> points refused for it [count].
+    """
+
+    states: Mapping[State, int]
+    computed: int
+    wrong: int
+    aside: Mapping[str, str]
+    refusals: Mapping[str, int]
+
+    @property
+    def num_points(self) -> int:
+        """All points [count]."""
+        return sum(self.states.values())
+
+    @property
+    def ok(self) -> bool:
+        """Whether every point is done with a right plan, or refused."""
+        return not self.wrong and set(self.states) <= {"done", "refused"}
+
+    def record(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "points": self.num_points,
+            "states": dict(self.states),
+            "computed": self.computed,
+            "wrong": self.wrong,
+            "set_aside": dict(self.aside),
+            "refusals": dict(self.refusals),
+        }
+
+
+def run_space(
+    space: DesignSpace, folder: Path, *, jobs: int = 1, version: str = "", progress: ProgressCallback = no_progress
+) -> Progressed:
+    """Compute the points that are not finished yet, and write the table of results.
+
+    Args:
+        space: the study.
+        folder: of its ledger and results; made if it does not exist.
+        jobs: processes; the results are the same with any number [count].
+        version: of the program; a ledger of another one is refused.
+        progress: called with (what, done, total).
+    Raises: StateFileError, OutputError: as `Ledger` raises them; what was finished before is kept.
+    """
+    points = list(space.points())
+    with Ledger(folder, f"{version} {space.judged_by}") as ledger:
+        ledger.add(point.key for point in points)
+        states = ledger.states()
+        finished = sum(states[point.key] not in ("pending", "crashed") for point in points)
+        left = [
+            [i for i in numbers if states[points[i].key] in ("pending", "crashed")]
+            for numbers in space.machines(points)
+        ]
+        table = folder / RESULTS
+        if any(left):
+            _compute(space, points, ledger, deque(some for some in left if some), jobs, finished, progress)
+        progress("write the table of results")
+        rows = _rows(space, points, ledger.results())
+        if any(left) or not table.exists() or _height(table) != len(rows):
+            _write(table, rows)
+    return _progressed(points, rows, len(points) - finished)
+
+
+def _compute(
+    space: DesignSpace,
+    points: Sequence[DesignPoint],
+    ledger: Ledger,
+    waiting: deque[list[int]],
+    jobs: int,
+    finished: int,
+    progress: ProgressCallback,
+) -> None:
+    """Compute points in processes and record them.
+
+    Args:
+        space: the study.
+        points: all of them.
+        ledger: in which they are recorded.
+        waiting: positions of points by machine, the first first.
+        jobs: processes [count].
+        finished: points that are finished already [count].
+        progress: called with (what, done, total).
+    """
+    unfinished = {id(numbers): deque(numbers) for numbers in waiting}
+    found: dict[str, tuple[str, Mapping[str, Any]]] = {}
+    due = time.monotonic() + COMMIT_S
+
+    def flush() -> None:
+        if found:
+            ledger.record(found)
+            found.clear()
+
+    def work(numbers: list[int]) -> Iterator[Measured]:
+        return measured(space, points, numbers)
+
+    stream = events(work, waiting, jobs=min(jobs, len(waiting)), patience_s=COMMIT_S)
+    try:
+        for event in stream:
+            if event is not None:
+                remaining = unfinished[id(event.item)]
+                for one in event.values:
+                    assert one.number == remaining.popleft()
+                    found[points[one.number].key] = one.refusal, one.values
+                    finished += 1
+                if event.crash and remaining:
+                    flush()
+                    finished += _crashed(event, remaining, points, ledger, waiting, unfinished)
+                if event.ended:
+                    del unfinished[id(event.item)]
+            if time.monotonic() >= due:
+                flush()
+                due = time.monotonic() + COMMIT_S
+            progress("compute points", finished, len(points))
+    except KeyboardInterrupt:
+        flush()
+        raise
+    finally:
+        stream.close()
+    flush()
+
+
+def _crashed(
+    event: Event[list[int], Measured],
+    remaining: deque[int],
+    points: Sequence[DesignPoint],
+    ledger: Ledger,
+    waiting: deque[list[int]],
+    unfinished: dict[int, deque[int]],
+) -> int:
+    """Record the point that a process was at, and queue what is left.
+
+    Args:
+        event: of the process.
+        remaining: positions without a value, the first of which it was at.
+        points: all of them.
+        ledger: in which it is recorded.
+        waiting: queue.
+        unfinished: positions without a value by item of the queue.
+    Returns: 1 if the point is set aside, else 0.
+    """
+    first, *rest = remaining
+    again = ledger.crash(points[first].key, event.crash)
+    for numbers in (rest, [first] if again else []):  # alone and last, when fewer processes take memory
+        if numbers:
+            waiting.append(numbers)
+            unfinished[id(numbers)] = deque(numbers)
+    return 0 if again else 1
+
+
+def _rows(
+    space: DesignSpace, points: Sequence[DesignPoint], results: Mapping[str, tuple[State, str, dict[str, Any]]]
+) -> list[dict[str, Any]]:
+    """Rows of the table, one a point in the order of the file.
+
+    Args:
+        space: the study.
+        points: all of them.
+        results: state, reason and values by key.
+    """
+    empty = dict.fromkeys(column for name in space.measure for column in MEASURES[name])
+    rows = []
+    for point in points:
+        state, reason, values = results[point.key]
+        rows.append({**point.row(), "state": state, "reason": reason, **empty, **values})
+    return rows
+
+
+def _write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write the table of results, whole or not at all."""
+    import polars
+
+    columns = dict.fromkeys(column for row in rows for column in row)
+    table = {column: [row.get(column) for row in rows] for column in columns}
+    texts = {column for column, values in table.items() if {str} < {type(one) for one in values if one is not None}}
+    for column in texts:  # such as a node rate that is a number or "built"
+        table[column] = [None if one is None else str(one) for one in table[column]]
+    with write_whole(path) as file:
+        polars.DataFrame(table, infer_schema_length=None, strict=False).write_parquet(file, compression="zstd")
+
+
+def _height(path: Path) -> int:
+    """Rows of a table; -1: it cannot be read."""
+    import polars
+
+    try:
+        return int(polars.scan_parquet(path).select(polars.len()).collect().item())
+    except (OSError, polars.exceptions.PolarsError):
+        return -1
+
+
+def _progressed(points: Sequence[DesignPoint], rows: Sequence[Mapping[str, Any]], open_before: int) -> Progressed:
+    states = Counter(row["state"] for row in rows)
+    still_open = states["pending"] + states["crashed"]
+    aside = {p.key: row["reason"] for p, row in zip(points, rows, strict=True) if row["state"] == "set aside"}
+    refusals = Counter(row["reason"] for row in rows if row["state"] == "refused")
+    wrong = sum(row.get("verified") is False for row in rows)
+    return Progressed(dict(states), open_before - still_open, wrong, aside, dict(refusals.most_common()))
+
+
+def read_table(folder: Path) -> polars.DataFrame:
+    """The table of results of a study.
+
+    Raises: OutputError: it has none yet, or it cannot be read.
+    """
+    import polars
+
+    path = folder / RESULTS
+    if not path.is_file():
+        raise OutputError(f"there is no {path} yet; run opticcl study FILE.toml first")
+    try:
+        return polars.read_parquet(path)
+    except (OSError, polars.exceptions.PolarsError) as error:
+        raise OutputError(f"cannot read {path}: {' '.join(str(error).split())}; run the study again") from None
+
+
+def read_rows(folder: Path) -> list[dict[str, Any]]:
+    """Rows of the table of results that are done with a right plan.
+
+    Raises: OutputError: it has none yet, or it cannot be read.
+    """
+    return [row for row in read_table(folder).to_dicts() if row["state"] == "done" and row.get("verified") is not False]
+
+
+def query(folder: Path, sql: str) -> polars.DataFrame:
+    """Answer of an SQL query on the table of results, which is called `results` or `study`.
+
+    Args:
+        folder: of the study.
+        sql: such as "SELECT fabric, min(total_s) FROM results GROUP BY fabric".
+    Raises: OutputError: no results. ParameterError: the query, and what is wrong with it.
+    """
+    import polars
+
+    table = read_table(folder)
+    try:
+        context = polars.SQLContext({"results": table, "study": table})
+        return context.execute(sql, eager=True)
+    except polars.exceptions.PolarsError as error:
+        why = " ".join(str(error).partition("\n")[0].partition("; valid columns")[0].split())
+        raise ParameterError(f"query: {why}; columns: {', '.join(table.columns)}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class StudyEstimate:
+    """Time of a study that has not run.
+
+    Args:
+        points: of the study [count].
+        finished: of them in the ledger [count].
+        machines: sets of points that share plans [count].
+        sampled: points that were computed for the estimate [count].
+        least_s, most_s: time in the processes: as if larger machines took no longer, and in proportion to their nodes [s].
+        jobs: processes [count].
+    """
+
+    points: int
+    finished: int
+    machines: int
+    sampled: int
+    least_s: float
+    most_s: float
+    jobs: int
+
+    def record(self) -> dict[str, Any]:
+        """Plain values."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def estimate(space: DesignSpace, folder: Path, *, jobs: int = 1, budget_s: float = 1.0) -> StudyEstimate:
+    """Time of the points that are not finished, from the smallest machines, which are computed here.
+
+    Args:
+        space: the study.
+        folder: of its ledger, if it has run before.
+        jobs: processes [count].
+        budget_s: time for this; one machine is computed in any case [s].
+    """
+    points = list(space.points())
+    done = _finished(folder)
+    left = [[i for i in numbers if points[i].key not in done] for numbers in space.machines(points)]
+    left = [numbers for numbers in left if numbers]
+    began, sampled, first_s, next_s, nodes = time.perf_counter(), 0, 0.0, 0.0, 0
+    machines = 0
+    for numbers in sorted(left, key=lambda some: points[some[0]].values["nodes"]):
+        if machines and time.perf_counter() - began > budget_s:
+            break
+        times = [time.perf_counter()]
+        for _ in measured(space, points, numbers[:3]):
+            times.append(time.perf_counter())
+        took = [later - earlier for earlier, later in pairwise(times)]
+        first_s, next_s = first_s + took[0], next_s + sum(took[1:])
+        machines, sampled = machines + 1, sampled + len(took)
+        nodes += points[numbers[0]].values["nodes"]
+    least = most = 0.0
+    for numbers in left:
+        each_s = next_s / (sampled - machines) if sampled > machines else 0.0
+        growth = max(1.0, points[numbers[0]].values["nodes"] * machines / nodes)
+        took_s = first_s / machines + each_s * (len(numbers) - 1)
+        least, most = least + took_s, most + took_s * growth
+    open_points = sum(map(len, left))
+    processes = max(1, min(jobs, len(left)))
+    return StudyEstimate(
+        len(points), len(points) - open_points, len(left), sampled, least / processes, most / processes, jobs
+    )
+
+
+def _finished(folder: Path) -> set[str]:
+    """Keys of the finished points of a ledger, which is not changed; none if it does not exist."""
+    import sqlite3
+
+    from opticcl.studies.space.ledger import LEDGER
+
+    path = folder / LEDGER
+    if not path.is_file():
+        return set()
+    try:
+        connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+        try:
+            rows = connection.execute("SELECT key FROM points WHERE state NOT IN ('pending', 'crashed')").fetchall()
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        raise OutputError(f"cannot read {path}: {error}") from None
+    return {key for (key,) in rows}
