@@ -102,7 +102,7 @@ def test_command(folder, opticcl, monkeypatch, command):
 
 
 ROWS = re.findall(
-    r"^\| `([\w.]+)` \|.*\| `((?:opticcl|torchrun) [^`]*)` \|$",
+    r"^\| `([\w.-]+)` \|.*\| `((?:opticcl|torchrun) [^`]*)` \|$",
     (EXAMPLES / "README.md").read_text("utf-8"),
     re.MULTILINE,
 )

@@ -26,8 +26,8 @@ def estimate_text(space: DesignSpace, expected: StudyEstimate) -> str:
     if expected.machines:
         times = " to ".join(format_seconds(value) for value in (expected.least_s, expected.most_s))
         lines.append(
-            f"about {times} in {expected.jobs} processes, from {expected.sampled} points of the smallest machines: "
-            "as if larger ones took no longer, and in proportion to their nodes"
+            f"about {times} in {expected.jobs} processes, from {expected.sampled} points: as if larger machines took no "
+            "longer than these, and in proportion to their nodes"
         )
     return "\n".join(lines)
 

@@ -289,7 +289,8 @@ class StudyEstimate:
         finished: of them in the ledger [count].
         machines: sets of points that share plans [count].
         sampled: points that were computed for the estimate [count].
-        least_s, most_s: time in the processes: as if larger machines took no longer, and in proportion to their nodes [s].
+        least_s, most_s: time in the processes: as if machines larger than the sampled ones took no longer, and in
+            proportion to their nodes [s].
         jobs: processes [count].
     """
 
@@ -307,7 +308,7 @@ class StudyEstimate:
 
 
 def estimate(space: DesignSpace, folder: Path, *, jobs: int = 1, budget_s: float = 1.0) -> StudyEstimate:
-    """Time of the points that are not finished, from the smallest machines, which are computed here.
+    """Time of the points that are not finished, from some machines, smaller ones first, which are computed here.
 
     Args:
         space: the study.
@@ -319,9 +320,8 @@ def estimate(space: DesignSpace, folder: Path, *, jobs: int = 1, budget_s: float
     done = _finished(folder)
     left = [[i for i in numbers if points[i].key not in done] for numbers in space.machines(points)]
     left = [numbers for numbers in left if numbers]
-    began, sampled, first_s, next_s, nodes = time.perf_counter(), 0, 0.0, 0.0, 0
-    machines = 0
-    for numbers in sorted(left, key=lambda some: points[some[0]].values["nodes"]):
+    began, sampled, machines, first_s, next_s, largest = time.perf_counter(), 0, 0, 0.0, 0.0, 1
+    for numbers in _spread(left, points):
         if machines and time.perf_counter() - began > budget_s:
             break
         times = [time.perf_counter()]
@@ -330,18 +330,28 @@ def estimate(space: DesignSpace, folder: Path, *, jobs: int = 1, budget_s: float
         took = [later - earlier for earlier, later in pairwise(times)]
         first_s, next_s = first_s + took[0], next_s + sum(took[1:])
         machines, sampled = machines + 1, sampled + len(took)
-        nodes += points[numbers[0]].values["nodes"]
+        largest = max(largest, points[numbers[0]].values["nodes"])
     least = most = 0.0
     for numbers in left:
         each_s = next_s / (sampled - machines) if sampled > machines else 0.0
-        growth = max(1.0, points[numbers[0]].values["nodes"] * machines / nodes)
         took_s = first_s / machines + each_s * (len(numbers) - 1)
-        least, most = least + took_s, most + took_s * growth
+        least, most = least + took_s, most + took_s * max(1.0, points[numbers[0]].values["nodes"] / largest)
     open_points = sum(map(len, left))
     processes = max(1, min(jobs, len(left)))
     return StudyEstimate(
         len(points), len(points) - open_points, len(left), sampled, least / processes, most / processes, jobs
     )
+
+
+def _spread(left: Sequence[list[int]], points: Sequence[DesignPoint]) -> Iterator[list[int]]:
+    """Machines, of each number of nodes a different one, the smallest first, then the next of each."""
+    by_nodes: dict[int, list[list[int]]] = {}
+    for numbers in left[::-1]:
+        by_nodes.setdefault(points[numbers[0]].values["nodes"], []).append(numbers)
+    for turn in range(max(map(len, by_nodes.values()), default=0)):
+        for place, some in enumerate(by_nodes.values()):
+            if turn < len(some):
+                yield some[(turn + place) % len(some)]
 
 
 def _finished(folder: Path) -> set[str]:
