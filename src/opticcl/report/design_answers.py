@@ -7,7 +7,7 @@ from typing import Any
 
 from opticcl.report.kit.columns import Column, FittedTable
 from opticcl.studies.space.answers import Breakeven, FastestMap, Pareto, Tornado
-from opticcl.units import format_seconds, format_value, unit_suffix
+from opticcl.units import format_rate, format_seconds, format_value, unit_suffix
 
 __all__ = ["Answer", "answer_parts", "axis_label", "axis_text", "place_text", "table_rows", "title_of"]
 
@@ -52,6 +52,8 @@ def axis_label(column: str) -> str:
 
 def axis_text(column: str, value: Any) -> str:
     """Value of an axis with its unit; times of assumptions and parameters are written without one in their columns."""
+    if column == "node_rate" and isinstance(value, float):
+        return format_rate(value)
     if column.startswith(("parameter_", "assume_")) and isinstance(value, float) and 0 < value < 1:
         return format_seconds(value)
     return format_value(column, value)

@@ -144,7 +144,8 @@ def _tornado(answer: Tornado) -> Figure:
         for bar in answer.bars:
             if bar.key == key:
                 doubled = bar.variation.endswith("x 2")
-                axes.barh(place, bar.lead - base, 0.7, base, color="#d55e00" if doubled else "#0072b2", alpha=0.75)
+                beside = place - 0.18 if doubled else place + 0.18
+                axes.barh(beside, bar.lead - base, 0.34, base, color="#d55e00" if doubled else "#0072b2", alpha=0.75)
     axes.axvline(base, color=MUTED, linewidth=0.8)
     axes.axvline(1.0, color=MUTED, linewidth=0.8, linestyle="--")
     axes.set_yticks(range(len(keys)), [key.replace("_", " ") for key in reversed(keys)])
