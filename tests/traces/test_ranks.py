@@ -315,3 +315,45 @@ def test_the_timeline_of_128_ranks_gathers_in_groups_of_64():
     assert sum(call.size_bytes for call in gathers) == 2_147_483_648
     assert {call.ranks for call in gathers} == {tuple(range(64))}
     assert read.num_ranks == 128
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"Process_Group_Ranks": "[0, 1]", "Group_size": 4}, "the group of 'allreduce' has the size 4, but 2 ranks"),
+        (
+            {"Process_Group_Ranks": "[2, 3]", "Group_size": 2},
+            "the trace is of rank 0, but 'allreduce' is of ranks 2, 3",
+        ),
+        (
+            {"Process_Group_Ranks": "[0, 1, ...]", "Group_size": 64},
+            "world_size .* is 4 ranks, but a group .* has 64 ranks",
+        ),
+    ],
+)
+@pytest.mark.parametrize("read", [load_workload, load_job])
+def test_groups_that_contradict_the_trace_are_refused(tmp_path, more, said, read):
+    """With both sources; no collective is left on ranks that there are not."""
+    path = tmp_path / "a.json"
+    path.write_text(text(record("allreduce", 10, ts=5, dur=5, **more), info={"rank": 0, "world_size": 4}))
+    with pytest.raises(WorkloadError, match=said):
+        read(path)
+
+
+def test_groups_larger_than_the_job_are_refused(tmp_path):
+    """Of ASTRA-sim's first line."""
+    path = tmp_path / "a.txt"
+    path.write_text("HYBRID_TRANSFORMER model_parallel_NPU_group: 8\n1\na -1 1 ALLREDUCE 8 1 NONE 0 1 NONE 0 1\n")
+    with pytest.raises(WorkloadError, match="the given number is 4 ranks, but model_parallel_NPU_group: 8 has 8 ranks"):
+        load_workload(path, num_ranks=4)
+    assert load_workload(path, num_ranks=16).calls[0].ranks == tuple(range(8))
+
+
+def test_calls_of_other_ranks_are_counted(tmp_path):
+    """A trace of rank 0 with a call of ranks 2 and 3."""
+    path = tmp_path / "a.json"
+    pair = {"Process_Group_Ranks": "[2, 3]", "Group_size": 2}
+    path.write_text(text(record("allreduce", 10), record("allreduce", 10, **pair), info={"rank": 0, "world_size": 4}))
+    note = "the trace is of rank 0, but 1 call of groups without it, such as 'allreduce' of ranks 2, 3"
+    assert note in load_workload(path).notes
+    assert note in load_job(path).notes

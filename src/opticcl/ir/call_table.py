@@ -99,10 +99,11 @@ class CallSequence(Sequence[Call], Generic[Call]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[Call]: ...
     def __getitem__(self, index: int | slice) -> Call | Sequence[Call]:
-        rows = np.arange(len(self))[index]
-        taken = self.columns.take(np.atleast_1d(rows))
-        part = type(self)(self.kinds, taken, self.name_of, self.groups)
-        return part if isinstance(index, slice) else next(iter(part))
+        if isinstance(index, slice):
+            return type(self)(self.kinds, self.columns.take(np.arange(len(self))[index]), self.name_of, self.groups)
+        row = range(len(self))[index]
+        columns = CallColumns(*(getattr(self.columns, name)[row : row + 1] for name in CallColumns.__slots__))
+        return next(iter(type(self)(self.kinds, columns, self.name_of, self.groups)))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, (CallSequence, tuple, list)):

@@ -92,6 +92,9 @@ def _occurring(trace: RankTrace) -> Iterator[tuple[int, str]]:
             highest = max(call.ranks)
             kind = call.collective if call.is_transfer else "group"
             yield highest, f"a {kind} of {call.name!r} has rank {highest}"
+        elif not call.ranks and call.group_size > highest + 1:
+            highest = call.group_size - 1
+            yield highest, f"{call.group_rule or f'a group of {call.name!r}'} has {call.group_size:,} ranks"
 
 
 def _contradiction(name: str, count: RankCount, other: str) -> WorkloadError:
@@ -241,6 +244,22 @@ def _by_source(calls: Sequence[CollectiveCall]) -> Mapping[str, tuple[int, set[s
     return found
 
 
+def _check_groups(trace: RankTrace) -> None:
+    """Check each recorded group once.
+
+    Raises: WorkloadError: its size is not the number of its ranks.
+    """
+    seen = set[tuple[int, int]]()
+    for call in kinds_of(trace.calls):
+        if call.is_transfer or not call.ranks or (id(call.ranks), call.group_size) in seen:
+            continue
+        seen.add((id(call.ranks), call.group_size))
+        if call.group_size not in (0, len(call.ranks)):
+            raise WorkloadError(
+                f"{trace.file}: the group of {call.name!r} has the size {call.group_size:,}, but {len(call.ranks):,} ranks"
+            )
+
+
 def rank_model(traces: Sequence[RankTrace], given: int = 0) -> RankModel:
     """Ranks and groups of a job.
 
@@ -249,6 +268,8 @@ def rank_model(traces: Sequence[RankTrace], given: int = 0) -> RankModel:
         given: number of ranks by the caller; 0: as recorded [count].
     Raises: WorkloadError: two sources contradict each other.
     """
+    for trace in traces:
+        _check_groups(trace)
     return RankModel(rank_count(traces, given), traces)
 
 
@@ -265,7 +286,26 @@ def notes_of(trace: RankTrace, model: RankModel, calls: Sequence[CollectiveCall]
     yield from model.notes(calls)
     if uneven := sum(call.collective == "all_to_all" and call.is_uneven for call in kinds_of(trace.calls)):
         yield f"uneven all_to_all: {uneven:,}, each taken as the larger of what the rank sends and receives"
+    yield from _foreign_groups(trace)
     yield from trace.after
+
+
+def _foreign_groups(trace: RankTrace) -> Iterator[str]:
+    """A note on calls in groups that do not have the rank of the trace."""
+    known: dict[int, bool] = {}  # by identity: equal lists of a trace are mostly one object
+    foreign: list[RankCall] = []
+    for call in kinds_of(trace.calls) if trace.rank >= 0 else ():
+        if call.ranks and not call.is_transfer:
+            if id(call.ranks) not in known:
+                known[id(call.ranks)] = trace.rank in call.ranks
+            foreign += [] if known[id(call.ranks)] else [call]
+    if foreign:
+        ranks = foreign[0].ranks
+        shown = ", ".join(map(str, ranks[:8])) + (", ..." if len(ranks) > 8 else "")
+        yield (
+            f"the trace is of rank {trace.rank}, but {counted(len(foreign), 'call')} of groups without it, such as "
+            f"{foreign[0].name!r} of ranks {shown}"
+        )
 
 
 def workload_from(trace: RankTrace, given: int = 0) -> Workload:
