@@ -187,7 +187,13 @@ class Netlist:
         return next(group for group in self.groups if group.kind == "photodiode")
 
     def links(self) -> IntArray:
-        """(output, input) of every link, int64 (2, n).
+        """(output, input) of every link, int64 (2, n). Raises: as `targets`."""
+        target = self.targets()
+        output = np.flatnonzero(target >= 0)
+        return np.stack([output, target[output]])
+
+    def targets(self) -> IntArray:
+        """Input that each output leads to, -1 where it leads to none, int64 (outputs,).
 
         Raises: ParameterError: more than `MOST_PORTS` input ports; FabricError: a link of a port that does not exist, or two
             at one port.
@@ -197,25 +203,21 @@ class Netlist:
                 f"{self.name}: {self.num_inputs:,} input ports of optical elements; light is followed through up to "
                 f"{MOST_PORTS:,}, try fewer nodes"
             )
-        parts = []
+        target, used, count = np.full(int(self.first_out[-1]), -1), np.zeros(self.num_inputs, bool), 0
         for bundle in self.bundles():
-            ends = []
-            for name, ports, each, first in (
-                (bundle.source, bundle.outputs, "n_out", self.first_out),
-                (bundle.target, bundle.inputs, "n_in", self.first_in),
-            ):
-                position = self.position[name]
+            source, to = self.position[bundle.source], self.position[bundle.target]
+            for position, ports, each in ((source, bundle.outputs, "n_out"), (to, bundle.inputs, "n_in")):
                 group = self.groups[position]
-                ports = np.asarray(ports, np.int64)
                 if len(ports) and not (ports.min() >= 0 and ports.max() < group.count * getattr(group, each)):
-                    raise FabricError(f"netlist: {self.name}: a link of a port that {name} does not have")
-                ends.append(first[position] + ports)
-            parts.append(np.stack(ends))
-        links = np.concatenate(parts, axis=1) if parts else np.zeros((2, 0), np.int64)
-        for side, ports in zip(("output", "input"), links, strict=True):
-            if len(ports) and np.bincount(ports).max() > 1:
+                    raise FabricError(f"netlist: {self.name}: a link of a port that {group.name} does not have")
+            inputs = self.first_in[to] + bundle.inputs
+            target[self.first_out[source] + bundle.outputs] = inputs
+            used[inputs] = True
+            count += len(inputs)
+        for side, ports in (("output", target >= 0), ("input", used)):
+            if np.count_nonzero(ports) < count:
                 raise FabricError(f"netlist: {self.name}: two links at one {side}")
-        return links
+        return target
 
     def bill(self) -> dict[tuple[str, int], int]:
         """(kind of part, its ports) -> number of parts that the groups are bought as."""

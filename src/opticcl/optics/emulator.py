@@ -205,15 +205,21 @@ class Emulator:
 
     def __init__(self, netlist: Netlist) -> None:
         self.netlist = netlist
-        self._next = np.full(int(netlist.first_out[-1]), ABSORBED)
-        output, target = netlist.links()
-        self._next[output] = target
+        self._next = netlist.targets()
+        self._devices_of: dict[int, IntArray] = {}
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
         """Elements of light paths that the groups count as, in the order of the groups."""
         groups = self.netlist.groups
         return tuple(dict.fromkeys(key for g in groups for each in (g.loss, g.moved or {}) for key in each))
+
+    def _devices(self, position: int) -> IntArray:
+        """Device of every element of a group, computed once."""
+        if position not in self._devices_of:
+            group = self.netlist.groups[position]
+            self._devices_of[position] = group.device_of(np.arange(group.count))
+        return self._devices_of[position]
 
     def load(self, settings: ElementStates) -> Loaded:
         """Load settings.
@@ -265,7 +271,7 @@ class Emulator:
         net = self.netlist
         keys = self.keys if count else ()
         states = [loaded.state(position, group) for position, group in enumerate(net.groups)]
-        ahead = self._without_shut(states)
+        ahead = self._without_shut(loaded)
         choices = {
             p: _choices(g, ahead, int(net.first_out[p])) for p, g in enumerate(net.groups) if KINDS[g.kind].splits
         }
@@ -277,8 +283,9 @@ class Emulator:
             rounds += 1
             owner = np.searchsorted(net.first_in, rays.port, "right") - 1
             parts = []
-            for position in np.unique(owner).tolist():
-                rows = np.flatnonzero(owner == position)
+            found = np.flatnonzero(np.bincount(owner, minlength=len(net.groups))).tolist()
+            for position in found:
+                rows = np.flatnonzero(owner == position) if len(found) > 1 else np.arange(len(owner))
                 group = net.groups[position]
                 local = rays.port[rows] - net.first_in[position]
                 if position == diodes:
@@ -287,12 +294,14 @@ class Emulator:
                 element, way = np.divmod(local, max(group.n_in, 1))
                 light = InputRows(element, way, rays.wavelength[rows], rays.signal[rows])
                 output, behind, signal, moved = self._pass(position, light, states[position], choices)
-                alive = ahead[output] >= 0
-                behind, source = behind[alive], rows[behind[alive]]
+                reached = ahead[output]
+                alive = np.flatnonzero(reached >= 0)
+                reached, behind = reached[alive], behind[alive]
+                source = rows[behind]
                 pieces = _pieces(group, keys, None if moved is None else moved[behind])
                 parts.append(
                     _Rays(
-                        ahead[output[alive]],
+                        reached,
                         rays.wavelength[source],
                         signal[behind],
                         rays.splitting_db[source] + splitting_db(group),
@@ -360,7 +369,7 @@ class Emulator:
             parts.append(_Rays(port[alive], wavelength[alive], signal[alive], zero, pieces))
         return _joined(parts, len(keys))
 
-    def _without_shut(self, states: list[StateOf]) -> IntArray:
+    def _without_shut(self, loaded: Loaded) -> IntArray:
         """Input behind each output, `ABSORBED` where all light is absorbed behind it: shut gates, filters tuned to nothing.
 
         Light that enters such an input ends there whatever it is, so following it changes no arrival.
@@ -368,29 +377,25 @@ class Emulator:
         net = self.netlist
         ahead = self._next.copy()
         shut = np.zeros(net.num_inputs, bool)
-        order = [
-            p for p, g in enumerate(net.groups) if KINDS[g.kind].splits or (KINDS[g.kind].passing and g.n_out == 1)
-        ]
-        for position in order:
-            group = net.groups[position]
+        for position in range(
+            len(net.groups) - 1, -1, -1
+        ):  # from the photodiodes back, as far as the groups are in order
+            group, kind = net.groups[position], KINDS[net.groups[position].kind]
+            if not group.n_out or not group.count:
+                continue
+            outs = ahead[net.first_out[position] : net.first_out[position + 1]]
+            outs[shut[outs] & (outs >= 0)] = ABSORBED
+            if not (kind.splits or (kind.passing and group.n_out == 1)):
+                continue
+            ends = outs < 0 if group.n_out == 1 else (outs.reshape(group.count, group.n_out) < 0).all(axis=1)
             if group.kind in ("gate", "filter") and "fixed" not in group.parameters:
-                element = np.arange(group.count)
-                state = states[position](element, np.zeros_like(element), 0 if group.kind == "gate" else -1)
-                closed = state != 1 if group.kind == "gate" else (state < 0) & (state != ALL)
-                shut[net.first_in[position] : net.first_in[position + 1]] = closed
-        ahead[(ahead >= 0) & shut[ahead]] = ABSORBED
-        changed = True
-        while changed:
-            changed = False
-            for position in reversed(order):
-                group = net.groups[position]
-                outs = ahead[net.first_out[position] : net.first_out[position + 1]].reshape(group.count, group.n_out)
-                closed = np.repeat((outs < 0).all(axis=1), group.n_in)
-                ins = slice(net.first_in[position], net.first_in[position + 1])
-                if (closed & ~shut[ins]).any():
-                    shut[ins] |= closed
-                    changed = True
-            ahead[(ahead >= 0) & shut[ahead]] = ABSORBED
+                number, index, value = loaded.held(position)
+                closed = np.ones(group.num_devices, bool)
+                passes = value == 1 if group.kind == "gate" else (value >= 0) | (value == ALL)
+                closed[number[(index == 0) & passes]] = False
+                ends |= closed if group.control is None else closed[self._devices(position)]
+            ins = slice(net.first_in[position], net.first_in[position + 1])
+            shut[ins] = ends if group.n_in == 1 else np.repeat(ends, group.n_in)
         return ahead
 
     def run(self, settings: ElementStates, listeners: Listeners, *, count: bool = False) -> LightReport:
