@@ -1,5 +1,6 @@
 """Latency by one law: the parts, the floor plan, messages, rounds in line, and the judge's own computation of it."""
 
+from collections import Counter
 from contextlib import suppress
 
 import numpy as np
@@ -12,7 +13,7 @@ from opticcl.fabrics import FABRICS, fabric, fabric_at_scale, job
 from opticcl.plans.compare import compare_plans
 from opticcl.plans.plan import compile
 from opticcl.schedule import generate
-from opticcl.simulate import profile, simulate
+from opticcl.simulate import latency, profile, simulate
 from opticcl.simulate.latency import path_latency
 from opticcl.verify._time_rows import path_latency_s
 
@@ -184,3 +185,14 @@ def test_a_node_rate_above_the_bound_is_never_faster_than_the_bound():
             [fabric_at_scale(one, 64) for one in FABRICS.names()], "all_reduce", [1000], assumptions=name
         )
         assert all(entry.total_s >= entry.lower_bound_s * (1 - 1e-9) for entry in found.entries)
+
+
+def test_messages_of_few_circuits_and_of_many(monkeypatch):
+    """Counted by sorting or in a table: the transfers of each sender that have circuits, however many they have."""
+    plan = compile("ocs:nodes=24", "all_to_all", 10**6, algorithm="mesh").circuits
+    transfers = plan.schedule.step(0)
+    for circuits in plan.rounds(0):
+        due = max(Counter(transfers.src[sorted(set(circuits.transfer.tolist()))].tolist()).values())
+        for few in (0, 10**9):
+            monkeypatch.setattr(latency, "FEW", few)
+            assert latency.most_messages(transfers, circuits) == due

@@ -24,6 +24,7 @@ __all__ = ["PathLatency", "in_line_on", "most_messages", "path_latency", "step_l
 
 FloatArray = npt.NDArray[Any]  # float64
 
+FEW = 16  # circuits of a round are sorted where the step has more than this many transfers for each
 _ROUNDING = 1e-9  # of a slot; a latency of whole slots is not rounded up by what a float lacks
 
 
@@ -123,8 +124,11 @@ def most_messages(transfers: Transfers, circuits: Circuits) -> int:
 
 def _messages_sent(transfers: Transfers, circuits: Circuits) -> IntArray:
     """Messages that each rank sends in a round, up to the last that sends any, int64 (ranks,)."""
+    rows = circuits.transfer[circuits.transfer >= 0]
+    if FEW * len(rows) < len(transfers):
+        return np.bincount(transfers.src[np.unique(rows)])
     used = np.zeros(len(transfers), bool)
-    used[circuits.transfer[circuits.transfer >= 0]] = True
+    used[rows] = True
     return np.bincount(transfers.src if used.all() else transfers.src[used])
 
 
