@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from tests.docs.pages import EXAMPLES, PAGES, blocks, commands
+from tests.execute.launch import mpiexec, needs_mpi
 
 LANGUAGES = {"sh", "python", "toml", "text"}
 
@@ -23,6 +24,8 @@ ELSEWHERE = {
     "make bench ONLY=routes": "measures for minutes; tests/test_benchmarks.py tests the runner",
     "make demo": "run by .ci/run on a clean clone",
     "make test": "runs this very test",
+    "torchrun --nproc-per-node 2 examples/train_ddp.py --backend opticcl": "run by tests/execute/test_torch.py",
+    "torchrun --nproc-per-node 2 examples/train_fsdp.py --backend opticcl": "run by tests/execute/test_torch.py",
     "python3 -m venv .venv && .venv/bin/pip install -c constraints.txt -e . && .venv/bin/opticcl compare --nodes 64": (
         "run by .ci/run on a clean clone"
     ),
@@ -79,12 +82,23 @@ def folder(tmp_path, monkeypatch, plugins_forgotten):
     monkeypatch.chdir(tmp_path)
 
 
+def under_mpiexec(words):
+    """`mpiexec -n 2 opticcl ...` by the launcher and the Python of this environment; skipped where it has no MPI."""
+    if needs_mpi.args[0]:
+        pytest.skip(needs_mpi.kwargs["reason"])
+    option, processes, program, *arguments = words
+    assert (option, program) == ("-n", "opticcl")
+    return mpiexec(processes, "-m", "opticcl", *arguments)
+
+
 def run(command, opticcl, monkeypatch):
     """The command, after those that prepare it."""
     for line in (*command.before, command.text):
         first, *words = shlex.split(line)
         if first == "opticcl":
             done = opticcl(*words)
+        elif first == "mpiexec":
+            done = under_mpiexec(words)
         elif first == "python":
             done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
         else:
