@@ -43,7 +43,7 @@ def plan_of(specification, collective="all_to_all"):
 
 @pytest.mark.parametrize("specification", SPECIFICATIONS)
 def test_light_passes_the_elements_of_the_light_path(specification):
-    """Circuit by circuit, element by element; only the rings of retuned channels differ."""
+    """Circuit by circuit, element by element."""
     plan = plan_of(specification)
     emulator = emulator_of(plan.fabric)
     everything = concatenate_circuits([circuits for _, circuits in rounds_of(plan)])
@@ -65,7 +65,7 @@ def test_light_passes_the_elements_of_the_light_path(specification):
         seen += len(counted)
     assert seen
     assert set(emulator.keys) <= set(path.kinds)
-    assert differing == ({"ring_pass"} if "retuned" in specification else set())
+    assert not differing
 
 
 NOT_OPTICAL = {"control_switch", "wafer"}
@@ -82,10 +82,7 @@ def test_the_bill_counts_the_elements(specification):
     counted = made.netlist().bill()
     if made.name == "ramp":
         assert counted.pop(("fibre", 0)) == bill.pop(("fibre", 0)) * made.wavelengths
-    if "retuned" not in specification:
-        assert counted == bill
-    else:
-        assert counted.keys() == bill.keys()
+    assert counted == bill
 
 
 def test_counts_are_formulas_at_every_size():

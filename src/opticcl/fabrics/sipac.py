@@ -31,7 +31,8 @@ What its light passes::
 In an r x r matrix of rings, light from input i to output j passes j rings off resonance before it is dropped and r - 1 - i
 behind: up to 2 (r - 1), on average over all pairs r - 1. Reading: section III-B has a cascade of rings whose outputs are
 recombined on buses; the position of each ring is in figure 4 alone. With the buses in the order of their numbers the longest
-path is that of a matrix.
+path is that of a matrix. Where channels are retuned there are no rings (i, i): from an input to an output of a higher number
+light passes two rings fewer, so up to 2 (r - 2), on average r - 2.
 """
 
 from __future__ import annotations
@@ -316,9 +317,10 @@ class Sipac(Fabric):
             return bool(chain_of(light, values).closes(light.extremes).all())
 
         radix = largest_that_closes(range(2, LARGEST_COUNT + 1), closes)
-        passed = max(map(crossings, self.sides))
+        passed = max(map(crossings, self.sides, self.groups_of_levels))
         each = values.loss_db("ring_pass")
-        found = f"{counted(radix, 'port')}, {crossings(radix):,} rings passed" if radix else "none closes"
+        rings = crossings(radix, num_groups(radix, self.channels)) if radix else 0
+        found = f"{counted(radix, 'port')}, {rings:,} rings passed" if radix else "none closes"
         return (
             Limit("largest_radix", radix, f"largest switch for {lines} lines: {found}"),
             Limit("crossings", passed, f"a circuit passes up to {passed} rings off resonance, {passed * each:.2f} dB"),
@@ -353,13 +355,17 @@ _ELEMENTS = _SENDER + _SWITCH + _RECEIVER
 _SENT, _PASSED, _RECEIVED = 1, len(_SENDER), len(_ELEMENTS) - 2
 
 
-def crossings(radix: int) -> int:
+def crossings(radix: int, groups: int) -> int:
     """Rings off resonance on the longest path through a switch.
 
-    >>> crossings(8), crossings(1)
-    (14, 0)
+    Args:
+        radix: ports of the switch r [count].
+        groups: groups of lines: r, or r - 1 where no input has a ring to its own output [count].
+
+    >>> crossings(8, 8), crossings(8, 7), crossings(2, 1), crossings(1, 1)
+    (14, 12, 0, 0)
     """
-    return 2 * (radix - 1)
+    return 2 * (radix - 1) if groups == radix else max(0, 2 * (radix - 2))
 
 
 def _light(radices: tuple[int, ...], strides: Counts, wavelengths: int, groups: tuple[int, ...]) -> LightPath:
@@ -373,6 +379,7 @@ def _light(radices: tuple[int, ...], strides: Counts, wavelengths: int, groups: 
     """
     sides = np.array(radices, np.int64)
     received = lines_received(radices, wavelengths, groups)
+    without = sides != np.array(groups)  # a ring (i, i)
 
     def path(level: np.ndarray, passed: np.ndarray) -> Counts:
         counts = np.ones((len(level), len(_ELEMENTS)))
@@ -385,12 +392,12 @@ def _light(radices: tuple[int, ...], strides: Counts, wavelengths: int, groups: 
         level = circuits.hops[circuits.hop_offsets[:-1]]
         stride, side = strides[level], sides[level]
         i, j = circuits.src // stride % side, circuits.dst // stride % side
-        return path(level, j + side - 1 - i)
+        return path(level, j + side - 1 - i - 2 * (without[level] & (i < j)))
 
     levels = np.arange(len(radices))
-    longest = path(levels, np.array([crossings(radix) for radix in radices]))
+    longest = path(levels, np.array(list(map(crossings, radices, groups))))
     share = (sides - 1) / max(1, int((sides - 1).sum()))
-    typical = share @ path(levels, sides - 1) if share.any() else longest[0]
+    typical = share @ path(levels, sides - 1 - without) if share.any() else longest[0]
     names = tuple(f"level {level}, first input to last output" for level in levels)
     return LightPath(optics_of("sipac"), tuple(map(Element, _ELEMENTS)), counts, longest, names, typical)
 
