@@ -16,6 +16,8 @@ from opticcl.estimate.cost import bill_of
 from opticcl.estimate.limits import limits
 from opticcl.fabrics import FABRICS, fabric, fabric_at_scale
 from opticcl.optics.values import chain_of, optics
+from opticcl.plans.held_shifts import ShiftLaw, fastest_held
+from opticcl.plans.overlap import SwitchLaw, overlap
 from opticcl.schedule import generate
 
 FULL = "ramp:groups=32,racks=32,wavelengths=64"
@@ -216,4 +218,41 @@ def ring_file() -> Run:
         assert opticcl.load(path)
 
     run(64)
+    return run
+
+
+def held(num_nodes: int, size_bytes: int) -> None:
+    """The fastest segments of shifts of an all_to_all, with the tables of smaller sizes known.
+
+    Args:
+        num_nodes: nodes [count].
+        size_bytes: message of every rank [bytes].
+    """
+    law = ShiftLaw(0.5e-6, 0.5e-6, 8 / 800e9, 10e-6, first_free=True)
+    assert fastest_held("all_to_all", num_nodes, size_bytes, law).proven
+
+
+@case("plans.held_shifts_64", "interval programme: all_to_all of 64 nodes, every radix and shift")
+def held_64() -> Run:
+    """Another size beforehand."""
+    held(64, 1 << 18)
+    return lambda: held(64, 1 << 20)
+
+
+@case("plans.held_shifts_4096", "interval programme: all_to_all of 4,096 nodes")
+def held_4096() -> Run:
+    """64 nodes beforehand."""
+    held(64, 1 << 20)
+    return lambda: held(4096, 1 << 20)
+
+
+@case("plans.switches_256", "shares of a pairwise exchange of 256 nodes on 8 switches that change while others send")
+def switches_256() -> Run:
+    """A few steps beforehand."""
+    law = SwitchLaw(8, 12.5e9, 0.2e-3, 0.02e-3)
+
+    def run(steps: int = 255) -> None:
+        assert overlap(range(steps), [0.25e6 / 256] * steps, law).seconds <= 7.2e-3
+
+    run(20)
     return run
