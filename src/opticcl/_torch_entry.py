@@ -33,6 +33,7 @@ def create(options: Any, _: Any = None) -> Any:
     """
     import os
 
+    from opticcl.errors import OpticclError
     from opticcl.execute.failures import report_failures
     from opticcl.execute.torch import OpticclProcessGroup, Settings
     from opticcl.fabrics import as_fabric
@@ -41,10 +42,14 @@ def create(options: Any, _: Any = None) -> Any:
     size, rank = options.group_size, options.group_rank
     ranks = list(options.global_ranks_in_group) or list(range(size))
     report_failures(ranks[rank])
-    settings = Settings.of_environment(os.environ)
-    text = os.environ.get("OPTICCL_FABRIC")
-    fabric = as_fabric(text) if text else None
-    algorithm = os.environ.get("OPTICCL_ALGORITHM") or "auto"
-    planner = RankPlanner(size, fabric, algorithm, None if fabric is None else ranks)
-    planner.check()
+    try:
+        settings = Settings.of_environment(os.environ)
+        text = os.environ.get("OPTICCL_FABRIC")
+        fabric = as_fabric(text) if text else None
+        algorithm = os.environ.get("OPTICCL_ALGORITHM") or "auto"
+        planner = RankPlanner(size, fabric, algorithm, None if fabric is None else ranks)
+        planner.check()
+    except OpticclError as error:  # the first rank that finds it prints it: a launcher ends the others
+        error.printed_by = int(options.store.compare_set("opticcl/refused_by", "", str(ranks[rank])))
+        raise
     return OpticclProcessGroup(options.store, rank, size, options.timeout, planner, settings, ranks)

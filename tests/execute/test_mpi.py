@@ -97,6 +97,19 @@ def test_refused_by_rank_0_only(plan, processes, options, words):
     assert words in lines[0]
 
 
+def test_a_rejected_plan(tmp_path):
+    """One line with the rule, exit code 2; nothing is sent."""
+    path = tmp_path / "plan.json"
+    opticcl.compile("lightpath:shape=1x2", "all_reduce", "1 MB").save(path)
+    content = json.loads(path.read_text())
+    content["columns"]["chunk_lo"] = [0] * len(content["columns"]["chunk_lo"])
+    path.write_text(json.dumps(content))
+    done = mpiexec(2, "-m", "opticcl", "run", path, timeout=60)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert re.match(r"opticcl: the plan is rejected: contribution_missing: .*; opticcl verify shows all", line)
+
+
 @pytest.mark.parametrize(
     ("code", "words"),
     [

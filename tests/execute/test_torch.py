@@ -157,6 +157,25 @@ def test_calls_that_differ_or_cannot_be(tmp_path, code, words):
     assert "exitcode: 2" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "words"),
+    [
+        ("OPTICCL_FABRIC", "nonsense", "unknown fabric 'nonsense'"),
+        deep("OPTICCL_FABRIC", "lightpath:shape=1x1", "use a larger fabric or fewer processes"),
+        deep("OPTICCL_ALGORITHM", "nonsense", "unknown algorithm 'nonsense'"),
+        deep("OPTICCL_CHECK", "5", "OPTICCL_CHECK='5' is neither 0 nor 1"),
+    ],
+)
+def test_settings_are_refused(tmp_path, variable, value, words):
+    """One line, exit code 2."""
+    script = tmp_path / "script.py"
+    script.write_text(PREAMBLE)
+    done = torchrun(2, script, **{variable: value})
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("opticcl:")]
+    assert words in line
+    assert "exitcode  : 2" in done.stderr
+
+
 def test_recorded_runs_are_read_as_workloads(tmp_path):
     """Run, record with the profiler, read: the calls of a job with this backend are those with Gloo."""
     from opticcl.traces import load_workload

@@ -25,7 +25,7 @@ from opticcl.cli._options import (
     refuse_beside_file,
 )
 from opticcl.cli._output import PICTURE, RECORD, Outputs, out_option, print_json
-from opticcl.errors import OpticclError, ParameterError
+from opticcl.errors import OpticclError, ParameterError, VerificationError
 
 if TYPE_CHECKING:
     from opticcl.execute.measure import Measurement
@@ -96,14 +96,18 @@ def run(
         made: list[Plan] = []  # on rank 0
 
         def plan() -> tuple[dict[str, Any], list[RankSchedule]]:
-            refuse_beside_file("run", context, file, fabric)
-            if file is not None:
-                from opticcl.plans.plan import load
+            from opticcl.plans.plan import load
+            from opticcl.plans.rank_plans import rejection
 
-                made.append(load(file))
-            else:
-                made.append(make_plan(str(fabric), nodes, None, collective, algorithm, message[-1], root, job))
-                made[0].verify().raise_if_bad()
+            refuse_beside_file("run", context, file, fabric)
+            try:
+                if file is not None:
+                    made.append(load(file))
+                else:
+                    made.append(make_plan(str(fabric), nodes, None, collective, algorithm, message[-1], root, job))
+                    made[0].verify().raise_if_bad()
+            except VerificationError as error:
+                raise rejection(error, str(file or made[0])) from None
             return _cut(made[0], comm.size)
 
         summary, schedule = from_rank_0(comm, plan)

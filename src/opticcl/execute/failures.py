@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
 from opticcl.errors import ExecutionError, OpticclError, ParameterError
 
 __all__ = ["remember_failure", "report_failures", "text_of_error"]
+
+GRACE_S = 0.5
+"""Time by which a rank that prints nothing ends later, since a launcher ends all ranks when one has ended [s]."""
 
 _installed = False
 _last: OpticclError | None = None
@@ -64,6 +68,8 @@ def report_failures(rank: int, end: Callable[[int], Any] = os._exit, *, others: 
             return
         if rank == failure.printed_by or isinstance(failure, ExecutionError):
             print(f"opticcl: {failure}", file=sys.__stderr__, flush=True)  # torch replaces sys.stderr meanwhile
+        else:
+            time.sleep(GRACE_S)
         sys.stdout.flush()
         end(failure.exit_code)
 

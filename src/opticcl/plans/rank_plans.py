@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from opticcl.collective import Request
-from opticcl.errors import ParameterError
+from opticcl.errors import ParameterError, VerificationError
 from opticcl.execute.ranks import RankSchedule, rank_schedules
 from opticcl.ir import Fabric
 from opticcl.plans.plan import compile
 from opticcl.units import counted
 
-__all__ = ["RankPlanner", "size_class"]
+__all__ = ["RankPlanner", "rejection", "size_class"]
 
 
 def size_class(size_bytes: int) -> int:
@@ -22,6 +22,18 @@ def size_class(size_bytes: int) -> int:
     [0, 1, 10, 11, 21]
     """
     return size_bytes.bit_length()
+
+
+def rejection(error: VerificationError, plan: str) -> ParameterError:
+    """A verdict on a plan that processes were to execute, in one line with its first violation.
+
+    Args:
+        error: of the verifier.
+        plan: in words.
+    """
+    _, *violations = str(error).splitlines()
+    first = f": {violations[0].strip()}" if violations else ""
+    return ParameterError(f"the plan is rejected{first}; opticcl verify shows all ({plan})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +58,16 @@ class RankPlanner:
         Args:
             request: collective and root.
             size_bytes: size of the message; plans are compiled for the smallest size of its class [bytes].
-        Raises: OpticclError: unknown names, a fabric that is too small or cannot carry it; VerificationError: a wrong plan.
+        Raises: OpticclError: unknown names, a fabric that is too small or cannot carry it, a wrong plan.
         """
         where, nodes = self.check(), list(self.nodes if self.nodes is not None else range(self.num_ranks))
         part = None if nodes == list(range(where.num_nodes)) else nodes
         typical_bytes = max(1, 1 << max(0, size_class(size_bytes) - 1))
         plan = compile(where, request, typical_bytes, algorithm=self.algorithm, nodes=part)
-        plan.verify().raise_if_bad()
+        try:
+            plan.verify().raise_if_bad()
+        except VerificationError as error:
+            raise rejection(error, str(plan)) from None
         return rank_schedules(plan.schedule)
 
     def check(self) -> Fabric:
