@@ -1,6 +1,5 @@
 """Data that move only as light: right where light is right, and wrong where one device is set in another way."""
 
-import json
 import re
 from dataclasses import replace
 
@@ -8,15 +7,17 @@ import numpy as np
 import pytest
 
 import opticcl
+from opticcl.collective import collective
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.execute.in_process import execute
 from opticcl.execute.light import execute_by_light
 from opticcl.execute.reference import expected_results, random_arrays, wrong_ranks
-from opticcl.fabrics import fabric
-from opticcl.ir import Transfers
+from opticcl.fabrics import fabric, fabric_at_scale
+from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers
 from opticcl.optics.device_changes import device_change
 from opticcl.optics.elements import KINDS
 from opticcl.optics.rounds import lanes_of, round_settings, standing_settings
+from opticcl.plans.plan import Plan
 
 SPECIFICATIONS = [
     "ramp:groups=2,racks=2,wavelengths=4", "ramp:groups=2,racks=2,wavelengths=2,transceivers_per_group=2",
@@ -39,18 +40,30 @@ def data_of(plan, elements=101, dtype="int64"):
 def test_every_collective_is_right(specification):
     """Exactly what NumPy computes, and every photodiode receives its signal alone."""
     done = 0
-    for collective in COLLECTIVES:
+    for wanted in COLLECTIVES:
         try:
-            plan = opticcl.compile(specification, collective, "1 KB").circuits
+            plan = opticcl.compile(specification, wanted, "1 KB").circuits
         except UnsupportedError:
             continue
         arrays, due = data_of(plan)
         results, light = execute_by_light(plan, arrays)
         assert light.clean
         assert light.signals >= light.rounds
-        assert not wrong_ranks(results, due, arrays), collective
+        assert not wrong_ranks(results, due, arrays), wanted
         done += 1
     assert done >= 4
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", ["lightpath", "oddl", "ramp", "sipac", "terarack"])
+def test_bytes_of_64_nodes(name):
+    """All-reduce and all-to-all, by what `auto` takes."""
+    for wanted in ("all_reduce", "all_to_all"):
+        plan = opticcl.compile(fabric_at_scale(name, 64), wanted, "100 KB").circuits
+        arrays, due = data_of(plan, 1003)
+        results, light = execute_by_light(plan, arrays)
+        assert light.clean
+        assert not wrong_ranks(results, due, arrays)
 
 
 def test_sums_of_floats_are_those_of_the_memory():
@@ -92,8 +105,8 @@ ALTERED = [
 def test_one_altered_device_shows(specification):
     """Never clean light and wrong data; eight of ten give wrong data."""
     random, wrong, count = np.random.default_rng(0), 0, 0
-    for collective in ("all_reduce", "all_to_all"):
-        plan = opticcl.compile(specification, collective, "1 KB").circuits
+    for wanted in ("all_reduce", "all_to_all"):
+        plan = opticcl.compile(specification, wanted, "1 KB").circuits
         arrays, due = data_of(plan, 20)
         for _ in range(4):
             change = altered(plan, random)
@@ -207,13 +220,26 @@ def test_a_dark_modulator_sends_nothing(opticcl):
 
 
 def test_verify_with_the_second_judge(opticcl, answer, tmp_path):
-    """A plan file whose wavelength is another: refused, with device and both circuits."""
+    """A plan file: accepted; --time and --emulate are two questions."""
     made = opticcl("compile", "-f", "terarack:nodes=6,wavelengths=2", "-a", "ring", "-o", tmp_path / "p.json")
     assert made.returncode == 0, made.stderr
     found, code = answer("verify", tmp_path / "p.json", "--emulate")
     assert (code, found["ok"]) == (0, True)
     assert "emulated: " in found["notes"][-1]
-    assert json.loads((tmp_path / "p.json").read_text())
     done = opticcl("verify", tmp_path / "p.json", "--emulate", "--time", tmp_path / "p.json")
     assert done.returncode == 2
     assert "--time verifies times alone" in done.stderr
+
+
+def test_verify_names_device_and_both_circuits(opticcl, tmp_path):
+    """A plan file in which two circuits are added to one wavelength of a fibre: exit code 1."""
+    made = fabric("terarack:nodes=6,wavelengths=2")
+    step = Transfers.of([0, 1], [2, 3], [0, 1], 1, Op.COPY)
+    light = Circuits.of([0, 1], [0, 1], [2, 3], 0, 1, 1, [[0, 1], [1, 2]])
+    schedule = Schedule("by hand", collective("all_gather", 6, 6), 1, lambda i: step)
+    Plan(CircuitPlan(made, schedule, lambda i: (light,)), 6000).save(tmp_path / "wrong.json")
+    done = opticcl("verify", tmp_path / "wrong.json", "--emulate")
+    assert done.returncode == 1
+    where = "setting_clash: step 0 round 0, drop:4 (node 2 port 0, wavelength 1)"
+    assert f"{where}: expected state 1 for 0 -> 2, found state 0 for 1 -> 3" in done.stdout
+    assert "wavelength_clash" in done.stdout
