@@ -28,7 +28,7 @@ PANELS = {
         "synthesize",
         "convert",
     ),
-    "A job": ("train", "jobs"),
+    "A job": ("train", "jobs", "traffic"),
     "A machine": ("list", "budget", "cost", "netlist", "control", "warm"),
     "Research": ("papers", "study"),
 }
@@ -73,6 +73,10 @@ VALUES = {
     "--groups": "<scaled|machine>",
     "--straggler": "<device>=<factor>",
     "--times": "<file>",
+    "--flows": "<sizes>",
+    "--gaps": "<gaps>",
+    "--scheduler": "<scheduler>",
+    "--reserve": "<what>=<count>",
 }
 """Option -> kind of its value in help texts; of other options the type of the value is shown."""
 

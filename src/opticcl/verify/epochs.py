@@ -202,5 +202,6 @@ def _together(mine: Transfers, circuits: Circuits, transfers: Transfers, light: 
     """
     columns = ("src", "dst", "chunk_lo", "chunk_n", "op")
     both = Transfers(*(np.concatenate([getattr(mine, c), getattr(transfers, c)]) for c in columns))
-    moved = replace(light, transfer=(light.transfer + len(mine)).astype(np.int32))
+    carried = np.where(light.transfer < 0, -1, light.transfer + len(mine)).astype(np.int32)
+    moved = replace(light, transfer=carried)
     return both, concatenate_circuits([circuits, moved])

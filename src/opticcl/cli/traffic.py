@@ -1,0 +1,222 @@
+"""opticcl traffic"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from opticcl.cli._options import FabricOption, JsonOption, NodesOption, SeedOption, make_fabric
+from opticcl.cli._output import (
+    PICTURE,
+    RECORD,
+    TABLE,
+    Outputs,
+    ProgressLine,
+    out_option,
+    print_json,
+    print_table,
+)
+from opticcl.errors import ParameterError
+
+if TYPE_CHECKING:
+    from opticcl.operations.dynamic_traffic.beside import BesidePlan
+    from opticcl.operations.dynamic_traffic.simulation import TrafficSetup
+    from opticcl.report.dynamic_traffic import TrafficRow
+
+LEAST_SLOTS = 10_000
+"""Slots of a run unless `--slots` says otherwise and no flow needs more [count]."""
+
+
+def run(
+    fabric: FabricOption,
+    nodes: NodesOption = None,
+    load: Annotated[
+        list[float],
+        typer.Option("--load", help="Load of the busiest port, such as 0.9; 1 fills it. Repeat for several."),
+    ] = [0.9],  # noqa: B006 (the framework copies it)
+    flows: Annotated[
+        list[str],
+        typer.Option(
+            "--flows",
+            help="Sizes of the flows: cell, uniform, university, private_enterprise, commercial_cloud, social_media_cloud. "
+            "Repeat for several.",
+        ),
+    ] = ["cell"],  # noqa: B006
+    gaps: Annotated[
+        str | None,
+        typer.Option(
+            "--gaps",
+            help="Gaps: poisson, uniform, weibull, lognormal, two_modes, four_modes; default: those of the flows.",
+        ),
+    ] = None,
+    skew: Annotated[
+        list[float],
+        typer.Option(
+            "--skew",
+            help="Weight of a fifth of the nodes over that of the others; default: that of the flows. Repeat for several.",
+        ),
+    ] = [],  # noqa: B006
+    placement: Annotated[
+        str, typer.Option("--placement", help="Hot nodes: spread over the machine, or group: side by side.")
+    ] = "spread",
+    between_racks: Annotated[
+        float | None,
+        typer.Option(
+            "--between-racks",
+            help="Share of the flows that leaves its rack, 0 to 1; 1: any node. Default: that of the flows.",
+        ),
+    ] = None,
+    scheduler: Annotated[
+        list[str],
+        typer.Option(
+            "--scheduler",
+            help="native, native:iterations=2, rack, cyclic, cyclic:hops=2, or reference (small machines). Repeat for several.",
+        ),
+    ] = ["native"],  # noqa: B006
+    slots: Annotated[
+        int | None,
+        typer.Option("--slots", help="Length of a run; default: 10,000, or 20 times the longest flow if that is more."),
+    ] = None,
+    seed: SeedOption = 0,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Check every slot of every epoch by the law of light; takes longer.")
+    ] = False,
+    beside: Annotated[
+        Path | None, typer.Option("--beside", help="A plan file of the same machine that runs beside the traffic.")
+    ] = None,
+    reserve: Annotated[
+        str | None, typer.Option("--reserve", help="Cells of that plan: slots=3 (of an epoch; default) or planes=2.")
+    ] = None,
+    out: Annotated[list[Path], out_option(PICTURE, TABLE, RECORD)] = [],  # noqa: B006
+    json: JsonOption = False,
+) -> None:
+    """Dynamic traffic on RAMP, slot by slot. Exit code 1 if a load is inadmissible or its backlog grows."""
+    from opticcl.operations.dynamic_traffic.simulation import assumptions_of
+    from opticcl.report.dynamic_traffic import TrafficReport, traffic_figure, traffic_label, traffic_table
+
+    outputs = Outputs(out, PICTURE, TABLE, RECORD, read=beside)
+    if reserve is not None and beside is None:
+        raise ParameterError("traffic: --reserve gives cells to a plan; give --beside plan.parquet too")
+    setups, notes = _setups(fabric, nodes, load, flows, gaps, skew, placement, between_racks, scheduler, slots, seed)
+    shared = None if beside is None else _beside(beside, reserve, setups[0])
+    with ProgressLine() as progress:
+        rows = [_row(setup, verify, shared, progress) for setup in setups]
+    report = TrafficReport(rows, assumptions_of(setups[0]), notes, shared)
+    outputs.write_pictures(lambda: traffic_figure(report), traffic_label(report))
+    outputs.write_record(report.record, lambda: _flat(report.record()["rows"]))
+    if json:
+        print_json(report.record())
+    else:
+        print_table(traffic_table(report), *report.lines())
+        outputs.print_lines()
+    raise typer.Exit(0 if report.ok else 1)
+
+
+def _setups(
+    fabric: str,
+    nodes: int | None,
+    loads: list[float],
+    flows: list[str],
+    gaps: str | None,
+    skews: list[float],
+    placement: str,
+    between_racks: float | None,
+    schedulers: list[str],
+    slots: int | None,
+    seed: int,
+) -> tuple[list[TrafficSetup], list[str]]:
+    """All runs of a call, checked before the first one, and notes on their lengths.
+
+    Args:
+        fabric, nodes, loads, flows, gaps, skews, placement, between_racks, schedulers, slots, seed: values of the options.
+    """
+    from dataclasses import replace
+
+    from opticcl.operations.dynamic_traffic.flows import flow_mix
+    from opticcl.operations.dynamic_traffic.schedulers import make_scheduler
+    from opticcl.operations.dynamic_traffic.simulation import TrafficSetup, least_slots
+
+    machine = make_fabric(fabric, nodes, None)
+    if between_racks is not None and not 0 <= between_racks <= 1:
+        raise ParameterError(f"--between-racks: {between_racks:g} is not 0 to 1; try 0.7")
+    found, notes = [], []
+    for name in flows:
+        for skew in skews or [None]:  # type: ignore[list-item]
+            mix = flow_mix(name, gaps, skew, between_racks)
+            for scheduler in schedulers:
+                for load in loads:
+                    setup = TrafficSetup(
+                        machine, mix, load, placement, scheduler, LEAST_SLOTS if slots is None else slots, seed
+                    )
+                    least = least_slots(setup)
+                    if slots is None:
+                        setup = replace(setup, slots=max(LEAST_SLOTS, least))
+                    found.append(setup)
+        if slots is not None and slots < least:
+            notes.append(
+                f"{name}: {slots:,} slots are fewer than 20 times the longest flow, {least:,}; delays may still change"
+            )
+    for text in schedulers:
+        make_scheduler(text, found[0].machine)
+    for setup in found:
+        setup.limit()
+    return found, notes
+
+
+def _beside(path: Path, reserve: str | None, setup: TrafficSetup) -> BesidePlan:
+    """The plan of a file and the cells reserved for it.
+
+    Args:
+        path: of the plan file.
+        reserve: value of `--reserve`.
+        setup: whose machine it must be for.
+    """
+    from opticcl.operations.dynamic_traffic.beside import BesidePlan
+    from opticcl.operations.dynamic_traffic.simulation import epoch_slots
+    from opticcl.plans.plan import load
+
+    kind, equals, number = (part.strip() for part in (reserve or f"slots={epoch_slots() // 2}").partition("="))
+    if not equals or not number.isdecimal() or len(number) > 9:
+        raise ParameterError(f"--reserve: {reserve!r} is not slots=3 or planes=2")
+    plan = load(path)
+    machine = plan.fabric.machine
+    if machine != setup.fabric:
+        mine, its = ({"name": f.name, **f.parameters} for f in (setup.fabric, machine))
+        key = next(key for key in mine if mine[key] != its.get(key))
+        raise ParameterError(f"--beside: {path} is for {key}={its.get(key)}, and --fabric has {key}={mine[key]}")
+    return BesidePlan(plan, kind, int(number))
+
+
+def _row(setup: TrafficSetup, verify: bool, shared: BesidePlan | None, progress: ProgressLine) -> TrafficRow:
+    """Simulate a run, judged if requested, and the same without the plan.
+
+    Args:
+        setup: of the run.
+        verify: whether every epoch is judged.
+        shared: the plan beside it.
+        progress: called with (what, done, total).
+    """
+    from opticcl.operations.dynamic_traffic.judged import judged_run
+    from opticcl.operations.dynamic_traffic.simulation import simulate_traffic
+    from opticcl.report.dynamic_traffic import TrafficRow
+
+    limit = setup.limit()
+    if setup.load > limit.largest_load * (1 + 1e-12):
+        return TrafficRow(setup, limit)
+    free = None if shared is None else shared.free
+    verdict = None
+    if verify:
+        light = None if shared is None else shared.light
+        result, verdict = judged_run(setup, progress=progress, free=free, reserved=light)
+    else:
+        result = simulate_traffic(setup, progress=progress, free=free)
+    alone = None if shared is None else simulate_traffic(setup, progress=progress)
+    return TrafficRow(setup, limit, result, verdict, alone)
+
+
+def _flat(rows: list[dict[str, object]]) -> list[dict[str, object]]:
+    """Rows of a table: without the verdicts, which are no plain values, and with the fields of every row."""
+    names = dict.fromkeys(name for row in rows for name in row if name != "verdict")
+    return [{name: row.get(name) for name in names} for row in rows]

@@ -1,0 +1,350 @@
+"""Dynamic traffic: a row a run, as table, record and pictures.
+
+The delays of a load that is inadmissible, unstable or not judged are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opticcl.report.kit.colours import MUTED, wavelength_colours
+from opticcl.report.kit.columns import Column, FittedTable
+from opticcl.report.kit.svg import WIDTH, new_figure, write_heading
+from opticcl.units import counted, format_seconds
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from opticcl.ir import Verdict
+    from opticcl.operations.dynamic_traffic.beside import BesidePlan
+    from opticcl.operations.dynamic_traffic.demand import Worst
+    from opticcl.operations.dynamic_traffic.simulation import TrafficResult, TrafficSetup
+    from opticcl.operations.dynamic_traffic.statistics import IntervalEstimate
+
+__all__ = ["TrafficReport", "TrafficRow", "traffic_figure", "traffic_label", "traffic_table"]
+
+QUANTILES = {"p50": 0.5, "p99": 0.99, "p999": 0.999}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrafficRow:
+    """A run, or a load that is not simulated because it is inadmissible.
+
+    Args:
+        setup: traffic and scheduler.
+        limit: what limits the load.
+        result: of the run; None: the load is inadmissible.
+        verdict: on every epoch; None: not requested.
+        alone: the same run without the plan beside it; None: there is no plan.
+    """
+
+    setup: TrafficSetup
+    limit: Worst
+    result: TrafficResult | None = None
+    verdict: Verdict | None = None
+    alone: TrafficResult | None = None
+
+    @property
+    def answer(self) -> str:
+        """carried, unstable, inadmissible, or not judged where the run is too short."""
+        if self.result is None:
+            return "inadmissible"
+        return {True: "carried", False: "unstable", None: "not judged"}[self.result.stable]
+
+    @property
+    def ok(self) -> bool:
+        """Whether the load is carried as far as it was judged, and no epoch breaks a rule."""
+        return self.answer in ("carried", "not judged") and (self.verdict is None or self.verdict.ok)
+
+    @property
+    def slow_down(self) -> float | None:
+        """Mean delay over that without the plan; None where one of them has none."""
+        if self.result is None or self.alone is None or not (self.result.stable and self.alone.stable):
+            return None
+        return self.result.counts.mean_delay().value / self.alone.counts.mean_delay().value
+
+    def delays_s(self) -> dict[str, IntervalEstimate | None]:
+        """Mean and quantiles of the delays of cells [s]; None where the load is not carried."""
+        found = self.result
+        names = ("mean", *QUANTILES)
+        if found is None or not found.stable or not found.counts.delays.any():
+            return dict.fromkeys(names)
+        slot = self.setup.machine.slot
+        delays = {"mean": found.counts.mean_delay().scaled(slot)}
+        return {**delays, **{name: found.counts.delay(share).scaled(slot) for name, share in QUANTILES.items()}}
+
+    def ratios(self) -> dict[str, IntervalEstimate | None]:
+        """Mean and 99 % quantile of the times of flows over the ideal ones; None where the load is not carried."""
+        found = self.result
+        if found is None or not found.stable or not found.counts.ratios.any():
+            return {"mean": None, "p99": None}
+        return {"mean": found.counts.mean_ratio(), "p99": found.counts.ratio(0.99)}
+
+    def record(self) -> dict[str, Any]:
+        """Plain values."""
+        setup, found = self.setup, self.result
+        row: dict[str, Any] = {
+            "scheduler": setup.scheduler,
+            "flows": setup.mix.name,
+            "gap": setup.mix.gap,
+            "load": setup.load,
+            "skew": setup.mix.skew,
+            "placement": setup.placement,
+            "between_racks": setup.mix.between_racks,
+            "slots": setup.slots,
+            "seed": setup.seed,
+            "answer": self.answer,
+            "largest_load": self.limit.largest_load,
+            "limited_by": self.limit.name,
+            "limit_cells_per_slot": self.limit.cells_per_slot,
+        }
+        if found is None:
+            return row
+        counts = found.counts
+        row |= {
+            "offered_cells": found.offered_cells,
+            "sent_cells": found.sent_cells,
+            "pending_cells": found.pending_cells,
+            "epochs": found.epochs,
+            "ended_early": found.ended_early,
+            **_pair("offered", found.offered),
+            **_pair("throughput", found.throughput),
+            **_pair("backlog_slope_cells_per_slot", found.slope),
+        }
+        for name, value in self.delays_s().items():
+            row |= _pair(f"delay_{name}_s", value)
+        for name, value in self.ratios().items():
+            row |= _pair(f"flow_over_ideal_{name}", value)
+        row |= {
+            "wavelength_use": found.wavelength_use,
+            "wavelengths_used": int(np.count_nonzero(counts.used)),
+            "fairness": counts.fairness(),
+            "rounds": float(counts.rounds.sum() / max(1, counts.epochs.sum())),
+            "of_bound": found.of_bound,
+            "slow_down": self.slow_down,
+            "verdict": None if self.verdict is None else self.verdict.record(),
+        }
+        return row
+
+
+def _pair(name: str, value: IntervalEstimate | None) -> dict[str, float | None]:
+    """A value and half its interval as two fields."""
+    known = (None, None) if value is None else (value.value, value.half_width)
+    return dict(zip((name, f"{name}_half_width"), known, strict=True))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrafficReport:
+    """All runs of a call.
+
+    Args:
+        rows: in the order of the options.
+        assumptions: what the times rest on.
+        notes: remarks.
+        beside: the plan that shares the machine, or None.
+    """
+
+    rows: Sequence[TrafficRow]
+    assumptions: dict[str, Any]
+    notes: Sequence[str] = ()
+    beside: BesidePlan | None = field(default=None)
+
+    @property
+    def ok(self) -> bool:
+        """Whether every load is carried and no epoch breaks a rule."""
+        return all(row.ok for row in self.rows)
+
+    def record(self) -> dict[str, Any]:
+        """Plain values, as `opticcl traffic --json` prints them."""
+        results = [row.result for row in self.rows if row.result is not None]
+        judged = [row.verdict for row in self.rows if row.verdict is not None]
+        return {
+            "ok": self.ok,
+            "rows": [row.record() for row in self.rows],
+            "totals": {
+                "runs": len(self.rows),
+                "carried": sum(row.answer == "carried" for row in self.rows),
+                "offered_cells": sum(result.offered_cells for result in results),
+                "sent_cells": sum(result.sent_cells for result in results),
+                "pending_cells": sum(result.pending_cells for result in results),
+                "violations": sum(len(verdict.violations) for verdict in judged) if judged else None,
+            },
+            "beside": None if self.beside is None else self.beside.record(),
+            "notes": [*self._remarks(), *self.notes],
+            "assumptions": self.assumptions,
+        }
+
+    def lines(self) -> list[str]:
+        """Lines below the table."""
+        judged = [row.verdict for row in self.rows if row.verdict is not None]
+        lines = []
+        if judged:
+            circuits = sum(verdict.circuits for verdict in judged)
+            wrong = [violation for verdict in judged for violation in verdict.violations]
+            head = "verified" if not wrong else "refused"
+            lines.append(f"{head}: {counted(circuits, 'circuit')} of every slot, {counted(len(wrong), 'violation')}")
+            lines += [f"  {violation}" for violation in wrong]
+        if self.beside is not None:
+            lines += self.beside.lines()
+        return [*lines, *self._remarks(), *self.notes]
+
+    def _remarks(self) -> list[str]:
+        remarks = []
+        for row in self.rows:
+            where = f"{row.setup.scheduler}, load {row.setup.load:g}, skew {row.setup.mix.skew:.3g}"
+            if row.answer == "inadmissible":
+                remarks.append(
+                    f"{where}: {row.limit.name} would carry {row.limit.cells_per_slot * row.setup.load:.4g} of "
+                    f"{row.limit.capacity:g} cells a slot; the largest load is {row.limit.largest_load:.4g}"
+                )
+            elif row.result is not None and row.result.ended_early:
+                remarks.append(
+                    f"{where}: ended after {counted(row.result.epochs, 'epoch')}, {row.result.pending_cells:,} cells wait"
+                )
+            elif row.result is not None and row.answer == "unstable":
+                remarks.append(
+                    f"{where}: the backlog grows by {row.result.slope.value:.4g} cells a slot to "
+                    f"{row.result.pending_cells:,} cells, so its delays are not reported"
+                )
+            elif row.answer == "not judged":
+                remarks.append(
+                    f"{where}: too few epochs to judge whether the backlog grows, so delays are not reported"
+                )
+        return remarks
+
+
+def traffic_table(report: TrafficReport) -> FittedTable:
+    """One row a run."""
+    rows = report.rows
+    delays = [row.delays_s() for row in rows]
+    ratios = [row.ratios() for row in rows]
+    several = len({row.setup.mix.name for row in rows}) > 1
+
+    def share(values: Sequence[float | None]) -> list[str]:
+        return ["-" if value is None else f"{value:.4f}" for value in values]
+
+    def results(of: Any) -> list[Any]:
+        return [None if row.result is None else of(row.result) for row in rows]
+
+    columns = [
+        Column("scheduler", [row.setup.scheduler for row in rows], justify="left"),
+        Column("flows", [row.setup.mix.name for row in rows], 0 if several else 1, "left"),
+        Column("load", [f"{row.setup.load:g}" for row in rows]),
+        Column("skew", [f"{row.setup.mix.skew:.3g}" for row in rows]),
+        Column("answer", [row.answer for row in rows], justify="left"),
+        Column("carried of ports", share(results(lambda r: r.throughput.value)), 0),
+        Column("offered", share(results(lambda r: r.offered.value)), 4),
+        Column("mean", [_time(delay["mean"]) for delay in delays]),
+        Column("p50", [_time(delay["p50"]) for delay in delays], 5),
+        Column("p99", [_time(delay["p99"]) for delay in delays]),
+        Column("p99.9", [_time(delay["p999"]) for delay in delays], 2),
+        Column("flow / ideal", [_number(ratio["mean"]) for ratio in ratios], 6),
+        Column("its p99", [_number(ratio["p99"]) for ratio in ratios], 7),
+        Column("wavelengths", share(results(lambda r: r.wavelength_use)), 8),
+        Column("fairness", share(results(lambda r: r.counts.fairness())), 9),
+        Column("largest load", share([row.limit.largest_load for row in rows]), 3),
+    ]
+    if any(row.alone is not None for row in rows):
+        columns.append(Column("slow-down", ["-" if row.slow_down is None else f"{row.slow_down:.3f}" for row in rows]))
+    if any(row.result is not None and row.result.of_bound is not None for row in rows):
+        columns.append(Column("of bound", share(results(lambda r: r.of_bound)), 10))
+    return FittedTable(columns, keys=3)
+
+
+def _time(value: IntervalEstimate | None) -> str:
+    if value is None:
+        return "-"
+    width = "" if value.half_width is None else f" ±{value.half_width / value.value:.1%}" if value.value else ""
+    return format_seconds(value.value) + width
+
+
+def _number(value: IntervalEstimate | None) -> str:
+    return "-" if value is None else f"{value.value:.4g}"
+
+
+def traffic_label(report: TrafficReport) -> str:
+    """What the picture shows, in words."""
+    machine = report.rows[0].setup.machine
+    names = ", ".join(dict.fromkeys(row.setup.scheduler for row in report.rows))
+    return f"Dynamic traffic on {counted(machine.num_nodes, 'node')} of ramp: {names}"
+
+
+def traffic_figure(report: TrafficReport) -> Figure:
+    """Throughput and 99 % delay over load, a line for each scheduler and skew; below, the distribution of the delays.
+
+    Draw and save it inside `svg.drawing_style()`.
+    """
+    height = 6.4
+    figure = new_figure(height)
+    write_heading(figure, traffic_label(report), "Solid: skew 1; broken: hot nodes. Open marks: the backlog grows.")
+    lines: dict[tuple[str, str, float], list[TrafficRow]] = {}
+    for row in report.rows:
+        lines.setdefault((row.setup.scheduler, row.setup.mix.name, row.setup.mix.skew), []).append(row)
+    colours = wavelength_colours(range(len(lines)))
+    left, wide, tall = 0.7 / WIDTH, 3.3 / WIDTH, 2.05 / height
+    top, bottom = 3.45 / height, 0.55 / height
+    axes = [
+        figure.add_axes((left, top, wide, tall)),
+        figure.add_axes((left + 4.1 / WIDTH, top, wide, tall)),
+        figure.add_axes((left, bottom, 7.4 / WIDTH, tall)),
+    ]
+    for number, (key, rows) in enumerate(lines.items()):
+        style = {"color": colours[number], "linestyle": "-" if key[2] == 1 else (0, (5, 2)), "linewidth": 1.4}
+        _draw_line(axes, sorted(rows, key=lambda row: row.setup.load), style, _name(key, report))
+    _finish(axes)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="upper left", bbox_to_anchor=(8.25 / WIDTH, 0.9), frameon=False, fontsize=7)
+    return figure
+
+
+def _name(key: tuple[str, str, float], report: TrafficReport) -> str:
+    flows = f", {key[1]}" if len({row.setup.mix.name for row in report.rows}) > 1 else ""
+    return f"{key[0]}{flows}, {key[2]:.3g}:1"
+
+
+def _draw_line(axes: Sequence[Axes], rows: Sequence[TrafficRow], style: dict[str, Any], name: str) -> None:
+    """A scheduler at one skew in all three pictures.
+
+    Args:
+        axes: throughput, 99 % delay, distribution.
+        rows: by load.
+        style: of the line.
+        name: for the legend.
+    """
+    simulated = [row for row in rows if row.result is not None]
+    slot_ns = rows[0].setup.machine.slot * 1e9
+    carried = [row.result.throughput.value / row.result.offered.value for row in simulated if row.result]
+    loads = [row.setup.load for row in simulated]
+    axes[0].plot(loads, [load * c for load, c in zip(loads, carried, strict=True)], label=name, **style)
+    for row, y in zip(simulated, carried, strict=True):
+        filled = style["color"] if row.answer == "carried" else "none"
+        axes[0].plot([row.setup.load], [row.setup.load * y], "o", ms=3.5, mec=style["color"], mfc=filled)
+    tails = [(row.setup.load, row.delays_s()["p99"]) for row in simulated]
+    points = [(load, tail.value * 1e9, (tail.half_width or 0) * 1e9) for load, tail in tails if tail is not None]
+    if points:
+        at, values, errors = zip(*points, strict=True)
+        axes[1].errorbar(at, values, errors, marker="o", ms=3.5, capsize=2, **style)
+    shown = [row for row in simulated if row.result is not None and row.result.stable]
+    if shown and shown[-1].result is not None:
+        from opticcl.operations.dynamic_traffic.statistics import delay_distribution
+
+        delay, later = delay_distribution(shown[-1].result.counts)
+        if len(delay):
+            axes[2].step(delay * slot_ns, later, where="post", **style)
+            label = f"load {shown[-1].setup.load:g}"
+            axes[2].annotate(label, (delay[-1] * slot_ns, later[-1]), fontsize=6.5, color=style["color"])
+
+
+def _finish(axes: Sequence[Axes]) -> None:
+    axes[0].plot([0, 1], [0, 1], color=MUTED, linewidth=0.6, linestyle=":")
+    axes[0].set(xlabel="load of the busiest port", ylabel="carried load", xlim=(0, 1.02), ylim=(0, 1.02))
+    axes[1].set(xlabel="load of the busiest port", ylabel="99 % delay [ns]", xlim=(0, 1.02), yscale="log")
+    axes[2].set(xlabel="delay of a cell [ns]", ylabel="share of later cells", xscale="log", yscale="log")
+    axes[2].set_title("Delays at the largest load that is carried", loc="left", fontsize=8, fontweight="bold")
+    for one in axes:
+        one.grid(visible=True)
