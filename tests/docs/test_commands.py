@@ -12,11 +12,18 @@ from tests.execute.launch import mpiexec, needs_mpi
 
 LANGUAGES = {"sh", "python", "toml", "text"}
 
+MANY_SCHEDULERS = (
+    "opticcl traffic -f ramp:groups=4,racks=4,wavelengths=16 --load 0.5 --load 0.8 --load 0.9 --load 0.95 --skew 1 --skew 6 "
+    "--scheduler native --scheduler native:iterations=2 --scheduler rack --scheduler cyclic --scheduler cyclic:hops=2 "
+    "--slots 6000 -o traffic.svg"
+)
+
 DEEP = {
     "opticcl compare --nodes 64 --size 1MB --algorithm all --node-rate 2.4Tb/s -o out.html": "250 plans, 20 s",
     "opticcl papers": "all claims, 10 s; tests/papers judges each",
     "opticcl control -f oddl:shape=4 --explore": "all orders of messages, 6 s; tests/operations explores smaller machines",
     "opticcl cost -n 1024 -c all_reduce -s 1GB": "all fabrics at 1,024 nodes, 5 s",
+    MANY_SCHEDULERS: "40 runs, 30 s",
 }
 """Commands that `make test-deep` runs, with the reason."""
 
@@ -35,6 +42,9 @@ ELSEWHERE = {
 ANSWERS_NO = {
     "opticcl budget -f oddl --set wss32.loss=17dB --set fibre.length=50m",
     "opticcl budget -f terarack -n 64 --optics typical -a wrht",
+    "opticcl traffic -f ramp:groups=8,racks=8,wavelengths=64 --flows commercial_cloud --load 0.9",
+    "opticcl traffic -f ramp:groups=8,racks=8,wavelengths=64 --skew 6 --placement group --load 0.9",
+    MANY_SCHEDULERS,
     "opticcl verify -f ramp:groups=2,racks=2,wavelengths=4 -c all_reduce -a ramp:variant=published",
     "opticcl verify -f ramp:groups=4,racks=3,wavelengths=4 -c all_reduce -a ramp:variant=published",
 }
