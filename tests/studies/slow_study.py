@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from opticcl.studies.space import runner
+from opticcl.studies.space import measure, runner
 from opticcl.studies.space.design import read_design
 from opticcl.studies.space.measure import Measured
 
@@ -23,7 +23,7 @@ def main(file, folder, log, seconds, ends="-1"):
                 lines.write(f"{number}\n")
             yield Measured(number, {"total_s": number + 1.0, "verified": True})
 
-    runner.measured = slowly
+    measure.measured = slowly
     print(runner.run_space(read_design(Path(file)), Path(folder), jobs=2).record())
 
 

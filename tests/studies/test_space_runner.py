@@ -17,7 +17,7 @@ from tests.execute.launch import environment
 
 from opticcl.errors import OutputError, ParameterError, StateFileError
 from opticcl.processes import events
-from opticcl.studies.space import runner
+from opticcl.studies.space import measure
 from opticcl.studies.space.design import read_design
 from opticcl.studies.space.ledger import Ledger
 from opticcl.studies.space.measure import Measured
@@ -194,7 +194,7 @@ def test_a_removed_folder_is_written_again(file, tmp_path, monkeypatch):
             time.sleep(0.05)
             yield Measured(number, {"total_s": 1.0})
 
-    monkeypatch.setattr(runner, "measured", removed)
+    monkeypatch.setattr(measure, "measured", removed)
     with pytest.raises(OutputError, match=r"ledger\.sqlite was removed while the study ran; it is written again"):
         run_space(read_design(file), folder)
     known = len(finished(folder))

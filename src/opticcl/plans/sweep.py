@@ -18,13 +18,11 @@ from opticcl.plans.fastest import Fastest
 from opticcl.plans.machines import ExcludedFabric
 from opticcl.plans.plan import Plan
 from opticcl.plans.ranks import beside
+from opticcl.plans.sizes import MOST_SIZES, sizes_by
 from opticcl.processes import each
 from opticcl.simulate import moved_share
 
 __all__ = ["MOST_SIZES", "Point", "Sweep", "Sweeps", "fastest_of", "sizes_by", "sweep", "sweep_fabrics"]
-
-MOST_SIZES = 1000
-"""Sizes of one sweep [count]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,31 +111,6 @@ class Sweeps:
     def record(self) -> dict[str, Any]:
         """Plain values, as `opticcl sweep --json` prints them."""
         return {"rows": self.rows(), "left_out": [one.record() for one in self.left_out]}
-
-
-def sizes_by(smallest: int, largest: int, factor: float) -> list[int]:
-    """Sizes in a geometric sequence, rounded to whole bytes.
-
-    >>> sizes_by(8, 100, 2), sizes_by(10, 10, 2)
-    ([8, 16, 32, 64], [10])
-
-    Args:
-        smallest: first size [bytes].
-        largest: upper limit [bytes].
-        factor: ratio of each size to the one before; more than 1.
-    Raises: ParameterError: the largest is below the smallest, no growth, or more than `MOST_SIZES` sizes.
-    """
-    if smallest < 1 or largest < smallest:
-        raise ParameterError(f"sweep: sizes from {smallest:,} to {largest:,} bytes; give 1 or more, in ascending order")
-    if not 1 < factor < float("inf"):
-        raise ParameterError(f"sweep: factor={factor:g} is not above 1; try 2")
-    found, size = [smallest], smallest * factor
-    while round(size) <= largest:
-        found.append(round(size))
-        if len(found) > MOST_SIZES:
-            raise ParameterError(f"sweep: factor={factor:g} makes more than {MOST_SIZES} sizes; try 2")
-        size *= factor
-    return list(dict.fromkeys(found))
 
 
 def sweep(

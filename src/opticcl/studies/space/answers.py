@@ -321,6 +321,8 @@ def pareto(space: DesignSpace, rows: Sequence[Row], where: Row) -> Pareto:
             raise ParameterError(f"pareto: the study does not measure {name}; add '{name}' to measure")
     kept, fixed = _at(space, rows, where, "pareto")
     priced = [row for row in kept if row["usd_per_node"] is not None and row["w_per_node"] is not None]
+    if not priced:
+        raise ParameterError("pareto: no fabric there has a price and a power; opticcl cost shows which have")
     values = ("total_s", "usd_per_node", "w_per_node")
 
     def better(row: Row) -> str:

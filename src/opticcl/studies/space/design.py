@@ -39,7 +39,7 @@ from opticcl.errors import OpticclError, ParameterError
 from opticcl.estimate.cost import price_lists
 from opticcl.fabrics import FABRICS
 from opticcl.plans.ranks import Variation, sensitivity
-from opticcl.plans.sweep import sizes_by
+from opticcl.plans.sizes import sizes_by
 from opticcl.registry import canonical, convert_arguments, convert_value, nearest, parse_call, whole_number
 from opticcl.schedule import ALGORITHMS
 from opticcl.units import message_size, quantity

@@ -16,10 +16,11 @@ from opticcl.ir import ProgressCallback, no_progress
 from opticcl.processes import Event, events
 from opticcl.studies.space.design import MEASURES, DesignPoint, DesignSpace
 from opticcl.studies.space.ledger import Ledger, State
-from opticcl.studies.space.measure import Measured, measured
 
 if TYPE_CHECKING:
     import polars
+
+    from opticcl.studies.space.measure import Measured
 
 __all__ = ["RESULTS", "Progressed", "StudyEstimate", "estimate", "query", "read_rows", "read_table", "run_space"]
 
@@ -121,6 +122,8 @@ def _compute(
         finished: points that are finished already [count].
         progress: called with (what, done, total).
     """
+    from opticcl.studies.space import measure  # before the processes are forked: each has it then
+
     unfinished = {id(numbers): deque(numbers) for numbers in waiting}
     found: dict[str, tuple[str, Mapping[str, Any]]] = {}
     due = time.monotonic() + COMMIT_S
@@ -131,7 +134,7 @@ def _compute(
             found.clear()
 
     def work(numbers: list[int]) -> Iterator[Measured]:
-        return measured(space, points, numbers)
+        return measure.measured(space, points, numbers)
 
     stream = events(work, waiting, jobs=min(jobs, len(waiting)), patience_s=COMMIT_S)
     try:
@@ -316,6 +319,8 @@ def estimate(space: DesignSpace, folder: Path, *, jobs: int = 1, budget_s: float
         jobs: processes [count].
         budget_s: time for this; one machine is computed in any case [s].
     """
+    from opticcl.studies.space import measure
+
     points = list(space.points())
     done = _finished(folder)
     left = [[i for i in numbers if points[i].key not in done] for numbers in space.machines(points)]
@@ -325,7 +330,7 @@ def estimate(space: DesignSpace, folder: Path, *, jobs: int = 1, budget_s: float
         if machines and time.perf_counter() - began > budget_s:
             break
         times = [time.perf_counter()]
-        for _ in measured(space, points, numbers[:3]):
+        for _ in measure.measured(space, points, numbers[:3]):
             times.append(time.perf_counter())
         took = [later - earlier for earlier, later in pairwise(times)]
         first_s, next_s = first_s + took[0], next_s + sum(took[1:])
