@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["CASES", "Case", "NotRunError", "case", "command", "measured", "register"]
+__all__ = ["CASES", "Case", "NotRunError", "case", "command", "cpu_seconds", "measured", "register"]
 
 Figures = dict[str, float]
 Run = Callable[[], Figures | None]
@@ -78,7 +78,7 @@ def command(*words: str) -> Run:
     return run
 
 
-def _cpu_s() -> float:
+def cpu_seconds() -> float:
     """Processor time of this process and of the processes that it has waited for [s]."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime
@@ -90,9 +90,9 @@ def measured(one: Case) -> Figures:
     Peak memory is that of the whole process, or of its largest child process if that is more.
     """
     run = one.prepare()
-    cpu_s, wall_s = (0.0, _process_start_s()) if one.whole else (_cpu_s(), time.monotonic())
+    cpu_s, wall_s = (0.0, _process_start_s()) if one.whole else (cpu_seconds(), time.monotonic())
     further = run() or {}
-    cpu_s, wall_s = _cpu_s() - cpu_s, time.monotonic() - wall_s
+    cpu_s, wall_s = cpu_seconds() - cpu_s, time.monotonic() - wall_s
     peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return {
         "cpu_s": cpu_s,

@@ -164,6 +164,20 @@ def test_a_longer_axis_computes_the_new_points_alone(file, tmp_path):
     assert run_space(read_design(file), tmp_path / "out").computed == 8
 
 
+def test_the_table_is_that_of_the_file(file, tmp_path):
+    """Also where the same number of points was replaced by others that the ledger has, and where it was removed."""
+    folder = tmp_path / "out"
+    file.write_text(SMALL.replace("[4, 6]", "[4, 6, 9]"))
+    run_space(read_design(file), folder)
+    for nodes in ([4, 6], [4, 9]):
+        file.write_text(SMALL.replace("[4, 6]", str(nodes)))
+        assert run_space(read_design(file), folder).computed == 0
+        assert {row["num_nodes"] for row in read_rows(folder)} == set(nodes)
+    (folder / "results.parquet").unlink()
+    run_space(read_design(file), folder)
+    assert len(read_rows(folder)) == 16
+
+
 def test_other_constraints_need_another_folder(file, tmp_path):
     """Since finished points would be wrong."""
     run_space(read_design(file), tmp_path / "out")

@@ -165,6 +165,18 @@ class Ledger:
             (crashes,) = self._connection.execute("SELECT crashes FROM points WHERE key = ?", (key,)).fetchone()
         return bool(crashes < MOST_CRASHES)
 
+    @property
+    def table(self) -> str:
+        """What identifies the table of results that was written last; "" if none was."""
+        with self._refusals():
+            found = self._connection.execute("SELECT value FROM study WHERE name = 'table'").fetchone()
+        return str(found[0]) if found else ""
+
+    @table.setter
+    def table(self, value: str) -> None:
+        with self._refusals(), self._transaction():
+            self._connection.execute("INSERT OR REPLACE INTO study VALUES ('table', ?)", (value,))
+
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         self._connection.execute("BEGIN IMMEDIATE")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -97,8 +98,9 @@ def run_space(
             _compute(space, points, ledger, deque(some for some in left if some), jobs, finished, progress)
         progress("write the table of results")
         rows = _rows(space, points, ledger.results())
-        if any(left) or not table.exists() or _height(table) != len(rows):
+        if any(left) or not ledger.table or ledger.table != _identity(table, points):
             _write(table, rows)
+            ledger.table = _identity(table, points)
     return _progressed(points, rows, len(points) - finished)
 
 
@@ -221,14 +223,14 @@ def _write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
         polars.DataFrame(table, infer_schema_length=None, strict=False).write_parquet(file, compression="zstd")
 
 
-def _height(path: Path) -> int:
-    """Rows of a table; -1: it cannot be read."""
-    import polars
-
+def _identity(path: Path, points: Sequence[DesignPoint]) -> str:
+    """Size and time of the table of results, and a hash of the points that it is of; "" if there is none."""
     try:
-        return int(polars.scan_parquet(path).select(polars.len()).collect().item())
-    except (OSError, polars.exceptions.PolarsError):
-        return -1
+        found = path.stat()
+    except OSError:
+        return ""
+    keys = hashlib.sha256("\n".join(point.key for point in points).encode()).hexdigest()
+    return f"{found.st_size} {found.st_mtime_ns} {keys}"
 
 
 def _progressed(points: Sequence[DesignPoint], rows: Sequence[Mapping[str, Any]], open_before: int) -> Progressed:
