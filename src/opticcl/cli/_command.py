@@ -73,6 +73,8 @@ VALUES = {
     "--groups": "<scaled|machine>",
     "--straggler": "<device>=<factor>",
     "--times": "<file>",
+    "--load": "<share>",
+    "--skew": "<factor>",
     "--flows": "<sizes>",
     "--gaps": "<gaps>",
     "--scheduler": "<scheduler>",
