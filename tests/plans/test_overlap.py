@@ -11,6 +11,8 @@ import opticcl
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.plans.overlap import SwitchLaw, overlap, plan_on_switches, settings_of
 from opticcl.plans.plan import Plan
+from opticcl.plans.planner import plan_collective
+from opticcl.plans.switch_plans import plan_overlapped
 from opticcl.schedule import generate
 from opticcl.verify.time import check_programme, rules_of
 
@@ -123,3 +125,19 @@ def test_plans_on_three_switches_are_right_and_possible(algorithm):
     times = plan.programme("device", assumptions="published", prepare="early")
     assert check_programme(plan.circuits, times, rules_of(times)).ok
     assert times.total_s <= found.seconds * 1.03
+
+
+def test_planned_with_switches_that_change_meanwhile():
+    """Faster than all switches together, judged for data, light and time; other fabrics are refused."""
+    text = "ocs:nodes=8,planes=4,reconfiguration=20us"
+    found = plan_overlapped(text, "all_to_all", "100 KB")
+    assert found.plan.verify().ok
+    assert found.total_s < plan_collective(text, "all_to_all", "100 KB", break_evens=False).total_s
+    assert found.gap >= 1
+    assert "switch" in found.segments[0].holds
+    assert len(found.regrets) == 2
+    assert all(regret.kept_s >= regret.best_s for regret in found.regrets)
+    times = found.plan.programme("device")
+    assert check_programme(found.plan.circuits, times, rules_of(times)).ok
+    with pytest.raises(UnsupportedError, match="--overlap is for a whole ocs"):
+        plan_overlapped("ideal:nodes=4", "all_to_all", "1 KB")

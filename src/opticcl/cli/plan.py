@@ -25,6 +25,7 @@ from opticcl.cli._options import (
     parse_nodes,
 )
 from opticcl.cli._output import PICTURE, RECORD, FileKind, Outputs, ProgressLine, out_option, print_json, print_table
+from opticcl.errors import ParameterError
 
 PLAN_FILE = FileKind("plan file", (".parquet", ".csv"))
 
@@ -46,12 +47,19 @@ def run(
         str | None,
         typer.Option("--time-limit", metavar="TIME", help="Return the best plan so far after this time, such as 10s."),
     ] = None,
+    overlap: Annotated[
+        bool,
+        typer.Option(
+            "--overlap", help="On an ocs: some switches change while others send; timed by the device engine."
+        ),
+    ] = False,
     out: Annotated[list[Path], out_option(PICTURE, PLAN_FILE, RECORD)] = [],  # noqa: B006
     json: JsonOption = False,
 ) -> None:
     """Plan a collective: which circuits to hold and where to change them, how far that is from the best, what it rests on."""
     from opticcl.plans.plan import read
     from opticcl.plans.planner import plan_collective
+    from opticcl.plans.switch_plans import plan_overlapped
     from opticcl.report.planned import plan_figure, plan_label, plan_tables
     from opticcl.units import quantity
 
@@ -59,17 +67,23 @@ def run(
     assumed = make_assumptions(assumptions, assume)
     limit_s = inf if time_limit is None else quantity(time_limit, "s", "--time-limit")
     where = make_fabric(fabric, nodes, node_rate)
+    if overlap and (start is not None or job is not None or root):
+        raise ParameterError("plan: --overlap plans a whole ocs from its start; leave --start, --job and --root out")
     with ProgressLine() as progress:
-        found = plan_collective(
-            where,
-            collective,
-            size,
-            root=root,
-            nodes=None if job is None else parse_nodes(job),
-            assumptions=assumed,
-            start=None if start is None else read(start),
-            time_limit_s=limit_s,
-            progress=progress,
+        found = (
+            plan_overlapped(where, collective, size, assumptions=assumed, time_limit_s=limit_s)
+            if overlap
+            else plan_collective(
+                where,
+                collective,
+                size,
+                root=root,
+                nodes=None if job is None else parse_nodes(job),
+                assumptions=assumed,
+                start=None if start is None else read(start),
+                time_limit_s=limit_s,
+                progress=progress,
+            )
         )
         outputs.write_pictures(lambda: plan_figure(found), plan_label(found))
         outputs.lines += [found.plan.export(path, progress=progress) for path in outputs.of(PLAN_FILE)]

@@ -130,7 +130,7 @@ def plan_figure(found: Planned) -> Figure:
     figure = new_figure(4.6)
     title = f"{name} on {fabric.name}, {fabric.num_nodes:,} nodes"
     wanted = Planner(fabric, _request(found), found.assumed)
-    if isinstance(fabric, Ocs) and name in COLLECTIVES and found.plan.size_bytes and fabric.reconfiguration_s:
+    if isinstance(fabric, Ocs) and name in COLLECTIVES and found.delays:
         write_heading(
             figure, title, "fastest segments of shifts; the ring marks the plan, numbers are changes of links"
         )
