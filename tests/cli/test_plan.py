@@ -9,7 +9,7 @@ def test_tables_fit_the_terminal(opticcl, monkeypatch):
     """80 and 160 columns."""
     for width in (80, 160):
         monkeypatch.setenv("COLUMNS", str(width))
-        done = opticcl("plan", "-f", "ocs:nodes=8", "-c", "all_to_all", "-s", "1MB")
+        done = opticcl("plan", "-f", "ocs:nodes=6", "-c", "all_to_all", "-s", "1MB")
         assert max(map(len, done.stdout.splitlines())) <= width
         for word in ("times the bound", "dominates", "holds", "regret", "size up to", "a change takes up to"):
             assert word in done.stdout
@@ -18,7 +18,7 @@ def test_tables_fit_the_terminal(opticcl, monkeypatch):
 def test_json_picture_and_plan_file(opticcl, tmp_path):
     """One value; the plan file is verified, and is a start of the next plan."""
     plan, picture = tmp_path / "plan.parquet", tmp_path / "plan.svg"
-    asked = ("plan", "-f", "ocs:nodes=6", "-c", "all_gather", "-s", "10KB", "--json")
+    asked = ("plan", "-f", "ocs:nodes=4", "-c", "all_gather", "-s", "10KB", "--json")
     found = json.loads(opticcl(*asked, "-o", plan, "-o", picture).stdout)
     assert found["gap"] >= 1
     assert found["algorithm"].startswith("digit_shifts")
