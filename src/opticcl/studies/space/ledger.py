@@ -1,7 +1,8 @@
 """The ledger of a study: what is known of every point, in one SQLite file that survives the end of any process.
 
 A point is pending, done, refused with its reason, crashed (once, and is tried again) or set aside (it crashed twice). A
-transaction holds some points, so a process that is killed loses only those that are then computed again. One run at a time
+transaction holds some points, so a process that is killed loses only those that are then computed again; after a loss of power
+the last transactions may be computed again too. One run at a time
 holds the lock of the folder; the kernel releases it when the run ends, however it ends.
 """
 
@@ -58,7 +59,7 @@ class Ledger:
             with self._refusals():
                 self._connection = sqlite3.connect(self._path, isolation_level=None)
                 self._connection.execute("PRAGMA journal_mode = WAL")
-                self._connection.execute("PRAGMA synchronous = FULL")
+                self._connection.execute("PRAGMA synchronous = NORMAL")
                 self._connection.executescript(_TABLES)
                 self._check_study(judged_by)
                 self._run = 1 + (self._connection.execute("SELECT max(run) FROM points").fetchone()[0] or 0)
