@@ -341,10 +341,15 @@ def _draw_line(axes: Sequence[Axes], rows: Sequence[TrafficRow], style: dict[str
 
 
 def _finish(axes: Sequence[Axes]) -> None:
+    from matplotlib.ticker import NullFormatter
+
     axes[0].plot([0, 1], [0, 1], color=MUTED, linewidth=0.6, linestyle=":")
     axes[0].set(xlabel="load of the busiest port", ylabel="carried load", xlim=(0, 1.02), ylim=(0, 1.02))
     axes[1].set(xlabel="load of the busiest port", ylabel="99 % delay [ns]", xlim=(0, 1.02), yscale="log")
     axes[2].set(xlabel="delay of a cell [ns]", ylabel="share of later cells", xscale="log", yscale="log")
     axes[2].set_title("Delays at the largest load that is carried", loc="left", fontsize=8, fontweight="bold")
+    for axis in (axes[1].yaxis, axes[2].xaxis, axes[2].yaxis):  # numbers without the markup of powers of ten
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter(NullFormatter() if axis is axes[2].yaxis else "{x:g}")
     for one in axes:
         one.grid(visible=True)
