@@ -131,7 +131,6 @@ class TrafficResult:
         stable: whether the backlog does not grow; None: the run is too short for a verdict.
         channel_cells: cells of all channels in an epoch [count].
         of_bound: ages of the cells sent over the bound of the linear relaxation; None but for the reference.
-        reserved: share of the cells of the ports that is not free for this traffic.
     """
 
     setup: TrafficSetup
@@ -146,7 +145,6 @@ class TrafficResult:
     stable: bool | None
     channel_cells: int
     of_bound: float | None = None
-    reserved: float = 0.0
 
     @property
     def throughput(self) -> IntervalEstimate:
