@@ -186,6 +186,44 @@ def test_other_constraints_need_another_folder(file, tmp_path):
         run_space(read_design(file), tmp_path / "out")
 
 
+def test_an_interrupted_run_keeps_what_is_finished(file, tmp_path):
+    """Also what was not yet in the ledger."""
+
+    def interrupt(label, done=0, total=0):
+        if done > 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_space(read_design(file), tmp_path / "out", progress=interrupt)
+    known = counts(tmp_path / "out")["done"]
+    assert known > 5
+    assert run_space(read_design(file), tmp_path / "out").computed == 16 - known
+
+
+def test_constraints_refuse_points_with_the_reason(file, tmp_path):
+    """A node that takes too many watts or dollars, or whose price is unknown; light that does not close."""
+    file.write_text(SMALL.replace("ideal", "lightpath") + "[constraints]\nwatts_per_node = 30\n")
+    space = read_design(file)
+    found = run_space(space, tmp_path / "watts")
+    kept = read_rows(tmp_path / "watts")
+    assert all(row["w_per_node"] <= 30 for row in kept)
+    assert all(reason.startswith("constraint watts_per_node: torus takes ") for reason in found.refusals)
+    assert (found.states["refused"], {row["num_nodes"] for row in kept if row["fabric"] == "torus"}) == (4, {4})
+    file.write_text(SMALL + "[constraints]\ndollars_per_node = 1e9\n")
+    found = run_space(read_design(file), tmp_path / "dollars")
+    assert found.refusals == {"constraint dollars_per_node: the dollars of ideal are unknown": 8}
+    file.write_text(
+        SMALL.replace("ideal", "lightpath").replace("[4, 6]", "[4, 64]") + '[constraints]\nlight = "closes"\n'
+    )
+    found = run_space(read_design(file), tmp_path / "light")
+    assert [reason.partition(" dB")[0].rpartition(" ")[0] for reason in found.refusals] == [
+        "constraint light: lightpath lacks"
+    ]
+    assert {row["light_margin_db"] is None or row["light_margin_db"] >= 0 for row in read_rows(tmp_path / "light")} == {
+        True
+    }
+
+
 def test_two_runs_on_one_ledger(file, tmp_path):
     """The second names the first, which is not disturbed."""
     folder = tmp_path / "out"
