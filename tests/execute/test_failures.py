@@ -112,9 +112,10 @@ def test_a_killed_rank_of_mpi(tmp_path):
     """mpiexec ends the others, with its code and a line of the one that died; no process is left."""
     code = (
         "import os, numpy as np\nfrom mpi4py import MPI\nfrom opticcl.mpi import Communicator\n"
-        "comm = Communicator(MPI.COMM_WORLD)\nprint('pid', os.getpid(), flush=True)\ncomm.Barrier()\n"
+        "comm = Communicator(MPI.COMM_WORLD)\nopen(f'{DIRECTORY}/{os.getpid()}', 'x').close()\ncomm.Barrier()\n"
         "if comm.rank == 1:\n    os.kill(os.getpid(), 9)\nwhile True:\n    comm.Allreduce(np.ones(4), np.ones(4))\n"
     )
+    code = f"DIRECTORY = {str(tmp_path)!r}\n{code}"
     shared = set(os.listdir("/dev/shm"))
     done = subprocess.run(
         [MPIEXEC, "-n", "3", sys.executable, "-c", code],
@@ -126,7 +127,7 @@ def test_a_killed_rank_of_mpi(tmp_path):
     )
     assert done.returncode != 0
     assert re.search(r"KILLED BY SIGNAL: 9|EXIT CODE: 9", done.stdout + done.stderr)
-    processes = re.findall(r"pid (\d+)", done.stdout)
+    processes = [path.name for path in tmp_path.iterdir()]
     assert len(processes) == 3
     until = time.monotonic() + 10
     while (left := [pid for pid in processes if Path(f"/proc/{pid}").exists()]) and time.monotonic() < until:

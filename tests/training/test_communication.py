@@ -53,8 +53,8 @@ def looked(monkeypatch):
     """Runs of steps that were looked at with their circuits: algorithm, parameters, which of its runs."""
     seen, look = [], candidates.costs
 
-    def count_looks(plan, assumed):
-        for number, cost in enumerate(look(plan, assumed)):
+    def count_looks(plan, assumed, facts):
+        for number, cost in enumerate(look(plan, assumed, facts)):
             seen.append((plan.schedule.name, str(plan.schedule.parameters), number))
             yield cost
 

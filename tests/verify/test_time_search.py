@@ -87,14 +87,14 @@ def test_settings_of_pools(history, uses):
 
 
 @examples(200)
-@given(st.lists(st.tuples(st.integers(0, 1), TICKS, TICKS), max_size=10), st.integers(1, 2))
+@given(st.lists(st.tuples(st.integers(0, 1), TICKS, TICKS, st.integers(1, 3)), max_size=10), st.integers(1, 4))
 def test_occupations_over_capacity(rows, capacity):
-    """A unit is over its capacity exactly if more occupations than that share a moment of positive length."""
-    rows = [(unit, float(min(a, b)), float(max(a, b))) for unit, a, b in rows if a != b]
-    unit, start, left = np.array(rows, float).reshape(-1, 3).T
-    over, missing = _exceeding(unit.astype(int), start, left, capacity)
+    """A unit is over its capacity exactly if occupations that share a moment of positive length take more than that."""
+    rows = [(unit, float(min(a, b)), float(max(a, b)), amount) for unit, a, b, amount in rows if a != b]
+    unit, start, left, amount = np.array(rows, float).reshape(-1, 4).T
+    over, missing = _exceeding(unit.astype(int), start, left, amount.astype(int), capacity)
     for u in (0, 1):
-        most = max((sum(1 for v, a, b in rows if v == u and a <= t < b) for t in range(13)), default=0)
+        most = max((sum(n for v, a, b, n in rows if v == u and a <= t < b) for t in range(13)), default=0)
         assert (unit[over] == u).any() == (most > capacity)
     assert (missing[over] > 0).all()
 
