@@ -54,7 +54,7 @@ def time_s(algorithm: str, size: float, where: str = "lightpath") -> float:
         size: of the buffer [bytes].
         where: fabric.
     """
-    return _profile(algorithm, where).timeline(round(size)).total_s
+    return _profile(algorithm, where).timeline(round(size), bounded=False).total_s
 
 
 def saved(algorithm: str, against: str, size: float, where: str = "lightpath") -> float:

@@ -69,7 +69,7 @@ def _profile(system: str, preset: str, rate: float, delay_s: float, nodes: int) 
 @cache
 def _parts(system: str, preset: str, rate: float, delay_s: float, nodes: int, size_bytes: int) -> tuple[float, ...]:
     """Transfer, tuning and control, latency of an all-reduce [s], and its steps [count]; arguments as in `_all_reduce_s`."""
-    timeline = _profile(system, preset, rate, delay_s, nodes).timeline(size_bytes)
+    timeline = _profile(system, preset, rate, delay_s, nodes).timeline(size_bytes, bounded=False)
     part = timeline.totals()
     return part["transfer_s"], part["reconfiguration_s"] + part["control_s"], part["latency_s"], timeline.num_steps
 

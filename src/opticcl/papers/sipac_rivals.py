@@ -247,7 +247,7 @@ def _all_reduce(spec: str, algorithm: str) -> Profile:
 
 
 def _all_reduce_s(spec: str, algorithm: str, size: int) -> float:
-    return _all_reduce(spec, algorithm).timeline(size).total_s
+    return _all_reduce(spec, algorithm).timeline(size, bounded=False).total_s
 
 
 @claim("sipac", "S37")

@@ -23,7 +23,7 @@ from opticcl.assumptions import Assumptions
 from opticcl.ir import CircuitPlan, Fabric, ProgressCallback, Timeline
 from opticcl.ir.programme import Programme
 from opticcl.simulate.barrier_programme import programme_with_barriers
-from opticcl.simulate.bounds import lower_bound
+from opticcl.simulate.bounds import LowerBound, lower_bound
 from opticcl.simulate.engines import SimulationResult, register_engine
 from opticcl.simulate.facts import PlanFacts
 from opticcl.simulate.guards import refuse_below_bound
@@ -106,9 +106,12 @@ class Profile:
     def __repr__(self) -> str:
         return f"<Profile of {self.plan!r}>"
 
-    def timeline(self, size_bytes: int) -> Timeline:
+    def timeline(self, size_bytes: int, *, bounded: bool = True) -> Timeline:
         """Time for a message of `size_bytes` on every rank.
 
+        Args:
+            size_bytes: message of every rank [bytes].
+            bounded: whether it is compared with the lower bound, which takes most of the time; else its bound is 0.
         Raises: BoundError: the time is below the lower bound.
         """
         schedule, fabric = self.plan.schedule, self.plan.fabric
@@ -117,7 +120,9 @@ class Profile:
         def column(name: str) -> np.ndarray:
             return np.array([getattr(cost, name) for cost in self.costs], np.float64)
 
-        bound = lower_bound(schedule.collective, fabric, size_bytes, self.assumed)
+        bound = LowerBound(0.0, "not computed")
+        if bounded:
+            bound = lower_bound(schedule.collective, fabric, size_bytes, self.assumed)
         moving = [cost.num_steps * _rounds_s(fabric, cost.slowest, chunk_bytes) for cost in self.costs]
         timeline = Timeline(
             schedule.step_classes(),
