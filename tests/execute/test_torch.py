@@ -184,7 +184,7 @@ def test_recorded_runs_are_read_as_workloads(tmp_path):
     for backend in ("opticcl", "gloo"):
         path = tmp_path / f"{backend}.json"
         done = torchrun(2, HERE / "torch_profile.py", backend, path)
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == 0, f"{backend}: {done.stderr}"
         calls = load_workload(path).calls
         found[backend] = sorted((call.collective, call.size_bytes) for call in calls)
     assert found["opticcl"] == found["gloo"]
