@@ -24,7 +24,7 @@ def test_every_collective(fabric):
     """Types, operations, roots, odd and empty lengths, in place; other ranks than 0 never import numba."""
     done = mpiexec(2, HERE / "mpi_collectives.py", *filter(None, [fabric]))
     assert done.returncode == 0, done.stderr
-    assert sorted(done.stdout.split("\n")) == ["", "rank 0 done", "rank 1 done"]
+    assert sorted(re.findall(r"rank (\d+) done", done.stdout)) == ["0", "1"]  # their lines may interleave
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +110,11 @@ def test_a_rejected_plan(tmp_path):
     assert re.match(r"opticcl: the plan is rejected: contribution_missing: .*; opticcl verify shows all", line)
 
 
+def aborted_with_2(done):
+    """Whether a rank aborted with code 2; mpiexec itself may end with 9, if it sees first that it has killed the others."""
+    return done.returncode in (2, 9) and re.search(r"MPI_Abort\(comm=\w+, 2\)", done.stderr) is not None
+
+
 @pytest.mark.parametrize(
     ("code", "words"),
     [
@@ -133,7 +138,7 @@ def test_calls_that_differ_are_named_before_data_move(code, words):
         f"comm = Communicator(MPI.COMM_WORLD)\nr = comm.rank\n{code}\n"
     )
     done = mpiexec(2, "-c", script, timeout=60)
-    assert done.returncode == 2, done.stderr
+    assert aborted_with_2(done), done.stderr
     lines = [line for line in done.stderr.splitlines() if line.startswith("opticcl:")]
     assert any(words in line for line in lines), done.stderr
 
@@ -149,7 +154,7 @@ def test_fabrics_that_do_not_fit(fabric, words):
         f"Communicator(MPI.COMM_WORLD, fabric={fabric!r}).Barrier()\n"
     )
     done = mpiexec(2, "-c", script, timeout=60)
-    assert done.returncode == 2
+    assert aborted_with_2(done), done.stderr
     assert words in done.stderr
 
 
