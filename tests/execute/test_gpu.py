@@ -76,7 +76,7 @@ def test_messages_between_gpus():
 
 @pytest.mark.parametrize("ranks", ["all", "the second"])
 def test_cuda_tensors_on_a_cpu_group(tmp_path, ranks):
-    """One line of rank 0 with what to do, exit code 2, nobody waits; the group without the entry point, too."""
+    """One line with what to do, exit code 2, and no rank hangs; the group without the entry point, too."""
     script = tmp_path / "script.py"
     where = "'cuda'" if ranks == "all" else "'cuda' if r else 'cpu'"
     script.write_text(

@@ -14,7 +14,7 @@ import numpy as np
 from opticcl.circuits import Rounds
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers, concatenate_circuits
 
-__all__ = ["MOST_HELD", "fits", "hold"]
+__all__ = ["hold"]
 
 MOST_HELD = 1 << 20
 """Circuits of all classes of steps together, idle ones included, up to which they are held [count]."""
@@ -79,7 +79,7 @@ class _Held:
         if not changed:
             return None
         every = concatenate_circuits(found)
-        return every if fits(self.fabric, every) else None
+        return every if _fit_at_once(self.fabric, every) else None
 
     def _first_joins_all(self) -> bool:
         """Whether no step has a pair that the first has not."""
@@ -95,7 +95,7 @@ class _Held:
         return True
 
 
-def fits(fabric: Fabric, circuits: Circuits) -> bool:
+def _fit_at_once(fabric: Fabric, circuits: Circuits) -> bool:
     """Whether circuits can stand at the same time.
 
     Args:

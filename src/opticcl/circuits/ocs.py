@@ -23,8 +23,10 @@ from opticcl.schedule.digit_shifts import held_shifts
 __all__ = ["MOST_HOPS", "links_of_shift", "ocs"]
 
 MOST_HOPS = 1 << 24
-SPARSE = 4  # a table of all values may have this many entries for each that is given
 """Links that the circuits of one step pass at most, together [count]."""
+
+SPARSE = 4
+"""Entries that a table of all values may have for each value that is given [count]."""
 
 
 @register_rule("ocs")

@@ -240,6 +240,19 @@ def count_delays(  # type: ignore[no-untyped-def]
             sent[out_src[i]] += out_cells[i]
 
 
+@numba.njit(cache=True, nogil=True, inline="always")
+def _label_of_racks(one, two, racks, groups):  # type: ignore[no-untyped-def]
+    """Number of the exchange in which rack `one` sends to rack `two`: (g, j) -> (g + j + a, j + b) has number a racks + b.
+
+    Args:
+        one, two: numbers of the racks in the machine.
+        racks: of a group [count].
+        groups: of the machine [count].
+    """
+    a = (two // racks - one // racks - one % racks) % groups
+    return a * racks + (two % racks - one % racks) % racks
+
+
 @numba.njit(cache=True, nogil=True)
 def _order_by_arbiter(src, dst, count, rack, num_racks):  # type: ignore[no-untyped-def]
     """Rows of the requests by pair of racks, within a pair in their order."""
@@ -293,7 +306,7 @@ def _propose(  # type: ignore[no-untyped-def]
                 owner[row] = pair
                 for part in range(parts):
                     mine[row, part] = 0
-        towards = (two // racks - one // racks - one % racks) % groups * racks + (two % racks - one % racks) % racks
+        towards = _label_of_racks(one, two, racks, groups)
         first = (towards - turn) % num_racks % bits
         wanted = min(-(-cells[i] // per_bit), bits)
         count = 0
@@ -405,9 +418,7 @@ def grant_iteratively(  # type: ignore[no-untyped-def]
                 source, target = src[i], dst[i]
                 place = send_part[source] + receive_part[target]
                 one, two = rack[source], rack[target]
-                towards = (two // racks - one // racks - one % racks) % groups * racks + (
-                    two % racks - one % racks
-                ) % racks
+                towards = _label_of_racks(one, two, racks, groups)
                 for k in range(offset[i], offset[i] + proposed[i]):
                     bit = bits_of[k]
                     if ((bit + turn - towards) % num_racks == 0) != owned or cells[i] == 0:
