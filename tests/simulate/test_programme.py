@@ -138,3 +138,12 @@ def test_devices_must_have_names():
     unnamed = replace(plan, fabric=altered(plan.fabric, devices=()))
     with pytest.raises(UnsupportedError, match="terarack names no devices"):
         simulate(unnamed, 1000, engine="device", assumed="published")
+
+
+@pytest.mark.parametrize("engine", ["flow:mode=asynchronous", "device"])
+def test_idle_circuits_delay_what_follows_them_in_the_timeline_too(engine):
+    """On a ring of TeraRack, whose circuits of all steps are set at the start."""
+    plan = opticcl.compile("terarack:nodes=8", "reduce_scatter", "1 MB", algorithm="two_sided_ring")
+    times = plan.simulate(engine)
+    assert times.total_s == pytest.approx(plan.programme(engine).total_s, rel=1e-12)
+    assert times.totals()["reconfiguration_s"] == pytest.approx(plan.fabric.reconfiguration_s)

@@ -19,7 +19,7 @@ from opticcl.ir import Op, Schedule, Transfers
 from opticcl.ir.programme import DeviceTable, StepRuns
 from opticcl.ir.time_verdict import TIME_LAWS
 from opticcl.schedule import generate
-from opticcl.verify.time import TimeRules, check_programme
+from opticcl.verify.time import TimeRules, check_programme, rules_of
 
 MB = 1_000_000
 PLAIN = TimeRules(compute="none", control="none")
@@ -284,6 +284,19 @@ def test_members_of_a_pool_replace_each_other():
     wrong = changed(p.devices, setting=np.where(lanes, p.devices.setting + 1, p.devices.setting))
     assert laws(plan, replace(p, devices=wrong)) == {"set_in_flight"}
     assert laws(plan, replace(p, devices=p.devices.take(~lanes))) == {"unset_at_start"}
+
+
+@pytest.mark.parametrize(
+    ("shape", "collective", "engine"), [("1x17", "barrier", "flow:mode=asynchronous"), ("5x5", "all_reduce", "device")]
+)
+def test_members_that_are_changed_for_the_data_of_one_circuit(shape, collective, engine):
+    """Circuits of a round that start later find them set; a member is taken by the circuit that it was changed for."""
+    plan = opticcl.compile(f"lightpath:shape={shape}", collective, 0, algorithm="dissemination")
+    found = plan.programme(engine, assumptions="published")
+    assert check_programme(plan.circuits, found, rules_of(found)).ok
+    sooner = changed(found.devices, begin_s=found.devices.begin_s * 0.9)
+    refused = check_programme(plan.circuits, replace(found, devices=sooner), rules_of(found))
+    assert {one.law for one in refused.violations} == {"set_in_flight"}
 
 
 def test_devices_that_are_set_once_a_job():

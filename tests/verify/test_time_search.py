@@ -146,3 +146,36 @@ def test_stable_orders(numbers, modulus):
     """As NumPy's stable sort, for numbers of any size."""
     column = np.array([*numbers, *(n % modulus for n in numbers)], np.int64)
     assert _stable_order(column).tolist() == np.argsort(column, kind="stable").tolist()
+
+
+@examples(60)
+@given(histories(3), needs(1, 6), st.lists(TICKS, min_size=6, max_size=6))
+def test_members_by_the_data_of_their_uses(history, uses, ready):
+    """What the second assignment gives is possible: no two uses share a member, and each has the setting that it needs."""
+    uses, changes = columns(uses, history)
+    numbering = Numbering((Device("lane", 1, pool=3),))
+    found = find_settings(uses, changes, numbering, warm=False, ready_s=np.array(ready[: len(uses)], float))
+    right = np.flatnonzero(found.missing_s == 0)
+    assert (found.change[right] >= 0).all()
+    if not len(right):
+        return
+    member = changes.member[found.change]
+    for i in right:
+        change = found.change[i]
+        following = change + 1 < len(changes.member) and changes.member[change + 1] == member[i]
+        assert changes.setting[change] == uses.setting[i]
+        assert changes.done_s[change] <= uses.start_s[i]
+        assert not following or changes.begin_s[change + 1] >= uses.end_s[i]
+        for j in right[right > i]:
+            apart = uses.end_s[i] <= uses.start_s[j] or uses.end_s[j] <= uses.start_s[i]
+            assert member[i] != member[j] or apart
+
+
+def test_a_member_that_was_changed_for_a_use_is_taken_by_it():
+    """The first assignment takes the member that changes next, and leaves the other to a use whose data comes later."""
+    history = {0: [(0, 1, 1), (9, 10, 2)], 1: [(3, 4, 1)]}
+    uses, changes = columns([(0, 1, 2, 1), (0, 4, 5, 1), (0, 7, 8, 1)], history)
+    numbering = Numbering((Device("lane", 1, pool=2),))
+    assert find_settings(uses, changes, numbering, warm=False).change.tolist() == [0, 0, 0]
+    ready = np.array([0.0, 3.0, 6.0])
+    assert find_settings(uses, changes, numbering, warm=False, ready_s=ready).change.tolist() == [0, 2, 0]

@@ -41,7 +41,7 @@ def read_chunks(src, dst, lo, n, op, ready, ready_by, left, copied, there_s, the
 @numba.njit(cache=True)
 def place_items(  # type: ignore[no-untyped-def]
     item_at, circuit_transfer, latency_s, duration_s, charged_s, exchanged, control_s, units_at, units, uses_at,
-    use_first, use_pool, use_setting, use_offset_s, use_time_s, unit_s, unit_by, setting, set_s, dark_s,
+    use_first, use_pool, use_setting, use_offset_s, use_time_s, unit_s, unit_from_s, unit_by, setting, set_s, dark_s,
     there_s, there_by, no_sooner_s, first_flow, slot_s, warm, at_arrival, early, beside, shared_buffers,
     released_s, released_by, control_from_s, start_s, changes_member, changes_begin, changes_done, changes_setting, taken,
     marked, marks,
@@ -74,7 +74,7 @@ def place_items(  # type: ignore[no-untyped-def]
     for item in range(len(item_at) - 1):
         first, last = item_at[item], item_at[item + 1]
         there, there_from = 0.0, -1
-        free, free_from = 0.0, -1
+        free, free_s, free_from = 0.0, 0.0, -1
         charged = 0.0
         changes = False  # whether a control exchange is needed
         for c in range(first, last):
@@ -85,8 +85,9 @@ def place_items(  # type: ignore[no-untyped-def]
                 there, there_from = there_s[t], there_by[t]
             for k in range(units_at[c], units_at[c + 1]):
                 if unit_s[units[k]] > free:
-                    free, free_from = unit_s[units[k]], unit_by[units[k]]
-        release, by = (there, there_from) if there >= free else (free, free_from)
+                    free, free_s, free_from = unit_s[units[k]], unit_from_s[units[k]], unit_by[units[k]]
+        release = max(there, free)
+        counted_s, by = (there, there_from) if there >= free_s else (free_s, free_from)
         # members
         for c in range(first, last):
             for k in range(uses_at[c], uses_at[c + 1]):
@@ -131,7 +132,7 @@ def place_items(  # type: ignore[no-untyped-def]
         if slot_s > 0:
             start = np.ceil(start / slot_s * (1 - 1e-9)) * slot_s
         for c in range(first, last):
-            released_s[c], released_by[c], start_s[c] = release, by, start
+            released_s[c], released_by[c], start_s[c] = counted_s, by, start
             control_from_s[c] = control_from if needs_control else np.inf
             for k in range(uses_at[c], uses_at[c + 1]):
                 m = taken[k]
@@ -149,11 +150,12 @@ def place_items(  # type: ignore[no-untyped-def]
                     set_s[m], setting[m] = begins + time_s, use_setting[k]
                 dark_s[m] = max(dark_s[m], light + max(duration_s[c], slot_s))  # a slot is used wholly
     for c in range(item_at[0], item_at[-1]):
-        end = start_s[c] + max(duration_s[c] + (latency_s[c] if at_arrival else 0.0), slot_s)
+        idle = circuit_transfer[c] < 0
+        end = start_s[c] + max(duration_s[c] + (latency_s[c] if at_arrival and not idle else 0.0), slot_s)
         for k in range(units_at[c], units_at[c + 1]):
             if end > unit_s[units[k]]:
-                unit_s[units[k]] = end
-                unit_by[units[k]] = first_flow + circuit_transfer[c] if circuit_transfer[c] >= 0 else -1
+                unit_s[units[k]], unit_from_s[units[k]] = end, released_s[c] if idle else end
+                unit_by[units[k]] = released_by[c] if idle else first_flow + circuit_transfer[c]
 
 
 @numba.njit(cache=True)

@@ -233,6 +233,7 @@ class _Scheduler:
         ready, ready_by, left, copied: of every rank and chunk: since when it is complete and which transfer completed it,
             when its last send has left, when its last copy arrived [s].
         unit_s, unit_by: since when each resource is free, and the transfer that freed it.
+        unit_from_s: as of `place_items`.
         setting, set_s, dark_s: of each device: its setting, since when it is complete, until when light passes it.
         memory_s: since when the memory of each rank is free.
     """
@@ -251,7 +252,8 @@ class _Scheduler:
         self.devices, self.occupation = Devices(plan.fabric), Units(plan.fabric)
         self.ready, self.left, self.copied = np.full((3, ranks, chunks), -np.inf)
         self.ready_by = np.full((ranks, chunks), -1, np.int32)
-        self.unit_s, self.unit_by = np.zeros(self.occupation.count), np.full(self.occupation.count, -1)
+        units = self.occupation.count
+        self.unit_s, self.unit_from_s, self.unit_by = np.zeros(units), np.zeros(units), np.full(units, -1)
         members = self.devices.num_members
         self.setting, self.marked = np.full(members, kernels.UNSET), np.full(members, -1)
         self.set_s, self.dark_s = np.zeros((2, members))
@@ -375,9 +377,9 @@ class _Scheduler:
                 item_at, of_circuits["transfer"], of_circuits["latency"], of_circuits["duration"], charged, exchanged,
                 control_s,
                 common.units_at, common.units, common.uses_at, uses.first_member, uses.pool, uses.setting, uses.offset_s,
-                uses.setting_s, self.unit_s, self.unit_by, self.setting, self.set_s, self.dark_s, there_s, there_by,
-                no_sooner_s, self.num_flows, self.fabric.slot_s, self.assumed.initial == "warm", self.waits.at_arrival,
-                self.waits.prepared, self.assumed.control_order == "beside_setting",
+                uses.setting_s, self.unit_s, self.unit_from_s, self.unit_by, self.setting, self.set_s, self.dark_s,
+                there_s, there_by, no_sooner_s, self.num_flows, self.fabric.slot_s, self.assumed.initial == "warm",
+                self.waits.at_arrival, self.waits.prepared, self.assumed.control_order == "beside_setting",
                 self.assumed.receive_buffers == "shared", released, released_by, control_from, start,
                 *self.changes, taken, self.marked, self.marks,
             )  # fmt: skip

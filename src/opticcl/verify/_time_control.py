@@ -30,7 +30,7 @@ def rows_by_round(uses: Uses, num_rounds: int) -> Iterator[tuple[int, IntArray]]
 def set_from_s(uses: Uses, found: DeviceFinding, changes: Changes) -> FloatArray:
     """Start of the change that was made for each use, float64 (uses,) [s]; inf where the setting was used or stood before.
 
-    The change is made for the first round that uses it.
+    The change is made for the circuit that uses it first, and for those of the same round that start with that one.
 
     Args:
         uses: of devices.
@@ -46,7 +46,8 @@ def set_from_s(uses: Uses, found: DeviceFinding, changes: Changes) -> FloatArray
     new = np.ones(len(order), bool)
     new[1:] = change[1:] != change[:-1]
     first = np.flatnonzero(new)[np.cumsum(new) - 1]
-    own = uses.round[order] == uses.round[order[first]]
+    start = uses.start_s[order]
+    own = (uses.round[order] == uses.round[order[first]]) & (start - start[first] <= slack(start))
     begin_s = changes.begin_s[change[own]]
     made[order[own]] = np.where(np.isfinite(begin_s), begin_s, np.inf)  # -inf: it stood from the start
     return made

@@ -223,7 +223,9 @@ def check_changes(changes: Changes, setting_time_s: FloatArray) -> tuple[FloatAr
     return short, np.where(early > slack(changes.begin_s), early, 0.0)
 
 
-def find_settings(uses: Uses, changes: Changes, numbering: Numbering, *, warm: bool) -> DeviceFinding:
+def find_settings(
+    uses: Uses, changes: Changes, numbering: Numbering, *, warm: bool, ready_s: FloatArray | None = None
+) -> DeviceFinding:
     """Find the change that gave each use its setting.
 
     Args:
@@ -231,6 +233,9 @@ def find_settings(uses: Uses, changes: Changes, numbering: Numbering, *, warm: b
         changes: of members, sorted.
         numbering: of both.
         warm: whether the first setting of every member stands from the start.
+        ready_s: when the data of each use is ready: of a pool a use takes a member that was changed since then and not used
+            yet, if there is one, and no other that was changed but not used if it can; None: it takes any, float64
+            (uses,) [s].
     """
     n = len(uses)
     found = DeviceFinding(np.full(n, -1), np.full(n, np.inf), np.zeros(n), np.zeros(n, bool))
@@ -241,7 +246,7 @@ def find_settings(uses: Uses, changes: Changes, numbering: Numbering, *, warm: b
     single = np.flatnonzero(~pooled)
     if len(single):
         _of_single(uses, single, uses.group, changes, numbering, warm, found)
-    _of_pools(uses, np.flatnonzero(pooled), changes, numbering, warm, found)
+    _of_pools(uses, np.flatnonzero(pooled), changes, numbering, warm, ready_s, found)
     return found
 
 
@@ -346,7 +351,13 @@ def _search(
 
 
 def _of_pools(
-    uses: Uses, rows: IntArray, changes: Changes, numbering: Numbering, warm: bool, found: DeviceFinding
+    uses: Uses,
+    rows: IntArray,
+    changes: Changes,
+    numbering: Numbering,
+    warm: bool,
+    ready_s: FloatArray | None,
+    found: DeviceFinding,
 ) -> None:
     """Groups with several members: each use takes a free member with its setting, of several the one that changes next."""
     order = np.lexsort((-uses.end_s[rows], uses.start_s[rows], uses.group[rows]))  # of equal starts the longest first
@@ -359,6 +370,7 @@ def _of_pools(
     change, next_begin, missing, unset = _assign_members(
         group, uses.round[rows], uses.start_s[rows], uses.end_s[rows], uses.setting[rows], pool, changes_at, changes_end,
         changes.member, changes.begin_s, changes.done_s, changes.setting, warm,
+        np.zeros(0) if ready_s is None else ready_s[rows],
     )  # fmt: skip
     for column, value in zip(found, (change, next_begin, missing, unset), strict=True):
         column[rows] = value
@@ -366,13 +378,16 @@ def _of_pools(
 
 @numba.njit(cache=True)
 def _assign_members(  # type: ignore[no-untyped-def]
-    group, number, start, end, setting, pool, changes_at, changes_end, member, begin, done, value, warm
+    group, number, start, end, setting, pool, changes_at, changes_end, member, begin, done, value, warm, ready
 ):
     """Members for uses that are sorted by (group, start); see `DeviceFinding` for what is returned.
 
     Of the free members with the setting, a use takes the one whose next change comes first, of equal ones the one that was set
-    last. A member without changes stands from the start where `warm`, with the setting of its first use.
+    last. A member without changes stands from the start where `warm`, with the setting of its first use. With times at which
+    data is ready, members that were changed since and not used come first, and those that were changed before and not used
+    last.
     """
+    by_data = len(ready) > 0
     n = len(group)
     change, next_begin = np.full(n, -1, np.int64), np.full(n, np.inf)
     missing, unset = np.zeros(n), np.zeros(n, np.bool_)
@@ -389,6 +404,7 @@ def _assign_members(  # type: ignore[no-untyped-def]
         taken_in = np.full(
             size, -1, np.int64
         )  # its round: circuits of one round that start together take different members
+        used_by = np.full(size, -1, np.int64)  # last change that a use has taken, or -1
         current = np.full(size, -1, np.int64)  # last change that is done, or -1
         upcoming = np.full(size, -1, np.int64)  # next change, or -1
         initial = np.full(size, -1, np.int64)  # setting of a warm member before its first change
@@ -399,6 +415,7 @@ def _assign_members(  # type: ignore[no-untyped-def]
                 upcoming[which] = k
         for i in range(use, stop):
             best, best_until, best_since, wait = -1, np.inf, -np.inf, np.inf
+            best_turn = 3
             known = False
             for m in range(size):
                 while upcoming[m] >= 0 and done[upcoming[m]] <= start[i] + 1e-9 * abs(start[i]) + 1e-15:
@@ -424,8 +441,14 @@ def _assign_members(  # type: ignore[no-untyped-def]
                 else:
                     since = done[current[m]] if current[m] >= 0 else -np.inf
                     newer = since > best_since or (since == best_since and initial[m] == setting[i])
-                    if best < 0 or until < best_until or (until == best_until and newer):
-                        best, best_until, best_since = m, until, since
+                    turn = 1
+                    if by_data and current[m] >= 0 and used_by[m] != current[m]:
+                        turn = 0 if begin[current[m]] >= ready[i] - 1e-9 * abs(ready[i]) - 1e-15 else 2
+                    sooner = until < best_until or (until == best_until and newer)
+                    if turn == 0 and best_turn == 0:
+                        sooner = newer
+                    if best < 0 or turn < best_turn or (turn == best_turn and sooner):
+                        best, best_until, best_since, best_turn = m, until, since, turn
             if best < 0:
                 unset[i] = not known and not warm
                 missing[i] = wait if wait < np.inf and wait > 0 else max(end[i] - start[i], 2e-15)
@@ -433,6 +456,6 @@ def _assign_members(  # type: ignore[no-untyped-def]
             if current[best] < 0:
                 initial[best] = setting[i]
             change[i], next_begin[i], free_at[best] = current[best], best_until, max(free_at[best], end[i])
-            taken_in[best], begun[best] = number[i], start[i]
+            taken_in[best], begun[best], used_by[best] = number[i], start[i], current[best]
         use = stop
     return change, next_begin, missing, unset

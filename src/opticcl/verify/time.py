@@ -138,9 +138,9 @@ class _Check:
 
     def verdict(self) -> TimeVerdict:
         """Apply all laws."""
-        uses, found, changes = self._settings()
         control = self.rules.control == "charged" and self._has_control()
         timing = follow_data(self.rows, exact=control or self.rules.prepare == "none")
+        uses, found, changes = self._settings(timing)
         self._light_lasts()
         self._data_flows(timing)
         self._sums()
@@ -182,8 +182,8 @@ class _Check:
                     where = f"period of steps {stored.step}..{stored.step + stored.repeats - 1}"
                     self._put("off_slot", stored.step, -1, where, off * self.fabric.slot_s, stored.repeats)
 
-    def _settings(self) -> tuple[Uses, DeviceFinding, Changes]:
-        """Law 2."""
+    def _settings(self, timing: DataTiming) -> tuple[Uses, DeviceFinding, Changes]:
+        """Law 2, but for the times before which a device may not change."""
         table, self.num_changes = self.rows.changes()
         standing = self._standing_at_first(table)
         self.num_changes -= int(standing.sum())
@@ -199,11 +199,42 @@ class _Check:
         elif standing.any():
             changes = with_standing(changes, changes_of(table.take(standing), self.numbering))
         warm = self.rules.initial == "warm" and self.standing is None and not standing.any()
-        found = find_settings(changing, changes, self.numbering, warm=warm)
+        found = self._members(changing, changes, timing, warm)
         bad = np.flatnonzero(found.missing_s > 0)
         for unset, law in ((True, "unset_at_start"), (False, "set_in_flight")):
             self._add_uses(law, changing, bad[found.unset[bad] == unset], found.missing_s)
         return changing, found, changes
+
+    def _members(self, uses: Uses, changes: Changes, timing: DataTiming, warm: bool) -> DeviceFinding:
+        """The change that gave each use its setting, of pools by a second assignment where the first is refused.
+
+        Args:
+            uses: of devices that change.
+            changes: of them.
+            timing: when data is ready.
+            warm: whether first settings stand from the start.
+        """
+        found = find_settings(uses, changes, self.numbering, warm=warm)
+        if self.rules.prepare == "early" or all(device.pool == 1 for device in self.devices) or not len(uses):
+            return found
+        ready_s = self._ready_s(uses, timing)
+        if self._refused(uses, found, changes, ready_s):
+            other = find_settings(uses, changes, self.numbering, warm=warm, ready_s=ready_s)
+            if not self._refused(uses, other, changes, ready_s):
+                return other
+        return found
+
+    def _refused(self, uses: Uses, found: DeviceFinding, changes: Changes, ready_s: FloatArray) -> bool:
+        """Whether an assignment of members breaks law 2 without early settings.
+
+        Args:
+            uses: of devices.
+            found: the assignment.
+            changes: of devices.
+            ready_s: when the data of each use is ready [s].
+        """
+        early = ready_s - set_from_s(uses, found, changes) > slack(self.programme.total_s)
+        return bool((found.missing_s > 0).any() or early.any())
 
     def _standing_at_first(self, table: DeviceTable) -> npt.NDArray[np.bool_]:
         """Rows of a warm programme that say what stands from the start: begin and end at 0, though a change takes time."""
