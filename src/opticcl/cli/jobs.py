@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,17 +16,21 @@ from opticcl.cli._options import (
     CollectiveOption,
     JsonOption,
     NodesOption,
+    SeedOption,
     SizeOption,
     make_assumptions,
     make_fabric,
 )
-from opticcl.cli._output import RECORD, Outputs, ProgressLine, out_option, print_json, print_table
+from opticcl.cli._output import PICTURE, RECORD, TABLE, Outputs, ProgressLine, out_option, print_json, print_table
 from opticcl.errors import ParameterError
 
 if TYPE_CHECKING:
     from opticcl.assumptions import Assumptions
+    from opticcl.ir import Fabric
     from opticcl.operations.arbiter import Arbiter
+    from opticcl.operations.jobs_over_time.arrivals import Arrival
     from opticcl.report.jobs import JobsReport
+    from opticcl.report.jobs_over_time import JobsOverTimeReport
 
 
 def run(
@@ -46,16 +51,41 @@ def run(
     state: Annotated[
         Path | None, typer.Option("--state", help="File in which the jobs are kept between calls.")
     ] = None,
+    arrivals: Annotated[
+        str | None,
+        typer.Option(
+            "--arrivals",
+            help="Jobs over time: a list (.csv: time_s,name,nodes,duration_s) or poisson:load=0.85,count=300,mean=3600s,"
+            "smallest=2,largest=64.",
+        ),
+    ] = None,
+    policy: Annotated[
+        list[str],
+        typer.Option(
+            "--policy",
+            help="How nodes are chosen: first, best, buddy, any (light goes around other jobs), exact (up to 64 nodes). With "
+            "--arrivals, repeat for several.",
+        ),
+    ] = ["first"],  # noqa: B006
+    communication: Annotated[
+        float | None,
+        typer.Option(
+            "--communication",
+            help="Share of a job's duration that its collective takes alone, for --arrivals; default: 0.3.",
+        ),
+    ] = None,
+    seed: SeedOption = 0,
     collective: CollectiveOption = "all_reduce",
     algorithm: AlgorithmOption = "auto",
     size: SizeOption = "100MB",
     assumptions: AssumptionsOption = DEFAULT_SET,
     assume: AssumeOption = [],  # noqa: B006
-    out: Annotated[list[Path], out_option(RECORD)] = [],  # noqa: B006
+    out: Annotated[list[Path], out_option(PICTURE, TABLE, RECORD)] = [],  # noqa: B006
     json: JsonOption = False,
 ) -> None:
-    """Place jobs on one machine and verify them together. Exit code 1 if they are wrong."""
+    """Place jobs on one machine and verify them together, now or over time. Exit code 1 if they are wrong."""
     from opticcl.operations.arbiter import Arbiter
+    from opticcl.registry import canonical
     from opticcl.report.jobs import jobs_table
 
     if fabric is None and state is None:
@@ -64,15 +94,29 @@ def run(
         )
     if fabric is None and nodes is not None:
         raise ParameterError("jobs: --nodes sizes a fabric; give --fabric too, or leave it out")
-    outputs = Outputs(out, RECORD, read=state)
     assumed = make_assumptions(assumptions, assume)
+    if arrivals is not None:
+        if place or free or state is not None or fabric is None:
+            raise ParameterError("jobs: --arrivals runs an empty --fabric; leave out --place, --free and --state")
+        outputs = Outputs(out, PICTURE, TABLE, RECORD)
+        work = JobWork(collective, size, algorithm, assumed, communication)
+        over_time = _over_time(make_fabric(fabric, nodes, None), arrivals, policy, seed, work)
+        _print_over_time(over_time, outputs, json)
+        raise typer.Exit(0 if over_time.ok else 1)
+    if communication is not None or len(policy) > 1:
+        raise ParameterError("jobs: --communication and several policies belong to --arrivals; leave them out")
+    if state is not None and canonical(policy[0]) == "any":
+        raise ParameterError(
+            "jobs: --policy any needs the circuits of the running jobs, which --state does not keep; leave one out"
+        )
+    outputs = Outputs(out, RECORD, read=state)
     wanted = [_parse_place(text) for text in place]
     machine = None if fabric is None else make_fabric(fabric, nodes, None)
     arbiter = Arbiter(machine, state, at_once=False)
     for name in free:
         arbiter.free(name)
     for name, num_nodes in wanted:
-        arbiter.place(num_nodes, name or None)
+        arbiter.place(num_nodes, name or None, policy[0])
     report = _report(arbiter, collective, algorithm, size, assumed)
     if report.ok and (free or wanted):
         arbiter.keep()
@@ -83,6 +127,72 @@ def run(
         print_table(*([jobs_table(report)] if report.jobs else []), *report.lines())
         outputs.print_lines()
     raise typer.Exit(0 if report.ok else 1)
+
+
+@dataclass(frozen=True, slots=True)
+class JobWork:
+    """What every job does over time.
+
+    Args:
+        collective: of every job.
+        size: message of every rank.
+        algorithm: of every job.
+        assumed: time assumptions.
+        communication: share of a job's duration; None: the default.
+    """
+
+    collective: str
+    size: str
+    algorithm: str
+    assumed: Assumptions
+    communication: float | None
+
+
+def _over_time(machine: Fabric, arrivals: str, policies: list[str], seed: int, work: JobWork) -> JobsOverTimeReport:
+    """Run the jobs by every policy.
+
+    Args:
+        machine: the whole fabric.
+        arrivals, policies, seed: values of the options.
+        work: of every job.
+    """
+    from opticcl.operations.jobs_over_time.arrivals import job_values, make_arrivals
+    from opticcl.operations.jobs_over_time.simulation import JobsSetup, simulate_jobs
+    from opticcl.operations.policies import check_policy
+    from opticcl.report.jobs_over_time import JobsOverTimeReport
+    from opticcl.units import message_size
+
+    names = [check_policy(name, machine.cell_grid()) for name in dict.fromkeys(policies)]
+    message_size(work.size)
+    jobs, notes = make_arrivals(arrivals, machine.num_nodes, seed)
+    share = job_values("work")["communication"] if work.communication is None else work.communication
+
+    def setup(policy: str, some: list[Arrival]) -> JobsSetup:
+        return JobsSetup(machine, some, policy, work.collective, work.size, work.algorithm, work.assumed, share)
+
+    with ProgressLine() as progress:
+        runs = [simulate_jobs(setup(name, jobs), progress=progress) for name in names]
+    known = {"seed": seed, "arrivals": arrivals, "collective": work.collective, "size": work.size}
+    return JobsOverTimeReport(runs, {**known, "communication": share, **work.assumed.record()}, notes)
+
+
+def _print_over_time(report: JobsOverTimeReport, outputs: Outputs, json: bool) -> None:
+    """Write the files and print the report.
+
+    Args:
+        report: of all runs.
+        outputs: files of the call.
+        json: whether JSON is printed.
+    """
+    from opticcl.report.jobs_over_time import jobs_figure, jobs_label, jobs_over_time_table
+
+    outputs.write_pictures(lambda: jobs_figure(report), jobs_label(report))
+    outputs.write_record(report.record, report.rows)
+    if json:
+        print_json(report.record())
+    else:
+        print_table(jobs_over_time_table(report), *report.lines())
+        outputs.print_lines()
 
 
 def _parse_place(text: str) -> tuple[str, int]:

@@ -8,7 +8,9 @@ oddl_control/   ODDL's distributed control units
     simulation    many units in simulated time
     processes     units as real processes that communicate over UDP
 dynamic_traffic/    flows that no plan knows, granted slot by slot
+jobs_over_time/     jobs that arrive, wait, run and leave
 placement       blocks of a machine for jobs
+policies        which of the free nodes a job gets
 arbiter         which job holds which nodes and switch ports, stored on disk
 models          duration of the control planes of all systems
 """

@@ -30,7 +30,7 @@ from opticcl.fabrics import job as part_of
 from opticcl.fabrics.oddl import Oddl
 from opticcl.files import write_whole
 from opticcl.ir import Fabric, IntArray
-from opticcl.operations.placement import find_place
+from opticcl.operations.policies import check_policy, largest_job, place_by
 from opticcl.registry import nearest, write_call
 
 __all__ = ["Arbiter", "RunningJob", "switch_ports"]
@@ -117,14 +117,17 @@ class Arbiter:
         """Nodes that no job holds [count]."""
         return int(self._free.sum())
 
-    def place(self, num_nodes: int, name: str | None = None) -> RunningJob:
+    def place(self, num_nodes: int, name: str | None = None, policy: str = "first") -> RunningJob:
         """Place a new job.
 
         Args:
             num_nodes: requested [count].
             name: None: job-1, job-2, ...
+            policy: that chooses its nodes; see `policies`.
         Raises: ParameterError: fewer than one node, or a name that is in use or invalid. FabricError: no free block.
+            UnknownNameError: no such policy.
         """
+        policy = check_policy(policy, self._grid)
         if num_nodes < 1:
             raise ParameterError(f"arbiter: a job of {num_nodes} nodes; it has at least 1")
         if name is None:
@@ -141,11 +144,13 @@ class Arbiter:
                 f"{where}, but {self.num_free} of {self.machine.num_nodes} of {self.machine.name} are free; "
                 + ("end a job first" if self._jobs else f"place at most {self.num_free} nodes")
             )
-        place = find_place(self._grid, self._free, num_nodes)
+        place = place_by(policy, self._grid, self._free, num_nodes)
         if place is None:
+            largest = largest_job(policy, self._grid, self._free)
+            scattered = "" if policy == "any" else ", or scatter its nodes by --policy any"
             raise FabricError(
-                f"{where}: {self.num_free} of {self.machine.name} are free, but no block of them fits this job; "
-                "place fewer nodes, or end a job first"
+                f"{where}: {self.num_free} of {self.machine.name} are free, but no block of them fits this job; the largest "
+                f"free block has {largest}; place at most {largest} nodes, end a job first{scattered}"
             )
         job = RunningJob(name, place.nodes, place.held)
         self._jobs[name] = job

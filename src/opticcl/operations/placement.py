@@ -20,7 +20,9 @@ Reading: SiPAC's future work, jobs on CUs that are not neighbours, is a block of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from math import ceil, prod
 
@@ -29,7 +31,7 @@ import numpy.typing as npt
 
 from opticcl.ir import CellGrid, IntArray
 
-__all__ = ["JobPlace", "find_place"]
+__all__ = ["JobPlace", "block_sums", "blocks_of", "find_place", "lines_of", "place_on", "scattered_block"]
 
 Mask = npt.NDArray[np.bool_]
 
@@ -60,48 +62,79 @@ def find_place(grid: CellGrid, free: Mask, num_nodes: int) -> JobPlace | None:
         num_nodes: requested, 1 or more [count].
     """
     cell_free: Mask = np.all(free[grid.cells], axis=-1)
-    for number, block in enumerate(_blocks(grid, ceil(num_nodes / grid.cells.shape[-1]))[:MOST_BLOCKS]):
+    for number, block in enumerate(blocks_of(grid, ceil(num_nodes / grid.cells.shape[-1]))[:MOST_BLOCKS]):
         lines = _contiguous_block(cell_free, block)
         if lines is None and not grid.contiguous and number < MOST_SCATTERED_BLOCKS:
-            lines = _scattered_block(cell_free, block)
+            lines = scattered_block(cell_free, block)
         if lines is not None:
-            found = grid.cells[np.ix_(*lines)].ravel()
-            return JobPlace(found[:num_nodes], np.sort(found))
+            return place_on(grid, lines, num_nodes)
     return None
 
 
-def _blocks(grid: CellGrid, num_cells: int) -> list[tuple[int, ...]]:
+def place_on(grid: CellGrid, lines: Sequence[IntArray], num_nodes: int) -> JobPlace:
+    """The first nodes of a block.
+
+    Args:
+        grid: of the machine.
+        lines: of the block along each axis.
+        num_nodes: of the job [count].
+    """
+    found = grid.cells[np.ix_(*lines)].ravel()
+    return JobPlace(found[:num_nodes], np.sort(found))
+
+
+def blocks_of(grid: CellGrid, num_cells: int) -> tuple[tuple[int, ...], ...]:
     """Sides of the smallest blocks of at least `num_cells` cells, in order of preference."""
-    *others, last = grid.sides
+    return _smallest_blocks(grid.sides, grid.squarest, num_cells)
+
+
+@cache
+def _smallest_blocks(of_grid: tuple[int, ...], squarest: bool, num_cells: int) -> tuple[tuple[int, ...], ...]:
+    *others, last = of_grid
     found: list[tuple[int, ...]] = []
     for sides in product(*(range(1, side + 1) for side in others)):
         missing = ceil(num_cells / prod(sides))
         if missing <= last:
             found.append((*sides, missing))
     smallest = min(map(prod, found), default=0)
-    long = (lambda sides: sum(side > 1 for side in sides)) if not grid.squarest else (lambda sides: 0)
-    return sorted((s for s in found if prod(s) == smallest), key=lambda sides: (long(sides), sum(sides), sides))
+    long = (lambda sides: sum(side > 1 for side in sides)) if not squarest else (lambda sides: 0)
+    return tuple(sorted((s for s in found if prod(s) == smallest), key=lambda sides: (long(sides), sum(sides), sides)))
+
+
+def block_sums(count: IntArray, block: tuple[int, ...]) -> IntArray:
+    """Sum of every contiguous block, int64 (side - block side + 1, ...), by corner.
+
+    Args:
+        count: number in each cell, (*sides,).
+        block: its sides, each at most the grid's.
+    """
+    count = count.astype(np.int64)
+    for axis, side in enumerate(block):
+        total = np.cumsum(count, axis=axis)
+        sums = np.take(total, np.arange(side - 1, count.shape[axis]), axis)
+        at = [slice(None)] * count.ndim
+        at[axis] = slice(1, None)
+        sums[tuple(at)] -= np.take(total, np.arange(count.shape[axis] - side), axis)
+        count = sums
+    return count
 
 
 def _contiguous_block(free: Mask, block: tuple[int, ...]) -> list[IntArray] | None:
     """Lines of the first free contiguous block; corners at multiples of its sides come first."""
-    count = free.astype(np.int32)
-    for axis, side in enumerate(block):  # how many of the next `side` cells along each axis are free
-        total = np.cumsum(count, axis=axis)
-        count = np.take(total, np.arange(side - 1, free.shape[axis]), axis)
-        tail = np.take(total, np.arange(free.shape[axis] - side), axis)
-        at = [slice(None)] * free.ndim
-        at[axis] = slice(1, None)
-        count[tuple(at)] -= tail
-    corners = np.argwhere(count == prod(block))
+    corners = np.argwhere(block_sums(free, block) == prod(block))
     if not len(corners):
         return None
     aligned = corners[(corners % block == 0).all(axis=1)]
     corner = (aligned if len(aligned) else corners)[0]
-    return [np.arange(lo, lo + side) for lo, side in zip(corner, block, strict=True)]
+    return lines_of(corner, block)
 
 
-def _scattered_block(free: Mask, block: tuple[int, ...]) -> list[IntArray] | None:
+def lines_of(corner: IntArray, block: tuple[int, ...]) -> list[IntArray]:
+    """Lines of a contiguous block along each axis. Args: corner: its first cell; block: its sides."""
+    return [np.arange(lo, lo + side) for lo, side in zip(corner.tolist(), block, strict=True)]
+
+
+def scattered_block(free: Mask, block: tuple[int, ...]) -> list[IntArray] | None:
     """Lines that intersect in free cells only: those with the fewest free cells are removed until the block remains.
 
     The exact problem is NP-hard (a biclique); this greedy search may miss a block.

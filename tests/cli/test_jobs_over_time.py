@@ -1,0 +1,74 @@
+"""`opticcl jobs --arrivals` as a user types it, and `--place` by a policy."""
+
+import json
+
+import pytest
+
+SMALL = ("-f", "oddl:shape=4x4", "--arrivals", "poisson:load=0.9,count=8", "-s", "1MB")
+
+
+def test_policies_side_by_side(answer, opticcl, tmp_path):
+    """Rows, totals, notes and assumptions; every change verified; picture, table of jobs, record."""
+    policies = [word for name in ("first", "best", "buddy", "any", "exact") for word in ("--policy", name)]
+    files = [tmp_path / name for name in ("j.svg", "j.csv", "j.json")]
+    found, code = answer("jobs", *SMALL, *policies)
+    assert code == 0
+    assert found.keys() == {"ok", "rows", "totals", "notes", "assumptions"}
+    assert [row["policy"] for row in found["rows"]] == ["first", "best", "buddy", "any", "exact"]
+    assert found["totals"] == {"policies": 5, "jobs": 8, "violations": 0, "disturbed": 0}
+    assert all(row["changes"] == 16 and len(row["jobs"]) == 8 for row in found["rows"])
+    assert all(0 < row["utilisation"] <= 1 and 0 <= row["fragmentation"] < 1 for row in found["rows"])
+    done = opticcl("jobs", *SMALL, *policies[:4], *(word for path in files for word in ("-o", path)))
+    assert done.returncode == 0
+    assert "verified: all running jobs together at 32 arrivals and departures" in done.stdout
+    assert files[0].read_text("utf-8").startswith("<svg")
+    assert len(files[1].read_text("utf-8").splitlines()) == 17
+    assert len(json.loads(files[2].read_text("utf-8"))["rows"]) == 2
+
+
+@pytest.mark.parametrize("columns", ["80", "160"])
+def test_tables_fit(opticcl, monkeypatch, columns):
+    """No line of the table is wider than the terminal."""
+    monkeypatch.setenv("COLUMNS", columns)
+    done = opticcl("jobs", *SMALL)
+    assert done.returncode == 0
+    assert max(map(len, done.stdout.splitlines())) <= int(columns)
+
+
+def test_scattered_nodes_where_no_block_is_free(opticcl):
+    """5 of the 6 free tiles are no block: the refusal names the largest, and the policy any places them."""
+    place = ("jobs", "-f", "lightpath:shape=4x4", "--place", "4", "--place", "6", "--place", "5")
+    refused = opticcl(*place)
+    assert refused.returncode == 2
+    assert "the largest free block has 4; place at most 4 nodes" in refused.stderr
+    assert "--policy any" in refused.stderr
+    done = opticcl(*place, "--policy", "any")
+    assert done.returncode == 0
+    assert "3 jobs" in done.stdout
+    assert "isolated" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--arrivals", "none.csv"], "none.csv: no such file"),
+        (["--arrivals", "poisson:load=-1"], "load=-1 is not above 0"),
+        (["--arrivals", "poisson:load=1", "--policy", "wurst"], "unknown policy 'wurst'"),
+        (["--arrivals", "poisson:load=1", "--place", "4"], "leave out --place"),
+        (["--arrivals", "poisson:load=1", "--communication", "0"], "communication share of 0"),
+        (["--arrivals", "poisson:load=1", "-o", "j.pdf"], "must end in"),
+        (["--arrivals", "poisson:load=1", "--seed", "-1"], "seed: -1 is negative"),
+        (["--arrivals", "poisson:load=1,count=2", "-s", "much"], "much"),
+        (["--place", "4", "--policy", "best", "--policy", "first"], "several policies belong to --arrivals"),
+        (["--place", "4", "--policy", "any", "--state", "s.json"], "which --state does not keep"),
+        (["--place", "4", "--policy", "bset"], "did you mean 'best'"),
+    ],
+)
+def test_wrong_input_is_refused_in_a_line(opticcl, tmp_path, monkeypatch, arguments, says):
+    """Exit code 2, one line, no traceback."""
+    monkeypatch.chdir(tmp_path)
+    done = opticcl("jobs", "-f", "oddl:shape=4x4", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
