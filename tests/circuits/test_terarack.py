@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from opticcl.circuits import lower
-from opticcl.circuits.terarack import _circuits, exchange
+from opticcl.circuits.terarack import _circuits, _walk, exchange
 from opticcl.collective import Request, collective
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics import fabric
@@ -95,7 +95,8 @@ def test_exchange_at_any_places() -> None:
         pairs = ~np.eye(count, dtype=bool)
         schedule = by_hand(where, (nodes[:, None], nodes[None, :]))  # type: ignore[arg-type]
         transfers = schedule.step(0)
-        circuits = _circuits(where, transfers, np.arange(len(transfers)), direction[pairs], wavelength[pairs], 1)
+        way = direction[pairs]
+        circuits = _circuits(where, transfers, way, wavelength[pairs], 1, _walk(where, transfers, way))
         wrong = optics(CircuitPlan(where, schedule, lambda i, light=circuits: (light,)))
         assert not wrong, f"{count} nodes: {wrong}"
         assert len(circuits) == count * (count - 1)

@@ -58,11 +58,12 @@ class _Held:
     @cached_property
     def every(self) -> Circuits | None:
         """All circuits of the schedule, or None if they are too many, do not fit or change nothing."""
-        if not self._first_joins_all():
+        classes, changed = self.schedule.step_classes(), False
+        largest = max(len(self.schedule.step(steps.start)) for steps in classes)  # a circuit each, or more
+        if largest * len(classes) > MOST_HELD or not self._first_joins_all():
             return None
         found: list[Circuits] = []
         known = np.zeros(0, np.int64)
-        classes, changed = self.schedule.step_classes(), False
         for steps in classes:
             transfers = self.schedule.step(steps.start)
             rounds = self.assign(steps.start, transfers) if len(transfers) else ()

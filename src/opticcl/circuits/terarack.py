@@ -15,14 +15,14 @@ on (over 70 instead of 61 for 22 representatives), so steps that fit would be re
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 
 import numba
 import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
 from opticcl.circuits._hold import hold
-from opticcl.circuits._order import farthest_first
+from opticcl.circuits._order import farthest_first, recalled
 from opticcl.collective import Request
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics.terarack import Terarack
@@ -68,17 +68,8 @@ def terarack(fabric: Fabric, schedule: Schedule) -> Rounds:
                 f"{format_bytes(BYTES_A_SEGMENT * MAX_SEGMENTS)} at most"
             )
 
-    last: list[tuple[Transfers, tuple[Circuits, ...]]] = []
-    assign = farthest_first(fabric.num_machine_nodes, lambda transfers: _first_fit(fabric, transfers))
-
-    def fit(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
-        """The last circuits are cached: the steps that add and those that store may have the same pairs."""
-        pairs = transfers.src, transfers.dst
-        if not last or not all(map(np.array_equal, pairs, (last[0][0].src, last[0][0].dst))):
-            last[:] = [(transfers, assign(step, transfers))]
-        return last[0][1]
-
-    return hold(fabric, schedule, fit)
+    fit = recalled(lambda step, transfers: _first_fit(fabric, transfers))
+    return hold(fabric, schedule, recalled(farthest_first(fabric.num_machine_nodes, partial(fit, 0))))
 
 
 def _stripes(fabric: Fabric) -> bool:
@@ -95,7 +86,8 @@ def _wrht(fabric: Fabric, schedule: Schedule) -> Rounds:
     def colour(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
         direction, wavelength = _in_tree(fabric, plan, step, transfers)
         width = channels(fabric) // (int(wavelength.max()) + 1) if _stripes(fabric) else 1
-        return (_circuits(fabric, transfers, np.arange(len(transfers)), direction, wavelength * width, width),)
+        path = _walk(fabric, transfers, direction)
+        return (_circuits(fabric, transfers, direction, wavelength * width, width, path),)
 
     return colour
 
@@ -155,14 +147,14 @@ def _laps(fabric: Fabric) -> Rounds:
     def colour(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
         first = step % half * w
         one = arcs(n, first, w)
-        rows = np.arange(len(transfers))
         direction, lap = one.direction, one.lap - first
         if not (np.array_equal(one.src, transfers.src) and np.array_equal(one.dst, transfers.dst)):  # in another order
             of_pair = np.lexsort((one.dst, one.src))
             order = np.empty_like(of_pair)
             order[np.lexsort((transfers.dst, transfers.src))] = of_pair
             direction, lap = direction[order], lap[order]
-        return (_circuits(fabric, transfers, rows, direction, lap * width, width),)
+        path = _walk(fabric, transfers, direction)
+        return (_circuits(fabric, transfers, direction, lap * width, width, path),)
 
     return colour
 
@@ -170,43 +162,59 @@ def _laps(fabric: Fabric) -> Rounds:
 def _first_fit(fabric: Fabric, transfers: Transfers) -> tuple[Circuits, ...]:
     """Any transfers: the shorter way, the first wavelength that is free on all of it."""
     direction = _shorter_way(fabric, transfers)
-    hops, offsets = _walk(fabric, transfers, direction)
-    hops = hops.astype(np.int64)
+    path = _walk(fabric, transfers, direction)
+    hops, offsets = path[0].astype(np.int64), path[1]
     segments, colours = fabric.resources[0].count, channels(fabric)
     width = width_that_fits(hops, offsets, segments, colours) if _stripes(fabric) else 1
     colour, number = first_fit(hops, offsets, segments, colours, width)
     while width > 1 and number.any():  # narrower in one round beats wider in two
         width //= 2
         colour, number = first_fit(hops, offsets, segments, colours, width)
-    rows = (np.flatnonzero(number == r) for r in range(int(number.max()) + 1))
-    return tuple(_circuits(fabric, transfers, row, direction[row], colour[row], width) for row in rows)
+    every = _circuits(fabric, transfers, direction, colour, width, path)
+    if not number.any():
+        return (every,)
+    return tuple(every.take(number[every.transfer] == r) for r in range(int(number.max()) + 1))
 
 
 def _circuits(
-    fabric: Fabric, transfers: Transfers, row: IntArray, direction: IntArray, colour: IntArray, width: int
+    fabric: Fabric,
+    transfers: Transfers,
+    direction: IntArray,
+    colour: IntArray,
+    width: int,
+    path: tuple[IntArray, IntArray],
 ) -> Circuits:
-    """Circuits of the given transfers on colours colour, ..., colour + width - 1; each ring has the next w of them."""
+    """Circuits on colours colour, ..., colour + width - 1; each ring has the next w of them.
+
+    Args:
+        fabric: that they are on.
+        transfers: that they carry.
+        direction: of each transfer.
+        colour: first colour of each transfer.
+        width: colours of each [count].
+        path: of each transfer, as `_walk` returns them.
+    """
     w, parts = fabric.num_wavelengths, []
     for ring in range(channels(fabric) // w):
         lo = np.maximum(colour - ring * w, 0)
         hi = np.minimum(colour - ring * w + width, w)
-        mine = np.flatnonzero(lo < hi)
-        chosen = transfers.take(row[mine])
-        way, n = direction[mine], (hi - lo)[mine]
-        path = _walk(fabric, chosen, way)
-        parts.append(Circuits.of(row[mine], chosen.src, chosen.dst, 2 * ring + way, lo[mine], n, path))
+        rows = np.arange(len(transfers))
+        on_ring = Circuits.of(rows, transfers.src, transfers.dst, 2 * ring + direction, lo, hi - lo, path)
+        used = lo < hi
+        parts.append(on_ring if used.all() else on_ring.take(used))
     return parts[0] if len(parts) == 1 else concatenate_circuits(parts)
 
 
 def _steps_ahead(fabric: Fabric, transfers: Transfers) -> tuple[IntArray, IntArray, IntArray]:
     """Line of each transfer (0 its row, 1 its column), nodes of that line, and how far ahead the receiver is on it."""
     columns, rows = sides(fabric)
-    src, dst = transfers.src.astype(np.int64), transfers.dst.astype(np.int64)
+    src, dst = transfers.src, transfers.dst
     if rows == 1:
-        return np.zeros(len(src), np.int64), np.full(len(src), columns), dst - src
+        return np.zeros(len(src), np.int32), np.full(len(src), columns, np.int32), dst - src
     down = dst // columns - src // columns
-    line = (down != 0).astype(np.int64)
-    return line, np.where(line, rows, columns), np.where(line, down, dst - src)
+    line = down != 0
+    side = np.where(line, np.int32(rows), np.int32(columns))
+    return line.astype(np.int32), side, np.where(line, down, dst - src)
 
 
 def _shorter_way(fabric: Fabric, transfers: Transfers) -> IntArray:
@@ -214,16 +222,21 @@ def _shorter_way(fabric: Fabric, transfers: Transfers) -> IntArray:
     line, side, ahead = _steps_ahead(fabric, transfers)
     back = ahead < 0
     if wraps(fabric):
-        clockwise = ahead % side
+        clockwise = _round(ahead, side)
         opposite = 2 * clockwise == side
         back = np.where(opposite, transfers.src // np.where(line, sides(fabric)[0], 1) % 2 == 1, 2 * clockwise > side)
     return np.asarray(2 * line + back)
 
 
 def _distance(fabric: Fabric, transfers: Transfers, direction: IntArray) -> IntArray:
-    """Segments of each transfer in its direction, int64 (n,)."""
+    """Segments of each transfer in its direction, int32 (n,)."""
     _, side, ahead = _steps_ahead(fabric, transfers)
-    return np.asarray(np.where(direction % 2 == CLOCKWISE, ahead, -ahead) % side)
+    return _round(np.where(direction % 2 == CLOCKWISE, ahead, -ahead), side)
+
+
+def _round(ahead: IntArray, side: IntArray) -> IntArray:
+    """Distances within a line of that many nodes, as distances clockwise."""
+    return np.asarray(np.where(ahead < 0, ahead + side, ahead))
 
 
 def _walk(fabric: Fabric, transfers: Transfers, direction: IntArray) -> tuple[IntArray, IntArray]:

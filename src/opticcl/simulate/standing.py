@@ -174,6 +174,7 @@ def all_within(some: IntArray, numbers: IntArray) -> bool:
     """Whether all of some numbers are among sorted ones."""
     if not len(numbers) or not len(some):
         return not len(some)
+    some = np.sort(some)  # looked up in order, for the sake of the processor's cache
     return bool((numbers[np.minimum(np.searchsorted(numbers, some), len(numbers) - 1)] == some).all())
 
 
