@@ -181,19 +181,28 @@ def _prefix_sums(values):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _evaluate(src, dst, op, parts, lo, n, a, b, o, q, prefix):  # type: ignore[no-untyped-def]
-    """The polynomial of the rows at a point; `prefix` are sums of the values of chunks."""
+    """The polynomial of the rows at a point; `prefix` are sums of the values of chunks.
+
+    Chunks of adjacent rows that differ in nothing else are added before they are multiplied.
+    """
     prime = np.uint64(2305843009213693951)
-    total = np.uint64(0)
-    for t in range(len(src)):
-        chunks = prefix[lo[t] + n[t]] + prime - prefix[lo[t]]
+    total, chunks = np.uint64(0), np.uint64(0)
+    rows, apart = len(src), len(parts) > 0
+    for t in range(rows):
+        chunks += prefix[lo[t] + n[t]] + prime - prefix[lo[t]]
+        chunks = (chunks & prime) + (chunks >> np.uint64(61))
+        if t + 1 < rows and src[t + 1] == src[t] and dst[t + 1] == dst[t] and op[t + 1] == op[t]:
+            if not apart or parts[t + 1] == parts[t]:
+                continue
         if chunks >= prime:
             chunks -= prime
         value = _multiply(_multiply(a[src[t]], b[dst[t]]), _multiply(o[op[t]], chunks))
-        if len(parts):
+        if apart:
             value = _multiply(value, q[parts[t]])
         total += value
         if total >= prime:
             total -= prime
+        chunks = np.uint64(0)
     return total
 
 
