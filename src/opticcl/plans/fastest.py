@@ -6,6 +6,8 @@ fastest algorithm. Plans are verified on demand.
 
 from __future__ import annotations
 
+from copy import copy
+
 from opticcl.assumptions import DEFAULT_SET, Assumptions
 from opticcl.assumptions import assumptions as assumptions_of
 from opticcl.collective import Request
@@ -151,12 +153,21 @@ class Fastest:
             ALGORITHMS.get(self.name)  # an unknown name is refused here, not by each fabric
         self._judge, self._cache = Judge(), StepCache()
         self._choices: dict[tuple[str, tuple[int, ...], Request], Choice] = {}
+        self._shared: Fastest | None = None
+
+    def under(self, assumed: Assumptions) -> Fastest:
+        """The same under other assumptions; both evaluate each schedule and its circuits once."""
+        made = copy(self)
+        made.assumed, made._choices, made._shared = assumed, {}, self
+        return made
 
     def choice(self, where: Fabric, wanted: Request) -> Choice:
         """The candidates for a collective on a fabric."""
         parameters = {k: v for k, v in where.parameters.items() if v is not None}
         ranks = () if where.node_of_rank is None else tuple(where.node_of_rank.tolist())
         key = write_call(where.name, parameters), ranks, wanted
+        if key not in self._choices and self._shared is not None:
+            self._choices[key] = self._shared.choice(where, wanted).under(self.assumed)
         if key not in self._choices:
             self.progress(f"search the fastest {wanted.name} of {where.num_nodes:,} nodes on {where.name}")
             self._choices[key] = Choice(

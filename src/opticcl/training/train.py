@@ -243,7 +243,7 @@ def train(
     resolution_s, known = _resolution_s(job), planner
     planner = known or Fastest(algorithm, assumptions, engine=engine, resolution_s=resolution_s, progress=progress)
     other = beside(planner.assumed)
-    also = None if known else Fastest(algorithm, other.assumed, engine=engine, resolution_s=resolution_s)
+    also = None if known else planner.under(other.assumed)
     runtime = runtime or Runtime()
 
     def on_machine(i: int, progress: ProgressCallback) -> TrainingRow | ExcludedFabric:
