@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 
 from opticcl.errors import ParameterError, UnknownNameError
 from opticcl.files import read_toml
+from opticcl.ir.device_settings import DeviceSettings
 from opticcl.ir.floor_plan import FloorPlan
 from opticcl.registry import as_text, canonical, convert_arguments, nearest
 from opticcl.units import ByteRate, Seconds, format_quantity
@@ -65,7 +66,8 @@ class Assumptions:
         server_hop: of a switch within a server [s].
         reconfiguration_charge: on_change charges a reconfiguration for a round whose circuits are not all standing
             already; every_step charges it for every round, as most papers do.
-        initial: cold charges the first setting of circuits, warm assumes that it is done (on_change only).
+        initial: cold charges the first setting of circuits, warm assumes that it is done (on_change only); with a
+            configuration of the machine (`Plan.configuration`), circuits stand at the start that it holds all devices of.
         prepare: early: a device may be set while data is awaited; none: only once the data of its circuit is ready.
         rounds: apart: a round of a step starts once the previous one has arrived; in_line: a transmitter is free once its
             last bit has left, so rounds between which nothing is set follow each other and wait for the latency once.
@@ -91,7 +93,7 @@ class Assumptions:
     hop: Seconds = _VALUE["hop"]
     server_hop: Seconds = _VALUE["server_hop"]
     reconfiguration_charge: Literal["on_change", "every_step"] = "on_change"
-    initial: Literal["cold", "warm"] = "cold"
+    initial: Literal["cold", "warm"] | DeviceSettings = "cold"
     prepare: Literal["early", "none"] = "early"
     rounds: Literal["in_line", "apart"] = "in_line"
     compute: Literal["fused", "chain", "none"] = "fused"
@@ -115,7 +117,13 @@ class Assumptions:
     def record(self) -> dict[str, Any]:
         """Values by name, for JSON: the name of the set and all values that have an effect."""
         without = LATENCY_KEYS if self.latency == "published" else ()
-        return {"name": self.name, **{key: getattr(self, key) for key in KEYS if key not in without}}
+        known = {key: getattr(self, key) for key in KEYS if key not in without}
+        return {"name": self.name, **known, "initial": str(self.initial)}
+
+    @property
+    def configuration(self) -> DeviceSettings | None:
+        """What stands at the start, None if it is cold or warm."""
+        return self.initial if isinstance(self.initial, DeviceSettings) else None
 
 
 KEYS: tuple[str, ...] = tuple(f.name for f in fields(Assumptions) if f.name not in ("floor", "name"))
@@ -128,6 +136,7 @@ _MEANINGS = {
     "reconfiguration_charge=every_step": "A reconfiguration is charged on every round, whether circuits change or not.",
     "initial=cold": "The first setting of the circuits is charged.",
     "initial=warm": "The first circuits are set before the time begins.",
+    "initial=given": "What stands at the start is given.",
     "prepare=early": "Devices may be set while data is awaited (device engine).",
     "prepare=none": "Devices are set once the data of their circuits is ready.",
     "rounds=in_line": "Rounds of a step between which nothing is set wait for the latency once.",

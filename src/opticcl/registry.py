@@ -13,6 +13,7 @@ import importlib
 import inspect
 import os
 import pkgutil
+import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
@@ -204,7 +205,8 @@ def convert_value(value: Any, hint: Any, what: str) -> Any:
 
     Args:
         value: text, or a value of that type.
-        hint: int, float, bool, a Literal, `Annotated` with a unit (`opticcl.units`), or one of them or None.
+        hint: int, float, bool, a Literal, `Annotated` with a unit (`opticcl.units`), or one of them or None or a
+            class of our own.
         what: name of the value for messages.
     Raises: ParameterError, UnitError: a value of another kind.
     """
@@ -223,6 +225,10 @@ def convert_value(value: Any, hint: Any, what: str) -> Any:
         if value is None or (isinstance(value, str) and canonical(value) in ("none", "auto")):
             return None
         return convert_value(value, next(a for a in arguments if a is not type(None)), what)
+    if origin in (typing.Union, types.UnionType):  # "Literal[...] | Kind"
+        if any(isinstance(kind, type) and isinstance(value, kind) for kind in arguments):
+            return value
+        return convert_value(value, arguments[0], what)
     if hint is bool:
         return _boolean(value, what)
     if hint is int:

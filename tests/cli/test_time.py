@@ -69,3 +69,33 @@ def test_what_has_no_programme_is_refused(opticcl, tmp_path):
     assert "has no circuits" in done.stderr
     done = opticcl("simulate", *TERARACK, "--programme", tmp_path / "times.csv")
     assert done.returncode == 2
+
+
+def test_a_start_that_stands(opticcl, answer, tmp_path):
+    """The last circuits of a plan file: no change is charged, and the judge takes them from that file."""
+    plan, path, other = (tmp_path / name for name in ("before.parquet", "times.parquet", "other.parquet"))
+    ring = ("-f", "terarack:nodes=8", "-c", "all_gather", "-a", "ring", "-s", "1KB")
+    opticcl("compile", *ring, "-o", plan)
+    opticcl("compile", *TERARACK, "-o", other)
+    times, _ = answer("simulate", *ring, "--start", plan, "--programme", path)
+    assert times["reconfiguration_s"] == 0
+    assert answer("verify", *ring, "--time", path, "--start", plan)[0]["ok"]
+    assert answer("verify", *ring, "--time", path)[0]["ok"]
+    wrong, code = answer("verify", *ring, "--time", path, "--start", other)
+    assert code == 1
+    assert "unset_at_start" in {one["law"] for one in wrong["violations"]}
+
+
+def test_wrong_starts_are_refused(opticcl, tmp_path):
+    """Beside initial=..., without --time, of another machine."""
+    plan = tmp_path / "before.parquet"
+    opticcl("compile", *TERARACK, "-o", plan)
+    for command, words in (
+        (("simulate", *TERARACK, "--start", plan, "--assume", "initial=warm"), "initial=warm is given too"),
+        (("verify", *TERARACK, "--start", plan), "give --time FILE too"),
+        (("simulate", "-f", "terarack:nodes=9", "--start", plan), "the start is of terarack with 8 nodes"),
+        (("simulate", *TERARACK, "--start", tmp_path / "none.parquet"), "none.parquet"),
+    ):
+        done = opticcl(*command)
+        assert done.returncode == 2
+        assert words in done.stderr

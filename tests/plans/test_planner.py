@@ -73,10 +73,10 @@ def test_a_start_whose_circuits_stand():
     cold, after = (plan_collective(OCS, "all_gather", "1 KB", start=one, break_evens=False) for one in (None, before))
     assert after.total_s <= cold.total_s - 9e-6
     assert "its first circuits stand at the start" in after.notes
-    with pytest.raises(ParameterError, match="the start is a plan on ocs with 8 nodes, not on this ocs with 12"):
+    with pytest.raises(ParameterError, match="the start is of ocs with 8 nodes, not of this ocs with 12"):
         plan_collective(OCS, "all_gather", "1 KB", start=opticcl.compile("ocs:nodes=8", "all_gather", "1 KB"))
     other = opticcl.compile("ideal:nodes=12", "all_gather", "1 KB")
-    with pytest.raises(ParameterError, match="a plan on ideal"):
+    with pytest.raises(ParameterError, match="the start is of ideal"):
         plan_collective(OCS, "all_gather", "1 KB", start=other)
 
 

@@ -13,6 +13,7 @@ from opticcl.errors import FabricError, ParameterError
 if TYPE_CHECKING:
     from opticcl.assumptions import Assumptions
     from opticcl.ir import Fabric
+    from opticcl.ir.device_settings import DeviceSettings
     from opticcl.plans.machines import ExcludedFabric
     from opticcl.plans.plan import Plan
 
@@ -58,6 +59,9 @@ RootOption = Annotated[int, typer.Option("--root", help="Root rank of a broadcas
 JobOption = Annotated[
     str | None,
     typer.Option("--job", help="Nodes of the job in the order of their ranks, such as 0-7,16,18; default: all nodes."),
+]
+StartOption = Annotated[
+    Path | None, typer.Option("--start", metavar="PLAN", help="A plan file whose last circuits stand at the start.")
 ]
 SizeOption = Annotated[str, typer.Option("--size", "-s", help="Size of the whole message, such as 100MB.")]
 WorkloadsOption = Annotated[
@@ -296,13 +300,15 @@ def parse_nodes(text: str) -> list[int]:
     return found
 
 
-def make_assumptions(name: str, assume: list[str]) -> Assumptions:
+def make_assumptions(name: str, assume: list[str], start: Path | None = None) -> Assumptions:
     """Time assumptions that the options describe.
 
     Args:
         name: value of `--assumptions`.
         assume: values of `--assume`, "key=value".
-    Raises: UnknownNameError: no such set; ParameterError: not key=value, no such key or value, or a key given twice.
+        start: value of `--start`: a plan file whose last circuits stand at the start.
+    Raises: UnknownNameError: no such set; ParameterError: not key=value, no such key or value, or a key given twice;
+        PlanFileError: a start that is no plan.
     """
     from opticcl.assumptions import assumptions
     from opticcl.registry import parse_call
@@ -315,4 +321,18 @@ def make_assumptions(name: str, assume: list[str]) -> Assumptions:
             if key in given:
                 raise ParameterError(f"--assume: {key} is given twice; give it once")
             given[key] = value
+    if start is not None:
+        if "initial" in given:
+            raise ParameterError(f"--start: initial={given['initial']} is given too; leave one of both out")
+        given["initial"] = configuration_of(start)
     return assumptions(name, **given)
+
+
+def configuration_of(start: Path) -> DeviceSettings:
+    """The last circuits of a plan file.
+
+    Raises: PlanFileError: it is no plan; ParameterError, UnsupportedError: it has no circuits, or its fabric no devices.
+    """
+    from opticcl.plans.plan import read
+
+    return read(start).configuration

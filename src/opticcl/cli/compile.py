@@ -20,6 +20,7 @@ from opticcl.cli._options import (
     NodesOption,
     RootOption,
     SizeOption,
+    StartOption,
     make_assumptions,
     make_plan,
 )
@@ -37,6 +38,7 @@ def run(
     job: JobOption = None,
     assumptions: AssumptionsOption = DEFAULT_SET,
     assume: AssumeOption = [],  # noqa: B006 (the framework copies it)
+    start: StartOption = None,
     out: Annotated[
         list[Path], out_option("the plan (.parquet, .csv, .json, .xml, ...; see opticcl list formats)")
     ] = [],  # noqa: B006
@@ -51,7 +53,7 @@ def run(
     plan_file = FileKind("plan file", plan_suffixes() if out else ())
     outputs = Outputs(out, plan_file)
     plan = make_plan(
-        fabric, nodes, node_rate, collective, algorithm, size, root, job, make_assumptions(assumptions, assume)
+        fabric, nodes, node_rate, collective, algorithm, size, root, job, make_assumptions(assumptions, assume, start)
     )
     with ProgressLine() as progress:
         outputs.lines += [plan.export(path, progress=progress) for path in outputs.of(plan_file)]

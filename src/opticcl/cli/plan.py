@@ -20,6 +20,7 @@ from opticcl.cli._options import (
     NodesOption,
     RootOption,
     SizeOption,
+    StartOption,
     make_assumptions,
     make_fabric,
     parse_nodes,
@@ -40,9 +41,7 @@ def run(
     job: JobOption = None,
     assumptions: AssumptionsOption = DEFAULT_SET,
     assume: AssumeOption = [],  # noqa: B006 (the framework copies it)
-    start: Annotated[
-        Path | None, typer.Option("--start", metavar="PLAN", help="A plan file whose last circuits stand at the start.")
-    ] = None,
+    start: StartOption = None,
     time_limit: Annotated[
         str | None,
         typer.Option("--time-limit", metavar="TIME", help="Return the best plan so far after this time, such as 10s."),

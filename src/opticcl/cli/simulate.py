@@ -24,6 +24,7 @@ from opticcl.cli._options import (
     NodesOption,
     RootOption,
     SizeOption,
+    StartOption,
     make_assumptions,
     make_plan,
     refuse_beside_file,
@@ -64,6 +65,7 @@ def run(
     engine: EngineOption = "closed_form",
     assumptions: AssumptionsOption = DEFAULT_SET,
     assume: AssumeOption = [],  # noqa: B006 (the framework copies it)
+    start: StartOption = None,
     links: Annotated[
         Path | None,
         typer.Option("--links", metavar="FILE", help="Write the load of each link or port: .csv, .parquet, .json."),
@@ -94,7 +96,7 @@ def run(
 
     given = given_options(context)
     chosen, options = engine_options(engine, given, flag_of)  # refuses wrong options before a plan is compiled
-    assumed = make_assumptions(assumptions, assume)
+    assumed = make_assumptions(assumptions, assume, start)
     of_graph = is_graph_file(file)
     if not of_graph:
         refuse_beside_file("simulate", context, file, fabric)

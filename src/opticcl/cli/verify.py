@@ -21,6 +21,7 @@ from opticcl.cli._options import (
     SampleOption,
     SeedOption,
     SizeOption,
+    configuration_of,
     make_plan,
     refuse_beside_file,
 )
@@ -85,6 +86,14 @@ def run(
             help="Verify this programme of the plan by the laws of time, in place of its data and light: .parquet, .json.",
         ),
     ] = None,
+    start: Annotated[
+        Path | None,
+        typer.Option(
+            "--start",
+            metavar="PLAN",
+            help="With --time: a plan file whose last circuits stand at the start, and nothing else.",
+        ),
+    ] = None,
     out: Annotated[list[Path], out_option(RECORD)] = [],  # noqa: B006
     json: JsonOption = False,
 ) -> None:
@@ -106,7 +115,9 @@ def run(
     if time is not None:
         if emulate:
             raise ParameterError("verify: --time verifies times alone; leave --emulate or --time out")
-        _verify_times(plan, time, outputs, json)
+        _verify_times(plan, time, start, outputs, json)
+    if start is not None:
+        raise ParameterError("verify: --start is for times; give --time FILE too")
     values = _values(plan, budget, change)
     with ProgressLine() as progress:
         verdict = plan.verify(
@@ -148,12 +159,13 @@ def _verify_graph(
     _leave_with(graph, verdict, outputs, json)
 
 
-def _verify_times(plan: Plan, file: Path, outputs: Outputs, json: bool) -> NoReturn:
+def _verify_times(plan: Plan, file: Path, start: Path | None, outputs: Outputs, json: bool) -> NoReturn:
     """Verify a programme of a plan by the laws of time.
 
     Args:
         plan: that it times.
         file: of the programme.
+        start: value of `--start`.
         outputs: values of `--out`.
         json: whether to print JSON.
     """
@@ -163,7 +175,12 @@ def _verify_times(plan: Plan, file: Path, outputs: Outputs, json: bool) -> NoRet
     with ProgressLine() as progress:
         progress("verify the times")
         programme = read_programme_file(file, plan.circuits)
-        verdict = check_programme(plan.circuits, programme, rules_of(programme))
+        standing = None
+        if start is not None:
+            initial = configuration_of(start)
+            initial.require(plan.fabric)
+            standing = initial.table
+        verdict = check_programme(plan.circuits, programme, rules_of(programme), standing=standing)
     _leave_with(plan, verdict, outputs, json)
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from opticcl.ir.device_settings import DeviceSettings
     from opticcl.ir.light import Optics
     from opticcl.ir.programme import Programme
 
@@ -46,6 +47,16 @@ class Plan:
     def schedule(self) -> Schedule:
         """Transfers of every step."""
         return self.circuits.schedule
+
+    @property
+    def configuration(self) -> DeviceSettings:
+        """The circuits of its last round, with which another plan may start: `plan.simulate(initial=before.configuration)`.
+
+        Raises: ParameterError: it has no circuits. UnsupportedError: the fabric names no devices.
+        """
+        from opticcl.ir.device_settings import DeviceSettings
+
+        return DeviceSettings.of_plan(self.circuits)
 
     @property
     def algorithm(self) -> str:

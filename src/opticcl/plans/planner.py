@@ -25,6 +25,7 @@ from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.fabrics import as_fabric, job
 from opticcl.fabrics.ocs import Ocs
 from opticcl.ir import Circuits, Fabric, ProgressCallback, Schedule, Timeline, no_progress
+from opticcl.ir.device_settings import DeviceSettings
 from opticcl.ir.step_cache import StepCache
 from opticcl.plans.fastest import MANY_NODES, few_distinct_steps
 from opticcl.plans.held_shifts import HeldShifts, ShiftLaw, bound_s, fastest_held
@@ -245,7 +246,6 @@ class Planner:
         collective: requested.
         assumed: time assumptions.
         deadline_s: `time.perf_counter` after which searches return the best so far [s].
-        stands: circuits that stand at the start; None: none.
     """
 
     def __init__(
@@ -255,11 +255,11 @@ class Planner:
         assumed: Assumptions,
         *,
         deadline_s: float = inf,
-        stands: Circuits | None = None,
     ) -> None:
         self.fabric, self.collective, self.assumed, self.deadline_s = fabric, collective, assumed, deadline_s
         self.finished, self.finest = True, FINEST
         self._machine = fabric if isinstance(fabric, Ocs) and collective.name in COLLECTIVES else None
+        stands = None if assumed.configuration is None else assumed.configuration.links
         self._shift = _shift_of(fabric, stands) if self._machine and stands is not None else 0
         self._candidates: dict[float, Candidates] = {}
         self._known: dict[tuple[int, float], tuple[float, str]] = {}
@@ -436,21 +436,25 @@ def plan_collective(
         raise ParameterError(
             f"plan: reconfiguration={where.reconfiguration_s:g} on {where.name} never ends; give a finite time"
         )
-    stands = None if start is None else _left_by(start, where)
-    planner = Planner(where, wanted, assumed, deadline_s=begin + time_limit_s, stands=stands)
-    progress(f"plan {wanted.name} on {where.name}")
-    seconds, algorithm = planner.fastest(size_bytes)
-    long = where.num_nodes > MANY
-    charged = assumed
     notes = []
-    if stands is not None:
-        algorithm, charged, note = _from_start(planner, stands, size_bytes, (seconds, algorithm))
-        notes.append(note)
+    if start is not None:
+        initial = start.configuration
+        initial.require(where)
+        if assumed.initial == "warm":
+            notes.append("the first circuits are set before the start anyway (initial=warm)")
+        else:
+            assumed = assumptions_of(assumed, initial=initial)
+    planner = Planner(where, wanted, assumed, deadline_s=begin + time_limit_s)
+    progress(f"plan {wanted.name} on {where.name}")
+    _, algorithm = planner.fastest(size_bytes)
+    long = where.num_nodes > MANY
     found = Plan(lower(where, generate(algorithm, wanted, where)), size_bytes)
-    timeline = profile(found.circuits, charged).timeline(size_bytes)
+    if assumed.configuration is not None:
+        notes.append(_on_start(found, assumed.configuration))
+    timeline = profile(found.circuits, assumed).timeline(size_bytes)
     bound, bound_by = timeline.lower_bound_s, timeline.bound_by
     if isinstance(where, Ocs) and wanted.name in COLLECTIVES:
-        law = shift_law(where, charged)
+        law = shift_law(where, assumed)
         own, name, _ = bound_s(wanted.name, where.num_nodes, size_bytes, law, planes=where.planes)
         bound, bound_by = max((bound, bound_by), (own, name))
     regrets: list[Regret] = []
@@ -479,62 +483,22 @@ def plan_collective(
         notes.append("the time limit was reached: another plan may be faster, by no more than the gap")
     done = planner.finished and perf_counter() <= planner.deadline_s
     return Planned(
-        found, charged, timeline, bound, bound_by, _segments(found, timeline), tuple(regrets), sizes, delays, done,
+        found, assumed, timeline, bound, bound_by, _segments(found, timeline), tuple(regrets), sizes, delays, done,
         perf_counter() - begin, tuple(notes),
     )  # fmt: skip
 
 
-def _left_by(start: Plan, where: Fabric) -> Circuits:
-    """Circuits of the last round of a plan.
-
-    Raises: ParameterError: a plan of another fabric, or one without circuits.
-    """
-    if start.fabric.machine != where.machine:
-        raise ParameterError(
-            f"plan: the start is a plan on {start.fabric.name} with {start.fabric.num_machine_nodes} nodes, not on this "
-            f"{where.name} with {where.num_machine_nodes}; give one of the same fabric and parameters"
-        )
-    for i in reversed(range(start.schedule.num_steps)):
-        rounds = start.circuits.rounds(i)
-        if rounds:
-            return rounds[-1]
-    raise ParameterError("plan: the start is a plan without circuits; leave it out")
-
-
-def _from_start(
-    planner: Planner, stands: Circuits, size_bytes: int, best: tuple[float, str]
-) -> tuple[str, Assumptions, str]:
-    """Algorithm to start with circuits that stand, under which assumptions its time is charged, and a note.
-
-    A plan whose first circuits all stand is charged as from a warm start.
+def _on_start(plan: Plan, initial: DeviceSettings) -> str:
+    """Whether a plan begins with circuits that stand, in words.
 
     Args:
-        planner: of the collective, from a cold start.
-        stands: circuits at the start.
-        size_bytes: message of every rank [bytes].
-        best: time [s] and algorithm of the fastest plan from a cold start, or from links of one shift that stand.
+        plan: that was chosen.
+        initial: what stands at the start.
     """
-    where, assumed = planner.fabric, planner.assumed
-    warm = replace(assumed, initial="warm", name=f"{assumed.name.removesuffix(', changed')}, changed")
-    if assumed.initial == "warm":
-        return best[1], assumed, "the first circuits are set before the start anyway (initial=warm)"
-    standing = Standing(where)
-    standing.changes(stands)
-    candidates = [best]
-    if perf_counter() < planner.deadline_s:
-        candidates.append(Planner(where, planner.collective, warm, deadline_s=planner.deadline_s).fastest(size_bytes))
-    times = []
-    for _, algorithm in candidates:
-        plan = lower(where, generate(algorithm, planner.collective, where))
-        rounds = next(filter(None, (plan.rounds(i) for i in range(min(plan.schedule.num_steps, 1)))), ())
-        kept = bool(rounds) and not standing.copy().changes(rounds[0])
-        law = warm if kept else assumed
-        times.append((profile(plan, law).timeline(size_bytes).total_s, algorithm, law))
-    _, algorithm, law = min(times, key=lambda one: one[0])
-    note = (
-        "its first circuits stand at the start" if law is warm else "other circuits than those of the start are faster"
-    )
-    return algorithm, law, note
+    rounds = next(filter(None, map(plan.circuits.rounds, range(min(1, plan.schedule.num_steps)))), ())
+    if rounds and not Standing(plan.fabric, initial).changes(rounds[0]):
+        return "its first circuits stand at the start"
+    return "other circuits than those of the start are faster"
 
 
 def _segments(plan: Plan, timeline: Timeline) -> tuple[Segment, ...]:

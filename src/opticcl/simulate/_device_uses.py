@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from opticcl.errors import UnsupportedError
 from opticcl.ir import Circuits, Fabric, IntArray
+from opticcl.ir.device_settings import DeviceSettings
 
 __all__ = ["MOST_MEMBERS", "DeviceUses", "Devices"]
 
@@ -73,6 +74,16 @@ class Devices:
         """Columns kind and device of a `DeviceTable` for members."""
         kind = np.searchsorted(self.first_member, member, side="right") - 1
         return kind, member - self.first_member[kind]
+
+    def set_at_start(self, initial: DeviceSettings | None) -> tuple[IntArray, IntArray]:
+        """Members that are set at the start and their settings, int64 (n,) each.
+
+        Args: initial: what stands.
+        """
+        if initial is None:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        initial.require(self.fabric)
+        return self.first_member[initial.table.kind] + initial.table.device, initial.table.setting
 
     def uses(self, circuits: Circuits) -> DeviceUses:
         """Uses of the circuits of a round, without devices that are set once a job."""

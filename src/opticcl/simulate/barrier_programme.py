@@ -108,10 +108,15 @@ class _Writer:
         self.charges = Reconfiguration(plan.fabric, assumed)
         self.devices = Devices(plan.fabric)
         self.setting = np.full(self.devices.num_members, UNSET)
+        member, setting = self.devices.set_at_start(assumed.configuration)
+        self.setting[member] = setting
         self.now_s, self.last_s = 0.0, 0.0
         self.stored = 0
         self.before_first_round = True
         self.tables = _Tables()
+        if assumed.configuration is not None:
+            table = assumed.configuration.table
+            self.tables.devices.append(tuple(getattr(table, name) for name in table.KINDS))
 
     def programme(self, engine: str, progress: ProgressCallback) -> Programme:
         """Walk through all steps."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from opticcl.assumptions import Assumptions
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Schedule, Transfers
+from opticcl.ir.device_settings import DeviceSettings
 from opticcl.simulate.latency import PathLatency, most_messages
 from opticcl.simulate.parts import control_s, same_circuits, summed_chunks
 from opticcl.simulate.pieces import link_loads, longest_route_s
@@ -145,7 +146,7 @@ class PlanFacts:
         self._runs = [RunFacts(self, steps) for steps in self._classes]
         self._last: _RoundFacts | None = None
         self._step: tuple[int, Transfers, tuple[Circuits, ...] | None] | None = None
-        self._changes: dict[bool, _Changes] = {}
+        self._changes: dict[tuple[bool, DeviceSettings | None], _Changes] = {}
 
     def of_run(self, number: int) -> RunFacts:
         """Of a run.
@@ -154,16 +155,21 @@ class PlanFacts:
         """
         return self._runs[number]
 
-    def changes(self, number: int, *, of_all: bool) -> Callable[[bool], list[bool | None]]:
+    def changes(
+        self, number: int, *, of_all: bool, initial: DeviceSettings | None = None
+    ) -> Callable[[bool], list[bool | None]]:
         """As `Reconfiguration.of_changes` takes it.
 
         Args:
             number: of the run.
             of_all: whether rounds without a control exchange count.
+            initial: what stands at the start.
         """
 
         def changes(again: bool) -> list[bool | None]:
-            known = self._changes.setdefault(of_all, _Changes(Standing(self.plan.fabric)))
+            known = self._changes.get((of_all, initial))
+            if known is None:
+                known = self._changes[of_all, initial] = _Changes(Standing(self.plan.fabric, initial))
             while len(known.found) <= number:
                 known.found.append(self._changes_of(len(known.found), known.standing, of_all))
             if len(known.found) == len(self._runs):

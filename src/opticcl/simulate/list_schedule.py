@@ -257,6 +257,8 @@ class _Scheduler:
         members = self.devices.num_members
         self.setting, self.marked = np.full(members, kernels.UNSET), np.full(members, -1)
         self.set_s, self.dark_s = np.zeros((2, members))
+        member, setting = self.devices.set_at_start(assumed.configuration)
+        self.setting[member] = setting
         self.memory_s = np.zeros(ranks)
         self.changes = [numba.typed.List.empty_list(kind) for kind in (_INT, _FLOAT, _FLOAT, _INT)]
         self.control: list[tuple[float, ...]] = []
@@ -283,6 +285,9 @@ class _Scheduler:
         table = DeviceTable.of(
             kind=kind, device=device, step=np.full(len(member), -1), begin_s=begin, done_s=done, setting=setting
         )
+        if self.assumed.configuration is not None:
+            at_start = self.assumed.configuration.table
+            table = DeviceTable.joined([tuple(getattr(one, n) for n in one.KINDS) for one in (at_start, table)])
         control = np.array(self.control, np.float64).reshape(-1, 4).T
         return ListTimes(
             _joined(self.circuits, _OF_CIRCUITS),

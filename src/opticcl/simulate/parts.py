@@ -170,7 +170,7 @@ class Reconfiguration:
         self._beside = assumed.control_order == "beside_setting"
         self._initially_set = assumed.initial == "warm"
         self._cost_s = fabric.reconfiguration_s
-        self.standing = Standing(fabric)
+        self.standing = Standing(fabric, assumed.configuration)
 
     def of_round(self, circuits: Circuits, control_s: float = 0.0) -> tuple[float, float]:
         """Reconfiguration and control time of the next round, which waits until all of its circuits are set [s].
@@ -270,7 +270,7 @@ class Reconfiguration:
         """Reconfiguration and control time of a round [s].
 
         Args:
-            changes: whether some of its circuits do not stand yet; None: it is the first round.
+            changes: whether some of its circuits do not stand yet; None: it is the first round, cold or warm.
             control_s: duration of its control exchange [s].
         """
         if not self.depends_on_changes(control_s):

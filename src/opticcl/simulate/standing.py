@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.ir import Circuits, Fabric, IntArray
+from opticcl.ir.device_settings import DeviceSettings
 
 __all__ = ["Standing", "all_within", "circuit_numbers"]
 
@@ -24,20 +25,28 @@ CIRCUIT = (*ENDS, "wavelength_lo", "wavelength_n")
 class Standing:
     """Circuits that stand.
 
-    Args: fabric: that they are on.
+    Args:
+        fabric: that they are on.
+        initial: what stands at the start; None: nothing, or not known.
+    Raises: ParameterError: a configuration of another machine.
     """
 
-    def __init__(self, fabric: Fabric) -> None:
+    def __init__(self, fabric: Fabric, initial: DeviceSettings | None = None) -> None:
         self._fabric = fabric
         self._last: _Set | None = None
         self._rounds: list[Circuits] = []  # objects whose circuits stand: the same again need no comparison
+        self._initial = initial  # until circuits are set
+        if initial is not None:
+            initial.require(fabric)
+            if initial.links is not None:
+                self._set(initial.links, self._links(initial.links))
 
     def copy(self) -> Standing:
         """What stands now, whatever is set later."""
         return copy(self)
 
     def changes(self, circuits: Circuits) -> bool | None:
-        """Whether a round has circuits that do not stand yet; None for the first round. They stand then.
+        """Whether a round has circuits that do not stand yet; None for the first round, if it is not known. They stand then.
 
         Args: circuits: of the round.
         """
@@ -45,8 +54,14 @@ class Standing:
             return False
         links = self._links(circuits)
         if self._last is None:
-            self._set(circuits, links)
-            return None
+            if self._initial is None:
+                self._set(circuits, links)
+                return None
+            if not self._initial.stand(circuits).all():
+                self._set(circuits, links)
+                return True
+            self._rounds = [*self._rounds[1 - KEPT :], circuits]
+            return False
         stands = self._stands(circuits, self._last) if links is None else self._links_stand(links, self._last)
         if not stands and not self._devices_stand(circuits, self._last):
             self._set(circuits, links)
@@ -55,14 +70,16 @@ class Standing:
         return False
 
     def each_changes(self, circuits: Circuits) -> npt.NDArray[np.bool_] | None:
-        """Which circuits of a round do not stand yet, bool (circuits,); None for the first round. They stand then.
+        """Which circuits of a round do not stand yet, bool (circuits,); None for the first round, if it is not known.
 
         Args: circuits: of the round.
         """
         links = self._links(circuits)
         if self._last is None:
-            self._set(circuits, links)
-            return None
+            changed = None if self._initial is None else ~self._initial.stand(circuits)
+            if changed is None or changed.any():
+                self._set(circuits, links)
+            return changed
         numbers, owner = (circuit_numbers(circuits), None) if links is None else links
         new = ~np.isin(numbers, self._last.numbers)
         changed = new if owner is None else np.bincount(owner, new, minlength=len(circuits)) > 0

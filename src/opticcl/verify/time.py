@@ -26,6 +26,7 @@ from opticcl.assumptions import KEYS, Assumptions, assumptions
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.ir import CircuitPlan, IntArray
 from opticcl.ir.device import Device
+from opticcl.ir.device_settings import GIVEN
 from opticcl.ir.programme import DeviceTable, Programme
 from opticcl.ir.time_verdict import TimeVerdict, TimeViolation
 from opticcl.verify._time_control import control_late, rows_by_round, set_from_s
@@ -48,6 +49,8 @@ __all__ = ["TimeRules", "check_programme", "rules_of"]
 
 FloatArray = npt.NDArray[Any]  # float64
 
+_SETTING = ("kind", "device", "setting")
+
 SHOWN = 8
 """Violations of one law that a verdict lists [count]."""
 
@@ -60,8 +63,8 @@ class TimeRules:
         compute: fused: one pass over memory sums all arrivals of a chunk, (arrivals + 2) bytes moved for each byte; chain:
             3 bytes for each arrival; none: sums take no time.
         memory_bytes_per_s: memory bandwidth of a rank [byte/s].
-        initial: cold: a device is set before its first light; warm: rows of devices that begin and end at 0 say what stands
-            from the start, or, without any such row, the first setting of each device does.
+        initial: cold: a device is set before its first light; given: rows of devices that begin and end at 0 say what stands
+            from the start; warm: these too, or, without any such row, the first setting of each device.
         prepare: early: a device may be set while data is awaited; none: only once the data of its circuit is ready.
         control: charged: circuits need a control exchange; none.
         control_charge: every_step: all circuits need it; on_change: only those that do not stand.
@@ -72,7 +75,7 @@ class TimeRules:
 
     compute: Literal["fused", "chain", "none"] = "fused"
     memory_bytes_per_s: float = 1.555e12
-    initial: Literal["cold", "warm"] = "cold"
+    initial: Literal["cold", "warm", "given"] = "cold"
     prepare: Literal["early", "none"] = "early"
     control: Literal["charged", "none"] = "charged"
     control_charge: Literal["every_step", "on_change"] = "on_change"
@@ -85,6 +88,7 @@ class TimeRules:
         """Rules of time assumptions, some of them replaced."""
         names = (f.name for f in fields(cls) if f.name != "latency")
         rules = {name: getattr(assumed, name) for name in names}
+        rules["initial"] = str(assumed.initial)
         return cls(**{**rules, "latency": assumed if assumed.latency == "parts" else None, **others})
 
 
@@ -93,8 +97,11 @@ def rules_of(programme: Programme) -> TimeRules:
 
     Raises: ParameterError: an assumption has a value that does not exist.
     """
-    given = {key: value for key, value in programme.assumptions.items() if key in KEYS}
-    return TimeRules.of(assumptions("common", **given))
+    known = {key: value for key, value in programme.assumptions.items() if key in KEYS}
+    if known.get("initial") != GIVEN:
+        return TimeRules.of(assumptions("common", **known))
+    del known["initial"]
+    return TimeRules.of(assumptions("common", **known), initial=GIVEN)
 
 
 def check_programme(
@@ -106,7 +113,8 @@ def check_programme(
         plan: schedule, fabric and circuits.
         programme: its times.
         rules: that the programme claims to obey; None: the defaults.
-        standing: settings that stand from the start, in place of `rules.initial`; their times are ignored.
+        standing: settings that stand from the start, in place of `rules.initial`; their times are ignored. Rows of the
+            programme that begin and end at 0 must be among them.
     Raises: ParameterError: the programme names rows that the plan does not have, or lacks some. UnsupportedError: a packet
         fabric, whose links are shared; or a fabric that does not name its devices.
     """
@@ -237,10 +245,15 @@ class _Check:
         return bool((found.missing_s > 0).any() or early.any())
 
     def _standing_at_first(self, table: DeviceTable) -> npt.NDArray[np.bool_]:
-        """Rows of a warm programme that say what stands from the start: begin and end at 0, though a change takes time."""
+        """Rows of a programme that say what stands from the start: begin and end at 0, though a change takes time."""
         times = np.array([device.setting_time_s for device in self.devices] or [0.0])
         at_first = (table.begin_s == 0) & (table.done_s == 0) & (times[table.kind] > 0)
-        return at_first & (self.rules.initial == "warm" and self.standing is None)
+        if self.standing is None:
+            return at_first & (self.rules.initial != "cold")
+        stands = set(zip(*(getattr(self.standing, name).tolist() for name in _SETTING), strict=True))
+        rows = zip(*(getattr(table, name)[at_first].tolist() for name in _SETTING), strict=True)
+        at_first[at_first] = [row in stands for row in rows]
+        return at_first
 
     def _changes(self, changes: Changes) -> None:
         """Law 2: changes take their time, one after the other."""
