@@ -32,6 +32,7 @@ ELSEWHERE = {
     "make bench ONLY=routes": "measures for minutes; tests/test_benchmarks.py tests the runner",
     "make demo": "run by .ci/run on a clean clone",
     "make test": "runs this very test",
+    "opticcl explore": "serves until it is interrupted; tests/explorer/test_serve.py starts it",
     "torchrun --nproc-per-node 2 examples/train_ddp.py --backend opticcl": "run by tests/execute/test_torch.py",
     "torchrun --nproc-per-node 2 examples/train_fsdp.py --backend opticcl": "run by tests/execute/test_torch.py",
     "python3 -m venv .venv && .venv/bin/pip install -c constraints.txt -e . && .venv/bin/opticcl compare --nodes 64": (

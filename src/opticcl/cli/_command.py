@@ -30,7 +30,7 @@ PANELS = {
     ),
     "A job": ("train", "jobs", "traffic"),
     "A machine": ("list", "budget", "cost", "netlist", "control", "warm"),
-    "Research": ("papers", "study"),
+    "Research": ("papers", "study", "explore"),
 }
 """Heading of each panel of `opticcl --help` -> its verbs, in the order in which they are shown."""
 

@@ -1,0 +1,77 @@
+"""What a process of the explorer does: a verb with --json, exactly as the command line runs it, or the light of a plan."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+
+from opticcl.errors import OpticclError
+from opticcl.explorer.pool import Answer
+from opticcl.explorer.questions import MOST_NODES, Question
+
+__all__ = ["answer"]
+
+
+def answer(question: Question, progress: Callable[[str], None]) -> Answer:
+    """What `opticcl` prints for the words of a question.
+
+    Args:
+        question: whose parameters are checked.
+        progress: receives the lines that the verb reports on standard error.
+    """
+    try:
+        _check_sizes(question)
+        if question.light:
+            from opticcl.explorer.light import light_record
+            from opticcl.report.kit.records import json_text
+
+            return Answer(0, json_text(light_record(dict(question.light), progress)))
+    except OpticclError as error:
+        return Answer(error.exit_code or 2, "", f"opticcl: {error}")
+    return _run(question.words, progress)
+
+
+def _run(words: tuple[str, ...], progress: Callable[[str], None]) -> Answer:
+    from opticcl.cli import run
+
+    printed, errors = io.StringIO(), _Lines(progress)
+    sys.argv = ["opticcl", *words]
+    with redirect_stdout(printed), redirect_stderr(errors):
+        code = run()
+    text = printed.getvalue()
+    return Answer(code, text, errors.last) if text and code in (0, 1) else Answer(2, "", errors.last)
+
+
+class _Lines(io.TextIOBase):
+    """Standard error of a verb: each line is reported, the last is kept."""
+
+    def __init__(self, progress: Callable[[str], None]) -> None:
+        self._progress = progress
+        self.last = ""
+
+    def write(self, text: str) -> int:
+        """Report a line."""
+        line = text.strip()
+        if line:
+            self.last = line
+            self._progress(line)
+        return len(text)
+
+
+def _check_sizes(question: Question) -> None:
+    """Refuse machines that are larger than the explorer compiles for.
+
+    Raises: ParameterError: more than `MOST_NODES` nodes.
+    """
+    from opticcl.errors import FabricError, ParameterError
+    from opticcl.plans.machines import build_fabric
+
+    for text in question.fabrics:
+        try:
+            nodes = build_fabric(text, question.nodes or None, None).num_machine_nodes
+        except FabricError:
+            continue  # no shape of that size: the verb reports it
+        if nodes > MOST_NODES:
+            raise ParameterError(f"fabric: {text} has {nodes:,} nodes; the explorer takes up to {MOST_NODES:,}")

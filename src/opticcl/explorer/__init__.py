@@ -1,0 +1,13 @@
+"""Comparisons, plans and their light in a browser, served on this machine alone.
+
+    browser --> guard --> app --> questions --> pool --> work (a process): a verb with --json, or the light of a plan
+
+`guard` refuses foreign requests before anything else happens, `questions` turns parameters into the words of a command,
+`pool` runs it in a process with limits of time and memory. The browser draws what the verb prints.
+"""
+
+from __future__ import annotations
+
+__all__ = ["INSTALL"]
+
+INSTALL = "pip install 'opticcl[explore]'"

@@ -1,0 +1,278 @@
+"""Questions of the browser as words of a command: every parameter is checked and limited before any work starts."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from opticcl.errors import ParameterError
+
+__all__ = ["MOST_NODES", "VIEWS", "Names", "Question", "question"]
+
+MOST_NODES = 4096
+"""Largest machine that the explorer compiles for [count]."""
+
+MOST_TEXT = 200
+"""Longest text of a parameter [characters]."""
+
+MOST_FABRICS, MOST_SIZES, MOST_ASSUMED = 40, 16, 20
+
+
+class Question(NamedTuple):
+    """A question that a process answers.
+
+    Args:
+        words: of the command after `opticcl`; the answer is what it prints with --json.
+        shown: words of the command that a user would type.
+        fabrics: whose sizes are checked first.
+        nodes: that they are scaled to; 0: not scaled.
+        light: parameters of the light of a plan by name, in place of a verb; empty: a verb.
+    """
+
+    words: tuple[str, ...]
+    shown: tuple[str, ...]
+    fabrics: tuple[str, ...] = ()
+    nodes: int = 0
+    light: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def command(self) -> str:
+        """The command as one would type it."""
+        return shlex.join(("opticcl", *self.shown))
+
+
+Names = Mapping[str, Sequence[str]]
+"""Kind of a name (fabric, algorithm, ...) -> names."""
+
+Check = Callable[[str, Any, Names], str]
+"""Parameter, value, names -> text of the option; raises ParameterError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A parameter of a view.
+
+    Args:
+        option: of the command; "": an argument.
+        check: of its values.
+        most: values that it takes [count].
+    """
+
+    option: str
+    check: Check
+    most: int = 1
+
+
+def _text(name: str, value: Any, pattern: str, example: str) -> str:
+    if not isinstance(value, str) or len(value) > MOST_TEXT or not re.fullmatch(pattern, value):
+        shown = repr(value)[:60]
+        raise ParameterError(f"{name}: {shown} is not accepted here; try {example}")
+    return value
+
+
+def _call(kind: str, example: str, *extra: str) -> Check:
+    """A registered name with parameters."""
+
+    def check(name: str, value: Any, names: Names) -> str:
+        text = _text(name, value, r"[\w-]+(:[\w=,.+/ *\[\]()-]*)?", example)
+        head = text.partition(":")[0].replace("-", "_").lower()
+        if head not in names[kind] and head not in extra:
+            raise ParameterError(f"{name}: {head!r} is not known; known: {', '.join([*names[kind], *extra])}")
+        return text
+
+    return check
+
+
+def _one_of(kind: str) -> Check:
+    """A registered name."""
+
+    def check(name: str, value: Any, names: Names) -> str:
+        if value not in names[kind]:
+            raise ParameterError(f"{name}: {str(value)[:60]!r} is not known; known: {', '.join(names[kind])}")
+        return str(value)
+
+    return check
+
+
+def _whole(low: int, high: int) -> Check:
+    """A whole number."""
+
+    def check(name: str, value: Any, names: Names) -> str:
+        if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 12:
+            value = int(value)
+        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+            raise ParameterError(f"{name}: {str(value)[:60]!r} is no whole number from {low:,} to {high:,}")
+        return str(value)
+
+    return check
+
+
+def _quantity(example: str) -> Check:
+    """A number with a unit."""
+
+    def check(name: str, value: Any, names: Names) -> str:
+        return _text(name, value, r"[0-9][0-9.eE+-]{0,20} ?[A-Za-z/]{0,12}", example)
+
+    return check
+
+
+def _pair(example: str) -> Check:
+    """key=value."""
+
+    def check(name: str, value: Any, names: Names) -> str:
+        return _text(name, value, r"[\w.]+ ?= ?[\w.+/ -]+", example)
+
+    return check
+
+
+FABRIC = Field("--fabric", _call("fabric", "ramp:groups=4,racks=4,wavelengths=8"))
+FABRICS = Field("--fabric", FABRIC.check, MOST_FABRICS)
+NODES = Field("--nodes", _whole(1, MOST_NODES))
+COLLECTIVE = Field("--collective", _one_of("collective"))
+ALGORITHM = Field("--algorithm", _call("algorithm", "lumorph:radix=4", "auto"))
+SIZE = Field("--size", _quantity("100MB"))
+ASSUMED = {
+    "assumptions": Field("--assumptions", _one_of("assumptions")),
+    "assume": Field("--assume", _pair("endpoint=2.7us"), MOST_ASSUMED),
+}
+EQUAL = Field("--equal", _pair("rate=800Gb/s"))
+ENGINE = Field("--engine", _call("engine", "closed_form"))
+PLAN = {"fabric": FABRIC, "nodes": NODES, "collective": COLLECTIVE, "algorithm": ALGORITHM, "size": SIZE}
+
+VIEWS: dict[str, tuple[tuple[str, ...], dict[str, Field]]] = {
+    "list": (("list",), {}),
+    "compare": (
+        ("compare",),
+        {
+            "fabric": FABRICS,
+            "nodes": NODES,
+            "collective": COLLECTIVE,
+            "algorithm": Field("--algorithm", _call("algorithm", "lumorph:radix=4", "auto", "main", "all")),
+            "size": Field("--size", SIZE.check, MOST_SIZES),
+            "equal": EQUAL,
+            **ASSUMED,
+        },
+    ),
+    "sweep": (
+        ("sweep",),
+        {
+            "fabric": FABRICS,
+            "nodes": NODES,
+            "collective": COLLECTIVE,
+            "algorithm": ALGORITHM,
+            "from": Field("--from", SIZE.check),
+            "to": Field("--to", SIZE.check),
+            "factor": Field("--factor", _whole(2, 64)),
+            "equal": EQUAL,
+            **ASSUMED,
+        },
+    ),
+    "simulate": (("simulate",), {**PLAN, "engine": ENGINE, **ASSUMED}),
+    "budget": (("budget",), {"fabric": FABRIC, "nodes": NODES}),
+    "cost": (("cost",), {"fabric": FABRICS, "nodes": NODES}),
+    "train": (
+        ("train",),
+        {"model": Field("--model", _call("model", "vgg19")), "nodes": NODES, "fabric": FABRICS, **ASSUMED},
+    ),
+}
+"""View -> first words of its command, and its parameters."""
+
+LIGHT = {**PLAN, "run": Field("", _whole(0, 1 << 30)), "round": Field("", _whole(0, 1 << 30))}
+"""Parameters of the light of a plan: of the plan, and of the round that is shown; without a round, of the whole plan."""
+
+ANSWERS = ("map", "pareto", "tornado")
+"""Answers of a study that the explorer draws."""
+
+ALONE = ("compare", "sweep", "train")
+"""Verbs that would start processes: each has one here, and several answer at the same time."""
+
+
+def question(given: Any, names: Names, opened: Mapping[str, Path]) -> Question:
+    """The question that a browser sends.
+
+    Args:
+        given: decoded JSON: `view` and parameters by name.
+        names: that are known, by their kind: fabric, algorithm, collective, engine, model, assumptions.
+        opened: files that were opened or sent, by the key under which the browser knows them.
+    Raises: ParameterError: the parameter, its value, the rule.
+    """
+    if not isinstance(given, dict) or not isinstance(given.get("view"), str):
+        raise ParameterError("question: write {'view': NAME, ...}")
+    view = given["view"]
+    parameters = {name: value for name, value in given.items() if name != "view" and value not in (None, "", [])}
+    if view == "light":
+        return _light(parameters, names, opened)
+    if view in ("study", *ANSWERS):
+        return _study(view, parameters, opened)
+    if view not in VIEWS:
+        raise ParameterError(
+            f"view: {view[:60]!r} is not known; known: {', '.join([*VIEWS, 'light', 'study', *ANSWERS])}"
+        )
+    first, fields = VIEWS[view]
+    values = _checked(view, parameters, fields, names)
+    words = [f"{fields[name].option}={text}" for name, texts in values.items() for text in texts]
+    shown = [word for name, texts in values.items() for text in texts for word in (fields[name].option, text)]
+    alone = ("--jobs=1",) if view in ALONE else ()
+    nodes = int(values.get("nodes", ["0"])[0])
+    return Question((*first, *words, *alone, "--json"), (*first, *shown), tuple(values.get("fabric", ())), nodes)
+
+
+def _checked(
+    view: str, parameters: Mapping[str, Any], fields: Mapping[str, Field], names: Names
+) -> dict[str, list[str]]:
+    """Texts of every parameter, in the order of the fields."""
+    for name in parameters:
+        if name not in fields:
+            raise ParameterError(f"{view}: {name[:60]!r} is no parameter; known: {', '.join(fields) or 'none'}")
+    checked = {}
+    for name, field in fields.items():
+        if name in parameters:
+            value = parameters[name]
+            values = value if isinstance(value, list) else [value]
+            if len(values) > field.most:
+                raise ParameterError(f"{name}: {len(values)} values, at most {field.most}")
+            checked[name] = [field.check(name, one, names) for one in values]
+    return checked
+
+
+def _light(parameters: Mapping[str, Any], names: Names, opened: Mapping[str, Path]) -> Question:
+    """The light of a plan that is compiled, or of a plan file."""
+    given = dict(parameters)
+    path = _file(given.pop("plan"), opened) if "plan" in given else None
+    fields = {name: field for name, field in LIGHT.items() if path is None or name in ("run", "round")}
+    values = _checked("light", given, fields, names)
+    wanted: dict[str, Any] = {name: texts[0] for name, texts in values.items()}
+    for name in ("nodes", "run", "round"):
+        if name in wanted:
+            wanted[name] = int(wanted[name])
+    if path is not None:
+        shown: tuple[str, ...] = ("verify", path.name)
+        return Question((), shown, light=tuple(sorted({**wanted, "path": str(path)}.items())))
+    if "fabric" not in wanted:
+        raise ParameterError("light: the fabric is missing")
+    options = [word for name in PLAN if name in wanted for word in (PLAN[name].option, str(wanted[name]))]
+    shown = ("compile", *options, "--out", "plan.json")
+    return Question((), shown, (wanted["fabric"],), wanted.get("nodes", 0), tuple(sorted(wanted.items())))
+
+
+def _study(view: str, parameters: Mapping[str, Any], opened: Mapping[str, Path]) -> Question:
+    """The state of a study, or an answer of it."""
+    given = dict(parameters)
+    path = _file(given.pop("study", None), opened)
+    fields = {} if view == "study" else {"where": Field("--where", _pair("nodes=64"), MOST_ASSUMED)}
+    values = _checked(view, given, fields, {})
+    where = [f"--where={text}" for text in values.get("where", [])]
+    words = ("study", str(path), "--dry-run") if view == "study" else ("study", view, str(path), *where)
+    shown = ("study", path.name, "--dry-run") if view == "study" else ("study", view, path.name, *where)
+    return Question((*words, "--json"), shown)
+
+
+def _file(key: Any, opened: Mapping[str, Path]) -> Path:
+    """A file by the key under which it was opened; a path is never taken from a browser."""
+    if not isinstance(key, str) or key not in opened:
+        raise ParameterError(f"file: {str(key)[:60]!r} is not open; give it to opticcl explore, or open it on the page")
+    return opened[key]

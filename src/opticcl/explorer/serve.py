@@ -1,0 +1,80 @@
+"""The server, on the loopback address alone."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from opticcl.errors import ParameterError, UnsupportedError
+from opticcl.explorer import INSTALL
+from opticcl.explorer.app import Opened, create_app
+from opticcl.explorer.pool import Limits, Pool, Work
+
+__all__ = ["serve"]
+
+ADDRESS = "127.0.0.1"
+MOST_CONNECTIONS = 512
+"""That are answered at the same time; others are refused with status 503 [count]."""
+
+
+def serve(
+    work: Work,
+    *,
+    port: int = 0,
+    limits: Limits | None = None,
+    paths: Sequence[Path] = (),
+    ready: Callable[[str], None] = print,
+) -> None:
+    """Serve until interrupted.
+
+    Args:
+        work: that answers a question; importable by its name.
+        port: to listen on; 0: any that is free.
+        limits: of the work.
+        paths: plan files and studies to open.
+        ready: called with the address once connections are accepted.
+    Raises: UnsupportedError: the extra is not installed; ParameterError: the port is in use.
+    """
+    try:
+        import uvicorn
+    except ImportError:
+        raise UnsupportedError(f"explore: starlette and uvicorn are not installed; {INSTALL}") from None
+    listener = _listener(port)
+    token = secrets.token_urlsafe(24)
+    number = listener.getsockname()[1]
+    pool = Pool(work, limits)
+    try:
+        with TemporaryDirectory(prefix="opticcl-") as folder:
+            config = uvicorn.Config(
+                create_app(pool, token, number, Opened.of(paths, Path(folder))),
+                log_level="critical",
+                access_log=False,  # it would print the token
+                server_header=False,
+                ws="none",
+                lifespan="off",
+                limit_concurrency=MOST_CONNECTIONS,
+                timeout_keep_alive=5,
+            )
+            ready(f"http://{ADDRESS}:{number}/{token}/")
+            with suppress(KeyboardInterrupt):  # how a user ends it; raised once the server has stopped
+                uvicorn.Server(config).run(sockets=[listener])
+    finally:
+        pool.close()
+        listener.close()
+
+
+def _listener(port: int) -> socket.socket:
+    """A socket that listens on the loopback address."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((ADDRESS, port))
+    except OSError as error:
+        listener.close()
+        raise ParameterError(f"--port: {port}: {error.strerror}; leave --port out to take a free one") from None
+    listener.listen(1024)
+    return listener

@@ -1,0 +1,45 @@
+// Numbers as text.
+
+const scaled = (value, steps, unit, digits) => {
+  for (const [factor, prefix] of steps) if (Math.abs(value) >= factor) return `${short(value / factor, digits)} ${prefix}${unit}`;
+  const [factor, prefix] = steps.at(-1);
+  return `${short(value / factor, digits)} ${prefix}${unit}`;
+};
+const LARGE = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
+const SMALL = [[1, ""], [1e-3, "m"], [1e-6, "u"], [1e-9, "n"], [1e-12, "p"]];
+
+/** A number with four significant digits. */
+export const short = (value, digits = 4) => Number.isFinite(value) ? String(Number(value.toPrecision(digits))) : "-";
+
+/** A time [s] such as "5.775 us". */
+export const seconds = (value, digits = 4) => value === 0 ? "0 s" : scaled(value, SMALL, "s", digits);
+
+/** A size [bytes] such as "100 MB". */
+export const bytes = (value, digits = 4) => scaled(value, LARGE, "B", digits).replace("kB", "KB");
+
+/** A rate [bit/s]. */
+export const rate = (value) => scaled(value, LARGE, "b/s", 4);
+
+/** A count or amount with separators. */
+export const count = (value) => Number.isFinite(value) ? value.toLocaleString("en", { maximumFractionDigits: 2 }) : "-";
+
+/** Text of a value by the name of its field, whose end is the unit. */
+export function value(name, given) {
+  if (given === null || given === undefined) return "-";
+  if (typeof given === "boolean") return given ? "yes" : "no";
+  if (typeof given === "string") return given;
+  if (Array.isArray(given)) return given.map((one) => value(name, one)).join(" to ");
+  if (name.endsWith("bits_per_s")) return rate(given);
+  if (name.endsWith("bytes_per_s")) return `${bytes(given)}/s`;
+  if (name.endsWith("_bytes")) return bytes(given);
+  if (name.endsWith("_s")) return seconds(given);
+  if (name.endsWith("_db")) return `${short(given, 3)} dB`;
+  if (name.endsWith("_dbm")) return `${short(given, 3)} dBm`;
+  if (name.endsWith("usd")) return `$${count(Math.round(given))}`;
+  if (name.endsWith("_w") || name === "w") return `${count(given)} W`;
+  if (name.endsWith("utilisation") || name.endsWith("share")) return `${short(100 * given, 3)} %`;
+  return Number.isInteger(given) ? count(given) : short(given);
+}
+
+/** Name of a field in words, without its unit. */
+export const words = (name) => name.replace(/_(bits_per_s|bytes_per_s|bytes|s|dbm|db|usd|w)$/, "").replace(/^num_/, "").replaceAll("_", " ");

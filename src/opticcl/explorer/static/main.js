@@ -1,0 +1,71 @@
+// The page: views, their links, the theme, and the line with the command that gives the same answer.
+
+import { start } from "./api.js";
+import * as compare from "./compare.js";
+import { h } from "./dom.js";
+import { stateLine } from "./form.js";
+import { href, read, write } from "./state.js";
+
+const VIEWS = { compare };
+const nav = document.getElementById("nav"), main = document.getElementById("view"), command = document.getElementById("command");
+let about = null, ended = new AbortController(), shown = "";
+
+/** Show the view of the address. */
+function show() {
+  const { view, parameters } = read();
+  const name = view in VIEWS ? view : "compare";
+  if (!(view in VIEWS) || !Object.keys(parameters).length) write(name, { ...VIEWS[name].defaults, ...parameters }, { replace: true });
+  const known = read().parameters;
+  shown = location.hash;
+  ended.abort();
+  const mine = (ended = new AbortController());
+  document.title = `${VIEWS[name].title} - OptiCCL`;
+  nav.replaceChildren(...Object.entries(VIEWS).map(([key, one]) => h("a", { href: href(key, key === name ? known : one.defaults), "aria-current": key === name && "page" }, one.title)));
+  command.replaceChildren();
+  const line = stateLine(() => mine.abort());
+  const update = (next, { quiet = false } = {}) => {
+    write(name, next, { replace: quiet });
+    if (quiet) shown = location.hash;
+    else if (location.hash === shown) show(); // asked again
+  };
+  const run = async (work) => {
+    line.busy("asking ...");
+    const commands = [];
+    const note = (text) => { if (!commands.includes(text)) commands.push(text); showCommands(commands); };
+    const tools = { signal: mine.signal, also: note, report: ({ command: text, progress }) => { if (text) note(text); if (progress) line.busy(progress); } };
+    try {
+      await work(tools);
+      line.quiet("");
+    } catch (error) {
+      if (mine === ended) line.bad(error.name === "AbortError" ? "cancelled" : error.message);
+    }
+  };
+  main.replaceChildren();
+  VIEWS[name].render(main, { parameters: known, about, line: line.line, state: line, update, run, signal: mine.signal });
+}
+
+function showCommands(texts) {
+  const all = texts.join("\n");
+  const copy = h("button", { type: "button", onclick: () => navigator.clipboard?.writeText(all) }, "Copy");
+  command.replaceChildren(h("span", { class: "quiet" }, "Same answer:"), h("code", { tabindex: 0 }, texts.join("  ;  ")), copy);
+}
+
+const theme = document.getElementById("theme");
+const THEMES = ["auto", "light", "dark"];
+function setTheme(name) {
+  localStorage.setItem("theme", name);
+  if (name === "auto") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = name;
+  theme.textContent = `Theme: ${name}`;
+  dispatchEvent(new Event("theme"));
+}
+theme.addEventListener("click", () => setTheme(THEMES[(THEMES.indexOf(localStorage.getItem("theme") ?? "auto") + 1) % 3]));
+setTheme(localStorage.getItem("theme") ?? "auto");
+
+addEventListener("hashchange", show);
+try {
+  about = await start();
+  show();
+} catch (error) {
+  main.replaceChildren(h("p", { class: "bad", role: "alert" }, error.message));
+}

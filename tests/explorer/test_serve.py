@@ -1,0 +1,52 @@
+"""The server as a user starts it."""
+
+import json
+import signal
+import subprocess
+import urllib.error
+import urllib.request
+
+import pytest
+from tests.cli.process import COMMAND
+
+pytest.importorskip("uvicorn", reason="the extra explore is not installed: pip install 'opticcl[explore]'")
+
+
+def test_it_serves_until_it_is_interrupted():
+    """On the loopback address, behind its token; and takes its processes with it."""
+    process = subprocess.Popen([*COMMAND, "explore", "--jobs", "1", "--json"], stdout=subprocess.PIPE, text=True)
+    try:
+        printed = ""
+        while not printed.rstrip().endswith("}"):
+            line = process.stdout.readline()
+            assert line, "it has ended"
+            printed += line
+        address = json.loads(printed)["address"]
+        assert address.startswith(f"http://127.0.0.1:{json.loads(printed)['port']}/")
+        with urllib.request.urlopen(address, timeout=10) as answer:
+            assert b"<title>OptiCCL</title>" in answer.read()
+        with pytest.raises(urllib.error.HTTPError, match="403"):
+            urllib.request.urlopen(address[:-3] + "/", timeout=10)
+    finally:
+        process.send_signal(signal.SIGINT)
+        code = process.wait(20)
+        process.stdout.close()
+    assert code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--port", "99999"], "--port: 99999 is no port"),
+        (["--jobs", "0"], "--jobs: 0 processes"),
+        (["--time-limit", "-1s"], "--time-limit: '-1s' is not positive"),
+        (["--time-limit", "3m"], "--time-limit"),
+        (["nothing.json"], "nothing.json: there is no such file"),
+        (["pyproject.toml", "README.md"], "README.md: its name must end in"),
+    ],
+)
+def test_wrong_options_are_refused(opticcl, words, reason):
+    """With one line, before anything listens."""
+    done = opticcl("explore", *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert reason in done.stderr
