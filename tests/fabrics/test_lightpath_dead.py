@@ -265,15 +265,15 @@ def along_the_top(count: int, lo: int = 0) -> Circuits:
 
 def test_the_judge_refuses_light_through_a_dead_tile() -> None:
     """By its own name; beside it is fine."""
-    assert judged("dead_tiles=1", along_the_top(1)) == {"tile_dead"}
-    assert judged("dead_tiles=2", along_the_top(1)) == {"tile_dead"}
-    assert judged("dead_tiles=0", along_the_top(1)) == {"tile_dead"}
+    assert judged("dead_tiles=1", along_the_top(1)) == {"part_failed"}
+    assert judged("dead_tiles=2", along_the_top(1)) == {"part_failed"}
+    assert judged("dead_tiles=0", along_the_top(1)) == {"part_failed"}
     assert judged("dead_tiles=4", along_the_top(1)) == set()
 
 
 def test_the_judge_refuses_dead_lasers() -> None:
     """Of the sender alone."""
-    assert judged("dead_lasers=0:3", along_the_top(4)) == {"laser_dead"}
+    assert judged("dead_lasers=0:3", along_the_top(4)) == {"part_failed"}
     assert judged("dead_lasers=0:3", along_the_top(3)) == set()
     assert judged("dead_lasers=2:0", along_the_top(1)) == set()
 
@@ -285,11 +285,11 @@ def test_the_judge_refuses_more_than_is_alive() -> None:
     assert judged("dead_waveguides=5-8:1", both) == {"photodiode_shared"}
     apart = replace(both, wavelength_lo=np.array([0, 1], np.int32))
     assert judged("dead_waveguides=0-1:1", apart) == set()
-    assert judged("dead_waveguides=0-1:1", apart, waveguide_sharing="circuit") == {"waveguide_dead"}
-    assert judged("dead_waveguides=0-1:2", along_the_top(1)) == {"waveguide_dead"}
+    assert judged("dead_waveguides=0-1:1", apart, waveguide_sharing="circuit") == {"part_failed"}
+    assert judged("dead_waveguides=0-1:2", along_the_top(1)) == {"part_failed"}
     assert judged("dead_waveguides=1-0:2", along_the_top(1)) == set()
     down = Circuits.of(
         [0, 1], [0, 3], [2, 5], path=([EAST, 4 + EAST, 4 * 3 + 3, EAST, 4 + SOUTH, 16 + EAST], [0, 2, 6])
     )
-    assert judged("dead_waveguides=0-1:1", down) == {"waveguide_dead"}
+    assert judged("dead_waveguides=0-1:1", down) == {"part_failed"}
     assert judged("dead_waveguides=3-0:1", down) == set()

@@ -5,8 +5,9 @@ by offset   LUMORPH and the direct exchange: the peer whose digit (whose number)
 coloured    any other schedule: an edge colouring of the communicating pairs. A pair with several transfers (a range
             of chunks that goes round the end) shares its lasers out so that the slowest is as fast as can be. Pairs of
             the step before keep their lasers, if all pairs of a step are among them, or if the others find lasers, too.
-dead        a sender leaves its dead lasers dark, and its circuits are narrower. What would have no laser at all takes
-            an extra turn with all that its sender has.
+dead        the rules above give places; lasers that are dead on the fewest tiles stand at the first ones, so identical lasers
+            cost the same whichever is dead. A sender leaves its dead lasers dark, and its circuits are narrower. What would
+            have no laser at all takes an extra turn with all that its sender has. Photodiodes likewise.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
+from opticcl.errors import UnsupportedError
 from opticcl.fabrics.damage import Damage
 from opticcl.ir import Circuits, Fabric, IntArray, Transfers
 from opticcl.routing.assign import edge_colouring, first_fit
 
-__all__ = ["Lasers", "lasers_by_colour", "lasers_by_offset", "only_alive", "relit"]
+__all__ = ["Lasers", "lasers_by_colour", "lasers_by_offset", "only_alive", "relit", "usable_first"]
 
 MOST_COLOURS = 1 << 25  # (node, colour) pairs of an edge colouring: 0.25 GB
 
@@ -194,52 +197,91 @@ def _share_out(size, starts, width, own):  # type: ignore[no-untyped-def]
             own[slowest] += 1
 
 
-def relit(damage: Damage, transfers: Transfers, tile: IntArray, num_lasers: int, given: Lasers) -> Lasers:
+def usable_first(damage: Damage, num_lasers: int, side_by_side: bool) -> IntArray:
+    """Laser at each place: those that are dead on the fewest tiles come first, so that a rule leaves the others unused.
+
+    Args:
+        damage: of the tiles.
+        num_lasers: of a tile, dead ones included [count].
+        side_by_side: whether lasers that are not neighbours may share a waveguide; else they keep their order.
+    """
+    dead = np.bincount(np.concatenate([damage.laser, damage.photodiode]), minlength=num_lasers)
+    return np.argsort(dead, kind="stable") if side_by_side else np.arange(num_lasers)
+
+
+def relit(damage: Damage, transfers: Transfers, tile: IntArray, real: IntArray, given: Lasers) -> Lasers:
     """The same, with an extra round for transfers that would have only dead lasers.
 
     Args:
+        damage: of the tiles.
+        transfers: of the step.
         tile: of each node.
-        num_lasers: of a tile, dead ones included [count].
+        real: laser at each place of `given`.
+        given: places of the lasers of each transfer.
     """
     lo, width, turn = (np.array(column, np.int64) for column in (given.lo, given.width, given.turn))
-    dark = np.flatnonzero(_dead_before(damage, tile[transfers.src], lo, lo + width) == width)
+    row, laser = _each_laser(lo, width, real)
+    works = _works(damage, tile[transfers.src[row]], tile[transfers.dst[row]], laser, len(real))
+    dark = np.flatnonzero(np.bincount(row[works], minlength=len(lo)) == 0)
     if not len(dark):
         return given
     src, dst = transfers.src[dark], transfers.dst[dark]
     most = max(int(np.bincount(ends).max()) for ends in (src, dst))
-    lo[dark], width[dark] = 0, num_lasers
+    lo[dark], width[dark] = 0, len(real)
     turn[dark] = turn.max() + 1 + np.asarray(edge_colouring(src, dst, int(max(src.max(), dst.max())) + 1, most))
     return Lasers(lo, width, turn)
 
 
-def _dead_before(damage: Damage, tile: IntArray, lo: IntArray, hi: IntArray) -> IntArray:
-    """Dead lasers lo .. hi - 1 of a tile each, int64 (n,)."""
-    count = np.zeros(len(tile), np.int64)
-    for sender, laser in zip(damage.laser_tile, damage.laser, strict=True):
-        count += (tile == sender) & (lo <= laser) & (laser < hi)
-    return count
+def _each_laser(lo: IntArray, width: IntArray, real: IntArray) -> tuple[IntArray, IntArray]:
+    """Row and laser of every place lo .. lo + width - 1, int64 (sum,) each."""
+    row = np.repeat(np.arange(len(lo)), width)
+    nth = np.arange(len(row)) - np.repeat(np.cumsum(width) - width, width)
+    return row, real[lo[row] + nth]
 
 
-def only_alive(damage: Damage, circuits: Circuits, tile: IntArray, side_by_side: bool) -> Circuits:
-    """The same circuits without dead lasers: one for each run of neighbouring lasers that work.
+def _works(
+    damage: Damage, sender: IntArray, receiver: IntArray, laser: IntArray, num_lasers: int
+) -> npt.NDArray[np.bool_]:
+    """Whether the laser of one tile and the photodiode of the other work.
 
     Args:
-        tile: of each node.
-        side_by_side: whether these share a waveguide; else each circuit keeps its longest run alone.
+        damage: of the tiles.
+        sender, receiver: tiles.
+        laser: number of the laser, and of the photodiode.
+        num_lasers: of a tile [count].
     """
-    lo, n = circuits.wavelength_lo, circuits.wavelength_n
-    hurt = _dead_before(damage, tile[circuits.src], lo, lo + n) > 0
-    if not hurt.any():
-        return circuits
-    rows, runs = [np.flatnonzero(~hurt)], [np.stack([lo, n], axis=1)[~hurt]]
-    for row in np.flatnonzero(hurt):
-        dead = damage.laser[damage.laser_tile == tile[circuits.src[row]]]
-        alive = np.setdiff1d(np.arange(lo[row], lo[row] + n[row]), dead)
-        pieces = np.split(alive, np.flatnonzero(np.diff(alive) > 1) + 1)
-        pieces = pieces if side_by_side else [max(pieces, key=len)]
-        rows.append(np.full(len(pieces), row))
-        runs.append(np.array([(piece[0], len(piece)) for piece in pieces]))
-    chosen = np.concatenate(rows)
-    order = np.argsort(chosen, kind="stable")
-    first, count = np.concatenate(runs)[order].astype(np.int32).T
-    return replace(circuits.take(chosen[order]), wavelength_lo=np.array(first), wavelength_n=np.array(count))
+    dead_lasers = damage.laser_tile * num_lasers + damage.laser
+    dead_photodiodes = damage.photodiode_tile * num_lasers + damage.photodiode
+    dead = np.isin(sender * num_lasers + laser, dead_lasers)
+    works: npt.NDArray[np.bool_] = ~(dead | np.isin(receiver * num_lasers + laser, dead_photodiodes))
+    return works
+
+
+def only_alive(damage: Damage, circuits: Circuits, tile: IntArray, real: IntArray, side_by_side: bool) -> Circuits:
+    """Circuits on lasers that work in place of those at the given places: one for each run of neighbours.
+
+    Args:
+        damage: of the tiles.
+        circuits: whose wavelengths are places in `real`.
+        tile: of each node.
+        real: laser at each place.
+        side_by_side: whether runs share a waveguide; else each circuit keeps its longest run alone.
+    Raises: UnsupportedError: a circuit has no laser whose light its receiver can take.
+    """
+    row, laser = _each_laser(circuits.wavelength_lo.astype(np.int64), circuits.wavelength_n.astype(np.int64), real)
+    works = _works(damage, tile[circuits.src[row]], tile[circuits.dst[row]], laser, len(real))
+    row, laser = row[works], laser[works]
+    if len(dark := np.setdiff1d(np.arange(len(circuits)), row)):
+        ends = f"{circuits.src[dark[0]]} to node {circuits.dst[dark[0]]}"
+        raise UnsupportedError(f"lightpath: no laser that works leads from node {ends} to a photodiode that works")
+    order = np.lexsort((laser, row))
+    row, laser = row[order], laser[order]
+    first = np.flatnonzero(np.r_[True, (np.diff(row) != 0) | (np.diff(laser) != 1)])
+    length = np.diff(np.r_[first, len(row)])
+    if not side_by_side:
+        longest = np.lexsort((first, -length, row[first]))
+        first, length = first[longest], length[longest]
+        alone = np.r_[True, np.diff(row[first]) != 0]
+        first, length = first[alone], length[alone]
+    kept = circuits.take(row[first])
+    return replace(kept, wavelength_lo=laser[first].astype(np.int32), wavelength_n=length.astype(np.int32))

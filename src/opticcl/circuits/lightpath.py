@@ -25,7 +25,15 @@ from dataclasses import replace
 import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
-from opticcl.circuits._lasers import Lasers, PairSets, lasers_by_colour, lasers_by_offset, only_alive, relit
+from opticcl.circuits._lasers import (
+    Lasers,
+    PairSets,
+    lasers_by_colour,
+    lasers_by_offset,
+    only_alive,
+    relit,
+    usable_first,
+)
 from opticcl.circuits._order import as_listed, by_pair
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics.damage import Damage
@@ -62,6 +70,8 @@ def lightpath(fabric: Fabric, schedule: Schedule) -> Rounds:
     _refuse_dark_tiles(fabric, damage, tile)
     route = _router(machine.routing, machine.grid, machine.seed)
     coloured = _StandingLasers(fabric, schedule)
+    side_by_side = _depth(fabric) > 1
+    real = usable_first(damage, fabric.lasers_per_port, side_by_side)
 
     def rounds(step: int, given: Transfers) -> tuple[Circuits, ...]:
         order = by_pair(given)
@@ -73,16 +83,16 @@ def lightpath(fabric: Fabric, schedule: Schedule) -> Rounds:
             lasers = lasers_by_offset(fabric, fabric.num_nodes, 1, transfers)
         else:
             lasers = coloured.of_step(step, transfers)
-        if len(damage.laser):
-            lasers = relit(damage, transfers, tile, fabric.lasers_per_port, lasers)
+        if damage.dark:
+            lasers = relit(damage, transfers, tile, real, lasers)
         found: list[Circuits] = []
         for row in _by_turn(lasers.turn):
             src, dst = transfers.src[row], transfers.dst[row]
             routes = route(tile[src], tile[dst])
             together = Circuits.of(row, src, dst, 0, lasers.lo[row], lasers.width[row], routes)
             found += split_by_waveguides(fabric, together)
-        if len(damage.laser):
-            found = [only_alive(damage, circuits, tile, _depth(fabric) > 1) for circuits in found]
+        if damage.dark:
+            found = [only_alive(damage, circuits, tile, real, side_by_side) for circuits in found]
         return tuple(as_listed(circuits, order) for circuits in found)
 
     return rounds
@@ -209,7 +219,7 @@ def split_by_waveguides(fabric: Fabric, circuits: Circuits) -> list[Circuits]:
     alive = damage.waveguides(fabric.num_machine_nodes, capacity)
     if (np.bincount(circuits.hops, minlength=len(alive)) <= alive).all():
         return [circuits]
-    if _depth(fabric) > 1 and not len(damage.laser):  # dead ones are left dark where they are
+    if _depth(fabric) > 1 and not damage.dark:  # dead ones are left dark where they are
         circuits = _spread(fabric, circuits, alive)
     found = split(*_waveguides_wanted(fabric, circuits, alive))
     if found.num_rounds == 1:

@@ -24,6 +24,7 @@ from __future__ import annotations
 import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
+from opticcl.circuits._around import around
 from opticcl.circuits._order import farthest_first
 from opticcl.fabrics.ramp import Ramp, wavelength_between
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers, concatenate_circuits
@@ -36,7 +37,13 @@ from opticcl.schedule.ramp_maps import Geometry, geometry
 
 @register_rule("ramp")
 def ramp(fabric: Fabric, schedule: Schedule) -> Rounds:
-    """The transcoder for RAMP-x, first fit for any other schedule."""
+    """The transcoder for RAMP-x, first fit for any other schedule, around what has failed."""
+    rounds = _in_order(fabric, schedule)
+    return around(fabric, rounds, widens=True) if fabric.conditions else rounds
+
+
+def _in_order(fabric: Fabric, schedule: Schedule) -> Rounds:
+    """The same where nothing has failed."""
     if schedule.name != "ramp" or fabric.node_of_rank is not None:
         return farthest_first(fabric.num_machine_nodes, lambda transfers: _first_fit(fabric, transfers))
     asked = schedule.collective

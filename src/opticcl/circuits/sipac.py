@@ -16,23 +16,30 @@ Source: SiPAC section III-B.
 
 from __future__ import annotations
 
-from math import lcm
-
 import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
+from opticcl.circuits._around import around
 from opticcl.fabrics.sipac import Sipac
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers
 
 
 @register_rule("sipac")
 def sipac(fabric: Fabric, schedule: Schedule) -> Rounds:
-    """The whole channel of its pair for each transfer, in closed form: one circuit, or several with mixed radices."""
+    """The whole channel of its pair for each transfer, in closed form: one circuit, or several with mixed radices.
+
+    Where parts have failed, the lines of the channel that work, shared among the transfers of a pair.
+    """
+    rounds = _whole_channels(fabric)
+    return around(fabric, rounds, widens=True) if fabric.conditions else rounds
+
+
+def _whole_channels(fabric: Fabric) -> Rounds:
     machine = fabric.machine_as(Sipac)
     lines, strides = machine.num_wavelengths, machine.strides
     unused = 0 if machine.channels == "published" else 1
     ports, groups = np.array(machine.sides, np.int64), np.array(machine.groups_of_levels, np.int64)
-    apart = min(lcm(*groups.tolist()), lines)  # from there on each circuit is a single line
+    apart = machine.lines_apart
 
     def rounds(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
         distance = transfers.dst.astype(np.int64) - transfers.src  # (j - i) r_0 ... r_{l-1}

@@ -21,6 +21,7 @@ import numba
 import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
+from opticcl.circuits._around import around
 from opticcl.circuits._hold import hold
 from opticcl.circuits._order import farthest_first, recalled
 from opticcl.collective import Request
@@ -48,10 +49,16 @@ BYTES_A_SEGMENT = 16  # of a path, twice as numbers of 32 bits and once as one o
 @register_rule("terarack_torus")
 @register_rule("terarack")
 def terarack(fabric: Fabric, schedule: Schedule) -> Rounds:
-    """Closed forms for WRHT and exchanges of all with all, first fit for any other schedule.
+    """Closed forms for WRHT and exchanges of all with all, first fit for any other schedule, around what has failed.
 
     Raises: UnsupportedError: a step of another schedule uses too many fibre segments.
     """
+    rounds = _in_order(fabric, schedule)
+    return around(fabric, rounds, widens=_stripes(fabric)) if fabric.conditions else rounds
+
+
+def _in_order(fabric: Fabric, schedule: Schedule) -> Rounds:
+    """The same where nothing has failed."""
     if schedule.name == "wrht" and fabric.node_of_rank is None:
         return _wrht(fabric, schedule)
     if schedule.name == "wavelength_exchange" and fabric.node_of_rank is None:

@@ -5,23 +5,32 @@
     dead_waveguides  5-6:2+6-5:40   two waveguides from tile 5 to tile 6, forty back
 
 Tile (r, c) of R x C tiles has number r C + c. What remains of an edge is its waveguides less the dead ones.
+
+They are another way to write conditions of `opticcl.ir.occupied`, whose parts are
+
+    node         n             its tile
+    laser        t L + k       laser k of tile t; a photodiode likewise
+    waveguide    e W + i       waveguide i of the e-th edge, of those that do not leave the grid, in the order of their numbers
+    mzi          e             the switches at that edge: none of its waveguides carries light
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from opticcl.errors import FabricError
-from opticcl.ir import Circuits, Fault, IntArray
+from opticcl.ir import Circuits, Condition, Fault, IntArray
+from opticcl.ir.occupied import failed_parts
 from opticcl.routing.grid import Grid
 
-__all__ = ["Damage", "damage_of", "dead_parts_used", "grid_of"]
+__all__ = ["KINDS", "Damage", "conditions_of", "damage_from", "damage_of", "dead_parts_used", "grid_of"]
 
 MOST_LISTED = 1 << 20
+KINDS = ("node", "laser", "photodiode", "waveguide", "mzi")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,6 +42,7 @@ class Damage:
         laser_tile, laser: dead lasers of tiles, int64 (l,) each.
         edge: edges with dead waveguides, ascending, int64 (e,).
         dead: dead waveguides on each of them, int64 (e,) [count].
+        photodiode_tile, photodiode: dead photodiodes of tiles, int64 (p,) each.
     """
 
     tiles: IntArray
@@ -40,9 +50,20 @@ class Damage:
     laser: IntArray
     edge: IntArray
     dead: IntArray
+    photodiode_tile: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    photodiode: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def __bool__(self) -> bool:
-        return bool(len(self.tiles) or len(self.laser) or len(self.edge))
+        return bool(len(self.tiles) or self.dark or len(self.edge))
+
+    @property
+    def dark(self) -> bool:
+        """Whether lasers or photodiodes are dead."""
+        return bool(len(self.laser) or len(self.photodiode))
+
+    def dead_at(self, tile: int) -> tuple[IntArray, IntArray]:
+        """Dead lasers of a tile, and its dead photodiodes."""
+        return self.laser[self.laser_tile == tile], self.photodiode[self.photodiode_tile == tile]
 
     def waveguides(self, num_tiles: int, waveguides: int) -> IntArray:
         """Waveguides that work on each edge, int64 (4 num_tiles,)."""
@@ -112,6 +133,59 @@ def damage_of(
     return Damage(np.array(sorted(tiles), np.int64), laser_tile, laser, edge, dead)
 
 
+def conditions_of(damage: Damage, node: IntArray, lasers: int, inner: IntArray, waveguides: int) -> list[Condition]:
+    """The failures as conditions of parts.
+
+    Args:
+        damage: dead parts.
+        node: of each tile.
+        lasers: of a tile [count].
+        inner: edges that do not leave the grid, ascending.
+        waveguides: on each edge [count].
+    """
+    found = [Condition("node", int(node[tile])) for tile in damage.tiles]
+    for kind, tiles, numbers in (
+        ("laser", damage.laser_tile, damage.laser),
+        ("photodiode", damage.photodiode_tile, damage.photodiode),
+    ):
+        found += [Condition(kind, int(t) * lasers + int(k)) for t, k in zip(tiles, numbers, strict=True)]
+    for place, dead in zip(np.searchsorted(inner, damage.edge), damage.dead, strict=True):
+        found += [Condition("waveguide", int(place) * waveguides + i) for i in range(int(dead))]
+    return sorted(found)
+
+
+def damage_from(
+    conditions: Iterable[Condition], tile: IntArray, lasers: int, inner: IntArray, waveguides: int
+) -> Damage:
+    """The failures that conditions describe.
+
+    Args:
+        conditions: dead parts, each once.
+        tile: of each node.
+        lasers: of a tile [count].
+        inner: edges that do not leave the grid, ascending.
+        waveguides: on each edge [count].
+    Raises: FabricError: no tile is left.
+    """
+    listed = list(conditions)
+    parts = {kind: failed_parts(listed, kind) for kind in KINDS}
+    if len(parts["node"]) == len(tile):
+        raise FabricError("lightpath: all nodes are dead; leave at least one")
+    dead = np.bincount(inner[parts["waveguide"] // waveguides], minlength=4 * len(tile))
+    dead[inner[parts["mzi"]]] = waveguides
+    edge = np.flatnonzero(dead)
+    sending, receiving = parts["laser"], parts["photodiode"]
+    return Damage(
+        np.sort(tile[parts["node"]]),
+        sending // lasers,
+        sending % lasers,
+        edge,
+        dead[edge],
+        receiving // lasers,
+        receiving % lasers,
+    )
+
+
 def _items(name: str, text: str | None, form: str, example: str) -> Iterator[tuple[str, tuple[str | None, ...]]]:
     """Each part of a text, with the numbers that the form picks out.
 
@@ -165,15 +239,19 @@ def dead_parts_used(
     """
     owner, hops = circuits.hop_owner(), circuits.hops.astype(np.int64)
     passed = np.isin(hops // 4, damage.tiles) | np.isin(end, damage.tiles)
-    yield Fault("tile_dead", np.unique(owner[passed]), f"no light through tiles {_listed(damage.tiles)}")
+    yield Fault("part_failed", np.unique(owner[passed]), f"no light through tiles {_listed(damage.tiles)}")
 
     step, lo, n = circuits.wavelength_step, circuits.wavelength_lo, circuits.wavelength_n
-    dark = np.zeros(len(circuits), bool)
-    for sender, laser in zip(damage.laser_tile, damage.laser, strict=True):
-        behind = laser - lo
-        dark |= (tile[circuits.src] == sender) & (behind >= 0) & (behind % step == 0) & (behind // step < n)
-    pairs = [f"{t}:{k}" for t, k in zip(damage.laser_tile, damage.laser, strict=True)]
-    yield Fault("laser_dead", np.flatnonzero(dark), f"no light from lasers {_listed(pairs)}")
+    for kind, ends, tiles, numbers in (
+        ("lasers", circuits.src, damage.laser_tile, damage.laser),
+        ("photodiodes", circuits.dst, damage.photodiode_tile, damage.photodiode),
+    ):
+        dark = np.zeros(len(circuits), bool)
+        for at, number in zip(tiles, numbers, strict=True):
+            behind = number - lo
+            dark |= (tile[ends] == at) & (behind >= 0) & (behind % step == 0) & (behind // step < n)
+        pairs = [f"{t}:{k}" for t, k in zip(tiles, numbers, strict=True)]
+        yield Fault("part_failed", np.flatnonzero(dark), f"no light from {kind} {_listed(pairs)}")
 
     for edge, dead in zip(damage.edge, damage.dead, strict=True):
         rows = owner[hops == edge]
@@ -186,7 +264,7 @@ def dead_parts_used(
         expected = (
             f"at most {waveguides - dead} circuit(s){' of a wavelength' * side_by_side} {way} of tile {edge // 4}"
         )
-        yield Fault("waveguide_dead", np.unique(rows) if most > waveguides - dead else rows[:0], expected)
+        yield Fault("part_failed", np.unique(rows) if most > waveguides - dead else rows[:0], expected)
 
 
 def _counted(n: IntArray) -> IntArray:

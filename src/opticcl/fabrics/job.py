@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,17 +11,33 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.errors import FabricError
-from opticcl.ir import CellGrid, Circuits, ControlPlane, Fabric, Fault, IntArray, Part, Resource, Usage
+from opticcl.ir import (
+    CellGrid,
+    Circuits,
+    Condition,
+    ControlPlane,
+    Fabric,
+    Fault,
+    IntArray,
+    Occupied,
+    Options,
+    Part,
+    PartKind,
+    PartUse,
+    Resource,
+    Usage,
+)
 from opticcl.ir.capacity import Axis, Cut
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.fabric import HopLatency
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import LightPath, Limit, Optics
 from opticcl.ir.netlist import Netlist, StateUse
+from opticcl.ir.occupied import failed_parts
 from opticcl.registry import as_list, whole_number
 from opticcl.routing.closed_order import closed_order
 
-__all__ = ["Job", "job"]
+__all__ = ["Job", "job", "survivors"]
 
 
 def job(machine: Fabric, nodes: Iterable[int] | IntArray) -> Job:
@@ -49,6 +65,22 @@ def job(machine: Fabric, nodes: Iterable[int] | IntArray) -> Job:
     ranks = chosen.astype(np.int32)
     _ranks_on(machine, ranks)  # refuses nodes that cannot be used
     return Job(machine.machine, ranks)
+
+
+def survivors(machine: Fabric, nodes: IntArray | None = None) -> Fabric:
+    """The machine, or a job on the given nodes, without dead nodes.
+
+    Args:
+        machine: the whole.
+        nodes: of the machine; None: all that can be used.
+    Raises: FabricError: all of them are dead.
+    """
+    dead = failed_parts(machine.conditions, "node")
+    usable = machine.machine_nodes(np.arange(machine.num_nodes)) if nodes is None else nodes
+    left = usable[~np.isin(usable, dead)]
+    if not len(left):
+        raise FabricError(f"{machine.name}: all nodes are dead; leave at least one")
+    return machine if nodes is None and len(left) == len(usable) else Job(machine, left.astype(np.int32))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -193,6 +225,39 @@ class Job(Fabric):
     def _rank_on_machine(self) -> IntArray:
         """Rank of each of the job's nodes among the usable nodes of the machine."""
         return _ranks_on(self.whole, self.nodes)
+
+    def inventory(self) -> tuple[PartKind, ...]:
+        """Of the machine."""
+        return self.whole.inventory()
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """Failed parts of the machine."""
+        return self.whole.conditions
+
+    def without(self, conditions: Iterable[Condition]) -> Fabric:
+        """The job on the machine with further failed parts, without its nodes that are dead.
+
+        Raises: FabricError: no such part, or no node of the job is left.
+        """
+        return survivors(self.whole.without(conditions).machine, self.nodes)
+
+    def parts_used(self, circuits: Circuits) -> Iterator[PartUse]:
+        """Of the machine: circuits join its nodes."""
+        return self.whole.parts_used(circuits)
+
+    def options(self, src: IntArray, dst: IntArray) -> Options:
+        """Of the machine, between its nodes."""
+        return self.whole.options(src, dst)
+
+    @property
+    def occupied(self) -> Occupied:
+        """Of the machine."""
+        return self.whole.occupied
+
+    def part_faults(self, circuits: Circuits) -> Iterator[Fault]:
+        """Of the machine: circuits join its nodes."""
+        return self.whole.part_faults(circuits)
 
     @property
     def links_all(self) -> bool:

@@ -32,8 +32,8 @@ or figure, and are left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isqrt, prod
 from typing import Any, Literal
@@ -47,13 +47,35 @@ from opticcl.fabrics._control import check_synchronisation, exposed_share
 from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
 from opticcl.fabrics._lightpath_netlist import TileGrid, lightpath_ends, lightpath_netlist, lightpath_states
 from opticcl.fabrics._ring_settings import of_wavelengths
-from opticcl.fabrics.damage import Damage, damage_of, dead_parts_used, grid_of
-from opticcl.ir import CellGrid, Circuits, ControlPlane, Fabric, Fault, IntArray, Part, Resource, Usage
+from opticcl.fabrics.damage import (
+    KINDS,
+    Damage,
+    conditions_of,
+    damage_from,
+    damage_of,
+    dead_parts_used,
+    grid_of,
+)
+from opticcl.ir import (
+    CellGrid,
+    Circuits,
+    Condition,
+    ControlPlane,
+    Fabric,
+    Fault,
+    IntArray,
+    Part,
+    PartKind,
+    PartUse,
+    Resource,
+    Usage,
+)
 from opticcl.ir.capacity import Cut, thresholds
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
 from opticcl.ir.netlist import Netlist, StateUse
+from opticcl.ir.occupied import conditions_as_text, parse_conditions, unique_parts
 from opticcl.optics.limits import counted, reach, reach_in_parts
 from opticcl.optics.values import chain_of
 from opticcl.routing.grid import EAST, NORTH, SOUTH, WEST, Grid
@@ -134,6 +156,7 @@ class Lightpath(Fabric):
         dead_tiles: such as 3+17-19.
         dead_lasers: tile:laser, such as 5:0+6:3-7.
         dead_waveguides: tile-neighbour:count, such as 5-6:2+6-5:40.
+        failed: parts that have failed, also of other kinds, such as photodiode:5+mzi:3.
     Raises: FabricError: no such shape, or a dead part that does not exist.
     Source: LUMORPH sections 2.1, 2.2, 3 and appendix C.
     Reading: section 2.1 has 16 lasers a tile, section 3 "the eight lasers", the testbed six; 16 by default. Section 3
@@ -156,6 +179,7 @@ class Lightpath(Fabric):
     dead_tiles: str | None = None
     dead_lasers: str | None = None
     dead_waveguides: str | None = None
+    failed: str | None = None
 
     rate_parameter = "laser_rate"
     source = "LUMORPH sections 2.1, 2.2, 3, appendix C"
@@ -178,7 +202,7 @@ class Lightpath(Fabric):
             raise FabricError("lightpath: laser_rate must be positive; reconfiguration and latency not negative")
         if self.seed < 0:
             raise FabricError(f"lightpath: seed={self.seed}; it is 0 or more")
-        for name in ("dead_tiles", "dead_lasers", "dead_waveguides"):
+        for name in ("dead_tiles", "dead_lasers", "dead_waveguides", "failed"):
             text = getattr(self, name)
             if not isinstance(text, (str, int, type(None))):
                 raise FabricError(
@@ -186,7 +210,7 @@ class Lightpath(Fabric):
                 )
         check_synchronisation("lightpath", self.synchronisation)
         exposed_share("lightpath", self.control_hidden)
-        _ = self.damage  # refuses dead parts that do not exist
+        _ = self.damage  # refuses parts that do not exist
 
     @classmethod
     def parameters_at_scale(cls, num_nodes: int) -> dict[str, Any]:
@@ -200,9 +224,65 @@ class Lightpath(Fabric):
 
     @cached_property
     def damage(self) -> Damage:
-        """Dead tiles, lasers and waveguides."""
+        """Dead tiles, lasers, photodiodes and waveguides."""
         dead = (self.dead_tiles, self.dead_lasers, self.dead_waveguides)
-        return damage_of(self.grid_shape, self.lasers, self.waveguides, *dead)
+        written = damage_of(self.grid_shape, self.lasers, self.waveguides, *dead)
+        if self.failed is None:
+            return written
+        return damage_from(self.conditions, self.tile, self.lasers, self._inner_edges, self.waveguides)
+
+    @cached_property
+    def _inner_edges(self) -> IntArray:
+        """Edges that do not leave the grid."""
+        return np.flatnonzero(Grid(*self.grid_shape).width() > 0)
+
+    def inventory(self) -> tuple[PartKind, ...]:
+        """Tiles with their lasers and photodiodes, edges with their waveguides and switches; see `damage` for the numbers."""
+        tiles, edges = prod(self.shape), len(self._inner_edges)
+        counts = (tiles, tiles * self.lasers, tiles * self.lasers, edges * self.waveguides, edges)
+        return tuple(map(PartKind, KINDS, counts))
+
+    @cached_property
+    def conditions(self) -> tuple[Condition, ...]:
+        """Failed parts, however they are written."""
+        dead = (self.dead_tiles, self.dead_lasers, self.dead_waveguides)
+        damage = damage_of(self.grid_shape, self.lasers, self.waveguides, *dead)
+        node = np.argsort(self.tile)
+        written = conditions_of(damage, node, self.lasers, self._inner_edges, self.waveguides)
+        return unique_parts([*written, *self._named], "lightpath: failed")
+
+    @property
+    def _named(self) -> tuple[Condition, ...]:
+        """Those that `failed` names."""
+        if self.failed is None:
+            return ()
+        return parse_conditions(self.failed, self.inventory(), f"lightpath: failed={self.failed}")
+
+    def without(self, conditions: Iterable[Condition]) -> Lightpath:
+        """The fabric with further failed parts; ranks are counted without dead tiles.
+
+        Raises: FabricError: no such part, one that has failed already, or no node is left.
+        """
+        named = unique_parts([*self._named, *conditions], "lightpath: failed")
+        return replace(self, failed=conditions_as_text(named))
+
+    def parts_used(self, circuits: Circuits) -> Iterator[PartUse]:
+        """Tiles and switches all the way, lasers of the sender, photodiodes of the receiver; waveguides are counted apart."""
+        owner, hops = circuits.hop_owner(), circuits.hops.astype(np.int64)
+        node = np.argsort(self.tile)
+        yield PartUse("node", circuits.src.astype(np.int64))
+        yield PartUse("node", node[hops // 4 + self.grid.onward[hops % 4]], owner)
+        circuit, wavelength = of_wavelengths(circuits)
+        for kind, ends in (("laser", circuits.src), ("photodiode", circuits.dst)):
+            yield PartUse(kind, self.tile[ends[circuit]] * self.lasers + wavelength, circuit)
+        yield PartUse("mzi", np.searchsorted(self._inner_edges, hops), owner)
+
+    def part_faults(self, circuits: Circuits) -> Iterator[Fault]:
+        """Circuits that need a failed part, or more waveguides of an edge than work."""
+        if self.damage:
+            end = circuits.hops // 4 + self.grid.onward[circuits.hops % 4]
+            by_wavelength = self.waveguide_sharing == "wavelength"
+            yield from dead_parts_used(self.damage, circuits, self.tile, end, self.waveguides, by_wavelength)
 
     @cached_property
     def grid(self) -> Grid:
@@ -338,7 +418,7 @@ class Lightpath(Fabric):
         return lightpath_ends(circuits, self.tile, self.lasers)
 
     def faults(self, circuits: Circuits) -> Iterator[Fault]:
-        """Edges that do not lead from the sender's tile to the receiver's, and dead parts."""
+        """Edges that do not lead from the sender's tile to the receiver's."""
         rows, columns = self.grid_shape
         owner = circuits.hop_owner()
         start, direction = np.divmod(circuits.hops.astype(np.int64), 4)
@@ -359,9 +439,6 @@ class Lightpath(Fabric):
         broken[owner[1:][apart & (owner[1:] == owner[:-1])]] = True
         expected = "edges end to end from the sender's tile to the receiver's, none straight back"
         yield Fault("path_broken", np.flatnonzero(broken), expected)
-        if self.damage:
-            by_wavelength = self.waveguide_sharing == "wavelength"
-            yield from dead_parts_used(self.damage, circuits, self.tile, end, self.waveguides, by_wavelength)
 
     @cached_property
     def _reach(self) -> tuple[IntArray, npt.NDArray[np.bool_]] | None:

@@ -43,9 +43,23 @@ from opticcl.errors import FabricError, ParameterError
 from opticcl.fabrics import register_fabric
 from opticcl.fabrics._control import exposed_share
 from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
+from opticcl.fabrics._failures import FailingFabric, options_of_pairs
 from opticcl.fabrics._oddl_netlist import Switches, oddl_ends, oddl_netlist, oddl_states, switches_of
 from opticcl.fabrics._ring_settings import of_wavelengths
-from opticcl.ir import CellGrid, Circuits, ControlPlane, Fabric, Fault, IntArray, Part, Resource, Usage
+from opticcl.ir import (
+    CellGrid,
+    Circuits,
+    ControlPlane,
+    Fabric,
+    Fault,
+    IntArray,
+    Options,
+    Part,
+    PartKind,
+    PartUse,
+    Resource,
+    Usage,
+)
 from opticcl.ir.capacity import Axis
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.floor_plan import FloorPlan, Passage
@@ -174,7 +188,7 @@ def ring_order(shape: tuple[int, ...]) -> IntArray:
 
 @register_fabric("oddl", algorithm="halving_doubling")
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Oddl(Fabric):
+class Oddl(FailingFabric):
     """ODDL on a grid of one to three dimensions.
 
     Args:
@@ -185,7 +199,8 @@ class Oddl(Fabric):
         control_switch_delay: of one switch of the control network [s].
         control_radix: ports of a switch of the control network, an even number [count].
         control_hidden: share of the control messages' time that is hidden behind computation (sums, host transfers), 0 to 1.
-    Raises: FabricError: no such shape.
+        failed: parts that have failed, such as transmitter:5+switch:3.
+    Raises: FabricError: no such shape, or no such part.
     Source: ODDL sections 3, 4.B, 5.A.
     Reading: the text leaves open how many wavelengths a NIC sends at the same time. Section 3.A gives two wavelengths to
         a partner where a laser has eight and a node four partners, so a NIC may use any adjacent wavelengths, all of them
@@ -200,6 +215,7 @@ class Oddl(Fabric):
     control_switch_delay: Seconds = SHEET["control_switch_delay"]
     control_radix: int = SHEET["control_radix"]
     control_hidden: float = SHEET["control_hidden"]
+    failed: str | None = None
 
     rate_parameter = "nic_rate"
     source = "ODDL sections 3, 4.B, 5.A"
@@ -226,6 +242,7 @@ class Oddl(Fabric):
             near = "2" if radix < 2 else f"{radix - 1} or {radix + 1}"
             raise FabricError(f"oddl: control_radix={radix} is no even number of at least 2; nearest: {near}")
         exposed_share("oddl", self.control_hidden)
+        _ = self.conditions  # refuses parts that do not exist
 
     @classmethod
     def parameters_at_scale(cls, num_nodes: int) -> dict[str, Any]:
@@ -302,6 +319,50 @@ class Oddl(Fabric):
         yield Usage(wss, sender, setting=circuits.dst.astype(np.int64))
         yield Usage(wss, ports + receiver, setting=circuits.src.astype(np.int64))
 
+    def inventory(self) -> tuple[PartKind, ...]:
+        """NICs and fibres of every dimension, switches, and the control switches that nodes are attached to."""
+        nics = self.num_nodes * len(self.shape)
+        return (
+            PartKind("node", self.num_nodes),
+            PartKind("transmitter", nics),
+            PartKind("receiver", nics),
+            PartKind("input_fibre", nics),
+            PartKind("output_fibre", nics),
+            PartKind("switch", sum(switches_per_dimension(self.shape))),
+            PartKind("control_switch", -(-self.num_nodes // (self.control_radix // 2))),
+        )
+
+    def parts_used(self, circuits: Circuits) -> Iterator[PartUse]:
+        """NICs and fibres of both ends, the switch of their line, and the control switches that both are attached to.
+
+        Reading: switches of the upper layers of the control network have others beside them that do the same.
+        """
+        yield from super().parts_used(circuits)
+        sides = np.int64(len(self.shape))
+        src, dst, dimension = (np.asarray(c, np.int64) for c in (circuits.src, circuits.dst, circuits.port))
+        sender, receiver = src * sides + dimension, dst * sides + dimension
+        yield PartUse("transmitter", sender)
+        yield PartUse("receiver", receiver)
+        yield PartUse("input_fibre", sender)
+        yield PartUse("output_fibre", receiver)
+        first = np.concatenate([[0], np.cumsum(switches_per_dimension(self.shape))])[:-1]
+        side = np.array(self.shape, np.int64)[dimension]
+        stride = np.array([prod(self.shape[d + 1 :]) for d in range(len(self.shape))], np.int64)[dimension]
+        yield PartUse("switch", first[dimension] + src // (stride * side) * stride + src % stride)
+        hosts = self.control_radix // 2
+        yield PartUse("control_switch", src // hosts)
+        yield PartUse("control_switch", dst // hosts)
+
+    def options(self, src: IntArray, dst: IntArray) -> Options:
+        """All wavelengths of the one dimension in which the two nodes differ, bonded; none where they differ in more."""
+        dimension = dimension_between(self.shape, np.asarray(src, np.int64), np.asarray(dst, np.int64))
+        row = np.flatnonzero(dimension >= 0)
+        port = dimension[row]
+        bonded = Circuits.of(
+            row, np.asarray(src)[row], np.asarray(dst)[row], port, 0, self.num_wavelengths, port[:, None]
+        )
+        return options_of_pairs(bonded)
+
     @cached_property
     def devices(self) -> tuple[Device, ...]:
         """Laser and receiver of every NIC; inputs of the switches, set once a job."""
@@ -358,8 +419,9 @@ class Oddl(Fabric):
         return False
 
     def linked(self, src: IntArray, dst: IntArray) -> npt.NDArray[np.bool_]:
-        """Whether two nodes differ in one coordinate alone."""
-        return dimension_between(self.shape, src, dst) >= 0
+        """Whether two nodes differ in one coordinate alone, and their NICs and switch work."""
+        apart = dimension_between(self.shape, src, dst) >= 0
+        return apart & self.joined_around(src, dst) if self.conditions else apart
 
     def axes(self, nodes: IntArray) -> Iterator[Axis]:
         """A dimension each, with its NIC: all wavelengths that it bonds lead to one partner."""
@@ -374,7 +436,7 @@ class Oddl(Fabric):
 
     def ring_order(self) -> IntArray:
         """Dimension by dimension; see `ring_order`."""
-        return ring_order(self.shape)
+        return self.order_around(ring_order(self.shape))
 
     def control_s(self, src: IntArray, dst: IntArray) -> float:
         """Two exchanges over the control tree, for the pair that is farthest apart [s]. Source: equation 1."""

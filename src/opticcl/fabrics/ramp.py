@@ -41,17 +41,34 @@ from math import ceil
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from opticcl.errors import FabricError
 from opticcl.fabrics import nearest_sizes, register_fabric
 from opticcl.fabrics._control import check_synchronisation, exposed_share
 from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
+from opticcl.fabrics._failures import FailingFabric, options_of_pairs
 from opticcl.fabrics._ramp_netlist import RampShape, ramp_netlist, ramp_states
 from opticcl.fabrics._ring_settings import of_wavelengths
-from opticcl.ir import CellGrid, Circuits, ControlPlane, Fabric, Fault, IntArray, Part, Resource, Usage
+from opticcl.ir import (
+    CellGrid,
+    Circuits,
+    ControlPlane,
+    Fabric,
+    Fault,
+    IntArray,
+    Occupied,
+    Options,
+    Part,
+    PartKind,
+    PartUse,
+    Resource,
+    Usage,
+)
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
 from opticcl.ir.netlist import Netlist, StateUse
+from opticcl.ir.occupied import failed_parts
 from opticcl.optics.clos import clos_stages
 from opticcl.optics.limits import largest_that_closes
 from opticcl.optics.values import chain_of
@@ -98,7 +115,7 @@ def wavelength_between(subnet: str, num_devices: int, src: IntArray, dst: IntArr
 
 @register_fabric("ramp", algorithm="ramp")
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Ramp(Fabric):
+class Ramp(FailingFabric):
     """RAMP with one of its three kinds of subnet.
 
     Args:
@@ -114,7 +131,8 @@ class Ramp(Fabric):
         io: memory to transceiver and back [s].
         synchronisation: time that control adds before a round; the paper needs none beyond its slots [s].
         control_hidden: share of it that is hidden behind computation, 0 to 1.
-    Raises: FabricError: no such shape.
+        failed: parts that have failed, such as transmitter:5+star:3.
+    Raises: FabricError: no such shape, or no such part.
     Source: RAMP sections 3.1, 4.1, 6.2.
     """
 
@@ -130,6 +148,7 @@ class Ramp(Fabric):
     io: Seconds = SHEET["io"]
     synchronisation: Seconds = SHEET["synchronisation"]
     control_hidden: float = SHEET["control_hidden"]
+    failed: str | None = None
 
     rate_parameter = "line_rate"
     source = "RAMP sections 3.1, 4.1, 6.2"
@@ -163,6 +182,7 @@ class Ramp(Fabric):
             )
         check_synchronisation("ramp", self.synchronisation)
         exposed_share("ramp", self.control_hidden)
+        _ = self.conditions  # refuses parts that do not exist
 
     @classmethod
     def parameters_at_scale(cls, num_nodes: int) -> dict[str, Any]:
@@ -265,6 +285,94 @@ class Ramp(Fabric):
             return
         origin = src // devices if self.subnet == "route_switch" else src // self.nodes_per_group  # rack, or group
         yield Usage(middle, ((origin * x + tx_gate) * ports + port) * devices + dst % devices)
+
+    def inventory(self) -> tuple[PartKind, ...]:
+        """Transceivers, gates with their fibres, and what the subnet is built of.
+
+        A stuck transmitter is one with setting gate x wavelengths + wavelength: its light stands there.
+        """
+        x, ports = self.groups, self.num_nodes * self.ports_per_node
+        rack_routers = x * self.racks * x * self.ports_per_node
+        middle = {
+            "broadcast": (PartKind("star", self.resources[2].count),),
+            "route_broadcast": (PartKind("router", rack_routers), PartKind("star", self.resources[2].count)),
+            "route_switch": (
+                PartKind("router", rack_routers),
+                PartKind("crossbar", x * x * self.ports_per_node * self.wavelengths),
+            ),
+        }[self.subnet]
+        return (
+            PartKind("node", self.num_nodes),
+            PartKind("transmitter", ports, x * self.wavelengths if self.subnet == "broadcast" else 0),
+            PartKind("receiver", ports),
+            PartKind("tx_gate", ports * x),
+            PartKind("rx_gate", ports * x),
+            PartKind("input_fibre", ports * x),
+            PartKind("output_fibre", ports * x),
+            *middle,
+        )
+
+    def parts_used(self, circuits: Circuits) -> Iterator[PartUse]:
+        """Transceivers at both ends, a gate of each with its fibre, and the subnet between their groups."""
+        yield from super().parts_used(circuits)
+        x, ports, devices, members = self.groups, self.ports_per_node, self.wavelengths, self.nodes_per_group
+        src, dst, port = (np.asarray(c, np.int64) for c in (circuits.src, circuits.dst, circuits.port))
+        transmitter, receiver = src * ports + port, dst * ports + port
+        tx_gate, rx_gate = transmitter * x + dst // members, receiver * x + src // members
+        yield PartUse("transmitter", transmitter)
+        yield PartUse("receiver", receiver)
+        yield PartUse("tx_gate", tx_gate)
+        yield PartUse("rx_gate", rx_gate)
+        yield PartUse("input_fibre", tx_gate)
+        yield PartUse("output_fibre", rx_gate)
+        pair = (src // members * x + dst // members) * ports + port
+        if self.subnet == "broadcast":
+            yield PartUse("star", pair)
+            return
+        yield PartUse("router", (src // devices * x + dst // members) * ports + port)
+        yield PartUse("star" if self.subnet == "route_broadcast" else "crossbar", pair * devices + dst % devices)
+
+    def options(self, src: IntArray, dst: IntArray) -> Options:
+        """Any transceiver group, with all its planes, on the one wavelength of the pair."""
+        ports, members = self.ports_per_node, self.nodes_per_group
+        row = np.repeat(np.arange(len(src)), ports)
+        src, dst = np.asarray(src)[row], np.asarray(dst)[row]
+        gates = np.stack([dst // members, src // members], axis=1)
+        wavelength = wavelength_between(self.subnet, self.wavelengths, src, dst)
+        port = np.tile(np.arange(ports), len(row) // ports)
+        return options_of_pairs(Circuits.of(row, src, dst, port, wavelength, 1, gates), self.transceivers_per_group)
+
+    @cached_property
+    def occupied(self) -> Occupied:
+        """Light of stuck transmitters: its cell of the subnet behind the gate that is open."""
+        cells, x, ports = [], self.groups, self.ports_per_node
+        for stuck in (c for c in self.conditions if c.mode == "stuck"):
+            gate, wavelength = divmod(stuck.value, self.wavelengths)
+            node, port = divmod(stuck.index, ports)
+            group = node // self.nodes_per_group
+            cells.append((2, (group * x + gate) * ports + port, wavelength, 1))
+        return Occupied.of(cells, "stuck transmitters")
+
+    def part_faults(self, circuits: Circuits) -> Iterator[Fault]:
+        """Circuits that need a dead part or a stuck transmitter."""
+        yield from super().part_faults(circuits)
+        stuck = failed_parts(self.conditions, "transmitter", "stuck")
+        if len(stuck):
+            sender = circuits.src * np.int64(self.ports_per_node) + circuits.port
+            yield Fault("part_failed", np.flatnonzero(np.isin(sender, stuck)), "no data from a stuck transmitter")
+
+    @property
+    def links_all(self) -> bool:
+        """Unless parts have failed."""
+        return not self.conditions
+
+    def linked(self, src: IntArray, dst: IntArray) -> npt.NDArray[np.bool_]:
+        """All pairs that a transceiver which works can join."""
+        return self.joined_around(src, dst)
+
+    def ring_order(self) -> IntArray:
+        """As they are numbered, around what has failed."""
+        return self.order_around(super().ring_order())
 
     @cached_property
     def devices(self) -> tuple[Device, ...]:

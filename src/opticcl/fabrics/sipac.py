@@ -49,9 +49,24 @@ import numpy.typing as npt
 from opticcl.errors import FabricError
 from opticcl.fabrics import register_fabric
 from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
+from opticcl.fabrics._failures import FailingFabric, each_wavelength, options_of_pairs
+from opticcl.fabrics._ring_settings import of_wavelengths
 from opticcl.fabrics._sipac_netlist import sipac_ends, sipac_netlist
 from opticcl.fabrics.oddl import ring_order
-from opticcl.ir import CellGrid, Circuits, ControlPlane, Fabric, Fault, IntArray, Part, Resource, Usage
+from opticcl.ir import (
+    CellGrid,
+    Circuits,
+    ControlPlane,
+    Fabric,
+    Fault,
+    IntArray,
+    Options,
+    Part,
+    PartKind,
+    PartUse,
+    Resource,
+    Usage,
+)
 from opticcl.ir.capacity import Axis
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
@@ -88,7 +103,7 @@ def shape_at_scale(num_nodes: int) -> tuple[int, int]:
 
 @register_fabric("sipac", algorithm="sipco")
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Sipac(Fabric):
+class Sipac(FailingFabric):
     """SiPAC of radix**levels nodes, or an irregular one with the product of its radices.
 
     Args:
@@ -102,7 +117,8 @@ class Sipac(Fabric):
             leaves channels of ⌊⌋ and ⌈⌉ wavelengths.
         channels: published (B/r a pair) or retuned (B/(r-1) a pair).
         latency: from the first bit sent to the first bit received [s].
-    Raises: FabricError: no such shape.
+        failed: parts that have failed, such as comb_laser:5+switch:3.
+    Raises: FabricError: no such shape, or no such part.
     Source: SiPAC sections III-A, III-B, VI-A.
     Reading: section VI-A does not say whether passing a WSS is one hop of 1 us or two; we take one. Section III-A has
         switches of different radices without details; we give all links the same comb and the same rate.
@@ -115,6 +131,7 @@ class Sipac(Fabric):
     wavelengths: int | None = None
     channels: Channels = SHEET["channels"]
     latency: Seconds = SHEET["latency"]
+    failed: str | None = None
 
     rate_parameter = "node_rate"
     source = "SiPAC sections III-A, III-B, VI-A"
@@ -136,6 +153,7 @@ class Sipac(Fabric):
             raise FabricError(
                 f"sipac: node_rate={self.node_rate:g} must be positive, latency={self.latency:g} not negative"
             )
+        _ = self.conditions  # refuses parts that do not exist
 
     @classmethod
     def parameters_at_scale(cls, num_nodes: int) -> dict[str, Any]:
@@ -176,6 +194,11 @@ class Sipac(Fabric):
         even, comb = lcm(*self.groups_of_levels), int(SHEET["comb_lines"])
         return comb // even * even or max(comb, *self.groups_of_levels)
 
+    @property
+    def lines_apart(self) -> int:
+        """Distance between the lines of one circuit, the same for all levels; from there on each circuit is a single line."""
+        return min(lcm(*self.groups_of_levels), self.num_wavelengths)
+
     @cached_property
     def ports_per_node(self) -> int:
         """One port a level [count]."""
@@ -213,6 +236,59 @@ class Sipac(Fabric):
         port = circuits.port.astype(np.int64)
         yield Usage(laser, circuits.src * np.int64(self.ports_per_node) + port)
         yield Usage(photodiode, circuits.dst * np.int64(self.ports_per_node) + port)
+
+    def inventory(self) -> tuple[PartKind, ...]:
+        """Combs, modulators, photodiodes and fibres of every port; switches and their rings, level 0 first."""
+        ports = self.num_nodes * self.ports_per_node
+        return (
+            PartKind("node", self.num_nodes),
+            PartKind("comb_laser", ports),
+            PartKind("modulator", ports * self.num_wavelengths),
+            PartKind("photodiode", ports * self.num_wavelengths),
+            PartKind("micro_ring", self.num_nodes * sum(self.sides)),
+            PartKind("switch", sum(self.num_nodes // side for side in self.sides)),
+            PartKind("input_fibre", ports),
+            PartKind("output_fibre", ports),
+        )
+
+    def parts_used(self, circuits: Circuits) -> Iterator[PartUse]:
+        """Of the sender's port and the receiver's, the switch of the level, and the ring from one to the other.
+
+        Ring (node, j) of a level leads from the node's input to output j: rings of a level follow each other node by node.
+        """
+        yield from super().parts_used(circuits)
+        ports, lines = np.int64(self.ports_per_node), self.num_wavelengths
+        level = circuits.hops.astype(np.int64)
+        sender, receiver = circuits.src * ports + level, circuits.dst * ports + level
+        circuit, line = of_wavelengths(circuits)
+        yield PartUse("comb_laser", sender)
+        yield PartUse("modulator", sender[circuit] * lines + line, circuit)
+        yield PartUse("photodiode", receiver[circuit] * lines + line, circuit)
+        sides = np.array(self.sides, np.int64)
+        side, stride = sides[level], self.strides[level]
+        rings = np.concatenate([[0], np.cumsum(sides)])[:-1] * self.num_nodes
+        yield PartUse("micro_ring", rings[level] + circuits.src * side + circuits.dst // stride % side)
+        switches = np.concatenate([[0], np.cumsum(self.num_nodes // sides)])[:-1]
+        place = circuits.src // (stride * side) * stride + circuits.src % stride
+        yield PartUse("switch", switches[level] + place)
+        yield PartUse("input_fibre", sender)
+        yield PartUse("output_fibre", receiver)
+
+    def options(self, src: IntArray, dst: IntArray) -> Options:
+        """Every line of the channel of the one level in which the two nodes differ; none where they differ in more."""
+        src, dst = np.asarray(src, np.int64), np.asarray(dst, np.int64)
+        level, group = np.zeros(len(src), np.int64), np.zeros(len(src), np.int64)
+        gap = 0 if self.channels == "published" else 1
+        for number, (side, stride) in enumerate(zip(self.sides, self.strides.tolist(), strict=True)):
+            apart = dst // stride % side - src // stride % side
+            level[apart != 0], group = number, np.where(apart != 0, (apart - gap) % side, group)
+        groups = np.array(self.groups_of_levels, np.int64)[level]
+        joined = self._one_digit_apart(src, dst)
+        counts = np.where(joined, -(-(self.num_wavelengths - group) // groups), 0)
+        row, nth = each_wavelength(len(src), counts)
+        line = group[row] + nth * groups[row]
+        path = level[row][:, None]
+        return options_of_pairs(Circuits.of(row, src[row], dst[row], level[row], line, 1, path, self.lines_apart))
 
     def netlist(self) -> Netlist:
         """Combs, modulators and photodiodes of every port, rings of every switch."""
@@ -261,7 +337,11 @@ class Sipac(Fabric):
         return False
 
     def linked(self, src: IntArray, dst: IntArray) -> npt.NDArray[np.bool_]:
-        """Whether two nodes differ in one digit alone."""
+        """Whether two nodes differ in one digit alone, and a line that works joins them."""
+        apart = self._one_digit_apart(src, dst)
+        return apart & self.joined_around(src, dst) if self.conditions else apart
+
+    def _one_digit_apart(self, src: IntArray, dst: IntArray) -> npt.NDArray[np.bool_]:
         differing = np.zeros(np.broadcast(src, dst).shape, np.int8)
         for digit in self._digits:
             differing += digit[src] != digit[dst]
@@ -278,7 +358,7 @@ class Sipac(Fabric):
 
     def ring_order(self) -> IntArray:
         """Level by level; see `oddl.ring_order`."""
-        return ring_order(self.sides[::-1])  # there the last side varies fastest, here level 0
+        return self.order_around(ring_order(self.sides[::-1]))  # there the last side varies fastest, here level 0
 
     def passage(self, floor: FloorPlan) -> Passage:
         """One receiver."""

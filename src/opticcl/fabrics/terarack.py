@@ -23,19 +23,34 @@ from math import floor
 from types import MappingProxyType
 
 import numpy as np
+import numpy.typing as npt
 
 from opticcl.errors import FabricError
 from opticcl.fabrics import register_fabric
 from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
+from opticcl.fabrics._failures import FailingFabric, options_of_pairs
 from opticcl.fabrics._ring_light import ring_light
-from opticcl.fabrics._ring_settings import ring_settings
+from opticcl.fabrics._ring_settings import of_wavelengths, ring_settings
 from opticcl.fabrics._terarack_netlist import terarack_ends, terarack_netlist
-from opticcl.ir import Circuits, ControlPlane, Fabric, Fault, IntArray, Part, Resource, Usage
+from opticcl.ir import (
+    Circuits,
+    ControlPlane,
+    Fabric,
+    Fault,
+    IntArray,
+    Options,
+    Part,
+    PartKind,
+    PartUse,
+    Resource,
+    Usage,
+)
 from opticcl.ir.capacity import Cut
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import LightPath, Limit, Optics
 from opticcl.ir.netlist import Netlist, StateUse
+from opticcl.ir.occupied import failed_parts
 from opticcl.optics.crosstalk import snr_for_ber
 from opticcl.optics.decibels import ratio_of_db
 from opticcl.optics.limits import LARGEST_COUNT, counted, reach
@@ -49,7 +64,7 @@ SHEET = datasheet("terarack")
 
 @register_fabric("terarack", algorithm="wrht")
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Terarack(Fabric):
+class Terarack(FailingFabric):
     """TeraRack's double ring of fibres.
 
     Args:
@@ -61,7 +76,8 @@ class Terarack(Fabric):
         oeo: conversion to light and back of one packet [s].
         striping: whether a transfer may use wavelengths that would be idle, k of them at k times the rate. The paper
             gives each transfer one wavelength, so by default it may not.
-    Raises: FabricError: no such shape.
+        failed: parts that have failed, such as comb_laser:5+fibre:3.
+    Raises: FabricError: no such shape, or no such part.
     Source: WRHT sections 3.2, 4.3, table 2.
     Reading: the conversion delay is "per packet"; packets follow each other through the converter, so a transfer waits
         for one. Added up over all packets of the paper's largest model it would be 8.5 us in 246 ms.
@@ -74,6 +90,7 @@ class Terarack(Fabric):
     reconfiguration: Seconds = SHEET["reconfiguration"]
     oeo: Seconds = SHEET["oeo"]
     striping: bool = False
+    failed: str | None = None
 
     rate_parameter = "wavelength_rate"
     alternatives = MappingProxyType({"striping": True})
@@ -88,6 +105,7 @@ class Terarack(Fabric):
             if number < 1:
                 raise FabricError(f"terarack: {name}={number}; at least 1")
         check_node("terarack", self.wavelength_rate, reconfiguration=self.reconfiguration, oeo=self.oeo)
+        _ = self.conditions  # refuses parts that do not exist
 
     @classmethod
     def example(cls) -> tuple[Fabric, str]:
@@ -143,6 +161,86 @@ class Terarack(Fabric):
         yield Usage(fibre, port[owner] // 2 * (2 * self.nodes) + circuits.hops, owner)
         yield Usage(modulator, circuits.src * ports + port)
         yield Usage(photodiode, circuits.dst * ports + port)
+
+    def inventory(self) -> tuple[PartKind, ...]:
+        """Combs, modulators and filters of every port, fibre segments.
+
+        A filter that is stuck drops its wavelength whether its node wants it or not. Reading: light passes the rings of a
+        node that is dead.
+        """
+        ports = self.nodes * self.ports_per_node
+        return (
+            PartKind("node", self.nodes),
+            PartKind("comb_laser", ports),
+            PartKind("modulator", ports * self.wavelengths),
+            PartKind("filter", ports * self.wavelengths, 1),
+            PartKind("fibre", ports),
+        )
+
+    def parts_used(self, circuits: Circuits) -> Iterator[PartUse]:
+        """Comb and modulators of the sender, fibre all the way, filters of the receiver."""
+        yield from super().parts_used(circuits)
+        ports = np.int64(self.ports_per_node)
+        sender, receiver = circuits.src * ports + circuits.port, circuits.dst * ports + circuits.port
+        circuit, wavelength = of_wavelengths(circuits)
+        yield PartUse("comb_laser", sender)
+        yield PartUse("modulator", sender[circuit] * self.wavelengths + wavelength, circuit)
+        yield PartUse("filter", receiver[circuit] * self.wavelengths + wavelength, circuit)
+        owner = circuits.hop_owner()
+        ring = circuits.port[owner].astype(np.int64) // 2
+        yield PartUse("fibre", ring * 2 * self.nodes + circuits.hops, owner)
+
+    def part_faults(self, circuits: Circuits) -> Iterator[Fault]:
+        """Circuits that need a dead part, or that pass a filter which is stuck."""
+        yield from super().part_faults(circuits)
+        stuck = failed_parts(self.conditions, "filter", "stuck")
+        if not len(stuck):
+            return
+        owner = circuits.hop_owner()
+        way, segment = np.divmod(circuits.hops.astype(np.int64), self.nodes)
+        reached = (segment + 1 - way) % self.nodes
+        between = reached != circuits.dst[owner]
+        hop_port = reached * np.int64(self.ports_per_node) + circuits.port[owner]
+        port, wavelength = np.divmod(stuck, self.wavelengths)
+        step, lo, n = circuits.wavelength_step, circuits.wavelength_lo, circuits.wavelength_n
+        lost = np.zeros(len(circuits), bool)
+        for at, colour in zip(port, wavelength, strict=True):
+            rows = owner[between & (hop_port == at)]
+            behind = colour - lo[rows]
+            lost[rows[(behind >= 0) & (behind % step == 0) & (behind // step < n[rows])]] = True
+        yield Fault("part_failed", np.flatnonzero(lost), "no light past a filter that is stuck")
+
+    def options(self, src: IntArray, dst: IntArray) -> Options:
+        """Any wavelength of any ring, the shorter way first."""
+        n, w, rings = self.nodes, self.wavelengths, self.rings
+        src, dst = np.asarray(src, np.int64), np.asarray(dst, np.int64)
+        each = 2 * rings * w
+        row = np.repeat(np.arange(len(src)), each)
+        turn, rest = np.divmod(np.tile(np.arange(each), len(src)), rings * w)
+        ring, wavelength = np.divmod(rest, w)
+        ahead = (dst - src) % n
+        way = (2 * ahead > n)[row] ^ (turn == 1)
+        hops = np.where(way, n - ahead[row], ahead[row])
+        offsets = np.concatenate([[0], np.cumsum(hops)])
+        owner = np.repeat(np.arange(len(row)), hops)
+        nth = np.arange(len(owner)) - offsets[owner]
+        begin = src[row][owner]
+        path = np.where(way[owner], n + (begin - 1 - nth) % n, (begin + nth) % n)
+        circuits = Circuits.of(row, src[row], dst[row], 2 * ring + way, wavelength, 1, (path, offsets))
+        return options_of_pairs(circuits)
+
+    @property
+    def links_all(self) -> bool:
+        """Unless parts have failed."""
+        return not self.conditions
+
+    def linked(self, src: IntArray, dst: IntArray) -> npt.NDArray[np.bool_]:
+        """All pairs that a wavelength which works can join."""
+        return self.joined_around(src, dst)
+
+    def ring_order(self) -> IntArray:
+        """As they are numbered, around what has failed."""
+        return self.order_around(super().ring_order())
 
     @cached_property
     def devices(self) -> tuple[Device, ...]:

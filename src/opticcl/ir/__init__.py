@@ -10,6 +10,7 @@ from opticcl.ir.circuit_plan import CircuitPlan
 from opticcl.ir.circuits import Circuits, concatenate_circuits
 from opticcl.ir.collective import Collective
 from opticcl.ir.fabric import CellGrid, ControlPlane, Fabric, Fault, Part, Resource, Usage
+from opticcl.ir.occupied import Condition, Occupied, Options, PartKind, PartUse
 from opticcl.ir.progress import ProgressCallback, no_progress
 from opticcl.ir.schedule import Op, Schedule, Transfers, concatenate_transfers
 from opticcl.ir.timeline import Timeline
@@ -20,12 +21,17 @@ __all__ = [
     "CircuitPlan",
     "Circuits",
     "Collective",
+    "Condition",
     "ControlPlane",
     "Fabric",
     "Fault",
     "IntArray",
+    "Occupied",
     "Op",
+    "Options",
     "Part",
+    "PartKind",
+    "PartUse",
     "ProgressCallback",
     "Resource",
     "Schedule",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar
@@ -19,6 +19,7 @@ from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import LightPath, Limit, Optics
 from opticcl.ir.netlist import Netlist, StateUse
+from opticcl.ir.occupied import Condition, Occupied, Options, PartKind, PartUse, failed_parts
 from opticcl.ir.pieces import Pieces
 
 __all__ = [
@@ -411,6 +412,53 @@ class Fabric(ABC):
         Raises: UnsupportedError: the fabric has no netlist.
         """
         raise UnsupportedError(f"{self.name}: no netlist of its elements")
+
+    # --- parts that fail --------------------------------------------------------------------------------------------
+
+    def inventory(self) -> tuple[PartKind, ...]:
+        """Kinds of parts that can fail; the nodes alone where nothing else is known."""
+        return (PartKind("node", self.num_machine_nodes),)
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """Parts of the machine that have failed, sorted."""
+        return ()
+
+    def without(self, conditions: Iterable[Condition]) -> Fabric:
+        """The fabric with further failed parts; where nodes are dead, a job on the others.
+
+        Raises: FabricError: no such part, one that has failed already, or no node is left.
+        """
+        raise FabricError(f"{self.name}: its parts do not fail here; leave nodes out by a job of the others")
+
+    def parts_used(self, circuits: Circuits) -> Iterator[PartUse]:
+        """Parts that the light of every circuit passes, of every kind of `inventory`; written apart from `usage`."""
+        yield PartUse("node", circuits.src.astype(np.int64))
+        yield PartUse("node", circuits.dst.astype(np.int64))
+
+    def options(self, src: IntArray, dst: IntArray) -> Options:
+        """Every way to light pairs of nodes, whatever has failed; `transfer` is the row of the pair.
+
+        Raises: UnsupportedError: they are not listed.
+        """
+        raise UnsupportedError(f"{self.name}: the ways to light a pair of nodes are not listed")
+
+    @property
+    def occupied(self) -> Occupied:
+        """Cells that stuck parts take in every round."""
+        return Occupied.none()
+
+    def part_faults(self, circuits: Circuits) -> Iterator[Fault]:
+        """Circuits that need a failed part, rule part_failed."""
+        dead = {c.kind for c in self.conditions if c.mode == "dead"}
+        for use in self.parts_used(circuits) if dead else ():
+            if use.kind in dead:
+                parts = failed_parts(self.conditions, use.kind)
+                hit = np.unique(use.owners()[np.isin(use.part, parts)])
+                listed = ", ".join(map(str, parts[:8])) + (", ..." if len(parts) > 8 else "")
+                yield Fault("part_failed", hit, f"no light through {use.kind} {listed}")
+
+    # --- links ------------------------------------------------------------------------------------------------------
 
     @property
     def links_all(self) -> bool:

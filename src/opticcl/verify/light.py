@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numba
 import numpy as np
@@ -17,7 +18,9 @@ from opticcl.ir import (
     CircuitPlan,
     Circuits,
     Fabric,
+    Fault,
     IntArray,
+    Occupied,
     ProgressCallback,
     Resource,
     Schedule,
@@ -226,7 +229,7 @@ def _round_violations(
         yield outside
         return
     broken = False
-    for fault in fabric.faults(circuits):
+    for fault in chain(fabric.faults(circuits), _part_faults(fabric, circuits)):
         if len(fault.circuits):
             broken = True
             row = int(fault.circuits[0])
@@ -239,15 +242,21 @@ def _round_violations(
         if usage.resource.shared:
             continue
         rule = RULE_OF_KIND[usage.resource.kind]
+        taken = _taken(fabric, usage.resource)
         if usage.resource.once_per_job:
             yield from _conflicting_settings(rule, usage, circuits, settings, fabric.num_wavelengths)
         else:
-            overfull = list(_over_capacity(rule, usage, circuits, fabric.num_wavelengths))
+            overfull = list(_over_capacity(rule, usage, circuits, fabric.num_wavelengths, taken))
             if overfull and usage.resource.splits:  # counted again only where light may be split
-                overfull = list(
-                    _over_capacity(rule, distinct_signals(usage, transfers, circuits), circuits, fabric.num_wavelengths)
-                )
+                signals = distinct_signals(usage, transfers, circuits)
+                overfull = list(_over_capacity(rule, signals, circuits, fabric.num_wavelengths, taken))
             yield from overfull
+
+
+def _part_faults(fabric: Fabric, circuits: Circuits) -> Iterator[Fault]:
+    """Circuits that need a failed part; none where nothing has failed."""
+    if fabric.conditions:
+        yield from fabric.part_faults(circuits)
 
 
 def _out_of_range(fabric: Fabric, circuits: Circuits) -> Violation | None:
@@ -286,13 +295,34 @@ def _out_of_range(fabric: Fabric, circuits: Circuits) -> Violation | None:
     return None
 
 
-def _over_capacity(rule: str, usage: Usage, circuits: Circuits, num_wavelengths: int) -> Iterator[Violation]:
+def _taken(fabric: Fabric, resource: Resource) -> tuple[int, Occupied] | None:
+    """Position of a resource, and the cells that stuck parts take; None where none do."""
+    if not fabric.conditions or not len(fabric.occupied):
+        return None
+    return next(k for k, other in enumerate(fabric.resources) if other is resource), fabric.occupied
+
+
+def _over_capacity(
+    rule: str, usage: Usage, circuits: Circuits, num_wavelengths: int, taken: tuple[int, Occupied] | None = None
+) -> Iterator[Violation]:
+    """Cells that circuits and stuck parts take more often than they may.
+
+    Args:
+        rule: name of the rule.
+        usage: rows of one resource.
+        circuits: of the round.
+        num_wavelengths: of the fabric [count].
+        taken: position of the resource and cells that are occupied before.
+    """
     resource = usage.resource
     depth = num_wavelengths if resource.per_wavelength else 1
     owner = _owner(usage)
     counts: IntArray = np.zeros(resource.count * depth, np.int32 if usage.amount is None else np.int64)
     add_usage(usage, circuits, depth, counts)
-    over = np.flatnonzero(counts > resource.capacity)
+    used = counts > 0
+    if taken is not None:
+        taken[1].add_to(taken[0], depth, counts)
+    over = np.flatnonzero((counts > resource.capacity) & used)
     if len(over):
         index, wavelength = divmod(int(over[0]), depth)
         mine = np.flatnonzero(usage.index == index)

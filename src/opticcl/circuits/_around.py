@@ -1,0 +1,356 @@
+"""Circuits around failed parts and cells that are taken: those that work stay, the others are chosen again.
+
+    kept       rounds of the fabric's own rule that no failed part touches stay as they are
+    repaired   in the other rounds circuits that work stay; transfers that lost some take further ways that are free, by turns,
+               until they are as wide as before; those that find none go to rounds of their own
+    fresh      the whole step by first fit over all ways that work; then every transfer of a round takes a further way, by
+               turns, as long as there are any
+
+Of the last two the one whose rounds take less time is used: the sum over the rounds of the largest size / width.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from opticcl.circuits import Rounds
+from opticcl.circuits._order import farthest_first
+from opticcl.errors import UnsupportedError
+from opticcl.ir import Circuits, Fabric, IntArray, Transfers, concatenate_circuits
+
+__all__ = ["around"]
+
+MOST_CELLS = 1 << 25  # of the ways that are tried in a step
+WIDEST = 1 << 30
+
+
+class _Ways(NamedTuple):
+    """Ways to join the transfers of a step, and the cells that each takes.
+
+    Args:
+        circuits: of all ways that work, one wavelength each.
+        way: of each circuit.
+        transfer: of each way.
+        first: of each transfer's ways, int64 (transfers + 1,).
+        cells: of all ways end to end; offsets: where those of each begin.
+        offsets: int64 (ways + 1,).
+        width: circuits of each way [count].
+        ganged: whether circuits of a way share a laser, so that those which are lost leave light behind.
+    """
+
+    circuits: Circuits
+    way: IntArray
+    transfer: IntArray
+    first: IntArray
+    cells: IntArray
+    offsets: IntArray
+    width: IntArray
+    ganged: bool
+
+
+def around(fabric: Fabric, rule: Rounds, *, widens: bool) -> Rounds:
+    """A rule for a fabric of which parts have failed.
+
+    Args:
+        fabric: whose `options` list the ways to join a pair.
+        rule: of the fabric, as if nothing had failed.
+        widens: whether a transfer may use several wavelengths.
+    """
+
+    def rounds(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
+        given = rule(step, transfers)
+        works = [_works(fabric, circuits) for circuits in given]
+        if all(each.all() for each in works):
+            return given
+        found = [
+            rounds
+            for rounds in (_repaired(fabric, transfers, given, works, widens), fresh(step, transfers))
+            if rounds is not None
+        ]
+        if not found:
+            raise UnsupportedError(
+                f"{fabric.name}: step {step} has too many ways to join its transfers around what failed"
+            )
+        return min(found, key=lambda circuits: _duration(circuits, transfers))
+
+    def fresh_of(transfers: Transfers) -> tuple[Circuits, ...]:
+        ways = _ways(fabric, transfers, np.arange(len(transfers)))
+        return () if ways is None else _first_fit(fabric, ways, len(transfers), widens)
+
+    by_distance = farthest_first(fabric.num_machine_nodes, fresh_of)
+
+    def fresh(step: int, transfers: Transfers) -> tuple[Circuits, ...] | None:
+        return by_distance(step, transfers) or None
+
+    return rounds
+
+
+def _works(fabric: Fabric, circuits: Circuits) -> npt.NDArray[np.bool_]:
+    """Whether each circuit passes no failed part and no cell that is taken."""
+    works = np.ones(len(circuits), bool)
+    for fault in fabric.part_faults(circuits):
+        works[fault.circuits] = False
+    if len(fabric.occupied):
+        cells, owner = _cells(fabric, circuits)
+        full = _table(fabric)
+        works[owner[full[cells] >= _capacity(fabric)[cells]]] = False
+    return works
+
+
+def _starts(fabric: Fabric) -> tuple[IntArray, IntArray]:
+    """Where the cells of each resource begin in a table of all, with the end; wavelengths counted apart of each."""
+    depth = np.array([fabric.num_wavelengths if r.per_wavelength else 1 for r in fabric.resources], np.int64)
+    counts = np.array([r.count for r in fabric.resources], np.int64) * depth
+    return np.concatenate([[0], np.cumsum(counts)]), depth
+
+
+def _capacity(fabric: Fabric) -> IntArray:
+    """Of every cell."""
+    starts, _ = _starts(fabric)
+    return np.repeat([int(r.capacity) for r in fabric.resources], np.diff(starts))
+
+
+def _table(fabric: Fabric) -> IntArray:
+    """What is taken of every cell before the first circuit, int64 (cells,)."""
+    starts, depth = _starts(fabric)
+    table = np.zeros(starts[-1], np.int64)
+    for position in range(len(depth)):
+        fabric.occupied.add_to(position, int(depth[position]), table[starts[position] : starts[position + 1]])
+    return table
+
+
+def _cells(fabric: Fabric, circuits: Circuits) -> tuple[IntArray, IntArray]:
+    """Cells of all circuits, and the circuit of each, int64 (m,) each."""
+    starts, depth = _starts(fabric)
+    found, owners = [], []
+    for usage in fabric.usage(circuits):
+        position = next(k for k, other in enumerate(fabric.resources) if other is usage.resource)
+        owner = np.arange(len(circuits)) if usage.circuit is None else np.asarray(usage.circuit, np.int64)
+        index = usage.index.astype(np.int64)
+        if depth[position] > 1:
+            many = circuits.wavelength_n[owner].astype(np.int64)
+            nth = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
+            owner = np.repeat(owner, many)
+            index = np.repeat(index, many) * depth[position] + circuits.wavelength_lo[owner]
+            index += nth * circuits.wavelength_step
+        found.append(starts[position] + index)
+        owners.append(owner)
+    return np.concatenate(found), np.concatenate(owners)
+
+
+def _ways(fabric: Fabric, transfers: Transfers, rows: IntArray) -> _Ways | None:
+    """All ways that work for some transfers; None if they are too many.
+
+    Args:
+        fabric: that lights them.
+        transfers: of the step.
+        rows: of the transfers; others have no way.
+    Raises: UnsupportedError: a transfer has none.
+    """
+    options = fabric.options(transfers.src[rows], transfers.dst[rows])
+    single, choice = options.circuits, options.choice
+    if len(single) + len(single.hops) > MOST_CELLS:
+        return None
+    choice = np.unique(choice, return_inverse=True)[1].astype(np.int64)
+    works = _works(fabric, single)
+    cells, owner = _cells(fabric, single)  # light of a way fills its cells also where a part of it is not received
+    number = np.bincount(choice[works], minlength=int(choice.max(initial=-1)) + 1)
+    place = np.cumsum(number > 0) - 1
+    usable = number[choice[owner]] > 0
+    cells, way_of_cell = cells[usable], place[choice[owner[usable]]]
+    order = np.lexsort((cells, way_of_cell))
+    cells, way_of_cell = cells[order], way_of_cell[order]
+    distinct = np.r_[True, (np.diff(cells) != 0) | (np.diff(way_of_cell) != 0)] if len(cells) else np.zeros(0, bool)
+    cells, way_of_cell = cells[distinct], way_of_cell[distinct]
+    kept = single.take(works)
+    way = place[choice[works]]
+    kept = replace(kept, transfer=rows[kept.transfer].astype(np.int32))
+    width = number[number > 0]
+    transfer = np.zeros(len(width), np.int64)
+    transfer[way] = kept.transfer
+    first = np.searchsorted(transfer, np.arange(len(transfers) + 1)) if (np.diff(transfer) >= 0).all() else None
+    assert first is not None  # ways come transfer by transfer
+    dark = rows[np.diff(first)[rows] == 0]
+    if len(dark):
+        ends = " and ".join(fabric.coordinates(int(end[dark[0]])) for end in (transfers.src, transfers.dst))
+        raise UnsupportedError(f"{fabric.name}: every way to join nodes {ends} needs a part that has failed")
+    offsets = np.searchsorted(way_of_cell, np.arange(len(width) + 1))
+    ganged = bool((np.bincount(choice, minlength=1) > 1).any())
+    return _Ways(kept, way, transfer, first, cells, offsets, width, ganged)
+
+
+def _first_fit(fabric: Fabric, ways: _Ways, num_transfers: int, widens: bool) -> tuple[Circuits, ...]:
+    """All transfers, each in the first round in which one of its ways is free.
+
+    Args:
+        fabric: that lights them.
+        ways: of all transfers.
+        num_transfers: of the step [count].
+        widens: whether a transfer may take further ways of its round.
+    """
+    found = []
+    waiting = np.arange(num_transfers)
+    capacity = _capacity(fabric)
+    while len(waiting):
+        taken, used = _table(fabric), np.zeros(len(ways.transfer), np.bool_)
+        have = np.zeros(num_transfers, np.int64)
+        _take(waiting, np.ones(num_transfers, np.int64), have, ways, taken, capacity, used)
+        placed = waiting[have[waiting] > 0]
+        if not len(placed):
+            raise UnsupportedError(f"{fabric.name}: all ways to join a transfer are taken by stuck parts or other jobs")
+        if widens:
+            _take(placed, np.full(num_transfers, WIDEST), have, ways, taken, capacity, used)
+        found.append(_merged(ways.circuits.take(used[ways.way])))
+        waiting = waiting[have[waiting] == 0]
+    return tuple(found)
+
+
+def _repaired(
+    fabric: Fabric,
+    transfers: Transfers,
+    given: tuple[Circuits, ...],
+    works: list[npt.NDArray[np.bool_]],
+    widens: bool,
+) -> tuple[Circuits, ...] | None:
+    """The given rounds, where transfers that lost circuits take other ways; None if there are too many ways.
+
+    Args:
+        fabric: that lights them.
+        transfers: of the step.
+        given: rounds of the rule.
+        works: of each round, whether each circuit works.
+        widens: whether a transfer may take several ways.
+    """
+    hurt = np.unique(np.concatenate([c.transfer[~w] for c, w in zip(given, works, strict=True)]))
+    hurt = hurt[hurt >= 0].astype(np.int64)
+    if not len(hurt):  # circuits that stood idle
+        return tuple(circuits.take(good) for circuits, good in zip(given, works, strict=True))
+    ways = _ways(fabric, transfers, hurt)
+    if ways is None or any(
+        c.wavelength_step != ways.circuits.wavelength_step for c in given if (c.wavelength_n > 1).any()
+    ):
+        return None
+    capacity = _capacity(fabric)
+    found, late = [], []
+    for circuits, good in zip(given, works, strict=True):
+        kept = circuits.take(good)
+        lost = np.unique(circuits.transfer[~good]).astype(np.int64)
+        lost = lost[lost >= 0]
+        wanted, have = (_widths(of, len(transfers)) for of in (circuits, kept))
+        taken, used = _table(fabric), np.zeros(len(ways.transfer), np.bool_)
+        cells, _ = _cells(fabric, circuits if ways.ganged else kept)
+        np.add.at(taken, cells, 1)
+        _take(lost, wanted if widens else np.minimum(wanted, 1), have, ways, taken, capacity, used)
+        parts = [part for part in (kept, _merged(ways.circuits.take(used[ways.way]))) if len(part)]
+        if parts:
+            joined = concatenate_circuits(parts)
+            found.append(joined.take(np.argsort(joined.transfer, kind="stable")))
+        late += lost[have[lost] == 0].tolist()
+    if late:
+        rows = np.array(sorted(late), np.int64)
+        rest = transfers.take(rows)
+        own = _ways(fabric, rest, np.arange(len(rest)))
+        if own is None:
+            return None
+        for circuits in _first_fit(fabric, own, len(rest), widens):
+            named = replace(circuits, transfer=rows[circuits.transfer].astype(np.int32))
+            found.append(named.take(np.argsort(named.transfer, kind="stable")))
+    return tuple(found)
+
+
+def _duration(rounds: tuple[Circuits, ...], transfers: Transfers) -> float:
+    """Sum over the rounds of the largest size / width [chunks]."""
+    size, total = transfers.size_chunks(), 0.0
+    for circuits in rounds:
+        width = _widths(circuits, len(transfers))
+        wide = width > 0
+        total += float((size[wide] / width[wide]).max(initial=0.0))
+    return total
+
+
+def _widths(circuits: Circuits, num_transfers: int) -> IntArray:
+    """Wavelengths of each transfer on all its circuits, int64 (transfers,)."""
+    busy = circuits.carrying()
+    return np.bincount(busy.transfer, busy.wavelength_n, num_transfers).astype(np.int64)
+
+
+def _take(
+    rows: IntArray,
+    wanted: IntArray,
+    have: IntArray,
+    ways: _Ways,
+    taken: IntArray,
+    capacity: IntArray,
+    used: npt.NDArray[np.bool_],
+) -> None:
+    """Each of the transfers takes a free way, by turns, until it is as wide as wanted or none is free.
+
+    Args:
+        rows: of the transfers.
+        wanted: width of every transfer [count].
+        have: the same that it has, changed.
+        ways: to choose from.
+        taken: of every cell, changed.
+        capacity: of every cell.
+        used: whether each way is taken, changed.
+    """
+    _by_turns(
+        np.asarray(rows, np.int64),
+        wanted,
+        have,
+        ways.first,
+        ways.cells,
+        ways.offsets,
+        ways.width,
+        taken,
+        capacity,
+        used,
+    )
+
+
+@numba.njit(cache=True, nogil=True)
+def _by_turns(rows, wanted, have, first, cells, offsets, width, taken, capacity, used):  # type: ignore[no-untyped-def]
+    begin = first[rows].copy()
+    progress = True
+    while progress:
+        progress = False
+        for i in range(len(rows)):
+            row = rows[i]
+            if have[row] >= wanted[row]:
+                continue
+            for way in range(begin[i], first[row + 1]):
+                begin[i] = way + 1  # cells are never given back, so a way that is taken stays taken
+                if used[way]:
+                    continue
+                free = True
+                for c in range(offsets[way], offsets[way + 1]):
+                    if taken[cells[c]] >= capacity[cells[c]]:
+                        free = False
+                        break
+                if free:
+                    for c in range(offsets[way], offsets[way + 1]):
+                        taken[cells[c]] += 1
+                    used[way], progress = True, True
+                    have[row] += width[way]
+                    break
+
+
+def _merged(circuits: Circuits) -> Circuits:
+    """Circuits of one wavelength each as circuits of neighbouring ones, where transfer, port and path are the same."""
+    if len(circuits) < 2:
+        return circuits
+    step = circuits.wavelength_step
+    lo = circuits.wavelength_lo
+    order = np.lexsort((lo, lo % step, circuits.port, circuits.transfer))
+    sorted_ = circuits.take(order)
+    names = ("transfer", "port")
+    begins = np.r_[True, np.any([np.diff(getattr(sorted_, name)) != 0 for name in names], axis=0)]
+    begins[1:] |= np.diff(sorted_.wavelength_lo) != step
+    first = np.flatnonzero(begins)
+    count = np.diff(np.r_[first, len(sorted_)]).astype(np.int32)
+    return replace(sorted_.take(first), wavelength_n=count)

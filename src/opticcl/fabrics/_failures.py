@@ -1,0 +1,95 @@
+"""What fabrics whose parts can fail share: they are the same class with a text that names the failed parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opticcl.fabrics.job import survivors
+from opticcl.ir import Circuits, Condition, Fabric, IntArray, Options
+from opticcl.ir.occupied import conditions_as_text, parse_conditions, unique_parts
+from opticcl.routing.closed_order import closed_order
+
+__all__ = ["FailingFabric", "each_wavelength", "options_of_pairs"]
+
+PAIRS_AT_ONCE = 1 << 12
+
+
+class FailingFabric(Fabric):
+    """A fabric with a parameter `failed`: its failed parts as text, see `opticcl.ir.occupied`."""
+
+    failed: Any
+
+    @cached_property
+    def conditions(self) -> tuple[Condition, ...]:
+        """Failed parts, sorted."""
+        if self.failed is None:
+            return ()
+        return parse_conditions(self.failed, self.inventory(), f"{self.name}: failed={self.failed}")
+
+    def without(self, conditions: Iterable[Condition]) -> Fabric:
+        """The fabric with further failed parts; where nodes are dead, a job on the others.
+
+        Raises: FabricError: no such part, one that has failed already, or no node is left.
+        """
+        both = unique_parts([*self.conditions, *conditions], f"{self.name}: failed")
+        return survivors(replace(self, failed=conditions_as_text(both)))  # type: ignore[type-var]
+
+    def joined_around(self, src: IntArray, dst: IntArray) -> npt.NDArray[np.bool_]:
+        """Whether one of the ways to light each pair of nodes passes no failed part; arrays that broadcast.
+
+        Args:
+            src, dst: nodes.
+        """
+        senders, receivers = np.broadcast_arrays(src, dst)
+        works_for = np.ones(senders.size, bool)
+        if self.conditions:
+            flat = senders.ravel().astype(np.int64), receivers.ravel().astype(np.int64)
+            for first in range(0, senders.size, PAIRS_AT_ONCE):
+                rows = slice(first, first + PAIRS_AT_ONCE)
+                works_for[rows] = self._joins(flat[0][rows], flat[1][rows])
+        return works_for.reshape(senders.shape)
+
+    def _joins(self, src: IntArray, dst: IntArray) -> npt.NDArray[np.bool_]:
+        """The same for lists of pairs."""
+        works_for = src == dst
+        apart = np.flatnonzero(~works_for)
+        circuits = self.options(src[apart], dst[apart]).circuits
+        works = np.ones(len(circuits), bool)
+        for fault in self.part_faults(circuits):
+            works[fault.circuits] = False
+        works_for[apart[circuits.transfer[works]]] = True
+        return works_for
+
+    def order_around(self, order: IntArray) -> IntArray:
+        """A closed order of neighbours, repaired where links have failed; the same one if none was found."""
+        if not self.conditions or self.linked(order, np.roll(order, -1)).all():
+            return order
+        found = closed_order(order, self.linked)
+        return order if found is None else found
+
+
+def options_of_pairs(circuits: Circuits, width: int = 1) -> Options:
+    """Options of which every `width` neighbouring rows are used together.
+
+    Args:
+        circuits: as `Options` has them.
+        width: rows of a choice [count].
+    """
+    return Options(circuits, np.arange(len(circuits)) // width)
+
+
+def each_wavelength(num_pairs: int, counts: IntArray) -> tuple[IntArray, IntArray]:
+    """Row of the pair, and number of the option within the pair, for that number of options a pair, int64 (sum,) each.
+
+    Args:
+        num_pairs: pairs [count].
+        counts: options of each pair [count].
+    """
+    pair = np.repeat(np.arange(num_pairs), counts)
+    return pair, np.arange(len(pair)) - np.repeat(np.cumsum(counts) - counts, counts)

@@ -1,0 +1,264 @@
+"""Failed parts: what a user may write, what the verifier refuses, and that plans keep to what works."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.profiles import examples
+
+from opticcl.errors import FabricError, UnsupportedError
+from opticcl.fabrics import fabric
+from opticcl.ir import CircuitPlan, Circuits, Condition, Fabric, Occupied, PartKind
+from opticcl.ir.occupied import conditions_as_text, parse_conditions
+from opticcl.plans.plan import Plan, compile
+from opticcl.verify import verify
+
+SMALL = {
+    "ramp": "ramp:groups=3,racks=2,wavelengths=3",
+    "ramp_planes": "ramp:groups=2,racks=2,wavelengths=2,transceivers_per_group=2",
+    "ramp_router": "ramp:groups=3,racks=2,wavelengths=3,subnet=route_broadcast",
+    "ramp_crossbar": "ramp:groups=3,racks=2,wavelengths=3,subnet=route_switch",
+    "terarack": "terarack:nodes=7,wavelengths=4",
+    "terarack_striped": "terarack:nodes=8,wavelengths=4,rings=2,striping=true",
+    "sipac": "sipac:radix=3,levels=2",
+    "sipac_mixed": "sipac:radices=2x3,channels=retuned",
+    "oddl": "oddl:shape=2x4",
+    "lightpath": "lightpath:shape=3x3,waveguides=4,numbering=squares",
+}
+
+
+def dead(kind: str, *indices: int) -> list[Condition]:
+    """Dead parts of a kind."""
+    return [Condition(kind, index) for index in indices]
+
+
+def on(where: Fabric, plan: Plan) -> set[str]:
+    """Rules that the circuits of a plan break on another fabric."""
+    found = verify(CircuitPlan(where, plan.schedule, plan.circuits.rounds))
+    return {violation.rule for violation in found.violations}
+
+
+# --- texts ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("written", "hint"),
+    [
+        ("switch", "write comb_laser:5, fibre:3-4"),
+        ("laser:3", "there is no part laser; parts are node, comb_laser"),
+        ("switch:6", "switch are 0 to 5"),
+        ("switch:3-2", "ranges go upwards"),
+        ("switch:1+switch:0-2", "switch:1 is named twice"),
+        ("switch:1:stuck=0", "a switch has no mode stuck; try dead"),
+        ("switch:1:weak=1", "a switch has no mode weak; try dead"),
+        ("switch:1=3", "write comb_laser:5"),
+        ("switch:99999999999999999999", "write comb_laser:5"),
+        ("node:0-8", "all nodes are dead"),
+        ("", "write comb_laser:5"),
+    ],
+)
+def test_bad_texts_are_refused_in_one_line(written: str, hint: str) -> None:
+    """On a SiPAC of nine nodes."""
+    with pytest.raises(FabricError, match=hint) as error:
+        fabric("sipac:radix=3,levels=2", failed=written).without([])
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("written", "hint"),
+    [
+        ("filter:3", None),
+        ("filter:3:stuck", "it needs one; try stuck=0"),
+        ("filter:3:stuck=1", "settings of a filter are 0 to 0"),
+        ("filter:3:dead=1", "only a stuck part has a setting"),
+        ("filter:3:stuck=0", None),
+    ],
+)
+def test_settings_of_stuck_parts(written: str, hint: str | None) -> None:
+    """A stuck part has a setting, others have none."""
+    if hint is None:
+        assert len(fabric("terarack:nodes=4", failed=written).conditions) == 1
+        return
+    with pytest.raises(FabricError, match=hint):
+        fabric("terarack:nodes=4", failed=written)
+
+
+KINDS = (PartKind("node", 30), PartKind("filter", 20, 3))
+
+
+@examples(40)
+@given(st.sets(st.tuples(st.sampled_from([0, 1]), st.integers(0, 19), st.booleans(), st.integers(0, 2))))
+def test_a_text_names_the_conditions(drawn: set[tuple[int, int, bool, int]]) -> None:
+    """And is read again."""
+    parts = {(kind, index): (stuck and kind == 1, value) for kind, index, stuck, value in drawn}
+    conditions = tuple(
+        sorted(
+            Condition(KINDS[kind].kind, index, "stuck" if stuck else "dead", value if stuck else 0)
+            for (kind, index), (stuck, value) in parts.items()
+        )
+    )
+    text = conditions_as_text(conditions)
+    assert (text is None) == (not conditions)
+    assert text is None or parse_conditions(text, KINDS, "test") == conditions
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_conditions_add_up(name: str) -> None:
+    """without(a).without(b) is without(a + b), nothing changes nothing, and fabrics pickle by value."""
+    where = fabric(SMALL[name])
+    kinds = [kind.kind for kind in where.inventory() if kind.kind not in ("node", "mzi")]
+    one, other = dead(kinds[0], 1), dead(kinds[-2], 2)
+    both = where.without([*other, *one])
+    assert where.without(one).without(other).conditions == both.conditions == tuple(sorted([*one, *other]))
+    assert where.without([]) == where
+    assert pickle.loads(pickle.dumps(both)) == both
+    assert type(both) is type(where)
+    assert fabric(SMALL[name], failed=both.parameters["failed"]) == both
+    with pytest.raises(FabricError, match="twice"):
+        both.without(one)
+
+
+def test_dead_nodes_are_in_no_job() -> None:
+    """Ranks are counted without them, also in jobs."""
+    where = fabric(SMALL["sipac"]).without(dead("node", 4) + dead("switch", 1))
+    assert where.num_nodes == 8
+    assert 4 not in where.machine_nodes(np.arange(8))
+    assert where.without(dead("node", 0)).num_nodes == 7
+    assert pickle.loads(pickle.dumps(where)) == where
+
+
+def test_cells_add_up() -> None:
+    """Equal cells once, in order; equal by value."""
+    one, other = Occupied.of([(0, 3, 1, 1), (0, 2, 0, 1)]), Occupied.of([(0, 3, 1, 2)])
+    both = one + other
+    assert both == Occupied.of([(0, 3, 1, 3), (0, 2, 0, 1)])
+    assert hash(both) == hash(other + one)
+    assert both != one
+    counts = np.zeros(8, np.int64)
+    both.add_to(0, 2, counts)
+    assert counts.tolist() == [0, 0, 0, 0, 1, 0, 0, 3]
+
+
+def test_lightpath_has_two_spellings() -> None:
+    """dead_* and failed name the same parts."""
+    where = "lightpath:shape=3x3,waveguides=4,lasers=4"
+    old = fabric(f"{where},dead_tiles=4,dead_lasers=5:0-1,dead_waveguides=0-1:2")
+    new = fabric(where, failed="node:4+laser:20-21+waveguide:0-1")
+    assert old.conditions == new.conditions
+    assert old.grid.width().tolist() == new.grid.width().tolist()
+    shut = fabric(where, failed="mzi:0")
+    assert shut.damage.dead.tolist() == [4]
+    with pytest.raises(FabricError, match="twice"):
+        fabric(f"{where},dead_lasers=5:0,failed=laser:20")
+
+
+# --- plans ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("collective", ["all_reduce", "all_to_all"])
+@pytest.mark.parametrize("name", SMALL)
+def test_plans_keep_to_what_works(name: str, collective: str) -> None:
+    """The first and the last part of every kind: whatever is compiled is verified on the fabric without it."""
+    where = fabric(SMALL[name])
+    compiled = 0
+    for kind in where.inventory():
+        for index in {0, kind.count - 1}:
+            left = where.without(dead(kind.kind, index))
+            try:
+                plan = compile(left, collective, "1 MB")
+            except UnsupportedError:
+                continue
+            compiled += 1
+            plan.verify().raise_if_bad()
+    assert compiled > 3
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_plan_that_uses_a_failed_part_is_refused(name: str) -> None:
+    """By name, for every kind of part that light passes."""
+    where = fabric(SMALL[name])
+    plan = compile(
+        where, "all_to_all", "1 MB", algorithm="ring" if name in ("oddl", "sipac", "sipac_mixed") else "mesh"
+    )
+    circuits = plan.circuits.rounds(0)[0]
+    kinds = {kind.kind for kind in where.inventory()} - {"waveguide"}
+    seen = set()
+    for use in where.parts_used(circuits):
+        if use.kind == "node":
+            continue
+        seen.add(use.kind)
+        assert on(where.without(dead(use.kind, int(use.part[0]))), plan) == {"part_failed"}, use.kind
+    assert seen == kinds - {"node"}
+
+
+def test_a_stuck_transmitter_takes_its_cell() -> None:
+    """Its light stands in a star coupler: a plan that sends there on that wavelength clashes, and others are refused too."""
+    where = fabric(SMALL["ramp"])
+    stuck = where.without([Condition("transmitter", 0, "stuck", 1 * 3 + 2)])  # node 0, port 0: gate 1, wavelength 2
+    assert stuck.occupied == Occupied.of([(2, 1 * 3 + 0, 2, 1)])
+    gates = np.array([[1, 0]])
+    schedule = compile(where, "send_recv", "1 MB").schedule
+
+    def judged(src: int, port: int) -> set[str]:
+        step = schedule.step(0).take([0])
+        one = Circuits.of([0], [src], [8], port, 8 % 3, 1, gates)
+        plan = CircuitPlan(stuck, schedule, lambda i: (one,))
+        found = verify(plan).violations
+        assert step is not None
+        return {v.rule for v in found} & {"part_failed", "wavelength_clash"}
+
+    assert judged(0, 0) == {"part_failed"}
+    assert judged(1, 0) == {"wavelength_clash"}
+    assert judged(1, 1) == set()
+    plan = compile(stuck, "all_reduce", "1 MB")
+    plan.verify().raise_if_bad()
+
+
+def test_a_stuck_filter_ends_what_passes() -> None:
+    """Light that ends at its node is received, light that would pass is lost."""
+    where = fabric("terarack:nodes=6,wavelengths=2,failed=filter:8:stuck=0")  # node 2, clockwise, wavelength 0
+    path = (np.array([1, 1, 2, 0, 1, 2]), np.array([0, 1, 3, 6]))
+    circuits = Circuits.of([0, 1, 2], [1, 1, 0], [2, 3, 3], 0, 0, 1, path)
+    (fault,) = [f for f in where.part_faults(circuits) if len(f.circuits)]
+    assert (fault.rule, fault.circuits.tolist()) == ("part_failed", [1, 2])
+    compile(where, "all_to_all", "1 MB").verify().raise_if_bad()
+
+
+def test_identical_lasers_cost_the_same() -> None:
+    """Whichever laser or photodiode of a tile is dead."""
+    times = set()
+    for kind in ("laser", "photodiode"):
+        for number in (0, 4, 7, 8, 15):
+            where = fabric("lightpath:shape=4x4,waveguides=4", failed=f"{kind}:{80 + number}")
+            times.add(compile(where, "all_reduce", "100 MB").simulate(compute="none").total_s)
+    assert len(times) == 1
+
+
+def options_of(name: str) -> tuple[Fabric, Any]:
+    """All ways to light all pairs of a fabric."""
+    where = fabric(SMALL[name])
+    pairs = np.argwhere(~np.eye(where.num_nodes, dtype=bool))
+    return where, where.options(pairs[:, 0], pairs[:, 1]).circuits
+
+
+@pytest.mark.parametrize("name", [name for name in SMALL if name != "lightpath"])
+def test_options_are_what_the_hardware_can_make(name: str) -> None:
+    """Each by itself; and every part lies on the way of some."""
+    where, lit = options_of(name)
+    faults = [f for f in where.faults(lit) if len(f.circuits) and f.rule not in ("control_shared", "idle_plane_light")]
+    assert not faults
+    used: dict[str, set[int]] = {}
+    for use in where.parts_used(lit):
+        used.setdefault(use.kind, set()).update(use.part.tolist())
+    for kind in where.inventory():
+        assert max(used[kind.kind]) < kind.count
+        if kind.kind in ("node", "comb_laser", "transmitter", "receiver", "switch", "star", "fibre"):
+            assert used[kind.kind] == set(range(kind.count)), kind.kind
