@@ -8,6 +8,7 @@ oddl_control/   ODDL's distributed control units
     simulation    many units in simulated time
     processes     units as real processes that communicate over UDP
 dynamic_traffic/    flows that no plan knows, granted slot by slot
+fault_replay/       recorded faults of servers, replayed on a job
 jobs_over_time/     jobs that arrive, wait, run and leave
 placement       blocks of a machine for jobs
 policies        which of the free nodes a job gets
