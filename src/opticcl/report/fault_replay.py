@@ -119,7 +119,7 @@ def replay_figure(report: ReplayReport) -> Figure:
     lost = figure.add_axes((left, 0.5 / height, wide, 1.9 / height), sharex=rate)
     colours = wavelength_colours(range(len(report.runs)))
     for number, run in enumerate(report.runs):
-        style = {"color": colours[number], "linewidth": 1.2}
+        style: dict[str, Any] = {"color": colours[number], "linewidth": 1.2}
         edges = [one.start_s / DAY_S for one in run.stretches] + [run.stretches[-1].end_s / DAY_S]
         rate.stairs([one.rate for one in run.stretches], edges, baseline=None, label=run.policy, **style)
         missing, so_far = [0.0], 0.0

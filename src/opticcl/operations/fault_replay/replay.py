@@ -33,7 +33,7 @@ from opticcl.operations.fault_replay.fault_trace import OUT, SOUND, WEAK, FaultT
 from opticcl.operations.policies import largest_job, place_by
 from opticcl.plans.plan import compile
 
-__all__ = ["POLICIES", "RecoveryTimes", "ReplayRun", "ReplaySetup", "Stretch", "recovery_times", "replay"]
+__all__ = ["POLICIES", "HealthStretch", "RecoveryTimes", "ReplayRun", "ReplaySetup", "recovery_times", "replay"]
 
 POLICIES = ("replan", "restart", "best")
 
@@ -110,7 +110,7 @@ class ReplaySetup:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class HealthStretch:
     """The time between two changes of the servers' health.
 
     Args:
@@ -148,7 +148,7 @@ class ReplayRun:
     """
 
     policy: str
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[HealthStretch, ...]
     plans: int
     by: str
 
@@ -182,14 +182,14 @@ class ReplayRun:
             for one in self.stretches
         )
 
-    def mean_of(self, value: Callable[[Stretch], float]) -> float:
+    def mean_of(self, value: Callable[[HealthStretch], float]) -> float:
         """Mean over the time of the record of a value of a stretch."""
         whole_s = sum(one.end_s - one.start_s for one in self.stretches)
         return sum(value(one) * (one.end_s - one.start_s) for one in self.stretches) / whole_s if whole_s else 0.0
 
     def record(self) -> dict[str, Any]:
         """Plain values."""
-        lit = [one.slow_down for one in self.stretches if one.slow_down < inf]
+        known = [one.slow_down for one in self.stretches if one.slow_down < inf]
         return {
             "policy": self.policy,
             "by": self.by,
@@ -202,7 +202,7 @@ class ReplayRun:
             "ranks_mean": self.mean_of(lambda one: one.ranks),
             "ranks_least": min((one.ranks for one in self.stretches), default=0),
             "slow_down_mean": self.mean_of(lambda one: min(one.slow_down, 1e9)),
-            "slow_down_max": max(lit, default=1.0),
+            "slow_down_max": max(known, default=1.0),
         }
 
 
@@ -275,7 +275,7 @@ class _Job:
 
     nodes: IntArray
     until_s: float = 0.0
-    stretches: list[Stretch] = field(default_factory=list)
+    stretches: list[HealthStretch] = field(default_factory=list)
     used: set[bytes] = field(default_factory=set)
 
 
@@ -329,10 +329,10 @@ def _step(
     for action in ("replan", "restart") if policy == "best" else (policy,):
         choices.append(_kept(setup, plans, job, health) or _CHOOSE[action](setup, plans, job, health))
 
-    def stretch(choice: _Choice) -> Stretch:
+    def stretch(choice: _Choice) -> HealthStretch:
         until_s = max(job.until_s, start_s + choice.cost_s)
         ranks = len(choice.nodes)
-        return Stretch(start_s, end_s, ranks, choice.slow_down, until_s, choice.rate, choice.action)
+        return HealthStretch(start_s, end_s, ranks, choice.slow_down, until_s, choice.rate, choice.action)
 
     choice = max(choices, key=lambda one: (stretch(one).work_s, one.rate))
     job.stretches.append(stretch(choice))
