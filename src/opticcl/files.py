@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import IO, Any
 
-from opticcl.errors import OutputError
+from opticcl.errors import OutputError, printable
 
-__all__ = ["read_toml", "write_whole"]
+__all__ = ["read_toml", "write_whole", "write_whole_folder"]
 
 
 @contextmanager
@@ -49,6 +50,41 @@ def write_whole(path: Path) -> Iterator[IO[bytes]]:
         raise OutputError(f"cannot write {path}: {error.strerror or error}") from None
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def write_whole_folder(path: Path, names: Sequence[str]) -> Iterator[Path]:
+    """A directory that appears under `path` when the block ends without an error, and not before.
+
+    Args:
+        path: directory to write; one that holds no files but these is replaced.
+        names: of the files that the block writes.
+    Raises: OutputError: it cannot be written, or `path` is a file or holds others.
+    """
+    path = Path(path)
+    try:
+        target = Path(os.path.realpath(path))
+        if target.is_symlink() or (target.exists() and not target.is_dir()):
+            raise OutputError(f"cannot write {path}: it is no directory")
+        others = sorted(set(os.listdir(target)) - set(names)) if target.exists() else []
+        if others:
+            raise OutputError(f"cannot write {path}: the directory holds other files, such as {printable(others[0])}")
+        made = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror}") from None
+    fresh, before = made / "new", made / "old"
+    try:
+        fresh.mkdir()
+        yield fresh
+        if target.exists():
+            target.replace(before)
+        fresh.replace(target)
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror or error}") from None
+    finally:
+        if before.exists() and not target.exists():
+            before.replace(target)
+        shutil.rmtree(made, ignore_errors=True)
 
 
 @cache

@@ -7,7 +7,7 @@ import pytest
 TERARACK = ("-f", "terarack:nodes=8", "-c", "broadcast", "-a", "ring", "-s", "1KB")
 
 
-@pytest.mark.parametrize("suffix", [".parquet", ".json"])
+@pytest.mark.parametrize("suffix", [".parquet", ".json", ".csv"])
 def test_a_programme_is_written_and_judged(opticcl, answer, tmp_path, suffix):
     """The total is that of the simulation."""
     path = tmp_path / f"times{suffix}"
@@ -67,7 +67,7 @@ def test_what_has_no_programme_is_refused(opticcl, tmp_path):
     done = opticcl("verify", tmp_path / "plan.xml", "--time", tmp_path / "times.json")
     assert done.returncode == 2
     assert "has no circuits" in done.stderr
-    done = opticcl("simulate", *TERARACK, "--programme", tmp_path / "times.csv")
+    done = opticcl("simulate", *TERARACK, "--programme", tmp_path / "times.txt")
     assert done.returncode == 2
 
 

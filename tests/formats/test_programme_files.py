@@ -29,7 +29,7 @@ def columns_of(programme):
     }
 
 
-@pytest.mark.parametrize("suffix", [".parquet", ".json"])
+@pytest.mark.parametrize("suffix", [".parquet", ".json", ".csv"])
 @pytest.mark.parametrize("specification", SPECIFICATIONS)
 def test_what_is_written_is_read(specification, suffix, tmp_path):
     """By several engines; all tables are equal."""
@@ -108,7 +108,7 @@ def test_what_is_no_programme_is_refused(plan, tmp_path, monkeypatch):
     with pytest.raises(PlanFileError, match="without the header of a programme"):
         read_programme_file(path, plan.circuits)
     with pytest.raises(PlanFileError, match="a programme file ends in"):
-        read_programme_file(tmp_path / "times.csv", plan.circuits)
+        read_programme_file(tmp_path / "times.txt", plan.circuits)
     write_programme_file(path, plan.circuits, plan.programme())
     header = pl.read_parquet_metadata(path)[KEY]
     rows = pl.read_parquet(path)
@@ -127,4 +127,67 @@ def test_what_is_no_programme_is_refused(plan, tmp_path, monkeypatch):
     with pytest.raises(OutputError, match="rows are more than 5"):
         write_programme_file(path, plan.circuits, plan.programme())
     with pytest.raises(OutputError, match="a programme file ends in"):
-        write_programme_file(tmp_path / "times.csv", plan.circuits, plan.programme())
+        write_programme_file(tmp_path / "times.txt", plan.circuits, plan.programme())
+
+
+def in_csv(folder, plan, file, change):
+    """A folder of CSV of which a file was changed."""
+    write_programme_file(folder, plan.circuits, plan.programme())
+    text = (folder / file).read_text("utf-8")
+    (folder / file).write_text(change(text), "utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "reason"),
+    [
+        ("header.json", lambda text: text.replace('"version":1', '"version":9'), "is version 9"),
+        ("header.json", lambda text: "[" * 5000, "its header is no opticcl-programme"),
+        ("header.json", lambda text: " " * 2**21, "is larger than 1,048,576 bytes"),
+        (
+            "data.csv",
+            lambda text: text.replace("arrived_s", "arrived"),
+            "data.csv: its first line is 'step,transfer,arrived,",
+        ),
+        ("data.csv", lambda text: "", "data.csv: its first line is ''"),
+        ("circuits.csv", lambda text: text.replace("\n0,0,0,", "\n0,0,x,", 1), "circuits.csv: could not parse"),
+        ("circuits.csv", lambda text: text.replace("\n0,0,0,", "\n,0,0,", 1), "circuits row 0: step is empty"),
+        (
+            "circuits.csv",
+            lambda text: text.replace("\n0,0,0,", f"\n{2**40},0,0,", 1),
+            f"circuits row 0: step={2**40} is out",
+        ),
+        ("devices.csv", lambda text: text + "1,2,3\n", "devices row"),
+    ],
+)
+def test_damage_in_csv_is_named(plan, tmp_path, file, change, reason):
+    """File, column and row."""
+    with pytest.raises(PlanFileError, match=reason):
+        read_programme_file(in_csv(tmp_path / "times.csv", plan, file, change), plan.circuits)
+
+
+def test_folders_of_csv(plan, tmp_path, monkeypatch):
+    """One with other files is not replaced; a missing file, a file in place of the folder and too many rows are refused."""
+    path, times = tmp_path / "times.csv", plan.programme()
+    for _ in range(2):  # the second replaces the first
+        write_programme_file(path, plan.circuits, times)
+    assert [p.name for p in tmp_path.iterdir()] == ["times.csv"]
+    assert len(list(path.iterdir())) == 1 + len(programme_file.TABLES)
+    (path / "control.csv").unlink()
+    with pytest.raises(PlanFileError, match=r"control\.csv: there is no such file"):
+        read_programme_file(path, plan.circuits)
+    write_programme_file(path, plan.circuits, times)
+    (path / "notes.txt").write_text("mine", "utf-8")
+    with pytest.raises(OutputError, match=r"holds other files, such as notes\.txt"):
+        write_programme_file(path, plan.circuits, times)
+    assert (path / "notes.txt").read_text("utf-8") == "mine"
+    (tmp_path / "file.csv").write_text("", "utf-8")
+    with pytest.raises(OutputError, match="it is no directory"):
+        write_programme_file(tmp_path / "file.csv", plan.circuits, times)
+    with pytest.raises(PlanFileError, match="is a directory; this is a file"):
+        read_programme_file(tmp_path / "file.csv", plan.circuits)
+    with pytest.raises(OutputError, match="cannot write"):
+        write_programme_file(tmp_path / "absent" / "times.csv", plan.circuits, times)
+    monkeypatch.setattr(programme_file, "MOST_ROWS", 5)
+    with pytest.raises(PlanFileError, match="more than 5 rows"):
+        read_programme_file(path, plan.circuits)

@@ -309,6 +309,7 @@ CHANGED = (
     assumptions("common", rounds="apart", control_order="beside_setting"),
     assumptions("common", initial="warm", endpoint=0),
     assumptions("common", reconfiguration_charge="every_step"),
+    assumptions("common", endpoint=0, transceiver=0, fibre=0, message_gap="1 us"),
 )
 CELLS = "max_events=10000"
 ENGINES = (
@@ -359,6 +360,22 @@ def test_bounds_are_in_every_record():
     row = opticcl.compare(["torus"], "all_gather", "1 MB", nodes=16).row(0, named=True)
     assert row["gap"] >= 1
     assert row["bound_by"]
+
+
+def test_messages_of_a_node():
+    """A barrier in one step sends to all others; where a message takes longer than a step, in as many steps as bits of N."""
+    assumed = assumptions(
+        "common", endpoint=0, transceiver=0, fibre=0, waveguide=0, hop=0, server_hop=0, message_gap="1 us"
+    )
+    assert bound("ideal:nodes=64", "barrier", 0, assumed).seconds == pytest.approx(6e-6)
+    dissemination = opticcl.compile("ideal:nodes=64", "barrier", 0, algorithm="dissemination")
+    assert dissemination.simulate(assumptions=assumed).total_s == pytest.approx(6e-6)
+    assert bound("ideal:nodes=64", "gather", 0, assumed).seconds == pytest.approx(1e-6)
+    slow = assumptions("common", endpoint="1 ms", transceiver=0, fibre=0, hop=0, server_hop=0)
+    assert bound("ideal:nodes=64", "barrier", 0, slow).seconds == pytest.approx(1e-3 + 63 * 5e-9)
+    mesh = opticcl.compile("ideal:nodes=64", "barrier", 0, algorithm="mesh")
+    assert mesh.simulate(assumptions=slow).total_s == pytest.approx(1e-3 + 63 * 5e-9)
+    assert mesh.simulate("flow:mode=asynchronous", assumptions=slow).gap == pytest.approx(1, rel=1e-3)
 
 
 def test_nothing_to_send_takes_no_time():

@@ -46,10 +46,12 @@ class FileKind(NamedTuple):
     Args:
         name: in the help and in the line that reports the file, such as "picture".
         suffixes: in lower case, that name this kind.
+        folder: the one of them that is written as a folder; "" for none.
     """
 
     name: str
     suffixes: tuple[str, ...]
+    folder: str = ""
 
     def __str__(self) -> str:
         return f"{self.name} ({', '.join(self.suffixes)})"
@@ -99,7 +101,7 @@ class Outputs:
             _check(path, "--out", suffixes, taken)
         for option, (other, kind) in (named or {}).items():
             if other is not None:
-                _check(other, option, kind.suffixes, taken)
+                _check(other, option, kind.suffixes, taken, kind.folder)
         self._paths = tuple(out)
         self.lines: list[str] = []
 
@@ -159,10 +161,18 @@ class Outputs:
             self.write(TABLE, lambda path: f"{write_rows(path, rows()):,} rows")
 
 
-def _check(path: Path, option: str, suffixes: Sequence[str], taken: dict[str, str]) -> None:
-    """Refuse a file that could not be written, or that is another file of this call already."""
+def _check(path: Path, option: str, suffixes: Sequence[str], taken: dict[str, str], folder: str = "") -> None:
+    """Refuse a file that could not be written, or that is another file of this call already.
+
+    Args:
+        path: to be written.
+        option: that names it.
+        suffixes: that it may have.
+        taken: files of this call so far; it is added.
+        folder: suffix of what is written as a folder.
+    """
     refused = f"{option}: cannot write {path}: "
-    if path.is_dir():
+    if path.is_dir() and not (folder and path.suffix.lower() == folder):
         raise OutputError(f"{refused}it is a folder; give the name of a file")
     if path.suffix.lower() not in suffixes:
         *first, last = suffixes

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 LINKS = FileKind("links", (".csv", ".parquet", ".json"))
 TRACE = FileKind("trace", (".json",))
-PROGRAMME = FileKind("programme", (".parquet", ".json"))
+PROGRAMME = FileKind("programme", (".parquet", ".json", ".csv"), ".csv")
 
 
 def _engine_options() -> list[OptionSource]:
@@ -81,7 +81,7 @@ def run(
         typer.Option(
             "--programme",
             metavar="FILE",
-            help="Write the times of circuits, data, control and device settings, for `verify --time`: .parquet, .json.",
+            help="Write the times of circuits, data, control, devices, for `verify --time`: .parquet, .json, .csv (a folder).",
         ),
     ] = None,
     out: Annotated[list[Path], out_option(PICTURE, RECORD)] = [],  # noqa: B006

@@ -83,7 +83,7 @@ def run(
         typer.Option(
             "--time",
             metavar="FILE",
-            help="Verify this programme of the plan by the laws of time, in place of its data and light: .parquet, .json.",
+            help="Verify this programme by the laws of time, in place of data and light: .parquet, .json, .csv.",
         ),
     ] = None,
     start: Annotated[

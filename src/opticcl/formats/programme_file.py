@@ -1,4 +1,4 @@
-"""Programme files: the tables of a programme, as Parquet or JSON, bound to their plan by a digest.
+"""Programme files: the tables of a programme, as Parquet, JSON or a directory of CSV, bound to their plan by a digest.
 
 `docs/time.md` describes the columns. A file is read as far as its header and its number of rows allow it to be right; whether
 its times are possible is for `opticcl.verify.time`.
@@ -19,6 +19,7 @@ from opticcl.errors import OutputError, PlanFileError, printable
 from opticcl.files import write_whole
 from opticcl.formats import Format, register_format
 from opticcl.formats.plan_header import header_of
+from opticcl.formats.programme_csv import read_folder, write_folder
 from opticcl.ir import CircuitPlan
 from opticcl.ir.programme import CircuitTimes, ControlTimes, DataTimes, DeviceTable, Programme, StepRuns
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["MOST_ROWS", "SUFFIXES", "plan_digest", "read_programme_file", "write_programme_file"]
 
 FORMAT, VERSION, KEY = "opticcl-programme", 1, "opticcl.programme"
-SUFFIXES = (".parquet", ".json")
+SUFFIXES = (".parquet", ".json", ".csv")
 MOST_ROWS = 1 << 24
 """Rows of all tables of a programme file [count]."""
 
@@ -87,7 +88,7 @@ def write_programme_file(path: Path, plan: CircuitPlan, programme: Programme) ->
     """Write a programme, whole or not at all.
 
     Args:
-        path: ends in .parquet or .json.
+        path: ends in .parquet, .json, or .csv, which is a directory.
         plan: that it times.
         programme: to be written.
     Returns: number of rows.
@@ -95,7 +96,7 @@ def write_programme_file(path: Path, plan: CircuitPlan, programme: Programme) ->
     """
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:
-        raise OutputError(f"cannot write {path}: a programme file ends in " + " or ".join(SUFFIXES))
+        raise OutputError(f"cannot write {path}: a programme file ends in " + ", ".join(SUFFIXES))
     tables = {name: getattr(programme, name) for name in TABLES}
     rows = sum(map(len, tables.values()))
     if rows > MOST_ROWS:
@@ -105,6 +106,9 @@ def write_programme_file(path: Path, plan: CircuitPlan, programme: Programme) ->
         {name: value if isinstance(value, (int, float, bool)) else str(value) for name, value in programme.assumptions.items()},
     )  # fmt: skip
     encoded = msgspec.json.encode(header)
+    if path.suffix.lower() == ".csv":
+        write_folder(path, tables, encoded)
+        return rows
     with write_whole(path) as file:
         {".parquet": _write_parquet, ".json": _write_json}[path.suffix.lower()](file, tables, encoded)
     return rows
@@ -138,16 +142,22 @@ def read_programme_file(path: Path, plan: CircuitPlan) -> Programme:
     """Read a programme of a plan.
 
     Args:
-        path: ends in .parquet or .json.
+        path: ends in .parquet, .json or .csv.
         plan: that it must time.
     Raises: PlanFileError: no such file, damaged, too large, of another plan, or a column that is missing or of another type.
     """
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:
-        raise PlanFileError(f"{path}: a programme file ends in " + " or ".join(SUFFIXES))
-    if not path.is_file():
-        raise PlanFileError(f"{path}: there is no such file")
-    text, frames = _read_parquet(path) if path.suffix.lower() == ".parquet" else _read_json(path)
+        raise PlanFileError(f"{path}: a programme file ends in " + ", ".join(SUFFIXES))
+    text: str | bytes
+    if path.suffix.lower() == ".csv":
+        if path.is_file():
+            raise PlanFileError(f"{path}: a programme as CSV is a directory; this is a file")
+        text, frames = read_folder(path, TABLES, MOST_ROWS, MOST_JSON_BYTES)
+    else:
+        if not path.is_file():
+            raise PlanFileError(f"{path}: there is no such file")
+        text, frames = _read_parquet(path) if path.suffix.lower() == ".parquet" else _read_json(path)
     header = _header(text, path)
     due = plan_digest(plan)
     if header.plan != due:

@@ -72,12 +72,14 @@ def lower_bound(
 ) -> LowerBound:
     """Lower bound on the time of every schedule and every assignment of circuits.
 
-    first + min over the number t of dependent steps of (t x step + transfer(t)), where
+    first + min over the number t of dependent steps of (t x step + messages(t) + transfer(t)), where
 
     first      a control exchange and a change of circuits where they are charged on change, from a cold start
     step       latency; a control exchange and a change of circuits where they are charged in every step
     t          at least as many as circuits between the two nodes that are farthest apart, and as many as it takes until all
                know of all, if in a step every node receives from its partners alone
+    messages   the gap of one message a step, and where all must know of a rank, of as many as it takes to reach them in t
+               steps: each of those who know sends k of them, so that the product of all k + 1 is N at least
     transfer   the largest of: what one node must send or receive over its rate; what must cross a cut over its capacity;
                blocks of an all_to_all in each direction of circuits; those that are relayed since t steps do not meet all
                partners; contributions that an all_reduce must collect, of which a byte brings no more than its sender can
@@ -108,9 +110,13 @@ def lower_bound(
     forms = _Forms(collective, fabric, reach, size_bytes, charge, in_line=in_line, barriers=barriers)
     steps, why_steps = (1, "latency") if own else _fewest_steps(collective, reach, in_line)
     step_s = latency_s + charge.control_every_s + charge.change_every_s
-    t, transfer_s, name = _best_steps(forms, steps, step_s, barriers)
-    rest_s = t * step_s + transfer_s if barriers else max(t * step_s, step_s + transfer_s)
-    parts = {name: transfer_s}
+    gap_s = law.message_gap_s
+    t, transfer_s, name = _best_steps(forms, steps, step_s, gap_s)
+    messages_s = gap_s * float(forms.messages(np.array([t]))[0])
+    rest_s = t * step_s + messages_s + transfer_s
+    if not barriers:
+        rest_s = max(t * (step_s + gap_s), step_s + gap_s + transfer_s)
+    parts = {name: transfer_s, "messages of a node": messages_s}
     parts[counted(t, "dependent step") + f" ({why_steps if t == steps else 'latency'})"] = t * latency_s
     if not own:
         for why, seconds in _by_reach(collective, fabric, reach, size_bytes, assumed):
@@ -275,8 +281,16 @@ class _Forms:
     def most_steps(self) -> int:
         """Steps beyond which no form falls any more [count]."""
         if self.has_ring:
-            return max(2, self.n // 2)
-        return 2 + (self.n // self.reach.receives_from if self.has_partners else self.n.bit_length())
+            return max(2 + self.n.bit_length(), self.n // 2)
+        return 2 + max(self.n // self.reach.receives_from if self.has_partners else 0, self.n.bit_length())
+
+    def messages(self, steps: IntArray) -> npt.NDArray[np.float64]:
+        """Least number of messages that nodes send one after the other, float64 (k,) [count].
+
+        Args: steps: numbers of dependent steps, int64 (k,).
+        """
+        t = steps.astype(np.float64)
+        return np.maximum(t, t * (self.n ** (1 / t) - 1)) if self.name in SPREADING else t
 
     def of(self, steps: IntArray) -> Iterator[tuple[str, Seconds]]:
         """Name and least transfer time of each form [s].
@@ -328,14 +342,14 @@ class _Forms:
         return relayed
 
 
-def _best_steps(forms: _Forms, fewest: int, step_s: float, barriers: bool) -> tuple[int, float, str]:
+def _best_steps(forms: _Forms, fewest: int, step_s: float, gap_s: float) -> tuple[int, float, str]:
     """Number of dependent steps with the least time, the transfer time with it [s], and what binds that.
 
     Args:
         forms: transfer time by the number of steps.
         fewest: steps.
         step_s: of each [s].
-        barriers: as in `lower_bound`.
+        gap_s: of each message [s].
     """
     most = max(fewest, forms.most_steps)
     steps = np.arange(fewest, min(most, fewest + MOST_STEPS) + 1)
@@ -346,7 +360,10 @@ def _best_steps(forms: _Forms, fewest: int, step_s: float, barriers: bool) -> tu
     for _, seconds in found:
         if not isinstance(seconds, float):
             np.maximum(transfer_s, seconds, out=transfer_s)
-    whole_s = steps * step_s + transfer_s if barriers else np.maximum(steps * step_s, step_s + transfer_s)
+    if forms.barriers:
+        whole_s = steps * step_s + gap_s * forms.messages(steps) + transfer_s
+    else:
+        whole_s = np.maximum(steps * (step_s + gap_s), step_s + gap_s + transfer_s)
     best = int(whole_s.argmin())
     at_best = [(name, seconds if isinstance(seconds, float) else float(seconds[best])) for name, seconds in found]
     name, most_s = max(at_best, key=lambda form: form[1])
@@ -404,10 +421,11 @@ def _by_reach(
                 float(_shortest_paths(fabric, 0, path_latency(fabric, assumed))[0][collective.shift % n]),
             )
         from_root, to_root = _shortest_paths(fabric, collective.root, path_latency(fabric, assumed))
+        gap_s = path_latency(fabric, assumed).message_gap_s
         if name in SPREADING:
-            yield "latency of the longest path", float(from_root.max())
+            yield "latency of the longest path", gap_s + float(from_root.max())
         if name in GATHERING:
-            yield "latency of the longest path", float(to_root.max())
+            yield "latency of the longest path", gap_s + float(to_root.max())
     if fabric.slot_s and size_bytes and name in GATHERING:
         late = floor(path_latency(fabric, assumed).least_s / fabric.slot_s + ROUNDING) + 1
         yield "slots until all know of all", _slots_until_known(n, reach.receives_from, late) * fabric.slot_s
