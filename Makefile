@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-# dev; mpi and torch for the tests with real processes, docs for the site (.ci/run installs all).
+# dev; mpi, torch and cluster for the tests with real processes, docs for the site (.ci/run installs all).
 EXTRAS ?= dev
 INSTALLED := .venv/.installed
 # A real training step where it is there, else the built-in list of the same message sizes.

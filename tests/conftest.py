@@ -73,7 +73,7 @@ def plugins_forgotten(monkeypatch):
     for registry in {value for module in modules for value in vars(module).values() if isinstance(value, Registry)}:
         registry.names()  # what is found during the test must stay known after it
         monkeypatch.setattr(registry, "_entries", dict(registry._entries))
-    monkeypatch.setattr(_plugins, "_loaded", set())
+    monkeypatch.setattr(_plugins, "_loaded", {})
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.delenv(_plugins.VARIABLE, raising=False)
 

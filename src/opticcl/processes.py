@@ -185,12 +185,14 @@ class Event(Generic[T, R]):
         values: that arrived, in their order.
         ended: whether the item is finished, for whatever reason.
         crash: why it was not finished: a signal, an exception, no memory; "" if it was, or is not yet.
+        unsure: whether it is unknown at which of the values that did not arrive.
     """
 
     item: T
     values: tuple[R, ...] = ()
     ended: bool = False
     crash: str = ""
+    unsure: bool = False
 
 
 def events(

@@ -29,6 +29,10 @@ DEEP = {
 """Commands that `make test-deep` runs, with the reason."""
 
 ELSEWHERE = {
+    "opticcl study examples/who-wins.toml --scheduler tcp://10.0.0.1:8786": "run by tests/studies/test_space_cluster.py",
+    "opticcl study examples/who-wins.toml --slurm 8 --slurm-set cores=16 --slurm-set memory=64GB": (
+        "run by tests/studies/test_space_cluster.py, with scripts in place of SLURM"
+    ),
     "make bench ONLY=routes": "measures for minutes; tests/test_benchmarks.py tests the runner",
     "make demo": "run by .ci/run on a clean clone",
     "make test": "runs this very test",

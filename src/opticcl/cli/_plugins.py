@@ -9,10 +9,10 @@ from pathlib import Path
 
 from opticcl.errors import OpticclError, ParameterError
 
-__all__ = ["VARIABLE", "load_plugins"]
+__all__ = ["VARIABLE", "load_plugins", "loaded"]
 
 VARIABLE = "OPTICCL_PLUGINS"
-_loaded: set[Path] = set()
+_loaded: dict[Path, None] = {}
 
 
 def load_plugins(given: Iterable[Path]) -> None:
@@ -32,7 +32,12 @@ def load_plugins(given: Iterable[Path]) -> None:
         if path.resolve() not in _loaded:
             _discover_all()
             _import(path)
-            _loaded.add(path.resolve())
+            _loaded[path.resolve()] = None
+
+
+def loaded() -> list[Path]:
+    """Files that were imported, in their order, for another process."""
+    return list(_loaded)
 
 
 def _discover_all() -> None:

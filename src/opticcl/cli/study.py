@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -23,9 +25,11 @@ from opticcl.cli._output import (
 )
 from opticcl.cli._settings import parse_settings
 from opticcl.errors import ParameterError
+from opticcl.registry import nearest
 
 if TYPE_CHECKING:
     from opticcl.report.design_answers import Answer
+    from opticcl.studies.space.cluster import Cluster
     from opticcl.studies.space.design import DesignSpace
 
 
@@ -79,6 +83,27 @@ def run(
     ] = [],  # noqa: B006
     out: Annotated[list[Path], out_option(PICTURE, TABLE, RECORD)] = [],  # noqa: B006
     jobs: JobsOption = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            "--scheduler",
+            metavar="ADDRESS",
+            help="Compute the points of a design space on the workers of this dask scheduler: tcp://HOST:8786.",
+        ),
+    ] = None,
+    slurm: Annotated[
+        int | None,
+        typer.Option("--slurm", metavar="JOBS", help="Compute them in this number of jobs of SLURM (dask-jobqueue)."),
+    ] = None,
+    slurm_set: Annotated[
+        list[str],
+        typer.Option(
+            "--slurm-set",
+            metavar="KEY=VALUE",
+            help="Of a job of SLURM: cores, memory, walltime, queue, account, interface, local_directory, log_directory; "
+            "default: dask's own file jobqueue.yaml. Repeat for several.",
+        ),
+    ] = [],  # noqa: B006
     json: JsonOption = False,
 ) -> None:
     """Studies: one question each, such as overlap, waveguides, run time; or a whole design space from a file.
@@ -89,8 +114,12 @@ def run(
 
     if name is not None and name.endswith(".toml"):
         _refuse_second(study, name)
-        _run_space(Path(name), folder, jobs, dry_run, out, json)
+        _run_space(Path(name), folder, _Where(jobs, scheduler, slurm, tuple(slurm_set)), dry_run, out, json)
         return
+    of_cluster: dict[str, object] = {"--scheduler": scheduler, "--slurm": slurm, "--slurm-set": slurm_set}
+    for option, given_value in of_cluster.items():
+        if given_value:
+            raise ParameterError(f"study: {option} is of a run of a design space; give FILE.toml, or leave it out")
     if name == "query" or name in ANSWERS:
         given = {"where": where, "x": x, "y": y, "over": over, "between": between}
         _of_results(name, study, sql, folder, {key: value for key, value in given.items() if value}, out, json)
@@ -137,10 +166,49 @@ def _space(path: Path, folder: Path | None) -> tuple[DesignSpace, Path]:
     return space, folder if folder is not None else Path(f"{space.name}.study")
 
 
-def _run_space(path: Path, folder: Path | None, jobs: int | None, dry_run: bool, out: list[Path], json: bool) -> None:
+@dataclass(frozen=True, slots=True)
+class _Where:
+    """Where points are computed.
+
+    Args: jobs, scheduler, slurm, slurm_set: options.
+    """
+
+    jobs: int | None
+    scheduler: str | None
+    slurm: int | None
+    slurm_set: tuple[str, ...]
+
+    def cluster(self) -> AbstractContextManager[Cluster | None]:
+        """A connection to a cluster; None: processes of this computer."""
+        if self.scheduler is not None and self.slurm is not None:
+            raise ParameterError("study: --scheduler and --slurm: one cluster computes the points; leave one out")
+        if self.jobs is not None and (self.scheduler or self.slurm) is not None:
+            raise ParameterError(
+                "study: --jobs is of this computer; the cluster has as many processes as it has workers"
+            )
+        if self.slurm_set and self.slurm is None:
+            raise ParameterError("study: --slurm-set is of jobs of SLURM; write --slurm 4 too")
+        if self.scheduler is None and self.slurm is None:
+            return nullcontext()
+        from opticcl.cli._plugins import load_plugins, loaded
+        from opticcl.studies.space.cluster import SLURM_OPTIONS, connected, slurm
+
+        prepare = partial(load_plugins, loaded())
+        if self.scheduler is not None:
+            return connected(self.scheduler, prepare)
+        options = parse_settings(self.slurm_set, "memory=16GB", "--slurm-set")
+        for key in options:
+            if key not in SLURM_OPTIONS:
+                raise ParameterError(f"--slurm-set: unknown key {key!r}; {nearest(key, SLURM_OPTIONS)}")
+        if self.slurm is None or not 1 <= self.slurm <= 10_000:
+            raise ParameterError(f"--slurm={self.slurm} is not within 1 to 10000 jobs; try --slurm 4")
+        return slurm(self.slurm, options, prepare)
+
+
+def _run_space(path: Path, folder: Path | None, place: _Where, dry_run: bool, out: list[Path], json: bool) -> None:
     """Run a design space, or estimate its time.
 
-    Args: path, folder, jobs, dry_run, out, json: options.
+    Args: path, folder, place, dry_run, out, json: options.
     """
     from importlib.metadata import version
 
@@ -151,7 +219,7 @@ def _run_space(path: Path, folder: Path | None, jobs: int | None, dry_run: bool,
 
     outputs = Outputs(out, TABLE, RECORD, read=path)
     space, where = _space(path, folder)
-    processes = number_of_jobs(jobs)
+    processes, cluster = number_of_jobs(place.jobs), place.cluster()
     if dry_run:
         expected = estimate(space, where, jobs=processes)
         outputs.write_record(expected.record)
@@ -161,9 +229,11 @@ def _run_space(path: Path, folder: Path | None, jobs: int | None, dry_run: bool,
             print(estimate_text(space, expected))
             outputs.print_lines()
         return
-    with ProgressLine() as progress:
+    with ProgressLine() as progress, cluster as workers:
         try:
-            found = run_space(space, where, jobs=processes, version=version("opticcl"), progress=progress)
+            found = run_space(
+                space, where, jobs=processes, cluster=workers, version=version("opticcl"), progress=progress
+            )
         except KeyboardInterrupt:
             raise InterruptedStudyError(
                 f"interrupted; finished points are kept in {where}, the same command goes on"

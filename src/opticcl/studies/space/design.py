@@ -126,6 +126,12 @@ class DesignPoint:
         """Its columns in the table of results."""
         return {column_of(axis): value for axis, value in self.values.items()}
 
+    @property
+    def machine(self) -> tuple[Any, ...]:
+        """What points with the same plans share: the machine, the collective and the algorithm."""
+        parameters = [(axis, value) for axis, value in self.values.items() if axis.startswith("parameter.")]
+        return *(self.values[axis] for axis in MACHINE), *parameters
+
 
 @dataclass(frozen=True, slots=True)
 class DesignSpace:
@@ -182,7 +188,7 @@ class DesignSpace:
         """Positions of the points of each machine, collective and algorithm, which share their plans; largest first."""
         found: dict[tuple[Any, ...], list[int]] = {}
         for i, point in enumerate(points):
-            found.setdefault(_machine(point), []).append(i)
+            found.setdefault(point.machine, []).append(i)
         return sorted(found.values(), key=lambda some: (-points[some[0]].values["nodes"], -len(some)))
 
 
@@ -215,11 +221,6 @@ def column_of(axis: str) -> str:
 def _point(values: dict[str, Any]) -> DesignPoint:
     named = {axis: value for axis, value in values.items() if DEFAULTS.get(axis) != value}
     return DesignPoint(DEFAULTS | values, json.dumps(named, sort_keys=True))
-
-
-def _machine(point: DesignPoint) -> tuple[Any, ...]:
-    parameters = [(axis, value) for axis, value in point.values.items() if axis.startswith("parameter.")]
-    return *(point.values[axis] for axis in MACHINE), *parameters
 
 
 def read_design(path: Path) -> DesignSpace:

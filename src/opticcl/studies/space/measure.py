@@ -36,15 +36,17 @@ class Measured:
 
 
 def measured(space: DesignSpace, points: Sequence[DesignPoint], numbers: Sequence[int]) -> Iterator[Measured]:
-    """Values of some points of one machine, in their order; plans and light are evaluated once.
+    """Values of some points, in their order; plans and light are evaluated once for those of one machine that are neighbours.
 
     Args:
         space: what is measured, and constraints.
         points: all points.
         numbers: positions of the points.
     """
-    machine = _Machine(space)
+    machine, known = _Machine(space), None
     for number in numbers:
+        if known != (known := points[number].machine):
+            machine = _Machine(space)
         try:
             yield Measured(number, machine.values(points[number].values))
         except OpticclError as error:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opticcl.errors import OutputError, ParameterError
+from opticcl.errors import ExecutionError, OutputError, ParameterError
 from opticcl.files import write_whole
 from opticcl.ir import ProgressCallback, no_progress
 from opticcl.processes import Event, events
@@ -21,6 +21,7 @@ from opticcl.studies.space.ledger import Ledger, State
 if TYPE_CHECKING:
     import polars
 
+    from opticcl.studies.space.cluster import Cluster
     from opticcl.studies.space.measure import Measured
 
 __all__ = ["RESULTS", "Progressed", "StudyEstimate", "estimate", "query", "read_rows", "read_table", "run_space"]
@@ -72,7 +73,13 @@ class Progressed:
 
 
 def run_space(
-    space: DesignSpace, folder: Path, *, jobs: int = 1, version: str = "", progress: ProgressCallback = no_progress
+    space: DesignSpace,
+    folder: Path,
+    *,
+    jobs: int = 1,
+    cluster: Cluster | None = None,
+    version: str = "",
+    progress: ProgressCallback = no_progress,
 ) -> Progressed:
     """Compute the points that are not finished yet, and write the table of results.
 
@@ -80,6 +87,7 @@ def run_space(
         space: the study.
         folder: of its ledger and results; made if it does not exist.
         jobs: processes; the results are the same with any number [count].
+        cluster: whose workers compute the points instead; the results are the same.
         version: of the program; a ledger of another one is refused.
         progress: called with (what, done, total).
     Raises: StateFileError, OutputError: as `Ledger` raises them; what was finished before is kept.
@@ -95,7 +103,7 @@ def run_space(
         ]
         table = folder / RESULTS
         if any(left):
-            _compute(space, points, ledger, deque(some for some in left if some), jobs, finished, progress)
+            _compute(space, points, ledger, [some for some in left if some], cluster or jobs, finished, progress)
         progress("write the table of results")
         rows = _rows(space, points, ledger.results())
         if any(left) or not ledger.table or ledger.table != _identity(table, points):
@@ -108,24 +116,29 @@ def _compute(
     space: DesignSpace,
     points: Sequence[DesignPoint],
     ledger: Ledger,
-    waiting: deque[list[int]],
-    jobs: int,
+    machines: Sequence[list[int]],
+    where: Cluster | int,
     finished: int,
     progress: ProgressCallback,
 ) -> None:
-    """Compute points in processes and record them.
+    """Compute points and record them.
 
     Args:
         space: the study.
         points: all of them.
         ledger: in which they are recorded.
-        waiting: positions of points by machine, the first first.
-        jobs: processes [count].
+        machines: positions of points by machine, the first first.
+        where: a cluster, or processes of this computer [count].
         finished: points that are finished already [count].
         progress: called with (what, done, total).
     """
     from opticcl.studies.space import measure  # before the processes are forked: each has it then
 
+    waiting, label = deque(machines), "compute points"
+    if not isinstance(where, int):
+        from opticcl.studies.space.cluster import batches
+
+        waiting = deque(batches(machines, points))
     unfinished = {id(numbers): deque(numbers) for numbers in waiting}
     found: dict[str, tuple[str, Mapping[str, Any]]] = {}
     due = time.monotonic() + COMMIT_S
@@ -138,7 +151,10 @@ def _compute(
     def work(numbers: list[int]) -> Iterator[Measured]:
         return measure.measured(space, points, numbers)
 
-    stream = events(work, waiting, jobs=min(jobs, len(waiting)), patience_s=COMMIT_S)
+    if isinstance(where, int):
+        stream = events(work, waiting, jobs=min(where, len(waiting)), patience_s=COMMIT_S)
+    else:
+        stream = where.events(space, points, waiting, patience_s=COMMIT_S)
     try:
         for event in stream:
             if event is not None:
@@ -155,8 +171,10 @@ def _compute(
             if time.monotonic() >= due:
                 flush()
                 due = time.monotonic() + COMMIT_S
-            progress("compute points", finished, len(points))
-    except KeyboardInterrupt:
+                if not isinstance(where, int):
+                    label = f"compute points on {where.num_workers()} workers"
+            progress(label, finished, len(points))
+    except (KeyboardInterrupt, ExecutionError):
         flush()
         raise
     finally:
@@ -183,6 +201,11 @@ def _crashed(
         unfinished: positions without a value by item of the queue.
     Returns: 1 if the point is set aside, else 0.
     """
+    if event.unsure and len(remaining) > 1:  # each alone: one of them ends processes
+        for number in remaining:
+            waiting.append([number])
+            unfinished[id(waiting[-1])] = deque([number])
+        return 0
     first, *rest = remaining
     again = ledger.crash(points[first].key, event.crash)
     for numbers in (rest, [first] if again else []):  # alone and last, when fewer processes take memory
