@@ -36,7 +36,6 @@ QUESTIONS = {
     "simulate": {"fabric": "terarack:nodes=8", "size": "1MB", "algorithm": "wrht"},
     "budget": {"fabric": "oddl:shape=4x4"},
     "cost": {"fabric": ["ramp"], "nodes": 64},
-    "train": {"model": "vgg19", "fabric": "ideal", "nodes": 4},
 }
 
 
@@ -49,6 +48,37 @@ def test_an_answer_is_what_the_command_prints(view, browser, opticcl, monkeypatc
     first, *words = shlex.split(command)
     assert first == "opticcl"
     assert json.loads(opticcl(*words, "--json").stdout) == found["answer"]
+
+
+def test_a_training_answer_is_the_record_and_the_timeline_of_the_command(browser, opticcl, monkeypatch, tmp_path):
+    """The command that is shown writes both."""
+    monkeypatch.setattr("sys.argv", ["opticcl"])
+    command, found = asked(browser, "train", model="vgg19", fabric="ideal", nodes=4)
+    *words, name = shlex.split(command)[1:]
+    assert words[-1] == "--trace"
+    done = opticcl(*words, tmp_path / name, "--json")
+    assert json.loads(done.stdout) == found["answer"]["record"]
+    assert json.loads((tmp_path / name).read_text("utf-8")) == found["answer"]["trace"]
+
+
+def test_answers_of_a_study_are_those_of_the_command(opticcl, monkeypatch, tmp_path):
+    """Its progress before and after it has run, its map, and what the front lacks."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["opticcl"])
+    path = tmp_path / "two.toml"
+    path.write_text('[axes]\nfabric = ["ideal", "torus"]\nnodes = [4, 8]\nsize = ["1KB", "1MB"]\n')
+    browser = Client(opened=Opened.of([path]))
+    assert browser.get(f"/{TOKEN}/api/start").json()["files"][0]["kind"] == "study"
+    _, before = asked(browser, "study", study="f0")
+    assert (before["answer"]["points"], before["answer"]["finished"]) == (8, 0)
+    assert opticcl("study", path, "--jobs", 1).returncode == 0
+    monkeypatch.setattr("opticcl.explorer.questions.STUDY_S", 1e-6)  # asked again at once
+    _, after = asked(browser, "study", study="f0")
+    assert after["answer"]["finished"] == 8
+    command, found = asked(browser, "map", study="f0")
+    assert json.loads(opticcl(*shlex.split(command)[1:], "--json").stdout) == found["answer"]
+    command, found = asked(browser, "pareto", study="f0", where=["nodes=8"])
+    assert found["error"] + "\n" == opticcl(*shlex.split(command)[1:]).stderr
 
 
 def test_a_refusal_is_the_line_of_the_command(browser, opticcl, monkeypatch):
@@ -225,7 +255,7 @@ def test_modules_import_what_exists():
             text = (STATIC / target).read_text("utf-8")
             for name in names.split(","):
                 if "*" not in name:
-                    assert re.search(rf"export (async )?(function|const|let) {name.strip()}\b", text), (
+                    assert re.search(rf"export (async )?(function|const|let|class) {name.strip()}\b", text), (
                         f"{file.name}: {name}"
                     )
 

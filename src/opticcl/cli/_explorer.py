@@ -6,6 +6,8 @@ import io
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from opticcl.errors import OpticclError
 from opticcl.explorer.pool import Answer
@@ -30,7 +32,17 @@ def answer(question: Question, progress: Callable[[str], None]) -> Answer:
             return Answer(0, json_text(light_record(dict(question.light), progress)))
     except OpticclError as error:
         return Answer(error.exit_code or 2, "", f"opticcl: {error}")
-    return _run(question.words, progress)
+    return _traced(question, progress) if question.traced else _run(question.words, progress)
+
+
+def _traced(question: Question, progress: Callable[[str], None]) -> Answer:
+    """The record of a verb and the timeline that it writes with --trace."""
+    with TemporaryDirectory(prefix="opticcl-") as folder:
+        path = Path(folder) / "trace.json"
+        found = _run((*question.words, f"--trace={path}"), progress)
+        if found.code not in (0, 1):
+            return found
+        return found._replace(json=f'{{"record": {found.json}, "trace": {path.read_text("utf-8")}}}')
 
 
 def _run(words: tuple[str, ...], progress: Callable[[str], None]) -> Answer:

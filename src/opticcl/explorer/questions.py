@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,8 @@ class Question(NamedTuple):
         fabrics: whose sizes are checked first.
         nodes: that they are scaled to; 0: not scaled.
         light: parameters of the light of a plan by name, in place of a verb; empty: a verb.
+        traced: whether the verb writes a timeline too; the answer is then an object of `record` and `trace`.
+        since: when the answer may be computed again; equal questions have one answer [s, ns or similar].
     """
 
     words: tuple[str, ...]
@@ -38,6 +41,8 @@ class Question(NamedTuple):
     fabrics: tuple[str, ...] = ()
     nodes: int = 0
     light: tuple[tuple[str, Any], ...] = ()
+    traced: bool = False
+    since: int = 0
 
     @property
     def command(self) -> str:
@@ -191,6 +196,13 @@ ALONE = ("compare", "sweep", "train")
 """Verbs that would start processes: each has one here, and several answer at the same time."""
 
 
+UNCOMPILED = ("budget", "cost")
+"""Verbs that compile no plan, so that a machine may be as large as it is."""
+
+STUDY_S = 2.0
+"""Time for which an answer of a study, which may still run, is not computed again [s]."""
+
+
 def question(given: Any, names: Names, opened: Mapping[str, Path]) -> Question:
     """The question that a browser sends.
 
@@ -218,7 +230,10 @@ def question(given: Any, names: Names, opened: Mapping[str, Path]) -> Question:
     shown = [word for name, texts in values.items() for text in texts for word in (fields[name].option, text)]
     alone = ("--jobs=1",) if view in ALONE else ()
     nodes = int(values.get("nodes", ["0"])[0])
-    return Question((*first, *words, *alone, "--json"), (*first, *shown), tuple(values.get("fabric", ())), nodes)
+    traced = view == "train"
+    compiled = tuple(values.get("fabric", ())) if view not in UNCOMPILED else ()
+    asked = (*first, *shown, *(("--trace", "trace.json") if traced else ()))
+    return Question((*first, *words, *alone, "--json"), asked, compiled, nodes, traced=traced)
 
 
 def _checked(
@@ -251,7 +266,9 @@ def _light(parameters: Mapping[str, Any], names: Names, opened: Mapping[str, Pat
             wanted[name] = int(wanted[name])
     if path is not None:
         shown: tuple[str, ...] = ("verify", path.name)
-        return Question((), shown, light=tuple(sorted({**wanted, "path": str(path)}.items())))
+        return Question(
+            (), shown, light=tuple(sorted({**wanted, "path": str(path)}.items())), since=path.stat().st_mtime_ns
+        )
     if "fabric" not in wanted:
         raise ParameterError("light: the fabric is missing")
     options = [word for name in PLAN if name in wanted for word in (PLAN[name].option, str(wanted[name]))]
@@ -268,7 +285,7 @@ def _study(view: str, parameters: Mapping[str, Any], opened: Mapping[str, Path])
     where = [f"--where={text}" for text in values.get("where", [])]
     words = ("study", str(path), "--dry-run") if view == "study" else ("study", view, str(path), *where)
     shown = ("study", path.name, "--dry-run") if view == "study" else ("study", view, path.name, *where)
-    return Question((*words, "--json"), shown)
+    return Question((*words, "--json"), shown, since=int(time.monotonic() / STUDY_S))
 
 
 def _file(key: Any, opened: Mapping[str, Path]) -> Path:

@@ -86,6 +86,10 @@ class Simulation:
             "bottleneck_utilisation": busiest.utilisation if busiest else 0.0,
             "bottleneck_alike": busiest.num_equal if busiest else 0,
         }
+        found["steps"] = [
+            {"first": steps.start, "last": steps.stop - 1, "rounds": rounds, **parts}
+            for steps, rounds, parts in timeline
+        ]
         if self.mode == "asynchronous" and self.result.traffic is not None:
             found["critical_path"] = critical_path_rows(self.result.traffic.critical)
         return found

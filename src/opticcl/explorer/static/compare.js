@@ -89,7 +89,7 @@ function ranks(found, about) {
   const set = other.replace("_rank", "");
   const moved = found.rows.filter((row) => row[other] !== row.rank);
   const rows = moved.map((row) => h("tr", {}, h("td", {}, swatch(about.fabric_colours[row.fabric]), row.fabric), h("td", { class: "number" }, row.rank), h("td", { class: "number" }, row[other]), h("td", { class: "number" }, seconds(row[`${set}_s`]))));
-  const flips = found.flips.map((one) => h("li", {}, typeof one === "string" ? one : `${one.variation ?? one.name ?? "a value"} alone swaps ${(one.pairs ?? []).length} pairs`));
+  const flips = found.flips.map((one) => h("li", {}, `${one.variation} alone swaps ${one.swaps.map((pair) => pair.join(" and ")).join(", ")}`));
   return h("section", {}, h("h2", {}, `Ranks under ${found.assumptions.name} and ${set}`),
     moved.length ? h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "fabric"), h("th", { class: "number" }, found.assumptions.name), h("th", { class: "number" }, set), h("th", { class: "number" }, `time under ${set}`))), h("tbody", {}, rows))) : h("p", {}, "The same order under both."),
     flips.length ? h("ul", {}, flips) : null);

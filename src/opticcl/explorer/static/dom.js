@@ -20,8 +20,8 @@ export const h = (tag, attributes, ...children) => fill(document.createElement(t
 /** An SVG element, likewise. */
 export const s = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
 
-/** A square of a colour. */
-export const swatch = (colour) => h("span", { class: "swatch", colour, "aria-hidden": "true" });
+/** A square of a colour; that of a line is as bright as the line. */
+export const swatch = (colour, line = false) => h("span", { class: line ? "swatch series" : "swatch", colour, "aria-hidden": "true" });
 
 /** Call `draw(width)` now and whenever the width of an element changes; returns a function that ends this. */
 export function onWidth(element, draw) {

@@ -33,7 +33,7 @@ function many(field, chosen, inputs) {
   other.value = chosen.filter((one) => !field.options.includes(one)).join(" ");
   inputs.set(field.name, () => [...boxes.filter((box) => box.checked).map((box) => box.value), ...other.value.split(/\s+/).filter(Boolean)]);
   const labels = boxes.map((box, i) => h("label", {}, box, field.options[i]));
-  const summary = chosen.length ? `${field.label}: ${chosen.join(", ")}` : `${field.label}: all`;
+  const summary = chosen.length ? `${field.label}: ${chosen.join(", ")}` : `${field.label}: ${field.none ?? "all"}`;
   return h("details", { class: "wide" }, h("summary", {}, summary), h("div", { class: "choices" }, labels), other);
 }
 

@@ -76,7 +76,7 @@ export function lineChart(series, { label, textX, textY, labelX, labelY, hidden 
     guide.setAttribute("x2", at);
     const rows = series.filter((one) => !off.has(one.name)).map((one) => [one, one.points[i]]).sort((a, b) => a[1].y - b[1].y);
     tip.replaceChildren(h("strong", {}, textX(xs[i])), h("table", {}, h("tbody", {}, rows.map(([one, point]) =>
-      h("tr", {}, h("td", {}, swatch(one.colour), one.name), h("td", { class: "number" }, textY(point.y)), h("td", { class: "quiet" }, point.note ?? ""))))));
+      h("tr", {}, h("td", {}, swatch(one.colour, true), one.name), h("td", { class: "number" }, textY(point.y)), h("td", { class: "quiet" }, point.note ?? ""))))));
     const left = at > width / 2 ? at - tip.offsetWidth - 12 : at + 12;
     tip.style.left = `${Math.max(0, Math.min(left, width - tip.offsetWidth))}px`;
     tip.style.top = "1.5rem";
@@ -98,7 +98,7 @@ export function lineChart(series, { label, textX, textY, labelX, labelY, hidden 
     mark(Math.max(0, Math.min(xs.length - 1, marked + step)));
   });
   legend.append(...series.map((one) => {
-    const button = h("button", { type: "button", "aria-pressed": String(!off.has(one.name)) }, swatch(one.colour), one.name);
+    const button = h("button", { type: "button", "aria-pressed": String(!off.has(one.name)) }, swatch(one.colour, true), one.name);
     button.addEventListener("click", () => {
       if (off.has(one.name)) off.delete(one.name);
       else off.add(one.name);

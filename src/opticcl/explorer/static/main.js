@@ -1,12 +1,17 @@
 // The page: views, their links, the theme, and the line with the command that gives the same answer.
 
 import { start } from "./api.js";
+import * as budget from "./budget.js";
 import * as compare from "./compare.js";
 import { h } from "./dom.js";
 import { stateLine } from "./form.js";
+import * as light from "./light.js";
 import { href, read, write } from "./state.js";
+import * as study from "./study.js";
+import * as time from "./time.js";
+import * as train from "./train.js";
 
-const VIEWS = { compare };
+const VIEWS = { compare, light, time, budget, train, study };
 const nav = document.getElementById("nav"), main = document.getElementById("view"), command = document.getElementById("command");
 let about = null, ended = new AbortController(), shown = "";
 
@@ -21,6 +26,7 @@ function show() {
   const mine = (ended = new AbortController());
   document.title = `${VIEWS[name].title} - OptiCCL`;
   nav.replaceChildren(...Object.entries(VIEWS).map(([key, one]) => h("a", { href: href(key, key === name ? known : one.defaults), "aria-current": key === name && "page" }, one.title)));
+  nav.querySelector("[aria-current]").scrollIntoView({ inline: "nearest", block: "nearest" });
   command.replaceChildren();
   const line = stateLine(() => mine.abort());
   const update = (next, { quiet = false } = {}) => {

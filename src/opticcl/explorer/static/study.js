@@ -1,0 +1,121 @@
+// Studies: progress of a design space, its map, Pareto front and tornado. Files are those that opticcl explore was given.
+
+import { ask } from "./api.js";
+import { axes, logScale } from "./axes.js";
+import { h, onWidth, s, swatch } from "./dom.js";
+import { questionForm } from "./form.js";
+import { bytes, count, seconds, short, value } from "./format.js";
+import { list } from "./state.js";
+
+export const title = "Studies";
+export const defaults = {};
+const EVERY_MS = 4000;
+
+export function render(root, { parameters, about, line, update, run, signal }) {
+  const studies = about.files.filter((file) => file.kind === "study");
+  if (!studies.length) {
+    root.append(h("p", {}, "No study is open. Start with ", h("code", {}, "opticcl explore study.toml"), "; docs/studies.md says how to write one."));
+    return;
+  }
+  const study = parameters.study ?? studies[0].key;
+  root.append(questionForm([
+    { name: "study", label: "Study", kind: "select", options: studies.map((one) => [one.key, one.name]) },
+    { name: "where", label: "Where (axis=value)", kind: "text", wide: true, several: true, placeholder: "nodes=256 size=1MB" },
+  ], { study, where: list(parameters.where).join(" ") }, update), line);
+  const progress = h("p", { role: "status" }), map = h("section"), pareto = h("section"), tornado = h("section");
+  root.append(progress, map, h("div", { class: "columns" }, pareto, tornado));
+  const answers = [["map", map, drawMap], ["pareto", pareto, drawPareto], ["tornado", tornado, drawTornado]];
+  run(async (tools) => {
+    let finished = -1;
+    for (;;) {
+      const state = await ask("study", { study }, finished < 0 ? tools : { signal });
+      const bar = h("progress", { max: state.points, value: state.finished, "aria-label": "Points that are finished" });
+      progress.replaceChildren(bar, ` ${count(state.finished)} of ${count(state.points)} points are finished.`);
+      if (state.finished !== finished && state.finished > 0) {
+        for (const [name, section, draw] of answers) {
+          try {
+            draw(section, await ask(name, { study, where: list(parameters.where) }, tools), about);
+          } catch (error) {
+            if (error.name === "AbortError") throw error;
+            section.replaceChildren(h("h2", {}, name), h("p", { class: "quiet" }, error.message));
+          }
+        }
+      } else if (!state.finished) map.replaceChildren(h("p", {}, "Run it in another terminal; this page follows: ", h("code", {}, `opticcl study ${studies.find((one) => one.key === study)?.name}`)));
+      finished = state.finished;
+      if (state.finished >= state.points || signal.aborted) return;
+      await new Promise((done) => setTimeout(done, EVERY_MS));
+      if (signal.aborted) return;
+    }
+  });
+}
+
+const place = (where) => Object.entries(where).map(([name, one]) => `${name.replace(/^num_|_bytes$/g, "")} ${value(name, one)}`).join(", ");
+
+/** The fastest fabric over two axes. */
+function drawMap(section, found, about) {
+  const xs = [...new Set(found.cells.map((one) => one.x))].sort((a, b) => a - b), ys = [...new Set(found.cells.map((one) => one.y))].sort((a, b) => a - b);
+  const text = (name, one) => (name === "size_bytes" ? bytes(one, 3) : value(name, one));
+  const picture = s("svg", { role: "img", "aria-label": "Fastest fabric over two axes" });
+  const names = [...new Set(found.cells.map((one) => one.fabric))];
+  const figure = h("figure", {}, picture, h("div", { class: "legend" }, names.map((name) => h("span", {}, swatch(about.fabric_colours[name]), `${name} (${found.wins[name] ?? 0})`))),
+    h("figcaption", {}, "The number is how many times as fast as the next fabric it is."));
+  onWidth(figure, (width) => {
+    const left = 70, wide = (width - left - 4) / xs.length, tall = Math.max(24, Math.min(44, wide * 0.7));
+    picture.setAttribute("viewBox", `0 0 ${width} ${ys.length * tall + 44}`);
+    picture.replaceChildren(
+      ...found.cells.flatMap((cell) => {
+        const x = left + xs.indexOf(cell.x) * wide, y = (ys.length - 1 - ys.indexOf(cell.y)) * tall;
+        const about_ = `${text(found.x, cell.x)}, ${text(found.y, cell.y)}: ${cell.fabric}${cell.lead ? `, ${short(cell.lead, 3)} times as fast as the next` : ""}`;
+        const box = s("rect", { x, y, width: wide - 1, height: tall - 1, fill: about.fabric_colours[cell.fabric] }, s("title", {}, about_));
+        const lead = cell.lead && wide > 40 ? s("text", { x: x + wide / 2, y: y + tall / 2 + 4, "text-anchor": "middle", "data-on": "colour" }, `${short(cell.lead, 2)}x`) : "";
+        return [box, lead];
+      }).filter(Boolean),
+      ...ys.map((one, i) => s("text", { x: left - 6, y: (ys.length - 0.5 - i) * tall + 4, "text-anchor": "end" }, text(found.y, one))),
+      ...xs.filter((_, i) => i % Math.ceil(56 / wide) === 0).map((one) => s("text", { x: left + (xs.indexOf(one) + 0.5) * wide, y: ys.length * tall + 16, "text-anchor": "middle" }, text(found.x, one))));
+  });
+  section.replaceChildren(h("h2", {}, `Fastest fabric over ${found.x.replace(/_bytes$/, "")} and ${found.y.replace(/^num_/, "")}`), h("p", { class: "quiet" }, place(found.where)), figure);
+}
+
+/** Time against dollars; the front is filled. */
+function drawPareto(section, found, about) {
+  const picture = s("svg", { role: "img", "aria-label": "Time against price of a node" });
+  const figure = h("figure", {}, picture, h("figcaption", {}, `On the front: ${found.front.join(", ")}. Hollow: another fabric is not worse in time, price and power, and better in one.`));
+  const times = found.rows.map((one) => one.total_s), prices = found.rows.map((one) => one.usd_per_node);
+  onWidth(figure, (width) => {
+    const frame = { left: 66, right: width - 70, top: 24, bottom: Math.max(260, width * 0.6) - 42 };
+    const x = logScale(Math.min(...prices) / 1.2, Math.max(...prices) * 1.2, frame.left, frame.right), y = logScale(Math.min(...times) / 1.2, Math.max(...times) * 1.2, frame.bottom, frame.top);
+    picture.setAttribute("viewBox", `0 0 ${width} ${frame.bottom + 42}`);
+    picture.replaceChildren(...axes(x, y, frame, (one) => `$${count(one)}`, (one) => seconds(one, 3), "price of a node", "time"),
+      ...found.rows.flatMap((one) => {
+        const colour = about.fabric_colours[one.fabric], front = found.front.includes(one.fabric);
+        return [
+          s("circle", { class: "series", cx: x.at(one.usd_per_node), cy: y.at(one.total_s), r: 6, fill: front ? colour : "none", stroke: colour, "stroke-width": 2 }, s("title", {}, `${one.fabric}: ${seconds(one.total_s)}, $${count(Math.round(one.usd_per_node))}, ${count(one.w_per_node)} W${one.better ? `; ${one.better} is better` : ""}`)),
+          front ? s("text", { x: x.at(one.usd_per_node) + 9, y: y.at(one.total_s) + 4 }, one.fabric) : "",
+        ].filter(Boolean);
+      }));
+  });
+  section.replaceChildren(h("h2", {}, "Time against price"), h("p", { class: "quiet" }, place(found.where)), figure);
+}
+
+/** Lead of the fastest fabric as each assumption is halved and doubled. */
+function drawTornado(section, found) {
+  const keys = [...new Set(found.bars.map((one) => one.key))];
+  const leads = found.bars.map((one) => one.lead);
+  const least = Math.min(1, found.base.lead, ...leads), most = Math.max(found.base.lead, ...leads);
+  const picture = s("svg", { role: "img", "aria-label": `Lead of ${found.fabric} as assumptions change` });
+  const figure = h("figure", {}, picture, h("figcaption", {}, `Lead of ${found.fabric} over the next fabric. Left of 1 another is the fastest.`));
+  onWidth(figure, (width) => {
+    const frame = { left: Math.min(170, width * 0.36), right: width - 16, top: 8, bottom: 12 + keys.length * 24 };
+    const x = logScale(least / 1.02, most * 1.02, frame.left, frame.right);
+    picture.setAttribute("viewBox", `0 0 ${width} ${frame.bottom + 40}`);
+    picture.replaceChildren(...axes(x, { at: () => 0, marks: [] }, frame, (one) => `${short(one, 3)}x`, String, `lead of ${found.fabric}`, ""),
+      ...keys.flatMap((key, row) => {
+        const y = frame.top + 4 + row * 24, mine = found.bars.filter((one) => one.key === key);
+        return [s("text", { x: frame.left - 6, y: y + 12, "text-anchor": "end" }, key.replaceAll("_", " ")),
+          ...mine.map((one) => s("rect", { x: Math.min(x.at(one.lead), x.at(found.base.lead)), y, width: Math.max(1, Math.abs(x.at(one.lead) - x.at(found.base.lead))), height: 16, fill: one.flips ? "#ee6677" : "#4477aa" }, s("title", {}, `${one.variation}: ${short(one.lead, 4)} over ${one.rival}`)))];
+      }),
+      s("line", { class: "axis", x1: x.at(found.base.lead), x2: x.at(found.base.lead), y1: frame.top, y2: frame.bottom, "stroke-width": 2 }),
+      s("line", { class: "axis", x1: x.at(1), x2: x.at(1), y1: frame.top, y2: frame.bottom, "stroke-dasharray": "4 3" }));
+  });
+  section.replaceChildren(h("h2", {}, "What moves the answer"), h("p", { class: "quiet" }, place(found.where)), figure);
+}
