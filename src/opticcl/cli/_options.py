@@ -281,7 +281,7 @@ def is_given(context: typer.Context, name: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def parse_nodes(text: str) -> list[int]:
+def parse_nodes(text: str, option: str = "--job") -> list[int]:
     """Node numbers of "0-3,8,12", in that order.
 
     >>> parse_nodes("0-3,8")
@@ -293,9 +293,9 @@ def parse_nodes(text: str) -> list[int]:
     for part in text.split(","):
         low, dash, high = (piece.strip() for piece in part.partition("-"))
         if not low.isdecimal() or (dash and not high.isdecimal()) or (dash and int(high) < int(low)):
-            raise ParameterError(f"--job: {part!r} is neither a node nor a range; write 0-7,16,18")
+            raise ParameterError(f"{option}: {part!r} is neither a node nor a range; write 0-7,16,18")
         if dash and int(high) - int(low) > MOST_NODES:
-            raise ParameterError(f"--job: {part!r} is more than {MOST_NODES:,} nodes")
+            raise ParameterError(f"{option}: {part!r} is more than {MOST_NODES:,} nodes")
         found += range(int(low), int(high) + 1) if dash else [int(low)]
     return found
 

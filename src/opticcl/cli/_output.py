@@ -28,6 +28,7 @@ __all__ = [
     "FileKind",
     "Outputs",
     "ProgressLine",
+    "check_folder",
     "out_option",
     "print_json",
     "print_table",
@@ -187,6 +188,22 @@ def _check(path: Path, option: str, suffixes: Sequence[str], taken: dict[str, st
     if (other := taken.get(target)) is not None:
         raise OutputError(f"{refused}it is {other}; give another name")
     taken[target] = f"the file of {option}"
+
+
+def check_folder(path: Path) -> None:
+    """Refuse a folder that could not be written: its parent does not exist, or it is not empty.
+
+    Raises: OutputError: the folder, and what is wrong with it.
+    """
+    refused = f"--out: cannot write {path}: "
+    if path.exists() and not path.is_dir():
+        raise OutputError(f"{refused}it is a file; give the name of a new folder, or a suffix")
+    if path.is_dir() and any(path.iterdir()):
+        raise OutputError(f"{refused}the folder is not empty; give the name of a new one")
+    if not path.parent.is_dir():
+        raise OutputError(f"{refused}there is no folder {path.parent}")
+    if not os.access(path.parent, os.W_OK):
+        raise OutputError(f"{refused}the folder {path.parent} is not writable")
 
 
 def print_json(value: Any) -> None:

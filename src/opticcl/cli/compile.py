@@ -23,8 +23,10 @@ from opticcl.cli._options import (
     StartOption,
     make_assumptions,
     make_plan,
+    parse_nodes,
 )
-from opticcl.cli._output import FileKind, Outputs, ProgressLine, out_option, print_json, print_table
+from opticcl.cli._output import FileKind, Outputs, ProgressLine, check_folder, out_option, print_json, print_table
+from opticcl.errors import ParameterError
 
 
 def run(
@@ -40,28 +42,54 @@ def run(
     assume: AssumeOption = [],  # noqa: B006 (the framework copies it)
     start: StartOption = None,
     out: Annotated[
-        list[Path], out_option("the plan (.parquet, .csv, .json, .xml, ...; see opticcl list formats)")
+        list[Path],
+        out_option("the plan (.parquet, .csv, .json, .xml, ...; see opticcl list formats)", "DIR/: device tables"),
     ] = [],  # noqa: B006
     node: Annotated[
-        int | None, typer.Option("--node", help="Print the instructions of this node for each step.")
+        str | None,
+        typer.Option(
+            "--node",
+            help="Print the instructions of these nodes for each step, such as 3,7-9; with --out DIR/, write the tables of "
+            "their devices alone.",
+        ),
     ] = None,
+    device: Annotated[
+        list[str],
+        typer.Option("--device", help="With --out DIR/: write the tables of these devices alone, such as tx_gate."),
+    ] = [],  # noqa: B006
     json: JsonOption = False,
 ) -> None:
-    """Compile a collective to circuits; print or write the plan."""
+    """Compile a collective to circuits; print or write the plan, or the tables of the devices of the machine."""
     from opticcl.formats import plan_suffixes
 
+    folders = [path for path in out if not path.suffix]
     plan_file = FileKind("plan file", plan_suffixes() if out else ())
-    outputs = Outputs(out, plan_file)
-    plan = make_plan(
-        fabric, nodes, node_rate, collective, algorithm, size, root, job, make_assumptions(assumptions, assume, start)
-    )
+    outputs = Outputs([path for path in out if path.suffix], plan_file)
+    if device and not folders:
+        raise ParameterError("compile: --device is for device tables; give --out DIR/ too")
+    for folder in folders:
+        check_folder(folder)
+    of_nodes = None if node is None else parse_nodes(node, "--node")
+    assumed = make_assumptions(assumptions, assume, start)
+    plan = make_plan(fabric, nodes, node_rate, collective, algorithm, size, root, job, assumed)
     with ProgressLine() as progress:
         outputs.lines += [plan.export(path, progress=progress) for path in outputs.of(plan_file)]
-    if node is not None:
+        if folders:
+            from opticcl.plans.tables import TableMaker, wanted_part
+
+            maker = TableMaker(plan, assumed, wanted_part(of_nodes, device))
+            for folder in folders:
+                settings, data = maker.write(folder, progress)
+                outputs.lines.append(f"tables: {folder}, {settings:,} settings, {data:,} rows of data")
+    if of_nodes is not None and not folders:
         from opticcl.formats.device_tables import instructions_of_node
         from opticcl.report.plan import instructions_table
 
-        rows = instructions_of_node(plan.circuits, plan.size_bytes, node)
+        rows = [
+            ({"node": one} if len(of_nodes) > 1 else {}) | row
+            for one in of_nodes
+            for row in instructions_of_node(plan.circuits, plan.size_bytes, one)
+        ]
         print_json(rows) if json else print_table(str(plan), instructions_table(rows))
     else:
         from opticcl.plans.summary import summarize

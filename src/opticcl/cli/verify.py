@@ -22,6 +22,7 @@ from opticcl.cli._options import (
     SeedOption,
     SizeOption,
     configuration_of,
+    is_given,
     make_plan,
     refuse_beside_file,
 )
@@ -32,6 +33,7 @@ from opticcl.errors import ParameterError
 if TYPE_CHECKING:
     from opticcl.ir import Verdict
     from opticcl.ir.light import Optics
+    from opticcl.ir.tables import TableVerdict
     from opticcl.ir.time_verdict import TimeVerdict
     from opticcl.plans.plan import Plan
 
@@ -94,10 +96,20 @@ def run(
             help="With --time: a plan file whose last circuits stand at the start, and nothing else.",
         ),
     ] = None,
+    tables: Annotated[
+        Path | None,
+        typer.Option(
+            "--tables",
+            metavar="DIR",
+            help="Verify device tables alone, in place of a plan: light and data of the devices that they set.",
+        ),
+    ] = None,
     out: Annotated[list[Path], out_option(RECORD)] = [],  # noqa: B006
     json: JsonOption = False,
 ) -> None:
-    """Verify a plan: data, circuits, light budget; or its times. Exit code 1 if it is wrong."""
+    """Verify a plan: data, circuits, light budget; or its times; or device tables. Exit code 1 if it is wrong."""
+    if tables is not None:
+        _verify_tables(context, tables, Outputs(out, RECORD), json)
     refuse_beside_file("verify", context, file, fabric)
     outputs = Outputs(out, RECORD, read=file)
     if file is not None and is_graph_file(file):
@@ -184,7 +196,33 @@ def _verify_times(plan: Plan, file: Path, start: Path | None, outputs: Outputs, 
     _leave_with(plan, verdict, outputs, json)
 
 
-def _leave_with(about: object, verdict: Verdict | TimeVerdict, outputs: Outputs, json: bool) -> NoReturn:
+def _verify_tables(context: typer.Context, path: Path, outputs: Outputs, json: bool) -> NoReturn:
+    """Verify a directory of device tables.
+
+    Args:
+        context: of the call; other options are refused.
+        path: of the directory.
+        outputs: values of `--out`.
+        json: whether to print JSON.
+    """
+    from opticcl.formats.table_files import read_tables
+    from opticcl.verify.tables import check_tables
+
+    for name in context.params:
+        if name not in ("tables", "out", "json") and is_given(context, name):
+            raise ParameterError(f"verify: --tables judges tables alone; leave --{name.replace('_', '-')} out")
+    with ProgressLine() as progress:
+        found = read_tables(path)
+        verdict = check_tables(found, progress=progress)
+    _leave_with(
+        f"{found.collective.name} on {found.fabric.name} with {found.fabric.num_nodes} nodes: tables of {path}",
+        verdict,
+        outputs,
+        json,
+    )
+
+
+def _leave_with(about: object, verdict: Verdict | TimeVerdict | TableVerdict, outputs: Outputs, json: bool) -> NoReturn:
     """Write and print a verdict, and leave with its exit code.
 
     Args:

@@ -45,6 +45,7 @@ class TileGrid:
         dead_tiles: tiles that let no light through, int64 (k,).
         dead_lasers: tile * lasers + laser, int64 (k,).
         width: function that returns the waveguides of each edge that work, int64 (4 tiles,).
+        tile: of each node, int (nodes,).
     """
 
     rows: int
@@ -55,6 +56,7 @@ class TileGrid:
     dead_tiles: IntArray
     dead_lasers: IntArray
     width: Callable[[], IntArray]
+    tile: IntArray
 
     @property
     def tiles(self) -> int:
@@ -80,6 +82,13 @@ class TileGrid:
             for axis in "xy"
             for apart in (False, True)
         )
+
+    def node_on(self, tile: IntArray) -> IntArray:
+        """Node on each tile, -1 on one without, int64 (n,)."""
+        node = np.full(self.tiles, -1)
+        node[self.tile] = np.arange(len(self.tile))
+        found: IntArray = node[tile]
+        return found
 
     def counts(self) -> dict[str, int]:
         """Edges of each kind by formula."""
@@ -113,15 +122,19 @@ def lightpath_netlist(wafer: TileGrid) -> Netlist:
     groups = (
         ElementGroup(
             "transmitter", "emitter", tiles * lasers, 0, 1, per_wavelength=True, loss={"modulator": 1},
-            parameters={"works": working(wafer.dead_lasers)}, place=laser, source=SOURCE,
+            parameters={"works": working(wafer.dead_lasers)}, place=laser,
+            node_of=lambda device: wafer.node_on(device // lasers), source=SOURCE,
         ),
         ElementGroup(
             "tile", "wss", tiles, n_in, n_out, per_wavelength=True, parameters={"works": working(wafer.dead_tiles)},
-            bill=BillLine("integrated_tile", 1, lasers), place=tile, source=SOURCE,
+            bill=BillLine("integrated_tile", 1, lasers), place=tile, node_of=wafer.node_on, device="mzi", source=SOURCE,
         ),
         *(_waveguides(wafer, name, count) for name, count in counts.items()),
         ElementGroup("demux", "demux", tiles, 1, lasers, place=tile, source=SOURCE),
-        ElementGroup("photodiode", "photodiode", tiles * lasers, 1, 0, place=diode, source=SOURCE),
+        ElementGroup(
+            "photodiode", "photodiode", tiles * lasers, 1, 0, place=diode,
+            node_of=lambda device: wafer.node_on(device // lasers), source=SOURCE,
+        ),
     )  # fmt: skip
 
     def bundles() -> Iterator[Bundle]:

@@ -94,18 +94,24 @@ def oddl_netlist(switches: tuple[Switches, ...], nodes: int, wavelengths: int) -
     def diode(element: int) -> str:
         return f"{nic(element // w)} wavelength {element % w}"
 
+    def node_of(device: IntArray) -> IntArray:
+        return device // sides
+
     groups = [
         ElementGroup(
             "transmitter", "emitter", nics, 0, 1, per_wavelength=True, bill=BillLine("tunable_transceiver"),
-            place=nic, source=SOURCE,
+            place=nic, node_of=node_of, source=SOURCE,
         ),
-        ElementGroup("laser", "control", nics, 0, 0, place=nic, source="ODDL section 3.A"),
-        ElementGroup("receiver", "control", nics, 0, 0, place=nic, source="ODDL section 3.A"),
+        ElementGroup("laser", "control", nics, 0, 0, place=nic, node_of=node_of, source="ODDL section 3.A"),
+        ElementGroup("receiver", "control", nics, 0, 0, place=nic, node_of=node_of, source="ODDL section 3.A"),
         ElementGroup("fibre_up", "fibre", nics, loss={"fibre": 1}, bill=BillLine("fibre"), place=nic, source=SOURCE),
         *(group for one in switches for group in _modules(one, nodes)),
         ElementGroup("fibre_down", "fibre", nics, bill=BillLine("fibre"), place=nic, source=SOURCE),
         ElementGroup("demux", "demux", nics, 1, w, place=nic, source=SOURCE),
-        ElementGroup("photodiode", "photodiode", nics * w, 1, 0, place=diode, source=SOURCE),
+        ElementGroup(
+            "photodiode", "photodiode", nics * w, 1, 0, place=diode, node_of=lambda device: device // (sides * w),
+            source=SOURCE,
+        ),
     ]  # fmt: skip
 
     def bundles() -> Iterator[Bundle]:
@@ -134,7 +140,7 @@ def _modules(one: Switches, nodes: int) -> Iterator[ElementGroup]:
 
         return ElementGroup(
             f"{name}{d}", "wss", count, n_in, n_out, parameters={"selects": np.ones_like}, per_wavelength=True,
-            once_per_job=True, loss=loss, bill=BillLine("wss", 1, max(n_in, n_out)), place=place, source=SOURCE,
+            once_per_job=True, device="wss", loss=loss, bill=BillLine("wss", 1, max(n_in, n_out)), place=place, source=SOURCE,
         )  # fmt: skip
 
     if one.stages == 1:

@@ -17,7 +17,7 @@ behind routers that broadcast, and let everything pass where the subnet switches
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -94,6 +94,9 @@ def ramp_netlist(shape: RampShape) -> Netlist:
     def gang_of_receiver(element: IntArray) -> IntArray:
         return element // (x * b)
 
+    def each(devices: int) -> Callable[[IntArray], IntArray]:
+        return lambda device: device // devices
+
     fixed = {
         "broadcast": {"fixed": lambda element: element // (x * shape.ports) % shape.devices},
         "route_broadcast": {},
@@ -102,37 +105,41 @@ def ramp_netlist(shape: RampShape) -> Netlist:
     groups = (
         ElementGroup(
             "laser", "laser", num_ports, 0, 1, control=gang, devices=ganged, bill=BillLine("tunable_transceiver"),
-            place=port, source=SOURCE,
+            place=port, source=SOURCE, node_of=each(x),
         ),
-        ElementGroup("modulator", "modulator", num_ports, loss={"modulator": 1}, place=port, source=SOURCE),
+        ElementGroup(
+            "modulator", "modulator", num_ports, loss={"modulator": 1}, place=port, source=SOURCE, node_of=each(shape.ports)
+        ),
         ElementGroup("splitter", "splitter", num_ports, 1, x, loss={"splitter": 1}, place=port, source=SOURCE),
         ElementGroup(
-            "tx_gate", "gate", fans, control=gang_of_fan, devices=ganged * x, loss={"soa_gate": 1}, place=fan, source=SOURCE
+            "tx_gate", "gate", fans, control=gang_of_fan, devices=ganged * x, loss={"soa_gate": 1}, place=fan, source=SOURCE,
+            node_of=each(x * x),
         ),
         ElementGroup("fibre_up", "fibre", fans, loss={"fibre": 1}, bill=BillLine("fibre"), place=fan, source=SOURCE),
         *_core(shape),
         ElementGroup("fibre_down", "fibre", fans, loss={"fibre": 1}, bill=BillLine("fibre"), place=fan, source=SOURCE),
         ElementGroup(
             "filter", "filter", fans, control=gang_of_receiver, devices=ganged, parameters=fixed, loss={"filter": 1},
-            place=fan, source=SOURCE,
+            place=fan, source=SOURCE, node_of=each(x),
         ),
         ElementGroup(
-            "rx_gate", "gate", fans, control=gang_of_fan, devices=ganged * x, loss={"soa_gate": 1}, place=fan, source=SOURCE
+            "rx_gate", "gate", fans, control=gang_of_fan, devices=ganged * x, loss={"soa_gate": 1}, place=fan, source=SOURCE,
+            node_of=each(x * x),
         ),
         ElementGroup("combiner", "combiner", num_ports, x, 1, loss={"combiner": 1}, place=port, source=SOURCE),
-        ElementGroup("photodiode", "photodiode", num_ports, 1, 0, place=port, source=SOURCE),
+        ElementGroup("photodiode", "photodiode", num_ports, 1, 0, place=port, source=SOURCE, node_of=each(shape.ports)),
     )  # fmt: skip
 
     def bundles() -> Iterator[Bundle]:
-        each, fan_out = np.arange(num_ports), np.arange(fans)
-        yield Bundle("laser", each, "modulator", each)
-        yield Bundle("modulator", each, "splitter", each)
+        port_number, fan_out = np.arange(num_ports), np.arange(fans)
+        yield Bundle("laser", port_number, "modulator", port_number)
+        yield Bundle("modulator", port_number, "splitter", port_number)
         for before, behind in (("splitter", "tx_gate"), ("tx_gate", "fibre_up"), ("fibre_down", "filter")):
             yield Bundle(before, fan_out, behind, fan_out)
         yield from _core_links(shape, fan_out)
         yield Bundle("filter", fan_out, "rx_gate", fan_out)
         yield Bundle("rx_gate", fan_out, "combiner", fan_out)
-        yield Bundle("combiner", each, "photodiode", each)
+        yield Bundle("combiner", port_number, "photodiode", port_number)
 
     return Netlist("ramp", groups, shape.devices, bundles, "modulator")
 

@@ -53,7 +53,7 @@ def sipac_netlist(
         ElementGroup("comb", "comb", ports, 0, 1, bill=BillLine("comb_transceiver", 1, w), place=port, source=SOURCE),
         ElementGroup(
             "modulator", "modulator", ports, per_wavelength=True, loss={"modulator": 1, "bus_ring": w - 1},
-            place=port, source=SOURCE,
+            place=port, node_of=lambda device: device // levels, source=SOURCE,
         ),
         ElementGroup("fibre_up", "fibre", ports, loss=link, bill=BillLine("fibre"), place=port, source=SOURCE),
         *(_rings(level, nodes // r, r, published) for level, r in enumerate(radices)),
@@ -65,7 +65,10 @@ def sipac_netlist(
             )
             for level in range(levels)
         ),
-        ElementGroup("photodiode", "photodiode", ports * w, 1, 0, place=diode, source=SOURCE),
+        ElementGroup(
+            "photodiode", "photodiode", ports * w, 1, 0, place=diode, node_of=lambda device: device // (levels * w),
+            source=SOURCE,
+        ),
     ]  # fmt: skip
 
     def bundles() -> Iterator[Bundle]:

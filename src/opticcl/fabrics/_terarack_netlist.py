@@ -46,18 +46,28 @@ def terarack_netlist(nodes: int, ports: int, wavelengths: int) -> Netlist:
     def diode(element: int) -> str:
         return f"{side(element // w)} wavelength {element % w}"
 
+    def node_of(device: IntArray) -> IntArray:
+        return device // ports
+
     groups = (
         ElementGroup(
             "transmitter", "emitter", sides, 0, 1, per_wavelength=True, loss={"modulator": 1},
-            bill=BillLine("comb_transceiver", 1, w), place=side, source=SOURCE,
+            bill=BillLine("comb_transceiver", 1, w), place=side, node_of=node_of, source=SOURCE,
         ),
-        ElementGroup("add", "ringbank", sides, 2, 2, per_wavelength=True, place=side, source=SOURCE),
+        ElementGroup(
+            "add", "ringbank", sides, 2, 2, per_wavelength=True, place=side, node_of=node_of, device="modulator",
+            source=SOURCE,
+        ),
         ElementGroup("fibre", "fibre", sides, bill=BillLine("fibre"), place=side, source=SOURCE),
         ElementGroup(
-            "drop", "ringbank", sides, 2, 2, per_wavelength=True, loss={"interface": 1}, place=side, source=SOURCE
+            "drop", "ringbank", sides, 2, 2, per_wavelength=True, loss={"interface": 1}, place=side, node_of=node_of,
+            device="ring", source=SOURCE,
         ),
         ElementGroup("demux", "demux", sides, 1, w, place=side, source=SOURCE),
-        ElementGroup("photodiode", "photodiode", sides * w, 1, 0, place=diode, source=SOURCE),
+        ElementGroup(
+            "photodiode", "photodiode", sides * w, 1, 0, place=diode, node_of=lambda device: device // (ports * w),
+            source=SOURCE,
+        ),
     )  # fmt: skip
 
     def bundles() -> Iterator[Bundle]:

@@ -403,6 +403,7 @@ class Lightpath(Fabric):
             dead.tiles,
             dead.laser_tile * self.lasers + dead.laser,
             lambda: dead.waveguides(tiles, self.waveguides),
+            self.tile,
         )
 
     def netlist(self) -> Netlist:

@@ -60,6 +60,8 @@ class ElementGroup:
         moved: the same for light that a ring moves to the other bus; None: as `loss`.
         bill: what the group is bought as; None: it is inside another part.
         place: an element in words.
+        node_of: from device numbers to the nodes of the machine that they are part of; None: part of no node.
+        device: kind of `Fabric.devices` with the time that a setting takes; "": the name of the group.
         source: paper and section.
     Raises: FabricError: a negative number of elements or ports.
     """
@@ -78,6 +80,8 @@ class ElementGroup:
     moved: Mapping[str, float] | None = None
     bill: BillLine | None = None
     place: Callable[[int], str] = str
+    node_of: Numbers | None = None
+    device: str = ""
     source: str = ""
 
     def __post_init__(self) -> None:

@@ -12,7 +12,7 @@ from opticcl.ir.netlist import ElementGroup, Netlist
 from opticcl.optics.elements import KINDS
 from opticcl.optics.emulator import ElementStates
 
-__all__ = ["NO_OWNER", "DeviceChange", "device_change"]
+__all__ = ["NO_OWNER", "DeviceChange", "device_change", "places_of", "states_of"]
 
 NO_OWNER = -1
 """Owner of a changed state."""
@@ -61,10 +61,10 @@ def device_change(netlist: Netlist, text: str) -> DeviceChange:
     Raises: ParameterError: another form, or a group, device or state that the netlist does not have; known ones are named.
     """
     found = FORM.fullmatch(text.strip())
-    can_be_set = [group for group in netlist.groups if _states(netlist, group) is not None]
+    can_be_set = [group for group in netlist.groups if states_of(netlist, group) is not None]
     if not can_be_set:
         raise ParameterError(f"--set-device: {netlist.name} has no devices that can be set")
-    example = f"{can_be_set[0].name}:0={_states(netlist, can_be_set[0])[0]}"  # type: ignore[index]
+    example = f"{can_be_set[0].name}:0={states_of(netlist, can_be_set[0])[0]}"  # type: ignore[index]
     if found is None:
         raise ParameterError(f"--set-device: {text!r} is not group:device=state; try {example}")
     name, number, index, value = found[1], int(found[2]), found[3], int(found[4])
@@ -74,17 +74,17 @@ def device_change(netlist: Netlist, text: str) -> DeviceChange:
         raise ParameterError(f"--set-device: {netlist.name} has no devices {name!r} that can be set; known: {known}")
     if number >= group.num_devices:
         raise ParameterError(f"--set-device: {name}:{number} does not exist; {name} has 0 to {group.num_devices - 1}")
-    states = _states(netlist, group)
+    states = states_of(netlist, group)
     assert states is not None
     if value not in states:
         raise ParameterError(f"--set-device: {text}: a state of {name} is {states[0]} to {states[-1]}, not {value}")
-    spans = _indices(netlist, group)
+    spans = places_of(netlist, group)
     if index is not None and int(index) >= spans:
         raise ParameterError(f"--set-device: {text}: {name} has places 0 to {spans - 1}, not {index}")
     return DeviceChange(netlist.position[name], number, None if index is None else int(index), value)
 
 
-def _states(netlist: Netlist, group: ElementGroup) -> range | None:
+def states_of(netlist: Netlist, group: ElementGroup) -> range | None:
     """States that a user can give a device; None: it cannot be set."""
     if not group.num_devices or not KINDS[group.kind].about or "fixed" in group.parameters:
         return None
@@ -99,7 +99,7 @@ def _states(netlist: Netlist, group: ElementGroup) -> range | None:
     }.get(group.kind)
 
 
-def _indices(netlist: Netlist, group: ElementGroup) -> int:
+def places_of(netlist: Netlist, group: ElementGroup) -> int:
     """Places of a device that are set apart [count]."""
     if group.kind == "wss":
         return (group.n_in + group.n_out) * netlist.num_wavelengths

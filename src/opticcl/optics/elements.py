@@ -88,12 +88,14 @@ class ElementKind:
         passing: (group, rows, states, number of wavelengths) -> where light leaves; None: it lets none pass.
         emits: whether light starts here.
         splits: whether light leaves by every output.
+        parked: state of one that is not set.
     """
 
     about: str = ""
     passing: Passing | None = None
     emits: bool = False
     splits: bool = False
+    parked: int = -1
 
 
 def splitting_db(group: ElementGroup) -> float:
@@ -161,11 +163,11 @@ KINDS: Mapping[str, ElementKind] = {
     "modulator": ElementKind("signal", _modulate),
     "splitter": ElementKind(passing=_straight, splits=True),
     "combiner": ElementKind(passing=_straight),
-    "gate": ElementKind("on or off", _gate),
+    "gate": ElementKind("on or off", _gate, parked=0),
     "filter": ElementKind("wavelength", _filter),
     "awgr": ElementKind(passing=_route),
     "cross": ElementKind(passing=_cross),
-    "ringbank": ElementKind("on or off, of each wavelength", _ringbank),
+    "ringbank": ElementKind("on or off, of each wavelength", _ringbank, parked=0),
     "wss": ElementKind("output of each input and wavelength", _switch),
     "fibre": ElementKind(passing=_straight),
     "waveguide": ElementKind(passing=_straight),

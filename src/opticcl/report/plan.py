@@ -39,7 +39,9 @@ def instructions_table(rows: Sequence[Mapping[str, Any]]) -> FittedTable:
     Args: rows: as `opticcl.formats.device_tables.instructions_of_node` returns them.
     """
     chunks = [f"{low}" if low == high else f"{low}..{high}" for low, high in (row["chunks"] for row in rows)]
+    several = any("node" in row for row in rows)
     columns = [
+        *([Column("node", [str(row["node"]) for row in rows])] if several else []),
         Column("step", [str(row["step"]) for row in rows]),
         Column("round", [str(row["round"]) for row in rows]),
         Column("action", [row["action"] for row in rows], justify="left"),
@@ -54,7 +56,7 @@ def instructions_table(rows: Sequence[Mapping[str, Any]]) -> FittedTable:
     if any("slots" in row for row in rows):
         columns.append(Column("first slot", [str(row["first_slot"]) for row in rows]))
         columns.append(Column("slots", [f"{row['slots']:,}" for row in rows]))
-    return FittedTable(columns, keys=4)
+    return FittedTable(columns, keys=4 + several)
 
 
 def _numbers(values: Sequence[int]) -> str:

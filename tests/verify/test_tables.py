@@ -1,0 +1,412 @@
+"""Device tables judged alone: those of the five systems are right, and each rule refuses a mutant by name."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import opticcl
+from opticcl.errors import ParameterError
+from opticcl.fabrics import FABRICS
+from opticcl.ir.tables import DataRows, SettingRows
+from opticcl.optics.emulator import Emulator
+from opticcl.optics.rounds import lanes_of, round_settings, standing_settings
+from opticcl.plans.tables import TableMaker, TablePart
+from opticcl.verify._table_data import Arrived, arrived_transfers, replay
+from opticcl.verify.tables import DeviceStates, check_tables, match_data
+
+SYSTEMS = {
+    "ramp": ("ramp:groups=2,racks=2,wavelengths=4", "ramp"),
+    "ramp_planes": ("ramp:groups=2,racks=2,wavelengths=2,transceivers_per_group=2", "ring"),
+    "ramp_tuned": ("ramp:groups=2,racks=2,wavelengths=4,subnet=route_broadcast", "ramp"),
+    "ramp_crossbar": ("ramp:groups=2,racks=2,wavelengths=4,subnet=route_switch", "ramp"),
+    "sipac": ("sipac:radix=4,levels=2,wavelengths=8", "auto"),
+    "terarack": ("terarack:nodes=8,wavelengths=4", "wrht"),
+    "oddl": ("oddl:shape=2x4", "auto"),
+    "lightpath": ("lightpath:shape=3x3", "auto"),
+}
+
+
+def tables_of(system, collective="all_reduce", size="100 KB"):
+    """Tables of a small plan."""
+    fabric, algorithm = SYSTEMS[system]
+    algorithm = algorithm if collective == "all_reduce" else "auto"
+    return TableMaker(opticcl.compile(fabric, collective, size, algorithm=algorithm)).tables()
+
+
+def changed(tables, settings=None, data=None, **header):
+    """The tables with other values: {column: (rows, values)}."""
+
+    def with_values(rows, changes):
+        columns = {name: getattr(rows, name).copy() for name in rows.KINDS}
+        for name, (at, value) in (changes or {}).items():
+            columns[name][at] = value
+        return type(rows)(**columns)
+
+    return dataclasses.replace(
+        tables, settings=with_values(tables.settings, settings), data=with_values(tables.data, data), **header
+    )
+
+
+def rules(tables):
+    """Names of the rules that tables break."""
+    return {one.rule for one in check_tables(tables).violations}
+
+
+@pytest.mark.parametrize("collective", ["all_reduce", "all_to_all"])
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_tables_of_a_plan_are_right(system, collective):
+    """Light, data and times."""
+    tables = tables_of(system, collective)
+    verdict = check_tables(tables)
+    assert verdict.ok, str(verdict)
+    assert verdict.data == len(tables.data) > 0
+    assert not any("change nothing" in note for note in verdict.notes)
+
+
+@pytest.mark.parametrize("collective", ["broadcast", "reduce_scatter", "all_gather", "gather", "scatter"])
+def test_other_collectives(collective):
+    """Rooted ones, and those without sums."""
+    plan = opticcl.compile("oddl:shape=2x4", collective, "10 KB")
+    assert check_tables(TableMaker(plan).tables()).ok
+
+
+def test_a_job_on_some_nodes():
+    """Its ranks are not the nodes of the machine."""
+    plan = opticcl.compile("ramp:groups=2,racks=2,wavelengths=4", "all_gather", "10 KB", nodes=[3, 9, 4, 12])
+    verdict = check_tables(TableMaker(plan).tables())
+    assert verdict.ok, str(verdict)
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_replayed_tables_give_the_states_that_the_circuits_need(system):
+    """Every device that a circuit of a round needs has its state as the round begins, in tables that were only replayed."""
+    plan = opticcl.compile(SYSTEMS[system][0], "all_reduce", "100 KB", algorithm=SYSTEMS[system][1])
+    tables = TableMaker(plan).tables()
+    netlist = plan.fabric.netlist()
+    devices = DeviceStates(netlist, tables)
+    programme, data = plan.programme("closed_form"), (netlist.transmitter, netlist.photodiodes.name)
+    emulator = Emulator(netlist)
+    for step in range(plan.schedule.num_steps):
+        for number, circuits in enumerate(plan.circuits.rounds(step)):
+            begin_s = start_of(programme, step, number)
+            devices.go_to(begin_s)
+            assert np.array_equal(devices.old, devices.new)
+            lanes = lanes_of(plan.fabric, circuits, plan.schedule.step(step))
+            needed = round_settings(plan.fabric, netlist, circuits, lanes)
+            replayed = emulator.load(devices.states(devices.old))
+            for position, group in enumerate(netlist.groups):
+                if group.name in data or "fixed" in group.parameters:
+                    continue
+                own = needed.group == position
+                held = dict(zip(*pairs(*replayed.held(position)), strict=True))
+                parked = 0 if group.kind in ("gate", "ringbank") else -1
+                for key, value in zip(*pairs(needed.number[own], needed.index[own], needed.value[own]), strict=True):
+                    assert held.get(key, parked) == value, (system, group.name, key)
+    if any(group.once_per_job for group in netlist.groups):
+        assert len(standing_settings(plan.fabric, netlist, circuits))
+
+
+def pairs(number, index, value):
+    """[(device, index)], [value]."""
+    return list(zip(number.tolist(), index.tolist(), strict=True)), value.tolist()
+
+
+def start_of(programme, step, number):
+    """Start of the first light of a round, in steps that a programme may store once [s]."""
+    runs, times = programme.runs, programme.circuits
+    run = int(np.searchsorted(runs.first, step, "right") - 1)
+    rows = (times.step == runs.first[run]) & (times.round == number)
+    return float(times.start_s[rows].min() + (step - runs.first[run]) * runs.period_s[run])
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", ["ramp", "sipac", "terarack", "oddl", "lightpath"])
+def test_64_nodes_carry_bytes(name):
+    """Real arrays, moved as the tables and their light say, become the results of both collectives."""
+    carry_bytes(FABRICS.get(name).at_scale(64))
+
+
+@pytest.mark.parametrize("system", ["ramp", "sipac", "terarack", "oddl", "lightpath"])
+def test_tables_carry_bytes(system):
+    """The same on small machines."""
+    carry_bytes(opticcl.fabric(SYSTEMS[system][0].split(":")[0], **parameters(SYSTEMS[system][0])))
+
+
+def parameters(text):
+    """Parameters of "name:key=value,..."."""
+    return dict(item.split("=") for item in text.partition(":")[2].split(","))
+
+
+def carry_bytes(fabric):
+    """all_reduce and all_to_all of random integers by tables alone."""
+    for collective in ("all_reduce", "all_to_all"):
+        tables = TableMaker(opticcl.compile(fabric, collective, "1 MB")).tables()
+        verdict = check_tables(tables)
+        assert verdict.ok, str(verdict)
+        c, n = tables.collective, tables.collective.num_ranks
+        data = np.random.default_rng(1).integers(0, 1 << 40, (n, c.num_chunks, 3))
+        arrived = transfers_of(tables)
+        if collective == "all_reduce":
+            state = data.copy()
+            replay(arrived, state)
+            assert np.array_equal(state, np.broadcast_to(data.sum(axis=0), state.shape))
+            continue
+        state = np.zeros((n, c.num_chunks, n), np.int64)  # of each origin apart
+        state[np.arange(n)[:, None], np.arange(c.num_chunks), np.arange(n)[:, None]] = data[:, :, 0]
+        replay(arrived, state)
+        assert all(np.array_equal(state[c.owner[k], k], data[:, k, 0]) for k in range(c.num_chunks))
+
+
+def transfers_of(tables) -> Arrived:
+    """Transfers that arrive by the light of tables."""
+    netlist, d = tables.fabric.netlist(), tables.data
+    sender = match_data(tables)
+    nodes = [
+        int(netlist.groups[device].node_of(np.array([number]))[0])
+        for device, number in zip(d.device.tolist(), d.number.tolist(), strict=True)
+    ]
+    ranks = tables.fabric.ranks_at(np.array(nodes))
+
+    def refuse(*violation):
+        raise AssertionError(violation)
+
+    return arrived_transfers(tables, ranks, sender, refuse)
+
+
+# --- mutants ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("system", ["terarack", "oddl", "lightpath"])
+def test_a_setting_that_comes_late(system):
+    """By a tenth of its setting time."""
+    tables = tables_of(system)
+    netlist = tables.fabric.netlist()
+    moving = [p for p, group in enumerate(netlist.groups) if not group.once_per_job and group.kind != "control"]
+    rows = np.flatnonzero(np.isin(tables.settings.device, moving) & (tables.settings.value > 0))
+    if system == "oddl":  # its switches are set once; controls have no light
+        assert not len(rows)
+        return
+    late = changed(tables, settings={"from_s": (rows[:1], tables.settings.from_s[rows[:1]] + 1e-6)})
+    assert "setting_late" in rules(late)
+
+
+def test_a_change_while_light_passes():
+    """A gate of RAMP shuts in the middle of a slot."""
+    tables = tables_of("ramp")
+    s, d = tables.settings, tables.data
+    gate = int(np.flatnonzero((s.value == 1) & (s.from_s == d.from_s.min()))[0])
+    columns = {name: getattr(s, name)[[gate]] for name in s.KINDS}
+    shut = SettingRows.of(**{**columns, "from_s": [d.until_s.min() / 2 + s.from_s[gate] / 2], "value": [0]})
+    more = SettingRows.joined([tuple(getattr(rows, name) for name in s.KINDS) for rows in (s, shut)])
+    assert {"light_missing", "off_slot"} <= rules(dataclasses.replace(tables, settings=more))
+
+
+@pytest.mark.parametrize("system", ["ramp", "ramp_tuned", "ramp_crossbar", "terarack", "lightpath"])
+def test_a_missing_change(system):
+    """No single row of the first round can be left out without a difference."""
+    tables = tables_of(system)
+    s = tables.settings
+    first = np.flatnonzero((s.from_s == s.from_s.min()) & (s.value != 0))
+    for row in first[:: max(len(first) // 5, 1)]:
+        kept = s.take(np.arange(len(s)) != row)
+        assert rules(dataclasses.replace(tables, settings=kept)) & {"light_missing", "light_wrong", "light_stray"}
+
+
+def test_a_missing_change_of_a_switch_that_is_set_once():
+    """ODDL."""
+    tables = tables_of("oddl")
+    netlist, s = tables.fabric.netlist(), tables.settings
+    rows = [i for i in range(len(s)) if netlist.groups[int(s.device[i])].once_per_job]
+    for row in rows[::5]:
+        assert "light_missing" in rules(dataclasses.replace(tables, settings=s.take(np.arange(len(s)) != row)))
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_a_wrong_wavelength(system):
+    """Of a photodiode that listens, or of a transmitter."""
+    tables = tables_of(system)
+    d, w = tables.data, tables.fabric.netlist().num_wavelengths
+    for sends in (True, False):
+        row = np.flatnonzero(d.sends == sends)[:1]
+        wrong = changed(tables, data={"wavelength": (row, (d.wavelength[row] + 1) % w)})
+        assert rules(wrong) & {"light_wrong", "light_missing", "light_collided", "data_overlap"}
+
+
+def test_a_wrong_wavelength_of_a_laser():
+    """The receiver of another device hears it."""
+    tables = tables_of("ramp")
+    s = tables.settings
+    laser = tables.fabric.netlist().position["laser"]
+    row = np.flatnonzero((s.device == laser) & (s.value >= 0))[:1]
+    assert "light_missing" in rules(changed(tables, settings={"value": (row, (s.value[row] + 1) % 4)}))
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_data_that_nobody_receives_and_data_that_nobody_sends(system):
+    """A row of a receiver or of a transmitter is missing."""
+    tables = tables_of(system)
+    d = tables.data
+    for sends, rule in ((False, "light_stray"), (True, None)):
+        kept = d.take(np.arange(len(d)) != np.flatnonzero(d.sends == sends)[0])
+        found = rules(dataclasses.replace(tables, data=kept))
+        assert rule in found if rule else found & {"light_missing", "light_wrong"}
+
+
+def test_data_that_overlaps():
+    """Two rows of one transmitter, and of one photodiode."""
+    tables = tables_of("oddl")
+    d = tables.data
+    for sends in (True, False):
+        rows = np.flatnonzero(d.sends == sends)
+        key = d.number[rows] * 8 + d.wavelength[rows]
+        again = rows[np.flatnonzero(key == key[0])][:2]
+        assert len(again) == 2
+        assert "data_overlap" in rules(changed(tables, data={"until_s": (again[:1], d.from_s[again[1]] + 1e-9)}))
+
+
+@pytest.mark.parametrize(
+    ("rule", "column", "change"),
+    [
+        ("chunks_differ", "chunk_lo", lambda v: v ^ 1),
+        ("chunks_differ", "chunk_n", lambda v: v + 1),
+        ("window_differs", "until_s", lambda v: v * 1.5),
+        ("window_differs", "from_s", lambda v: v + 1e-9),
+        ("ready_early", "ready_s", lambda v: v * 0),
+    ],
+)
+def test_rows_of_a_receiver_that_do_not_fit_the_light(rule, column, change):
+    """Other chunks, other times."""
+    tables = tables_of("sipac")
+    d = tables.data
+    fits = ~d.sends & (d.chunk_lo + d.chunk_n < tables.collective.num_chunks)
+    row = np.flatnonzero(fits)[:1]
+    values = {column: (row, change(getattr(d, column)[row]))}
+    if column == "until_s":
+        values["ready_s"] = (row, change(d.ready_s[row]))
+    assert rule in rules(changed(tables, data=values))
+
+
+def test_a_share_that_never_comes():
+    """One wavelength of a transfer is neither sent nor received."""
+    tables = tables_of("sipac")
+    d = tables.data
+    row = int(np.flatnonzero(~d.sends & (d.shares > 1))[0])
+    sender = int(match_data(tables)[row])
+    kept = d.take(~np.isin(np.arange(len(d)), [row, sender]))
+    assert "share_missing" in rules(dataclasses.replace(tables, data=kept))
+
+
+@pytest.mark.parametrize("collective", ["all_reduce", "all_to_all", "all_gather"])
+def test_a_transfer_that_is_left_out(collective):
+    """Light is clean and the result is wrong; the rank, the chunk and the contribution are named."""
+    tables = tables_of("oddl", collective)
+    d = tables.data
+    row = int(np.flatnonzero(~d.sends & (d.from_s == d.from_s.max()))[0])
+    mates = match_data(tables)
+    same = ~d.sends & (d.from_s == d.from_s[row])
+    gone = np.isin(np.arange(len(d)), np.concatenate([np.flatnonzero(same), mates[same]]))
+    (found,) = check_tables(dataclasses.replace(tables, data=d.take(~gone))).violations
+    assert found.rule == "data_wrong"
+    assert "rank" in found.where
+
+
+def test_an_operation_that_is_another():
+    """Data that is stored in place of what was there, where it should be added."""
+    tables = tables_of("terarack")
+    d = tables.data
+    adds = np.flatnonzero(~d.sends & (d.op == 1))
+    mates = adds[(d.number[adds] // 8 == d.number[adds[0]] // 8) & (d.from_s[adds] == d.from_s[adds[0]])]
+    assert rules(changed(tables, data={"op": (mates, 0)})) == {"data_wrong"}
+
+
+def test_data_that_is_used_before_it_is_there():
+    """It is ready only after the next send."""
+    tables = tables_of("oddl")
+    d = tables.data
+    first = np.flatnonzero(~d.sends & (d.from_s == d.from_s.min()))
+    late = changed(tables, data={"ready_s": (first, tables.total_s)})
+    assert "data_wrong" in rules(late)
+
+
+def test_data_that_is_overwritten_while_it_leaves():
+    """Bytes of a ring that are stored at once, where their chunk is still being sent."""
+    plan = opticcl.compile("oddl:shape=2x4", "broadcast", "10 KB")
+    tables = TableMaker(plan).tables()
+    d = tables.data
+    mates = match_data(tables)
+    last = int(np.flatnonzero(~d.sends)[np.argmax(d.from_s[~d.sends])])
+    send = int(mates[last])
+    earlier = np.flatnonzero(~d.sends & (d.ready_s <= d.from_s[send]) & (d.chunk_lo == d.chunk_lo[last]))
+    late = changed(tables, data={"ready_s": (earlier, (d.from_s[send] + d.until_s[send]) / 2)})
+    assert rules(late) & {"overwritten_before_sent"}
+
+
+def test_rules_of_times():
+    """Slots, the total, two changes at once, a second setting of what is set once."""
+    ramp, oddl, terarack = tables_of("ramp"), tables_of("oddl"), tables_of("terarack")
+    assert rules(changed(ramp, settings={"slot": (slice(0, 1), 7_000)})) == {"off_slot"}
+    assert rules(dataclasses.replace(ramp, total_s=ramp.total_s / 2)) == {"total_too_small"}
+    s = oddl.settings
+    once = [p for p, group in enumerate(oddl.fabric.netlist().groups) if group.once_per_job]
+    row = np.flatnonzero(np.isin(s.device, once))[:1]
+    assert "set_again" in rules(changed(oddl, settings={"from_s": (row, 1e-6)}))
+    s = terarack.settings
+    both = SettingRows.joined([tuple(getattr(rows, name) for name in s.KINDS) for rows in (s, s.take([0]))])
+    both.value[-1] = 1 - both.value[0]
+    assert "setting_clash" in rules(dataclasses.replace(terarack, settings=both))
+
+
+def test_settings_that_change_nothing_are_counted():
+    """They are harmless."""
+    tables = tables_of("terarack")
+    s = tables.settings
+    again = SettingRows.joined([tuple(getattr(rows, name) for name in s.KINDS) for rows in (s, s.take([0]))])
+    again.from_s[-1] = tables.total_s
+    again.value[-1] = s.value[(s.device == s.device[0]) & (s.number == s.number[0]) & (s.index == s.index[0])][-1]
+    verdict = check_tables(dataclasses.replace(tables, settings=again))
+    assert verdict.ok
+    assert "1 row of settings change nothing" in verdict.notes
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value", "message"),
+    [
+        ("settings", "number", 1 << 20, "does not exist; laser has 0 to 31"),
+        ("settings", "number", -1, "does not exist"),
+        ("settings", "value", 99, "value=99; laser has -1 to 3"),
+        ("settings", "index", 1, "index=1; laser has 0 to 0"),
+        ("settings", "from_s", np.nan, "from_s=nan is no time"),
+        ("settings", "device", 1, "modulator has no states"),
+        ("data", "until_s", -1.0, "until_s=-1.0 is no time"),
+        ("data", "number", 1 << 40, "does not exist"),
+        ("data", "wavelength", 4, "wavelength=4 is none of 0 to 3"),
+        ("data", "chunk_n", 1 << 40, "is none of 1 to"),
+        ("data", "share", 5, "has a share beyond its shares"),
+        ("data", "op", 2, "op=2 is none of the operations of all_reduce"),
+        ("data", "device", 0, "laser sends, but in ramp only modulator does"),
+    ],
+)
+def test_rows_of_what_the_machine_does_not_have(table, column, value, message):
+    """The row, the column and what there is."""
+    tables = tables_of("ramp")
+    with pytest.raises(ParameterError, match=message):
+        check_tables(changed(tables, **{table: {column: (slice(0, 1), value)}}))
+
+
+def test_a_part_of_the_tables_is_not_judged():
+    """Light needs all devices."""
+    plan = opticcl.compile("oddl:shape=2x4", "all_reduce", "1 KB")
+    part = TableMaker(plan, part=TablePart(nodes=(3,))).tables()
+    assert {int(n) // 2 for n in part.data.number[part.data.sends]} == {3}
+    with pytest.raises(ParameterError, match="a part of the devices"):
+        check_tables(part)
+    alone = TableMaker(plan, part=TablePart(devices=("laser",))).tables()
+    assert len(alone.settings)
+    assert not len(alone.data)
+
+
+def test_empty_tables_carry_nothing():
+    """And the collective is wrong."""
+    tables = tables_of("sipac")
+    assert rules(dataclasses.replace(tables, settings=SettingRows.empty(), data=DataRows.empty())) == {"data_wrong"}
