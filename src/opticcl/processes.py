@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import select
 import signal
 import sys
 import threading
@@ -260,13 +261,15 @@ def _received(connection: Connection, item: T, process: Any, cap: int) -> Event[
         cap: memory that it may take [bytes].
     """
     values = []
+    more = select.poll()
+    more.register(connection, select.POLLIN)
     try:
         while True:
             kind, value = connection.recv()
             if kind != "value":
                 break
             values.append(value)
-            if not connection.poll():
+            if not more.poll(0):
                 return Event(item, tuple(values))
     except (EOFError, OSError):
         process.join()

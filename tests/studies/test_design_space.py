@@ -6,6 +6,7 @@ from opticcl.errors import OpticclError
 from opticcl.studies.space.design import MOST_POINTS, read_design
 
 AXES = '[axes]\nfabric = ["ideal", "torus:rate=100Gb/s", "lightpath"]\nnodes = [4, 16]\nsize = "1KB"\n'
+TRAINED = '[axes]\nfabric = "torus"\nnodes = 16\nworkload = "vgg19"\n'
 
 
 @pytest.fixture
@@ -116,7 +117,14 @@ WRONG = {
     ),
     "measure": ('measure = ["tim"]\n' + AXES, "measure: 'tim'; did you mean 'time'?"),
     "measure of nothing": ("measure = []\n" + AXES, "measure=[]; write a list"),
-    "bound alone": ('measure = ["gap"]\n' + AXES, "bound and gap are of a time"),
+    "bound alone": ('measure = ["gap"]\n' + AXES, "bound, gap and waiting are of a time"),
+    "workload and size": (
+        AXES + 'workload = "vgg19"\n',
+        "axes: size and workload; messages of a workload have their own",
+    ),
+    "unknown workload": (TRAINED.replace("vgg19", "vgg91"), "axes.workload: 'vgg91' is neither a model"),
+    "bound of a workload": ('measure = ["time", "gap"]\n' + TRAINED, "measure: gap is of a collective; leave the axis"),
+    "waiting of a size": ('measure = ["time", "waiting"]\n' + AXES, "measure: waiting is of a workload; add the axis"),
     "vary key": (AXES + '[vary]\nkeys = ["latency"]\n', "vary.keys: 'latency'; "),
     "vary at": (AXES + '[vary]\nkeys = "all"\nnodes = 7\n', "vary.nodes=7 is not on the axis nodes"),
     "vary axis": (AXES + '[vary]\nkeys = "all"\nnode = 7\n', "unknown key vary.node; "),

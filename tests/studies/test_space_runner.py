@@ -157,6 +157,21 @@ def test_values_are_those_of_the_other_verbs(file, tmp_path, answer):
         assert row[column] == compared[column], column
 
 
+def test_iterations_of_training_are_those_of_train(tmp_path, answer):
+    """A model and a trace."""
+    file = tmp_path / "mine.toml"
+    (tmp_path / "trace.toml").write_text('name = "mine"\n[[calls]]\ncollective = "all_reduce"\nsize = "25 MB"\n')
+    workloads = ["lenet", str(tmp_path / "trace.toml")]
+    file.write_text(f'[axes]\nfabric = "torus"\nnodes = 6\nworkload = {json.dumps(workloads)}\n')
+    assert run_space(read_design(file), tmp_path / "out").states == {"done": 2}
+    for row, option in zip(read_rows(tmp_path / "out"), ("--model", "--workload"), strict=True):
+        found, _ = answer("train", option, row["workload"], "-n", "6", "-f", "torus")
+        trained = found["rows"][0]
+        assert row["total_s"] == trained["iteration_s"] > 0
+        assert (row["compute_s"], row["exposed_s"]) == (trained["compute_s"], trained["exposed_s"])
+        assert row["algorithm"] == " ".join(trained["algorithms"])
+
+
 def test_a_longer_axis_computes_the_new_points_alone(file, tmp_path):
     """And an axis of default values none."""
     run_space(read_design(file), tmp_path / "out")
@@ -260,10 +275,10 @@ def test_a_full_disk_loses_nothing(file, tmp_path):
     points = list(read_design(file).points())
     with Ledger(tmp_path / "out", "x") as ledger:
         ledger.add(point.key for point in points)
-        ledger.record({points[0].key: ("", {"total_s": 1.0})})
+        ledger.record({points[0].key: ("", '{"total_s": 1.0}')})
         ledger._connection.execute("PRAGMA max_page_count = 1")
         with pytest.raises(OutputError, match=r"cannot write .*ledger\.sqlite: database or disk is full"):
-            ledger.record({point.key: ("", {"text": "x" * 10_000}) for point in points[1:]})
+            ledger.record({point.key: ("", json.dumps("x" * 10_000)) for point in points[1:]})
         assert Counter(ledger.states().values()) == {"pending": 15, "done": 1}
 
 
@@ -271,10 +286,10 @@ def test_no_point_is_recorded_twice(file, tmp_path):
     """Nor one that is unknown."""
     with Ledger(tmp_path / "out", "x") as ledger:
         ledger.add(["a", "b"])
-        ledger.record({"a": ("", {})})
+        ledger.record({"a": ("", "{}")})
         for key in ("a", "unknown"):
             with pytest.raises(RuntimeError, match="1 points would be done twice"):
-                ledger.record({key: ("", {}), "b": ("", {})})
+                ledger.record({key: ("", "{}"), "b": ("", "{}")})
         assert ledger.states() == {"a": "done", "b": "pending"}
 
 

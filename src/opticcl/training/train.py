@@ -23,7 +23,7 @@ from opticcl.training.partition import partition
 from opticcl.training.rooflines import note_untimed
 from opticcl.units import counted, format_seconds, in_columns
 
-__all__ = ["TrainingResult", "TrainingRow", "train"]
+__all__ = ["TrainingResult", "TrainingRow", "resolution_of", "train"]
 
 RESOLUTION = 1e-3
 """Share of the computation by which all messages together may exceed the time of their fastest plans."""
@@ -240,7 +240,7 @@ def train(
     built = [given if isinstance(given, Fabric) else fabric_at_scale(given, size) for given in one_or_more(machines)]
     per_epoch, iterations = _iterations(job, samples, epochs, steps)
     algorithm = as_text(algorithm, "train: algorithm", "auto")
-    resolution_s, known = _resolution_s(job), planner
+    resolution_s, known = resolution_of(job), planner
     planner = known or Fastest(algorithm, assumptions, engine=engine, resolution_s=resolution_s, progress=progress)
     other = beside(planner.assumed)
     also = None if known else planner.under(other.assumed)
@@ -336,7 +336,7 @@ def _task_graphs(given: TaskGraph | Sequence[TaskGraph] | str, nodes: int | None
     return [partition(model, nodes)]
 
 
-def _resolution_s(job: TaskGraph) -> float:
+def resolution_of(job: TaskGraph) -> float:
     """Time by which a message may exceed that of its fastest plan, so that all together stay below `RESOLUTION` [s]."""
     messages = sum(task.communicates for task in job.tasks)
     return RESOLUTION * job.compute_s / messages if messages else 0.0

@@ -22,7 +22,7 @@ from uuid import uuid4
 from opticcl.errors import ExecutionError, ParameterError, UnsupportedError
 from opticcl.processes import Event
 from opticcl.studies.space.design import DesignPoint, DesignSpace
-from opticcl.studies.space.measure import Measured, measured
+from opticcl.studies.space.measure import measured
 
 __all__ = ["SLURM_OPTIONS", "Cluster", "batches", "connected", "slurm"]
 
@@ -64,7 +64,7 @@ class Cluster:
 
     def events(
         self, space: DesignSpace, points: Sequence[DesignPoint], waiting: deque[list[int]], *, patience_s: float
-    ) -> Generator[Event[list[int], Measured] | None, None, None]:
+    ) -> Generator[Event[list[int], tuple[int, str, str]] | None, None, None]:
         """Values of batches as they arrive; None where nothing arrived for a while.
 
         Args:
@@ -122,7 +122,7 @@ class Cluster:
                 self.client.cancel([future for _, future in items.values()], force=True)
 
 
-def _result(future: Any) -> tuple[str, list[Measured], str]:
+def _result(future: Any) -> tuple[str, list[tuple[int, str, str]], str]:
     """What `_batch` returned.
 
     Raises: KilledWorker: its workers ended. ExecutionError: the scheduler ended, or a worker cannot run it.
@@ -154,7 +154,7 @@ def _ended(why: str) -> ExecutionError:
 
 def _batch(
     space: DesignSpace, points: Sequence[DesignPoint], numbers: Sequence[int], prepare: Callable[[], None]
-) -> tuple[str, list[Measured], str]:
+) -> tuple[str, list[tuple[int, str, str]], str]:
     """Values of some points, in a worker.
 
     Args:
@@ -164,12 +164,12 @@ def _batch(
         prepare: called before.
     Returns: version of the package; values in order, fewer if a point raised an exception; the exception.
     """
-    found: list[Measured] = []
+    found: list[tuple[int, str, str]] = []
     with _one_at_a_time:  # a worker may have several threads, the kernels are made for one
         prepare()
         try:
             for one in measured(space, points, range(len(points))):
-                found.append(replace(one, number=numbers[one.number]))
+                found.append(replace(one, number=numbers[one.number]).written())
         except Exception as error:
             return version("opticcl"), found, f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]
     return version("opticcl"), found, ""

@@ -7,6 +7,7 @@ measure = ["time", "bound", "gap", "dollars", "watts", "margin"]
 fabric = ["ramp", "lightpath:reconfiguration=1us"]
 nodes = [16, 64]
 size = { from = "1KB", to = "1GB", factor = 10 }
+workload = ["vgg19", "trace.et"]        # in place of size and collective: an iteration of training
 assume.endpoint = ["0.5us", "1us"]      # one assumption
 parameter.reconfiguration = ["1us"]     # a parameter of the fabrics that have it
 
@@ -72,6 +73,7 @@ MOST_NODES = 1 << 20
 
 MEASURES: dict[str, tuple[str, ...]] = {
     "time": ("algorithm", "total_s", "verified"),
+    "waiting": ("compute_s", "exposed_s"),
     "bound": ("lower_bound_s", "bound_by"),
     "gap": ("gap",),
     "dollars": ("usd_per_node",),
@@ -95,8 +97,8 @@ DEFAULTS: dict[str, Any] = {
 """Value of an axis that a file does not have."""
 
 REQUIRED = ("fabric", "nodes")
-AXES = (*REQUIRED, "size", *(name for name in DEFAULTS if name != "vary"))
-MACHINE = ("fabric", "nodes", "node_rate", "collective", "algorithm")
+AXES = (*REQUIRED, "size", "workload", *(name for name in DEFAULTS if name != "vary"))
+MACHINE = ("fabric", "nodes", "node_rate", "workload", "collective", "algorithm")
 """Axes, besides parameters of fabrics, that points of one machine share."""
 
 ANSWERS = {
@@ -128,9 +130,9 @@ class DesignPoint:
 
     @property
     def machine(self) -> tuple[Any, ...]:
-        """What points with the same plans share: the machine, the collective and the algorithm."""
+        """What points with the same plans share: the machine, the collective or workload, and the algorithm."""
         parameters = [(axis, value) for axis, value in self.values.items() if axis.startswith("parameter.")]
-        return *(self.values[axis] for axis in MACHINE), *parameters
+        return *(self.values.get(axis) for axis in MACHINE), *parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +222,8 @@ def column_of(axis: str) -> str:
 
 def _point(values: dict[str, Any]) -> DesignPoint:
     named = {axis: value for axis, value in values.items() if DEFAULTS.get(axis) != value}
-    return DesignPoint(DEFAULTS | values, json.dumps(named, sort_keys=True))
+    defaults = {axis: value for axis, value in DEFAULTS.items() if axis != "collective" or "workload" not in values}
+    return DesignPoint(defaults | values, json.dumps(named, sort_keys=True))
 
 
 def read_design(path: Path) -> DesignSpace:
@@ -250,8 +253,14 @@ def _design(name: str, tables: Mapping[str, Any]) -> DesignSpace:
     title = tables.get("title", name)
     if not isinstance(title, str):
         raise ParameterError(f"title={title!r} is no text")
-    measure = _measures(tables.get("measure", list(MEASURES)))
-    axes = _axes(_table(tables, "axes"), needs_size="time" in measure)
+    trains = "workload" in _table(tables, "axes")
+    unknown = ("bound", "gap") if trains else ("waiting",)
+    measure = _measures(tables.get("measure", [one for one in MEASURES if one not in unknown]))
+    for one in unknown:
+        if one in measure:
+            what = "a collective; leave the axis workload out" if trains else "a workload; add the axis workload"
+            raise ParameterError(f"measure: {one} is of {what}")
+    axes = _axes(_table(tables, "axes"), needs_size="time" in measure and not trains)
     varied = _table(tables, "vary")
     limits = _table(tables, "constraints")
     _known(limits, CONSTRAINTS, "constraints.")
@@ -286,8 +295,8 @@ def _measures(given: Any) -> tuple[str, ...]:
     for one in given:
         if one not in MEASURES:
             raise ParameterError(f"measure: {one!r}; {nearest(str(one), MEASURES)}")
-    if not {"bound", "gap"}.isdisjoint(given) and "time" not in given:
-        raise ParameterError("measure: bound and gap are of a time; add 'time'")
+    if not {"bound", "gap", "waiting"}.isdisjoint(given) and "time" not in given:
+        raise ParameterError("measure: bound, gap and waiting are of a time; add 'time'")
     return tuple(one for one in MEASURES if one in given)
 
 
@@ -301,6 +310,9 @@ def _axes(given: Mapping[str, Any], needs_size: bool) -> dict[str, tuple[Any, ..
             written[axis] = value
     own = [axis for axis in written if axis.partition(".")[0] in ("assume", "parameter")]
     _known(written, (*AXES, *own), "axes.", "; assumptions are assume.KEY, parameters of fabrics parameter.NAME")
+    for axis in ("size", "collective"):
+        if "workload" in written and axis in written:
+            raise ParameterError(f"axes: {axis} and workload; messages of a workload have their own, leave {axis} out")
     for axis in (*REQUIRED, *(("size",) if needs_size else ())):
         if axis not in written:
             raise ParameterError(f"axes: {axis} is missing; write {axis} = [...]")
@@ -415,6 +427,17 @@ def _algorithm_text(text: str) -> str:
     return text.strip()
 
 
+def _workload_text(text: str) -> str:
+    """Name of a model, of a built-in trace, or a file."""
+    from opticcl.traces import BUILTIN_WORKLOADS
+    from opticcl.training.models import MODELS
+
+    known = (*MODELS.names(), *BUILTIN_WORKLOADS)
+    if parse_call(text)[0] not in known and not Path(text).exists():
+        raise ParameterError(f"{text!r} is neither a model, a built-in trace nor a file; {nearest(text, known)}")
+    return text.strip()
+
+
 def _collective_text(text: str) -> str:
     name = collective_name(text)
     if name == "barrier":
@@ -448,6 +471,7 @@ def _presets() -> set[str]:
 
 _NAMES: dict[str, Callable[[str], str]] = {
     "fabric": _fabric_text,
+    "workload": _workload_text,
     "algorithm": _algorithm_text,
     "collective": _collective_text,
     "assumptions": lambda text: assumptions(text).name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,12 +11,19 @@ from opticcl.assumptions import Assumptions
 from opticcl.collective import Request
 from opticcl.errors import OpticclError, UnsupportedError
 from opticcl.ir import Fabric
+from opticcl.ir.task_graph import TaskGraph
 from opticcl.plans.fastest import Choice, Fastest
 from opticcl.plans.hardware import Hardware, hardware_of
 from opticcl.plans.machines import build_fabric
 from opticcl.plans.plan import Plan
 from opticcl.registry import parse_call, write_call
 from opticcl.studies.space.design import MEASURES, DesignPoint, DesignSpace, assumed_of, fabric_parameters, variation_of
+from opticcl.traces import load_steps
+from opticcl.traces.graphs import median_step
+from opticcl.training.iteration import Runtime
+from opticcl.training.models import MODELS
+from opticcl.training.partition import partition
+from opticcl.training.train import resolution_of, train
 
 __all__ = ["Measured", "measured"]
 
@@ -33,6 +41,10 @@ class Measured:
     number: int
     values: Mapping[str, Any]
     refusal: str = ""
+
+    def written(self) -> tuple[int, str, str]:
+        """Number, refusal and values as JSON: what a process sends, so that no other one has to write them."""
+        return self.number, self.refusal, json.dumps(dict(self.values))
 
 
 def measured(space: DesignSpace, points: Sequence[DesignPoint], numbers: Sequence[int]) -> Iterator[Measured]:
@@ -64,6 +76,7 @@ class _Machine:
         self._wanted = {column for name in space.measure for column in MEASURES[name]}
         self._fabric: Fabric | None = None
         self._fastest: Fastest | None = None
+        self._job: list[TaskGraph] | None = None
         self._base: dict[Fabric, Choice] = {}
         self._choices: dict[tuple[Fabric, Assumptions], Choice] = {}
 
@@ -79,7 +92,8 @@ class _Machine:
         found: dict[str, Any] = {"node_rate_bits_per_s": fabric.node_rate_bits_per_s}
         if "time" in self._space.measure:
             where = fabric if variation is None else variation.on(fabric)
-            found |= self._times(where, variation.assumed if variation else assumed, point)
+            times = self._iteration if "workload" in point else self._times
+            found |= times(where, variation.assumed if variation else assumed, point)
         if hardware is not None:
             found |= {key: value for key, value in hardware.record().items() if key in self._wanted}
         return found
@@ -129,6 +143,33 @@ class _Machine:
         }
         return {key: value for key, value in found.items() if key in self._wanted}
 
+    def _iteration(self, fabric: Fabric, assumed: Assumptions, point: Mapping[str, Any]) -> dict[str, Any]:
+        """Columns of the time of an iteration of training.
+
+        Args:
+            fabric: that carries the messages of the workload.
+            assumed: time assumptions.
+            point: values by axis.
+        Raises: UnsupportedError, WorkloadError: the fabric cannot carry it, the trace has another number of ranks.
+        """
+        if self._job is None:
+            self._job = _job_of(point["workload"], point["nodes"])
+        if self._fastest is None:
+            resolution_s = resolution_of(median_step(self._job))
+            self._fastest = Fastest(point["algorithm"], assumed, resolution_s=resolution_s)
+        planner = self._fastest if assumed == self._fastest.assumed else self._fastest.under(assumed)
+        is_model = parse_call(point["workload"])[0] in MODELS.names()
+        runtime = Runtime() if is_model else Runtime(fusion="none")  # as of the verb train
+        (row,) = train(self._job, fabric, planner=planner, runtime=runtime).rows
+        found = {
+            "algorithm": " ".join(row.algorithms),
+            "total_s": row.iteration.total_s,
+            "verified": row.verified,
+            "compute_s": row.iteration.compute_s,
+            "exposed_s": row.iteration.exposed_s,
+        }
+        return {key: value for key, value in found.items() if key in self._wanted}
+
     def _choice(self, fabric: Fabric, assumed: Assumptions, point: Mapping[str, Any]) -> Choice:
         """The search on a fabric under assumptions; candidates are shared between assumptions.
 
@@ -143,6 +184,16 @@ class _Machine:
             base = self._base[fabric]
             self._choices[key] = base if assumed == self._fastest.assumed else base.under(assumed)
         return self._choices[key]
+
+
+def _job_of(workload: str, nodes: int) -> list[TaskGraph]:
+    """Steps of a workload on some nodes: a model by its name, or a trace.
+
+    Raises: ParameterError, WorkloadError: it cannot be divided among so many nodes, or the trace cannot be read.
+    """
+    if parse_call(workload)[0] in MODELS.names():
+        return [partition(workload, nodes)]
+    return load_steps(workload, num_ranks=nodes)
 
 
 def _fabric(point: Mapping[str, Any]) -> Fabric:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     import polars
 
     from opticcl.studies.space.cluster import Cluster
-    from opticcl.studies.space.measure import Measured
 
 __all__ = ["RESULTS", "Progressed", "StudyEstimate", "estimate", "query", "read_rows", "read_table", "run_space"]
 
@@ -140,7 +139,7 @@ def _compute(
 
         waiting = deque(batches(machines, points))
     unfinished = {id(numbers): deque(numbers) for numbers in waiting}
-    found: dict[str, tuple[str, Mapping[str, Any]]] = {}
+    found: dict[str, tuple[str, str]] = {}
     due = time.monotonic() + COMMIT_S
 
     def flush() -> None:
@@ -148,8 +147,8 @@ def _compute(
             ledger.record(found)
             found.clear()
 
-    def work(numbers: list[int]) -> Iterator[Measured]:
-        return measure.measured(space, points, numbers)
+    def work(numbers: list[int]) -> Iterator[tuple[int, str, str]]:
+        return (one.written() for one in measure.measured(space, points, numbers))
 
     if isinstance(where, int):
         stream = events(work, waiting, jobs=min(where, len(waiting)), patience_s=COMMIT_S)
@@ -159,10 +158,10 @@ def _compute(
         for event in stream:
             if event is not None:
                 remaining = unfinished[id(event.item)]
-                for one in event.values:
-                    assert one.number == remaining.popleft()
-                    found[points[one.number].key] = one.refusal, one.values
-                    finished += 1
+                for number, refusal, values in event.values:
+                    assert number == remaining.popleft()
+                    found[points[number].key] = refusal, values
+                finished += len(event.values)
                 if event.crash and remaining:
                     flush()
                     finished += _crashed(event, remaining, points, ledger, waiting, unfinished)
@@ -183,7 +182,7 @@ def _compute(
 
 
 def _crashed(
-    event: Event[list[int], Measured],
+    event: Event[list[int], tuple[int, str, str]],
     remaining: deque[int],
     points: Sequence[DesignPoint],
     ledger: Ledger,
