@@ -23,7 +23,7 @@ def counts(bill):
     [
         ("ramp:groups=32,racks=32,wavelengths=64", "tunable_transceiver", 2_097_152),  # RAMP table 3
         ("ramp:groups=32,racks=32,wavelengths=64", "star_coupler", 32_768),
-        ("ramp:groups=32,racks=32,wavelengths=64", "fibre", 2_097_152),  # section 3.1, 2 b J x^3
+        ("ramp:groups=32,racks=32,wavelengths=64", "fibre_ribbon", 2_097_152),  # section 3.1, 2 b J x^3
         ("oddl:shape=32x32", "wss", 64),  # ODDL section 3.C
         ("oddl:shape=16x16x16", "wss", 768),
         ("oddl:shape=32x32", "control_switch", 320),  # section 5.A: a fat tree of 16 ports
@@ -101,7 +101,7 @@ def test_twice_the_rate_costs_more_in_transceivers_alone():
         bill_of(fabric(f"ramp:groups=4,racks=4,wavelengths=4,line_rate={rate}")) for rate in ("400Gb/s", "800Gb/s")
     )
     dearer = {i.part.kind: j.usd[0] / i.usd[0] for i, j in zip(slow.items, fast.items, strict=True)}
-    assert dearer == {"tunable_transceiver": 2, "star_coupler": 1, "fibre": 1}
+    assert dearer == {"tunable_transceiver": 2, "star_coupler": 1, "fibre_ribbon": 1}
 
 
 def test_a_part_filled_tree_has_no_switches_without_links():

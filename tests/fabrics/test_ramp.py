@@ -235,3 +235,54 @@ def test_all_transceivers_of_a_group_split_alike() -> None:
     rows = [(node(0, 0, 2), node(g, 0, 5), port) for g in (1, 2) for port in (0, 1)]
     assert refusals(where, rows) == set()
     assert refusals(where, [*rows, (node(0, 0, 2), node(3, 0, 5), 0)]) == {"control_shared"}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "rows", "rules"),
+    [  # the second pair meets the first in a star coupler, on another wavelength
+        ({}, [(node(0, 0, 2), node(1, 0, 5), 0), (node(0, 1, 2), node(1, 1, 6), 0)], set()),
+        ({"receiver": "tunable"}, [(node(0, 0, 2), node(1, 0, 5), 0), (node(0, 1, 2), node(1, 1, 6), 0)], set()),
+        (
+            {"receiver": "none"},
+            [(node(0, 0, 2), node(1, 0, 5), 0), (node(0, 1, 2), node(1, 1, 6), 0)],
+            {"wavelength_clash"},
+        ),
+        (
+            {"subnet": "route_broadcast", "receiver": "none"},
+            [(node(0, 0, 2), node(1, 0, 5), 0), (node(0, 1, 3), node(1, 1, 5), 0)],
+            {"wavelength_clash"},
+        ),
+        ({"subnet": "route_broadcast"}, [(node(0, 0, 2), node(1, 0, 5), 0), (node(0, 1, 3), node(1, 1, 5), 0)], set()),
+    ],
+)
+def test_without_filters_a_subnet_has_one_signal(parameters: Any, rows: Any, rules: set[str]) -> None:
+    """Photodiodes receive all wavelengths of what their gate lets in."""
+    where = fabric("ramp", groups=X, racks=J, wavelengths=L, **parameters)
+    assert refusals(where, rows, chunks=[0, 1]) == rules
+
+
+def test_a_tunable_filter_takes_any_wavelength_of_a_star_coupler() -> None:
+    """A fixed one that of its device alone."""
+    rows = (node(0, 0, 2), node(1, 0, 5))
+    gates = np.array([[1, 0]])
+    for receiver, allowed in (("fixed", False), ("tunable", True)):
+        where = fabric("ramp", groups=X, racks=J, wavelengths=L, receiver=receiver)
+        circuits = Circuits.of([0], [rows[0]], [rows[1]], 0, 3, 1, gates)
+        rules = {fault.rule for fault in where.faults(circuits) if len(fault.circuits)}
+        assert rules == (set() if allowed else {"wavelength_unheard"})
+
+
+@pytest.mark.parametrize(
+    ("subnet", "filters"), [("broadcast", "fixed"), ("route_broadcast", "tunable"), ("route_switch", "none")]
+)
+def test_filters_that_a_subnet_needs(subnet: str, filters: str) -> None:
+    """Tunable ones are devices with settings, light passes those that are there, and each is billed."""
+    where = fabric("ramp", groups=X, racks=J, wavelengths=L, subnet=subnet)
+    same = fabric("ramp", groups=X, racks=J, wavelengths=L, subnet=subnet, receiver=filters)
+    tunable = filters == "tunable"
+    for one in (where, same):
+        assert ("filter" in one.light_path.kinds) == (filters != "none")
+        assert ("filter" in {device.kind for device in one.devices}) == tunable
+        assert sum(part.count for part in one.parts() if part.kind == "tunable_filter") == tunable * 96 * X * X
+    with pytest.raises(ParameterError, match="receiver"):
+        fabric("ramp", groups=X, racks=J, wavelengths=L, subnet=subnet, receiver="some")

@@ -52,6 +52,8 @@ def test_light_of_every_plan_arrives(name):
     [
         "ramp:groups=2,racks=2,wavelengths=4,transceivers_per_group=2",
         "ramp:groups=4,racks=2,wavelengths=4,subnet=route_broadcast",
+        "ramp:groups=4,racks=2,wavelengths=4,subnet=route_broadcast,receiver=none",
+        "ramp:groups=2,racks=2,wavelengths=4,receiver=tunable", "ramp:groups=4,racks=2,wavelengths=4,receiver=none",
         "ramp:groups=4,racks=2,wavelengths=4,subnet=route_switch", "oddl:shape=64", "lightpath:shape=4x4,dead_tiles=5",
         "sipac:radices=3x4,channels=retuned", "terarack:nodes=9,rings=2,wavelengths=4",
     ],

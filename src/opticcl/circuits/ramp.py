@@ -11,7 +11,8 @@ is the receiver's place behind the sender, (y_dst - y_src) mod d:
     step 4       p = e - 1; modular: p = e - 1 + j_src, n <= floor(x / J), since all racks of a group share its subnets
 
 Crossbars keep racks apart: there p = e - 1 in steps 3 and 4, and every n is floor(x / (d-1)). A broadcast shares a node's x
-groups among the wavelengths that it lights (and the racks, behind crossbars, which do not split light).
+groups among the wavelengths that it lights (and the racks, behind crossbars, which do not split light). Where receivers
+have no filters and light of a subnet meets, all schedules go by first fit.
 
 Source: RAMP section 6.2, equations 2 to 5.
 Reading: equation 2 in step 3 uses receivers twice for even x, and equations 3 to 5 count from the wrong base; the forms above
@@ -44,7 +45,7 @@ def ramp(fabric: Fabric, schedule: Schedule) -> Rounds:
 
 def _in_order(fabric: Fabric, schedule: Schedule) -> Rounds:
     """The same where nothing has failed."""
-    if schedule.name != "ramp" or fabric.node_of_rank is not None:
+    if schedule.name != "ramp" or fabric.node_of_rank is not None or fabric.machine_as(Ramp).signals_meet:
         return farthest_first(fabric.num_machine_nodes, lambda transfers: _first_fit(fabric, transfers))
     asked = schedule.collective
     if asked.name == "broadcast" and schedule.parameters.get("stages", STAGES) is not None:
@@ -158,13 +159,14 @@ def _first_fit(fabric: Fabric, transfers: Transfers) -> tuple[Circuits, ...]:
     x, devices = machine.groups, machine.wavelengths
     n, nodes_per_group = fabric.num_machine_nodes, machine.nodes_per_group
     src, dst = transfers.src.astype(np.int64), transfers.dst.astype(np.int64)
+    pair = src // nodes_per_group * x + dst // nodes_per_group
     middle = {  # what two circuits on the same transceiver group would meet in, whatever the group
-        "broadcast": (src // nodes_per_group * x + dst // nodes_per_group) * devices + dst % devices,
-        "route_broadcast": (src // nodes_per_group * x + dst // nodes_per_group) * devices**2
-        + dst % devices * devices
-        + src % devices,
+        "broadcast": pair if machine.signals_meet else pair * devices + dst % devices,
+        "route_broadcast": pair * devices + dst % devices,
         "route_switch": (src // devices * x + dst // nodes_per_group) * devices + dst % devices,
     }[machine.subnet]
+    if machine.subnet == "route_broadcast" and not machine.signals_meet:
+        middle = middle * devices + src % devices
     occupied = np.stack([src, n + dst, 2 * n + middle], axis=1).ravel()
     offsets = np.arange(len(transfers) + 1, dtype=np.int64) * 3
     kinds = 2 * n + int(middle.max(initial=-1)) + 1

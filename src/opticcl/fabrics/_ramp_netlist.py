@@ -11,14 +11,17 @@ r"""Elements of RAMP.
 Laser, gates and filters of the b planes of a transceiver group are ganged: "same tunable light source and the same control
 instruction". So a plane without data has light and open gates too.
 
-Source: RAMP sections 3.1, 4.1. Reading: filters are fixed to the device's wavelength where the subnet broadcasts, tunable
-behind routers that broadcast, and let everything pass where the subnet switches.
+Filters are fixed to the device's wavelength, tunable, or left out, as the machine's `receiver` says.
+
+Source: RAMP sections 3.1, 4.1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 
@@ -26,11 +29,12 @@ from opticcl.fabrics._ring_settings import ON
 from opticcl.ir import IntArray
 from opticcl.ir.device import SettingUse
 from opticcl.ir.netlist import BillLine, Bundle, ElementGroup, Netlist, StateUse
-from opticcl.optics.elements import ALL
 
-__all__ = ["RampShape", "ramp_netlist", "ramp_states"]
+__all__ = ["Filters", "RampShape", "ramp_netlist", "ramp_states"]
 
 SOURCE = "RAMP sections 3.1, 4.1"
+
+Filters = Literal["fixed", "tunable", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,7 @@ class RampShape:
         devices: of a rack, L [count].
         planes: transceivers of a transceiver group, b [count].
         subnet: kind of subnet.
+        filters: before the photodiodes.
         stages: star couplers that light passes in a subnet [count].
     """
 
@@ -51,6 +56,7 @@ class RampShape:
     devices: int
     planes: int
     subnet: str
+    filters: Filters
     stages: float
 
     @property
@@ -97,11 +103,15 @@ def ramp_netlist(shape: RampShape) -> Netlist:
     def each(devices: int) -> Callable[[IntArray], IntArray]:
         return lambda device: device // devices
 
-    fixed = {
-        "broadcast": {"fixed": lambda element: element // (x * shape.ports) % shape.devices},
-        "route_broadcast": {},
-        "route_switch": {"fixed": lambda element: np.full_like(element, ALL)},
-    }[shape.subnet]
+    ribbon = BillLine("fibre_ribbon", shape.devices, shape.devices)
+    tunable = shape.filters == "tunable"
+    wavelength = {} if tunable else {"fixed": lambda element: element // (x * shape.ports) % shape.devices}
+    filters = [
+        ElementGroup(
+            "filter", "filter", fans, control=gang_of_receiver, devices=ganged, parameters=wavelength, loss={"filter": 1},
+            bill=BillLine("tunable_filter") if tunable else None, place=fan, source=SOURCE, node_of=each(x),
+        )
+    ] if shape.filters != "none" else []  # fmt: skip
     groups = (
         ElementGroup(
             "laser", "laser", num_ports, 0, 1, control=gang, devices=ganged, bill=BillLine("tunable_transceiver"),
@@ -115,13 +125,10 @@ def ramp_netlist(shape: RampShape) -> Netlist:
             "tx_gate", "gate", fans, control=gang_of_fan, devices=ganged * x, loss={"soa_gate": 1}, place=fan, source=SOURCE,
             node_of=each(x * x),
         ),
-        ElementGroup("fibre_up", "fibre", fans, loss={"fibre": 1}, bill=BillLine("fibre"), place=fan, source=SOURCE),
+        ElementGroup("fibre_up", "fibre", fans, loss={"fibre": 1}, bill=ribbon, place=fan, source=SOURCE),
         *_core(shape),
-        ElementGroup("fibre_down", "fibre", fans, loss={"fibre": 1}, bill=BillLine("fibre"), place=fan, source=SOURCE),
-        ElementGroup(
-            "filter", "filter", fans, control=gang_of_receiver, devices=ganged, parameters=fixed, loss={"filter": 1},
-            place=fan, source=SOURCE, node_of=each(x),
-        ),
+        ElementGroup("fibre_down", "fibre", fans, loss={"fibre": 1}, bill=ribbon, place=fan, source=SOURCE),
+        *filters,
         ElementGroup(
             "rx_gate", "gate", fans, control=gang_of_fan, devices=ganged * x, loss={"soa_gate": 1}, place=fan, source=SOURCE,
             node_of=each(x * x),
@@ -134,10 +141,12 @@ def ramp_netlist(shape: RampShape) -> Netlist:
         port_number, fan_out = np.arange(num_ports), np.arange(fans)
         yield Bundle("laser", port_number, "modulator", port_number)
         yield Bundle("modulator", port_number, "splitter", port_number)
-        for before, behind in (("splitter", "tx_gate"), ("tx_gate", "fibre_up"), ("fibre_down", "filter")):
-            yield Bundle(before, fan_out, behind, fan_out)
+        yield Bundle("splitter", fan_out, "tx_gate", fan_out)
+        yield Bundle("tx_gate", fan_out, "fibre_up", fan_out)
         yield from _core_links(shape, fan_out)
-        yield Bundle("filter", fan_out, "rx_gate", fan_out)
+        received = ["fibre_down", *(group.name for group in filters), "rx_gate"]
+        for before, behind in pairwise(received):
+            yield Bundle(before, fan_out, behind, fan_out)
         yield Bundle("rx_gate", fan_out, "combiner", fan_out)
         yield Bundle("combiner", port_number, "photodiode", port_number)
 
@@ -224,7 +233,7 @@ def _core_links(shape: RampShape, fan: IntArray) -> Iterator[Bundle]:
 
 
 def ramp_states(shape: RampShape, uses: Iterable[SettingUse]) -> Iterator[StateUse]:
-    """States of lasers, gates and tunable filters.
+    """States of lasers, gates and tunable filters, whose settings are wavelengths.
 
     Args:
         shape: of the machine.
@@ -243,5 +252,5 @@ def ramp_states(shape: RampShape, uses: Iterable[SettingUse]) -> Iterator[StateU
             group, rack = np.divmod(origin, racks)
             row = (group * (x * shape.ports) + rest) * shape.devices + device
             yield StateUse("crossbar", (row * racks + rack) * racks + use.setting, on, use.circuit)
-        elif use.kind == "laser" or shape.subnet == "route_broadcast":
+        else:
             yield StateUse(use.kind, use.index // b, use.setting, use.circuit)

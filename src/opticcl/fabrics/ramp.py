@@ -19,6 +19,13 @@ g reaches, through a gate of x branches, the subnets (g, 0, t), ..., (g, x-1, t)
 Light may be split: a sender may open several gates, and couplers hand a signal to all racks. A receiver's gate listens to one
 group at a time. The b transceivers of a group have their own fibres and subnets, but one laser and one instruction.
 
+What a receiver's filter passes (`receiver`; by_subnet is the first that works)::
+
+    fixed     the wavelength of its device, for ever: for broadcast, where a sender's laser chooses the device
+    tunable   one wavelength, a setting like a gate's: for route_broadcast, where the wavelength follows from the pair
+    none      all of them, there is no filter: for route_switch, where one signal arrives. Elsewhere all light of a subnet
+              meets on its photodiodes, so a subnet (route_broadcast: for one l') carries one signal at a time
+
 What its light passes, for every circuit the same, since everything is split whether it is received or not::
 
     laser -> modulator -> 1:x splitter -> gate ~ fibre ~ core ~ fibre ~ filter -> gate -> x:1 combiner -> photodiode
@@ -27,9 +34,11 @@ What its light passes, for every circuit the same, since everything is split whe
            route_broadcast   router, star coupler of J ports
            route_switch      router, 1:J splitter, gate, J:1 combiner
 
+    The filter is left out with receiver=none.
+
 Source of the light path: RAMP sections 3.1, 4.1, 4.2. Reading: the filter stands before the gates of the receiver (section
-3.1: "before each port"). A gate is a semiconductor amplifier; where its gain equals its loss it is only a gate. Couplers
-lose by splitting and by an excess a stage.
+3.1: "before each port"); which filter a subnet needs the paper does not say, so it is a parameter. A gate is a semiconductor
+amplifier; where its gain equals its loss it is only a gate. Couplers lose by splitting and by an excess a stage.
 """
 
 from __future__ import annotations
@@ -48,7 +57,7 @@ from opticcl.fabrics import nearest_sizes, register_fabric
 from opticcl.fabrics._control import check_synchronisation, exposed_share
 from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
 from opticcl.fabrics._failures import FailingFabric, options_of_pairs
-from opticcl.fabrics._ramp_netlist import RampShape, ramp_netlist, ramp_states
+from opticcl.fabrics._ramp_netlist import Filters, RampShape, ramp_netlist, ramp_states
 from opticcl.fabrics._ring_settings import of_wavelengths
 from opticcl.ir import (
     CellGrid,
@@ -79,6 +88,8 @@ __all__ = ["Ramp", "shape_at_scale", "wavelength_between"]
 SHEET = datasheet("ramp")
 
 Subnet = Literal["broadcast", "route_broadcast", "route_switch"]
+Receiver = Literal["by_subnet", "fixed", "tunable", "none"]
+RECEIVER_OF_SUBNET: dict[str, Filters] = {"broadcast": "fixed", "route_broadcast": "tunable", "route_switch": "none"}
 
 
 def shape_at_scale(num_nodes: int) -> tuple[int, int, int] | None:
@@ -124,6 +135,7 @@ class Ramp(FailingFabric):
         wavelengths: devices a rack L, a multiple of x [count].
         transceivers_per_group: transceivers b of a node in each of its x transceiver groups [count].
         subnet: broadcast, route_broadcast or route_switch.
+        receiver: filters before its photodiodes: fixed, tunable, none, or by_subnet, the one that the subnet needs.
         line_rate: of one transceiver [bit/s].
         slot: time slot [s]; 0 for none, then circuits change in `switching`.
         switching: part of a slot that is lost to switching [s].
@@ -141,6 +153,7 @@ class Ramp(FailingFabric):
     wavelengths: int = SHEET["wavelengths"]
     transceivers_per_group: int = SHEET["transceivers_per_group"]
     subnet: Subnet = SHEET["subnet"]
+    receiver: Receiver = SHEET["receiver"]
     line_rate: Rate = SHEET["line_rate"]
     slot: Seconds = SHEET["slot"]
     switching: Seconds = SHEET["switching"]
@@ -172,6 +185,11 @@ class Ramp(FailingFabric):
             below = max(x, devices // x * x)
             raise FabricError(
                 f"ramp: groups={x} does not divide wavelengths={devices}; nearest: wavelengths={below} or {below + x}"
+            )
+        if self.receiver == "fixed" and self.subnet != "broadcast":
+            raise FabricError(
+                f"ramp: receiver=fixed with subnet={self.subnet}: a router makes the wavelength follow from both devices, so "
+                "a fixed filter passes one sender of each rack; try receiver=tunable"
             )
         if self.line_rate <= 0 or min(self.slot, self.switching, self.propagation, self.io) < 0:
             raise FabricError("ramp: line_rate must be positive; slot, switching, propagation and io not negative")
@@ -217,6 +235,16 @@ class Ramp(FailingFabric):
         return self.racks * self.wavelengths
 
     @property
+    def filters(self) -> Filters:
+        """What stands before a photodiode: fixed, tunable or none."""
+        return RECEIVER_OF_SUBNET[self.subnet] if self.receiver == "by_subnet" else self.receiver
+
+    @property
+    def signals_meet(self) -> bool:
+        """Whether a photodiode receives all light of a subnet, whatever its wavelength."""
+        return self.filters == "none" and self.subnet != "route_switch"
+
+    @property
     def num_wavelengths(self) -> int:
         """One a device of a rack [count]."""
         return self.wavelengths
@@ -255,13 +283,15 @@ class Ramp(FailingFabric):
     def resources(self) -> tuple[Resource, ...]:
         """Transmitters, receivers and what lies between the two gates.
 
-        A laser has one wavelength at a time, but its light may pass several gates. The output of a crossbar leads to one
+        A laser has one wavelength at a time, but its light may pass several gates. Without filters a subnet has one signal
+        on all wavelengths together. The output of a crossbar leads to one
         receiver, so besides rx_port the matching demands one circuit an input.
         """
         x, ports = self.groups, self.ports_per_node
+        apart = not self.signals_meet
         middle = {
-            "broadcast": Resource("subnet", x * x * ports, splits=True),
-            "route_broadcast": Resource("subnet", x * x * ports * self.wavelengths, splits=True),
+            "broadcast": Resource("subnet", x * x * ports, per_wavelength=apart, splits=True),
+            "route_broadcast": Resource("subnet", x * x * ports * self.wavelengths, per_wavelength=apart, splits=True),
             "route_switch": Resource(
                 "switch_port", x * self.racks * x * ports * self.wavelengths, per_wavelength=False
             ),
@@ -376,21 +406,22 @@ class Ramp(FailingFabric):
 
     @cached_property
     def devices(self) -> tuple[Device, ...]:
-        """Laser, gates and filter of every transceiver, inputs of crossbars; with slots they switch within the guard."""
+        """Laser, gates and tunable filter of every transceiver, inputs of crossbars; with slots they switch in the guard."""
         ports = self.num_nodes * self.ports_per_node
         switching = 0.0 if self.slot else self.switching
         found = [
             Device("laser", ports, switching),
             Device("tx_gate", ports * self.groups, switching),
             Device("rx_gate", ports, switching),
-            Device("filter", ports, switching),
         ]
+        if self.filters == "tunable":
+            found.append(Device("filter", ports, switching))
         if self.subnet == "route_switch":
             found.append(Device("crossbar", self.resources[2].count, switching))
         return tuple(found)
 
     def settings(self, circuits: Circuits) -> Iterator[SettingUse]:
-        """Laser and filter: wavelength; TX gate: open; RX gate: group; crossbar: rack at its output."""
+        """Laser and tunable filter: wavelength; TX gate: open; RX gate: group; crossbar: rack at its output."""
         ports = np.int64(self.ports_per_node)
         sender, receiver = circuits.src * ports + circuits.port, circuits.dst * ports + circuits.port
         tx_gate, rx_gate = (circuits.hops[side::2].astype(np.int64) for side in (0, 1))
@@ -398,7 +429,8 @@ class Ramp(FailingFabric):
         yield SettingUse("laser", sender, wavelength)
         yield SettingUse("tx_gate", sender * self.groups + tx_gate, np.ones(len(circuits), np.int64))
         yield SettingUse("rx_gate", receiver, rx_gate)
-        yield SettingUse("filter", receiver, wavelength)
+        if self.filters == "tunable":
+            yield SettingUse("filter", receiver, wavelength)
         if self.subnet == "route_switch":
             *_, middle = self.usage(circuits)
             yield SettingUse("crossbar", middle.index, circuits.dst // self.wavelengths % self.racks)
@@ -407,7 +439,7 @@ class Ramp(FailingFabric):
     def _shape(self) -> RampShape:
         ports = self.racks * (self.wavelengths if self.subnet == "broadcast" else 1)
         planes = self.transceivers_per_group
-        return RampShape(self.groups, self.racks, self.wavelengths, planes, self.subnet, _stages(ports))
+        return RampShape(self.groups, self.racks, self.wavelengths, planes, self.subnet, self.filters, _stages(ports))
 
     def netlist(self) -> Netlist:
         """Transceivers with their gates, and the subnets between them."""
@@ -438,11 +470,14 @@ class Ramp(FailingFabric):
         )
         if wrong.any():
             return
-        due = wavelength_between(self.subnet, self.wavelengths, circuits.src, circuits.dst)
-        unheard = (circuits.wavelength_lo != due) | (circuits.wavelength_n != 1)
+        unheard = circuits.wavelength_n != 1
+        if self.subnet != "broadcast" or self.filters == "fixed":
+            unheard |= circuits.wavelength_lo != wavelength_between(
+                self.subnet, self.wavelengths, circuits.src, circuits.dst
+            )
         yield Fault("wavelength_unheard", np.flatnonzero(unheard), "the one wavelength from the sender to the receiver")
         if b > 1:
-            rows = _shared_control_violations(circuits, self.groups, b)
+            rows = _shared_control_violations(circuits, self.groups, b, self.filters == "tunable")
             yield Fault("control_shared", rows, f"one wavelength and the same gates on all {b} transceivers of a group")
             met = np.flatnonzero(_differs_within(self._light_of_group(circuits), circuits.src))
             yield Fault("idle_plane_light", met, f"light of one sender on all {b} planes that its gates open")
@@ -458,8 +493,9 @@ class Ramp(FailingFabric):
         crossbar = self.subnet == "route_switch"
         origin = src // devices if crossbar else src // self.nodes_per_group
         place = (origin * x + circuits.hops[::2]) * x + port // self.transceivers_per_group
-        place = place * devices + dst % devices
-        return place if crossbar else place * devices + circuits.wavelength_lo
+        if self.subnet != "broadcast":
+            place = place * devices + dst % devices
+        return place if crossbar or self.signals_meet else place * devices + circuits.wavelength_lo
 
     def control_s(self, src: IntArray, dst: IntArray) -> float:
         """Synchronisation before a round with transfers, less the hidden share [s]."""
@@ -482,13 +518,13 @@ class Ramp(FailingFabric):
     @cached_property
     def light_path(self) -> LightPath:
         """The one path of all circuits."""
-        return _light(self.groups, self.racks, self.wavelengths, self.subnet)
+        return _light(self.groups, self.racks, self.wavelengths, self.subnet, self.filters)
 
     def limits(self, values: Optics) -> tuple[Limit, ...]:
         """The largest x = J with the same number of wavelengths, as section 4.2 asks."""
 
         def closes(x: int) -> bool:
-            light = _light(x, x, self.wavelengths, self.subnet)
+            light = _light(x, x, self.wavelengths, self.subnet, self.filters)
             return bool(chain_of(light, values).closes(light.extremes).all())
 
         x = largest_that_closes([x for x in range(1, self.wavelengths + 1) if self.wavelengths % x == 0], closes)
@@ -504,16 +540,23 @@ class Ramp(FailingFabric):
         )
 
     def parts(self) -> tuple[Part, ...]:
-        """Parts of the machine. Source: section 3.1, which counts b x^3 subnets and 2 b J x^3 fibres."""
+        """Parts of the machine.
+
+        Source: section 3.1, which counts b x^3 subnets and 2 b J x^3 fibres. Reading: those are ribbons with a fibre for each
+        device of a rack, since a subnet has J L ports on each side.
+        """
         x, racks, devices, b = self.groups, self.racks, self.wavelengths, self.transceivers_per_group
         subnets = b * x**3
         transceivers = Part("tunable_transceiver", self.num_nodes * x * b, rate_bits_per_s=self.line_rate)
-        fibres = Part("fibre", 2 * racks * subnets)
+        ends = [transceivers]
+        if self.filters == "tunable":
+            ends.append(Part("tunable_filter", self.num_nodes * x * b * x))
+        fibres = Part("fibre_ribbon", 2 * racks * subnets, ports=devices)
         if self.subnet == "broadcast":
-            return transceivers, Part("star_coupler", subnets, ports=racks * devices), fibres
+            return *ends, Part("star_coupler", subnets, ports=racks * devices), fibres
         behind = "star_coupler" if self.subnet == "route_broadcast" else "soa_crossbar"
         gratings = Part("awgr", subnets * racks, ports=devices)
-        return transceivers, gratings, Part(behind, subnets * devices, ports=racks), fibres
+        return *ends, gratings, Part(behind, subnets * devices, ports=racks), fibres
 
     def coordinates(self, node: int) -> str:
         """Communication group, rack and device."""
@@ -535,7 +578,7 @@ class Ramp(FailingFabric):
         return f"star coupler group {origin} -> group {group} ({behind})"
 
 
-def _light(groups: int, racks: int, devices: int, subnet: str) -> LightPath:
+def _light(groups: int, racks: int, devices: int, subnet: str, filters: str) -> LightPath:
     """The one path of all circuits.
 
     A star coupler joins the noise of all gates that are open towards it: those of the L wavelengths of a subnet, or, behind
@@ -546,6 +589,7 @@ def _light(groups: int, racks: int, devices: int, subnet: str) -> LightPath:
         racks: J [count].
         devices: L [count].
         subnet: kind of subnet.
+        filters: of a receiver.
     """
     gate = Element("soa_gate", amplifies=True)
     open_gates = {"broadcast": devices, "route_broadcast": racks, "route_switch": 1}[subnet]
@@ -564,7 +608,7 @@ def _light(groups: int, racks: int, devices: int, subnet: str) -> LightPath:
         Element("fibre"),
         *core,
         Element("fibre"),
-        Element("filter"),
+        *((Element("filter"),) if filters != "none" else ()),
         gate,
         Element("combiner", ways=groups),
     )
@@ -586,18 +630,19 @@ def _stages(ports: int) -> float:
     return float((clos_stages(ports, largest) + 1) // 2)
 
 
-def _shared_control_violations(circuits: Circuits, groups: int, b: int) -> IntArray:
+def _shared_control_violations(circuits: Circuits, groups: int, b: int, tuned: bool) -> IntArray:
     """Circuits whose transceiver group would need two instructions at the same time, int64 (k,).
 
     A group of transmitters has one wavelength, and what one of its transceivers in use has open all have open; a group of
-    receivers has one wavelength and listens to one group.
+    receivers listens to one group and, with tunable filters (`tuned`), has one wavelength.
     Source: RAMP section 3.1: the b transceivers share light source and control instruction.
     """
     group, plane = np.divmod(circuits.port.astype(np.int64), b)
     tx_gate, rx_gate = circuits.hops[::2], circuits.hops[1::2]
     sender, receiver = circuits.src * np.int64(groups) + group, circuits.dst * np.int64(groups) + group
-    uneven = _differs_within(sender, circuits.wavelength_lo) | _differs_within(receiver, circuits.wavelength_lo)
-    uneven |= _differs_within(receiver, rx_gate)
+    uneven = _differs_within(sender, circuits.wavelength_lo) | _differs_within(receiver, rx_gate)
+    if tuned:
+        uneven |= _differs_within(receiver, circuits.wavelength_lo)
     opened = sender * groups + tx_gate
     return np.flatnonzero(uneven | (_num_distinct(sender, plane, b) != _num_distinct(opened, plane, b)))
 

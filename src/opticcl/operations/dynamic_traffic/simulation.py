@@ -83,6 +83,11 @@ class TrafficSetup:
             )
         if not machine.slot:
             raise ParameterError("traffic: slot=0 is a ramp without slots; leave slot out or give slot=20ns")
+        if machine.signals_meet:
+            raise ParameterError(
+                f"traffic: without filters a subnet carries one signal at a time, so there are no wavelengths to schedule; "
+                f"leave receiver={machine.receiver} out or give receiver=tunable"
+            )
         if not 0 < self.load <= 100:
             raise ParameterError(f"load: {self.load:g} is not above 0 and at most 100; try 0.9")
         if not 1 <= self.mix.skew <= 1e6:
