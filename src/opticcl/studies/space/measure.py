@@ -189,7 +189,7 @@ class _Machine:
 def _job_of(workload: str, nodes: int) -> list[TaskGraph]:
     """Steps of a workload on some nodes: a model by its name, or a trace.
 
-    Raises: ParameterError, WorkloadError: it cannot be divided among so many nodes, or the trace cannot be read.
+    Raises: ParameterError, WorkloadError: it cannot be divided among the nodes, or the trace cannot be read.
     """
     if parse_call(workload)[0] in MODELS.names():
         return [partition(workload, nodes)]
