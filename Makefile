@@ -21,7 +21,11 @@ test: $(INSTALLED)
 	$(PYTEST)
 
 # All tests, those marked `deep` too, with ten times as many examples, drawn anew each time, and the last file first.
+# Tests of the explorer need a browser: that of the system, or one that playwright installs; without either they are not run, and the
+# end of the tests says so.
 test-deep: $(INSTALLED)
+	-$(BIN)/pip install --quiet -c constraints.txt -e '.[browser]'
+	-command -v chromium chromium-browser google-chrome > /dev/null || $(BIN)/playwright install chromium
 	$(PYTEST) -m '' --hypothesis-profile=nightly --timeout 3600 --reverse-files
 
 lint: $(INSTALLED)

@@ -43,7 +43,7 @@ export function render(root, { parameters, about, line, update, run }) {
       if (command) tools.also(command);
       if (progress) against.lastChild.textContent = `being computed: ${progress}`;
     } });
-    against.lastChild.replaceWith(chart(swept.rows, about, list(lines), (off) => update({ ...parameters, lines: off }, { quiet: true })));
+    against.lastChild.replaceWith(chart(swept.rows, about, list(lines), (off) => update({ lines: off }, { quiet: true })));
   });
 }
 
@@ -58,7 +58,7 @@ function show(results, found, { parameters, about, update }) {
     if (column.name === "gap") Object.assign(column, { head: "of bound", text: (row) => (row.gap ? `${short(row.gap, 3)}x` : "-") });
   }
   const hidden = "hide" in parameters ? list(parameters.hide) : HIDDEN;
-  const keep = ({ sort, hidden: hide, filter }) => update({ ...parameters, sort, hide: hide.length ? hide : ["-"], filter }, { quiet: true });
+  const keep = ({ sort, hidden: hide, filter }) => update({ sort, hide: hide.length ? hide : ["-"], filter }, { quiet: true });
   results.replaceChildren(
     h("p", {}, summary(found)),
     table(found.rows, columns, { sort: parameters.sort ?? "", hidden, filter: parameters.filter ?? "", changed: keep, caption: "Plans, fastest first" }),

@@ -42,4 +42,4 @@ export function value(name, given) {
 }
 
 /** Name of a field in words, without its unit. */
-export const words = (name) => name.replace(/_(bits_per_s|bytes_per_s|bytes|s|dbm|db|usd|w)$/, "").replace(/^num_/, "").replaceAll("_", " ");
+export const words = (name) => name.replace(/_bytes_per_s$/, "_bandwidth").replace(/_(bits_per_s|bytes|s|dbm|db|usd|w)$/, "").replace(/^num_/, "").replaceAll("_", " ");

@@ -14,7 +14,7 @@ const KEPT = 64;
 const MOST_ROWS = 300;
 
 export function render(root, context) {
-  const { parameters, about, line, state, update, run, signal } = context;
+  const { parameters, about, line, state, update, run } = context;
   const { at, node, ...asked } = parameters;
   const plans = about.files.filter((file) => file.kind === "plan");
   const file = h("input", { type: "file", accept: ".json,.csv,.parquet", "aria-label": "Plan file" });
@@ -41,7 +41,7 @@ export function render(root, context) {
   run(async (tools) => {
     const machine = await ask("light", plan, tools);
     await player(results, machine, { plan, tools, at: Number(at) || 0, node, context });
-  }).then(() => signal.aborted || state.quiet(""));
+  });
 }
 
 /** Frames: every round of every step; those of one run of steps have equal circuits. */
@@ -108,7 +108,7 @@ async function player(results, machine, { plan, tools, at, node, context }) {
     describe();
     stage.show(frame, chosen);
     showSide();
-    context.update({ ...context.parameters, at: wanted, node: chosen?.node }, { quiet: true });
+    context.update({ at: wanted, node: chosen?.node }, { quiet: true });
     if (wanted + 1 < all.total) load(wanted + 1).catch(() => {});
   }
 
@@ -128,7 +128,7 @@ async function player(results, machine, { plan, tools, at, node, context }) {
     chosen = picked;
     if (frame) stage.show(frame, chosen);
     showSide();
-    context.update({ ...context.parameters, at: current, node: chosen?.node }, { quiet: true });
+    context.update({ at: current, node: chosen?.node }, { quiet: true });
   }
 
   function showSide() {

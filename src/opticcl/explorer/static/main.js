@@ -29,10 +29,11 @@ function show() {
   nav.querySelector("[aria-current]").scrollIntoView({ inline: "nearest", block: "nearest" });
   command.replaceChildren();
   const line = stateLine(() => mine.abort());
+  // New parameters, which ask again; with `quiet`, changes of what is shown alone, without a step of the history.
   const update = (next, { quiet = false } = {}) => {
-    write(name, next, { replace: quiet });
+    write(name, quiet ? { ...read().parameters, ...next } : next, { replace: quiet });
     if (quiet) shown = location.hash;
-    else if (location.hash === shown) show(); // asked again
+    else if (location.hash === shown) show();
   };
   const run = async (work) => {
     line.busy("asking ...");

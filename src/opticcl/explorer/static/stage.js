@@ -24,7 +24,7 @@ export class Stage {
   resize(side) {
     const ratio = Math.min(2, devicePixelRatio || 1);
     this.side = side * ratio;
-    this.ratio = ratio;
+    this.ratio = ratio * Math.max(1, side / 1000); // lines are thicker on large pictures
     for (const one of [this.canvas, this.below]) { one.width = this.side; one.height = this.side; }
     this.canvas.style.width = this.canvas.style.height = `${side}px`;
     if (this.frame) this.show(this.frame, this.chosen);
@@ -113,7 +113,7 @@ export class Stage {
     const receives = new Set(frame.dst);
     pen.textAlign = "center";
     pen.textBaseline = "middle";
-    pen.font = `${Math.min(13 * this.ratio, radius * 1.15)}px sans-serif`;
+    pen.font = `${Math.min(Math.max(13 * this.ratio, side / 75), radius * 1.15)}px sans-serif`;
     layout.nodes.forEach(([x, y], node) => {
       const marked = chosen?.node === node;
       const filled = receives.has(node);

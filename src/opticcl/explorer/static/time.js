@@ -29,7 +29,7 @@ export function render(root, { parameters, about, line, update, run }) {
   run(async (tools) => {
     const found = await ask("simulate", asked, tools);
     const window = from && to ? [Number(from), Number(to)] : undefined;
-    const keep = ([a, b]) => update({ ...asked, from: a > 0 || b < found.total_s ? a : undefined, to: b < found.total_s || a > 0 ? b : undefined }, { quiet: true });
+    const keep = ([a, b]) => update({ from: a > 0 || b < found.total_s ? a : undefined, to: b < found.total_s || a > 0 ? b : undefined }, { quiet: true });
     const parts = Object.keys(about.part_colours);
     const rows = found.steps.map((one) => ({ ...one, steps: one.first === one.last ? String(one.first) : `${one.first} to ${one.last}`, total_s: parts.reduce((sum, part) => sum + one[`${part}_s`], 0) }));
     results.replaceChildren(

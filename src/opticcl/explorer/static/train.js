@@ -29,7 +29,7 @@ export function render(root, { parameters, about, line, update, run }) {
     const rows = record.rows;
     const lane = h("section");
     const draw = (number, window) => {
-      const keep = ([a, b]) => update({ ...asked, show: number, from: a, to: b }, { quiet: true });
+      const keep = ([a, b]) => update({ show: number, from: a, to: b }, { quiet: true });
       lane.replaceChildren(h("h2", {}, `Timeline on ${rows[number].fabric}`),
         h("div", { class: "legend" }, Object.entries(LANES).map(([name, colour]) => h("span", {}, swatch(colour), name))),
         timeline(...lanes(trace, number), { label: `Computation and communication on ${rows[number].fabric}`, window, changed: keep }));

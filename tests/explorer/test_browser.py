@@ -1,0 +1,332 @@
+"""The explorer in Chromium, by keyboard and mouse. Screenshots are written to out/explorer."""
+
+import json
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from tests.cli.process import COMMAND, opticcl_process
+
+import opticcl as library
+
+pytestmark = pytest.mark.deep
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="the extra browser is not installed: pip install 'opticcl[browser]'"
+)
+pytest.importorskip("uvicorn", reason="the extra explore is not installed: pip install 'opticcl[explore]'")
+
+HERE = Path(__file__).parent
+PICTURES = HERE.parents[1] / "out" / "explorer"
+AUDIT = (HERE / "audit.js").read_text("utf-8").partition("\n")[2]
+SWITCHES = "--no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update --disable-sync"
+MARKUP = "<img src=x onerror=alert(1)>"
+STUDY = """
+[axes]
+fabric = ["ideal", "torus", "ramp"]
+nodes = [8, 16]
+size = ["1KB", "1MB"]
+[vary]
+keys = ["endpoint"]
+nodes = 16
+size = "1MB"
+[answers.pareto.where]
+nodes = 16
+size = "1MB"
+"""
+VIEWS = {
+    "compare": "compare?nodes=16&size=1MB&collective=all_reduce",
+    "light": "light?fabric=terarack:nodes=16&algorithm=wrht&size=1MB&node=3",
+    "wrong": "light?plan=f0",
+    "time": "time?fabric=terarack:nodes=64&collective=all_reduce&size=1MB",
+    "budget": "budget?fabric=ramp&nodes=64",
+    "train": "train?model=vgg19&nodes=16&fabric=ramp&fabric=torus",
+    "study": "study?study=f1",
+}
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    """A server with a wrong plan, whose name is markup, and a study that has run."""
+    folder = tmp_path_factory.mktemp("explorer")
+    plan = folder / f"{MARKUP}.json"
+    library.compile("terarack:nodes=8", "all_to_all", "1MB", algorithm="mesh").save(plan)
+    content = json.loads(plan.read_text("utf-8"))
+    wavelengths = content["columns"]["wavelength_lo"]
+    wavelengths[10] = wavelengths[9]
+    plan.write_text(json.dumps(content))
+    (folder / "three.toml").write_text(STUDY)
+    opticcl_process("study", "three.toml", "--jobs", "1", cwd=folder).check_returncode()
+    words = [*COMMAND, "explore", plan, "three.toml", "--json"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=folder)
+    printed = ""
+    while not printed.rstrip().endswith("}"):
+        printed += process.stdout.readline()
+    yield json.loads(printed)["address"]
+    process.send_signal(signal.SIGINT)
+    process.wait(20)
+    process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """The browser of the system, or that of playwright."""
+    with playwright.sync_playwright() as player:
+        names = ("chromium", "chromium-browser", "google-chrome")
+        found = next(filter(None, map(shutil.which, names)), player.chromium.executable_path)
+        if not Path(found).exists():
+            pytest.skip("no Chromium: apt-get install chromium, or playwright install chromium")
+        browser = player.chromium.launch(executable_path=found, args=SWITCHES.split())
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(chromium, address):
+    """Function that opens a view in a page of its own; nothing may be wrong on the console or come from elsewhere."""
+    contexts, faults = [], []
+
+    def noted(message):
+        if message.type in ("error", "warning") and "400 (Bad Request)" not in message.text:  # a question was refused
+            faults.append(message.text)
+
+    def open_view(view, width=1280, height=900, scheme="light"):
+        context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", noted)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("dialog", lambda dialog: (faults.append("dialog"), dialog.dismiss()))
+        page.on("request", lambda request: request.url.startswith(address) or faults.append(request.url))
+        page.goto(f"{address}#{view}")
+        finished(page)
+        return page
+
+    yield open_view
+    for context in contexts:
+        context.close()
+    assert faults == []
+
+
+def finished(page):
+    """Wait until nothing is computed any more."""
+    page.locator(".state").wait_for(state="attached")
+    playwright.expect(page.locator(".state progress")).to_have_count(0, timeout=120_000)
+    assert page.locator(".state .bad").count() == 0, page.locator(".state").inner_text()
+
+
+def column(page, number):
+    """Texts of a column of the first table."""
+    return page.locator(f"main table >> nth=0 >> tbody tr td:nth-child({number})").all_inner_texts()
+
+
+def test_compare_by_mouse_and_keyboard(visit, address):
+    """Sort, filter, columns, lines, values of the chart; and the address that brings all of it back."""
+    page = visit(VIEWS["compare"])
+    ranks = [int(text) for text in column(page, 1)]
+    assert ranks == sorted(ranks)
+    assert len(ranks) > 10
+    page.get_by_role("button", name="fabric", exact=True).click()
+    names = column(page, 2)
+    assert names == sorted(names)
+    page.get_by_role("button", name="fabric ▲").press("Enter")
+    assert column(page, 2) == names[::-1]
+    page.get_by_label("Filter rows").first.fill("tera")
+    assert set(column(page, 2)) == {"terarack", "terarack_torus"}
+    page.locator("summary", has_text="Columns").press("Enter")
+    page.get_by_label("algorithm", exact=True).uncheck()
+    assert page.get_by_role("columnheader", name="algorithm", exact=True).count() == 0
+    page.get_by_role("button", name="torus", exact=True).press("Space")
+    chart = page.get_by_role("img", name="Time of each fabric")
+    lines = chart.locator("path").count()
+    assert lines == page.locator(".legend button[aria-pressed=true]").count()
+    chart.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert page.locator(".tip").inner_text().startswith("8 KB")
+    chart.hover(position={"x": 700, "y": 100})
+    assert not page.locator(".tip").inner_text().startswith("8 KB")
+    assert "opticcl compare --nodes 16" in page.locator("#command").inner_text()
+    again = visit(page.url.partition("#")[2])
+    assert set(column(again, 2)) == {"terarack", "terarack_torus"}
+    assert again.get_by_role("columnheader", name="algorithm", exact=True).count() == 0
+    assert again.get_by_role("img", name="Time of each fabric").locator("path").count() == lines
+
+
+def test_the_first_view_and_a_question_that_is_refused(visit, address):
+    """The form is there at once; a wrong value is one line; the form asks again."""
+    page = visit(VIEWS["compare"])
+    begun = time.monotonic()
+    page.goto("about:blank")
+    page.goto(address)
+    page.get_by_label("Nodes", exact=True).wait_for()
+    assert time.monotonic() - begun < 4  # the mark is 2 s; benchmarks measure it
+    finished(page)
+    page.get_by_label("Nodes", exact=True).fill("many")
+    page.get_by_label("Nodes", exact=True).press("Enter")
+    playwright.expect(page.locator(".state .bad")).to_contain_text("nodes: 'many' is no whole number")
+    page.get_by_label("Nodes", exact=True).fill("8")
+    page.get_by_role("button", name="Show").click()
+    finished(page)
+    assert "nodes=8" in page.url
+    page.go_back()
+    playwright.expect(page.locator(".state .bad")).to_contain_text("many")
+
+
+def test_light_by_keyboard_and_mouse(visit):
+    """Slider, play, keys of the picture, the settings of a node that is clicked."""
+    page = visit("light?fabric=terarack:nodes=16&algorithm=ring&size=1MB")
+    where, canvas = page.locator("main p[role=status] >> nth=1"), page.locator("canvas")
+    playwright.expect(where).to_contain_text("Step 0 of 30: 16 circuits")
+    page.get_by_label("Round of the plan").press("ArrowRight")
+    playwright.expect(where).to_contain_text("Step 1 of 30")
+    assert "at=1" in page.url
+    canvas.press("ArrowRight")
+    playwright.expect(where).to_contain_text("Step 2 of 30")
+    page.get_by_label("Rounds a second").select_option("10")
+    page.get_by_role("button", name="Play").click()
+    playwright.expect(where).to_contain_text(re.compile("Step (1[0-9]|2[0-9]) of 30"), timeout=20_000)
+    canvas.press("Space")
+    assert page.get_by_role("button", name="Play").is_visible()
+    canvas.press("ArrowUp")
+    playwright.expect(page.get_by_role("heading", name="node 0")).to_be_visible()
+    box = canvas.bounding_box()
+    canvas.click(position={"x": box["width"] * (0.5 + 0.36), "y": box["height"] / 2})  # node 4 of 16 is on the right
+    playwright.expect(page.get_by_role("heading", name="node 4")).to_be_visible()
+    settings = page.get_by_role("table", name="Settings of devices").inner_text()
+    assert "modulator" in settings
+    assert "4 → 5" in page.get_by_role("table", name="Circuits").inner_text()
+    again = visit(page.url.partition("#")[2])
+    playwright.expect(again.get_by_role("heading", name="node 4")).to_be_visible()
+
+
+def test_a_wrong_plan_is_shown_where_it_clashes(visit):
+    """In words and in red; the name of its file is text."""
+    page = visit("light")
+    button = page.get_by_role("button", name=f"{MARKUP}.json")
+    assert page.locator("main img").count() == 0
+    button.click()
+    finished(page)
+    assert "The plan is refused: 1 violation." in page.locator("main").inner_text()
+    playwright.expect(page.locator("main p[role=status] >> nth=1")).to_contain_text("places carry more than they can")
+    red = """(canvas) => {
+      const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      let found = 0;
+      for (let i = 0; i < data.length; i += 4) {
+        if (data[i] > 215 && data[i + 1] < 45 && data[i + 2] < 40 && data[i + 3] > 250) found += 1;
+      }
+      return found;
+    }"""
+    assert page.locator("canvas").evaluate(red) > 200
+    page.goto(
+        page.url.partition("#")[0] + "#" + "light?fabric=terarack:nodes=8&collective=all_to_all&algorithm=mesh&size=1MB"
+    )
+    playwright.expect(page.locator("main")).to_contain_text("The plan is verified")
+    finished(page)
+    assert page.locator("canvas").evaluate(red) == 0
+
+
+def test_a_plan_file_is_sent(visit, tmp_path):
+    """By the button; a damaged one is refused in a line."""
+    page = visit("light")
+    good = tmp_path / "own.parquet"
+    library.compile("sip_ring:nodes=6", "all_gather", "1MB", algorithm="ring").save(good)
+    page.get_by_label("Plan file").set_input_files(good)
+    playwright.expect(page.locator("main")).to_contain_text("all_gather of 1 MB on sip_ring with 6 nodes")
+    finished(page)
+    bad = tmp_path / "bad.json"
+    bad.write_text("{}")
+    page.get_by_label("Plan file").set_input_files(bad)
+    playwright.expect(page.locator(".state .bad")).to_be_visible(timeout=30_000)
+
+
+def test_light_of_1024_nodes_moves(visit):
+    """Pictures a second while it plays; the mark is 30, which benchmarks measure."""
+    page = visit("light?fabric=ramp&nodes=1024&algorithm=ramp&size=1MB")
+    page.get_by_role("button", name="Play").click()
+    page.wait_for_timeout(500)
+    count = "(canvas) => Number(canvas.dataset.pictures)"
+    first, begun = page.locator("canvas").evaluate(count), time.monotonic()
+    page.wait_for_timeout(2000)
+    assert (page.locator("canvas").evaluate(count) - first) / (time.monotonic() - begun) > 10
+
+
+def test_time_is_zoomed_to_steps(visit):
+    """By keys, wheel and buttons; the address has the window."""
+    page = visit("time?fabric=terarack:nodes=512&algorithm=ring&size=1MB")
+    line = page.get_by_role("img", name="Steps and the parts")
+    assert "steps 0 to 510" in line.text_content()
+    line.focus()
+    for _ in range(4):
+        page.keyboard.press("+")
+    assert "step 511" in line.text_content()
+    assert "from=" in page.url
+    again = visit(page.url.partition("#")[2])
+    assert "step 511" in again.get_by_role("img", name="Steps and the parts").text_content()
+    page.keyboard.press("0")
+    assert "from=" not in page.url
+    line.hover()
+    page.mouse.wheel(0, -300)
+    playwright.expect(page).to_have_url(re.compile("from="))
+    page.get_by_role("button", name="All").click()
+    assert "from=" not in page.url
+
+
+def test_other_views(visit):
+    """Each shows the numbers of its record."""
+    page = visit(VIEWS["budget"])
+    assert "It closes with" in page.locator("main").inner_text()
+    assert "tunable_transceiver" in page.locator("main table").inner_text()
+    page = visit(VIEWS["train"])
+    page.locator("#timeline-of").select_option("1")
+    assert "communication that nothing hides" in page.locator("main").inner_text()
+    assert page.get_by_role("img", name="Computation and communication on").locator("rect").count() > 3
+    page = visit(VIEWS["study"])
+    text = page.locator("main").inner_text()
+    assert "18 of 18 points are finished." in text
+    assert "Fastest fabric over size and nodes" in text
+    assert page.get_by_role("img", name="Lead of").locator("rect").count() >= 2
+    assert page.get_by_role("img", name="Time against price").locator("circle").count() == 2  # ideal has no price
+
+
+def test_a_question_can_be_cancelled(visit):
+    """Its process ends; the next question is answered."""
+    page = visit(VIEWS["compare"])
+    page.goto(page.url.partition("#")[0] + "#compare?nodes=1024&size=77MB&collective=all_to_all&algorithm=all")
+    page.get_by_role("button", name="Cancel").click()
+    playwright.expect(page.locator(".state .bad")).to_contain_text("cancelled")
+    page.goto(page.url.partition("#")[0] + "#" + VIEWS["budget"])
+    finished(page)
+    assert "It closes with" in page.locator("main").inner_text()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_width_and_theme(visit, view, scheme):
+    """No view is wider than its window, none has a fault of accessibility; a picture of each is kept."""
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    for width, height in ((360, 740), (1600, 1000), (3840, 2160)):
+        page = visit(VIEWS[view], width, height, scheme)
+        page.wait_for_timeout(200)
+        size = SimpleNamespace(
+            **page.evaluate("() => ({ all: document.documentElement.scrollWidth, window: innerWidth })")
+        )
+        assert size.all <= size.window
+        assert page.evaluate(AUDIT) == []
+        page.screenshot(path=PICTURES / f"{view}-{width}-{scheme}.png", full_page=True)
+
+
+def test_the_theme_button(visit):
+    """Goes from the system's theme to light and dark."""
+    page = visit(VIEWS["budget"])
+    button, paper = page.locator("#theme"), "() => getComputedStyle(document.body).backgroundColor"
+    first = page.evaluate(paper)
+    button.press("Enter")
+    assert page.evaluate(paper) == first
+    button.click()
+    assert page.evaluate(paper) != first
+    assert button.inner_text() == "Theme: dark"
