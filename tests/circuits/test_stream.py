@@ -15,7 +15,7 @@ from opticcl.ir import Circuits, concatenate_circuits
 from opticcl.ir.step_cache import StepCache
 from opticcl.plans.compare import compare_plans
 from opticcl.schedule import generate
-from opticcl.simulate import profile
+from opticcl.simulate import PlanFacts, costs, profile
 from opticcl.simulate.bottleneck import loads
 from opticcl.simulate.latency import path_latency
 from opticcl.simulate.pieces import link_loads, longest_route_s
@@ -156,3 +156,20 @@ def test_routes_of_many_hops_by_a_kernel(monkeypatch):
     for one, other in zip(few_hops, where.route(src, dst), strict=True):
         assert np.array_equal(one, other)
         assert one.dtype == other.dtype
+
+
+def test_routes_are_evaluated_once_for_all_assumptions(few, monkeypatch):
+    """Not once for each; the costs are the same."""
+    plan = lower(where := fabric("fat_tree:nodes=27"), generate("mesh", "all_to_all", where))
+    sets, passes, routes = [assumptions("common"), assumptions("published")], [], circuits_module._routes
+    due = [profile(plan, one).costs for one in sets]
+
+    def counted(*given):
+        passes.append(given)
+        yield from routes(*given)
+
+    monkeypatch.setattr(circuits_module, "_routes", counted)
+    facts = PlanFacts(plan, sets)
+    assert [tuple(costs(plan, one, facts)) for one in sets] == due
+    assert len(passes) == 1
+    assert due[0] != due[1]

@@ -98,3 +98,16 @@ def test_a_plan_that_is_kept_has_not_the_cache_of_the_search():
     assert not isinstance(found.profile.plan.schedule.step, GeneratedStep)
     assert isinstance(found.plan().schedule.step, GeneratedStep)
     assert closed_form(found.plan(), 10**6, assumptions("published")).total_s == found.profile.timeline(10**6).total_s
+
+
+def test_a_schedule_of_too_many_distinct_steps_is_set_aside_with_the_reason(monkeypatch):
+    """Where there are others; alone it is evaluated to the end."""
+    monkeypatch.setattr("opticcl.plans.search.MOST_DISTINCT_STEPS", 4)
+    where, wanted, assumed = fabric("terarack:nodes=16,wavelengths=2"), Request("all_to_all"), assumptions("common")
+    alone = Candidates(where, wanted, ["wavelength_exchange"], assumed)
+    number = len(generate("wavelength_exchange", wanted, where).step_classes())
+    several = Candidates(where, wanted, ["bruck", "mesh", "wavelength_exchange"], assumed)
+    assert several.fastest([10**9]).schedule.name in ("bruck", "mesh")
+    assert f"has {number} distinct steps, a search evaluates 4 at most" in several.failures["wavelength_exchange"]
+    assert alone.fastest([10**9]).complete
+    assert not alone.failures

@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
+from opticcl.circuits._size import decline_too_many
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics.ocs import SHARES, Ocs
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers
@@ -25,6 +26,9 @@ __all__ = ["MOST_HOPS", "links_of_shift", "ocs"]
 MOST_HOPS = 1 << 24
 """Links that the circuits of one step pass at most, together [count]."""
 
+BYTES_A_TRANSFER = 104
+"""Pairs and their colours, 64 bytes, and a circuit of one hop."""
+
 SPARSE = 4
 """Entries that a table of all values may have for each value that is given [count]."""
 
@@ -33,9 +37,10 @@ SPARSE = 4
 def ocs(fabric: Fabric, schedule: Schedule) -> Rounds:
     """Links and shares for any schedule.
 
-    Raises: UnsupportedError: the circuits of a step pass too many links.
+    Raises: UnsupportedError: the circuits of a step are too many, or pass too many links.
     """
     machine = fabric.machine_as(Ocs)
+    decline_too_many(fabric, schedule, BYTES_A_TRANSFER)
     held = _held(schedule)
 
     def rounds(step: int, transfers: Transfers) -> tuple[Circuits, ...]:

@@ -27,6 +27,7 @@ import numpy as np
 from opticcl.circuits import Rounds, register_rule
 from opticcl.circuits._around import around
 from opticcl.circuits._order import farthest_first
+from opticcl.circuits._size import decline_too_many
 from opticcl.fabrics.ramp import Ramp, wavelength_between
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers, concatenate_circuits
 from opticcl.routing.assign import first_fit, width_that_fits
@@ -35,10 +36,16 @@ from opticcl.schedule.ramp import phases
 from opticcl.schedule.ramp_broadcast import STAGES, Relays, relays
 from opticcl.schedule.ramp_maps import Geometry, geometry
 
+FIRST_FIT_BYTES = 88  # of a transfer: what it occupies, three numbers twice, its colour, round and place in the order
+CIRCUIT_BYTES = 40  # two hops included
+
 
 @register_rule("ramp")
 def ramp(fabric: Fabric, schedule: Schedule) -> Rounds:
-    """The transcoder for RAMP-x, first fit for any other schedule, around what has failed."""
+    """The transcoder for RAMP-x, first fit for any other schedule, around what has failed.
+
+    Raises: UnsupportedError: a step of another schedule has too many circuits.
+    """
     rounds = _in_order(fabric, schedule)
     return around(fabric, rounds, widens=True) if fabric.conditions else rounds
 
@@ -46,6 +53,8 @@ def ramp(fabric: Fabric, schedule: Schedule) -> Rounds:
 def _in_order(fabric: Fabric, schedule: Schedule) -> Rounds:
     """The same where nothing has failed."""
     if schedule.name != "ramp" or fabric.node_of_rank is not None or fabric.machine_as(Ramp).signals_meet:
+        circuits = fabric.machine_as(Ramp).transceivers_per_group
+        decline_too_many(fabric, schedule, FIRST_FIT_BYTES + CIRCUIT_BYTES * circuits)
         return farthest_first(fabric.num_machine_nodes, lambda transfers: _first_fit(fabric, transfers))
     asked = schedule.collective
     if asked.name == "broadcast" and schedule.parameters.get("stages", STAGES) is not None:

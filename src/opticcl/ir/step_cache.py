@@ -17,6 +17,9 @@ __all__ = ["RECENT", "StepCache"]
 
 T = TypeVar("T")
 
+MOST_BYTES = 300_000_000
+"""Of all cached arrays, unless another limit is given: a step of all pairs of 4,096 ranks is kept [bytes]."""
+
 OVERHEAD_BYTES = 2048
 """Of an entry, beside its arrays."""
 
@@ -27,7 +30,7 @@ class StepCache:
     Args: max_bytes: of all cached arrays together [bytes].
     """
 
-    def __init__(self, max_bytes: int = 1 << 28) -> None:
+    def __init__(self, max_bytes: int = MOST_BYTES) -> None:
         self._max_bytes, self._num_bytes, self._functions = max_bytes, 0, 0
         self._entries: OrderedDict[tuple[int, int], tuple[Any, int]] = OrderedDict()
         self._lock = Lock()

@@ -416,7 +416,8 @@ def _plans(
     if algorithm in ("auto", "main"):
         progress(f"search the fastest on {fabric.name}")
         variants = [one for one in all_variants(wanted, fabric) if parse_call(one)[0] not in without]
-        candidates = Candidates(fabric, wanted, variants, assumed, cache=cache)
+        also = [one.assumed for one in variations if one.on(fabric) is fabric]
+        candidates = Candidates(fabric, wanted, variants, assumed, cache=cache, also=also)
         own = fabric.machine.algorithm
         wishes = (None, own) if algorithm == "main" and own else (None,)
         found = {wish: candidates.fastest(sizes, algorithm=wish) for wish in wishes}
@@ -446,7 +447,7 @@ def _plans(
         try:
             schedule = cache.of_schedule(generate(candidate, wanted, fabric))
             circuits = cache.of_plan(lower(fabric, schedule))
-            facts = PlanFacts(circuits)
+            facts = PlanFacts(circuits, [one.assumed for one in variations])
             times = profile(circuits, assumed, facts)
             under = {one.name: _profile_on(one.on(fabric), facts, one.assumed) for one in variations}
             kept.append((Plan(circuits, sum(sizes)), times, under))

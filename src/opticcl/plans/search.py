@@ -28,7 +28,10 @@ from opticcl.ir.step_cache import StepCache
 from opticcl.schedule import generate
 from opticcl.simulate import Cost, PlanFacts, Profile, class_bounds, costs, schedule_facts
 
-__all__ = ["Candidate", "Candidates"]
+__all__ = ["MOST_DISTINCT_STEPS", "Candidate", "Candidates"]
+
+MOST_DISTINCT_STEPS = 1 << 14
+"""Of a schedule that a search evaluates to the end, where there are others; minutes [count]."""
 
 
 class Candidate:
@@ -39,13 +42,21 @@ class Candidate:
         schedule: the candidate.
         assumed: time assumptions.
         cache: of its steps and circuits.
+        also: other assumptions that it will be evaluated under.
     """
 
-    def __init__(self, fabric: Fabric, schedule: Schedule, assumed: Assumptions, cache: StepCache) -> None:
+    def __init__(
+        self,
+        fabric: Fabric,
+        schedule: Schedule,
+        assumed: Assumptions,
+        cache: StepCache,
+        also: Sequence[Assumptions] = (),
+    ) -> None:
         cached = cache.of_schedule(schedule)
         self.fabric, self._uncached, self.schedule = fabric, schedule, cached
         self._facts = schedule_facts(cached, fabric)
-        self._plan_facts = once(lambda: PlanFacts(cache.of_plan(lower(fabric, cached))))
+        self._plan_facts = once(lambda: PlanFacts(cache.of_plan(lower(fabric, cached)), also))
         self._begin(assumed)
 
     def _begin(self, assumed: Assumptions) -> None:
@@ -87,6 +98,16 @@ class Candidate:
         rest = self._bounds[len(self._costs) :]
         bound = len(sizes) * sum(fixed for fixed, _ in rest) + sum(sizes) * sum(per_byte for _, per_byte in rest)
         return bound + sum(self._cost_s(cost, sizes) for cost in self._costs)
+
+    @property
+    def too_long(self) -> str:
+        """Why a search sets it aside, once it has taken too long; "" if it has not."""
+        if len(self._bounds) <= MOST_DISTINCT_STEPS:
+            return ""
+        return (
+            f"{self.schedule.name} has {self._num_runs:,} distinct steps, a search evaluates {MOST_DISTINCT_STEPS:,} at most; "
+            f"it may be faster, and --algorithm {self.schedule.name} evaluates all"
+        )
 
     def refine(self, sizes: Sequence[int]) -> float:
         """Evaluate the next run of steps.
@@ -132,6 +153,7 @@ class Candidates:
         assumed: time assumptions.
         only: selects the schedules to search; all of them by default.
         cache: shared with other searches; None: a new one.
+        also: other assumptions that the fastest is wanted under.
 
     Attributes:
         finished: whether the last search ended before its deadline.
@@ -145,6 +167,7 @@ class Candidates:
         assumed: Assumptions,
         only: Callable[[list[Schedule]], list[Schedule]] = lambda schedules: schedules,
         cache: StepCache | None = None,
+        also: Sequence[Assumptions] = (),
     ) -> None:
         cache = cache or StepCache()
         schedules = []
@@ -157,7 +180,7 @@ class Candidates:
             except AlgorithmError as error:
                 failures.setdefault(algorithm, str(error))
         self.fabric = fabric
-        self._candidates = [Candidate(fabric, schedule, assumed, cache) for schedule in only(schedules)]
+        self._candidates = [Candidate(fabric, schedule, assumed, cache, also) for schedule in only(schedules)]
         self._refusals: dict[int, str] = {}
         self._failures = failures
         self.finished = True
@@ -204,6 +227,9 @@ class Candidates:
                 break
             bound_s, i = heappop(queue)
             candidate = self._candidates[i]
+            if candidate.too_long and (queue or best[1] >= 0):
+                self._refusals[i] = self._failures[candidate.schedule.name] = candidate.too_long
+                continue
             try:
                 bound_s += candidate.refine(sizes)
             except UnsupportedError as error:
@@ -220,7 +246,7 @@ class Candidates:
 
     @property
     def failures(self) -> dict[str, str]:
-        """Algorithms that raised an exception so far, with the error."""
+        """Algorithms that raised an exception so far, with the error, or that were set aside, with the reason."""
         return dict(self._failures)
 
     def why_none(self) -> str:

@@ -6,7 +6,7 @@ them; the longest latency depends on the law of latency alone. Only numbers are 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -15,7 +15,7 @@ import numpy as np
 from opticcl.assumptions import Assumptions
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Schedule, Transfers
 from opticcl.ir.device_settings import DeviceSettings
-from opticcl.simulate.latency import PathLatency, most_messages
+from opticcl.simulate.latency import PathLatency, most_messages, path_latency
 from opticcl.simulate.parts import control_s, same_circuits, summed_chunks
 from opticcl.simulate.pieces import link_loads, longest_route_s
 from opticcl.simulate.standing import Standing, all_within
@@ -137,11 +137,14 @@ class _Changes:
 class PlanFacts:
     """Of the runs of a plan.
 
-    Args: plan: schedule, fabric and circuits.
+    Args:
+        plan: schedule, fabric and circuits.
+        also: assumptions that it will be costed under, so that very many routes are evaluated once for all of them.
     """
 
-    def __init__(self, plan: CircuitPlan) -> None:
+    def __init__(self, plan: CircuitPlan, also: Sequence[Assumptions] = ()) -> None:
         self.plan = plan
+        self.laws = tuple(path_latency(plan.fabric, assumed) for assumed in also)
         self._classes = plan.schedule.step_classes()
         self._runs = [RunFacts(self, steps) for steps in self._classes]
         self._last: _RoundFacts | None = None
@@ -279,7 +282,7 @@ class RunFacts:
     def slowest(self) -> tuple[float, ...]:
         """As in `Cost`."""
         if self.streamed:
-            return (self._streamed_load(None)[0],)
+            return (self._streamed_load(())[0],)
         return self._facts.of_rounds(self.rounds).slowest(self.transfers.size_chunks())
 
     @cached_property
@@ -307,7 +310,9 @@ class RunFacts:
             if law.constant:
                 self._longest[law] = [law.base_s] * len(self.slowest)
             elif self.streamed:
-                self._longest[law] = [self._streamed_load(law)[1]]
+                laws = tuple(dict.fromkeys([law, *(one for one in self._facts.laws if not one.constant)]))
+                _, found = self._streamed_load(laws)
+                self._longest.update((one, [seconds]) for one, seconds in zip(laws, found, strict=True))
             else:
                 self._longest[law] = self._facts.of_rounds(self.rounds).longest_s(law)
         return self._longest[law]
@@ -321,23 +326,23 @@ class RunFacts:
             self._summed[assumed.compute] = summed_chunks(self.transfers, assumed)
         return self._summed[assumed.compute]
 
-    def _streamed_load(self, law: PathLatency | None) -> tuple[float, float]:
+    def _streamed_load(self, laws: tuple[PathLatency, ...]) -> tuple[float, list[float]]:
         """Load of the busiest link [s for each byte of a chunk] and latency of the longest route [s], routes some at a time.
 
-        Args: law: of latencies; None: not needed.
+        Args: laws: of latencies, one result each.
         """
         fabric, transfers = self._plan.fabric, self.transfers
         amount = transfers.size_chunks()
         loaded = "slowest" in vars(self)
-        longest_s = 0.0
+        longest_s = [0.0] * len(laws)
         if len(fabric.lines):  # straight parts, without a list of links
             src, dst = fabric.machine_nodes(transfers.src), fabric.machine_nodes(transfers.dst)
             carried = np.zeros(0) if loaded else link_loads(fabric, src, dst, amount)
-            longest_s = 0.0 if law is None else longest_route_s(fabric, law, src, dst)
+            longest_s = [longest_route_s(fabric, law, src, dst) for law in laws]
         else:
             carried = np.zeros(sum(r.count for r in fabric.resources))
             for circuits in self._plan.stream(self.steps.start) or ():
-                longest_s = max(longest_s, 0.0 if law is None else law.longest_s(circuits))
+                longest_s = [max(so_far, law.longest_s(circuits)) for so_far, law in zip(longest_s, laws, strict=True)]
                 if not loaded:
                     chunks = amount[circuits.transfer].astype(np.float64)
                     carried += np.bincount(

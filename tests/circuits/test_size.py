@@ -1,0 +1,19 @@
+"""Steps whose circuits would not fit into memory."""
+
+import pytest
+
+from opticcl.circuits import _size, lower
+from opticcl.collective import Request
+from opticcl.errors import UnsupportedError
+from opticcl.fabrics import fabric
+from opticcl.schedule import generate
+
+
+@pytest.mark.parametrize("specification", ["ocs:nodes=9", "ramp:groups=3,racks=1,wavelengths=3"])
+def test_a_step_of_too_many_circuits_is_declined_for_its_bytes(monkeypatch, specification):
+    """Before any circuit is made, with the step and the bytes; what fits is carried."""
+    where, wanted = fabric(specification), Request("all_to_all")
+    lower(where, generate("mesh", wanted, where)).rounds(0)
+    monkeypatch.setattr(_size, "MOST_BYTES", 1000)
+    with pytest.raises(UnsupportedError, match="mesh on .*: the circuits of the 72 transfers of step 0 take .* KB, at most 1 KB"):
+        lower(where, generate("mesh", wanted, where))
