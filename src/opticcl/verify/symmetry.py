@@ -191,8 +191,8 @@ def _evaluate(src, dst, op, parts, lo, n, a, b, o, q, prefix):  # type: ignore[n
     for t in range(rows):
         chunks += prefix[lo[t] + n[t]] + prime - prefix[lo[t]]
         chunks = (chunks & prime) + (chunks >> np.uint64(61))
-        alike = t + 1 < rows and src[t + 1] == src[t] and dst[t + 1] == dst[t] and op[t + 1] == op[t]
-        if alike and (not apart or parts[t + 1] == parts[t]):
+        equal = t + 1 < rows and src[t + 1] == src[t] and dst[t + 1] == dst[t] and op[t + 1] == op[t]
+        if equal and (not apart or parts[t + 1] == parts[t]):
             continue
         if chunks >= prime:
             chunks -= prime
