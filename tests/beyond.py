@@ -15,6 +15,7 @@ STUDIES = [
     ("terarack", 1024, "all_reduce"),
     ("oddl", 1024, "all_reduce"),
     ("ramp", 1024, "all_reduce"),
+    ("ramp", 1024, "all_to_all"),
 ]
 
 HEAD = """# Beyond the papers
@@ -34,8 +35,12 @@ What is new beside the papers, with its source in the first lines of its file:
 | `all_dimensions` | SiPCO's walks on any grid, so that LIGHTPATH's circuits stand | all-port hypercubes |
 | `de_bruijn` | every node reaches every other in two steps, no reconfiguration | de Bruijn and Kautz networks |
 | `disjoint_trees` | broadcast on as many spanning trees as a node has links, in pieces | Johnsson and Ho 1989 |
+| `circulant_rings` | rings of several strides share the wavelengths of a TeraRack | circulant graphs, Träff 2023 |
+| `standing_tree` | WRHT's tree without a change of circuits between its levels | WRHT |
+| `hub_chains` | pipelined broadcast along chains between hubs | pipelined chains |
 | `two_sided_ring:pieces` | both directions, each chunk cut over all wavelengths | bidirectional rings |
 | `torus_all_ports` | the same along all dimensions | Jain and Sabharwal 2010 |
+| `skewed_exchange` | RAMP's nodes meet all others in one or two steps, all transceivers at work | Sirius, RotorNet |
 | `rotated_rings` | one way along all dimensions, circuits set once | Sack and Gropp 2015 |
 
 """

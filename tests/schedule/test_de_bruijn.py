@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tests.schedule.oracle import check
 
+from opticcl.collective import Request
 from opticcl.fabrics import fabric
 from opticcl.plans.plan import compile
 from opticcl.schedule import generate, reason_declined
@@ -60,3 +61,25 @@ def test_time_on_256_tiles(collective, size, shares):
 def test_declined(collective, name, text):
     """With a reason."""
     assert text in (reason_declined("de_bruijn", collective, fabric(name)) or "")
+
+
+@pytest.mark.parametrize("collective", ["broadcast", "reduce"])
+@pytest.mark.parametrize(("shape", "roots"), [("3x3", (0, 4, 7)), ("4x4", (5, 6)), ("5x5", (1,))])
+def test_from_and_to_a_root(collective, shape, roots):
+    """Also a root that follows itself; one setting of circuits."""
+    where = fabric(f"lightpath:shape={shape}")
+    for root in roots:
+        plan = compile(where, Request(collective, root), "1KB", algorithm="de_bruijn")
+        assert plan.verify().ok
+        found = plan.simulate(assumptions="published", compute="none")
+        assert found.reconfiguration_s.sum() == where.reconfiguration_s
+        assert found.num_steps == 2
+
+
+def test_trees_that_stand():
+    """16 trees on 256 tiles: one setting, and the closed form of depth + k - 1 steps of 1 / (16 k) on one laser."""
+    where = fabric("lightpath")
+    plan = compile(where, "broadcast", "1MB", algorithm="disjoint_trees:shape=8x8x2x2,pipeline=4")
+    assert plan.verify().ok
+    due = 3.7e-6 + 8 * (0.7e-6 + 8e6 / 64 / where.rate_bits_per_s)
+    assert plan.simulate(assumptions="published", compute="none").total_s == pytest.approx(due, rel=1e-9)

@@ -1,6 +1,8 @@
-"""Circuits that stand all the time: where no step joins nodes that the first does not join, nothing is set for the others.
+"""Circuits that stand all the time.
 
-A step may need more circuits than the first between the same nodes; they are set with the first, and idle until then.
+`standing`: those of given sets, in every round. `hold`: where no step joins nodes that the first does not join, nothing is
+set for the others. A step may need more circuits than the first between the same nodes; they are set with the first, and idle
+until then.
 """
 
 from __future__ import annotations
@@ -12,9 +14,9 @@ from functools import cached_property
 import numpy as np
 
 from opticcl.circuits import Rounds
-from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers, concatenate_circuits
+from opticcl.ir import Circuits, Fabric, IntArray, Op, Schedule, Transfers, concatenate_circuits
 
-__all__ = ["hold"]
+__all__ = ["hold", "standing", "union_of"]
 
 MOST_HELD = 1 << 20
 """Circuits of all classes of steps together, idle ones included, up to which they are held [count]."""
@@ -32,6 +34,62 @@ def hold(fabric: Fabric, schedule: Schedule, assign: Rounds) -> Rounds:
     if not fabric.reconfiguration_s or len(schedule.step_classes()) < 2:
         return assign
     return _Held(fabric, schedule, assign)
+
+
+def standing(num_nodes: int, sets: list[Circuits]) -> Rounds:
+    """Rounds in which all circuits of a set stand, and those of the pairs of a step carry its transfers.
+
+    Args:
+        num_nodes: of the machine [count].
+        sets: circuits that stand at once; the pairs of each step are in one of them.
+    """
+    sets = [every.take(np.lexsort((every.port, every.dst, every.src))) for every in sets]
+    keys = [every.src.astype(np.int64) * num_nodes + every.dst for every in sets]
+
+    def rounds(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
+        wanted = transfers.src.astype(np.int64) * num_nodes + transfers.dst
+        order = np.argsort(wanted, kind="stable")
+        pair, first, many = np.unique(wanted[order], return_index=True, return_counts=True)
+        chosen = next((at for at, known in enumerate(keys) if (_count(known, pair) >= many).all()), None)
+        if chosen is None:
+            raise AssertionError(f"step {step} has pairs for which no circuits stand")
+        has = _count(keys[chosen], pair)
+        start = np.searchsorted(keys[chosen], pair)
+        every = sets[chosen]
+        row = np.repeat(start - np.cumsum(has) + has, has) + np.arange(has.sum())  # circuits of all pairs
+        nth = row - np.repeat(start, has)
+        carried = order[np.repeat(first, has) + nth * np.repeat(many, has) // np.repeat(has, has)]
+        transfer = np.full(len(every), -1, np.int32)
+        transfer[row] = carried
+        by_transfer = np.argsort(np.where(transfer < 0, len(transfers), transfer), kind="stable")
+        found = every.take(by_transfer)
+        return (
+            Circuits(
+                transfer[by_transfer], found.src, found.dst, found.port, found.wavelength_lo, found.wavelength_n,
+                found.hops, found.hop_offsets, found.wavelength_step,
+            ),
+        )  # fmt: skip
+
+    return rounds
+
+
+def _count(known: IntArray, pair: IntArray) -> IntArray:
+    """Entries of each pair in a sorted list, int64 (pairs,)."""
+    return np.asarray(np.searchsorted(known, pair, side="right") - np.searchsorted(known, pair, side="left"))
+
+
+def union_of(schedule: Schedule, num_nodes: int) -> Transfers:
+    """A transfer for every pair of a schedule, by sender and receiver.
+
+    Args:
+        schedule: between nodes of the machine.
+        num_nodes: of the machine [count].
+    """
+    pairs = np.zeros(0, np.int64)
+    for steps in schedule.step_classes():
+        transfers = schedule.step(steps.start)
+        pairs = np.union1d(pairs, transfers.src.astype(np.int64) * num_nodes + transfers.dst)
+    return Transfers.of(pairs // num_nodes, pairs % num_nodes, 0, 1, Op.COPY)
 
 
 @dataclass(frozen=True, eq=False)

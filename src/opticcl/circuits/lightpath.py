@@ -25,6 +25,7 @@ from dataclasses import replace
 import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
+from opticcl.circuits._hold import standing, union_of
 from opticcl.circuits._lasers import (
     Lasers,
     PairSets,
@@ -55,6 +56,9 @@ BYTES_A_HOP = 12  # of a path, and the circuit that it belongs to
 MOST_KEPT = 64  # steps whose routes are remembered
 MOST_CLASSES = 1 << 14  # classes of steps whose lasers follow from each other
 MOST_SPREAD = 1 << 14  # circuits up to which laser sets are spread
+
+STANDING = ("disjoint_trees", "de_bruijn")
+"""Trees whose circuits are set once."""
 
 Route = Callable[[IntArray, IntArray], tuple[IntArray, IntArray]]
 
@@ -94,6 +98,36 @@ def lightpath(fabric: Fabric, schedule: Schedule) -> Rounds:
         if damage.dark:
             found = [only_alive(damage, circuits, tile, real, side_by_side) for circuits in found]
         return tuple(as_listed(circuits, order) for circuits in found)
+
+    if schedule.name in STANDING and schedule.collective.name in ("broadcast", "reduce") and not damage.dark:
+        return _all_at_once(fabric, schedule, rounds)
+    return rounds
+
+
+def _all_at_once(fabric: Fabric, schedule: Schedule, assign: Rounds) -> Rounds:
+    """Circuits of all pairs of a schedule in every round, if they fit; else of the pairs of a step.
+
+    Args:
+        fabric: a LIGHTPATH.
+        schedule: between nodes of the machine.
+        assign: circuits of each round of a step.
+    """
+    found: list[Rounds] = []
+
+    def rounds(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
+        if not found:
+            pairs = union_of(schedule, fabric.num_machine_nodes)
+            lasers = lasers_by_colour(fabric, pairs)
+            stand: tuple[Circuits, ...] = ()
+            if len(pairs) and not lasers.turn.any():
+                machine = fabric.machine_as(Lightpath)
+                routes = _router(machine.routing, machine.grid, machine.seed)(
+                    machine.tile[pairs.src], machine.tile[pairs.dst]
+                )
+                every = Circuits.of(np.arange(len(pairs)), pairs.src, pairs.dst, 0, lasers.lo, lasers.width, routes)
+                stand = tuple(split_by_waveguides(fabric, every))
+            found.append(standing(fabric.num_machine_nodes, list(stand)) if len(stand) == 1 else assign)
+        return found[0](step, transfers)
 
     return rounds
 

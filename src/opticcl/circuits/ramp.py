@@ -14,6 +14,8 @@ Crossbars keep racks apart: there p = e - 1 in steps 3 and 4, and every n is flo
 groups among the wavelengths that it lights (and the racks, behind crossbars, which do not split light). Where receivers
 have no filters and light of a subnet meets, all schedules go by first fit.
 
+Skewed exchanges have the planes of their labels.
+
 Source: RAMP section 6.2, equations 2 to 5.
 Reading: equation 2 in step 3 uses receivers twice for even x, and equations 3 to 5 count from the wrong base; the forms above
 are the corrected ones. Where x = 2^k, 2^m racks share each pair of groups in step 3, so more than x / 2^m transceivers a peer
@@ -28,6 +30,7 @@ from opticcl.circuits import Rounds, register_rule
 from opticcl.circuits._around import around
 from opticcl.circuits._order import farthest_first
 from opticcl.circuits._size import decline_too_many
+from opticcl.collective import Request
 from opticcl.fabrics.ramp import Ramp, wavelength_between
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers, concatenate_circuits
 from opticcl.routing.assign import first_fit, width_that_fits
@@ -35,6 +38,7 @@ from opticcl.schedule.galois_field import galois_field
 from opticcl.schedule.ramp import phases
 from opticcl.schedule.ramp_broadcast import STAGES, Relays, relays
 from opticcl.schedule.ramp_maps import Geometry, geometry
+from opticcl.schedule.skewed_exchange import exchange_phases, racks_of_a_block
 
 FIRST_FIT_BYTES = 88  # of a transfer: what it occupies, three numbers twice, its colour, round and place in the order
 CIRCUIT_BYTES = 40  # two hops included
@@ -52,8 +56,11 @@ def ramp(fabric: Fabric, schedule: Schedule) -> Rounds:
 
 def _in_order(fabric: Fabric, schedule: Schedule) -> Rounds:
     """The same where nothing has failed."""
-    if schedule.name != "ramp" or fabric.node_of_rank is not None or fabric.machine_as(Ramp).signals_meet:
-        circuits = fabric.machine_as(Ramp).transceivers_per_group
+    machine = fabric.machine_as(Ramp)
+    if schedule.name == "skewed_exchange" and machine.subnet == "broadcast" and not machine.signals_meet:
+        return _skewed(fabric, schedule)
+    if schedule.name != "ramp" or fabric.node_of_rank is not None or machine.signals_meet:
+        circuits = machine.transceivers_per_group
         decline_too_many(fabric, schedule, FIRST_FIT_BYTES + CIRCUIT_BYTES * circuits)
         return farthest_first(fabric.num_machine_nodes, lambda transfers: _first_fit(fabric, transfers))
     asked = schedule.collective
@@ -145,6 +152,40 @@ def _split_light(fabric: Fabric, tree: Relays, transfers: Transfers) -> tuple[Ci
             if now.any():
                 rounds.setdefault(number, []).append(_circuits(fabric, transfers, rows[now], groups[now]))
     return tuple(concatenate_circuits(rounds[number]) for number in sorted(rounds))
+
+
+# --- skewed exchanges: a label a plane ---------------------------------------------------------------------------------
+
+
+def _skewed(fabric: Fabric, schedule: Schedule) -> Rounds:
+    """Rounds of x labels, all of them on planes of their own (`opticcl.schedule.skewed_exchange`)."""
+    machine = fabric.machine_as(Ramp)
+    x, racks, places = machine.groups, machine.racks, machine.wavelengths
+    asked = Request(schedule.collective.name, schedule.collective.root)
+    phases = exchange_phases(asked, schedule.parameters.get("steps"))
+    block = racks_of_a_block(fabric, schedule.parameters.get("block"))
+
+    def label(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
+        src, dst = transfers.src, transfers.dst
+        l_src, l_dst, j_src = src % places, dst % places, src // places % racks
+        ahead = dst // machine.nodes_per_group - src // machine.nodes_per_group
+        racks_ahead = dst // places % racks - j_src
+        plane = (ahead - j_src) % x
+        if phases[step] == "A":
+            number = racks_ahead % block
+        elif phases[step] == "N":
+            number = racks_ahead % racks * places + (l_dst - l_src) % places
+        elif phases[step] == "B":
+            number = racks_ahead // block % (racks // block) * (places // x) + (l_dst // x - l_src // x) % (places // x)
+            plane = (ahead + 2 * (src // machine.nodes_per_group) + j_src) % x
+        else:
+            number, plane = l_dst // x, l_dst % x
+        order = np.argsort(number, kind="stable")
+        ends = np.cumsum(np.bincount(number))
+        rounds = (rows for rows in np.split(order, ends[:-1]) if len(rows))
+        return tuple(_circuits(fabric, transfers, rows, plane[rows, None].astype(np.int32)) for rows in rounds)
+
+    return label
 
 
 # --- from transceiver groups to circuits, and other schedules --------------------------------------------

@@ -22,8 +22,9 @@ import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
 from opticcl.circuits._around import around
-from opticcl.circuits._hold import hold
+from opticcl.circuits._hold import hold, standing
 from opticcl.circuits._order import farthest_first, recalled
+from opticcl.circuits._standing_rings import CLOSED_FORMS, Family, all_of, chained, circulant, treed
 from opticcl.collective import Request
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics.terarack import Terarack
@@ -54,7 +55,8 @@ def terarack(fabric: Fabric, schedule: Schedule) -> Rounds:
     Raises: UnsupportedError: a step of another schedule uses too many fibre segments.
     """
     rounds = _in_order(fabric, schedule)
-    return around(fabric, rounds, widens=_stripes(fabric)) if fabric.conditions else rounds
+    wide = _stripes(fabric) or schedule.name in CLOSED_FORMS
+    return around(fabric, rounds, widens=wide) if fabric.conditions else rounds
 
 
 def _in_order(fabric: Fabric, schedule: Schedule) -> Rounds:
@@ -63,6 +65,8 @@ def _in_order(fabric: Fabric, schedule: Schedule) -> Rounds:
         return _wrht(fabric, schedule)
     if schedule.name == "wavelength_exchange" and fabric.node_of_rank is None:
         return _laps(fabric)
+    if schedule.name in CLOSED_FORMS and fabric.node_of_rank is None:
+        return _standing(fabric, schedule)
     for steps in schedule.step_classes():
         transfers = schedule.step(steps.start)
         if len(transfers) * max(sides(fabric)) <= MAX_SEGMENTS:
@@ -77,6 +81,21 @@ def _in_order(fabric: Fabric, schedule: Schedule) -> Rounds:
 
     fit = recalled(lambda step, transfers: _first_fit(fabric, transfers))
     return hold(fabric, schedule, recalled(farthest_first(fabric.num_machine_nodes, partial(fit, 0))))
+
+
+def _standing(fabric: Fabric, schedule: Schedule) -> Rounds:
+    """Circuits in closed form that stand all the time, or for the steps of a level."""
+    if fabric.num_nodes == 1:
+        return lambda step, transfers: ()
+    if schedule.name == "standing_tree":
+        sets = treed(fabric, schedule, exchange)
+    else:
+        sets = (circulant if schedule.name == "circulant_rings" else chained)(fabric, schedule)
+
+    def light(pairs: Transfers, family: Family) -> Circuits:
+        return _circuits(fabric, pairs, np.arange(len(pairs)), family.direction, family.colour, family.width)
+
+    return standing(fabric.num_nodes, [all_of(families, light) for families in sets])
 
 
 def _stripes(fabric: Fabric) -> bool:

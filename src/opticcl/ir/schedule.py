@@ -128,6 +128,7 @@ class Schedule:
             and operation) but for the chunk numbers. So a ring of 65,536 ranks has 131,070 steps and two classes.
             By default every step is a run of its own.
         parameters: parameters of the algorithm.
+        stands: whether a rule may set circuits before a step uses them, so that pairs may change where circuits do not.
         symmetries: claims of `opticcl.ir.symmetry.Symmetry` under which the schedule is what it was; the verifier checks them.
     """
 
@@ -138,6 +139,7 @@ class Schedule:
     classes: tuple[range, ...] = ()
     parameters: Mapping[str, Any] = field(default_factory=lambda: NO_PARAMETERS)
     symmetries: tuple[Any, ...] = ()
+    stands: bool = False
 
     def __repr__(self) -> str:
         from opticcl.units import counted
@@ -176,6 +178,7 @@ class Schedule:
             self.classes,
             dict(self.parameters),
             self.symmetries,
+            self.stands,
         )
         return _schedule_of, fields
 
@@ -188,5 +191,6 @@ def _schedule_of(
     classes: tuple[range, ...],
     parameters: dict[str, Any],
     symmetries: tuple[Any, ...],
+    stands: bool,
 ) -> Schedule:
-    return Schedule(name, collective, num_steps, step, classes, MappingProxyType(parameters), symmetries)
+    return Schedule(name, collective, num_steps, step, classes, MappingProxyType(parameters), symmetries, stands)

@@ -27,6 +27,7 @@ from math import prod
 import numpy as np
 
 from opticcl.collective import Request
+from opticcl.fabrics.lightpath import Lightpath
 from opticcl.fabrics.sipac import Sipac
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
 from opticcl.schedule import register_algorithm
@@ -63,14 +64,49 @@ def accepts(collective: Request, fabric: Fabric, pipeline: int = 1, shape: tuple
     return reason_not_linked(fabric, parent, child) or reason_not_linked(fabric, child, parent)
 
 
-def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
-    """On a SiPAC, whose nodes use all their links at the same time: numbers of pieces, fewer for machines with many links."""
-    if collective.name not in ("broadcast", "reduce") or not isinstance(fabric.machine, Sipac):
+def variants(collective: Request, fabric: Fabric) -> list[dict[str, object]]:
+    """On a SiPAC, whose nodes use all their links at the same time: numbers of pieces, fewer for machines with many links. On a
+    LIGHTPATH the same on grids of as many neighbours as a tile has lasers."""
+    if collective.name not in ("broadcast", "reduce"):
+        return []
+    if isinstance(fabric.machine, Lightpath):
+        shapes = _widest(fabric.num_nodes, fabric.lasers_per_port)
+        return [{"pipeline": pieces, "shape": shape} for shape in shapes for pieces in PIECES]
+    if not isinstance(fabric.machine, Sipac):
         return []
     sides = _sides(fabric)
     rows = _num_trees(sides) * fabric.num_nodes * 2 * len(sides)  # of the steps that differ
     most = max(MOST_ROWS_TRIED // max(rows, 1), 1)
     return [{"pipeline": pieces} for pieces in PIECES[:: -(-len(PIECES) // most)]]
+
+
+def _widest(num_nodes: int, lasers: int) -> list[tuple[int, ...]]:
+    """Grids of which none has another with as few sides that uses as many lasers, the same number for each neighbour.
+
+    >>> _widest(256, 16), _widest(64, 16)
+    ([(8, 8, 2, 2)], [(8, 8), (4, 4, 2, 2)])
+    """
+    used: dict[int, tuple[int, tuple[int, ...]]] = {}
+
+    def extend(chosen: tuple[int, ...], left: int) -> None:
+        neighbours = _num_trees(chosen)
+        if neighbours > lasers:
+            return
+        if left == 1 and chosen:
+            in_use = lasers // neighbours * neighbours
+            used[len(chosen)] = max(used.get(len(chosen), (0, ())), (in_use, chosen))
+        for side in range(min(left, *chosen[-1:], left), 1, -1):
+            if left % side == 0:
+                extend((*chosen, side), left // side)
+
+    extend((), num_nodes)
+    found: list[tuple[int, ...]] = []
+    best = 0
+    for count in sorted(used):
+        if used[count][0] > best:
+            best = used[count][0]
+            found.append(used[count][1])
+    return found
 
 
 @register_algorithm("disjoint_trees", accepts, variants)
@@ -100,7 +136,8 @@ def disjoint_trees(collective: Request, fabric: Fabric, *, pipeline: int = 1, sh
 
     num_steps = depth + pipeline - 1 if depth else 0
     chunks = collective.on(n, max(_num_trees(sides), 1) * pipeline)
-    return Schedule("disjoint_trees", chunks, num_steps, step, pipelined_classes(depth, pipeline))
+    stands = isinstance(fabric.machine, Lightpath)
+    return Schedule("disjoint_trees", chunks, num_steps, step, pipelined_classes(depth, pipeline), stands=stands)
 
 
 def spanning_trees(sides: tuple[int, ...], root: int = 0) -> tuple[IntArray, IntArray, IntArray, IntArray]:

@@ -494,7 +494,8 @@ def class_bounds(
         if change_s:
             settings = ceil(found.partners / at_once)
             fixed += len(steps) * (settings - 1) * change_s
-            if found.changes and (settings == 1 or none_stands):  # of several settings one may stand already
+            # of several settings one may stand already
+            if found.changes and (none_stands or (settings == 1 and not schedule.stands)):
                 fixed += change_s
             none_stands = False
         moving = found.chunks / fabric.node_rate_bits_per_s

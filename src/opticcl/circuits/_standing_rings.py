@@ -1,0 +1,138 @@
+"""Light of schedules for a ring whose circuits stand: a place among the wavelengths for every pair, known in closed form.
+
+    circulant_rings   stride s, node p, k wavelengths: p mod s of the s k of its level
+    hub_chains        the wavelengths of its level: chains of a level do not meet
+    standing_tree     the number of members between, among the k floor(m / 2) of its level; the exchange as in WRHT
+
+Levels share the wavelengths, or one after the other has all of them. A circuit without a transfer in a step is idle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers, concatenate_circuits
+from opticcl.schedule.circulant_rings import Levels, shared_wavelengths
+from opticcl.schedule.hub_chains import chains
+from opticcl.schedule.standing_tree import groups_of, shared_among, tree_of
+from opticcl.schedule.wavelength_exchange import CLOCKWISE, COUNTER_CLOCKWISE, exchange_wavelengths
+
+__all__ = ["CLOSED_FORMS", "Family", "all_of", "chained", "circulant", "treed"]
+
+
+class Family(NamedTuple):
+    """Circuits of one width.
+
+    Args:
+        src, dst: nodes, int64 (circuits,).
+        direction: clockwise or counter-clockwise, int64 (circuits,).
+        colour: first wavelength, int64 (circuits,).
+        width: wavelengths of each [count].
+    """
+
+    src: IntArray
+    dst: IntArray
+    direction: IntArray
+    colour: IntArray
+    width: int
+
+
+def circulant(fabric: Fabric, schedule: Schedule) -> list[list[Family]]:
+    """Sets of circuits that stand at once: all levels, or one level.
+
+    Args:
+        fabric: a TeraRack.
+        schedule: of `circulant_rings`.
+    """
+    n, most = fabric.num_nodes, fabric.lasers_per_port
+    levels = Levels(schedule.parameters["radices"] or (n,))
+    stands, node = schedule.parameters["stands"], np.arange(n)
+    moves = schedule.collective.name == "all_to_all"
+    widths = shared_wavelengths(levels, most, moves) if stands else [most // s for s in levels.strides]
+    sets: list[list[Family]] = [[]]
+    base = 0
+    for number, (stride, width) in enumerate(zip(levels.strides, widths, strict=True)):
+        families = [
+            Family(node, (node + way * stride) % n, np.full(n, direction), base + first % stride * width, width)
+            for way, direction, first in ((1, CLOCKWISE, node), (-1, COUNTER_CLOCKWISE, node))
+        ]
+        if stands:
+            sets[0] += families
+            base += stride * width
+        else:
+            sets[number : number + 1] = [families, []]
+    return [some for some in sets if some]
+
+
+def chained(fabric: Fabric, schedule: Schedule) -> list[list[Family]]:
+    """One set: the links of all chains.
+
+    Args:
+        fabric: a TeraRack.
+        schedule: of `hub_chains`.
+    """
+    n, asked = fabric.num_nodes, schedule.parameters
+    radices = asked["radices"] or (n,)
+    child, parent, tree, _, level = chains(radices, schedule.collective.root, asked["halves"])
+    width, rest = divmod(fabric.lasers_per_port, len(radices))
+    ahead = (child - parent) % n
+    direction = tree if asked["halves"] else (2 * ahead > n).astype(np.int64)
+    if schedule.collective.name == "reduce":
+        child, parent, direction = parent, child, 1 - direction
+    found, base = [], 0
+    for number in range(len(radices)):
+        wide, mine = width + (number < rest), level == number
+        found.append(Family(parent[mine], child[mine], direction[mine], np.full(int(mine.sum()), base), wide))
+        base += wide
+    return [found]
+
+
+def treed(
+    fabric: Fabric, schedule: Schedule, exchange: Callable[[int], tuple[IntArray, IntArray]]
+) -> list[list[Family]]:
+    """One set: the circuits of all levels, both ways, and of the exchange.
+
+    Args:
+        fabric: a TeraRack.
+        schedule: of `standing_tree`.
+        exchange: nodes -> direction and wavelength of each pair of an exchange among them.
+    """
+    asked, cut = schedule.collective, schedule.parameters["cut"]
+    rooted = asked.name in ("broadcast", "reduce")
+    tree = tree_of(fabric.num_nodes, groups_of(fabric, schedule.parameters["groups"], rooted))
+    widths, base, found = shared_among(tree, fabric.lasers_per_port, cut), 0, list[Family]()
+    for level in range(tree.levels):
+        src, dst = tree.collect(level)
+        between = np.abs(np.searchsorted(tree.members[level], src) - np.searchsorted(tree.members[level], dst)) - 1
+        colour = base + between * widths[level]
+        ahead = np.where(src < dst, CLOCKWISE, COUNTER_CLOCKWISE)
+        child, parent = tree.turned((src, dst), asked.root) if rooted else (src, dst)
+        if asked.name != "broadcast":
+            found.append(Family(child, parent, ahead, colour, widths[level]))
+        if asked.name != "reduce":
+            found.append(Family(parent, child, 1 - ahead, colour, widths[level]))
+        base += tree.loads[level] * widths[level]
+    if tree.top > 1:
+        sender, receiver = tree.exchange()
+        direction, wavelength = (table[sender, receiver] for table in exchange(tree.top))
+        assert wavelength.max() < exchange_wavelengths(tree.top)
+        ends = tree.members[-1][sender], tree.members[-1][receiver]
+        found.append(Family(*ends, direction, base + wavelength * widths[-1], widths[-1]))
+    return [found]
+
+
+CLOSED_FORMS = ("circulant_rings", "hub_chains", "standing_tree")
+"""Schedules that have one."""
+
+
+def all_of(families: list[Family], make: Callable[[Transfers, Family], Circuits]) -> Circuits:
+    """Circuits of several families.
+
+    Args:
+        families: of one set.
+        make: pairs as transfers, and their family -> circuits.
+    """
+    return concatenate_circuits(make(Transfers.of(one.src, one.dst, 0, 1, 0), one) for one in families)

@@ -1,0 +1,278 @@
+"""Reduce-scatter, all-gather and all-to-all on rings of several strides, both ways round each.
+
+N = b_0 b_1 ... nodes on a ring of fibres; level l has the stride s_l = b_0 ... b_(l-1), and circuits lead from every node to
+the nodes s_l ahead and s_l back. The distance of two nodes is a sum of d_l s_l, with d_l from -b_l/2 to b_l/2. So a reduce-
+scatter takes the levels in turn, the shortest stride first: on level l partial sums reach their node from both sides, from
+b_l / 2 nodes away, in floor(b_l / 2) steps. For an even b_l half of the chunks come from the opposite node on each side. All-
+gather is the reversal; an all-to-all does the same, with contributions side by side, those of the opposite node all from one
+side.
+
+    T = c R + 2 sum floor(b_l / 2) alpha + V / B sum (b_l - 1) / (s_l b_l k_l)     all_reduce, k_l wavelengths of rate B
+
+A circuit of stride s passes s segments, so a level takes s_l k_l wavelengths: what a longer stride costs is what the smaller
+chunks save. Either all levels stand at once and share the wavelengths (c = 1), or one after the other has all of them (c = 2
+L - 1, since the last one of the reduce-scatter is the first of the all-gather). With L = 1 this is `two_sided_ring`.
+
+Chunks are numbered by the digits d_0, d_1, ... of their node, the first most significant, so what a node passes on is a range.
+
+Source: circulant graphs for reduce-scatter on switches, Träff 2023; Johnsson and Ho 1989 for all ports at once. Balanced digits
+on the wavelengths of a ring are our own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from opticcl.collective import Request
+from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
+from opticcl.ir.symmetry import Symmetry, Table
+from opticcl.schedule import needs_whole, register_algorithm
+from opticcl.schedule._grid import MOST_TRANSFERS
+from opticcl.units import Shape
+
+__all__ = ["Levels", "circulant_rings", "shared_wavelengths"]
+
+COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "barrier")
+MOST_VARIANTS = 40  # of a search
+MOST_TRIED = 1 << 19  # transfers of all distinct steps that a search evaluates
+
+
+def accepts(
+    collective: Request, fabric: Fabric, radices: tuple[int, ...] | None = None, stands: bool = True
+) -> str | None:
+    """None, or the reason why not.
+
+    Args:
+        collective: requested.
+        fabric: where it would run.
+        radices: of the levels, the shortest stride first.
+        stands: whether all levels stand at once.
+    """
+    if reason := needs_whole(fabric, "terarack"):
+        return reason
+    if collective.name not in COLLECTIVES:
+        return "it does " + ", ".join(COLLECTIVES)
+    n, chosen = fabric.num_nodes, radices if radices is not None else (fabric.num_nodes,)
+    if prod(chosen) != n or (min(chosen) < 2 and n > 1):
+        return f"radices={'x'.join(map(str, chosen))} is not a product of factors above 1 that makes {n} nodes"
+    levels = Levels(chosen)
+    if 4 * n > MOST_TRANSFERS:
+        return f"{4 * n:,} transfers a step are more than {MOST_TRANSFERS:,}"
+    due = sum(levels.strides) if stands else levels.strides[-1]
+    if due > (most := fabric.lasers_per_port):
+        return f"strides {'+'.join(map(str, levels.strides))} need {due} wavelengths of {most}; try other radices"
+    return None
+
+
+def variants(collective: Request, fabric: Fabric) -> list[dict[str, object]]:
+    """On a TeraRack: up to three levels, those of which none has another with as few settings, steps and bytes on the wire."""
+    if needs_whole(fabric, "terarack") or collective.name not in COLLECTIVES or collective.name == "barrier":
+        return []
+    n, moves = fabric.num_nodes, collective.name == "all_to_all"
+    most = fabric.lasers_per_port
+    front: list[tuple[tuple[float, ...], tuple[int, ...], bool]] = []
+    for radices in _factorisations(n):
+        for stands in (True, False)[: 1 + (len(radices) > 1)]:
+            distinct = sum(b // 2 for b in radices) if moves else 4 * len(radices)
+            if 2 * n * distinct > MOST_TRIED or accepts(collective, fabric, radices, stands):
+                continue
+            levels = Levels(radices)
+            widths = shared_wavelengths(levels, most, moves) if stands else [most // s for s in levels.strides]
+            load = sum(each / k for each, k in zip(levels.loads(moves), widths, strict=True))
+            key = (1 if stands else len(radices), sum(b // 2 for b in radices), load)
+            if not any(all(x <= y for x, y in zip(other, key, strict=True)) for other, *_ in front):
+                front = [one for one in front if not all(x <= y for x, y in zip(key, one[0], strict=True))]
+                front.append((key, radices, stands))
+    return [{"radices": radices, "stands": stands} for _, radices, stands in _spaced(sorted(front), MOST_VARIANTS)]
+
+
+def _factorisations(n: int) -> list[tuple[int, ...]]:
+    """One to three factors above 1, in every order."""
+    firsts = [b for b in range(2, n // 2 + 1) if n % b == 0]
+    twos = [(b, n // b) for b in firsts]
+    return [(n,)] * (n > 1) + twos + [(a, b, m // b) for a, m in twos for b in firsts if m % b == 0 and b < m]
+
+
+def _spaced(items: list[Any], most: int) -> list[Any]:
+    """At most that many of them, evenly spaced, the first and the last included."""
+    if len(items) <= most:
+        return items
+    return [items[round(at * (len(items) - 1) / (most - 1))] for at in range(most)]
+
+
+@register_algorithm("circulant_rings", accepts, variants)
+def circulant_rings(
+    collective: Request, fabric: Fabric, *, radices: Shape | None = None, stands: bool = True
+) -> Schedule:
+    """Rings of several strides: floor(b / 2) steps a level, twice as many for all_reduce.
+
+    Args:
+        collective: all_reduce, reduce_scatter, all_gather, all_to_all or barrier.
+        fabric: a TeraRack.
+        radices: b of each level, the shortest stride first; their product is the number of nodes; None: one level.
+        stands: whether the circuits of all levels stand at once, and share the wavelengths; else one after the other.
+    """
+    levels = Levels(radices or (fabric.num_nodes,))
+    moves, units = collective.name == "all_to_all", levels.units
+    phases: list[_Phase] = []
+    for number in range(len(levels.radices)) if fabric.num_nodes > 1 else ():
+        phases += levels.reducing(number, moves)
+    if collective.name in ("all_reduce", "barrier"):
+        phases += [phase.reversed() for phase in reversed(phases)]
+    elif collective.name == "all_gather":
+        phases = [phase.reversed() for phase in reversed(phases)]
+    starts = np.cumsum([0, *(phase.count for phase in phases)])
+
+    def step(i: int) -> Transfers:
+        number = int(np.searchsorted(starts, i, side="right")) - 1
+        return phases[number].transfers(i - int(starts[number]))
+
+    n = fabric.num_nodes
+    owner = np.repeat(np.argsort(levels.label), units)
+    return Schedule(
+        "circulant_rings",
+        collective.on(n, n * units, owner=owner),
+        int(starts[-1]),
+        step,
+        tuple(range(int(a), int(b)) for a, b in pairwise(starts)),
+        symmetries=levels.symmetries(),
+        stands=stands,
+    )
+
+
+def shared_wavelengths(levels: Levels, wavelengths: int, moves: bool) -> tuple[int, ...]:
+    """Wavelengths of a circuit of each level if all stand: each of the others goes where it saves most [count].
+
+    Args:
+        levels: of the rings.
+        wavelengths: of a fibre [count].
+        moves: whether contributions are kept apart.
+
+    >>> shared_wavelengths(Levels((32, 32)), 64, False)
+    (32, 1)
+    """
+    loads = levels.loads(moves)
+    widths = [1] * len(loads)
+    left = wavelengths - sum(levels.strides)
+    while fitting := [at for at, stride in enumerate(levels.strides) if stride <= left]:
+        best = max(fitting, key=lambda at: loads[at] * (1 / widths[at] - 1 / (widths[at] + 1)) / levels.strides[at])
+        widths[best] += 1
+        left -= levels.strides[best]
+    return tuple(widths)
+
+
+@dataclass(frozen=True)
+class _Phase:
+    """Identical steps of a level.
+
+    Args:
+        count: steps.
+        transfers: step of the phase -> transfers.
+    """
+
+    count: int
+    transfers: Callable[[int], Transfers]
+
+    def reversed(self) -> _Phase:
+        """Every transfer backwards, in the opposite order, stored."""
+
+        def back(i: int) -> Transfers:
+            there = self.transfers(self.count - 1 - i)
+            return Transfers.of(there.dst, there.src, there.chunk_lo, there.chunk_n, Op.COPY)
+
+        return _Phase(self.count, back)
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Rings of several strides.
+
+    Args: radices: of the levels, the shortest stride first, 2 or more each; (1,) for a single node.
+    """
+
+    radices: tuple[int, ...]
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Nodes from one member of a ring to the next, by level."""
+        return tuple(prod(self.radices[:number]) for number in range(len(self.radices)))
+
+    @property
+    def num_nodes(self) -> int:
+        """Product of the radices [count]."""
+        return prod(self.radices)
+
+    @property
+    def units(self) -> int:
+        """Chunks of a node: two if some go round one side and some round the other [count]."""
+        return 1 + any(b % 2 == 0 for b in self.radices)
+
+    def loads(self, moves: bool) -> tuple[float, ...]:
+        """Messages that the circuits of each level carry on one wavelength.
+
+        Args: moves: whether contributions are kept apart.
+        """
+        pairs = zip(self.radices, self.strides, strict=True)
+        return tuple((b // 2) * (b // 2 + 1) / (2 * b) if moves else (b - 1) / (2 * s * b) for b, s in pairs)
+
+    @cached_property
+    def label(self) -> IntArray:
+        """Place of each node's chunks among all, int64 (nodes,)."""
+        node = np.arange(self.num_nodes)
+        label = np.zeros_like(node)
+        for b, s in zip(self.radices, self.strides, strict=True):
+            label = label * b + node // s % b
+        return label
+
+    def reducing(self, number: int, moves: bool) -> list[_Phase]:
+        """The steps of a level in a reduce-scatter or an all-to-all.
+
+        Args:
+            number: of the level.
+            moves: whether contributions are kept apart.
+        """
+        b, far = self.radices[number], self.radices[number] // 2
+        if moves:
+            return [_Phase(1, lambda i, at=at: self._step(number, at, True)) for at in range(far, 0, -1)]  # type: ignore[misc]
+        if b % 2:
+            return [_Phase(far, lambda i: self._step(number, far - i, False))]
+        first = [_Phase(1, lambda i: self._step(number, far, False))]
+        return first + ([_Phase(far - 1, lambda i: self._step(number, far - 1 - i, False))] if far > 1 else [])
+
+    def _step(self, number: int, away: int, moves: bool) -> Transfers:
+        """Sums for the nodes that number of places away on the ring of the level, one place on.
+
+        Args:
+            number: of the level.
+            away: places, 1 to half of the ring.
+            moves: whether contributions are kept apart.
+        """
+        n, b, stride = self.num_nodes, self.radices[number], self.strides[number]
+        size = self.units * (n // (stride * b))  # chunks of all nodes that the target of this level serves later
+        node, opposite, parts = np.arange(n), 2 * away == b, []
+        for way in (1, -1):
+            if opposite and moves and way < 0:  # whole blocks, by one side
+                continue
+            lo = self.label[(node + way * away * stride) % n] // (n // (stride * b)) * size
+            count = size // 2 if opposite and not moves else size
+            lo = lo + (size // 2 if opposite and not moves and way < 0 else 0)
+            met = (b // 2 if way > 0 else (b - 1) // 2) - away + 1  # nodes of the ring whose contributions it has
+            op, held = (Op.MOVE, met * stride) if moves else (Op.REDUCE, None)
+            parts.append(Transfers.of(node, (node + way * stride) % n, lo, count, op, held))
+        return concatenate_transfers(parts)
+
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """One node on along the ring."""
+        n = self.num_nodes
+        place = np.arange(n)
+        moved = np.empty(n, np.int64)
+        moved[self.label] = self.label[(place + 1) % n]
+        chunks = (moved[:, None] * self.units + np.arange(self.units)).ravel()
+        return (Symmetry(Table((place + 1) % n), Table(chunks)),)

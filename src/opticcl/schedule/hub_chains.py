@@ -1,0 +1,153 @@
+"""Broadcast and reduce along chains of hubs on a ring, in pieces that follow each other.
+
+N = b_0 b_1 ... nodes; the root is at distance 0, and hubs of level l are the nodes whose distance from it is a multiple of
+s_l = b_0 ... b_(l-1). A chain of the last level leads from the root to all hubs of that level, chains of the level below from
+each of them to the hubs between, and so on. No two chains of a level and a direction meet on a segment, so a level needs no
+more wavelengths than a single circuit has, and the L levels share them.
+
+    both ways   the message goes to half of the nodes on either side      depth sum floor(b_l / 2)   L V / (w B)
+    halves      each half of it goes to all nodes, one way round          depth sum (b_l - 1)        L V / (2 w B)
+
+With S pieces of a chain's share it takes depth + S - 1 steps on circuits that are set once.
+
+Source: pipelined chains are known, such as in Chan et al. 2007, Collective communication: theory, practice, and experience;
+hubs that share the wavelengths of a ring are our own.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from opticcl.collective import Request
+from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
+from opticcl.schedule import needs_whole, register_algorithm
+from opticcl.schedule._grid import MOST_TRANSFERS
+from opticcl.schedule.tree import MOST_CHUNKS, pipelined_classes
+from opticcl.units import Shape
+
+__all__ = ["chains", "hub_chains"]
+
+PIECES = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048)
+DEEPEST = 128  # chains that a search evaluates: each stage of the beginning and of the end is a class of steps
+MOST_TRIED = 1 << 20  # transfers of all distinct steps of a candidate
+
+
+def accepts(
+    collective: Request, fabric: Fabric, radices: tuple[int, ...] | None = None, pipeline: int = 1, halves: bool = False
+) -> str | None:
+    """None, or the reason why not.
+
+    Args:
+        collective: requested.
+        fabric: where it would run.
+        radices: of the levels, the shortest stride first.
+        pipeline: pieces of a chain's share [count].
+        halves: whether half of the message goes each way round to all nodes.
+    """
+    if reason := needs_whole(fabric, "terarack"):
+        return reason
+    if collective.name not in ("broadcast", "reduce"):
+        return "it does broadcast, reduce"
+    n, chosen = fabric.num_nodes, radices if radices is not None else (fabric.num_nodes,)
+    if prod(chosen) != n or (min(chosen) < 2 and n > 1):
+        return f"radices={'x'.join(map(str, chosen))} is not a product of factors above 1 that makes {n} nodes"
+    if len(chosen) > fabric.lasers_per_port:
+        return f"{len(chosen)} levels need as many wavelengths; there are {fabric.lasers_per_port}"
+    if not 1 <= pipeline <= MOST_CHUNKS // 2:
+        return f"pipeline={pipeline} is not 1 to {MOST_CHUNKS // 2:,}"
+    return None if 2 * n <= MOST_TRANSFERS else f"{2 * n:,} transfers a step are more than {MOST_TRANSFERS:,}"
+
+
+def variants(collective: Request, fabric: Fabric) -> list[dict[str, object]]:
+    """On a TeraRack: the most even one, two and three levels, both ways and in halves, in up to 2,048 pieces."""
+    if needs_whole(fabric, "terarack") or collective.name not in ("broadcast", "reduce"):
+        return []
+    n = fabric.num_nodes
+    firsts = [b for b in range(2, n // 2 + 1) if n % b == 0]
+    pairs = [(b, n // b) for b in firsts]
+    threes = [(a, b, n // a // b) for a in firsts for b in firsts if n // a % b == 0 and n // a > b]
+    tried: list[tuple[int, ...]] = [(n,)] if n > 1 else []
+    tried += [min(some, key=lambda radices: (sum(radices), radices)) for some in (pairs, threes) if some]
+    found: list[dict[str, object]] = []
+    for radices in tried:
+        for halves in (False, True):
+            depth = sum(b - 1 if halves else b // 2 for b in radices)
+            if depth <= DEEPEST and 2 * n * 2 * depth <= MOST_TRIED and not accepts(collective, fabric, radices):
+                found += [{"radices": radices, "pipeline": pieces, "halves": halves} for pieces in PIECES]
+    return found
+
+
+@register_algorithm("hub_chains", accepts, variants)
+def hub_chains(
+    collective: Request,
+    fabric: Fabric,
+    *,
+    radices: Shape | None = None,
+    pipeline: int = 1,
+    halves: bool = False,
+) -> Schedule:
+    """Chains of hubs, in depth + S - 1 steps.
+
+    Args:
+        collective: broadcast or reduce.
+        fabric: a TeraRack.
+        radices: of the levels, the shortest stride first; their product is the number of nodes; None: one level.
+        pipeline: pieces S of a chain's share [count].
+        halves: whether half of the message goes each way round to all nodes, and not all of it both ways to half of them.
+    """
+    n = fabric.num_nodes
+    child, parent, tree, depth, _ = chains(radices or (n,), collective.root, halves)
+    deepest = int(depth.max(initial=0))
+    down = collective.name == "broadcast"
+    src, dst, op = (parent, child, Op.COPY) if down else (child, parent, Op.REDUCE)
+    stages = range(1, deepest + 1) if down else range(deepest, 0, -1)
+    of_stage = [np.flatnonzero(depth == at) for at in stages]
+
+    def step(i: int) -> Transfers:
+        """Piece p of every chain is at stage i - p."""
+        busy = range(max(0, i - pipeline + 1), min(i + 1, deepest))
+        rows = np.concatenate([of_stage[stage] for stage in busy])
+        piece = np.repeat([i - stage for stage in busy], [len(of_stage[stage]) for stage in busy])
+        return Transfers.of(src[rows], dst[rows], tree[rows] * pipeline + piece, 1, op)
+
+    num_steps = deepest + pipeline - 1 if deepest else 0
+    chunks = collective.on(n, (1 + halves) * pipeline)
+    return Schedule("hub_chains", chunks, num_steps, step, pipelined_classes(deepest, pipeline), stands=True)
+
+
+def chains(
+    radices: tuple[int, ...], root: int, halves: bool
+) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
+    """Child, parent, tree, depth of the child and level of the link, int64 (links,) each; ahead of the parent is a child with
+    an even tree or, both ways, a positive distance.
+
+    Args:
+        radices: of the levels, the shortest stride first.
+        root: node.
+        halves: two trees that reach all nodes, one each way, and not one that goes both ways.
+
+    >>> child, parent, tree, depth, level = chains((2, 2), 0, True)
+    >>> list(zip(child.tolist(), parent.tolist(), tree.tolist()))
+    [(1, 0, 0), (2, 0, 0), (3, 2, 0), (3, 0, 1), (2, 0, 1), (1, 2, 1)]
+    """
+    n = prod(radices)
+    away = np.arange(1, n)
+    strides = [prod(radices[:number]) for number in range(len(radices))]
+    columns: list[tuple[IntArray, ...]] = []
+    for tree in range(1 + halves):
+        rest, step, depth, level = away.copy(), np.zeros_like(away), np.zeros_like(away), np.full_like(away, -1)
+        for number, (b, s) in enumerate(zip(radices, strides, strict=True)):
+            digit = rest // s % b
+            if not halves:
+                digit = np.where(2 * digit > b, digit - b, digit)
+            rest = rest - digit * s
+            lowest = (level < 0) & (digit != 0)
+            level[lowest] = number
+            step[lowest] = np.sign(digit[lowest]) * s
+            depth += np.abs(digit)
+        way = -1 if tree else 1
+        columns.append(((root + way * away) % n, (root + way * (away - step)) % n, np.full(n - 1, tree), depth, level))
+    child, parent, number_of_tree, depth, level = (np.concatenate(column) for column in zip(*columns, strict=True))
+    return child, parent, number_of_tree, depth, level

@@ -1,0 +1,292 @@
+"""WRHT's tree on circuits that all stand at once: one reconfiguration, and none if the same collective follows.
+
+Groups of m_0 neighbours collect to their middle node, groups of m_1 of these nodes to theirs, and so on; the R nodes of the
+last level exchange, and the sums go back. WRHT retunes between the levels. Here every level has wavelengths of its own; what is
+collected from before the middle node travels on one fibre, what is sent back to there on the other, so they are the same ones:
+
+    sum of k_i floor(m_i / 2) + k W(R) <= w      W(R): wavelengths of an exchange among R nodes
+    T = R + (2 L + 1) alpha + V / B (2 sum 1 / k_i + 1 / k)
+
+A broadcast goes down such a tree from its root, turned so that the root is the last middle node, without an exchange; a reduce
+goes up.
+
+With `cut`, the exchange is a reduce-scatter and an all-gather on the same circuits: a step more, V / B x 2 / (R k).
+
+Source: WRHT section 4.1 for the tree and its wavelengths; that it may stand is our own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from math import inf
+
+import numpy as np
+
+from opticcl.collective import Request
+from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
+from opticcl.schedule import needs_whole, register_algorithm
+from opticcl.schedule.wavelength_exchange import exchange_wavelengths
+from opticcl.units import Shape
+
+__all__ = ["StandingTree", "groups_of", "shared_among", "standing_tree", "tree_of"]
+
+COLLECTIVES = ("all_reduce", "broadcast", "reduce", "barrier")
+ROOTED = ("broadcast", "reduce")
+MOST_EXCHANGING = 512  # nodes of the last level: their exchange has the square of it in transfers
+
+
+def accepts(
+    collective: Request, fabric: Fabric, groups: tuple[int, ...] | None = None, cut: bool = False
+) -> str | None:
+    """None, or the reason why not.
+
+    Args:
+        collective: requested.
+        fabric: where it would run.
+        groups: nodes of a group of each level but the last.
+        cut: whether the exchange cuts the message.
+    """
+    if reason := needs_whole(fabric, "terarack"):
+        return reason
+    if collective.name not in COLLECTIVES:
+        return "it does " + ", ".join(COLLECTIVES)
+    rooted = collective.name in ROOTED
+    if cut and rooted:
+        return f"{collective.name} has no exchange to cut; leave cut out"
+    if groups is None:
+        if not _front(fabric.num_nodes, fabric.lasers_per_port, rooted):
+            return f"no groups of {fabric.num_nodes} nodes fit {fabric.lasers_per_port} wavelengths; try wrht"
+        return None
+    if min(groups, default=2) < 2:
+        return f"groups={'x'.join(map(str, groups))}: a group of fewer than 2 nodes collects nothing"
+    tree = tree_of(fabric.num_nodes, groups)
+    if rooted and tree.top > 1:
+        return f"groups={'x'.join(map(str, groups))} leave {tree.top} nodes of {fabric.num_nodes}, not one; try more levels"
+    if tree.top > MOST_EXCHANGING:
+        return f"{tree.top} nodes would exchange; at most {MOST_EXCHANGING}"
+    if tree.fewest_wavelengths > fabric.lasers_per_port:
+        return f"the tree needs {tree.fewest_wavelengths} wavelengths of {fabric.lasers_per_port}; try more levels"
+    return None
+
+
+def variants(collective: Request, fabric: Fabric) -> list[dict[str, object]]:
+    """On a TeraRack: of trees with up to three collecting levels those on which some message is fastest."""
+    if needs_whole(fabric, "terarack") or collective.name not in COLLECTIVES[:3] or fabric.num_nodes < 3:
+        return []
+    return [{"groups": groups, "cut": cut} for groups, cut in _tried(fabric, collective)]
+
+
+def _tried(fabric: Fabric, collective: Request) -> tuple[tuple[tuple[int, ...], bool], ...]:
+    return _front(fabric.num_nodes, fabric.lasers_per_port, collective.name in ROOTED)
+
+
+@cache
+def _front(n: int, w: int, rooted: bool) -> tuple[tuple[tuple[int, ...], bool], ...]:
+    """Groups and cuts of which none has another with as few steps and less time on the wire.
+
+    Args:
+        n: nodes [count].
+        w: wavelengths of a fibre [count].
+        rooted: whether one node is left, and nothing is exchanged.
+    """
+    best: dict[int, tuple[float, tuple[int, ...], bool]] = {}
+    for groups in _groups(n, w):
+        counts = _counts(n, groups)
+        top, loads = counts[-1], _loads(counts, groups)
+        if top > (1 if rooted else MOST_EXCHANGING) or sum(loads) > w:
+            continue
+        for cut in (False, True)[: 1 + (top > 2)]:
+            widths = _widths(loads, top, w, cut)
+            load = 2 * sum(1 / k for k in widths[:-1]) + ((2 / top if cut else 1) / widths[-1] if top > 1 else 0)
+            steps = 2 * len(groups) + 1 + cut
+            best[steps] = min(best.get(steps, (inf, (), False)), (load, groups, cut))
+    found, least = list[tuple[tuple[int, ...], bool]](), inf
+    for steps in sorted(best):
+        load, groups, cut = best[steps]
+        if load < least:
+            found.append((groups, cut))
+            least = load
+    return tuple(found)
+
+
+def _groups(n: int, w: int) -> list[tuple[int, ...]]:
+    """Group sizes to consider: none, or one to three levels of odd sizes, for which no side has more nodes than the other."""
+    sizes = range(3, min(2 * w + 1, n) + 1, 2)
+    few = [m for m in sizes if m <= 17]
+    return [
+        (),
+        *((a,) for a in sizes),
+        *((a, b) for a in sizes for b in sizes if a // 2 + b // 2 < w),
+        *((a, b, c) for a in few for b in few for c in few if a // 2 + b // 2 + c // 2 < w),
+    ]
+
+
+def groups_of(fabric: Fabric, groups: tuple[int, ...] | None, rooted: bool) -> tuple[int, ...]:
+    """Groups as given, or those with the fewest steps.
+
+    Args:
+        fabric: a TeraRack.
+        groups: nodes of a group, by level.
+        rooted: whether one node is left.
+    """
+    if groups is not None:
+        return groups
+    front = _front(fabric.num_nodes, fabric.lasers_per_port, rooted)
+    return front[0][0] if front else ()
+
+
+@register_algorithm("standing_tree", accepts, variants)
+def standing_tree(collective: Request, fabric: Fabric, *, groups: Shape | None = None, cut: bool = False) -> Schedule:
+    """WRHT's tree with all its circuits at once: 2 L + 1 steps, L of a broadcast or a reduce.
+
+    Args:
+        collective: all_reduce, broadcast, reduce or barrier.
+        fabric: a TeraRack.
+        groups: nodes of a group of each level but the last, which exchanges; None: those with the fewest steps.
+        cut: whether the exchange cuts the message, in two steps.
+    """
+    n = fabric.num_nodes
+    rooted = collective.name in ROOTED
+    tree = tree_of(n, groups_of(fabric, groups, rooted))
+    if rooted:
+        links = [tree.turned(tree.collect(level), collective.root) for level in range(tree.levels)]
+        up = [Transfers.of(child, parent, 0, 1, Op.REDUCE) for child, parent in links]
+        down = [Transfers.of(parent, child, 0, 1, Op.COPY) for child, parent in reversed(links)]
+        one_way = up if collective.name == "reduce" else down
+        return Schedule("standing_tree", collective.on(n, 1), len(one_way), lambda i: one_way[i], stands=True)
+    tops = tree.members[-1]
+    sender, receiver = tree.exchange()
+    count = tree.top if cut else 1
+    steps: list[Transfers] = [Transfers.of(*tree.collect(level), 0, count, Op.REDUCE) for level in range(tree.levels)]
+    back = [Transfers.of(there.dst, there.src, 0, count, Op.COPY) for there in reversed(steps)]
+    if tree.top > 1 and cut:
+        steps.append(Transfers.of(tops[sender], tops[receiver], receiver, 1, Op.REDUCE))
+        steps.append(Transfers.of(tops[sender], tops[receiver], sender, 1, Op.COPY))
+    elif tree.top > 1:
+        steps.append(Transfers.of(tops[sender], tops[receiver], 0, 1, Op.REDUCE))
+    steps += back
+    return Schedule("standing_tree", collective.on(n, count), len(steps), lambda i: steps[i], stands=True)
+
+
+@dataclass(frozen=True, eq=False)
+class StandingTree:
+    """The levels of a tree.
+
+    Args:
+        groups: nodes of a group, by level.
+        members: nodes of each level, ascending; the last exchange.
+    """
+
+    groups: tuple[int, ...]
+    members: tuple[IntArray, ...]
+
+    @property
+    def levels(self) -> int:
+        """That collect [count]."""
+        return len(self.groups)
+
+    @property
+    def top(self) -> int:
+        """Nodes that exchange [count]."""
+        return len(self.members[-1])
+
+    @property
+    def loads(self) -> tuple[int, ...]:
+        """Wavelengths of each level and of the exchange with one each [count]."""
+        return _loads(tuple(map(len, self.members)), self.groups)
+
+    @property
+    def fewest_wavelengths(self) -> int:
+        """With one for each circuit [count]."""
+        return sum(self.loads)
+
+    def collect(self, level: int) -> tuple[IntArray, IntArray]:
+        """Senders and receivers of a level, int64 (transfers,) each."""
+        place = np.arange(len(self.members[level]))
+        middle = _middles(len(place), self.groups[level])
+        sends = place != middle
+        return self.members[level][place[sends]], self.members[level][middle[sends]]
+
+    def turned(self, nodes: tuple[IntArray, IntArray], root: int) -> tuple[IntArray, IntArray]:
+        """The same nodes where the tree is turned so that the root is the only node of the last level.
+
+        Args:
+            nodes: senders and receivers.
+            root: node.
+        """
+        n, by = len(self.members[0]), root - int(self.members[-1][0])
+        return (nodes[0] + by) % n, (nodes[1] + by) % n
+
+    def exchange(self) -> tuple[IntArray, IntArray]:
+        """Places of senders and receivers among the nodes that exchange, int64 (transfers,) each."""
+        place = np.arange(self.top)
+        sender, receiver = np.repeat(place, self.top), np.tile(place, self.top)
+        return sender[sender != receiver], receiver[sender != receiver]
+
+
+def tree_of(num_nodes: int, groups: tuple[int, ...]) -> StandingTree:
+    """The tree of groups of these sizes.
+
+    Args:
+        num_nodes: on the ring.
+        groups: nodes of a group, by level.
+    """
+    members: list[IntArray] = [np.arange(num_nodes)]
+    for m in groups:
+        members.append(members[-1][np.unique(_middles(len(members[-1]), m))])
+    return StandingTree(groups, tuple(members))
+
+
+def _middles(count: int, size: int) -> IntArray:
+    """Place of the middle member of the group of each of `count` members."""
+    first = np.arange(count) // size * size
+    return np.asarray(first + np.minimum(size, count - first) // 2)
+
+
+def shared_among(tree: StandingTree, wavelengths: int, cut: bool) -> tuple[int, ...]:
+    """Wavelengths of a circuit of each level and of the exchange: each of the others goes where it saves most [count].
+
+    Args:
+        tree: the tree.
+        wavelengths: of a fibre [count].
+        cut: whether the exchange cuts the message.
+    """
+    return _widths(tree.loads, tree.top, wavelengths, cut)
+
+
+def _counts(num_nodes: int, groups: tuple[int, ...]) -> tuple[int, ...]:
+    """Members of each level [count]."""
+    counts = [num_nodes]
+    for m in groups:
+        counts.append(-(-counts[-1] // m))
+    return tuple(counts)
+
+
+def _loads(counts: tuple[int, ...], groups: tuple[int, ...]) -> tuple[int, ...]:
+    """Wavelengths of each level and of the exchange with one for each circuit [count].
+
+    Args:
+        counts: members of each level [count].
+        groups: nodes of a group, by level.
+    """
+    collecting = (min(m, count) // 2 for m, count in zip(groups, counts, strict=False))
+    return (*collecting, exchange_wavelengths(counts[-1]) if counts[-1] > 1 else 0)
+
+
+def _widths(loads: tuple[int, ...], top: int, wavelengths: int, cut: bool) -> tuple[int, ...]:
+    """Wavelengths of a circuit of each level and of the exchange [count].
+
+    Args:
+        loads: of each with one wavelength a circuit [count].
+        top: nodes that exchange [count].
+        wavelengths: of a fibre [count].
+        cut: whether the exchange cuts the message.
+    """
+    gains = [2.0] * (len(loads) - 1) + [2 / top if cut else 1.0]
+    widths, left = [1] * len(loads), wavelengths - sum(loads)
+    while fitting := [at for at, load in enumerate(loads) if 0 < load <= left]:
+        best = max(fitting, key=lambda at: gains[at] * (1 / widths[at] - 1 / (widths[at] + 1)) / loads[at])
+        widths[best] += 1
+        left -= loads[best]
+    return tuple(widths)

@@ -1,0 +1,124 @@
+"""Direct exchanges on a RAMP whose racks are skewed against each other."""
+
+from dataclasses import replace
+from math import ceil
+
+import pytest
+from tests.schedule.oracle import check
+
+from opticcl.fabrics import fabric
+from opticcl.ir import CircuitPlan
+from opticcl.plans.plan import compile
+from opticcl.schedule import reason_declined
+from opticcl.verify import verify
+
+SHAPES = [(3, 2, 6), (5, 3, 10), (4, 4, 8)]
+EACH = [
+    ("all_reduce", 2),
+    ("all_reduce", 3),
+    ("all_reduce", 4),
+    ("reduce_scatter", 2),
+    ("all_gather", 2),
+    ("all_to_all", 1),
+    ("all_to_all", 2),
+    ("broadcast", 1),
+    ("barrier", 2),
+]
+
+
+def ramp(shape):
+    """A machine of x groups, J racks and L places."""
+    return fabric("ramp", **dict(zip(("groups", "racks", "wavelengths"), shape, strict=True)))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("collective", "steps"), EACH)
+def test_right_at_every_rank(shape, collective, steps):
+    """Data and light with one rack a block and with all of them; claims of symmetry hold."""
+    where = ramp(shape)
+    for block in {1, shape[1]}:
+        name = f"skewed_exchange:block={block},steps={steps}"
+        assert check(name, collective, where).num_steps == steps
+        plan = compile(where, collective, "1MB", algorithm=name)
+        assert plan.verify().ok
+        assert plan.verify(every_chunk=True).ok
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("size", [1_000, 1_000_000])
+def test_closed_form(shape, size):
+    """Latency of 70 slots a step, p rounds of A, (J / p) (L / x) of B, N / x of all at once, L / x of a broadcast."""
+    x, racks, places = shape
+    where, n = ramp(shape), x * racks * places
+    for block in (1, racks):
+        a, b = block, racks // block * places // x
+        joined = x * block, n // (x * block)
+
+        def slots(share):
+            return ceil(size * share / where.slot_payload_bytes - 1e-9)
+
+        due = {
+            ("all_to_all", 2): 140 + a * slots(1 / joined[0]) + b * slots(1 / joined[1]),
+            ("reduce_scatter", 2): 140 + a * slots(1 / joined[0]) + b * slots(1 / n),
+            ("all_gather", 2): 140 + b * slots(1 / n) + a * slots(1 / joined[0]),
+            ("all_reduce", 2): 140 + (a + b) * slots(1),
+            ("all_reduce", 3): 210 + (2 * a + b) * slots(1 / joined[0]),
+            ("all_reduce", 4): 280 + 2 * a * slots(1 / joined[0]) + 2 * b * slots(1 / n),
+            ("all_to_all", 1): 70 + n // x * slots(1 / n),
+            ("broadcast", 1): 70 + places // x * slots(1),
+        }
+        for (collective, steps), number in due.items():
+            plan = compile(where, collective, size, algorithm=f"skewed_exchange:block={block},steps={steps}")
+            time = plan.simulate(assumptions="published", rounds="in_line", compute="none").total_s
+            assert time == pytest.approx(number * where.slot_s, rel=1e-9), (collective, steps, block)
+
+
+@pytest.mark.parametrize("shape", [(4, 4, 8), (5, 3, 10)])
+def test_planes_without_the_skew_clash(shape):
+    """The rack of the sender is part of the plane: without it, all racks of a group meet in one coupler."""
+    where = ramp(shape)
+    plan = compile(where, "all_gather", "1MB", algorithm=f"skewed_exchange:block={shape[1]}").circuits
+    nodes = where.nodes_per_group
+
+    def level(i):
+        return tuple(
+            replace(circuits, port=(circuits.dst // nodes - circuits.src // nodes) % shape[0]) if i == 1 else circuits
+            for circuits in plan.rounds(i)
+        )
+
+    verdict = verify(CircuitPlan(where, plan.schedule, level))
+    assert not verdict.ok
+    assert "subnet" in str(verdict)
+
+
+@pytest.mark.parametrize("subnet", ["route_broadcast", "route_switch"])
+def test_other_subnets(subnet):
+    """Where routers force the wavelength, planes are found by first fit."""
+    where = fabric("ramp:groups=3,racks=3,wavelengths=6", subnet=subnet)
+    assert compile(where, "all_to_all", "1MB", algorithm="skewed_exchange").verify().ok
+
+
+def test_broadcast_on_the_largest_machine():
+    """65,536 nodes in one step: 1.48 us for 1 KB."""
+    plan = compile("ramp", "broadcast", "1KB", algorithm="skewed_exchange")
+    assert plan.simulate(assumptions="published", compute="none", rounds="in_line").total_s == pytest.approx(1.48e-6)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "collective", "name", "text"),
+    [
+        ("skewed_exchange", "scatter", "ramp:groups=3,racks=2,wavelengths=6", "it does all_reduce, reduce_scatter"),
+        (
+            "skewed_exchange:block=3",
+            "all_reduce",
+            "ramp:groups=4,racks=4,wavelengths=8",
+            "block=3 does not divide racks=4",
+        ),
+        ("skewed_exchange:steps=1", "all_reduce", "ramp:groups=4,racks=4,wavelengths=8", "takes 4 or 3 or 2"),
+        ("skewed_exchange:steps=1", "all_to_all", "ramp", "transfers a step are more than"),
+        ("skewed_exchange", "all_reduce", "torus:shape=4x4", "it needs a ramp fabric"),
+    ],
+)
+def test_declined(algorithm, collective, name, text):
+    """With a reason."""
+    assert text in reason_declined(algorithm, collective, fabric(name))
