@@ -93,7 +93,8 @@ def _standing(fabric: Fabric, schedule: Schedule) -> Rounds:
         sets = (circulant if schedule.name == "circulant_rings" else chained)(fabric, schedule)
 
     def light(pairs: Transfers, family: Family) -> Circuits:
-        return _circuits(fabric, pairs, np.arange(len(pairs)), family.direction, family.colour, family.width)
+        path = _walk(fabric, pairs, family.direction)
+        return _circuits(fabric, pairs, family.direction, family.colour, family.width, path)
 
     return standing(fabric.num_nodes, [all_of(families, light) for families in sets])
 
