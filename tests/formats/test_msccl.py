@@ -361,6 +361,16 @@ def test_counts_are_exact(tmp_path):
     assert [violation.found for violation in verdict.violations] == ["rank 1 chunk 0 x5"]
 
 
+def test_counts_do_not_overflow(tmp_path):
+    """What is doubled 64 times and added to itself once is the same modulo 2^64, and is refused."""
+    double = (("cpy", "i 0", "s 1"), ("re", "s 1", "i 0"))
+    local = (("cpy", "i 0", "s 0"), *64 * double, ("re", "s 0", "i 0"))
+    steps = (step(2 + k, kind, source, target) for k, (kind, source, target) in enumerate(local))
+    verdict = verify_graph(graph_of(pair(step(0, "s"), step(1, "rrc"), *steps, scratch=2), tmp_path))
+    assert {violation.rule for violation in verdict.violations} == {"contribution_doubled"}
+    assert "chunk 0 x" in verdict.violations[0].found
+
+
 # --- malformed ------------------------------------------------------------------------------------------------------------
 
 

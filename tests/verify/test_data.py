@@ -51,6 +51,18 @@ def test_sends_of_a_step_see_the_data_before_it():
     assert {v.rule for v in together.violations} == {"contribution_missing"}
 
 
+@pytest.mark.parametrize("doublings", [61, 62, 63, 64, 65, 128])
+def test_counts_do_not_overflow(doublings):
+    """A contribution that is counted 1 + 2^64 times has the right labels modulo 2^64."""
+    double = ([(0, 1, 0, 1, 0)], [(1, 0, 0, 1, 1)])
+    steps = ([(0, 2, 0, 1, 0)], *doublings * double, [(2, 0, 0, 1, 1)], [(0, 1, 0, 1, 0), (0, 2, 0, 1, 0)])
+    all_reduce = schedule_of(3, 1, *steps)
+    found = judge(replace(all_reduce, collective=collective("broadcast", 3, 1))).violations
+    assert {v.rule for v in found} == {"contribution_doubled"}
+    assert "rank 0 x" in found[0].found
+    assert contributions(all_reduce, 0, 0)[0] == 2**40
+
+
 def test_a_set_would_be_fooled():
     """Data of rank 1 that is added twice is refused though every contribution is present."""
     steps = [[(1, 0, 0, 1, 1)], [(1, 0, 0, 1, 1)], [(0, 1, 0, 1, 0)]]

@@ -46,7 +46,8 @@ SYMMETRY_FROM = 1 << 16  # (rank, chunk) pairs from which claimed symmetries are
 BLOCK = 1 << 23  # (rank, chunk) pairs that are followed together: about 400 MB
 MOST_CHUNK_ROWS = 1 << 32  # chunks carried by all transfers that are followed one by one
 SHOWN = 8  # wrong chunks that are explained one by one
-_SATURATED = 1 << 62
+_SATURATED = 1 << 61  # the sum of two counts fits in 64 bits
+_MANY = 1 << 40  # multiplicities above it are not distinguished; sums of those of all ranks fit in 64 bits
 _NO_PARTS = np.zeros(0, np.int32)
 
 
@@ -382,11 +383,16 @@ def _explain(schedule: Schedule, chunks: IntArray, wrong: np.ndarray) -> list[Vi
                 origins = np.flatnonzero(who)
                 text = ", ".join(f"rank {o} x{counts[o]}" for o in origins[:4]) + (", ..." if len(origins) > 4 else "")
                 found[rule] = Violation(rule, -1, -1, where, "each contribution once", text, len(pairs))
+    if len(pairs) and not found:  # a wrong result is never accepted, whatever its explanation
+        where = f"chunk {chunks[pairs[0, 1]]} at rank {pairs[0, 0]}"
+        found["other"] = Violation(
+            "contribution_missing", -1, -1, where, "each contribution once", "others", len(pairs)
+        )
     return list(found.values())
 
 
 def contributions(schedule: Schedule, rank: int, chunk: int) -> IntArray:
-    """Multiplicity of each rank's contribution in a chunk at a rank at the end, int64 (num_ranks,).
+    """Multiplicity of each rank's contribution in a chunk at a rank at the end, up to 2**40, int64 (num_ranks,).
 
     The result is linear in the contributions; replaying the steps backwards carries the coefficients to the start.
 
@@ -404,7 +410,7 @@ def contributions(schedule: Schedule, rank: int, chunk: int) -> IntArray:
         before[dst[op == Op.COPY]] = 0
         before[src[op == Op.MOVE]] = 0
         np.add.at(before, src, weight[dst])
-        weight = before
+        weight = np.minimum(before, _MANY)
     c = schedule.collective
     return weight * c.before(np.arange(c.num_ranks), np.full(c.num_ranks, chunk))
 

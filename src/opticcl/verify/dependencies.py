@@ -25,6 +25,8 @@ __all__ = ["topological_order", "verify_graph"]
 SHOWN = 4  # names in a message, and results that are explained
 DEEP = 2  # messages that wait on a connection, above which a note says so [count]
 
+_MANY = 1 << 40  # contributions above which a count is not distinguished [count]
+
 
 def verify_graph(graph: DependencyGraph, *, seed: int = 0, progress: ProgressCallback = no_progress) -> Verdict:
     """Verify a dependency graph.
@@ -137,10 +139,11 @@ def _accesses(ops: Operations) -> tuple[IntArray, IntArray, npt.NDArray[np.bool_
 def _data(graph: DependencyGraph, order: IntArray, random: np.random.Generator) -> Iterator[Violation]:
     ops = graph.operations
     num_results = len(graph.result_chunk)
-    labels = random.integers(0, 2**64, size=(len(graph.input_cell), 2), dtype=np.uint64)
-    due = np.zeros((num_results, 2), np.uint64)
+    labels = np.ones((len(graph.input_cell), 3), np.uint64)  # two words, and a count that does not overflow
+    labels[:, :2] = random.integers(0, 2**64, size=(len(graph.input_cell), 2), dtype=np.uint64)
+    due = np.zeros((num_results, 3), np.uint64)
     np.add.at(due, graph.input_result, labels)
-    state = np.zeros((graph.num_cells, 2), np.uint64)
+    state = np.zeros((graph.num_cells, 3), np.uint64)
     written = np.zeros(graph.num_cells, bool)
     state[graph.input_cell] = labels
     written[graph.input_cell] = True
@@ -148,7 +151,7 @@ def _data(graph: DependencyGraph, order: IntArray, random: np.random.Generator) 
     unwritten: list[tuple[int, int]] = []  # operation and cell
     for i in order.tolist():
         count = int(ops.count[i])
-        value, good = np.zeros((count, 2), np.uint64), np.ones(count, bool)
+        value, good = np.zeros((count, 3), np.uint64), np.ones(count, bool)
         if ops.message[i] >= 0:
             received, received_good = messages.pop(int(ops.message[i]))
             value, good = value + received, good & received_good
@@ -157,6 +160,7 @@ def _data(graph: DependencyGraph, order: IntArray, random: np.random.Generator) 
             if not written[cells].all():
                 unwritten.append((i, first + int(np.argmin(written[cells]))))
             value, good = value + state[cells], good & written[cells]
+        value[:, 2] = np.minimum(value[:, 2], _MANY)
         if ops.target[i] >= 0:
             cells = slice(int(ops.target[i]), int(ops.target[i]) + count)
             state[cells], written[cells] = value, good
@@ -212,7 +216,7 @@ def _contribution(graph: DependencyGraph, ranks: IntArray, counts: IntArray, row
 
 
 def _contributions(graph: DependencyGraph, order: IntArray, cell: int) -> IntArray:
-    """How often each input is contained in a cell at the end, int64 (inputs,): the operations followed backwards."""
+    """How often each input is in a cell at the end, up to 2**40, int64 (inputs,): the operations followed backwards."""
     ops = graph.operations
     weight = np.zeros(graph.num_cells, np.int64)
     weight[cell] = 1
@@ -222,7 +226,7 @@ def _contributions(graph: DependencyGraph, order: IntArray, cell: int) -> IntArr
         value = of_message.pop(i, None)
         if ops.target[i] >= 0:
             cells = slice(int(ops.target[i]), int(ops.target[i]) + count)
-            value = weight[cells] + (0 if value is None else value)
+            value = np.minimum(weight[cells] + (0 if value is None else value), _MANY)
             if not ops.accumulates[i]:
                 weight[cells] = 0
         if value is None or not value.any():
@@ -232,7 +236,8 @@ def _contributions(graph: DependencyGraph, order: IntArray, cell: int) -> IntArr
         ]:  # the content of the target goes on, in what is stored and, if it is sent, in the message
             weight[cells] = value
         if ops.source[i] >= 0:
-            weight[int(ops.source[i]) : int(ops.source[i]) + count] += value
+            cells = slice(int(ops.source[i]), int(ops.source[i]) + count)
+            weight[cells] = np.minimum(weight[cells] + value, _MANY)
         if ops.message[i] >= 0:
             of_message[int(ops.message[i])] = value
     return weight[graph.input_cell]
