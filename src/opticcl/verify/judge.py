@@ -36,6 +36,7 @@ class Judge:
 
     def __init__(self) -> None:
         self._followed: dict[bytes, DataReport] = {}
+        self._collectives: list[object] = []
 
     def __call__(self, plan: CircuitPlan) -> Verdict:
         """The verdict on a plan."""
@@ -48,6 +49,7 @@ class Judge:
         key = _fingerprint(schedule, runs)
         if key not in self._followed:
             self._followed[key] = check_data(schedule)
+            self._collectives.append(schedule.collective)  # predicates are known by their addresses
         return self._followed[key]
 
 
