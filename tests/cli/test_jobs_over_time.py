@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-SMALL = ("-f", "oddl:shape=4x4", "--arrivals", "poisson:load=0.9,count=8", "-s", "1MB")
+SMALL = ("-f", "oddl:shape=4x4", "--arrivals", "poisson:load=0.9,count=5", "-s", "1MB")
 
 
 def test_policies_side_by_side(answer, opticcl, tmp_path):
@@ -15,14 +15,14 @@ def test_policies_side_by_side(answer, opticcl, tmp_path):
     assert code == 0
     assert found.keys() == {"ok", "rows", "totals", "notes", "assumptions"}
     assert [row["policy"] for row in found["rows"]] == ["first", "best", "buddy", "any", "exact"]
-    assert found["totals"] == {"policies": 5, "jobs": 8, "violations": 0, "disturbed": 0}
-    assert all(row["changes"] == 16 and len(row["jobs"]) == 8 for row in found["rows"])
+    assert found["totals"] == {"policies": 5, "jobs": 5, "violations": 0, "disturbed": 0}
+    assert all(row["changes"] == 10 and len(row["jobs"]) == 5 for row in found["rows"])
     assert all(0 < row["utilisation"] <= 1 and 0 <= row["fragmentation"] < 1 for row in found["rows"])
     done = opticcl("jobs", *SMALL, *policies[:4], *(word for path in files for word in ("-o", path)))
     assert done.returncode == 0
-    assert "verified: all running jobs together at 32 arrivals and departures" in done.stdout
+    assert "verified: all running jobs together at 20 arrivals and departures" in done.stdout
     assert files[0].read_text("utf-8").startswith("<svg")
-    assert len(files[1].read_text("utf-8").splitlines()) == 17
+    assert len(files[1].read_text("utf-8").splitlines()) == 11
     assert len(json.loads(files[2].read_text("utf-8"))["rows"]) == 2
 
 

@@ -23,7 +23,7 @@ from opticcl.circuits._order import farthest_first
 from opticcl.errors import UnsupportedError
 from opticcl.ir import Circuits, Fabric, IntArray, Transfers, concatenate_circuits
 
-__all__ = ["around"]
+__all__ = ["around", "cells_of", "cells_start"]
 
 MOST_CELLS = 1 << 25  # of the ways that are tried in a step
 WIDEST = 1 << 30
@@ -64,7 +64,7 @@ def around(fabric: Fabric, rule: Rounds, *, widens: bool) -> Rounds:
 
     def rounds(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
         given = rule(step, transfers)
-        works = [_works(fabric, circuits) for circuits in given]
+        works = [_works(fabric, circuits) & _fits(fabric, circuits) for circuits in given]
         if all(each.all() for each in works):
             return given
         found = [
@@ -96,13 +96,28 @@ def _works(fabric: Fabric, circuits: Circuits) -> npt.NDArray[np.bool_]:
     for fault in fabric.part_faults(circuits):
         works[fault.circuits] = False
     if len(fabric.occupied):
-        cells, owner = _cells(fabric, circuits)
+        cells, owner = cells_of(fabric, circuits)
         full = _table(fabric)
         works[owner[full[cells] >= _capacity(fabric)[cells]]] = False
     return works
 
 
-def _starts(fabric: Fabric) -> tuple[IntArray, IntArray]:
+def _fits(fabric: Fabric, circuits: Circuits) -> npt.NDArray[np.bool_]:
+    """Whether each circuit fits beside what is taken and the circuits of its round that stand before it."""
+    fits = np.ones(len(circuits), bool)
+    if len(fabric.occupied):
+        cells, owner = cells_of(fabric, circuits)
+        taken = _table(fabric)
+        shared = taken[cells] > 0
+        cells, owner = cells[shared], owner[shared]
+        order = np.lexsort((owner, cells))
+        cells, owner = cells[order], owner[order]
+        before = np.arange(len(cells)) - np.searchsorted(cells, cells)
+        fits[owner[taken[cells] + before >= _capacity(fabric)[cells]]] = False
+    return fits
+
+
+def cells_start(fabric: Fabric) -> tuple[IntArray, IntArray]:
     """Where the cells of each resource begin in a table of all, with the end; wavelengths counted apart of each."""
     depth = np.array([fabric.num_wavelengths if r.per_wavelength else 1 for r in fabric.resources], np.int64)
     counts = np.array([r.count for r in fabric.resources], np.int64) * depth
@@ -111,22 +126,22 @@ def _starts(fabric: Fabric) -> tuple[IntArray, IntArray]:
 
 def _capacity(fabric: Fabric) -> IntArray:
     """Of every cell."""
-    starts, _ = _starts(fabric)
+    starts, _ = cells_start(fabric)
     return np.repeat([int(r.capacity) for r in fabric.resources], np.diff(starts))
 
 
 def _table(fabric: Fabric) -> IntArray:
     """What is taken of every cell before the first circuit, int64 (cells,)."""
-    starts, depth = _starts(fabric)
+    starts, depth = cells_start(fabric)
     table = np.zeros(starts[-1], np.int64)
     for position in range(len(depth)):
         fabric.occupied.add_to(position, int(depth[position]), table[starts[position] : starts[position + 1]])
     return table
 
 
-def _cells(fabric: Fabric, circuits: Circuits) -> tuple[IntArray, IntArray]:
+def cells_of(fabric: Fabric, circuits: Circuits) -> tuple[IntArray, IntArray]:
     """Cells of all circuits, and the circuit of each, int64 (m,) each."""
-    starts, depth = _starts(fabric)
+    starts, depth = cells_start(fabric)
     found, owners = [], []
     for usage in fabric.usage(circuits):
         position = next(k for k, other in enumerate(fabric.resources) if other is usage.resource)
@@ -158,7 +173,7 @@ def _ways(fabric: Fabric, transfers: Transfers, rows: IntArray) -> _Ways | None:
         return None
     choice = np.unique(choice, return_inverse=True)[1].astype(np.int64)
     works = _works(fabric, single)
-    cells, owner = _cells(fabric, single)  # light of a way fills its cells also where a part of it is not received
+    cells, owner = cells_of(fabric, single)  # light of a way fills its cells also where a part of it is not received
     number = np.bincount(choice[works], minlength=int(choice.max(initial=-1)) + 1)
     place = np.cumsum(number > 0) - 1
     usable = number[choice[owner]] > 0
@@ -178,7 +193,9 @@ def _ways(fabric: Fabric, transfers: Transfers, rows: IntArray) -> _Ways | None:
     dark = rows[np.diff(first)[rows] == 0]
     if len(dark):
         ends = " and ".join(fabric.coordinates(int(end[dark[0]])) for end in (transfers.src, transfers.dst))
-        raise UnsupportedError(f"{fabric.name}: every way to join nodes {ends} needs a part that has failed")
+        raise UnsupportedError(
+            f"{fabric.name}: every way to join nodes {ends} needs a part that has failed or is taken"
+        )
     offsets = np.searchsorted(way_of_cell, np.arange(len(width) + 1))
     ganged = bool((np.bincount(choice, minlength=1) > 1).any())
     return _Ways(kept, way, transfer, first, cells, offsets, width, ganged)
@@ -243,7 +260,7 @@ def _repaired(
         lost = lost[lost >= 0]
         wanted, have = (_widths(of, len(transfers)) for of in (circuits, kept))
         taken, used = _table(fabric), np.zeros(len(ways.transfer), np.bool_)
-        cells, _ = _cells(fabric, circuits if ways.ganged else kept)
+        cells, _ = cells_of(fabric, circuits if ways.ganged else kept)
         np.add.at(taken, cells, 1)
         _take(lost, wanted if widens else np.minimum(wanted, 1), have, ways, taken, capacity, used)
         parts = [part for part in (kept, _merged(ways.circuits.take(used[ways.way]))) if len(part)]
@@ -350,7 +367,19 @@ def _merged(circuits: Circuits) -> Circuits:
     sorted_ = circuits.take(order)
     names = ("transfer", "port")
     begins = np.r_[True, np.any([np.diff(getattr(sorted_, name)) != 0 for name in names], axis=0)]
-    begins[1:] |= np.diff(sorted_.wavelength_lo) != step
+    begins[1:] |= (np.diff(sorted_.wavelength_lo) != step) | _other_path(sorted_)
     first = np.flatnonzero(begins)
     count = np.diff(np.r_[first, len(sorted_)]).astype(np.int32)
     return replace(sorted_.take(first), wavelength_n=count)
+
+
+def _other_path(circuits: Circuits) -> npt.NDArray[np.bool_]:
+    """Whether the path of each circuit but the first differs from that of the one before, bool (n - 1,)."""
+    length = circuits.num_hops()
+    other: npt.NDArray[np.bool_] = np.diff(length) != 0
+    same = np.flatnonzero(~other) + 1
+    row = np.repeat(same, length[same])
+    nth = np.arange(len(row)) - np.repeat(np.cumsum(length[same]) - length[same], length[same])
+    here, before = (circuits.hops[circuits.hop_offsets[r] + nth] for r in (row, row - 1))
+    other[row[here != before] - 1] = True
+    return other

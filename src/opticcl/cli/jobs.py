@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from opticcl.ir import Fabric
     from opticcl.operations.arbiter import Arbiter
     from opticcl.operations.jobs_over_time.arrivals import Arrival
-    from opticcl.report.jobs import JobsReport
+    from opticcl.plans.plan import Plan
+    from opticcl.report.jobs import JobReport, JobsReport
     from opticcl.report.jobs_over_time import JobsOverTimeReport
 
 
@@ -117,7 +118,8 @@ def run(
         arbiter.free(name)
     for name, num_nodes in wanted:
         arbiter.place(num_nodes, name or None, policy[0])
-    report = _report(arbiter, collective, algorithm, size, assumed)
+    around = canonical(policy[0]) == "any"
+    report = _report(arbiter, JobWork(collective, size, algorithm, assumed, None), around=around)
     if report.ok and (free or wanted):
         arbiter.keep()
     outputs.write_record(report.record)
@@ -206,15 +208,13 @@ def _parse_place(text: str) -> tuple[str, int]:
     return name, int(number)
 
 
-def _report(arbiter: Arbiter, collective: str, algorithm: str, size: str, assumed: Assumptions) -> JobsReport:
+def _report(arbiter: Arbiter, work: JobWork, *, around: bool) -> JobsReport:
     """Compile and verify the plan of each job, then verify all of them together.
 
     Args:
         arbiter: with the jobs.
-        collective: that every job does.
-        algorithm: of every job.
-        size: message of every rank.
-        assumed: time assumptions.
+        work: of every job.
+        around: whether circuits go around those of the jobs before, where they would share cells with them.
     """
     from opticcl.operations.arbiter import switch_ports
     from opticcl.plans.plan import compile
@@ -223,16 +223,28 @@ def _report(arbiter: Arbiter, collective: str, algorithm: str, size: str, assume
 
     if not arbiter.jobs:
         return JobsReport(arbiter.machine, arbiter.num_free)
-    reports, plans = [], []
+    reports: list[JobReport] = []
+    plans: list[Plan] = []
     with ProgressLine() as progress:
         for job in arbiter.jobs:
             progress(f"compile {job.name}")
-            plan = compile(arbiter.fabric_of(job.name), collective, size, algorithm=algorithm, assumptions=assumed)
+            fabric = arbiter.fabric_of(job.name)
+            plan = compile(fabric, work.collective, work.size, algorithm=work.algorithm, assumptions=work.assumed)
+            others = [other.circuits for other in plans]
+            if around and plans and not verify_together([*others, plan.circuits]).ok:
+                plan = compile(
+                    fabric,
+                    work.collective,
+                    work.size,
+                    algorithm=work.algorithm,
+                    beside=plans,
+                    assumptions=work.assumed,
+                )
             ports = len(switch_ports(arbiter.machine, job.nodes))
             ok = plan.verify(progress=progress).ok
-            took_s = plan.simulate(assumptions=assumed).total_s
+            took_s = plan.simulate(assumptions=work.assumed).total_s
             reports.append(JobReport(job, ports, plan.algorithm, plan.schedule.num_steps, took_s, ok))
-            plans.append(plan.circuits)
+            plans.append(plan)
         progress("verify all jobs together")
-        together = verify_together(plans, [job.name for job in arbiter.jobs])
+        together = verify_together([plan.circuits for plan in plans], [job.name for job in arbiter.jobs])
     return JobsReport(arbiter.machine, arbiter.num_free, tuple(reports), together)

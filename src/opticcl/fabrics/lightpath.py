@@ -45,6 +45,7 @@ from opticcl.errors import FabricError
 from opticcl.fabrics import register_fabric
 from opticcl.fabrics._control import check_synchronisation, exposed_share
 from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
+from opticcl.fabrics._failures import options_of_pairs
 from opticcl.fabrics._lightpath_netlist import TileGrid, lightpath_ends, lightpath_netlist, lightpath_states
 from opticcl.fabrics._ring_settings import of_wavelengths
 from opticcl.fabrics.damage import (
@@ -64,6 +65,7 @@ from opticcl.ir import (
     Fabric,
     Fault,
     IntArray,
+    Options,
     Part,
     PartKind,
     PartUse,
@@ -71,6 +73,7 @@ from opticcl.ir import (
     Usage,
 )
 from opticcl.ir.capacity import Cut, thresholds
+from opticcl.ir.circuits import concatenate_circuits
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
@@ -79,6 +82,7 @@ from opticcl.ir.occupied import conditions_as_text, parse_conditions, unique_par
 from opticcl.optics.limits import counted, reach, reach_in_parts
 from opticcl.optics.values import chain_of
 from opticcl.routing.grid import EAST, NORTH, SOUTH, WEST, Grid
+from opticcl.routing.paths import open_dimension_order
 from opticcl.routing.reach import components
 from opticcl.units import Rate, Seconds, Shape
 
@@ -365,6 +369,26 @@ class Lightpath(Fabric):
         yield Usage(laser, circuits.src.astype(np.int64))
         yield Usage(photodiode, circuits.dst.astype(np.int64))
         yield Usage(waveguide, circuits.hops.astype(np.int64), circuits.hop_owner())
+
+    def options(self, src: IntArray, dst: IntArray) -> Options:
+        """Any wavelength along the row first, then any along the column first; around dead tiles and edges."""
+        src, dst = np.asarray(src, np.int64), np.asarray(dst, np.int64)
+        row = np.repeat(np.arange(len(src)), self.lasers)
+        wavelength = np.tile(np.arange(self.lasers), len(src))
+        both = [
+            Circuits.of(
+                row,
+                src[row],
+                dst[row],
+                0,
+                wavelength,
+                1,
+                open_dimension_order(self.grid, self.tile[src[row]].astype(np.int64), self.tile[dst[row]], first),
+            )
+            for first in ("row", "column")
+        ]
+        together = concatenate_circuits(both)
+        return options_of_pairs(together.take(np.argsort(together.transfer, kind="stable")))
 
     @cached_property
     def devices(self) -> tuple[Device, ...]:

@@ -233,6 +233,7 @@ def compile(
     algorithm: str = "auto",
     root: int = 0,
     nodes: Sequence[int] | None = None,
+    beside: Sequence[Plan] = (),
     assumptions: str | Assumptions = DEFAULT_SET,
 ) -> Plan:
     """Compile a collective onto a fabric.
@@ -244,6 +245,8 @@ def compile(
         algorithm: "name:key=value,..."; "auto" selects the fastest that the fabric supports (by the closed form).
         root: rank that a rooted collective starts or ends at.
         nodes: the nodes of the fabric that take part, in the order of the ranks; None: all.
+        beside: plans of jobs that run on other nodes of the same machine; the circuits go around theirs, whatever round
+            they are in.
         assumptions: named set of time assumptions, or a custom set, under which "auto" takes the fastest.
     Returns: a plan; its steps and circuits are generated on demand.
     Raises: UnknownNameError, ParameterError, FabricError; UnsupportedError: this fabric cannot carry it.
@@ -262,6 +265,10 @@ def compile(
     wanted = collective if isinstance(collective, Request) else Request(collective_name(collective), root)
     if wanted.name == "barrier":
         size_bytes = 0  # it carries no data
+    if beside:
+        from opticcl.plans.jobs_beside import beside_jobs
+
+        return beside_jobs(where, wanted, size_bytes, algorithm, beside, assumed)
     if canonical(algorithm) != "auto":
         return Plan(lower(where, generate(algorithm, wanted, where)), size_bytes)
     candidates = Candidates(where, wanted, all_variants(wanted, where), assumed)

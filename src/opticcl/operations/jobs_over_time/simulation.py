@@ -199,10 +199,23 @@ class _Plans:
         self._algorithm: dict[bytes, str] = {}
         self._alone: dict[int, float] = {}
 
-    def plan(self, nodes: IntArray) -> Plan:
-        """The plan of a job. Args: nodes: of the job. Raises: UnsupportedError: there is none."""
+    def plan(self, nodes: IntArray, beside: Sequence[Plan] = ()) -> Plan:
+        """The plan of a job.
+
+        Args: nodes: of the job; beside: running jobs that its circuits go around.
+        Raises: UnsupportedError: there is none.
+        """
         setup = self._setup
         fabric = part_of(setup.machine, nodes)
+        if beside:
+            return compile(
+                fabric,
+                setup.collective,
+                setup.size,
+                algorithm=setup.algorithm,
+                beside=beside,
+                assumptions=setup.assumptions,
+            )
         lie = (nodes - nodes[0]).tobytes()
         algorithm = self._algorithm.get(lie, setup.algorithm)
         found = compile(fabric, setup.collective, setup.size, algorithm=algorithm, assumptions=setup.assumptions)
@@ -353,11 +366,15 @@ def _admitted(
     place = place_by(setup.policy, setup.machine.cell_grid(), running.free, job.num_nodes)
     if place is None:
         return None
-    try:
-        plan = plans.plan(place.nodes)
-    except UnsupportedError:
-        return None
-    return (place, plan) if judge.admissible(job.name, plan.circuits).ok else None
+    beside = list(running.plans.values())
+    for others in ([], beside) if setup.policy == "any" and beside else ([],):
+        try:
+            plan = plans.plan(place.nodes, others)
+        except UnsupportedError:
+            continue
+        if judge.admissible(job.name, plan.circuits).ok:
+            return place, plan
+    return None
 
 
 def _leave(running: _Running, name: str, judge: JobsJudge) -> None:
