@@ -18,6 +18,11 @@ MANY_SCHEDULERS = (
     "--slots 6000 -o traffic.svg"
 )
 
+MANY_POLICIES = (
+    "opticcl jobs -f lightpath:shape=8x8 --arrivals poisson:load=0.85,count=60 --policy first --policy best --policy buddy "
+    "--policy any --policy exact --seed 1 -o jobs.svg"
+)
+
 DEEP = {
     "opticcl compare --nodes 64 --size 1MB --algorithm all --node-rate 2.4Tb/s -o out.html": "250 plans, 20 s",
     "opticcl papers": "all claims, 10 s; tests/papers judges each",
@@ -25,6 +30,7 @@ DEEP = {
     "opticcl cost -n 1024 -c all_reduce -s 1GB": "all fabrics at 1,024 nodes, 5 s",
     "opticcl train --model vgg19 --nodes 1024 --node-rate 100Gb/s --samples 1281167 --epochs 20": "the same, 8 s",
     MANY_SCHEDULERS: "40 runs, 30 s",
+    MANY_POLICIES: "300 jobs, 9 s",
 }
 """Commands that `make test-deep` runs, with the reason."""
 

@@ -265,10 +265,11 @@ def compile(
     wanted = collective if isinstance(collective, Request) else Request(collective_name(collective), root)
     if wanted.name == "barrier":
         size_bytes = 0  # it carries no data
-    if beside:
-        from opticcl.plans.jobs_beside import beside_jobs
+    if beside and not where.is_packet_switched:
+        from opticcl.plans.jobs_beside import circuits_beside
 
-        return beside_jobs(where, wanted, size_bytes, algorithm, beside, assumed)
+        others = [plan.circuits for plan in beside]
+        return Plan(circuits_beside(where, wanted, size_bytes, algorithm, others, assumed), size_bytes)
     if canonical(algorithm) != "auto":
         return Plan(lower(where, generate(algorithm, wanted, where)), size_bytes)
     candidates = Candidates(where, wanted, all_variants(wanted, where), assumed)
