@@ -20,7 +20,7 @@ def widths():
     """Counts the cells of the tables of a page: of each, those of the head and then of each row."""
 
     def count(text):
-        tables = re.findall(r"<table>(.*?)</table>", text, re.DOTALL)
+        tables = re.findall(r"<table[^>]*>(.*?)</table>", text, re.DOTALL)
         return [[len(re.findall(r"<t[hd][ >]", row)) for row in re.findall(r"<tr>(.*?)</tr>", t)] for t in tables]
 
     return count

@@ -2,8 +2,11 @@
 
 import dataclasses
 import re
+import shutil
 from collections import Counter
+from html import escape
 from html.parser import HTMLParser
+from importlib.resources import files
 
 import pytest
 
@@ -12,9 +15,11 @@ from opticcl.fabrics import fabric
 from opticcl.ir import Violation
 from opticcl.plans.compare import Declined, compare_plans
 from opticcl.report import comparison_page as page_module
+from opticcl.report import comparison_sections as sections
 from opticcl.report import write_page
 from opticcl.report.comparison_sections import result
-from opticcl.report.kit.words import busiest
+from opticcl.report.fastest import crossings
+from opticcl.report.kit.words import busiest, labels
 from opticcl.report.reproduce import reproduction
 from opticcl.units import format_seconds
 
@@ -90,15 +95,101 @@ def text(written):
 
 
 def test_the_page_is_whole_and_needs_nothing_else(text):
-    """Tags close, ids are unique, references stay inside, no script, no address but the name spaces, not too large."""
+    """Tags close, ids are unique, references stay inside, no address but the name spaces, not too large; one script."""
     read = Reader(text)
     assert max(read.ids.values()) == 1
     assert {r for r in read.references if r != "data:,"} <= {"#" + i for i in read.ids}
-    assert read.tags["script"] == 0
+    (script,) = re.findall(r"<script>\n(.*?)</script>", text, re.DOTALL)
+    assert read.tags["script"] == 1
+    assert script == files("opticcl.report").joinpath("page.js").read_text("utf-8")  # nothing of an input is in it
     assert set(re.findall(r'https?://[^"\s<]+', text)) == {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
     assert len(text.encode()) < 3_000_000
-    assert read.tags["svg"] == read.tags["figure"] == read.tags["figcaption"] == 4  # two of the comparison, two systems
+    assert (
+        read.tags["svg"] == read.tags["figure"] == read.tags["figcaption"] == 6
+    )  # two of the comparison, two of each system
     assert read.tags["h1"] == 1
+
+
+def test_the_first_chart_comes_before_the_parameters(text):
+    """And the machine that was compared before its small instance."""
+    order = [text.index(f'<section id="{key}">') for key in ("result", "time", "size", "compared", "light")]
+    assert order == sorted(order)
+    light = text[order[-1] :]
+    for name in ("ramp", "ideal"):
+        assert 0 < light.index(f'id="machine-{name}-title"') < light.index(f'id="light-{name}-title"')
+        assert re.search(
+            rf"{name}, 54 nodes, [\w:=,]+: (all circuits|the circuits of \d+ of 54 senders) of step 0", light
+        )
+
+
+def test_many_plans_are_folded(spiced, monkeypatch):
+    """The fastest few of each fabric are in the first table, the others in the folded one; pictures name what is left out."""
+    monkeypatch.setattr(sections, "TOP", 1)
+    names = [entry.fabric.name for entry in spiced.entries]
+    first = sections.best_of_each(spiced, 1)
+    assert [names[i] for i in first] == list(dict.fromkeys(names))
+    assert len(first) < len(names)
+    first_table, folded = sections.result(spiced).split("<details><summary>", 1)
+    assert first_table.count('<th scope="row">') == len(first)
+    assert folded.startswith(f"{len(names) - len(first)} more plan")
+    assert folded.count('<th scope="row">') == len(names) - len(first)
+    some, about = sections.drawn(spiced)
+    assert (len(some.entries), about) == (len(first), " Drawn: the fastest plan of each fabric.")
+
+
+def test_lines_carry_their_names(text, spiced):
+    """As the pointer shows them, in the order of the lines."""
+    named = re.findall(r'<g class="line" data-line="(\d+)"><title>(.*?)</title>', text)
+    some, _ = sections.drawn(spiced, crossings(spiced))
+    assert len(some.entries) == 20 < len(spiced.entries)
+    assert [int(number) for number, _ in named] == list(range(20))
+    assert [name for _, name in named] == [escape(name) for name in labels(some)]
+    assert {int(number) for number in re.findall(r'<g class="end" data-line="(\d+)">', text)} == set(range(len(named)))
+
+
+@pytest.mark.deep
+def test_the_script_in_a_browser(tmp_path):
+    """Sort, filter and hide by keyboard and mouse; the folded plans are found; nothing of an input is executed."""
+    player = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed: pip install 'opticcl[browser]'"
+    )
+    found = compare_plans(
+        [fabric("torus", shape=(4, 4)), fabric("ideal", nodes=16)], "all_reduce", [10**6], algorithm="all"
+    )
+    path = tmp_path / "page.html"
+    write_page(path, dataclasses.replace(found, notes=(NOTE,)), "All plans")
+    with player.sync_playwright() as running:
+        binary = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+        if binary is None:
+            pytest.skip("no Chromium: apt-get install chromium")
+        browser = running.chromium.launch(executable_path=binary, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page()
+        said = []
+        page.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
+        page.goto(path.as_uri())
+        time = page.locator("#result table.plans").first.locator("thead th", has_text="Time")
+        for order, first in (("ascending", found.entries[0]), ("descending", None)):
+            time.locator("button").focus()
+            page.keyboard.press("Enter")
+            assert time.get_attribute("aria-sort") == order
+            cells = page.locator("#result table.plans").first.locator("tbody tr").first.locator("td").all_inner_texts()
+            assert (format_seconds(found.entries[0].total_s) in cells) == (first is not None)
+        page.locator("#result input[type=search]").fill("ideal ring")
+        shown = page.locator("#result table.plans tbody tr:visible").all_inner_texts()
+        assert shown
+        assert all("ideal" in text and "ring" in text for text in shown)
+        assert page.locator("#result output").inner_text() == f"{len(shown)} of {len(found.entries)}"
+        toggle = page.locator("#size .toggles button").first
+        line = page.locator("#size g.line").first
+        toggle.click()
+        assert (toggle.get_attribute("aria-pressed"), line.is_visible()) == ("false", False)
+        toggle.click()
+        assert line.is_visible()
+        assert page.locator("#size .named").inner_text() == toggle.inner_text()
+        browser.close()
+    assert said == []
 
 
 def test_the_page_tells_everything(text, spiced):

@@ -1,4 +1,4 @@
-"""A comparison as one self-contained HTML page: no script, no other file, no network."""
+"""A comparison as one self-contained HTML page: no other file, no network; it reads without its script."""
 
 from __future__ import annotations
 
@@ -46,9 +46,10 @@ def page_text(comparison: Comparison, title: str, progress: ProgressCallback = n
         ("result", "Which plan is fastest", _sections.result(comparison)),
         ("time", "Where the time goes", _sections.breakdown(comparison)),
         ("size", "Time against message size", _sections.message_sizes(comparison, changes)),
-        ("light", "Circuits of small instances", _sections.light(comparison, progress)),
+        ("compared", "What was compared", _sections.compared(comparison)),
+        ("light", "The machines, and their circuits", _sections.light(comparison, progress)),
         ("assumptions", "Assumptions behind these times", _sections.assumptions(comparison)),
         ("again", "How to reproduce this page", _sections.again(comparison)),
     ]
     notes = (*comparison.notes, *map(str, comparison.excluded))
-    return page(title, _sections.lead(comparison), notes, sections)
+    return page(title, _sections.lead(comparison), notes, sections, script="page.js")

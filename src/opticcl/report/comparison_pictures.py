@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from opticcl.plans.compare import Comparison
 
-__all__ = ["breakdown_figure", "breakdown_picture", "size_figure", "size_picture"]
+__all__ = ["breakdown_figure", "breakdown_picture", "line_names", "size_figure", "size_picture"]
 
 
 def breakdown_picture(comparison: Comparison, name: str = "breakdown") -> str:
@@ -56,11 +56,20 @@ def breakdown_figure(comparison: Comparison) -> Figure:
     time = figure.add_axes((left / WIDTH, box[0], 0.48 * width / WIDTH, box[1]))
     share = figure.add_axes(((left + 0.64 * width) / WIDTH, box[0], 0.36 * width / WIDTH, box[1]), sharey=time)
     stacked = max(totals) <= MOST_STACKED * min(totals)
+    beside = beside_cells(comparison) or [""] * len(names)
+    written = []
+    for row, (total, times_slower) in enumerate(zip(totals, slower(comparison), strict=True)):
+        text = format_seconds(total) + (f"  ({ratio(times_slower)})" if times_slower > 1 else "")
+        written.append(
+            text + (f"  [{comparison.beside.name} {beside[row]}]" if comparison.beside and beside[row] else "")
+        )
+    free = max(0.3, 1 - text_width(written, 7.5) / (0.55 * width))  # the longest text stands right of the slowest plan
     if stacked:
-        time.set_xlim(0, max(totals) or 1.0)
+        time.set_xlim(0, (max(totals) or 1.0) / free)
     else:
         time.set_xscale("log")
-        time.set_xlim(0.5 * min(t for t in totals if t), 1.5 * max(totals))
+        least = 0.5 * min(t for t in totals if t)
+        time.set_xlim(least, least * (1.2 * max(totals) / least) ** (1 / free))
     parts = np.array([list(shares(e.totals()).values()) for e in comparison.entries])
     _stack(share, 100 * parts, numbers=True)
     if stacked:
@@ -68,11 +77,7 @@ def breakdown_figure(comparison: Comparison) -> Figure:
     else:
         colours = fabric_colours(e.fabric.name for e in comparison.entries)
         time.scatter(totals, range(len(names)), s=42, c=[colours[e.fabric.name] for e in comparison.entries])
-    beside = beside_cells(comparison) or [""] * len(names)
-    for row, (total, times_slower) in enumerate(zip(totals, slower(comparison), strict=True)):
-        text = format_seconds(total) + (f"  ({ratio(times_slower)})" if times_slower > 1 else "")
-        if comparison.beside and beside[row]:
-            text += f"  [{comparison.beside.name} {beside[row]}]"
+    for row, (total, text) in enumerate(zip(totals, written, strict=True)):
         at = (total or time.get_xlim()[0], row)
         time.annotate(text, at, (4 if stacked else 7, 0), textcoords="offset points", va="center", fontsize=7.5)
     time.set_yticks(range(len(names)), names)
@@ -135,6 +140,12 @@ def size_picture(comparison: Comparison, name: str = "by-size", found: Sequence[
     return to_svg(lambda: size_figure(comparison, changes), name, label)
 
 
+def line_names(comparison: Comparison) -> list[str]:
+    """Names of the lines of `size_picture`, in the order of their numbers."""
+    entries = zip(labels(comparison), comparison.entries, strict=True)
+    return [name for name, entry in entries if entry.profile.timeline(sizes_between()[0]).total_s > 0]
+
+
 def size_figure(comparison: Comparison, changes: Sequence[Crossing]) -> Figure:
     """The figure of `size_picture`; a plan without any time, on a single node, has no line.
 
@@ -158,10 +169,18 @@ def size_figure(comparison: Comparison, changes: Sequence[Crossing]) -> Figure:
         return figure
     seen: Counter[str] = Counter()
     width = 1.5 if len(lines) <= 12 else 1.0
-    for _, fabric, times in lines:
+    for number, (_, fabric, times) in enumerate(lines):
         dash = _DASHES[seen[fabric] % len(_DASHES)]
         seen[fabric] += 1
-        axes.plot(sizes, times, color=colours[fabric], linewidth=width, linestyle=dash, solid_capstyle="round")
+        axes.plot(
+            sizes,
+            times,
+            color=colours[fabric],
+            linewidth=width,
+            linestyle=dash,
+            solid_capstyle="round",
+            gid=f"line-{number}",
+        )
     _scales(axes, sizes)
     offset: dict[str, Any] = {"textcoords": "offset points"}
     if len(comparison.sizes) == 1 and sizes[0] <= comparison.sizes[0] <= sizes[-1]:

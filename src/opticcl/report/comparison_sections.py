@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -10,8 +12,8 @@ from opticcl.assumptions import meaning_of, value_text
 from opticcl.errors import OpticclError
 from opticcl.ir import ProgressCallback
 from opticcl.report.beside import beside_cells, light_word, rank_lines, usd_word
-from opticcl.report.comparison_pictures import breakdown_picture, size_picture
-from opticcl.report.fastest import Crossing
+from opticcl.report.comparison_pictures import breakdown_picture, line_names, size_picture
+from opticcl.report.fastest import Crossing, fastest, sizes_between
 from opticcl.report.kit import html as _html
 from opticcl.report.kit.words import (
     busiest,
@@ -24,14 +26,35 @@ from opticcl.report.kit.words import (
     slower,
     specification,
 )
-from opticcl.report.light import light_caption, light_picture, small_instance
+from opticcl.report.light import light_caption, light_picture, small_instance, thinned_picture
 from opticcl.report.reproduce import reproduction
 from opticcl.units import counted, format_bytes, format_rate, format_seconds
 
 if TYPE_CHECKING:
     from opticcl.plans.compare import Comparison
+    from opticcl.plans.plan import Plan
 
-__all__ = ["again", "assumptions", "breakdown", "lead", "light", "message_sizes", "result"]
+__all__ = [
+    "again",
+    "assumptions",
+    "best_of_each",
+    "breakdown",
+    "compared",
+    "drawn",
+    "lead",
+    "light",
+    "message_sizes",
+    "result",
+]
+
+TOP = 10
+"""Plans of a fabric in the table; the others are folded [count]."""
+
+MOST_DRAWN = 40
+"""Plans of a picture [count]."""
+
+MOST_NODES = 256
+"""Of a machine that is drawn [count]."""
 
 
 def lead(comparison: Comparison) -> str:
@@ -89,9 +112,56 @@ def result(comparison: Comparison) -> str:
         "busiest part of the machine, and the share of the time in which it is busy. "
         "Light: margin of the budget of the worst path. " + ". ".join(rank_lines(comparison)) + "."
     )
-    rows = ("".join(cells) for cells in zip(*columns.values(), strict=True))
-    listed = _html.table([*columns], rows, about) + _html.colour_key()
-    return listed + _violations(comparison) + _compared(comparison) + _declined(comparison)
+    rows = ["".join(cells) for cells in zip(*columns.values(), strict=True)]
+    first = best_of_each(comparison, TOP)
+    listed = _html.table([*columns], [rows[i] for i in first], about, kind="plans") + _html.colour_key()
+    others = [row for i, row in enumerate(rows) if i not in {*first}]
+    if others:
+        more = _html.table([*columns], others, kind="plans")
+        listed += f"<details><summary>{_more(len(others))}</summary>{more}</details>\n"
+    return listed + _violations(comparison)
+
+
+def _more(count: int) -> str:
+    return f"{counted(count, 'more plan')}: each fabric has {TOP} faster ones above"
+
+
+def best_of_each(comparison: Comparison, most: int) -> list[int]:
+    """Positions of the fastest plans of each fabric, in the order of the comparison.
+
+    Args:
+        comparison: whose plans are in the order of their times.
+        most: plans of a fabric [count].
+    """
+    seen: Counter[str] = Counter()
+    found = []
+    for i, entry in enumerate(comparison.entries):
+        seen[entry.fabric.name] += 1
+        if seen[entry.fabric.name] <= most:
+            found.append(i)
+    return found
+
+
+def drawn(comparison: Comparison, changes: Sequence[Crossing] = ()) -> tuple[Comparison, str]:
+    """The plans that a picture can show legibly: the fastest few of each fabric, and those that are fastest at some size.
+
+    Args:
+        comparison: all plans.
+        changes: sizes at which another plan becomes the fastest.
+    Returns: some of the plans; a sentence that says which, "" if they are all.
+    """
+    most = next((n for n in range(TOP, 1, -1) if len(best_of_each(comparison, n)) <= MOST_DRAWN), 1)
+    kept = set(best_of_each(comparison, most))
+    if len(kept) == len(comparison.entries):
+        return comparison, ""
+    ends = (sizes_between()[0], sizes_between()[-1])
+    kept |= {fastest(comparison.entries, size) for size in (*ends, *(c.size_bytes for c in changes)) if changes}
+    entries = tuple(entry for i, entry in enumerate(comparison.entries) if i in kept)
+    which = "plan" if most == 1 else f"{most} plans"
+    about = f" Drawn: the fastest {which} of each fabric" + (
+        ", and those that are fastest at some size." if changes else "."
+    )
+    return replace(comparison, entries=entries), about
 
 
 def _violations(comparison: Comparison) -> str:
@@ -104,11 +174,11 @@ def _violations(comparison: Comparison) -> str:
     )
 
 
-def _compared(comparison: Comparison) -> str:
-    """All parameters of every fabric, as the command line takes them."""
+def compared(comparison: Comparison) -> str:
+    """All parameters of every fabric, as the command line takes them, and what was left out."""
     names = fabric_names(comparison)
     made = dict(zip(names, map(specification, comparison.entries), strict=True))
-    return "<h3>What was compared</h3>\n" + _html.definitions((name, _html.call(made[name])) for name in made)
+    return _html.definitions((name, _html.call(made[name])) for name in made) + _declined(comparison)
 
 
 def _declined(comparison: Comparison) -> str:
@@ -125,7 +195,8 @@ def breakdown(comparison: Comparison) -> str:
         "Reconfiguration: setting up circuits. Latency: from the first bit sent to the first bit received. Transfer: "
         "bytes over the rate. Compute: sums of received data. Control: messages of the control plane before a step."
     )
-    return _html.figure(breakdown_picture(comparison), caption)
+    some, about = drawn(comparison)
+    return _html.figure(breakdown_picture(some), caption + about)
 
 
 def message_sizes(comparison: Comparison, changes: Sequence[Crossing]) -> str:
@@ -134,7 +205,8 @@ def message_sizes(comparison: Comparison, changes: Sequence[Crossing]) -> str:
         "Each line is a plan, both axes are logarithmic. A flat line is bound by latency, a rising one by the rate. Rings mark "
         "sizes where another plan becomes the fastest."
     )
-    picture = _html.figure(size_picture(comparison, found=changes), caption)
+    some, about = drawn(comparison, changes)
+    picture = _html.figure(size_picture(some, found=changes), caption + about, line_names(some))
     if not changes:
         return f"{picture}<p>The same plan is the fastest at every size drawn.</p>\n"
     rows = [
@@ -149,17 +221,31 @@ def message_sizes(comparison: Comparison, changes: Sequence[Crossing]) -> str:
 
 
 def light(comparison: Comparison, progress: ProgressCallback) -> str:
-    """Circuits of a small instance of each system."""
-    html = "<p>The systems compared, each small enough to draw every circuit, with its own algorithm.</p>\n"
-    for name in dict.fromkeys(e.fabric.name for e in comparison.entries):
+    """The machine compared with its fastest plan, and circuits of a small instance of each system."""
+    html = (
+        "<p>First the machine that was compared: the first step of its fastest plan, thinned where it has many circuits. "
+        "Then a small instance with every circuit, by the algorithm of its own.</p>\n"
+    )
+    for i in best_of_each(comparison, 1):
+        name = comparison.entries[i].fabric.name
         progress(f"draw the light of {name}")
+        html += f"<h3>{escape(name)}</h3>\n{_machine(comparison.entries[i].plan)}"
         try:
             plan = small_instance(name)
-            drawn = _html.figure(light_picture(plan), light_caption(plan))
+            html += _html.figure(light_picture(plan), light_caption(plan))
         except OpticclError as error:  # a system without a small instance
-            drawn = f"<p>No picture: {escape(str(error))}</p>\n"
-        html += f"<h3>{escape(name)}</h3>\n{drawn}"
+            html += f"<p>No small instance: {escape(str(error))}</p>\n"
     return html
+
+
+def _machine(plan: Plan) -> str:
+    """Picture of the first step of a plan on the machine compared."""
+    if plan.fabric.num_nodes > MOST_NODES:
+        return f"<p>{plan.fabric.num_nodes:,} nodes are too many to draw.</p>\n"
+    try:
+        return _html.figure(*thinned_picture(plan))
+    except OpticclError as error:  # nothing is sent
+        return f"<p>No picture: {escape(str(error))}</p>\n"
 
 
 def assumptions(comparison: Comparison) -> str:

@@ -49,12 +49,14 @@ _PAGE = """<!DOCTYPE html>
 <main>
 {body}</main>
 <footer>OptiCCL {version}</footer>
-</body>
+{script}</body>
 </html>
 """
 
 
-def page(title: str, lead: str, notes: Iterable[str], sections: Sequence[tuple[str, str, str]]) -> str:
+def page(
+    title: str, lead: str, notes: Iterable[str], sections: Sequence[tuple[str, str, str]], *, script: str = ""
+) -> str:
     """A self-contained page.
 
     Args:
@@ -62,16 +64,19 @@ def page(title: str, lead: str, notes: Iterable[str], sections: Sequence[tuple[s
         lead: first paragraph.
         notes: remarks below it.
         sections: name of the anchor, heading, and HTML of each.
+        script: name of a file beside `page.css` that is written into the page; "": none.
     """
+    resources = files("opticcl.report")
     items = "".join(f"<li>{escape(note)}</li>\n" for note in notes)
     return _PAGE.format(
         title=escape(title),
-        css=files("opticcl.report").joinpath("page.css").read_text("utf-8"),
+        css=resources.joinpath("page.css").read_text("utf-8"),
         lead=escape(lead),
         notes=f"<ul>\n{items}</ul>" if items else "",
         links="\n".join(f'<a href="#{key}">{heading}</a>' for key, heading, _ in sections),
         body="".join(f'<section id="{key}">\n<h2>{name}</h2>\n{html}</section>\n' for key, name, html in sections),
         version=escape(version("opticcl")),
+        script=f"<script>\n{resources.joinpath(script).read_text('utf-8')}</script>\n" if script else "",
     )
 
 
@@ -101,18 +106,20 @@ def number(value: str) -> str:
     return f"<td{_NUMBER}>{escape(value)}</td>"
 
 
-def table(head: Sequence[str], rows: Iterable[str], caption: str = "") -> str:
+def table(head: Sequence[str], rows: Iterable[str], caption: str = "", *, kind: str = "") -> str:
     """A table.
 
     Args:
         head: headings; one that begins with # is above numbers.
         rows: cells of each row, as HTML.
         caption: text above it, which does not move while a wide table is scrolled.
+        kind: class of the table: the script of a page sorts and filters those of class plans.
     """
+    opened = f'<table class="{kind}">' if kind else "<table>"
     cells = "".join(f'<th scope="col"{_NUMBER * h.startswith("#")}>{escape(h.lstrip("#"))}</th>' for h in head)
     body = "".join(f"<tr>{row}</tr>\n" for row in rows)
     about = f'<p class="about">{escape(caption)}</p>\n' if caption else ""
-    return f'{about}<div class="wide"><table><thead><tr>{cells}</tr></thead>\n<tbody>\n{body}</tbody></table></div>\n'
+    return f'{about}<div class="wide">{opened}<thead><tr>{cells}</tr></thead>\n<tbody>\n{body}</tbody></table></div>\n'
 
 
 def definitions(items: Iterable[tuple[str, str]]) -> str:
@@ -151,8 +158,17 @@ def colour_key() -> str:
     return f'<ul class="key" aria-label="Colours of the parts of a time">{items}</ul>\n'
 
 
-def figure(svg: str, caption: str) -> str:
-    """A picture with its caption, in the theme colours of the page and as wide as the page."""
+def figure(svg: str, caption: str, lines: Sequence[str] = ()) -> str:
+    """A picture with its caption, in the theme colours of the page and as wide as the page.
+
+    Args:
+        svg: the picture.
+        caption: below it.
+        lines: names of its groups of class line, by number: shown where the pointer is, and by the script of a page.
+    """
+    for number, name in enumerate(lines):
+        opened = f'<g class="line" data-line="{number}">'
+        svg = svg.replace(opened, f"{opened}<title>{escape(name)}</title>")
     for colour, name in THEME.items():
         svg = svg.replace(colour, f"var(--{name})")
     svg = re.sub(r'(<svg[^>]*?) width="[^"]*" height="[^"]*"', r"\1", svg, count=1)

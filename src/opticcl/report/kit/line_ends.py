@@ -40,11 +40,14 @@ def label_ends(axes: Axes, ends: Sequence[End]) -> None:
     marks = axes.transAxes.inverted().transform(axes.transData.transform([(end.x, end.y) for end in ends]))
     most_lines = max(1 + end.name.count("\n") for end in ends)
     places = apart(marks[:, 1] * tall, gap=1.4 * SIZE * most_lines, top=tall) / tall
-    for end, mark, place in zip(ends, marks.tolist(), places.tolist(), strict=True):
+    for number, (end, mark, place) in enumerate(zip(ends, marks.tolist(), places.tolist(), strict=True)):
         leader = {"arrowstyle": "-", "color": end.colour, "linewidth": 1.1, "shrinkA": 1, "shrinkB": 1}
         style: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "axes fraction"}
         style["arrowprops"] = leader | {"relpos": (0, 0.5)}
-        axes.annotate(end.name, tuple(mark), (1.03, place), va="center", fontsize=SIZE, **style)
+        text = axes.annotate(end.name, tuple(mark), (1.03, place), va="center", fontsize=SIZE, **style)
+        text.set_gid(f"end-{number}")
+        if text.arrow_patch is not None:
+            text.arrow_patch.set_gid(f"end-{number}")
 
 
 def apart(wanted: Sequence[float] | np.ndarray, gap: float, top: float) -> np.ndarray:

@@ -130,10 +130,12 @@ def save_picture(path: Path, draw: Callable[[], Figure], label: str) -> None:
 
 
 def _own_ids(text: str, name: str) -> str:
-    """Remove ids without references, and put the name before the others."""
+    """Remove ids without references, and put the name before the others; line-3 and end-3 become a class and a number."""
     wanted = set(re.findall(r'href="#([^"]+)"', text)) | set(re.findall(r"url\(#([^)]+)\)", text))
 
     def keep(match: re.Match[str]) -> str:
+        if numbered := re.fullmatch(r"(line|end)-(\d+)", match[1]):
+            return f' class="{numbered[1]}" data-line="{numbered[2]}"'
         return f' id="{name}-{match[1]}"' if match[1] in wanted else ""
 
     text = re.sub(r'\sid="([^"]+)"', keep, text)

@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from opticcl.errors import ParameterError
 from opticcl.fabrics import FABRICS
 from opticcl.plans.plan import Plan, compile
@@ -19,7 +21,7 @@ from opticcl.schedule import ALGORITHMS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["light_caption", "light_figure", "light_picture", "small_instance"]
+__all__ = ["light_caption", "light_figure", "light_picture", "small_instance", "thinned_picture"]
 
 
 class _Layout(NamedTuple):
@@ -64,6 +66,29 @@ def light_picture(plan: Plan, steps: Iterable[int] | None = None, name: str | No
     """
     chosen = None if steps is None else list(steps)
     return to_svg(lambda: light_figure(plan, chosen), name or f"light-{plan.fabric.name}", light_caption(plan))
+
+
+MOST_CIRCUITS = 96
+"""Of a thinned picture [count]."""
+
+
+def thinned_picture(plan: Plan) -> tuple[str, str]:
+    """The first round of the first step of a plan as SVG, without most of the senders where it has many circuits; its caption.
+
+    Raises: ParameterError: nothing is sent.
+    """
+    shown, _ = panels(plan, [0] if plan.schedule.num_steps else [])
+    if not shown:
+        raise ParameterError(f"light: {plan.schedule.name} on {plan.fabric.num_nodes} node(s) sends nothing")
+    panel = shown[0]
+    senders = np.unique(panel.circuits.src)
+    every = min(len(senders), -(-len(panel.circuits) // MOST_CIRCUITS))
+    kept = senders[::every]
+    few = Panel(panel.title, panel.what, panel.circuits.take(np.isin(panel.circuits.src, kept)))
+    which = f"the circuits of {len(kept)} of {len(senders)} senders" if every > 1 else "all circuits"
+    n = plan.fabric.num_nodes
+    caption = f"{plan.fabric.name}, {n:,} nodes, {plan.algorithm}: {which} of {panel.title}."
+    return to_svg(lambda: _layout(plan).draw(plan, [few]), f"machine-{plan.fabric.name}", caption), caption
 
 
 def light_caption(plan: Plan) -> str:
