@@ -144,6 +144,17 @@ def test_large_requests_are_refused(browser):
     assert browser.request("PUT", path, content=b"{}").status_code == 405
 
 
+def test_a_body_that_does_not_come_is_refused(browser, monkeypatch):
+    """After a limit of time, so that slow senders do not take all connections."""
+    monkeypatch.setattr("opticcl.explorer.guard.LONGEST_BODY_S", 0.05)
+
+    async def slow():
+        yield b"{"
+        await asyncio.sleep(5)
+
+    assert browser.post(f"/{TOKEN}/api/questions", content=slow()).status_code == 408
+
+
 def test_refusals_take_a_millisecond():
     """Of the processor, the median of many: nothing is computed for them."""
     guard = create_app(InlinePool(), TOKEN, PORT)

@@ -151,6 +151,7 @@ def test_compare_by_mouse_and_keyboard(visit, address):
     chart.hover(position={"x": 700, "y": 100})
     assert not page.locator(".tip").inner_text().startswith("8 KB")
     assert "opticcl compare --nodes 16" in page.locator("#command").inner_text()
+    playwright.expect(page).to_have_url(re.compile("filter=tera.*lines=torus"))
     again = visit(page.url.partition("#")[2])
     assert set(column(again, 2)) == {"terarack", "terarack_torus"}
     assert again.get_by_role("columnheader", name="algorithm", exact=True).count() == 0
@@ -184,7 +185,7 @@ def test_light_by_keyboard_and_mouse(visit):
     playwright.expect(where).to_contain_text("Step 0 of 30: 16 circuits")
     page.get_by_label("Round of the plan").press("ArrowRight")
     playwright.expect(where).to_contain_text("Step 1 of 30")
-    assert "at=1" in page.url
+    playwright.expect(page).to_have_url(re.compile("at=1"))
     canvas.press("ArrowRight")
     playwright.expect(where).to_contain_text("Step 2 of 30")
     page.get_by_label("Rounds a second").select_option("10")
@@ -200,6 +201,7 @@ def test_light_by_keyboard_and_mouse(visit):
     settings = page.get_by_role("table", name="Settings of devices").inner_text()
     assert "modulator" in settings
     assert "4 → 5" in page.get_by_role("table", name="Circuits").inner_text()
+    playwright.expect(page).to_have_url(re.compile("node=4"))
     again = visit(page.url.partition("#")[2])
     playwright.expect(again.get_by_role("heading", name="node 4")).to_be_visible()
 
@@ -264,16 +266,16 @@ def test_time_is_zoomed_to_steps(visit):
     for _ in range(4):
         page.keyboard.press("+")
     assert "step 511" in line.text_content()
-    assert "from=" in page.url
+    playwright.expect(page).to_have_url(re.compile("from="))
     again = visit(page.url.partition("#")[2])
     assert "step 511" in again.get_by_role("img", name="Steps and the parts").text_content()
     page.keyboard.press("0")
-    assert "from=" not in page.url
+    playwright.expect(page).not_to_have_url(re.compile("from="))
     line.hover()
     page.mouse.wheel(0, -300)
     playwright.expect(page).to_have_url(re.compile("from="))
     page.get_by_role("button", name="All").click()
-    assert "from=" not in page.url
+    playwright.expect(page).not_to_have_url(re.compile("from="))
 
 
 def test_other_views(visit):

@@ -13,7 +13,7 @@ from opticcl.errors import OpticclError
 from opticcl.explorer.pool import Answer
 from opticcl.explorer.questions import MOST_NODES, Question
 
-__all__ = ["answer"]
+__all__ = ["answer", "prepare"]
 
 
 def answer(question: Question, progress: Callable[[str], None]) -> Answer:
@@ -33,6 +33,11 @@ def answer(question: Question, progress: Callable[[str], None]) -> Answer:
     except OpticclError as error:
         return Answer(error.exit_code or 2, "", f"opticcl: {error}")
     return _traced(question, progress) if question.traced else _run(question.words, progress)
+
+
+def prepare() -> None:
+    """Load what most questions need, with a small one, so that the first of a user does not wait for it."""
+    _run(("compare", "--nodes=8", "--size=1MB", "--jobs=1", "--json"), lambda line: None)
 
 
 def _traced(question: Question, progress: Callable[[str], None]) -> Answer:

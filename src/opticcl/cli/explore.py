@@ -24,7 +24,7 @@ def run(
     json: JsonOption = False,
 ) -> None:
     """Comparisons, plans and their light in a browser, on this machine alone. Ctrl-C ends it."""
-    from opticcl.cli._explorer import answer
+    from opticcl.cli._explorer import answer, prepare
     from opticcl.cli._output import print_json
     from opticcl.explorer.pool import Limits
     from opticcl.explorer.serve import serve
@@ -58,4 +58,6 @@ def run(
 
             webbrowser.open(address)
 
-    serve(answer, port=port, limits=Limits(workers=jobs, time_s=limit_s), paths=file or (), ready=ready)
+    serve(
+        answer, prepare=prepare, port=port, limits=Limits(workers=jobs, time_s=limit_s), paths=file or (), ready=ready
+    )

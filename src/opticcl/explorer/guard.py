@@ -7,6 +7,7 @@ token that only the printed address contains.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
@@ -18,6 +19,9 @@ MOST_BYTES = 1_000_000
 
 MOST_PATH = 1_000
 """Longest path of a request, with its query [bytes]."""
+
+LONGEST_BODY_S = 10.0
+"""Until a body is complete [s]."""
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -88,7 +92,12 @@ def guarded(app: App, token: str, port: int) -> App:
         if refused is not None:
             await _refuse(send, *refused)
             return
-        body = await _body(receive)
+        try:
+            async with asyncio.timeout(LONGEST_BODY_S):
+                body = await _body(receive)
+        except TimeoutError:
+            await _refuse(send, 408, f"body: not complete after {LONGEST_BODY_S:g} s")
+            return
         if body is None:
             await _refuse(send, 413, f"body: more than {MOST_BYTES:,} bytes")
             return

@@ -104,11 +104,12 @@ class Pool:
     Args:
         work: done in the processes.
         limits: of the work.
+        prepare: called once in each process before its first task; importable by its name.
     """
 
-    def __init__(self, work: Work, limits: Limits | None = None) -> None:
+    def __init__(self, work: Work, limits: Limits | None = None, prepare: Callable[[], object] | None = None) -> None:
         self.limits = limits or Limits()
-        self._work = work
+        self._work, self._prepare = work, prepare
         self._lock = threading.Condition()
         self._waiting: deque[Asked] = deque()
         self._jobs: OrderedDict[str, Asked] = OrderedDict()
@@ -161,7 +162,7 @@ class Pool:
 
     def _serve(self) -> None:
         """One thread: tasks one after the other in a process of its own."""
-        process: _Process | None = _Process(self._work, self.limits)
+        process: _Process | None = _Process(self._work, self.limits, self._prepare)
         while True:
             with self._lock:
                 while not self._waiting and not self._closed:
@@ -170,7 +171,7 @@ class Pool:
                     break
                 job = self._waiting.popleft()
                 job.state, job.started_s = "running", time.monotonic()
-            process = process or _Process(self._work, self.limits)
+            process = process or _Process(self._work, self.limits, self._prepare)
             state, answer = process.do(job)
             if state not in ("done", "refused"):
                 process.kill()
@@ -202,11 +203,11 @@ class Pool:
 class _Process:
     """A process that does one task at a time."""
 
-    def __init__(self, work: Work, limits: Limits) -> None:
+    def __init__(self, work: Work, limits: Limits, prepare: Callable[[], object] | None) -> None:
         context = multiprocessing.get_context("spawn")
         self._connection, other = context.Pipe()
         self._limits = limits
-        self._process = context.Process(target=_loop, args=(work, other, limits.memory_bytes), daemon=True)
+        self._process = context.Process(target=_loop, args=(work, other, limits.memory_bytes, prepare), daemon=True)
         self._process.start()
         other.close()
 
@@ -234,7 +235,7 @@ class _Process:
         self._connection.close()
 
 
-def _loop(work: Work, connection: Connection, memory_bytes: int) -> None:
+def _loop(work: Work, connection: Connection, memory_bytes: int, prepare: Callable[[], object] | None) -> None:
     """Body of a process: tasks until the other end of the pipe is closed."""
     import resource
 
@@ -243,6 +244,8 @@ def _loop(work: Work, connection: Connection, memory_bytes: int) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
     resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes if most < 0 else min(memory_bytes, most), most))
     os.environ["COLUMNS"] = "120"
+    if prepare is not None:
+        prepare()
     while True:
         try:
             task = connection.recv()

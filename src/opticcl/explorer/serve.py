@@ -24,6 +24,7 @@ MOST_CONNECTIONS = 512
 def serve(
     work: Work,
     *,
+    prepare: Callable[[], object] | None = None,
     port: int = 0,
     limits: Limits | None = None,
     paths: Sequence[Path] = (),
@@ -33,6 +34,7 @@ def serve(
 
     Args:
         work: that answers a question; importable by its name.
+        prepare: called in each process before its first question.
         port: to listen on; 0: any that is free.
         limits: of the work.
         paths: plan files and studies to open.
@@ -46,7 +48,7 @@ def serve(
     listener = _listener(port)
     token = secrets.token_urlsafe(24)
     number = listener.getsockname()[1]
-    pool = Pool(work, limits)
+    pool = Pool(work, limits, prepare)
     try:
         with TemporaryDirectory(prefix="opticcl-") as folder:
             config = uvicorn.Config(

@@ -26,8 +26,9 @@ export async function ask(view, parameters, { signal, report } = {}) {
   const body = JSON.stringify({ view, ...parameters });
   const { id, command } = await json("api/questions", { method: "POST", body, signal });
   report?.({ command });
-  const cancel = () => fetch(`api/questions/${id}`, { method: "DELETE" }).catch(() => {});
+  const cancel = () => fetch(`api/questions/${id}`, { method: "DELETE", keepalive: true }).catch(() => {});
   signal?.addEventListener("abort", cancel, { once: true });
+  addEventListener("pagehide", cancel);
   try {
     for (;;) {
       const found = await json(`api/questions/${id}`, { signal });
@@ -38,5 +39,6 @@ export async function ask(view, parameters, { signal, report } = {}) {
     }
   } finally {
     signal?.removeEventListener("abort", cancel);
+    removeEventListener("pagehide", cancel);
   }
 }

@@ -69,7 +69,7 @@ function frames(machine) {
 
 async function player(results, machine, { plan, tools, at, node, context }) {
   const all = frames(machine), known = new Map();
-  let current = Math.min(Math.max(0, at), all.total - 1), playing = false, frame = null, since = 0;
+  let current = Math.min(Math.max(0, at), all.total - 1), playing = false, frame = null, since = 0, loading = false;
   let chosen = node === undefined ? null : { node: Number(node) };
   const canvas = h("canvas", { tabindex: 0, role: "img", "aria-label": "Circuits of this round" });
   const stage = new Stage(canvas, machine, (picked) => choose(picked));
@@ -102,7 +102,8 @@ async function player(results, machine, { plan, tools, at, node, context }) {
   async function go(index) {
     const wanted = (current = Math.min(Math.max(0, index), all.total - 1));
     slider.value = wanted;
-    const loaded = await load(wanted);
+    loading = true;
+    const loaded = await load(wanted).finally(() => { loading = wanted !== current; });
     if (wanted !== current || tools.signal.aborted) return;
     frame = loaded;
     describe();
@@ -157,7 +158,7 @@ async function player(results, machine, { plan, tools, at, node, context }) {
     const share = ((now - since) / 1000) * Number(speed.value);
     stage.paint(Math.min(1, Math.max(0, share)));
     canvas.dataset.pictures = stage.drawn;
-    if (share >= 1) {
+    if (share >= 1 && !loading) {
       if (current >= all.total - 1) { stop(); return; }
       since = now;
       go(current + 1);

@@ -13,6 +13,7 @@ import * as train from "./train.js";
 
 const VIEWS = { compare, light, time, budget, train, study };
 const nav = document.getElementById("nav"), main = document.getElementById("view"), command = document.getElementById("command");
+const QUIET_MS = 150;
 let about = null, ended = new AbortController(), shown = "";
 
 /** Show the view of the address. */
@@ -30,10 +31,25 @@ function show() {
   command.replaceChildren();
   const line = stateLine(() => mine.abort());
   // New parameters, which ask again; with `quiet`, changes of what is shown alone, without a step of the history.
+  // They are collected: browsers limit how often a page may change its address.
+  let changed = {}, timer = 0;
+  const flush = () => {
+    clearTimeout(timer);
+    if (mine !== ended || !Object.keys(changed).length) return;
+    write(name, { ...read().parameters, ...changed }, { replace: true });
+    shown = location.hash;
+    changed = {};
+  };
   const update = (next, { quiet = false } = {}) => {
-    write(name, quiet ? { ...read().parameters, ...next } : next, { replace: quiet });
-    if (quiet) shown = location.hash;
-    else if (location.hash === shown) show();
+    if (quiet) {
+      Object.assign(changed, next);
+      clearTimeout(timer);
+      timer = setTimeout(flush, QUIET_MS);
+      return;
+    }
+    flush();
+    write(name, next);
+    if (location.hash === shown) show();
   };
   const run = async (work) => {
     line.busy("asking ...");
