@@ -5,7 +5,7 @@ Rows are written batch after batch, so that a table of any length takes little m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,6 +16,7 @@ import numpy as np
 from opticcl.errors import OpticclError, OutputError, PlanFileError, printable
 from opticcl.files import write_whole, write_whole_folder
 from opticcl.formats import Format, register_format
+from opticcl.formats.nic_table import NicTable, write_nic_table
 from opticcl.formats.plan_header import Header, check_claims, fabric_and_collective, header_of
 from opticcl.ir import CircuitPlan, Op
 from opticcl.ir.netlist import Netlist
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["MOST_ROWS", "DeviceHeader", "TablesHeader", "TablesToWrite", "read_tables", "tables_header", "write_tables"]
 
 FORMAT, VERSION = "opticcl-tables", 1
-HEADER, SETTINGS, DATA = "devices.json", "settings.parquet", "data.parquet"
+HEADER, SETTINGS, DATA, NIC = "devices.json", "settings.parquet", "data.parquet", "nic.bin"
 MOST_ROWS = 1 << 24
 """Rows of a table that are read [count]."""
 MOST_HEADER_BYTES = 1 << 26
@@ -103,12 +104,14 @@ class TablesToWrite(NamedTuple):
         header: without counts of rows.
         netlist: that has the devices.
         settings, data: rows in the order of time.
+        nic: -> tables for network interfaces, which are written as nic.bin; None: none.
     """
 
     header: TablesHeader
     netlist: Netlist
     settings: Iterator[SettingRows]
     data: Iterator[DataRows]
+    nic: Callable[[], NicTable] | None = None
 
 
 def tables_header(
@@ -149,6 +152,8 @@ def write_tables(path: Path | str, tables: TablesToWrite) -> tuple[int, int]:
             folder / SETTINGS, (_setting_frame(rows, names) for rows in tables.settings), _setting_schema(names)
         )
         data = _sink(folder / DATA, (_data_frame(rows, names) for rows in tables.data), _data_schema(names))
+        if tables.nic is not None:
+            write_nic_table(folder / NIC, tables.nic())
         header = msgspec.structs.replace(tables.header, settings=settings, data=data)
         with write_whole(folder / HEADER) as file:
             file.write(msgspec.json.format(msgspec.json.encode(header), indent=1) + b"\n")

@@ -1,0 +1,117 @@
+"""Binary tables of RAMP's network interfaces: the documented layout, read by its numbers alone."""
+
+import struct
+import zlib
+
+import numpy as np
+import pytest
+
+import opticcl
+from opticcl.errors import PlanFileError, UnsupportedError
+from opticcl.formats.nic_table import HEADER_BYTES, ROW, read_nic_table, write_nic_table
+from opticcl.plans.tables import TableMaker
+
+RAMP = "ramp:groups=2,racks=2,wavelengths=4,transceivers_per_group=2"
+
+
+@pytest.fixture(scope="module")
+def maker():
+    """Of an all_reduce on 16 nodes."""
+    return TableMaker(opticcl.compile(RAMP, "all_reduce", "100 KB", algorithm="ramp"))
+
+
+@pytest.fixture
+def path(maker, tmp_path):
+    """A written table."""
+    write_nic_table(tmp_path / "nic.bin", maker.nic_table())
+    return tmp_path / "nic.bin"
+
+
+def test_the_layout_is_the_documented_one(maker, path):
+    """Decoded with struct, row by row, and compared with the rows of data and the gates of settings."""
+    raw = path.read_bytes()
+    assert raw[:8] == b"OPTICNIC"
+    version, nodes, transceivers, groups, wavelengths = struct.unpack_from("<5I", raw, 8)
+    (slot_s,) = struct.unpack_from("<d", raw, 32)
+    count, slots = struct.unpack_from("<QQ", raw, 40)
+    (crc,) = struct.unpack_from("<I", raw, 56)
+    assert (version, nodes, transceivers, groups, wavelengths) == (1, 16, 4, 2, 4)
+    assert slot_s == maker.fabric.slot_s
+    assert crc == zlib.crc32(raw[64:])
+    first = struct.unpack_from(f"<{nodes + 1}Q", raw, 64)
+    assert first[0] == 0
+    assert first[-1] == count
+    tables = maker.tables()
+    s, d = tables.settings, tables.data
+    position = tables.fabric.netlist().position
+    decoded = set()
+    for node in range(nodes):
+        for row in range(first[node], first[node + 1]):
+            at = 64 + 8 * (nodes + 1) + 32 * row
+            slot, length, action, op, transceiver, wavelength, gates, lo, n = struct.unpack_from(
+                "<IIBBHH2xQII", raw, at
+            )
+            assert slot + length <= slots
+            number = node * transceivers + transceiver
+            decoded.add((slot, action, op, number, wavelength, lo, n))
+            device = position["tx_gate" if action == 0 else "rx_gate"]
+            base = (node * groups + transceiver // 2) * groups
+            for group in range(groups):
+                mine = (s.device == device) & (s.number == base + group) & (s.from_s <= slot * slot_s + 1e-12)
+                state = s.value[mine][-1] if mine.any() else 0
+                assert (gates >> group) & 1 == state
+            assert gates
+    slots_of = np.rint(d.from_s / slot_s).astype(int)
+    columns = (slots_of, 1 - d.sends, d.op, d.number, d.wavelength, d.chunk_lo, d.chunk_n)
+    assert decoded == set(zip(*(np.asarray(column).tolist() for column in columns), strict=True))
+    assert count == len(d)
+
+
+def test_what_is_written_comes_back(maker, path):
+    """All rows, node by node."""
+    table, again = maker.nic_table(), read_nic_table(path)
+    assert again.shape == table.shape
+    assert np.array_equal(again.rows, table.rows)
+    assert np.array_equal(again.of_node(3), table.rows[table.first[3] : table.first[4]])
+    busy = again.of_node(3)
+    assert (np.diff(busy["slot"].astype(int)) >= 0).all()
+
+
+def with_crc(raw):
+    """The bytes with a right checksum."""
+    return raw[:56] + struct.pack("<I", zlib.crc32(raw[64:])) + raw[60:]
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda raw: raw[:40], "does not begin with OPTICNIC"),
+        (lambda raw: b"X" + raw[1:], "does not begin with OPTICNIC"),
+        (lambda raw: raw[:8] + struct.pack("<I", 9) + raw[12:], "version=9"),
+        (lambda raw: raw[:40] + struct.pack("<Q", 1 << 60) + raw[48:], "rows take"),
+        (lambda raw: raw[:-1], "rows take"),
+        (lambda raw: raw[:-1] + bytes([raw[-1] ^ 1]), "is damaged"),
+        (lambda raw: with_crc(raw[:64] + struct.pack("<Q", 1) + raw[72:]), "do not ascend"),
+        (lambda raw: with_crc(raw[:-32] + struct.pack("<IIBBHH2xQII", 1, 1, 0, 0, 99, 0, 1, 0, 1)), "transceiver=99"),
+        (lambda raw: with_crc(raw[:-32] + struct.pack("<IIBBHH2xQII", 1, 1, 7, 0, 0, 0, 1, 0, 1)), "action=7"),
+        (
+            lambda raw: with_crc(raw[:-32] + struct.pack("<IIBBHH2xQII", 1, 1, 0, 0, 0, 0, 8, 0, 1)),
+            "more than 2 groups",
+        ),
+        (lambda raw: raw[:32] + struct.pack("<d", 0.0) + raw[40:], "no length of a slot"),
+    ],
+)
+def test_damaged_tables_are_refused(path, damage, message):
+    """In one line; sizes are compared with the file before anything is read."""
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(PlanFileError, match=message):
+        read_nic_table(path)
+
+
+def test_other_fabrics_have_no_slots(tmp_path):
+    """And a file that is not there is named."""
+    with pytest.raises(UnsupportedError, match="oddl has no slots"):
+        TableMaker(opticcl.compile("oddl:shape=2x4", "all_reduce", "1 KB")).nic_table()
+    with pytest.raises(PlanFileError, match="cannot be read"):
+        read_nic_table(tmp_path / "none.bin")
+    assert (HEADER_BYTES, ROW.itemsize) == (64, 32)
