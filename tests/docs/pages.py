@@ -80,5 +80,5 @@ def _prepares(earlier: str, line: str) -> bool:
 
 
 def _files(line: str) -> set[str]:
-    """Names of files that are no shipped examples."""
-    return {word for word in line.split() if re.fullmatch(r"[\w-]+\.[a-z]\w*", word)}
+    """Names of files and directories that are no shipped examples."""
+    return {word for word in line.split() if re.fullmatch(r"[\w-]+(\.[a-z]\w*|/)", word)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -25,8 +25,20 @@ from opticcl.cli._options import (
     make_plan,
     parse_nodes,
 )
-from opticcl.cli._output import FileKind, Outputs, ProgressLine, check_folder, out_option, print_json, print_table
+from opticcl.cli._output import (
+    PICTURE,
+    FileKind,
+    Outputs,
+    ProgressLine,
+    check_folder,
+    out_option,
+    print_json,
+    print_table,
+)
 from opticcl.errors import ParameterError
+
+if TYPE_CHECKING:
+    from opticcl.plans.tables import TableMaker
 
 
 def run(
@@ -43,7 +55,11 @@ def run(
     start: StartOption = None,
     out: Annotated[
         list[Path],
-        out_option("the plan (.parquet, .csv, .json, .xml, ...; see opticcl list formats)", "DIR/: device tables"),
+        out_option(
+            "the plan (.parquet, .csv, .json, .xml, ...; see opticcl list formats)",
+            "DIR/: device tables",
+            "devices over time (.svg, .png)",
+        ),
     ] = [],  # noqa: B006
     node: Annotated[
         str | None,
@@ -57,6 +73,10 @@ def run(
         list[str],
         typer.Option("--device", help="With --out DIR/: write the tables of these devices alone, such as tx_gate."),
     ] = [],  # noqa: B006
+    trace: Annotated[
+        Path | None,
+        typer.Option("--trace", metavar="FILE", help="Write the devices over time for Perfetto: .json."),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Compile a collective to circuits; print or write the plan, or the tables of the devices of the machine."""
@@ -64,9 +84,11 @@ def run(
 
     folders = [path for path in out if not path.suffix]
     plan_file = FileKind("plan file", plan_suffixes() if out else ())
-    outputs = Outputs([path for path in out if path.suffix], plan_file)
-    if device and not folders:
-        raise ParameterError("compile: --device is for device tables; give --out DIR/ too")
+    named = {"--trace": (trace, FileKind("trace", (".json",)))}
+    outputs = Outputs([path for path in out if path.suffix], plan_file, PICTURE, named=named)
+    times = bool(outputs.of(PICTURE) or trace)
+    if device and not (folders or times):
+        raise ParameterError("compile: --device is for tables, pictures and traces of devices; give --out DIR/ too")
     for folder in folders:
         check_folder(folder)
     of_nodes = None if node is None else parse_nodes(node, "--node")
@@ -74,14 +96,16 @@ def run(
     plan = make_plan(fabric, nodes, node_rate, collective, algorithm, size, root, job, assumed)
     with ProgressLine() as progress:
         outputs.lines += [plan.export(path, progress=progress) for path in outputs.of(plan_file)]
-        if folders:
+        if folders or times:
             from opticcl.plans.tables import TableMaker, wanted_part
 
             maker = TableMaker(plan, assumed, wanted_part(of_nodes, device))
             for folder in folders:
                 settings, data = maker.write(folder, progress)
                 outputs.lines.append(f"tables: {folder}, {settings:,} settings, {data:,} rows of data")
-    if of_nodes is not None and not folders:
+            if times:
+                _write_times(maker, trace, outputs)
+    if of_nodes is not None and not (folders or times):
         from opticcl.formats.device_tables import instructions_of_node
         from opticcl.report.plan import instructions_table
 
@@ -99,3 +123,19 @@ def run(
         print_json(summary.record()) if json else print_table(str(plan), summary_table(summary))
     if not json:
         outputs.print_lines()
+
+
+def _write_times(maker: TableMaker, trace: Path | None, outputs: Outputs) -> None:
+    """Write pictures and the trace of devices over time.
+
+    Args:
+        maker: of the rows that are shown.
+        trace: value of `--trace`.
+        outputs: values of `--out`.
+    """
+    from opticcl.report.device_times import device_times, device_times_figure, write_device_trace
+
+    times = device_times(maker)
+    outputs.write_pictures(lambda: device_times_figure(times), times.label)
+    if trace is not None:
+        outputs.lines.append(f"trace: {trace}, {write_device_trace(trace, times)}")

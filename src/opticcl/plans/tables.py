@@ -19,6 +19,7 @@ from msgspec import structs
 from opticcl.assumptions import DEFAULT_SET, Assumptions
 from opticcl.assumptions import assumptions as assumptions_of
 from opticcl.errors import ParameterError, UnsupportedError
+from opticcl.fabrics.ramp import Ramp
 from opticcl.formats.nic_table import NicShape, NicTable, nic_rows
 from opticcl.formats.table_files import DeviceHeader, TablesHeader, TablesToWrite, tables_header, write_tables
 from opticcl.ir import Circuits, IntArray, ProgressCallback, Transfers, concatenate_circuits, no_progress
@@ -213,7 +214,7 @@ class TableMaker:
         Returns: rows of settings and of data.
         Raises: OutputError: not writable, or not empty; ParameterError: as `settings`.
         """
-        has_nic = self.fabric.name == "ramp" and self.fabric.slot_s > 0 and self.part.devices is None
+        has_nic = isinstance(self.fabric.machine, Ramp) and self.fabric.slot_s > 0 and self.part.devices is None
         nic = self.nic_table if has_nic else None
         rows = TablesToWrite(self.header(), self.netlist, self.settings(progress), self.data(progress), nic)
         return write_tables(path, rows)
@@ -224,11 +225,14 @@ class TableMaker:
         Raises: UnsupportedError: another fabric, or one without slots.
         """
         machine = self.fabric.machine
-        if machine.name != "ramp" or not machine.slot_s:
+        if not isinstance(machine, Ramp) or not machine.slot_s:
             raise UnsupportedError(f"nic.bin: {machine.name} has no slots; ramp has")
-        groups = int(machine.parameters["groups"])
         shape = NicShape(
-            machine.num_machine_nodes, machine.ports_per_node, groups, self.netlist.num_wavelengths, machine.slot_s
+            machine.num_machine_nodes,
+            machine.ports_per_node,
+            machine.groups,
+            self.netlist.num_wavelengths,
+            machine.slot_s,
         )
         return nic_rows(shape, self.netlist, self.settings(), self.data())
 

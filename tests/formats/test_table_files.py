@@ -1,0 +1,171 @@
+"""Directories of device tables: what is written comes back, whole or not at all; damaged ones are refused in one line."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import opticcl
+from opticcl.errors import OutputError, ParameterError, PlanFileError, UnsupportedError
+from opticcl.formats.table_files import read_tables
+from opticcl.plans.tables import TableMaker, TablePart
+
+FILES = {"settings.parquet", "data.parquet", "devices.json"}
+
+
+@pytest.fixture(scope="module")
+def maker():
+    """Of an all_reduce on eight nodes."""
+    return TableMaker(opticcl.compile("terarack:nodes=8,wavelengths=4", "all_reduce", "10 KB", algorithm="wrht"))
+
+
+@pytest.fixture
+def folder(maker, tmp_path):
+    """Written tables."""
+    maker.write(tmp_path / "tables")
+    return tmp_path / "tables"
+
+
+def edited(folder, change):
+    """Change the header."""
+    header = json.loads((folder / "devices.json").read_text())
+    change(header)
+    (folder / "devices.json").write_text(json.dumps(header))
+
+
+@pytest.mark.parametrize(
+    "fabric", ["ramp:groups=2,racks=2,wavelengths=4", "oddl:shape=2x4", "sipac:radix=4,levels=2,wavelengths=8"]
+)
+def test_what_is_written_comes_back(fabric, tmp_path):
+    """Every row of both tables."""
+    maker = TableMaker(opticcl.compile(fabric, "all_to_all", "10 KB"))
+    settings, data = maker.write(tmp_path / "new")
+    made, read = maker.tables(), read_tables(tmp_path / "new")
+    assert (settings, data) == (len(made.settings), len(made.data))
+    assert read.settings == made.settings
+    assert read.data == made.data
+    assert (read.fabric, read.collective, read.total_s, read.whole) == (
+        made.fabric,
+        made.collective,
+        made.total_s,
+        True,
+    )
+    own = {"nic.bin"} if fabric.startswith("ramp") else set()
+    assert {path.name for path in (tmp_path / "new").iterdir()} == FILES | own
+
+
+def test_total_is_that_of_the_simulation(maker):
+    """Tables and closed form have one clock."""
+    assert maker.tables().total_s == pytest.approx(maker.plan.simulate().total_s, rel=1e-9)
+
+
+def test_nothing_half_written(maker, folder, tmp_path, monkeypatch):
+    """A directory that has files is left alone; a failure leaves nothing behind."""
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    with pytest.raises(OutputError, match="holds other files"):
+        maker.write(folder)
+    assert before == {path.name: path.read_bytes() for path in folder.iterdir()}
+    rows = maker.data
+
+    def fails(progress):
+        yield from list(rows(progress))[:1]
+        raise ParameterError("stopped")
+
+    monkeypatch.setattr(maker, "data", fails)
+    with pytest.raises(ParameterError, match="stopped"):
+        maker.write(tmp_path / "half")
+    assert [path.name for path in tmp_path.iterdir()] == ["tables"]
+
+
+def test_a_part(maker, tmp_path):
+    """Some nodes, or some devices; the rest is the same."""
+    part = TableMaker(maker.plan, part=TablePart((3, 5), ("add", "drop")))
+    part.write(tmp_path / "part")
+    read, whole = read_tables(tmp_path / "part"), maker.tables()
+    assert not read.whole
+    names = [group.name for group in maker.netlist.groups]
+    kept = np.isin(whole.settings.device, [names.index("add"), names.index("drop")])
+    kept &= np.isin(whole.settings.number // maker.fabric.ports_per_node, [3, 5])
+    assert read.settings == whole.settings.take(kept)
+    assert len(read.settings)
+    assert not len(read.data)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda h: h.update(format="other"), "format='other'"),
+        (lambda h: h.update(version=2), "version=2"),
+        (lambda h: h.update(initial="hot"), "neither 'cold' nor 'warm'"),
+        (lambda h: h.update(settings=1 << 40), "tables of up to 16,777,216"),
+        (lambda h: h.update(data=3), "devices.json says 3"),
+        (lambda h: h.update(total_s=-1.0), "total_s=-1.0"),
+        (lambda h: h["plan"].update(fabric="terarack:nodes=9,wavelengths=4"), "8 ranks on 9 nodes"),
+        (
+            lambda h: h["plan"].update(fabric="terarack:nodes=8,wavelengths=5"),
+            "tables of another fabric: 64 photodiode",
+        ),
+        (lambda h: h["plan"].update(fabric="ideal:nodes=8"), "no netlist"),
+        (lambda h: h["plan"].update(fabric="nothing"), "nothing"),
+        (lambda h: h["plan"]["collective"].update(num_ranks=1 << 40), "collective.num_ranks"),
+        (lambda h: h["devices"][0].update(device="lamp"), "no devices 'lamp'; known: transmitter, add"),
+        (lambda h: h.update(more=1), "unknown field"),
+        (lambda h: h.pop("total_s"), "missing required field"),
+    ],
+)
+def test_headers_that_are_wrong(folder, change, message):
+    """The field, the value and what is allowed."""
+    edited(folder, change)
+    with pytest.raises(PlanFileError, match=message):
+        read_tables(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("settings", lambda f: f.drop("value"), "column 'value' is missing"),
+        ("settings", lambda f: f.with_columns(pl.lit("lamp").alias("device")), "row 0: device='lamp' is none of"),
+        ("settings", lambda f: f.with_columns(pl.lit(1.5).alias("number")), "column 'number' holds Float64"),
+        ("settings", lambda f: f.with_columns(pl.lit(None, pl.Int64).alias("slot")), "row 0: slot is empty"),
+        ("settings", lambda f: f.with_columns(pl.lit(5).alias("device")), "column 'device' holds Int32, not words"),
+        ("data", lambda f: f.with_columns(pl.lit("emit").alias("action")), "action='emit' is none of send, receive"),
+        ("data", lambda f: f.with_columns(pl.lit((1 << 64) - 1, pl.UInt64).alias("chunk_n")), "is out of range"),
+    ],
+)
+def test_tables_that_are_wrong(folder, name, change, message):
+    """The file, the row and the column."""
+    path = folder / f"{name}.parquet"
+    change(pl.read_parquet(path)).write_parquet(path)
+    with pytest.raises(PlanFileError, match=message):
+        read_tables(folder)
+
+
+def test_files_that_are_no_tables(folder, tmp_path):
+    """Another file, a damaged one, none."""
+    with pytest.raises(PlanFileError, match="is no directory of tables"):
+        read_tables(tmp_path / "none")
+    (folder / "data.parquet").write_bytes(b"PAR1")
+    with pytest.raises(PlanFileError, match="cannot be read as a table"):
+        read_tables(folder)
+    (folder / "data.parquet").unlink()
+    with pytest.raises(PlanFileError, match="there is no such file"):
+        read_tables(folder)
+    (folder / "devices.json").write_bytes(b"{")
+    with pytest.raises(PlanFileError, match="is no opticcl-tables"):
+        read_tables(folder)
+
+
+def test_plans_without_tables(maker):
+    """No light, no data, no such node or device, no time for settings."""
+    with pytest.raises(UnsupportedError, match="netlists have"):
+        TableMaker(opticcl.compile("ideal:nodes=4", "all_reduce", "1 KB"))
+    with pytest.raises(UnsupportedError, match="0 bytes carries no data"):
+        TableMaker(opticcl.compile("oddl:shape=2x4", "barrier", 0))
+    with pytest.raises(ParameterError, match="--node: 99 is no node of terarack; try 0 to 7"):
+        TableMaker(maker.plan, part=TablePart((99,)))
+    with pytest.raises(ParameterError, match="known: add, drop, transmitter, photodiode"):
+        TableMaker(maker.plan, part=TablePart(devices=("lamp",)))
+    warm = TableMaker(maker.plan, opticcl.assumptions.assumptions("common", initial="warm"))
+    assert warm.tables().settings.from_s.min() == 0
+    assert warm.tables().total_s < maker.tables().total_s
