@@ -79,3 +79,24 @@ def test_too_much_light_is_refused() -> None:
     where = fabric("sip_ring:nodes=65536")
     with pytest.raises(UnsupportedError, match=r"fibre segments, [0-9.]+ .B; first fit is for 67.11 MB at most"):
         lower(where, generate("halving_doubling", "all_reduce", where))
+
+
+@pytest.mark.parametrize("nodes", [8, 13, 16])
+def test_pairs_that_stand_keep_their_light(nodes: int) -> None:
+    """A round whose pairs are some of those of the round before is not charged a change."""
+    bruck = plan("bruck", "all_to_all", nodes=nodes)
+    before: dict[tuple[int, int, int], int] = {}
+    kept = 0
+    for step in range(bruck.schedule.num_steps):
+        for circuits in bruck.rounds(step):
+            columns = (circuits.src, circuits.dst, circuits.port, circuits.wavelength_lo)
+            light = {
+                (src, dst, port): wave for src, dst, port, wave in zip(*(c.tolist() for c in columns), strict=True)
+            }
+            if light.keys() <= before.keys():
+                kept += 1
+                assert all(before[pair] == wave for pair, wave in light.items())
+            else:
+                before = light
+    assert kept > 0
+    assert verify(bruck).ok

@@ -6,12 +6,14 @@
 
 Two nodes that exchange close the circle of a one-way ring between them, so in that order halving-doubling takes one
 wavelength a pair: N/2, and N/4 with two fibres, which is the load of the busiest segment. Nothing takes fewer. What finds
-no wavelength goes to a later round.
+no wavelength goes to a later round; where that has pairs of the round before alone, it has their wavelengths.
 
 Source: ODDL section 5.A, which counts N/2 - 1.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -52,7 +54,8 @@ def sip_ring(fabric: Fabric, schedule: Schedule) -> Rounds:
         if busiest > 1:
             turn = edge_colouring(sender, receiver, fabric.num_machine_nodes * fabric.ports_per_node, busiest)
         parts = (np.flatnonzero(turn == t) for t in range(busiest))
-        return tuple(circuits for rows in parts for circuits in _at_once(fabric, transfers, rows, direction[rows]))
+        found = [circuits for rows in parts for circuits in _at_once(fabric, transfers, rows, direction[rows])]
+        return _kept(found, fabric.num_machine_nodes)
 
     return farthest_first(fabric.num_machine_nodes, fit)
 
@@ -67,6 +70,23 @@ def _at_once(fabric: Fabric, transfers: Transfers, rows: IntArray, direction: In
     wavelength, number = first_fit(hops, offsets, fabric.resources[0].count, fabric.num_wavelengths)
     circuits = Circuits.of(rows, chosen.src, chosen.dst, direction, wavelength, 1, (hops, offsets))
     return [circuits.take(number == r) for r in range(int(number.max()) + 1)]
+
+
+def _kept(rounds: list[Circuits], nodes: int) -> tuple[Circuits, ...]:
+    """A round all of whose pairs stand from the round before has the light of that one: nothing is set for it.
+
+    Args:
+        rounds: of a step.
+        nodes: of the machine [count].
+    """
+    found = rounds[:1]
+    for circuits in rounds[1:]:
+        wanted, known = ((one.port * np.int64(nodes) + one.src) * nodes + one.dst for one in (circuits, found[-1]))
+        order = np.argsort(known)
+        rows = order[np.minimum(np.searchsorted(known[order], wanted), len(known) - 1)]
+        stands = np.array_equal(known[rows], wanted)
+        found.append(replace(circuits, wavelength_lo=found[-1].wavelength_lo[rows]) if stands else circuits)
+    return tuple(found)
 
 
 def _direction(fabric: Fabric, transfers: Transfers) -> IntArray:
