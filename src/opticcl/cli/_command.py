@@ -28,7 +28,7 @@ PANELS = {
         "synthesize",
         "convert",
     ),
-    "A job": ("train", "jobs", "traffic"),
+    "A job": ("train", "jobs", "traffic", "faults"),
     "A machine": ("list", "budget", "cost", "netlist", "control", "warm"),
     "Research": ("papers", "study", "explore"),
 }

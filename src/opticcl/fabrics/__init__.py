@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from opticcl.errors import FabricError
-from opticcl.fabrics.job import Job, job
+from opticcl.fabrics.job import Job, job, survivors
 from opticcl.ir import Fabric
 from opticcl.ir.light import OpticsTable
 from opticcl.registry import Registry, as_text, convert_arguments, parse_call, whole_number
@@ -56,6 +56,7 @@ def fabric(name: str, **parameters: Any) -> Fabric:
     Args:
         name: registered name, or the whole "name:key=value,...".
         parameters: as its class takes them; texts with units are converted.
+    Returns: the fabric; where `failed` names nodes, a job on the others.
     Raises: UnknownNameError, ParameterError, FabricError.
 
     >>> fabric("ramp:groups=3,racks=3,wavelengths=6").num_nodes
@@ -63,7 +64,7 @@ def fabric(name: str, **parameters: Any) -> Fabric:
     """
     key, written = parse_call(as_text(name, "fabric", SUCH_AS))
     system = FABRICS.get(key)
-    return system(**convert_arguments(system, {**written, **parameters}, key))
+    return survivors(system(**convert_arguments(system, {**written, **parameters}, key)))
 
 
 def as_fabric(given: Fabric | str) -> Fabric:

@@ -233,16 +233,16 @@ class Lightpath(Fabric):
         written = damage_of(self.grid_shape, self.lasers, self.waveguides, *dead)
         if self.failed is None:
             return written
-        return damage_from(self.conditions, self.tile, self.lasers, self._inner_edges, self.waveguides)
+        return damage_from(self.conditions, self.tile, self.lasers, self.inner_edges, self.waveguides)
 
     @cached_property
-    def _inner_edges(self) -> IntArray:
+    def inner_edges(self) -> IntArray:
         """Edges that do not leave the grid."""
         return np.flatnonzero(Grid(*self.grid_shape).width() > 0)
 
     def inventory(self) -> tuple[PartKind, ...]:
         """Tiles with their lasers and photodiodes, edges with their waveguides and switches; see `damage` for the numbers."""
-        tiles, edges = prod(self.shape), len(self._inner_edges)
+        tiles, edges = prod(self.shape), len(self.inner_edges)
         counts = (tiles, tiles * self.lasers, tiles * self.lasers, edges * self.waveguides, edges)
         return tuple(map(PartKind, KINDS, counts))
 
@@ -252,7 +252,7 @@ class Lightpath(Fabric):
         dead = (self.dead_tiles, self.dead_lasers, self.dead_waveguides)
         damage = damage_of(self.grid_shape, self.lasers, self.waveguides, *dead)
         node = np.argsort(self.tile)
-        written = conditions_of(damage, node, self.lasers, self._inner_edges, self.waveguides)
+        written = conditions_of(damage, node, self.lasers, self.inner_edges, self.waveguides)
         return unique_parts([*written, *self._named], "lightpath: failed")
 
     @property
@@ -279,7 +279,54 @@ class Lightpath(Fabric):
         circuit, wavelength = of_wavelengths(circuits)
         for kind, ends in (("laser", circuits.src), ("photodiode", circuits.dst)):
             yield PartUse(kind, self.tile[ends[circuit]] * self.lasers + wavelength, circuit)
-        yield PartUse("mzi", np.searchsorted(self._inner_edges, hops), owner)
+        yield PartUse("mzi", np.searchsorted(self.inner_edges, hops), owner)
+
+    def options(self, src: IntArray, dst: IntArray) -> Options:
+        """Any laser along the row first, then along the column first, whatever has failed; then around dead tiles and edges."""
+        straight = self._straight_ways(np.asarray(src, np.int64), np.asarray(dst, np.int64))
+        if self.grid.whole:
+            return options_of_pairs(straight)
+        rank = self.ranks_at(np.arange(self.num_machine_nodes))
+        joined = np.flatnonzero(self.linked(rank[src], rank[dst]) & (rank[src] >= 0) & (rank[dst] >= 0))
+        row = np.repeat(joined, self.lasers)
+        wavelength = np.tile(np.arange(self.lasers), len(joined))
+        ends = np.asarray(src)[row], np.asarray(dst)[row]
+        start, stop = (self.tile[end].astype(np.int64) for end in ends)
+        around = [
+            Circuits.of(row, *ends, 0, wavelength, 1, open_dimension_order(self.grid, start, stop, first))
+            for first in ("row", "column")
+        ]
+        together = concatenate_circuits([straight, *around])
+        return options_of_pairs(together.take(np.argsort(together.transfer, kind="stable")))
+
+    def _straight_ways(self, src: IntArray, dst: IntArray) -> Circuits:
+        """Every laser along the row and then the column, then along the column first; once where both are the same."""
+        columns = self.grid_shape[1]
+        start, stop = self.tile[src], self.tile[dst]
+        down, right = stop // columns - start // columns, stop % columns - start % columns
+        length = np.abs(down) + np.abs(right)
+        choice = np.repeat(np.arange(2), len(start))
+        first = np.where(choice == 0, np.tile(np.abs(right), 2), np.tile(np.abs(down), 2))
+        sideways, upright = np.where(right > 0, EAST, WEST), np.where(down > 0, SOUTH, NORTH)
+        hops = np.tile(length, 2)
+        offsets = np.concatenate([[0], np.cumsum(hops)])
+        way = np.repeat(np.arange(2 * len(start)), hops)
+        nth, pair = np.arange(len(way)) - offsets[way], way % max(len(start), 1)
+        along_row = (nth < first[way]) == (choice[way] == 0)
+        direction = np.where(along_row, sideways[pair], upright[pair])
+        done = np.where(nth < first[way], nth, first[way])  # hops of the first side before this one
+        rest = nth - done
+        onward = self.grid.onward
+        one, other = (np.where(choice[way] == k, onward[sideways[pair]], onward[upright[pair]]) for k in (0, 1))
+        edge = 4 * (start[pair] + done * one + rest * other) + direction
+        paths = Circuits.of(
+            np.tile(np.arange(len(start)), 2), np.tile(src, 2), np.tile(dst, 2), 0, 0, 1, (edge, offsets)
+        )
+        twice = (choice == 1) & np.tile((down == 0) | (right == 0), 2)  # a straight way is the same in both orders
+        by_pair = np.lexsort((choice, paths.transfer))
+        by_pair = by_pair[~twice[by_pair]]
+        each = paths.take(np.repeat(by_pair, self.lasers))
+        return replace(each, wavelength_lo=np.tile(np.arange(self.lasers, dtype=np.int32), len(by_pair)))
 
     def part_faults(self, circuits: Circuits) -> Iterator[Fault]:
         """Circuits that need a failed part, or more waveguides of an edge than work."""
@@ -369,26 +416,6 @@ class Lightpath(Fabric):
         yield Usage(laser, circuits.src.astype(np.int64))
         yield Usage(photodiode, circuits.dst.astype(np.int64))
         yield Usage(waveguide, circuits.hops.astype(np.int64), circuits.hop_owner())
-
-    def options(self, src: IntArray, dst: IntArray) -> Options:
-        """Any wavelength along the row first, then any along the column first; around dead tiles and edges."""
-        src, dst = np.asarray(src, np.int64), np.asarray(dst, np.int64)
-        row = np.repeat(np.arange(len(src)), self.lasers)
-        wavelength = np.tile(np.arange(self.lasers), len(src))
-        both = [
-            Circuits.of(
-                row,
-                src[row],
-                dst[row],
-                0,
-                wavelength,
-                1,
-                open_dimension_order(self.grid, self.tile[src[row]].astype(np.int64), self.tile[dst[row]], first),
-            )
-            for first in ("row", "column")
-        ]
-        together = concatenate_circuits(both)
-        return options_of_pairs(together.take(np.argsort(together.transfer, kind="stable")))
 
     @cached_property
     def devices(self) -> tuple[Device, ...]:

@@ -10,6 +10,7 @@ oddl_control/   ODDL's distributed control units
 dynamic_traffic/    flows that no plan knows, granted slot by slot
 fault_replay/       recorded faults of servers, replayed on a job
 jobs_over_time/     jobs that arrive, wait, run and leave
+faults/             failed parts: what a collective still costs, beside a restart
 placement       blocks of a machine for jobs
 policies        which of the free nodes a job gets
 arbiter         which job holds which nodes and switch ports, stored on disk

@@ -1,0 +1,96 @@
+"""Every part of a machine, one of each class of equal parts; pairs of parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from opticcl.fabrics.lightpath import Lightpath
+from opticcl.ir import Condition, Fabric, IntArray, ProgressCallback
+from opticcl.operations.faults.answers import FaultReport, Healthy, answer
+from opticcl.operations.faults.relabellings import part_classes
+from opticcl.verify.light import add_usage
+
+__all__ = ["PartClass", "classes_to_try", "pairs_of_parts", "sweep"]
+
+ROOTED = ("broadcast", "reduce", "scatter", "gather")
+
+
+class PartClass(NamedTuple):
+    """Equal parts: the one that is tried, and their number."""
+
+    condition: Condition
+    equal_parts: int
+
+
+def classes_to_try(healthy: Healthy) -> list[PartClass]:
+    """One part of each class; parts of a class that the plan uses are apart from those that it does not."""
+    fabric = healthy.fabric
+    classes = part_classes(fabric, healthy.wanted.root if healthy.wanted.name in ROOTED else None)
+    used = _parts_of_plan(healthy)
+    found = []
+    for kind in fabric.inventory():
+        of_kind = classes[kind.kind] * (int(used[kind.kind].max()) + 1) + used[kind.kind]
+        for value in np.unique(of_kind):
+            members = np.flatnonzero(of_kind == value)
+            found.append(PartClass(Condition(kind.kind, int(members[0])), len(members)))
+    return found
+
+
+def _parts_of_plan(healthy: Healthy) -> dict[str, IntArray]:
+    """Whether the plan uses each part of each kind; of a waveguide, how full its edge is."""
+    fabric, plan = healthy.fabric, healthy.plan.circuits
+    used = {kind.kind: np.zeros(kind.count, np.int64) for kind in fabric.inventory()}
+    for steps in plan.schedule.step_classes():
+        for circuits in plan.rounds(steps.start):
+            for use in fabric.parts_used(circuits):
+                used[use.kind][use.part] = 1
+            if isinstance(fabric, Lightpath):
+                *_, edges = fabric.usage(circuits)
+                depth = fabric.num_wavelengths if edges.resource.per_wavelength else 1
+                full = np.zeros(edges.resource.count * depth, np.int64)
+                add_usage(edges, circuits, depth, full)
+                load = full.reshape(-1, depth).max(axis=1)
+                used["waveguide"] = np.maximum(
+                    used["waveguide"], np.repeat(load[fabric.inner_edges], fabric.waveguides)
+                )
+    return used
+
+
+def sweep(healthy: Healthy, progress: ProgressCallback) -> Iterator[FaultReport]:
+    """The answer to every part.
+
+    Args:
+        healthy: the collective where they work.
+        progress: called after each answer.
+    """
+    classes = classes_to_try(healthy)
+    for number, each in enumerate(classes):
+        progress("answer failures", number, len(classes))
+        yield answer(healthy, [each.condition], each.equal_parts)
+
+
+def pairs_of_parts(fabric: Fabric, count: int, seed: int) -> list[tuple[Condition, Condition]]:
+    """Different pairs of parts that are no nodes, at random: kinds are as likely as each other.
+
+    Args:
+        fabric: where they fail.
+        count: pairs, or all there are if they are fewer.
+        seed: of the choice.
+    """
+    random = np.random.default_rng(seed)
+    kinds = [kind for kind in fabric.inventory() if kind.kind != "node"]
+    parts = sum(kind.count for kind in kinds)
+    most = parts * (parts - 1) // 2
+    found: set[tuple[Condition, Condition]] = set()
+    for _ in range(64 * count):
+        if len(found) >= min(count, most):
+            break
+        both = []
+        for kind in random.choice(len(kinds), 2):
+            both.append(Condition(kinds[kind].kind, int(random.integers(kinds[kind].count))))
+        if both[0] != both[1]:
+            found.add((min(both), max(both)))
+    return sorted(found)

@@ -1,0 +1,68 @@
+"""`opticcl faults` as a user types it."""
+
+import json
+
+import pytest
+
+SMALL = ("-f", "sipac:radix=2,levels=2,wavelengths=4", "-s", "1MB")
+
+
+def test_rows_have_bound_restart_and_recovery(answer):
+    """Parts that fail together are one row; the keys of the record."""
+    found, code = answer(
+        "faults", *SMALL, "--fail", "comb_laser:5", "--fail", "switch:3+photodiode:1", "--recover", "detect=1s"
+    )
+    assert code == 0
+    assert found.keys() >= {"ok", "rows", "totals", "notes", "assumptions"}
+    assert [row["parts"] for row in found["rows"]] == ["comb_laser:5", "photodiode:1+switch:3"]
+    for row in found["rows"]:
+        assert row["verified"]
+        assert row["ratio"] >= 1
+        assert row["recovery_s"] == pytest.approx(
+            row["detect_s"] + row["plan_s"] + row["programme_s"] + row["restart_s"]
+        )
+        assert row["detect_s"] in (0, 1)
+
+
+def test_a_cut_is_named(answer, opticcl):
+    """Exit code 1, the nodes that no data leave, and the kinds of parts that nothing replaces."""
+    line = ("-f", "sipac:radix=3,levels=1,wavelengths=3", "-s", "1MB", "--fail", "comb_laser:1")
+    found, code = answer("faults", *line)
+    assert code == 1
+    assert (found["rows"][0]["answer"], found["rows"][0]["cut"]) == ("cut", [1])
+    assert found["totals"]["single_points_of_failure"] == ["comb_laser"]
+    assert "no data leave node 1" in opticcl("faults", *line).stdout
+
+
+def test_a_sweep_counts_every_part_and_writes_files(opticcl, tmp_path):
+    """Picture, rows and record."""
+    outs = [f for kind in ("svg", "csv", "json") for f in ("-o", str(tmp_path / f"out.{kind}"))]
+    done = opticcl("faults", *SMALL, "--sweep", "--pairs", "3", "-c", "all_gather", *outs)
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "out.json").read_text())
+    assert found["totals"]["parts"] == 4 + 8 + 32 + 32 + 16 + 4 + 8 + 8 + 3
+    assert (tmp_path / "out.csv").read_text().count("\n") == len(found["rows"]) + 1
+    assert "comb_laser:0" in (tmp_path / "out.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (SMALL, "nothing fails; give --fail"),
+        ((*SMALL, "--fail", "switch:9"), "switch are 0 to 3"),
+        ((*SMALL, "--fail", "laser:9"), "there is no part laser"),
+        ((*SMALL, "--fail", "switch:1+switch:1"), "named twice"),
+        ((*SMALL, "--fail", "node:0-3"), "all nodes are dead"),
+        ((*SMALL, "--pairs", "0"), "--pairs: 0 is not 1 to"),
+        ((*SMALL, "--sweep", "-c", "barrier"), "it does all_reduce"),
+        ((*SMALL, "--sweep", "--recover", "x=1"), "not one of detect, restart, communication"),
+        ((*SMALL, "--sweep", "--recover", "communication=2"), "the share 0 to 1"),
+        (("-f", "torus:shape=2x2", "--sweep"), "parts of torus are unknown"),
+    ],
+)
+def test_wrong_input_is_one_line(opticcl, arguments, message):
+    """Exit code 2."""
+    done = opticcl("faults", *arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
