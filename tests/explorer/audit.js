@@ -16,6 +16,12 @@
   for (const one of document.querySelectorAll("ul > *, ol > *")) if (one.tagName !== "LI") faults.push(`in a list: ${one.tagName}`);
   for (const one of document.querySelectorAll("table")) if (visible(one) && !one.querySelector("th")) faults.push("table without heads");
 
+  for (const one of document.querySelectorAll("main *")) {
+    const scrolls = one.scrollHeight > one.clientHeight + 2 && /auto|scroll/.test(getComputedStyle(one).overflowY);
+    const wide = one.scrollWidth > one.clientWidth + 2 && /auto|scroll/.test(getComputedStyle(one).overflowX);
+    if ((scrolls || wide) && one.tabIndex < 0 && !one.querySelector("a, button, input, select, [tabindex='0']")) faults.push(`scrolls, not by keyboard: ${one.className}`);
+  }
+
   const numbers = (text) => (text.match(/[\d.]+/g) ?? []).map(Number);
   const bright = ([r, g, b]) => [r, g, b].map((c) => c / 255).map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)).reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
   const behind = (one) => {

@@ -60,13 +60,14 @@ def address(tmp_path_factory):
     wavelengths[10] = wavelengths[9]
     plan.write_text(json.dumps(content))
     (folder / "three.toml").write_text(STUDY)
+    (folder / "live.toml").write_text(STUDY.partition("[vary]")[0])
     opticcl_process("study", "three.toml", "--jobs", "1", cwd=folder).check_returncode()
-    words = [*COMMAND, "explore", plan, "three.toml", "--json"]
+    words = [*COMMAND, "explore", plan, "three.toml", "live.toml", "--json"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=folder)
     printed = ""
     while not printed.rstrip().endswith("}"):
         printed += process.stdout.readline()
-    yield json.loads(printed)["address"]
+    yield SimpleNamespace(url=json.loads(printed)["address"], folder=folder)
     process.send_signal(signal.SIGINT)
     process.wait(20)
     process.stdout.close()
@@ -101,8 +102,8 @@ def visit(chromium, address):
         page.on("console", noted)
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.on("dialog", lambda dialog: (faults.append("dialog"), dialog.dismiss()))
-        page.on("request", lambda request: request.url.startswith(address) or faults.append(request.url))
-        page.goto(f"{address}#{view}")
+        page.on("request", lambda request: request.url.startswith(address.url) or faults.append(request.url))
+        page.goto(f"{address.url}#{view}")
         finished(page)
         return page
 
@@ -163,7 +164,7 @@ def test_the_first_view_and_a_question_that_is_refused(visit, address):
     page = visit(VIEWS["compare"])
     begun = time.monotonic()
     page.goto("about:blank")
-    page.goto(address)
+    page.goto(address.url)
     page.get_by_label("Nodes", exact=True).wait_for()
     assert time.monotonic() - begun < 4  # the mark is 2 s; benchmarks measure it
     finished(page)
@@ -293,6 +294,21 @@ def test_other_views(visit):
     assert "Fastest fabric over size and nodes" in text
     assert page.get_by_role("img", name="Lead of").locator("rect").count() >= 2
     assert page.get_by_role("img", name="Time against price").locator("circle").count() == 2  # ideal has no price
+
+
+def test_a_study_is_followed_while_it_runs(visit, address):
+    """Points that another process finishes, and the answers once there are some."""
+    page = visit("study?study=f2")
+    playwright.expect(page.locator("main")).to_contain_text("0 of 12 points are finished.")
+    assert "opticcl study live.toml" in page.locator("main").inner_text()
+    opticcl_process("study", "live.toml", "--jobs", "1", cwd=address.folder).check_returncode()
+    playwright.expect(page.locator("main")).to_contain_text("12 of 12 points are finished.", timeout=30_000)
+    playwright.expect(page.get_by_role("img", name="Fastest fabric over two axes")).to_be_visible()
+    finished(page)
+    page.get_by_label("Map: columns").fill("nodes")
+    page.get_by_label("Map: rows").fill("size")
+    page.get_by_label("Map: rows").press("Enter")
+    playwright.expect(page.locator("main")).to_contain_text("Fastest fabric over nodes and size")
 
 
 def test_a_question_can_be_cancelled(visit):

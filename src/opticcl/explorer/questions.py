@@ -134,6 +134,11 @@ def _pair(example: str) -> Check:
     return check
 
 
+def _axis(name: str, value: Any, names: Names) -> str:
+    """Name of an axis."""
+    return _text(name, value, r"[\w.]+", "size")
+
+
 FABRIC = Field("--fabric", _call("fabric", "ramp:groups=4,racks=4,wavelengths=8"))
 FABRICS = Field("--fabric", FABRIC.check, MOST_FABRICS)
 NODES = Field("--nodes", _whole(1, MOST_NODES))
@@ -189,7 +194,7 @@ VIEWS: dict[str, tuple[tuple[str, ...], dict[str, Field]]] = {
 LIGHT = {**PLAN, "run": Field("", _whole(0, 1 << 30)), "round": Field("", _whole(0, 1 << 30))}
 """Parameters of the light of a plan: of the plan, and of the round that is shown; without a round, of the whole plan."""
 
-ANSWERS = ("map", "pareto", "tornado")
+ANSWERS = ("map", "pareto", "tornado", "breakeven")
 """Answers of a study that the explorer draws."""
 
 ALONE = ("compare", "sweep", "train")
@@ -280,9 +285,11 @@ def _study(view: str, parameters: Mapping[str, Any], opened: Mapping[str, Path])
     """The state of a study, or an answer of it."""
     given = dict(parameters)
     path = _file(given.pop("study", None), opened)
+    axis = {"map": ("x", "y"), "breakeven": ("over",)}.get(view, ())
     fields = {} if view == "study" else {"where": Field("--where", _pair("nodes=64"), MOST_ASSUMED)}
+    fields |= {name: Field(f"--{name}", _axis) for name in axis}
     values = _checked(view, given, fields, {})
-    where = [f"--where={text}" for text in values.get("where", [])]
+    where = [f"{fields[name].option}={text}" for name, texts in values.items() for text in texts]
     words = ("study", str(path), "--dry-run") if view == "study" else ("study", view, str(path), *where)
     shown = ("study", path.name, "--dry-run") if view == "study" else ("study", view, path.name, *where)
     return Question((*words, "--json"), shown, since=int(time.monotonic() / STUDY_S))

@@ -77,7 +77,7 @@ async function player(results, machine, { plan, tools, at, node, context }) {
   const play = h("button", { type: "button", class: "main", "aria-pressed": "false" }, "Play");
   const speed = h("select", { "aria-label": "Rounds a second" }, [0.5, 1, 2, 5, 10, 30].map((one) => h("option", { value: one }, `${one} rounds/s`)));
   speed.value = 1;
-  const where = h("p", { role: "status" }), side = h("div", { class: "side" }), legend = h("div", { class: "legend" });
+  const where = h("p", { role: "status" }), side = h("div", { class: "side", tabindex: 0, role: "region", "aria-label": "Circuits and settings" }), legend = h("div", { class: "legend" });
   const move = (by) => { stop(); go(current + by); };
   const buttons = [["First", () => move(-current)], ["Back", () => move(-1)], ["Next", () => move(1)]].map(([name, act]) => h("button", { type: "button", onclick: act }, name));
   results.replaceChildren(

@@ -11,7 +11,7 @@ export const title = "Studies";
 export const defaults = {};
 const EVERY_MS = 4000;
 
-export function render(root, { parameters, about, line, update, run, signal }) {
+export function render(root, { parameters, about, line, state: doing, update, run, signal }) {
   const studies = about.files.filter((file) => file.kind === "study");
   if (!studies.length) {
     root.append(h("p", {}, "No study is open. Start with ", h("code", {}, "opticcl explore study.toml"), "; docs/studies.md says how to write one."));
@@ -20,11 +20,13 @@ export function render(root, { parameters, about, line, update, run, signal }) {
   const study = parameters.study ?? studies[0].key;
   root.append(questionForm([
     { name: "study", label: "Study", kind: "select", options: studies.map((one) => [one.key, one.name]) },
+    { name: "x", label: "Map: columns", kind: "text", placeholder: "size" },
+    { name: "y", label: "Map: rows", kind: "text", placeholder: "nodes" },
     { name: "where", label: "Where (axis=value)", kind: "text", wide: true, several: true, placeholder: "nodes=256 size=1MB" },
-  ], { study, where: list(parameters.where).join(" ") }, update), line);
-  const progress = h("p", { role: "status" }), map = h("section"), pareto = h("section"), tornado = h("section");
-  root.append(progress, map, h("div", { class: "columns" }, pareto, tornado));
-  const answers = [["map", map, drawMap], ["pareto", pareto, drawPareto], ["tornado", tornado, drawTornado]];
+  ], { ...parameters, study, where: list(parameters.where).join(" ") }, update), line);
+  const progress = h("p", { role: "status" }), map = h("section"), pareto = h("section"), tornado = h("section"), breakeven = h("section");
+  root.append(progress, map, h("div", { class: "columns" }, pareto, h("div", {}, tornado, breakeven)));
+  const answers = [["map", map, drawMap], ["pareto", pareto, drawPareto], ["tornado", tornado, drawTornado], ["breakeven", breakeven, drawBreakeven]];
   run(async (tools) => {
     let finished = -1;
     for (;;) {
@@ -34,7 +36,7 @@ export function render(root, { parameters, about, line, update, run, signal }) {
       if (state.finished !== finished && state.finished > 0) {
         for (const [name, section, draw] of answers) {
           try {
-            draw(section, await ask(name, { study, where: list(parameters.where) }, tools), about);
+            draw(section, await ask(name, { study, where: list(parameters.where), ...(name === "map" && { x: parameters.x, y: parameters.y }) }, tools), about);
           } catch (error) {
             if (error.name === "AbortError") throw error;
             section.replaceChildren(h("h2", {}, name), h("p", { class: "quiet" }, error.message));
@@ -43,13 +45,15 @@ export function render(root, { parameters, about, line, update, run, signal }) {
       } else if (!state.finished) map.replaceChildren(h("p", {}, "Run it in another terminal; this page follows: ", h("code", {}, `opticcl study ${studies.find((one) => one.key === study)?.name}`)));
       finished = state.finished;
       if (state.finished >= state.points || signal.aborted) return;
+      doing.quiet("");
       await new Promise((done) => setTimeout(done, EVERY_MS));
       if (signal.aborted) return;
     }
   });
 }
 
-const place = (where) => Object.entries(where).map(([name, one]) => `${name.replace(/^num_|_bytes$/g, "")} ${value(name, one)}`).join(", ");
+const axis = (name) => name.replace(/^num_|_bytes$/g, "");
+const place = (where) => Object.entries(where).map(([name, one]) => `${axis(name)} ${value(name, one)}`).join(", ");
 
 /** The fastest fabric over two axes. */
 function drawMap(section, found, about) {
@@ -73,7 +77,7 @@ function drawMap(section, found, about) {
       ...ys.map((one, i) => s("text", { x: left - 6, y: (ys.length - 0.5 - i) * tall + 4, "text-anchor": "end" }, text(found.y, one))),
       ...xs.filter((_, i) => i % Math.ceil(56 / wide) === 0).map((one) => s("text", { x: left + (xs.indexOf(one) + 0.5) * wide, y: ys.length * tall + 16, "text-anchor": "middle" }, text(found.x, one))));
   });
-  section.replaceChildren(h("h2", {}, `Fastest fabric over ${found.x.replace(/_bytes$/, "")} and ${found.y.replace(/^num_/, "")}`), h("p", { class: "quiet" }, place(found.where)), figure);
+  section.replaceChildren(h("h2", {}, `Fastest fabric over ${axis(found.x)} and ${axis(found.y)}`), h("p", { class: "quiet" }, place(found.where)), figure);
 }
 
 /** Time against dollars; the front is filled. */
@@ -118,4 +122,12 @@ function drawTornado(section, found) {
       s("line", { class: "axis", x1: x.at(1), x2: x.at(1), y1: frame.top, y2: frame.bottom, "stroke-dasharray": "4 3" }));
   });
   section.replaceChildren(h("h2", {}, "What moves the answer"), h("p", { class: "quiet" }, place(found.where)), figure);
+}
+
+/** Which fabric is the fastest along an axis, and where that changes. */
+function drawBreakeven(section, found) {
+  const text = (one) => (found.over === "size_bytes" ? bytes(one, 3) : value(found.over, one));
+  section.replaceChildren(h("h2", {}, `Fastest along ${axis(found.over)}`), h("p", { class: "quiet" }, place(found.where)),
+    h("ul", {}, found.crossovers.length ? found.crossovers.map((one) => h("li", {}, `${one.before} up to about ${text(one.at)}, then ${one.after} (between ${text(one.below)} and ${text(one.above)})`))
+      : h("li", {}, `${found.stretches.map((one) => one.fabric).join(", ") || "no fabric"} everywhere`)));
 }
