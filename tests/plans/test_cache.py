@@ -73,3 +73,15 @@ def test_generated_steps_and_circuits_are_kept():
     assert one.schedule.step(2) is one.schedule.step(2) is not other.schedule.step(2)
     assert one.rounds(2) is one.rounds(2) is not other.rounds(2)
     assert one == other
+
+
+def test_what_is_cleared_is_generated_again():
+    """And the memory is free for other steps."""
+    counted = []
+    cache = StepCache(136 + OVERHEAD_BYTES)
+    schedule = cache.of_schedule(plan(counted))
+    schedule.step(0)
+    cache.clear()
+    for i in (0, 1, 1):
+        schedule.step(i)
+    assert counted == [0, 0, 1]

@@ -49,6 +49,12 @@ class StepCache:
     def _cached(self, generate: Callable[[int], T]) -> Callable[[int], T]:
         return _Cached(self, self.number(), generate)
 
+    def clear(self) -> None:
+        """Forget all values; functions that were cached compute them again."""
+        with self._lock:
+            self._entries.clear()
+            self._num_bytes = 0
+
     def number(self) -> int:
         """A new number of a function."""
         with self._lock:

@@ -310,7 +310,9 @@ def compare_plans(
         return replace(entry, bottleneck=bottleneck(plan.fabric, loads(plan.circuits, sum(sizes)), entry.total_s))
 
     def of_fabric(i: int, progress: ProgressCallback) -> tuple[list[Entry], list[Declined]]:
-        return _entries(fabrics[i], wanted, sizes, canonical(algorithm), assumed, variations, cache, progress, entry_of)
+        made = _entries(fabrics[i], wanted, sizes, canonical(algorithm), assumed, variations, cache, progress, entry_of)
+        cache.clear()  # other fabrics have schedules of their own
+        return made
 
     found = each(of_fabric, len(fabrics), jobs=jobs, progress=progress)
     entries = [entry for kept, _ in found for entry in kept]
