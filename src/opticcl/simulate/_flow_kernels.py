@@ -92,8 +92,8 @@ def fair_rates(path_at, path_n, hops, weight, capacity):  # type: ignore[no-unty
     shift = 0
     while 1 << shift < path_n.max():
         shift += 1
-    node_link, node_weight, following = np.full((3, n << shift), -1, np.int64)
-    first = np.full(len(capacity), -1, np.int64)
+    node_link, node_weight, following = np.full((3, n << shift), -1, np.int32)
+    first = np.full(len(capacity), -1, np.int32)
     load = np.zeros(len(capacity), np.int64)
     for f in range(n):
         for h in range(path_n[f]):
@@ -267,9 +267,9 @@ def run(  # type: ignore[no-untyped-def]
     num_free = num_slots
     slot_flow, slot_n, slots = np.zeros((3, num_slots), np.int64)
     rate, since, rest, fresh = np.zeros((4, num_slots))
-    seen_slot = np.full(num_slots, -1, np.int64)
-    node_link, node_weight, following, preceding = np.zeros((4, num_slots << shift), np.int64)
-    first, seen_link = np.full((2, num_links), -1, np.int64)
+    seen_slot = np.full(num_slots, -1, np.int32)
+    node_link, node_weight, following, preceding = np.zeros((4, num_slots << shift), np.int32)
+    first, seen_link = np.full((2, num_links), -1, np.int32)
     load, open_, frozen, links, dirty = np.zeros((5, num_links), np.int64)
     left, level_of = np.zeros((2, num_links))
     change = np.zeros(num_links, np.int8)
