@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from math import inf
 from pathlib import Path
 from typing import Annotated
@@ -52,12 +53,21 @@ def run(
             "--overlap", help="On an ocs: some switches change while others send; timed by the device engine."
         ),
     ] = False,
+    imported: Annotated[
+        Path | None,
+        typer.Option(
+            "--import",
+            metavar="FILE",
+            help="A published case for an ocs: a schedule of Harvest (.json), or a matrix of SWOT (.toml).",
+        ),
+    ] = None,
     out: Annotated[list[Path], out_option(PICTURE, PLAN_FILE, RECORD)] = [],  # noqa: B006
     json: JsonOption = False,
 ) -> None:
     """Plan a collective: which circuits to hold and where to change them, how far that is from the best, what it rests on."""
     from opticcl.plans.plan import read
     from opticcl.plans.planner import plan_collective
+    from opticcl.plans.published import as_ocs, plan_published
     from opticcl.plans.switch_plans import plan_overlapped
     from opticcl.report.planned import plan_figure, plan_label, plan_tables
     from opticcl.units import quantity
@@ -68,9 +78,18 @@ def run(
     where = make_fabric(fabric, nodes, node_rate)
     if overlap and (start is not None or job is not None or root):
         raise ParameterError("plan: --overlap plans a whole ocs from its start; leave --start, --job and --root out")
+    if imported is not None and (overlap or start is not None or job is not None or root):
+        raise ParameterError(
+            "plan: --import reads a case of a whole ocs; leave --overlap, --start, --job and --root out"
+        )
+    if imported is not None and imported.suffix.lower() == ".toml":
+        _solve_matrix(imported, json, bool(out))
+        return
     with ProgressLine() as progress:
         found = (
-            plan_overlapped(where, collective, size, assumptions=assumed, time_limit_s=limit_s)
+            plan_published(as_ocs(where), collective, size, imported, assumptions=assumed, time_limit_s=limit_s)
+            if imported is not None
+            else plan_overlapped(where, collective, size, assumptions=assumed, time_limit_s=limit_s)
             if overlap
             else plan_collective(
                 where,
@@ -92,3 +111,33 @@ def run(
         return
     print_table(*plan_tables(found))
     outputs.print_lines()
+
+
+def _solve_matrix(path: Path, json: bool, writes: bool) -> None:
+    """Print every case of a matrix of SWOT."""
+    from opticcl.plans.published import cases, solved
+    from opticcl.report.planned import matrix_table
+
+    if writes:
+        raise ParameterError("plan: -o writes one plan; a matrix has many cases, use --json")
+    with ProgressLine() as progress:
+        listed = cases(path)
+        found = []
+        for done, case in enumerate(listed):
+            progress("solve", done, len(listed))
+            found.append(solved(case))
+    if json:
+        print_json(
+            [
+                {
+                    **case._asdict(),
+                    "law": asdict(case.law),
+                    "seconds": one.seconds,
+                    "bound_s": one.bound_s,
+                    "proven": one.proven,
+                }
+                for case, one in zip(listed, found, strict=True)
+            ]
+        )
+        return
+    print_table(matrix_table(listed, found))

@@ -39,7 +39,17 @@ from opticcl.simulate.latency import path_latency
 from opticcl.simulate.standing import Standing
 from opticcl.units import Seconds, counted, message_size
 
-__all__ = ["PART_NAMES", "BreakEven", "Planned", "Planner", "Regret", "Segment", "plan_collective", "shift_law"]
+__all__ = [
+    "PART_NAMES",
+    "BreakEven",
+    "Planned",
+    "Planner",
+    "Regret",
+    "Segment",
+    "plan_collective",
+    "segments_of",
+    "shift_law",
+]
 
 PART_NAMES = {
     "reconfiguration_s": "changes of circuits",
@@ -483,7 +493,7 @@ def plan_collective(
         notes.append("the time limit was reached: another plan may be faster, by no more than the gap")
     done = planner.finished and perf_counter() <= planner.deadline_s
     return Planned(
-        found, assumed, timeline, bound, bound_by, _segments(found, timeline), tuple(regrets), sizes, delays, done,
+        found, assumed, timeline, bound, bound_by, segments_of(found, timeline), tuple(regrets), sizes, delays, done,
         perf_counter() - begin, tuple(notes),
     )  # fmt: skip
 
@@ -501,7 +511,7 @@ def _on_start(plan: Plan, initial: DeviceSettings) -> str:
     return "other circuits than those of the start are faster"
 
 
-def _segments(plan: Plan, timeline: Timeline) -> tuple[Segment, ...]:
+def segments_of(plan: Plan, timeline: Timeline) -> tuple[Segment, ...]:
     """Runs of steps, cut where circuits are charged a change."""
     change_s = plan.fabric.reconfiguration_s
     found: list[Segment] = []

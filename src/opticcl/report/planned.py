@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from opticcl.plans.held_shifts import HeldShifts
+    from opticcl.plans.overlap import Overlapped
     from opticcl.plans.planner import BreakEven, Planned, Segment
+    from opticcl.plans.published import SwitchCase
 
-__all__ = ["plan_figure", "plan_label", "plan_tables"]
+__all__ = ["matrix_table", "plan_figure", "plan_label", "plan_tables"]
 
 SHOWN = 8
 """Segments and break-evens that a table shows [count]."""
@@ -52,6 +54,23 @@ def plan_tables(found: Planned) -> list[Any]:
     tables += [_break_even_table(found.delays, "a change takes", format_seconds)] if found.delays else []
     spaced = [part for table in tables for part in (table, "")]
     return [*spaced, *(f"note: {note}" for note in found.notes)]
+
+
+def matrix_table(listed: Sequence[SwitchCase], found: Sequence[Overlapped]) -> FittedTable:
+    """One row a case of switches that change while others send."""
+    laws = [case.law for case in listed]
+    columns = [
+        Column("algorithm", [case.algorithm for case in listed], justify="left"),
+        Column("nodes", [f"{case.nodes:,}" for case in listed]),
+        Column("size", [format_bytes(case.size_bytes) for case in listed]),
+        Column("switches", [f"{law.switches:,}" for law in laws]),
+        Column("rate", [f"{law.bytes_per_s / 1e9:g} GB/s" for law in laws]),
+        Column("a change", [format_seconds(law.change_s) for law in laws]),
+        Column("time", [format_seconds(one.seconds) for one in found]),
+        Column("bound", [format_seconds(one.bound_s) for one in found]),
+        Column("proven", ["yes" if one.proven else "no" for one in found]),
+    ]
+    return FittedTable(columns, "proven: no schedule of the same steps is faster", keys=3)
 
 
 def _segment_table(found: Planned) -> FittedTable:

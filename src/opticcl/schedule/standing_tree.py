@@ -74,7 +74,7 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, object]]:
     """On a TeraRack: of trees with up to three collecting levels those on which some message is fastest."""
     if needs_whole(fabric, "terarack") or collective.name not in COLLECTIVES[:3] or fabric.num_nodes < 3:
         return []
-    return [{"groups": groups, "cut": cut} for groups, cut in _tried(fabric, collective)]
+    return [{"cut": cut} | ({"groups": groups} if groups else {}) for groups, cut in _tried(fabric, collective)]
 
 
 def _tried(fabric: Fabric, collective: Request) -> tuple[tuple[tuple[int, ...], bool], ...]:
