@@ -44,6 +44,7 @@ from opticcl.registry import convert_value
 
 if TYPE_CHECKING:
     from opticcl.ir.task_graph import TaskGraph
+    from opticcl.report.training_faults import TrainingFaults
     from opticcl.training.iteration import Runtime
     from opticcl.training.train import TrainingResult
 
@@ -165,6 +166,14 @@ def run(
     engine: EngineOption = "closed_form",
     assumptions: AssumptionsOption = DEFAULT_SET,
     assume: AssumeOption = [],  # noqa: B006
+    faults: Annotated[
+        Path | None,
+        typer.Option("--faults", metavar="FILE", help="Fault events (.json) to replay: samples a day on every fabric."),
+    ] = None,
+    spares: Annotated[
+        int | None,
+        typer.Option("--spares", help="Devices kept as spares in a second replay of --faults; default: one of 25."),
+    ] = None,
     trace: Annotated[
         Path | None, typer.Option("--trace", metavar="FILE", help="Write the timelines for Perfetto: .json.")
     ] = None,
@@ -202,6 +211,17 @@ def run(
         *make_fabrics(fabric, job[0].num_ranks if nodes is None else nodes, None), equal, node_rate
     )
     processes = number_of_jobs(jobs, large=max(machine.num_nodes for _, machine in machines) >= LARGE)
+    if spares is not None and faults is None:
+        raise ParameterError("train: --spares belongs to a replay; give --faults trace.json too")
+    events = None
+    if faults is not None:
+        from opticcl.cli._train_faults import check_spares, training_faults
+        from opticcl.operations.fault_replay.fault_trace import read_fault_trace
+
+        least = min(machine.num_nodes for _, machine in machines)
+        spares = max(1, least // 25) if spares is None else spares
+        check_spares(spares, least)
+        events = read_fault_trace(faults)
     with ProgressLine() as progress:
         found = train(
             job,
@@ -221,9 +241,11 @@ def run(
             progress=progress,
         )
         found = replace(found, left_out=(*found.left_out, *excluded))
-        _write_outputs(found, trace, outputs, progress)
+        assumed = make_assumptions(assumptions, assume)
+        under_faults = None if events is None else training_faults(found, events, spares or 0, assumed, progress)
+        _write_outputs(found, trace, outputs, progress, under_faults)
     if json:
-        print_json(found.record())
+        print_json(_record(found, under_faults))
     else:
         from opticcl.report.training import recording_lines, spread_of_steps, training_table
 
@@ -231,11 +253,26 @@ def run(
         remarks += [f"{row.machine.name}: {spread}" for row in found.rows if (spread := spread_of_steps(row))]
         remarks += [*extrapolated, *recording_lines(found)]
         print_table(*found.job.notes, training_table(found), *remarks, *map(str, found.left_out))
+        if under_faults is not None:
+            from opticcl.report.training_faults import training_faults_table
+
+            print_table(training_faults_table(under_faults), *under_faults.lines())
         outputs.print_lines()
     raise typer.Exit(0 if all(row.verified for row in found.rows) else 1)
 
 
-def _write_outputs(found: TrainingResult, trace: Path | None, outputs: Outputs, progress: ProgressLine) -> None:
+def _record(found: TrainingResult, under_faults: TrainingFaults | None) -> dict[str, Any]:
+    """What `--json` prints."""
+    return {**found.record(), **({} if under_faults is None else {"faults": under_faults.record()})}
+
+
+def _write_outputs(
+    found: TrainingResult,
+    trace: Path | None,
+    outputs: Outputs,
+    progress: ProgressLine,
+    under_faults: TrainingFaults | None,
+) -> None:
     """Write the files that the options name.
 
     Args:
@@ -243,6 +280,7 @@ def _write_outputs(found: TrainingResult, trace: Path | None, outputs: Outputs, 
         trace: value of `--trace`.
         outputs: values of `--out`; collects a line a file.
         progress: called before each file.
+        under_faults: the replay of `--faults`, if any.
     """
     if outputs.of(PAGE):
         from opticcl.report.training_page import write_training_page
@@ -260,7 +298,7 @@ def _write_outputs(found: TrainingResult, trace: Path | None, outputs: Outputs, 
 
         progress("draw the timelines")
         outputs.write_pictures(lambda: timeline_figure(found), timeline_label(found))
-    outputs.write_record(found.record)
+    outputs.write_record(lambda: _record(found, under_faults))
 
 
 def _job(
