@@ -12,9 +12,8 @@ FAULTS = ("--faults", str(EXAMPLES / "faults.json"))
 def one_fault(folder):
     """A trace with the first fault of the example."""
     path = folder / "one.json"
-    events = json.loads((EXAMPLES / "faults.json").read_text("utf-8"))
-    path.write_text(json.dumps(events[:1] + [events[-1] | {"node_id": events[0]["node_id"], "event_type": "fault_end",
-                                                           "fault_type": events[0]["fault_type"]}]))  # fmt: skip
+    first, *_, last = json.loads((EXAMPLES / "faults.json").read_text("utf-8"))
+    path.write_text(json.dumps([first, first | {"event_type": "fault_end", "event_time": last["event_time"]}]))
     return path
 
 
