@@ -17,7 +17,7 @@ def tests_are_importable(monkeypatch):
 
 def test_tasks_end_with_their_process_and_the_next_is_done():
     """Cancelled, too late, crashed, out of memory; and one that is done."""
-    pool = Pool(work, Limits(workers=1, time_s=5.0))
+    pool = Pool(work, Limits(workers=1, time_s=60.0))
     try:
         first = pool.ask("sleep")
         for _ in range(2000):

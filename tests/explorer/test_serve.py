@@ -3,17 +3,28 @@
 import json
 import signal
 import subprocess
+import sys
 import urllib.error
 import urllib.request
 
 import pytest
 from tests.cli.process import COMMAND
 
-pytest.importorskip("uvicorn", reason="the extra explore is not installed: pip install 'opticcl[explore]'")
+
+@pytest.mark.parametrize("missing", ["starlette", "uvicorn"])
+def test_a_missing_extra_is_named(opticcl, monkeypatch, missing):
+    """With the command that installs it."""
+    monkeypatch.setitem(sys.modules, missing, None)
+    done = opticcl("explore")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "opticcl: explore: starlette and uvicorn are not installed; pip install 'opticcl[explore]'\n"
+    )
 
 
 def test_it_serves_until_it_is_interrupted():
     """On the loopback address, behind its token; and takes its processes with it."""
+    pytest.importorskip("uvicorn", reason="the extra explore is not installed: pip install 'opticcl[explore]'")
     process = subprocess.Popen([*COMMAND, "explore", "--jobs", "1", "--json"], stdout=subprocess.PIPE, text=True)
     try:
         printed = ""

@@ -42,6 +42,7 @@ def serve(
     Raises: UnsupportedError: the extra is not installed; ParameterError: the port is in use.
     """
     try:
+        import starlette  # noqa: F401 (what the application needs)
         import uvicorn
     except ImportError:
         raise UnsupportedError(f"explore: starlette and uvicorn are not installed; {INSTALL}") from None
