@@ -182,11 +182,8 @@ def test_a_setting_that_comes_late(system):
     """By a tenth of its setting time."""
     tables = tables_of(system)
     netlist = tables.fabric.netlist()
-    moving = [p for p, group in enumerate(netlist.groups) if not group.once_per_job and group.kind != "control"]
+    moving = [p for p, group in enumerate(netlist.groups) if not group.once_per_job]
     rows = np.flatnonzero(np.isin(tables.settings.device, moving) & (tables.settings.value > 0))
-    if system == "oddl":  # its switches are set once; controls have no light
-        assert not len(rows)
-        return
     late = changed(tables, settings={"from_s": (rows[:1], tables.settings.from_s[rows[:1]] + 1e-6)})
     assert "setting_late" in rules(late)
 
@@ -231,6 +228,17 @@ def test_a_wrong_wavelength(system):
         row = np.flatnonzero(d.sends == sends)[:1]
         wrong = changed(tables, data={"wavelength": (row, (d.wavelength[row] + 1) % w)})
         assert rules(wrong) & {"light_wrong", "light_missing", "light_collided", "data_overlap"}
+
+
+@pytest.mark.parametrize("name", ["laser", "receiver"])
+def test_a_wrong_partner(name):
+    """ODDL's laser is tuned to other wavelengths, or its receiver to another node; or one of them is not set at all."""
+    tables = tables_of("oddl")
+    s = tables.settings
+    rows = np.flatnonzero((s.device == tables.fabric.netlist().position[name]) & (s.value >= 0))
+    for row in rows[:: max(len(rows) // 4, 1)]:
+        assert rules(changed(tables, settings={"value": ([row], s.value[row] ^ 1)})) == {"control_wrong"}
+        assert rules(dataclasses.replace(tables, settings=s.take(np.arange(len(s)) != row))) == {"control_wrong"}
 
 
 def test_a_wrong_wavelength_of_a_laser():

@@ -102,8 +102,14 @@ def oddl_netlist(switches: tuple[Switches, ...], nodes: int, wavelengths: int) -
             "transmitter", "emitter", nics, 0, 1, per_wavelength=True, bill=BillLine("tunable_transceiver"),
             place=nic, node_of=node_of, source=SOURCE,
         ),
-        ElementGroup("laser", "control", nics, 0, 0, place=nic, node_of=node_of, source="ODDL section 3.A"),
-        ElementGroup("receiver", "control", nics, 0, 0, place=nic, node_of=node_of, source="ODDL section 3.A"),
+        ElementGroup(
+            "laser", "control", nics, 0, 0, parameters={"tunes": np.array}, place=nic, node_of=node_of,
+            source="ODDL section 3.A",
+        ),
+        ElementGroup(
+            "receiver", "control", nics, 0, 0, parameters={"hears": lambda diode: diode // w}, place=nic, node_of=node_of,
+            source="ODDL section 3.A",
+        ),
         ElementGroup("fibre_up", "fibre", nics, loss={"fibre": 1}, bill=BillLine("fibre"), place=nic, source=SOURCE),
         *(group for one in switches for group in _modules(one, nodes)),
         ElementGroup("fibre_down", "fibre", nics, bill=BillLine("fibre"), place=nic, source=SOURCE),

@@ -19,7 +19,10 @@
     fibre, waveguide, edfa   1 : 1   -                      let everything pass
     demux         1 : w   -                                 one output a wavelength
     photodiode    1 : 0   -                                 light ends here
-    control       0 : 0   any                               holds a setting, without light: what a transceiver can do once
+    control       0 : 0   any                               holds a setting, without light: what a transceiver can do once;
+                                                            `tunes`: control of a transmitter, set to first wavelength x
+                                                            (wavelengths + 1) + number of them; `hears`: control of a
+                                                            photodiode, set to the node that sends
 
 All functions work on whole columns: one row for each signal at each input that it reaches.
 """

@@ -5,7 +5,7 @@
     light      whenever anything begins, each photodiode receives the signal of its row alone (`light_missing`,
                `light_collided`, `light_wrong`, `light_stray`, `light_circulating`, `chunks_differ`, `window_differs`); while
                devices change, light is followed with their old and with their new settings, and must not depend on them
-               (`setting_late`, `set_in_flight`)
+               (`setting_late`, `set_in_flight`); controls without light hold what the data needs (`control_wrong`)
     result     chunks that arrive are stored or added in the order of time, and the collective is right at the end
                (`share_missing`, `overwritten_before_sent`, `data_wrong`, `total_too_small`)
 
@@ -285,6 +285,7 @@ class _Judge:
             else:
                 for violation in bad[0]:
                     self.report(violation[0], time_s, *violation[1:])
+            self._controls(time_s, active)
             self.progress("follow the light")
 
     def _times(self) -> Iterator[tuple[float, _Active]]:
@@ -302,6 +303,43 @@ class _Judge:
             if len(active):
                 sends = d.sends[active]
                 yield time_s, _Active(active[sends], active[~sends])
+
+    def _controls(self, time_s: float, active: _Active) -> None:
+        """Settings without light are those that the data needs: wavelengths of a transmitter, source of a receiver."""
+        d, w = self.tables.data, self.netlist.num_wavelengths
+        for position, group in enumerate(self.netlist.groups):
+            if "tunes" in group.parameters:
+                control = group.parameters["tunes"](d.number[active.send])
+                number, which, count = np.unique(control, return_inverse=True, return_counts=True)
+                first = np.full(len(number), w)
+                np.minimum.at(first, which, d.wavelength[active.send])
+                self._compare(time_s, position, number, first * (w + 1) + count)
+            elif "hears" in group.parameters:
+                rows = active.receive[self.sender[active.receive] >= 0]
+                node_of = self.netlist.groups[self.netlist.position[self.netlist.transmitter]].node_of
+                assert node_of is not None
+                source = node_of(d.number[self.sender[rows]])
+                self._compare(time_s, position, group.parameters["hears"](d.number[rows]), source)
+
+    def _compare(self, time_s: float, position: int, number: IntArray, due: IntArray) -> None:
+        """Report controls that are not set as they should be.
+
+        Args:
+            time_s: of the light.
+            position: of the group.
+            number: controls, int64 (n,).
+            due: setting of each, int64 (n,).
+        """
+        devices, group = self.devices, self.netlist.groups[position]
+        held = np.full((2, group.num_devices), KINDS[group.kind].parked)
+        own = devices.group == position
+        held[:, devices.number[own]] = devices.old[own], devices.new[own]
+        old, new = held[:, number]
+        for rule, bad in (("setting_late", (new == due) & (old != due)), ("control_wrong", new != due)):
+            for at in np.flatnonzero(bad)[:1]:
+                where = f"{group.name}:{number[at]} ({group.place_of(int(number[at]))})"
+                found = f"a change from {old[at]}" if rule == "setting_late" else f"setting {new[at]}"
+                self.report(rule, time_s, where, f"setting {due[at]}", found, int(bad.sum()))
 
     def _light(self, value: IntArray, number: IntArray, wavelength: IntArray) -> Arrivals:
         """Light of transmitters that send, signal k from the k-th.
