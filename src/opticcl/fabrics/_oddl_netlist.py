@@ -107,7 +107,7 @@ def oddl_netlist(switches: tuple[Switches, ...], nodes: int, wavelengths: int) -
             source="ODDL section 3.A",
         ),
         ElementGroup(
-            "receiver", "control", nics, 0, 0, parameters={"hears": lambda diode: diode // w}, place=nic, node_of=node_of,
+            "receiver", "control", nics, 0, 0, parameters={"receives": lambda diode: diode // w}, place=nic, node_of=node_of,
             source="ODDL section 3.A",
         ),
         ElementGroup("fibre_up", "fibre", nics, loss={"fibre": 1}, bill=BillLine("fibre"), place=nic, source=SOURCE),

@@ -21,7 +21,7 @@
     photodiode    1 : 0   -                                 light ends here
     control       0 : 0   any                               holds a setting, without light: what a transceiver can do once;
                                                             `tunes`: control of a transmitter, set to first wavelength x
-                                                            (wavelengths + 1) + number of them; `hears`: control of a
+                                                            (wavelengths + 1) + number of them; `receives`: control of a
                                                             photodiode, set to the node that sends
 
 All functions work on whole columns: one row for each signal at each input that it reaches.

@@ -314,12 +314,12 @@ class _Judge:
                 first = np.full(len(number), w)
                 np.minimum.at(first, which, d.wavelength[active.send])
                 self._compare(time_s, position, number, first * (w + 1) + count)
-            elif "hears" in group.parameters:
+            elif "receives" in group.parameters:
                 rows = active.receive[self.sender[active.receive] >= 0]
                 node_of = self.netlist.groups[self.netlist.position[self.netlist.transmitter]].node_of
                 assert node_of is not None
                 source = node_of(d.number[self.sender[rows]])
-                self._compare(time_s, position, group.parameters["hears"](d.number[rows]), source)
+                self._compare(time_s, position, group.parameters["receives"](d.number[rows]), source)
 
     def _compare(self, time_s: float, position: int, number: IntArray, due: IntArray) -> None:
         """Report controls that are not set as they should be.
