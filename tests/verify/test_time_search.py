@@ -1,5 +1,6 @@
 """The sorted columns of the laws of time against loops over all pairs, on drawn times with many ties."""
 
+from dataclasses import replace
 from itertools import pairwise, permutations
 
 import numpy as np
@@ -179,3 +180,12 @@ def test_a_member_that_was_changed_for_a_use_is_taken_by_it():
     assert find_settings(uses, changes, numbering, warm=False).change.tolist() == [0, 0, 0]
     ready = np.array([0.0, 3.0, 6.0])
     assert find_settings(uses, changes, numbering, warm=False, ready_s=ready).change.tolist() == [0, 2, 0]
+
+
+def test_an_idle_circuit_leaves_its_member_to_the_data_that_follows_at_once():
+    """Of equal starts what stands idle comes first, in whatever order the rounds are."""
+    for rows in ([(0, 2, 2, 1), (0, 2, 5, 1)], [(0, 2, 5, 1), (0, 2, 2, 1)]):
+        uses, changes = columns(rows, {0: [(0, 1, 1)]})
+        uses = replace(uses, idle=uses.end_s == uses.start_s)
+        found = find_settings(uses, changes, Numbering((Device("lane", 1, pool=2),)), warm=False)
+        assert found.missing_s.tolist() == [0, 0]

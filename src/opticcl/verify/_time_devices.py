@@ -360,7 +360,8 @@ def _of_pools(
     found: DeviceFinding,
 ) -> None:
     """Groups with several members: each use takes a free member with its setting, of several the one that changes next."""
-    order = np.lexsort((-uses.end_s[rows], uses.start_s[rows], uses.group[rows]))  # of equal starts the longest first
+    keys = (-uses.end_s[rows], ~uses.idle[rows], uses.start_s[rows], uses.group[rows])
+    order = np.lexsort(keys)  # of equal starts what stands idle first, then the longest
     rows = rows[order]
     group = uses.group[rows]
     first_member = numbering.first_of_group(group)
