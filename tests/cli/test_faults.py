@@ -3,7 +3,9 @@
 import json
 
 import pytest
+from tests.docs.pages import EXAMPLES
 
+TRACE = EXAMPLES / "faults.json"
 SMALL = ("-f", "sipac:radix=2,levels=2,wavelengths=4", "-s", "1MB")
 
 
@@ -45,10 +47,33 @@ def test_a_sweep_counts_every_part_and_writes_files(opticcl, tmp_path):
     assert "comb_laser:0" in (tmp_path / "out.svg").read_text()
 
 
+def test_a_replay(answer, opticcl, tmp_path):
+    """Rows, totals, notes and assumptions; the restart of --assume; picture and rows."""
+    line = ("faults", "-f", "oddl:shape=2x4", "--replay", TRACE, "--ranks", "7", "--spares", "1", "-s", "1MB")
+    files = [tmp_path / name for name in ("r.svg", "r.csv")]
+    outs = [word for path in files for word in ("-o", path)]
+    found, code = answer(*line, "--assume", "restart=30min", "--recover", "replan=1s", *outs)
+    assert code == 0
+    assert found.keys() == {"rows", "totals", "notes", "assumptions"}
+    assert [row["policy"] for row in found["rows"]] == ["replan", "restart", "best"]
+    assert (found["assumptions"]["restart_s"], found["assumptions"]["replan_s"]) == (1800, 1)
+    goodput = {row["policy"]: row["goodput"] for row in found["rows"]}
+    assert goodput["best"] >= goodput["replan"] > goodput["restart"] > 0.5
+    assert files[0].read_text("utf-8").startswith("<svg")
+    assert len(files[1].read_text("utf-8").splitlines()) == 4
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (SMALL, "nothing fails; give --fail"),
+        ((*SMALL, "--replay", "none.json"), "none.json: no such file"),
+        ((*SMALL, "--replay", "none.json", "--sweep"), "leave out --fail"),
+        ((*SMALL, "--ranks", "4"), "--ranks and --spares belong to a replay"),
+        ((*SMALL, "--replay", str(TRACE), "--ranks", "5"), "5 ranks and 0 spares are 5 servers"),
+        ((*SMALL, "--replay", str(TRACE), "--recover", "weak=2"), "weak=2 is not between 0 and 1"),
+        ((*SMALL, "--replay", str(TRACE), "--recover", "restrt=2"), "did you mean 'restart'?"),
+        ((*SMALL, "--replay", str(TRACE), "--assume", "restart=-1min"), "restart=-60 s is negative"),
         ((*SMALL, "--fail", "switch:9"), "switch are 0 to 3"),
         ((*SMALL, "--fail", "laser:9"), "there is no part laser"),
         ((*SMALL, "--fail", "switch:1+switch:1"), "named twice"),

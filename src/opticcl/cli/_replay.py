@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,47 +14,85 @@ if TYPE_CHECKING:
     from opticcl.ir import Fabric
     from opticcl.operations.fault_replay.replay import RecoveryTimes
 
-__all__ = ["print_replay", "split_assumed"]
+__all__ = ["ReplayJob", "print_replay", "split_assumed"]
+
+LONG_UNITS = {"min": 60.0, "h": 3600.0, "d": 86_400.0}
+"""Units of times of recovery [s]."""
 
 SPARES = 16
 """Spare servers unless an option says otherwise [count]."""
 
 
-def split_assumed(assume: list[str]) -> tuple[RecoveryTimes, list[str]]:
-    """Recovery times among the values of `--assume`, and the others.
+@dataclass(frozen=True, slots=True)
+class ReplayJob:
+    """The job that meets the faults.
 
-    Args: assume: "restart=30min", "weak=0.5", or an assumption on times.
-    Raises: ParameterError, UnitError: a value of another kind, or a key given twice.
+    Args:
+        ranks: of the job; None: all nodes but the spares.
+        spares: servers besides; None: 16, or fewer on a small machine.
+        collective: of an iteration.
+        size: message of every rank.
+        algorithm: of every plan.
+        seed: of the choice of servers.
+    """
+
+    ranks: int | None
+    spares: int | None
+    collective: str
+    size: str
+    algorithm: str
+    seed: int
+
+
+def split_assumed(recover: list[str], assume: list[str]) -> tuple[RecoveryTimes, list[str]]:
+    """Recovery times of `--recover` and among the values of `--assume`, and the other values of `--assume`.
+
+    Args: recover, assume: "restart=30min", "weak=0.5"; in `assume` also assumptions on times.
+    Raises: ParameterError, UnitError: an unknown name, a value of another kind, or a key given twice.
     """
     from opticcl.operations.fault_replay.replay import RecoveryTimes, recovery_times
-    from opticcl.registry import convert_value
-    from opticcl.units import quantity
+    from opticcl.registry import convert_value, nearest
 
+    names = RecoveryTimes.__slots__
     given: dict[str, Any] = {}
     others = []
-    for item in assume:
+    for option, item in [("--recover", item) for item in recover] + [("--assume", item) for item in assume]:
         key, equals, text = (part.strip() for part in item.partition("="))
-        if not equals or key not in RecoveryTimes.__slots__:
+        if not equals or key not in names:
+            if option == "--recover":
+                raise ParameterError(f"--recover: {item!r}; write one such as restart=600s; {nearest(key, names)}")
             others.append(item)
             continue
         if key in given:
-            raise ParameterError(f"--assume: {key} is given twice; give it once")
+            raise ParameterError(f"{option}: {key} is given twice; give it once")
         share = key in ("communication", "weak")
-        given[key] = (
-            convert_value(text, float, f"--assume: {key}") if share else quantity(text, "s", f"--assume: {key}")
-        )
+        given[key] = convert_value(text, float, f"{option}: {key}") if share else _seconds(text, f"{option}: {key}")
     return recovery_times(**given), others
+
+
+def _seconds(text: str, what: str) -> float:
+    """A time such as "30min", "2h" or "3.7us" [s].
+
+    Args:
+        text: number and unit.
+        what: its name, for the message.
+    Raises: ParameterError, UnitError: it is none.
+    """
+    from opticcl.registry import convert_value
+    from opticcl.units import quantity
+
+    for unit, factor in LONG_UNITS.items():
+        if text.endswith(unit):
+            return factor * float(convert_value(text.removesuffix(unit).strip(), float, what))
+    return quantity(text, "s", what)
 
 
 def print_replay(
     machine: Fabric,
     path: Path,
-    ranks: int | None,
-    spares: int | None,
-    work: tuple[str, str, str],
+    job: ReplayJob,
     assumed: Assumptions,
     times: RecoveryTimes,
-    seed: int,
     outputs: Outputs,
     json: bool,
 ) -> None:
@@ -62,12 +101,9 @@ def print_replay(
     Args:
         machine: the whole fabric.
         path: of the trace.
-        ranks: of the job; None: all nodes but the spares.
-        spares: servers besides; None: 16, or fewer on a small machine.
-        work: collective, size and algorithm.
+        job: that meets the faults.
         assumed: time assumptions.
         times: of recovery.
-        seed: of the choice of servers.
         outputs: files of the call.
         json: whether JSON is printed.
     """
@@ -76,12 +112,14 @@ def print_replay(
     from opticcl.report.fault_replay import ReplayReport, replay_figure, replay_label, replay_table
     from opticcl.units import message_size
 
-    nodes = machine.num_nodes
+    nodes, ranks, spares = machine.num_nodes, job.ranks, job.spares
     if spares is None:
         spares = min(SPARES, nodes // 8) if ranks is None else min(SPARES, max(0, nodes - ranks))
-    message_size(work[1])
+    ranks = nodes - spares if ranks is None else ranks
+    message_size(job.size)
+    trace = read_fault_trace(path)
     setup = ReplaySetup(
-        machine, read_fault_trace(path), nodes - spares if ranks is None else ranks, spares, *work, assumed, times, seed
+        machine, trace, ranks, spares, job.collective, job.size, job.algorithm, assumed, times, job.seed
     )
     with ProgressLine() as progress:
         report = ReplayReport(setup, replay(setup, progress=progress))

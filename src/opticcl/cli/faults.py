@@ -23,6 +23,7 @@ from opticcl.cli._options import (
     make_fabric,
 )
 from opticcl.cli._output import PICTURE, RECORD, TABLE, Outputs, ProgressLine, out_option, print_json, print_table
+from opticcl.cli._replay import ReplayJob, print_replay, split_assumed
 from opticcl.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -43,6 +44,19 @@ def run(
     ] = [],  # noqa: B006 (the framework copies it)
     sweep: Annotated[bool, typer.Option("--sweep", help="Every part, one of each class of equal parts.")] = False,
     pairs: Annotated[int | None, typer.Option("--pairs", help="That many pairs of parts, chosen at random.")] = None,
+    replay: Annotated[
+        Path | None,
+        typer.Option(
+            "--replay", metavar="FILE", help="Fault events of servers (.json) to replay on a job with spares."
+        ),
+    ] = None,
+    ranks: Annotated[
+        int | None, typer.Option("--ranks", help="Servers of the job of --replay; default: all nodes but the spares.")
+    ] = None,
+    spares: Annotated[
+        int | None,
+        typer.Option("--spares", help="Spare servers of --replay; default: 16, or an eighth of fewer nodes."),
+    ] = None,
     recover: Annotated[
         list[str],
         typer.Option("--recover", help="A time or share of the recovery, such as restart=600 or communication=0.5."),
@@ -67,8 +81,23 @@ def run(
     name = collective_name(collective)
     if name not in COLLECTIVES:
         raise ParameterError(f"faults: collective={collective}; it does {', '.join(COLLECTIVES)}")
+    if replay is not None:
+        if fail or sweep or pairs is not None or root:
+            raise ParameterError(
+                "faults: --replay has faults of its own; leave out --fail, --sweep, --pairs and --root"
+            )
+        job = ReplayJob(ranks, spares, name, size, algorithm, seed)
+        times, others = split_assumed(recover, assume)
+        print_replay(
+            make_fabric(fabric, nodes, None), replay, job, make_assumptions(assumptions, others), times, outputs, json
+        )
+        return
+    if ranks is not None or spares is not None:
+        raise ParameterError("faults: --ranks and --spares belong to a replay; give --replay trace.json too")
     if not fail and not sweep and pairs is None:
-        raise ParameterError("faults: nothing fails; give --fail comb_laser:5, --sweep or --pairs 100")
+        raise ParameterError(
+            "faults: nothing fails; give --fail comb_laser:5, --sweep, --pairs 100 or --replay trace.json"
+        )
     if pairs is not None and not 0 < pairs <= 1_000_000:
         raise ParameterError(f"--pairs: {pairs} is not 1 to 1,000,000; try 100")
     machine = make_fabric(fabric, nodes, None)
