@@ -2,7 +2,7 @@
 
 import { ask } from "./api.js";
 import { stackedBars } from "./bars.js";
-import { h, swatch } from "./dom.js";
+import { h, scrolling, swatch } from "./dom.js";
 import { questionForm } from "./form.js";
 import { bytes, seconds, short } from "./format.js";
 import { lineChart } from "./lines.js";
@@ -91,7 +91,7 @@ function ranks(found, about) {
   const rows = moved.map((row) => h("tr", {}, h("td", {}, swatch(about.fabric_colours[row.fabric]), row.fabric), h("td", { class: "number" }, row.rank), h("td", { class: "number" }, row[other]), h("td", { class: "number" }, seconds(row[`${set}_s`]))));
   const flips = found.flips.map((one) => h("li", {}, `${one.variation} alone swaps ${one.swaps.map((pair) => pair.join(" and ")).join(", ")}`));
   return h("section", {}, h("h2", {}, `Ranks under ${found.assumptions.name} and ${set}`),
-    moved.length ? h("div", { class: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "fabric"), h("th", { class: "number" }, found.assumptions.name), h("th", { class: "number" }, set), h("th", { class: "number" }, `time under ${set}`))), h("tbody", {}, rows))) : h("p", {}, "The same order under both."),
+    moved.length ? scrolling("Ranks", h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "fabric"), h("th", { class: "number" }, found.assumptions.name), h("th", { class: "number" }, set), h("th", { class: "number" }, `time under ${set}`))), h("tbody", {}, rows))) : h("p", {}, "The same order under both."),
     flips.length ? h("ul", {}, flips) : null);
 }
 

@@ -23,6 +23,9 @@ export const s = (tag, attributes, ...children) => fill(document.createElementNS
 /** A square of a colour; that of a line is as bright as the line. */
 export const swatch = (colour, line = false) => h("span", { class: line ? "swatch series" : "swatch", colour, "aria-hidden": "true" });
 
+/** A part of the page that scrolls if it is too wide, by keyboard too. */
+export const scrolling = (label, ...children) => h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label }, ...children);
+
 /** Call `draw(width)` now and whenever the width of an element changes; returns a function that ends this. */
 export function onWidth(element, draw) {
   let last = 0;

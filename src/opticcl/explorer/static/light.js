@@ -1,7 +1,7 @@
 // Light: the circuits of a plan, round by round. Space plays, arrow keys change the round, a click shows settings.
 
 import { ask, sendPlan } from "./api.js";
-import { h, onWidth, swatch } from "./dom.js";
+import { h, onWidth, scrolling, swatch } from "./dom.js";
 import { questionForm } from "./form.js";
 import { count, seconds, words } from "./format.js";
 import { prepared } from "./layout.js";
@@ -219,7 +219,7 @@ function settings(machine, stage, frame, chosen) {
     h("td", {}, frame.idleSet.has(i) ? "idle" : "carries")));
   const set = frame.settings.flatMap((use) => use.circuit.map((circuit, k) => [circuit, use.kind, use.index[k], use.setting[k]]).filter(([circuit]) => mine.has(circuit)));
   const distinct = [...new Map(set.map((one) => [`${one[1]} ${one[2]}`, one])).values()];
-  const table = (heads, body, name) => h("div", { class: "scroll" }, h("table", { "aria-label": name }, h("thead", {}, h("tr", {}, heads.map((head) => h("th", {}, head)))), h("tbody", {}, body)));
+  const table = (heads, body, name) => scrolling(name, h("table", { "aria-label": name }, h("thead", {}, h("tr", {}, heads.map((head) => h("th", {}, head)))), h("tbody", {}, body)));
   return [
     h("h2", {}, stage.nameOf(chosen)),
     distinct.length ? table(["device", "number", "setting"], distinct.slice(0, MOST_ROWS).map(([, kind, index, setting]) => h("tr", {}, h("td", {}, words(kind)), h("td", { class: "number" }, index), h("td", { class: "number" }, setting))), "Settings of devices") : "",

@@ -1,6 +1,6 @@
 // A table with sorting, a filter and columns that can be hidden.
 
-import { h } from "./dom.js";
+import { h, scrolling } from "./dom.js";
 import { value, words } from "./format.js";
 
 /**
@@ -65,7 +65,7 @@ export function table(rows, columns, { sort = "", hidden = [], filter = "", chan
   draw();
   return h("div", {},
     h("div", { class: "tools" }, search, counted, h("details", {}, h("summary", {}, "Columns"), boxes)),
-    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption ?? "Table" }, h("table", {}, h("thead", {}, head), body)));
+    scrolling(caption ?? "Table", h("table", {}, h("thead", {}, head), body)));
 }
 
 /** Order of two values: numbers by size, texts by alphabet, missing ones last. */

@@ -2,7 +2,7 @@
 
 import { ask } from "./api.js";
 import { stackedBars } from "./bars.js";
-import { h } from "./dom.js";
+import { h, scrolling } from "./dom.js";
 import { questionForm } from "./form.js";
 import { seconds, short, value, words } from "./format.js";
 import { table } from "./table.js";
@@ -39,7 +39,7 @@ export function render(root, { parameters, about, line, update, run }) {
       timeline(lanes(found, about.part_colours), found.total_s, { label: "Steps and the parts of their time", window, changed: keep }),
       table(rows, ["steps", "rounds", ...parts.map((part) => `${part}_s`), "total_s"].map((name) => ({ name, ...(name === "steps" && { key: (row) => row.first, text: (row) => row.steps }) })), { caption: "Runs of equal steps" }),
       h("h2", {}, "The plan"),
-      h("div", { class: "scroll" }, h("table", {}, h("tbody", {}, SHOWN.filter((name) => name in found).map((name) => h("tr", {}, h("th", { scope: "row" }, words(name)), h("td", {}, value(name, found[name]))))))));
+      scrolling("The plan", h("table", {}, h("tbody", {}, SHOWN.filter((name) => name in found).map((name) => h("tr", {}, h("th", { scope: "row" }, words(name)), h("td", {}, value(name, found[name]))))))));
   });
 }
 
