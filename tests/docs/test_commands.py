@@ -143,7 +143,7 @@ def test_command(folder, opticcl, monkeypatch, command):
 
 
 ROWS = re.findall(
-    r"^\| `([\w.-]+)` \|.*\| `((?:opticcl|torchrun) [^`]*)` \|$",
+    r"^\| `([\w.-]+)` \|.*\| `((?:opticcl|torchrun|jupyter) [^`]*)` \|$",
     (EXAMPLES / "README.md").read_text("utf-8"),
     re.MULTILINE,
 )
@@ -159,7 +159,7 @@ def test_every_example_has_a_command():
     ("name", "command"), [row for row in ROWS if row[1].startswith("opticcl ") and (row[1],) not in CHAINS]
 )
 def test_example(folder, opticcl, name, command):
-    """Its command ends well, if no page prints it too; tests/execute/test_torch.py runs those of torchrun."""
+    """Its command ends well, if no page prints it too; others run in tests/execute/test_torch.py and test_shown.py."""
     done = opticcl(*shlex.split(command)[1:])
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()

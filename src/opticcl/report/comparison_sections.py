@@ -84,7 +84,7 @@ def result(comparison: Comparison) -> str:
         "Algorithm": [_html.text(e.plan.algorithm) for e in entries],
         "#Time": [*map(_html.number, times)],
         **({f"#{comparison.beside.name.capitalize()}": [*map(_html.number, cells)]} if comparison.beside else {}),
-        "Gap": [_html.text(gap(e)) for e in entries],
+        "Gap": [_html.text(gap(e), kind="words") for e in entries],
         "#Slower": [*map(_html.number, factors)],
         "#Light": [_html.number(light_word(e)) for e in entries],
         "#USD per node": [_html.number(usd_word(e)) for e in entries],

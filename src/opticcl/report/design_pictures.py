@@ -46,7 +46,7 @@ def _map(answer: FastestMap) -> Figure:
         i, j = answer.xs.index(cell.x), answer.ys.index(cell.y)
         axes.add_patch(_box(i, j, colours[cell.fabric], 0.35 if cell.lead is not None and cell.lead < 1.1 else 0.75))
         if cell.lead is not None and columns <= 24:
-            axes.text(i, j, f"{cell.lead:.3g}", ha="center", va="center", fontsize=7.5, color=DARK)
+            axes.text(i, j, f"{cell.lead:.2f}", ha="center", va="center", fontsize=7.5, color=DARK)
     axes.set_xlim(-0.5, columns - 0.5)
     axes.set_ylim(-0.5, rows - 0.5)
     for axis, column, values in (("x", answer.x, answer.xs), ("y", answer.y, answer.ys)):
@@ -101,9 +101,10 @@ def _pareto(answer: Pareto) -> Figure:
             fill = "none" if one.better else colours[one.fabric]
             value = getattr(one, column)
             axes.plot(one.total_s, value, "o", markersize=5, markeredgecolor=colours[one.fabric], markerfacecolor=fill)
-            axes.annotate(one.fabric, (one.total_s, value), (4, 3), textcoords="offset points", fontsize=6.5)
         axes.set_xscale("log")
         axes.set_yscale("log")
+        axes.margins(0.1)
+        _name_points(axes, [(one.fabric, one.total_s, getattr(one, column)) for one in answer.offers])
         _seconds(axes, "x")
         axes.set_xlabel("time")
         axes.set_ylabel(label)
@@ -113,6 +114,40 @@ def _pareto(answer: Pareto) -> Figure:
         axes.minorticks_off()
         axes.grid()
     return figure
+
+
+def _name_points(axes: Axes, points: Sequence[tuple[str, float, float]]) -> None:
+    """Write names beside points, each where it covers the least of other names and points.
+
+    Args:
+        axes: with its scales set.
+        points: name and place of each.
+    """
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    axes.autoscale_view()
+    places = axes.transData.transform([(x, y) for _, x, y in points]) * 72 / figure.dpi  # points of 1/72 inch
+    right = axes.bbox.x1 * 72 / figure.dpi
+    boxes = [(x - 3, y - 3, x + 3, y + 3) for x, y in places.tolist()]
+    for (name, x, y), (at_x, at_y) in zip(points, places.tolist(), strict=True):
+        wide, high = 72 * text_width([name], 6.5), 7.0
+        corners = [(4.0, 3.0), (4.0, -high), (-4.0 - wide, 3.0), (-4.0 - wide, -high)]
+        offered = [(dx, dy, (at_x + dx, at_y + dy, at_x + dx + wide, at_y + dy + high)) for dx, dy in corners]
+        covers = [
+            max(0.0, box[2] - right) * high + sum(_overlap(box, other) for other in boxes) for _, _, box in offered
+        ]
+        dx, dy, box = offered[covers.index(min(covers))]
+        boxes.append(box)
+        axes.annotate(name, (x, y), (dx, dy), textcoords="offset points", fontsize=6.5)
+
+
+_Box = tuple[float, float, float, float]
+
+
+def _overlap(one: _Box, other: _Box) -> float:
+    """Common area of two boxes of left, bottom, right and top."""
+    wide = min(one[2], other[2]) - max(one[0], other[0])
+    return max(0.0, wide) * max(0.0, min(one[3], other[3]) - max(one[1], other[1]))
 
 
 def _front(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -85,15 +85,17 @@ def row_name(name: str) -> str:
     return f'<th scope="row">{_breaking(name)}</th>'
 
 
-def text(value: str, whole: str = "") -> str:
+def text(value: str, whole: str = "", kind: str = "") -> str:
     """A cell of text that breaks between arguments.
 
     Args:
         value: the text.
         whole: longer form, shown as a tooltip.
+        kind: class of the cell: words for a column of several words.
     """
+    named = f' class="{kind}"' if kind else ""
     tooltip = f' title="{escape(whole)}"' if whole not in ("", value) else ""
-    return f"<td{tooltip}>{_breaking(value)}</td>"
+    return f"<td{named}{tooltip}>{_breaking(value)}</td>"
 
 
 def verdict(ok: bool) -> str:
