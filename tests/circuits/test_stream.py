@@ -171,5 +171,8 @@ def test_routes_are_evaluated_once_for_all_assumptions(few, monkeypatch):
     monkeypatch.setattr(circuits_module, "_routes", counted)
     facts = PlanFacts(plan, sets)
     assert [tuple(costs(plan, one, facts)) for one in sets] == due
+    again = loads(plan, 10**6, tuple(costs(plan, sets[0], facts)))
     assert len(passes) == 1
     assert due[0] != due[1]
+    for load, other in zip(loads(plan, 10**6), again, strict=True):
+        assert np.array_equal(load.carried_bytes, other.carried_bytes)

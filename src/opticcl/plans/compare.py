@@ -307,7 +307,9 @@ def compare_plans(
         entry = Entry(plan.fabric, plan, times, timelines, judge(plan.circuits), under=charges)
         if not entry.verdict.ok:  # a wrong plan may occupy resources that do not exist
             return entry
-        return replace(entry, bottleneck=bottleneck(plan.fabric, loads(plan.circuits, sum(sizes)), entry.total_s))
+        return replace(
+            entry, bottleneck=bottleneck(plan.fabric, loads(plan.circuits, sum(sizes), times.costs), entry.total_s)
+        )
 
     def of_fabric(i: int, progress: ProgressCallback) -> tuple[list[Entry], list[Declined]]:
         made = _entries(fabrics[i], wanted, sizes, canonical(algorithm), assumed, variations, cache, progress, entry_of)

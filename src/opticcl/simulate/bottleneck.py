@@ -13,12 +13,13 @@ several nodes counts once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Op, Resource, Transfers
+from opticcl.simulate.closed_form import Cost
 from opticcl.simulate.links import Links
 from opticcl.simulate.parts import same_circuits
 from opticcl.simulate.pieces import link_loads
@@ -83,7 +84,7 @@ class Bottleneck:
     num_equal: int
 
 
-def loads(plan: CircuitPlan, size_bytes: float) -> tuple[Load, ...]:
+def loads(plan: CircuitPlan, size_bytes: float, costs: Sequence[Cost] = ()) -> tuple[Load, ...]:
     """Load of every part, from the circuits alone: the same for every engine that loses nothing.
 
     Routes of a transfer carry equal shares, circuits of a transfer shares in proportion to their wavelengths. Identical
@@ -92,18 +93,21 @@ def loads(plan: CircuitPlan, size_bytes: float) -> tuple[Load, ...]:
     Args:
         plan: schedule, fabric and circuits.
         size_bytes: message of every rank [bytes].
+        costs: of the runs of the plan, where they are known; very many routes are not evaluated again.
     Returns: one load for each kind of resource that carries data, in the order of the fabric's `resources`.
     """
     schedule, fabric = plan.schedule, plan.fabric
     chunks = [np.zeros(resource.count) for resource in fabric.resources]
     known: tuple[tuple[Circuits, ...], IntArray] | None = None
     found: list[tuple[int, np.ndarray]] = []
-    for steps in schedule.step_classes():
-        streamed = plan.stream(steps.start)
+    for number, steps in enumerate(schedule.step_classes()):
+        of_links = costs[number].link_chunks if costs else None
+        streamed = plan.stream(steps.start) if of_links is None else None
         if streamed is not None:
-            transfers = schedule.step(steps.start)
+            of_links = _streamed_loads(fabric, schedule.step(steps.start), streamed)
+        if of_links is not None:
             firsts = np.cumsum([0, *(resource.count for resource in fabric.resources)])
-            for i, carried in enumerate(np.split(_streamed_loads(fabric, transfers, streamed), firsts[1:-1])):
+            for i, carried in enumerate(np.split(of_links, firsts[1:-1])):
                 chunks[i] += carried * len(steps)
             continue
         transfers, rounds = schedule.step(steps.start), plan.rounds(steps.start)

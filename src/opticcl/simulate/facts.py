@@ -262,6 +262,7 @@ class RunFacts:
         self._facts, self._plan, self.steps = facts, facts.plan, steps
         self._longest: dict[PathLatency, list[float]] = {}
         self._summed: dict[str, float] = {}
+        self.link_chunks: np.ndarray | None = None  # as in `Cost`, once the routes were evaluated
 
     @cached_property
     def streamed(self) -> bool:
@@ -350,6 +351,7 @@ class RunFacts:
                     )
         if not loaded:
             of_link = np.repeat([r.capacity for r in fabric.resources], [r.count for r in fabric.resources])
+            self.link_chunks = carried
             vars(self)["slowest"] = (float((carried / of_link).max(initial=0)) * 8,)
         return self.slowest[0], longest_s
 
