@@ -1,0 +1,41 @@
+"""Plans by `auto` beside the closed forms of their constructions: a case a system and collective, eight sizes."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+from measure import Run, register
+
+ROWS = tomllib.loads((Path(__file__).parent / "beyond.toml").read_text("utf-8"))
+
+
+def worst(row: dict[str, object]) -> dict[str, float]:
+    """Largest ratio of the time to the due time, and of the time to the bound from 100 MB on."""
+    from opticcl.assumptions import assumptions
+    from opticcl.collective import Request
+    from opticcl.fabrics import as_fabric
+    from opticcl.plans.search import Candidates
+    from opticcl.schedule import all_variants
+
+    assumed = replace(assumptions(str(row["set"])), **row["assume"])  # type: ignore[arg-type]
+    where, wanted = as_fabric(str(row["fabric"])), Request(str(row["collective"]))
+    candidates = Candidates(where, wanted, all_variants(wanted, where), assumed)
+    ratios, gaps = [], [1.0]
+    for size_bytes, due_us in zip(row["sizes"], row["due_us"], strict=True):  # type: ignore[call-overload]
+        found = candidates.fastest([size_bytes])
+        assert found is not None
+        timeline = found.profile.timeline(size_bytes)
+        ratios.append(timeline.total_s / due_us * 1e6)
+        if size_bytes >= 1e8:
+            gaps.append(timeline.total_s / timeline.lower_bound_s)
+    return {"over_due": max(ratios), "over_bound": max(gaps)}
+
+
+for _name, _row in ROWS.items():
+
+    def _due(row: dict[str, object] = _row) -> Run:
+        return lambda: worst(row)
+
+    register(f"beyond.{_name}", f"auto beside due times: {_row['fabric']} {_row['collective']}", _due)
