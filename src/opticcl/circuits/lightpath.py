@@ -199,9 +199,9 @@ def _refuse_too_many_hops(fabric: Fabric, schedule: Schedule) -> None:
 
 
 def _by_turn(turn: IntArray) -> list[IntArray]:
-    """Rows of each turn, in order."""
+    """Rows of each turn that has any, in order."""
     rows = np.argsort(turn, kind="stable")
-    return np.split(rows, np.cumsum(np.bincount(turn))[:-1])
+    return [each for each in np.split(rows, np.cumsum(np.bincount(turn))[:-1]) if len(each)]
 
 
 def _refuse_dark_tiles(fabric: Fabric, damage: Damage, tile: IntArray) -> None:

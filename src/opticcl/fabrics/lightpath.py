@@ -505,6 +505,28 @@ class Lightpath(Fabric):
         """Whether dead tiles and waveguides leave every tile within reach of every other."""
         return self._reach is None
 
+    def wavelength_in_common(self, src: IntArray, dst: IntArray) -> npt.NDArray[np.bool_]:
+        """Whether some laser of a rank works whose light another can receive; arrays that broadcast."""
+        if self._wavelengths is None:
+            return np.ones(np.broadcast(src, dst).shape, bool)
+        lasers, photodiodes = self._wavelengths
+        return np.asarray((lasers[src] & photodiodes[dst]).any(axis=-1))
+
+    @cached_property
+    def _wavelengths(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]] | None:
+        """Lasers and photodiodes of each rank that work, bool (ranks, lasers) each; None if every pair has one in common."""
+        tiles = prod(self.shape)
+        works = []
+        for at, number in (
+            (self.damage.laser_tile, self.damage.laser),
+            (self.damage.photodiode_tile, self.damage.photodiode),
+        ):
+            table = np.ones((tiles, self.lasers), bool)
+            table[at, number] = False
+            works.append(table[self.tile[self._alive]])
+        dead = sum(int((~table).sum(axis=1).max()) for table in works)
+        return (works[0], works[1]) if dead >= self.lasers else None
+
     def linked(self, src: IntArray, dst: IntArray) -> npt.NDArray[np.bool_]:
         """Whether light can go from one tile to the other."""
         if self._reach is None:

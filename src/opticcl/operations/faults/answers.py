@@ -6,6 +6,7 @@
     packed       trees along the links that are left
     shrunk       a restart on fewer ranks, which need none of them
     cut          no data leave a set of ranks whatever the plan is; the judge of cuts confirms it
+    unknown      no plan is found, and no cut
 
 Rate of work of a plan on k of N ranks that takes s times as long: (k / N) / ((1 - c) + c s), c the share of communication.
 """
@@ -33,7 +34,7 @@ from opticcl.verify.cut import check_cut
 
 __all__ = ["ANSWERS", "FaultReport", "Healthy", "Recovery", "answer", "recovery_parameters"]
 
-ANSWERS = ("kept", "reassigned", "rescheduled", "packed", "shrunk", "cut")
+ANSWERS = ("kept", "reassigned", "rescheduled", "packed", "shrunk", "cut", "unknown")
 MOST_PAIRS = 1 << 14
 
 
@@ -211,7 +212,7 @@ def answer(healthy: Healthy, conditions: Sequence[Condition], equal_parts: int =
     report = FaultReport(
         tuple(conditions),
         equal_parts,
-        "cut",
+        "unknown",
         "",
         0,
         None,
@@ -240,7 +241,7 @@ def answer(healthy: Healthy, conditions: Sequence[Condition], equal_parts: int =
     began = process_time()
     if closed is not None:
         _refuse_open(left, closed)
-        report = replace(report, cut=tuple(left.machine_nodes(closed).tolist()))
+        report = replace(report, answer="cut", cut=tuple(left.machine_nodes(closed).tolist()))
     else:
         bound_s = residual_bound_s(left, healthy.wanted, healthy.size_bytes, healthy.assumed, residual(left))
         report = replace(report, bound_s=bound_s)
@@ -315,7 +316,7 @@ def _with_restart(healthy: Healthy, left: Fabric, report: FaultReport, recovery:
         return report
     work = healthy.work(len(ranks), seconds)
     report = replace(report, restart_ranks=len(ranks), restart_s=seconds, restart_work=work)
-    if report.answer != "cut" and report.work >= work:
+    if not report.cut and report.work >= work:
         return report
     how = report.answer if report.cut else "shrunk"
     return replace(

@@ -198,7 +198,10 @@ def closed_set(fabric: Fabric) -> IntArray | None:
     """Ranks from which no link leads to the others, the fewest; None if the links that are left join all ranks both ways."""
     n = fabric.num_nodes
     ranks = np.arange(n)
-    reach = fabric.linked(ranks[:, None], ranks[None, :]) | np.eye(n, dtype=bool)
+    reach = fabric.linked(ranks[:, None], ranks[None, :])
+    if isinstance(fabric, Lightpath):
+        reach = reach & fabric.wavelength_in_common(ranks[:, None], ranks[None, :])
+    reach = reach | np.eye(n, dtype=bool)
     while not np.array_equal(further := reach @ reach, reach):
         reach = further
     sizes = reach.sum(axis=1)
