@@ -142,9 +142,10 @@ def _with_energy(rows: Sequence[Billed], collective: str, size: str, assumed: As
     Raises: UnsupportedError: no fabric can carry it.
     """
     from opticcl.plans.plan import compile
+    from opticcl.plans.ranks import beside
     from opticcl.report.cost import Billed, CollectiveTime
 
-    found = []
+    found, other = [], beside(assumed)
     with ProgressLine() as progress:
         for row in rows:
             progress(f"compile {collective} on {row.name}")
@@ -154,7 +155,9 @@ def _with_energy(rows: Sequence[Billed], collective: str, size: str, assumed: As
                 found.append(Billed(row.name, row.bill, declined=str(error)))
                 continue
             plan.verify().raise_if_bad()
-            found.append(Billed(row.name, row.bill, CollectiveTime(plan.algorithm, plan.simulate(assumptions=assumed))))
+            also = (other.name, plan.simulate(assumptions=other.assumed).total_s)
+            time = CollectiveTime(plan.algorithm, plan.simulate(assumptions=assumed), also)
+            found.append(Billed(row.name, row.bill, time))
     if all(row.declined for row in found):
         raise UnsupportedError(found[0].declined)
     return found

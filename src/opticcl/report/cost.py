@@ -34,10 +34,12 @@ class CollectiveTime:
     Args:
         algorithm: that carries it.
         timeline: its time.
+        other: name of the set of assumptions beside, and the time of the same plan under it [s].
     """
 
     algorithm: str
     timeline: Timeline
+    other: tuple[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,7 @@ class Billed:
             row |= {
                 "algorithm": collective.algorithm,
                 "total_s": collective.timeline.total_s,
+                "beside": {"assumptions": collective.other[0], "total_s": collective.other[1]},
                 "energy_j": list(self.energy_j),
             }
         return row
@@ -137,7 +140,9 @@ def _notes(billed: Billed, collective: str) -> Iterator[str]:
     if billed.collective is not None:
         time = format_seconds(billed.collective.timeline.total_s)
         energy = _range(billed.energy_j, "J")
-        yield f"{collective} by {billed.collective.algorithm}: {time}, {energy} with everything switched on"
+        name, seconds = billed.collective.other
+        beside = f"{format_seconds(seconds)} under {name}"
+        yield f"{collective} by {billed.collective.algorithm}: {time} ({beside}), {energy} with everything switched on"
     if bill.assumed:
         yield "* assumed, no source prints it: see opticcl/estimate/prices.toml"
 
