@@ -70,6 +70,10 @@ def test_instructions_of_several_nodes(opticcl, answer):
     """Rows say which node they are of."""
     rows, _ = answer("compile", *RAMP, "--node", "1,4-5")
     assert {row["node"] for row in rows} == {1, 4, 5}
+    assert all(
+        row["first_slot"] * 20e-9 == pytest.approx(row["from_s"]) and row["end_s"] > row["from_s"] for row in rows
+    )
+    assert max(row["first_slot"] for row in rows) > 0
     assert "node" not in answer("compile", *RAMP, "--node", "3")[0][0]
     assert opticcl("compile", *RAMP, "--node", "1,4-5").returncode == 0
 

@@ -109,10 +109,11 @@ def run(
         from opticcl.formats.device_tables import instructions_of_node
         from opticcl.report.plan import instructions_table
 
+        times_of = None if plan.fabric.is_packet_switched else plan.programme("closed_form", assumptions=assumed)
         rows = [
             ({"node": one} if len(of_nodes) > 1 else {}) | row
             for one in of_nodes
-            for row in instructions_of_node(plan.circuits, plan.size_bytes, one)
+            for row in instructions_of_node(plan.circuits, plan.size_bytes, one, programme=times_of)
         ]
         print_json(rows) if json else print_table(str(plan), instructions_table(rows))
     else:

@@ -6,15 +6,17 @@ from math import ceil
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from opticcl.errors import ParameterError
 from opticcl.ir import CircuitPlan, Op
+from opticcl.ir.programme import Programme
 
 __all__ = ["instructions_of_node"]
 
 
 def instructions_of_node(
-    plan: CircuitPlan, size_bytes: int, node: int, max_rows: int = 100_000
+    plan: CircuitPlan, size_bytes: int, node: int, max_rows: int = 100_000, programme: Programme | None = None
 ) -> list[dict[str, Any]]:
     """Every send and receive of a node, in order.
 
@@ -23,8 +25,9 @@ def instructions_of_node(
         size_bytes: message of every rank [bytes].
         node: of the machine.
         max_rows: largest number of rows; the rest is left out [count].
+        programme: times of the plan; without it slots are counted from the start of the round.
     Returns: rows of step, round, action (send, receive), peer, bytes on this circuit, op, chunks, port, wavelengths, path,
-        and, where the fabric has time slots, first_slot (from the start of the round) and slots.
+        with a programme from_s and end_s (last bit arrives), and, where the fabric has time slots, first_slot and slots.
     Raises: ParameterError: the machine has no such node.
     """
     fabric, chunk_bytes = plan.fabric, size_bytes / plan.schedule.collective.num_chunks
@@ -34,6 +37,7 @@ def instructions_of_node(
     for step in range(plan.schedule.num_steps):
         transfers = plan.schedule.step(step)
         for number, circuits in enumerate(plan.rounds(step)):
+            times = None if programme is None else _times(programme, step, number, circuits.transfer >= 0)
             circuits = circuits.carrying()
             wavelengths = np.bincount(circuits.transfer, circuits.wavelength_n, minlength=len(transfers))
             for row in np.flatnonzero((circuits.src == node) | (circuits.dst == node)):
@@ -62,7 +66,30 @@ def instructions_of_node(
                 if fabric.slot_s:
                     payload = fabric.slot_payload_bytes * n
                     entry |= {"first_slot": 0, "slots": ceil(carried / payload - 1e-9)}
+                if times is not None:
+                    entry |= {"from_s": float(times[0][row]), "end_s": float(times[1][row])}
+                    if fabric.slot_s:
+                        entry["first_slot"] = round(entry["from_s"] / fabric.slot_s)
                 found.append(entry)
                 if len(found) >= max_rows:
                     return found
     return found
+
+
+def _times(
+    programme: Programme, step: int, number: int, carries: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Start and end of the circuits of a round that carry data, in steps that a programme may store once [s].
+
+    Args:
+        programme: of the plan.
+        step: of the round.
+        number: of the round in its step.
+        carries: which circuits of the round carry data.
+    """
+    runs, c = programme.runs, programme.circuits
+    run = int(np.searchsorted(runs.first, step, "right")) - 1
+    lo, hi = np.searchsorted(c.step, [runs.first[run], runs.first[run] + 1])
+    first, last = lo + np.searchsorted(c.round[lo:hi], [number, number + 1])
+    shift_s = (step - runs.first[run]) * runs.period_s[run]
+    return c.start_s[first:last][carries] + shift_s, c.end_s[first:last][carries] + shift_s

@@ -256,7 +256,8 @@ def read_tables(path: Path | str) -> Tables:
     if not path.is_dir():
         raise PlanFileError(f"{path}: is no directory of tables; it has {HEADER}, {SETTINGS}, {DATA}")
     header = _header(path / HEADER)
-    frames = {name: _frame(path / name, count) for name, count in ((SETTINGS, header.settings), (DATA, header.data))}
+    expected = ((SETTINGS, header.settings, _setting_schema(())), (DATA, header.data, _data_schema(())))
+    frames = {name: _frame(path / name, count, known) for name, count, known in expected}
     where = str(path / HEADER)
     about = msgspec.structs.replace(header.plan, runs=[], symmetries=[], num_steps=0)
     check_claims(about, len(frames[DATA]), where)
@@ -307,8 +308,8 @@ def _header(path: Path) -> TablesHeader:
     return header
 
 
-def _frame(path: Path, count: int) -> polars.DataFrame:
-    """A table with as many rows as the header says."""
+def _frame(path: Path, count: int, known: polars.Schema) -> polars.DataFrame:
+    """A table with as many rows as the header says; columns that are not known are not read."""
     import polars as pl
 
     if not path.is_file():
@@ -318,7 +319,7 @@ def _frame(path: Path, count: int) -> polars.DataFrame:
         found = int(rows.select(pl.len()).collect().item())
         if found != count:
             raise PlanFileError(f"{path}: has {found:,} rows, and {HEADER} says {count:,}")
-        return rows.collect()
+        return rows.select([name for name in rows.collect_schema() if name in known]).collect()
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise PlanFileError(f"{path}: cannot be read as a table: {_first_line(error)}") from None
 

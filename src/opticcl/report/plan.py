@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from opticcl.report.kit.columns import Column, FittedTable
-from opticcl.units import format_bytes
+from opticcl.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
     from opticcl.plans.summary import PlanSummary
@@ -53,6 +53,9 @@ def instructions_table(rows: Sequence[Mapping[str, Any]]) -> FittedTable:
         Column("wavelengths", [_numbers(row["wavelengths"]) for row in rows]),
         Column("path", [_numbers(row["path"]) for row in rows]),
     ]
+    if any("from_s" in row for row in rows):
+        columns.append(Column("from", [format_seconds(row["from_s"]) for row in rows]))
+        columns.append(Column("end", [format_seconds(row["end_s"]) for row in rows]))
     if any("slots" in row for row in rows):
         columns.append(Column("first slot", [str(row["first_slot"]) for row in rows]))
         columns.append(Column("slots", [f"{row['slots']:,}" for row in rows]))
