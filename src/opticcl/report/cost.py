@@ -72,7 +72,7 @@ class Billed:
             row |= {
                 "algorithm": collective.algorithm,
                 "total_s": collective.timeline.total_s,
-                "beside": {"assumptions": collective.other[0], "total_s": collective.other[1]},
+                f"{collective.other[0]}_s": collective.other[1],
                 "energy_j": list(self.energy_j),
             }
         return row
