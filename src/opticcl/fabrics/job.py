@@ -76,6 +76,8 @@ def survivors(machine: Fabric, nodes: IntArray | None = None) -> Fabric:
     Raises: FabricError: all of them are dead.
     """
     dead = failed_parts(machine.conditions, "node")
+    if nodes is None and not len(dead):
+        return machine  # without an array of all nodes: a file may name any number of them
     usable = machine.machine_nodes(np.arange(machine.num_nodes)) if nodes is None else nodes
     left = usable[~np.isin(usable, dead)]
     if not len(left):
