@@ -20,7 +20,10 @@ SHORT = {
     "-f": "--fabric", "-n": "--nodes", "-s": "--size", "-c": "--collective", "-a": "--algorithm", "-w": "--workload",
     "-o": "--out", "-m": "--model", "-h": "--help",
 }  # fmt: skip
-NAMED = {"--links", "--trace", "--programme", "--time", "--input", "--state", "--file", "--times"}
+NAMED = {
+    "--links", "--trace", "--programme", "--time", "--input", "--state", "--file", "--times", "--import", "--faults",
+    "--replay",
+}  # fmt: skip
 """Options of files beside --out: outputs of another kind, and inputs."""
 
 
