@@ -21,8 +21,8 @@ register_profiles()
 for _name in ("COLUMNS", "LINES", "OPTICCL_PLUGINS"):  # pytest-xdist sets the first two in its workers, users the third
     os.environ.pop(_name, None)
 
-collect_ignore_glob = ["execute/mpi_*.py", "execute/torch_*.py"]
-"""Scripts that processes of MPI or of torchrun execute; they need mpi4py or torch when imported."""
+collect_ignore_glob = ["execute/mpi_*.py", "execute/torch_*.py", "studies/cluster_study.py"]
+"""Scripts that processes of their own execute; they need mpi4py, torch or dask when imported."""
 
 
 def pytest_addoption(parser):

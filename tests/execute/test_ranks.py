@@ -1,6 +1,7 @@
 """Rank schedules: every algorithm, collective and fabric, bit by bit as the in-process execution."""
 
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -28,6 +29,9 @@ FABRICS = (
     "lightpath:shape=2x4",
     "torus:shape=3x3",
 )
+LONGEST = 64
+"""Pieces of a pipeline; those with more take seconds."""
+
 OWN_BLOCK = ("all_gather", "gather", "send_recv")
 
 
@@ -44,7 +48,9 @@ def cases():
             )
             for algorithm in all_variants(wanted, made):
                 if reason_declined(algorithm, wanted, made) is None:
-                    yield pytest.param(where, wanted, algorithm, id=f"{where}-{name}-{algorithm}")
+                    pieces = re.search(r"pipeline=(\d+)", algorithm)
+                    marks = pytest.mark.deep if pieces and int(pieces[1]) > LONGEST else ()
+                    yield pytest.param(where, wanted, algorithm, id=f"{where}-{name}-{algorithm}", marks=marks)
 
 
 def inputs(schedule, dtype, length):
