@@ -132,7 +132,9 @@ VERBS = {
 }
 
 
-@pytest.mark.parametrize("verb", [*list(VERBS)[:3], pytest.param("papers", marks=pytest.mark.deep)])
+@pytest.mark.parametrize(
+    "verb", ["compare", "train", *(pytest.param(verb, marks=pytest.mark.deep) for verb in ("sweep", "papers"))]
+)
 def test_the_answer_is_the_same(verb):
     """With one process and with three, to the last digit."""
     code = f"from opticcl.cli import app\nimport sys\napp({list(VERBS[verb])} + ['--json', '--jobs', sys.argv[1]])"

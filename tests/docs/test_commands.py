@@ -29,6 +29,10 @@ DEEP = {
     "opticcl control -f oddl:shape=4 --explore": "all orders of messages, 6 s; tests/operations explores smaller machines",
     "opticcl cost -n 1024 -c all_reduce -s 1GB": "all fabrics at 1,024 nodes, 5 s",
     "opticcl train --model vgg19 --nodes 1024 --node-rate 100Gb/s --samples 1281167 --epochs 20": "the same, 8 s",
+    'opticcl train --model "transformer:layers=24,hidden=2048,heads=16" --nodes 512 --tensor 8 --groups machine': (
+        "all fabrics at 512 nodes, 5 s"
+    ),
+    "opticcl control -f oddl:shape=8 --processes --loss 0.2 --seed 1": "eight processes, 3 s; tests/operations has four",
     MANY_SCHEDULERS: "40 runs, 30 s",
     MANY_POLICIES: "300 jobs, 9 s",
 }

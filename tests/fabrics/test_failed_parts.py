@@ -163,7 +163,7 @@ def test_lightpath_has_two_spellings() -> None:
 # --- plans ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("collective", ["all_reduce", "all_to_all"])
+@pytest.mark.parametrize("collective", [pytest.param("all_reduce", marks=pytest.mark.deep), "all_to_all"])
 @pytest.mark.parametrize("name", SMALL)
 def test_plans_keep_to_what_works(name: str, collective: str) -> None:
     """The first and the last part of every kind: whatever is compiled is verified on the fabric without it."""
