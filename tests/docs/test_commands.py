@@ -32,7 +32,7 @@ DEEP = {
     'opticcl train --model "transformer:layers=24,hidden=2048,heads=16" --nodes 512 --tensor 8 --groups machine': (
         "all fabrics at 512 nodes, 5 s"
     ),
-    "opticcl control -f oddl:shape=8 --processes --loss 0.2 --seed 1": "eight processes, 3 s; tests/operations has four",
+    "opticcl control -f oddl:shape=8 --processes --loss 0.2 --seed 1": "eight processes, 3 s; tests/operations has the same",
     MANY_SCHEDULERS: "40 runs, 30 s",
     MANY_POLICIES: "300 jobs, 9 s",
 }
