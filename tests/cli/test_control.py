@@ -71,6 +71,7 @@ def test_jobs_are_kept_from_call_to_call(opticcl, answer, tmp_path):
         ("job-1", 4, 16),
         ("bert", 8, 32),
     ]
+    assert all(0 < job["total_s"] < job["published_s"] for job in found["jobs"])
     kept = state.read_bytes()
     for arguments, text in (
         (("--place", "2", "--place", "9"), "9 nodes for job-3, but 2 of 16"),

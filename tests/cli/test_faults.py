@@ -20,6 +20,7 @@ def test_rows_have_bound_restart_and_recovery(answer):
     for row in found["rows"]:
         assert row["verified"]
         assert row["ratio"] >= 1
+        assert row["published_s"] != row["time_s"]
         assert row["recovery_s"] == pytest.approx(
             row["detect_s"] + row["plan_s"] + row["programme_s"] + row["restart_s"]
         )

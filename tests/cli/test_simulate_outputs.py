@@ -49,6 +49,18 @@ def test_files_of_links_traces_and_pictures(opticcl, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["links.parquet", "load.svg", "trace.json"]
 
 
+@pytest.mark.parametrize("engine", ["flow", "packet:mode=asynchronous"])
+def test_a_trace_begins_when_the_circuits_are_set(opticcl, tmp_path, engine):
+    """A ring of TeraRack: no transfer is drawn before its first circuit is set, 25 us."""
+    ring = ("-f", "terarack:nodes=8", "-c", "broadcast", "-a", "ring", "-s", "1KB")
+    done = opticcl("simulate", *ring, "--engine", engine, "--trace", tmp_path / "t.json")
+    assert done.returncode == 0, done.stderr
+    drawn = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    starts_us = [event["ts"] for event in drawn if event.get("name", "").split(" -> ")[0].isdecimal()]
+    assert len(starts_us) >= 7
+    assert min(starts_us) == pytest.approx(25, abs=1e-3)
+
+
 def test_the_closed_form_tells_bytes(answer, tmp_path):
     """It sees no transfers, and knows what links carry."""
     found, code = answer("simulate", *TREE, "-a", "ring", "--links", tmp_path / "links.json")

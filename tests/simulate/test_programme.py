@@ -3,6 +3,7 @@
 from dataclasses import replace
 from itertools import product
 
+import numpy as np
 import pytest
 from tests.altered import altered
 
@@ -147,3 +148,46 @@ def test_idle_circuits_delay_what_follows_them_in_the_timeline_too(engine):
     times = plan.simulate(engine)
     assert times.total_s == pytest.approx(plan.programme(engine).total_s, rel=1e-12)
     assert times.totals()["reconfiguration_s"] == pytest.approx(plan.fabric.reconfiguration_s)
+
+
+def earlier(plan, found, since_s, by_s, devices):
+    """The programme with everything that begins from a time on earlier, its devices too or not, and its last event as total."""
+    circuits, data, slot_s = found.circuits, found.data, plan.fabric.slot_s
+    places = zip(circuits.step.tolist(), circuits.round.tolist(), circuits.row.tolist(), strict=True)
+    transfer = np.array([plan.rounds(step)[number].transfer[row] for step, number, row in places])
+    moved = circuits.start_s >= since_s
+    stay = set(zip(circuits.step[~moved].tolist(), transfer[~moved].tolist(), strict=True))
+    gone = np.array([arrival not in stay for arrival in zip(data.step.tolist(), data.transfer.tolist(), strict=True)])
+    slots = round(by_s / slot_s) if slot_s else 0
+    changed = [(circuits, "start_s end_s", moved), (data, "arrived_s summed_s", gone)]
+    changed.append((found.control, "begin_s end_s", found.control.begin_s >= since_s))
+    changed.append((found.devices, "begin_s done_s", (found.devices.begin_s >= since_s) & devices))
+    circuits, data, control, settings = (
+        replace(table, **{name: getattr(table, name) - by_s * rows for name in names.split()})
+        for table, names, rows in changed
+    )
+    last_s = max(float(np.nanmax(circuits.end_s)), float(data.summed_s.max()))
+    circuits = replace(circuits, slot=circuits.slot - slots * moved)
+    return replace(found, circuits=circuits, data=data, control=control, devices=settings, total_s=last_s)
+
+
+@pytest.mark.parametrize("specification", [SPECIFICATIONS[i] for i in (0, 3, 8, 9)])
+def test_the_device_engine_waits_for_a_reason(specification):
+    """Its programme breaks a law with everything from some time on earlier; what else is accepted so is no faster than it."""
+    checked = 0
+    for i, case in enumerate(CASES[1:4]):
+        plan = circuits_of(specification, *case)
+        if plan is None:
+            continue
+        assumed = (ASSUMED[1], ASSUMED[6])[i % 2]
+        fastest_s = programme(plan, 10**6, assumed, engine="device").total_s
+        for engine in ("device", "flow:mode=asynchronous"):
+            found = programme(plan, 10**6, assumed, engine=engine)
+            starts, by_s = np.unique(found.circuits.start_s), plan.fabric.slot_s or found.total_s / 1e3
+            for since_s, devices in product(starts[[len(starts) // 3, len(starts) // 2, -1]].tolist(), (True, False)):
+                if since_s >= by_s:
+                    sooner = earlier(plan, found, since_s, by_s, devices)
+                    accepted = check_programme(plan, sooner, rules_of(found)).ok
+                    assert not accepted or (engine != "device" and sooner.total_s >= fastest_s * (1 - 1e-9)), case
+                    checked += 1
+    assert checked >= 20

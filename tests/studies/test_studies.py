@@ -189,6 +189,7 @@ def test_never_slower_than_the_paper(system: str, nodes: int) -> None:
     ):
         for row in run_study(f"beyond:system={system},nodes={nodes},collective={collective}").rows:
             assert row["bound_s"] <= row["fastest_s"] <= row["paper_s"], row
+            assert row["fastest_common_s"] <= row["paper_common_s"], row
 
 
 @pytest.mark.parametrize(

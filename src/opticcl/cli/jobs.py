@@ -218,11 +218,13 @@ def _report(arbiter: Arbiter, work: JobWork, *, around: bool) -> JobsReport:
     """
     from opticcl.operations.arbiter import switch_ports
     from opticcl.plans.plan import compile
+    from opticcl.plans.ranks import beside
     from opticcl.report.jobs import JobReport, JobsReport
     from opticcl.verify.isolation import verify_together
 
     if not arbiter.jobs:
         return JobsReport(arbiter.machine, arbiter.num_free)
+    other = beside(work.assumed)
     reports: list[JobReport] = []
     plans: list[Plan] = []
     with ProgressLine() as progress:
@@ -243,7 +245,8 @@ def _report(arbiter: Arbiter, work: JobWork, *, around: bool) -> JobsReport:
             ports = len(switch_ports(arbiter.machine, job.nodes))
             ok = plan.verify(progress=progress).ok
             took_s = plan.simulate(assumptions=work.assumed).total_s
-            reports.append(JobReport(job, ports, plan.algorithm, plan.schedule.num_steps, took_s, ok))
+            also = (other.name, plan.simulate(assumptions=other.assumed).total_s)
+            reports.append(JobReport(job, ports, plan.algorithm, plan.schedule.num_steps, took_s, ok, also))
             plans.append(plan)
         progress("verify all jobs together")
         together = verify_together([plan.circuits for plan in plans], [job.name for job in arbiter.jobs])

@@ -71,6 +71,7 @@ class FaultsReport:
             "size_bytes": healthy.size_bytes,
             "algorithm": healthy.plan.algorithm,
             "healthy_s": healthy.time_s,
+            f"healthy_{healthy.beside[0]}_s": healthy.beside[1],
             "rows": [row.record() for row in self.rows],
             "totals": self.totals(),
             "notes": list(self.notes),
@@ -111,6 +112,9 @@ def faults_table(report: FaultsReport) -> FittedTable:
         Column("algorithm", [r.algorithm or "-" for r in rows], 4, "left"),
         Column("ranks", [f"{r.ranks:,}" for r in rows], 2),
         Column("time", ["-" if r.time_s is None else format_seconds(r.time_s) for r in rows], 3),
+        Column(
+            report.healthy.other.name, ["-" if r.beside[1] is None else format_seconds(r.beside[1]) for r in rows], 4
+        ),
         Column("slow-down", ratio([r.slow_down for r in rows])),
         Column("over bound", ratio([r.ratio for r in rows])),
         Column("recovery", [format_seconds(r.recovery.total_s) for r in rows], 6),

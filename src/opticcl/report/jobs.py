@@ -30,6 +30,7 @@ class JobReport:
         num_steps: of the plan [count].
         total_s: time of the plan [s].
         ok: whether the plan is right.
+        beside: another set of assumptions, and the time of the plan under it [s].
     """
 
     job: RunningJob
@@ -38,6 +39,7 @@ class JobReport:
     num_steps: int
     total_s: float
     ok: bool
+    beside: tuple[str, float]
 
     def record(self) -> dict[str, Any]:
         """Plain values."""
@@ -47,6 +49,7 @@ class JobReport:
             "algorithm": self.algorithm,
             "num_steps": self.num_steps,
             "total_s": self.total_s,
+            f"{self.beside[0]}_s": self.beside[1],
             "ok": self.ok,
         }
 
@@ -109,6 +112,7 @@ def jobs_table(report: JobsReport) -> FittedTable:
             Column("algorithm", [one.algorithm for one in jobs], 1, "left"),
             Column("steps", [f"{one.num_steps:,}" for one in jobs], 2),
             Column("time", [format_seconds(one.total_s) for one in jobs]),
+            Column(jobs[0].beside[0], [format_seconds(one.beside[1]) for one in jobs], 1),
             Column("verdict", ["verified" if one.ok else "refused" for one in jobs], justify="left"),
             Column("place", [_ranges(one.job.nodes.tolist()) for one in jobs], justify="left"),
         ]

@@ -17,7 +17,7 @@ from opticcl.studies.concurrent_transfers import (
     disjoint_sets,
     tasks_of,
 )
-from opticcl.studies.lumorph import check_seed
+from opticcl.studies.lumorph import UNDER, check_seed
 from opticcl.traces import load_workload
 from opticcl.units import format_seconds
 
@@ -75,7 +75,7 @@ def co_scheduling(progress: ProgressCallback, *, workload: str, radix: int = 2, 
         "LUMORPH appendix C",
         rows,
         Chart("done", "until_s", ("order",), "calls done", "time", steps=True),
-        (*ends, *_greedy_note(tasks, where, seed)),
+        (*ends, *_greedy_note(tasks, where, seed), UNDER),
     )
 
 

@@ -9,7 +9,7 @@ from opticcl.ir import ProgressCallback
 from opticcl.plans.plan import compile
 from opticcl.simulate.closed_form import profile
 from opticcl.studies import Chart, Study, register_study
-from opticcl.studies.lumorph import check_power_of_two
+from opticcl.studies.lumorph import UNDER, check_power_of_two
 from opticcl.units import format_bytes
 
 __all__ = ["laser_rate"]
@@ -45,4 +45,5 @@ def laser_rate(progress: ProgressCallback, *, nodes: int = 256, radix: int = 4) 
         "LUMORPH figure 8b",
         rows,
         Chart("laser_bits_per_s", "time_s", ("buffer",), "rate of a laser", "time", "y"),
+        (UNDER,),
     )

@@ -11,10 +11,11 @@ from opticcl.fabrics.lightpath import tile_of_node
 from opticcl.ir import IntArray
 from opticcl.schedule.lumorph import digits, peers
 
-__all__ = ["LARGEST", "RADICES", "check_power_of_two", "check_seed", "label", "rounds_of"]
+__all__ = ["LARGEST", "RADICES", "UNDER", "check_power_of_two", "check_seed", "label", "rounds_of"]
 
 RADICES = (2, 4)
 LARGEST = 1024  # nodes of a study; local search takes seconds above that
+UNDER = "times under the assumptions lumorph; opticcl compare -f lightpath has those under common and published"
 
 
 def label(radix: int) -> str:

@@ -6,7 +6,7 @@ from opticcl.fabrics import fabric
 from opticcl.fabrics.lightpath import Lightpath, near_square
 from opticcl.ir import ProgressCallback
 from opticcl.studies import Chart, Study, register_study
-from opticcl.studies.lumorph import check_power_of_two
+from opticcl.studies.lumorph import UNDER, check_power_of_two
 from opticcl.studies.run_time import profiles
 from opticcl.units import Bytes, format_bytes, format_seconds, message_size
 
@@ -46,7 +46,7 @@ def reconfiguration_delay(progress: ProgressCallback, *, nodes: int = 256, size:
         "LUMORPH figure 8a",
         rows,
         Chart("delay_s", "time_s", ("algorithm",), "reconfiguration delay", "time"),
-        ("as fast as the ring at: " + ", ".join(ends),),
+        ("as fast as the ring at: " + ", ".join(ends), UNDER),
     )
 
 

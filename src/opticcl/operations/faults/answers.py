@@ -30,6 +30,7 @@ from opticcl.files import read_toml
 from opticcl.ir import CircuitPlan, Condition, Fabric, IntArray, Verdict
 from opticcl.operations.faults.residual import closed_set, residual, residual_bound_s
 from opticcl.plans.plan import Plan, compile
+from opticcl.plans.ranks import Variation, beside
 from opticcl.verify.cut import check_cut
 
 __all__ = ["ANSWERS", "FaultReport", "Healthy", "Recovery", "answer", "recovery_parameters"]
@@ -87,6 +88,7 @@ class FaultReport:
         restart_work: rate of work there.
         cut: nodes that no data leave, empty where there is no cut.
         verdict: on the plan.
+        beside: another set of assumptions, and the time of the plan under it, None where there is no plan [s].
     """
 
     conditions: tuple[Condition, ...]
@@ -104,6 +106,7 @@ class FaultReport:
     restart_work: float
     cut: tuple[int, ...]
     verdict: Verdict | None
+    beside: tuple[str, float | None]
 
     @property
     def slow_down(self) -> float | None:
@@ -129,6 +132,7 @@ class FaultReport:
             "algorithm": self.algorithm,
             "ranks": self.ranks,
             "time_s": self.time_s,
+            f"{self.beside[0]}_s": self.beside[1],
             "healthy_s": self.healthy_s,
             "slow_down": self.slow_down,
             "bound_s": self.bound_s,
@@ -188,6 +192,20 @@ class Healthy:
         """Time of a plan [s]."""
         return float(plan.simulate(assumptions=self.assumed).total_s)
 
+    @cached_property
+    def other(self) -> Variation:
+        """The assumptions whose times stand beside."""
+        return beside(self.assumed)
+
+    @cached_property
+    def beside(self) -> tuple[str, float]:
+        """The other set of assumptions, and the time of the plan before the failure under it [s]."""
+        return self.times_beside(self.plan)
+
+    def times_beside(self, plan: Plan) -> tuple[str, float]:
+        """The other set of assumptions, and the time of a plan under it [s]."""
+        return self.other.name, float(plan.simulate(assumptions=self.other.assumed).total_s)
+
     def work(self, ranks: int, time_s: float) -> float:
         """Rate of work of a plan on some ranks, over that where nothing has failed."""
         share = self.parameters["communication"]
@@ -225,6 +243,7 @@ def answer(healthy: Healthy, conditions: Sequence[Condition], equal_parts: int =
         0.0,
         (),
         None,
+        (healthy.other.name, None),
     )
     if whole:
         same = Plan(CircuitPlan(left, healthy.plan.schedule, healthy.plan.circuits.rounds), healthy.size_bytes)
@@ -233,7 +252,7 @@ def answer(healthy: Healthy, conditions: Sequence[Condition], equal_parts: int =
             bound_s = residual_bound_s(left, healthy.wanted, healthy.size_bytes, healthy.assumed)
             return replace(
                 report, answer="kept", algorithm=healthy.plan.algorithm, ranks=left.num_nodes, time_s=healthy.time_s,
-                bound_s=bound_s, work=1.0, verdict=verdict,
+                bound_s=bound_s, work=1.0, verdict=verdict, beside=healthy.beside,
             )  # fmt: skip
     detect, restart_s = healthy.parameters["detect"], healthy.parameters["restart"]
     set_s = healthy.programme_s(left)
@@ -253,6 +272,7 @@ def answer(healthy: Healthy, conditions: Sequence[Condition], equal_parts: int =
             report = replace(
                 report, answer=how, algorithm=plan.algorithm, ranks=left.num_nodes, time_s=seconds, recovery=recovery,
                 work=healthy.work(left.num_nodes, seconds), verdict=verdict,
+                beside=healthy.times_beside(plan),
             )  # fmt: skip
     if whole:
         report = _with_restart(healthy, left, report, Recovery(detect, process_time() - began, set_s, restart_s))
@@ -322,6 +342,7 @@ def _with_restart(healthy: Healthy, left: Fabric, report: FaultReport, recovery:
     return replace(
         report, answer=how, algorithm=plan.algorithm, ranks=len(ranks), time_s=seconds, recovery=recovery, work=work,
         verdict=verdict, bound_s=residual_bound_s(rest, healthy.wanted, healthy.size_bytes, healthy.assumed),
+        beside=healthy.times_beside(plan),
     )  # fmt: skip
 
 
