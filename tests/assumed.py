@@ -4,11 +4,13 @@ python -m tests.assumed        writes docs/assumptions.md and the times in the f
 """
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
-from opticcl.assumptions import KEYS, LATENCY_KEYS, SETS, meaning_of, set_of, value_text, values
+from opticcl.assumptions import KEYS, LATENCY_KEYS, SETS, assumptions, meaning_of, set_of, value_text, values
 from opticcl.fabrics import fabric_at_scale
 from opticcl.plans.compare import compare_plans
+from opticcl.plans.plan import compile
 from opticcl.units import format_seconds
 
 PAGE = Path(__file__).parents[1] / "docs" / "assumptions.md"
@@ -84,9 +86,30 @@ def _doubled() -> list[str]:
         cells = []
         for name in SYSTEMS:
             entry = entries[name]
-            growth = entry.under[f"{key} x 2"].total_s / entry.total_s - 1
-            cells.append(f"{growth:+.1%}" if abs(growth) >= 5e-4 else "0")
+            cells.append(_growth(entry.under[f"{key} x 2"].total_s / entry.total_s - 1))
         rows.append(f"| `{key}` | {' | '.join(cells)} |")
+    return [*rows, ""]
+
+
+def _growth(share: float) -> str:
+    return f"{share:+.1%}" if abs(share) >= 5e-4 else "0"
+
+
+def _floor_doubled() -> list[str]:
+    """Growth of the time of an all-reduce of 1 KB on 256 nodes, four racks, when a distance is doubled."""
+    common = assumptions("common")
+    rows = [
+        "Doubled, a distance adds this to the time of the same all_reduce of 1 KB on 256 nodes, four racks.",
+        "",
+        f"| doubled | {' | '.join(SYSTEMS)} |",
+        f"|---|{'---|' * len(SYSTEMS)}",
+    ]
+    plans = [compile(fabric_at_scale(name, 256), "all_reduce", 1000, algorithm=ALGORITHMS[name]) for name in SYSTEMS]
+    times = [plan.simulate(assumptions=common).total_s for plan in plans]
+    for one in values("floor"):
+        twice = replace(common, floor=replace(common.floor, **{one.key: 2 * one.value}))
+        cells = [_growth(p.simulate(assumptions=twice).total_s / t - 1) for p, t in zip(plans, times, strict=True)]
+        rows.append(f"| {one.about} | {' | '.join(cells)} |")
     return [*rows, ""]
 
 
@@ -103,7 +126,7 @@ def _floor() -> str:
     rows += [
         f"| {one.about} | {one.value:g} {one.unit} | {one.source} |".replace("  |", " |") for one in values("floor")
     ]
-    return "\n".join([*rows, ""])
+    return "\n".join([*rows, "", *_floor_doubled()])
 
 
 def _sets() -> str:
