@@ -2,7 +2,6 @@
 
 import ast
 
-import pytest
 from tests.source_mutants.__main__ import PACKAGES, REPOSITORY, TESTS, explained
 from tests.source_mutants.operators import mutants_of
 
@@ -57,7 +56,6 @@ def test_names_of_mutants_are_unique():
     assert len(names) == len(set(names)) > 0
 
 
-@pytest.mark.deep
 def test_what_is_explained_exists():
     """A survivor whose code has changed is explained anew; every package has tests that may kill its mutants."""
     reasons = explained()

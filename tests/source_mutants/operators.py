@@ -8,6 +8,7 @@ import copy
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 COMPARISONS = {
@@ -31,16 +32,27 @@ class Mutant:
         function: qualified name of the outermost function that is changed.
         line: where.
         change: "before => after", with a number behind it if the function has the same change more than once.
-        tree: of the changed module.
         kernel: whether numba compiles the function.
+        lines: of the statement that is changed, its body left out; a test that runs none of them cannot tell.
+        source: of the module as it is.
+        place: what is changed in the function.
+        value: what is put there.
     """
 
     path: str
     function: str
     line: int
     change: str
-    tree: ast.Module
     kernel: bool
+    lines: range
+    source: str
+    place: "Place"
+    value: ast.AST
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """The changed module, made when asked for: copies of thousands of modules take minutes."""
+        return _changed(self.source, self.function, self.place, self.value)
 
     @property
     def name(self) -> str:
@@ -55,15 +67,34 @@ def mutants_of(source: Path, root: Path) -> Iterator[Mutant]:
         source: the file.
         root: folder of the package, that names are relative to.
     """
-    tree = ast.parse(source.read_text("utf-8"))
+    text = source.read_text("utf-8")
+    tree = ast.parse(text)
     path = source.relative_to(root).as_posix()
     for name, function in functions_of(tree):
         kernel = any("njit" in ast.unparse(decorator) for decorator in function.decorator_list)
         seen: Counter[str] = Counter()
-        for node, place, value, text in sorted(_changes(function), key=lambda c: (c[0].lineno, c[0].col_offset)):
-            seen[text] += 1
-            change = text if seen[text] == 1 else f"{text} #{seen[text]}"
-            yield Mutant(path, name, node.lineno, change, _changed(tree, function, place, value), kernel)
+        lines = _statement_lines(function)
+        for node, place, value, what in sorted(_changes(function), key=lambda c: (c[0].lineno, c[0].col_offset)):
+            seen[what] += 1
+            change = what if seen[what] == 1 else f"{what} #{seen[what]}"
+            yield Mutant(path, name, node.lineno, change, kernel, lines[id(node)], text, place, value)
+
+
+def _statement_lines(function: ast.FunctionDef) -> dict[int, range]:
+    """For each node the lines of its statement; of a statement with a body those before the body."""
+    found: dict[int, range] = {}
+
+    def walk(node: ast.AST, lines: range) -> None:
+        if isinstance(node, ast.stmt):
+            body = getattr(node, "body", None)
+            last = max(node.lineno, body[0].lineno - 1) if body else node.end_lineno
+            lines = range(node.lineno, (last or node.lineno) + 1)
+        found[id(node)] = lines
+        for child in ast.iter_child_nodes(node):
+            walk(child, lines)
+
+    walk(function, range(function.lineno, function.lineno + 1))
+    return found
 
 
 def functions_of(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
@@ -91,9 +122,10 @@ def _changes(function: ast.FunctionDef) -> Iterator[tuple[ast.expr | ast.stmt, P
                 if not isinstance(child, (ast.expr, ast.stmt)) or id(child) in kept:
                     continue
                 for new in _replacements(child):
-                    before, after = ast.unparse(child), ast.unparse(new)
                     if isinstance(child, ast.If | ast.While):
                         before, after = f"if {ast.unparse(child.test)}", f"if {ast.unparse(new.test)}"
+                    else:
+                        before, after = ast.unparse(child), ast.unparse(new)
                     if before != after:
                         yield child, (number, field, position), new, f"{before} => {after}"
 
@@ -158,10 +190,10 @@ def _replacements(node: ast.expr | ast.stmt) -> Iterator[ast.AST]:
                 yield type(node)(ast.Constant(value), node.body, node.orelse)
 
 
-def _changed(tree: ast.Module, function: ast.FunctionDef, place: Place, value: ast.AST) -> ast.Module:
-    """A copy of the module in which that place of the function has the value."""
-    copied = copy.deepcopy(tree)
-    (same,) = [f for _, f in functions_of(copied) if (f.lineno, f.name) == (function.lineno, function.name)]
+def _changed(source: str, function: str, place: Place, value: ast.AST) -> ast.Module:
+    """The module, in which that place of the function has the value."""
+    copied = ast.parse(source)
+    same = [f for name, f in functions_of(copied) if name == function][-1]
     number, field, position = place
     parent = list(ast.walk(same))[number]
     old = getattr(parent, field) if position is None else getattr(parent, field)[position]
