@@ -1,6 +1,6 @@
 """Clos networks: the switch of ODDL, Clos's condition, and how many modules light passes."""
 
-from itertools import product
+from itertools import pairwise, product
 
 import pytest
 from hypothesis import given
@@ -54,15 +54,18 @@ def test_stages_are_odd_and_just_enough(ports, size):
 def test_modules_fit_together(ports, size):
     """Every output inside leads to an input, the edges have as many ports outside as asked for, none is split further."""
     modules = clos_modules(ports, size)
-    inputs, outputs = (sum(sides[k] * count for sides, count in modules.items()) for k in (0, 1))
-    assert inputs == outputs
-    assert max(min(sides) for sides in modules) <= size
+    assert len(modules) == clos_stages(ports, size)
+    links = [(before.modules * before.outputs, after.modules * after.inputs) for before, after in pairwise(modules)]
+    middle = len(links) // 2
+    assert all(outside >= inside for outside, inside in links[middle:])
+    assert all(inside >= outside for outside, inside in links[:middle])
+    assert max(min(stage.inputs, stage.outputs) for stage in modules) <= size
     if ports > size:
         edges = -(-ports // size)
-        assert modules[size, 2 * size] >= edges
-        assert sum(modules.values()) >= 2 * edges + 2 * size
+        assert modules[0] == (edges, size, 2 * size)
+        assert modules[-1] == (edges, 2 * size, size)
     else:
-        assert modules == {(ports, ports): 1}
+        assert modules == ((1, ports, ports),)
 
 
 def test_impossible_networks_are_refused():

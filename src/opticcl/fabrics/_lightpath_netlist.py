@@ -46,6 +46,7 @@ class TileGrid:
         dead_lasers: tile * lasers + laser, int64 (k,).
         width: function that returns the waveguides of each edge that work, int64 (4 tiles,).
         tile: of each node, int (nodes,).
+        laser_rate: of a laser [bit/s].
     """
 
     rows: int
@@ -57,6 +58,7 @@ class TileGrid:
     dead_lasers: IntArray
     width: Callable[[], IntArray]
     tile: IntArray
+    laser_rate: float
 
     @property
     def tiles(self) -> int:
@@ -82,6 +84,12 @@ class TileGrid:
             for axis in "xy"
             for apart in (False, True)
         )
+
+    def edge_name(self, edge: int) -> str:
+        """A directed edge in words."""
+        start, way = divmod(edge, 4)
+        row, column = divmod(start, self.columns)
+        return f"{DIRECTIONS[way]} of tile (row={row}, column={column})"
 
     def node_on(self, tile: IntArray) -> IntArray:
         """Node on each tile, -1 on one without, int64 (n,)."""
@@ -127,7 +135,8 @@ def lightpath_netlist(wafer: TileGrid) -> Netlist:
         ),
         ElementGroup(
             "tile", "wss", tiles, n_in, n_out, per_wavelength=True, parameters={"works": working(wafer.dead_tiles)},
-            bill=BillLine("integrated_tile", 1, lasers), place=tile, node_of=wafer.node_on, device="mzi", source=SOURCE,
+            bill=BillLine("integrated_tile", 1, lasers, wafer.laser_rate), place=tile, node_of=wafer.node_on, device="mzi",
+            source=SOURCE,
         ),
         *(_waveguides(wafer, name, count) for name, count in counts.items()),
         ElementGroup("demux", "demux", tiles, 1, lasers, place=tile, source=SOURCE),
@@ -173,9 +182,7 @@ def _waveguides(wafer: TileGrid, name: str, count: int) -> ElementGroup:
         return element % w < wafer.width()[edges()[element // w]]
 
     def place(element: int) -> str:
-        start, way = divmod(int(edges()[element // w]), 4)
-        row, column = divmod(start, wafer.columns)
-        return f"waveguide {element % w} {DIRECTIONS[way]} of tile (row={row}, column={column})"
+        return f"waveguide {element % w} {wafer.edge_name(int(edges()[element // w]))}"
 
     loss = {"mzi": 2.0, name.removesuffix("_board"): 1.0, seam: 1.0}
     parameters = {"works": works}

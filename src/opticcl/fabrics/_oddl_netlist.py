@@ -6,9 +6,13 @@ r"""Elements of ODDL.
 
 A switch sends each wavelength of an input to one output, and an output selects one input for each wavelength: both are set
 once a job. Above 32 ports it is a Clos of three stages of such modules; a wavelength takes the first middle module that is
-free at both ends, for the whole job. Laser and clock recovery of a NIC hold one partner at a time: control without light.
+free at both ends, for the whole job. Modules of a Clos of five stages are counted, and light is not followed through them.
+Laser and clock recovery of a NIC hold one partner at a time: control without light.
 
-Source: ODDL sections 3.B, 3.C, figure 6. Reading: the 200 m of fibre from end to end count once, at the sender.
+Source: ODDL sections 3.B, 3.C, figure 6: a switch of more ports than modules have is a Clos of them; one of 8 ports needs no
+amplifier, one of 32 does. Reading: a module of unequal sides is bought as one of its larger side; links between modules are
+inside the switch; an amplifier follows every output of a switch of more than 8 ports; the 200 m of fibre from end to end count
+once, at the sender.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from opticcl.fabrics._ring_settings import of_wavelengths
 from opticcl.ir import Circuits, IntArray
 from opticcl.ir.device import SettingUse
 from opticcl.ir.netlist import BillLine, Bundle, ElementGroup, Netlist, StateUse
+from opticcl.optics.clos import clos_modules
 
 __all__ = ["Switches", "oddl_ends", "oddl_netlist", "oddl_states", "switches_of"]
 
@@ -39,9 +44,8 @@ class Switches:
         side: ports of a switch [count].
         stride: by how much a node's number grows with its coordinate.
         module: ports of a module [count].
-        stages: modules that light passes, 1 or 3.
+        stages: modules that light passes: 1, 3, 5, ...
         amplified: whether an amplifier follows every output.
-    Raises: UnsupportedError: more than three stages.
     """
 
     dimension: int
@@ -51,10 +55,14 @@ class Switches:
     stages: int
     amplified: bool
 
-    def __post_init__(self) -> None:
+    def check_stages(self) -> None:
+        """Refuse switches whose modules are not linked.
+
+        Raises: UnsupportedError: more than three stages.
+        """
         if self.stages > 3:
             raise UnsupportedError(
-                f"oddl: a switch of {self.side} ports has {self.stages} stages; netlists have up to 3, "
+                f"oddl: a switch of {self.side} ports has {self.stages} stages; light is followed through up to 3, "
                 f"try sides of at most {self.module**2}"
             )
 
@@ -77,13 +85,14 @@ class Switches:
         return node // self.stride % self.side
 
 
-def oddl_netlist(switches: tuple[Switches, ...], nodes: int, wavelengths: int) -> Netlist:
+def oddl_netlist(switches: tuple[Switches, ...], nodes: int, wavelengths: int, nic_rate: float) -> Netlist:
     """Elements of all NICs and switches.
 
     Args:
         switches: of each dimension.
         nodes: of the machine [count].
         wavelengths: that a NIC can tune to [count].
+        nic_rate: of one wavelength [bit/s].
     """
     sides, w = len(switches), wavelengths
     nics = nodes * sides
@@ -99,8 +108,8 @@ def oddl_netlist(switches: tuple[Switches, ...], nodes: int, wavelengths: int) -
 
     groups = [
         ElementGroup(
-            "transmitter", "emitter", nics, 0, 1, per_wavelength=True, bill=BillLine("tunable_transceiver"),
-            place=nic, node_of=node_of, source=SOURCE,
+            "transmitter", "emitter", nics, 0, 1, per_wavelength=True,
+            bill=BillLine("tunable_transceiver", rate_bits_per_s=w * nic_rate), place=nic, node_of=node_of, source=SOURCE,
         ),
         ElementGroup(
             "laser", "control", nics, 0, 0, parameters={"tunes": np.array}, place=nic, node_of=node_of,
@@ -122,6 +131,8 @@ def oddl_netlist(switches: tuple[Switches, ...], nodes: int, wavelengths: int) -
 
     def bundles() -> Iterator[Bundle]:
         each = np.arange(nics)
+        for one in switches:
+            one.check_stages()
         yield Bundle("transmitter", each, "fibre_up", each)
         for one in switches:
             yield from _links(one, np.arange(nodes), sides)
@@ -134,7 +145,7 @@ def oddl_netlist(switches: tuple[Switches, ...], nodes: int, wavelengths: int) -
 
 def _modules(one: Switches, nodes: int) -> Iterator[ElementGroup]:
     """Modules and amplifiers of the switches of a dimension."""
-    d, lines, n, e, m = one.dimension, nodes // one.side, one.module, one.edges, one.middles
+    d, lines, n = one.dimension, nodes // one.side, one.module
     loss = {f"wss{n}": 1.0}
 
     def module(name: str, count: int, n_in: int, n_out: int) -> ElementGroup:
@@ -149,12 +160,10 @@ def _modules(one: Switches, nodes: int) -> Iterator[ElementGroup]:
             once_per_job=True, device="wss", loss=loss, bill=BillLine("wss", 1, max(n_in, n_out)), place=place, source=SOURCE,
         )  # fmt: skip
 
-    if one.stages == 1:
-        yield module("wss", lines, one.side, one.side)
-    else:
-        yield module("ingress", lines * e, n, m)
-        yield module("middle", lines * m, e, e)
-        yield module("egress", lines * e, m, n)
+    stages = clos_modules(one.side, n)
+    names = {1: ("wss",), 3: ("ingress", "middle", "egress")}.get(one.stages)
+    for name, (count, n_in, n_out) in zip(names or [f"stage{k}_" for k in range(len(stages))], stages, strict=True):
+        yield module(name, lines * count, n_in, n_out)
     if one.amplified:
         name = f"edfa{d}"
         yield ElementGroup(name, "edfa", nodes, loss={"edfa": 1}, bill=BillLine("edfa"), place=_behind, source=SOURCE)
@@ -222,7 +231,9 @@ def _paths(
         wavelength: of each path, int64 (n,).
         wavelengths: that a NIC can tune to [count].
         circuit: that each path belongs to, int64 (n,).
+    Raises: UnsupportedError: more than three stages.
     """
+    one.check_stages()
     d, n, e, m = one.dimension, one.module, one.edges, one.middles
     line, i, o = one.line(src), one.port(src), one.port(dst)
 

@@ -13,7 +13,8 @@ instruction". So a plane without data has light and open gates too.
 
 Filters are fixed to the device's wavelength, tunable, or left out, as the machine's `receiver` says.
 
-Source: RAMP sections 3.1, 4.1.
+Source: RAMP sections 3.1, 4.1; the former counts b x^3 subnets and 2 b J x^3 fibres. Reading: those are ribbons with a fibre
+for each device of a rack, since a subnet has J L ports on each side.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ class RampShape:
         subnet: kind of subnet.
         filters: before the photodiodes.
         stages: star couplers that light passes in a subnet [count].
+        line_rate: of a transceiver [bit/s].
     """
 
     groups: int
@@ -58,6 +60,7 @@ class RampShape:
     subnet: str
     filters: Filters
     stages: float
+    line_rate: float
 
     @property
     def members(self) -> int:
@@ -78,6 +81,15 @@ class RampShape:
     def subnets(self) -> int:
         """Subnets: one for each pair of groups and transceiver [count]."""
         return self.groups * self.groups * self.ports
+
+    def crossbar_input(self, input_port: IntArray) -> IntArray:
+        """Crossbar inputs from their number in `Ramp.resources`, (group, rack, other group, port, devices), to (..., rack)."""
+        subnet_of_rack, device = np.divmod(input_port, self.devices)
+        origin, rest = np.divmod(subnet_of_rack, self.groups * self.ports)
+        group, rack = np.divmod(origin, self.racks)
+        row = (group * (self.groups * self.ports) + rest) * self.devices + device
+        found: IntArray = row * self.racks + rack
+        return found
 
 
 def ramp_netlist(shape: RampShape) -> Netlist:
@@ -114,8 +126,8 @@ def ramp_netlist(shape: RampShape) -> Netlist:
     ] if shape.filters != "none" else []  # fmt: skip
     groups = (
         ElementGroup(
-            "laser", "laser", num_ports, 0, 1, control=gang, devices=ganged, bill=BillLine("tunable_transceiver"),
-            place=port, source=SOURCE, node_of=each(x),
+            "laser", "laser", num_ports, 0, 1, control=gang, devices=ganged,
+            bill=BillLine("tunable_transceiver", rate_bits_per_s=shape.line_rate), place=port, source=SOURCE, node_of=each(x),
         ),
         ElementGroup(
             "modulator", "modulator", num_ports, loss={"modulator": 1}, place=port, source=SOURCE, node_of=each(shape.ports)
@@ -157,22 +169,28 @@ def _core(shape: RampShape) -> Iterator[ElementGroup]:
     """Elements of the subnets."""
     x, racks, devices = shape.groups, shape.racks, shape.devices
 
-    def subnet(number: int) -> str:
+    def between(number: int, rack: str = "", outputs: str = "") -> str:
         pair, port = divmod(number, shape.ports)
-        return f"subnet group {pair // x} -> group {pair % x} port {port}"
+        return f"group {pair // x}{rack} -> group {pair % x} (port {port}{outputs})"
+
+    def star(number: int) -> str:
+        return f"star coupler {between(number)}"
 
     if shape.subnet == "broadcast":
         yield ElementGroup(
             "star", "splitter", shape.subnets, shape.members, shape.members, loss={"star": shape.stages},
-            bill=BillLine("star_coupler", 1, shape.members), place=subnet, source=SOURCE,
+            bill=BillLine("star_coupler", 1, shape.members), place=star, source=SOURCE,
         )  # fmt: skip
         return
 
     def router(element: int) -> str:
-        return f"{subnet(element // racks)} rack {element % racks}"
+        return f"router {between(element // racks, f' rack {element % racks}')}"
 
-    def behind(element: int) -> str:
-        return f"{subnet(element // devices)} devices {element % devices}"
+    def behind(element: int, rack: str = "") -> str:
+        return between(element // devices, rack, f", outputs to devices {element % devices}")
+
+    def star_behind(element: int) -> str:
+        return f"star coupler {behind(element)}"
 
     yield ElementGroup(
         "awgr", "awgr", shape.subnets * racks, devices, devices, loss={"awgr": 1}, bill=BillLine("awgr", 1, devices),
@@ -182,21 +200,24 @@ def _core(shape: RampShape) -> Iterator[ElementGroup]:
     if shape.subnet == "route_broadcast":
         yield ElementGroup(
             "star", "splitter", stars, racks, racks, loss={"star": shape.stages},
-            bill=BillLine("star_coupler", 1, racks), place=behind, source=SOURCE,
+            bill=BillLine("star_coupler", 1, racks), place=star_behind, source=SOURCE,
         )  # fmt: skip
         return
 
     def side(element: int) -> str:
-        return f"{behind(element // racks)} rack {element % racks}"
+        return f"crossbar {behind(element // racks, f' rack {element % racks}')}"
+
+    def output(element: int) -> str:
+        return f"crossbar {behind(element // racks)} to rack {element % racks}"
 
     def crosspoint(element: int) -> str:
-        return f"{behind(element // racks**2)} rack {element // racks % racks} -> rack {element % racks}"
+        return f"{side(element // racks)} to rack {element % racks}"
 
     yield ElementGroup("core_splitter", "splitter", stars * racks, 1, racks, loss={"core_splitter": 1}, place=side)
     yield ElementGroup("crossbar", "gate", stars * racks**2, loss={"soa_gate": 1}, place=crosspoint, source=SOURCE)
     yield ElementGroup(
         "core_combiner", "combiner", stars * racks, racks, 1, loss={"core_combiner": 1},
-        bill=BillLine("soa_crossbar", racks, racks), place=side, source=SOURCE,
+        bill=BillLine("soa_crossbar", racks, racks), place=output, source=SOURCE,
     )  # fmt: skip
 
 
@@ -247,10 +268,6 @@ def ramp_states(shape: RampShape, uses: Iterable[SettingUse]) -> Iterator[StateU
         elif use.kind == "rx_gate":
             yield StateUse("rx_gate", use.index // b * x + use.setting, on, use.circuit)
         elif use.kind == "crossbar":
-            subnet_of_rack, device = np.divmod(use.index, shape.devices)
-            origin, rest = np.divmod(subnet_of_rack, x * shape.ports)
-            group, rack = np.divmod(origin, racks)
-            row = (group * (x * shape.ports) + rest) * shape.devices + device
-            yield StateUse("crossbar", (row * racks + rack) * racks + use.setting, on, use.circuit)
+            yield StateUse("crossbar", shape.crossbar_input(use.index) * racks + use.setting, on, use.circuit)
         else:
             yield StateUse(use.kind, use.index // b, use.setting, use.circuit)

@@ -28,7 +28,12 @@ SOURCE = "SiPAC sections III-A, III-B, figure 4"
 
 
 def sipac_netlist(
-    radices: tuple[int, ...], strides: IntArray, wavelengths: int, published: bool, received: IntArray
+    radices: tuple[int, ...],
+    strides: IntArray,
+    wavelengths: int,
+    published: bool,
+    received: IntArray,
+    port_rate: float,
 ) -> Netlist:
     """Elements of all nodes and switches.
 
@@ -38,6 +43,7 @@ def sipac_netlist(
         wavelengths: lines of a link [count].
         published: whether the channels are those that the paper prints, with a ring for i = j.
         received: rings of a receiver that are off resonance for one line, by level [count].
+        port_rate: of all lines of a port [bit/s].
     """
     nodes, levels, w = int(np.prod(radices)), len(radices), wavelengths
     ports = nodes * levels
@@ -50,7 +56,9 @@ def sipac_netlist(
 
     link = {"coupler": 2.0, "fibre": 1.0}
     groups = [
-        ElementGroup("comb", "comb", ports, 0, 1, bill=BillLine("comb_transceiver", 1, w), place=port, source=SOURCE),
+        ElementGroup(
+            "comb", "comb", ports, 0, 1, bill=BillLine("comb_transceiver", 1, w, port_rate), place=port, source=SOURCE
+        ),
         ElementGroup(
             "modulator", "modulator", ports, per_wavelength=True, loss={"modulator": 1, "bus_ring": w - 1},
             place=port, node_of=lambda device: device // levels, source=SOURCE,

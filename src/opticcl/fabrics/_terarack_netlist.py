@@ -24,18 +24,19 @@ from opticcl.fabrics._ring_settings import of_wavelengths
 from opticcl.ir import Circuits, IntArray
 from opticcl.ir.netlist import BillLine, Bundle, ElementGroup, Netlist
 
-__all__ = ["terarack_ends", "terarack_netlist"]
+__all__ = ["fibre_of_segment", "ring_fibre_name", "terarack_ends", "terarack_netlist"]
 
 SOURCE = "WRHT section 3.2, figure 2"
 
 
-def terarack_netlist(nodes: int, ports: int, wavelengths: int) -> Netlist:
+def terarack_netlist(nodes: int, ports: int, wavelengths: int, wavelength_rate: float) -> Netlist:
     """Elements of all nodes and directions.
 
     Args:
         nodes: on the ring [count].
         ports: of a node: two directions a ring [count].
         wavelengths: of a fibre [count].
+        wavelength_rate: of one wavelength [bit/s].
     """
     sides, w = nodes * ports, wavelengths
 
@@ -46,19 +47,24 @@ def terarack_netlist(nodes: int, ports: int, wavelengths: int) -> Netlist:
     def diode(element: int) -> str:
         return f"{side(element // w)} wavelength {element % w}"
 
+    def segment(element: int) -> str:
+        node, port = divmod(element, ports)
+        ring, way = divmod(port, 2)
+        return ring_fibre_name(nodes, ports // 2, (2 * ring + way) * nodes + (node - way) % nodes)
+
     def node_of(device: IntArray) -> IntArray:
         return device // ports
 
     groups = (
         ElementGroup(
             "transmitter", "emitter", sides, 0, 1, per_wavelength=True, loss={"modulator": 1},
-            bill=BillLine("comb_transceiver", 1, w), place=side, node_of=node_of, source=SOURCE,
+            bill=BillLine("comb_transceiver", 1, w, w * wavelength_rate), place=side, node_of=node_of, source=SOURCE,
         ),
         ElementGroup(
             "add", "ringbank", sides, 2, 2, per_wavelength=True, place=side, node_of=node_of, device="modulator",
             source=SOURCE,
         ),
-        ElementGroup("fibre", "fibre", sides, bill=BillLine("fibre"), place=side, source=SOURCE),
+        ElementGroup("fibre", "fibre", sides, bill=BillLine("fibre"), place=segment, source=SOURCE),
         ElementGroup(
             "drop", "ringbank", sides, 2, 2, per_wavelength=True, loss={"interface": 1}, place=side, node_of=node_of,
             device="ring", source=SOURCE,
@@ -83,6 +89,37 @@ def terarack_netlist(nodes: int, ports: int, wavelengths: int) -> Netlist:
         yield Bundle("demux", diodes, "photodiode", diodes)
 
     return Netlist("terarack", groups, w, bundles, "transmitter")
+
+
+def ring_fibre_name(nodes: int, rings: int, index: int) -> str:
+    """A segment of a ring by its ends; clockwise segments come first.
+
+    Args:
+        nodes: on the ring [count].
+        rings: double rings [count].
+        index: of the segment.
+
+    >>> ring_fibre_name(4, 1, 3), ring_fibre_name(4, 2, 12)
+    ('fibre from node 3 to node 0 (clockwise)', 'fibre from node 1 to node 0 (ring 1, counter-clockwise)')
+    """
+    ring, rest = divmod(index, 2 * nodes)
+    way, near = divmod(rest, nodes)
+    begin, end = (near + way) % nodes, (near + 1 - way) % nodes
+    which = f"ring {ring}, " if rings > 1 else ""
+    return f"fibre from node {begin} to node {end} ({which}{'counter-' if way else ''}clockwise)"
+
+
+def fibre_of_segment(nodes: int, rings: int, index: int) -> int:
+    """Element of the group of fibres that is a segment of a ring.
+
+    Args: as `ring_fibre_name`.
+
+    >>> fibre_of_segment(4, 1, 3), fibre_of_segment(4, 2, 12)
+    (6, 7)
+    """
+    ring, rest = divmod(index, 2 * nodes)
+    way, near = divmod(rest, nodes)
+    return (near + way) % nodes * 2 * rings + 2 * ring + way
 
 
 def terarack_ends(circuits: Circuits, ports: int, wavelengths: int) -> tuple[IntArray, IntArray]:

@@ -455,6 +455,7 @@ class Lightpath(Fabric):
             dead.laser_tile * self.lasers + dead.laser,
             lambda: dead.waveguides(tiles, self.waveguides),
             self.tile,
+            self.laser_rate,
         )
 
     def netlist(self) -> Netlist:
@@ -625,12 +626,8 @@ class Lightpath(Fabric):
         return tuple(found)
 
     def parts(self) -> tuple[Part, ...]:
-        """Tiles and wafers."""
-        tiles = prod(self.shape)
-        return (
-            Part("integrated_tile", tiles, ports=self.lasers, rate_bits_per_s=self.laser_rate),
-            Part("wafer", -(-tiles // SHEET["tiles_of_a_board"])),
-        )
+        """Tiles, and the wafers that they are on."""
+        return *super().parts(), Part("wafer", -(-prod(self.shape) // SHEET["tiles_of_a_board"]))
 
     def coordinates(self, node: int) -> str:
         """Number, row and column of its tile."""
@@ -639,9 +636,7 @@ class Lightpath(Fabric):
 
     def place_name(self, resource: Resource, index: int) -> str:
         """The waveguides of an edge."""
-        tile, way = divmod(index, 4)
-        row, column = divmod(tile, self.shape[1])
-        return f"waveguides {('east', 'west', 'south', 'north')[way]} of tile (row={row}, column={column})"
+        return f"waveguides {self._wafer.edge_name(index)}"
 
 
 # --- light --------------------------------------------------------------------------------------------------------------

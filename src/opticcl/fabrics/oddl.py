@@ -29,7 +29,6 @@ lose what a switch of 8 ports loses; section 3.C gives no figure for 8 x 16.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -66,7 +65,7 @@ from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
 from opticcl.ir.netlist import Netlist, StateUse
 from opticcl.optics.chain import ROUNDING_DB, amplifier_places
-from opticcl.optics.clos import clos_modules, clos_stages
+from opticcl.optics.clos import clos_stages
 from opticcl.optics.values import chain_of
 from opticcl.units import Rate, Seconds, Shape
 from opticcl.units import shape as parse_shape
@@ -391,7 +390,7 @@ class Oddl(FailingFabric):
 
     def netlist(self) -> Netlist:
         """NICs, switches with the modules that they are built of, amplifiers."""
-        return oddl_netlist(self._switches, self.num_nodes, self.num_wavelengths)
+        return oddl_netlist(self._switches, self.num_nodes, self.num_wavelengths, self.nic_rate)
 
     def states(self, circuits: Circuits) -> Iterator[StateUse]:
         """Laser and receiver of the NICs; inputs and outputs of the modules that light passes."""
@@ -479,31 +478,16 @@ class Oddl(FailingFabric):
         return tuple(_switch_limit(ports, values) for ports in LIMIT_PORTS)
 
     def parts(self) -> tuple[Part, ...]:
-        """Parts of the machine.
+        """Optical parts, and the switches of the control network.
 
-        Source: section 3.B: a switch of more ports than modules have is a Clos of them; section 3.C: a switch of 8 ports
-            needs no amplifier, one of 32 does.
-        Reading: the Clos is of the modules that light passes (`modules_passed`); one of unequal sides counts the ports of
-            its larger side, and links between modules are inside the switch. An amplifier for each output of a switch of
-            more than 8 ports. The control network is a folded Clos of 2 l - 1 switch ports a node and layer, l the layers
-            that hold the nodes.
+        Reading: the control network is a folded Clos of 2 l - 1 switch ports a node and layer, l the layers that hold the
+            nodes.
         """
-        num_ports, radix = self.num_nodes * len(self.shape), self.control_radix
-        modules = Counter[int]()
-        for side, count in zip(self.shape, switches_per_dimension(self.shape), strict=True):
-            for sides, number in clos_modules(side, modules_passed(side)[0]).items():
-                modules[max(sides)] += count * number
-        amplified = sum(self.num_nodes for side in self.shape if side > PASSIVE_PORTS)
-        layers = 1
+        radix, layers = self.control_radix, 1
         while radix * (radix // 2) ** (layers - 1) < self.num_nodes and radix > 2:
             layers += 1
-        return (
-            Part("tunable_transceiver", num_ports, rate_bits_per_s=self.num_wavelengths * self.nic_rate),
-            *(Part("wss", count, ports=ports) for ports, count in modules.items()),
-            *([Part("edfa", amplified)] if amplified else []),
-            Part("fibre", 2 * num_ports),
-            Part("control_switch", -(-self.num_nodes * (2 * layers - 1) // radix), ports=radix),
-        )
+        switches = -(-self.num_nodes * (2 * layers - 1) // radix)
+        return *super().parts(), Part("control_switch", switches, ports=radix)
 
     def coordinates(self, node: int) -> str:
         """Coordinates on the grid."""

@@ -68,7 +68,6 @@ from opticcl.ir import (
     IntArray,
     Occupied,
     Options,
-    Part,
     PartKind,
     PartUse,
     Resource,
@@ -439,7 +438,8 @@ class Ramp(FailingFabric):
     def _shape(self) -> RampShape:
         ports = self.racks * (self.wavelengths if self.subnet == "broadcast" else 1)
         planes = self.transceivers_per_group
-        return RampShape(self.groups, self.racks, self.wavelengths, planes, self.subnet, self.filters, _stages(ports))
+        sizes = self.groups, self.racks, self.wavelengths, planes
+        return RampShape(*sizes, self.subnet, self.filters, _stages(ports), self.line_rate)
 
     def netlist(self) -> Netlist:
         """Transceivers with their gates, and the subnets between them."""
@@ -539,25 +539,6 @@ class Ramp(FailingFabric):
             Limit("splitting_db", split, f"splitting alone loses {split:.1f} dB"),
         )
 
-    def parts(self) -> tuple[Part, ...]:
-        """Parts of the machine.
-
-        Source: section 3.1, which counts b x^3 subnets and 2 b J x^3 fibres. Reading: those are ribbons with a fibre for each
-        device of a rack, since a subnet has J L ports on each side.
-        """
-        x, racks, devices, b = self.groups, self.racks, self.wavelengths, self.transceivers_per_group
-        subnets = b * x**3
-        transceivers = Part("tunable_transceiver", self.num_nodes * x * b, rate_bits_per_s=self.line_rate)
-        ends = [transceivers]
-        if self.filters == "tunable":
-            ends.append(Part("tunable_filter", self.num_nodes * x * b * x))
-        fibres = Part("fibre_ribbon", 2 * racks * subnets, ports=devices)
-        if self.subnet == "broadcast":
-            return *ends, Part("star_coupler", subnets, ports=racks * devices), fibres
-        behind = "star_coupler" if self.subnet == "route_broadcast" else "soa_crossbar"
-        gratings = Part("awgr", subnets * racks, ports=devices)
-        return *ends, gratings, Part(behind, subnets * devices, ports=racks), fibres
-
     def coordinates(self, node: int) -> str:
         """Communication group, rack and device."""
         group, rack = node // self.nodes_per_group, node // self.wavelengths % self.racks
@@ -565,17 +546,9 @@ class Ramp(FailingFabric):
 
     def place_name(self, resource: Resource, index: int) -> str:
         """A star coupler or an input of a crossbar."""
-        outputs = []
-        if self.subnet != "broadcast":
-            index, device = divmod(index, self.wavelengths)
-            outputs = [f"outputs to devices {device}"]
-        index, port = divmod(index, self.ports_per_node)
-        origin, group = divmod(index, self.groups)
-        behind = ", ".join([f"port {port}", *outputs])
-        if self.subnet == "route_switch":
-            sender, rack = divmod(origin, self.racks)
-            return f"crossbar group {sender} rack {rack} -> group {group} ({behind})"
-        return f"star coupler group {origin} -> group {group} ({behind})"
+        if self.subnet != "route_switch":
+            return self.netlist().place("star", index)
+        return self.netlist().place("core_splitter", int(self._shape.crossbar_input(np.array(index))))
 
 
 def _light(groups: int, racks: int, devices: int, subnet: str, filters: str) -> LightPath:

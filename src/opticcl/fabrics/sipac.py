@@ -61,7 +61,6 @@ from opticcl.ir import (
     Fault,
     IntArray,
     Options,
-    Part,
     PartKind,
     PartUse,
     Resource,
@@ -294,7 +293,8 @@ class Sipac(FailingFabric):
         """Combs, modulators and photodiodes of every port, rings of every switch."""
         received = lines_received(self.sides, self.num_wavelengths, self.groups_of_levels)
         published = self.channels == "published"
-        return sipac_netlist(self.sides, self.strides, self.num_wavelengths, published, received)
+        port_rate = self.node_rate / self.ports_per_node
+        return sipac_netlist(self.sides, self.strides, self.num_wavelengths, published, received, port_rate)
 
     def ends(self, circuits: Circuits) -> tuple[IntArray, IntArray]:
         """Modulators of the sender's port, photodiode of the receiver's port and the wavelength."""
@@ -404,15 +404,6 @@ class Sipac(FailingFabric):
         return (
             Limit("largest_radix", radix, f"largest switch for {lines} lines: {found}"),
             Limit("crossings", passed, f"a circuit passes up to {passed} rings off resonance, {passed * each:.2f} dB"),
-        )
-
-    def parts(self) -> tuple[Part, ...]:
-        """Comb transceivers, one switch for each line of the grid, two fibres a port."""
-        ports, lines = self.num_nodes * self.ports_per_node, self.num_wavelengths
-        return (
-            Part("comb_transceiver", ports, ports=lines, rate_bits_per_s=self.node_rate / self.ports_per_node),
-            *(Part("mrr_switch", self.num_nodes // r, ports=r) for r in self.sides),
-            Part("fibre", 2 * ports),
         )
 
     def coordinates(self, node: int) -> str:

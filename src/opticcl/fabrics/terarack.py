@@ -31,7 +31,7 @@ from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
 from opticcl.fabrics._failures import FailingFabric, options_of_pairs
 from opticcl.fabrics._ring_light import ring_light
 from opticcl.fabrics._ring_settings import of_wavelengths, ring_settings
-from opticcl.fabrics._terarack_netlist import terarack_ends, terarack_netlist
+from opticcl.fabrics._terarack_netlist import fibre_of_segment, ring_fibre_name, terarack_ends, terarack_netlist
 from opticcl.ir import (
     Circuits,
     ControlPlane,
@@ -39,7 +39,6 @@ from opticcl.ir import (
     Fault,
     IntArray,
     Options,
-    Part,
     PartKind,
     PartUse,
     Resource,
@@ -256,7 +255,7 @@ class Terarack(FailingFabric):
 
     def netlist(self) -> Netlist:
         """Banks of rings, fibres and photodiodes of every node and direction."""
-        return terarack_netlist(self.nodes, self.ports_per_node, self.wavelengths)
+        return terarack_netlist(self.nodes, self.ports_per_node, self.wavelengths, self.wavelength_rate)
 
     def states(self, circuits: Circuits) -> Iterator[StateUse]:
         """Rings that add at the sender, those that drop at the receiver and are off at the nodes between."""
@@ -310,17 +309,9 @@ class Terarack(FailingFabric):
         """Interfaces that light may pass, by power and by crosstalk."""
         return terarack_limits(self.light_path, values)
 
-    def parts(self) -> tuple[Part, ...]:
-        """A comb transceiver and a fibre segment a port."""
-        ports = self.nodes * self.ports_per_node
-        return (
-            Part("comb_transceiver", ports, self.wavelengths, self.wavelengths * self.wavelength_rate),
-            Part("fibre", ports),
-        )
-
     def place_name(self, resource: Resource, index: int) -> str:
         """A fibre segment by its ends."""
-        return ring_fibre_name(self.nodes, self.rings, index)
+        return self.netlist().place("fibre", fibre_of_segment(self.nodes, self.rings, index))
 
 
 def check_node(name: str, wavelength_rate: float, **durations: float) -> None:
@@ -377,24 +368,6 @@ def ring_cuts(nodes: IntArray, *, out: float, back: float, where: str = "the rin
     for first in sorted({half * part // 4 for part in range(4)}) if half else ():
         inside = (nodes >= order[first]) & (nodes < order[first + half])
         yield Cut(f"bisection of {where}", inside, out + back, out + back)
-
-
-def ring_fibre_name(nodes: int, rings: int, index: int) -> str:
-    """A segment of a ring by its ends; clockwise segments come first.
-
-    Args:
-        nodes: on the ring [count].
-        rings: double rings [count].
-        index: of the segment.
-
-    >>> ring_fibre_name(4, 1, 3), ring_fibre_name(4, 2, 12)
-    ('fibre from node 3 to node 0 (clockwise)', 'fibre from node 1 to node 0 (ring 1, counter-clockwise)')
-    """
-    ring, rest = divmod(index, 2 * nodes)
-    way, near = divmod(rest, nodes)
-    begin, end = (near + way) % nodes, (near + 1 - way) % nodes
-    which = f"ring {ring}, " if rings > 1 else ""
-    return f"fibre from node {begin} to node {end} ({which}{'counter-' if way else ''}clockwise)"
 
 
 def terarack_limits(path: LightPath, values: Optics) -> tuple[Limit, ...]:

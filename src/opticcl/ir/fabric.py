@@ -571,8 +571,11 @@ class Fabric(ABC):
         return ()
 
     def parts(self) -> tuple[Part, ...]:
-        """Parts of the whole machine; empty if unknown."""
-        return ()
+        """Parts of the whole machine, those that the groups of its netlist are bought as; empty if unknown."""
+        netlist = self.netlist()
+        if netlist is None:
+            return ()
+        return tuple(Part(kind, count, ports, rate) for (kind, ports, rate), count in netlist.bill().items())
 
     # --- names and drawings -----------------------------------------------------------------------------------------
 

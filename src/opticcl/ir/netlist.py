@@ -24,6 +24,8 @@ __all__ = ["MOST_PORTS", "BillLine", "Bundle", "ElementGroup", "Netlist", "State
 MOST_PORTS = 1 << 23
 """Input ports of the largest netlist whose links are made [count]."""
 
+_LAST = MappingProxyType({"edfa": 1, "fibre": 2})
+
 Numbers = Callable[[IntArray], IntArray]
 """Element numbers -> one number each."""
 
@@ -35,11 +37,13 @@ class BillLine(NamedTuple):
         kind: of part, as in `Part.kind`.
         elements: that one part has [count].
         ports: of a part, 0 if it has none [count].
+        rate_bits_per_s: of a part, 0 if it has none [bit/s].
     """
 
     kind: str
     elements: int = 1
     ports: int = 0
+    rate_bits_per_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -190,6 +194,10 @@ class Netlist:
         """The group of photodiodes."""
         return next(group for group in self.groups if group.kind == "photodiode")
 
+    def place(self, group: str, element: int) -> str:
+        """An element of a group in words."""
+        return self.groups[self.position[group]].place(element)
+
     def links(self) -> IntArray:
         """(output, input) of every link, int64 (2, n). Raises: as `targets`."""
         target = self.targets()
@@ -223,11 +231,14 @@ class Netlist:
                 raise FabricError(f"netlist: {self.name}: two links at one {side}")
         return target
 
-    def bill(self) -> dict[tuple[str, int], int]:
-        """(kind of part, its ports) -> number of parts that the groups are bought as."""
-        found: dict[tuple[str, int], int] = {}
-        for group in self.groups:
+    def bill(self) -> dict[tuple[str, int, float], int]:
+        """(kind of part, its ports, its rate) -> number of parts that the groups are bought as.
+
+        They are in the order of the groups, but for amplifiers and fibres, which come last.
+        """
+        found: dict[tuple[str, int, float], int] = {}
+        for group in sorted(self.groups, key=lambda group: _LAST.get(group.kind, 0)):
             if group.bill is not None and group.count:
-                key = group.bill.kind, group.bill.ports
+                key = group.bill.kind, group.bill.ports, group.bill.rate_bits_per_s
                 found[key] = found.get(key, 0) + group.count // group.bill.elements
         return found

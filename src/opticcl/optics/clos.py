@@ -10,12 +10,12 @@ On a plane of one wavelength, a free input can always be joined to a free output
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from opticcl.errors import ParameterError
 
-__all__ = ["ThreeStage", "clos_modules", "clos_stages"]
+__all__ = ["StageModules", "ThreeStage", "clos_modules", "clos_stages"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,19 @@ def clos_stages(ports: int, module_ports: int) -> int:
     return stages
 
 
-def clos_modules(ports: int, module_ports: int) -> Counter[tuple[int, int]]:
-    """What a switch of that many ports is built of: modules by (inputs, outputs).
+class StageModules(NamedTuple):
+    """The modules of one stage.
+
+    Args: modules, inputs, outputs: modules, and ports of each [count].
+    """
+
+    modules: int
+    inputs: int
+    outputs: int
+
+
+def clos_modules(ports: int, module_ports: int) -> tuple[StageModules, ...]:
+    """What a switch of that many ports is built of, stage by stage; light passes one module of each.
 
     Modules at both edges have `module_ports` ports outside and twice as many inside, so that no pair ever waits for others to
     be moved; middles of more than `module_ports` ports are built the same way.
@@ -92,13 +103,15 @@ def clos_modules(ports: int, module_ports: int) -> Counter[tuple[int, int]]:
     Raises: as `clos_stages`.
     Source: ODDL section 3.B: 64 ports of 8 x 16, 8 x 8 and 16 x 8.
 
-    >>> dict(clos_modules(64, 8)), dict(clos_modules(5, 8))
-    ({(8, 16): 8, (16, 8): 8, (8, 8): 16}, {(5, 5): 1})
+    >>> [tuple(stage) for stage in clos_modules(64, 8)], [tuple(stage) for stage in clos_modules(5, 8)]
+    ([(8, 8, 16), (16, 8, 8), (8, 16, 8)], [(1, 5, 5)])
     """
     if clos_stages(ports, module_ports) == 1:
-        return Counter({(ports, ports): 1})
+        return (StageModules(1, ports, ports),)
     switch = ThreeStage(module_ports, -(-ports // module_ports), 2 * module_ports)
-    modules = Counter({(module_ports, switch.middles): switch.edges, (switch.middles, module_ports): switch.edges})
-    for size, count in clos_modules(switch.edges, module_ports).items():
-        modules[size] += count * switch.middles
-    return modules
+    middle = clos_modules(switch.edges, module_ports)
+    return (
+        StageModules(switch.edges, module_ports, switch.middles),
+        *(stage._replace(modules=stage.modules * switch.middles) for stage in middle),
+        StageModules(switch.edges, switch.middles, module_ports),
+    )
