@@ -1,5 +1,6 @@
 """Settings and fixtures of the whole suite. Fixtures import the command line: tests on a device need NumPy and torch alone."""
 
+import gc
 import json
 import math
 import os
@@ -35,6 +36,12 @@ def pytest_collection_modifyitems(config, items):
     if config.getoption("--reverse-files"):
         files = [list(tests) for _, tests in groupby(items, lambda item: item.path)]
         items[:] = [test for tests in reversed(files) for test in tests]
+
+
+def pytest_collection_finish(session):
+    """What is collected stays to the end: taken from the garbage collector, a tenth of the suite's time is saved."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

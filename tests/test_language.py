@@ -24,16 +24,20 @@ class Word:
 
     Args:
         pattern: of the word.
+        plain: what lower-case text contains wherever the pattern matches; searching for it is 20 times as fast.
         instead: terms to use.
         exceptions: texts in which it is right.
     """
 
     pattern: re.Pattern
+    plain: re.Pattern
     instead: str
     exceptions: tuple[re.Pattern, ...]
 
     def hits(self, text):
         """Places of the word outside the exceptions."""
+        if not self.plain.search(text.lower()):
+            return
         right = [match.span() for exception in self.exceptions for match in exception.finditer(text)]
         for match in self.pattern.finditer(text):
             if not any(low <= match.start() and match.end() <= high for low, high in right):
@@ -50,20 +54,26 @@ def read_words(text):
             exception, colon, reason = line.strip().rpartition(" : ")
             assert colon, line
             assert reason, line
-            found[-1][2].append(re.compile(exception))
+            found[-1][-1].append(re.compile(exception))
         else:
             pattern, arrow, instead = line.partition(" -> ")
             assert arrow, line
             assert instead.strip(), line
-            found.append((_whole_words(pattern), instead.strip(), []))
-    return [Word(pattern, instead, tuple(exceptions)) for pattern, instead, exceptions in found]
+            assert pattern == pattern.lower(), line
+            found.append((_whole_words(pattern), re.compile(_between_words(pattern)), instead.strip(), []))
+    return [Word(*word, tuple(exceptions)) for *word, exceptions in found]
+
+
+def _between_words(pattern):
+    """The pattern with words that stand apart or are parts of an identifier."""
+    return pattern.replace(" ", "[ _]+")
 
 
 def _whole_words(pattern):
     """The pattern as words of prose and as parts of identifiers: `told`, `told_s`, `_told`, `ToldRow`, `RowTold`, `TOLD`."""
     begin = r"(?:(?<![A-Za-z])|(?<=[a-z])(?=[A-Z]))"
     end = r"(?![a-z])(?!(?<=[A-Z][A-Z])[A-Z])"
-    return re.compile(f"{begin}(?i:{pattern.replace(' ', r'[ _]+')}){end}")
+    return re.compile(f"{begin}(?i:{_between_words(pattern)}){end}")
 
 
 @cache
@@ -81,10 +91,9 @@ def hits_in(path):
             yield f"{path.relative_to(ROOT)}:{line}: {match[0]!r}; use: {word.instead}"
 
 
-@pytest.mark.parametrize("path", [*PAGES, *SOURCES], ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_word_of_the_list(path):
+def test_no_word_of_the_list():
     """In prose, messages and identifiers."""
-    found = list(hits_in(path))
+    found = [hit for path in (*PAGES, *SOURCES) for hit in hits_in(path)]
     assert not found, "\n".join(found)
 
 
@@ -163,12 +172,16 @@ def _without_args(function, documented, name, bound):
 FILES = [path for path in SOURCES if path.suffix == ".py"]
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT / "src")))
-def test_public_functions_document_their_arguments(path):
+def test_public_functions_document_their_arguments():
     """All with three or more parameters; the options of a verb have help texts instead."""
-    name = str(path.relative_to(ROOT / "src"))
-    found = [function for function in undocumented(path) if not (name.startswith("opticcl/cli/") and function == "run")]
-    assert not found, f"without Args: {', '.join(found)}"
+    verbs = ROOT / "src/opticcl/cli"
+    found = [
+        f"{path.relative_to(ROOT)}: {function} has no Args"
+        for path in FILES
+        for function in undocumented(path)
+        if not (path.is_relative_to(verbs) and function == "run")
+    ]
+    assert not found, "\n".join(found)
 
 
 def test_functions_without_args_are_found():

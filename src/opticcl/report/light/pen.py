@@ -61,6 +61,7 @@ class Pen:
 
     def draw(self, axes: Axes) -> None:
         """Draw all lines and marks, those of the followed node on top."""
+        from matplotlib.lines import Line2D
         from matplotlib.patches import PathPatch
         from matplotlib.path import Path
 
@@ -81,10 +82,20 @@ class Pen:
                 joinstyle="round",
                 capstyle="butt",
             )
-            axes.add_patch(path)
+            axes.add_artist(path)  # `add_patch` would measure every curve for limits, which the sheet has fixed
         for (look, shape, size), points in self._marks.items():
             x, y = zip(*points, strict=True)
-            axes.plot(x, y, shape, color=look.colour, markersize=size, markeredgewidth=0, zorder=_height(look) + 0.5)
+            marks = Line2D(
+                x,
+                y,
+                linestyle="none",
+                marker=shape,
+                color=look.colour,
+                markersize=size,
+                markeredgewidth=0,
+                zorder=_height(look) + 0.5,
+            )
+            axes.add_artist(marks)
 
 
 def _height(look: Look) -> float:
