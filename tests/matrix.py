@@ -34,11 +34,14 @@ def pairs() -> Iterator[tuple[str, str]]:
                 yield fabric, variant
 
 
-def cells() -> Iterator[tuple[str, str]]:
+@cache
+def cells() -> tuple[tuple[str, str], ...]:
     """The pairs that accept a collective at some number of nodes; docs/declined.md has the reasons of all others."""
-    for fabric, algorithm in pairs():
-        if any(not isinstance(compiled(fabric, algorithm, *case), str) for case in cases(fabric)):
-            yield fabric, algorithm
+    return tuple(
+        (fabric, algorithm)
+        for fabric, algorithm in pairs()
+        if any(not isinstance(compiled(fabric, algorithm, *case), str) for case in cases(fabric))
+    )
 
 
 def cases(fabric: str) -> Iterator[tuple[int, Request]]:

@@ -22,7 +22,7 @@ from opticcl.simulate import class_bounds, profile
 from opticcl.verify import verify
 
 
-@pytest.mark.parametrize(("name", "algorithm"), list(cells()))
+@pytest.mark.parametrize(("name", "algorithm"), cells())
 def test_cell(name, algorithm):
     """A cell of the matrix: right, exact, not faster than light, and the same again; for every collective and size."""
     some, others = ([case for case in cases(name) if (case[0] in DEEP_SIZES) is deep] for deep in (False, True))
@@ -30,7 +30,7 @@ def test_cell(name, algorithm):
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize(("name", "algorithm"), list(cells()))
+@pytest.mark.parametrize(("name", "algorithm"), cells())
 def test_cell_at_more_sizes(name, algorithm):
     """The same at the other sizes; some algorithms are made for none of these."""
     checked(name, algorithm, [case for case in cases(name) if case[0] in DEEP_SIZES])

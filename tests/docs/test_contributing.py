@@ -16,6 +16,9 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NEEDS = {"A claim": ["A fabric"]}
 """Sections whose files use those of another section."""
 
+FIRST = {"A fabric", "A claim"}
+"""Sections that `make test` follows; each starts several processes."""
+
 
 def blocks(section, *languages):
     """Texts of the blocks of a section in these languages."""
@@ -32,7 +35,10 @@ def copy(tmp_path_factory):
     return root
 
 
-@pytest.mark.parametrize("section", [name for name, _ in SECTIONS])
+@pytest.mark.parametrize(
+    "section",
+    [pytest.param(name, marks=() if name in FIRST else pytest.mark.deep) for name, _ in SECTIONS],
+)
 def test_a_section_can_be_followed_literally(copy, section):
     """Its files are written, its commands end well; the files are removed again."""
     written = []

@@ -329,8 +329,9 @@ def test_best_k_of_a_broadcast_grows_with_the_message() -> None:
     assert (best[0], best[-1]) == (0, 3)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", BY_BLOCKS + BY_K)
 def test_4096_nodes(name: str) -> None:
-    """SiPAC(16, 3): all circuits counted, a sample of the chunks followed, in a second or so."""
+    """SiPAC(16, 3): all circuits are counted and all chunks proven."""
     where = fabric("sipac", radix=16, levels=3)
     assert verify(lower(where, generate("sipco", Request(name, 1234), where))).ok
