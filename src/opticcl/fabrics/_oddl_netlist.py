@@ -17,9 +17,11 @@ once, at the sender.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
+from types import MappingProxyType
 
 import numpy as np
 
@@ -30,8 +32,9 @@ from opticcl.ir.device import SettingUse
 from opticcl.ir.netlist import BillLine, Bundle, ElementGroup, Netlist, StateUse
 from opticcl.optics.clos import clos_modules
 
-__all__ = ["Switches", "oddl_ends", "oddl_netlist", "oddl_states", "switches_of"]
+__all__ = ["Switches", "oddl_ends", "oddl_netlist", "oddl_states", "pieces_passed", "switches_of"]
 
+_FIBRE = MappingProxyType({"fibre": 1.0})
 SOURCE = "ODDL sections 3.B, 3.C, figure 6"
 
 
@@ -119,7 +122,7 @@ def oddl_netlist(switches: tuple[Switches, ...], nodes: int, wavelengths: int, n
             "receiver", "control", nics, 0, 0, parameters={"receives": lambda diode: diode // w}, place=nic, node_of=node_of,
             source="ODDL section 3.A",
         ),
-        ElementGroup("fibre_up", "fibre", nics, loss={"fibre": 1}, bill=BillLine("fibre"), place=nic, source=SOURCE),
+        ElementGroup("fibre_up", "fibre", nics, loss=_FIBRE, bill=BillLine("fibre"), place=nic, source=SOURCE),
         *(group for one in switches for group in _modules(one, nodes)),
         ElementGroup("fibre_down", "fibre", nics, bill=BillLine("fibre"), place=nic, source=SOURCE),
         ElementGroup("demux", "demux", nics, 1, w, place=nic, source=SOURCE),
@@ -167,6 +170,20 @@ def _modules(one: Switches, nodes: int) -> Iterator[ElementGroup]:
     if one.amplified:
         name = f"edfa{d}"
         yield ElementGroup(name, "edfa", nodes, loss={"edfa": 1}, bill=BillLine("edfa"), place=_behind, source=SOURCE)
+
+
+def pieces_passed(switches: tuple[Switches, ...], nodes: int) -> tuple[Counter[str], ...]:
+    """Elements of a light path that light passes in each dimension: a fibre, a module of every stage, an amplifier.
+
+    Args:
+        switches: of each dimension.
+        nodes: of the machine [count].
+    """
+    found = tuple(Counter[str](_FIBRE) for _ in switches)
+    for pieces, one in zip(found, switches, strict=True):
+        for group in _modules(one, nodes):
+            pieces.update(group.loss)
+    return found
 
 
 def _behind(node: int) -> str:

@@ -12,6 +12,9 @@ with wavelengths added and dropped, where the number of elements passed grows wi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import numpy as np
 
 from opticcl.ir import Circuits
@@ -19,10 +22,16 @@ from opticcl.ir.light import Counts, Element, LightPath, OpticsTable
 
 __all__ = ["ring_light"]
 
-_ELEMENTS = (Element("modulator"), Element("interface"))
+_ONE_EACH = MappingProxyType({"modulator": 1.0, "interface": 1.0})
 
 
-def ring_light(table: OpticsTable, sides: tuple[int, ...], wrap: bool = True, directions: int = 2) -> LightPath:
+def ring_light(
+    table: OpticsTable,
+    sides: tuple[int, ...],
+    wrap: bool = True,
+    directions: int = 2,
+    pieces: Mapping[str, float] = _ONE_EACH,
+) -> LightPath:
     """Paths along rings or lines of fibres.
 
     Args:
@@ -30,7 +39,9 @@ def ring_light(table: OpticsTable, sides: tuple[int, ...], wrap: bool = True, di
         sides: nodes of a ring, or of a row and of a column.
         wrap: whether the last node is followed by the first.
         directions: in which light runs round a ring, 1 or 2; with 2 it takes the shorter way.
+        pieces: of a modulator at the sender, and of an interface at the end of a segment [count].
     """
+    modulator, interface = pieces["modulator"], pieces["interface"]
     shorter = wrap and directions == 2
     longest = [side // 2 if shorter else side - 1 for side in sides]
     shares = np.array([side - 1.0 for side in sides])
@@ -39,13 +50,14 @@ def ring_light(table: OpticsTable, sides: tuple[int, ...], wrap: bool = True, di
 
     def counts(circuits: Circuits) -> Counts:
         hops = circuits.num_hops().astype(np.float64)
-        return np.stack([np.ones_like(hops), hops], axis=1)
+        return np.stack([np.full_like(hops, modulator), interface * hops], axis=1)
 
     half = "half " if wrap else ""
     ring = "half the ring" if shorter else "all of the ring but one segment"
     names = (ring,) if len(sides) == 1 else (f"{half}a row", f"{half}a column")
-    extremes = np.array([[1.0, hops] for hops in longest])
-    return LightPath(table, _ELEMENTS, counts, extremes, names, np.array([1.0, mean]))
+    extremes = np.array([[modulator, interface * hops] for hops in longest])
+    typical = np.array([modulator, interface * mean])
+    return LightPath(table, tuple(map(Element, _ONE_EACH)), counts, extremes, names, typical)
 
 
 def _mean_distance(side: int, wrap: bool, directions: int = 2) -> float:

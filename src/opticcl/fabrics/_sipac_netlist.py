@@ -54,21 +54,24 @@ def sipac_netlist(
     def diode(element: int) -> str:
         return f"{port(element // w)} wavelength {element % w}"
 
-    link = {"coupler": 2.0, "fibre": 1.0}
     groups = [
         ElementGroup(
             "comb", "comb", ports, 0, 1, bill=BillLine("comb_transceiver", 1, w, port_rate), place=port, source=SOURCE
         ),
         ElementGroup(
-            "modulator", "modulator", ports, per_wavelength=True, loss={"modulator": 1, "bus_ring": w - 1},
+            "modulator", "modulator", ports, per_wavelength=True, loss={"modulator": 1, "bus_ring": w - 1, "coupler": 1},
             place=port, node_of=lambda device: device // levels, source=SOURCE,
         ),
-        ElementGroup("fibre_up", "fibre", ports, loss=link, bill=BillLine("fibre"), place=port, source=SOURCE),
+        ElementGroup(
+            "fibre_up", "fibre", ports, loss={"fibre": 1, "coupler": 1}, bill=BillLine("fibre"), place=port, source=SOURCE
+        ),
         *(_rings(level, nodes // r, r, published) for level, r in enumerate(radices)),
-        ElementGroup("fibre_down", "fibre", ports, loss=link, bill=BillLine("fibre"), place=port, source=SOURCE),
+        ElementGroup(
+            "fibre_down", "fibre", ports, loss={"coupler": 1, "fibre": 1}, bill=BillLine("fibre"), place=port, source=SOURCE
+        ),
         *(
             ElementGroup(
-                f"demux{level}", "demux", nodes, 1, w, loss={"bus_ring": float(received[level]), "ring_drop": 1},
+                f"demux{level}", "demux", nodes, 1, w, loss={"coupler": 1, "bus_ring": float(received[level]), "ring_drop": 1},
                 place=lambda node, level=level: f"node {node} port {level}", source=SOURCE,  # type: ignore[misc]
             )
             for level in range(levels)

@@ -603,7 +603,7 @@ class Lightpath(Fabric):
     @cached_property
     def light_path(self) -> LightPath:
         """Paths along the edges of the grid."""
-        return _light(*self.grid_shape)
+        return _light(self._wafer)
 
     def limits(self, values: Optics) -> tuple[Limit, ...]:
         """Tiles that light may pass straight ahead from the first tile of a wafer.
@@ -644,16 +644,18 @@ class Lightpath(Fabric):
 _ELEMENTS = ("modulator", "mzi", "waveguide_x", "waveguide_y", "stitch", "board_fibre")
 
 
-def _light(rows: int, columns: int) -> LightPath:
-    """Paths along the edges of the grid."""
-    table = optics_of("lightpath")
-    tall, wide = (int(table.geometry[side]) for side in ("board_rows", "board_columns"))
+def _light(wafer: TileGrid) -> LightPath:
+    """Paths along the edges of the grid: a laser's modulator, and a waveguide of every edge with its switches and seam."""
+    rows, columns, (tall, wide) = wafer.rows, wafer.columns, wafer.board
+    netlist = lightpath_netlist(wafer)
+    sent, *each = (
+        np.array([float(netlist.groups[netlist.position[name]].loss.get(kind, 0)) for kind in _ELEMENTS])
+        for name in ("transmitter", *wafer.counts())
+    )
 
-    def totals(along_x: Counts, along_y: Counts, between_boards: Counts) -> Counts:
-        hops = along_x + along_y
-        return np.stack(
-            [np.ones_like(hops), 2 * hops, along_x, along_y, hops - between_boards, between_boards], axis=-1
-        )
+    def totals(*hops: Counts) -> Counts:
+        """Hops along rows within a board and between boards, and the same along columns, (paths,) each."""
+        return sent + np.stack(hops, axis=-1) @ np.array(each)
 
     def counts(circuits: Circuits) -> Counts:
         start, direction = np.divmod(circuits.hops.astype(np.int64), 4)
@@ -661,33 +663,28 @@ def _light(rows: int, columns: int) -> LightPath:
         along_y = direction >= 2
         before = np.where(along_y, row, column) - direction % 2  # the place that the seam follows
         outside = (before + 1) % np.where(along_y, tall, wide) == 0
-        owner, n = circuits.hop_owner(), len(circuits)
-        x, y, apart = (np.bincount(owner[of], minlength=n).astype(float) for of in (~along_y, along_y, outside))
-        return totals(x, y, apart)
+        kind, owner, n = 2 * along_y + outside, circuits.hop_owner(), len(circuits)
+        return totals(*np.bincount(4 * owner + kind, minlength=4 * n).reshape(n, 4).T.astype(np.float64))
 
-    corner = totals(*(np.array([float(value)]) for value in _corner(rows, columns, tall, wide)))
-    return LightPath(
-        table,
-        tuple(map(Element, _ELEMENTS)),
-        counts,
-        corner,
-        (f"corner to corner of {rows}x{columns} tiles",),
-        totals(*(np.asarray(value) for value in _means(rows, columns, tall, wide))),
-    )
+    corner = totals(*(np.array([float(hops)]) for hops in _corner(rows, columns, tall, wide)))
+    typical = totals(*map(np.asarray, _means(rows, columns, tall, wide)))
+    names = (f"corner to corner of {rows}x{columns} tiles",)
+    return LightPath(optics_of("lightpath"), tuple(map(Element, _ELEMENTS)), counts, corner, names, typical)
 
 
-def _corner(rows: int, columns: int, tall: int, wide: int) -> tuple[int, int, int]:
-    """Hops along rows and columns between opposite corners, and those from wafer to wafer."""
-    return columns - 1, rows - 1, (columns - 1) // wide + (rows - 1) // tall
+def _corner(rows: int, columns: int, tall: int, wide: int) -> tuple[int, int, int, int]:
+    """Hops between opposite corners, as `totals` of `_light` takes them."""
+    x, y = (columns - 1) // wide, (rows - 1) // tall
+    return columns - 1 - x, x, rows - 1 - y, y
 
 
-def _means(rows: int, columns: int, tall: int, wide: int) -> tuple[float, float, float]:
+def _means(rows: int, columns: int, tall: int, wide: int) -> tuple[float, float, float, float]:
     """The same, mean over all pairs of different tiles and shortest ways."""
     tiles = rows * columns
     pairs = tiles / max(1, tiles - 1)
     x, between_x = _mean_of_line(columns, wide)
     y, between_y = _mean_of_line(rows, tall)
-    return x * pairs, y * pairs, (between_x + between_y) * pairs
+    return (x - between_x) * pairs, between_x * pairs, (y - between_y) * pairs, between_y * pairs
 
 
 def _mean_of_line(side: int, board: int) -> tuple[float, float]:

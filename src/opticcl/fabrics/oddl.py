@@ -43,7 +43,7 @@ from opticcl.fabrics import register_fabric
 from opticcl.fabrics._control import exposed_share
 from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
 from opticcl.fabrics._failures import FailingFabric, options_of_pairs
-from opticcl.fabrics._oddl_netlist import Switches, oddl_ends, oddl_netlist, oddl_states, switches_of
+from opticcl.fabrics._oddl_netlist import Switches, oddl_ends, oddl_netlist, oddl_states, pieces_passed, switches_of
 from opticcl.fabrics._ring_settings import of_wavelengths
 from opticcl.ir import (
     CellGrid,
@@ -527,12 +527,8 @@ def modules_passed(ports: int) -> tuple[int, int]:
 
 def _light(shape: tuple[int, ...]) -> LightPath:
     """A path for each dimension. Args: shape: ports of the switches of each dimension."""
-    longest = np.zeros((len(shape), len(_ELEMENTS)))
-    longest[:, _ELEMENTS.index("fibre")] = 1
-    for dimension, ports in enumerate(shape):
-        size, stages = modules_passed(ports)
-        longest[dimension, _ELEMENTS.index(f"wss{size}")] = stages
-        longest[dimension, _ELEMENTS.index("edfa")] = ports > PASSIVE_PORTS
+    passed = pieces_passed(switches_of(shape, map(modules_passed, shape), PASSIVE_PORTS), prod(shape))
+    longest = np.array([[pieces[kind] for kind in _ELEMENTS] for pieces in passed], np.float64)
 
     def counts(circuits: Circuits) -> Counts:
         return longest[circuits.hops[circuits.hop_offsets[:-1]]]

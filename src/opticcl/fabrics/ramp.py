@@ -44,7 +44,7 @@ amplifier; where its gain equals its loss it is only a gate. Couplers lose by sp
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
 from typing import Any, Literal
@@ -436,10 +436,13 @@ class Ramp(FailingFabric):
 
     @property
     def _shape(self) -> RampShape:
-        ports = self.racks * (self.wavelengths if self.subnet == "broadcast" else 1)
-        planes = self.transceivers_per_group
-        sizes = self.groups, self.racks, self.wavelengths, planes
-        return RampShape(*sizes, self.subnet, self.filters, _stages(ports), self.line_rate)
+        return self._shape_of(self.groups, self.racks)
+
+    def _shape_of(self, groups: int, racks: int) -> RampShape:
+        """With another number of groups and racks."""
+        ports = racks * (self.wavelengths if self.subnet == "broadcast" else 1)
+        planes, kind = self.transceivers_per_group, (self.subnet, self.filters)
+        return RampShape(groups, racks, self.wavelengths, planes, *kind, _stages(ports), self.line_rate)
 
     def netlist(self) -> Netlist:
         """Transceivers with their gates, and the subnets between them."""
@@ -518,13 +521,22 @@ class Ramp(FailingFabric):
     @cached_property
     def light_path(self) -> LightPath:
         """The one path of all circuits."""
-        return _light(self.groups, self.racks, self.wavelengths, self.subnet, self.filters)
+        return self._light_of(self.groups, self.racks)
+
+    def _light_of(self, groups: int, racks: int) -> LightPath:
+        """With another number of groups and racks.
+
+        A star coupler joins the noise of all gates that are open towards it: those of the L wavelengths of a subnet, or,
+        behind routers, those of the J racks whose noise leaves at the same port and wavelength.
+        """
+        open_gates = {"broadcast": self.wavelengths, "route_broadcast": racks, "route_switch": 1}[self.subnet]
+        return _light(ramp_netlist(self._shape_of(groups, racks)), open_gates)
 
     def limits(self, values: Optics) -> tuple[Limit, ...]:
         """The largest x = J with the same number of wavelengths, as section 4.2 asks."""
 
         def closes(x: int) -> bool:
-            light = _light(x, x, self.wavelengths, self.subnet, self.filters)
+            light = self._light_of(x, x)
             return bool(chain_of(light, values).closes(light.extremes).all())
 
         x = largest_that_closes([x for x in range(1, self.wavelengths + 1) if self.wavelengths % x == 0], closes)
@@ -551,41 +563,28 @@ class Ramp(FailingFabric):
         return self.netlist().place("core_splitter", int(self._shape.crossbar_input(np.array(index))))
 
 
-def _light(groups: int, racks: int, devices: int, subnet: str, filters: str) -> LightPath:
-    """The one path of all circuits.
-
-    A star coupler joins the noise of all gates that are open towards it: those of the L wavelengths of a subnet, or, behind
-    routers, those of the J racks whose noise leaves at the same port and wavelength.
+def _light(netlist: Netlist, open_gates: int) -> LightPath:
+    """The one path of all circuits: an element of every group, in their order.
 
     Args:
-        groups: x [count].
-        racks: J [count].
-        devices: L [count].
-        subnet: kind of subnet.
-        filters: of a receiver.
+        netlist: of the machine.
+        open_gates: TX gates whose noise a star coupler joins [count].
     """
-    gate = Element("soa_gate", amplifies=True)
-    open_gates = {"broadcast": devices, "route_broadcast": racks, "route_switch": 1}[subnet]
-    ports = racks * (devices if subnet == "broadcast" else 1)
-    star = Element("star", ways=ports)
-    splitter, combiner = Element("core_splitter", ways=racks), Element("core_combiner", ways=racks)
-    core = {
-        "broadcast": (star,),
-        "route_broadcast": (Element("awgr"), star),
-        "route_switch": (Element("awgr"), splitter, gate, combiner),
-    }[subnet]
-    elements = (
-        Element("modulator"),
-        Element("splitter", ways=groups),
-        replace(gate, joined=open_gates),
-        Element("fibre"),
-        *core,
-        Element("fibre"),
-        *((Element("filter"),) if filters != "none" else ()),
-        gate,
-        Element("combiner", ways=groups),
-    )
-    pieces = np.array([_stages(ports) if element is star else 1.0 for element in elements])
+    found = [
+        (
+            Element(
+                kind,
+                ways=max(group.n_in, group.n_out) if group.kind in ("splitter", "combiner") else 1,
+                amplifies=kind == "soa_gate",
+                joined=open_gates if group.name == "tx_gate" else 1,
+            ),
+            float(number),
+        )
+        for group in netlist.groups
+        for kind, number in group.loss.items()
+    ]
+    elements, numbers = zip(*found, strict=True)
+    pieces = np.array(numbers)
 
     def counts(circuits: Circuits) -> Counts:
         return np.broadcast_to(pieces, (len(circuits), len(pieces)))

@@ -291,10 +291,14 @@ class Sipac(FailingFabric):
 
     def netlist(self) -> Netlist:
         """Combs, modulators and photodiodes of every port, rings of every switch."""
-        received = lines_received(self.sides, self.num_wavelengths, self.groups_of_levels)
-        published = self.channels == "published"
+        return self._netlist_of(self.sides)
+
+    def _netlist_of(self, radices: tuple[int, ...]) -> Netlist:
+        """With other switches."""
+        lines, groups = self.num_wavelengths, tuple(num_groups(radix, self.channels) for radix in radices)
+        received, published = lines_received(radices, lines, groups), self.channels == "published"
         port_rate = self.node_rate / self.ports_per_node
-        return sipac_netlist(self.sides, self.strides, self.num_wavelengths, published, received, port_rate)
+        return sipac_netlist(radices, strides_of(radices), lines, published, received, port_rate)
 
     def ends(self, circuits: Circuits) -> tuple[IntArray, IntArray]:
         """Modulators of the sender's port, photodiode of the receiver's port and the wavelength."""
@@ -386,14 +390,14 @@ class Sipac(FailingFabric):
     @cached_property
     def light_path(self) -> LightPath:
         """Through one switch of micro-rings."""
-        return _light(self.sides, self.strides, self.num_wavelengths, self.groups_of_levels)
+        return _light(self.netlist(), self.sides, self.groups_of_levels)
 
     def limits(self, values: Optics) -> tuple[Limit, ...]:
         """The largest switch whose last crossing still lets enough light through, with the same comb."""
         lines = self.num_wavelengths
 
         def closes(radix: int) -> bool:
-            light = _light((radix,), np.ones(1), lines, (num_groups(radix, self.channels),))
+            light = _light(self._netlist_of((radix,)), (radix,), (num_groups(radix, self.channels),))
             return bool(chain_of(light, values).closes(light.extremes).all())
 
         radix = largest_that_closes(range(2, LARGEST_COUNT + 1), closes)
@@ -419,12 +423,6 @@ class Sipac(FailingFabric):
 
 # --- light --------------------------------------------------------------------------------------------------------------
 
-_SENDER = ("modulator", "bus_ring", "coupler", "fibre", "coupler")
-_SWITCH = ("ring_pass", "ring_drop")
-_RECEIVER = ("coupler", "fibre", "coupler", "bus_ring", "ring_drop")
-_ELEMENTS = _SENDER + _SWITCH + _RECEIVER
-_SENT, _PASSED, _RECEIVED = 1, len(_SENDER), len(_ELEMENTS) - 2
-
 
 def crossings(radix: int, groups: int) -> int:
     """Rings off resonance on the longest path through a switch.
@@ -439,24 +437,34 @@ def crossings(radix: int, groups: int) -> int:
     return 2 * (radix - 1) if groups == radix else max(0, 2 * (radix - 2))
 
 
-def _light(radices: tuple[int, ...], strides: Counts, wavelengths: int, groups: tuple[int, ...]) -> LightPath:
+def _light(netlist: Netlist, radices: tuple[int, ...], groups: tuple[int, ...]) -> LightPath:
     """Paths through the switches of every level.
 
     Args:
+        netlist: of the machine.
         radices: ports of the switches of each level.
-        strides: by how much a node's number grows with each digit, (levels,).
-        wavelengths: lines of a link [count].
         groups: groups that the lines of each level fall into.
     """
-    sides = np.array(radices, np.int64)
-    received = lines_received(radices, wavelengths, groups)
+    sides, strides, levels = np.array(radices, np.int64), strides_of(radices), np.arange(len(radices))
     without = sides != np.array(groups)  # a ring (i, i)
+    of = {group.name: group for group in netlist.groups}
+    pieces = [
+        [
+            *of["modulator"].loss.items(),
+            *of["fibre_up"].loss.items(),
+            *of[f"ring{level}"].loss.items(),
+            *(of[f"ring{level}"].moved or {}).items(),
+            *of["fibre_down"].loss.items(),
+            *of[f"demux{level}"].loss.items(),
+        ]
+        for level in range(len(radices))
+    ]
+    kinds = [kind for kind, _ in pieces[0]]
+    each = np.array([[number for _, number in of_level] for of_level in pieces], np.float64)
 
     def path(level: np.ndarray, passed: np.ndarray) -> Counts:
-        counts = np.ones((len(level), len(_ELEMENTS)))
-        counts[:, _SENT] = wavelengths - 1
-        counts[:, _PASSED] = passed
-        counts[:, _RECEIVED] = received[level]
+        counts = each[level]
+        counts[:, kinds.index("ring_pass")] *= passed
         return counts
 
     def counts(circuits: Circuits) -> Counts:
@@ -465,12 +473,11 @@ def _light(radices: tuple[int, ...], strides: Counts, wavelengths: int, groups: 
         i, j = circuits.src // stride % side, circuits.dst // stride % side
         return path(level, j + side - 1 - i - 2 * (without[level] & (i < j)))
 
-    levels = np.arange(len(radices))
     longest = path(levels, np.array(list(map(crossings, radices, groups))))
     share = (sides - 1) / max(1, int((sides - 1).sum()))
     typical = share @ path(levels, sides - 1 - without) if share.any() else longest[0]
     names = tuple(f"level {level}, first input to last output" for level in levels)
-    return LightPath(optics_of("sipac"), tuple(map(Element, _ELEMENTS)), counts, longest, names, typical)
+    return LightPath(optics_of("sipac"), tuple(map(Element, kinds)), counts, longest, names, typical)
 
 
 def lines_received(radices: tuple[int, ...], wavelengths: int, groups: tuple[int, ...]) -> IntArray:
