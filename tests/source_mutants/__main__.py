@@ -44,37 +44,28 @@ def files_of(target: str) -> list[Path]:
     return sorted(path.glob("*.py")) if path.is_dir() else [path]
 
 
-def run(targets: list[str], minutes: float, plain: bool) -> None:
+def run(targets: list[str], minutes: float, plain: bool, limit_s: float) -> None:
     """Run mutants, first those of plain functions, then those of functions that numba compiles."""
     until = time.time() + 60 * minutes
     for target in targets:
         for kernels in (False,) if plain else (False, True):
             environment = {**os.environ, "NUMBA_DISABLE_JIT": str(int(kernels))}
-            command = [sys.executable, "-m", "tests.source_mutants", "--in-process", str(until), target]
+            command = [sys.executable, "-m", "tests.source_mutants", "--in-process", str(until)]
+            command += ["--limit", str(limit_s), target]
             subprocess.run([*command, *["--kernels"] * kernels], env=environment, cwd=REPOSITORY, check=False)
 
 
-def run_in_process(target: str, kernels: bool, until: float) -> None:
+def run_in_process(target: str, kernels: bool, until: float, limit_s: float) -> None:
     """The mutants of one target, in this process and its children."""
     from tests.source_mutants.plugin import MutantRun
 
     RESULTS.mkdir(exist_ok=True)
     package = target.split("/")[0]
     folders = [str(REPOSITORY / "tests" / folder) for folder in TESTS[package]]
-    plugin = MutantRun(files_of(target), RESULTS / f"{package}.jsonl", kernels, until)
-    options = [
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:xdist",
-        "--timeout",
-        "0",
-        "-p",
-        "no:benchmark",
-        "-m",
-        "not deep",
-    ]
+    plugin = MutantRun(files_of(target), RESULTS / f"{package}.jsonl", kernels, until, limit_s)
+    options = ["-q", "--timeout", "0", "-m", "not deep"]
+    for left_out in ("cacheprovider", "xdist", "benchmark"):
+        options += ["-p", f"no:{left_out}"]
     fixed = ["-o", "addopts=--import-mode=importlib --strict-markers"]
     pytest.main([*options, *fixed, *folders], plugins=[plugin])
 
@@ -104,6 +95,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.source_mutants")
     parser.add_argument("targets", nargs="*", help="packages or files; none: report only")
     parser.add_argument("--minutes", type=float, default=1e6, help="when to stop")
+    parser.add_argument("--limit", type=float, default=4, help="seconds of tests for one mutant")
     parser.add_argument(
         "--plain", action="store_true", help="leave out functions that numba compiles, which take longest"
     )
@@ -111,10 +103,10 @@ def main() -> int:
     parser.add_argument("--in-process", type=float, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.in_process is not None:
-        run_in_process(given.targets[0], given.kernels, given.in_process)
+        run_in_process(given.targets[0], given.kernels, given.in_process, given.limit)
         return 0
     if given.targets:
-        run(given.targets, given.minutes, given.plain)
+        run(given.targets, given.minutes, given.plain, given.limit)
     return report()
 
 
