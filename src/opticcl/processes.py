@@ -17,7 +17,7 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
@@ -61,6 +61,7 @@ def each(
     *,
     jobs: int = 1,
     progress: ProgressCallback = no_progress,
+    weights: Sequence[float] = (),
 ) -> list[R]:
     """Results of `work(0)`, `work(1)`, ..., in this order.
 
@@ -69,25 +70,28 @@ def each(
         count: parts [count].
         jobs: processes [count].
         progress: called with the reports of all parts, each with the number of parts that are done.
+        weights: of the parts: processes begin with the largest, so that none of them works alone at the end; none: in order.
     Raises: what the first part raises that raises anything.
     """
     jobs = min(jobs, count)
     if jobs < 2 or sys.platform != "linux" or threading.active_count() > 1:  # forking would lose other threads
         return [work(i, progress) for i in range(count)]
-    found = _in_processes(work, count, jobs, progress)
+    order = sorted(range(count), key=lambda i: -weights[i]) if weights else range(count)
+    found = _in_processes(work, order, jobs, progress)
     return [found[i][0] if i in found else work(i, progress) for i in range(count)]
 
 
 def _in_processes(
-    work: Callable[[int, ProgressCallback], R], count: int, jobs: int, progress: ProgressCallback
+    work: Callable[[int, ProgressCallback], R], order: Sequence[int], jobs: int, progress: ProgressCallback
 ) -> dict[int, tuple[R]]:
     """Results by number, as far as the processes had any.
 
     Args:
-        work, count, jobs, progress: as of `each`.
+        work, jobs, progress: as of `each`.
+        order: of the parts.
     """
     context, cap = multiprocessing.get_context("fork"), max(LEAST_CAP, _available_bytes() // 2 // jobs)
-    waiting = list(range(count))[::-1]
+    waiting = list(order)[::-1]
     found: dict[int, tuple[R]] = {}
     workers: dict[Connection, Any] = {}
     sys.stdout.flush()
@@ -111,7 +115,7 @@ def _in_processes(
                     continue
                 if kind == "progress":
                     label, *counts = value
-                    progress(f"{label} ({len(found)} of {count} done)", *counts)
+                    progress(f"{label} ({len(found)} of {len(order)} done)", *counts)
                     continue
                 if kind == "result":
                     found[number] = (value,)

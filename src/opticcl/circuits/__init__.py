@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache as once
 from typing import Any, TypeVar
 
 import numpy as np
@@ -104,9 +105,16 @@ class LoweredRounds:
         return _lowered_rounds, (self.fabric, self.schedule)
 
 
-def _lowered_rounds(fabric: Fabric, schedule: Schedule) -> Callable[[int], tuple[Circuits, ...]]:
-    rounds = lower(fabric, schedule).rounds
-    return rounds.rounds if isinstance(rounds, ClassRounds) else rounds
+def _lowered_rounds(fabric: Fabric, schedule: Schedule) -> LoweredRounds:
+    """Rounds as `lower` makes them; the rule begins when the first of them is wanted, since most readers want none."""
+
+    @once
+    def lowered() -> LoweredRounds:
+        rounds = lower(fabric, schedule).rounds
+        found: LoweredRounds = rounds.rounds if isinstance(rounds, ClassRounds) else rounds  # type: ignore[assignment]
+        return found
+
+    return LoweredRounds(fabric, schedule, lambda i: lowered().step(i), lambda i, rows: lowered().assign(i, rows))
 
 
 def _rule_of(fabric: Fabric) -> Callable[[Fabric, Schedule], Rounds]:

@@ -8,7 +8,7 @@ until then.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -102,13 +102,15 @@ class _Held:
     fabric: Fabric
     schedule: Schedule
     assign: Rounds
+    _found: dict[int, tuple[Circuits, ...]] = field(default_factory=dict)  # of steps that are wanted soon
 
     def __call__(self, step: int, transfers: Transfers) -> tuple[Circuits, ...]:
-        rounds = self.assign(step, transfers)
-        if self.every is None or len(rounds) != 1:
+        every = self.every
+        rounds = self._found.pop(step, None) or self.assign(step, transfers)
+        if every is None or len(rounds) != 1:
             return rounds
         (circuits,) = rounds
-        idle = self.every.take(~np.isin(_identity(self.fabric, self.every), _identity(self.fabric, circuits)))
+        idle = every.take(~np.isin(_identity(self.fabric, every), _identity(self.fabric, circuits)))
         if not len(idle):
             return rounds
         return (concatenate_circuits([circuits, replace(idle, transfer=np.full(len(idle), -1, np.int32))]),)
@@ -125,6 +127,7 @@ class _Held:
         for steps in classes:
             transfers = self.schedule.step(steps.start)
             rounds = self.assign(steps.start, transfers) if len(transfers) else ()
+            self._found[steps.start] = rounds
             if len(rounds) > 1 or any(circuits.wavelength_step != 1 for circuits in rounds):
                 return None
             for circuits in rounds:

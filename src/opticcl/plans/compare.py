@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opticcl.assumptions import DEFAULT_SET, SETS, Assumptions
 from opticcl.assumptions import assumptions as assumptions_of
@@ -316,9 +316,21 @@ def compare_plans(
         cache.clear()  # other fabrics have schedules of their own
         return made
 
-    found = each(of_fabric, len(fabrics), jobs=jobs, progress=progress)
-    entries = [entry for kept, _ in found for entry in kept]
-    declined = [one for _, left in found for one in left]
+    searched = explain and canonical(algorithm) in ("auto", "main")
+    alternatives = [*dict.fromkeys(one for fabric in fabrics for one in _alternatives(fabric))] if searched else []
+
+    def of_part(i: int, progress: ProgressCallback) -> tuple[list[Entry], list[Declined], Charge | None]:
+        if i < len(fabrics):
+            return *of_fabric(i, progress), None
+        other = alternatives[i - len(fabrics)]
+        progress(f"search the fastest on {other.fabric.name} with {other.parameter}={_yes(other.value)}")
+        return [], [], _fastest_charge(other.changed, wanted, sizes, assumed)
+
+    weights = list(map(_elements, [*fabrics, *(one.fabric for one in alternatives)]))
+    parts = each(of_part, len(weights), jobs=jobs, progress=progress, weights=weights)
+    found, charges = parts[: len(fabrics)], [charge for _, _, charge in parts[len(fabrics) :]]
+    entries = [entry for kept, _, _ in found for entry in kept]
+    declined = [one for _, left, _ in found for one in left]
     if not entries:
         raise UnsupportedError(declined[0].reason if len(declined) == 1 else f"no fabric can do {name} that way")
     entries.sort(key=lambda entry: entry.total_s)
@@ -328,7 +340,7 @@ def compare_plans(
         return swaps(variation, totals, [entry.under[variation.name].total_s for entry in entries])
 
     flips = tuple(one for one in map(swapped, between) if one.pairs)
-    decided = _decided(entries, wanted, sizes, assumed) if explain and canonical(algorithm) in ("auto", "main") else ()
+    decided = _decided(entries, alternatives, charges)
     return Comparison(
         name,
         tuple(sizes),
@@ -460,38 +472,71 @@ def _plans(
     return kept, declined
 
 
+class _Alternative(NamedTuple):
+    """A fabric with another value of a parameter whose default may decide a rank."""
+
+    fabric: Fabric
+    parameter: str
+    value: Any
+
+    @property
+    def changed(self) -> Fabric:
+        """The fabric with that value."""
+        return replace(self.fabric, **{self.parameter: self.value})  # type: ignore[type-var]
+
+
+def _alternatives(fabric: Fabric) -> list[_Alternative]:
+    """Those of a whole machine that differ from its defaults."""
+    if fabric.machine is not fabric:
+        return []
+    known = fabric.parameters
+    return [_Alternative(fabric, *one) for one in fabric.alternatives.items() if known[one[0]] != one[1]]
+
+
+def _elements(fabric: Fabric) -> int:
+    """Lasers, links, switches, ... of a fabric: about how long its search takes [count]."""
+    return sum(resource.count for resource in fabric.resources)
+
+
+def _fastest_charge(fabric: Fabric, wanted: Request, sizes: Sequence[int], assumed: Assumptions) -> Charge | None:
+    """The fastest algorithm and its time, or None if the fabric can carry none.
+
+    Args:
+        fabric: to search on.
+        wanted: collective and root.
+        sizes: messages [bytes].
+        assumed: time assumptions.
+    """
+    found = Candidates(fabric, wanted, all_variants(wanted, fabric), assumed).fastest(sizes)
+    if found is None:
+        return None
+    return Charge(Plan(found.profile.plan, sum(sizes)).algorithm, found.lower_bound_s(sizes))
+
+
 def _decided(
-    entries: Sequence[Entry], wanted: Request, sizes: Sequence[int], assumed: Assumptions
+    entries: Sequence[Entry], alternatives: Sequence[_Alternative], charges: Sequence[Charge | None]
 ) -> Iterator[Decided]:
     """Defaults of the fabrics that decide their rank.
 
     Args:
         entries: fastest first.
-        wanted: collective and root.
-        sizes: messages [bytes].
-        assumed: time assumptions.
+        alternatives: of all fabrics.
+        charges: the fastest with each of them.
     """
     best: dict[str, Entry] = {}
     for entry in entries:
         best.setdefault(entry.fabric.name, entry)
     for name, entry in best.items():
-        fabric = entry.fabric
-        for parameter, value in fabric.alternatives.items() if fabric.machine is fabric else ():
-            default = fabric.parameters[parameter]
-            if default == value:
+        for other, charge in zip(alternatives, charges, strict=True):
+            if other.fabric != entry.fabric or charge is None:
                 continue
-            other = replace(fabric, **{parameter: value})  # type: ignore[type-var]
-            found = Candidates(other, wanted, all_variants(wanted, other), assumed).fastest(sizes)
-            if found is None:
-                continue
-            total_s = found.lower_bound_s(sizes)
             rank, other_rank = (
                 1 + sum(one.total_s < took_s * (1 - 1e-9) for key, one in best.items() if key != name)
-                for took_s in (entry.total_s, total_s)
+                for took_s in (entry.total_s, charge.total_s)
             )
             if rank != other_rank:
-                charge = Charge(Plan(found.profile.plan, sum(sizes)).algorithm, total_s)
-                yield Decided(name, parameter, _yes(default), _yes(value), charge, rank, other_rank)
+                default = entry.fabric.parameters[other.parameter]
+                yield Decided(name, other.parameter, _yes(default), _yes(other.value), charge, rank, other_rank)
 
 
 def _yes(value: Any) -> Any:

@@ -17,6 +17,8 @@ have one partner at a time takes two rounds for it, which is equivalent.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from opticcl.collective import Request
@@ -93,6 +95,7 @@ def double_tree(collective: Request, fabric: Fabric, *, pipeline: int = 1) -> Sc
     return Schedule("double_tree", chunks, num_steps, step, pipelined_classes(len(stages), pipeline))
 
 
+@lru_cache(maxsize=8)
 def two_trees(num_nodes: int, root: int = 0) -> tuple[tuple[IntArray, IntArray, IntArray], ...]:
     """(child, parent, level of the child) of both trees, int64 (num_nodes - 1,) each; the root is on level 0.
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from math import inf
+from math import inf, sqrt
 
 import numpy as np
 
@@ -97,6 +97,8 @@ def _front(n: int, w: int, rooted: bool) -> tuple[tuple[tuple[int, ...], bool], 
         if top > (1 if rooted else MOST_EXCHANGING) or sum(loads) > w:
             continue
         for cut in (False, True)[: 1 + (top > 2)]:
+            if _least_load(loads, top, w, cut) * (1 - 1e-9) > best.get(2 * len(groups) + 1 + cut, (inf,))[0]:
+                continue
             widths = _widths(loads, top, w, cut)
             load = 2 * sum(1 / k for k in widths[:-1]) + ((2 / top if cut else 1) / widths[-1] if top > 1 else 0)
             steps = 2 * len(groups) + 1 + cut
@@ -274,6 +276,27 @@ def _loads(counts: tuple[int, ...], groups: tuple[int, ...]) -> tuple[int, ...]:
     return (*collecting, exchange_wavelengths(counts[-1]) if counts[-1] > 1 else 0)
 
 
+def _gains(loads: tuple[int, ...], top: int, cut: bool) -> list[float]:
+    """Messages of each level and of the exchange, on one wavelength [count].
+
+    Args:
+        loads, top, cut: as of `_widths`.
+    """
+    return [2.0] * (len(loads) - 1) + [2 / top if cut else 1.0]
+
+
+def _least_load(loads: tuple[int, ...], top: int, wavelengths: int, cut: bool) -> float:
+    """Lower bound on the time on the wire of `_front`: circuits of any width, not of whole wavelengths.
+
+    The least sum of g / x where the sum of l x is w is the square of the sum of sqrt(g l), over w (Cauchy and Schwarz).
+
+    Args:
+        loads, top, wavelengths, cut: as of `_widths`.
+    """
+    gains = _gains(loads, top, cut)
+    return sum(sqrt(gain * load) for gain, load in zip(gains, loads, strict=True)) ** 2 / wavelengths
+
+
 def _widths(loads: tuple[int, ...], top: int, wavelengths: int, cut: bool) -> tuple[int, ...]:
     """Wavelengths of a circuit of each level and of the exchange [count].
 
@@ -283,7 +306,7 @@ def _widths(loads: tuple[int, ...], top: int, wavelengths: int, cut: bool) -> tu
         wavelengths: of a fibre [count].
         cut: whether the exchange cuts the message.
     """
-    gains = [2.0] * (len(loads) - 1) + [2 / top if cut else 1.0]
+    gains = _gains(loads, top, cut)
     widths, left = [1] * len(loads), wavelengths - sum(loads)
     while fitting := [at for at, load in enumerate(loads) if 0 < load <= left]:
         best = max(fitting, key=lambda at: gains[at] * (1 / widths[at] - 1 / (widths[at] + 1)) / loads[at])

@@ -14,6 +14,7 @@ Source: Thakur, Rabenseifner and Gropp 2005, section 4 (broadcast and reduce by 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
@@ -110,6 +111,7 @@ def pipelined_classes(num_stages: int, num_chunks: int) -> tuple[range, ...]:
     return (*single[0], full, *single[1])
 
 
+@lru_cache(maxsize=8)
 def _shape(fabric: Fabric, root: int) -> tuple[tuple[int, ...], str | None]:
     """A line if its tree's pairs are linked, else the grid of the machine; and why neither is possible."""
     line, grid = (fabric.num_nodes,), grid_of(fabric)
