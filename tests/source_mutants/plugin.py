@@ -167,6 +167,7 @@ def _functions(files: list[Path]) -> dict[tuple[str, str], list[FunctionType]]:
     for file in files:
         importlib.import_module(".".join(("opticcl", *file.relative_to(ROOT).with_suffix("").parts)))
     found: dict[tuple[str, str], list[FunctionType]] = {}
+    gc.unfreeze()  # the suite freezes what it has collected, which `get_objects` then leaves out
     for one in gc.get_objects():
         if isinstance(one, FunctionType) and one.__code__.co_filename in names:
             found.setdefault((one.__code__.co_filename, one.__code__.co_qualname), []).append(one)
