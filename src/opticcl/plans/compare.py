@@ -14,7 +14,7 @@ from opticcl.errors import AlgorithmError, ParameterError, UnsupportedError
 from opticcl.ir import Fabric, ProgressCallback, Timeline, Verdict, no_progress
 from opticcl.ir.step_cache import StepCache
 from opticcl.plans.hardware import hardware_of
-from opticcl.plans.machines import ExcludedFabric, build_fabrics
+from opticcl.plans.machines import ExcludedFabric, build_fabrics, num_elements
 from opticcl.plans.plan import Plan
 from opticcl.plans.ranks import Charge, Decided, Swaps, Variation, beside, keys_between, ranks, sensitivity, swaps
 from opticcl.plans.search import Candidates
@@ -326,7 +326,7 @@ def compare_plans(
         progress(f"search the fastest on {other.fabric.name} with {other.parameter}={_yes(other.value)}")
         return [], [], _fastest_charge(other.changed, wanted, sizes, assumed)
 
-    weights = list(map(_elements, [*fabrics, *(one.fabric for one in alternatives)]))
+    weights = list(map(num_elements, [*fabrics, *(one.fabric for one in alternatives)]))
     parts = each(of_part, len(weights), jobs=jobs, progress=progress, weights=weights)
     found, charges = parts[: len(fabrics)], [charge for _, _, charge in parts[len(fabrics) :]]
     entries = [entry for kept, _, _ in found for entry in kept]
@@ -491,11 +491,6 @@ def _alternatives(fabric: Fabric) -> list[_Alternative]:
         return []
     known = fabric.parameters
     return [_Alternative(fabric, *one) for one in fabric.alternatives.items() if known[one[0]] != one[1]]
-
-
-def _elements(fabric: Fabric) -> int:
-    """Lasers, links, switches, ... of a fabric: about how long its search takes [count]."""
-    return sum(resource.count for resource in fabric.resources)
 
 
 def _fastest_charge(fabric: Fabric, wanted: Request, sizes: Sequence[int], assumed: Assumptions) -> Charge | None:

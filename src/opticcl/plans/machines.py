@@ -9,7 +9,7 @@ from opticcl.errors import FabricError
 from opticcl.fabrics import as_fabric, fabric_at_scale
 from opticcl.ir import Fabric
 
-__all__ = ["ExcludedFabric", "build_fabric", "build_fabrics"]
+__all__ = ["ExcludedFabric", "build_fabric", "build_fabrics", "num_elements"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +77,8 @@ def build_fabrics(
     if excluded and not built:
         raise FabricError(excluded[0].reason)
     return built, excluded
+
+
+def num_elements(fabric: Fabric) -> int:
+    """Lasers, links, switches, ... of a fabric: about how long a search on it takes [count]."""
+    return sum(resource.count for resource in fabric.resources)

@@ -12,7 +12,7 @@ from opticcl.errors import FabricError, ParameterError, UnsupportedError
 from opticcl.fabrics import fabric_at_scale
 from opticcl.ir import Fabric, ProgressCallback, no_progress
 from opticcl.ir.task_graph import TaskGraph
-from opticcl.plans.machines import ExcludedFabric
+from opticcl.plans.machines import ExcludedFabric, num_elements
 from opticcl.plans.ranks import beside
 from opticcl.processes import each
 from opticcl.registry import as_text, one_or_more, write_call
@@ -262,7 +262,8 @@ def train(
         except (UnsupportedError, FabricError) as error:
             return ExcludedFabric(built[i].name, str(error))
 
-    found = each(on_machine, len(built), jobs=jobs, progress=progress)
+    weights = list(map(num_elements, built))
+    found = each(on_machine, len(built), jobs=jobs, progress=progress, weights=weights)
     rows = [one for one in found if isinstance(one, TrainingRow)]
     left_out = [one for one in found if isinstance(one, ExcludedFabric)]
     if not rows:
