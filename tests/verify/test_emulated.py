@@ -114,6 +114,8 @@ RING = "terarack:nodes=6,wavelengths=2"
          ["photodiode of node 4 port 0", "the light of 0 -> 4 wavelength 1 alone", "found darkness"]),
         ("ramp:groups=2,racks=2,wavelengths=2", [(0, 4, 0, 0, [1, 0]), (2, 6, 0, 0, [1, 0])], "light_collided",
          ["photodiode of node 4 port 0", "the light of 0 -> 4 wavelength 0 alone", "0 -> 4, 2 -> 6"]),
+        ("lightpath:shape=2x2,waveguides=1,lasers=2", [(0, 3, 0, 0, [0, 6, 13, 11, 0, 6])], "light_circulating",
+         ["lightpath", "light that ends", "light that comes back to where it was"]),
         ("lightpath:shape=1x4,waveguides=1,lasers=2", [(0, 2, 0, 0, [0, 4]), (1, 3, 0, 0, [4, 8])], "setting_clash",
          ["tile:2 (tile (row=0, column=2))", "0 -> 2", "1 -> 3"]),
         ("oddl:shape=4", [(0, 1, 0, 0, [0]), (2, 1, 0, 1, [0])], "setting_clash",

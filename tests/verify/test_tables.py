@@ -241,6 +241,28 @@ def test_a_wrong_partner(name):
         assert rules(dataclasses.replace(tables, settings=s.take(np.arange(len(s)) != row))) == {"control_wrong"}
 
 
+def test_light_that_goes_round():
+    """LIGHTPATH: tiles 1, 4 and 3 hand the light of tile 0 on, and tile 0 sends it round again."""
+    tables = tables_of("lightpath", "all_to_all")
+    s, w, lines = tables.settings, tables.fabric.waveguides, tables.fabric.num_wavelengths
+    east, west, south, north = (way * w for way in range(4))
+    tile = tables.fabric.netlist().position["tile"]
+    mine = np.flatnonzero(
+        (s.device == tile) & (s.number == 0) & (s.index >= 4 * w * lines) & (s.value < east + w) & (s.value >= 0)
+    )
+    row = mine[0]
+    guide, line = int(s.value[row]), int(s.index[row]) % lines
+    loop = [(1, east, south), (4, south, west), (3, west, north), (0, north, east)]
+    added = SettingRows.of(
+        from_s=[float(s.from_s[row])] * 4, slot=[-1] * 4, device=[tile] * 4, number=[number for number, _, _ in loop],
+        index=[(into + guide) * lines + line for _, into, _ in loop], value=[out + guide for _, _, out in loop],
+    )  # fmt: skip
+    before = np.isin(s.number * (1 << 30) + s.index, added.number * (1 << 30) + added.index) & (s.device == tile)
+    kept = s.take(~before)
+    more = SettingRows.joined([tuple(getattr(rows, name) for name in s.KINDS) for rows in (kept, added)])
+    assert "light_circulating" in rules(dataclasses.replace(tables, settings=more))
+
+
 def test_a_wrong_wavelength_of_a_laser():
     """The receiver of another device hears it."""
     tables = tables_of("ramp")

@@ -29,6 +29,7 @@ from opticcl.cli._options import (
 from opticcl.cli._output import RECORD, Outputs, ProgressLine, out_option, print_json
 from opticcl.cli._settings import parse_settings
 from opticcl.errors import ParameterError
+from opticcl.units import quantity
 
 if TYPE_CHECKING:
     from opticcl.ir import Verdict
@@ -80,6 +81,14 @@ def run(
             "--emulate", help="Follow light through the elements of the machine too: a second, separate judge."
         ),
     ] = False,
+    isolation: Annotated[
+        list[str],
+        typer.Option(
+            "--isolation",
+            metavar="NAME=DB",
+            help="With --emulate: light leaks in these elements too, by group or kind, as in cross=25dB. Repeat for several.",
+        ),
+    ] = [],  # noqa: B006
     time: Annotated[
         Path | None,
         typer.Option(
@@ -130,6 +139,10 @@ def run(
         _verify_times(plan, time, start, outputs, json)
     if start is not None:
         raise ParameterError("verify: --start is for times; give --time FILE too")
+    if isolation and not emulate:
+        raise ParameterError("verify: --isolation is for light that is followed; give --emulate too")
+    given = parse_settings(isolation, "cross=25dB", "--isolation")
+    leaks = {name: quantity(value, "dB", f"--isolation {name}") for name, value in given.items()}
     values = _values(plan, budget, change)
     with ProgressLine() as progress:
         verdict = plan.verify(
@@ -139,6 +152,7 @@ def run(
             exact=exact,
             budget=values,
             emulate=emulate,
+            isolation_db=leaks or None,
             progress=progress,
         )
     _leave_with(plan, verdict, outputs, json)

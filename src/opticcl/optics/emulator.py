@@ -37,6 +37,9 @@ __all__ = [
 NO_DATA = 1 << 40
 """Signals from this number on carry no data: light of a laser that nothing modulates."""
 
+FIRST_MARK = 64
+"""Round at which the place of every row is kept for the first time, to notice when it comes back; then at every doubling."""
+
 DARK, COLLIDED = -1, -2
 """In place of a signal: nothing, or more than one."""
 
@@ -138,7 +141,7 @@ class Arrivals(NamedTuple):
         wavelength, signal: int64 (n,).
         splitting_db: loss by division, float64 (n,) [dB].
         counts: pieces of each element of a light path that it has passed, float64 (n, keys); no keys unless requested.
-        circulating: rows that were alive after as many rounds as there are ports [count].
+        circulating: rows that came back to an input with their wavelength [count].
     """
 
     photodiode: IntArray
@@ -261,26 +264,39 @@ class Emulator:
             tables.append((keys[new], values[new], span))
         return Loaded(tuple(tables), tuple(clashes))
 
-    def light(self, loaded: Loaded, *, count: bool = False) -> Arrivals:
+    def light(self, loaded: Loaded, *, count: bool = False, leaking: tuple[str, ...] = ()) -> Arrivals:
         """Follow light from the emitters to the photodiodes.
+
+        Where light goes follows from its input and wavelength alone, so light that comes back to both goes round for ever.
 
         Args:
             loaded: settings.
             count: whether to count the elements that each row passes.
+            leaking: groups whose elements also send light to the outputs that they do not choose; light that has leaked
+                leaks no further. `Arrivals.counts` then ends with a column a group, 1 for light that leaked in it.
         """
         net = self.netlist
-        keys = self.keys if count else ()
+        keys = (*(self.keys if count else ()), *(f"leaked in {name}" for name in leaking))
         states = [loaded.state(position, group) for position, group in enumerate(net.groups)]
-        ahead = self._without_shut(loaded)
+        ahead = self._next.copy() if leaking else self._without_shut(loaded)
         choices = {
             p: _choices(g, ahead, int(net.first_out[p])) for p, g in enumerate(net.groups) if KINDS[g.kind].splits
         }
         rays = self._emitted(loaded, states, ahead, keys)
         diodes = net.position[net.photodiodes.name]
         ended: list[_Rays] = []
-        rounds = 0
-        while len(rays.port) and rounds <= net.num_inputs:
+        circulating, rounds, next_mark = 0, 0, FIRST_MARK
+        mark: IntArray | None = None  # where each row, or what it comes from, was at a round before
+        while len(rays.port):
             rounds += 1
+            here = rays.port * net.num_wavelengths + rays.wavelength
+            if mark is not None and (mark == here).any():
+                circulating += int((mark == here).sum())
+                onward = mark != here
+                rays, mark, here = _Rays(*(column[onward] for column in rays)), mark[onward], here[onward]
+            if rounds == next_mark:
+                mark, next_mark = here, 2 * next_mark
+            marks = []
             owner = np.searchsorted(net.first_in, rays.port, "right") - 1
             parts = []
             found = np.flatnonzero(np.bincount(owner, minlength=len(net.groups))).tolist()
@@ -294,22 +310,53 @@ class Emulator:
                 element, way = np.divmod(local, max(group.n_in, 1))
                 light = InputRows(element, way, rays.wavelength[rows], rays.signal[rows])
                 output, behind, signal, moved = self._pass(position, light, states[position], choices)
-                reached = ahead[output]
-                alive = np.flatnonzero(reached >= 0)
-                reached, behind = reached[alive], behind[alive]
-                source = rows[behind]
-                pieces = _pieces(group, keys, None if moved is None else moved[behind])
-                parts.append(
-                    _Rays(
-                        reached,
-                        rays.wavelength[source],
-                        signal[behind],
-                        rays.splitting_db[source] + splitting_db(group),
-                        rays.counts[source] + pieces,
+                straight = output, behind, _pieces(group, keys, None if moved is None else moved[behind])
+                ways = [straight]
+                if group.name in leaking:
+                    fresh = (rays.counts[rows, len(keys) - len(leaking) :] == 0).all(axis=1)
+                    column = np.array([[float(key == f"leaked in {group.name}") for key in keys]])
+                    ways.append(
+                        (*self._leaked(position, light, straight[:2], fresh), _pieces(group, keys, None) + column)
                     )
-                )
+                for output, behind, pieces in ways:
+                    reached = ahead[output]
+                    alive = np.flatnonzero(reached >= 0)
+                    behind = behind[alive]
+                    source = rows[behind]
+                    if mark is not None:
+                        marks.append(mark[source])
+                    parts.append(
+                        _Rays(
+                            reached[alive],
+                            rays.wavelength[source],
+                            signal[behind],
+                            rays.splitting_db[source] + splitting_db(group),
+                            rays.counts[source] + (pieces if len(pieces) == 1 else pieces[alive]),
+                        )
+                    )
             rays = _joined(parts, len(keys))
-        return Arrivals(*_joined(ended, len(keys)), circulating=len(rays.port))
+            mark = np.concatenate(marks) if marks else None
+        return Arrivals(*_joined(ended, len(keys)), circulating=circulating)
+
+    def _leaked(
+        self, position: int, rows: InputRows, straight: tuple[IntArray, IntArray], fresh: npt.NDArray[np.bool_]
+    ) -> tuple[IntArray, IntArray]:
+        """(output port, row behind it) of light that leaks in a group: every output but the one that is chosen.
+
+        Args:
+            position: of the group.
+            rows: of light at its inputs.
+            straight: output ports that are chosen, and the rows behind them.
+            fresh: rows that have not leaked before, bool (rows,).
+        """
+        group, first = self.netlist.groups[position], int(self.netlist.first_out[position])
+        chosen = np.full(len(rows.element), ABSORBED)
+        chosen[straight[1]] = straight[0] - first - rows.element[straight[1]] * group.n_out
+        row = np.repeat(np.flatnonzero(fresh & _works(group, rows.element)), group.n_out)
+        output = np.arange(len(row)) % max(group.n_out, 1)
+        other = output != chosen[row]
+        row, output = row[other], output[other]
+        return first + rows.element[row] * group.n_out + output, row
 
     def _pass(
         self, position: int, rows: InputRows, state: StateOf, choices: dict[int, tuple[IntArray, IntArray]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from opticcl.ir import CircuitPlan, Circuits, Transfers, Violation, concatenate_
 from opticcl.ir.netlist import Netlist
 from opticcl.optics.device_changes import NO_OWNER, device_change
 from opticcl.optics.emulator import NO_DATA, Clash
+from opticcl.optics.leaks import isolation_of
 from opticcl.optics.rounds import RoundLight, emulator_of, round_light, standing_settings
 
 __all__ = ["PlanLight", "PlanRound", "light_violations"]
@@ -44,13 +45,17 @@ class PlanLight:
     Args:
         plan: whose circuits exist: nodes, ports, wavelengths and paths of the machine.
         changes: devices that are set in another way, such as "tx_gate:17=0".
-    Raises: UnsupportedError, ParameterError: no netlist, too large, or a change that the machine does not have.
+        isolation_db: of groups or kinds of elements, to follow what leaks in them too [dB].
+    Raises: UnsupportedError, ParameterError: no netlist, too large, or a change or elements that the machine does not have.
     """
 
-    def __init__(self, plan: CircuitPlan, changes: Sequence[str] = ()) -> None:
+    def __init__(
+        self, plan: CircuitPlan, changes: Sequence[str] = (), isolation_db: Mapping[str, float] | None = None
+    ) -> None:
         self.plan = plan
         self.emulator = emulator_of(plan.fabric)
         netlist = self.emulator.netlist
+        self._isolation_db = None if isolation_db is None else isolation_of(netlist, isolation_db)
         self._changed = [device_change(netlist, change) for change in changes]
         self._rounds: list[Circuits] = []
         self._standing = []
@@ -76,6 +81,7 @@ class PlanLight:
                 self._standing,
                 self._changed,
                 owner=self._ends[-1],
+                isolation_db=self._isolation_db,
             )
             broken = light_violations(netlist, found, circuits, self._name_of(circuits))
             violations = [replace(violation, step=step, round=number) for violation in broken]
@@ -146,7 +152,7 @@ def light_violations(
         where, count = diode(at), len(report.stray)
         broken.append(Violation("light_stray", -1, -1, where, "no data", f"light of {arrived(at)}", count))
     if report.circulating:
-        received = f"light that passes more than {netlist.num_inputs:,} inputs"
+        received = "light that comes back to where it was"
         broken.append(
             Violation("light_circulating", -1, -1, netlist.name, "light that ends", received, report.circulating)
         )

@@ -6,7 +6,7 @@ wavelength with the same chunks and the same share are one signal, whatever the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ from opticcl.ir import Circuits, Fabric, IntArray, Transfers
 from opticcl.ir.netlist import MOST_PORTS, Netlist, StateUse
 from opticcl.optics.device_changes import DeviceChange
 from opticcl.optics.emulator import NO_DATA, ElementStates, Emulator, LightReport, Listeners
+from opticcl.optics.leaks import Crosstalk, crosstalk
 
 __all__ = [
     "IDLE",
@@ -67,10 +68,12 @@ class RoundLight:
     Args:
         lanes: of the circuits.
         report: on them; its listeners are the lanes.
+        crosstalk: at the photodiodes of the lanes, None where it is not followed.
     """
 
     lanes: Lanes
     report: LightReport
+    crosstalk: Crosstalk | None = None
 
 
 def emulator_of(fabric: Fabric) -> Emulator:
@@ -235,6 +238,7 @@ def round_light(
     changed: Sequence[DeviceChange] = (),
     count: bool = False,
     owner: int = 0,
+    isolation_db: Mapping[str, float] | None = None,
 ) -> RoundLight:
     """Load the settings of a round and follow its light.
 
@@ -247,6 +251,7 @@ def round_light(
         changed: states that replace what the round needs.
         count: whether to count the elements that light passes.
         owner: number of circuit 0, in clashes.
+        isolation_db: as in `crosstalk`; None: what leaks is not followed.
     """
     lanes = lanes_of(fabric, circuits, transfers)
     netlist = emulator.netlist
@@ -255,4 +260,5 @@ def round_light(
     for change in changed:
         settings = change.applied(netlist, settings)
     listeners = Listeners(lanes.photodiode, lanes.wavelength, lanes.signal)
-    return RoundLight(lanes, emulator.run(settings, listeners, count=count))
+    leaks = None if isolation_db is None else crosstalk(emulator, settings, listeners, isolation_db)
+    return RoundLight(lanes, emulator.run(settings, listeners, count=count), leaks)

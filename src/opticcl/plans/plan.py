@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -88,6 +88,7 @@ class Plan:
         exact: bool = False,
         budget: str | Optics | None = None,
         emulate: bool = False,
+        isolation_db: Mapping[str, float] | None = None,
         progress: ProgressCallback | None = None,
     ) -> Verdict:
         """Verify it: data by contribution counts, circuits by the capacity of resources and, with `budget`, optical power.
@@ -99,6 +100,7 @@ class Plan:
             seed: of that sample.
             budget: preset of the fabric's optics (literal, typical, ...) or values from `opticcl.optics.values.optics`.
             emulate: follow light through the elements of the machine too.
+            isolation_db: with `emulate`, of groups or kinds of elements, to follow what leaks in them too [dB].
             progress: called with (what, done, total) after every step.
         Raises: ParameterError: no whole numbers; with UnsupportedError and UnknownNameError: a budget that cannot be
             computed.
@@ -121,6 +123,7 @@ class Plan:
             exact=exact,
             budget=values,
             emulate=emulate,
+            isolation_db=isolation_db,
             progress=progress or no_progress,
         )
 

@@ -7,6 +7,7 @@ within its capacity? `budget`, where optical values are given: does every circui
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ def verify(
     exact: bool = False,
     budget: Optics | None = None,
     emulate: bool = False,
+    isolation_db: Mapping[str, float] | None = None,
     progress: ProgressCallback = no_progress,
 ) -> Verdict:
     """Verify a plan.
@@ -43,6 +45,7 @@ def verify(
         exact: compare sets of contributors besides random labels.
         budget: loss and gain of each optical element; None skips the power budget.
         emulate: follow light through the elements of the machine too.
+        isolation_db: with `emulate`, of groups or kinds of elements, to follow what leaks in them too [dB].
         progress: called after every step.
     Returns: a verdict; circuits are always checked exhaustively.
     Raises: UnsupportedError, ParameterError: the power budget cannot be computed, or light cannot be followed.
@@ -57,7 +60,7 @@ def verify(
     light = check_light(plan, progress=progress)
     verdict = combined_verdict(data, light)
     if emulate:
-        verdict = _with_emulation(plan, verdict, progress)
+        verdict = _with_emulation(plan, verdict, isolation_db, progress)
     if budget is None:
         return verdict
     if light.violations:  # circuits that the hardware cannot make have no path
@@ -68,17 +71,20 @@ def verify(
     return replace(verdict, violations=verdict.violations + enough.violations, notes=verdict.notes + enough.notes)
 
 
-def _with_emulation(plan: CircuitPlan, verdict: Verdict, progress: ProgressCallback) -> Verdict:
+def _with_emulation(
+    plan: CircuitPlan, verdict: Verdict, isolation_db: Mapping[str, float] | None, progress: ProgressCallback
+) -> Verdict:
     """The verdict with that of the second judge of light.
 
     Args:
         plan: that is verified.
         verdict: of the first.
+        isolation_db: of elements in which light leaks, or None.
         progress: called after every step.
     """
     from opticcl.verify.emulated import NEEDED, emulate
 
     if any(violation.rule in NEEDED for violation in verdict.violations):
         return replace(verdict, notes=(*verdict.notes, "emulated: no light, since circuits do not exist"))
-    found = emulate(plan, progress=progress)
+    found = emulate(plan, isolation_db=isolation_db, progress=progress)
     return replace(verdict, violations=verdict.violations + found.violations, notes=verdict.notes + found.notes)

@@ -7,10 +7,13 @@ receives data; `light_circulating`: light goes round for ever.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from opticcl.ir import CircuitPlan, ProgressCallback, Violation, no_progress
-from opticcl.optics.plan_light import PlanLight
+from opticcl.ir.netlist import Netlist
+from opticcl.optics.decibels import db_of_ratio
+from opticcl.optics.plan_light import PlanLight, PlanRound
 from opticcl.units import counted
 
 __all__ = ["NEEDED", "EmulationReport", "emulate"]
@@ -29,15 +32,19 @@ class EmulationReport:
     notes: tuple[str, ...]
 
 
-def emulate(plan: CircuitPlan, *, progress: ProgressCallback = no_progress) -> EmulationReport:
+def emulate(
+    plan: CircuitPlan, *, isolation_db: Mapping[str, float] | None = None, progress: ProgressCallback = no_progress
+) -> EmulationReport:
     """Follow the light of every round; of a run of equal steps the first is followed for all.
 
     Args:
         plan: circuits whose nodes, ports, wavelengths and paths exist.
+        isolation_db: of groups or kinds of elements, to follow what leaks in them too [dB]; None: nothing leaks.
         progress: called after every class of steps.
     Raises: UnsupportedError, ParameterError: no netlist, or too many elements.
     """
-    light = PlanLight(plan)
+    light = PlanLight(plan, isolation_db=isolation_db)
+    worst = WorstLeak()
     violations: list[Violation] = []
     rounds = lanes = idle = 0
     for steps in plan.schedule.step_classes():
@@ -46,8 +53,41 @@ def emulate(plan: CircuitPlan, *, progress: ProgressCallback = no_progress) -> E
             rounds += 1
             lanes += len(one.light.lanes)
             idle += one.light.report.idle
+            worst = worst.beside(one, light.emulator.netlist)
         progress("follow the light", steps.stop, plan.schedule.num_steps)
     netlist = light.emulator.netlist
     what = f"emulated: {counted(rounds, 'round')} with {counted(lanes, 'signal')} at photodiodes"
     beside = f"; {counted(idle, 'line')} of light without data end at others" if idle else ""
-    return EmulationReport(tuple(violations), (f"{what}, through {counted(netlist.num_elements, 'element')}{beside}",))
+    note = f"{what}, through {counted(netlist.num_elements, 'element')}{beside}"
+    return EmulationReport(tuple(violations), (note, *([] if isolation_db is None else [worst.note()])))
+
+
+@dataclass(frozen=True, slots=True)
+class WorstLeak:
+    """The photodiode with the most crosstalk so far.
+
+    Args:
+        ratio: power that leaks over power of the signal.
+        leaks: rows of light that leak to it [count].
+        where: photodiode in words.
+    """
+
+    ratio: float = 0.0
+    leaks: int = 0
+    where: str = ""
+
+    def beside(self, one: PlanRound, netlist: Netlist) -> WorstLeak:
+        """The worse of this and those of a round."""
+        found = one.light.crosstalk
+        if found is None or not len(found.ratio) or found.ratio.max() <= self.ratio:
+            return self
+        at = int(found.ratio.argmax())
+        where = netlist.photodiodes.place(int(one.light.lanes.photodiode[at]))
+        return WorstLeak(float(found.ratio[at]), int(found.leaks[at]), where)
+
+    def note(self) -> str:
+        """In words."""
+        if not self.where:
+            return "crosstalk: nothing leaks to a photodiode that is listened to"
+        below = f"{-float(db_of_ratio(self.ratio)):.1f} dB below the signal at worst"
+        return f"crosstalk: {below}, {counted(self.leaks, 'leak')} at photodiode of {self.where}"

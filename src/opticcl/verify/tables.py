@@ -374,7 +374,13 @@ class _Judge:
         at = arrived[d.number[receive]]
         count = many[d.number[receive]]
         if light.circulating:
-            yield "light_circulating", self.netlist.name, "light that ends", "light without an end", light.circulating
+            yield (
+                "light_circulating",
+                self.netlist.name,
+                "light that ends",
+                "light that comes back to where it was",
+                light.circulating,
+            )
         for rule, rows, found in (
             ("light_missing", count == 0, "darkness"), ("light_collided", count > 1, "several signals")
         ):  # fmt: skip
