@@ -241,6 +241,53 @@ def test_a_wrong_partner(name):
         assert rules(dataclasses.replace(tables, settings=s.take(np.arange(len(s)) != row))) == {"control_wrong"}
 
 
+def with_setting(tables, group, number, index, value, from_s, slot=-1):
+    """The tables with one more change of a device."""
+    s = tables.settings
+    one = SettingRows.of(
+        from_s=[from_s], slot=[slot], device=[tables.fabric.netlist().position[group]], number=[number], index=[index],
+        value=[value],
+    )  # fmt: skip
+    more = SettingRows.joined([tuple(getattr(rows, name) for name in s.KINDS) for rows in (s, one)])
+    return dataclasses.replace(tables, settings=more)
+
+
+def test_a_ring_that_begins_to_drop_what_passes():
+    """TeraRack: the change begins while light passes and is done after it has gone."""
+    tables = tables_of("terarack")
+    d = tables.data
+    ports, w = tables.fabric.ports_per_node, tables.fabric.wavelengths
+    first = np.flatnonzero(d.sends & (d.from_s == d.from_s.min()))
+    mates = match_data(tables)
+    for row in first:
+        receiver = np.flatnonzero(mates == row)[0]
+        node, port = divmod(int(d.number[row]), ports)
+        next_node = (node + 1 - 2 * (port % 2)) % tables.fabric.nodes
+        if d.number[receiver] // w // ports != next_node:
+            middle = (d.from_s[row] + d.until_s[row]) / 2
+            passing = next_node * ports + port
+            found = rules(with_setting(tables, "drop", passing, int(d.wavelength[row]), 1, middle))
+            assert "set_in_flight" in found
+            return
+    raise AssertionError("no circuit passes a node")
+
+
+def test_a_gate_that_lets_another_sender_in():
+    """RAMP: a second open gate towards a subnet joins its light with what a receiver listens to."""
+    tables = tables_of("ramp", "all_to_all")
+    begin = float(tables.settings.from_s.min())
+    more = with_setting(tables, "tx_gate", 1, 0, 1, begin, round(begin / tables.fabric.slot_s))
+    assert rules(more) == {"light_collided"}
+
+
+def test_a_line_of_a_comb_without_data():
+    """SiPAC: the transmitter sends nothing, and its comb shines on."""
+    tables = tables_of("sipac")
+    d = tables.data
+    kept = d.take(np.arange(len(d)) != np.flatnonzero(d.sends)[0])
+    assert "light_wrong" in rules(dataclasses.replace(tables, data=kept))
+
+
 def test_light_that_goes_round():
     """LIGHTPATH: tiles 1, 4 and 3 hand the light of tile 0 on, and tile 0 sends it round again."""
     tables = tables_of("lightpath", "all_to_all")
