@@ -1,5 +1,6 @@
 """Run under torchrun: every operation of the backend "opticcl" against Gloo, or against values computed by hand."""
 
+import gc
 import sys
 import warnings
 
@@ -9,6 +10,7 @@ from torch.distributed import _functional_collectives as functional
 from torch.distributed.device_mesh import init_device_mesh
 
 warnings.filterwarnings("ignore", category=FutureWarning)
+warnings.filterwarnings("error", category=RuntimeWarning)
 dist.init_process_group("opticcl")
 rank, size = dist.get_rank(), dist.get_world_size()
 gloo = dist.new_group(backend="gloo")
@@ -64,6 +66,9 @@ def test_reductions():
     flags = torch.tensor([rank == 0, True, False])
     dist.all_reduce(flags, op=dist.ReduceOp.MAX)
     same(flags, torch.tensor([True, True, False]))
+    huge = torch.full((3,), 3e38)
+    dist.all_reduce(huge)
+    same(huge, torch.full((3,), float("inf") if size > 1 else 3e38))
 
 
 def test_two_ranks_as_gloo():
@@ -217,4 +222,6 @@ for name, test in list(globals().items()):
 assert dist.get_backend() == "opticcl"
 if "stay" not in sys.argv:
     dist.destroy_process_group()
+    gloo = None  # ends its threads: torch aborts a process that ends while they free a tensor
+    gc.collect()
 print(f"rank {rank} done")

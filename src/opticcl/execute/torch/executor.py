@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 from torch._C._distributed_c10d import Work
 from torch.futures import Future
@@ -118,7 +119,7 @@ class TorchExecutor:
             self._thread.join()
 
     def _work(self) -> None:
-        with torch.no_grad():
+        with torch.no_grad(), np.errstate(all="ignore"):  # an overflow is a value, as with torch
             while (entry := self._calls.get()) is not None:
                 call, future = entry
                 try:

@@ -113,6 +113,10 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     def _set_group_desc(self, text: str) -> None:
         self._description = text
 
+    def _get_backend(self, device: torch.device) -> Any:
+        """The group of Gloo that carries messages of users; torch asks it what it supports."""
+        return self._gloo if torch.device(device).type == "cpu" else super()._get_backend(device)
+
     def shutdown(self) -> None:
         """Finish all calls and end the worker thread."""
         self._executor.close()
