@@ -510,6 +510,31 @@ def test_classes_are_counted():
     assert one.num_rounds == other.num_rounds == 46
 
 
+def test_equal_rounds_are_simulated_once_and_rounds_that_share_no_link_never():
+    """Each of two equal rounds has 12 transfers of 62 cells on 2 links; a ring on a torus needs no simulation."""
+    mesh = opticcl.compile("fat_tree:nodes=4", "all_reduce", "1MB", algorithm="mesh").circuits
+    assert packet(mesh, 10**6, LIGHT, cell_bytes=4096, max_events=12 * 62 * 2).num_rounds == 2
+    with pytest.raises(ParameterError, match="about 1,488 events"):
+        packet(mesh, 10**6, LIGHT, cell_bytes=4096, max_events=12 * 62 * 2 - 1)
+    ring = opticcl.compile("torus:shape=4", "all_reduce", "1MB", algorithm="ring").circuits
+    assert packet(ring, 10**6, LIGHT, max_events=1).num_rounds == 6
+
+
+def test_messages_are_part_of_the_latency():
+    """As in the closed form; rounding up to cells is part of the transfer."""
+    mesh = opticcl.compile("fat_tree:nodes=4", "all_reduce", "1MB", algorithm="mesh").circuits
+    common = assumptions("common")
+    due = closed_form(mesh, 10**6, common).totals()["latency_s"]
+    assert packet(mesh, 10**6, common).totals()["latency_s"] == pytest.approx(due)
+
+
+def test_a_buffer_of_a_cell_is_a_wait_on_a_path_of_its_own():
+    """Two links, no other transfer: the next cell leaves once the one before has left the switch."""
+    plan = by_hand(fabric("torus:shape=8"), [(0, 0, 2, 0, 8, 0)])
+    free, two, one = (packet(plan, 10**6, LIGHT, buffer_bytes=b, cell_bytes=4096).total_s for b in (None, 8192, 4096))
+    assert one > 1.9 * two > 10 * free
+
+
 # --- refusals, progress and interrupts --------------------------------------------------------------------------------
 
 
@@ -614,6 +639,8 @@ def test_plans_without_routes_are_refused():
             with pytest.raises((UnsupportedError, ValueError, IndexError)) as refused:
                 packet(bent(change), 10**6, LIGHT, mode=mode)
             assert isinstance(refused.value, UnsupportedError), refused.value
+    with pytest.raises(UnsupportedError, match="a transfer on torus has no route"):
+        packet(bent(lambda c: c.take(np.arange(1, len(c)))), 10**6, LIGHT, mode="asynchronous")
 
 
 def test_progress_and_interruption(monkeypatch):
