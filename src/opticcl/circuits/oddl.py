@@ -4,6 +4,7 @@ A wavelength at an input leads to one output and stays so. A setting is therefor
 that ever communicate over a switch, inputs on one side, outputs on the other: distinct colours at each input and each output.
 
     halving_doubling, recursive_doubling    colour(i, i XOR 2^b) = b of the coordinate, log2(side) colours
+    no NIC ever has a second partner        where parts have failed: all circuits stand from the first step on
     any other schedule                      as many colours as the busiest port has partners; side - 1 for an all-to-all
                                             by_dimension
 
@@ -20,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
+from opticcl.circuits._hold import standing
 from opticcl.circuits._order import farthest_first
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics.oddl import MAX_WAVELENGTHS, Oddl, coordinate, dimension_between, partners_of_side
@@ -77,6 +79,11 @@ def oddl(fabric: Fabric, schedule: Schedule) -> Rounds:
         return by_bit  # one partner a NIC: the order has no effect
 
     pairs, first, widths = _setting(fabric, schedule)
+    if fabric.conditions and len(pairs) and _all_at_once(fabric, schedule, pairs):
+        src, dst = np.divmod(pairs, fabric.num_machine_nodes)
+        port = dimension_between(shape, src, dst)
+        every = Circuits.of(np.arange(len(pairs)), src, dst, port, first, widths, port[:, None])
+        return standing(fabric.num_machine_nodes, [every])
 
     def by_colour(transfers: Transfers) -> tuple[Circuits, ...]:
         dimension = dimension_between(shape, transfers.src, transfers.dst)
@@ -125,6 +132,22 @@ def _setting(fabric: Fabric, schedule: Schedule) -> tuple[IntArray, IntArray, In
     for rows, count in zip(of_dimension, num_colours, strict=True):  # no two switches of a dimension share a node
         colour[rows] = edge_colouring(src[rows], dst[rows], fabric.num_machine_nodes, count)
     return pairs, colour * widths, widths
+
+
+def _all_at_once(fabric: Fabric, schedule: Schedule, pairs: IntArray) -> bool:
+    """Whether every NIC has one partner in the whole job, and no step more than one transfer for it.
+
+    Args:
+        fabric: with NICs.
+        schedule: of the job.
+        pairs: that ever communicate, as `_pair` numbers them.
+    """
+    src, dst = np.divmod(pairs, fabric.num_machine_nodes)
+    dimension = dimension_between(fabric.machine_as(Oddl).shape, src, dst)
+    if _busiest(src * fabric.ports_per_node + dimension, dst * fabric.ports_per_node + dimension) > 1:
+        return False
+    steps = (schedule.step(steps.start) for steps in schedule.step_classes())
+    return all(len(np.unique(_pair(fabric, step.src, step.dst))) == len(step) for step in steps)
 
 
 def _rounds(
