@@ -58,16 +58,15 @@ class Switches:
     stages: int
     amplified: bool
 
-    def check_stages(self) -> None:
-        """Refuse switches whose modules are not linked.
-
-        Raises: UnsupportedError: more than three stages.
-        """
-        if self.stages > 3:
-            raise UnsupportedError(
-                f"oddl: a switch of {self.side} ports has {self.stages} stages; light is followed through up to 3, "
-                f"try sides of at most {self.module**2}"
-            )
+    @property
+    def unlinked(self) -> str:
+        """Why the modules are not linked, "" if they are."""
+        if self.stages <= 3:
+            return ""
+        return (
+            f"oddl: a switch of {self.side} ports has {self.stages} stages; light is followed through up to 3, "
+            f"try sides of at most {self.module**2}"
+        )
 
     @property
     def edges(self) -> int:
@@ -134,8 +133,6 @@ def oddl_netlist(switches: tuple[Switches, ...], nodes: int, wavelengths: int, n
 
     def bundles() -> Iterator[Bundle]:
         each = np.arange(nics)
-        for one in switches:
-            one.check_stages()
         yield Bundle("transmitter", each, "fibre_up", each)
         for one in switches:
             yield from _links(one, np.arange(nodes), sides)
@@ -143,7 +140,8 @@ def oddl_netlist(switches: tuple[Switches, ...], nodes: int, wavelengths: int, n
         diodes = np.arange(nics * w)
         yield Bundle("demux", diodes, "photodiode", diodes)
 
-    return Netlist("oddl", tuple(groups), w, bundles, "transmitter")
+    unlinked = next((one.unlinked for one in switches if one.unlinked), "")
+    return Netlist("oddl", tuple(groups), w, bundles, "transmitter", unlinked)
 
 
 def _modules(one: Switches, nodes: int) -> Iterator[ElementGroup]:
@@ -250,7 +248,8 @@ def _paths(
         circuit: that each path belongs to, int64 (n,).
     Raises: UnsupportedError: more than three stages.
     """
-    one.check_stages()
+    if one.unlinked:
+        raise UnsupportedError(one.unlinked)
     d, n, e, m = one.dimension, one.module, one.edges, one.middles
     line, i, o = one.line(src), one.port(src), one.port(dst)
 

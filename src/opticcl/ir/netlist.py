@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from opticcl.errors import FabricError, ParameterError
+from opticcl.errors import FabricError, ParameterError, UnsupportedError
 from opticcl.ir._common import IntArray
 
 __all__ = ["MOST_PORTS", "BillLine", "Bundle", "ElementGroup", "Netlist", "StateUse"]
@@ -151,6 +151,7 @@ class Netlist:
         num_wavelengths: on the grid [count].
         bundles: returns the links; called where they are needed.
         transmitter: name of the group that holds signals.
+        unlinked: why no links are made and no light is followed; "" where they are.
     """
 
     name: str
@@ -158,6 +159,7 @@ class Netlist:
     num_wavelengths: int
     bundles: Callable[[], Iterable[Bundle]]
     transmitter: str
+    unlinked: str = ""
 
     def __repr__(self) -> str:
         from opticcl.units import counted
@@ -208,8 +210,10 @@ class Netlist:
         """Input that each output leads to, -1 where it leads to none, int64 (outputs,).
 
         Raises: ParameterError: more than `MOST_PORTS` input ports; FabricError: a link of a port that does not exist, or two
-            at one port.
+            at one port; UnsupportedError: `unlinked`.
         """
+        if self.unlinked:
+            raise UnsupportedError(self.unlinked)
         if self.num_inputs > MOST_PORTS:
             raise ParameterError(
                 f"{self.name}: {self.num_inputs:,} input ports of optical elements; light is followed through up to "

@@ -87,9 +87,12 @@ def emulator_of(fabric: Fabric) -> Emulator:
 def followable(fabric: Fabric) -> Netlist:
     """The netlist of a machine whose light can be followed.
 
-    Raises: UnsupportedError: the fabric has no light from end to end, or no netlist; ParameterError: it is too large.
+    Raises: UnsupportedError: the fabric has no light from end to end, no netlist, or one without links; ParameterError: it
+        is too large.
     """
     netlist = netlist_of(fabric)
+    if netlist.unlinked:
+        raise UnsupportedError(netlist.unlinked)
     if netlist.num_inputs > MOST_PORTS:
         raise ParameterError(
             f"{fabric.name}: {netlist.num_inputs:,} input ports of optical elements; light is followed through up to "

@@ -224,7 +224,11 @@ def _draw_groups(axes: Axes, net: Netlist, groups: Sequence[ElementGroup]) -> No
     from matplotlib.patches import Rectangle
 
     column = {group.name: x for x, group in enumerate(groups)}
-    pairs = {(bundle.source, bundle.target) for bundle in net.bundles()} if net.num_inputs < 1 << 22 else set()
+    pairs = (
+        {(bundle.source, bundle.target) for bundle in net.bundles()}
+        if net.num_inputs < 1 << 22 and not net.unlinked
+        else set()
+    )
     if not pairs:
         pairs = {(a.name, b.name) for a, b in pairwise(groups)}
     for x in column.values():
