@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.profiles import examples
+from tests.simulate.plans import by_hand
 
 from opticcl.assumptions import assumptions
 from opticcl.fabrics import fabric
 from opticcl.ir import Circuits
 from opticcl.ir.device import Device, SettingUse
+from opticcl.ir.device_settings import DeviceSettings
 from opticcl.plans.plan import compile
 from opticcl.simulate.closed_form import profile
 from opticcl.simulate.facts import PlanFacts
@@ -33,13 +35,28 @@ def round_of(rows):
 @examples(60)
 def test_a_round_changes_what_stands_if_it_has_other_circuits(rounds):
     """On a fabric without devices; the circuits of a round that changes nothing leave those that stand."""
-    standing = Standing(SimpleNamespace(devices=(), links_set=lambda circuits: None))
+    standing, each = (Standing(SimpleNamespace(devices=(), links_set=lambda circuits: None)) for _ in range(2))
     stand = None
     for rows in rounds:
-        due = None if stand is None else not set(rows) <= stand
+        new = None if stand is None else [row not in stand for row in rows]
+        due = None if new is None else any(new)
         assert standing.copy().changes(round_of(rows)) == due
         assert standing.changes(round_of(rows)) == due
+        found = each.each_changes(round_of(rows))
+        assert (None if found is None else found.tolist()) == new
         stand = set(rows) if due in (None, True) else stand
+
+
+def test_links_of_the_start_stand_until_an_end_is_used():
+    """On an optical switch: 0 -> 1 and 2 -> 3 stand; 4 -> 5 uses no end of them, 0 -> 3 one of each."""
+    where = fabric("ocs:nodes=6,planes=1")
+
+    def links(*pairs):
+        return by_hand(where, [(0, *pair, 0, 1, 0) for pair in pairs]).rounds(0)[0]
+
+    standing = Standing(where, DeviceSettings.of_circuits(where, links((0, 1), (2, 3))))
+    found = [standing.changes(links(pair)) for pair in ((4, 5), (0, 1), (0, 3), (2, 3), (4, 5))]
+    assert found == [True, False, True, True, False]
 
 
 class Divided:
