@@ -59,6 +59,53 @@ def test_links_of_the_start_stand_until_an_end_is_used():
     assert found == [True, False, True, True, False]
 
 
+class Linked:
+    """A fabric on which circuits share links: input src, output dst, and input 10 + port, output 10 + first wavelength."""
+
+    devices = ()
+
+    def links_set(self, circuits):
+        """Two links a circuit."""
+        inputs, outputs = (
+            [one, other + 10] for one, other in ((circuits.src, circuits.port), (circuits.dst, circuits.wavelength_lo))
+        )
+        return np.concatenate(inputs), np.concatenate(outputs), np.tile(np.arange(len(circuits)), 2)
+
+
+@given(st.lists(ROWS, min_size=1, max_size=5))
+@examples(60)
+def test_a_link_stands_until_one_of_its_ends_gets_another(rounds):
+    """Whatever other links are set; each circuit changes whose links do not all stand."""
+    standing, each = Standing(Linked()), Standing(Linked())
+    stand = stand_each = None
+    for rows in rounds:
+        links = [{(src, dst), (port + 10, lo + 10)} for src, dst, port, lo, _, _ in rows]
+        used = set().union(*links)
+
+        def after(before, used=used):
+            ends = [{link[side] for link in used} for side in (0, 1)]
+            return used | {link for link in before or () if link[0] not in ends[0] and link[1] not in ends[1]}
+
+        due = None if stand is None else not used <= stand
+        assert standing.changes(round_of(rows)) == due
+        stand = stand if due is False else after(stand)
+        new = None if stand_each is None else [not mine <= stand_each for mine in links]
+        found = each.each_changes(round_of(rows))
+        assert (None if found is None else found.tolist()) == new
+        stand_each = stand_each if new is not None and not any(new) else after(stand_each)
+
+
+@pytest.mark.parametrize("where", [SimpleNamespace(devices=(), links_set=lambda circuits: None), Linked()])
+def test_one_new_circuit_among_many_is_found(where):
+    """Wherever it is: a few are looked up first."""
+    rows = [(i, i + 1000, 0, 0, 1, 1) for i in range(300)]
+    for place in (0, 1, 149, 298, 299):
+        standing = Standing(where)
+        standing.changes(round_of(rows))
+        assert standing.changes(round_of(rows[::-1])) is False
+        assert standing.changes(round_of([*rows[:place], (place, 5000, 0, 0, 1, 1), *rows[place + 1 :]])) is True
+
+
 class Divided:
     """A fabric with a device for each port and wavelength, set to the receiver of the circuit on it."""
 
