@@ -310,6 +310,14 @@ def test_everything_that_the_format_expresses_is_read(form, tmp_path):
     assert {run(FORMS[form], seed=seed, depth=depth) for seed in range(6) for depth in (1, 4)} == {"right"}
 
 
+def test_a_block_without_peers_needs_no_channel(tmp_path):
+    """Some generators number it -1; with a peer it is refused."""
+    alone = '</tb><tb id="1" send="-1" recv="-1" chan="-1"></tb>'
+    assert verify_graph(graph_of(SMALL.replace("</tb>", alone), tmp_path)).ok
+    with pytest.raises(PlanFileError, match="chan='-1' is no whole number of 0 or more"):
+        graph_of(SMALL.replace('chan="0"', 'chan="-1"'), tmp_path)
+
+
 def test_deep_connections_are_noted(tmp_path):
     """Both ranks send three messages before they receive any: a connection must hold them."""
     sends, receives = (

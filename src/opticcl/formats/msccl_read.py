@@ -361,7 +361,8 @@ class _Steps:
 
     def _read_block(self, rank: int, number: int, tb: XmlElement, owners: dict[tuple[str, int, int], int]) -> None:
         peers = {way: self._peer(rank, tb, way) for way in ("send", "recv")}
-        channel = tb.number("chan", 0, 0)
+        connected = any(peer >= 0 for peer in peers.values())
+        channel = tb.number("chan", 0 if connected else -1, 0)
         if channel >= self.reader.num_channels:
             raise tb.fault("channel_unknown", f"chan={channel} is none of nchannels={self.reader.num_channels}")
         for expected, element in enumerate(tb.of("step")):
