@@ -19,6 +19,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.source_mutants.operators import mutants_of
+
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[1]
 RESULTS = REPOSITORY / ".mutants"
@@ -78,7 +80,10 @@ def report() -> int:
         if not log.exists():
             print(f"{package}: not run")
             continue
-        rows = {row["name"]: row for row in map(json.loads, log.read_text("utf-8").splitlines())}
+        there = {mutant.name for file in files_of(package) for mutant in mutants_of(file, REPOSITORY / "src/opticcl")}
+        rows = {
+            row["name"]: row for row in map(json.loads, log.read_text("utf-8").splitlines()) if row["name"] in there
+        }
         counts = {
             word: sum(row["result"] == word for row in rows.values()) for word in ("killed", "survived", "undecided")
         }

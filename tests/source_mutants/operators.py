@@ -1,6 +1,7 @@
 """The changes that make a mutant: one comparison, operator, number, condition, element or statement of a function at a time.
 
-Not changed: texts, docstrings, annotations, decorators, what an exception says, and statements outside of functions.
+Not changed: texts, docstrings, annotations, decorators, what an exception says, and statements outside of functions; `strict`
+of a zip of columns of one table; whether a difference of exactly a tolerance, `slack(...)`, is within it.
 """
 
 import ast
@@ -150,6 +151,8 @@ def _kept(function: ast.FunctionDef) -> set[int]:
             keep(node.annotation)
         if isinstance(node, (ast.JoinedStr, ast.Slice)):
             keep(node)
+        if isinstance(node, ast.keyword) and node.arg == "strict":
+            keep(node.value)
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
             keep(node.exc)
     return kept
@@ -158,6 +161,8 @@ def _kept(function: ast.FunctionDef) -> set[int]:
 def _replacements(node: ast.expr | ast.stmt) -> Iterator[ast.AST]:
     """What may stand in the place of a node."""
     match node:
+        case ast.Compare(comparators=[right]) if "slack(" in ast.unparse(right):
+            pass
         case ast.Compare(ops=[operator]) if type(operator) in COMPARISONS:
             yield ast.Compare(node.left, [COMPARISONS[type(operator)]()], node.comparators)
         case ast.BinOp(op=operator) if type(operator) in OPERATORS and not isinstance(

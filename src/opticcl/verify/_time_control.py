@@ -93,7 +93,7 @@ def control_late(
             rows = rows[np.isin(rows, uses.row[new])]
         if not needed_s or not len(rows):
             continue
-        agreed = np.full(len(transfer), -np.inf)  # earliest end of an exchange after the data is ready
+        agreed = np.zeros(len(transfer))  # earliest end of an exchange after the data is ready
         carries = rows[transfer[rows] >= 0]
         agreed[rows] = needed_s
         agreed[carries] += np.maximum(timing.ready_s[copy.step][transfer[carries]], 0.0)
@@ -111,8 +111,7 @@ def control_late(
             np.maximum.at(late, uses.row[new], agreed[uses.row[new]] - made_s[new])
             missing = np.maximum(missing, late[rows])
         bad = missing > slack(start)
-        if bad.any():
-            yield copy, one, rows[bad], missing[bad]
+        yield copy, one, rows[bad], missing[bad]
 
 
 def _ranks(fabric: Fabric, transfers: Transfers, one: StoredRound) -> tuple[IntArray, IntArray]:

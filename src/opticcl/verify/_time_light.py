@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from opticcl.ir import Circuits, Fabric, IntArray, Op, Resource, Transfers, Usage
+from opticcl.ir import Circuits, Fabric, IntArray, Resource, Usage
 from opticcl.verify._time_rows import Copy, StoredRound, StoredStep, TimeRows, slack
 from opticcl.verify.light import add_usage, distinct_signals
 
@@ -42,9 +42,9 @@ def too_short(
             slots = np.ceil(share / fabric.slot_payload_bytes * (1 - 1e-12))
             due = one.slot[rows] * fabric.slot_s
             off = np.abs(one.start_s[rows] - due)
-            off = np.where((one.slot[rows] < 0) | (off > slack(due)), np.maximum(off, 2 * slack(due)), 0.0)
-            yield "off_slot", one, rows[off > 0], off[off > 0]
-            duration = np.maximum(slots, 0) * fabric.slot_s
+            bad = (one.slot[rows] < 0) | (off > slack(due))
+            yield "off_slot", one, rows[bad], off[bad]
+            duration = slots * fabric.slot_s
             few = np.flatnonzero(one.slots[rows] < slots)
             yield "too_short", one, rows[few], (slots - one.slots[rows])[few] * fabric.slot_s
         else:
@@ -64,7 +64,7 @@ class Overlap:
         row: circuit of that round.
         resource: kind of resource.
         index: instance.
-        missing_s: until one of the others has left [s].
+        missing_s: until one of them has left, it or another [s].
         count: instances and wavelengths that are exceeded in that round.
     """
 
@@ -102,20 +102,15 @@ def overlaps(rows: TimeRows, idle_until_s: dict[tuple[int, int], float], total_s
     spans = [(float(one.start_s.min()), float(one.left_s.max()), i) for i, one in enumerate(placed) if len(one.start_s)]
     spans.sort()
     fabric = rows.plan.fabric
-    known: dict[tuple[int, int], bool] = {}
+    known: dict[tuple[tuple[int, int], ...], bool] = {}
     together: list[_Placed] = []
     until = -np.inf
     for begin, end, i in (*spans, (np.inf, np.inf, -1)):
-        if together and begin >= until - slack(until):
-            alone = together[0] if len(together) == 1 else None
-            key = (alone.copy.stored.step, alone.round.number) if alone else None
-            if key is None or key not in known:
-                fits = _fits_at_once(fabric, together)
-                if key is not None:
-                    known[key] = fits
-            else:
-                fits = known[key]
-            if not fits:
+        if begin >= until - slack(until):
+            key = tuple((one.copy.stored.step, one.round.number) for one in together)
+            if key not in known:
+                known[key] = _fits_at_once(fabric, together)
+            if not known[key]:
                 yield from _sweep(fabric, together)
             together, until = [], -np.inf
         if i >= 0:
@@ -152,46 +147,34 @@ def _fits_at_once(fabric: Fabric, together: list[_Placed]) -> bool:
             depth = fabric.num_wavelengths if resource.per_wavelength else 1
             if resource not in counts:
                 counts[resource] = np.zeros(resource.count * depth, np.int64)
-            if resource.splits and len(together) == 1:
-                usage = distinct_signals(usage, _transfers(placed), _with_known_transfers(circuits))
+            if resource.splits:
+                usage = _signals(placed, usage)
             add_usage(usage, circuits, depth, counts[resource])
-    if len(together) == 1 and any(r.splits for r in counts):
-        placed = together[0]
-        carries = placed.round.carries
-        if len(np.unique(placed.start_s[carries])) > 1 or len(np.unique(placed.left_s[carries])) > 1:
-            return False  # one signal has one time: compare them
     return all((count <= resource.capacity).all() for resource, count in counts.items())
 
 
-def _transfers(placed: _Placed) -> Transfers:
-    return placed.copy.stored.transfers
-
-
-def _with_known_transfers(circuits: Circuits) -> Circuits:
-    """The circuits with idle ones pointing at the first transfer; they are signals of their own by their wavelengths."""
-    if (circuits.transfer >= 0).all():
-        return circuits
-    return replace(circuits, transfer=np.maximum(circuits.transfer, 0))
+def _signals(placed: _Placed, usage: Usage) -> Usage:
+    """The usage with one row for each signal; circuits of one signal start and end together."""
+    times = (placed.start_s, placed.left_s)
+    return distinct_signals(usage, placed.copy.stored.transfers, placed.round.circuits, times)
 
 
 def _sweep(fabric: Fabric, together: list[_Placed]) -> Iterator[Overlap]:
     """Compare the times of circuits on every resource and wavelength."""
     for resource in fabric.resources:
-        if resource.shared or resource.once_per_job:
-            continue
         depth = fabric.num_wavelengths if resource.per_wavelength else 1
         parts = []
         for at, placed in enumerate(together):
             for usage in _counted(fabric, placed.round.circuits):
-                if usage.resource is resource or usage.resource == resource:
+                if usage.resource == resource:
                     parts.append(_occupied(placed, at, usage, depth))
         if not parts:
             continue
         columns = (np.concatenate(column) for column in zip(*parts, strict=True))
         unit, start, left, number, row, idle, circuit, amount = columns
         if idle.any():
-            kept = _without_repeats(unit, circuit, idle, start, left)
-            unit, start, left, number, row, amount = (c[kept] for c in (unit, start, left, number, row, amount))
+            kept, start, left = _without_repeats(unit, circuit, idle, start, left)
+            unit, number, row, amount = (column[kept] for column in (unit, number, row, amount))
         over, missing = _exceeding(unit, start, left, amount, resource.capacity)
         for at in np.unique(number[over]):
             mine = over[number[over] == at]
@@ -206,15 +189,14 @@ def _sweep(fabric: Fabric, together: list[_Placed]) -> Iterator[Overlap]:
 def _occupied(placed: _Placed, at: int, usage: Usage, depth: int) -> tuple[npt.NDArray[Any], ...]:
     """Unit (instance and wavelength), start, end, round, row, idle, identity and amount of every occupation of a resource."""
     circuits = placed.round.circuits
+    if usage.resource.splits:
+        usage = _signals(placed, usage)
     owner = np.arange(len(circuits)) if usage.circuit is None else np.asarray(usage.circuit, np.int64)
     index = np.asarray(usage.index, np.int64)
     if usage.amount is not None:
         at_row, idle = np.full(len(owner), at), ~placed.round.carries[owner]
         same = _identities(circuits)[owner]
         return index, placed.start_s[owner], placed.left_s[owner], at_row, owner, idle, same, usage.amount
-    if usage.resource.splits:
-        kept = _first_of_signals(placed, usage, owner)
-        owner, index = owner[kept], index[kept]
     if depth > 1:
         n = circuits.wavelength_n[owner].astype(np.int64)
         within = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
@@ -242,49 +224,38 @@ def _identities(circuits: Circuits) -> npt.NDArray[np.uint64]:
 
 def _without_repeats(
     unit: IntArray, circuit: npt.NDArray[Any], idle: npt.NDArray[np.bool_], start: FloatArray, left: FloatArray
-) -> npt.NDArray[np.bool_]:
-    """Let an idle circuit stand only while no other row says the same, in place; returns the occupations that remain.
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Occupations in which an idle circuit stands only while no other row says the same: their rows, starts and ends [s].
 
     Args:
         unit, circuit, idle: of each occupation.
-        start, left: times, changed in place [s].
+        start, left: its times [s].
     """
-    order = np.lexsort((idle, start, circuit, unit))
-    same = np.zeros(len(order), bool)
-    same[1:] = (unit[order[1:]] == unit[order[:-1]]) & (circuit[order[1:]] == circuit[order[:-1]])
-    until = -np.inf
-    for place, row in enumerate(order.tolist()):
-        until = until if same[place] else -np.inf
-        if idle[row]:
-            start[row] = max(start[row], until)
-            following = place + 1
-            if following < len(order) and same[following]:
-                left[row] = min(left[row], start[order[following]])
-        until = max(until, left[row])
-    return ~idle | (left > start)
-
-
-def _first_of_signals(placed: _Placed, usage: Usage, owner: IntArray) -> IntArray:
-    """Rows of a usage, one for each signal with its own times; circuits of one signal start and end together."""
-    circuits, transfers = placed.round.circuits, _transfers(placed)
-    carried = circuits.transfer[owner]
-    known = np.maximum(carried, 0)
-    alone = np.where((carried >= 0) & (transfers.op[known] == Op.COPY), -1, owner)
-    columns = (
-        np.asarray(usage.index), circuits.src[owner], circuits.port[owner], circuits.wavelength_lo[owner],
-        circuits.wavelength_n[owner], transfers.chunk_lo[known], transfers.chunk_n[known], alone,
-        placed.start_s[owner], placed.left_s[owner],
-    )  # fmt: skip
-    order = np.lexsort(columns)
-    new = np.ones(len(order), bool)
-    new[1:] = np.any([column[order[1:]] != column[order[:-1]] for column in columns], axis=0)
-    return order[new]
+    pieces = [(row, start[row], left[row]) for row in np.flatnonzero(~idle).tolist()]
+    order = np.lexsort((start, idle, circuit, unit))  # of one circuit those that carry data first
+    new = np.zeros(len(order), bool)
+    new[1:] = (unit[order[1:]] != unit[order[:-1]]) | (circuit[order[1:]] != circuit[order[:-1]])
+    for same in np.split(order, np.flatnonzero(new)):
+        said = same[~idle[same]]
+        from_s, to_s = np.append(start[said], np.inf), np.append(np.maximum.accumulate(left[said]), np.inf)
+        told_s = -np.inf
+        for row in same[idle[same]].tolist():
+            begin, end = max(start[row], told_s), left[row]
+            told_s = max(told_s, end)
+            other = int(np.searchsorted(to_s, begin, side="right"))
+            while begin < end:
+                until = min(from_s[other], end)
+                if begin < until:
+                    pieces.append((row, begin, until))
+                begin, other = to_s[other], other + 1
+    rows, starts, ends = (np.array(column) for column in zip(*pieces, strict=True))
+    return rows, starts, ends
 
 
 def _exceeding(
     unit: IntArray, start: FloatArray, left: FloatArray, amount: IntArray, capacity: float
 ) -> tuple[IntArray, FloatArray]:
-    """Occupations that begin where the capacity is used up, and for all occupations the time until a place is free [s].
+    """Occupations that begin where the capacity is used up, and for all occupations the time until one of them ends [s].
 
     Args:
         unit: of each occupation.

@@ -13,6 +13,7 @@ from itertools import chain
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
 from opticcl.ir import (
     CircuitPlan,
@@ -338,7 +339,9 @@ def _over_capacity(
         yield _violation(rule, where, f"at most {most}", found, len(over))
 
 
-def distinct_signals(usage: Usage, transfers: Transfers, circuits: Circuits) -> Usage:
+def distinct_signals(
+    usage: Usage, transfers: Transfers, circuits: Circuits, times: tuple[npt.NDArray[np.float64], ...] = ()
+) -> Usage:
     """The usage with one row for each signal on each resource, however many circuits receive it.
 
     Circuits are one signal if they leave the same port of the same sender on the same wavelengths with the same chunks,
@@ -348,6 +351,7 @@ def distinct_signals(usage: Usage, transfers: Transfers, circuits: Circuits) -> 
         usage: rows of a resource whose signals may be split.
         transfers: of the step.
         circuits: of the round.
+        times: of each circuit, where one signal has one time [s].
     """
     rows = np.arange(len(circuits)) if usage.circuit is None else np.asarray(usage.circuit, np.int64)
     carried = circuits.transfer[rows]
@@ -358,6 +362,7 @@ def distinct_signals(usage: Usage, transfers: Transfers, circuits: Circuits) -> 
         circuits.wavelength_lo[rows],
         circuits.wavelength_n[rows],
         *_chunks(transfers, carried),
+        *(time_s[rows] for time_s in times),
     )
     dst = circuits.dst[rows]
     order = np.lexsort((dst, *columns))

@@ -1,0 +1,196 @@
+"""Law 6, capacity at any instant: against a count at every instant, on drawn circuits; and what a violation says."""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.profiles import examples
+from tests.verify.timing import Bench
+
+from opticcl.collective import collective
+from opticcl.ir import CircuitPlan, Circuits, Op, Resource, Schedule, Transfers, Usage
+from opticcl.ir.programme import CircuitTimes, ControlTimes, DataTimes, DeviceTable, Programme, StepRuns
+from opticcl.verify._time_light import overlaps
+from opticcl.verify._time_rows import TimeRows
+
+END = 40.0
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Shelf(Bench):
+    """Four nodes whose circuits take several kinds of resource; what is shared or set once is never exceeded.
+
+    Args:
+        splitting: whether transmitters hand one signal to several receivers.
+    """
+
+    nodes: int = 4
+    setting_time: float = 0.0
+    latency: float = 0.5
+    splitting: bool = False
+
+    @property
+    def num_wavelengths(self):
+        """Of a fibre."""
+        return 6
+
+    @cached_property
+    def resources(self):
+        """By wavelength; several at a time; shares of a capacity; and three that are never counted."""
+        return (
+            Resource("laser", 4, per_wavelength=False, splits=self.splitting),
+            Resource("fibre", 2),
+            Resource("switch_port", 4, capacity=2, per_wavelength=False),
+            Resource("waveguide", 1, capacity=5, per_wavelength=False),
+            Resource("link", 1, shared=True),
+            Resource("subnet", 1, per_wavelength=False, once_per_job=True),
+            Resource("photodiode", 4, per_wavelength=False),
+        )
+
+    def usage(self, circuits):
+        """Of the last resource nothing."""
+        laser, fibre, port, waveguide, link, crossbar, _ = self.resources
+        src, dst = circuits.src.astype(np.int64), circuits.dst.astype(np.int64)
+        zero = np.zeros(len(circuits), np.int64)
+        yield Usage(laser, src)
+        yield Usage(fibre, src % 2)
+        both = np.repeat(np.arange(len(circuits)), 2)
+        yield Usage(port, np.stack([src, dst], 1).reshape(-1), both)
+        yield Usage(waveguide, zero, amount=1 + dst % 3)
+        yield Usage(link, zero)
+        yield Usage(crossbar, zero)
+
+
+def plan_and_times(shelf, rows):
+    """A plan of rows (step, round, transfer or -1, src, dst, first wavelength, wavelengths, chunk, op, start, left)."""
+    rows = sorted(rows)
+    steps = range(1 + max(row[0] for row in rows))
+    transfers, rounds, table = {}, {}, []
+    for step in steps:
+        mine = [row for row in rows if row[0] == step]
+        carry = [row for row in mine if row[2] >= 0]
+        transfers[step] = Transfers.of(*np.array([(r[3], r[4], r[7], 1, r[8]) for r in carry]).reshape(-1, 5).T)
+        number = {id(row): i for i, row in enumerate(carry)}
+        made = []
+        for of in range(1 + max((row[1] for row in mine), default=-1)):
+            these = [row for row in mine if row[1] == of]
+            _, _, _, src, dst, lo, n, *_ = np.array(these).reshape(-1, 11).T.astype(int)
+            transfer = np.array([number.get(id(row), -1) for row in these], int)
+            made.append(Circuits.of(transfer, src, dst, wavelength_lo=lo, wavelength_n=n, wavelength_step=2))
+            for i, row in enumerate(these):
+                end = row[10] + shelf.latency if row[2] >= 0 else np.nan
+                table.append((step, of, i, row[9], end, -1, -1))
+        rounds[step] = tuple(made)
+    data = [(step, t, END, END) for step in steps for t in range(len(transfers[step]))]
+    schedule = Schedule("by hand", collective("barrier", 4, 8), len(steps), transfers.__getitem__)
+    programme = Programme(
+        "test", 8, END, StepRuns.of(first=steps, repeats=1, period_s=0.0),
+        CircuitTimes.of(**dict(zip(CircuitTimes.KINDS, zip(*table, strict=True), strict=True))),
+        DataTimes.of(**dict(zip(DataTimes.KINDS, zip(*data, strict=True), strict=True))) if data else DataTimes.empty(),
+        DeviceTable.empty(), ControlTimes.empty(),
+    )  # fmt: skip
+    return CircuitPlan(shelf, schedule, rounds.__getitem__), programme
+
+
+def idle_until(rows):
+    """(unrolled round, circuit) -> end, of idle circuits."""
+    rounds = sorted({row[:2] for row in rows})
+    steps = {step: 1 + max(number for s, number in rounds if s == step) for step, _ in rounds}
+    first = {step: sum(n for other, n in steps.items() if other < step) for step in steps}
+    found = {}
+    for step, number in rounds:
+        these = sorted(row for row in rows if row[:2] == (step, number))
+        found |= {(first[step] + number, i): row[10] for i, row in enumerate(these) if row[2] < 0}
+    return found
+
+
+def exceeded(shelf, rows):
+    """Kinds of resource that are exceeded at some instant, by counting at every instant."""
+    found = set()
+    for now in np.arange(0.25, END, 0.5):
+        counts, signals, said, idle = Counter(), set(), Counter(), {}
+        for row in (row for row in rows if row[9] <= now < row[10]):
+            step, number, transfer, src, dst, lo, n, chunk, _, start, left = row
+            used = [("laser", src, 1), *(("fibre", (src % 2, lo + 2 * i), 1) for i in range(n))]
+            used += [("switch_port", src, 1), ("switch_port", dst, 1), ("waveguide", 0, 1 + dst % 3)]
+            for kind, unit, amount in used:
+                signal = (kind, unit, step, number, transfer >= 0 and chunk, lo, n, start, left)
+                if kind == "laser" and shelf.splitting and signal in signals:
+                    continue
+                signals.add(signal)
+                same = (kind, unit, src, dst, lo, n)
+                if transfer >= 0:
+                    counts[kind, unit] += amount
+                    said[same] += 1
+                else:
+                    idle[same] = amount
+        for same, amount in idle.items():
+            counts[same[:2]] += amount if not said[same] else 0
+        most = {"laser": 1, "fibre": 1, "switch_port": 2, "waveguide": 5}
+        found |= {kind for (kind, _), count in counts.items() if count > most[kind]}
+    return found
+
+
+@st.composite
+def circuits_in_time(draw, idle):
+    """Rows of a plan; receivers of a round differ."""
+    rows = []
+    for step in range(draw(st.integers(1, 3))):
+        for number in range(draw(st.integers(1, 2))):
+            receivers = draw(st.lists(st.integers(0, 3), min_size=1, max_size=3, unique=True))
+            for dst in receivers:
+                src = (dst + draw(st.integers(1, 3))) % 4
+                lo, n = draw(st.integers(0, 3)), draw(st.integers(1, 2))
+                start = draw(st.integers(0, 12))
+                left = start + draw(st.integers(1, 4))
+                transfer = -1 if idle and draw(st.booleans()) else 0
+                chunk, op = draw(st.integers(0, 1)), draw(st.sampled_from([Op.COPY, Op.REDUCE]))
+                rows.append((step, number, transfer, src, dst, lo, n, chunk, op, float(start), float(left)))
+    return rows
+
+
+@examples(150)
+@given(circuits_in_time(idle=True), circuits_in_time(idle=False))
+def test_capacity_is_that_of_every_instant(some, signals):
+    """Of wavelengths, ports and shares; idle circuits stand beside others that do not say the same; signals count once."""
+    for shelf, rows in ((Shelf(), some), (Shelf(splitting=True), signals)):
+        plan, programme = plan_and_times(shelf, rows)
+        found = list(overlaps(TimeRows(plan, programme), idle_until(rows), END))
+        assert {one.resource.kind for one in found} == exceeded(shelf, rows)
+        assert all(one.missing_s > 0 and one.count > 0 for one in found)
+
+
+def test_what_exceeds_a_capacity_is_named():
+    """The circuit that comes last, the resource, the time until a place is free, and how many cells; of each round once."""
+    rows = [
+        (0, 0, 0, 0, 1, 0, 2, 0, 0, 0.0, 5.0), (0, 0, 0, 2, 3, 4, 1, 0, 0, 0.0, 9.0),
+        (1, 0, 0, 1, 2, 0, 1, 0, 0, 1.0, 3.0), (1, 1, 0, 2, 0, 0, 2, 0, 0, 3.0, 4.0),
+        (2, 0, 0, 0, 2, 0, 1, 0, 0, 20.0, 21.0), (3, 0, 0, 0, 2, 0, 1, 0, 0, 21.0, 22.0),
+    ]  # fmt: skip
+    plan, programme = plan_and_times(Shelf(), rows)
+    found = [
+        (one.resource.kind, one.copy.step, one.round, one.row, one.index, round(one.missing_s, 6), one.count)
+        for one in overlaps(TimeRows(plan, programme), {}, END)
+    ]
+    assert [one for one in found if one[0] in ("laser", "fibre")] == [
+        ("laser", 1, 1, 0, 2, 1.0, 1), ("fibre", 1, 1, 0, 0, 1.0, 2),
+    ]  # fmt: skip
+
+
+def test_repeated_steps_meet_at_their_own_times():
+    """The second repetition meets what the first one does not; so does an idle circuit of a later round."""
+    rows = [
+        (0, 0, 0, 0, 1, 0, 1, 0, 0, 0.0, 5.0), (2, 0, 0, 1, 2, 1, 1, 0, 0, 1.0, 2.0), (3, 0, 0, 0, 2, 1, 1, 0, 0, 12.0, 13.0),
+    ]  # fmt: skip
+    plan, programme = plan_and_times(Shelf(), rows)
+    again = replace(plan, rounds=lambda i: plan.rounds(0 if i == 1 else i))
+    steps = [plan.schedule.step(i) for i in (0, 0, 2, 3)].__getitem__
+    again = replace(again, schedule=replace(plan.schedule, step=steps, classes=(range(2), range(2, 3), range(3, 4))))
+    runs = StepRuns.of(first=[0, 2, 3], repeats=[2, 1, 1], period_s=[10.0, 0.0, 0.0])
+    found = list(overlaps(TimeRows(again, replace(programme, runs=runs)), {}, END))
+    assert {(one.copy.step, one.resource.kind) for one in found} == {(3, "laser")}
+    assert [one.missing_s for one in found] == [pytest.approx(1.0)]
