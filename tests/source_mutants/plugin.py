@@ -166,7 +166,6 @@ def _functions(files: list[Path]) -> dict[tuple[str, str], list[FunctionType]]:
     names = {str(file) for file in files}
     for file in files:
         importlib.import_module(".".join(("opticcl", *file.relative_to(ROOT).with_suffix("").parts)))
-    gc.unfreeze()
     found: dict[tuple[str, str], list[FunctionType]] = {}
     gc.unfreeze()  # the suite freezes what it has collected, which `get_objects` then leaves out
     for one in gc.get_objects():

@@ -238,10 +238,10 @@ def _without_repeats(
     for same in np.split(order, np.flatnonzero(new)):
         said = same[~idle[same]]
         from_s, to_s = np.append(start[said], np.inf), np.append(np.maximum.accumulate(left[said]), np.inf)
-        told_s = -np.inf
+        stood_s = -np.inf
         for row in same[idle[same]].tolist():
-            begin, end = max(start[row], told_s), left[row]
-            told_s = max(told_s, end)
+            begin, end = max(start[row], stood_s), left[row]
+            stood_s = max(stood_s, end)
             other = int(np.searchsorted(to_s, begin, side="right"))
             while begin < end:
                 until = min(from_s[other], end)
