@@ -26,7 +26,7 @@ class Record:
 
     Args:
         digest: of the file of the test.
-        seconds: that it takes, traced [s].
+        seconds: of the processor that it takes, traced [s].
         ok: whether it passes.
         lines: by "path:function", counted from the first line of the function.
         functions: digest of each of those functions.
@@ -93,13 +93,13 @@ class Coverage:
                 return line
             return None
 
-        begun = time.perf_counter()
+        begun = time.process_time()
         sys.settrace(call)
         try:
             yield found
         finally:
             sys.settrace(None)
-            found.seconds = round(time.perf_counter() - begun, 3)
+            found.seconds = round(time.process_time() - begun, 3)
         lines: dict[str, set[int]] = {}
         for code, number in hits:
             key = f"{names[code.co_filename]}:{code.co_qualname.split('.<locals>')[0]}"

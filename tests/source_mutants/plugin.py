@@ -36,7 +36,7 @@ class MutantRun:
         log: file of results, one JSON object a line; mutants in it are not run again.
         kernels: whether to run the mutants of functions that numba compiles (they run without it), or all others.
         until: when to stop, as `time.time` counts [s].
-        limit_s: time for the tests of one mutant; tests that take more are not run at all [s].
+        limit_s: time of the processor for the tests of one mutant; tests that take more are not run at all [s].
     """
 
     def __init__(self, files: list[Path], log: Path, kernels: bool, until: float, limit_s: float) -> None:

@@ -99,6 +99,33 @@ def test_repetitions_are_judged_at_their_time():
     found = late(plan, moved(p, 2, begin=0.5e-6))
     assert {step for step, _, _ in found} >= {2, 5}
     assert all(missing == 0.5e-6 for _, missing, _ in found)
+    found = late(plan, moved(p, 2, begin=1e-6, end=1e-6))
+    assert [(step, missing) for step, missing, _ in found] == [(step, 1e-6) for step in (2, 3, 4, 5)]
+
+
+def test_exchanges_without_devices_and_rounds_without_exchanges():
+    """Circuits that set nothing wait for the exchange; where it takes no time, devices may be set before the data is there."""
+
+    class Fixed(Bench):
+        devices = ()
+
+        def settings(self, circuits):
+            return ()
+
+    class Near(Bench):
+        def control_s(self, src, dst):
+            return self.control if 0 in src else 0.0
+
+    plan = plan_of(Fixed(nodes=3, control=CONTROL, setting_time=0.0), ROWS[:2])
+    p = schedule_times(plan, MB, RULES)
+    assert late(plan, p) == []
+    assert late(plan, replace(p, control=ControlTimes.empty())) == [(0, CONTROL, 1), (1, CONTROL, 1)]
+    near = plan_of(Near(nodes=3, control=CONTROL, setting_time=SETTING), ROWS[:2])
+    rules = replace(RULES, prepare="early")
+    p = schedule_times(near, MB, rules)
+    first, second = (changed(p.devices, begin_s=p.devices.begin_s * (p.devices.device != i)) for i in (0, 1))
+    assert late(near, replace(p, devices=first), rules) == [(0, CONTROL, 1)]
+    assert late(near, replace(p, devices=second), rules) == []
 
 
 def test_idle_circuits_are_agreed_on_between_their_ends():

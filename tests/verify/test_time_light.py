@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.profiles import examples
-from tests.verify.timing import Bench
+from tests.verify.timing import Bench, changed, plan_of, schedule_times
 
 from opticcl.collective import collective
 from opticcl.ir import CircuitPlan, Circuits, Op, Resource, Schedule, Transfers, Usage
 from opticcl.ir.programme import CircuitTimes, ControlTimes, DataTimes, DeviceTable, Programme, StepRuns
 from opticcl.verify._time_light import overlaps
 from opticcl.verify._time_rows import TimeRows
+from opticcl.verify.time import TimeRules, check_programme
 
 END = 40.0
 
@@ -153,7 +154,7 @@ def circuits_in_time(draw, idle):
     return rows
 
 
-@examples(150)
+@examples(80)
 @given(circuits_in_time(idle=True), circuits_in_time(idle=False))
 def test_capacity_is_that_of_every_instant(some, signals):
     """Of wavelengths, ports and shares; idle circuits stand beside others that do not say the same; signals count once."""
@@ -194,3 +195,37 @@ def test_repeated_steps_meet_at_their_own_times():
     found = list(overlaps(TimeRows(again, replace(programme, runs=runs)), {}, END))
     assert {(one.copy.step, one.resource.kind) for one in found} == {(3, "laser")}
     assert [one.missing_s for one in found] == [pytest.approx(1.0)]
+
+
+def test_rounds_are_compared_in_the_order_of_time():
+    """A later step that begins sooner meets the first one; rounds of one step are apart."""
+    sooner = [
+        (0, 0, 0, 0, 1, 0, 1, 0, 0, 0.0, 8.0), (1, 0, 0, 1, 2, 1, 1, 0, 0, 20.0, 21.0), (2, 0, 0, 0, 2, 0, 1, 0, 0, 4.0, 5.0),
+    ]  # fmt: skip
+    apart = [
+        (0, 0, 0, 0, 1, 0, 1, 0, 0, 0.0, 1.0), (0, 1, 0, 0, 2, 0, 1, 0, 0, 2.0, 3.0), (0, 1, 1, 0, 3, 0, 1, 0, 0, 2.0, 3.0),
+    ]  # fmt: skip
+    for rows, where in ((sooner, (2, 0)), (apart, (0, 1))):
+        plan, programme = plan_and_times(Shelf(), rows)
+        assert {(one.copy.step, one.round) for one in overlaps(TimeRows(plan, programme), {}, END)} == {where}
+
+
+def test_slots():
+    """A circuit starts with its slot, and has a slot for each payload that it begins."""
+    slot = 20e-9
+    bench = Bench(nodes=3, setting_time=0.0, slot=slot, payload=950.0)
+    plan = plan_of(bench, [(0, 0, 1, 0, 1, 0), (0, 2, 0, 4, 1, 0), (1, 1, 2, 0, 1, 0)])
+    rules = TimeRules(compute="none", control="none")
+    p = schedule_times(plan, 8 * 2375, rules)  # two slots and a half a chunk
+    assert p.circuits.slots.tolist() == [3, 3, 3]
+
+    def found(**columns):
+        verdict = check_programme(plan, replace(p, circuits=changed(p.circuits, **columns)), rules)
+        return [(one.law, one.step, one.where, pytest.approx(one.missing_s), one.count) for one in verdict.violations]
+
+    assert found() == []
+    assert found(slots=np.array([3, 2, 1])) == [
+        ("too_short", 0, "circuit 2 -> 0", slot, 1), ("too_short", 1, "circuit 1 -> 2", 2 * slot, 1),
+    ]  # fmt: skip
+    assert found(slot=p.circuits.slot + np.array([0, 2, 0])) == [("off_slot", 0, "circuit 2 -> 0", 2 * slot, 1)]
+    assert found(slot=np.array([0, 0, -1]))[0][:3] == ("off_slot", 1, "circuit 1 -> 2")
