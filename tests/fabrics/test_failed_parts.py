@@ -262,3 +262,13 @@ def test_options_are_what_the_hardware_can_make(name: str) -> None:
         assert max(used[kind.kind]) < kind.count
         if kind.kind in ("node", "comb_laser", "transmitter", "receiver", "switch", "star", "fibre"):
             assert used[kind.kind] == set(range(kind.count)), kind.kind
+
+
+@pytest.mark.parametrize(("dead_planes", "slots"), [(0, 18), (1, 27), (2, 54)])
+def test_labels_are_dealt_over_the_planes_that_work(dead_planes: int, slots: int) -> None:
+    """N = 54 labels on x - f of 3 planes: ceil(N / (x - f)) slots, verified."""
+    where = fabric("ramp:groups=3,racks=3,wavelengths=6")
+    lost = [Condition("transmitter", node * 3 + plane) for node in range(54) for plane in range(dead_planes)]
+    plan = compile(where.without(lost), "all_to_all", 54 * 950, algorithm="skewed_exchange:steps=1")
+    plan.verify().raise_if_bad()
+    assert plan.simulate().num_rounds == slots

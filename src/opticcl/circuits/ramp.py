@@ -14,7 +14,8 @@ Crossbars keep racks apart: there p = e - 1 in steps 3 and 4, and every n is flo
 groups among the wavelengths that it lights (and the racks, behind crossbars, which do not split light). Where receivers
 have no filters and light of a subnet meets, all schedules go by first fit.
 
-Skewed exchanges have the planes of their labels.
+Skewed exchanges have the planes of their labels; where parts of f planes have failed, labels are dealt over the other x - f, if
+that takes fewer rounds than a repair.
 
 Source: RAMP section 6.2, equations 2 to 5.
 Reading: equation 2 in step 3 uses receivers twice for even x, and equations 3 to 5 count from the wrong base; the forms above
@@ -51,14 +52,21 @@ def ramp(fabric: Fabric, schedule: Schedule) -> Rounds:
     Raises: UnsupportedError: a step of another schedule has too many circuits.
     """
     rounds = _in_order(fabric, schedule)
-    return around(fabric, rounds, widens=True) if fabric.conditions else rounds
+    if not fabric.conditions:
+        return rounds
+    repaired = around(fabric, rounds, widens=True)
+    planes = _planes_that_work(fabric)
+    if not _has_labels(fabric, schedule) or not 0 < len(planes) < fabric.machine_as(Ramp).groups:
+        return repaired
+    dealt = _skewed(fabric, schedule, planes)
+    return lambda step, transfers: min((repaired(step, transfers), dealt(step, transfers)), key=len)
 
 
 def _in_order(fabric: Fabric, schedule: Schedule) -> Rounds:
     """The same where nothing has failed."""
     machine = fabric.machine_as(Ramp)
-    if schedule.name == "skewed_exchange" and machine.subnet == "broadcast" and not machine.signals_meet:
-        return _skewed(fabric, schedule)
+    if _has_labels(fabric, schedule):
+        return _skewed(fabric, schedule, np.arange(machine.groups))
     if schedule.name != "ramp" or fabric.node_of_rank is not None or machine.signals_meet:
         circuits = machine.transceivers_per_group
         decline_too_many(fabric, schedule, FIRST_FIT_BYTES + CIRCUIT_BYTES * circuits)
@@ -157,8 +165,35 @@ def _split_light(fabric: Fabric, tree: Relays, transfers: Transfers) -> tuple[Ci
 # --- skewed exchanges: a label a plane ---------------------------------------------------------------------------------
 
 
-def _skewed(fabric: Fabric, schedule: Schedule) -> Rounds:
-    """Rounds of x labels, all of them on planes of their own (`opticcl.schedule.skewed_exchange`)."""
+def _has_labels(fabric: Fabric, schedule: Schedule) -> bool:
+    """Whether the transfers of a schedule have labels, and the fabric planes of their own for them."""
+    machine = fabric.machine_as(Ramp)
+    return schedule.name == "skewed_exchange" and machine.subnet == "broadcast" and not machine.signals_meet
+
+
+def _planes_that_work(fabric: Fabric) -> IntArray:
+    """Planes of which no part but a node has failed, ascending."""
+    machine = fabric.machine_as(Ramp)
+    gates = ("tx_gate", "rx_gate", "input_fibre", "output_fibre")
+    ports = {
+        c.index // (machine.groups if c.kind in gates else 1) % machine.ports_per_node
+        for c in fabric.conditions
+        if c.kind != "node"
+    }
+    hurt = {port // machine.transceivers_per_group for port in ports}
+    return np.array([plane for plane in range(machine.groups) if plane not in hurt], np.int64)
+
+
+def _skewed(fabric: Fabric, schedule: Schedule, planes: IntArray) -> Rounds:
+    """Rounds of as many labels as there are planes, each on one of its own (`opticcl.schedule.skewed_exchange`).
+
+    Transfers of a label do not meet on any plane, so N labels take ceil(N / planes) rounds.
+
+    Args:
+        fabric: a RAMP.
+        schedule: skewed_exchange.
+        planes: that are used, ascending.
+    """
     machine = fabric.machine_as(Ramp)
     x, racks, places = machine.groups, machine.racks, machine.wavelengths
     asked = Request(schedule.collective.name, schedule.collective.root)
@@ -180,6 +215,9 @@ def _skewed(fabric: Fabric, schedule: Schedule) -> Rounds:
             plane = (ahead + 2 * (src // machine.nodes_per_group) + j_src) % x
         else:
             number, plane = l_dst // x, l_dst % x
+        if len(planes) < x:
+            number, nth = np.divmod(number * x + plane, len(planes))
+            plane = planes[nth]
         order = np.argsort(number, kind="stable")
         ends = np.cumsum(np.bincount(number))
         rounds = (rows for rows in np.split(order, ends[:-1]) if len(rows))
