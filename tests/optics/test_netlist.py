@@ -223,6 +223,21 @@ def test_tunable_filters_behind_crossbars():
     assert verdicts(shape, rows, paths, [0, 1]) == (False, False)
 
 
+def test_the_switch_behind_a_laser_is_in_no_formula_of_losses():
+    """LIGHTPATH: light of h hops passes h + 1 tiles, and the formula has the two switches of each hop."""
+    made = fabric("lightpath:shape=2x3,lasers=2")
+    netlist = made.netlist()
+    groups = tuple(replace(group, loss={"tile": 1}) if group.name == "tile" else group for group in netlist.groups)
+    emulator = Emulator(replace(netlist, groups=groups))
+    circuits, transfers = Circuits.of([0], [0], [5], 0, 0, 1, [[0, 4, 10]]), Transfers.of([0], [5], [0], 1, Op.COPY)
+    (passed,) = round_light(made, emulator, circuits, transfers, count=True).report.rows.counts
+    pieces = dict(zip(emulator.keys, passed.tolist(), strict=True))
+    assert (pieces["tile"], pieces["mzi"]) == (4, 6)
+    path = made.light_path
+    assert "tile" not in path.kinds
+    assert path(circuits)[0, path.kinds.index("mzi")] == 6
+
+
 def test_fixed_filters_behind_routers_that_broadcast():
     """RAMP route_broadcast: what arrives with tunable filters does not with fixed ones, so the fabric refuses them."""
     with pytest.raises(FabricError, match="one sender of each rack; try receiver=tunable"):
