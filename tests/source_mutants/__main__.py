@@ -46,25 +46,25 @@ def files_of(target: str) -> list[Path]:
     return sorted(path.glob("*.py")) if path.is_dir() else [path]
 
 
-def run(targets: list[str], minutes: float, plain: bool, limit_s: float) -> None:
+def run(targets: list[str], given: argparse.Namespace) -> None:
     """Run mutants, first those of plain functions, then those of functions that numba compiles."""
-    until = time.time() + 60 * minutes
+    until = time.time() + 60 * given.minutes
     for target in targets:
-        for kernels in (False,) if plain else (False, True):
+        for kernels in (False,) if given.plain else (False, True):
             environment = {**os.environ, "NUMBA_DISABLE_JIT": str(int(kernels))}
             command = [sys.executable, "-m", "tests.source_mutants", "--in-process", str(until)]
-            command += ["--limit", str(limit_s), target]
+            command += ["--limit", str(given.limit), *(f"--tests={tests}" for tests in given.tests), target]
             subprocess.run([*command, *["--kernels"] * kernels], env=environment, cwd=REPOSITORY, check=False)
 
 
-def run_in_process(target: str, kernels: bool, until: float, limit_s: float) -> None:
+def run_in_process(target: str, given: argparse.Namespace) -> None:
     """The mutants of one target, in this process and its children."""
     from tests.source_mutants.plugin import MutantRun
 
     RESULTS.mkdir(exist_ok=True)
     package = target.split("/")[0]
-    folders = [str(REPOSITORY / "tests" / folder) for folder in TESTS[package]]
-    plugin = MutantRun(files_of(target), RESULTS / f"{package}.jsonl", kernels, until, limit_s)
+    folders = [str(REPOSITORY / "tests" / folder) for folder in given.tests or TESTS[package]]
+    plugin = MutantRun(files_of(target), RESULTS / f"{package}.jsonl", given.kernels, given.in_process, given.limit)
     options = ["-q", "--timeout", "0", "-m", "not deep"]
     for left_out in ("cacheprovider", "xdist", "benchmark"):
         options += ["-p", f"no:{left_out}"]
@@ -102,16 +102,19 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=1e6, help="when to stop")
     parser.add_argument("--limit", type=float, default=4, help="seconds of tests for one mutant")
     parser.add_argument(
+        "--tests", action="append", default=[], help="file or folder of tests, in place of all of the package"
+    )
+    parser.add_argument(
         "--plain", action="store_true", help="leave out functions that numba compiles, which take longest"
     )
     parser.add_argument("--kernels", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--in-process", type=float, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.in_process is not None:
-        run_in_process(given.targets[0], given.kernels, given.in_process, given.limit)
+        run_in_process(given.targets[0], given)
         return 0
     if given.targets:
-        run(given.targets, given.minutes, given.plain, given.limit)
+        run(given.targets, given)
     return report()
 
 

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.profiles import examples
+from tests.verify.timing import Bench
 
 import opticcl
 from opticcl.circuits import lower
 from opticcl.errors import FabricError
 from opticcl.fabrics import fabric, job
-from opticcl.ir import CircuitPlan, Fabric
+from opticcl.ir import CircuitPlan, Circuits, Fabric, Resource, Schedule, Transfers, Usage
 from opticcl.schedule import generate
 from opticcl.verify import verify
 from opticcl.verify.isolation import verify_together
@@ -165,3 +166,89 @@ def test_a_node_of_two_jobs_is_a_violation_of_no_round():
     each = [verify(plan) for plan in plans]
     assert verdict.transfers == sum(one.transfers for one in each)
     assert verdict.circuits == sum(one.circuits for one in each)
+
+
+class Rack(Bench):
+    """Four nodes: fibres by wavelength, shares of a waveguide, a switch that is set once a job, lasers that split, a link."""
+
+    num_wavelengths = 6
+    resources = (
+        Resource("fibre", 2),
+        Resource("waveguide", 1, capacity=4, per_wavelength=False),
+        Resource("switch_port", 4, per_wavelength=False, once_per_job=True),
+        Resource("laser", 4, per_wavelength=False, splits=True),
+        Resource("link", 1, shared=True),
+    )
+
+    def usage(self, circuits):
+        """Of the switch only what starts at nodes 0 and 2."""
+        fibre, waveguide, switch, laser, link = self.resources
+        src, dst = circuits.src.astype(np.int64), circuits.dst.astype(np.int64)
+        yield Usage(fibre, src % 2)
+        yield Usage(waveguide, np.zeros(len(src), np.int64), amount=1 + dst % 3)
+        even = np.flatnonzero(src % 2 == 0)
+        if len(even):
+            yield Usage(switch, src[even], even)
+        yield Usage(laser, src)
+        yield Usage(link, np.zeros(len(src), np.int64))
+
+
+def by_hand(*steps):
+    """A plan of steps that each happen twice; a step is rounds of (src, dst, first wavelength, wavelengths, chunk)."""
+    rows = [[row for of in step for row in of] for step in steps]
+    transfers = [Transfers.of(*np.array([(r[0], r[1], r[4], 1, 0) for r in step]).T) for step in rows]
+
+    def rounds(i):
+        made, first = [], 0
+        for of in steps[i // 2]:
+            src, dst, lo, n, _ = np.array(of).T
+            transfer = first + np.arange(len(of))
+            made.append(Circuits.of(transfer, src, dst, wavelength_lo=lo, wavelength_n=n, wavelength_step=2))
+            first += len(of)
+        return tuple(made)
+
+    twice = tuple(range(2 * i, 2 * i + 2) for i in range(len(steps)))
+    wanted = opticcl.collective.collective("barrier", 4, 8)
+    schedule = Schedule("by hand", wanted, 2 * len(steps), lambda i: transfers[i // 2], twice)
+    return CircuitPlan(Rack(), schedule, rounds)
+
+
+def test_a_violation_names_both_jobs_and_the_first_round():
+    """Of each kind of resource the first; a signal of several receivers counts once, a link never."""
+    a = by_hand([[(0, 1, 0, 2, 0), (0, 2, 0, 2, 0)]], [[(1, 2, 1, 1, 0)]])
+    b = by_hand([[(3, 0, 4, 1, 0)]], [[(3, 0, 4, 1, 0)], [(2, 3, 2, 1, 0)]])
+    c = by_hand([[(0, 3, 2, 1, 1)]])
+    verdict = verify_together([a, b, c], ["a", "b", "c"])
+    found = [(v.where, v.step, v.round, v.expected, v.found, v.count) for v in verdict.violations]
+    one = "at most 1 circuit(s) of all jobs"
+    assert found == [
+        ("node 0", 0, -1, "one job", "a and b", 4), ("node 0", 0, -1, "one job", "b and c", 4),
+        ("fibre 0 wavelength 2", 2, 1, one, "2 up to a and 1 of b in one round", 1),
+        ("waveguide 0", 0, 0, "at most 4 circuit(s) of all jobs", "5 up to a and 1 of b in one round", 1),
+        ("switch_port 0", 0, 0, "the setting of one job", "settings of a and c", 1),
+        ("laser 0", 0, 0, one, "1 up to a and 1 of c in one round", 1),
+    ]  # fmt: skip
+    assert (verdict.transfers, verdict.circuits) == (2 * (3 + 3 + 1), 2 * (3 + 3 + 1))
+
+
+def test_capacity_may_be_used_up():
+    """Shares that are the capacity together are within it, and one more is not; the job before is named."""
+    a, b, c = by_hand([[(1, 2, 0, 1, 0)]]), by_hand([[(3, 0, 1, 1, 0)]]), by_hand([[(2, 3, 2, 1, 0)]])
+    assert [v.where for v in verify_together([a, b]).violations] == ["node 0"]
+    last = verify_together([a, b, c]).violations[-1]
+    assert (last.where, last.found) == ("waveguide 0", "4 up to job 1 and 1 of job 2 in one round")
+
+
+def test_the_first_difference_of_two_machines_is_named():
+    """The name too, where all parameters are the same."""
+
+    class Other(Rack):
+        name = "other"
+
+    a = by_hand([[(1, 2, 0, 1, 0)]])
+    for machine, words in (
+        (Other(), "name=bench and name=other are not the same machine"),
+        (Rack(rate=1e9), "rate=8000000000.0 and rate=1000000000.0 are not the same machine"),
+    ):
+        with pytest.raises(FabricError, match=words):
+            verify_together([a, CircuitPlan(machine, a.schedule, a.rounds)])

@@ -51,7 +51,7 @@ def verify_together(plans: Sequence[CircuitPlan], names: Sequence[str] | None = 
         most = _most_at_once(plan)
         transfers, circuits = transfers + most.transfers, circuits + most.circuits
         for resource, counts in most.of_resource.items():
-            table = tables.setdefault(resource, _Table(np.zeros_like(counts), np.full(counts.shape, -1, np.int32)))
+            table = tables.setdefault(resource, _Table(np.zeros_like(counts), np.zeros(counts.shape, np.int32)))
             if not table.clash:
                 table.clash = _clash(resource, table, counts, number, plan, called)
             table.total += counts
@@ -166,9 +166,10 @@ def _clash(
 
 def _first_use(plan: CircuitPlan, resource: Resource, at: int) -> tuple[int, int]:
     """Step and round in which a job first uses a (resource, wavelength)."""
-    for steps in plan.schedule.step_classes():
-        transfers = plan.schedule.step(steps.start)
-        for number, circuits in enumerate(plan.rounds(steps.start)):
-            if _at_once(plan, transfers, circuits)[resource][at]:
-                return steps.start, number
-    return -1, -1
+    return next(
+        (steps.start, number)
+        for steps in plan.schedule.step_classes()
+        for number, circuits in enumerate(plan.rounds(steps.start))
+        for other, counts in _at_once(plan, plan.schedule.step(steps.start), circuits).items()
+        if other == resource and counts[at]
+    )
