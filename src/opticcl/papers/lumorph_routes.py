@@ -18,6 +18,7 @@ from opticcl.studies.lumorph import RADICES, rounds_of
 from opticcl.studies.overlap import random_overlaps
 from opticcl.studies.reconfigurations import rounds_needed
 from opticcl.studies.transfers import busiest_sender, random_transfers
+from opticcl.verify.isolation import verify_together
 
 GRID = (16, 16)
 DRAWS = 3
@@ -143,3 +144,12 @@ def lasers_needed() -> Found:
     greedy, fewest = greedy_rounds(src, dst, 1, 16), optimal_rounds(src, dst, 1, 16)
     needed = busiest_sender(src, greedy_rounds(src, dst, 1, 16, variant="printed"))
     return found(needed, greedy=greedy.num_rounds, fewest=fewest.num_rounds, bound=fewest.bound)
+
+
+@claim("lumorph", "L1.jobs")
+def jobs_on_scattered_chips() -> bool:
+    """Three jobs on chips of a 4 x 4 wafer that are no neighbours: each verifies, and they do so together in every round."""
+    running: list[Plan] = []
+    for nodes in ([0, 3, 12, 15], [1, 6, 8, 11, 13], [2, 5, 10]):
+        running.append(compile("lightpath:shape=4x4", "all_reduce", "100 MB", nodes=nodes, beside=running))
+    return all(plan.verify().ok for plan in running) and verify_together([plan.circuits for plan in running]).ok
