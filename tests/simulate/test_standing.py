@@ -47,6 +47,19 @@ def test_a_round_changes_what_stands_if_it_has_other_circuits(rounds):
         stand = set(rows) if due in (None, True) else stand
 
 
+def test_circuits_of_the_start_stand_until_others_are_set():
+    """On a ring: 0 -> 1 and 2 -> 3 stand, whichever of them is used first; 4 -> 5 replaces both."""
+    where = fabric("terarack:nodes=6")
+
+    def circuits(*pairs):
+        return by_hand(where, [(0, *pair, 0, 1, 0) for pair in pairs]).rounds(0)[0]
+
+    whole, each = (Standing(where, DeviceSettings.of_circuits(where, circuits((0, 1), (2, 3)))) for _ in range(2))
+    for pair, due in (((0, 1), False), ((2, 3), False), ((4, 5), True), ((0, 1), True)):
+        assert whole.changes(circuits(pair)) is due
+        assert each.each_changes(circuits(pair)).tolist() == [due]
+
+
 def test_links_of_the_start_stand_until_an_end_is_used():
     """On an optical switch: 0 -> 1 and 2 -> 3 stand; 4 -> 5 uses no end of them, 0 -> 3 one of each."""
     where = fabric("ocs:nodes=6,planes=1")
@@ -147,6 +160,23 @@ def test_light_that_is_divided_otherwise_stands_where_its_devices_do(before, row
     have = needed(before)
     covered = all(have.get(key, 0) >= (times if pool > 1 else 1) for key, times in needed(rows).items())
     assert changes == (not (set(rows) <= set(before) or (paths(rows) <= paths(before) and covered)))
+
+
+@pytest.mark.parametrize(("pool", "spread"), [(1, 1), (1, 1000), (3, 1)])
+def test_two_circuits_for_one_of_two_wavelengths_change_no_device(pool, spread):
+    """Another wavelength, path or receiver does; and where no device is known, each circuit is set for itself."""
+    before = [(0, 1, 0, 0, 2, 2), (2, 1, 0, 0, 1, 1)]
+    halves = [(0, 1, 0, 0, 1, 2), (0, 1, 0, 1, 1, 2)]
+    for rows, due in (
+        (halves, False), (before[:1], False), ([(0, 1, 0, 1, 2, 2)], True), ([*halves[:1], (0, 1, 0, 1, 1, 1)], True),
+        ([*halves[:1], (0, 2, 0, 1, 1, 2)], True), ([(0, 1, 1, 0, 2, 2)], True),
+    ):  # fmt: skip
+        standing = Standing(Divided(pool, spread))
+        standing.changes(round_of(before))
+        assert standing.changes(round_of(rows)) is due, rows
+    alone = Standing(SimpleNamespace(devices=(), links_set=lambda circuits: None))
+    alone.changes(round_of(before))
+    assert alone.changes(round_of(halves))
 
 
 @pytest.mark.parametrize("where", ["terarack:nodes=16", "torus:shape=4x4", "lightpath:shape=4x4"])
