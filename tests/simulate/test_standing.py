@@ -108,6 +108,16 @@ def test_a_link_stands_until_one_of_its_ends_gets_another(rounds):
         stand_each = stand_each if new is not None and not any(new) else after(stand_each)
 
 
+def test_a_circuit_on_another_path_is_another():
+    """Other hops, and the same hops on other circuits."""
+    ends = (np.arange(2), np.array([0, 2]), np.array([1, 3]), 0, 0, 1)
+    for hops, offsets in (([7, 8, 5], [0, 2, 3]), ([7, 8, 9], [0, 1, 3])):
+        standing = Standing(SimpleNamespace(devices=(), links_set=lambda circuits: None))
+        standing.changes(Circuits.of(*ends, (np.array([7, 8, 9]), np.array([0, 2, 3]))))
+        assert standing.changes(Circuits.of(*ends, (np.array([7, 8, 9]), np.array([0, 2, 3])))) is False
+        assert standing.changes(Circuits.of(*ends, (np.array(hops), np.array(offsets)))) is True
+
+
 @pytest.mark.parametrize("where", [SimpleNamespace(devices=(), links_set=lambda circuits: None), Linked()])
 def test_one_new_circuit_among_many_is_found(where):
     """Wherever it is: a few are looked up first."""

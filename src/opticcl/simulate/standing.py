@@ -155,14 +155,8 @@ def _same(circuits: Circuits, others: Circuits, columns: Sequence[str]) -> bool:
         circuits, others: of two rounds.
         columns: names.
     """
-    equal = (np.array_equal(getattr(circuits, name), getattr(others, name)) for name in columns)
-    return (
-        len(circuits) == len(others)
-        and len(circuits.hops) == len(others.hops)
-        and all(equal)
-        and np.array_equal(circuits.hop_offsets, others.hop_offsets)
-        and np.array_equal(circuits.hops, others.hops)
-    )
+    whole = (*columns, "hop_offsets", "hops")
+    return all(np.array_equal(getattr(circuits, name), getattr(others, name)) for name in whole)
 
 
 def _one_missing(circuits: Circuits, others: Circuits, columns: Sequence[str]) -> bool:
@@ -189,7 +183,7 @@ def _few(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 def all_within(some: IntArray, numbers: IntArray) -> bool:
     """Whether all of some numbers are among sorted ones."""
-    if not len(numbers) or not len(some):
+    if not len(numbers):
         return not len(some)
     some = np.sort(some)  # looked up in order, for the sake of the processor's cache
     return bool((numbers[np.minimum(np.searchsorted(numbers, some), len(numbers) - 1)] == some).all())
