@@ -67,7 +67,10 @@ def test_pictures_and_files(opticcl, tmp_path, specification, each):
 @pytest.mark.parametrize(
     ("specification", "text"),
     [
-        ("torus", "torus: no light from end to end; netlists have lightpath, oddl, ramp, sipac, terarack"),
+        (
+            "torus",
+            "torus: no light from end to end; netlists have lightpath, oddl, ramp, sipac, terarack, terarack_torus",
+        ),
         ("sip_ring:nodes=4", "sip_ring: no netlist of its elements; netlists have"),
         ("oddl:shape=2048", "oddl: a switch of 2048 ports has 5 stages; netlists have up to 3"),
     ],

@@ -148,6 +148,25 @@ def on_ring(fabric, random, count):
     return of_paths(src, dst, port, lo, many, paths)
 
 
+def on_torus(fabric, random, count):
+    """Circuits along rows and columns of a torus or mesh, at most once round; on a mesh those that the sides allow."""
+    rows, columns = fabric.parameters["shape"]
+    places = []
+    while len(places) < count:
+        node, port, hops = (int(random.integers(0, n)) for n in (rows * columns, 4, max(rows, columns)))
+        row, column = divmod(node, columns)
+        at, side = (column, columns) if port < 2 else (row, rows)
+        step = 1 - 2 * (port % 2)
+        end = at + step * hops
+        if not 0 < hops < side or not (fabric.parameters["wrap"] or 0 <= end < side):
+            continue
+        near = [(at + step * k - (step < 0)) % side for k in range(hops)]
+        path = [port * rows * columns + (row * columns + k if port < 2 else k * columns + column) for k in near]
+        places.append((node, row * columns + end % side if port < 2 else end % side * columns + column, port, path))
+    src, dst, port, paths = zip(*places, strict=True)
+    return of_paths(np.array(src), np.array(dst), np.array(port), *wavelengths(fabric, random, count), paths)
+
+
 def of_paths(src, dst, port, lo, many, paths):
     """Circuits with paths of different lengths."""
     ends = np.cumsum([0, *map(len, paths)])

@@ -1,13 +1,15 @@
 """The judge of resources and the emulator of light agree: thousands of random sets of circuits, legal and illegal."""
 
 import pytest
-from tests.optics.circuit_sets import both_judges, on_grid, on_levels, on_lines, on_ring, on_subnets, sets_of
+from tests.optics.circuit_sets import both_judges, on_grid, on_levels, on_lines, on_ring, on_subnets, on_torus, sets_of
 
 from opticcl.fabrics import fabric
 
 CASES = {
     "terarack:nodes=6,wavelengths=2": (on_ring, 5),
     "terarack:nodes=5,wavelengths=3,rings=2": (on_ring, 6),
+    "terarack_torus:shape=3x4,wavelengths=2": (on_torus, 9),
+    "terarack_torus:shape=4x3,wavelengths=3,wrap=false": (on_torus, 8),
     "sipac:radix=3,levels=2,wavelengths=7": (on_levels, 5),
     "sipac:radix=3,levels=2,wavelengths=6,channels=retuned": (on_levels, 5),
     "sipac:radices=4x3,wavelengths=12": (on_levels, 6),

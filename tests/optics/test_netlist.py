@@ -17,6 +17,7 @@ from opticcl.optics.rounds import emulator_of, netlist_of, round_light, settings
 
 SPECIFICATIONS = [
     "terarack:nodes=9,wavelengths=4", "terarack:nodes=6,wavelengths=3,rings=2",
+    "terarack_torus:shape=3x4,wavelengths=4", "terarack_torus:shape=4x3,wavelengths=4,wrap=false",
     "sipac:radix=4,levels=2,wavelengths=8", "sipac:radices=3x5,wavelengths=15", "sipac:radix=3,levels=2,channels=retuned",
     "oddl:shape=4x3", "oddl:shape=16x2", "oddl:shape=33x2",
     "ramp:groups=3,racks=2,wavelengths=6", "ramp:groups=2,racks=2,wavelengths=4,transceivers_per_group=2",
@@ -82,6 +83,7 @@ def test_light_passes_the_elements_of_the_light_path(specification):
         ("sipac:radices=3x5,wavelengths=15", "30 comb_transceiver 15, 5 mrr_switch 3, 3 mrr_switch 5, 60 fibre"),
         ("sipac:radix=3,levels=2,channels=retuned", "18 comb_transceiver 160, 6 mrr_switch 3, 36 fibre"),
         ("terarack:nodes=6,wavelengths=3,rings=2", "24 comb_transceiver 3, 24 fibre"),
+        ("terarack_torus:shape=2x3,wavelengths=3,wrap=false", "24 comb_transceiver 3, 14 fibre"),
         ("oddl:shape=16x2", "64 tunable_transceiver, 2 wss 16, 16 wss 2, 32 edfa, 128 fibre, 6 control_switch 16"),
         ("oddl:shape=33x2",
          "132 tunable_transceiver, 20 wss 16, 32 wss 5, 33 wss 2, 66 edfa, 264 fibre, 13 control_switch 16"),
@@ -268,7 +270,7 @@ def test_fabrics_without_light_have_no_netlist():
                 made.ends(Circuits.of([0], [0], [1]))
             assert tuple(made.states(Circuits.of([0], [0], [1]))) == ()
     assert {n for n in FABRICS.names() if fabric_at_scale(n, 16).netlist()} == {
-        "lightpath", "oddl", "ramp", "sipac", "terarack"
+        "lightpath", "oddl", "ramp", "sipac", "terarack", "terarack_torus"
     }  # fmt: skip
 
 

@@ -56,6 +56,7 @@ def test_light_of_every_plan_arrives(name):
         "ramp:groups=2,racks=2,wavelengths=4,receiver=tunable", "ramp:groups=4,racks=2,wavelengths=4,receiver=none",
         "ramp:groups=4,racks=2,wavelengths=4,subnet=route_switch", "oddl:shape=64", "lightpath:shape=4x4,dead_tiles=5",
         "sipac:radices=3x4,channels=retuned", "terarack:nodes=9,rings=2,wavelengths=4",
+        "terarack_torus:shape=3x4,wavelengths=4", "terarack_torus:shape=3x3,wavelengths=4,wrap=false",
     ],
 )  # fmt: skip
 def test_light_of_variants_arrives(specification):

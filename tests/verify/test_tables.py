@@ -22,6 +22,7 @@ SYSTEMS = {
     "ramp_crossbar": ("ramp:groups=2,racks=2,wavelengths=4,subnet=route_switch", "ramp"),
     "sipac": ("sipac:radix=4,levels=2,wavelengths=8", "auto"),
     "terarack": ("terarack:nodes=8,wavelengths=4", "wrht"),
+    "torus": ("terarack_torus:shape=2x3,wavelengths=3,wrap=false", "auto"),
     "oddl": ("oddl:shape=2x4", "auto"),
     "lightpath": ("lightpath:shape=3x3", "auto"),
 }

@@ -1,4 +1,4 @@
-r"""Elements of a TeraRack ring.
+r"""Elements of TeraRack nodes on a ring, a torus or a mesh.
 
 ::
 
@@ -11,34 +11,86 @@ r"""Elements of a TeraRack ring.
 A bank has a micro-ring for every wavelength; a ring that is on swaps its wavelength between the fibre and the other bus. Light
 that comes in where the node adds the same wavelength is lost.
 
-Source: WRHT section 3.2, figure 2. Reading: the loss of an interface is that of one drop bank; adding costs nothing more.
+Source: WRHT section 3.2, figure 2; on a torus or mesh the same node has two more directions. Reading: the loss of an interface
+is that of one drop bank; adding costs nothing more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from opticcl.fabrics._ring_settings import of_wavelengths
 from opticcl.ir import Circuits, IntArray
-from opticcl.ir.netlist import BillLine, Bundle, ElementGroup, Netlist
+from opticcl.ir.device import SettingUse
+from opticcl.ir.netlist import BillLine, Bundle, ElementGroup, Netlist, StateUse
 
-__all__ = ["fibre_of_segment", "ring_fibre_name", "terarack_ends", "terarack_netlist"]
+__all__ = [
+    "Segments",
+    "fibre_of_segment",
+    "ring_fibre_name",
+    "ring_segments",
+    "terarack_ends",
+    "terarack_netlist",
+    "terarack_states",
+]
 
 SOURCE = "WRHT section 3.2, figure 2"
 
 
-def terarack_netlist(nodes: int, ports: int, wavelengths: int, wavelength_rate: float) -> Netlist:
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """The fibres between nodes; side node x ports + port is what a node has in one direction.
+
+    Args:
+        count: fibres [count].
+        onward: returns the side that the fibre of each side leads to, -1 of one without a fibre, int64 (sides,).
+        name: a fibre in words; fibres are numbered in the order of their sides.
+    """
+
+    count: int
+    onward: Callable[[], IntArray]
+    name: Callable[[int], str]
+
+
+def ring_segments(nodes: int, rings: int) -> Segments:
+    """Segments of double rings.
+
+    Args:
+        nodes: on a ring [count].
+        rings: double rings [count].
+    """
+    ports = 2 * rings
+
+    def onward() -> IntArray:
+        node, port = np.divmod(np.arange(nodes * ports), ports)
+        found: IntArray = (node + 1 - 2 * (port % 2)) % nodes * ports + port
+        return found
+
+    def name(side: int) -> str:
+        node, port = divmod(side, ports)
+        ring, way = divmod(port, 2)
+        return ring_fibre_name(nodes, rings, (2 * ring + way) * nodes + (node - way) % nodes)
+
+    return Segments(nodes * ports, onward, name)
+
+
+def terarack_netlist(
+    name: str, sides: int, ports: int, wavelengths: int, wavelength_rate: float, segments: Segments
+) -> Netlist:
     """Elements of all nodes and directions.
 
     Args:
-        nodes: on the ring [count].
-        ports: of a node: two directions a ring [count].
+        name: of the fabric.
+        sides: nodes x ports [count].
+        ports: of a node, one a direction [count].
         wavelengths: of a fibre [count].
         wavelength_rate: of one wavelength [bit/s].
+        segments: fibres between the nodes.
     """
-    sides, w = nodes * ports, wavelengths
+    w = wavelengths
 
     def side(element: int) -> str:
         node, port = divmod(element, ports)
@@ -46,11 +98,6 @@ def terarack_netlist(nodes: int, ports: int, wavelengths: int, wavelength_rate: 
 
     def diode(element: int) -> str:
         return f"{side(element // w)} wavelength {element % w}"
-
-    def segment(element: int) -> str:
-        node, port = divmod(element, ports)
-        ring, way = divmod(port, 2)
-        return ring_fibre_name(nodes, ports // 2, (2 * ring + way) * nodes + (node - way) % nodes)
 
     def node_of(device: IntArray) -> IntArray:
         return device // ports
@@ -64,7 +111,7 @@ def terarack_netlist(nodes: int, ports: int, wavelengths: int, wavelength_rate: 
             "add", "ringbank", sides, 2, 2, per_wavelength=True, place=side, node_of=node_of, device="modulator",
             source=SOURCE,
         ),
-        ElementGroup("fibre", "fibre", sides, bill=BillLine("fibre"), place=segment, source=SOURCE),
+        ElementGroup("fibre", "fibre", segments.count, bill=BillLine("fibre"), place=segments.name, source=SOURCE),
         ElementGroup(
             "drop", "ringbank", sides, 2, 2, per_wavelength=True, loss={"interface": 1}, place=side, node_of=node_of,
             device="ring", source=SOURCE,
@@ -77,18 +124,30 @@ def terarack_netlist(nodes: int, ports: int, wavelengths: int, wavelength_rate: 
     )  # fmt: skip
 
     def bundles() -> Iterator[Bundle]:
-        each = np.arange(sides)
-        node, port = np.divmod(each, ports)
-        onward = (node + 1 - 2 * (port % 2)) % nodes * ports + port
+        each, onward = np.arange(sides), segments.onward()
+        linked = np.flatnonzero(onward >= 0)
+        fibre = np.arange(len(linked))
         yield Bundle("transmitter", each, "add", 2 * each + 1)
-        yield Bundle("add", 2 * each, "fibre", each)
-        yield Bundle("fibre", each, "drop", 2 * onward)
+        yield Bundle("add", 2 * linked, "fibre", fibre)
+        yield Bundle("fibre", fibre, "drop", 2 * onward[linked])
         yield Bundle("drop", 2 * each, "add", 2 * each)
         yield Bundle("drop", 2 * each + 1, "demux", each)
         diodes = np.arange(sides * w)
         yield Bundle("demux", diodes, "photodiode", diodes)
 
-    return Netlist("terarack", groups, w, bundles, "transmitter")
+    return Netlist(name, groups, w, bundles, "transmitter")
+
+
+def terarack_states(uses: Iterable[SettingUse], wavelengths: int) -> Iterator[StateUse]:
+    """Rings that add at the sender, those that drop at the receiver and are off at the nodes between.
+
+    Args:
+        uses: settings, as `ring_settings` yields them.
+        wavelengths: of a fibre [count].
+    """
+    for use in uses:
+        number, wavelength = np.divmod(use.index, wavelengths)
+        yield StateUse("add" if use.kind == "modulator" else "drop", number, use.setting, use.circuit, wavelength)
 
 
 def ring_fibre_name(nodes: int, rings: int, index: int) -> str:

@@ -31,7 +31,14 @@ from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
 from opticcl.fabrics._failures import FailingFabric, options_of_pairs
 from opticcl.fabrics._ring_light import ring_light
 from opticcl.fabrics._ring_settings import of_wavelengths, ring_settings
-from opticcl.fabrics._terarack_netlist import fibre_of_segment, ring_fibre_name, terarack_ends, terarack_netlist
+from opticcl.fabrics._terarack_netlist import (
+    fibre_of_segment,
+    ring_fibre_name,
+    ring_segments,
+    terarack_ends,
+    terarack_netlist,
+    terarack_states,
+)
 from opticcl.ir import (
     Circuits,
     ControlPlane,
@@ -255,14 +262,13 @@ class Terarack(FailingFabric):
 
     def netlist(self) -> Netlist:
         """Banks of rings, fibres and photodiodes of every node and direction."""
-        return terarack_netlist(self.nodes, self.ports_per_node, self.wavelengths, self.wavelength_rate)
+        sides = self.nodes * self.ports_per_node, self.ports_per_node
+        segments = ring_segments(self.nodes, self.rings)
+        return terarack_netlist("terarack", *sides, self.wavelengths, self.wavelength_rate, segments)
 
     def states(self, circuits: Circuits) -> Iterator[StateUse]:
         """Rings that add at the sender, those that drop at the receiver and are off at the nodes between."""
-        modulator, ring = self.settings(circuits)
-        for use, group in ((modulator, "add"), (ring, "drop")):
-            number, wavelength = np.divmod(use.index, self.wavelengths)
-            yield StateUse(group, number, use.setting, use.circuit, wavelength)
+        yield from terarack_states(self.settings(circuits), self.wavelengths)
 
     def ends(self, circuits: Circuits) -> tuple[IntArray, IntArray]:
         """Comb of the sender's port, photodiode of the receiver's port and the wavelength."""

@@ -32,13 +32,15 @@ from opticcl.fabrics import register_fabric
 from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
 from opticcl.fabrics._ring_light import ring_light
 from opticcl.fabrics._ring_settings import ring_settings
+from opticcl.fabrics._terarack_netlist import Segments, terarack_ends, terarack_netlist, terarack_states
 from opticcl.fabrics.oddl import ring_order
 from opticcl.fabrics.terarack import check_node, ring_cuts, terarack_limits
-from opticcl.ir import Circuits, ControlPlane, Fabric, Fault, IntArray, Part, Resource, Usage
+from opticcl.ir import Circuits, ControlPlane, Fabric, Fault, IntArray, Resource, Usage
 from opticcl.ir.capacity import Axis, Cut, thresholds
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import LightPath, Limit, Optics
+from opticcl.ir.netlist import Netlist, StateUse
 from opticcl.units import Rate, Seconds, Shape
 from opticcl.units import shape as parse_shape
 
@@ -165,6 +167,44 @@ class TerarackTorus(Fabric):
         far = np.where(port < 2, row * columns + (column + 1) % columns, (row + 1) % rows * columns + column)
         yield from ring_settings(circuits, np.where(port % 2 == 0, far, near), PORTS, self.wavelengths)
 
+    def _onward(self) -> IntArray:
+        """Node and port that the fibre of each node and port leads to, -1 without one; see `Segments`."""
+        rows, columns = self.shape
+        node, port = np.divmod(np.arange(PORTS * self.num_nodes), PORTS)
+        row, column = np.divmod(node, columns)
+        step = 1 - 2 * (port % 2)
+        row, column = row + np.where(port < 2, 0, step), column + np.where(port < 2, step, 0)
+        found: IntArray = (row % rows * columns + column % columns) * PORTS + port
+        if not self.wrap:
+            found[(row < 0) | (row == rows) | (column < 0) | (column == columns)] = -1
+        return found
+
+    def _fibre_name(self, fibre: int) -> str:
+        """A fibre by its ends."""
+        onward = self._onward()
+        side = int(np.flatnonzero(onward >= 0)[fibre])
+        return self._between(side, int(onward[side]))
+
+    def _between(self, side: int, reached: int) -> str:
+        begin, end = (self.node_name(one // PORTS) for one in (side, reached))
+        return f"fibre from {begin} to {end} (port {side % PORTS})"
+
+    def netlist(self) -> Netlist:
+        """Banks of rings, fibres and photodiodes of every node and direction."""
+        (rows, columns), nodes = self.shape, self.num_nodes
+        fibres = PORTS * nodes if self.wrap else 2 * (2 * nodes - rows - columns)
+        segments = Segments(fibres, self._onward, self._fibre_name)
+        sides = PORTS * nodes, PORTS
+        return terarack_netlist("terarack_torus", *sides, self.wavelengths, self.wavelength_rate, segments)
+
+    def states(self, circuits: Circuits) -> Iterator[StateUse]:
+        """Rings that add at the sender, those that drop at the receiver and are off at the nodes between."""
+        yield from terarack_states(self.settings(circuits), self.wavelengths)
+
+    def ends(self, circuits: Circuits) -> tuple[IntArray, IntArray]:
+        """Comb of the sender's port, photodiode of the receiver's port and the wavelength."""
+        return terarack_ends(circuits, PORTS, self.wavelengths)
+
     def faults(self, circuits: Circuits) -> Iterator[Fault]:
         """Segments that do not lead from the sender to the receiver."""
         (rows, columns), nodes = self.shape, self.num_nodes
@@ -251,19 +291,12 @@ class TerarackTorus(Fabric):
     def light_path(self) -> LightPath:
         """Modulator and the interfaces of the nodes passed."""
         rows, columns = self.shape
-        return ring_light(optics_of("terarack"), (columns, rows), self.wrap)
+        pieces = {kind: number for group in self.netlist().groups for kind, number in group.loss.items()}
+        return ring_light(optics_of("terarack"), (columns, rows), self.wrap, pieces=pieces)
 
     def limits(self, values: Optics) -> tuple[Limit, ...]:
         """Interfaces that light may pass, by power and by crosstalk."""
         return terarack_limits(self.light_path, values)
-
-    def parts(self) -> tuple[Part, ...]:
-        """A comb transceiver a port and the fibre segments."""
-        (rows, columns), nodes = self.shape, self.num_nodes
-        return (
-            Part("comb_transceiver", PORTS * nodes, self.wavelengths, self.wavelengths * self.wavelength_rate),
-            Part("fibre", PORTS * nodes if self.wrap else 2 * (2 * nodes - rows - columns)),
-        )
 
     def coordinates(self, node: int) -> str:
         """Row and column."""
@@ -276,4 +309,4 @@ class TerarackTorus(Fabric):
         row, column = divmod(near, columns)
         far = row * columns + (column + 1) % columns if port < 2 else (row + 1) % rows * columns + column
         begin, end = (near, far) if port % 2 == 0 else (far, near)
-        return f"fibre from {self.node_name(begin)} to {self.node_name(end)} (port {port})"
+        return self._between(begin * PORTS + port, end * PORTS)

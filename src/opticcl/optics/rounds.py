@@ -109,7 +109,9 @@ def netlist_of(fabric: Fabric) -> Netlist:
     netlist = fabric.netlist()
     if netlist is None:
         reason = "no netlist of its elements" if fabric.light_path is not None else "no light from end to end"
-        raise UnsupportedError(f"{fabric.name}: {reason}; netlists have lightpath, oddl, ramp, sipac, terarack")
+        raise UnsupportedError(
+            f"{fabric.name}: {reason}; netlists have lightpath, oddl, ramp, sipac, terarack, terarack_torus"
+        )
     return netlist
 
 
