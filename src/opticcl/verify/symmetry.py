@@ -23,6 +23,9 @@ from typing import Any
 import numba
 import numpy as np
 import numpy.typing as npt
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types
+from numba.extending import intrinsic
 
 from opticcl.ir import Collective, IntArray, Schedule, Transfers
 from opticcl.ir.collective import Holders, HolderTable
@@ -124,7 +127,11 @@ class CheckedClaims:
         self._parts = [np.ones(1, np.uint64) for _ in range(DRAWS)]
         self._prefix = [[_prefix_sums(p["X"][claim.chunks]) for claim in self._claims] for p in self._points]
         self._base = [_prefix_sums(p["X"]) for p in self._points]
-        self._permuted = [[(p["A"][claim.ranks], p["B"][claim.ranks]) for claim in self._claims] for p in self._points]
+        self._senders = [_products(p["A"], p["O"]) for p in self._points]
+        self._permuted = [
+            [(np.ascontiguousarray(senders[:, claim.ranks]), p["B"][claim.ranks]) for claim in self._claims]
+            for p, senders in zip(self._points, self._senders, strict=True)
+        ]
         self.refuted: dict[int, int] = {}
 
     def check(self, step: int, transfers: Transfers) -> None:
@@ -140,38 +147,50 @@ class CheckedClaims:
                 more = self._random.integers(1, PRIME, most + 1 - len(self._parts[draw]), dtype=np.uint64)
                 self._parts[draw] = np.concatenate([self._parts[draw], more])
             q = self._parts[draw]
-            due = _evaluate(*rows, point["A"], point["B"], point["O"], q, self._base[draw])
+            due = _evaluate(*rows, self._senders[draw], point["B"], q, self._base[draw])
             for k, claim in enumerate(self._claims):
                 if claim.number in self.refuted:
                     continue
                 a, b = self._permuted[draw][k]
-                if _evaluate(*rows, a, b, point["O"], q, self._prefix[draw][k]) != due:
+                if _evaluate(*rows, a, b, q, self._prefix[draw][k]) != due:
                     self.refuted[claim.number] = step
+
+
+@intrinsic
+def _folded(typing_context, a, b):  # type: ignore[no-untyped-def]
+    """Low 61 bits of a product of two numbers below 2^61, plus the bits above: the same modulo 2^61 - 1, and below twice it."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        wide, word = ir.IntType(128), ir.IntType(64)
+        product = builder.mul(*(builder.zext(one, wide) for one in arguments))
+        low = builder.trunc(builder.and_(product, wide(PRIME)), word)
+        return builder.add(low, builder.trunc(builder.lshr(product, wide(61)), word))
+
+    return types.uint64(types.uint64, types.uint64), generate
 
 
 @numba.njit(cache=True, nogil=True)
 def _multiply(a, b):  # type: ignore[no-untyped-def]
     """Product modulo 2^61 - 1 of two smaller numbers."""
-    mask, prime = np.uint64(0xFFFFFFFF), np.uint64(2305843009213693951)
-    a_low, a_high, b_low, b_high = a & mask, a >> np.uint64(32), b & mask, b >> np.uint64(32)
-    low, high = a_low * b_low, a_high * b_high
-    middle = a_high * b_low + a_low * b_high
-    # 2^61 = 1: high 2^64 = 8 high; middle 2^32 = (middle >> 29) + (middle mod 2^29) 2^32
-    total = (
-        (high << np.uint64(3))
-        + (middle >> np.uint64(29))
-        + ((middle & np.uint64(0x1FFFFFFF)) << np.uint64(32))
-        + (low & prime)
-        + (low >> np.uint64(61))
-    )
-    total = (total & prime) + (total >> np.uint64(61))
+    prime = np.uint64(PRIME)
+    total: np.uint64 = _folded(a, b)  # type: ignore[call-arg]
     return total - prime if total >= prime else total
+
+
+@numba.njit(cache=True, nogil=True)
+def _products(a, o):  # type: ignore[no-untyped-def]
+    """Product of each of `o` with each of `a`, (len(o), len(a))."""
+    found = np.empty((len(o), len(a)), np.uint64)
+    for i in range(len(o)):
+        for k in range(len(a)):
+            found[i, k] = _multiply(o[i], a[k])
+    return found
 
 
 @numba.njit(cache=True, nogil=True)
 def _prefix_sums(values):  # type: ignore[no-untyped-def]
     """Sums of the first values modulo 2^61 - 1, (n + 1,)."""
-    prime = np.uint64(2305843009213693951)
+    prime = np.uint64(PRIME)
     sums = np.zeros(len(values) + 1, np.uint64)
     for i in range(len(values)):
         total = sums[i] + values[i]
@@ -180,29 +199,35 @@ def _prefix_sums(values):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _evaluate(src, dst, op, parts, lo, n, a, b, o, q, prefix):  # type: ignore[no-untyped-def]
-    """The polynomial of the rows at a point; `prefix` are sums of the values of chunks.
+def _evaluate(src, dst, op, parts, lo, n, a, b, q, prefix):  # type: ignore[no-untyped-def]
+    """The polynomial of the rows at a point; `a` is of (operation, sender), `prefix` are sums of the values of chunks.
 
-    Chunks of adjacent rows that differ in nothing else are added before they are multiplied.
+    Chunks of adjacent rows that differ in nothing else are added before they are multiplied, and so is what adjacent rows of
+    one sender and operation have besides these.
     """
-    prime = np.uint64(2305843009213693951)
-    total, chunks = np.uint64(0), np.uint64(0)
+    prime = np.uint64(PRIME)
+    total, sent, chunks = np.uint64(0), np.uint64(0), np.uint64(0)
     rows, apart = len(src), len(parts) > 0
     for t in range(rows):
         chunks += prefix[lo[t] + n[t]] + prime - prefix[lo[t]]
         chunks = (chunks & prime) + (chunks >> np.uint64(61))
-        equal = t + 1 < rows and src[t + 1] == src[t] and dst[t + 1] == dst[t] and op[t + 1] == op[t]
-        if equal and (not apart or parts[t + 1] == parts[t]):
+        continues = t + 1 < rows and src[t + 1] == src[t] and op[t + 1] == op[t]
+        if continues and dst[t + 1] == dst[t] and (not apart or parts[t + 1] == parts[t]):
             continue
         if chunks >= prime:
             chunks -= prime
-        value = _multiply(_multiply(a[src[t]], b[dst[t]]), _multiply(o[op[t]], chunks))
+        value = _multiply(b[dst[t]], chunks)
         if apart:
             value = _multiply(value, q[parts[t]])
-        total += value
-        if total >= prime:
-            total -= prime
+        sent += value
+        if sent >= prime:
+            sent -= prime
         chunks = np.uint64(0)
+        if not continues:
+            total += _multiply(a[op[t], src[t]], sent)
+            if total >= prime:
+                total -= prime
+            sent = np.uint64(0)
     return total
 
 
