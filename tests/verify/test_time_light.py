@@ -18,7 +18,7 @@ from opticcl.verify._time_light import overlaps
 from opticcl.verify._time_rows import TimeRows
 from opticcl.verify.time import TimeRules, check_programme
 
-END = 40.0
+END, MB = 40.0, 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -208,6 +208,8 @@ def test_rounds_are_compared_in_the_order_of_time():
     for rows, where in ((sooner, (2, 0)), (apart, (0, 1))):
         plan, programme = plan_and_times(Shelf(), rows)
         assert {(one.copy.step, one.round) for one in overlaps(TimeRows(plan, programme), {}, END)} == {where}
+    nothing = plan_of(Bench(), [], num_steps=0)
+    assert list(overlaps(TimeRows(nothing, schedule_times(nothing, MB, TimeRules())), {}, END)) == []
 
 
 def test_slots():
