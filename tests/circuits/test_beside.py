@@ -32,7 +32,7 @@ def three_jobs(machine, seed, **given):
         ("ramp:groups=4,racks=2,wavelengths=8", "ring", 3),
         ("ramp:groups=4,racks=2,wavelengths=8,subnet=route_switch", "lumorph", 4),
         ("lightpath:shape=6x6,waveguides=2", "lumorph", 2),
-        ("lightpath:shape=6x6,waveguides=2,waveguide_sharing=circuit", "ring", 4),
+        ("lightpath:shape=6x6,waveguides=2,switch_unit=waveguide", "ring", 4),
     ],
 )
 def test_jobs_on_random_nodes_do_not_collide(machine, algorithm, most_refused):

@@ -58,7 +58,7 @@ def test_lumorph_verifies_in_one_round_a_step(nodes: int, radix: int, numbering:
 
 @pytest.mark.parametrize("nodes", [1, 2, 7, 12, 64])
 @pytest.mark.parametrize("algorithm", ["ring", "tree", "lumorph:radix=4"])
-@pytest.mark.parametrize("scarce", ["waveguides=1", "lasers=1", "lasers=3,waveguides=1,waveguide_sharing=circuit"])
+@pytest.mark.parametrize("scarce", ["waveguides=1", "lasers=1", "lasers=3,waveguides=1,switch_unit=waveguide"])
 @pytest.mark.parametrize("numbering", ["squares", "random"])
 def test_scarce_light_still_verifies(nodes: int, algorithm: str, scarce: str, numbering: str) -> None:
     """Any schedule on the least hardware, in as many rounds as it takes."""
@@ -113,7 +113,7 @@ def test_direct_all_to_all_takes_the_fewest_rounds(nodes: int, lasers: int) -> N
 
 @pytest.mark.parametrize("collective", ["reduce_scatter", "all_gather", "all_to_all", "barrier"])
 @pytest.mark.parametrize("algorithm", ["lumorph:radix=4", "mesh", "bruck", "bruck:radix=5"])
-@pytest.mark.parametrize("scarce", ["waveguides=1", "lasers=1", "lasers=3,waveguides=1,waveguide_sharing=circuit"])
+@pytest.mark.parametrize("scarce", ["waveguides=1", "lasers=1", "lasers=3,waveguides=1,switch_unit=waveguide"])
 def test_every_collective_verifies_on_scarce_light(collective: str, algorithm: str, scarce: str) -> None:
     """In as many rounds as it takes."""
     for nodes in (1, 7, 12):
@@ -205,7 +205,7 @@ def test_loads_double_with_the_distance() -> None:
 @pytest.mark.parametrize("numbering", NUMBERINGS)
 def test_few_waveguides_split_rounds(waveguides: int, radix: int, numbering: str) -> None:
     """At least load / waveguides rounds a step, and in all at most a tenth more."""
-    counted = f"lightpath:shape=8x8,numbering={numbering},waveguide_sharing=circuit"
+    counted = f"lightpath:shape=8x8,numbering={numbering},switch_unit=waveguide"
     roomy = rounds_of_steps(plan(f"{counted},waveguides=1000", f"lumorph:radix={radix}"))
     scarce = rounds_of_steps(plan(f"{counted},waveguides={waveguides}", f"lumorph:radix={radix}"))
     bounds = [ceil(edge_load(circuits) / waveguides) for (circuits,) in roomy]
@@ -217,18 +217,18 @@ def test_few_waveguides_split_rounds(waveguides: int, radix: int, numbering: str
 @pytest.mark.parametrize(("waveguides", "rounds"), [(16, 1), (15, 2), (8, 2), (4, 4), (1, 16)])
 def test_rounds_of_the_fullest_step(waveguides: int, rounds: int) -> None:
     """Sixteen circuits on the fullest edge of LUMORPH-4 on 16 x 16 (appendix C: split, and repeat)."""
-    made = plan(f"lightpath:waveguides={waveguides},waveguide_sharing=circuit", "lumorph:radix=4")
+    made = plan(f"lightpath:waveguides={waveguides},switch_unit=waveguide", "lumorph:radix=4")
     assert max(len(r) for r in rounds_of_steps(made)) == rounds
 
 
 def test_wavelengths_share_a_waveguide() -> None:
-    """Circuits of LUMORPH-4 have 5 of 16 wavelengths: three share a waveguide, so fewer rounds than circuits."""
+    """Circuits of LUMORPH-4 have 5 of 16 wavelengths: three share a waveguide, where each wavelength is switched by itself."""
 
-    def count(sharing: str) -> int:
-        made = plan(f"lightpath:waveguides=1,waveguide_sharing={sharing}", "lumorph:radix=4")
+    def count(unit: str) -> int:
+        made = plan(f"lightpath:waveguides=1,switch_unit={unit}", "lumorph:radix=4")
         return sum(map(len, rounds_of_steps(made)))
 
-    assert count("wavelength") < count("circuit")
+    assert count("wavelength") < count("waveguide")
 
 
 def test_too_many_edges_are_refused_before_they_fill_the_memory() -> None:

@@ -60,8 +60,8 @@ def test_least_overlap_has_the_least() -> None:
 
 
 def test_fewer_rounds_on_few_waveguides() -> None:
-    """Ten waveguides, one circuit each (figure 6): least overlap splits least."""
-    text = "lightpath:waveguides=10,waveguide_sharing=circuit,numbering=random,routing="
+    """Ten waveguides, each with one circuit from end to end: least overlap splits least."""
+    text = "lightpath:waveguides=10,switch_unit=waveguide,numbering=random,routing="
     rounds = {r: num_rounds(plan(text + r, "lumorph:radix=4")) for r in ROUTINGS}
     assert rounds["least_overlap"] == 8 == rounds["dimension_order"]
     assert rounds["random"] == 14
@@ -96,6 +96,6 @@ def test_sets_of_lasers_share_waveguides(radix: int, waveguides: int) -> None:
 
 def test_a_dead_waveguide_costs_a_round() -> None:
     """Two circuits east of tile 1; with one of two waveguides dead they take turns."""
-    text = "lightpath:shape=1x4,waveguides=2,waveguide_sharing=circuit"
+    text = "lightpath:shape=1x4,waveguides=2,switch_unit=waveguide"
     assert len(plan(text, "lumorph").rounds(1)) == 1
     assert len(plan(text + ",dead_waveguides=1-2:1", "lumorph").rounds(1)) == 2

@@ -52,11 +52,12 @@ def test_numbers_of_the_paper() -> None:
 
 
 def test_resources_are_lasers_photodiodes_and_waveguides() -> None:
-    """Four directed edges a tile; waveguides count each wavelength, or circuits."""
+    """Four directed edges a tile; their waveguides are counted, or each has a number and one setting."""
     laser, photodiode, waveguide = fabric("lightpath:shape=4x8,waveguides=7").resources
     assert (laser.count, photodiode.count, waveguide.count, waveguide.capacity) == (32, 32, 128, 7)
     assert waveguide.per_wavelength
-    assert not fabric("lightpath:waveguide_sharing=circuit").resources[2].per_wavelength
+    numbered = fabric("lightpath:shape=4x8,waveguides=7,switch_unit=waveguide").resources[2]
+    assert (numbered.count, numbered.capacity, numbered.one_setting) == (7 * 128, 1, True)
 
 
 @pytest.mark.parametrize(("nodes", "shape"), [(1, (1, 1)), (2, (1, 2)), (12, (3, 4)), (13, (1, 13)), (256, (16, 16))])
@@ -202,15 +203,16 @@ def test_sixteen_lasers_and_one_port(columns: dict[str, int], rule: str) -> None
     assert one_circuit("1x2", 0, 1, [edge(0, EAST)], **columns) == {rule}
 
 
-def test_waveguides_by_wavelength_or_by_circuit() -> None:
-    """Two circuits on different wavelengths share a waveguide, but not where circuits are counted."""
+def test_waveguides_switched_by_wavelength_or_as_a_whole() -> None:
+    """Two circuits on different wavelengths share a waveguide, but not where an MZI moves all of it."""
     both = Circuits.of(
         [0, 1], [0, 1], [2, 2], 0, [0, 5], 5, (np.array([edge(0, EAST), edge(1, EAST), edge(1, EAST)]), [0, 2, 3])
     )
     by_wavelength = fabric("lightpath:shape=1x3,waveguides=1")
-    by_circuit = fabric("lightpath:shape=1x3,waveguides=1,waveguide_sharing=circuit")
+    as_a_whole = fabric("lightpath:shape=1x3,waveguides=1,switch_unit=waveguide")
     assert carried(by_wavelength, [(0, 2), (1, 2)], both) == set()
-    assert carried(by_circuit, [(0, 2), (1, 2)], both) == {"waveguide_overfull"}
+    assert carried(as_a_whole, [(0, 2), (1, 2)], both) == {"waveguide_unassigned"}
+    assert carried(as_a_whole, [(0, 2), (1, 2)], replace(both, waveguide=np.zeros(2, np.int32))) == {"mzi_clash"}
 
 
 def test_a_loop_fills_its_edges_twice() -> None:

@@ -222,7 +222,7 @@ def test_random_damage_verifies_or_is_refused(data: st.DataObject) -> None:
         waveguides=2,
         numbering=data.draw(st.sampled_from(["row", "squares", "random"])),
         routing=data.draw(st.sampled_from(["dimension_order", "random", "least_overlap"])),
-        waveguide_sharing=data.draw(st.sampled_from(["wavelength", "circuit"])),
+        switch_unit=data.draw(st.sampled_from(["wavelength", "waveguide"])),
         dead_tiles="+".join(map(str, drawn.shut.tolist())) or None,
         dead_lasers="+".join(f"{t}:{k}" for t, k in sorted(lasers)) or None,
         dead_waveguides="+".join(f"{e // 4}-{e // 4 + edges.onward[e % 4]}:{k}" for e, k in hurt.items()) or None,
@@ -279,13 +279,16 @@ def test_the_judge_refuses_dead_lasers() -> None:
 
 
 def test_the_judge_refuses_more_than_is_alive() -> None:
-    """One of two waveguides is dead: one circuit of a wavelength, or one circuit in all, and none if both are."""
+    """One of two waveguides is dead: one circuit of a wavelength, or none on that waveguide, and none if both are."""
     other = Circuits.of([0], [3], [2], path=[[4 * 3 + 3, EAST, 4 + EAST]])
     both = replace(concatenate_circuits([along_the_top(1), other]), transfer=np.arange(2, dtype=np.int32))
     assert judged("dead_waveguides=5-8:1", both) == {"photodiode_shared"}
     apart = replace(both, wavelength_lo=np.array([0, 1], np.int32))
     assert judged("dead_waveguides=0-1:1", apart) == set()
-    assert judged("dead_waveguides=0-1:1", apart, waveguide_sharing="circuit") == {"part_failed"}
+    first, second = (replace(apart, waveguide=np.array([k, 1 - k], np.int32)) for k in (0, 1))
+    assert judged("dead_waveguides=0-1:1", first, switch_unit="waveguide") == {"part_failed"}
+    assert judged("dead_waveguides=0-1:1", second, switch_unit="waveguide") == {"part_failed"}
+    assert judged("dead_waveguides=3-0:1", first, switch_unit="waveguide") == set()
     assert judged("dead_waveguides=0-1:2", along_the_top(1)) == {"part_failed"}
     assert judged("dead_waveguides=1-0:2", along_the_top(1)) == set()
     down = Circuits.of(

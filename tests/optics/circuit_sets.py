@@ -233,7 +233,7 @@ def on_subnets(fabric, random, count):
 
 
 def on_grid(fabric, random, count):
-    """Circuits of LIGHTPATH on shortest paths, each with its turns at random."""
+    """Circuits of LIGHTPATH on shortest paths, each with its turns and, where it has one, its waveguide at random."""
     rows, columns = fabric.shape
     n = rows * columns
     src = random.integers(0, n, count)
@@ -243,7 +243,17 @@ def on_grid(fabric, random, count):
         for a, b in zip(src.tolist(), dst.tolist(), strict=True)
     ]
     lo, many = wavelengths(fabric, random, count)
-    return of_paths(src, dst, np.zeros(count, int), lo, many, paths)
+    circuits = of_paths(src, dst, np.zeros(count, int), lo, many, paths)
+    if fabric.switch_unit == "wavelength":
+        return circuits
+    again = random.integers(0, count, count)  # some go the way of another, which may be on their waveguide
+    rows = np.where(random.random(count) < 0.3, again, np.arange(count))
+    guide = random.integers(0, fabric.waveguides, count)[rows]
+    guide = np.where(random.random(count) < 0.02, random.choice([-1, fabric.waveguides], count), guide)
+    ends = circuits.take(rows)
+    return replace(
+        ends, wavelength_lo=circuits.wavelength_lo, wavelength_n=circuits.wavelength_n, waveguide=guide.astype(np.int32)
+    )
 
 
 def _walk(random, row, column, end_row, end_column, columns):

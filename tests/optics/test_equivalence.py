@@ -37,6 +37,8 @@ CASES = {
     "lightpath:shape=3x3,lasers=2,waveguides=1": (on_grid, 4),
     "lightpath:shape=2x5,lasers=3,waveguides=2": (on_grid, 7),
     "lightpath:shape=4x9,lasers=2,waveguides=2": (on_grid, 9),
+    "lightpath:shape=3x3,lasers=3,waveguides=2,switch_unit=waveguide": (on_grid, 4),
+    "lightpath:shape=2x5,lasers=2,waveguides=3,switch_unit=waveguide": (on_grid, 5),
 }
 """Fabric -> how its circuits are drawn, and how many there are in a set at most."""
 

@@ -24,6 +24,7 @@ SPECIFICATIONS = [
     "ramp:groups=4,racks=2,wavelengths=8,subnet=route_broadcast", "ramp:groups=4,racks=2,wavelengths=4,subnet=route_switch",
     "lightpath:shape=3x10,lasers=4", "lightpath:shape=6x3,waveguides=2,lasers=4",
     "lightpath:shape=3x3,lasers=3,dead_tiles=4,dead_lasers=0:1,dead_waveguides=1-2:38",
+    "lightpath:shape=3x10,waveguides=4,lasers=3,switch_unit=waveguide",
 ]  # fmt: skip
 
 
@@ -148,12 +149,13 @@ def test_links_join_ports_once(specification):
 # --- named readings: where the judge of resources and light differ ----------------------------------------------------------
 
 
-def verdicts(specification, rows, paths, chunks):
+def verdicts(specification, rows, paths, chunks, waveguide=None):
     """Whether the judge accepts circuits (src, dst, port, wavelength), and whether their light arrives."""
     made = fabric(specification)
     src, dst, port, lo = np.array(rows).T
     ends = np.cumsum([0, *map(len, paths)])
-    circuits = Circuits.of(np.arange(len(rows)), src, dst, port, lo, 1, (np.concatenate(paths), ends))
+    path = np.concatenate(paths), ends
+    circuits = Circuits.of(np.arange(len(rows)), src, dst, port, lo, 1, path, waveguide=waveguide)
     transfers = Transfers.of(src, dst, chunks, 1, Op.COPY)
     accepted, clean = both_judges(made, [(circuits, transfers)])
     assert accepted[0] == accepts(made, circuits, transfers)
@@ -189,12 +191,17 @@ def test_two_planes_of_one_sender_to_devices_of_one_wavelength():
     assert verdicts(shape, rows[:1], paths[:1], [1]) == (True, True)
 
 
-def test_waveguides_counted_by_circuits():
-    """LIGHTPATH waveguide_sharing=circuit: `usage` refuses two wavelengths on one waveguide, which tiles can switch apart."""
-    rows, paths = [(0, 1, 0, 0), (0, 1, 0, 1)], [[0], [0]]
-    shape = "shape=2x2,lasers=2,waveguides=1"
-    assert verdicts(f"lightpath:{shape},waveguide_sharing=circuit", rows, paths, [0, 1]) == (False, True)
-    assert verdicts(f"lightpath:{shape}", rows, paths, [0, 1]) == (True, True)
+def test_waveguides_that_are_switched_as_a_whole():
+    """LIGHTPATH switch_unit=waveguide: equal paths share a waveguide, two that part do not; equation 6 takes both."""
+    shape = "lightpath:shape=2x2,lasers=2,waveguides=1"
+    whole = f"{shape},switch_unit=waveguide"
+    for rows, paths, shares in (
+        ([(0, 1, 0, 0), (0, 1, 0, 1)], [[0], [0]], True),
+        ([(0, 1, 0, 0), (0, 3, 0, 1)], [[0], [0, 6]], False),
+    ):
+        assert verdicts(shape, rows, paths, [0, 1]) == (True, True)
+        assert verdicts(whole, rows, paths, [0, 1], waveguide=0) == (shares, shares)
+        assert verdicts(whole, rows, paths, [0, 1]) == (False, False)  # nobody can set its switches
 
 
 def test_outputs_of_oddl_that_select():

@@ -234,7 +234,7 @@ MACHINES = (
     "terarack:nodes=7,wavelengths=2", "terarack:nodes=6,rings=2,wavelengths=3", "terarack_torus:shape=3x4,wavelengths=2",
     "terarack_torus:shape=2x3,wrap=False", "sip_ring:nodes=7", "sip_ring:nodes=8,directions=2,wavelengths=3",
     "lightpath:shape=3x3,waveguides=1", "lightpath:shape=4x4,dead_tiles=5,dead_waveguides=0-1:30",
-    "lightpath:shape=2x5,lasers=3,waveguide_sharing=circuit,waveguides=2",
+    "lightpath:shape=2x5,lasers=3,switch_unit=waveguide,waveguides=2",
 )  # fmt: skip
 
 

@@ -95,7 +95,7 @@ def test_alone_it_takes_as_long_as_its_plan() -> None:
 
 
 @pytest.mark.parametrize(
-    "damage", ["", ",dead_tiles=5", ",dead_lasers=3:2,waveguides=1", ",waveguides=1,waveguide_sharing=circuit"]
+    "damage", ["", ",dead_tiles=5", ",dead_lasers=3:2,waveguides=1", ",waveguides=1,switch_unit=waveguide"]
 )
 def test_disjoint_groups_take_the_time_of_the_slowest(damage: str) -> None:
     """Two groups of four and a layer at once: never longer than one after the other; every round is verified."""

@@ -114,13 +114,14 @@ def test_without_the_solver(monkeypatch):
         synthesize(where, "all_reduce", chunks=16, method="solver")
 
 
-def test_one_circuit_a_waveguide():
-    """With waveguide_sharing=circuit an edge carries as many circuits as it has waveguides, wavelengths or not."""
-    where = "lightpath:shape=1x4,lasers=4,waveguides={},waveguide_sharing=circuit"
-    for waveguides, rounds in ((4, 1), (2, 2)):
-        found = synthesize(where.format(waveguides), "all_to_all")
-        assert (found.num_steps, found.optimal) == (rounds, True)
-        assert_right(found)
+def test_waveguides_from_end_to_end():
+    """With switch_unit=waveguide circuits get waveguides, or the number of rounds that they would take is named."""
+    where = "lightpath:shape=1x4,lasers=4,waveguides={},switch_unit=waveguide"
+    found = synthesize(where.format(4), "all_to_all")
+    assert (found.num_steps, found.optimal) == (1, True)
+    assert_right(found)
+    with pytest.raises(UnsupportedError, match="take 2 rounds"):
+        synthesize(where.format(2), "all_to_all")
 
 
 def test_more_routes_can_help():

@@ -147,7 +147,10 @@ def cells_of(fabric: Fabric, circuits: Circuits) -> tuple[IntArray, IntArray]:
         position = next(k for k, other in enumerate(fabric.resources) if other is usage.resource)
         owner = np.arange(len(circuits)) if usage.circuit is None else np.asarray(usage.circuit, np.int64)
         index = usage.index.astype(np.int64)
-        if depth[position] > 1:
+        if usage.resource.one_setting:  # other wavelengths of it are of no use to circuits on another path
+            index = (index[:, None] * depth[position] + np.arange(depth[position])).ravel()
+            owner = np.repeat(owner, depth[position])
+        elif depth[position] > 1:
             many = circuits.wavelength_n[owner].astype(np.int64)
             nth = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
             owner = np.repeat(owner, many)
@@ -358,14 +361,16 @@ def _by_turns(rows, wanted, have, first, cells, offsets, width, taken, capacity,
 
 
 def _merged(circuits: Circuits) -> Circuits:
-    """Circuits of one wavelength each as circuits of neighbouring ones, where transfer, port and path are the same."""
+    """Circuits of one wavelength each as circuits of neighbouring ones, where transfer, port, path and waveguide agree."""
     if len(circuits) < 2:
         return circuits
     step = circuits.wavelength_step
     lo = circuits.wavelength_lo
-    order = np.lexsort((lo, lo % step, circuits.port, circuits.transfer))
+    guided = circuits.waveguide is not None
+    guide = np.zeros(len(circuits), np.int32) if circuits.waveguide is None else circuits.waveguide
+    order = np.lexsort((lo, lo % step, guide, circuits.port, circuits.transfer))
     sorted_ = circuits.take(order)
-    names = ("transfer", "port")
+    names = ("transfer", "port", "waveguide") if guided else ("transfer", "port")
     begins = np.r_[True, np.any([np.diff(getattr(sorted_, name)) != 0 for name in names], axis=0)]
     begins[1:] |= (np.diff(sorted_.wavelength_lo) != step) | _other_path(sorted_)
     first = np.flatnonzero(begins)

@@ -63,12 +63,7 @@ def standing(num_nodes: int, sets: list[Circuits]) -> Rounds:
         transfer[row] = carried
         by_transfer = np.argsort(np.where(transfer < 0, len(transfers), transfer), kind="stable")
         found = every.take(by_transfer)
-        return (
-            Circuits(
-                transfer[by_transfer], found.src, found.dst, found.port, found.wavelength_lo, found.wavelength_n,
-                found.hops, found.hop_offsets, found.wavelength_step,
-            ),
-        )  # fmt: skip
+        return (replace(found, transfer=transfer[by_transfer]),)
 
     return rounds
 

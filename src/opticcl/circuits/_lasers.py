@@ -197,16 +197,15 @@ def _share_out(size, starts, width, own):  # type: ignore[no-untyped-def]
             own[slowest] += 1
 
 
-def usable_first(damage: Damage, num_lasers: int, side_by_side: bool) -> IntArray:
+def usable_first(damage: Damage, num_lasers: int) -> IntArray:
     """Laser at each place: those that are dead on the fewest tiles come first, so that a rule leaves the others unused.
 
     Args:
         damage: of the tiles.
         num_lasers: of a tile, dead ones included [count].
-        side_by_side: whether lasers that are not neighbours may share a waveguide; else they keep their order.
     """
     dead = np.bincount(np.concatenate([damage.laser, damage.photodiode]), minlength=num_lasers)
-    return np.argsort(dead, kind="stable") if side_by_side else np.arange(num_lasers)
+    return np.argsort(dead, kind="stable")
 
 
 def relit(damage: Damage, transfers: Transfers, tile: IntArray, real: IntArray, given: Lasers) -> Lasers:
@@ -257,7 +256,7 @@ def _works(
     return works
 
 
-def only_alive(damage: Damage, circuits: Circuits, tile: IntArray, real: IntArray, side_by_side: bool) -> Circuits:
+def only_alive(damage: Damage, circuits: Circuits, tile: IntArray, real: IntArray) -> Circuits:
     """Circuits on lasers that work in place of those at the given places: one for each run of neighbours.
 
     Args:
@@ -265,7 +264,6 @@ def only_alive(damage: Damage, circuits: Circuits, tile: IntArray, real: IntArra
         circuits: whose wavelengths are places in `real`.
         tile: of each node.
         real: laser at each place.
-        side_by_side: whether runs share a waveguide; else each circuit keeps its longest run alone.
     Raises: UnsupportedError: a circuit has no laser whose light its receiver can take.
     """
     row, laser = _each_laser(circuits.wavelength_lo.astype(np.int64), circuits.wavelength_n.astype(np.int64), real)
@@ -278,10 +276,5 @@ def only_alive(damage: Damage, circuits: Circuits, tile: IntArray, real: IntArra
     row, laser = row[order], laser[order]
     first = np.flatnonzero(np.r_[True, (np.diff(row) != 0) | (np.diff(laser) != 1)])
     length = np.diff(np.r_[first, len(row)])
-    if not side_by_side:
-        longest = np.lexsort((first, -length, row[first]))
-        first, length = first[longest], length[longest]
-        alone = np.r_[True, np.diff(row[first]) != 0]
-        first, length = first[alone], length[alone]
     kept = circuits.take(row[first])
     return replace(kept, wavelength_lo=laser[first].astype(np.int32), wavelength_n=length.astype(np.int32))

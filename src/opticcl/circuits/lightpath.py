@@ -7,7 +7,8 @@
                 of two no routes load the edges less, as the middle cut shows (16 circuits for LUMORPH-4 on 16 x 16, 8 for
                 LUMORPH-2). random, least_overlap: see the package `routing`. All go around what is dead.
     waveguides  where an edge is overloaded, circuits with the same lasers spread over other sets if that helps; then
-                they go to rounds, as few as can be found, at least the ceiling of load / waveguides.
+                they go to rounds, as few as can be found, at least the ceiling of load / waveguides. With
+                switch_unit=waveguide each path gets one waveguide for all its edges; see `routing.end_to_end`.
 
 Source: LUMORPH equations 4 to 6, section 5, appendices A and C.
 Reading: appendix C repeatedly splits a round that exceeds the waveguides into two; here the number of rounds is about
@@ -41,6 +42,7 @@ from opticcl.fabrics.damage import Damage
 from opticcl.fabrics.lightpath import Lightpath
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers
 from opticcl.routing.dimension_order import dimension_order as row_column_routes
+from opticcl.routing.end_to_end import end_to_end
 from opticcl.routing.grid import Grid
 from opticcl.routing.least_overlap import least_overlap
 from opticcl.routing.paths import open_dimension_order, random_shortest
@@ -74,8 +76,7 @@ def lightpath(fabric: Fabric, schedule: Schedule) -> Rounds:
     _refuse_dark_tiles(fabric, damage, tile)
     route = _router(machine.routing, machine.grid, machine.seed)
     coloured = _StandingLasers(fabric, schedule)
-    side_by_side = _depth(fabric) > 1
-    real = usable_first(damage, fabric.lasers_per_port, side_by_side)
+    real = usable_first(damage, fabric.lasers_per_port)
 
     def rounds(step: int, given: Transfers) -> tuple[Circuits, ...]:
         order = by_pair(given)
@@ -96,7 +97,7 @@ def lightpath(fabric: Fabric, schedule: Schedule) -> Rounds:
             together = Circuits.of(row, src, dst, 0, lasers.lo[row], lasers.width[row], routes)
             found += split_by_waveguides(fabric, together)
         if damage.dark:
-            found = [only_alive(damage, circuits, tile, real, side_by_side) for circuits in found]
+            found = [only_alive(damage, circuits, tile, real) for circuits in found]
         return tuple(as_listed(circuits, order) for circuits in found)
 
     if schedule.name in STANDING and schedule.collective.name in ("broadcast", "reduce") and not damage.dark:
@@ -245,15 +246,18 @@ def split_by_waveguides(fabric: Fabric, circuits: Circuits) -> list[Circuits]:
     """Rounds in which no edge carries more than its waveguides do: one if they all fit, else as few as can be found.
 
     Args: circuits: one a transfer, none of which share a laser or a photodiode.
+    Raises: UnsupportedError: no waveguide works on all edges of a path.
     """
     machine = fabric.machine_as(Lightpath)
+    if machine.switch_unit == "waveguide":
+        return _split_end_to_end(machine, circuits)
     capacity, damage = machine.waveguides, machine.damage
     if len(circuits) <= capacity and not len(damage.edge):
         return [circuits]
     alive = damage.waveguides(fabric.num_machine_nodes, capacity)
     if (np.bincount(circuits.hops, minlength=len(alive)) <= alive).all():
         return [circuits]
-    if _depth(fabric) > 1 and not damage.dark:  # dead ones are left dark where they are
+    if not damage.dark:  # dead ones are left dark where they are
         circuits = _spread(fabric, circuits, alive)
     found = split(*_waveguides_wanted(fabric, circuits, alive))
     if found.num_rounds == 1:
@@ -277,9 +281,32 @@ def _spread(fabric: Fabric, circuits: Circuits, alive: IntArray) -> Circuits:
     return replace(circuits, wavelength_lo=(spread * width).astype(np.int32))
 
 
-def _depth(fabric: Fabric) -> int:
-    """Wavelengths that an edge counts one by one."""
-    return 1 if fabric.machine_as(Lightpath).waveguide_sharing == "circuit" else fabric.num_wavelengths
+def _split_end_to_end(machine: Lightpath, circuits: Circuits) -> list[Circuits]:
+    """Rounds in which every circuit has one waveguide from end to end, shared by circuits of the same path alone.
+
+    Args:
+        machine: the whole machine.
+        circuits: of a round, without waveguides.
+    Raises: UnsupportedError: no waveguide works on all edges of a path.
+    """
+    by_pair = np.lexsort((circuits.dst, circuits.src))
+    first, second = by_pair[:-1], by_pair[1:]
+    again = (circuits.src[first] == circuits.src[second]) & (circuits.dst[first] == circuits.dst[second])
+    again[again] = circuits.same_path(first[again], second[again])
+    bundle = np.empty(len(circuits), np.int64)
+    bundle[by_pair] = np.cumsum(np.r_[0, ~again]) if len(circuits) else 0
+    paths = circuits.take(by_pair[np.r_[True, ~again]] if len(circuits) else by_pair)
+    works = np.ones((4 * machine.num_machine_nodes, machine.waveguides), bool)
+    works.ravel()[machine.damage.guide] = False
+    found = end_to_end(paths.hops, paths.hop_offsets, works)
+    guide, number = found.waveguide[bundle], found.round_of[bundle]
+    if len(closed := np.flatnonzero(guide < 0)):
+        ends = (machine.coordinates(int(end[closed[0]])) for end in (circuits.src, circuits.dst))
+        raise UnsupportedError(
+            f"lightpath: no waveguide works on all edges from node {' to node '.join(ends)}; try switch_unit=wavelength"
+        )
+    assigned = replace(circuits, waveguide=guide)
+    return [assigned.take(number == r) for r in range(found.num_rounds)] if found.num_rounds > 1 else [assigned]
 
 
 def _waveguides_wanted(fabric: Fabric, circuits: Circuits, alive: IntArray) -> tuple[IntArray, IntArray, IntArray]:
@@ -288,8 +315,6 @@ def _waveguides_wanted(fabric: Fabric, circuits: Circuits, alive: IntArray) -> t
 
     Args: alive: waveguides of each edge.
     """
-    if _depth(fabric) == 1:
-        return circuits.hops, circuits.hop_offsets, alive
     width, lo = int(circuits.wavelength_n[0]), circuits.wavelength_lo
     owner = circuits.hop_owner()
     if (circuits.wavelength_n == width).all() and not (lo % width).any():

@@ -95,8 +95,9 @@ def rank_paces(steps: list[StepPace], num_ranks: int) -> list[list[dict[int, flo
 
 
 def _keys(circuits: Circuits) -> set[bytes]:
-    """One key per circuit: ends, port, wavelengths and path."""
-    columns = (circuits.src, circuits.dst, circuits.port, circuits.wavelength_lo, circuits.wavelength_n)
+    """One key per circuit: ends, port, wavelengths, waveguide and path."""
+    columns = [circuits.src, circuits.dst, circuits.port, circuits.wavelength_lo, circuits.wavelength_n]
+    columns += [] if circuits.waveguide is None else [circuits.waveguide]
     table = np.stack([*columns, np.full(len(circuits), circuits.wavelength_step)], axis=1).astype(np.int32)
     return {row.tobytes() + circuits.path(k).tobytes() for k, row in enumerate(table)}
 

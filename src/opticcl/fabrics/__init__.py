@@ -13,7 +13,7 @@ from opticcl.errors import FabricError
 from opticcl.fabrics.job import Job, job, survivors
 from opticcl.ir import Fabric
 from opticcl.ir.light import OpticsTable
-from opticcl.registry import Registry, as_text, convert_arguments, parse_call, whole_number
+from opticcl.registry import Registry, as_text, canonical, convert_arguments, parse_call, whole_number
 from opticcl.units import quantity
 
 __all__ = [
@@ -63,8 +63,11 @@ def fabric(name: str, **parameters: Any) -> Fabric:
     54
     """
     key, written = parse_call(as_text(name, "fabric", SUCH_AS))
-    system = FABRICS.get(key)
-    return survivors(system(**convert_arguments(system, {**written, **parameters}, key)))
+    system, given = FABRICS.get(key), {**written, **parameters}
+    for old, value in given.items():
+        if canonical(old) in system.former:
+            raise FabricError(f"{key}: {old}={value} is no parameter any more; write {system.former[canonical(old)]}")
+    return survivors(system(**convert_arguments(system, given, key)))
 
 
 def as_fabric(given: Fabric | str) -> Fabric:

@@ -45,6 +45,7 @@ class TileGrid:
         dead_tiles: tiles that let no light through, int64 (k,).
         dead_lasers: tile * lasers + laser, int64 (k,).
         width: function that returns the waveguides of each edge that work, int64 (4 tiles,).
+        dead_guides: edge * waveguides + waveguide of those that do not, int64 (g,).
         tile: of each node, int (nodes,).
         laser_rate: of a laser [bit/s].
     """
@@ -57,6 +58,7 @@ class TileGrid:
     dead_tiles: IntArray
     dead_lasers: IntArray
     width: Callable[[], IntArray]
+    dead_guides: IntArray
     tile: IntArray
     laser_rate: float
 

@@ -31,6 +31,7 @@ __all__ = ["KINDS", "Damage", "conditions_of", "damage_from", "damage_of", "dead
 
 MOST_LISTED = 1 << 20
 KINDS = ("node", "laser", "photodiode", "waveguide", "mzi")
+DIRECTIONS = ("east", "west", "south", "north")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,6 +44,8 @@ class Damage:
         edge: edges with dead waveguides, ascending, int64 (e,).
         dead: dead waveguides on each of them, int64 (e,) [count].
         photodiode_tile, photodiode: dead photodiodes of tiles, int64 (p,) each.
+        guide: dead waveguides by number, edge x waveguides + waveguide, ascending, int64 (w,); the first of an edge where
+            only their number is known.
     """
 
     tiles: IntArray
@@ -52,6 +55,7 @@ class Damage:
     dead: IntArray
     photodiode_tile: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     photodiode: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    guide: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def __bool__(self) -> bool:
         return bool(len(self.tiles) or self.dark or len(self.edge))
@@ -130,7 +134,8 @@ def damage_of(
     edges.sort()
     laser_tile, laser = np.array(sorted(pairs), np.int64).reshape(-1, 2).T
     edge, dead = np.array(edges, np.int64).reshape(-1, 2).T
-    return Damage(np.array(sorted(tiles), np.int64), laser_tile, laser, edge, dead)
+    guide = np.repeat(edge * waveguides, dead) + _counted(dead)
+    return Damage(np.array(sorted(tiles), np.int64), laser_tile, laser, edge, dead, guide=guide)
 
 
 def conditions_of(damage: Damage, node: IntArray, lasers: int, inner: IntArray, waveguides: int) -> list[Condition]:
@@ -175,6 +180,8 @@ def damage_from(
     dead[inner[parts["mzi"]]] = waveguides
     edge = np.flatnonzero(dead)
     sending, receiving = parts["laser"], parts["photodiode"]
+    named = inner[parts["waveguide"] // waveguides] * waveguides + parts["waveguide"] % waveguides
+    closed = inner[parts["mzi"]][:, None] * waveguides + np.arange(waveguides)
     return Damage(
         np.sort(tile[parts["node"]]),
         sending // lasers,
@@ -183,6 +190,7 @@ def damage_from(
         dead[edge],
         receiving // lasers,
         receiving % lasers,
+        np.union1d(named, closed.ravel()).astype(np.int64),
     )
 
 
@@ -227,7 +235,7 @@ def _edge(part: str, start: int, stop: int, columns: int) -> int:
 
 
 def dead_parts_used(
-    damage: Damage, circuits: Circuits, tile: IntArray, end: IntArray, waveguides: int, side_by_side: bool
+    damage: Damage, circuits: Circuits, tile: IntArray, end: IntArray, waveguides: int, numbered: bool
 ) -> Iterator[Fault]:
     """Circuits that need a failed part.
 
@@ -235,7 +243,7 @@ def dead_parts_used(
         tile: of each node.
         end: tile that each hop leads to, int64 (hops,).
         waveguides: on a whole edge [count].
-        side_by_side: whether a waveguide carries one circuit on each wavelength, or one in all.
+        numbered: whether circuits have one waveguide on their whole path; else each takes any that is free on an edge.
     """
     owner, hops = circuits.hop_owner(), circuits.hops.astype(np.int64)
     passed = np.isin(hops // 4, damage.tiles) | np.isin(end, damage.tiles)
@@ -253,17 +261,24 @@ def dead_parts_used(
         pairs = [f"{t}:{k}" for t, k in zip(tiles, numbers, strict=True)]
         yield Fault("part_failed", np.flatnonzero(dark), f"no light from {kind} {_listed(pairs)}")
 
+    if numbered:
+        if circuits.waveguide is not None and len(damage.guide):
+            mine = hops * waveguides + circuits.waveguide[owner]
+            names = [
+                f"{g % waveguides} {DIRECTIONS[g // waveguides % 4]} of tile {g // waveguides // 4}"
+                for g in damage.guide[:9]
+            ]
+            yield Fault(
+                "part_failed",
+                np.unique(owner[np.isin(mine, damage.guide)]),
+                f"no light through waveguide {_listed(names)}",
+            )
+        return
     for edge, dead in zip(damage.edge, damage.dead, strict=True):
         rows = owner[hops == edge]
-        if side_by_side:
-            wavelengths = np.repeat(lo[rows], n[rows]) + _counted(n[rows]) * step
-            most = int(np.bincount(wavelengths).max(initial=0))
-        else:
-            most = len(rows)
-        way = ("east", "west", "south", "north")[edge % 4]
-        expected = (
-            f"at most {waveguides - dead} circuit(s){' of a wavelength' * side_by_side} {way} of tile {edge // 4}"
-        )
+        wavelengths = np.repeat(lo[rows], n[rows]) + _counted(n[rows]) * step
+        most = int(np.bincount(wavelengths).max(initial=0))
+        expected = f"at most {waveguides - dead} circuit(s) of a wavelength {DIRECTIONS[edge % 4]} of tile {edge // 4}"
         yield Fault("part_failed", np.unique(rows) if most > waveguides - dead else rows[:0], expected)
 
 

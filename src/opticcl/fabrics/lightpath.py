@@ -11,9 +11,12 @@ r"""LIGHTPATH: a wafer grid of tiles, one GPU a tile, circuits through the tiles
        vv                   || north (of the tile below) + 3
 
 Tile (r, c) of R rows and C columns has number t = r C + c, and its way out in direction d (0 east, 1 west, 2 south,
-3 north) is the directed edge 4 t + d. A hop is such an edge. Laser k of a tile has wavelength k. A waveguide carries
-one signal of a wavelength, so an edge carries `waveguides` circuits of each wavelength; the figures of the paper count
-circuits instead, as if each had a waveguide of its own (waveguide_sharing=circuit).
+3 north) is the directed edge 4 t + d. A hop is such an edge. Laser k of a tile has wavelength k.
+
+Two readings of what a tile switches (`switch_unit`). wavelength, equation 6: each wavelength of each waveguide by itself, so an
+edge carries `waveguides` circuits of each wavelength, and any free waveguide of the next edge will do. waveguide, section 2.1:
+an MZI moves a whole waveguide, so a circuit keeps its waveguide from end to end (`Circuits.waveguide`) and shares it with
+circuits of the same path alone.
 
 Tiles, lasers and waveguides may be dead (see `damage` for the syntax). A dead tile has no GPU and lets no light through:
 its node is in no job. Nodes keep their numbers, ranks are counted without the dead.
@@ -32,11 +35,12 @@ or figure, and are left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isqrt, prod
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +51,7 @@ from opticcl.fabrics._control import check_synchronisation, exposed_share
 from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
 from opticcl.fabrics._failures import options_of_pairs
 from opticcl.fabrics._lightpath_netlist import TileGrid, lightpath_ends, lightpath_netlist, lightpath_states
+from opticcl.fabrics._lightpath_waveguides import FROM_LASER, passages, waveguide_netlist, waveguide_states
 from opticcl.fabrics._ring_settings import of_wavelengths
 from opticcl.fabrics.damage import (
     KINDS,
@@ -89,11 +94,10 @@ from opticcl.units import Rate, Seconds, Shape
 __all__ = ["EAST", "NORTH", "SOUTH", "WEST", "Lightpath", "near_square", "tile_of_node"]
 
 SHEET = datasheet("lightpath")
-FROM_LASER = 4  # a side besides the four directions: the light comes from the tile's own laser
 MOST_TILES = 1 << 24  # edges are numbered with 32 bits
 
 Numbering = Literal["row", "squares", "random"]
-WaveguideSharing = Literal["wavelength", "circuit"]
+SwitchUnit = Literal["wavelength", "waveguide"]
 Routing = Literal["dimension_order", "random", "least_overlap"]
 
 
@@ -151,8 +155,8 @@ class Lightpath(Fabric):
         latency: software and propagation of one transfer, alpha [s].
         numbering: order of the nodes on the tiles: row, squares or random.
         seed: of the random numbering and of random routes.
-        waveguide_sharing: wavelength: a waveguide carries one circuit on each wavelength (equation 6); circuit: one
-            circuit in all, as figures 5 and 6 count.
+        switch_unit: what a tile switches by itself: each wavelength of each waveguide (equation 6), or a waveguide with
+            all its wavelengths (section 2.1).
         synchronisation: with the rack's central controller, before every round [s].
         control_hidden: share of it that is hidden behind computation, 0 to 1.
         routing: dimension_order: along the row, then along the column; random: one of the shortest paths; least_overlap:
@@ -176,7 +180,7 @@ class Lightpath(Fabric):
     latency: Seconds = SHEET["latency"]
     numbering: Numbering = "row"
     seed: int = SHEET["seed"]
-    waveguide_sharing: WaveguideSharing = "wavelength"
+    switch_unit: SwitchUnit = "wavelength"
     synchronisation: Seconds = SHEET["synchronisation"]
     control_hidden: float = SHEET["control_hidden"]
     routing: Routing = "dimension_order"
@@ -188,6 +192,11 @@ class Lightpath(Fabric):
     rate_parameter = "laser_rate"
     source = "LUMORPH sections 2.1, 2.2, 3, appendix C"
     drawing = "grid"
+    former: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            "waveguide_sharing": "switch_unit=wavelength (equation 6) or switch_unit=waveguide (an MZI moves a whole waveguide)"
+        }
+    )
     about = "A tile sends to several partners concurrently, each on its own lasers, and the tiles between them forward light."
 
     def __post_init__(self) -> None:
@@ -271,7 +280,7 @@ class Lightpath(Fabric):
         return replace(self, failed=conditions_as_text(named))
 
     def parts_used(self, circuits: Circuits) -> Iterator[PartUse]:
-        """Tiles and switches all the way, lasers of the sender, photodiodes of the receiver; waveguides are counted apart."""
+        """Tiles and switches all the way, lasers of the sender, photodiodes of the receiver, waveguides that have a number."""
         owner, hops = circuits.hop_owner(), circuits.hops.astype(np.int64)
         node = np.argsort(self.tile)
         yield PartUse("node", circuits.src.astype(np.int64))
@@ -280,12 +289,27 @@ class Lightpath(Fabric):
         for kind, ends in (("laser", circuits.src), ("photodiode", circuits.dst)):
             yield PartUse(kind, self.tile[ends[circuit]] * self.lasers + wavelength, circuit)
         yield PartUse("mzi", np.searchsorted(self.inner_edges, hops), owner)
+        if self.switch_unit == "waveguide":
+            passed = passages(circuits, self.waveguides)
+            edge = np.searchsorted(self.inner_edges, passed.edge)
+            yield PartUse("waveguide", edge * self.waveguides + passed.waveguide, passed.circuit)
 
     def options(self, src: IntArray, dst: IntArray) -> Options:
-        """Any laser along the row first, then along the column first, whatever has failed; then around dead tiles and edges."""
+        """Any laser along the row first, then along the column first, whatever has failed; then around dead tiles and edges.
+
+        On any waveguide, where they have numbers.
+        """
+        ways = self._ways(src, dst)
+        if self.switch_unit == "wavelength":
+            return options_of_pairs(ways)
+        guide = np.tile(np.arange(self.waveguides, dtype=np.int32), len(ways))
+        return options_of_pairs(replace(ways.take(np.repeat(np.arange(len(ways)), self.waveguides)), waveguide=guide))
+
+    def _ways(self, src: IntArray, dst: IntArray) -> Circuits:
+        """Lasers and paths for pairs of nodes, pair by pair."""
         straight = self._straight_ways(np.asarray(src, np.int64), np.asarray(dst, np.int64))
         if self.grid.whole:
-            return options_of_pairs(straight)
+            return straight
         rank = self.ranks_at(np.arange(self.num_machine_nodes))
         joined = np.flatnonzero(self.linked(rank[src], rank[dst]) & (rank[src] >= 0) & (rank[dst] >= 0))
         row = np.repeat(joined, self.lasers)
@@ -297,7 +321,7 @@ class Lightpath(Fabric):
             for first in ("row", "column")
         ]
         together = concatenate_circuits([straight, *around])
-        return options_of_pairs(together.take(np.argsort(together.transfer, kind="stable")))
+        return together.take(np.argsort(together.transfer, kind="stable"))
 
     def _straight_ways(self, src: IntArray, dst: IntArray) -> Circuits:
         """Every laser along the row and then the column, then along the column first; once where both are the same."""
@@ -332,8 +356,8 @@ class Lightpath(Fabric):
         """Circuits that need a failed part, or more waveguides of an edge than work."""
         if self.damage:
             end = circuits.hops // 4 + self.grid.onward[circuits.hops % 4]
-            by_wavelength = self.waveguide_sharing == "wavelength"
-            yield from dead_parts_used(self.damage, circuits, self.tile, end, self.waveguides, by_wavelength)
+            numbered = self.switch_unit == "waveguide"
+            yield from dead_parts_used(self.damage, circuits, self.tile, end, self.waveguides, numbered)
 
     @cached_property
     def grid(self) -> Grid:
@@ -402,32 +426,54 @@ class Lightpath(Fabric):
 
     @cached_property
     def resources(self) -> tuple[Resource, ...]:
-        """Lasers and photodiodes of the tiles, waveguides of the edges."""
-        tiles, shared = prod(self.shape), self.waveguide_sharing == "wavelength"
-        return (
-            Resource("laser", tiles),
-            Resource("photodiode", tiles),
-            Resource("waveguide", 4 * tiles, capacity=self.waveguides, per_wavelength=shared),
+        """Lasers and photodiodes of the tiles, waveguides of the edges: counted, or each by its number."""
+        tiles = prod(self.shape)
+        edges = (
+            Resource("waveguide", 4 * tiles, capacity=self.waveguides)
+            if self.switch_unit == "wavelength"
+            else Resource("waveguide", 4 * tiles * self.waveguides, one_setting=True)
         )
+        return Resource("laser", tiles), Resource("photodiode", tiles), edges
 
     def usage(self, circuits: Circuits) -> Iterator[Usage]:
         """Lasers of the sender, photodiodes of the receiver, a waveguide of every edge on the path."""
         laser, photodiode, waveguide = self.resources
         yield Usage(laser, circuits.src.astype(np.int64))
         yield Usage(photodiode, circuits.dst.astype(np.int64))
-        yield Usage(waveguide, circuits.hops.astype(np.int64), circuits.hop_owner())
+        if self.switch_unit == "wavelength":
+            yield Usage(waveguide, circuits.hops.astype(np.int64), circuits.hop_owner())
+            return
+        passed = passages(circuits, self.waveguides)
+        setting = passed.before * 5 + passed.after  # of the select at its start and the MZI at its end
+        yield Usage(waveguide, passed.edge * self.waveguides + passed.waveguide, passed.circuit, setting)
 
     @cached_property
     def devices(self) -> tuple[Device, ...]:
-        """Switch of every edge and wavelength, one a waveguide; switch to the photodiode of every tile and wavelength."""
+        """Switch of every edge and wavelength, one a waveguide; switch to the photodiode of every tile and wavelength.
+
+        Where a switch moves a whole waveguide: select and MZI of every waveguide, and the switch behind every laser.
+        """
         tiles = prod(self.shape)
+        if self.switch_unit == "waveguide":
+            guides = 4 * tiles * self.waveguides
+            return (
+                Device("laser_switch", tiles * self.lasers, self.reconfiguration),
+                Device("select", guides, self.reconfiguration),
+                Device("mzi", guides, self.reconfiguration),
+            )
         return (
             Device("mzi", 4 * tiles * self.lasers, self.reconfiguration, pool=self.waveguides),
             Device("mzi_to_tile", tiles * self.lasers, self.reconfiguration),
         )
 
     def settings(self, circuits: Circuits) -> Iterator[SettingUse]:
-        """Side by which the light comes in, at the switch of every edge on the path and at the receiving tile."""
+        """Side by which the light comes in, at the switch of every edge on the path and at the receiving tile.
+
+        Where a switch moves a whole waveguide: waveguide of each laser, side of each select and of each MZI.
+        """
+        if self.switch_unit == "waveguide":
+            yield from self._waveguide_settings(circuits)
+            return
         owner, hops = circuits.hop_owner(), circuits.hops.astype(np.int64)
         side = np.roll(hops % 4, 1)  # the light leaves the tile before in this direction
         side[circuits.hop_offsets[:-1][circuits.num_hops() > 0]] = FROM_LASER
@@ -440,6 +486,19 @@ class Lightpath(Fabric):
         last = hops[circuits.hop_offsets[1:] - 1] % 4
         tile = self.tile[circuits.dst].astype(np.int64)
         yield SettingUse("mzi_to_tile", tile[circuit] * self.lasers + last_wavelength, last[circuit], circuit)
+
+    def _waveguide_settings(self, circuits: Circuits) -> Iterator[SettingUse]:
+        """Of the switches behind the lasers, the selects and the MZIs."""
+        passed, w = passages(circuits, self.waveguides), self.waveguides
+        leads = np.full(len(circuits), -1)
+        leads[passed.circuit[passed.first]] = (passed.edge % 4 * w + passed.waveguide)[passed.first]
+        circuit, wavelength = of_wavelengths(circuits)
+        circuit, wavelength = (column[leads[circuit] >= 0] for column in (circuit, wavelength))
+        laser = self.tile[circuits.src[circuit]].astype(np.int64) * self.lasers + wavelength
+        yield SettingUse("laser_switch", laser, leads[circuit], circuit)
+        guide = passed.edge * w + passed.waveguide
+        yield SettingUse("select", guide, passed.before, passed.circuit)
+        yield SettingUse("mzi", guide, passed.after, passed.circuit)
 
     @cached_property
     def _wafer(self) -> TileGrid:
@@ -454,24 +513,25 @@ class Lightpath(Fabric):
             dead.tiles,
             dead.laser_tile * self.lasers + dead.laser,
             lambda: dead.waveguides(tiles, self.waveguides),
+            dead.guide,
             self.tile,
             self.laser_rate,
         )
 
     def netlist(self) -> Netlist:
-        """Lasers, tiles, waveguides of every edge, photodiodes."""
-        return lightpath_netlist(self._wafer)
+        """Lasers, tiles or their switches, waveguides of every edge, photodiodes."""
+        return (lightpath_netlist if self.switch_unit == "wavelength" else waveguide_netlist)(self._wafer)
 
     def states(self, circuits: Circuits) -> Iterator[StateUse]:
-        """Outputs of the tiles on every path, for each wavelength, with a waveguide on every edge."""
-        yield from lightpath_states(self._wafer, circuits)
+        """Outputs of the tiles on every path, for each wavelength, with a waveguide on every edge; or of their switches."""
+        yield from (lightpath_states if self.switch_unit == "wavelength" else waveguide_states)(self._wafer, circuits)
 
     def ends(self, circuits: Circuits) -> tuple[IntArray, IntArray]:
         """Laser of the sender's tile and photodiode of the receiver's, of the wavelength."""
         return lightpath_ends(circuits, self.tile, self.lasers)
 
     def faults(self, circuits: Circuits) -> Iterator[Fault]:
-        """Edges that do not lead from the sender's tile to the receiver's."""
+        """Edges that do not lead from the sender's tile to the receiver's, and circuits without a waveguide."""
         rows, columns = self.grid_shape
         owner = circuits.hop_owner()
         start, direction = np.divmod(circuits.hops.astype(np.int64), 4)
@@ -492,6 +552,10 @@ class Lightpath(Fabric):
         broken[owner[1:][apart & (owner[1:] == owner[:-1])]] = True
         expected = "edges end to end from the sender's tile to the receiver's, none straight back"
         yield Fault("path_broken", np.flatnonzero(broken), expected)
+        if self.switch_unit == "waveguide":
+            guide = np.full(len(circuits), -1) if circuits.waveguide is None else circuits.waveguide
+            without = np.flatnonzero((guide < 0) | (guide >= self.waveguides))
+            yield Fault("waveguide_unassigned", without, f"one waveguide of 0..{self.waveguides - 1} on its whole path")
 
     @cached_property
     def _reach(self) -> tuple[IntArray, npt.NDArray[np.bool_]] | None:
@@ -603,7 +667,7 @@ class Lightpath(Fabric):
     @cached_property
     def light_path(self) -> LightPath:
         """Paths along the edges of the grid."""
-        return _light(self._wafer)
+        return _light(self._wafer, self.netlist())
 
     def limits(self, values: Optics) -> tuple[Limit, ...]:
         """Tiles that light may pass straight ahead from the first tile of a wafer.
@@ -635,8 +699,11 @@ class Lightpath(Fabric):
         return f"{node} at (row={row}, column={column})"
 
     def place_name(self, resource: Resource, index: int) -> str:
-        """The waveguides of an edge."""
-        return f"waveguides {self._wafer.edge_name(index)}"
+        """The waveguides of an edge, or one of them."""
+        if self.switch_unit == "wavelength":
+            return f"waveguides {self._wafer.edge_name(index)}"
+        edge, number = divmod(index, self.waveguides)
+        return f"waveguide {number} {self._wafer.edge_name(edge)}"
 
 
 # --- light --------------------------------------------------------------------------------------------------------------
@@ -644,13 +711,21 @@ class Lightpath(Fabric):
 _ELEMENTS = ("modulator", "mzi", "waveguide_x", "waveguide_y", "stitch", "board_fibre")
 
 
-def _light(wafer: TileGrid) -> LightPath:
-    """Paths along the edges of the grid: a laser's modulator, and a waveguide of every edge with its switches and seam."""
+def _light(wafer: TileGrid, netlist: Netlist) -> LightPath:
+    """Paths along the edges of the grid: a laser's modulator, and a waveguide of every edge with its switches and seam.
+
+    Args:
+        wafer: with the edges.
+        netlist: of it; a select and an MZI of their own, where it has them, are on every hop.
+    """
     rows, columns, (tall, wide) = wafer.rows, wafer.columns, wafer.board
-    netlist = lightpath_netlist(wafer)
+    switches = [name for name in ("select", "mzi") if name in netlist.position]
     sent, *each = (
-        np.array([float(netlist.groups[netlist.position[name]].loss.get(kind, 0)) for kind in _ELEMENTS])
-        for name in ("transmitter", *wafer.counts())
+        sum(
+            np.array([float(netlist.groups[netlist.position[part]].loss.get(kind, 0)) for kind in _ELEMENTS])
+            for part in parts
+        )
+        for parts in (("transmitter",), *((name, *switches) for name in wafer.counts()))
     )
 
     def totals(*hops: Counts) -> Counts:

@@ -32,6 +32,7 @@ __all__ = [
     "FORMAT",
     "KEY",
     "VERSION",
+    "WAVEGUIDE",
     "Header",
     "check_claims",
     "decode_header",
@@ -65,6 +66,9 @@ COLUMNS = (
     "wavelength_step",
 )
 """Columns of whole numbers; beside them stands `path`, a list of whole numbers."""
+
+WAVEGUIDE = "waveguide"
+"""One more column, where the fabric numbers its waveguides."""
 
 
 class CollectiveHeader(msgspec.Struct, forbid_unknown_fields=True, frozen=True):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticcl.errors import PlanFileError, printable
-from opticcl.formats.plan_header import COLUMNS, KEY, check_claims, decode_header, fabric_and_collective
+from opticcl.formats.plan_header import COLUMNS, KEY, WAVEGUIDE, check_claims, decode_header, fabric_and_collective
 from opticcl.formats.plan_runs import read_runs, read_symmetries
 from opticcl.formats.plan_write import MOST_ROWS
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Schedule, Transfers
@@ -125,7 +125,8 @@ def _open(path: Path) -> tuple[polars.LazyFrame, str]:
         TypeError,
     ) as error:
         raise PlanFileError(f"{path}: cannot be read as a plan file: {_first_line(error)}") from None
-    for name in (*COLUMNS, "path"):
+    numbered = (WAVEGUIDE,) if WAVEGUIDE in schema else ()
+    for name in (*COLUMNS, *numbered, "path"):
         if name not in schema:
             raise PlanFileError(f"{path}: column {name!r} is missing")
         kind = schema[name]
@@ -137,7 +138,7 @@ def _open(path: Path) -> tuple[polars.LazyFrame, str]:
         if not whole:
             due = "lists of whole numbers" if name == "path" else "whole numbers"
             raise PlanFileError(f"{path}: column {name!r} holds {kind}, not {due}")
-    return rows.select(*COLUMNS, "path"), header
+    return rows.select(*COLUMNS, *numbered, "path"), header
 
 
 def _open_parquet(path: Path) -> tuple[polars.LazyFrame, str]:
@@ -156,7 +157,8 @@ def _open_csv(path: Path) -> tuple[polars.LazyFrame, str]:
         first = file.readline(MOST_HEADER_BYTES).removeprefix(BYTE_ORDER_MARK)
     if not first.startswith(b"# "):
         raise PlanFileError(f"{path}: its first line is no header of a plan file; it begins with '# '")
-    schema = {**dict.fromkeys(COLUMNS, pl.Int64), "path": pl.String}
+    numbered = (WAVEGUIDE,) if WAVEGUIDE in pl.read_csv(path, skip_lines=1, n_rows=0).columns else ()
+    schema = {**dict.fromkeys((*COLUMNS, *numbered), pl.Int64), "path": pl.String}
     frame = pl.read_csv(path, skip_lines=1, schema_overrides=schema)
     if "path" in frame.columns:
         hops = pl.col("path").fill_null("").str.split(" ").list.eval(pl.element().filter(pl.element() != ""))
@@ -173,7 +175,7 @@ def _open_json(path: Path) -> tuple[polars.LazyFrame, str]:
     if not isinstance(whole, dict) or set(whole) != {"header", "columns"} or not isinstance(whole["columns"], dict):
         raise PlanFileError(f"{path}: is JSON, but not an object of header and columns")
     columns = whole["columns"]
-    types: dict[str, pl.DataType] = {name: pl.Int64() for name in COLUMNS}
+    types: dict[str, pl.DataType] = {name: pl.Int64() for name in (*COLUMNS, WAVEGUIDE)}
     types["path"] = pl.List(pl.Int64)
     frame = pl.DataFrame(
         {name: pl.Series(name, values, types.get(name), strict=True) for name, values in columns.items()}
@@ -255,6 +257,7 @@ class _Step:
             cells["wavelength_n"],
             hops,
             offsets,
+            waveguide=_whole_numbers(frame, WAVEGUIDE, start, path) if WAVEGUIDE in frame.columns else None,
         )
         return cls(transfers, cells["transfer"][first], _split(circuits, cells["round"], cells["wavelength_step"]))
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from opticcl.errors import OutputError
 from opticcl.files import write_whole
-from opticcl.formats.plan_header import COLUMNS, KEY, check_claims, encode_header, header_of
+from opticcl.formats.plan_header import COLUMNS, KEY, WAVEGUIDE, check_claims, encode_header, header_of
 from opticcl.formats.plan_runs import written_runs
 from opticcl.ir import CircuitPlan, Circuits, IntArray, ProgressCallback, Transfers, no_progress
 from opticcl.ir.symmetry import Run
@@ -76,14 +76,32 @@ def _num_rows(plan: CircuitPlan, written: Sequence[tuple[int, int, Run | None]])
 
 def _frames(plan: CircuitPlan, progress: ProgressCallback) -> Iterator[polars.DataFrame]:
     """Rows of one round after the other."""
+    numbered = _numbered(plan)
     for step, (first, count, _) in enumerate(written_runs(plan)):
         transfers = plan.schedule.step(first)
         for number, circuits in enumerate(plan.rounds(first)):
-            yield _frame(step, number, transfers, circuits)
+            yield _frame(step, number, transfers, circuits, numbered)
         progress("write the plan", first + count, plan.schedule.num_steps)
 
 
-def _frame(step: int, number: int, transfers: Transfers, circuits: Circuits) -> polars.DataFrame:
+def _columns(plan: CircuitPlan) -> tuple[str, ...]:
+    """Columns of whole numbers; waveguides have numbers where one setting of a switch holds for all that they carry."""
+    return (*COLUMNS, WAVEGUIDE) if _numbered(plan) else COLUMNS
+
+
+def _numbered(plan: CircuitPlan) -> bool:
+    return any(resource.one_setting for resource in plan.fabric.resources)
+
+
+def _frame(step: int, number: int, transfers: Transfers, circuits: Circuits, numbered: bool) -> polars.DataFrame:
+    """Rows of a round.
+
+    Args:
+        step, number: of the file.
+        transfers: of the step.
+        circuits: of the round.
+        numbered: whether they have waveguides.
+    """
     import polars as pl
 
     n = len(circuits)
@@ -110,6 +128,8 @@ def _frame(step: int, number: int, transfers: Transfers, circuits: Circuits) -> 
         "wavelength_n": circuits.wavelength_n,
         "wavelength_step": np.full(n, circuits.wavelength_step),
     }
+    if numbered:
+        columns[WAVEGUIDE] = np.full(n, -1) if circuits.waveguide is None else circuits.waveguide
     frame = pl.DataFrame({name: np.asarray(column, np.int32) for name, column in columns.items()})
     return frame.with_columns(_paths(circuits).alias("path"))
 
@@ -128,10 +148,10 @@ def _paths(circuits: Circuits) -> polars.Series:
     return every["hop"].cast(pl.List(pl.Int32)).fill_null([])
 
 
-def _schema() -> polars.Schema:
+def _schema(plan: CircuitPlan) -> polars.Schema:
     import polars as pl
 
-    types: dict[str, pl.DataType] = {name: pl.Int32() for name in COLUMNS}
+    types: dict[str, pl.DataType] = {name: pl.Int32() for name in _columns(plan)}
     return pl.Schema({**types, "path": pl.List(pl.Int32)})
 
 
@@ -144,7 +164,7 @@ def _write_parquet(file: IO[bytes], plan: CircuitPlan, header: str, progress: Pr
         for frame in _frames(plan, progress):
             yield frame if with_columns is None else frame.select(with_columns)
 
-    rows = register_io_source(io_source=source, schema=_schema())
+    rows = register_io_source(io_source=source, schema=_schema(plan))
     rows.sink_parquet(file, compression="zstd", metadata={KEY: header}, row_group_size=1 << 20, maintain_order=True)
 
 
@@ -152,14 +172,14 @@ def _write_csv(file: IO[bytes], plan: CircuitPlan, header: str, progress: Progre
     import polars as pl
 
     file.write(f"# {header}\n".encode())
-    file.write((",".join((*COLUMNS, "path")) + "\n").encode())
+    file.write((",".join((*_columns(plan), "path")) + "\n").encode())
     for frame in _frames(plan, progress):
         text = frame.with_columns(pl.col("path").cast(pl.List(pl.String)).list.join(" "))
         file.write(text.write_csv(include_header=False).encode())
 
 
 def _write_json(file: IO[bytes], plan: CircuitPlan, header: str, progress: ProgressCallback) -> None:
-    columns: dict[str, list[object]] = {name: [] for name in (*COLUMNS, "path")}
+    columns: dict[str, list[object]] = {name: [] for name in (*_columns(plan), "path")}
     for frame in _frames(plan, progress):
         for name, values in columns.items():
             values += frame[name].to_list()

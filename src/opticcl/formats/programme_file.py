@@ -78,6 +78,8 @@ def plan_digest(plan: CircuitPlan) -> str:
             found.update(np.array([len(c), c.wavelength_step], np.int64).tobytes())
             for column in (c.transfer, c.src, c.dst, c.port, c.wavelength_lo, c.wavelength_n, c.hops, c.num_hops()):
                 found.update(np.asarray(column, np.int32).tobytes())
+            if c.waveguide is not None:
+                found.update(np.asarray(c.waveguide, np.int32).tobytes())
     return found.hexdigest()
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from opticcl.ir._common import IntArray, first_rows
 
@@ -31,6 +32,8 @@ class Circuits:
         hops: all paths end to end, int32; a fabric says what a hop is (a fibre segment, a gate, ...).
         hop_offsets: path of circuit i is hops[hop_offsets[i]:hop_offsets[i + 1]], int64 (n + 1,).
         wavelength_step: distance between the wavelengths of a circuit [count].
+        waveguide: of each hop of the path, the same on all of them, int32 (n,), -1 for a circuit without; None where the
+            fabric does not number them.
     """
 
     transfer: IntArray
@@ -42,6 +45,7 @@ class Circuits:
     hops: IntArray
     hop_offsets: IntArray
     wavelength_step: int = 1
+    waveguide: IntArray | None = None
 
     @classmethod
     def of(
@@ -54,11 +58,13 @@ class Circuits:
         wavelength_n: Any = 1,
         path: Any = None,
         wavelength_step: int = 1,
+        waveguide: Any = None,
     ) -> Circuits:
         """Columns from anything that broadcasts to the shape of `src`.
 
         Args:
             path: array (n, k) of k hops a circuit, or a pair (hops, hop_offsets), or None for no hops.
+            waveguide: None where they have no numbers.
         """
         n = len(src)
 
@@ -82,6 +88,7 @@ class Circuits:
             np.ascontiguousarray(hops, dtype=np.int32),
             np.ascontiguousarray(offsets, dtype=np.int64),
             wavelength_step,
+            None if waveguide is None else column(waveguide),
         )
 
     def __len__(self) -> int:
@@ -128,16 +135,30 @@ class Circuits:
             self.hops[np.repeat(self.hop_offsets[rows], counts) + within],
             offsets,
             self.wavelength_step,
+            None if self.waveguide is None else self.waveguide[rows],
         )
+
+    def same_path(self, one: IntArray, other: IntArray) -> npt.NDArray[np.bool_]:
+        """Whether the circuits of two lists of rows have the same hops, bool (k,)."""
+        mine, its = self.take(one), self.take(other)
+        same: npt.NDArray[np.bool_] = mine.num_hops() == its.num_hops()
+        mine, its = mine.take(same), its.take(same)
+        apart = np.bincount(mine.hop_owner()[mine.hops != its.hops], minlength=len(mine))
+        same[same] = apart == 0
+        return same
 
 
 def concatenate_circuits(parts: Iterable[Circuits]) -> Circuits:
-    """Several lists of circuits (of one wavelength step) as one, in order."""
+    """Several lists of circuits (of one wavelength step) as one, in order; one without waveguides has -1."""
     parts = list(parts)
     ends = np.cumsum([0] + [len(p.hops) for p in parts])
     offsets = [p.hop_offsets[:-1] + end for p, end in zip(parts, ends[:-1], strict=True)]
     names = ("transfer", "src", "dst", "port", "wavelength_lo", "wavelength_n", "hops")
     columns = {name: np.concatenate([getattr(p, name) for p in parts]) for name in names}
+    guides = [np.full(len(p), -1, np.int32) if p.waveguide is None else p.waveguide for p in parts]
     return Circuits(
-        **columns, hop_offsets=np.concatenate([*offsets, ends[-1:]]), wavelength_step=parts[0].wavelength_step
+        **columns,
+        hop_offsets=np.concatenate([*offsets, ends[-1:]]),
+        wavelength_step=parts[0].wavelength_step,
+        waveguide=np.concatenate(guides) if any(p.waveguide is not None for p in parts) else None,
     )

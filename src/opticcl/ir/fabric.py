@@ -49,6 +49,7 @@ class Resource:
         per_wavelength: whether circuits on different wavelengths do not conflict.
         shared: packets share it (electrical links); light never does.
         once_per_job: set once for the whole job: all circuits that ever use it must agree on its setting.
+        one_setting: circuits of a round that use one instance must agree on its setting, whatever their wavelengths.
         splits: passive optics that hand one signal to many: circuits of one signal (same sender, port, wavelengths and
             data) count once.
     Raises: FabricError: no such kind, or a link that is not shared.
@@ -61,6 +62,7 @@ class Resource:
     shared: bool = False
     once_per_job: bool = False
     splits: bool = False
+    one_setting: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in RESOURCE_KINDS:
@@ -80,7 +82,7 @@ class Usage:
         resource: the kind.
         index: instance, 0 to count - 1, int64 (m,).
         circuit: row of the `Circuits`, int64 (m,), or None if row i of `index` belongs to circuit i.
-        setting: setting of the resource, int64 (m,), for `once_per_job` resources.
+        setting: setting of the resource, int64 (m,), for `once_per_job` and `one_setting` resources.
         amount: of the capacity that each row takes, int64 (m,), where wavelengths are not counted apart; None: 1 each.
     """
 
@@ -192,6 +194,7 @@ class Fabric(ABC):
         about: what a reader must know to follow a picture of its light.
         drawing: kind of picture: "nodes", "ring" or "grid".
         alternatives: other values of parameters whose defaults may decide a rank; comparisons evaluate them too.
+        former: parameters that no longer exist -> what to write in their place.
     """
 
     registered_name: ClassVar[str] = ""
@@ -201,6 +204,7 @@ class Fabric(ABC):
     about: ClassVar[str] = ""
     drawing: ClassVar[str] = "nodes"
     alternatives: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    former: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     # --- identity ---------------------------------------------------------------------------------------------------
 

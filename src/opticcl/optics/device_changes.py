@@ -96,6 +96,8 @@ def states_of(netlist: Netlist, group: ElementGroup) -> range | None:
         "gate": range(2),
         "ringbank": range(2),
         "wss": range(PARKED, max(group.n_out, group.n_in)),
+        "mzi": range(PARKED, group.n_out),
+        "select": range(PARKED, group.n_in),
     }.get(group.kind)
 
 

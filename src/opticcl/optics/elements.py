@@ -8,6 +8,9 @@
                           of all
     splitter      n : m   -                                 sends everything to every output
     combiner      n : 1   -                                 joins its inputs
+    mux           n : 1   -                                 joins its inputs, which have different wavelengths
+    mzi           1 : n   output                            sends all wavelengths to one output
+    select        n : 1   input                             lets the light of one input pass, of all wavelengths
     gate          1 : 1   on                                lets light pass or absorbs it
     filter        1 : 1   wavelength; may be fixed          lets one wavelength pass, or all
     awgr          n : n   -                                 sends to output (input + wavelength) mod n
@@ -155,6 +158,14 @@ def _switch(group: ElementGroup, rows: InputRows, state: StateOf, num_wavelength
     return Passed(np.where(state(rows.element, index, -1) == rows.input, output, ABSORBED))
 
 
+def _to_one(group: ElementGroup, rows: InputRows, state: StateOf, num_wavelengths: int) -> Passed:
+    return Passed(state(rows.element, np.zeros_like(rows.element), ABSORBED))
+
+
+def _from_one(group: ElementGroup, rows: InputRows, state: StateOf, num_wavelengths: int) -> Passed:
+    return Passed(np.where(state(rows.element, np.zeros_like(rows.element), -1) == rows.input, 0, ABSORBED))
+
+
 def _part(group: ElementGroup, rows: InputRows, state: StateOf, num_wavelengths: int) -> Passed:
     return Passed(np.where(rows.wavelength < group.n_out, rows.wavelength, ABSORBED))
 
@@ -166,6 +177,9 @@ KINDS: Mapping[str, ElementKind] = {
     "modulator": ElementKind("signal", _modulate),
     "splitter": ElementKind(passing=_straight, splits=True),
     "combiner": ElementKind(passing=_straight),
+    "mux": ElementKind(passing=_straight),
+    "mzi": ElementKind("output", _to_one),
+    "select": ElementKind("input", _from_one),
     "gate": ElementKind("on or off", _gate, parked=0),
     "filter": ElementKind("wavelength", _filter),
     "awgr": ElementKind(passing=_route),

@@ -16,9 +16,11 @@ from opticcl.papers._inverse import argument_of
 from opticcl.plans.plan import Plan, compile
 from opticcl.schedule.lumorph import digits, rank_of_node
 from opticcl.simulate import Profile, profile
+from opticcl.studies.lumorph import counted_by_circuits
 
 KB, MB = 1_000, 1_000_000
 SHARED_LASERS = "lightpath:lasers=15,laser_rate=160 Gb/s"  # the node rate of 16 lasers, in three equal parts
+EVERY = 256  # waveguides, one for every node: no step is split for want of them
 SIXTEEN_GPUS = "lightpath:shape=4x4"
 
 
@@ -316,8 +318,8 @@ def too_few_lasers() -> Found:
 @claim("lumorph", "L20")
 def thirty_waveguides() -> Found:
     """Whether every step takes one round, on 30 waveguides of one circuit each, rows or squares."""
-    where = (f"lightpath:waveguides=30,waveguide_sharing=circuit,numbering={n}" for n in ("row", "squares"))
-    made = [plan(f"lumorph:radix={radix}", w) for w in where for radix in (2, 4)]
+    where = (f"lightpath:waveguides={EVERY},numbering={n}" for n in ("row", "squares"))
+    made = [counted_by_circuits(plan(f"lumorph:radix={radix}", w), 30) for w in where for radix in (2, 4)]
     enough = all(len(congestion(m)) == m.schedule.num_steps and m.verify().ok for m in made)
     return found(enough, needed=max(max(congestion(m)) for m in made))
 
@@ -334,7 +336,7 @@ def rounds_of_an_overfull_round() -> list[int]:
     needed = max(congestion(plan("lumorph:radix=4")))
 
     def rounds(waveguides: int) -> int:
-        made = plan("lumorph:radix=4", f"lightpath:waveguides={waveguides},waveguide_sharing=circuit")
+        made = counted_by_circuits(plan("lumorph:radix=4", f"lightpath:waveguides={EVERY}"), waveguides)
         made.verify().raise_if_bad()
         return max(len(made.circuits.rounds(i)) for i in range(made.schedule.num_steps))
 

@@ -14,7 +14,7 @@ from opticcl.plans.plan import Plan, compile
 from opticcl.routing.grid import Grid
 from opticcl.routing.least_overlap import least_overlap
 from opticcl.routing.transfer_rounds import greedy_rounds, optimal_rounds
-from opticcl.studies.lumorph import RADICES, rounds_of
+from opticcl.studies.lumorph import RADICES, counted_by_circuits, rounds_of
 from opticcl.studies.overlap import random_overlaps
 from opticcl.studies.reconfigurations import rounds_needed
 from opticcl.studies.transfers import busiest_sender, random_transfers
@@ -46,9 +46,9 @@ def smallest_overlap(radix: int, numbering: str) -> float:
 
 @cache
 def on_random_routes(radix: int, waveguides: int) -> Plan:
-    """A verified all-reduce of 256 GPUs on random tiles."""
-    where = f"lightpath:waveguides={waveguides},waveguide_sharing=circuit,numbering=random,routing=random"
-    made = compile(where, "all_reduce", 0, algorithm=f"lumorph:radix={radix}")
+    """A verified all-reduce of 256 GPUs on random tiles, its rounds counted in circuits."""
+    where = "lightpath:waveguides=256,numbering=random,routing=random"
+    made = counted_by_circuits(compile(where, "all_reduce", 0, algorithm=f"lumorph:radix={radix}"), waveguides)
     made.verify().raise_if_bad()
     return made
 
@@ -134,7 +134,7 @@ def more_waveguides_fewer_rounds_radix2() -> Found:
 @claim("lumorph", "L28.bound")
 def rounds_over_bound() -> float:
     """LUMORPH-4 on 10 waveguides."""
-    return reconfigurations(4, 10) / rounds_needed(on_random_routes(4, 10))
+    return reconfigurations(4, 10) / rounds_needed(on_random_routes(4, 10), 10, "circuits")
 
 
 @claim("lumorph", "L29")

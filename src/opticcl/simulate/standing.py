@@ -225,8 +225,9 @@ def _covered(wanted: _Settings, found: _Settings) -> bool:
 
 
 def circuit_numbers(circuits: Circuits) -> npt.NDArray[np.uint64]:
-    """A 64-bit number for nodes, port, wavelengths and path, since another path needs other devices set, uint64 (circuits,)."""
-    return _mixed(path_hashes(circuits), *_ends(circuits), circuits.wavelength_lo, circuits.wavelength_n)
+    """A 64-bit number for nodes, port, wavelengths, path and waveguide: others need other devices set, uint64 (circuits,)."""
+    guide = () if circuits.waveguide is None else (circuits.waveguide,)
+    return _mixed(path_hashes(circuits), *_ends(circuits), circuits.wavelength_lo, circuits.wavelength_n, *guide)
 
 
 def path_numbers(circuits: Circuits) -> npt.NDArray[np.uint64]:

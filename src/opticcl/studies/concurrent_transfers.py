@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -217,8 +217,7 @@ def compile_concurrent(fabric: Fabric, tasks: Sequence[ConcurrentTask], algorith
 
 def _shifted(circuits: Circuits, by: int) -> Circuits:
     """The same circuits with transfer indices shifted by `by`."""
-    columns = {name: getattr(circuits, name) for name in Circuits.__slots__}
-    return Circuits(**{**columns, "transfer": circuits.transfer + np.int32(by)})
+    return replace(circuits, transfer=circuits.transfer + np.int32(by))
 
 
 def _merged(fabric: Fabric, of_part: list[list[Circuits]]) -> list[Circuits]:

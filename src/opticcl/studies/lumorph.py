@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
 from opticcl.errors import ParameterError
 from opticcl.fabrics.lightpath import tile_of_node
-from opticcl.ir import IntArray
+from opticcl.ir import Circuits, IntArray
+from opticcl.plans.plan import Plan
+from opticcl.routing.split import split
 from opticcl.schedule.lumorph import digits, peers
 
-__all__ = ["LARGEST", "RADICES", "UNDER", "check_power_of_two", "check_seed", "label", "rounds_of"]
+__all__ = [
+    "LARGEST",
+    "RADICES",
+    "UNDER",
+    "check_power_of_two",
+    "check_seed",
+    "counted_by_circuits",
+    "label",
+    "rounds_of",
+]
 
 RADICES = (2, 4)
 LARGEST = 1024  # nodes of a study; local search takes seconds above that
@@ -51,3 +64,26 @@ def rounds_of(shape: tuple[int, int], radix: int, numbering: str, seed: int) -> 
         src = np.broadcast_to(np.arange(n)[:, None], dst.shape)
         stride *= k
         yield tile[src[src != dst]], tile[dst[src != dst]]
+
+
+def counted_by_circuits(plan: Plan, waveguides: int) -> Plan:
+    """The plan with rounds as figures 5 and 6 count them: an edge carries `waveguides` circuits, whatever their wavelengths.
+
+    A circuit may change its waveguide from edge to edge. The machine is as it was; it must not have split any step itself.
+
+    Args:
+        plan: on a LIGHTPATH with a waveguide for every node, which splits no step for want of waveguides.
+        waveguides: of each edge [count].
+    Source: LUMORPH section 5, figures 5 and 6.
+    """
+    capacity = np.full(4 * plan.fabric.num_machine_nodes, waveguides)
+
+    @cache
+    def rounds(step: int) -> tuple[Circuits, ...]:
+        found: list[Circuits] = []
+        for circuits in plan.circuits.rounds(step):
+            parts = split(circuits.hops, circuits.hop_offsets, capacity)
+            found += [circuits.take(parts.round_of == r) for r in range(parts.num_rounds)]
+        return tuple(found)
+
+    return replace(plan, circuits=replace(plan.circuits, rounds=rounds))

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from math import ceil
+from typing import Literal
 
 import numpy as np
 
 from opticcl.fabrics import fabric
-from opticcl.fabrics.lightpath import Lightpath, Numbering, WaveguideSharing, near_square
+from opticcl.fabrics.lightpath import Numbering, near_square
 from opticcl.ir import ProgressCallback
 from opticcl.plans.plan import Plan, compile
 from opticcl.studies import Chart, Study, register_study
-from opticcl.studies.lumorph import RADICES, check_power_of_two, label
+from opticcl.studies.lumorph import RADICES, check_power_of_two, counted_by_circuits, label
 
 __all__ = ["reconfigurations", "rounds_needed"]
 
 WAVEGUIDES = (10, 20, 30, 40)
+
+Reading = Literal["circuits", "wavelength", "waveguide"]
 
 
 @register_study("reconfigurations")
@@ -24,7 +27,7 @@ def reconfigurations(
     *,
     nodes: int = 256,
     numbering: Numbering = "random",
-    waveguide_sharing: WaveguideSharing = "circuit",
+    reading: Reading = "circuits",
     seed: int = 0,
 ) -> Study:
     """How many reconfigurations do few waveguides cause (figure 6)?
@@ -35,7 +38,9 @@ def reconfigurations(
         progress: called with (what, done, total).
         nodes: GPUs, a power of two [count].
         numbering: of the GPUs on the tiles.
-        waveguide_sharing: circuit, as the figure counts, or wavelength: circuits of other lasers share a waveguide.
+        reading: circuits, as the figure counts: one a waveguide on each edge; or what a switch moves by itself,
+            `switch_unit` of the machine: wavelength, where circuits of other lasers share a waveguide, or waveguide, where a
+            circuit keeps its own from end to end.
         seed: of the random numbering and routes.
     Source: LUMORPH section 5, figure 6: 20 and 40 waveguides.
     """
@@ -49,11 +54,12 @@ def reconfigurations(
             shape=near_square(nodes),
             numbering=numbering,
             seed=seed,
-            waveguides=count,
-            waveguide_sharing=waveguide_sharing,
+            waveguides=nodes if reading == "circuits" else count,
+            switch_unit="wavelength" if reading == "circuits" else reading,
             routing=routes,
         )
         plan = compile(where, "all_reduce", 0, algorithm=f"lumorph:radix={radix}")
+        plan = counted_by_circuits(plan, count) if reading == "circuits" else plan
         plan.verify().raise_if_bad()
         changes = plan.simulate(assumptions="published").totals()["reconfiguration_s"] / where.reconfiguration_s
         rows.append(
@@ -62,12 +68,12 @@ def reconfigurations(
                 "algorithm": label(radix),
                 "routes": ROUTES[routes],
                 "reconfigurations": plan.simulate(assumptions="lumorph").num_rounds,
-                "at_least": rounds_needed(plan),
+                "at_least": rounds_needed(plan, count, reading),
                 "changes": round(changes),
             }
         )
     return Study(
-        f"reconfigurations:nodes={nodes},numbering={numbering},waveguide_sharing={waveguide_sharing},seed={seed}",
+        f"reconfigurations:nodes={nodes},numbering={numbering},reading={reading},seed={seed}",
         f"Reconfigurations in an all-reduce of {nodes} GPUs, {numbering} numbering",
         "LUMORPH figure 6",
         rows,
@@ -88,14 +94,16 @@ def reconfigurations(
 ROUTES = {"random": "random", "dimension_order": "row-column", "least_overlap": "least overlap"}
 
 
-def rounds_needed(plan: Plan) -> int:
+def rounds_needed(plan: Plan, waveguides: int, reading: Reading) -> int:
     """Lower bound on the rounds of any split of the plan's routes: load over waveguides of the most congested edge, rounded up.
 
-    Where wavelengths share a waveguide, an edge carries at most waveguides times wavelengths of them.
+    Args:
+        plan: of one circuit a path in a round, unless a switch moves single wavelengths.
+        waveguides: of each edge [count].
+        reading: with wavelength an edge carries at most waveguides times wavelengths of them.
     """
-    wafer = plan.fabric.machine_as(Lightpath)
-    shared = wafer.waveguide_sharing == "wavelength"
-    capacity = wafer.waveguides * (plan.fabric.num_wavelengths if shared else 1)
+    shared = reading == "wavelength"
+    capacity = waveguides * (plan.fabric.num_wavelengths if shared else 1)
     needed = 0
     for steps in plan.schedule.step_classes():
         rounds = plan.circuits.rounds(steps.start)

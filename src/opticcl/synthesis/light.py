@@ -108,7 +108,7 @@ def _colours(
                 at_sender[send.src, wavelength].append(taken)
                 at_receiver[send.dst, wavelength].append(taken)
                 for edge in path:
-                    on_edge[edge, wavelength if wafer.per_wavelength else 0].append(taken)
+                    on_edge[edge, wavelength].append(taken)
         model.add_exactly_one(taken for taken, _, _ in mine)
         choices.append(mine)
     for ends in (at_sender, at_receiver):

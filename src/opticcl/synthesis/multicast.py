@@ -82,7 +82,7 @@ class Multicast:
         """
         sends = [self._on_first_route(demand) for demand in direct_demands(self.wafer, self.before, self.after)]
         busiest = np.bincount([send.src for send in sends], minlength=self.wafer.num_ranks)
-        if self.wafer.per_wavelength and (busiest <= rounds * self.wafer.lasers.sum(axis=1)).all():
+        if (busiest <= rounds * self.wafer.lasers.sum(axis=1)).all():
             schedule = self._direct_rounds(sends, rounds, effort, clock)
             yield SolverAnswer("direct", "found" if schedule else "unknown", schedule or [])
         relays = rounds > 1 and bool(((self.after & ~self.before).sum(axis=1) > 1).any())

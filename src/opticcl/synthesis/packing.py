@@ -30,8 +30,7 @@ class RoundOccupancy:
         self._sends, self._receives = wafer.lasers.copy(), wafer.photodiodes.copy()
         self._idle_lasers = wafer.lasers.sum(axis=1).tolist()
         self._idle_photodiodes = wafer.photodiodes.sum(axis=1).tolist()
-        depth = wafer.num_wavelengths if wafer.per_wavelength else 1
-        self._room = np.repeat(wafer.room[:, None], depth, axis=1)
+        self._room = np.repeat(wafer.room[:, None], wafer.num_wavelengths, axis=1)
 
     def can_receive(self, rank: int) -> bool:
         """Whether a photodiode of the rank is free."""
@@ -78,7 +77,7 @@ class RoundOccupancy:
         self._sends[src, wavelength] = self._receives[dst, wavelength] = False
         self._idle_lasers[src] -= 1
         self._idle_photodiodes[dst] -= 1
-        self._room[list(path), wavelength if self._wafer.per_wavelength else 0] -= 1
+        self._room[list(path), wavelength] -= 1
 
 
 def pack(

@@ -82,7 +82,7 @@ def product_rounds(wafer: Wafer, before: npt.NDArray[np.bool_], after: npt.NDArr
     rows, columns = wafer.shape
     inside = wafer.room[wafer.room > 0]
     edges = 2 * (rows * (columns - 1) + columns * (rows - 1))
-    whole = wafer.num_ranks == rows * columns and len(inside) == edges and wafer.undamaged and wafer.per_wavelength
+    whole = wafer.num_ranks == rows * columns and len(inside) == edges and wafer.undamaged
     if not whole or not edges:
         return None
     along = line_colours(columns, int(inside.min()))

@@ -8,9 +8,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from opticcl.circuits.lightpath import split_by_waveguides
 from opticcl.collective import Request, collective_name
 from opticcl.errors import BoundError, ParameterError, UnsupportedError
 from opticcl.fabrics import as_fabric, job
+from opticcl.fabrics.lightpath import Lightpath
 from opticcl.ir import CircuitPlan, Circuits, Collective, Fabric, Op, ProgressCallback, Schedule, Transfers, no_progress
 from opticcl.registry import whole_number, write_call
 from opticcl.synthesis.counting import Bound
@@ -232,7 +234,7 @@ def _plan(problem: Problem, fabric: Fabric, rounds: SendRounds, how: str) -> Cir
     """The schedule as a plan, one step per round."""
     c = problem.collective
     apart = 1 if c.keeps_apart else None
-    steps = []
+    steps: list[tuple[Transfers, Circuits]] = []
     for sends in rounds:
         piece, src, dst, adds, wavelength = (np.array(column) for column in list(zip(*sends, strict=True))[:5])
         op = np.where(adds, Op.REDUCE, Op.MOVE if c.keeps_apart else Op.COPY)
@@ -241,6 +243,26 @@ def _plan(problem: Problem, fabric: Fabric, rounds: SendRounds, how: str) -> Cir
         ends = np.cumsum([0, *(len(send.path) for send in sends)])
         at, to = fabric.machine_nodes(src), fabric.machine_nodes(dst)
         circuits = Circuits.of(np.arange(len(sends)), at, to, 0, wavelength, 1, (hops, ends))
-        steps.append((transfers, circuits))
+        steps.append((transfers, _with_waveguides(fabric, circuits, len(steps))))
     schedule = Schedule("synthesized", c, len(steps), lambda i: steps[i][0], parameters={"how": how})
     return CircuitPlan(fabric, schedule, lambda i: (steps[i][1],))
+
+
+def _with_waveguides(fabric: Fabric, circuits: Circuits, number: int) -> Circuits:
+    """The circuits of a round with their waveguides, where a switch moves a whole one.
+
+    Args:
+        fabric: a LIGHTPATH.
+        circuits: of the round.
+        number: of the round, for messages.
+    Raises: UnsupportedError: they do not fit at once, which the search does not consider.
+    """
+    if fabric.machine_as(Lightpath).switch_unit == "wavelength":
+        return circuits
+    found = split_by_waveguides(fabric, circuits)
+    if len(found) > 1:
+        raise UnsupportedError(
+            f"synthesize: the circuits of round {number} fit with switch_unit=wavelength; where a switch moves a whole "
+            f"waveguide they take {len(found)} rounds; try more waveguides, or opticcl compile"
+        )
+    return found[0]

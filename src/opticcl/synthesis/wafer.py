@@ -36,7 +36,6 @@ class Wafer:
         lasers: lasers that work, bool (ranks, wavelengths).
         photodiodes: photodiodes that work, bool (ranks, wavelengths).
         room: waveguides that work on each edge, int64 (4 tiles,); 0 for edges that leave the grid.
-        per_wavelength: whether a waveguide carries one circuit per wavelength, or one in total.
         routes: paths that a circuit may take, by (sender, receiver); empty where none exists.
         all_routes: whether these are all paths that pass no tile twice.
     """
@@ -47,7 +46,6 @@ class Wafer:
     lasers: npt.NDArray[np.bool_]
     photodiodes: npt.NDArray[np.bool_]
     room: IntArray
-    per_wavelength: bool
     routes: dict[tuple[int, int], tuple[Path, ...]]
     all_routes: bool = False
 
@@ -68,7 +66,7 @@ class Wafer:
 
     def capacity(self) -> IntArray:
         """Circuits that each edge carries in one round, int64 (4 tiles,)."""
-        return self.room * (self.num_wavelengths if self.per_wavelength else 1)
+        return self.room * self.num_wavelengths
 
     def time_reversed(self) -> Wafer:
         """The same wafer with time and light reversed: senders become receivers, and every path is reversed."""
@@ -126,7 +124,6 @@ def wafer_of(fabric: Fabric, num_routes: int = 2) -> Wafer:
         lasers=lasers,
         photodiodes=np.ones_like(lasers),
         room=room,
-        per_wavelength=machine.waveguide_sharing == "wavelength",
         routes=routes,
         all_routes=num_routes > 2 and all(len(paths) < num_routes for paths in routes.values()),
     )

@@ -209,10 +209,11 @@ def _occupied(placed: _Placed, at: int, usage: Usage, depth: int) -> tuple[npt.N
 
 
 def _identities(circuits: Circuits) -> npt.NDArray[np.uint64]:
-    """A number for each circuit, the same for circuits of the same nodes, port, wavelengths and path."""
+    """A number for each circuit, the same for circuits of the same nodes, port, wavelengths, path and waveguide."""
     prime = np.uint64(0x9E3779B97F4A7C15)
     found = np.full(len(circuits), circuits.wavelength_step, np.uint64)
-    for column in (circuits.src, circuits.dst, circuits.port, circuits.wavelength_lo, circuits.wavelength_n):
+    columns = [circuits.src, circuits.dst, circuits.port, circuits.wavelength_lo, circuits.wavelength_n]
+    for column in columns if circuits.waveguide is None else (*columns, circuits.waveguide):
         found = found * prime + column.astype(np.uint64)
     length = circuits.num_hops()
     for place in range(int(length.max(initial=0))):

@@ -6,7 +6,8 @@ round, summed over the jobs, must not exceed the capacity. (The round of each jo
 all pairings is the sum of the largest.) With capacity one, no resource and wavelength is ever used by two jobs.
 
 A signal that is split counts once within its job; two jobs never share a signal. A setting that is made once per job, such
-as a port of ODDL's switches, belongs to the job that set it, on that wavelength, whatever the setting. Links that packets
+as a port of ODDL's switches, belongs to the job that set it, on that wavelength, whatever the setting; one that holds for all
+wavelengths, as of a waveguide that is switched as a whole, on all of them. Links that packets
 share are not checked. A node belongs to one job.
 """
 
@@ -147,6 +148,8 @@ def _clash(
     """
     both = (table.total > 0) & (counts > 0)
     over = np.flatnonzero(both & (resource.once_per_job | (table.total + counts > resource.capacity)))
+    if not len(over) and resource.one_setting:
+        return _two_settings(resource, table, counts, number, plan, names)
     if not len(over):
         return None
     at = int(over[0])
@@ -162,6 +165,32 @@ def _clash(
     )
     step, number_of_round = _first_use(plan, resource, at)
     return Violation(RULE, step, number_of_round, where, expected, found, len(over))
+
+
+def _two_settings(
+    resource: Resource, table: _Table, counts: IntArray, number: int, plan: CircuitPlan, names: Sequence[str]
+) -> Violation | None:
+    """The violation of a job that uses an instance which has one setting beside another job, on any wavelengths, or None.
+
+    Args:
+        resource: kind of resource.
+        table: circuits of the jobs before it.
+        counts: most circuits of the further job, by (resource, wavelength).
+        number: index of the further job.
+        plan: its plan.
+        names: names of all jobs.
+    """
+    theirs, mine = (of.reshape(resource.count, -1) for of in (table.total, counts))
+    both = np.flatnonzero((theirs > 0).any(axis=1) & (mine > 0).any(axis=1))
+    if not len(both):
+        return None
+    index, depth = int(both[0]), mine.shape[1]
+    other = names[int(table.owner.reshape(resource.count, -1)[index].max())]
+    step, number_of_round = _first_use(plan, resource, index * depth + int(np.flatnonzero(mine[index])[0]))
+    found = f"settings of {other} and {names[number]}"
+    return Violation(
+        RULE, step, number_of_round, f"{resource.kind} {index}", "the setting of one job", found, len(both)
+    )
 
 
 def _first_use(plan: CircuitPlan, resource: Resource, at: int) -> tuple[int, int]:

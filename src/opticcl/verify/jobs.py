@@ -35,7 +35,7 @@ def digests_of_steps(plan: CircuitPlan) -> tuple[bytes, ...]:
         digest = hashlib.blake2b(digest_size=16)
         for circuits in plan.rounds(steps.start):
             digest.update(np.array([len(circuits), circuits.wavelength_step], np.int64).tobytes())
-            for name in COLUMNS:
+            for name in COLUMNS if circuits.waveguide is None else (*COLUMNS, "waveguide"):
                 digest.update(np.ascontiguousarray(getattr(circuits, name), np.int64).tobytes())
         found.append(digest.digest())
     return tuple(found)

@@ -36,6 +36,9 @@ from opticcl.verify.symmetry import runs_of
 
 __all__ = ["RULE_OF_KIND", "CircuitsReport", "add_usage", "check_light", "check_slot"]
 
+RULE_OF_SETTING = {"waveguide": "mzi_clash"}
+"""Rule that circuits break which need one resource in two settings in a round."""
+
 RULE_OF_KIND = {
     "laser": "laser_shared",
     "tx_port": "transmitter_shared",
@@ -252,6 +255,8 @@ def _round_violations(
                 signals = distinct_signals(usage, transfers, circuits)
                 overfull = list(_over_capacity(rule, signals, circuits, fabric.num_wavelengths, taken))
             yield from overfull
+        if usage.resource.one_setting:
+            yield from _different_settings(usage, circuits)
 
 
 def _part_faults(fabric: Fabric, circuits: Circuits) -> Iterator[Fault]:
@@ -381,6 +386,31 @@ def _chunks(transfers: Transfers, carried: IntArray) -> tuple[IntArray, IntArray
     return np.where(carries, transfers.chunk_lo[carried], -1), np.where(carries, transfers.chunk_n[carried], 0)
 
 
+def _different_settings(usage: Usage, circuits: Circuits) -> Iterator[Violation]:
+    """Resources that circuits of a round need in different settings, whatever their wavelengths.
+
+    Args:
+        usage: rows of the resource, with settings.
+        circuits: of the round.
+    """
+    setting, owner = usage.setting, _owner(usage)
+    assert setting is not None
+    order = np.lexsort((setting, usage.index))
+    before, after = order[:-1], order[1:]
+    other = np.flatnonzero((usage.index[before] == usage.index[after]) & (setting[before] != setting[after]))
+    if len(other):
+        rows = [int(r if owner is None else owner[r]) for r in (before[other[0]], after[other[0]])]
+        index = int(usage.index[before[other[0]]])
+        one, two = (_circuit(circuits, row) for row in rows)
+        yield _violation(
+            RULE_OF_SETTING[usage.resource.kind],
+            f"{usage.resource.kind} {index}",
+            f"one setting of its switches, as {one} needs it",
+            f"another for {two}",
+            len(np.unique(usage.index[before[other]])),
+        )
+
+
 def _conflicting_settings(
     rule: str, usage: Usage, circuits: Circuits, settings: dict[Resource, IntArray], num_wavelengths: int
 ) -> Iterator[Violation]:
@@ -430,7 +460,8 @@ def _setting(circuits: Circuits, row: int) -> str:
     path = circuits.path(row)
     hops = " ".join(map(str, path[:8])) + (" ..." if len(path) > 8 else "")
     lo, n = int(circuits.wavelength_lo[row]), int(circuits.wavelength_n[row])
-    return f"port {circuits.port[row]}, wavelength {lo} x{n}, path [{hops}]"
+    guide = "" if circuits.waveguide is None else f", waveguide {circuits.waveguide[row]}"
+    return f"port {circuits.port[row]}, wavelength {lo} x{n}{guide}, path [{hops}]"
 
 
 def add_usage(usage: Usage, circuits: Circuits, depth: int, counts: IntArray) -> None:

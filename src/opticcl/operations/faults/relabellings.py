@@ -51,9 +51,8 @@ def part_classes(fabric: Fabric, root: int | None) -> dict[str, IntArray]:
     for images in relabelling_maps(fabric, root):
         for kind, (part, image) in images.items():
             _join(found[kind], part, image)
-    if isinstance(
-        fabric, Lightpath
-    ):  # waveguides of an edge are counted, not named: as equal as the switches of the edges
+    if isinstance(fabric, Lightpath) and fabric.switch_unit == "wavelength":
+        # waveguides of an edge are counted, not named: as equal as the switches of the edges
         found["waveguide"] = np.repeat(found["mzi"], fabric.waveguides) * fabric.waveguides
         passed["waveguide"] = np.repeat(passed["mzi"], fabric.waveguides)
     return {kind: np.where(passed[kind], classes, -1) for kind, classes in found.items()}
@@ -128,8 +127,9 @@ def check_relabelling(
 
 
 def _rows(fabric: Fabric, ways: Circuits) -> list[tuple[int, ...]]:
-    """A tuple for each way: ends, port, wavelength and path."""
-    columns = (ways.src, ways.dst, ways.port, ways.wavelength_lo, ways.wavelength_n)
+    """A tuple for each way: ends, port, wavelength, waveguide and path."""
+    guide = () if ways.waveguide is None else (ways.waveguide,)
+    columns = (ways.src, ways.dst, ways.port, ways.wavelength_lo, ways.wavelength_n, *guide)
     ends = ways.hop_offsets.tolist()
     hops = ways.hops.tolist()
     return [

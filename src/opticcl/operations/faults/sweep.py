@@ -53,9 +53,10 @@ def _parts_of_plan(healthy: Healthy) -> dict[str, IntArray]:
                 full = np.zeros(edges.resource.count * depth, np.int64)
                 add_usage(edges, circuits, depth, full)
                 load = full.reshape(-1, depth).max(axis=1)
-                used["waveguide"] = np.maximum(
-                    used["waveguide"], np.repeat(load[fabric.inner_edges], fabric.waveguides)
-                )
+                if fabric.switch_unit == "wavelength":
+                    load = np.repeat(load, fabric.waveguides)
+                each = fabric.inner_edges[:, None] * fabric.waveguides + np.arange(fabric.waveguides)
+                used["waveguide"] = np.maximum(used["waveguide"], load[each.ravel()])
     return used
 
 
