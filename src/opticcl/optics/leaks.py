@@ -24,7 +24,7 @@ from opticcl.optics.emulator import ElementStates, Emulator, Listeners
 
 __all__ = ["LEAKING", "Crosstalk", "crosstalk", "isolation_of"]
 
-LEAKING = ("gate", "filter", "cross", "ringbank", "wss", "demux")
+LEAKING = ("gate", "filter", "cross", "ringbank", "wss", "mzi", "select", "demux")
 """Kinds of elements that choose an output."""
 
 

@@ -324,6 +324,16 @@ def thirty_waveguides() -> Found:
     return found(enough, needed=max(max(congestion(m)) for m in made))
 
 
+@claim("lumorph", "L20.waveguide")
+def thirty_waveguides_end_to_end() -> Found:
+    """The same where each circuit keeps one waveguide."""
+    where = (f"lightpath:waveguides=30,switch_unit=waveguide,numbering={n}" for n in ("row", "squares"))
+    made = [plan(f"lumorph:radix={radix}", w) for w in where for radix in (2, 4)]
+    rounds = [m.circuits.rounds(i) for m in made for i in range(m.schedule.num_steps)]
+    used = [int(c.waveguide.max(initial=-1)) + 1 for each in rounds for c in each if c.waveguide is not None]
+    return found(all(len(each) == 1 for each in rounds) and all(m.verify().ok for m in made), needed=max(used))
+
+
 @claim("lumorph", "L27")
 def num_gpus() -> int:
     """The default grid."""
@@ -337,6 +347,19 @@ def rounds_of_an_overfull_round() -> list[int]:
 
     def rounds(waveguides: int) -> int:
         made = counted_by_circuits(plan("lumorph:radix=4", f"lightpath:waveguides={EVERY}"), waveguides)
+        made.verify().raise_if_bad()
+        return max(len(made.circuits.rounds(i)) for i in range(made.schedule.num_steps))
+
+    return [rounds(needed // 2), rounds(needed // 4)]
+
+
+@claim("lumorph", "L28.waveguide")
+def rounds_of_an_overfull_round_end_to_end() -> list[int]:
+    """The same where each circuit keeps one waveguide."""
+    needed = max(congestion(plan("lumorph:radix=4")))
+
+    def rounds(waveguides: int) -> int:
+        made = plan("lumorph:radix=4", f"lightpath:waveguides={waveguides},switch_unit=waveguide")
         made.verify().raise_if_bad()
         return max(len(made.circuits.rounds(i)) for i in range(made.schedule.num_steps))
 

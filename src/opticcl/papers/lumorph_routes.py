@@ -124,6 +124,20 @@ def more_waveguides_fewer_rounds() -> Found:
     return found(many < few, many=many, few=few)
 
 
+@claim("lumorph", "L21.waveguide")
+def more_waveguides_fewer_rounds_end_to_end() -> Found:
+    """LUMORPH-4, each circuit on one waveguide."""
+
+    def reconfigurations_of(waveguides: int) -> int:
+        where = f"lightpath:waveguides={waveguides},switch_unit=waveguide,numbering=random,routing=random"
+        made = compile(where, "all_reduce", 0, algorithm="lumorph:radix=4")
+        made.verify().raise_if_bad()
+        return made.simulate(assumptions="lumorph").num_rounds
+
+    many, few = reconfigurations_of(40), reconfigurations_of(20)
+    return found(many < few, many=many, few=few)
+
+
 @claim("lumorph", "L21.radix2")
 def more_waveguides_fewer_rounds_radix2() -> Found:
     """LUMORPH-2."""
