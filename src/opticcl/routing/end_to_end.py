@@ -1,9 +1,9 @@
 """Assignment of waveguides to paths that keep theirs from end to end, in as few rounds as can be found.
 
 Paths that share an edge need different waveguides in a round, so a round with its waveguide is a colour of the graph in which
-paths with a common edge are joined. Load over waveguides of the fullest edge, rounded up, is a lower bound on the rounds.
+paths with a common edge are joined. Load over waveguides of the most congested edge, rounded up, is a lower bound on the rounds.
 
-    first fit   the first colour that is free on all edges, in three orders: the longest path first, paths of the fullest edges
+    first fit   the first colour that is free on all edges, in three orders: the longest path first, paths of the most congested edges
                 first, paths that meet most others first
     ejection    paths that found no colour of the rounds wanted take one in turn from the fewest others, which then look for
                 another; a path does not take the colour back that it has just lost
@@ -100,10 +100,10 @@ def _coloured(
     """
     num_paths, width = len(offsets) - 1, works.shape[1]
     length = np.diff(offsets)
-    fullest = np.zeros(num_paths, np.int64)
-    np.maximum.at(fullest, owner, load[place])
+    crowded = np.zeros(num_paths, np.int64)
+    np.maximum.at(crowded, owner, load[place])
     meets = np.bincount(owner, load[place], minlength=num_paths)
-    orders = (np.argsort(-length, kind="stable"), np.lexsort((-length, -fullest)), np.argsort(-meets, kind="stable"))
+    orders = (np.argsort(-length, kind="stable"), np.lexsort((-length, -crowded)), np.argsort(-meets, kind="stable"))
     count = -1
     for order in orders:
         found = np.full(num_paths, -1, np.int64)
