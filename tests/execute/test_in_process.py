@@ -11,6 +11,7 @@ import opticcl
 from opticcl.collective import collective
 from opticcl.errors import ParameterError
 from opticcl.execute import execute, in_process
+from opticcl.execute.lockstep import execute_by_ranks
 from opticcl.ir import Op, Schedule, Transfers
 
 TYPES = ["int8", "uint8", "int16", "int64", "uint64", "float16", "float32", "float64", "complex64", "bool"]
@@ -102,6 +103,19 @@ def test_sends_see_the_data_before_the_step():
     assert [list(r) for r in execute(both, [[1, 2], [10, 20]])] == [[11, 22]] * 2
     three = schedule_of("reduce", 3, 2, [(1, 0, 0, 2, Op.REDUCE), (2, 0, 0, 2, Op.REDUCE), (2, 1, 1, 1, Op.COPY)])
     assert list(execute(three, np.array([[1, 2], [10, 20], [100, 200]]))[0]) == [111, 222]
+
+
+def test_what_is_given_up_is_no_longer_there():
+    """Its sender has what arrives in the same step or later, and nothing of its own; the same rank by rank."""
+    steps = (
+        [(0, 1, 0, 1, Op.REDUCE_MOVE), (1, 2, 0, 1, Op.REDUCE_MOVE), (2, 0, 1, 1, Op.REDUCE_MOVE)],
+        [(2, 1, 0, 1, Op.REDUCE_MOVE), (1, 0, 1, 1, Op.REDUCE)],
+        [(1, 0, 0, 1, Op.REDUCE), (1, 2, 0, 1, Op.REDUCE), (0, 1, 1, 1, Op.COPY), (0, 2, 1, 1, Op.REDUCE)],
+    )
+    ring = schedule_of("all_reduce", 3, 2, *steps)
+    given = np.array([[1, 2], [10, 20], [100, 200]])
+    for results in (execute(ring, given), execute_by_ranks(ring, given)):
+        assert [list(result) for result in results] == [[111, 222]] * 3
 
 
 def test_what_is_lost_on_the_way_is_zero():

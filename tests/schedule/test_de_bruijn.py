@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.schedule.oracle import check
 
+from opticcl.circuits import lower
 from opticcl.collective import Request
 from opticcl.fabrics import fabric
+from opticcl.ir import Op
 from opticcl.plans.plan import compile
 from opticcl.schedule import generate, reason_declined
+from opticcl.verify import verify
 
 
-@pytest.mark.parametrize("collective", ["all_to_all", "all_gather"])
+@pytest.mark.parametrize("collective", ["all_to_all", "all_gather", "reduce_scatter", "barrier"])
 @pytest.mark.parametrize(
     "name", ["ideal:nodes=1", "ideal:nodes=4", "lightpath:shape=3x3", "lightpath:shape=4x4", "ideal:nodes=25"]
 )
@@ -21,12 +26,41 @@ def test_right_at_every_rank(name, collective):
     check("de_bruijn", collective, fabric(name))
 
 
+@pytest.mark.parametrize("steps", [2, 3])
+@pytest.mark.parametrize(
+    "name", ["ideal:nodes=1", "ideal:nodes=4", "lightpath:shape=3x3", "lightpath:shape=4x4", "ideal:nodes=25"]
+)
+def test_sums_are_right_at_every_rank(name, steps):
+    """An all_reduce of two and of three steps."""
+    assert check(f"de_bruijn:steps={steps}", "all_reduce", fabric(name)).num_steps in (0, steps)
+
+
+@pytest.mark.parametrize("algorithm", ["de_bruijn:steps=2", "de_bruijn:steps=3"])
+@pytest.mark.parametrize("shape", ["3x3", "4x4"])
+def test_who_keeps_what_it_gives_is_found(shape, algorithm):
+    """Each of the steps with sums that their senders keep, and with sums that nodes give to themselves."""
+    where = fabric(f"lightpath:shape={shape}")
+    plan = lower(where, generate(algorithm, "all_reduce", where))
+    for i in range(2) if algorithm.endswith("=2") else range(1):
+        for op, rules in ((Op.REDUCE, {"contribution_doubled"}), (Op.REDUCE_MOVE, {"contribution_missing"})):
+            rounds, schedule = plan.rounds, plan.schedule
+
+            def step(j, i=i, op=op, schedule=schedule):
+                made = schedule.step(j)
+                return made if j != i else replace(made, op=np.full_like(made.op, op))
+
+            if (step(i).op == schedule.step(i).op).all():
+                continue
+            wrong = replace(plan, schedule=replace(schedule, step=step, symmetries=()), rounds=rounds)
+            assert {v.rule for v in verify(wrong).violations} == rules, (i, op)
+
+
 def test_all_circuits_serve_both_steps():
     """So that nothing is reconfigured in between."""
-    for collective in ("all_to_all", "all_gather"):
+    for collective in ("all_to_all", "all_gather", "reduce_scatter", "all_reduce"):
         schedule = generate("de_bruijn", collective, fabric("lightpath:shape=8x8"))
-        pairs = [np.unique(schedule.step(i).src * 64 + schedule.step(i).dst) for i in (0, 1)]
-        assert np.array_equal(*pairs)
+        pairs = [np.unique(schedule.step(i).src * 64 + schedule.step(i).dst) for i in range(schedule.num_steps)]
+        assert all(np.array_equal(pairs[0], other) for other in pairs)
         assert len(pairs[0]) == 64 * 8 - 8
 
 
@@ -37,6 +71,7 @@ def test_all_circuits_serve_both_steps():
         ("all_to_all", "10MB", 2 / 16),
         ("all_gather", "1KB", 1 / 256 + 1 / 16),
         ("all_gather", "1MB", 1 / 256 + 1 / 16),
+        ("reduce_scatter", "1KB", 1 / 256 + 1 / 16),
     ],
 )
 def test_time_on_256_tiles(collective, size, shares):
@@ -46,13 +81,25 @@ def test_time_on_256_tiles(collective, size, shares):
     assert plan.algorithm == "de_bruijn"
     assert plan.verify().ok
     due = where.reconfiguration_s + 2 * where.latency_s + shares * plan.size_bytes * 8 / where.rate_bits_per_s
-    assert plan.simulate(assumptions="published").total_s == pytest.approx(due, rel=0.001)
+    assert plan.simulate(assumptions="published", compute="none").total_s == pytest.approx(due, rel=0.001)
+
+
+@pytest.mark.parametrize(("size", "steps", "shares"), [("1KB", 2, 2), ("10KB", 3, 3 / 16), ("100KB", 3, 3 / 16)])
+def test_time_of_an_all_reduce_on_256_tiles(size, steps, shares):
+    """The fastest of all; latencies and shares of the message on one laser, cold and warm."""
+    where = fabric("lightpath:shape=16x16")
+    plan = compile(where, "all_reduce", size, assumptions="published")
+    assert plan.algorithm == f"de_bruijn:steps={steps}"
+    due = steps * where.latency_s + shares * plan.size_bytes * 8 / where.rate_bits_per_s
+    for initial, setting_s in (("cold", where.reconfiguration_s), ("warm", 0.0)):
+        found = plan.simulate(assumptions="published", compute="none", initial=initial).total_s
+        assert found == pytest.approx(due + setting_s, rel=1e-9)
 
 
 @pytest.mark.parametrize(
     ("collective", "name", "text"),
     [
-        ("all_reduce", "ideal:nodes=16", "it does all_to_all, all_gather"),
+        ("scatter", "ideal:nodes=16", "it does all_reduce, barrier"),
         ("all_gather", "ideal:nodes=15", "15 nodes are no square; nearest: 9 or 16"),
         ("all_gather", "sipac:radix=4,levels=2", "no single circuit joins nodes"),
         ("all_gather", "ideal:nodes=262144", "transfers a step are more than"),

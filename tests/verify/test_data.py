@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.profiles import examples
 
-from opticcl.collective import collective
+from opticcl.collective import Request, collective
 from opticcl.ir import Op, Schedule, Transfers
 from opticcl.verify.data import check_data, contributions
 
@@ -31,6 +31,10 @@ def brute_force(schedule):
     state[np.arange(n), :, np.arange(n)] = 1
     for i in range(schedule.num_steps):
         old, step = state.copy(), schedule.step(i)
+        for src, lo, count in zip(
+            *(column[step.op == 3] for column in (step.src, step.chunk_lo, step.chunk_n)), strict=True
+        ):
+            state[src, lo : lo + count] = 0
         for src, dst, lo, count, op in zip(*(getattr(step, c) for c in Transfers.__slots__[:5]), strict=True):
             for c in range(lo, lo + count):
                 if op == Op.COPY:
@@ -49,6 +53,30 @@ def test_sends_of_a_step_see_the_data_before_it():
     """In one step the sum of rank 0 has not reached rank 2 yet: all sends see the data before the step."""
     together = judge(schedule_of(3, 1, [(0, 1, 0, 1, 1), (1, 2, 0, 1, 1)]))
     assert {v.rule for v in together.violations} == {"contribution_missing"}
+
+
+def test_what_is_given_up_is_counted_once():
+    """Along a directed ring of three: who keeps what it has given counts it again when it comes back."""
+    ring = [(0, 1, 0, 1), (1, 2, 0, 1), (2, 0, 0, 1)]
+    copies = [(*row, Op.COPY) for row in ((0, 1, 0, 1), (0, 2, 0, 1))]
+    given = [(0, 1, 0, 1, Op.REDUCE_MOVE)], [(1, 2, 0, 1, Op.REDUCE_MOVE)], [(2, 0, 0, 1, Op.REDUCE)], copies
+    assert not judge(schedule_of(3, 1, *given)).violations
+    together = [(*row, Op.REDUCE_MOVE) for row in ring]
+    found = {v.rule for v in judge(schedule_of(3, 1, together, together, copies)).violations}
+    assert found == {"contribution_missing"}  # every rank has one contribution, and it is no sum
+    again = judge(schedule_of(3, 1, *given[:1], [(0, 2, 0, 1, Op.REDUCE)], *given[1:])).violations
+    assert {"sent_before_held"} <= {v.rule for v in again}
+
+
+@pytest.mark.parametrize(
+    ("name", "op"), [("all_reduce", Op.MOVE), ("all_to_all", Op.REDUCE), ("all_to_all", Op.REDUCE_MOVE)]
+)
+@pytest.mark.parametrize("rows", [1, 5000])  # checked by NumPy and by a compiled loop
+def test_operations_of_other_collectives_are_refused(name, op, rows):
+    """Sums where contributions are kept apart, and contributions put side by side where they are summed."""
+    step = Transfers.of(np.zeros(rows, int), 1, 0, 1, op, 1 if name == "all_to_all" else None)
+    schedule = Schedule("hand", Request(name).on(2, 2), 1, lambda i: step)
+    assert judge(schedule).violations[0].rule == "operation_wrong"
 
 
 @pytest.mark.parametrize("doublings", [61, 62, 63, 64, 65, 128])
@@ -86,7 +114,7 @@ def schedules(draw):
         for _ in range(draw(st.integers(1, 5)) if n > 1 else 0):
             src, dst = draw(st.permutations(range(n)))[:2]
             lo = draw(st.integers(0, chunks - 1))
-            rows.append((src, dst, lo, draw(st.integers(1, chunks - lo)), draw(st.sampled_from([0, 1, 1, 1]))))
+            rows.append((src, dst, lo, draw(st.integers(1, chunks - lo)), draw(st.sampled_from([0, 1, 1, 1, 3]))))
         steps.append(rows)
     return schedule_of(n, chunks, *[s for s in steps if s])
 

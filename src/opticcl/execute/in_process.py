@@ -70,11 +70,13 @@ class _PreparedStep(NamedTuple):
         source: place that each row is read from, int64 (rows,).
         copies: (rows, places that they are stored at), or None.
         turns: (rows, places that they are added to); every place occurs at most once in a turn.
+        given_up: places that are empty once they are read, int64 (places,), or None.
     """
 
     source: IntArray
     copies: tuple[IntArray | slice, IntArray] | None
     turns: list[tuple[IntArray | slice, IntArray]]
+    given_up: IntArray | None = None
 
 
 Add = Callable[[np.ndarray, IntArray, np.ndarray], None]
@@ -96,6 +98,8 @@ def _adder(dtype: np.dtype) -> Add:
 def _run_step(places: np.ndarray, step: _PreparedStep, add: Add) -> None:
     """One step in place on (places, elements); all sends see the data before the step."""
     sent = places[step.source]
+    if step.given_up is not None:
+        places[step.given_up] = 0
     if step.copies:
         rows, to = step.copies
         places[to] = sent[rows]
@@ -129,11 +133,13 @@ def _prepare(schedule: Schedule, position: IntArray, i: int) -> _PreparedStep:
     if copies.all():
         return _PreparedStep(source, (slice(None), to), [])
     adds = np.flatnonzero(~copies)
+    moves = op & Op.MOVE > 0
+    given_up = np.unique(source[moves]) if moves.any() else None
     stored = (np.flatnonzero(copies), to[copies]) if len(adds) < len(to) else None
     turns = [adds[rows] for rows in disjoint_turns(to[adds])]
     if stored is None and len(turns) == 1:
-        return _PreparedStep(source, None, [(slice(None), to)])
-    return _PreparedStep(source, stored, [(rows, to[rows]) for rows in turns])
+        return _PreparedStep(source, None, [(slice(None), to)], given_up)
+    return _PreparedStep(source, stored, [(rows, to[rows]) for rows in turns], given_up)
 
 
 def _missing(schedule: Schedule, layout: MessageLayout, progress: ProgressCallback) -> npt.NDArray[np.bool_]:

@@ -26,6 +26,7 @@ import numpy.typing as npt
 from opticcl.errors import ParameterError
 from opticcl.execute.rows import chunk_order, chunk_rows, disjoint_turns
 from opticcl.ir import Collective, IntArray, Op, Schedule
+from opticcl.ir.chunk_rows import stored_first
 
 __all__ = ["Message", "RankSchedule", "RankStep", "Rows", "rank_schedules"]
 
@@ -123,8 +124,8 @@ def rank_schedules(schedule: Schedule) -> list[RankSchedule]:
             moves.add(*chunk_rows(schedule, i)[:3], steps)
         final[:], slots = moves.final_slots(), moves.num_slots
     else:
-        for i in range(schedule.num_steps):
-            src, dst, chunk, op = chunk_rows(schedule, i)
+        rows = (chunk_rows(schedule, i) for i in range(schedule.num_steps))
+        for src, dst, chunk, op in stored_first(rows, c.num_ranks, c.num_chunks):
             _add_step(src, dst, position[chunk], op, steps)
     return [
         RankSchedule(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from opticcl.errors import ParameterError
 from opticcl.ir import Collective, IntArray, Schedule
+from opticcl.ir.chunk_rows import ChunkRows, by_chunk
 
 __all__ = ["chunk_order", "chunk_rows", "disjoint_turns"]
 
@@ -16,7 +16,7 @@ def chunk_order(c: Collective) -> IntArray:
     return np.arange(c.num_chunks) if c.owner is None else np.argsort(c.owner, kind="stable")
 
 
-def chunk_rows(schedule: Schedule, i: int) -> tuple[IntArray, IntArray, IntArray, npt.NDArray[np.uint8]]:
+def chunk_rows(schedule: Schedule, i: int) -> ChunkRows:
     """(src, dst, chunk, op) of step i with one row for each chunk of each transfer.
 
     Raises: ParameterError: a rank or a chunk is out of range.
@@ -32,11 +32,7 @@ def chunk_rows(schedule: Schedule, i: int) -> tuple[IntArray, IntArray, IntArray
             raise ParameterError(
                 f"execute: step {i}: transfer {wrong[0]} has a {what} that is not 0 to {count - 1}; verify the plan first"
             )
-    if (n == 1).all():
-        return step.src, step.dst, step.chunk_lo, step.op
-    within = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
-    chunk = np.repeat(step.chunk_lo, n) + within
-    return np.repeat(step.src, n), np.repeat(step.dst, n), chunk, np.repeat(step.op, n)
+    return by_chunk(step)
 
 
 def disjoint_turns(places: IntArray) -> list[IntArray]:

@@ -107,7 +107,7 @@ class _Rank:
         chunks = list(chunks)
         causes = {node for k in chunks for node in self._read.get(k, ())}
         causes |= {self._written[k] for k in chunks if k in self._written}
-        reduces = op == Op.REDUCE
+        reduces = bool(op & Op.REDUCE)
         name = f"step {step} receive from {src}"
         node = self._add(name, RECEIVE, set() if reduces else causes, _ends(RECEIVE, src, dst, size, tag))
         if reduces:

@@ -22,6 +22,7 @@ import numpy as np
 from opticcl.errors import OutputError
 from opticcl.files import write_whole
 from opticcl.ir import Collective, IntArray, Op, ProgressCallback, Schedule, no_progress
+from opticcl.ir.chunk_rows import by_chunk, stored_first
 
 __all__ = ["MOST_BLOCKS", "write_msccl"]
 
@@ -87,15 +88,27 @@ def write_msccl(
     if c.name not in NAMES:
         raise OutputError(f"cannot write {path}: MSCCL XML holds {', '.join(NAMES)} here, not {c.name}")
     program = _Program(c)
-    for i in range(schedule.num_steps):
-        step = schedule.step(i)
-        columns = (step.src, step.dst, step.chunk_lo, step.chunk_n, step.op)
+    for i, columns in enumerate(_columns(schedule)):
         program.add_step(zip(*(column.tolist() for column in columns), strict=True), str(path))
         progress("write the schedule", i + 1, schedule.num_steps)
     program.finish(str(path))
     with write_whole(Path(path)) as file:
         file.write("".join(program.lines(algorithm)).encode())
     return program.num_steps, sum(len(rank.blocks) for rank in program.ranks)
+
+
+def _columns(schedule: Schedule) -> Iterator[tuple[IntArray, ...]]:
+    """Source, destination, first chunk, number of chunks and operation of each step's transfers: copies, sums and moves of what
+    is kept apart. The format has no sum that its sender gives up; the first to reach such a chunk is stored in its place.
+    """
+    steps = [schedule.step(i) for i in range(schedule.num_steps)]
+    if any((step.op == Op.REDUCE_MOVE).any() for step in steps):
+        c = schedule.collective
+        for src, dst, chunk, op in stored_first(map(by_chunk, steps), c.num_ranks, c.num_chunks):
+            yield src, dst, chunk, np.ones_like(chunk), op
+        return
+    for step in steps:
+        yield step.src, step.dst, step.chunk_lo, step.chunk_n, step.op
 
 
 class _Rank:

@@ -188,7 +188,7 @@ def read_nic_table(path: Path | str) -> NicTable:
     rows = np.frombuffer(raw, ROW, count, HEADER_BYTES + 8 * (nodes + 1))
     if not slot_s > 0:
         raise PlanFileError(f"{path}: slot_s={slot_s} is no length of a slot")
-    limits: dict[str, Any] = {"transceiver": transceivers, "wavelength": wavelengths, "action": 2, "op": 3}
+    limits: dict[str, Any] = {"transceiver": transceivers, "wavelength": wavelengths, "action": 2, "op": 4}
     for name, most in limits.items():
         bad = np.flatnonzero(rows[name] >= most)
         if len(bad):

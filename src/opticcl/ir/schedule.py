@@ -19,12 +19,17 @@ __all__ = ["Op", "Schedule", "Transfers", "concatenate_transfers"]
 
 class Op(IntEnum):
     """What the receiver does with a transfer: store it, add it to its own, or (only where contributions are kept apart, as in
-    all_to_all) put it beside its own, while the sender gives it up.
+    all_to_all) put it beside its own, while the sender gives it up. With REDUCE_MOVE the receiver adds and the sender gives up:
+    on directed circuits a node would otherwise count what it holds twice.
+
+    A sum has bit 0 set, a transfer after which the sender has the chunk no more bit 1. All sends of a step see the data
+    before it, so one chunk can be given to several receivers.
     """
 
     COPY = 0
     REDUCE = 1
     MOVE = 2
+    REDUCE_MOVE = 3
 
 
 @dataclass(frozen=True, slots=True)

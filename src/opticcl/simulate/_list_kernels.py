@@ -9,7 +9,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-COPY, REDUCE, MOVE = 0, 1, 2
+COPY, MOVE = 0, 2
 NEVER = -np.inf
 UNSET = np.iinfo(np.int64).min
 
@@ -33,7 +33,7 @@ def read_chunks(src, dst, lo, n, op, ready, ready_by, left, copied, there_s, the
             no_sooner_s[t] = max(no_sooner_s[t], left[d, c])
             no_sooner_s[t] = max(no_sooner_s[t], ready[d, c] if op[t] == COPY else copied[d, c])
     for t in range(len(src)):
-        if op[t] == MOVE:
+        if op[t] & MOVE:
             for c in range(lo[t], lo[t] + n[t]):
                 ready[src[t], c], copied[src[t], c] = NEVER, NEVER
 

@@ -217,7 +217,7 @@ class _Writer:
             arrived = np.full(len(arrived), self.now_s) if self.at_the_end else arrived
         arrived = _in_place(transfers, arrived, left)
         end_s = self.now_s + sum_s
-        summed = np.where(transfers.op == Op.REDUCE, end_s, arrived)
+        summed = np.where(transfers.op & Op.REDUCE > 0, end_s, arrived)
         n = len(transfers)
         self.tables.data.append((np.full(n, step), np.arange(n), arrived, summed))
         self.last_s = max(end_s, self.last_s)

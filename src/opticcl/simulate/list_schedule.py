@@ -497,7 +497,7 @@ def _sums(transfers: Transfers, compute: str) -> tuple[IntArray, IntArray, IntAr
         transfers: of the step.
         compute: as in `Assumptions`.
     """
-    adds = np.flatnonzero(transfers.op == Op.REDUCE)
+    adds = np.flatnonzero(transfers.op & Op.REDUCE)
     none = np.zeros(0, np.int64)
     if compute == "none" or not len(adds):
         return np.zeros(1, np.int64), none, none, np.zeros(0)

@@ -69,7 +69,7 @@ def sums_s(transfers: Transfers, chunk_bytes: float, assumed: Assumptions) -> np
     Returns: float64 (transfers,) [s]; 0 where nothing is added.
     """
     seconds = np.zeros(len(transfers))
-    adds = np.flatnonzero(transfers.op == Op.REDUCE)
+    adds = np.flatnonzero(transfers.op & Op.REDUCE)
     if assumed.compute != "none" and len(adds):
         chunks = _memory_chunks(transfers, assumed)[transfers.dst[adds]]
         seconds[adds] = chunks * chunk_bytes / assumed.memory_bytes_per_s
@@ -78,7 +78,7 @@ def sums_s(transfers: Transfers, chunk_bytes: float, assumed: Assumptions) -> np
 
 def _memory_chunks(transfers: Transfers, assumed: Assumptions) -> np.ndarray:
     """Memory traffic of the sums of a step on each rank, up to the last that adds [chunks]."""
-    adds = np.flatnonzero(transfers.op == Op.REDUCE)
+    adds = np.flatnonzero(transfers.op & Op.REDUCE)
     if assumed.compute == "none" or not len(adds):
         return np.zeros(0)
     dst, lo, n = (column[adds].astype(np.int64) for column in (transfers.dst, transfers.chunk_lo, transfers.chunk_n))

@@ -125,7 +125,7 @@ def replay(t: Arrived, state: np.ndarray, report: Report | None = None, chunks: 
         if not writes:
             src = t.src[owner[rows]]
             sent[rows] = state[src, chunk[rows]]
-            moves = t.op[owner[rows]] == Op.MOVE
+            moves = t.op[owner[rows]] & Op.MOVE > 0
             state[src[moves], chunk[rows[moves]]] = 0
             np.maximum.at(busy_s, (src, chunk[rows]), t.until_s[owner[rows]])
             continue

@@ -151,7 +151,7 @@ def _replay_step(  # type: ignore[no-untyped-def]
             ready_of[t] = max(ready_of[t], ready[src[t], c])
             left[src[t], c] = max(left[src[t], c], left_s[t])
     for t in range(len(src)):
-        if op[t] == Op.MOVE:
+        if op[t] & Op.MOVE:
             for c in range(max(chunk_lo[t] - low, 0), min(chunk_lo[t] + chunk_n[t] - low, width)):
                 ready[src[t], c], copied[src[t], c] = -np.inf, -np.inf
     for t in range(len(src)):
@@ -220,7 +220,7 @@ def sums_late(
         bad = np.flatnonzero(early > slack(stored.arrived_s))
         if len(bad) and copy.turn == 0:
             yield copy, bad, early[bad]
-        if compute != "none" and (stored.transfers.op == Op.REDUCE).any():
+        if compute != "none" and (stored.transfers.op & Op.REDUCE > 0).any():
             t = stored.transfers if copy.turn == 0 else rows.plan.schedule.step(copy.step)
             rank, row, chunks, release, due = _jobs(t, stored.arrived_s, stored.summed_s, compute)
             shift = copy.shift_s
@@ -242,7 +242,7 @@ def _jobs(
     t: Transfers, arrived_s: FloatArray, summed_s: FloatArray, compute: str
 ) -> tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray]:
     """Sums of a step: rank, a transfer of each, chunks that memory moves, release and due time."""
-    adds = np.flatnonzero(t.op == Op.REDUCE)
+    adds = np.flatnonzero(t.op & Op.REDUCE)
     rank, lo, n = (column[adds].astype(np.int64) for column in (t.dst, t.chunk_lo, t.chunk_n))
     if compute == "chain":
         return rank, adds, 3.0 * n, arrived_s[adds], summed_s[adds]

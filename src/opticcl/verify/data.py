@@ -328,9 +328,13 @@ def _first_malformed(step: Transfers, i: int, c: Collective) -> Violation | None
     for rule, bad, expected in (
         ("rank_unknown", bad_rank, f"ranks 0..{num_ranks - 1}"),
         ("chunk_unknown", bad_chunk, f"chunks 0..{num_chunks - 1}"),
-        ("operation_unknown", step.op > Op.MOVE, "copy (0), reduce (1) or move (2)"),
-        ("operation_wrong", ~lone & (step.op == Op.REDUCE), "move (2): contributions are kept apart"),
-        ("operation_wrong", lone & (step.op == Op.MOVE), "copy (0) or reduce (1): contributions are not kept apart"),
+        ("operation_unknown", step.op > Op.REDUCE_MOVE, "copy (0), reduce (1), move (2) or reduce_move (3)"),
+        ("operation_wrong", ~lone & (step.op & 1 > 0), "move (2): contributions are kept apart"),
+        (
+            "operation_wrong",
+            lone & (step.op == Op.MOVE),
+            "copy (0), reduce (1) or reduce_move (3): contributions are not kept apart",
+        ),
         ("size_wrong", lone & (_parts(step) != 1), "one part: contributions are not kept apart"),
     ):
         rows = np.flatnonzero(bad)
@@ -408,7 +412,7 @@ def contributions(schedule: Schedule, rank: int, chunk: int) -> IntArray:
         src, dst, op = step.src[rows], step.dst[rows], step.op[rows]
         before = weight.copy()
         before[dst[op == Op.COPY]] = 0
-        before[src[op == Op.MOVE]] = 0
+        before[src[op & Op.MOVE > 0]] = 0
         np.add.at(before, src, weight[dst])
         weight = np.minimum(before, _MANY)
     c = schedule.collective
@@ -421,12 +425,12 @@ def _well_formed(src, dst, chunk_lo, chunk_n, op, parts, num_ranks, num_chunks, 
 
     The loop has no early exit, so that it is vectorised.
     """
-    forbidden = Op.REDUCE if keeps_apart else Op.MOVE
+    forbidden, other = (Op.REDUCE, Op.REDUCE_MOVE) if keeps_apart else (Op.MOVE, Op.MOVE)
     bad = False
     for t in range(len(src)):
         bad |= (src[t] < 0) | (dst[t] < 0) | (src[t] >= num_ranks) | (dst[t] >= num_ranks)
         bad |= (chunk_lo[t] < 0) | (chunk_n[t] < 1) | (np.int64(chunk_lo[t]) + chunk_n[t] > num_chunks)
-        bad |= (op[t] > Op.MOVE) | (op[t] == forbidden)
+        bad |= (op[t] > Op.REDUCE_MOVE) | (op[t] == forbidden) | (op[t] == other)
     if not keeps_apart:
         for t in range(len(parts)):
             bad |= parts[t] != 1
@@ -454,7 +458,7 @@ def _play_step(  # type: ignore[no-untyped-def]
     for i in range(len(row)):
         t = row[i]
         s = src[t]
-        moves = moves or op[t] == Op.MOVE
+        moves = moves or op[t] & Op.MOVE > 0
         for k in range(first[i], last[i]):
             sent[at, 0] = state[s, k, 0]
             sent[at, 1] = state[s, k, 1]
@@ -472,7 +476,7 @@ def _play_step(  # type: ignore[no-untyped-def]
     if moves:
         for i in range(len(row)):
             t = row[i]
-            if op[t] == Op.MOVE:
+            if op[t] & Op.MOVE:
                 for k in range(first[i], last[i]):
                     state[src[t], k, :] = 0
                     held[src[t], k] = 0
@@ -519,7 +523,7 @@ def _play_run(  # type: ignore[no-untyped-def]
                 for r in range(starts[source[m, k]], starts[source[m, k] + 1]):
                     t = rows[r]
                     s = src[t]
-                    moves = moves or op[t] == Op.MOVE
+                    moves = moves or op[t] & Op.MOVE > 0
                     sent[at, 0] = state[s, k, 0]
                     sent[at, 1] = state[s, k, 1]
                     there = held[s, k]
@@ -537,7 +541,7 @@ def _play_run(  # type: ignore[no-untyped-def]
             for k in range(chunks):
                 for m in range(members):
                     for r in range(starts[source[m, k]], starts[source[m, k] + 1]):
-                        if op[rows[r]] == Op.MOVE:
+                        if op[rows[r]] & Op.MOVE:
                             state[src[rows[r]], k, :] = 0
                             held[src[rows[r]], k] = 0
         at = 0

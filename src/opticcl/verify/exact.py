@@ -181,7 +181,7 @@ def _play_sets(step, src, dst, op, chunk, sets, marked):  # type: ignore[no-unty
             sent[e - begin] = sets[src[e], chunk[e]]
             mark[e - begin] = marked[src[e], chunk[e]]
         for e in range(begin, end):
-            if op[e] == Op.MOVE:
+            if op[e] & Op.MOVE:
                 sets[src[e], chunk[e]] = 0
                 marked[src[e], chunk[e]] = False
         for e in range(begin, end):

@@ -63,7 +63,7 @@ def _malformed(step: Transfers, c: Collective) -> bool:
         return False
     ends = np.concatenate([step.src, step.dst])
     last = step.chunk_lo.astype(np.int64) + step.chunk_n
-    wrong = ends.min() < 0 or ends.max() >= c.num_ranks or step.op.max() > 2
+    wrong = ends.min() < 0 or ends.max() >= c.num_ranks or step.op.max() > 3
     return bool(wrong or step.chunk_lo.min() < 0 or step.chunk_n.min() < 1 or last.max() > c.num_chunks)
 
 

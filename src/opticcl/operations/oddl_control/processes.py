@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from opticcl.errors import ControlError, ParameterError, UnsupportedError
 from opticcl.fabrics.oddl import Oddl
-from opticcl.ir import CircuitPlan
+from opticcl.ir import CircuitPlan, Op
 from opticcl.operations.oddl_control.script import Script, scripts
 from opticcl.operations.oddl_control.wire import MOST_NODES
 
@@ -141,6 +141,10 @@ def _checked(
         )
     if c.name != "all_reduce":
         raise UnsupportedError(f"control: processes run an all_reduce, not {c.name}; try opticcl execute")
+    if any((plan.schedule.step(i).op & Op.MOVE).any() for i in range(plan.schedule.num_steps)):
+        raise UnsupportedError(
+            "control: processes keep what they send, and senders of this plan give it up; try opticcl execute"
+        )
     if c.num_ranks > MOST_PROCESSES or fabric.num_machine_nodes > MOST_NODES:
         raise ParameterError(
             f"control: {c.num_ranks} processes; at most {MOST_PROCESSES} of a machine of {MOST_NODES} nodes, try --nodes 8"

@@ -222,7 +222,7 @@ def _exchange_loads(plan: CircuitPlan, size_bytes: int) -> tuple[list[int], np.n
             sending, adding = np.zeros(n), np.zeros(n)
             seconds = amount[carried] * 8 / (width[carried] * fabric.rate_bits_per_s)
             np.maximum.at(sending, transfers.src[carried], seconds)
-            np.add.at(adding, transfers.dst[carried], amount[carried] * (transfers.op[carried] == 1))
+            np.add.at(adding, transfers.dst[carried], amount[carried] * (transfers.op[carried] & 1))
             step.append(i)
             sends.append(sending)
             adds.append(adding)

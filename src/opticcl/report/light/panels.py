@@ -101,7 +101,7 @@ def _what(transfers: Transfers, num_chunks: int) -> str:
     return f"{share}, {' or '.join(_VERBS[op] for op in np.unique(transfers.op).tolist())}"
 
 
-_VERBS = {Op.COPY: "stored", Op.REDUCE: "added", Op.MOVE: "handed over"}
+_VERBS = {Op.COPY: "stored", Op.REDUCE: "added", Op.MOVE: "handed over", Op.REDUCE_MOVE: "added and handed over"}
 
 
 # --- lines of circuits -------------------------------------------------------------------------------------------------
