@@ -48,6 +48,22 @@ def test_ramp_waits_for_whole_slots(nodes, expected_us):
     assert path_latency(fabric_at_scale("ramp", nodes), COMMON).base_s == pytest.approx(expected_us * 1e-6)
 
 
+def test_a_latency_of_whole_slots_is_not_rounded_up():
+    """0.7 us are 35 slots of 20 ns, whatever the quotient of the two floats is."""
+    alone = assumptions("common", transceiver=0.0, fibre=0.0)
+    assert path_latency(fabric_at_scale("ramp", 64), alone).base_s == pytest.approx(0.7e-6)
+
+
+def test_the_least_latency_is_that_of_the_shortest_path():
+    """Neighbours on a torus, over one link; as published, that of the fabric, and messages take no time."""
+    circuits, late = latency_of("torus:shape=4x4")
+    where = fabric("torus:shape=4x4")
+    assert path_latency(where, COMMON).least_s / NS == pytest.approx(late[np.diff(circuits.hop_offsets) == 1].min())
+    printed = path_latency(where, assumptions("published"))
+    assert (printed.base_s, printed.least_s, printed.message_gap_s) == (where.latency_s, where.latency_s, 0.0)
+    assert printed.of_hops(circuits.hops).tolist() == where.hop_latency_s(circuits.hops).tolist()
+
+
 def test_levels_and_dimensions_have_lengths_of_their_own():
     """A line in one rack has 4 m of fibre, one through several racks goes through the centre."""
     circuits, late = latency_of("sipac:radix=32,levels=2", "sipco", "all_reduce")

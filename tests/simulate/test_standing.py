@@ -122,6 +122,9 @@ def test_a_circuit_on_another_path_is_another():
 def test_one_new_circuit_among_many_is_found(where):
     """Wherever it is: a few are looked up first."""
     rows = [(i, i + 1000, 0, 0, 1, 1) for i in range(300)]
+    dark = Standing(where)
+    assert dark.changes(round_of([])) is None
+    assert dark.changes(round_of(rows)) is True
     for place in (0, 1, 149, 298, 299):
         standing = Standing(where)
         standing.changes(round_of(rows))
@@ -130,22 +133,24 @@ def test_one_new_circuit_among_many_is_found(where):
 
 
 class Divided:
-    """A fabric with a device for each port and wavelength, set to the receiver of the circuit on it."""
+    """A fabric with a device for each port and wavelength, set to the receiver, and a coupler a port for two wavelengths."""
 
     def __init__(self, pool, spread):
-        self.devices = (Device("laser", 100 * spread, pool=pool),)
+        self.devices = (Device("laser", 100 * spread, pool=pool), Device("coupler", 100, pool=pool))
         self.spread = spread
 
     def links_set(self, circuits):
         """None: circuits do not share links."""
 
     def settings(self, circuits):
-        """One use a wavelength."""
+        """One use a wavelength, and one a circuit of two."""
         row = np.repeat(np.arange(len(circuits)), circuits.wavelength_n)
         first = np.cumsum(circuits.wavelength_n) - circuits.wavelength_n
         wavelength = circuits.wavelength_lo[row] + np.arange(len(row)) - first[row]
         number = (circuits.src[row] * 3 + circuits.port[row]) * 5 + wavelength
         yield SettingUse("laser", number * self.spread, circuits.dst[row].astype(np.int64), row)
+        two = np.flatnonzero(circuits.wavelength_n == 2)
+        yield SettingUse("coupler", circuits.src[two] * 3 + circuits.port[two], np.ones(len(two), np.int64), two)
 
 
 @given(ROWS, ROWS, st.sampled_from([1, 3]), st.sampled_from([1, 1000]))
@@ -161,7 +166,7 @@ def test_light_that_is_divided_otherwise_stands_where_its_devices_do(before, row
         found = {}
         for use in where.settings(round_of(wanted)):
             for key in zip(use.index.tolist(), use.setting.tolist(), strict=True):
-                found[key] = found.get(key, 0) + 1
+                found[use.kind, *key] = found.get((use.kind, *key), 0) + 1
         return found
 
     def paths(wanted):
@@ -172,21 +177,37 @@ def test_light_that_is_divided_otherwise_stands_where_its_devices_do(before, row
     assert changes == (not (set(rows) <= set(before) or (paths(rows) <= paths(before) and covered)))
 
 
-@pytest.mark.parametrize(("pool", "spread"), [(1, 1), (1, 1000), (3, 1)])
+@pytest.mark.parametrize(("pool", "spread"), [(1, 1), (1, 1000), (2, 1), (3, 1)])
 def test_two_circuits_for_one_of_two_wavelengths_change_no_device(pool, spread):
     """Another wavelength, path or receiver does; and where no device is known, each circuit is set for itself."""
     before = [(0, 1, 0, 0, 2, 2), (2, 1, 0, 0, 1, 1)]
     halves = [(0, 1, 0, 0, 1, 2), (0, 1, 0, 1, 1, 2)]
     for rows, due in (
-        (halves, False), (before[:1], False), ([(0, 1, 0, 1, 2, 2)], True), ([*halves[:1], (0, 1, 0, 1, 1, 1)], True),
+        (halves, False), (before[:1], False), ([(0, 1, 0, 0, 1, 2), *before[:1]], pool > 1),
+        ([(0, 1, 0, 1, 2, 2)], True), ([*halves[:1], (0, 1, 0, 1, 1, 1)], True),
         ([*halves[:1], (0, 2, 0, 1, 1, 2)], True), ([(0, 1, 1, 0, 2, 2)], True),
     ):  # fmt: skip
         standing = Standing(Divided(pool, spread))
         standing.changes(round_of(before))
         assert standing.changes(round_of(rows)) is due, rows
+    back = Standing(Divided(pool, spread))
+    back.changes(round_of(halves))
+    assert back.changes(round_of(before[:1])) is True  # no coupler was set
     alone = Standing(SimpleNamespace(devices=(), links_set=lambda circuits: None))
     alone.changes(round_of(before))
     assert alone.changes(round_of(halves))
+
+
+def test_one_other_path_among_many_is_found():
+    """Their light is divided otherwise, and a few paths are looked up first."""
+    before = [(i, i + 1000, 0, 0, 2, 1) for i in range(300)]
+    halves = [(i, i + 1000, 0, lo, 1, 1) for i in range(300) for lo in (0, 1)]
+    for place, hops in ((0, 1), (1, 2), (301, 2)):
+        standing = Standing(Divided(1, 10))
+        standing.changes(round_of(before))
+        src, dst, port, lo, n, _ = halves[place]
+        rows = [*halves[:place], (src, dst, port, lo, n, hops), *halves[place + 1 :]]
+        assert standing.changes(round_of(rows)) is (hops == 2)
 
 
 @pytest.mark.parametrize("where", ["terarack:nodes=16", "torus:shape=4x4", "lightpath:shape=4x4"])
