@@ -1,10 +1,10 @@
 """Assignment of waveguides to paths that keep theirs from end to end, in as few rounds as can be found.
 
-Paths that share an edge need different waveguides in a round, so a round with its waveguide is a colour of the graph in which
-paths with a common edge are joined. Load over waveguides of the most congested edge, rounded up, is a lower bound on the rounds.
+Paths that share an edge need different waveguides in a round: a round with its waveguide is a colour of the graph in which
+paths with a common edge are joined. Load over waveguides of the most congested edge, rounded up, bounds the rounds from below.
 
-    first fit   the first colour that is free on all edges, in three orders: the longest path first, paths of the most congested edges
-                first, paths that meet most others first
+    first fit   the first colour that is free on all edges, in three orders: the longest path first, paths of the most
+                congested edges first, paths that meet most others first
     ejection    paths that found no colour of the rounds wanted take one in turn from the fewest others, which then look for
                 another; a path does not take the colour back that it has just lost
 
