@@ -320,13 +320,13 @@ class Oddl(FailingFabric):
 
     def inventory(self) -> tuple[PartKind, ...]:
         """NICs and fibres of every dimension, switches, and the control switches that nodes are attached to."""
-        nics = self.num_nodes * len(self.shape)
+        netlist = self.netlist()
         return (
             PartKind("node", self.num_nodes),
-            PartKind("transmitter", nics),
-            PartKind("receiver", nics),
-            PartKind("input_fibre", nics),
-            PartKind("output_fibre", nics),
+            PartKind("transmitter", netlist.count("transmitter")),
+            PartKind("receiver", netlist.count("receiver")),
+            PartKind("input_fibre", netlist.count("fibre_up")),
+            PartKind("output_fibre", netlist.count("fibre_down")),
             PartKind("switch", sum(switches_per_dimension(self.shape))),
             PartKind("control_switch", -(-self.num_nodes // (self.control_radix // 2))),
         )

@@ -320,24 +320,22 @@ class Ramp(FailingFabric):
 
         A stuck transmitter is one with setting gate x wavelengths + wavelength: its light stands there.
         """
-        x, ports = self.groups, self.num_nodes * self.ports_per_node
-        rack_routers = x * self.racks * x * self.ports_per_node
-        middle = {
-            "broadcast": (PartKind("star", self.resources[2].count),),
-            "route_broadcast": (PartKind("router", rack_routers), PartKind("star", self.resources[2].count)),
-            "route_switch": (
-                PartKind("router", rack_routers),
-                PartKind("crossbar", x * x * self.ports_per_node * self.wavelengths),
-            ),
-        }[self.subnet]
+        netlist, stuck = self.netlist(), self.groups * self.wavelengths if self.subnet == "broadcast" else 0
+        middle = []
+        if self.subnet != "broadcast":
+            middle.append(PartKind("router", netlist.count("awgr")))
+        if self.subnet == "route_switch":
+            middle.append(PartKind("crossbar", netlist.count("core_splitter") // self.racks))
+        else:
+            middle.append(PartKind("star", netlist.count("star")))
         return (
             PartKind("node", self.num_nodes),
-            PartKind("transmitter", ports, x * self.wavelengths if self.subnet == "broadcast" else 0),
-            PartKind("receiver", ports),
-            PartKind("tx_gate", ports * x),
-            PartKind("rx_gate", ports * x),
-            PartKind("input_fibre", ports * x),
-            PartKind("output_fibre", ports * x),
+            PartKind("transmitter", netlist.count("modulator"), stuck),
+            PartKind("receiver", netlist.count("photodiode")),
+            PartKind("tx_gate", netlist.count("tx_gate")),
+            PartKind("rx_gate", netlist.count("rx_gate")),
+            PartKind("input_fibre", netlist.count("fibre_up")),
+            PartKind("output_fibre", netlist.count("fibre_down")),
             *middle,
         )
 

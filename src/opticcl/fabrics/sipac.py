@@ -237,17 +237,20 @@ class Sipac(FailingFabric):
         yield Usage(photodiode, circuits.dst * np.int64(self.ports_per_node) + port)
 
     def inventory(self) -> tuple[PartKind, ...]:
-        """Combs, modulators, photodiodes and fibres of every port; switches and their rings, level 0 first."""
-        ports = self.num_nodes * self.ports_per_node
+        """Combs, modulators, photodiodes and fibres of every port; switches and their rings, level 0 first.
+
+        Rings have a number for every input and output of a switch, also where retuned channels leave out those with i = j.
+        """
+        netlist = self.netlist()
         return (
             PartKind("node", self.num_nodes),
-            PartKind("comb_laser", ports),
-            PartKind("modulator", ports * self.num_wavelengths),
-            PartKind("photodiode", ports * self.num_wavelengths),
+            PartKind("comb_laser", netlist.count("comb")),
+            PartKind("modulator", netlist.count("modulator") * self.num_wavelengths),
+            PartKind("photodiode", netlist.count("photodiode")),
             PartKind("micro_ring", self.num_nodes * sum(self.sides)),
             PartKind("switch", sum(self.num_nodes // side for side in self.sides)),
-            PartKind("input_fibre", ports),
-            PartKind("output_fibre", ports),
+            PartKind("input_fibre", netlist.count("fibre_up")),
+            PartKind("output_fibre", netlist.count("fibre_down")),
         )
 
     def parts_used(self, circuits: Circuits) -> Iterator[PartUse]:

@@ -174,13 +174,13 @@ class Terarack(FailingFabric):
         A filter that is stuck drops its wavelength whether its node wants it or not. Reading: light passes the rings of a
         node that is dead.
         """
-        ports = self.nodes * self.ports_per_node
+        netlist = self.netlist()
         return (
             PartKind("node", self.nodes),
-            PartKind("comb_laser", ports),
-            PartKind("modulator", ports * self.wavelengths),
-            PartKind("filter", ports * self.wavelengths, 1),
-            PartKind("fibre", ports),
+            PartKind("comb_laser", netlist.count("transmitter")),
+            PartKind("modulator", netlist.count("add") * self.wavelengths),
+            PartKind("filter", netlist.count("drop") * self.wavelengths, 1),
+            PartKind("fibre", netlist.count("fibre")),
         )
 
     def parts_used(self, circuits: Circuits) -> Iterator[PartUse]:

@@ -196,6 +196,10 @@ class Netlist:
         """The group of photodiodes."""
         return next(group for group in self.groups if group.kind == "photodiode")
 
+    def count(self, group: str) -> int:
+        """Elements of a group [count]."""
+        return self.groups[self.position[group]].count
+
     def place(self, group: str, element: int) -> str:
         """An element of a group in words."""
         return self.groups[self.position[group]].place(element)
