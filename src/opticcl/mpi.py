@@ -12,7 +12,9 @@ A script that uses the upper-case collectives of mpi4py on NumPy arrays changes 
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -30,6 +32,26 @@ from opticcl.units import quantity
 __all__ = ["Communicator"]
 
 _OPS = ("SUM", "PROD", "MIN", "MAX", "BAND", "BOR", "BXOR", "LAND", "LOR", "LXOR")
+
+
+Collective = TypeVar("Collective", bound=Callable[..., None])
+
+
+class _UnusableError(ParameterError):
+    """An argument that no collective takes, found on this rank alone."""
+
+
+def _collective(method: Collective) -> Collective:
+    """A collective that tells all ranks where one of them cannot take part."""
+
+    @wraps(method)
+    def call(self: Communicator, *args: Any, **kwargs: Any) -> None:
+        try:
+            method(self, *args, **kwargs)
+        except _UnusableError as error:
+            self._agree(method.__name__, method.__name__, str(error))
+
+    return cast("Collective", call)
 
 
 class Communicator:
@@ -77,6 +99,7 @@ class Communicator:
     def __repr__(self) -> str:
         return f"<Communicator rank {self._comm.rank} of {self._comm.size}>"
 
+    @_collective
     def Allreduce(self, sendbuf: Any, recvbuf: Any, op: Any = None) -> None:  # noqa: N802 (names of mpi4py)
         """Reduce arrays of all ranks; every rank gets the result.
 
@@ -85,10 +108,11 @@ class Communicator:
             recvbuf: result, of the same shape and type.
             op: MPI.SUM (default), PROD, MIN, MAX, BAND, BOR, BXOR, LAND, LOR or LXOR.
         """
-        result = _flat(recvbuf, "Allreduce")
-        given = result if self._in_place(sendbuf) else _flat(sendbuf, "Allreduce")
+        result = _flat(recvbuf)
+        given = result if self._in_place(sendbuf) else _flat(sendbuf)
         self._run("all_reduce", 0, given, result, len(result), op)
 
+    @_collective
     def Reduce(self, sendbuf: Any, recvbuf: Any = None, op: Any = None, root: int = 0) -> None:  # noqa: N802
         """Reduce arrays of all ranks; the root gets the result.
 
@@ -98,11 +122,12 @@ class Communicator:
             op: as in `Allreduce`.
             root: rank.
         """
-        result = _flat(recvbuf, "Reduce") if self._comm.rank == root else None
-        given = result if self._in_place(sendbuf) else _flat(sendbuf, "Reduce")
+        result = _flat(recvbuf) if self._comm.rank == root else None
+        given = result if self._in_place(sendbuf) else _flat(sendbuf)
         assert given is not None
         self._run("reduce", root, given, result, len(given), op)
 
+    @_collective
     def Reduce_scatter_block(self, sendbuf: Any, recvbuf: Any, op: Any = None) -> None:  # noqa: N802
         """Reduce arrays of all ranks; rank r gets block r of the result.
 
@@ -111,9 +136,10 @@ class Communicator:
             recvbuf: block of the result.
             op: as in `Allreduce`.
         """
-        given, result = _flat(sendbuf, "Reduce_scatter_block"), _flat(recvbuf, "Reduce_scatter_block")
+        given, result = _flat(sendbuf), _flat(recvbuf)
         self._run("reduce_scatter", 0, given, result, len(result) * self._comm.size, op)
 
+    @_collective
     def Allgather(self, sendbuf: Any, recvbuf: Any) -> None:  # noqa: N802
         """Gather the blocks of all ranks on every rank.
 
@@ -121,12 +147,13 @@ class Communicator:
             sendbuf: block of this rank, or MPI.IN_PLACE: it is in `recvbuf` already.
             recvbuf: all blocks in rank order, of `size` times the elements of a block.
         """
-        result = _flat(recvbuf, "Allgather")
+        result = _flat(recvbuf)
         block = len(result) // self._comm.size
         own = result[self._comm.rank * block : (self._comm.rank + 1) * block]
-        given = own if self._in_place(sendbuf) else _flat(sendbuf, "Allgather")
+        given = own if self._in_place(sendbuf) else _flat(sendbuf)
         self._run("all_gather", 0, given, result, len(given) * self._comm.size)
 
+    @_collective
     def Gather(self, sendbuf: Any, recvbuf: Any = None, root: int = 0) -> None:  # noqa: N802
         """Gather the blocks of all ranks on the root.
 
@@ -135,10 +162,11 @@ class Communicator:
             recvbuf: all blocks in rank order, on the root.
             root: rank.
         """
-        given = _flat(sendbuf, "Gather")
-        result = _flat(recvbuf, "Gather") if self._comm.rank == root else None
+        given = _flat(sendbuf)
+        result = _flat(recvbuf) if self._comm.rank == root else None
         self._run("gather", root, given, result, len(given) * self._comm.size)
 
+    @_collective
     def Scatter(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:  # noqa: N802
         """Send block r of the root's array to rank r.
 
@@ -147,10 +175,11 @@ class Communicator:
             recvbuf: block of this rank.
             root: rank.
         """
-        result = _flat(recvbuf, "Scatter")
-        given = _flat(sendbuf, "Scatter") if self._comm.rank == root else None
+        result = _flat(recvbuf)
+        given = _flat(sendbuf) if self._comm.rank == root else None
         self._run("scatter", root, given, result, len(result) * self._comm.size)
 
+    @_collective
     def Alltoall(self, sendbuf: Any, recvbuf: Any) -> None:  # noqa: N802
         """Send block r of every rank's array to rank r.
 
@@ -158,9 +187,10 @@ class Communicator:
             sendbuf: blocks for all ranks.
             recvbuf: blocks from all ranks, of the same size.
         """
-        given, result = _flat(sendbuf, "Alltoall"), _flat(recvbuf, "Alltoall")
+        given, result = _flat(sendbuf), _flat(recvbuf)
         self._run("all_to_all", 0, given, result, len(result))
 
+    @_collective
     def Bcast(self, buf: Any, root: int = 0) -> None:  # noqa: N802
         """Send the root's array to all ranks.
 
@@ -168,9 +198,10 @@ class Communicator:
             buf: data on the root, result elsewhere.
             root: rank.
         """
-        array = _flat(buf, "Bcast")
+        array = _flat(buf)
         self._run("broadcast", root, array if self._comm.rank == root else None, array, len(array))
 
+    @_collective
     def Barrier(self) -> None:  # noqa: N802
         """Wait for all ranks."""
         token = np.zeros(1, np.uint8)
@@ -196,7 +227,6 @@ class Communicator:
         key = (name, root, size_class(length * some.dtype.itemsize))
         if key not in self._schedules:
             self._schedules[key] = self._shared(Request(name, root), length * some.dtype.itemsize)
-        self._transport.label = name
         run_rank(self._schedules[key], self._transport.run, given, result, length, reduce, self._scratch)
 
     def _reduction(self, op: Any) -> str:
@@ -208,7 +238,7 @@ class Communicator:
             return "sum"
         found = [name for name in _OPS if op == getattr(self._mpi, name)]
         if not found:
-            raise ParameterError(f"this MPI operation has no schedule; try one of MPI.{', MPI.'.join(_OPS)}")
+            raise _UnusableError(f"this MPI operation has no schedule; try one of MPI.{', MPI.'.join(_OPS)}")
         return found[0].lower()
 
     def _agree(self, name: str, call: str, error: str | None) -> None:
@@ -216,10 +246,10 @@ class Communicator:
 
         Raises: ParameterError: on every rank, where they differ or one of them is invalid.
         """
+        self._transport.label = name
         digest = int.from_bytes(hashlib.blake2b(f"{call}{error}".encode(), digest_size=7).digest(), "little")
-        both = np.array([digest, -digest, 0 if error is None else 1], np.int64)
-        self._own.Allreduce(self._mpi.IN_PLACE, both, self._mpi.MAX)
-        if both[0] == -both[1] and not both[2]:
+        found = self._transport.compare([digest, int(error is not None)])
+        if error is None and (found == found[0]).all():
             return
         calls = self._own.allgather((call, error))
         for rank, (_, problem) in enumerate(calls):
@@ -240,14 +270,16 @@ class Communicator:
         return from_rank_0(self._own, make)[1]
 
 
-def _flat(buf: Any, name: str) -> np.ndarray:
+def _flat(buf: Any) -> np.ndarray:
     """A buffer of mpi4py as a flat view.
 
-    Raises: ParameterError: no contiguous NumPy array.
+    Raises: _UnusableError: no contiguous NumPy array.
     """
-    array = buf[0] if isinstance(buf, (list, tuple)) else buf
-    if not isinstance(array, np.ndarray) or not array.flags.c_contiguous:
-        raise ParameterError(f"{name}: needs contiguous NumPy arrays, not {type(array).__name__}")
+    array = buf[0] if isinstance(buf, (list, tuple)) and buf else buf
+    if not isinstance(array, np.ndarray):
+        raise _UnusableError(f"a {type(buf).__name__} is not a NumPy array; try numpy.array")
+    if not array.flags.c_contiguous:
+        raise _UnusableError("the array is not contiguous; try numpy.ascontiguousarray")
     return array.reshape(-1)
 
 

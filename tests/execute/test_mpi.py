@@ -128,7 +128,14 @@ def aborted_with_2(done):
         deep("comm.Alltoall(np.ones(3), np.ones(3))", "3 elements do not divide among 2 ranks"),
         deep("comm.Reduce_scatter_block(np.ones(5), np.ones(2))", "sendbuf has 5 elements, not 4"),
         deep("comm.Allreduce(np.ones(4), np.ones(4), MPI.BAND)", "band is not defined for float64"),
-        deep("comm.Allreduce(np.ones((4, 4))[:, 0], np.ones(4))", "contiguous"),
+        deep("comm.Allreduce(np.ones((4, 4))[:, 0], np.ones(4))", "try numpy.ascontiguousarray"),
+        deep(
+            "comm.Allreduce([1, 2] if r else np.ones(2), np.ones(2))", "all_reduce: rank 1: a list is not a NumPy array"
+        ),
+        deep(
+            "comm.Allreduce(np.ones(2), np.ones(2), MPI.MAXLOC if r else None)",
+            "all_reduce: rank 1: this MPI operation",
+        ),
     ],
 )
 def test_calls_that_differ_are_named_before_data_move(code, words):
@@ -170,18 +177,23 @@ def test_an_exception_ends_all_processes():
     assert "opticcl: rank 1 raised AssertionError" in done.stderr
 
 
-def test_a_rank_that_hangs_is_named():
-    """Rank 1 sleeps in the middle of a step: the time limit ends all, with rank, collective and step."""
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("    time.sleep(600)", "before step 0, waiting for rank 1"),
+        deep("    comm._transport.run = lambda exchanges: time.sleep(600)", r"step \d+, with ranks 1"),
+    ],
+)
+def test_a_rank_that_hangs_is_named(code, words):
+    """Rank 1 sleeps before a collective, or within a step: the time limit ends all, with rank, collective and step."""
     script = (
         "import time, numpy as np\nfrom mpi4py import MPI\nfrom opticcl import mpi\n"
         "comm = mpi.Communicator(MPI.COMM_WORLD, time_limit='2 s')\n"
-        "comm.Allreduce(np.ones(4), np.ones(4))\n"
-        "if comm.rank:\n    comm._transport.run = lambda exchanges: time.sleep(600)\n"
-        "comm.Allreduce(np.ones(4), np.ones(4))\n"
+        f"comm.Allreduce(np.ones(4), np.ones(4))\nif comm.rank:\n{code}\ncomm.Allreduce(np.ones(4), np.ones(4))\n"
     )
     done = mpiexec(2, "-c", script, timeout=60)
     assert done.returncode != 0
-    assert re.search(r"opticcl: rank 0 of 2: all_reduce, step \d+, with ranks 1: no answer within 2 s", done.stderr)
+    assert re.search(f"opticcl: rank 0 of 2: all_reduce, {words}: no answer within 2 s", done.stderr), done.stderr
 
 
 def test_a_missing_extra_is_named_once(tmp_path):

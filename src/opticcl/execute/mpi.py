@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -72,15 +73,18 @@ class Watchdog:
 
     def __init__(self, limit_s: float, who: str) -> None:
         self._limit_s, self._who = limit_s, who
-        self._where: str | None = None
+        self._where: Callable[[], str] | None = None
         self._since = 0.0
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="opticcl-watchdog", daemon=True)
         self._thread.start()
         atexit.register(self.stop)
 
-    def begin(self, where: str) -> None:
-        """A step begins."""
+    def begin(self, where: Callable[[], str]) -> None:
+        """A step begins.
+
+        Args: where: says what is waited for; called when the time limit is exceeded.
+        """
         self._since = time.monotonic()
         self._where = where
 
@@ -97,7 +101,7 @@ class Watchdog:
         while not self._stopped.wait(min(1.0, self._limit_s / 4)):
             where = self._where
             if where is not None and time.monotonic() - self._since > self._limit_s:
-                line = f"opticcl: {self._who}: {where}: no answer within {self._limit_s:g} s; all processes are ended"
+                line = f"opticcl: {self._who}: {where()}: no answer within {self._limit_s:g} s; all processes are ended"
                 print(line, file=sys.stderr, flush=True)
                 os._exit(1)
 
@@ -122,11 +126,32 @@ class MpiTransport:
             if not exchange.sends and not exchange.recvs:
                 continue
             if self._watchdog is not None:
-                peers = sorted({peer for peer, _ in (*exchange.recvs, *exchange.sends)})
-                self._watchdog.begin(f"{self.label}, step {exchange.step}, with ranks {', '.join(map(str, peers[:8]))}")
+                self._watchdog.begin(partial(self._where, exchange))
             self._mpi.Request.Waitall(self._post(exchange))
             if self._watchdog is not None:
                 self._watchdog.end()
+
+    def _where(self, exchange: Exchange) -> str:
+        peers = sorted({peer for peer, _ in (*exchange.recvs, *exchange.sends)})
+        return f"{self.label}, step {exchange.step}, with ranks {', '.join(map(str, peers[:8]))}"
+
+    def compare(self, values: Sequence[int]) -> np.ndarray:
+        """The values of all ranks, int64 (ranks, values); every pair exchanges them, so that a rank that is absent has a name.
+
+        Args: values: of this rank, none negative, as many on every rank.
+        """
+        rank, size = self._comm.rank, self._comm.size
+        found = np.full((size, len(values)), -1, np.int64)
+        found[rank] = values
+        others = [other for other in range(size) if other != rank]
+        if self._watchdog is not None:
+            self._watchdog.begin(lambda: f"{self.label}, before step 0, waiting for rank {_names(found[:, 0] < 0)}")
+        requests = [self._comm.Irecv(found[other], other, TAGS) for other in others]
+        requests += [self._comm.Isend(found[rank], other, TAGS) for other in others]
+        self._mpi.Request.Waitall(requests)
+        if self._watchdog is not None:
+            self._watchdog.end()
+        return found
 
     def _post(self, exchange: Exchange) -> list[Any]:
         tag, byte = exchange.step % TAGS, self._mpi.BYTE
@@ -142,6 +167,11 @@ class MpiTransport:
         """End the watchdog."""
         if self._watchdog is not None:
             self._watchdog.stop()
+
+
+def _names(ranks: np.ndarray) -> str:
+    """The first ranks of a mask."""
+    return ", ".join(map(str, np.flatnonzero(ranks)[:8]))
 
 
 def _parts(buffer: np.ndarray) -> list[np.ndarray]:

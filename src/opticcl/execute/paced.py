@@ -16,6 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from math import ceil
 from typing import Any, Literal
 
@@ -224,7 +225,7 @@ class PacedTransport(MpiTransport):
     def _exchange(self, exchange: Exchange, zero: float) -> list[tuple[int, float]]:
         """(sender, arrival) of each message, on the clock of the run [s]."""
         if self._watchdog is not None:
-            self._watchdog.begin(f"{self.label}, step {exchange.step}")
+            self._watchdog.begin(partial("{}, step {}".format, self.label, exchange.step))
         requests = self._post(exchange)
         senders = [peer for peer, _ in exchange.recvs]
         arrivals: dict[int, float] = {}

@@ -12,10 +12,17 @@
 Source: torch/csrc/distributed/c10d/PyProcessGroup.hpp names the methods that callers in C++ reach.
 """
 
-from opticcl.execute.torch.ddp import ddp_hook
-from opticcl.execute.torch.executor import TorchExecutor
-from opticcl.execute.torch.group import OpticclProcessGroup
-from opticcl.execute.torch.settings import Settings
-from opticcl.execute.torch.transport import GlooTransport, NcclTransport
+from opticcl.errors import UnsupportedError
+
+try:
+    from opticcl.execute.torch.ddp import ddp_hook
+    from opticcl.execute.torch.executor import TorchExecutor
+    from opticcl.execute.torch.group import OpticclProcessGroup
+    from opticcl.execute.torch.settings import Settings
+    from opticcl.execute.torch.transport import GlooTransport, NcclTransport
+except ModuleNotFoundError as error:
+    if error.name != "torch":
+        raise
+    raise UnsupportedError("opticcl.execute.torch: PyTorch is not installed; pip install 'opticcl[torch]'") from None
 
 __all__ = ["GlooTransport", "NcclTransport", "OpticclProcessGroup", "Settings", "TorchExecutor", "ddp_hook"]
