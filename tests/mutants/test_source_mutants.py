@@ -2,7 +2,7 @@
 
 import ast
 
-from tests.source_mutants.__main__ import PACKAGES, REPOSITORY, TESTS, explained
+from tests.source_mutants.__main__ import PACKAGES, REPOSITORY, TESTS, explained, recorded, table
 from tests.source_mutants.operators import mutants_of
 
 import opticcl
@@ -65,3 +65,14 @@ def test_what_is_explained_exists():
     assert all(reason.strip() for reason in reasons.values())
     assert set(TESTS) == set(PACKAGES)
     assert opticcl.__file__.startswith(str(ROOT))
+
+
+def test_survivors_of_recorded_runs_are_explained_or_open():
+    """The record adds up, its open survivors are listed by name, and CONTRIBUTING.md has its table."""
+    reasons = explained()
+    for file, one in recorded().items():
+        assert (ROOT / file).exists(), file
+        assert one["killed"] + one["explained"] + one["not_run"] + len(one["open"]) == one["mutants"], file
+        assert all(name.startswith(f"{file} ") and name not in reasons for name in one["open"]), file
+        assert one["explained"] <= sum(name.startswith(f"{file} ") for name in reasons), file
+    assert table() in (REPOSITORY / "CONTRIBUTING.md").read_text("utf-8")

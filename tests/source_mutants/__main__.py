@@ -3,6 +3,7 @@
     python -m tests.source_mutants verify circuits --minutes 30     go on for half an hour
     python -m tests.source_mutants verify/light.py                  one file
     python -m tests.source_mutants                                  what has been found so far
+    python -m tests.source_mutants --record                         write it to results.toml and CONTRIBUTING.md
 
 Results are kept in `.mutants/`, so that a run goes on where the last one ended; delete a file there to begin anew. A survivor
 is explained in `explained.toml`, or a test is missing.
@@ -32,7 +33,7 @@ TESTS = {
     "simulate": ("simulate",),
 }
 """Folders of the tests that may kill the mutants of a package."""
-LEFT_OUT = ("test_commands.py",)
+HEAD = "| package | files | mutants | killed | explained | open | not run |"
 
 
 def explained() -> dict[str, str]:
@@ -64,7 +65,9 @@ def run_in_process(target: str, given: argparse.Namespace) -> None:
     RESULTS.mkdir(exist_ok=True)
     package = target.split("/")[0]
     folders = [str(REPOSITORY / "tests" / folder) for folder in given.tests or TESTS[package]]
-    plugin = MutantRun(files_of(target), RESULTS / f"{package}.jsonl", given.kernels, given.in_process, given.limit)
+    plugin = MutantRun(
+        files_of(target), RESULTS / f"{package}.jsonl", given.kernels, given.in_process, given.limit, set(explained())
+    )
     options = ["-q", "--timeout", "0", "-m", "not deep"]
     for left_out in ("cacheprovider", "xdist", "benchmark"):
         options += ["-p", f"no:{left_out}"]
@@ -72,27 +75,70 @@ def run_in_process(target: str, given: argparse.Namespace) -> None:
     pytest.main([*options, *fixed, *folders], plugins=[plugin])
 
 
-def report() -> int:
-    """Print what the results say; 1 if a survivor is not explained."""
-    reasons, open_survivors = explained(), 0
+def results() -> dict[str, dict[str, object]]:
+    """Of every file that was run: mutants, killed, explained, not run, and the names of those that no test kills."""
+    reasons, found = explained(), {}
     for package in PACKAGES:
         log = RESULTS / f"{package}.jsonl"
-        if not log.exists():
-            print(f"{package}: not run")
-            continue
-        there = {mutant.name for file in files_of(package) for mutant in mutants_of(file, REPOSITORY / "src/opticcl")}
-        rows = {
-            row["name"]: row for row in map(json.loads, log.read_text("utf-8").splitlines()) if row["name"] in there
-        }
-        counts = {
-            word: sum(row["result"] == word for row in rows.values()) for word in ("killed", "survived", "undecided")
-        }
-        left = [row for name, row in rows.items() if row["result"] == "survived" and name not in reasons]
-        open_survivors += len(left)
-        print(f"{package}: {', '.join(f'{n:,} {word}' for word, n in counts.items())}, {len(left):,} not explained")
-        for row in left:
-            print(f"  line {row['line']:>4}  {row['name']}")
-    return int(open_survivors > 0)
+        rows = map(json.loads, log.read_text("utf-8").splitlines()) if log.exists() else ()
+        of_name = {row["name"]: row["result"] for row in rows}
+        for file in files_of(package):
+            words = {m.name: of_name.get(m.name) for m in mutants_of(file, REPOSITORY / "src/opticcl")}
+            if any(words.values()):
+                known = [name for name in words if name in reasons]
+                left = [
+                    name for name, word in words.items() if word in ("survived", "undecided") and name not in reasons
+                ]
+                killed = sum(
+                    word in ("killed", "no such program") and name not in reasons for name, word in words.items()
+                )
+                found[f"{package}/{file.name}"] = {
+                    "mutants": len(words), "killed": killed, "explained": len(known),
+                    "not_run": len(words) - killed - len(known) - len(left), "open": left,
+                }  # fmt: skip
+    return found
+
+
+def recorded() -> dict[str, dict[str, object]]:
+    """What `--record` has written."""
+    return tomllib.loads((HERE / "results.toml").read_text("utf-8"))
+
+
+def record() -> None:
+    """Write the results to `results.toml` and CONTRIBUTING.md; those of files that were not run here stay."""
+    lines = ["# What `make mutants` found, file by file; `python -m tests.source_mutants --record` writes it."]
+    for file, one in sorted({**recorded(), **results()}.items()):
+        lines += ["", f'["{file}"]', *(f"{key} = {json.dumps(value)}" for key, value in one.items() if key != "open")]
+        lines += (
+            ["open = [", *(f"    {json.dumps(name)}," for name in one["open"]), "]"] if one["open"] else ["open = []"]
+        )
+    (HERE / "results.toml").write_text("\n".join(lines) + "\n", "utf-8")
+    page = REPOSITORY / "CONTRIBUTING.md"
+    before, _, after = page.read_text("utf-8").partition(HEAD)
+    rows = after.split("\n")
+    behind = next(i for i, row in enumerate(rows) if i and not row.startswith("|"))
+    page.write_text("\n".join([before + table(), *rows[behind:]]), "utf-8")
+
+
+def table() -> str:
+    """The record as the table of CONTRIBUTING.md, a row for each package."""
+    rows = [HEAD, "|---|---|---|---|---|---|---|"]
+    for package in PACKAGES:
+        mine = [one for file, one in recorded().items() if file.startswith(f"{package}/")]
+        sums = [sum(one[key] for one in mine) for key in ("mutants", "killed", "explained")]
+        columns = [len(mine), *sums, sum(len(one["open"]) for one in mine), sum(one["not_run"] for one in mine)]
+        rows.append(f"| `{package}` | {' | '.join(f'{n:,}' for n in columns)} |")
+    return "\n".join(rows)
+
+
+def report() -> int:
+    """Print what was found; 1 if a survivor is not explained."""
+    found = results()
+    for file, one in found.items():
+        print(f"{file}: " + ", ".join(f"{value:,} {key}" for key, value in one.items() if key != "open"))
+        for name in one["open"]:
+            print(f"  {name}")
+    return int(any(one["open"] for one in found.values()))
 
 
 def main() -> int:
@@ -107,6 +153,7 @@ def main() -> int:
     parser.add_argument(
         "--plain", action="store_true", help="leave out functions that numba compiles, which take longest"
     )
+    parser.add_argument("--record", action="store_true", help="write results.toml and its table")
     parser.add_argument("--kernels", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--in-process", type=float, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -115,6 +162,9 @@ def main() -> int:
         return 0
     if given.targets:
         run(given.targets, given)
+    if given.record:
+        record()
+        return 0
     return report()
 
 

@@ -37,11 +37,14 @@ class MutantRun:
         kernels: whether to run the mutants of functions that numba compiles (they run without it), or all others.
         until: when to stop, as `time.time` counts [s].
         limit_s: time of the processor for the tests of one mutant; tests that take more are not run at all [s].
+        explained: names of mutants that are known to survive, which are not run.
     """
 
-    def __init__(self, files: list[Path], log: Path, kernels: bool, until: float, limit_s: float) -> None:
+    def __init__(
+        self, files: list[Path], log: Path, kernels: bool, until: float, limit_s: float, explained: set[str]
+    ) -> None:
         self.files, self.log, self.kernels, self.until, self.limit_s = files, log, kernels, until, limit_s
-        self.failed = False
+        self.failed, self.explained = False, explained
         self.killer = mmap.mmap(-1, 4)
         """Number of the test that killed the last mutant, written by its process."""
         self.kills: Counter[int] = Counter()
@@ -62,7 +65,7 @@ class MutantRun:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """All mutants that have no result yet."""
         lines = self.log.read_text("utf-8").splitlines() if self.log.exists() else []
-        done = {json.loads(line)["name"] for line in lines}
+        done = {json.loads(line)["name"] for line in lines} | self.explained
         todo = [
             m for file in self.files for m in mutants_of(file, ROOT) if m.kernel == self.kernels and m.name not in done
         ]

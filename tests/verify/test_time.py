@@ -252,6 +252,8 @@ def test_settings_that_stand():
     right = DeviceTable.of(kind=0, device=range(4), step=-1, begin_s=0, done_s=0, setting=[1, 2, 3, 0])
     assert laws(plan, bare, standing=right) == set()
     assert laws(plan, bare, standing=changed(right, setting=right.setting[::-1].copy())) == {"set_in_flight"}
+    with pytest.raises(ParameterError, match="standing row 1: kind=0, device=4; there are transmitter 0"):
+        check_programme(plan, bare, rules, standing=changed(right, device=np.array([0, 4, 1, 2])))
 
 
 def test_a_change_under_light_is_refused():

@@ -126,6 +126,9 @@ def test_exchanges_without_devices_and_rounds_without_exchanges():
     first, second = (changed(p.devices, begin_s=p.devices.begin_s * (p.devices.device != i)) for i in (0, 1))
     assert late(near, replace(p, devices=first), rules) == [(0, CONTROL, 1)]
     assert late(near, replace(p, devices=second), rules) == []
+    after = plan_of(near.fabric, [(0, 1, 2, 0, 1, 0), (1, 0, 1, 4, 1, 0)])
+    p = schedule_times(after, MB, rules)
+    assert late(after, replace(p, control=ControlTimes.empty()), rules) == [(1, CONTROL, 1)]
 
 
 def test_idle_circuits_are_agreed_on_between_their_ends():

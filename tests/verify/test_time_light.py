@@ -168,9 +168,9 @@ def test_capacity_is_that_of_every_instant(some, signals):
 def test_what_exceeds_a_capacity_is_named():
     """The circuit that comes last, the resource, the time until a place is free, and how many cells; of each round once."""
     rows = [
-        (0, 0, 0, 0, 1, 0, 2, 0, 0, 0.0, 5.0), (0, 0, 0, 2, 3, 4, 1, 0, 0, 0.0, 9.0),
-        (1, 0, 0, 1, 2, 0, 1, 0, 0, 1.0, 3.0), (1, 1, 0, 2, 0, 0, 2, 0, 0, 3.0, 4.0),
-        (2, 0, 0, 0, 2, 0, 1, 0, 0, 20.0, 21.0), (3, 0, 0, 0, 2, 0, 1, 0, 0, 21.0, 22.0),
+        (0, 0, 0, 1, 2, 0, 2, 0, 0, 0.0, 5.0), (0, 0, 0, 3, 0, 4, 1, 0, 0, 0.0, 9.0),
+        (1, 0, 0, 0, 1, 0, 1, 0, 0, 1.0, 3.0), (1, 1, 0, 3, 2, 0, 2, 0, 0, 3.0, 4.0),
+        (2, 0, 0, 1, 3, 0, 1, 0, 0, 20.0, 21.0), (3, 0, 0, 1, 3, 0, 1, 0, 0, 21.0, 22.0),
     ]  # fmt: skip
     plan, programme = plan_and_times(Shelf(), rows)
     found = [
@@ -178,7 +178,7 @@ def test_what_exceeds_a_capacity_is_named():
         for one in overlaps(TimeRows(plan, programme), {}, END)
     ]
     assert [one for one in found if one[0] in ("laser", "fibre")] == [
-        ("laser", 1, 1, 0, 2, 1.0, 1), ("fibre", 1, 1, 0, 0, 1.0, 2),
+        ("laser", 1, 1, 0, 3, 1.0, 1), ("fibre", 1, 1, 0, 1, 1.0, 2),
     ]  # fmt: skip
 
 
@@ -231,3 +231,25 @@ def test_slots():
     ]  # fmt: skip
     assert found(slot=p.circuits.slot + np.array([0, 2, 0])) == [("off_slot", 0, "circuit 2 -> 0", 2 * slot, 1)]
     assert found(slot=np.array([0, 0, -1]))[0][:3] == ("off_slot", 1, "circuit 1 -> 2")
+
+
+@pytest.mark.parametrize(
+    ("second", "one"),
+    [
+        ((0, 2, 0, 1, 0, Op.COPY, 1.0, 3.0), True), ((0, 2, 0, 1, 0, Op.REDUCE, 1.0, 3.0), True),
+        ((0, 2, 0, 1, 1, Op.COPY, 1.0, 3.0), False), ((0, 2, 0, 2, 0, Op.COPY, 1.0, 3.0), False),
+        ((0, 2, 1, 1, 0, Op.COPY, 1.0, 3.0), False), ((0, 2, 0, 1, 0, Op.COPY, 2.0, 3.0), False),
+        ((0, 2, 0, 1, 0, Op.COPY, 1.0, 4.0), False), ((3, 2, 0, 1, 0, Op.COPY, 1.0, 3.0), True),
+    ],
+)  # fmt: skip
+def test_one_signal_has_one_time(second, one):
+    """Receivers may store or add it; other data, wavelengths or times are another signal, which the laser cannot send."""
+    rows = [
+        (0, 0, 0, 0, 1, 0, 1, 0, Op.COPY, 1.0, 3.0),
+        (0, 0, 0, *second),
+        (0, 0, 0, 2, 3, 0, 1, 0, Op.COPY, 1.0, 3.0),
+    ]
+    plan, programme = plan_and_times(Shelf(splitting=True), rows)
+    found = {found.resource.kind for found in overlaps(TimeRows(plan, programme), {}, END)}
+    assert "fibre" in found  # so that times are compared
+    assert ("laser" not in found) == one

@@ -375,11 +375,9 @@ class _Check:
         return max(0.0, self.programme.total_s - busy_s)
 
     def _has_control(self) -> bool:
-        """Whether rounds of this fabric take a control exchange."""
-        for stored in self.rows.steps:
-            if len(stored.transfers):
-                return self.fabric.control_s(stored.transfers.src, stored.transfers.dst) > 0
-        return False
+        """Whether a step takes a control exchange."""
+        steps = (stored.transfers for stored in self.rows.steps if len(stored.transfers))
+        return any(self.fabric.control_s(transfers.src, transfers.dst) > 0 for transfers in steps)
 
     def _ready_s(self, uses: Uses, timing: DataTiming) -> FloatArray:
         """When the data of the circuit of each use is ready, float64 (uses,) [s]; -inf for idle circuits."""
