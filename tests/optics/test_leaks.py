@@ -118,6 +118,15 @@ def test_shut_gates_of_ramp_leak():
     assert "node" in report.notes[-1]
 
 
+def test_a_switch_that_moves_a_waveguide_leaks():
+    """LIGHTPATH, switch_unit=waveguide: an MZI leaks to photodiodes; no light comes to the inputs that a select does not choose."""
+    plan = opticcl.compile("lightpath:shape=2x3,lasers=2,waveguides=2,switch_unit=waveguide", "all_to_all", "1 MB")
+    assert (
+        "22.0 dB below the signal at worst, 2 leaks" in plan.verify(emulate=True, isolation_db={"mzi": 25.0}).notes[-1]
+    )
+    assert "nothing leaks" in plan.verify(emulate=True, isolation_db={"select": 25.0}).notes[-1]
+
+
 def test_isolation_of_what_does_not_leak():
     """A name that is unknown, a group that chooses nothing, a value below 0."""
     netlist = fabric("sipac:radix=3,levels=2,wavelengths=3").netlist()
