@@ -119,7 +119,7 @@ def test_shut_gates_of_ramp_leak():
 
 
 def test_a_switch_that_moves_a_waveguide_leaks():
-    """LIGHTPATH, switch_unit=waveguide: an MZI leaks to photodiodes; no light comes to the inputs that a select does not choose."""
+    """LIGHTPATH, switch_unit=waveguide: an MZI leaks to photodiodes; no light comes to inputs that no select chooses."""
     plan = opticcl.compile("lightpath:shape=2x3,lasers=2,waveguides=2,switch_unit=waveguide", "all_to_all", "1 MB")
     assert (
         "22.0 dB below the signal at worst, 2 leaks" in plan.verify(emulate=True, isolation_db={"mzi": 25.0}).notes[-1]
