@@ -66,5 +66,5 @@ def circuits_beside(
         if took_s < best[0]:
             best = took_s, found
     if best[1] is None:
-        raise refused
+        raise UnsupportedError(f"{refused}; plan the running jobs with fewer wavelengths, such as algorithm ring")
     return best[1]
