@@ -2,6 +2,7 @@
 
 from collections import Counter
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from opticcl.assumptions import LATENCY_KEYS, assumptions
 from opticcl.circuits import lower
 from opticcl.errors import ParameterError, UnknownNameError, UnsupportedError
 from opticcl.fabrics import FABRICS, fabric, fabric_at_scale, job
+from opticcl.ir import Circuits, Op, Transfers
 from opticcl.plans.compare import compare_plans
 from opticcl.plans.plan import compile
 from opticcl.schedule import generate
@@ -143,6 +145,34 @@ def test_messages_of_a_node_follow_each_other():
     for engine in ("flow", "flow:mode=asynchronous", "packet"):
         found = simulate(plan.circuits, 64_000, COMMON, engine=engine).timeline
         assert found.total_s == pytest.approx(with_gap.timeline.total_s, rel=0.02)
+
+
+def test_messages_of_a_round_by_hand():
+    """Node 0 sends two, node 1 one; an idle circuit has none and adds none, and a round without circuits is no wait."""
+    where = fabric("ideal:nodes=4")
+    transfers = Transfers.of([0, 0, 1, 3], [1, 2, 2, 0], [0, 0, 0, 0], 1, Op.COPY)
+    circuits = Circuits.of(np.array([0, 1, 2, -1]), np.array([0, 0, 1, 3]), np.array([1, 2, 2, 0]))
+    law = path_latency(where, COMMON)
+    assert (law.gaps_s(transfers, circuits) / NS).tolist() == pytest.approx([10, 10, 5, 0])
+    assert law.gap_s(transfers, circuits) / NS == pytest.approx(10)
+    none = circuits.take(np.zeros(0, int))
+    assert law.gap_s(transfers, none) == 0 == latency.most_messages(transfers, none)
+    assert len(law.gaps_s(transfers, none)) == 0
+
+
+def test_latencies_of_rounds_by_hand():
+    """In line where nothing is set between rounds: the longest once; else each; messages always add."""
+    still, set_between = fabric("sipac:radix=2,levels=2"), fabric("oddl:shape=4")
+    for where, assumed, due in (
+        (still, COMMON, 2.5), (still, assumptions("common", rounds="apart"), 3.5), (set_between, COMMON, 3.5),
+    ):  # fmt: skip
+        assert latency.in_line_on(where, assumed) is (due == 2.5)
+        assert latency.step_latency_s(where, assumed, [1.0, 2.0], [0.25, 0.25]) == due
+        assert latency.step_latency_s(where, assumed, [], []) == 0
+    wide = replace(COMMON, floor=replace(COMMON.floor, in_rack_m=20.0))
+    network = fabric("torus:shape=4x4")
+    longer = path_latency(network, wide).least_s - path_latency(network, COMMON).least_s
+    assert longer / NS == pytest.approx(18 * 4.9)
 
 
 def test_rounds_in_line_wait_for_the_latency_once():
