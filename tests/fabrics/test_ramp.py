@@ -49,6 +49,9 @@ def test_numbers_of_the_paper() -> None:
     where = fabric("ramp")
     assert (where.num_nodes, where.node_rate_bits_per_s) == (65536, 12.8e12)
     assert where.slot_payload_bytes == pytest.approx(950)
+    assert where.latency_s == pytest.approx(1.4e-6)
+    assert [small(subnet).signals_meet for subnet in SUBNETS] == [False] * 3  # by filters, or by a crossbar
+    assert fabric("ramp", receiver="none").signals_meet
     assert {r.kind: r.count for r in where.resources} == {"tx_port": 2097152, "rx_port": 2097152, "subnet": 32768}
 
 
@@ -60,6 +63,7 @@ def test_numbers_of_the_paper() -> None:
         (4, (2, 1, 2, 16)),
         (7, None),
         (8, (2, 2, 2, 16)),
+        (12, None),
         (54, (3, 3, 6, 11)),
         (64, (8, 1, 8, 4)),
         (1024, (32, 1, 32, 1)),
@@ -69,7 +73,8 @@ def test_numbers_of_the_paper() -> None:
 def test_at_scale(nodes: int, shape: tuple[int, ...] | None) -> None:
     """The most groups whose square fits; a small RAMP keeps 32 transceivers a node, or a few more."""
     if shape is None:
-        with pytest.raises(FabricError, match="nearest"):
+        near = {2: "1 or 4", 7: "4 or 8", 12: "9 or 16"}[nodes]
+        with pytest.raises(FabricError, match=f"nearest: {near}"):
             fabric_at_scale("ramp", nodes)
         return
     names = ("groups", "racks", "wavelengths", "transceivers_per_group")
@@ -87,12 +92,19 @@ def test_at_scale(nodes: int, shape: tuple[int, ...] | None) -> None:
         ({"transceivers_per_group": 0}, "1 or more"),
         ({"slot": "1ns"}, "leaves no time for data"),
         ({"line_rate": 0}, "line_rate must be positive"),
+        ({"switching": -1e-9}, "switching, propagation and io not negative"),
+        ({"receiver": "fixed", "subnet": "route_broadcast"}, "receiver=fixed with subnet=route_broadcast"),
     ],
 )
 def test_shapes_that_do_not_exist(parameters: dict[str, Any], text: str) -> None:
     """One clear line with the field and the nearest that exists."""
     with pytest.raises(FabricError, match=text):
         fabric("ramp", **parameters)
+
+
+def test_the_example_is_small() -> None:
+    """Eighteen nodes, and the algorithm of the paper."""
+    assert type(small()).example() == (fabric("ramp:groups=3,racks=2,wavelengths=3"), "ramp")
 
 
 def test_unknown_subnet() -> None:

@@ -193,6 +193,12 @@ def test_two_circuits_for_one_of_two_wavelengths_change_no_device(pool, spread):
     back = Standing(Divided(pool, spread))
     back.changes(round_of(halves))
     assert back.changes(round_of(before[:1])) is True  # no coupler was set
+    few = Standing(Divided(pool, spread))
+    few.changes(round_of(before[:1]))
+    assert few.changes(round_of([(0, 1, 0, 0, 1, 2), *before[:1]])) is (pool > 1)  # of a pool, one member was set
+    twice = Standing(Divided(pool, spread))
+    twice.changes(round_of([*before[:1], (0, 2, 0, 0, 1, 2)]))  # both settings of one laser, which no machine has
+    assert twice.changes(round_of(halves)) is False
     alone = Standing(SimpleNamespace(devices=(), links_set=lambda circuits: None))
     alone.changes(round_of(before))
     assert alone.changes(round_of(halves))

@@ -103,7 +103,7 @@ def shape_at_scale(num_nodes: int) -> tuple[int, int, int] | None:
     for groups in range(min(largest, num_nodes), 1, -1):
         for racks in range(min(groups, num_nodes // groups), 0, -1):
             wavelengths, rest = divmod(num_nodes, groups * racks)
-            if not rest and wavelengths % groups == 0 and wavelengths // groups <= max(1, groups - 1):
+            if not rest and wavelengths % groups == 0 and wavelengths // groups < groups:
                 return groups, racks, wavelengths
     return None
 
