@@ -14,11 +14,11 @@ from tests.verify.timing import Bench, changed, plan_of, schedule_times
 from opticcl.collective import collective
 from opticcl.ir import CircuitPlan, Circuits, Op, Resource, Schedule, Transfers, Usage
 from opticcl.ir.programme import CircuitTimes, ControlTimes, DataTimes, DeviceTable, Programme, StepRuns
-from opticcl.verify._time_light import overlaps
+from opticcl.verify._time_light import _identities, overlaps
 from opticcl.verify._time_rows import TimeRows
 from opticcl.verify.time import TimeRules, check_programme
 
-END, MB = 40.0, 1_000_000
+END, MB = 24.0, 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -112,7 +112,7 @@ def idle_until(rows):
 def exceeded(shelf, rows):
     """Kinds of resource that are exceeded at some instant, by counting at every instant."""
     found = set()
-    for now in np.arange(0.25, END, 0.5):
+    for now in np.arange(0.5, 18.0):
         counts, signals, said, idle = Counter(), set(), Counter(), {}
         for row in (row for row in rows if row[9] <= now < row[10]):
             step, number, transfer, src, dst, lo, n, chunk, _, start, left = row
@@ -253,3 +253,26 @@ def test_one_signal_has_one_time(second, one):
     found = {found.resource.kind for found in overlaps(TimeRows(plan, programme), {}, END)}
     assert "fibre" in found  # so that times are compared
     assert ("laser" not in found) == one
+
+
+def test_circuits_that_say_the_same():
+    """The same nodes, port, wavelengths and path, in whatever round; any difference makes another circuit."""
+    columns = {"src": 0, "dst": 1, "port": 2, "wavelength_lo": 3, "wavelength_n": 4}
+    rows = [
+        columns,
+        *({**columns, name: columns[name] + 1} for name in columns),
+        columns,
+        {**columns, "src": 1, "dst": 0},
+    ]
+    table = {name: np.array([row[name] for row in rows]) for name in columns}
+    n = len(rows)
+    found = _identities(Circuits.of(np.arange(n), **table)).tolist()
+    assert found[0] == found[n - 2]
+    assert len(set(found)) == n - 1
+    paths = [[], [0], [0, 0], [1, 2], [2, 1], [1], [2], [1, 2]]
+    offsets = np.cumsum([0, *map(len, paths)])
+    routed = Circuits.of(np.arange(8), np.zeros(8), np.ones(8), path=(np.concatenate(paths), offsets))
+    found = _identities(routed).tolist()
+    assert found[3] == found[7]
+    assert len(set(found)) == 7
+    assert _identities(replace(routed, wavelength_step=2))[0] != found[0]

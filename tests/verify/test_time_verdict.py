@@ -1,0 +1,106 @@
+"""What a verdict on a programme says: law, step, place, missing time and count, and its figures."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.verify.timing import Bench, changed, plan_of, schedule_times
+
+from opticcl.ir import CircuitPlan
+from opticcl.ir.programme import DeviceTable
+from opticcl.verify.time import TimeRules, check_programme
+
+MB = 1_000_000
+PLAIN = TimeRules(compute="none", control="none")
+CHAIN = [(0, 0, 1, 0, 1, 0), (0, 2, 0, 4, 1, 0), (1, 1, 2, 0, 1, 0)]
+SETTING = 10e-6
+
+
+def said(plan, programme, rules=PLAIN, **others):
+    """(law, step, round, place, missing time, count) of each violation."""
+    verdict = check_programme(plan, programme, rules, **others)
+    return [
+        (v.law, v.step, v.round, v.where, pytest.approx(v.missing_s, rel=1e-6), v.count) for v in verdict.violations
+    ]
+
+
+def chain(rules=PLAIN):
+    """Two circuits, then one that sends on what arrived; and its programme."""
+    plan = plan_of(Bench(nodes=3), CHAIN)
+    return plan, schedule_times(plan, MB, rules)
+
+
+def test_arrivals_and_transfers_without_circuits():
+    """Data does not arrive before the last bit of its circuits does; what has no circuit is never sent."""
+    plan, p = chain()
+    early = np.array([0.0, 3e-6, 0.0])
+    data = changed(p.data, arrived_s=p.data.arrived_s - early, summed_s=p.data.summed_s - early)
+    assert said(plan, replace(p, data=data)) == [("too_short", 0, -1, "arrival of transfer 1", 3e-6, 1)]
+    alone = CircuitPlan(
+        plan.fabric, plan.schedule, lambda i: (plan.rounds(0)[0].take([0]),) if i == 0 else plan.rounds(i)
+    )
+    without = replace(p, circuits=p.circuits.take(np.flatnonzero(p.circuits.row == 0)))
+    assert said(alone, without) == [("never_sent", 0, -1, "transfer 1", 0.0, 1)]
+
+
+def test_a_period_is_of_whole_slots():
+    """Of steps that repeat; the steps are named."""
+    bench = Bench(nodes=3, setting_time=0.0, slot=20e-9, payload=950.0)
+    plan = plan_of(bench, [(i, 0, 1, 0, 1, 0) for i in range(6)])
+    plan = replace(plan, schedule=replace(plan.schedule, classes=(range(6),)))
+    p = schedule_times(plan, 8 * 2375, PLAIN, compact=True)
+    assert p.runs.repeats.tolist() == [1, 1, 4]
+    assert said(plan, p) == []
+    late = changed(p.runs, period_s=p.runs.period_s + np.array([0, 0, 5e-9]))
+    longer = replace(p, runs=late, total_s=1.0)
+    assert said(plan, longer) == [("off_slot", 2, -1, "period of steps 2..5", 5e-9, 4)]
+
+
+def test_settings_that_stand_are_no_changes():
+    """Rows that begin and end at 0 say what stands, where that is claimed; each is counted once, as none."""
+    plan, p = chain()
+    assert check_programme(plan, p, PLAIN).changes == 3
+    zeros = np.zeros(len(p.devices))
+    stand = replace(p, devices=changed(p.devices, begin_s=zeros, done_s=zeros))
+    for rules in (replace(PLAIN, initial="given"), replace(PLAIN, initial="warm")):
+        verdict = check_programme(plan, stand, rules)
+        assert (verdict.ok, verdict.changes, verdict.uses) == (True, 0, 3)
+    assert not check_programme(plan, stand, PLAIN).ok
+    assert check_programme(plan, stand, PLAIN, standing=stand.devices).ok
+    assert not check_programme(plan, stand, PLAIN, standing=stand.devices.take([0, 1])).ok
+
+
+def test_devices_that_are_set_before_the_data_is_there():
+    """Refused without early settings, by as much as they are early; with them the programme is lawful."""
+    rules = replace(PLAIN, prepare="none")
+    plan, p = chain(rules)
+    assert said(plan, p, rules) == []
+    by = np.where(p.devices.device == 1, -4e-6, 0.0)
+    early = replace(p, devices=changed(p.devices, begin_s=p.devices.begin_s + by, done_s=p.devices.done_s + by))
+    place = "transmitter 1, circuit 1 -> 2"
+    assert said(plan, early, rules) == [("set_in_flight", 1, 0, place, 4e-6, 1)]
+    assert said(plan, early) == []
+
+
+def test_figures():
+    """Circuits, uses and changes, the time in which no circuit carries data, and buffers where there may be some."""
+    plan, p = chain()
+    verdict = check_programme(plan, p, PLAIN)
+    busy = (MB / 8 * 8 / 8e9 + 1e-6) * 2
+    assert (verdict.circuits, verdict.uses, verdict.changes, verdict.total_s) == (3, 3, 3, p.total_s)
+    assert verdict.idle_s == pytest.approx(p.total_s - busy)
+    assert verdict.receive_buffer_bytes == 0
+    meets = plan_of(Bench(nodes=3), [(0, 0, 1, 0, 4, 0), (0, 2, 0, 0, 1, 0)])
+    programme = schedule_times(meets, MB, PLAIN)
+    shared = check_programme(meets, programme, PLAIN)
+    assert ([v.law for v in shared.violations], shared.receive_buffer_bytes) == (["overwritten_before_sent"], 0)
+
+
+def test_the_last_event_of_any_table_is_the_end():
+    """Of circuits, devices and control; the last step is named."""
+    plan, p = chain()
+    assert said(plan, replace(p, total_s=p.total_s - 1e-6)) == [("total_too_small", 1, -1, "the last event", 1e-6, 1)]
+    again = DeviceTable.of(kind=0, device=2, step=-1, begin_s=p.total_s, done_s=p.total_s + SETTING, setting=1)
+    columns = (p.devices, again)
+    devices = DeviceTable(**{n: np.concatenate([getattr(one, n) for one in columns]) for n in DeviceTable.KINDS})
+    assert said(plan, replace(p, devices=devices)) == [("total_too_small", 1, -1, "the last event", SETTING, 1)]
