@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opticcl.cli._clock import ClockOption, parse_clock
+from opticcl.cli._memory import keep_freed_memory
 from opticcl.cli._options import (
     DEFAULT_SET,
     LARGE,
@@ -106,6 +107,7 @@ def run(
         num_nodes = {one.num_nodes for _, one in built}
         first = [division.first_line(n) for n in sorted(num_nodes)]
         notes = (*first, *division.notes(), *division.workload.notes, *remarks)
+    keep_freed_memory()
     with ProgressLine() as progress:
         found = compare_plans(
             [one for _, one in built],
