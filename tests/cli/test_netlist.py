@@ -72,7 +72,6 @@ def test_pictures_and_files(opticcl, tmp_path, specification, each):
             "torus: no light from end to end; netlists have lightpath, oddl, ramp, sipac, terarack, terarack_torus",
         ),
         ("sip_ring:nodes=4", "sip_ring: no netlist of its elements; netlists have"),
-        ("oddl:shape=2048", "oddl: a switch of 2048 ports has 5 stages; netlists have up to 3"),
     ],
 )
 def test_machines_without_one(opticcl, specification, text):
@@ -83,9 +82,22 @@ def test_machines_without_one(opticcl, specification, text):
     assert done.stderr.count("\n") == 1
 
 
+def test_modules_of_five_stages_are_counted(opticcl, answer):
+    """A group a stage; light is refused before any work."""
+    found, code = answer("netlist", "-f", "oddl:shape=2048")
+    modules = [
+        (group["count"], group["inputs"], group["outputs"]) for group in found["groups"] if group["kind"] == "wss"
+    ]
+    assert code == 0
+    assert modules == [(64, 32, 64), (128, 32, 64), (4096, 2, 2), (128, 64, 32), (64, 64, 32)]
+    done = opticcl("verify", "-f", "oddl:shape=2048", "-a", "ring", "--emulate")
+    assert done.returncode == 2
+    assert "5 stages; light is followed through up to 3, try sides of at most 1024" in done.stderr
+
+
 def test_places_have_names():
     """In the record, the first element of each group."""
     made = fabric("ramp:groups=2,racks=2,wavelengths=2,subnet=route_switch")
     first = {group["name"]: group["first"] for group in NetlistReport(made, made.netlist()).record()["groups"]}
     assert first["tx_gate"] == "node 0 port 0 group 0"
-    assert first["crossbar"] == "subnet group 0 -> group 0 port 0 devices 0 rack 0 -> rack 0"
+    assert first["crossbar"] == "crossbar group 0 rack 0 -> group 0 (port 0, outputs to devices 0) to rack 0"
