@@ -232,6 +232,26 @@ def test_a_stuck_filter_ends_what_passes() -> None:
     compile(where, "all_to_all", "1 MB").verify().raise_if_bad()
 
 
+def test_a_stuck_switch_serves_what_agrees_with_its_setting() -> None:
+    """All inputs lead one output further: such circuits stay, where a dead switch has none; all other plans go around it."""
+    lines = np.arange(4)  # switch 5: row 1 of four nodes, dimension 1
+    nodes = 4 + lines
+    next_, over = (Circuits.of(lines, nodes, 4 + (lines + gap) % 4, 1, 0, 1, np.ones((4, 1))) for gap in (1, 2))
+    stuck, gone = (fabric(f"oddl:shape=4x4,failed=switch:5{mode}") for mode in (":stuck=1", ""))
+
+    def refused(where: Fabric, circuits: Circuits) -> list[int]:
+        return sorted({int(row) for fault in where.part_faults(circuits) for row in fault.circuits})
+
+    assert refused(stuck, next_) == []
+    assert refused(stuck, over) == refused(gone, next_) == [0, 1, 2, 3]
+    plan = compile(stuck, "all_reduce", "100 MB")
+    plan.verify().raise_if_bad()
+    assert plan.simulate().total_s < compile(gone, "all_reduce", "100 MB").simulate().total_s
+    for setting in (0, 4):
+        with pytest.raises(FabricError, match=r"stuck=|settings of a switch are 0 to 3"):
+            fabric(f"oddl:shape=4x4,failed=switch:5:stuck={setting}")
+
+
 def test_identical_lasers_cost_the_same() -> None:
     """Whichever laser or photodiode of a tile is dead."""
     times = set()

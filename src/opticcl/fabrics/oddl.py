@@ -241,7 +241,13 @@ class Oddl(FailingFabric):
             near = "2" if radix < 2 else f"{radix - 1} or {radix + 1}"
             raise FabricError(f"oddl: control_radix={radix} is no even number of at least 2; nearest: {near}")
         exposed_share("oddl", self.control_hidden)
-        _ = self.conditions  # refuses parts that do not exist
+        ports = np.repeat(self.shape, switches_per_dimension(self.shape))
+        for stuck in (c for c in self.conditions if c.mode == "stuck"):  # also refuses parts that do not exist
+            if not 1 <= stuck.value < ports[stuck.index]:
+                raise FabricError(
+                    f"oddl: failed={stuck}: a switch of {ports[stuck.index]} ports leads light 1 to {ports[stuck.index] - 1} "
+                    f"ports further; nearest: stuck={min(max(stuck.value, 1), max(1, int(ports[stuck.index]) - 1))}"
+                )
 
     @classmethod
     def parameters_at_scale(cls, num_nodes: int) -> dict[str, Any]:
@@ -319,7 +325,10 @@ class Oddl(FailingFabric):
         yield Usage(wss, ports + receiver, setting=circuits.src.astype(np.int64))
 
     def inventory(self) -> tuple[PartKind, ...]:
-        """NICs and fibres of every dimension, switches, and the control switches that nodes are attached to."""
+        """NICs and fibres of every dimension, switches, and the control switches that nodes are attached to.
+
+        A switch that is stuck leads the light of every input, on any wavelength, `setting` outputs further, in a circle.
+        """
         netlist = self.netlist()
         return (
             PartKind("node", self.num_nodes),
@@ -327,7 +336,7 @@ class Oddl(FailingFabric):
             PartKind("receiver", netlist.count("receiver")),
             PartKind("input_fibre", netlist.count("fibre_up")),
             PartKind("output_fibre", netlist.count("fibre_down")),
-            PartKind("switch", sum(switches_per_dimension(self.shape))),
+            PartKind("switch", sum(switches_per_dimension(self.shape)), max(self.shape)),
             PartKind("control_switch", -(-self.num_nodes // (self.control_radix // 2))),
         )
 
@@ -344,13 +353,36 @@ class Oddl(FailingFabric):
         yield PartUse("receiver", receiver)
         yield PartUse("input_fibre", sender)
         yield PartUse("output_fibre", receiver)
-        first = np.concatenate([[0], np.cumsum(switches_per_dimension(self.shape))])[:-1]
-        side = np.array(self.shape, np.int64)[dimension]
-        stride = np.array([prod(self.shape[d + 1 :]) for d in range(len(self.shape))], np.int64)[dimension]
-        yield PartUse("switch", first[dimension] + src // (stride * side) * stride + src % stride)
+        yield PartUse("switch", self._switch(src, dimension))
         hosts = self.control_radix // 2
         yield PartUse("control_switch", src // hosts)
         yield PartUse("control_switch", dst // hosts)
+
+    def _switch(self, node: IntArray, dimension: IntArray) -> IntArray:
+        """The switch of the line of each node in a dimension, int64 (n,).
+
+        Args:
+            node, dimension: int64 (n,) each.
+        """
+        first = np.concatenate([[0], np.cumsum(switches_per_dimension(self.shape))])[:-1]
+        side = np.array(self.shape, np.int64)[dimension]
+        stride = np.array([prod(self.shape[d + 1 :]) for d in range(len(self.shape))], np.int64)[dimension]
+        found: IntArray = first[dimension] + node // (stride * side) * stride + node % stride
+        return found
+
+    def part_faults(self, circuits: Circuits) -> Iterator[Fault]:
+        """Circuits that need a dead part, or another setting of a stuck switch."""
+        yield from super().part_faults(circuits)
+        setting = {c.index: c.value for c in self.conditions if c.mode == "stuck"}
+        if not setting:
+            return
+        of_switch = np.full(sum(switches_per_dimension(self.shape)), -1)
+        of_switch[list(setting)] = list(setting.values())
+        src, dst, dimension = (np.asarray(c, np.int64) for c in (circuits.src, circuits.dst, circuits.port))
+        at, to = (coordinate(self.shape, end, dimension) for end in (src, dst))
+        needed = (to - at) % np.array(self.shape, np.int64)[dimension]
+        found = of_switch[self._switch(src, dimension)]
+        yield Fault("part_failed", np.flatnonzero((found >= 0) & (found != needed)), "a stuck switch leads elsewhere")
 
     def options(self, src: IntArray, dst: IntArray) -> Options:
         """All wavelengths of the one dimension in which the two nodes differ, bonded; none where they differ in more."""
