@@ -12,6 +12,7 @@ from opticcl.assumptions import assumptions
 from opticcl.errors import FabricError, UnsupportedError
 from opticcl.execute.light import execute_by_light
 from opticcl.fabrics import fabric, job
+from opticcl.formats.device_tables import instructions_of_node
 from opticcl.formats.plan_file import read_plan_file, write_plan_file
 from opticcl.plans.tables import TableMaker
 from opticcl.simulate import programme
@@ -151,6 +152,15 @@ def test_plan_files_have_a_column(tmp_path, suffix):
         del whole["columns"]["waveguide"]
         path.write_text(json.dumps(whole))
         assert rules(read_plan_file(path).plan) == {"waveguide_unassigned"}
+
+
+def test_instructions_of_a_node_name_its_waveguides():
+    """Each send and receive of node 1, as its circuits have them."""
+    plan = plan_on(SMALL)
+    rows = instructions_of_node(plan, 1200, 1)
+    first = plan.rounds(0)[0]
+    mine = (first.src == 1) | (first.dst == 1)
+    assert [row["waveguide"] for row in rows if row["step"] == row["round"] == 0] == first.waveguide[mine].tolist()
 
 
 def test_data_move_as_light():

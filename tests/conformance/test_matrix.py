@@ -36,6 +36,25 @@ def test_cell_at_more_sizes(name, algorithm):
     checked(name, algorithm, [case for case in cases(name) if case[0] in DEEP_SIZES])
 
 
+WHOLE = "lightpath:waveguides=2,switch_unit=waveguide"
+"""A machine whose switches move whole waveguides, of which there are few."""
+
+OF_LIGHTPATH = [algorithm for name, algorithm in cells() if name == "lightpath"]
+
+
+@pytest.mark.parametrize("algorithm", ["lumorph:radix=4", "disjoint_trees"])
+def test_cell_of_whole_waveguides(algorithm):
+    """The same on LIGHTPATH's other reading of switches: every operation at one odd number of nodes."""
+    assert checked(WHOLE, algorithm, [case for case in cases("lightpath") if case[0] == 9])
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("algorithm", OF_LIGHTPATH)
+def test_cell_of_whole_waveguides_at_more_sizes(algorithm):
+    """The same by every algorithm at more sizes, of which some suit it."""
+    checked(WHOLE, algorithm, [case for case in cases("lightpath") if case[0] in (2, 5, 8, 12, 16)])
+
+
 def checked(name, algorithm, tried):
     """Check every plan of a cell that there is, and return their number."""
     accepted = 0

@@ -25,6 +25,7 @@ SPECIFICATIONS = [
     "sipac:radix=3,levels=2,wavelengths=6", "sipac:radix=4,levels=1,channels=retuned",
     "terarack:nodes=7,wavelengths=3", "terarack:nodes=6,rings=2,wavelengths=2,striping=yes",
     "oddl:shape=2x4", "lightpath:shape=3x3,lasers=3,waveguides=1", "lightpath:shape=3x4,dead_tiles=5",
+    "lightpath:shape=2x4,lasers=3,waveguides=2,switch_unit=waveguide",
 ]  # fmt: skip
 COLLECTIVES = ("all_reduce", "all_to_all", "broadcast", "reduce_scatter", "gather", "scatter")
 
@@ -89,7 +90,7 @@ def altered(plan, random):
         for g, n, i, v in zip(
             table.group.tolist(), table.number.tolist(), table.index.tolist(), table.value.tolist(), strict=True
         )
-        if netlist.groups[g].kind in ("emitter", "laser", "gate", "ringbank", "wss", "filter")
+        if netlist.groups[g].kind in ("emitter", "laser", "gate", "ringbank", "wss", "filter", "mzi", "select")
     ]
     group, number, index, value = rows[int(random.integers(len(rows)))]
     other = -1 if group.kind == "emitter" or value != 0 else value + 1

@@ -87,6 +87,18 @@ def test_reconfigurations_of_figure_6() -> None:
     assert all(row["at_least"] <= row["reconfigurations"] for row in study.rows)
 
 
+def test_reconfigurations_by_what_a_switch_moves() -> None:
+    """64 GPUs on few waveguides: single wavelengths need the fewest rounds, whole waveguides at least as many as circuits."""
+    rounds = {}
+    for reading in ("circuits", "wavelength", "waveguide"):
+        study = run_study(f"reconfigurations:nodes=64,reading={reading}")
+        assert all(row["at_least"] <= row["reconfigurations"] for row in study.rows)
+        rounds[reading] = [row["reconfigurations"] for row in study.rows]
+    pairs = list(zip(rounds["wavelength"], rounds["circuits"], rounds["waveguide"], strict=True))
+    assert all(one <= two <= three for one, two, three in pairs)
+    assert rounds["wavelength"] != rounds["circuits"]
+
+
 def test_run_times_of_the_notes() -> None:
     """256 GPUs, 10 KB, 1 MB and 1 GB, to the printed digits (notes, section 2)."""
     study = run_study("run_time")

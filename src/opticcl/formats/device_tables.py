@@ -27,7 +27,8 @@ def instructions_of_node(
         max_rows: largest number of rows; the rest is left out [count].
         programme: times of the plan; without it slots are counted from the start of the round.
     Returns: rows of step, round, action (send, receive), peer, bytes on this circuit, op, chunks, port, wavelengths, path,
-        with a programme from_s and end_s (last bit arrives), and, where the fabric has time slots, first_slot and slots.
+        where the fabric numbers them waveguide, with a programme from_s and end_s (last bit arrives), and, where the fabric
+        has time slots, first_slot and slots.
     Raises: ParameterError: the machine has no such node.
     """
     fabric, chunk_bytes = plan.fabric, size_bytes / plan.schedule.collective.num_chunks
@@ -63,6 +64,8 @@ def instructions_of_node(
                     "wavelengths": list(range(lo, lo + n * stride, stride)),
                     "path": circuits.path(int(row)).tolist(),
                 }
+                if circuits.waveguide is not None:
+                    entry["waveguide"] = int(circuits.waveguide[row])
                 if fabric.slot_s:
                     payload = fabric.slot_payload_bytes * n
                     entry |= {"first_slot": 0, "slots": ceil(carried / payload - 1e-9)}

@@ -109,6 +109,10 @@ def _packets() -> None:
 def _routes() -> None:
     where = "lightpath:shape=4x4,routing=least_overlap,numbering=random,waveguides=10"
     compile(where, "all_reduce", 10**6, algorithm="lumorph").verify()
+    where = (
+        "lightpath:shape=8x8,waveguides=8,switch_unit=waveguide"  # full enough that paths look for another waveguide
+    )
+    compile(where, "all_to_all", 10**6, algorithm="mesh").circuits.rounds(0)
 
 
 def _execution() -> None:

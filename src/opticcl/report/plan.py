@@ -51,6 +51,7 @@ def instructions_table(rows: Sequence[Mapping[str, Any]]) -> FittedTable:
         Column("chunks", chunks),
         Column("port", [str(row["port"]) for row in rows]),
         Column("wavelengths", [_numbers(row["wavelengths"]) for row in rows]),
+        *([Column("waveguide", [str(row["waveguide"]) for row in rows])] if rows and "waveguide" in rows[0] else []),
         Column("path", [_numbers(row["path"]) for row in rows]),
     ]
     if any("from_s" in row for row in rows):
