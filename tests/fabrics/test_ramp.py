@@ -102,6 +102,14 @@ def test_shapes_that_do_not_exist(parameters: dict[str, Any], text: str) -> None
         fabric("ramp", **parameters)
 
 
+def test_a_path_has_two_gates() -> None:
+    """Paths of one and of three hops are refused by number, and nothing else is said of them."""
+    paths = (np.array([0, 0, 0, 0]), np.array([0, 1, 4]))
+    circuits = Circuits.of(np.arange(2), np.array([0, 1]), np.array([2, 3]), 0, [2, 3], 1, paths)
+    (fault,) = small().faults(circuits)
+    assert (fault.rule, fault.circuits.tolist()) == ("path_broken", [0, 1])
+
+
 def test_the_example_is_small() -> None:
     """Eighteen nodes, and the algorithm of the paper."""
     assert type(small()).example() == (fabric("ramp:groups=3,racks=2,wavelengths=3"), "ramp")

@@ -6,6 +6,7 @@ import pytest
 import opticcl
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics import FABRICS, fabric, fabric_at_scale, job
+from opticcl.ir import Circuits
 
 SPECIFICATIONS = [
     "ramp:groups=3,racks=2,wavelengths=6", "ramp:groups=2,racks=2,wavelengths=4,transceivers_per_group=2",
@@ -49,6 +50,22 @@ def test_a_device_has_one_setting_in_a_round(specification):
                     assert np.bincount(pairs[0]).max(initial=0) <= device.pool, use.kind
                     found += len(use.index)
     assert found or specification.startswith("sipac")
+
+
+@pytest.mark.parametrize(
+    ("subnet", "further"),
+    [("broadcast", {}), ("route_broadcast", {"filter": (124, 3)}), ("route_switch", {"crossbar": None})],
+)
+def test_ramp_sets_laser_gates_and_what_its_subnet_has(subnet, further):
+    """From node 16 of group 2 to node 31 of group 3 by port 0: numbers of the devices, and what they are set to."""
+    made = fabric(f"ramp:groups=4,racks=2,wavelengths=4,subnet={subnet}")  # 8 nodes a group, 4 ports a node
+    gates = np.array([[31 // 8, 16 // 8]])
+    circuits = Circuits.of(np.arange(1), np.array([16]), np.array([31]), 0, 3, 1, gates)
+    found = {use.kind: (use.index.tolist()[0], use.setting.tolist()[0]) for use in made.settings(circuits)}
+    if subnet == "route_switch":
+        *_, output = made.usage(circuits)
+        further = {"crossbar": (output.index.tolist()[0], 31 // 4 % 2)}
+    assert found == {"laser": (64, 3), "tx_gate": (64 * 4 + 3, 1), "rx_gate": (124, 2), **further}
 
 
 def test_terarack_counts_every_ring_on_the_path():

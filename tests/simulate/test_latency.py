@@ -173,6 +173,9 @@ def test_latencies_of_rounds_by_hand():
     network = fabric("torus:shape=4x4")
     longer = path_latency(network, wide).least_s - path_latency(network, COMMON).least_s
     assert longer / NS == pytest.approx(18 * 4.9)
+    gates = Circuits.of(np.arange(1), np.array([16]), np.array([31]), 0, 3, 1, np.array([[3, 2]]))
+    law = path_latency(fabric("ramp:groups=4,racks=2,wavelengths=4"), COMMON)
+    assert law.longest_s(gates) == law.base_s  # gates are no hops that take time
 
 
 def test_rounds_in_line_wait_for_the_latency_once():
