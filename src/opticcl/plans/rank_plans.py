@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from opticcl.collective import Request
-from opticcl.errors import ParameterError, VerificationError
+from opticcl.errors import ParameterError, UnsupportedError, VerificationError
 from opticcl.execute.ranks import RankSchedule, rank_schedules
-from opticcl.ir import Fabric
-from opticcl.plans.plan import compile
+from opticcl.execute.sums import adds_in_one_order
+from opticcl.ir import Fabric, Schedule
+from opticcl.ir.step_cache import StepCache
+from opticcl.plans.plan import Plan, compile
+from opticcl.registry import canonical
 from opticcl.units import counted
 
 __all__ = ["RankPlanner", "rejection", "size_class"]
@@ -55,6 +58,8 @@ class RankPlanner:
     def __call__(self, request: Request, size_bytes: int) -> list[RankSchedule]:
         """The verified schedules of all ranks.
 
+        "auto" is the fastest algorithm that gives all ranks of an all_reduce the same bits.
+
         Args:
             request: collective and root.
             size_bytes: size of the message; plans are compiled for the smallest size of its class [bytes].
@@ -64,11 +69,15 @@ class RankPlanner:
         part = None if nodes == list(range(where.num_nodes)) else nodes
         typical_bytes = max(1, 1 << max(0, size_class(size_bytes) - 1))
         plan = compile(where, request, typical_bytes, algorithm=self.algorithm, nodes=part)
+        schedules = rank_schedules(plan.schedule)
+        if request.name == "all_reduce" and canonical(self.algorithm) == "auto" and not adds_in_one_order(schedules):
+            plan = _fastest_in_one_order(plan.fabric, request, typical_bytes, plan.schedule)
+            schedules = rank_schedules(plan.schedule)
         try:
             plan.verify().raise_if_bad()
         except VerificationError as error:
             raise rejection(error, str(plan)) from None
-        return rank_schedules(plan.schedule)
+        return schedules
 
     def check(self) -> Fabric:
         """The fabric, if it has a node for every rank.
@@ -89,3 +98,38 @@ class RankPlanner:
         if self.algorithm != "auto":
             ALGORITHMS.get(parse_call(self.algorithm)[0])
         return where
+
+
+def _fastest_in_one_order(where: Fabric, request: Request, size_bytes: int, refused: Schedule) -> Plan:
+    """The fastest all_reduce whose sums are added in one order on all ranks.
+
+    Args:
+        where: fabric of the ranks.
+        request: all_reduce.
+        size_bytes: size of the message [bytes].
+        refused: the fastest of all, which adds in another order on each rank.
+    Raises: UnsupportedError: there is none.
+    """
+    from opticcl.assumptions import DEFAULT_SET, assumptions
+    from opticcl.plans.search import Candidates
+    from opticcl.schedule import all_variants
+
+    algorithms, assumed, cache = all_variants(request, where), assumptions(DEFAULT_SET), StepCache()
+    without = [_call(refused)]
+    while True:
+        candidates = Candidates(
+            where, request, algorithms, assumed, lambda found: [s for s in found if _call(s) not in without], cache
+        )
+        found = candidates.fastest([size_bytes])
+        if found is None:
+            raise UnsupportedError(
+                f"no algorithm adds in one order on all ranks of {where.name} with {where.num_nodes} nodes; name one"
+            )
+        if adds_in_one_order(rank_schedules(found.schedule)):
+            return Plan(found.plan(), size_bytes)
+        without.append(_call(found.schedule))
+
+
+def _call(schedule: Schedule) -> tuple[str, dict[str, object]]:
+    """Algorithm and parameters."""
+    return schedule.name, dict(schedule.parameters)
