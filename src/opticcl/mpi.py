@@ -42,7 +42,7 @@ class _UnusableError(ParameterError):
 
 
 def _collective(method: Collective) -> Collective:
-    """A collective that tells all ranks where one of them cannot take part."""
+    """A collective that reports to all ranks where one of them cannot take part."""
 
     @wraps(method)
     def call(self: Communicator, *args: Any, **kwargs: Any) -> None:
