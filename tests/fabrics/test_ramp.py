@@ -111,7 +111,8 @@ def test_a_path_has_two_gates() -> None:
 
 
 def test_the_example_is_small() -> None:
-    """Eighteen nodes, and the algorithm of the paper."""
+    """Eighteen nodes, and the algorithm of the paper; nodes have coordinates."""
+    assert small().coordinates(node(1, 1, 3)) == "(g=1, j=1, l=3)"
     assert type(small()).example() == (fabric("ramp:groups=3,racks=2,wavelengths=3"), "ramp")
 
 
@@ -227,6 +228,34 @@ def test_transceivers_of_a_group_obey_one_instruction(second: tuple[int, int], b
     where = small(b=2)
     assert refusals(where, [(*first, 0), (*second, 1)], chunks=[0, 1]) == ({"control_shared"} if broken else set())
     assert refusals(where, [(*first, 0), (*second, 2)], chunks=[0, 1]) == set()
+
+
+@pytest.mark.parametrize(
+    ("subnet", "receiver", "broken"),
+    [
+        ("broadcast", "by_subnet", "idle_plane_light"),  # the wavelength is that of the receiver
+        (
+            "route_broadcast",
+            "by_subnet",
+            "control_shared",
+        ),  # that of the pair: one instruction sets the tunable filters
+        ("route_broadcast", "none", "idle_plane_light"),  # no filter
+    ],
+)
+def test_tunable_filters_of_a_group_have_one_wavelength(subnet: str, receiver: str, broken: str) -> None:
+    """Two senders of a rack reach one receiver on two planes of a group."""
+    shape = {"groups": X, "racks": J, "wavelengths": L, "transceivers_per_group": 2}
+    where = fabric("ramp", subnet=subnet, receiver=receiver, **shape)
+    found = Circuits.of(
+        np.arange(2),
+        np.array([node(0, 0, 2), node(0, 0, 3)]),
+        np.array([node(1, 0, 5)] * 2),
+        np.arange(2),
+        np.array([5, 5]) if subnet == "broadcast" else np.array([3, 2]),
+        1,
+        np.array([[1, 0], [1, 0]]),
+    )
+    assert {fault.rule for fault in where.faults(found) if len(fault.circuits)} == {broken}
 
 
 @pytest.mark.parametrize(
