@@ -96,18 +96,11 @@ def with_waveguides(plan, change):
     return replace(plan, rounds=rounds)
 
 
-@pytest.mark.parametrize("change", [lambda c: None, lambda c: c.waveguide - 1, lambda c: c.waveguide + 1])
-def test_circuits_without_a_waveguide(change):
-    """No column, or a number that no edge has."""
-    assert rules(with_waveguides(plan_on(SMALL), change)) == {"waveguide_unassigned"}
-
-
-def test_two_settings_of_one_switch():
-    """All on waveguide 0: paths that part there need one MZI in two ways, whatever their wavelengths."""
-    plan = plan_on(SMALL, algorithm="lumorph:radix=4")
-    assert rules(with_waveguides(plan, lambda c: np.zeros_like(c.waveguide))) == {"mzi_clash"}
-    emulated = opticcl.Plan(with_waveguides(plan, lambda c: np.zeros_like(c.waveguide)), 1000).verify(emulate=True)
-    assert "setting_clash" in {violation.rule for violation in emulated.violations}
+def test_light_shows_two_settings_of_one_switch():
+    """All on waveguide 0: the second judge names the device."""
+    plan = with_waveguides(plan_on(SMALL, algorithm="lumorph:radix=4"), lambda c: np.zeros_like(c.waveguide))
+    verdict = opticcl.Plan(plan, 1000).verify(emulate=True)
+    assert "setting_clash" in {violation.rule for violation in verdict.violations}
 
 
 def test_two_jobs_on_one_waveguide():

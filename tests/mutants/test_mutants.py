@@ -258,6 +258,25 @@ def test_an_overfull_waveguide():
     assert rules(replace(plan, rounds=rounds)) == {"waveguide_overfull"}
 
 
+def on_whole_waveguides() -> CircuitPlan:
+    """An all-reduce on LIGHTPATH whose switches move whole waveguides."""
+    where = fabric("lightpath:shape=3x4,lasers=4,waveguides=2,switch_unit=waveguide")
+    return lower(where, generate("lumorph:radix=4", "all_reduce", where))
+
+
+@pytest.mark.parametrize(
+    "edit", [lambda c: replace(c, waveguide=None), edited(0, "waveguide", -1), edited(0, "waveguide", 2)]
+)
+def test_a_circuit_without_a_waveguide(edit):
+    """No column, or a number that no edge has."""
+    assert rules(with_circuits(on_whole_waveguides(), edit)) == {"waveguide_unassigned"}
+
+
+def test_two_settings_of_one_switch():
+    """All on waveguide 0: paths that part there need one MZI in two ways, whatever their wavelengths."""
+    assert rules(with_circuits(on_whole_waveguides(), edited(slice(None), "waveguide", 0))) == {"mzi_clash"}
+
+
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_light_for_every_transfer(system):
     """A transfer without a circuit, a circuit of another transfer, and one of none."""
