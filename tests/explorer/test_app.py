@@ -66,9 +66,11 @@ def test_answers_of_a_study_are_those_of_the_command(opticcl, monkeypatch, tmp_p
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", ["opticcl"])
     path = tmp_path / "two.toml"
-    path.write_text('[axes]\nfabric = ["ideal", "torus"]\nnodes = [4, 8]\nsize = ["1KB", "1MB"]\n')
+    path.write_text('[axes]\nfabric = ["ideal:latency=1us", "torus"]\nnodes = [4, 8]\nsize = ["1KB", "1MB"]\n')
     browser = Client(opened=Opened.of([path]))
-    assert browser.get(f"/{TOKEN}/api/start").json()["files"][0]["kind"] == "study"
+    about = browser.get(f"/{TOKEN}/api/start").json()
+    assert about["files"][0]["kind"] == "study"
+    assert {"ideal:latency=1us", "torus"} <= set(about["fabric_colours"])
     _, before = asked(browser, "study", study="f0")
     assert (before["answer"]["points"], before["answer"]["finished"]) == (8, 0)
     assert opticcl("study", path, "--jobs", 1).returncode == 0

@@ -9,7 +9,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from opticcl.fabrics import fabric
+from opticcl.fabrics import FABRICS, fabric
 from opticcl.plans.compare import compare_plans
 from opticcl.report import breakdown_picture, size_picture
 from opticcl.report.kit.colours import fabric_colours, wavelength_colours
@@ -65,10 +65,11 @@ def test_plans_that_take_no_time_can_be_drawn():
 
 
 def test_colours_are_fixed_for_systems_and_different_for_all():
-    """A system keeps its colour whoever stands beside it; no two of a comparison share one."""
-    few, many = fabric_colours(["ramp", "ideal"]), fabric_colours(["torus", "oddl", "ramp", "ideal", "fat_tree"])
-    assert few["ramp"] == many["ramp"]
+    """A fabric keeps its colour whatever is beside it; no two of a comparison have the same one."""
+    few, many = fabric_colours(["ramp", "ideal"]), fabric_colours([*FABRICS.names(), "ramp:x=2", "ramp:x=3"])
+    assert few == {name: many[name] for name in few}
     assert len(set(many.values())) == len(many)
+    assert fabric_colours(["mine"]) == fabric_colours(["mine", "mine"])
     assert len(set(wavelength_colours(range(64)).values())) == 64
 
 

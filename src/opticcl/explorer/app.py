@@ -6,6 +6,7 @@ import asyncio
 import json
 import secrets
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -69,6 +70,17 @@ class Opened:
             for key, path in self.given.items()
         ]
 
+    def fabrics(self) -> list[str]:
+        """Fabrics of the studies among them, as these write them; none of a file that is refused when it is shown."""
+        from opticcl.studies.space.design import read_design
+
+        found: list[str] = []
+        for path in self.given.values():
+            if path.suffix == ".toml":
+                with suppress(OpticclError):
+                    found += read_design(path).axes["fabric"]
+        return found
+
     def add(self, suffix: str, content: bytes) -> str:
         """Keep a plan file that the page sends; the oldest is forgotten.
 
@@ -117,7 +129,7 @@ def create_app(pool: Pool, token: str, port: int, opened: Opened | None = None) 
     opened = opened or Opened.of(())
     about = {
         "names": {kind: list(known) for kind, known in names.items()},
-        "fabric_colours": fabric_colours(names["fabric"]),
+        "fabric_colours": fabric_colours([*names["fabric"], *opened.fabrics()]),
         "part_colours": PART_COLOURS,
         "files": opened.records(),
         "views": [*VIEWS, "light", "study", *ANSWERS],

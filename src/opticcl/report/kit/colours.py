@@ -7,7 +7,7 @@ green. The colours of ink and paper are placeholders: a page replaces them by th
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import cycle
+from zlib import crc32
 
 from opticcl.report.kit.words import PART_NAMES
 
@@ -36,16 +36,40 @@ PART_COLOURS: dict[str, str] = dict(
 )
 
 _OKABE_ITO = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9")
-_OPTICAL = dict(zip(("ramp", "sipac", "terarack", "oddl", "lightpath"), _OKABE_ITO[:1] + _OKABE_ITO[2:], strict=False))
-_RIVALS = (
-    "#7f7f7f", "#a6761d", "#4d4d4d", "#999933", "#882255", "#44aa99", "#332288", "#aa4499", "#ddcc77", "#b3b3b3",
-)  # fmt: skip
+_FABRICS = {
+    "ramp": "#0072b2", "sipac": "#009e73", "terarack": "#cc79a7", "oddl": "#d55e00", "lightpath": "#56b4e9",
+    "bcube": "#a6761d", "dragonfly": "#999933", "fat_tree": "#4d4d4d", "ideal": "#7f7f7f", "leaf_spine": "#b3b3b3",
+    "ocs": "#e69f00", "sip_ring": "#44aa99", "superpod": "#332288", "terarack_torus": "#ddcc77", "topoopt": "#aa4499",
+    "torus": "#882255",
+}  # fmt: skip
+_SPARE = ("#117733", "#6699cc", "#661100", "#88ccaa", "#997700", "#ee99aa")
+"""Of fabrics that are not part of the package."""
+
+_SHADES = (0.0, -0.45, 0.45, -0.65, 0.65, -0.25, 0.25)
+"""Share of white, or of black where it is negative, in the colour of the first, second, ... fabric of one name."""
 
 
 def fabric_colours(names: Iterable[str]) -> dict[str, str]:
-    """Colour of each fabric: a fixed one for the optical systems, those of rivals in the order of their names."""
-    rivals = cycle(_RIVALS)
-    return {name: _OPTICAL.get(name) or next(rivals) for name in sorted(set(names))}
+    """Colour of each fabric, the same whatever is beside it; fabrics of one name with other parameters are its shades.
+
+    >>> fabric_colours(["ramp", "ramp:x=2"])
+    {'ramp': '#0072b2', 'ramp:x=2': '#003f62'}
+    """
+    families: dict[str, list[str]] = {}
+    for name in sorted(set(names)):
+        families.setdefault(name.partition(":")[0].strip(), []).append(name)
+    found = {}
+    for family, members in families.items():
+        colour = _FABRICS.get(family) or _SPARE[crc32(family.encode()) % len(_SPARE)]
+        found |= {name: _shade(colour, _SHADES[i % len(_SHADES)]) for i, name in enumerate(members)}
+    return found
+
+
+def _shade(colour: str, share: float) -> str:
+    """A colour with a share of white, or of black where it is negative."""
+    end = 255 if share > 0 else 0
+    parts = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return "#" + "".join(f"{round(part + (end - part) * abs(share)):02x}" for part in parts)
 
 
 def wavelength_colours(used: Sequence[int]) -> dict[int, str]:
