@@ -30,6 +30,7 @@ import math
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -96,6 +97,9 @@ DEFAULTS: dict[str, Any] = {
 }
 """Value of an axis that a file does not have."""
 
+_OF_WORKLOADS = {axis: value for axis, value in DEFAULTS.items() if axis != "collective"}
+_SORTED = json.JSONEncoder(sort_keys=True)
+
 REQUIRED = ("fabric", "nodes")
 AXES = (*REQUIRED, "size", "workload", *(name for name in DEFAULTS if name != "vary"))
 MACHINE = ("fabric", "nodes", "node_rate", "workload", "collective", "algorithm")
@@ -131,8 +135,9 @@ class DesignPoint:
     @property
     def machine(self) -> tuple[Any, ...]:
         """What points with the same plans share: the machine, the collective or workload, and the algorithm."""
-        parameters = [(axis, value) for axis, value in self.values.items() if axis.startswith("parameter.")]
-        return *(self.values.get(axis) for axis in MACHINE), *parameters
+        values = self.values
+        parameters = [(axis, values[axis]) for axis in _parameters_among(tuple(values))]
+        return *map(values.get, MACHINE), *parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +216,12 @@ def variation_of(values: Mapping[str, Any], assumed: Assumptions) -> Variation |
     return next(one for one in sensitivity(assumed) if one.name == name) if name else None
 
 
+@cache
+def _parameters_among(axes: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(axis for axis in axes if axis.startswith("parameter."))
+
+
+@cache
 def column_of(axis: str) -> str:
     """Column of an axis in the table of results.
 
@@ -222,8 +233,7 @@ def column_of(axis: str) -> str:
 
 def _point(values: dict[str, Any]) -> DesignPoint:
     named = {axis: value for axis, value in values.items() if DEFAULTS.get(axis) != value}
-    defaults = {axis: value for axis, value in DEFAULTS.items() if axis != "collective" or "workload" not in values}
-    return DesignPoint(defaults | values, json.dumps(named, sort_keys=True))
+    return DesignPoint((_OF_WORKLOADS if "workload" in values else DEFAULTS) | values, _SORTED.encode(named))
 
 
 def read_design(path: Path) -> DesignSpace:

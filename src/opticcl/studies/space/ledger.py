@@ -129,6 +129,15 @@ class Ledger:
         found = json.loads(f"[{','.join(row[3] for row in rows)}]")  # at once: a tenth of the time
         return {key: (state, reason, values) for (key, state, reason, _), values in zip(rows, found, strict=True)}
 
+    def outcomes(self) -> dict[str, tuple[State, str, bool]]:
+        """State, reason, and whether the judge refused the plan, of every point by its key."""
+        wrong = json.dumps({"verified": False})[1:-1]  # inside a text of the values its quotes would have a backslash
+        with self._refusals():
+            rows = self._connection.execute(
+                "SELECT key, state, reason, instr(result, ?) > 0 FROM points", (wrong,)
+            ).fetchall()
+        return {key: (state, reason, bool(one)) for key, state, reason, one in rows}
+
     def record(self, finished: Mapping[str, tuple[str, str]]) -> None:
         """Record points that are done, or refused.
 

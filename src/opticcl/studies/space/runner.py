@@ -15,7 +15,7 @@ from opticcl.errors import ExecutionError, OutputError, ParameterError
 from opticcl.files import write_whole
 from opticcl.ir import ProgressCallback, no_progress
 from opticcl.processes import Event, events
-from opticcl.studies.space.design import MEASURES, DesignPoint, DesignSpace
+from opticcl.studies.space.design import MEASURES, DesignPoint, DesignSpace, column_of
 from opticcl.studies.space.ledger import Ledger, State
 
 if TYPE_CHECKING:
@@ -103,12 +103,12 @@ def run_space(
         table = folder / RESULTS
         if any(left):
             _compute(space, points, ledger, [some for some in left if some], cluster or jobs, finished, progress)
-        progress("write the table of results")
-        rows = _rows(space, points, ledger.results())
-        if any(left) or not ledger.table or ledger.table != _identity(table, points):
-            _write(table, rows)
+        identity = ledger.table
+        if any(left) or not identity or identity != _identity(table, points):
+            progress("write the table of results")
+            _write(table, _columns(space, points, ledger.results()))
             ledger.table = _identity(table, points)
-    return _progressed(points, rows, len(points) - finished)
+        return _progressed(points, ledger.outcomes(), len(points) - finished)
 
 
 def _compute(
@@ -214,33 +214,35 @@ def _crashed(
     return 0 if again else 1
 
 
-def _rows(
+def _columns(
     space: DesignSpace, points: Sequence[DesignPoint], results: Mapping[str, tuple[State, str, dict[str, Any]]]
-) -> list[dict[str, Any]]:
-    """Rows of the table, one a point in the order of the file.
+) -> dict[str, list[Any]]:
+    """Columns of the table, a row a point in the order of the file.
 
     Args:
         space: the study.
         points: all of them.
         results: state, reason and values by key.
     """
-    empty = dict.fromkeys(column for name in space.measure for column in MEASURES[name])
-    rows = []
-    for point in points:
-        state, reason, values = results[point.key]
-        rows.append({**point.row(), "state": state, "reason": reason, **empty, **values})
-    return rows
+    found = [results[point.key] for point in points]
+    table: dict[str, list[Any]] = {}
+    for axis in dict.fromkeys(axis for point in (*points[:1], *points[-1:]) for axis in point.values):
+        table[column_of(axis)] = [point.values[axis] for point in points]
+    table["state"] = [state for state, _, _ in found]
+    table["reason"] = [reason for _, reason, _ in found]
+    measured = dict.fromkeys(column for name in space.measure for column in MEASURES[name])
+    for column in measured | dict.fromkeys(column for _, _, values in found for column in values):
+        table[column] = [values.get(column) for _, _, values in found]
+    return table
 
 
-def _write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+def _write(path: Path, table: dict[str, list[Any]]) -> None:
     """Write the table of results, whole or not at all."""
     import polars
 
-    columns = dict.fromkeys(column for row in rows for column in row)
-    table = {column: [row.get(column) for row in rows] for column in columns}
-    texts = {column for column, values in table.items() if {str} < {type(one) for one in values if one is not None}}
-    for column in texts:  # such as a node rate that is a number or "built"
-        table[column] = [None if one is None else str(one) for one in table[column]]
+    for column, values in table.items():
+        if {str} < {type(one) for one in values if one is not None}:  # such as a node rate that is a number or "built"
+            table[column] = [None if one is None else str(one) for one in values]
     with write_whole(path) as file:
         polars.DataFrame(table, infer_schema_length=None, strict=False).write_parquet(file, compression="zstd")
 
@@ -255,13 +257,29 @@ def _identity(path: Path, points: Sequence[DesignPoint]) -> str:
     return f"{found.st_size} {found.st_mtime_ns} {keys}"
 
 
-def _progressed(points: Sequence[DesignPoint], rows: Sequence[Mapping[str, Any]], open_before: int) -> Progressed:
-    states = Counter(row["state"] for row in rows)
+def _progressed(
+    points: Sequence[DesignPoint], outcomes: Mapping[str, tuple[State, str, bool]], open_before: int
+) -> Progressed:
+    """Counts of a study.
+
+    Args:
+        points: all of them.
+        outcomes: state, reason and whether the plan is wrong, by key.
+        open_before: points that were not finished before this run [count].
+    """
+    found = [outcomes[point.key] for point in points]
+    states = Counter(state for state, _, _ in found)
     still_open = states["pending"] + states["crashed"]
-    aside = {p.key: row["reason"] for p, row in zip(points, rows, strict=True) if row["state"] == "set aside"}
-    refusals = Counter(row["reason"] for row in rows if row["state"] == "refused")
-    wrong = sum(row.get("verified") is False for row in rows)
-    return Progressed(dict(states), open_before - still_open, wrong, aside, dict(refusals.most_common()))
+    aside = {point.key: reason for point, (state, reason, _) in zip(points, found, strict=True) if state == "set aside"}
+    refusals = Counter(reason for state, reason, _ in found if state == "refused")
+    wrong = sum(one for _, _, one in found)
+    return Progressed(
+        dict(states),
+        open_before - still_open,
+        wrong,
+        aside,
+        dict(refusals.most_common()),
+    )
 
 
 def read_table(folder: Path) -> polars.DataFrame:
