@@ -58,7 +58,7 @@ def fabric_colours(names: Iterable[str]) -> dict[str, str]:
     families: dict[str, list[str]] = {}
     for name in sorted(set(names)):
         families.setdefault(name.partition(":")[0].strip(), []).append(name)
-    found = {}
+    found: dict[str, str] = {}
     for family, members in families.items():
         colour = _FABRICS.get(family) or _SPARE[crc32(family.encode()) % len(_SPARE)]
         found |= {name: _shade(colour, _SHADES[i % len(_SHADES)]) for i, name in enumerate(members)}
