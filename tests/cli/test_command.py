@@ -157,7 +157,7 @@ def test_a_study_without_a_name_writes_the_list(opticcl, tmp_path):
     """As a record; a picture of it is refused."""
     target = tmp_path / "studies.json"
     assert opticcl("study", "-o", target).returncode == 0
-    assert "overlap" in json.loads(target.read_text())
+    assert "transfers" in json.loads(target.read_text())
     done = opticcl("study", "-o", tmp_path / "studies.svg")
     assert (done.returncode, "must end in .json" in done.stderr) == (2, True)
     assert not (tmp_path / "studies.svg").exists()

@@ -25,18 +25,18 @@ def test_json_is_one_value(answer) -> None:
 
 def test_a_picture_is_written_and_named(opticcl, tmp_path) -> None:
     """Beside the table."""
-    file = tmp_path / "overlap.svg"
-    ran = opticcl("study", "overlap:largest=4,draws=1", "-o", str(file))
+    file = tmp_path / "transfers.svg"
+    ran = opticcl("study", "transfers:nodes=6,lasers=2", "-o", str(file))
     assert ran.returncode == 0
     assert f"picture: {file}" in ran.stdout
-    assert "least overlap" in ran.stdout
+    assert "edge colouring" in ran.stdout
     assert file.read_text().startswith("<svg")
 
 
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (["overlaps"], "did you mean 'overlap'?"),
+        (["transfer"], "did you mean 'transfers'?"),
         (["transfers:nodes=6,lasers=2", "-o", "picture.pdf"], "must end in .svg, .png, .csv, .parquet or .json"),
         (["transfers:nodes=6,lasers=2", "-o", "no_such_folder/picture.png"], "there is no folder no_such_folder"),
     ],

@@ -1,4 +1,4 @@
-"""Every command of the README and of docs/ runs as it is printed, in a folder that holds the shipped examples alone."""
+"""Every command of the README and of docs/ runs as it is printed, in a folder with the shipped examples and studies alone."""
 
 import re
 import shlex
@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.docs.pages import EXAMPLES, PAGES, blocks, commands
+from tests.docs.pages import EXAMPLES, PAGES, STUDIES, blocks, commands
 from tests.execute.launch import mpiexec, needs_mpi
 
 LANGUAGES = {"sh", "python", "toml", "text"}
@@ -110,6 +110,7 @@ def test_commands_within_sentences_name_verbs_and_options(opticcl):
 def folder(tmp_path, monkeypatch, plugins_forgotten):
     """The folder in which a command runs."""
     shutil.copytree(EXAMPLES, tmp_path / "examples")
+    shutil.copytree(STUDIES, tmp_path / "studies")
     monkeypatch.chdir(tmp_path)
 
 

@@ -98,7 +98,7 @@ def printed(tree):
 def on_disk():
     """Folders that hold files of the repository, and modules directly in the package."""
     found = {f"src/opticcl/{path.name}" for path in (ROOT / "src/opticcl").glob("*.py")}
-    for top in ("src/opticcl", "tests", "benchmarks", "docs", "examples", ".ci"):
+    for top in ("src/opticcl", "tests", "benchmarks", "docs", "examples", "studies", ".ci"):
         folders = [ROOT / top, *(path for path in (ROOT / top).rglob("*") if path.is_dir())]
         for folder in folders:
             hidden = any(part.startswith((".", "__")) for part in folder.relative_to(ROOT / top).parts)

@@ -8,15 +8,8 @@ from opticcl.cli.study import NAMES
 from opticcl.errors import OpticclError, ParameterError, UnknownNameError
 from opticcl.studies import STUDIES, Study, run_study
 from opticcl.studies.beyond import PAPERS
-from opticcl.studies.reconfiguration_delay import break_even_s
 
 SMALL = {
-    "overlap": "overlap:largest=16,draws=2",
-    "waveguides": "waveguides:nodes=16,most=8,draws=2",
-    "reconfigurations": "reconfigurations:nodes=16",
-    "run_time": "run_time:nodes=16",
-    "reconfiguration_delay": "reconfiguration_delay:nodes=16",
-    "laser_rate": "laser_rate:nodes=16",
     "transfers": "transfers:nodes=12,lasers=3",
     "beyond": "beyond:system=oddl,nodes=16",
 }
@@ -66,78 +59,6 @@ def test_the_command_line_lists_the_registered_studies() -> None:
     assert NAMES.split(", ") == list(STUDIES.names())
 
 
-def test_overlap_of_figure_5() -> None:
-    """16 x 16 squares, LUMORPH-4: 28 to 30 by chance, 16 at least and at best (notes, section 5)."""
-    study = run_study("overlap:largest=256,numbering=squares,draws=5")
-    least = found(study, gpus=256, algorithm="LUMORPH-4", routes="least overlap")
-    assert least["overlap"] == least["at_least"] == 16
-    assert 26 <= found(study, gpus=256, algorithm="LUMORPH-4", routes="random")["overlap"] <= 31
-    assert all(row["at_least"] <= row["overlap"] <= row["worst"] for row in study.rows)
-
-
-def test_reconfigurations_of_figure_6() -> None:
-    """Random places, W = 10, 20, 40: LUMORPH-4 16, 8, 8 with least overlap, and more by chance (notes, section 5)."""
-    study = run_study("reconfigurations")
-    for waveguides, due in ((10, 16), (20, 8), (40, 8)):
-        row = found(study, waveguides=waveguides, algorithm="LUMORPH-4", routes="least overlap")
-        assert row["reconfigurations"] == row["at_least"] == due
-    by_chance = {w: found(study, waveguides=w, algorithm="LUMORPH-4", routes="random") for w in (20, 40)}
-    assert [by_chance[w]["reconfigurations"] for w in (20, 40)] == [16, 8]
-    assert all(row["changes"] <= row["reconfigurations"] for row in study.rows)
-    assert all(row["at_least"] <= row["reconfigurations"] for row in study.rows)
-
-
-def test_reconfigurations_by_what_a_switch_moves() -> None:
-    """64 GPUs on few waveguides: single wavelengths need the fewest rounds, whole waveguides at least as many as circuits."""
-    rounds = {}
-    for reading in ("circuits", "wavelength", "waveguide"):
-        study = run_study(f"reconfigurations:nodes=64,reading={reading}")
-        assert all(row["at_least"] <= row["reconfigurations"] for row in study.rows)
-        rounds[reading] = [row["reconfigurations"] for row in study.rows]
-    pairs = list(zip(rounds["wavelength"], rounds["circuits"], rounds["waveguide"], strict=True))
-    assert all(one <= two <= three for one, two, three in pairs)
-    assert rounds["wavelength"] != rounds["circuits"]
-
-
-def test_run_times_of_the_notes() -> None:
-    """256 GPUs, 10 KB, 1 MB and 1 GB, to the printed digits (notes, section 2)."""
-    study = run_study("run_time")
-    due = {"LUMORPH-2": (70.5, 77.0, 6711.0), "LUMORPH-4": (35.3, 42.3, 7118.5), "D&C": (35.5, 61.9, 26702)}
-    due |= {"ring on a switch": (357.1, 363.6, 6997.6), "tree on a switch": (11.7, 64.5, 53345)}
-    for name, times in due.items():
-        for size, time_us in zip((10_000, 1_000_000, 10**9), times, strict=True):
-            row = found(study, algorithm=name, size_bytes=size)
-            assert row["time_s"] * 1e6 == pytest.approx(time_us, rel=4e-3)
-
-
-def test_break_even_delays_of_the_notes() -> None:
-    """21.6 us for LUMORPH-2; 43.7 us for LUMORPH-4 with whole lasers at 4 MB (43.9 us if shared out, notes section 0)."""
-    study = run_study("reconfiguration_delay")
-    delays = break_even_s([dict(row) for row in study.rows])
-    assert delays["LUMORPH-2"] == pytest.approx(21.6e-6, rel=1e-2)
-    assert delays["LUMORPH-4"] == pytest.approx(43.7e-6, rel=1e-2)
-    faster = found(study, algorithm="LUMORPH-2", delay_s=3.7e-6)["time_s"]
-    assert found(study, algorithm="ring on a switch", delay_s=3.7e-6)["time_s"] / faster == pytest.approx(
-        3.96, rel=5e-3
-    )
-
-
-def test_faster_lasers_take_less_time() -> None:
-    """Down to alpha: twice the rate halves what the rate decides."""
-    study = run_study("laser_rate:nodes=16,radix=2")
-    slow, fast = (found(study, buffer="1 GB", laser_bits_per_s=rate)["time_s"] for rate in (100e9, 200e9))
-    fixed = 8 * 4.4e-6
-    assert (slow - fixed) / (fast - fixed) == pytest.approx(2)
-
-
-def test_waveguides_that_are_enough() -> None:
-    """None are missing from the overlap on."""
-    study = run_study("waveguides:nodes=64,most=20,draws=3")
-    for row in study.rows:
-        if row["routes"] == "least overlap" and row["algorithm"] == "LUMORPH-4":
-            assert row["without_waveguide"] == max(0, 8 - row["waveguides"])
-
-
 def test_transfers_break_the_rule_only_as_printed() -> None:
     """More than 16 lasers asked of a sender; corrected and coloured never."""
     study = run_study("transfers")
@@ -165,20 +86,12 @@ def test_co_scheduling_saves_rounds(job) -> None:
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("overlaps", "did you mean 'overlap'"),
-        ("overlap:most=5", "unknown parameter 'most'"),
-        ("overlap:largest=100", "power of two"),
-        ("overlap:largest=4096", "4 to 1024"),
-        ("overlap:draws=0", "draws=0"),
-        ("overlap:numbering=hilbert", "row, squares, random"),
-        ("waveguides:most=0", "most=0"),
-        ("reconfigurations:nodes=2", "power of two"),
-        ("reconfiguration_delay:size=-1", "negative"),
+        ("transfer", "did you mean 'transfers'"),
+        ("transfers:most=5", "unknown parameter 'most'"),
         ("transfers:lasers=0", "lasers=0"),
         ("transfers:seed=-1", "seed=-1"),
-        ("overlap:seed=-1", "seed=-1"),
-        ("reconfigurations:seed=-1", "seed=-1"),
-        ("laser_rate:radix=1", "radix=1"),
+        ("co_scheduling:workload=x,radix=1", "radix=1"),
+        ("co_scheduling:workload=x,seed=-1", "seed=-1"),
         ("co_scheduling", "workload is missing"),
         ("co_scheduling:workload=nowhere.log", "nowhere.log"),
     ],

@@ -41,7 +41,7 @@ def _names() -> list[str]:
 
 
 NAMES = ", ".join(_names())
-ANSWERS = ("map", "pareto", "tornado", "breakeven")
+ANSWERS = ("map", "pareto", "tornado", "breakeven", "lines")
 FORMS = f"query FILE.toml SQL, or {', '.join(ANSWERS)} FILE.toml"
 
 
@@ -72,14 +72,23 @@ def run(
             "--where", metavar="AXIS=VALUE", help="Of an answer: one value of an axis: nodes=64. Repeat for several."
         ),
     ] = [],  # noqa: B006 (the framework copies it)
-    x: Annotated[str | None, typer.Option("--x", metavar="AXIS", help="Of a map: columns; default: size.")] = None,
-    y: Annotated[str | None, typer.Option("--y", metavar="AXIS", help="Of a map: rows; default: nodes.")] = None,
+    x: Annotated[
+        str | None, typer.Option("--x", metavar="AXIS", help="Of a map: columns; of lines: the axis; default: size.")
+    ] = None,
+    y: Annotated[
+        str | None,
+        typer.Option(
+            "--y",
+            metavar="AXIS|COLUMN",
+            help="Of a map: rows; default: nodes. Of lines: what was measured; default: total_s.",
+        ),
+    ] = None,
     over: Annotated[
         str | None, typer.Option("--over", metavar="AXIS", help="Of a breakeven: the axis; default: size.")
     ] = None,
     between: Annotated[
         list[str],
-        typer.Option("--between", metavar="FABRIC", help="Of a breakeven: compare these alone. Repeat for several."),
+        typer.Option("--between", metavar="FABRIC", help="Of a breakeven or lines: these alone. Repeat for several."),
     ] = [],  # noqa: B006
     out: Annotated[list[Path], out_option(PICTURE, TABLE, RECORD)] = [],  # noqa: B006
     jobs: JobsOption = None,
@@ -275,7 +284,7 @@ def _write_answers(space: DesignSpace, folder: Path) -> list[str]:
     return written
 
 
-def _answer(space: DesignSpace, rows: list[dict[str, Any]], name: str, options: Mapping[str, Any]) -> Answer:
+def _answer(space: DesignSpace, rows: Sequence[Mapping[str, Any]], name: str, options: Mapping[str, Any]) -> Answer:
     """An answer by its name.
 
     Args:
@@ -285,8 +294,13 @@ def _answer(space: DesignSpace, rows: list[dict[str, Any]], name: str, options: 
         options: of it.
     """
     from opticcl.studies.space import answers
+    from opticcl.studies.space.lines import by_algorithm, lines
 
     where = options.get("where", {})
+    if name == "breakeven" or (name == "lines" and len(space.axes["fabric"]) > 1):
+        space, rows = by_algorithm(space, rows, where)
+    if name == "lines":
+        return lines(space, rows, **{"where": where, **options})
     if name == "map":
         return answers.fastest_map(space, rows, where, options.get("x", "size"), options.get("y", "nodes"))
     if name == "pareto":

@@ -14,9 +14,7 @@ from opticcl.plans.plan import Plan, compile
 from opticcl.routing.grid import Grid
 from opticcl.routing.least_overlap import least_overlap
 from opticcl.routing.transfer_rounds import greedy_rounds, optimal_rounds
-from opticcl.studies.lumorph import RADICES, counted_by_circuits, rounds_of
-from opticcl.studies.overlap import random_overlaps
-from opticcl.studies.reconfigurations import rounds_needed
+from opticcl.studies.lumorph import RADICES, counted_by_circuits, random_overlaps, rounds_needed, rounds_of
 from opticcl.studies.transfers import busiest_sender, random_transfers
 from opticcl.verify.isolation import verify_together
 
@@ -148,7 +146,7 @@ def more_waveguides_fewer_rounds_radix2() -> Found:
 @claim("lumorph", "L28.bound")
 def rounds_over_bound() -> float:
     """LUMORPH-4 on 10 waveguides."""
-    return reconfigurations(4, 10) / rounds_needed(on_random_routes(4, 10), 10, "circuits")
+    return reconfigurations(4, 10) / rounds_needed(on_random_routes(4, 10), 10)
 
 
 @claim("lumorph", "L29")

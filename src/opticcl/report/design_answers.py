@@ -1,4 +1,4 @@
-"""Answers of a design space as tables and sentences: map, Pareto front, tornado, breakeven."""
+"""Answers of a design space as tables and sentences: map, Pareto front, tornado, breakeven, lines."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from opticcl.report.kit.columns import Column, FittedTable
+from opticcl.report.studies import study_table
+from opticcl.studies import Study
 from opticcl.studies.space.answers import Breakeven, FastestMap, Pareto, Tornado
 from opticcl.units import format_rate, format_seconds, format_value, unit_suffix
 
 __all__ = ["Answer", "answer_parts", "axis_label", "axis_text", "place_text", "table_rows", "title_of"]
 
-Answer = FastestMap | Pareto | Tornado | Breakeven
+Answer = FastestMap | Pareto | Tornado | Breakeven | Study
 
 
 def answer_parts(answer: Answer) -> list[FittedTable | str]:
     """What is printed: a title, a table, sentences."""
+    if isinstance(answer, Study):
+        return [answer.title, study_table(answer), *answer.notes]
     if isinstance(answer, FastestMap):
         parts: list[FittedTable | str] = [_map_table(answer)]
     elif isinstance(answer, Pareto):
@@ -29,6 +33,8 @@ def answer_parts(answer: Answer) -> list[FittedTable | str]:
 
 def title_of(answer: Answer) -> str:
     """What an answer shows, in a line."""
+    if isinstance(answer, Study):
+        return answer.title
     if isinstance(answer, FastestMap):
         what = f"Fastest fabric over {axis_label(answer.x)} x {axis_label(answer.y)}"
     elif isinstance(answer, Pareto):

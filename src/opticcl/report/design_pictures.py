@@ -10,6 +10,8 @@ from opticcl.report.design_answers import Answer, axis_label, axis_text, title_o
 from opticcl.report.kit.colours import DARK, FAINT, MUTED, fabric_colours
 from opticcl.report.kit.line_ends import End, label_ends, text_width
 from opticcl.report.kit.svg import WIDTH, new_figure, write_heading
+from opticcl.report.studies import study_figure
+from opticcl.studies import Study
 from opticcl.studies.space.answers import Breakeven, FastestMap, Pareto, Tornado
 from opticcl.units import format_seconds, unit_suffix
 
@@ -24,6 +26,8 @@ _LEFT = 0.8  # margin for the numbers [inches]
 
 def answer_figure(answer: Answer) -> Figure:
     """Picture of an answer; draw and save it inside `svg.drawing_style()`."""
+    if isinstance(answer, Study):
+        return study_figure(answer)
     if isinstance(answer, FastestMap):
         return _map(answer)
     if isinstance(answer, Pareto):

@@ -72,7 +72,8 @@ def study_figure(study: Study) -> Figure:
         )
     axes.set_title(study.title, loc="left", fontsize=9, fontweight="bold")
     _scale(axes, chart, [x for points in lines.values() for x, _ in points])
-    figure.legend(loc="center left", bbox_to_anchor=(1 - (_LEGEND - 0.15) / WIDTH, 0.55), frameon=False)
+    if any(lines):  # a single line may have no name
+        figure.legend(loc="center left", bbox_to_anchor=(1 - (_LEGEND - 0.15) / WIDTH, 0.55), frameon=False)
     return figure
 
 
@@ -89,7 +90,7 @@ def _lines(study: Study) -> dict[str, list[tuple[float, float]]]:
 
 
 def _name(chart: Chart, row: Mapping[str, Any]) -> str:
-    return " ".join(str(row[key]) for key in chart.lines)
+    return " ".join(format_value(key, row[key]) for key in chart.lines)
 
 
 def _scale(axes: Axes, chart: Chart, places: list[float]) -> None:

@@ -1,10 +1,11 @@
-"""Shared code of the studies of LUMORPH: circuits of each round, names of the algorithms, checks of parameters."""
+"""Routes of LUMORPH: circuits of each round, their load on the edges of the wafer, rounds that they need."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from math import ceil
 
 import numpy as np
 
@@ -12,40 +13,30 @@ from opticcl.errors import ParameterError
 from opticcl.fabrics.lightpath import tile_of_node
 from opticcl.ir import Circuits, IntArray
 from opticcl.plans.plan import Plan
+from opticcl.routing.grid import Grid, max_overlap
+from opticcl.routing.paths import random_shortest
 from opticcl.routing.split import split
 from opticcl.schedule.lumorph import digits, peers
 
 __all__ = [
-    "LARGEST",
     "RADICES",
     "UNDER",
-    "check_power_of_two",
     "check_seed",
     "counted_by_circuits",
-    "label",
+    "edge_loads",
+    "random_overlaps",
+    "rounds_needed",
     "rounds_of",
 ]
 
 RADICES = (2, 4)
-LARGEST = 1024  # nodes of a study; local search takes seconds above that
 UNDER = "times under the assumptions lumorph; opticcl compare -f lightpath has those under common and published"
-
-
-def label(radix: int) -> str:
-    """The paper's name of the algorithm."""
-    return f"LUMORPH-{radix}"
 
 
 def check_seed(what: str, seed: int) -> None:
     """Raises: ParameterError: negative."""
     if seed < 0:
         raise ParameterError(f"{what}={seed}; it is 0 or more")
-
-
-def check_power_of_two(what: str, nodes: int) -> None:
-    """Raises: ParameterError: not a power of two from 4 to `LARGEST`."""
-    if not 4 <= nodes <= LARGEST or nodes.bit_count() != 1:
-        raise ParameterError(f"{what}={nodes}; it is a power of two from 4 to {LARGEST}, try 256")
 
 
 def rounds_of(shape: tuple[int, int], radix: int, numbering: str, seed: int) -> Iterator[tuple[IntArray, IntArray]]:
@@ -87,3 +78,41 @@ def counted_by_circuits(plan: Plan, waveguides: int) -> Plan:
         return tuple(found)
 
     return replace(plan, circuits=replace(plan.circuits, rounds=rounds))
+
+
+def random_overlaps(shape: tuple[int, int], radix: int, numbering: str, draws: int, seed: int) -> list[float]:
+    """Circuits on the most congested edge of all rounds, for each draw of random shortest paths.
+
+    Args:
+        shape: rows and columns of tiles.
+        radix: of LUMORPH.
+        numbering: of the GPUs on the tiles.
+        draws: number of draws [count].
+        seed: of the random numbering and of the first draw; draw k has seed + k.
+    """
+    grid = Grid(*shape)
+    rounds = list(rounds_of(shape, radix, numbering, seed))
+    return [
+        max(max_overlap(grid, random_shortest(grid, src, dst, seed + draw)[0]) for src, dst in rounds)
+        for draw in range(draws)
+    ]
+
+
+def edge_loads(plan: Plan) -> Iterator[tuple[int, np.ndarray]]:
+    """Number of identical steps [count], and circuits of one of them on each edge of the wafer, int64 (4 * tiles,).
+
+    Args: plan: of one circuit a path.
+    """
+    for steps in plan.schedule.step_classes():
+        edges = [circuits.hops for circuits in plan.circuits.rounds(steps.start)]
+        yield len(steps), np.bincount(np.concatenate(edges), minlength=4 * plan.fabric.num_machine_nodes)
+
+
+def rounds_needed(plan: Plan, waveguides: int) -> int:
+    """Fewest rounds of any split of the routes, at least: circuits over waveguides of the most congested edge, rounded up.
+
+    Args:
+        plan: of one circuit a path.
+        waveguides: of each edge, each for one circuit [count].
+    """
+    return sum(count * max(1, ceil(load.max(initial=0) / waveguides)) for count, load in edge_loads(plan))

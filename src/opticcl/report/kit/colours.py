@@ -57,7 +57,7 @@ def fabric_colours(names: Iterable[str]) -> dict[str, str]:
     """
     families: dict[str, list[str]] = {}
     for name in sorted(set(names)):
-        families.setdefault(name.partition(":")[0].strip(), []).append(name)
+        families.setdefault(name.replace(":", " ").split()[0], []).append(name)
     found: dict[str, str] = {}
     for family, members in families.items():
         colour = _FABRICS.get(family) or _SPARE[crc32(family.encode()) % len(_SPARE)]

@@ -52,6 +52,7 @@ __all__ = [
     "DEFAULTS",
     "MEASURES",
     "MOST_POINTS",
+    "OF_PLANS",
     "DesignPoint",
     "DesignSpace",
     "assumed_of",
@@ -80,8 +81,13 @@ MEASURES: dict[str, tuple[str, ...]] = {
     "dollars": ("usd_per_node",),
     "watts": ("w_per_node",),
     "margin": ("light_margin_db", "light_optics"),
+    "rounds": ("rounds", "circuit_rounds", "least_rounds", "reconfigurations"),
+    "overlap": ("overlap", "without_waveguide"),
 }
 """What can be measured -> columns of the results."""
+
+OF_PLANS = ("rounds", "overlap")
+"""Measures of a plan, only where a file names them."""
 
 COLUMNS = {"nodes": "num_nodes", "size": "size_bytes", "algorithm": "requested_algorithm"}
 """Axis -> its column, where that has another name."""
@@ -110,6 +116,7 @@ ANSWERS = {
     "pareto": ("where",),
     "tornado": ("where",),
     "breakeven": ("over", "between", "where"),
+    "lines": ("x", "y", "mean", "between", "logarithmic", "where"),
 }
 """Answer -> its options in a file."""
 
@@ -264,13 +271,13 @@ def _design(name: str, tables: Mapping[str, Any]) -> DesignSpace:
     if not isinstance(title, str):
         raise ParameterError(f"title={title!r} is no text")
     trains = "workload" in _table(tables, "axes")
-    unknown = ("bound", "gap") if trains else ("waiting",)
-    measure = _measures(tables.get("measure", [one for one in MEASURES if one not in unknown]))
+    unknown = ("bound", "gap", *OF_PLANS) if trains else ("waiting",)
+    measure = _measures(tables.get("measure", [one for one in MEASURES if one not in (*unknown, *OF_PLANS)]))
     for one in unknown:
         if one in measure:
             what = "a collective; leave the axis workload out" if trains else "a workload; add the axis workload"
             raise ParameterError(f"measure: {one} is of {what}")
-    axes = _axes(_table(tables, "axes"), needs_size="time" in measure and not trains)
+    axes = _axes(_table(tables, "axes"), needs_size=not {"time", *OF_PLANS}.isdisjoint(measure) and not trains)
     varied = _table(tables, "vary")
     limits = _table(tables, "constraints")
     _known(limits, CONSTRAINTS, "constraints.")
@@ -551,9 +558,11 @@ def _answers(given: Mapping[str, Any], axes: Mapping[str, tuple[Any, ...]]) -> d
         options = _table(given, name, "answers.")
         _known(options, ANSWERS[name], f"answers.{name}.")
         found[name] = dict(options) | {"where": selection(_table(options, "where", f"answers.{name}."), axes)}
-        for key in ("x", "y", "over"):
+        for key in ("x", "mean", "over") if name == "lines" else ("x", "y", "over"):
             if key in options and options[key] not in axes:
                 raise ParameterError(f"answers.{name}.{key}: {options[key]!r}; {nearest(str(options[key]), axes)}")
+        if name == "lines" and options.get("logarithmic", "") not in ("", "x", "y", "xy"):
+            raise ParameterError(f'answers.lines.logarithmic={options["logarithmic"]!r}; write "x", "y" or "xy"')
     return found
 
 

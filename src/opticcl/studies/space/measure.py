@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from opticcl.assumptions import Assumptions
 from opticcl.collective import Request
 from opticcl.errors import OpticclError, UnsupportedError
+from opticcl.fabrics.lightpath import Lightpath
 from opticcl.ir import Fabric
 from opticcl.ir.task_graph import TaskGraph
 from opticcl.plans.fastest import Choice, Fastest
 from opticcl.plans.hardware import Hardware, hardware_of
 from opticcl.plans.machines import build_fabric
-from opticcl.plans.plan import Plan
+from opticcl.plans.plan import Plan, compile
 from opticcl.registry import parse_call, write_call
-from opticcl.studies.space.design import MEASURES, DesignPoint, DesignSpace, assumed_of, fabric_parameters, variation_of
+from opticcl.studies.lumorph import counted_by_circuits, edge_loads, rounds_needed
+from opticcl.studies.space.design import (
+    MEASURES,
+    OF_PLANS,
+    DesignPoint,
+    DesignSpace,
+    assumed_of,
+    fabric_parameters,
+    variation_of,
+)
 from opticcl.traces import load_steps
 from opticcl.traces.graphs import median_step
 from opticcl.training.iteration import Runtime
@@ -90,7 +100,7 @@ class _Machine:
         variation = variation_of(point, assumed)
         hardware = self._hardware(fabric, point)
         found: dict[str, Any] = {"node_rate_bits_per_s": fabric.node_rate_bits_per_s}
-        if "time" in self._space.measure:
+        if not {"time", *OF_PLANS}.isdisjoint(self._space.measure):
             where = fabric if variation is None else variation.on(fabric)
             times = self._iteration if "workload" in point else self._times
             found |= times(where, variation.assumed if variation else assumed, point)
@@ -141,6 +151,10 @@ class _Machine:
             "bound_by": timeline.bound_by,
             "gap": total_s / bound_s if bound_s else None,
         }
+        if "rounds" in self._space.measure:
+            found |= {"rounds": timeline.num_rounds} | _rounds(Plan(plan, size))
+        if "overlap" in self._space.measure:
+            found |= _overlap(Plan(plan, size))
         return {key: value for key, value in found.items() if key in self._wanted}
 
     def _iteration(self, fabric: Fabric, assumed: Assumptions, point: Mapping[str, Any]) -> dict[str, Any]:
@@ -184,6 +198,43 @@ class _Machine:
             base = self._base[fabric]
             self._choices[key] = base if assumed == self._fastest.assumed else base.under(assumed)
         return self._choices[key]
+
+
+def _rounds(plan: Plan) -> dict[str, Any]:
+    """Rounds of a plan; on a wafer also as figures 5 and 6 of LUMORPH count them, with a waveguide for each circuit of an edge.
+
+    Raises: VerificationError: the plan with these rounds is wrong.
+    """
+    machine, counted = plan.fabric.machine, plan
+    found: dict[str, Any] = {"circuit_rounds": None, "least_rounds": None}
+    if isinstance(machine, Lightpath):
+        wide = _without_splits(plan)
+        counted = counted_by_circuits(wide, machine.waveguides)
+        counted.verify().raise_if_bad()
+        rounds = counted.simulate(assumptions="lumorph").num_rounds
+        found = {"circuit_rounds": rounds, "least_rounds": rounds_needed(wide, machine.waveguides)}
+    setting_s = plan.fabric.reconfiguration_s
+    spent_s = counted.simulate(assumptions="published").totals()["reconfiguration_s"]
+    return {**found, "reconfigurations": round(spent_s / setting_s) if setting_s else None}
+
+
+def _overlap(plan: Plan) -> dict[str, Any]:
+    """Circuits on the most congested edge of a wafer, and those that have no waveguide there if each takes one.
+
+    Raises: UnsupportedError: no wafer.
+    """
+    machine = plan.fabric.machine
+    if not isinstance(machine, Lightpath):
+        raise UnsupportedError(f"overlap: {plan.fabric.name} has no waveguides on edges; lightpath has")
+    overlap = max((int(load.max(initial=0)) for _, load in edge_loads(_without_splits(plan))), default=0)
+    return {"overlap": overlap, "without_waveguide": max(0, overlap - machine.waveguides)}
+
+
+def _without_splits(plan: Plan) -> Plan:
+    """The same algorithm and routes on a wafer with waveguides for all circuits, which splits no step."""
+    wafer = plan.fabric.machine_as(Lightpath)
+    enough = replace(wafer, waveguides=max(wafer.waveguides, plan.fabric.num_nodes), switch_unit="wavelength")
+    return compile(enough, plan.schedule.collective.name, plan.size_bytes, algorithm=plan.algorithm)
 
 
 def _job_of(workload: str, nodes: int) -> list[TaskGraph]:
