@@ -18,6 +18,8 @@ from opticcl.routing.closed_order import closed_order
 __all__ = ["FailingFabric", "each_wavelength", "options_of_pairs"]
 
 PAIRS_AT_ONCE = 1 << 12
+MOST_NODES_OF_TABLE = 256
+"""Up to which all pairs are asked at once, since algorithms ask for the same ones again and again."""
 
 
 class FailingFabric(Fabric):
@@ -46,6 +48,8 @@ class FailingFabric(Fabric):
         Args:
             src, dst: nodes.
         """
+        if self.conditions and self.num_nodes <= MOST_NODES_OF_TABLE:
+            return self._table_of_joins[src, dst]
         senders, receivers = np.broadcast_arrays(src, dst)
         works_for = np.ones(senders.size, bool)
         if self.conditions:
@@ -54,6 +58,14 @@ class FailingFabric(Fabric):
                 rows = slice(first, first + PAIRS_AT_ONCE)
                 works_for[rows] = self._joins(flat[0][rows], flat[1][rows])
         return works_for.reshape(senders.shape)
+
+    @cached_property
+    def _table_of_joins(self) -> npt.NDArray[np.bool_]:
+        """The same for all pairs, bool (nodes, nodes)."""
+        n = self.num_nodes
+        src, dst = np.divmod(np.arange(n * n), n)
+        parts = (slice(first, first + PAIRS_AT_ONCE) for first in range(0, n * n, PAIRS_AT_ONCE))
+        return np.concatenate([self._joins(src[rows], dst[rows]) for rows in parts]).reshape(n, n)
 
     def _joins(self, src: IntArray, dst: IntArray) -> npt.NDArray[np.bool_]:
         """The same for lists of pairs."""

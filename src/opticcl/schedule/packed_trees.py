@@ -170,7 +170,7 @@ def _forests(fabric: Fabric, name: str, root: int, stagger: bool) -> tuple[Fores
     tried = [
         pack(links, roots, up, down, counted=counted, share=share, enough=enough)
         for roots, enough in _roots(links, name, root, FEWER_TREES if stagger else NUMBERS_OF_TREES)
-        for share in DISTANCE_SHARES
+        for share in (DISTANCE_SHARES if fabric.num_nodes <= MOST_NODES_OF_TURNS else DISTANCE_SHARES[:2])
     ]
     return min(tried, key=lambda made: _seconds(links, made, counted, stagger))
 
