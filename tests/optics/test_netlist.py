@@ -1,5 +1,6 @@
 """Netlists of the five systems: element counts against light paths and bills, and where light and the judge differ."""
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -119,6 +120,19 @@ def test_counts_are_formulas_at_every_size():
     assert netlist.bill()["fibre_ribbon", 64, 0.0] == 2_097_152
     with pytest.raises(ParameterError, match="input ports of optical elements"):
         netlist.links()
+
+
+@pytest.mark.parametrize("name", ["ramp", "sipac", "terarack", "terarack_torus", "oddl", "lightpath"])
+def test_a_bill_of_many_nodes_makes_no_arrays_of_elements(name):
+    """Parts of 32,768 nodes in less memory than a byte a node."""
+    made = fabric_at_scale(name, 32_768)
+    made.netlist()  # what the fabric keeps of its own is made here
+    tracemalloc.start()
+    parts = made.parts()
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert sum(part.count for part in parts) >= 32_768
+    assert most < 32_768
 
 
 def test_splitting_is_that_of_the_light_path():
