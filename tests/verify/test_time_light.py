@@ -14,7 +14,7 @@ from tests.verify.timing import Bench, changed, plan_of, schedule_times
 from opticcl.collective import collective
 from opticcl.ir import CircuitPlan, Circuits, Op, Resource, Schedule, Transfers, Usage
 from opticcl.ir.programme import CircuitTimes, ControlTimes, DataTimes, DeviceTable, Programme, StepRuns
-from opticcl.verify._time_light import _identities, overlaps
+from opticcl.verify._time_light import _identities, _without_repeats, overlaps
 from opticcl.verify._time_rows import TimeRows
 from opticcl.verify.time import TimeRules, check_programme
 
@@ -146,6 +146,8 @@ def circuits_in_time(draw, idle):
             for dst in receivers:
                 src = (dst + draw(st.integers(1, 3))) % 4
                 lo, n = draw(st.integers(0, 3)), draw(st.integers(1, 2))
+                if idle and rows and draw(st.booleans()):  # one that was there before
+                    src, dst, lo, n = draw(st.sampled_from(rows))[3:7]
                 start = draw(st.integers(0, 12))
                 left = start + draw(st.integers(1, 4))
                 transfer = -1 if idle and draw(st.booleans()) else 0
@@ -276,3 +278,40 @@ def test_circuits_that_say_the_same():
     assert found[3] == found[7]
     assert len(set(found)) == 7
     assert _identities(replace(routed, wavelength_step=2))[0] != found[0]
+    beside = _identities(Circuits.of(np.arange(3), [0, 0, 1], [1, 1, 2], waveguide=[4, 5, 4]))
+    assert len(set(beside.tolist())) == 3
+
+
+TICKS = st.integers(0, 9)
+
+
+@examples(80)
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1), st.booleans(), TICKS, TICKS), min_size=1, max_size=8))
+def test_idle_circuits_stand_where_nothing_says_the_same(rows):
+    """At every instant once, within their own time; the others stay as they are."""
+    unit, circuit, idle = (np.array([row[i] for row in rows]) for i in range(3))
+    idle = idle.astype(bool)
+    start, left = np.array([(min(row[3:]), max(row[3:]) + 0.5) for row in rows]).T
+    kept, begin, end = _without_repeats(unit, circuit, idle, start.copy(), left.copy())
+    others = ~idle[kept]
+    assert kept[others].tolist() == np.flatnonzero(~idle).tolist()
+    assert np.array_equal(begin[others], start[~idle])
+    assert np.array_equal(end[others], left[~idle])
+    assert ((start[kept] <= begin) & (begin < end) & (end <= left[kept])).all()
+    for now in np.arange(0.25, 10, 0.5):
+        there, pieces = (start <= now) & (now < left), (begin <= now) & (now < end) & ~others
+        for one in {(u, c) for u, c, *_ in rows}:
+            mine = (unit == one[0]) & (circuit == one[1])
+            waits = (there & mine & idle).any() and not (there & mine & ~idle).any()
+            assert (pieces & mine[kept]).sum() == waits
+
+
+def test_two_wavelengths_are_two():
+    """Circuits on one fibre, each on its own; their laser is one."""
+
+    class Two(Shelf):
+        num_wavelengths = 2
+
+    rows = [(0, 0, 0, 0, 1, 0, 1, 0, 0, 0.0, 1.0), (0, 0, 0, 0, 2, 1, 1, 0, 0, 0.0, 1.0)]
+    plan, programme = plan_and_times(Two(), rows)
+    assert [one.resource.kind for one in overlaps(TimeRows(plan, programme), {}, END)] == ["laser"]

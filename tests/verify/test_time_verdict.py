@@ -7,6 +7,7 @@ import pytest
 from tests.verify.timing import Bench, changed, plan_of, schedule_times
 
 from opticcl.ir import CircuitPlan
+from opticcl.ir.device import Device
 from opticcl.ir.programme import DeviceTable
 from opticcl.verify.time import TimeRules, check_programme
 
@@ -104,3 +105,45 @@ def test_the_last_event_of_any_table_is_the_end():
     columns = (p.devices, again)
     devices = DeviceTable(**{n: np.concatenate([getattr(one, n) for one in columns]) for n in DeviceTable.KINDS})
     assert said(plan, replace(p, devices=devices)) == [("total_too_small", 1, -1, "the last event", SETTING, 1)]
+
+
+def test_changes_take_their_time():
+    """The device, when, and how much is missing; a device that is set once a job has no change, and its uses agree."""
+    plan = plan_of(Bench(nodes=3), [(0, 0, 1, 0, 1, 0), (1, 0, 2, 4, 1, 0), (1, 2, 1, 5, 1, 0)])
+    p = schedule_times(plan, MB, PLAIN)
+    second = np.flatnonzero(p.devices.begin_s > 0)[:1]
+    begin = p.devices.begin_s.copy()
+    begin[second] += 3e-6
+    place = f"change of transmitter 0 at {begin[second][0]:.6g} s"
+    short = replace(p, devices=changed(p.devices, begin_s=begin))
+    assert said(plan, short) == [("set_in_flight", 0, -1, place, 3e-6, 1)]
+
+    class Fixed(Bench):
+        devices = (Device("transmitter", 3, 0.0, once_per_job=True),)
+
+    fixed = plan_of(Fixed(nodes=3), [(0, 0, 1, 0, 1, 0), (1, 2, 1, 0, 1, 0), (1, 0, 2, 0, 1, 0)])
+    p = schedule_times(fixed, MB, PLAIN)
+    took = MB / 8 * 8 / 8e9
+    assert said(fixed, p) == [("set_in_flight", 1, 0, "transmitter 0, circuit 0 -> 2", took, 1)]
+    change = DeviceTable.of(kind=0, device=2, step=-1, begin_s=[1e-6], done_s=[1e-6], setting=[1])
+    agrees = plan_of(Fixed(nodes=3), CHAIN)
+    p = replace(schedule_times(agrees, MB, PLAIN), devices=change)
+    assert said(agrees, p) == [
+        ("set_in_flight", 0, -1, "change of transmitter 2, which is set before the job", 0.0, 1)
+    ]  # fmt: skip
+
+
+def test_data_that_is_late():
+    """What is sent before it is there, altered while it leaves, or summed too fast; of a step the worst and how many."""
+    rows = [(0, 0, 1, 0, 1, 0), (1, 0, 2, 4, 1, 0), (1, 1, 0, 0, 1, 0)]
+    plan = plan_of(Bench(nodes=3, setting_time=0.0), rows)
+    p = schedule_times(plan, MB, PLAIN)
+    late = changed(p.data, summed_s=p.data.summed_s + np.array([2e-6, 0, 0]))
+    assert said(plan, replace(p, data=late)) == [("sent_before_there", 1, -1, "transfer 1 -> 0, chunk 0", 2e-6, 1)]
+    rules = replace(PLAIN, compute="fused", memory_bytes_per_s=1e9)
+    sums = plan_of(Bench(nodes=3, setting_time=0.0), [(0, 0, 1, 0, 1, 0), (1, 2, 1, 4, 1, 1)])
+    p = schedule_times(sums, MB, rules)
+    soon = changed(p.data, summed_s=p.data.summed_s - np.array([0, 5e-6]))
+    assert said(sums, replace(p, data=soon), rules) == [
+        ("summed_too_fast", 1, -1, "sum at rank 1 of transfer 0", 5e-6, 1)
+    ]  # fmt: skip
