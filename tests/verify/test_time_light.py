@@ -210,6 +210,9 @@ def test_rounds_are_compared_in_the_order_of_time():
     for rows, where in ((sooner, (2, 0)), (apart, (0, 1))):
         plan, programme = plan_and_times(Shelf(), rows)
         assert {(one.copy.step, one.round) for one in overlaps(TimeRows(plan, programme), {}, END)} == {where}
+    at_once = [(0, 0, 0, 0, 1, 0, 1, 0, 0, 0.0, 5.0), (1, 0, 0, 0, 2, 1, 1, 0, 0, 2.0, 2.0)]  # in no time, no light
+    plan, programme = plan_and_times(Shelf(), at_once)
+    assert list(overlaps(TimeRows(plan, programme), {}, END)) == []
     nothing = plan_of(Bench(), [], num_steps=0)
     assert list(overlaps(TimeRows(nothing, schedule_times(nothing, MB, TimeRules())), {}, END)) == []
 

@@ -233,7 +233,7 @@ def _without_repeats(
         start, left: its times [s].
     """
     pieces = [(row, start[row], left[row]) for row in np.flatnonzero(~idle).tolist()]
-    order = np.lexsort((start, idle, circuit, unit))  # of one circuit those that carry data first
+    order = np.lexsort((start, circuit, unit))
     new = np.zeros(len(order), bool)
     new[1:] = (unit[order[1:]] != unit[order[:-1]]) | (circuit[order[1:]] != circuit[order[:-1]])
     for same in np.split(order, np.flatnonzero(new)):
@@ -275,7 +275,7 @@ def _exceeding(
     rows = order[over]
     missing = np.zeros(n)
     ends = np.flatnonzero(change[order] < 0)
-    following = ends[np.minimum(np.searchsorted(ends, np.flatnonzero(over)), max(len(ends) - 1, 0))]
+    following = ends[np.searchsorted(ends, np.flatnonzero(over))]  # there is one: every unit ends with none
     missing[rows] = np.maximum(time[order[following]] - start[rows], 2e-15)
     return rows, missing
 
