@@ -19,7 +19,7 @@ __all__ = ["FailingFabric", "each_wavelength", "options_of_pairs"]
 
 PAIRS_AT_ONCE = 1 << 12
 MOST_NODES_OF_TABLE = 256
-"""Up to which all pairs are asked at once, since algorithms ask for the same ones again and again."""
+"""Up to which the table of all pairs is made at once, since algorithms request the same ones again and again."""
 
 
 class FailingFabric(Fabric):
