@@ -249,3 +249,23 @@ def test_the_first_difference_of_two_machines_is_named():
     ):
         with pytest.raises(FabricError, match=words):
             verify_together([a, CircuitPlan(machine, a.schedule, a.rounds)])
+
+
+def test_what_has_one_setting_belongs_to_one_job():
+    """On any wavelengths: the instance, both jobs and the first round that uses it are named."""
+
+    class Whole(Bench):
+        num_wavelengths = 6
+        resources = (Resource("fibre", 4, one_setting=True),)
+
+        def usage(self, circuits):
+            yield Usage(self.resources[0], circuits.src.astype(np.int64), setting=circuits.dst.astype(np.int64))
+
+    a, b = by_hand([[(1, 2, 0, 1, 0)]]), by_hand([[(0, 3, 1, 1, 0)]])
+    c = by_hand([[(2, 3, 0, 1, 0)]], [[(3, 0, 4, 1, 0)], [(1, 0, 2, 1, 0)], [(1, 0, 4, 1, 0)]])
+    plans = [CircuitPlan(Whole(), plan.schedule, plan.rounds) for plan in (a, b, c)]
+    assert [v.where for v in verify_together(plans[:2]).violations] == ["node 0"]
+    last = verify_together(plans, ["a", "b", "c"]).violations[-1]
+    assert (last.where, last.step, last.round, last.expected, last.found, last.count) == (
+        "fibre 1", 2, 1, "the setting of one job", "settings of a and c", 1
+    )  # fmt: skip

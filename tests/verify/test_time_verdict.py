@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.verify.timing import Bench, changed, plan_of, schedule_times
 
-from opticcl.ir import CircuitPlan
+from opticcl.ir import CircuitPlan, Circuits
 from opticcl.ir.device import Device
 from opticcl.ir.programme import DeviceTable
 from opticcl.verify.time import TimeRules, check_programme
@@ -52,6 +52,7 @@ def test_a_period_is_of_whole_slots():
     p = schedule_times(plan, 8 * 2375, PLAIN, compact=True)
     assert p.runs.repeats.tolist() == [1, 1, 2]
     assert said(plan, p) == []
+    assert said(plan, replace(p, total_s=p.total_s - 1e-6)) == [("total_too_small", 3, -1, "the last event", 1e-6, 1)]
     for by in ([0, 0, 6e-16], [5e-9, 0, 0]):  # within the tolerance; of a step that is not repeated
         assert said(plan, replace(p, runs=changed(p.runs, period_s=p.runs.period_s + np.array(by)), total_s=1.0)) == []
     late = changed(p.runs, period_s=p.runs.period_s + np.array([0, 0, 5e-9]))
@@ -149,3 +150,21 @@ def test_data_that_is_late():
     assert said(sums, replace(p, data=soon), rules) == [
         ("summed_too_fast", 1, -1, "sum at rank 1 of transfer 0", 5e-6, 1)
     ]  # fmt: skip
+
+
+def test_an_idle_circuit_stands_until_its_device_changes():
+    """Not longer: its receiver is free then; had the device not changed, another circuit would meet it there."""
+    base = plan_of(Bench(nodes=4), [(0, 1, 2, 0, 1, 0), (1, 0, 1, 4, 1, 0), (1, 2, 3, 5, 1, 0)])
+
+    def rounds(i):
+        return (Circuits.of([0, -1], [1, 0], [2, 3]),) if i == 0 else base.rounds(i)
+
+    plan, p = CircuitPlan(base.fabric, base.schedule, rounds), schedule_times(base, MB, PLAIN)
+    idle = {"step": 0, "round": 0, "row": 1, "start_s": p.circuits.start_s[0], "end_s": np.nan, "slot": -1, "slots": -1}
+    circuits = changed(p.circuits, **{name: np.append(getattr(p.circuits, name), idle[name]) for name in idle})
+    own = p.devices.take(p.devices.device != 0)
+    there = DeviceTable.of(
+        kind=0, device=0, step=-1, begin_s=[0, 1e-4], done_s=[SETTING, 1e-4 + SETTING], setting=[3, 1]
+    )
+    both = {name: np.concatenate([getattr(own, name), getattr(there, name)]) for name in DeviceTable.KINDS}
+    assert said(plan, replace(p, circuits=circuits, devices=DeviceTable(**both))) == []
