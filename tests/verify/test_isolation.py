@@ -269,3 +269,4 @@ def test_what_has_one_setting_belongs_to_one_job():
     assert (last.where, last.step, last.round, last.expected, last.found, last.count) == (
         "fibre 1", 2, 1, "the setting of one job", "settings of a and c", 1
     )  # fmt: skip
+    assert verify_together([plans[0], plans[0]]).violations[-1].where == "fibre 1 wavelength 0"
