@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from opticcl.report.kit.colours import wavelength_colours
 from opticcl.report.kit.columns import Column, FittedTable
+from opticcl.report.kit.line_ends import text_width
 from opticcl.report.kit.svg import WIDTH, new_figure
 from opticcl.studies import Chart, Study
 from opticcl.units import format_value, unit_suffix
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["study_figure", "study_table"]
 
-_LEGEND = 2.1  # inches
+_LEAST_LEGEND = 2.1  # inches
 _SHAPES = "os^Dv<>P"
 
 
@@ -52,8 +53,9 @@ def study_figure(study: Study) -> Figure:
     chart = study.chart
     height = 4.4
     figure = new_figure(height)
-    axes = figure.add_axes((0.75 / WIDTH, 0.55 / height, (WIDTH - 0.75 - _LEGEND) / WIDTH, (height - 0.95) / height))
     lines = _lines(study)
+    legend = max(_LEAST_LEGEND, 0.65 + text_width([part for name in lines for part in name.split("\n")]))
+    axes = figure.add_axes((0.75 / WIDTH, 0.55 / height, (WIDTH - 0.75 - legend) / WIDTH, (height - 0.95) / height))
     colours = wavelength_colours(range(len(lines)))
     for number, (name, points) in enumerate(lines.items()):
         x, y = zip(*points, strict=True)
@@ -73,7 +75,7 @@ def study_figure(study: Study) -> Figure:
     axes.set_title(study.title, loc="left", fontsize=9, fontweight="bold")
     _scale(axes, chart, [x for points in lines.values() for x, _ in points])
     if any(lines):  # a single line may have no name
-        figure.legend(loc="center left", bbox_to_anchor=(1 - (_LEGEND - 0.15) / WIDTH, 0.55), frameon=False)
+        figure.legend(loc="center left", bbox_to_anchor=(1 - (legend - 0.15) / WIDTH, 0.55), frameon=False)
     return figure
 
 

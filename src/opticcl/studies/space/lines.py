@@ -110,4 +110,6 @@ def _key(space: DesignSpace, axis: str) -> str:
 
 
 def _label(column: str) -> str:
+    if column == "total_s":
+        return "time"
     return column.removesuffix(unit_suffix(column)).removeprefix("num_").replace("_", " ")
