@@ -222,6 +222,6 @@ for name, test in list(globals().items()):
 assert dist.get_backend() == "opticcl"
 if "stay" not in sys.argv:
     dist.destroy_process_group()
+    gc.collect()  # of models that hold the group
     gloo = None  # ends its threads: torch aborts a process that ends while they free a tensor
-    gc.collect()
 print(f"rank {rank} done")

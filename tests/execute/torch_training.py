@@ -180,6 +180,6 @@ for name, test in list(globals().items()):
         if os.environ.get("VERBOSE"):
             print(name, flush=True)
 dist.destroy_process_group()
+gc.collect()  # of models that hold the group
 gloo = None  # ends its threads: torch aborts a process that ends while they free a tensor
-gc.collect()
 print(f"rank {rank} done")
