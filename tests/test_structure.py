@@ -51,10 +51,16 @@ def package_of(path: Path) -> str:
 
 
 @cache
+def syntax_of(path: Path) -> ast.Module:
+    """Syntax tree of a source file."""
+    return ast.parse(path.read_text("utf-8"))
+
+
+@cache
 def imports_of(path: Path) -> list[tuple[str, tuple[str, ...]]]:
     """Modules of the project that a source file imports, for type checking too, with the names that it takes from them."""
     found = []
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in ast.walk(syntax_of(path)):
         if isinstance(node, ast.ImportFrom) and node.module:
             found.append((node.module, tuple(alias.name for alias in node.names)))
         if isinstance(node, ast.Import):
@@ -148,7 +154,7 @@ def test_a_class_name_has_one_meaning():
     """No two modules define a public class of one name."""
     homes: dict[str, list[str]] = {}
     for path in FILES:
-        for node in ast.parse(path.read_text("utf-8")).body:
+        for node in syntax_of(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes.setdefault(node.name, []).append(str(path.relative_to(SOURCE)))
     assert {name: found for name, found in homes.items() if len(found) > 1} == {}
@@ -185,7 +191,7 @@ def test_systems_are_told_apart_by_their_classes():
         f"{path.relative_to(SOURCE)}:{node.lineno}: {ast.unparse(node)}"
         for path in FILES
         if package_of(path) not in SYSTEM_SPECIFIC
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for node in ast.walk(syntax_of(path))
         if told_apart(node)
     ]
     assert not found, "\n".join(found)

@@ -29,7 +29,7 @@ FABRICS = (
     "lightpath:shape=2x4",
     "torus:shape=3x3",
 )
-LONGEST = 64
+LONGEST = 16
 """Pieces of a pipeline; those with more take seconds."""
 
 NO_ALGORITHM = {("oddl:shape=4x4", "send_recv")}

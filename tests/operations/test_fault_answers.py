@@ -35,7 +35,7 @@ def healthy(spec: str, collective: str = "all_reduce", size: int = 10_000_000, *
     return Healthy(fabric(spec), Request(collective), size, "auto", assumed, {**recovery_parameters(), **options})
 
 
-QUICK = {(FIVE[1], "all_reduce"), (FIVE[2], "all_to_all"), (FIVE[3], "all_gather"), (FIVE[4], "all_reduce")}
+QUICK = {(FIVE[1], "all_reduce"), (FIVE[2], "all_to_all"), (FIVE[4], "all_reduce")}
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_every_part_is_answered(spec: str, collective: str) -> None:
         ("sipac:radix=4,levels=1,wavelengths=4", {"comb_laser", "switch", "input_fibre", "output_fibre"}),
         ("sipac:radix=2,levels=2,wavelengths=4", set()),
         ("oddl:shape=4,control_radix=8", {"transmitter", "receiver", "input_fibre", "output_fibre", "switch"}),
-        ("oddl:shape=2x2,control_radix=8", set()),
+        pytest.param("oddl:shape=2x2,control_radix=8", set(), marks=pytest.mark.deep),
         ("ramp:groups=1,racks=1,wavelengths=4", {"transmitter", "receiver", "star"}),
         pytest.param("ramp:groups=2,racks=2,wavelengths=2", set(), marks=pytest.mark.deep),
     ],

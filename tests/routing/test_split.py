@@ -45,7 +45,7 @@ def test_rounds_fit_and_bound_holds(drawn: tuple[np.ndarray, np.ndarray, np.ndar
     assert found.bound <= found.num_rounds
 
 
-@examples(20)
+@examples(12)
 @given(requests(6))
 def test_few_more_rounds_than_the_fewest(drawn: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
     """All ways of up to six requests: the split has at most one round more than the best."""
