@@ -66,7 +66,7 @@ def test_every_part_is_answered(spec: str, collective: str) -> None:
     ("spec", "single"),
     [
         ("sipac:radix=4,levels=1,wavelengths=4", {"comb_laser", "switch", "input_fibre", "output_fibre"}),
-        ("sipac:radix=2,levels=2,wavelengths=4", set()),
+        pytest.param("sipac:radix=2,levels=2,wavelengths=4", set(), marks=pytest.mark.deep),
         ("oddl:shape=4,control_radix=8", {"transmitter", "receiver", "input_fibre", "output_fibre", "switch"}),
         pytest.param("oddl:shape=2x2,control_radix=8", set(), marks=pytest.mark.deep),
         ("ramp:groups=1,racks=1,wavelengths=4", {"transmitter", "receiver", "star"}),
