@@ -25,6 +25,9 @@ MANY_POLICIES = (
 
 DEEP = {
     "opticcl compare --nodes 64 --size 1MB --algorithm all --node-rate 2.4Tb/s -o out.html": "250 plans, 20 s",
+    "opticcl compare --nodes 64 --size 100MB --out answer.html --out answer.json": (
+        "draws 16 fabrics, 5 s; tests/report writes smaller pages"
+    ),
     "opticcl papers": "all claims, 10 s; tests/papers judges each",
     "opticcl control -f oddl:shape=4 --explore": "all orders of messages, 6 s; tests/operations explores smaller machines",
     "opticcl cost -n 1024 -c all_reduce -s 1GB": "all fabrics at 1,024 nodes, 5 s",

@@ -88,7 +88,7 @@ def test_replaced_paths_lie_where_the_old_ones_did() -> None:
     assert (hops.tolist(), offsets.tolist()) == ([1, 7, 8, 3], [0, 1, 3, 4])
 
 
-@examples(40)
+@examples(25)
 @given(st.data())
 def test_k_shortest_are_networkxs(data: st.DataObject) -> None:
     """As many, as long, distinct and without loops."""
