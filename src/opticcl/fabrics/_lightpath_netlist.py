@@ -93,6 +93,18 @@ class TileGrid:
         row, column = divmod(start, self.columns)
         return f"{DIRECTIONS[way]} of tile (row={row}, column={column})"
 
+    def tile_name(self, tile: int) -> str:
+        """A tile in words."""
+        return f"tile (row={tile // self.columns}, column={tile % self.columns})"
+
+    def laser_name(self, laser: int) -> str:
+        """A laser in words; they are numbered tile by tile."""
+        return f"laser {laser % self.lasers} of {self.tile_name(laser // self.lasers)}"
+
+    def photodiode_name(self, photodiode: int) -> str:
+        """A photodiode in words; they are numbered tile by tile."""
+        return f"wavelength {photodiode % self.lasers} of {self.tile_name(photodiode // self.lasers)}"
+
     def node_on(self, tile: IntArray) -> IntArray:
         """Node on each tile, -1 on one without, int64 (n,)."""
         node = np.full(self.tiles, -1)
@@ -116,15 +128,6 @@ def lightpath_netlist(wafer: TileGrid) -> Netlist:
     tiles, lasers, w = wafer.tiles, wafer.lasers, wafer.waveguides
     n_in, n_out = 4 * w + lasers, 4 * w + 1
 
-    def tile(element: int) -> str:
-        return f"tile (row={element // wafer.columns}, column={element % wafer.columns})"
-
-    def laser(element: int) -> str:
-        return f"laser {element % lasers} of {tile(element // lasers)}"
-
-    def diode(element: int) -> str:
-        return f"wavelength {element % lasers} of {tile(element // lasers)}"
-
     def working(dead: IntArray) -> Callable[[IntArray], npt.NDArray[np.bool_]]:
         return lambda element: ~np.isin(element, dead)
 
@@ -132,18 +135,18 @@ def lightpath_netlist(wafer: TileGrid) -> Netlist:
     groups = (
         ElementGroup(
             "transmitter", "emitter", tiles * lasers, 0, 1, per_wavelength=True, loss={"modulator": 1},
-            parameters={"works": working(wafer.dead_lasers)}, place=laser,
+            parameters={"works": working(wafer.dead_lasers)}, place=wafer.laser_name,
             node_of=lambda device: wafer.node_on(device // lasers), source=SOURCE,
         ),
         ElementGroup(
             "tile", "wss", tiles, n_in, n_out, per_wavelength=True, parameters={"works": working(wafer.dead_tiles)},
-            bill=BillLine("integrated_tile", 1, lasers, wafer.laser_rate), place=tile, node_of=wafer.node_on, device="mzi",
-            source=SOURCE,
+            bill=BillLine("integrated_tile", 1, lasers, wafer.laser_rate), place=wafer.tile_name, node_of=wafer.node_on,
+            device="mzi", source=SOURCE,
         ),
         *(_waveguides(wafer, name, count) for name, count in counts.items()),
-        ElementGroup("demux", "demux", tiles, 1, lasers, place=tile, source=SOURCE),
+        ElementGroup("demux", "demux", tiles, 1, lasers, place=wafer.tile_name, source=SOURCE),
         ElementGroup(
-            "photodiode", "photodiode", tiles * lasers, 1, 0, place=diode,
+            "photodiode", "photodiode", tiles * lasers, 1, 0, place=wafer.photodiode_name,
             node_of=lambda device: wafer.node_on(device // lasers), source=SOURCE,
         ),
     )  # fmt: skip

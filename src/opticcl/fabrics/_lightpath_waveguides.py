@@ -115,15 +115,6 @@ def waveguide_netlist(wafer: TileGrid) -> Netlist:
     def inner() -> IntArray:
         return np.sort(np.concatenate([edges for _, edges in wafer.edges]))
 
-    def tile(element: int) -> str:
-        return f"tile (row={element // wafer.columns}, column={element % wafer.columns})"
-
-    def laser(element: int) -> str:
-        return f"laser {element % lasers} of {tile(element // lasers)}"
-
-    def diode(element: int) -> str:
-        return f"wavelength {element % lasers} of {tile(element // lasers)}"
-
     def on_edge(element: int) -> str:
         return f"waveguide {element % w} {wafer.edge_name(int(inner()[element // w]))}"
 
@@ -162,10 +153,10 @@ def waveguide_netlist(wafer: TileGrid) -> Netlist:
     groups = (
         ElementGroup(
             "transmitter", "emitter", tiles * lasers, 0, 1, per_wavelength=True, loss={"modulator": 1},
-            parameters={"works": works}, place=laser, node_of=node_of_laser, source=SOURCE,
+            parameters={"works": works}, place=wafer.laser_name, node_of=node_of_laser, source=SOURCE,
         ),
         ElementGroup(
-            "laser_switch", "mzi", tiles * lasers, 1, 4 * w, place=laser, node_of=node_of_laser, source=SOURCE,
+            "laser_switch", "mzi", tiles * lasers, 1, 4 * w, place=wafer.laser_name, node_of=node_of_laser, source=SOURCE,
         ),
         ElementGroup("lasers_mux", "mux", guides, lasers, 1, place=on_edge, source=SOURCE),
         ElementGroup(
@@ -177,13 +168,13 @@ def waveguide_netlist(wafer: TileGrid) -> Netlist:
             "mzi", "mzi", guides, 1, 4, loss={"mzi": 1}, parameters={"works": alive(end)}, place=on_edge,
             node_of=lambda device: wafer.node_on(end(device)), source=SOURCE,
         ),
-        ElementGroup("sides_mux", "mux", tiles, 4 * w, 1, place=tile, source=SOURCE),
+        ElementGroup("sides_mux", "mux", tiles, 4 * w, 1, place=wafer.tile_name, source=SOURCE),
         ElementGroup(
-            "demux", "demux", tiles, 1, lasers, bill=BillLine("integrated_tile", 1, lasers, wafer.laser_rate), place=tile,
-            source=SOURCE,
+            "demux", "demux", tiles, 1, lasers, bill=BillLine("integrated_tile", 1, lasers, wafer.laser_rate),
+            place=wafer.tile_name, source=SOURCE,
         ),
         ElementGroup(
-            "photodiode", "photodiode", tiles * lasers, 1, 0, place=diode, node_of=node_of_laser, source=SOURCE,
+            "photodiode", "photodiode", tiles * lasers, 1, 0, place=wafer.photodiode_name, node_of=node_of_laser, source=SOURCE,
         ),
     )  # fmt: skip
     return Netlist("lightpath", groups, lasers, lambda: _links(wafer, inner()), "transmitter")

@@ -172,13 +172,7 @@ def _two_settings(
 ) -> Violation | None:
     """The violation of a job that uses an instance which has one setting beside another job, on any wavelengths, or None.
 
-    Args:
-        resource: kind of resource.
-        table: circuits of the jobs before it.
-        counts: most circuits of the further job, by (resource, wavelength).
-        number: index of the further job.
-        plan: its plan.
-        names: names of all jobs.
+    Args: resource, table, counts, number, plan, names: as in `_clash`.
     """
     theirs, mine = (of.reshape(resource.count, -1) for of in (table.total, counts))
     both = np.flatnonzero((theirs > 0).any(axis=1) & (mine > 0).any(axis=1))
