@@ -176,6 +176,51 @@ def _grow(cost, root, share, inwards, parent, order, distance, waiting):  # type
 
 
 @numba.njit(cache=True, nogil=True)
+def _largest(width, port, sent_width, received_width, load, sent, received, least):  # type: ignore[no-untyped-def]
+    n = len(width)
+    top = least
+    for i in range(n):
+        for j in range(n):
+            if width[i, j] > 0:
+                top = max(top, _busy(i, j, width, port, sent_width, received_width, load, sent, received, 0.0))
+    return top
+
+
+@numba.njit(cache=True, nogil=True)
+def _price(width, port, sent_width, received_width, load, sent, received, steepness, cost):  # type: ignore[no-untyped-def]
+    n = len(width)
+    top = _largest(width, port, sent_width, received_width, load, sent, received, 1e-9)
+    for i in range(n):
+        for j in range(n):
+            if width[i, j] > 0:
+                busy = _busy(i, j, width, port, sent_width, received_width, load, sent, received, 1.0)
+                cost[i, j] = LEAST_COST + (busy / top) ** steepness
+
+
+@numba.njit(cache=True, nogil=True)
+def _describe(root, parent, order, summed, depth, weight):  # type: ignore[no-untyped-def]
+    """Depth of each node of a tree, and what its link carries: one chunk, or one for each node below if they are summed up."""
+    for v in order:
+        depth[v] = 0 if v == root else depth[parent[v]] + 1
+    weight[:] = 1.0
+    if summed:
+        for v in order[:0:-1]:
+            weight[parent[v]] += weight[v]
+
+
+@numba.njit(cache=True, nogil=True)
+def _carry(root, parent, inwards, weight, sign, port, load, sent, received):  # type: ignore[no-untyped-def]
+    """Add a tree to the loads, or take it away."""
+    for v in range(len(parent)):
+        if v != root:
+            i, j = (v, parent[v]) if inwards else (parent[v], v)
+            much = sign * weight[v]
+            load[i, j] += much
+            sent[i, port[i, j]] += much
+            received[j, port[i, j]] += much
+
+
+@numba.njit(cache=True, nogil=True)
 def _search(width, sent_width, received_width, port, roots, wanted, counted, share, turns, enough):  # type: ignore[no-untyped-def]
     n, trees = len(width), len(roots)
     load = np.zeros((n, n))
@@ -193,46 +238,14 @@ def _search(width, sent_width, received_width, port, roots, wanted, counted, sha
             for kind in range(2):
                 if not wanted[kind]:
                     continue
-                mine, root = parent[kind, t], roots[t]
-                for sign in (-1.0, 1.0):
-                    if sign > 0:
-                        top = 1e-9
-                        for i in range(n):
-                            for j in range(n):
-                                if width[i, j] > 0:
-                                    busy = _busy(
-                                        i, j, width, port, sent_width, received_width, load, sent, received, 0.0
-                                    )
-                                    top = max(top, busy)
-                        for i in range(n):
-                            for j in range(n):
-                                if width[i, j] > 0:
-                                    busy = _busy(
-                                        i, j, width, port, sent_width, received_width, load, sent, received, 1.0
-                                    )
-                                    cost[i, j] = LEAST_COST + (busy / top) ** steepness
-                        _grow(cost, root, share, kind == 0, mine, order, distance, waiting)
-                        weight[kind, t] = 1.0
-                        for nth in range(n):
-                            v = order[nth]
-                            depth[kind, t, v] = 0 if v == root else depth[kind, t, mine[v]] + 1
-                        if counted and kind == 0:
-                            for nth in range(n - 1, 0, -1):
-                                v = order[nth]
-                                weight[kind, t, mine[v]] += weight[kind, t, v]
-                    if sign > 0 or number > 0:
-                        for v in range(n):
-                            if v != root:
-                                i, j = (v, mine[v]) if kind == 0 else (mine[v], v)
-                                much = sign * weight[kind, t, v]
-                                load[i, j] += much
-                                sent[i, port[i, j]] += much
-                                received[j, port[i, j]] += much
-        top = 0.0
-        for i in range(n):
-            for j in range(n):
-                if width[i, j] > 0:
-                    top = max(top, _busy(i, j, width, port, sent_width, received_width, load, sent, received, 0.0))
+                mine, root, inwards, carried = parent[kind, t], roots[t], kind == 0, weight[kind, t]
+                if number > 0:
+                    _carry(root, mine, inwards, carried, -1.0, port, load, sent, received)
+                _price(width, port, sent_width, received_width, load, sent, received, steepness, cost)
+                _grow(cost, root, share, inwards, mine, order, distance, waiting)
+                _describe(root, mine, order, counted and inwards, depth[kind, t], carried)
+                _carry(root, mine, inwards, carried, 1.0, port, load, sent, received)
+        top = _largest(width, port, sent_width, received_width, load, sent, received, 0.0)
         if top < least - 1e-9:
             least = top
             kept_parent[:] = parent
