@@ -90,14 +90,16 @@ def test_bit_by_bit_as_in_process(where, name):
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("where", FABRICS)
+@pytest.mark.parametrize("where", [where for where in FABRICS if where != "oddl:shape=4x4"])
 def test_long_pipelines_bit_by_bit_as_in_process(where):
-    """All collectives."""
-    made = fabric(where)
+    """All collectives, on the fabrics that have such pipelines."""
+    made, tried = fabric(where), 0
     for name in COLLECTIVES:
         wanted = request_of(name, made.num_nodes)
         for algorithm in filter(is_long, algorithms(wanted, made)):
             results_are_those_in_process(generate(algorithm, wanted, made))
+            tried += 1
+    assert tried
 
 
 @pytest.mark.parametrize("algorithm", ["mesh", "ring", "halving_doubling", "lumorph:radix=4"])

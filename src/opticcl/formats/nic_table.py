@@ -25,7 +25,7 @@ import numpy as np
 
 from opticcl.errors import OutputError, PlanFileError
 from opticcl.files import write_whole
-from opticcl.ir import IntArray
+from opticcl.ir import IntArray, Op
 from opticcl.ir.netlist import Netlist
 from opticcl.ir.tables import DataRows, SettingRows
 
@@ -188,7 +188,7 @@ def read_nic_table(path: Path | str) -> NicTable:
     rows = np.frombuffer(raw, ROW, count, HEADER_BYTES + 8 * (nodes + 1))
     if not slot_s > 0:
         raise PlanFileError(f"{path}: slot_s={slot_s} is no length of a slot")
-    limits: dict[str, Any] = {"transceiver": transceivers, "wavelength": wavelengths, "action": 2, "op": 4}
+    limits: dict[str, Any] = {"transceiver": transceivers, "wavelength": wavelengths, "action": 2, "op": len(Op)}
     for name, most in limits.items():
         bad = np.flatnonzero(rows[name] >= most)
         if len(bad):

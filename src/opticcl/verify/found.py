@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from opticcl.ir import Collective, IntArray, Schedule, Transfers
+from opticcl.ir import Collective, IntArray, Op, Schedule, Transfers
 from opticcl.ir.collective import Holders
 from opticcl.ir.symmetry import Digits, Symmetry, Table, Xor
 from opticcl.verify.symmetry import CheckedClaims, Claim, claims_of, runs_of
@@ -63,7 +63,7 @@ def _malformed(step: Transfers, c: Collective) -> bool:
         return False
     ends = np.concatenate([step.src, step.dst])
     last = step.chunk_lo.astype(np.int64) + step.chunk_n
-    wrong = ends.min() < 0 or ends.max() >= c.num_ranks or step.op.max() > 3
+    wrong = ends.min() < 0 or ends.max() >= c.num_ranks or step.op.max() > max(Op)
     return bool(wrong or step.chunk_lo.min() < 0 or step.chunk_n.min() < 1 or last.max() > c.num_chunks)
 
 

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.errors import ParameterError
-from opticcl.ir import IntArray, ProgressCallback, no_progress
+from opticcl.ir import IntArray, Op, ProgressCallback, no_progress
 from opticcl.ir.netlist import ElementGroup, Netlist
 from opticcl.ir.tables import DataRows, SettingRows, Tables, TableVerdict, TableViolation
 from opticcl.optics.device_changes import places_of, states_of
@@ -520,7 +520,7 @@ def _known_data(netlist: Netlist, tables: Tables) -> IntArray:
     if len(outside):
         raise ParameterError(f"data row {outside[0]}: its device is on no node of the job")
     for name, low, high in (
-        ("wavelength", 0, netlist.num_wavelengths - 1), ("op", 0, 3), ("chunk_lo", 0, c.num_chunks - 1),
+        ("wavelength", 0, netlist.num_wavelengths - 1), ("op", 0, max(Op)), ("chunk_lo", 0, c.num_chunks - 1),
         ("chunk_n", 1, c.num_chunks), ("parts", 1, c.num_ranks), ("shares", 1, 1 << 20), ("share", 0, 1 << 20),
     ):  # fmt: skip
         column = getattr(d, name)
@@ -535,7 +535,7 @@ def _known_data(netlist: Netlist, tables: Tables) -> IntArray:
         rows = np.flatnonzero(over)
         if len(rows):
             raise ParameterError(f"data row {rows[0]}: {what}")
-    bad_op = np.flatnonzero(np.isin(d.op, (1, 3) if c.keeps_apart else (2,)))
+    bad_op = np.flatnonzero(np.isin(d.op, (Op.REDUCE, Op.REDUCE_MOVE) if c.keeps_apart else (Op.MOVE,)))
     if len(bad_op):
         raise ParameterError(f"data row {bad_op[0]}: op={d.op[bad_op[0]]} is none of the operations of {c.name}")
     return ranks
