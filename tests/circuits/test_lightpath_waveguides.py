@@ -36,9 +36,9 @@ def rules(plan):
 
 @pytest.mark.parametrize(("unit", "rounds", "due_s"), [("wavelength", 16, 608.8e-6), ("waveguide", 40, 1.46e-3)])
 def test_all_reduce_by_mesh_in_both_readings(unit, rounds, due_s):
-    """64 MB on 16 x 16 tiles: 128 circuits cross the fullest edge, which 40 waveguides carry at once, or in four rounds.
+    """64 MB on 16 x 16 tiles: 128 circuits cross the most congested edge, which 40 waveguides carry at once, or in four rounds.
 
-    Rounds of a step are the least: of the 16 turns of lasers, each needs the circuits of its fullest edge over 40.
+    Rounds of a step are the least: of the 16 turns of lasers, each needs the circuits of its most congested edge over 40.
     """
     plan = opticcl.compile(f"lightpath:shape=16x16,switch_unit={unit}", "all_reduce", "64 MB", algorithm="mesh")
     found = plan.simulate(assumptions="published")
@@ -131,7 +131,7 @@ def test_two_jobs_on_one_waveguide():
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "json"])
 def test_plan_files_have_a_column(tmp_path, suffix):
-    """Written and read; without the column nobody can set a switch, and the plan is refused."""
+    """Written and read; without the column no switch can be set, and the plan is refused."""
     plan, path = plan_on(SMALL), tmp_path / f"plan.{suffix}"
     write_plan_file(path, plan, 1000, "mesh")
     read = read_plan_file(path).plan

@@ -215,7 +215,7 @@ def test_waveguides_that_are_switched_as_a_whole():
     ):
         assert verdicts(shape, rows, paths, [0, 1]) == (True, True)
         assert verdicts(whole, rows, paths, [0, 1], waveguide=0) == (shares, shares)
-        assert verdicts(whole, rows, paths, [0, 1]) == (False, False)  # nobody can set its switches
+        assert verdicts(whole, rows, paths, [0, 1]) == (False, False)  # its switches cannot be set
 
 
 def test_outputs_of_oddl_that_select():

@@ -34,7 +34,7 @@ class Mutant:
         line: where.
         change: "before => after", with a number behind it if the function has the same change more than once.
         kernel: whether numba compiles the function.
-        lines: of the statement that is changed, its body left out; a test that runs none of them cannot tell.
+        lines: of the statement that is changed, its body left out; a test that runs none of them cannot detect it.
         source: of the module as it is.
         place: what is changed in the function.
         value: what is put there.

@@ -1,6 +1,6 @@
 """Plugin of pytest that runs mutants instead of tests.
 
-The tests are collected once. A child process runs them as they are and tells which test runs which lines and how long it
+The tests are collected once. A child process runs them as they are and records which test runs which lines and how long it
 takes, which is kept for the next run; then a child process for each mutant changes the code of one function and runs the tests
 that run its lines, those first that killed others and take little time, until one fails.
 """
