@@ -4,6 +4,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 # dev; mpi, torch and cluster for the tests with real processes, docs for the site (.ci/run installs all).
 EXTRAS ?= dev
+# The oldest torch that pyproject.toml allows; the newest is what pip finds.
+TORCH_OLDEST := $(shell sed -n 's/^torch = \["torch>=\([0-9.]*\)"\]/\1/p' pyproject.toml)
 INSTALLED := .venv/.installed
 # A real training step where it is there, else the built-in list of the same message sizes.
 WORKLOAD := $(firstword $(wildcard ../shared/data/chakra/resnet50-ddp.rank0.et) resnet50_ddp)
@@ -11,7 +13,7 @@ WORKLOAD := $(firstword $(wildcard ../shared/data/chakra/resnet50-ddp.rank0.et) 
 # As many processes as cores, each with its share of the files; an idle one takes tests from a busy one.
 PYTEST := $(BIN)/pytest -q -n auto --maxprocesses 8 --dist worksteal --durations=10 --durations-min=3
 
-.PHONY: demo test test-deep lint bench mutants docs clean
+.PHONY: demo test test-deep test-torch lint bench mutants docs clean
 
 demo: $(INSTALLED)
 	mkdir -p out
@@ -27,6 +29,15 @@ test-deep: $(INSTALLED)
 	-$(BIN)/pip install --quiet -c constraints.txt -e '.[browser]'
 	-command -v chromium chromium-browser google-chrome > /dev/null || $(BIN)/playwright install chromium
 	$(PYTEST) -m '' --hypothesis-profile=nightly --timeout 3600 --reverse-files
+
+	$(MAKE) test-torch
+
+# The tests of the PyTorch backend on the oldest and on the newest torch, an environment each, of some gigabytes. Twenty runs in a row
+# are part of `make test-deep`, on the version of constraints.txt.
+test-torch: .venv-torch-oldest/.installed .venv-torch-newest/.installed
+	set -e; for version in oldest newest; do \
+	.venv-torch-$$version/bin/python -c 'import torch; print("torch", torch.__version__)'; \
+	.venv-torch-$$version/bin/pytest -q -n 0 -m '' --timeout 3600 -k 'not twenty' tests/execute/test_torch.py; done
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -52,5 +63,13 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(BIN)/opticcl warm
 	touch $@
 
+.venv-torch-oldest/.installed: TORCH := torch==$(TORCH_OLDEST).*
+.venv-torch-newest/.installed: TORCH := torch
+.venv-torch-%/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(@D)
+	grep -v '^torch==' constraints.txt > $(@D)/constraints.txt
+	$(@D)/bin/pip install --quiet -c $(@D)/constraints.txt -e '.[dev]' '$(TORCH)'
+	touch $@
+
 clean:
-	rm -rf .venv out dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-torch-* out dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
