@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from measure import NotRunError, Run, register
@@ -21,7 +22,7 @@ SYMMETRIC = (  # fabric, algorithm, a name of the case
     ("ideal", "halving_doubling", "halving_doubling"),
     ("ideal", "recursive_doubling", "recursive_doubling"),
     ("ideal", "lumorph", "lumorph"),
-    ("ideal", "by_dimension", "by_dimension"),
+    ("ideal", "by_dimension:shape={side}x{side}", "by_dimension"),
     ("torus", "torus2d", "torus2d"),
     ("sipac", "sipco", "sipco"),
     ("ramp", "ramp", "ramp"),
@@ -35,12 +36,13 @@ def made(system: str, algorithm: str, nodes: int, collective: str) -> Schedule:
 
     Args:
         system: name of the fabric.
-        algorithm: name with parameters.
+        algorithm: name with parameters; {side} is the side of a square of all nodes.
         nodes: of the fabric.
         collective: of the schedule.
     Raises: NotRunError: no such algorithm, or it declines.
     """
     try:
+        algorithm = algorithm.format(side=math.isqrt(nodes))
         return generate(algorithm, Request(collective, 0), fabric_at_scale(system, nodes))
     except OpticclError as error:
         raise NotRunError(str(error)) from None
@@ -76,7 +78,7 @@ for _nodes in (1024, 4096, 65536):
         _collective = COLLECTIVE.get(_name, "all_reduce")
         register(
             f"proofs.{_name}_{_nodes}",
-            f"all chunks of {_algorithm}, {_collective}, {_nodes:,} nodes",
+            f"all chunks of {_name}, {_collective}, {_nodes:,} nodes",
             judged(
                 lambda n, system=_system, algorithm=_algorithm, collective=_collective: made(
                     system, algorithm, n, collective

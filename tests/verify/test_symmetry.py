@@ -260,7 +260,7 @@ def test_a_sample_is_no_verdict():
 def test_too_many_chunks_without_a_symmetry_are_not_judged(monkeypatch):
     """The line names the number and the option."""
     monkeypatch.setattr(data_module, "MOST_CHUNK_ROWS", 100)
-    monkeypatch.setattr(data_module, "BLOCK", 16)
+    monkeypatch.setattr(data_module, "LARGE_BLOCK", 16)
     made = generate("tree", "gather", fabric("ideal:nodes=64"))
     (violation,) = check_data(made).violations
     assert violation.rule == "not_judged"
@@ -272,7 +272,8 @@ def test_blocks_of_chunks_give_the_same_answer(monkeypatch):
     """However few chunks are followed at once."""
     made = generate("wrht", "all_gather", fabric("terarack:nodes=15,wavelengths=2"))
     whole = check_data(made)
-    monkeypatch.setattr(data_module, "BLOCK", 40)
+    for name in ("BLOCK", "LARGE_BLOCK"):
+        monkeypatch.setattr(data_module, name, 40)
     assert check_data(made) == whole
 
 

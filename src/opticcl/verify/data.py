@@ -35,7 +35,8 @@ from opticcl.ir import (
 )
 from opticcl.ir.symmetry import Run
 from opticcl.kernels import worth_compiling
-from opticcl.verify.chunk_rows import followed_rows, indexed_by_chunk
+from opticcl.verify.cells import Cells, first_holders
+from opticcl.verify.chunk_rows import indexed_by_chunk
 from opticcl.verify.exact import check_sets
 from opticcl.verify.found import found_claims, worth_searching
 from opticcl.verify.symmetry import CheckedClaims, claims_of, orbits, runs_of
@@ -43,10 +44,12 @@ from opticcl.verify.symmetry import CheckedClaims, claims_of, orbits, runs_of
 __all__ = ["DataReport", "check_data"]
 
 SYMMETRY_FROM = 1 << 16  # (rank, chunk) pairs from which claimed symmetries are used
-BLOCK = 1 << 23  # (rank, chunk) pairs that are followed together: about 400 MB
+BLOCK = 1 << 21  # (rank, chunk) pairs that are followed together: 50 MB, which caches hold in part
+LARGE_BLOCK = 1 << 23  # the same, of schedules with narrow transfers or many steps, which are read once a block: 300 MB
+RANGE = 16  # chunks of a transfer, on average, from which it is a range
+FEW_STEPS = 1024
 MOST_CHUNK_ROWS = 1 << 32  # chunks carried by all transfers that are followed one by one
 SHOWN = 8  # wrong chunks that are explained one by one
-_SATURATED = 1 << 61  # the sum of two counts fits in 64 bits
 _MANY = 1 << 40  # multiplicities above it are not distinguished; sums of those of all ranks fit in 64 bits
 _NO_PARTS = np.zeros(0, np.int32)
 
@@ -126,7 +129,10 @@ def check_data(
 def _chunk_rows(schedule: Schedule) -> int:
     """Chunks that all transfers carry together; steps of a class carry as many as its first."""
     classes = schedule.step_classes()
-    if schedule.collective.num_chunks == 1 or schedule.collective.num_ranks * schedule.collective.num_chunks <= BLOCK:
+    if (
+        schedule.collective.num_chunks == 1
+        or schedule.collective.num_ranks * schedule.collective.num_chunks <= LARGE_BLOCK
+    ):
         return 0  # never too many
     return sum(len(steps) * int(schedule.step(steps.start).chunk_n.sum(dtype=np.int64)) for steps in classes)
 
@@ -153,7 +159,7 @@ def _followed(
     """
     c = schedule.collective
     labels = np.random.default_rng().integers(0, 2**64, size=(c.num_ranks, 2), dtype=np.uint64)
-    size = max(1, BLOCK // c.num_ranks)
+    size = max(1, len(chunks)) if c.num_ranks * len(chunks) <= BLOCK else _chunks_together(schedule)
     blocks = [chunks[at : at + size] for at in range(0, len(chunks), size)] or [chunks]
     violations: list[Violation] = []
     notes, transfers = list(notes), 0
@@ -174,6 +180,18 @@ def _followed(
     return DataReport(tuple(violations), transfers, judged, everything, how, (*notes, *totals))
 
 
+def _chunks_together(schedule: Schedule) -> int:
+    """Chunks of a block."""
+    n, runs = schedule.collective.num_ranks, runs_of(schedule)
+    first = runs[0].base() if runs else None
+    if first is None or not len(first) or len(runs) > FEW_STEPS:
+        return max(1, LARGE_BLOCK // n)
+    width = first.chunk_n.mean()
+    if runs[0].count == 1 and width < RANGE:
+        return max(1, LARGE_BLOCK // n)
+    return max(1, BLOCK // n, min(8 * RANGE, LARGE_BLOCK // n))
+
+
 _MALFORMED = ("rank_unknown", "chunk_unknown", "operation_unknown", "operation_wrong", "run_cuts_ranges")
 
 
@@ -186,19 +204,12 @@ def _follow_block(
 ) -> tuple[list[Violation], int]:
     """Violations of some chunks, and the number of transfers of all steps."""
     c = schedule.collective
-    ranks = np.arange(c.num_ranks)
-    # contributions that each rank holds of each chunk
-    held = np.array(c.before(ranks[:, None], chunks[None, :]), np.int64)
-    first = _first_holders(c, held)
-    state = (labels[:, None, :] if first is None else labels[first][None]) * held[:, :, None].astype(np.uint64)
-    expected = state.sum(axis=0) if first is None else labels[first]
-    due = held.sum(axis=0) if first is None else np.ones(len(chunks), np.int64)
-
+    runs = runs_of(schedule)
+    cells = Cells.at_start(c, chunks, labels, chunk_first=bool(runs) and runs[0].count > 1)
     followed_below = np.searchsorted(chunks, np.arange(c.num_chunks + 1)).astype(np.int32)
     violations: list[Violation] = []
-    stamps = np.full(held.shape, -1, np.int64)
     transfers, i = 0, 0
-    for run in runs_of(schedule):
+    for run in runs:
         bases = [member.base() for member in run.members]
         step = bases[0] if len(bases) == 1 else concatenate_transfers(bases)
         malformed = _first_malformed(step, i, c)
@@ -212,15 +223,13 @@ def _follow_block(
         parts = _parts(step) if c.keeps_apart else _NO_PARTS
         if run.count == 1:
             rows = (step.src, step.dst, step.chunk_lo, step.chunk_n, step.op, parts)
-            clashes, not_held, wrong_size = _play_step(*rows, followed_below, state, held, stamps, i)
-            violations += _step_violations(i, clashes, not_held, wrong_size, step, chunks)
+            violations += _step_violations(i, *cells.play_step(rows, followed_below, i), step, chunks)
         else:
-            violations += _play_run_of(run, bases, step, parts, i, chunks, state, held, stamps, c)
+            violations += _play_run_of(run, bases, step, parts, i, chunks, cells, c)
         i += run.count
         progress("follow the data", i, schedule.num_steps)
 
-    wanted = np.broadcast_to(c.after(ranks[:, None], chunks[None, :]), held.shape)
-    wrong = wanted & ((state != expected[None]).any(axis=2) | (held != due[None]))
+    wrong = cells.wrong(c, chunks)
     violations += _explain(schedule, chunks, wrong)
     if wrong.any():
         nodes = int(wrong.any(axis=1).sum())
@@ -266,9 +275,7 @@ def _play_run_of(
     parts: IntArray,
     i: int,
     chunks: IntArray,
-    state: npt.NDArray[np.uint64],
-    held: IntArray,
-    stamps: IntArray,
+    cells: Cells,
     c: Collective,
 ) -> list[Violation]:
     """Follow chunks through all steps of a run: what step k carries of a chunk, the base carries of an earlier one.
@@ -280,14 +287,13 @@ def _play_run_of(
         parts: of the rows of `step`; empty where contributions are added.
         i: number of the first step.
         chunks: followed, ascending.
-        state, held, stamps: of (rank, chunk), changed.
+        cells: what ranks hold, changed.
         c: collective.
     """
     rows, starts, inverse, source = indexed_by_chunk(run, bases, chunks, c)
     columns = (step.src, step.dst, step.op, parts, rows, starts, inverse)
     more = np.repeat([member.parts_step for member in run.members], [len(base) for base in bases]).astype(np.int64)
-    most = int(np.diff(starts).max(initial=0)) * len(chunks) * len(bases)
-    found = _play_run(*columns, source, run.count, more, most, state, held, stamps, i)
+    found = cells.play_run(columns, source, run.count, more)
     out = []
     for counters, rule, ends, expected in (
         (found[0], "chunk_overwritten", step.dst, "one copy, or sums alone"),
@@ -299,20 +305,6 @@ def _play_run_of(
             text = {"chunk_overwritten": "several writes", "sent_before_held": "none yet"}.get(rule, f"{there} held")
             out.append(Violation(rule, i + when, -1, f"chunk {chunks[k]} of rank {ends[at]}", expected, text, count))
     return out
-
-
-def _first_holders(c: Collective, held: IntArray) -> IntArray | None:
-    """First holder of each chunk, whose label is used where several ranks hold the same data at the start; None where each rank
-    has a label of its own.
-
-    Args:
-        c: collective.
-        held: contributions that each rank holds of each followed chunk, (num_ranks, chunks).
-    """
-    if c.reduces or c.keeps_apart or (held.sum(axis=0) <= 1).all():
-        return None
-    first: IntArray = np.argmax(held > 0, axis=0)
-    return first
 
 
 def _first_malformed(step: Transfers, i: int, c: Collective) -> Violation | None:
@@ -378,7 +370,7 @@ def _explain(schedule: Schedule, chunks: IntArray, wrong: np.ndarray) -> list[Vi
         rank = np.flatnonzero(wrong[:, k])[0]
         counts = contributions(schedule, int(rank), int(chunks[k]))
         due = c.before(np.arange(c.num_ranks), np.full(c.num_ranks, chunks[k])).astype(np.int64)
-        first = _first_holders(c, due[:, None])
+        first = first_holders(c, due[:, None])
         if first is not None:  # any holder may be the source
             counts, due = (np.where(np.arange(c.num_ranks) == first[0], x, 0) for x in (counts.sum(), 1))
         where = f"chunk {chunks[k]} at rank {rank}"
@@ -435,137 +427,3 @@ def _well_formed(src, dst, chunk_lo, chunk_n, op, parts, num_ranks, num_chunks, 
         for t in range(len(parts)):
             bad |= parts[t] != 1
     return not bad
-
-
-@numba.njit(cache=True, nogil=True)
-def _play_step(  # type: ignore[no-untyped-def]
-    src, dst, chunk_lo, chunk_n, op, parts, followed_below, state, held, stamps, step
-):
-    """One step, in place: gather what is sent, clear what is moved, then add or store it.
-
-    `followed_below[c]` is the number of followed chunks below c; rows that carry none of them are skipped.
-    A stamp of 2 step + (op is not a copy) marks what was written in this step: a copy excludes any other write.
-    Returns (count, row, k, contributions held) of clashing writes, of sends of nothing, and of sends of a wrong size.
-    """
-    clashes, not_held, wrong_size = np.zeros(4, np.int64), np.zeros(4, np.int64), np.zeros(4, np.int64)
-    row, first, last = followed_rows(chunk_lo, chunk_n, followed_below)
-    total = 0
-    for i in range(len(row)):
-        total += last[i] - first[i]
-    sent = np.empty((total, 2), np.uint64)
-    sent_held = np.empty(total, np.int64)
-    at, moves = 0, False
-    for i in range(len(row)):
-        t = row[i]
-        s = src[t]
-        moves = moves or op[t] & Op.MOVE > 0
-        for k in range(first[i], last[i]):
-            sent[at, 0] = state[s, k, 0]
-            sent[at, 1] = state[s, k, 1]
-            there = held[s, k]
-            sent_held[at] = there
-            if there == 0:
-                not_held[0] += 1
-                if not_held[0] == 1:
-                    not_held[1], not_held[2] = t, k
-            elif len(parts) and parts[t] != there:
-                wrong_size[0] += 1
-                if wrong_size[0] == 1:
-                    wrong_size[1], wrong_size[2], wrong_size[3] = t, k, there
-            at += 1
-    if moves:
-        for i in range(len(row)):
-            t = row[i]
-            if op[t] & Op.MOVE:
-                for k in range(first[i], last[i]):
-                    state[src[t], k, :] = 0
-                    held[src[t], k] = 0
-    at = 0
-    for i in range(len(row)):
-        t = row[i]
-        d = dst[t]
-        for k in range(first[i], last[i]):
-            stamp = stamps[d, k]
-            if stamp >= 2 * step and (op[t] == Op.COPY or stamp == 2 * step):
-                clashes[0] += 1
-                if clashes[0] == 1:
-                    clashes[1], clashes[2] = t, k
-            stamps[d, k] = 2 * step + (op[t] != Op.COPY)
-            if op[t] == Op.COPY:
-                state[d, k, 0] = sent[at, 0]
-                state[d, k, 1] = sent[at, 1]
-                held[d, k] = sent_held[at]
-            else:
-                state[d, k, 0] += sent[at, 0]
-                state[d, k, 1] += sent[at, 1]
-                held[d, k] = min(held[d, k] + sent_held[at], _SATURATED)
-            at += 1
-    return clashes, not_held, wrong_size
-
-
-@numba.njit(cache=True, nogil=True)
-def _play_run(  # type: ignore[no-untyped-def]
-    src, dst, op, parts, rows, starts, inverse, source, count, parts_step, most, state, held, stamps, first_step
-):
-    """All steps of a run, in place; as `_play_step`, with the base indexed by member of the run and chunk.
-
-    `source[m, k]` is the place in the base of member m of what the step carries of chunk k; it is changed from step to step.
-    Returns (count, row, k, contributions held, step of the run) of clashing writes, sends of nothing, sends of a wrong size.
-    """
-    found = np.zeros((3, 5), np.int64)
-    sent, sent_held = np.empty((most, 2), np.uint64), np.empty(most, np.int64)
-    members, chunks = source.shape
-    for turn in range(count):
-        step = first_step + turn
-        at, moves = 0, False
-        for k in range(chunks):
-            for m in range(members):
-                for r in range(starts[source[m, k]], starts[source[m, k] + 1]):
-                    t = rows[r]
-                    s = src[t]
-                    moves = moves or op[t] & Op.MOVE > 0
-                    sent[at, 0] = state[s, k, 0]
-                    sent[at, 1] = state[s, k, 1]
-                    there = held[s, k]
-                    sent_held[at] = there
-                    at += 1
-                    if there == 0:
-                        found[1, 0] += 1
-                        if found[1, 0] == 1:
-                            found[1, 1], found[1, 2], found[1, 3], found[1, 4] = t, k, there, turn
-                    elif len(parts) and parts[t] + turn * parts_step[t] != there:
-                        found[2, 0] += 1
-                        if found[2, 0] == 1:
-                            found[2, 1], found[2, 2], found[2, 3], found[2, 4] = t, k, there, turn
-        if moves:
-            for k in range(chunks):
-                for m in range(members):
-                    for r in range(starts[source[m, k]], starts[source[m, k] + 1]):
-                        if op[rows[r]] & Op.MOVE:
-                            state[src[rows[r]], k, :] = 0
-                            held[src[rows[r]], k] = 0
-        at = 0
-        for k in range(chunks):
-            for m in range(members):
-                for r in range(starts[source[m, k]], starts[source[m, k] + 1]):
-                    t = rows[r]
-                    d = dst[t]
-                    stamp = stamps[d, k]
-                    if stamp >= 2 * step and (op[t] == Op.COPY or stamp == 2 * step):
-                        found[0, 0] += 1
-                        if found[0, 0] == 1:
-                            found[0, 1], found[0, 2], found[0, 4] = t, k, turn
-                    stamps[d, k] = 2 * step + (op[t] != Op.COPY)
-                    if op[t] == Op.COPY:
-                        state[d, k, 0] = sent[at, 0]
-                        state[d, k, 1] = sent[at, 1]
-                        held[d, k] = sent_held[at]
-                    else:
-                        state[d, k, 0] += sent[at, 0]
-                        state[d, k, 1] += sent[at, 1]
-                        held[d, k] = min(held[d, k] + sent_held[at], _SATURATED)
-                    at += 1
-        for m in range(members):
-            for k in range(chunks):
-                source[m, k] = inverse[source[m, k]]
-    return found
