@@ -188,3 +188,19 @@ def test_compare_takes_groups_on_fabrics_of_their_size(opticcl, tmp_path):
     )
     done = opticcl("compare", "--clock", "1GHz", "--nodes", "4")
     assert (done.returncode, "--clock" in done.stderr) == (2, True)
+
+
+def test_messages_planned_together(opticcl, answer):
+    """A column and a line; in JSON the three times in order, and the messages with their plans."""
+    asked = ["train", "-m", "lenet", "--nodes", "4", "-f", "terarack:nodes=4", "--fusion", "0", "--together"]
+    record, code = answer(*asked)
+    assert code == 0
+    (row,) = record["rows"]
+    found = row["together"]
+    assert found["iteration_s"] <= found["handed_over_s"] <= found["alone_s"] == row["iteration_s"]
+    assert found["saved_s"] > 0
+    assert found["verified"]
+    assert len(found["messages"]) == row["messages"]
+    text = opticcl(*asked).stdout
+    assert "together" in text
+    assert "each message alone" in text

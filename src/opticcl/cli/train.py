@@ -158,6 +158,13 @@ def run(
             "--straggler", help="Factor on the computation time of a device, such as 3=1.2. Repeat for several."
         ),
     ] = [],  # noqa: B006
+    together: Annotated[
+        bool,
+        typer.Option(
+            "--together",
+            help="Also plan the messages together: circuits stand from one to the next, or change while the job computes.",
+        ),
+    ] = False,
     samples: Annotated[int | None, typer.Option("--samples", help="Samples of an epoch.")] = None,
     epochs: Annotated[float | None, typer.Option("--epochs", help="Epochs of the training; needs --samples.")] = None,
     steps: Annotated[
@@ -237,6 +244,7 @@ def run(
             steps=steps,
             recorded_on=recorded_on,
             compute_scale=compute_scale,
+            together=together,
             jobs=processes,
             progress=progress,
         )
@@ -247,11 +255,11 @@ def run(
     if json:
         print_json(_record(found, under_faults))
     else:
-        from opticcl.report.training import recording_lines, spread_of_steps, training_table
+        from opticcl.report.training import recording_lines, spread_of_steps, together_lines, training_table
 
         remarks = [f"{row.machine.name}: {remark}" for row in found.rows for remark in row.remarks]
         remarks += [f"{row.machine.name}: {spread}" for row in found.rows if (spread := spread_of_steps(row))]
-        remarks += [*extrapolated, *recording_lines(found)]
+        remarks += [*together_lines(found), *extrapolated, *recording_lines(found)]
         print_table(*found.job.notes, training_table(found), *remarks, *map(str, found.left_out))
         if under_faults is not None:
             from opticcl.report.training_faults import training_faults_table

@@ -14,7 +14,7 @@ from opticcl.collective import Request
 from opticcl.errors import UnsupportedError
 from opticcl.ir import CircuitPlan, Fabric, ProgressCallback, Schedule, Timeline, Verdict, no_progress
 from opticcl.ir.step_cache import StepCache
-from opticcl.plans.search import Candidates
+from opticcl.plans.search import Candidate, Candidates
 from opticcl.plans.times import timeline_of
 from opticcl.registry import canonical, parse_call, write_call
 from opticcl.schedule import ALGORITHMS, all_variants, reason_declined
@@ -104,6 +104,25 @@ class Choice:
                 raise UnsupportedError(f"no algorithm does {what} on {where.name} with {where.num_nodes} nodes")
             self._best[size_bytes] = (timeline_of(found.profile, size_bytes, self._engine), found.profile.plan)
         return self._best[size_bytes]
+
+    def near(self, size_bytes: int, most: int) -> tuple[Candidate, ...]:
+        """Plans for which another may make way in a sequence of messages, the one that `best` returns first.
+
+        A plan that holds the circuits of its neighbours saves a change before it and one behind it at most, so those are kept
+        that take no more than two first changes longer than the fastest.
+
+        Args:
+            size_bytes: message of every rank [bytes].
+            most: of them [count].
+        Raises: UnsupportedError: the fabric can carry no algorithm.
+        """
+        _, plan = self.best(size_bytes)
+        first = self._candidates.of_plan(plan)
+        cold_s = first.lower_bound_s([size_bytes])
+        warm = first.profile_under(assumptions_of(first.assumed, initial="warm"))
+        change_s = cold_s - warm.timeline(size_bytes, bounded=False).total_s
+        found = self._candidates.near(size_bytes, cold_s + 2 * change_s, most) if change_s > 0 else []
+        return (first, *(one for one in found[: most - 1] if one is not first))
 
     @property
     def failures(self) -> tuple[str, ...]:

@@ -99,6 +99,11 @@ class Candidate:
         bound = len(sizes) * sum(fixed for fixed, _ in rest) + sum(sizes) * sum(per_byte for _, per_byte in rest)
         return bound + sum(self._cost_s(cost, sizes) for cost in self._costs)
 
+    def profile_under(self, assumed: Assumptions) -> Profile:
+        """Its time for any message size under other assumptions, evaluated to the end."""
+        facts = self._plan_facts()
+        return Profile(facts.plan, assumed, tuple(costs(facts.plan, assumed, facts)))
+
     @property
     def too_long(self) -> str:
         """Why a search sets it aside, once it has taken too long; "" if it has not."""
@@ -230,19 +235,58 @@ class Candidates:
             if candidate.too_long and (queue or best[1] >= 0):
                 self._refusals[i] = self._failures[candidate.schedule.name] = candidate.too_long
                 continue
-            try:
-                bound_s += candidate.refine(sizes)
-            except UnsupportedError as error:
-                self._refusals[i] = str(error)
+            more_s = self._refined(i, sizes)
+            if more_s is None:
                 continue
-            except AlgorithmError as error:
-                self._refusals[i] = self._failures[candidate.schedule.name] = str(error)
-                continue
+            bound_s += more_s
             if candidate.complete:
                 bound_s = candidate.lower_bound_s(sizes)
                 best = min(best, (bound_s, i))
             heappush(queue, (bound_s, i))
         return self._candidates[best[1]] if best[1] >= 0 else None
+
+    def near(self, size_bytes: int, limit_s: float, most: int) -> list[Candidate]:
+        """Candidates that take no longer than a limit, fastest first.
+
+        Args:
+            size_bytes: message of every rank [bytes].
+            limit_s: of their times [s].
+            most: of them [count].
+        """
+        sizes = [size_bytes]
+        queue = [(one.lower_bound_s(sizes), i) for i, one in enumerate(self._candidates) if i not in self._refusals]
+        heapify(queue)
+        found: list[Candidate] = []
+        while queue and queue[0][0] <= limit_s and len(found) < most:
+            bound_s, i = heappop(queue)
+            candidate = self._candidates[i]
+            if candidate.complete:
+                found.append(candidate)
+                continue
+            more_s = None if candidate.too_long else self._refined(i, sizes)
+            if more_s is not None:
+                heappush(queue, (candidate.lower_bound_s(sizes) if candidate.complete else bound_s + more_s, i))
+        return found
+
+    def of_plan(self, plan: CircuitPlan) -> Candidate:
+        """The evaluated candidate that a plan of this search belongs to."""
+        return next(one for one in self._candidates if one.complete and one.profile.plan is plan)
+
+    def _refined(self, i: int, sizes: Sequence[int]) -> float | None:
+        """Increase of the bound of a candidate by its next run of steps; None where it is refused, which is kept [s].
+
+        Args:
+            i: number of the candidate.
+            sizes: messages one after the other [bytes].
+        """
+        candidate = self._candidates[i]
+        try:
+            return candidate.refine(sizes)
+        except UnsupportedError as error:
+            self._refusals[i] = str(error)
+        except AlgorithmError as error:
+            self._refusals[i] = self._failures[candidate.schedule.name] = str(error)
+        return None
 
     @property
     def failures(self) -> dict[str, str]:

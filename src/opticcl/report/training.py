@@ -25,6 +25,7 @@ __all__ = [
     "runtime_words",
     "slowness",
     "spread_of_steps",
+    "together_lines",
     "training_table",
 ]
 
@@ -49,6 +50,7 @@ def training_table(training: TrainingResult) -> FittedTable:
         Column("algorithms", [Text(_algorithms(row)) for row in rows], 3, justify="left"),
         Column("iteration", [format_seconds(row.iteration.total_s) for row in rows]),
         *_other_set(training),
+        *_together(rows),
         Column("slower", [ratio(x) for x in slowness(training)], 2),
         Column("waits for messages", [format_seconds(row.iteration.exposed_s) for row in rows]),
         Column("share", [f"{row.communication_share:.1%}" for row in rows]),
@@ -77,6 +79,21 @@ def _other_set(training: TrainingResult) -> list[Column]:
     """Iterations under the other set of assumptions, if they were evaluated."""
     known = [row.beside for row in training.rows if row.beside]
     return [Column(known[0][0], [format_seconds(seconds) for _, seconds in known])] if known else []
+
+
+def _together(rows: Sequence[TrainingRow]) -> list[Column]:
+    """Iterations with all messages planned together, if requested."""
+    if not any(row.together for row in rows):
+        return []
+    known = [format_seconds(row.together.iteration.total_s) if row.together else "-" for row in rows]
+    return [Column("together", known)]
+
+
+def together_lines(training: TrainingResult) -> list[str]:
+    """What planning together gained on each fabric; none unless requested."""
+    return [
+        f"{name}: {row.together}" for name, row in zip(row_names(training), training.rows, strict=True) if row.together
+    ]
 
 
 def headline(training: TrainingResult) -> str:

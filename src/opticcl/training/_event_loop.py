@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import ceil, inf
 
 from opticcl.ir.task_graph import TaskGraph
-from opticcl.training.runtime import COMPUTE, Runtime, Span, TimeOf
+from opticcl.training.runtime import COMPUTE, Runtime, Span, TimeOf, TimesInTurn
 
 __all__ = ["EventLoop"]
 
@@ -41,7 +41,9 @@ class EventLoop:
         slowdowns: factor on the computation time of each device.
     """
 
-    def __init__(self, job: TaskGraph, time_of: TimeOf | None, runtime: Runtime, slowdowns: Sequence[float]) -> None:
+    def __init__(
+        self, job: TaskGraph, time_of: TimeOf | TimesInTurn | None, runtime: Runtime, slowdowns: Sequence[float]
+    ) -> None:
         self._job, self._time_of, self._runtime, self._slowdowns = job, time_of, runtime, slowdowns
         self._tasks = job.tasks
         self._waits = [len(set(task.after)) for task in job.tasks]
@@ -143,8 +145,12 @@ class EventLoop:
             if self._time_of is None:
                 took = sum(self._tasks[i].measured_s for i in sent)
             else:
-                took = self._time_of(first.collective, self._job.groups[first.group], size)
-                took += self._runtime.latency_s if first.fusible else 0.0
+                agreed = self._runtime.latency_s if first.fusible else 0.0
+                group = self._job.groups[first.group]
+                if isinstance(self._time_of, TimesInTurn):
+                    took = agreed + self._time_of.at(now + agreed, first.collective, group, size)
+                else:
+                    took = self._time_of(first.collective, group, size) + agreed
             self._begin(sent, slots, max(slots[0][1], 1), now, took, size)
         for entry in blocked:
             heapq.heappush(self._ready, entry)

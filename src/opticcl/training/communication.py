@@ -78,7 +78,7 @@ class CommunicationTimes:
     def __init__(
         self, machine: Fabric, planner: Fastest | None = None, *, groups: Literal["scaled", "machine"] = "scaled"
     ) -> None:
-        self.machine, self._planner, self._groups = machine, planner or Fastest(), groups
+        self.machine, self._planner, self.groups = machine, planner or Fastest(), groups
         self._homes: dict[range | tuple[int, ...], Fabric] = {}
         self._built: dict[int, Fabric] = {}
         self._choices: dict[tuple[range | tuple[int, ...], str], Choice] = {}
@@ -93,23 +93,42 @@ class CommunicationTimes:
             size_bytes: message of a rank [bytes].
         Raises: UnsupportedError: the fabric supports no algorithm. FabricError: a rank beyond the nodes of the machine.
         """
-        n = len(group.ranks)
-        if n < 2:
+        if len(group.ranks) < 2:
             return 0.0
-        if collective == "barrier":
-            size_bytes = 0  # a barrier carries no data
-        sent = (
-            size_bytes * n if collective == "send_recv" and n == 2 else size_bytes
-        )  # a buffer has a block for each rank
+        choice, sent = self.choice_of(collective, group, size_bytes)
+        took, plan = choice.best(sent)
+        self.carry(choice, plan, 0 if collective == "barrier" else size_bytes, took)
+        return took
+
+    def choice_of(self, collective: str, group: ProcessGroup, size_bytes: int) -> tuple[Choice, int]:
+        """The plans that may carry a message of two or more ranks, and its size as they count it [bytes].
+
+        Args:
+            collective: canonical name.
+            group: ranks that call it.
+            size_bytes: message of a rank [bytes].
+        Raises: FabricError: a rank beyond the nodes of the machine.
+        """
         key = group.ranks, collective
         if key not in self._choices:
             self._choices[key] = self._planner.choice(self.home(group), Request(collective))
-        choice = self._choices[key]
-        took, plan = choice.best(sent)
+        if collective == "barrier":
+            return self._choices[key], 0  # a barrier carries no data
+        pair = collective == "send_recv" and len(group.ranks) == 2  # a buffer has a block for each rank
+        return self._choices[key], size_bytes * (2 if pair else 1)
+
+    def carry(self, choice: Choice, plan: CircuitPlan, size_bytes: int, took_s: float) -> None:
+        """Count a message for `used`.
+
+        Args:
+            choice: that the plan is of.
+            plan: which carries it.
+            size_bytes: message of a rank [bytes].
+            took_s: its time [s].
+        """
         _, _, sizes, times = self._carried.setdefault(id(plan), (choice, plan, [], []))
         sizes.append(size_bytes)
-        times.append(took)
-        return took
+        times.append(took_s)
 
     def home(self, group: ProcessGroup) -> Fabric:
         """The fabric of a group.
@@ -147,7 +166,7 @@ class CommunicationTimes:
             )
         if len(ranks) == machine.num_nodes and list(ranks) == list(range(machine.num_nodes)):
             return machine
-        if self._groups == "machine":
+        if self.groups == "machine":
             return job(machine, tuple(ranks))
         if len(ranks) not in self._built:
             self._built[len(ranks)] = self._scaled(len(ranks))

@@ -30,7 +30,7 @@ from opticcl.ir import IntArray
 from opticcl.ir.task_graph import TaskGraph
 from opticcl.training._event_loop import EventLoop
 from opticcl.training.partition.tasks import WAIT
-from opticcl.training.runtime import COMPUTE, Runtime, Span, TimeOf
+from opticcl.training.runtime import COMPUTE, Runtime, Span, TimeOf, TimesInTurn
 from opticcl.units import counted, format_seconds
 
 __all__ = [
@@ -172,7 +172,7 @@ def slowdown_of(factors: Mapping[int, float], num_ranks: int) -> float:
 
 def simulate_iteration(
     job: TaskGraph,
-    time_of: TimeOf,
+    time_of: TimeOf | TimesInTurn,
     runtime: Runtime | None = None,
     stragglers: Mapping[int, float] | None = None,
     *,

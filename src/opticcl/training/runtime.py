@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
@@ -11,13 +12,28 @@ from opticcl.errors import ParameterError
 from opticcl.ir.task_graph import ProcessGroup
 from opticcl.units import Seconds, WholeBytes
 
-__all__ = ["COMPUTE", "Runtime", "Span", "TimeOf"]
+__all__ = ["COMPUTE", "Runtime", "Span", "TimeOf", "TimesInTurn"]
 
 COMPUTE = 0
 """Number of the compute queue; communication queues are 1, 2, ..."""
 
 TimeOf = Callable[[str, ProcessGroup, int], float]
 """(collective, group, message [bytes]) -> time [s]."""
+
+
+class TimesInTurn(ABC):
+    """Times of messages that depend on those before them: called once a message, in the order in which they begin."""
+
+    @abstractmethod
+    def at(self, now_s: float, collective: str, group: ProcessGroup, size_bytes: int) -> float:
+        """From the time at which a message is ready and the network idle until it has arrived [s].
+
+        Args:
+            now_s: that time [s].
+            collective: canonical name.
+            group: ranks that call it.
+            size_bytes: message of a rank [bytes].
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,12 +15,13 @@ from opticcl.ir.task_graph import TaskGraph
 from opticcl.plans.machines import ExcludedFabric, num_elements
 from opticcl.plans.ranks import beside
 from opticcl.processes import each
-from opticcl.registry import as_text, one_or_more, write_call
+from opticcl.registry import as_text, one_or_more, parse_call, write_call
 from opticcl.traces.graphs import median_step
 from opticcl.training.communication import CommunicationTimes, Fastest, PlanUse, moved_bytes
 from opticcl.training.iteration import COMPUTE, Iteration, Runtime, replay, simulate_iteration
 from opticcl.training.partition import partition
 from opticcl.training.rooflines import note_untimed
+from opticcl.training.together import Together, plan_together, why_not
 from opticcl.units import counted, format_seconds, in_columns
 
 __all__ = ["TrainingResult", "TrainingRow", "resolution_of", "train"]
@@ -41,6 +42,7 @@ class TrainingRow:
         steps: timelines of all steps, in order; empty if there is one.
         steps_verified: whether the plans of the other steps passed verification.
         beside: another set of assumptions, and the time of an iteration under it [s].
+        together: the iteration with all its messages planned together, if requested.
     """
 
     machine: Fabric
@@ -50,6 +52,7 @@ class TrainingRow:
     steps: tuple[Iteration, ...] = ()
     steps_verified: bool = True
     beside: tuple[str, float] | None = None
+    together: Together | None = None
 
     def __repr__(self) -> str:
         took, waits = format_seconds(self.iteration.total_s), f"{self.communication_share:.1%}"
@@ -58,7 +61,8 @@ class TrainingRow:
     @property
     def verified(self) -> bool:
         """Whether every plan passed verification."""
-        return self.steps_verified and all(use.verdict.ok for use in self.plans)
+        more = self.together.plans if self.together else ()
+        return self.steps_verified and all(use.verdict.ok for use in (*self.plans, *more))
 
     @property
     def algorithms(self) -> tuple[str, ...]:
@@ -112,6 +116,7 @@ class TrainingRow:
                 {"step": step.job.step, "iteration_s": step.total_s, "exposed_s": step.exposed_s} for step in self.steps
             ],
             "plans": [use.record() for use in self.plans],
+            **({"together": self.together.record()} if self.together else {}),
             "specification": write_call(machine.name, {k: v for k, v in machine.parameters.items() if v is not None}),
         }
 
@@ -205,6 +210,7 @@ def train(
     planner: Fastest | None = None,
     recorded_on: Fabric | str | None = None,
     compute_scale: float = 1.0,
+    together: bool = False,
     jobs: int = 1,
     progress: ProgressCallback = no_progress,
 ) -> TrainingResult:
@@ -230,6 +236,8 @@ def train(
             the ranks of the job.
         compute_scale: speed of the devices relative to those of the job, for what-if questions; 2 is twice as fast. The
             replay and `recorded_on` keep the recorded speed.
+        together: also plan the messages of the iteration together, so that circuits stand from one to the next and are
+            changed during computation, see `opticcl.training.together`.
         jobs: processes; the result is the same with any number of them [count].
         progress: called with a line about the current activity.
     Raises: ParameterError: contradictory arguments. UnsupportedError: no machine can carry the job.
@@ -245,12 +253,17 @@ def train(
     other = beside(planner.assumed)
     also = None if known else planner.under(other.assumed)
     runtime = runtime or Runtime()
+    if together and (planner.assumed.initial != "cold" or parse_call(engine)[0] != "closed_form"):
+        wrong = f"engine={engine}" if planner.assumed.initial == "cold" else f"initial={planner.assumed.initial}"
+        raise ParameterError(
+            f"train: together plans by the closed form from a cold start and hands circuits over itself; leave {wrong} out"
+        )
 
     def on_machine(i: int, progress: ProgressCallback) -> TrainingRow | ExcludedFabric:
         progress(f"simulate {job.name} on {built[i].name}")
         planner.progress = progress
         try:
-            row = _row(built[i], graphs, planner, groups, runtime, stragglers, compute_scale)
+            row = _row(built[i], graphs, planner, groups, runtime, stragglers, compute_scale, together)
             if also is not None:
                 times = CommunicationTimes(built[i], also, groups=groups)
                 again = [
@@ -287,13 +300,14 @@ def _row(
     runtime: Runtime,
     stragglers: Mapping[int, float] | None,
     compute_scale: float = 1.0,
+    together: bool = False,
 ) -> TrainingRow:
     """A job on one machine.
 
     Args:
         machine: the fabric.
         graphs: of its steps.
-        planner, groups, runtime, stragglers, compute_scale: see `train`.
+        planner, groups, runtime, stragglers, compute_scale, together: see `train`.
     Raises: UnsupportedError, FabricError: the machine cannot carry the job.
     """
     times = CommunicationTimes(machine, planner, groups=groups)
@@ -307,11 +321,17 @@ def _row(
     if remarks and not any(use.plan.schedule.name == planner.name for use in plans):
         raise UnsupportedError(remarks[0])
     remarks += tuple(f"left out: {error}" for error in times.failures())
-    if len(graphs) == 1:
-        return TrainingRow(machine, steps[0], plans, remarks)
-    iteration = simulate(_median(steps).job)
-    verified = all(use.verdict.ok for use in plans)
-    return TrainingRow(machine, iteration, times.used(), remarks, tuple(steps), verified)
+    row = TrainingRow(machine, steps[0], plans, remarks)
+    if len(graphs) > 1:
+        iteration = simulate(_median(steps).job)
+        verified = all(use.verdict.ok for use in plans)
+        row = TrainingRow(machine, iteration, times.used(), remarks, tuple(steps), verified)
+    if not together:
+        return row
+    if why := why_not(row.iteration.job, runtime):
+        return replace(row, remarks=(*row.remarks, why))
+    planned = plan_together(row.iteration, times, runtime, stragglers, compute_scale=compute_scale)
+    return replace(row, together=planned)
 
 
 def _median(iterations: Sequence[Iteration]) -> Iteration:
