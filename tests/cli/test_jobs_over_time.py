@@ -48,6 +48,16 @@ def test_scattered_nodes_where_no_block_is_free(opticcl):
     assert "isolated" in done.stdout
 
 
+def test_rings_where_the_fastest_plans_leave_no_way(opticcl):
+    """Jobs that lie within each other on a ring of fibres: the fastest take all wavelengths, rings of one leave room."""
+    place = [word for nodes in (2, 3, 3) for word in ("--place", str(nodes))]
+    found = json.loads(
+        opticcl("jobs", "-f", "terarack:nodes=8,wavelengths=4", *place, "--policy", "any", "--json").stdout
+    )
+    assert {job["algorithm"] for job in found["jobs"]} == {"ring"}
+    assert found["ok"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

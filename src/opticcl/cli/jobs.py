@@ -217,7 +217,6 @@ def _report(arbiter: Arbiter, work: JobWork, *, around: bool) -> JobsReport:
         around: whether circuits go around those of the jobs before, where they would share cells with them.
     """
     from opticcl.operations.arbiter import switch_ports
-    from opticcl.plans.plan import compile
     from opticcl.plans.ranks import beside
     from opticcl.report.jobs import JobReport, JobsReport
     from opticcl.verify.isolation import verify_together
@@ -226,28 +225,53 @@ def _report(arbiter: Arbiter, work: JobWork, *, around: bool) -> JobsReport:
         return JobsReport(arbiter.machine, arbiter.num_free)
     other = beside(work.assumed)
     reports: list[JobReport] = []
-    plans: list[Plan] = []
     with ProgressLine() as progress:
-        for job in arbiter.jobs:
-            progress(f"compile {job.name}")
-            fabric = arbiter.fabric_of(job.name)
-            plan = compile(fabric, work.collective, work.size, algorithm=work.algorithm, assumptions=work.assumed)
-            others = [other.circuits for other in plans]
-            if around and plans and not verify_together([*others, plan.circuits]).ok:
-                plan = compile(
-                    fabric,
-                    work.collective,
-                    work.size,
-                    algorithm=work.algorithm,
-                    beside=plans,
-                    assumptions=work.assumed,
-                )
+        plans = _plans(arbiter, work, progress, around=around)
+        for job, plan in zip(arbiter.jobs, plans, strict=True):
             ports = len(switch_ports(arbiter.machine, job.nodes))
             ok = plan.verify(progress=progress).ok
             took_s = plan.simulate(assumptions=work.assumed).total_s
             also = (other.name, plan.simulate(assumptions=other.assumed).total_s)
             reports.append(JobReport(job, ports, plan.algorithm, plan.schedule.num_steps, took_s, ok, also))
-            plans.append(plan)
         progress("verify all jobs together")
         together = verify_together([plan.circuits for plan in plans], [job.name for job in arbiter.jobs])
     return JobsReport(arbiter.machine, arbiter.num_free, tuple(reports), together)
+
+
+def _plans(arbiter: Arbiter, work: JobWork, progress: ProgressLine, *, around: bool) -> list[Plan]:
+    """Plan of each job; where the fastest of some leave no way for others, rings of one wavelength for all.
+
+    Args:
+        arbiter: with the jobs.
+        work: of every job.
+        progress: called before each job.
+        around: whether circuits go around those of the jobs before, where they would share cells with them.
+    Raises: UnsupportedError: no way is left.
+    """
+    from opticcl.errors import UnsupportedError
+    from opticcl.plans.plan import compile
+    from opticcl.registry import canonical
+    from opticcl.verify.isolation import verify_together
+
+    def planned(algorithm: str) -> list[Plan]:
+        plans: list[Plan] = []
+        for job in arbiter.jobs:
+            progress(f"compile {job.name}")
+            fabric = arbiter.fabric_of(job.name)
+            plan = compile(fabric, work.collective, work.size, algorithm=algorithm, assumptions=work.assumed)
+            if around and plans and not verify_together([*(each.circuits for each in plans), plan.circuits]).ok:
+                plan = compile(
+                    fabric, work.collective, work.size, algorithm=algorithm, beside=plans, assumptions=work.assumed
+                )
+            plans.append(plan)
+        return plans
+
+    try:
+        return planned(work.algorithm)
+    except UnsupportedError as error:
+        if not around or canonical(work.algorithm) != "auto":
+            raise
+        try:
+            return planned("ring")
+        except UnsupportedError:
+            raise error from None

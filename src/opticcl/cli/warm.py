@@ -12,7 +12,8 @@ from opticcl.cli._output import ProgressLine, print_json
 
 def run(
     everything: Annotated[
-        bool, typer.Option("--all", help="Also those of the flow and packet engines, routes, and execution.")
+        bool,
+        typer.Option("--all", help="Also those of the flow and packet engines, routes, failed parts, and execution."),
     ] = False,
     json: JsonOption = False,
 ) -> None:

@@ -239,24 +239,31 @@ class Sipac(FailingFabric):
     def inventory(self) -> tuple[PartKind, ...]:
         """Combs, modulators, photodiodes and fibres of every port; switches and their rings, level 0 first.
 
-        Rings have a number for every input and output of a switch, also where retuned channels leave out those with i = j.
+        Retuned channels have no rings (i, i), and those have no number.
         """
         netlist = self.netlist()
-        return (
+        kinds = (
             PartKind("node", self.num_nodes),
             PartKind("comb_laser", netlist.count("comb")),
             PartKind("modulator", netlist.count("modulator") * self.num_wavelengths),
             PartKind("photodiode", netlist.count("photodiode")),
-            PartKind("micro_ring", self.num_nodes * sum(self.sides)),
+            PartKind("micro_ring", self.num_nodes * int(self._rings_of_input.sum())),
             PartKind("switch", sum(self.num_nodes // side for side in self.sides)),
             PartKind("input_fibre", netlist.count("fibre_up")),
             PartKind("output_fibre", netlist.count("fibre_down")),
         )
+        return tuple(kind for kind in kinds if kind.count)
+
+    @property
+    def _rings_of_input(self) -> IntArray:
+        """Micro-rings of an input of a switch of each level, int64 (levels,)."""
+        return np.array(self.sides, np.int64) - (self.channels == "retuned")
 
     def parts_used(self, circuits: Circuits) -> Iterator[PartUse]:
         """Of the sender's port and the receiver's, the switch of the level, and the ring from one to the other.
 
-        Ring (node, j) of a level leads from the node's input to output j: rings of a level follow each other node by node.
+        Ring (node, j) of a level leads from the node's input i to output j: rings of a level follow each other node by node.
+        Retuned channels have rings for the outputs i + 1, i + 2, ... in a circle.
         """
         yield from super().parts_used(circuits)
         ports, lines = np.int64(self.ports_per_node), self.num_wavelengths
@@ -268,8 +275,12 @@ class Sipac(FailingFabric):
         yield PartUse("photodiode", receiver[circuit] * lines + line, circuit)
         sides = np.array(self.sides, np.int64)
         side, stride = sides[level], self.strides[level]
-        rings = np.concatenate([[0], np.cumsum(sides)])[:-1] * self.num_nodes
-        yield PartUse("micro_ring", rings[level] + circuits.src * side + circuits.dst // stride % side)
+        of_input = self._rings_of_input
+        rings = np.concatenate([[0], np.cumsum(of_input)])[:-1] * self.num_nodes
+        output = circuits.dst // stride % side
+        if self.channels == "retuned":
+            output = (output - circuits.src // stride - 1) % side
+        yield PartUse("micro_ring", rings[level] + circuits.src * of_input[level] + output)
         switches = np.concatenate([[0], np.cumsum(self.num_nodes // sides)])[:-1]
         place = circuits.src // (stride * side) * stride + circuits.src % stride
         yield PartUse("switch", switches[level] + place)

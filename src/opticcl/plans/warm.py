@@ -44,7 +44,7 @@ def warm(*, engines: bool = False, progress: ProgressCallback = no_progress) -> 
     """Compile the kernels that commands need, unless they are on the disk.
 
     Args:
-        engines: also those of the flow and packet engines, routes, and execution.
+        engines: also those of the flow and packet engines, routes, failed parts, and execution.
         progress: called with a line of text before each part of the work.
     """
     begun = time.perf_counter()
@@ -115,6 +115,14 @@ def _routes() -> None:
     compile(where, "all_to_all", 10**6, algorithm="mesh").circuits.rounds(0)
 
 
+def _failed_parts() -> None:
+    for where in ("sipac:radix=2,levels=2,failed=switch:1", "oddl:shape=2x4,failed=switch:1"):
+        for collective in ("all_reduce", "all_to_all"):
+            compile(where, collective, 10**6).verify()
+    for where in ("terarack:nodes=6,wavelengths=2,failed=fibre:1", "lightpath:shape=3x3,failed=mzi:1"):
+        compile(where, "all_to_all", 10**6).verify()
+
+
 def _execution() -> None:
     compile("ideal:nodes=4", "all_reduce", 10**6, algorithm="ring").execute(np.ones((4, 4), np.float16))
 
@@ -123,5 +131,6 @@ _FURTHER: dict[str, Callable[[], None]] = {
     "simulate flows": _flows,
     "simulate packets": _packets,
     "search routes": _routes,
+    "plan around failed parts": _failed_parts,
     "execute": _execution,
 }
