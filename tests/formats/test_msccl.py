@@ -29,6 +29,7 @@ PLANS = (
     ("sipac:radix=2,levels=2", "all_reduce", "sipco"),
     ("lightpath:shape=2x4,lasers=3", "reduce_scatter", "lumorph"),
     ("ramp:groups=2,racks=2,wavelengths=4", "all_gather", "ramp"),
+    ("lightpath:shape=2x2", "all_reduce", "de_bruijn:steps=4"),
 )
 
 SMALL = """<algo name="a test" proto="Simple" nchannels="1" nchunksperloop="2" ngpus="2" coll="allreduce" inplace="1">

@@ -88,6 +88,43 @@ def test_one_node_has_an_empty_plan_file(tmp_path):
         assert opticcl.load(tmp_path / f"one.{ending}").simulate(assumptions="published").total_s == 0
 
 
+def apart(path):
+    """A plan some of whose transfers carry every third chunk, as a file."""
+    plan = opticcl.compile("lightpath:shape=3x3", "all_reduce", "9 KB", algorithm="de_bruijn:steps=4")
+    plan.save(path)
+    return plan
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_chunks_that_are_no_neighbours_come_back(ending, tmp_path):
+    """In a column that other files do not have; programs that do not know it refuse the version."""
+    path = tmp_path / f"plan.{ending}"
+    plan = apart(path)
+    again = opticcl.load(path)
+    for i in range(plan.schedule.num_steps):
+        one, other = plan.schedule.step(i), again.schedule.step(i)
+        assert (one.chunk_step is None) == (other.chunk_step is None) == (i != 3)
+        assert i != 3 or np.array_equal(one.chunk_step, other.chunk_step)
+    assert b'"version": 3' in path.read_bytes()
+    plan_of("ideal").save(path)
+    assert b"chunk_step" not in path.read_bytes()
+    assert b'"version": 3' not in path.read_bytes()
+
+
+@pytest.mark.parametrize(("value", "rule"), [(1, "contribution_missing"), (0, "chunk_unknown"), (4, "chunk_unknown")])
+def test_a_changed_distance_of_chunks_is_refused(value, rule, tmp_path):
+    """By the judge, not by the reader."""
+    path = tmp_path / "plan.csv"
+    apart(path)
+    lines = path.read_text("utf-8").splitlines()
+    cells = lines[-1].split(",")
+    at = lines[1].split(",").index("chunk_step")
+    assert cells[at] == "3"
+    cells[at] = str(value)
+    path.write_text("\n".join([*lines[:-1], ",".join(cells)]) + "\n", "utf-8")
+    assert rule in {v.rule for v in read(path).verify().violations}
+
+
 # --- changed by hand ----------------------------------------------------------------------------------------------------
 
 
@@ -189,7 +226,7 @@ def edit_header(path, **fields):
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"version": 3}, "version 3"),
+        ({"version": 4}, "version 4"),
         ({"version": 0}, "version=0"),
         ({"format": "schedule"}, "schedule"),
         ({"fabric": "rampp"}, "did you mean 'ramp'"),
@@ -440,7 +477,7 @@ def test_unknown_nodes_are_refused():
 
 def test_the_schema_page_names_every_column():
     """docs/plan-files.md is the contract."""
-    from opticcl.formats.plan_header import COLUMNS
+    from opticcl.formats.plan_header import CHUNK_STEP, COLUMNS
 
     text = (Path(__file__).parents[2] / "docs/plan-files.md").read_text("utf-8")
-    assert all(f"`{name}`" in text for name in (*COLUMNS, "path"))
+    assert all(f"`{name}`" in text for name in (*COLUMNS, CHUNK_STEP, "path"))

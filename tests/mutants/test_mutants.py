@@ -132,6 +132,25 @@ def test_rows_that_do_not_exist(column, value, rule):
     assert rule in rules(with_transfers(right_plan("ramp"), 3, edited(1, column, value)))
 
 
+@pytest.mark.parametrize(
+    ("value", "rule"),
+    [
+        (1, "contribution_missing"),
+        (2, "contribution_missing"),
+        (0, "chunk_unknown"),
+        (-3, "chunk_unknown"),
+        (5, "chunk_unknown"),
+        (2**31 - 1, "chunk_unknown"),
+    ],
+)
+def test_chunks_at_another_distance(value, rule):
+    """Of the gathering step of a de Bruijn graph, whose transfers carry every third chunk of nine."""
+    where = fabric("lightpath:shape=3x3")
+    plan = lower(where, generate("de_bruijn:steps=4", "all_reduce", where))
+    assert verify(plan).ok
+    assert rule in rules(with_transfers(plan, 3, edited(3, "chunk_step", value)))
+
+
 def test_a_class_of_steps_that_are_not_distinct():
     """The verifier checks one step of a class and compares the others with it."""
     plan = right_plan("ideal")

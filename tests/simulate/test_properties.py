@@ -44,12 +44,13 @@ def needed(schedule):
     brought, waits = {}, {}
     for i in range(schedule.num_steps):
         step = schedule.step(i)
-        rows = list(zip(*(c.tolist() for c in (step.src, step.dst, step.chunk_lo, step.chunk_n, step.op)), strict=True))
-        for src, dst, lo, n, _ in rows:
+        columns = (step.src, step.dst, step.chunk_lo, step.chunk_n, step.chunk_step, step.op)
+        rows = list(zip(*(c.tolist() for c in columns), strict=True))
+        for src, dst, lo, n, by, _ in rows:
             found = waits.setdefault((i, src, dst), set())
-            found.update(*(brought.get((src, chunk), ()) for chunk in range(lo, lo + n)))
-        for src, dst, lo, n, op in rows:
-            for chunk in range(lo, lo + n):
+            found.update(*(brought.get((src, chunk), ()) for chunk in range(lo, lo + n * by, by)))
+        for src, dst, lo, n, by, op in rows:
+            for chunk in range(lo, lo + n * by, by):
                 kept = () if op == Op.COPY else brought.get((dst, chunk), ())
                 brought[dst, chunk] = (*kept, (i, src, dst))
     return waits
@@ -66,7 +67,8 @@ def test_nothing_is_sent_before_it_is_there(specification, transfers, size, run)
 
     def step(i):
         rows = [[src, dst, *sent] for (at, src, dst), sent in transfers.items() if at == i]
-        return Transfers.of(*np.array(rows).reshape(-1, 5).T)
+        *columns, apart = np.array(rows).reshape(-1, 6).T
+        return Transfers.of(*columns, chunk_step=apart)
 
     schedule = Schedule("by hand", nothing_required(where.num_nodes, 8), 4, step)
     assert "chunk_overwritten" not in {violation.rule for violation in verify(lower(where, schedule)).violations}

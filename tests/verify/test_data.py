@@ -9,13 +9,18 @@ from hypothesis import strategies as st
 from tests.profiles import examples
 
 from opticcl.collective import Request, collective
+from opticcl.errors import UnsupportedError
 from opticcl.ir import Op, Schedule, Transfers
+from opticcl.ir.chunk_rows import by_chunk
+from opticcl.verify._time_data import _inside
+from opticcl.verify.chunk_rows import with_neighbours_alone
 from opticcl.verify.data import check_data, contributions
 
 
 def schedule_of(num_ranks, num_chunks, *steps):
-    """A schedule from rows (src, dst, chunk_lo, chunk_n, op) of each step."""
-    made = [Transfers.of(*np.array(rows).reshape(-1, 5).T) for rows in steps]
+    """A schedule from rows (src, dst, chunk_lo, chunk_n, op), or with chunk_step behind them, of each step."""
+    columns = [np.array(rows).reshape(len(rows), -1).T for rows in steps]
+    made = [Transfers.of(*one[:5], chunk_step=one[5] if len(one) > 5 else None) for one in columns]
     return Schedule("hand", collective("all_reduce", num_ranks, num_chunks), len(made), made.__getitem__)
 
 
@@ -31,12 +36,15 @@ def brute_force(schedule):
     state[np.arange(n), :, np.arange(n)] = 1
     for i in range(schedule.num_steps):
         old, step = state.copy(), schedule.step(i)
-        for src, lo, count in zip(
-            *(column[step.op == 3] for column in (step.src, step.chunk_lo, step.chunk_n)), strict=True
+        apart = np.ones(len(step), int) if step.chunk_step is None else step.chunk_step
+        for src, lo, count, by in zip(
+            *(column[step.op == 3] for column in (step.src, step.chunk_lo, step.chunk_n, apart)), strict=True
         ):
-            state[src, lo : lo + count] = 0
-        for src, dst, lo, count, op in zip(*(getattr(step, c) for c in Transfers.__slots__[:5]), strict=True):
-            for c in range(lo, lo + count):
+            state[src, lo : lo + count * by : by] = 0
+        for src, dst, lo, count, op, by in zip(
+            *(getattr(step, c) for c in Transfers.__slots__[:5]), apart, strict=True
+        ):
+            for c in range(lo, lo + count * by, by):
                 if op == Op.COPY:
                     state[dst, c] = old[src, c]
                 else:
@@ -114,7 +122,9 @@ def schedules(draw):
         for _ in range(draw(st.integers(1, 5)) if n > 1 else 0):
             src, dst = draw(st.permutations(range(n)))[:2]
             lo = draw(st.integers(0, chunks - 1))
-            rows.append((src, dst, lo, draw(st.integers(1, chunks - lo)), draw(st.sampled_from([0, 1, 1, 1, 3]))))
+            by = draw(st.integers(1, 3))
+            count = draw(st.integers(1, (chunks - lo - 1) // by + 1))
+            rows.append((src, dst, lo, count, draw(st.sampled_from([0, 1, 1, 1, 3])), by))
         steps.append(rows)
     return schedule_of(n, chunks, *[s for s in steps if s])
 
@@ -165,3 +175,31 @@ def test_the_collective_decides_what_is_due():
     due = replace(only_up.collective, after=lambda rank, chunk: rank == 0)
     assert judge(only_up).violations
     assert not judge(replace(only_up, collective=due)).violations
+
+
+@examples(60)
+@given(st.integers(-6, 6), st.integers(1, 6), st.integers(1, 4), st.integers(1, 8))
+def test_chunks_of_a_window(first, count, apart, width):
+    """Those of a transfer whose chunks are no neighbours that a block has."""
+    found = list(_inside.py_func(first, count, apart, width))
+    assert found == [c for c in range(first, first + count * apart, apart) if 0 <= c < width]
+
+
+@examples(60)
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 4), st.integers(1, 3)), max_size=6))
+def test_chunks_apart_are_rows_of_their_own(rows):
+    """By the type, by the judge, and chunk by chunk: three ways to the same rows."""
+    lo, n, apart = np.array(rows, np.int64).reshape(-1, 3).T
+    step = Transfers.of(np.zeros(len(lo)), np.arange(1, len(lo) + 1), lo, n, Op.COPY, chunk_step=apart)
+    for made, row in (step.ranges(), with_neighbours_alone(step)):
+        assert made.chunk_step is None
+        assert all(map(np.array_equal, by_chunk(made), by_chunk(step)))
+        assert np.array_equal(made.dst, step.dst[row])
+
+
+def test_too_many_chunks_apart_are_refused():
+    """Before they are listed."""
+    rows = np.arange(1 << 12)
+    step = Transfers.of(rows, rows + 1, 0, 1 << 14, Op.COPY, chunk_step=2)
+    with pytest.raises(UnsupportedError, match="67,108,864 chunks that are no neighbours; at most"):
+        with_neighbours_alone(step)

@@ -246,6 +246,15 @@ def test_a_run_whose_shift_tears_a_range_is_refused():
     assert [v.rule for v in check_data(made).violations] == ["run_cuts_ranges"]
 
 
+def test_a_run_that_shifts_chunks_apart_is_refused():
+    """The base sends chunks 0 and 2; a shift does not say which chunks at that distance come next."""
+    base = Transfers.of([0], [1], [0], 2, Op.COPY, chunk_step=2)
+    for run, rules in ((Run(lambda: base, 2, Digits((5,), 0, 1)), ["run_cuts_ranges"]), (Run(lambda: base, 2), [])):
+        step = RunSteps((run,), 5)
+        made = Schedule("by hand", collective("broadcast", 2, 5), 2, step, step.classes)
+        assert [v.rule for v in check_data(made).violations if v.rule != "contribution_missing"] == rules
+
+
 def test_a_sample_is_no_verdict():
     """Neither good nor bad, unless it finds something wrong."""
     plan = opticcl.compile("ideal:nodes=16", "all_reduce", "1 MB", algorithm="ring")

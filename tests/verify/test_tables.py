@@ -25,6 +25,7 @@ SYSTEMS = {
     "torus": ("terarack_torus:shape=2x3,wavelengths=3,wrap=false", "auto"),
     "oddl": ("oddl:shape=2x4", "auto"),
     "lightpath": ("lightpath:shape=3x3", "auto"),
+    "lightpath_apart": ("lightpath:shape=3x3", "de_bruijn:steps=4"),
 }
 
 

@@ -72,7 +72,8 @@ def drawn_schedule(drawn, ranks, chunks):
 
     def step(i):
         rows = [[*key[1:], *row] for key, row in drawn.items() if key[0] == i]
-        return Transfers.of(*np.array(rows).reshape(-1, 5).T)
+        *columns, apart = np.array(rows).reshape(-1, 6).T
+        return Transfers.of(*columns, chunk_step=apart)
 
     return Schedule("drawn", collective("barrier", ranks, chunks), 4, step)
 
@@ -106,12 +107,12 @@ def test_what_is_sent_early_is_found(drawn, data):
     summed = {}
     for i in range(step):
         t = schedule.step(i)
-        for k, (dst, lo, n, op) in enumerate(zip(t.dst, t.chunk_lo, t.chunk_n, t.op, strict=True)):
+        for k, (dst, lo, n, op, by) in enumerate(zip(t.dst, t.chunk_lo, t.chunk_n, t.op, t.chunk_step, strict=True)):
             done = float(p.data.summed_s[(p.data.step == i) & (p.data.transfer == k)][0])
-            for chunk in range(lo, lo + n):
+            for chunk in range(lo, lo + n * by, by):
                 summed[dst, chunk] = [done, *(summed.get((dst, chunk), []) if op == Op.REDUCE else [])]
     t = schedule.step(step)
-    sent = range(t.chunk_lo[transfer], t.chunk_lo[transfer] + t.chunk_n[transfer])
+    sent = t.chunk_lo[transfer] + np.arange(t.chunk_n[transfer]) * t.chunk_step[transfer]
     ready = max((done for chunk in sent for done in summed.get((t.src[transfer], chunk), [])), default=0.0)
     start = float(moved.start_s[row])
     early = ready - start > 1e-9 * start + 1e-15

@@ -260,8 +260,9 @@ class _Scheduler:
         if self.rules.compute == "none":
             return seconds
         arrivals = {}
-        for dst, lo, n, op in zip(transfers.dst, transfers.chunk_lo, transfers.chunk_n, transfers.op, strict=True):
-            for chunk in range(lo, lo + n) if op == Op.REDUCE else ():
+        t, apart = transfers, 1 if transfers.chunk_step is None else transfers.chunk_step
+        for dst, lo, n, by, op in zip(*np.broadcast_arrays(t.dst, t.chunk_lo, t.chunk_n, apart, t.op), strict=True):
+            for chunk in range(lo, lo + n * by, by) if op == Op.REDUCE else ():
                 arrivals[dst, chunk] = arrivals.get((dst, chunk), 0) + 1
         for (dst, _), count in arrivals.items():
             moved = 3 * count if self.rules.compute == "chain" else count + 2

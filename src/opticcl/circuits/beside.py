@@ -89,6 +89,7 @@ def lower_beside(fabric: Fabric, schedule: Schedule, taken: Occupied) -> Circuit
             transfers.chunk_lo,
             transfers.chunk_n,
             transfers.op,
+            chunk_step=transfers.chunk_step,
         )
         found[steps.start] = rounds(steps.start, on_machine) if len(transfers) else ()
     return CircuitPlan(fabric, schedule, ClassRounds(schedule.step_classes(), _RoundsOfClasses(found)))

@@ -23,9 +23,10 @@ def chunk_rows(schedule: Schedule, i: int) -> ChunkRows:
     """
     c, step = schedule.collective, schedule.step(i)
     n = step.chunk_n.astype(np.int64)
+    apart = np.int64(1) if step.chunk_step is None else step.chunk_step.astype(np.int64)
     for what, low, high, count in (
         ("rank", np.minimum(step.src, step.dst), np.maximum(step.src, step.dst), c.num_ranks),
-        ("chunk", np.minimum(step.chunk_lo, n), step.chunk_lo + n - 1, c.num_chunks),
+        ("chunk", np.minimum(step.chunk_lo, np.minimum(n, apart - 1)), step.chunk_lo + (n - 1) * apart, c.num_chunks),
     ):
         wrong = np.flatnonzero((low < 0) | (high >= count))
         if len(wrong):

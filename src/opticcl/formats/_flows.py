@@ -33,9 +33,13 @@ def transfer_bytes(transfers: Transfers, num_chunks: int, size_bytes: int) -> In
         num_chunks: C, equal parts of the message [count].
         size_bytes: S, message of every rank [bytes].
     """
-    lo = transfers.chunk_lo.astype(object)  # the product may be beyond 64 bits
-    ends = [((lo + extra) * size_bytes) // num_chunks for extra in (transfers.chunk_n.astype(object), 0)]
+    ranges, row = transfers.ranges()
+    lo = ranges.chunk_lo.astype(object)  # the product may be beyond 64 bits
+    ends = [((lo + extra) * size_bytes) // num_chunks for extra in (ranges.chunk_n.astype(object), 0)]
     size = np.array(ends[0] - ends[1], np.int64)
+    if ranges is not transfers:
+        of_range, size = size, np.zeros(len(transfers), np.int64)
+        np.add.at(size, row, of_range)
     return size if transfers.parts is None else size * transfers.parts
 
 

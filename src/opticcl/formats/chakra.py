@@ -69,18 +69,20 @@ def write_chakra(
         step = schedule.step(i)
         size = transfer_bytes(step, c.num_chunks, size_bytes)
         kept = np.flatnonzero(size)
-        columns = (step.src, step.dst, step.chunk_lo, step.chunk_n, step.op, size)
+        apart = np.ones(len(step), np.int32) if step.chunk_step is None else step.chunk_step
+        columns = (step.src, step.dst, step.chunk_lo, step.chunk_n, apart, step.op, size)
         rows = list(zip(*(column[kept].tolist() for column in columns), strict=True))
         total += 3 * len(rows)
         if total > MOST_NODES:
             raise OutputError(f"cannot write {path}: more than {MOST_NODES:,} nodes; take a smaller fabric")
         named = []
-        for src, dst, lo, n, op, amount in rows:  # sends see the data before the step
+        for src, dst, lo, n, by, op, amount in rows:  # sends see the data before the step
             tag = tags[src, dst] = tags.get((src, dst), -1) + 1
-            named.append((src, dst, lo, n, op, amount, tag))
-            ranks[src].send(i, src, dst, range(lo, lo + n), amount, tag)
-        for src, dst, lo, n, op, amount, tag in named:
-            ranks[dst].receive(i, src, dst, range(lo, lo + n), amount, tag, Op(op))
+            chunks = range(lo, lo + n * by, by)
+            named.append((src, dst, chunks, op, amount, tag))
+            ranks[src].send(i, src, dst, chunks, amount, tag)
+        for src, dst, chunks, op, amount, tag in named:
+            ranks[dst].receive(i, src, dst, chunks, amount, tag, Op(op))
         progress("write the traces", i + 1, schedule.num_steps)
     for rank, mine in enumerate(ranks):
         with write_whole(rank_file(path, rank)) as file:

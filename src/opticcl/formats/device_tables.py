@@ -52,6 +52,7 @@ def instructions_of_node(
                     circuits.wavelength_step,
                 )
                 chunk = int(transfers.chunk_lo[t])
+                apart = 1 if transfers.chunk_step is None else int(transfers.chunk_step[t])
                 entry: dict[str, Any] = {
                     "step": step,
                     "round": number,
@@ -59,11 +60,13 @@ def instructions_of_node(
                     "peer": int(circuits.dst[row] if sends else circuits.src[row]),
                     "bytes": carried,
                     "op": Op(transfers.op[t]).name.lower(),
-                    "chunks": [chunk, chunk + int(transfers.chunk_n[t]) - 1],
+                    "chunks": [chunk, chunk + (int(transfers.chunk_n[t]) - 1) * apart],
                     "port": int(circuits.port[row]),
                     "wavelengths": list(range(lo, lo + n * stride, stride)),
                     "path": circuits.path(int(row)).tolist(),
                 }
+                if apart != 1:
+                    entry["chunk_step"] = apart
                 if circuits.waveguide is not None:
                     entry["waveguide"] = int(circuits.waveguide[row])
                 if fabric.slot_s:

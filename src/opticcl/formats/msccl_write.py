@@ -21,7 +21,7 @@ import numpy as np
 
 from opticcl.errors import OutputError
 from opticcl.files import write_whole
-from opticcl.ir import Collective, IntArray, Op, ProgressCallback, Schedule, no_progress
+from opticcl.ir import Collective, IntArray, Op, ProgressCallback, Schedule, Transfers, no_progress
 from opticcl.ir.chunk_rows import by_chunk, stored_first
 
 __all__ = ["MOST_BLOCKS", "write_msccl"]
@@ -107,7 +107,7 @@ def _columns(schedule: Schedule) -> Iterator[tuple[IntArray, ...]]:
         for src, dst, chunk, op in stored_first(map(by_chunk, steps), c.num_ranks, c.num_chunks):
             yield src, dst, chunk, np.ones_like(chunk), op
         return
-    for step in steps:
+    for step, _ in map(Transfers.ranges, steps):
         yield step.src, step.dst, step.chunk_lo, step.chunk_n, step.op
 
 

@@ -23,11 +23,12 @@ from opticcl.formats.plan_runs import (
     symmetry_headers,
     written_runs,
 )
-from opticcl.ir import CircuitPlan, Collective, Fabric, IntArray
+from opticcl.ir import CircuitPlan, Collective, Fabric, IntArray, Schedule
 from opticcl.registry import parse_call, write_call
 from opticcl.units import MAX_MESSAGE_BYTES
 
 __all__ = [
+    "CHUNK_STEP",
     "COLUMNS",
     "FORMAT",
     "KEY",
@@ -39,9 +40,10 @@ __all__ = [
     "encode_header",
     "fabric_and_collective",
     "header_of",
+    "strided",
 ]
 
-FORMAT, VERSION = "opticcl-plan", 2  # 1: without runs and symmetries
+FORMAT, VERSION = "opticcl-plan", 3  # 2: without column chunk_step; 1: without runs and symmetries
 FORMER_FORMAT = "opticcl-programme"  # the same content under its former name
 KEY = "opticcl"  # of the metadata of a Parquet file
 _LISTS = ("runs", "symmetries")
@@ -66,6 +68,9 @@ COLUMNS = (
     "wavelength_step",
 )
 """Columns of whole numbers; beside them stands `path`, a list of whole numbers."""
+
+CHUNK_STEP = "chunk_step"
+"""One more column, where a transfer carries chunks that are no neighbours."""
 
 WAVEGUIDE = "waveguide"
 """One more column, where the fabric numbers its waveguides."""
@@ -134,6 +139,11 @@ class Header(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
         return num_file_steps(self.num_steps, self.runs, (self.collective.num_ranks, self.collective.num_chunks))
 
 
+def strided(schedule: Schedule) -> bool:
+    """Whether a transfer of a schedule carries chunks that are no neighbours."""
+    return any(schedule.step(steps.start).chunk_step is not None for steps in schedule.step_classes())
+
+
 def header_of(plan: CircuitPlan, size_bytes: int, algorithm: str) -> Header:
     """The header of a plan.
 
@@ -147,7 +157,7 @@ def header_of(plan: CircuitPlan, size_bytes: int, algorithm: str) -> Header:
     runs, symmetries = run_headers(written_runs(plan)), symmetry_headers(plan.schedule.symmetries)
     return Header(
         format=FORMAT,
-        version=VERSION if runs or symmetries else 1,
+        version=VERSION if strided(plan.schedule) else 2 if runs or symmetries else 1,
         opticcl=version("opticcl"),
         fabric=write_call(where.name, parameters),
         collective=_collective_header(c),

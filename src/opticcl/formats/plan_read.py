@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticcl.errors import PlanFileError, printable
-from opticcl.formats.plan_header import COLUMNS, KEY, WAVEGUIDE, check_claims, decode_header, fabric_and_collective
+from opticcl.formats.plan_header import (
+    CHUNK_STEP,
+    COLUMNS,
+    KEY,
+    WAVEGUIDE,
+    check_claims,
+    decode_header,
+    fabric_and_collective,
+)
 from opticcl.formats.plan_runs import read_runs, read_symmetries
 from opticcl.formats.plan_write import MOST_ROWS
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Schedule, Transfers
@@ -30,6 +38,7 @@ __all__ = ["PlanFile", "read_plan_file"]
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MOST_HEADER_BYTES = 1 << 26
 TRANSFER_COLUMNS = ("transfer", "src", "dst", "chunk_lo", "chunk_n", "parts", "op")
+OPTIONAL = (CHUNK_STEP, WAVEGUIDE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +134,8 @@ def _open(path: Path) -> tuple[polars.LazyFrame, str]:
         TypeError,
     ) as error:
         raise PlanFileError(f"{path}: cannot be read as a plan file: {_first_line(error)}") from None
-    numbered = (WAVEGUIDE,) if WAVEGUIDE in schema else ()
-    for name in (*COLUMNS, *numbered, "path"):
+    more = tuple(name for name in OPTIONAL if name in schema)
+    for name in (*COLUMNS, *more, "path"):
         if name not in schema:
             raise PlanFileError(f"{path}: column {name!r} is missing")
         kind = schema[name]
@@ -138,7 +147,7 @@ def _open(path: Path) -> tuple[polars.LazyFrame, str]:
         if not whole:
             due = "lists of whole numbers" if name == "path" else "whole numbers"
             raise PlanFileError(f"{path}: column {name!r} holds {kind}, not {due}")
-    return rows.select(*COLUMNS, *numbered, "path"), header
+    return rows.select(*COLUMNS, *more, "path"), header
 
 
 def _open_parquet(path: Path) -> tuple[polars.LazyFrame, str]:
@@ -157,8 +166,9 @@ def _open_csv(path: Path) -> tuple[polars.LazyFrame, str]:
         first = file.readline(MOST_HEADER_BYTES).removeprefix(BYTE_ORDER_MARK)
     if not first.startswith(b"# "):
         raise PlanFileError(f"{path}: its first line is no header of a plan file; it begins with '# '")
-    numbered = (WAVEGUIDE,) if WAVEGUIDE in pl.read_csv(path, skip_lines=1, n_rows=0).columns else ()
-    schema = {**dict.fromkeys((*COLUMNS, *numbered), pl.Int64), "path": pl.String}
+    there = pl.read_csv(path, skip_lines=1, n_rows=0).columns
+    more = tuple(name for name in OPTIONAL if name in there)
+    schema = {**dict.fromkeys((*COLUMNS, *more), pl.Int64), "path": pl.String}
     frame = pl.read_csv(path, skip_lines=1, schema_overrides=schema)
     if "path" in frame.columns:
         hops = pl.col("path").fill_null("").str.split(" ").list.eval(pl.element().filter(pl.element() != ""))
@@ -175,7 +185,7 @@ def _open_json(path: Path) -> tuple[polars.LazyFrame, str]:
     if not isinstance(whole, dict) or set(whole) != {"header", "columns"} or not isinstance(whole["columns"], dict):
         raise PlanFileError(f"{path}: is JSON, but not an object of header and columns")
     columns = whole["columns"]
-    types: dict[str, pl.DataType] = {name: pl.Int64() for name in (*COLUMNS, WAVEGUIDE)}
+    types: dict[str, pl.DataType] = {name: pl.Int64() for name in (*COLUMNS, *OPTIONAL)}
     types["path"] = pl.List(pl.Int64)
     frame = pl.DataFrame(
         {name: pl.Series(name, values, types.get(name), strict=True) for name, values in columns.items()}
@@ -239,6 +249,8 @@ class _Step:
         frame = _collect(rows.slice(start, stop - start), path)
         cells = {name: _whole_numbers(frame, name, start, path) for name in COLUMNS}
         hops, offsets = _hops(frame, start, path)
+        if CHUNK_STEP in frame.columns:
+            cells[CHUNK_STEP] = _whole_numbers(frame, CHUNK_STEP, start, path)
         carries = np.flatnonzero(cells["transfer"] != -1)
         transfer = np.full(len(frame), -1, np.int32)
         transfer[carries], first = _number_transfers({name: column[carries] for name, column in cells.items()})
@@ -247,7 +259,10 @@ class _Step:
         chosen = {name: cells[name][first] for name in ("chunk_lo", "chunk_n", "parts")}
         op = np.where((cells["op"] < 0) | (cells["op"] > 255), 255, cells["op"])[first].astype(np.uint8)  # 255: unknown
         parts = chosen["parts"] if (chosen["parts"] != 1).any() else None
-        transfers = Transfers(ranks[0], ranks[1], chosen["chunk_lo"], chosen["chunk_n"], op, parts)
+        apart = cells[CHUNK_STEP][first] if CHUNK_STEP in cells else np.ones(len(first), np.int32)
+        transfers = Transfers(
+            ranks[0], ranks[1], chosen["chunk_lo"], chosen["chunk_n"], op, parts, apart if (apart != 1).any() else None
+        )
         circuits = Circuits(
             transfer,
             cells["src"],
@@ -298,7 +313,7 @@ def _hops(frame: polars.DataFrame, start: int, path: Path) -> tuple[IntArray, In
 
 def _number_transfers(cells: dict[str, IntArray]) -> tuple[IntArray, IntArray]:
     """Transfer of each row, and the first row of each transfer, in the order of the rows."""
-    key = np.stack([cells[name] for name in TRANSFER_COLUMNS], axis=1)
+    key = np.stack([cells[name] for name in (*TRANSFER_COLUMNS, CHUNK_STEP) if name in cells], axis=1)
     if not len(key):
         return np.zeros(0, np.int32), np.zeros(0, np.int64)
     begins = np.r_[True, (key[1:] != key[:-1]).any(axis=1)]

@@ -11,7 +11,16 @@ import numpy as np
 
 from opticcl.errors import OutputError
 from opticcl.files import write_whole
-from opticcl.formats.plan_header import COLUMNS, KEY, WAVEGUIDE, check_claims, encode_header, header_of
+from opticcl.formats.plan_header import (
+    CHUNK_STEP,
+    COLUMNS,
+    KEY,
+    WAVEGUIDE,
+    check_claims,
+    encode_header,
+    header_of,
+    strided,
+)
 from opticcl.formats.plan_runs import written_runs
 from opticcl.ir import CircuitPlan, Circuits, IntArray, ProgressCallback, Transfers, no_progress
 from opticcl.ir.symmetry import Run
@@ -76,31 +85,32 @@ def _num_rows(plan: CircuitPlan, written: Sequence[tuple[int, int, Run | None]])
 
 def _frames(plan: CircuitPlan, progress: ProgressCallback) -> Iterator[polars.DataFrame]:
     """Rows of one round after the other."""
-    numbered = _numbered(plan)
+    more = _columns(plan)[len(COLUMNS) :]
     for step, (first, count, _) in enumerate(written_runs(plan)):
         transfers = plan.schedule.step(first)
         for number, circuits in enumerate(plan.rounds(first)):
-            yield _frame(step, number, transfers, circuits, numbered)
+            yield _frame(step, number, transfers, circuits, more)
         progress("write the plan", first + count, plan.schedule.num_steps)
 
 
 def _columns(plan: CircuitPlan) -> tuple[str, ...]:
     """Columns of whole numbers; waveguides have numbers where one setting of a switch holds for all that they carry."""
-    return (*COLUMNS, WAVEGUIDE) if _numbered(plan) else COLUMNS
+    steps = (CHUNK_STEP,) if strided(plan.schedule) else ()
+    return (*COLUMNS, *steps, *((WAVEGUIDE,) if _numbered(plan) else ()))
 
 
 def _numbered(plan: CircuitPlan) -> bool:
     return any(resource.one_setting for resource in plan.fabric.resources)
 
 
-def _frame(step: int, number: int, transfers: Transfers, circuits: Circuits, numbered: bool) -> polars.DataFrame:
+def _frame(step: int, number: int, transfers: Transfers, circuits: Circuits, more: tuple[str, ...]) -> polars.DataFrame:
     """Rows of a round.
 
     Args:
         step, number: of the file.
         transfers: of the step.
         circuits: of the round.
-        numbered: whether they have waveguides.
+        more: columns beside those that every file has.
     """
     import polars as pl
 
@@ -128,7 +138,9 @@ def _frame(step: int, number: int, transfers: Transfers, circuits: Circuits, num
         "wavelength_n": circuits.wavelength_n,
         "wavelength_step": np.full(n, circuits.wavelength_step),
     }
-    if numbered:
+    if CHUNK_STEP in more:
+        columns[CHUNK_STEP] = carried(transfers.chunk_step, 1)
+    if WAVEGUIDE in more:
         columns[WAVEGUIDE] = np.full(n, -1) if circuits.waveguide is None else circuits.waveguide
     frame = pl.DataFrame({name: np.asarray(column, np.int32) for name, column in columns.items()})
     return frame.with_columns(_paths(circuits).alias("path"))

@@ -74,6 +74,8 @@ def plan_digest(plan: CircuitPlan) -> str:
         t = plan.schedule.step(step)
         for column in (t.src, t.dst, t.chunk_lo, t.chunk_n, t.op):
             found.update(np.asarray(column, np.int32).tobytes())
+        if t.chunk_step is not None:
+            found.update(np.asarray(t.chunk_step, np.int32).tobytes())
         for c in plan.rounds(step):
             found.update(np.array([len(c), c.wavelength_step], np.int64).tobytes())
             for column in (c.transfer, c.src, c.dst, c.port, c.wavelength_lo, c.wavelength_n, c.hops, c.num_hops()):

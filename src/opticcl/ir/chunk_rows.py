@@ -22,7 +22,7 @@ def by_chunk(step: Transfers) -> ChunkRows:
     if (n == 1).all():
         return step.src, step.dst, step.chunk_lo, step.op
     within = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
-    chunk = np.repeat(step.chunk_lo, n) + within
+    chunk = np.repeat(step.chunk_lo, n) + within * (1 if step.chunk_step is None else np.repeat(step.chunk_step, n))
     return np.repeat(step.src, n), np.repeat(step.dst, n), chunk, np.repeat(step.op, n)
 
 

@@ -40,9 +40,10 @@ class Transfers:
         src: sending rank, int32 (n,).
         dst: receiving rank, int32 (n,).
         chunk_lo: first chunk carried, int32 (n,).
-        chunk_n: number of consecutive chunks carried, int32 (n,).
+        chunk_n: number of chunks carried, int32 (n,): chunk_lo, chunk_lo + chunk_step, ...
         op: `Op` as uint8 (n,).
         parts: contributions carried of each chunk, int32 (n,), where the collective keeps them apart; else None, one.
+        chunk_step: distance between the chunks carried, int32 (n,); None: 1, they are neighbours.
     """
 
     src: IntArray
@@ -51,14 +52,19 @@ class Transfers:
     chunk_n: IntArray
     op: npt.NDArray[np.uint8]
     parts: IntArray | None = None
+    chunk_step: IntArray | None = None
 
     @classmethod
-    def of(cls, src: Any, dst: Any, chunk_lo: Any, chunk_n: Any, op: Any, parts: Any = None) -> Transfers:
+    def of(
+        cls, src: Any, dst: Any, chunk_lo: Any, chunk_n: Any, op: Any, parts: Any = None, chunk_step: Any = None
+    ) -> Transfers:
         """Columns from array-likes, without the rows whose source is their destination (src == dst).
 
-        Args: src, dst, chunk_lo, chunk_n, op, parts: array-likes of a common shape after broadcasting.
+        Args: src, dst, chunk_lo, chunk_n, op, parts, chunk_step: array-likes of a common shape after broadcasting.
         """
-        given = [np.asarray(c) for c in (src, dst, chunk_lo, chunk_n, op, *(() if parts is None else (parts,)))]
+        given = [np.asarray(c) for c in (src, dst, chunk_lo, chunk_n, op)]
+        more = [None if c is None else np.asarray(c) for c in (parts, chunk_step)]
+        given += [c for c in more if c is not None]
         shapes = {c.shape for c in given if c.ndim}
         shape = shapes.pop() if len(shapes) == 1 else np.broadcast(*given).shape  # usually without broadcasting
         differ = given[0] != given[1]
@@ -73,8 +79,8 @@ class Transfers:
             return np.ascontiguousarray(flat if all_move else flat[moves], dtype=kind)
 
         ints = [column(c) for c in given[:4]]
-        apart = None if parts is None else column(given[5])
-        return cls(ints[0], ints[1], ints[2], ints[3], column(given[4], np.uint8), apart)
+        apart, step = (None if c is None else column(c) for c in more)
+        return cls(ints[0], ints[1], ints[2], ints[3], column(given[4], np.uint8), apart, step)
 
     def __len__(self) -> int:
         return len(self.src)
@@ -84,6 +90,7 @@ class Transfers:
 
     def __str__(self) -> str:
         columns = {name: getattr(self, name) for name in ("src", "dst", "chunk_lo", "chunk_n")}
+        columns |= {} if self.chunk_step is None else {"chunk_step": self.chunk_step}
         return first_rows({**columns, "op": np.array([op.name for op in Op])[self.op]})
 
     def size_chunks(self) -> IntArray:
@@ -93,7 +100,22 @@ class Transfers:
     def take(self, rows: Any) -> Transfers:
         """The given rows (indices, slice or mask)."""
         kept = {name: getattr(self, name)[rows] for name in ("src", "dst", "chunk_lo", "chunk_n", "op")}
-        return Transfers(**kept, parts=None if self.parts is None else self.parts[rows])
+        more = (None if column is None else column[rows] for column in (self.parts, self.chunk_step))
+        return Transfers(*kept.values(), *more)
+
+    def ranges(self) -> tuple[Transfers, IntArray]:
+        """The same with neighbouring chunks alone, a row for each chunk of those that carry others, and the row of each."""
+        every = np.arange(len(self))
+        if self.chunk_step is None:
+            return self, every
+        apart = self.chunk_step != 1
+        many = np.where(apart, self.chunk_n, 1)
+        row = np.repeat(every, many)
+        nth = np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
+        lo = (self.chunk_lo[row] + nth * self.chunk_step[row]).astype(np.int32)
+        count = np.where(apart[row], 1, self.chunk_n[row]).astype(np.int32)
+        parts = None if self.parts is None else self.parts[row]
+        return Transfers(self.src[row], self.dst[row], lo, count, self.op[row], parts), row
 
 
 def concatenate_transfers(parts: Iterable[Transfers]) -> Transfers:
@@ -103,7 +125,10 @@ def concatenate_transfers(parts: Iterable[Transfers]) -> Transfers:
         return lists[0]
     columns = {f: np.concatenate([getattr(p, f) for p in lists]) for f in ("src", "dst", "chunk_lo", "chunk_n", "op")}
     apart = [p.parts for p in lists if p.parts is not None]
-    return Transfers(**columns, parts=np.concatenate(apart) if apart else None)
+    steps = None
+    if any(p.chunk_step is not None for p in lists):
+        steps = np.concatenate([np.ones(len(p), np.int32) if p.chunk_step is None else p.chunk_step for p in lists])
+    return Transfers(**columns, parts=np.concatenate(apart) if apart else None, chunk_step=steps)
 
 
 @dataclass(frozen=True, slots=True)

@@ -233,7 +233,7 @@ class RunSteps:
             added = np.repeat([member.parts_step for member in run.members], [len(base) for base in bases])
             parts = parts + (times * added).astype(np.int32)
         lows = lo[0] if len(lo) == 1 else np.concatenate(lo)
-        return Transfers(first.src, first.dst, lows, first.chunk_n, first.op, parts)
+        return Transfers(first.src, first.dst, lows, first.chunk_n, first.op, parts, first.chunk_step)
 
 
 def _shifted(shift: Permutation, chunks: IntArray, times: int, num_chunks: int) -> IntArray:

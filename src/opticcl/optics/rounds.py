@@ -192,7 +192,12 @@ def lanes_of(fabric: Fabric, circuits: Circuits, transfers: Transfers) -> Lanes:
     share, shares = (np.where(idle, 0, column) for column in _shares(carried))
     columns = [transmitter, wavelength, idle, share, shares]
     if len(transfers):
-        columns += [np.where(idle, 0, chunks[carried]) for chunks in (transfers.chunk_lo, transfers.chunk_n)]
+        chunks = [
+            transfers.chunk_lo,
+            transfers.chunk_n,
+            *(() if transfers.chunk_step is None else (transfers.chunk_step,)),
+        ]
+        columns += [np.where(idle, 0, column[carried]) for column in chunks]
     order = np.lexsort(columns)
     new = np.zeros(len(order), np.int64)
     new[1:] = np.any([column[order[1:]] != column[order[:-1]] for column in columns], axis=0)

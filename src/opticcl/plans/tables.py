@@ -397,7 +397,10 @@ class TableMaker:
             circuits = one.circuits.take(carrying)
             lanes = lanes_of(self.fabric, circuits, one.transfers)
             transfer, t = circuits.transfer[lanes.circuit], one.transfers
-            parts = np.ones(len(transfer), np.int64) if t.parts is None else t.parts[transfer]
+            if self.fabric.slot_s and t.chunk_step is not None:
+                raise UnsupportedError(
+                    f"tables: in slots of {self.fabric.name} a transfer carries neighbouring chunks; try another algorithm"
+                )
             start, left = one.start_s[carrying][lanes.circuit], one.left_s[carrying][lanes.circuit]
             _, first = np.unique(lanes.signal, return_index=True)
             all_lanes = np.arange(len(lanes))
@@ -407,14 +410,34 @@ class TableMaker:
             ):
                 rows = rows[self._kept(position, number[rows])]
                 if len(rows):
+                    ranges, row, from_s, until_s = _one_by_one(t.take(transfer[rows]), start[rows], left[rows])
+                    rows = rows[row]
                     yield DataRows.of(
-                        from_s=start[rows], until_s=left[rows],
-                        ready_s=left[rows] if sends else one.ready_s[transfer[rows]],
+                        from_s=from_s, until_s=until_s, ready_s=until_s if sends else one.ready_s[transfer[rows]],
                         device=position, number=number[rows], wavelength=lanes.wavelength[rows], sends=sends,
-                        op=t.op[transfer[rows]], chunk_lo=t.chunk_lo[transfer[rows]], chunk_n=t.chunk_n[transfer[rows]],
-                        parts=parts[rows], share=lanes.share[rows], shares=lanes.shares[rows],
+                        op=ranges.op, chunk_lo=ranges.chunk_lo, chunk_n=ranges.chunk_n,
+                        parts=1 if ranges.parts is None else ranges.parts, share=lanes.share[rows], shares=lanes.shares[rows],
                     )  # fmt: skip
             progress("write the data")
+
+
+def _one_by_one(
+    carried: Transfers, start_s: FloatArray, left_s: FloatArray
+) -> tuple[Transfers, IntArray, FloatArray, FloatArray]:
+    """Ranges of neighbouring chunks, the row of each, and when its first and last bit leave; chunks that are no neighbours
+    leave one after the other.
+
+    Args:
+        carried: transfer of each row.
+        start_s, left_s: of each row [s].
+    """
+    ranges, row = carried.ranges()
+    if ranges is carried:
+        return ranges, row, start_s, left_s
+    many = np.bincount(row, minlength=len(carried))
+    nth = np.arange(len(row)) - (np.cumsum(many) - many)[row]
+    each_s = ((left_s - start_s) / many)[row]
+    return ranges, row, start_s[row] + nth * each_s, start_s[row] + (nth + 1) * each_s
 
 
 def _left(start_s: FloatArray, left_s: FloatArray) -> FloatArray:

@@ -21,14 +21,17 @@ back to it. Only the nodes (b, b), which follow themselves, keep what they would
                steps=3     step 0   (a, b) gives part c of the message to (b, c)
                            step 1   (b, c) sends the sum to every (c, e), which has the whole sum of part c
                            step 2   (c, e) sends it to all (e, f)
+               steps=4  steps 0, 1   as a reduce_scatter: (c, e) has the sum of its chunk
+                        step 2   (c, e) sends that to all (e, f)
+                        step 3   (e, f) sends those of all (c, e) to all (f, g)
 
 A LIGHTPATH has as many lasers a tile as 256 tiles need, d = 16, and nothing is reconfigured between the steps. Of an
 all-to-all a circuit carries 1/d of a node's buffer in each step, of an all-gather 1/N and then 1/d of the result, of an
-all_reduce 2 messages in 2 steps, and 3/d in 3. A reduce_scatter and an all_gather would be 4 steps and 2 (1/d + 1/N); but where
-the first has neighbouring chunks, the second has not, and a circuit carries one range of them.
+all_reduce 2 messages in 2 steps, 3/d in 3, and 2 (1/d + 1/N) in 4. In these, what (b, c) gets in step 0 are neighbouring
+chunks c d + e, and what (e, f) sends in step 3 is every d-th chunk.
 
-Source: de Bruijn 1946; low-diameter directed graphs for collectives on direct circuits are known (Zhao et al. 2022). The sums
-that are given up, and all_reduce in three steps, are own constructions.
+Source: de Bruijn 1946; low-diameter directed graphs for collectives on direct circuits are known (Zhao et al. 2022), also a
+reduce_scatter before an all_gather. The sums that are given up, and all_reduce in three steps, are own constructions.
 """
 
 from __future__ import annotations
@@ -46,7 +49,7 @@ from opticcl.schedule import register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS, reason_not_linked
 
 COLLECTIVES = ("all_reduce", "barrier", "reduce_scatter", "all_to_all", "all_gather", "broadcast", "reduce")
-STEPS = (2, 3)
+STEPS = (2, 3, 4)
 """Numbers of steps of an all_reduce."""
 
 
@@ -61,13 +64,15 @@ def accepts(collective: Request, fabric: Fabric, steps: int | None = None) -> st
     if collective.name not in COLLECTIVES:
         return "it does " + ", ".join(COLLECTIVES)
     if steps is not None and (collective.name != "all_reduce" or steps not in STEPS):
-        return f"an all_reduce has 2 or 3 steps and other collectives have no choice; leave steps={steps} out"
+        return f"an all_reduce has 2 to 4 steps and other collectives have no choice; leave steps={steps} out"
     n = fabric.num_nodes
     d = isqrt(n)
     if d * d != n:
         return f"{n} nodes are no square; nearest: {d * d} or {(d + 1) ** 2}"
     if n * d > MOST_TRANSFERS:
         return f"{n * d:,} transfers a step are more than {MOST_TRANSFERS:,}"
+    if steps == 4 and n * n > MOST_TRANSFERS:
+        return f"{n * n:,} chunks of all nodes that are no neighbours are more than {MOST_TRANSFERS:,}; try steps=3"
     node = np.arange(n)[:, None]
     pairs = np.broadcast_arrays(node, node % d * d + np.arange(d))
     return reason_not_linked(fabric, *(pairs[::-1] if collective.name == "reduce" else pairs))
@@ -84,7 +89,7 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
 
 @register_algorithm("de_bruijn", accepts, variants)
 def de_bruijn(collective: Request, fabric: Fabric, *, steps: int | None = None) -> Schedule:
-    """Two steps on the same circuits, or three of an all_reduce.
+    """Two steps on the same circuits, or three or four of an all_reduce.
 
     Args:
         collective: all_reduce, barrier, reduce_scatter, all_to_all, all_gather, broadcast or reduce.
@@ -146,6 +151,14 @@ def _sum(d: int, collective: Request, kind: int) -> Schedule:
             Transfers.of(node, dst, first, 1, Op.COPY),
         )
         num_chunks, images = d, Table((np.arange(d) + 1) % d)
+    elif kind == 4:  # chunk c d + e belongs to the node (c, e)
+        made = (
+            Transfers.of(node, dst, c * d, d, Op.REDUCE_MOVE),
+            Transfers.of(node, dst, dst, 1, Op.REDUCE),
+            Transfers.of(node, dst, node, 1, Op.COPY),
+            Transfers.of(node, dst, first, d, Op.COPY, chunk_step=d),
+        )
+        num_chunks, images = n, _next_label(d)
     else:  # chunk c d + e belongs to the node (c, e)
         made = Transfers.of(node, dst, c * d, d, Op.REDUCE_MOVE), Transfers.of(node, dst, dst, 1, Op.REDUCE)
         num_chunks, images = n, _next_label(d)

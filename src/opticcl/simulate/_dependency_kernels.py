@@ -9,7 +9,7 @@ TABLE = 1 << 22  # chunks that `data_needs` processes together
 
 
 @numba.njit(cache=True)
-def data_needs(num_ranks, num_chunks, src, dst, step, lo, n, adds, group_of):  # type: ignore[no-untyped-def]
+def data_needs(num_ranks, num_chunks, src, dst, step, lo, n, by, adds, group_of):  # type: ignore[no-untyped-def]
     """Pairs (flow, group): the group sends chunks that the flow brought to its rank in an earlier step.
 
     A chunk that is stored replaces earlier arrivals; chunks that are added are all needed. Ranks are processed in windows
@@ -17,7 +17,8 @@ def data_needs(num_ranks, num_chunks, src, dst, step, lo, n, adds, group_of):  #
 
     Args:
         num_ranks, num_chunks: of the collective [count].
-        src, dst, step, lo, n, adds, group_of: of each flow; flows are sorted by step, those of a group are adjacent.
+        src, dst, step, lo, n, by, adds, group_of: of each flow, by: distance between its chunks; flows are sorted by step,
+            those of a group are adjacent.
     """
     flows, groups = [np.int64(0)], [np.int64(0)]
     flows.pop()
@@ -41,7 +42,7 @@ def data_needs(num_ranks, num_chunks, src, dst, step, lo, n, adds, group_of):  #
                     continue
                 last = group
                 at = (src[sent] - low) * num_chunks + lo[sent]
-                for chunk in range(at, at + n[sent]):
+                for chunk in range(at, at + n[sent] * by[sent], by[sent]):
                     place = newest[chunk]
                     while place >= 0:
                         if found_for[arrival[place]] != group:
@@ -53,7 +54,7 @@ def data_needs(num_ranks, num_chunks, src, dst, step, lo, n, adds, group_of):  #
                 if not low <= dst[flow] < low + window:
                     continue
                 at = (dst[flow] - low) * num_chunks + lo[flow]
-                for chunk in range(at, at + n[flow]):
+                for chunk in range(at, at + n[flow] * by[flow], by[flow]):
                     before.append(newest[chunk] if adds[flow] else np.int32(-1))
                     arrival.append(np.int32(flow))
                     newest[chunk] = len(arrival) - 1

@@ -15,18 +15,20 @@ UNSET = np.iinfo(np.int64).min
 
 
 @numba.njit(cache=True)
-def read_chunks(src, dst, lo, n, op, ready, ready_by, left, copied, there_s, there_by, no_sooner_s):  # type: ignore[no-untyped-def]
+def read_chunks(  # type: ignore[no-untyped-def]
+    src, dst, lo, n, by, op, ready, ready_by, left, copied, there_s, there_by, no_sooner_s
+):
     """When what each transfer sends is there, and before when it must not arrive; moved chunks are given up.
 
     Args:
-        src, dst, lo, n, op: of the transfers of a step.
+        src, dst, lo, n, by, op: of the transfers of a step; by: distance between their chunks.
         ready, ready_by: of every rank and chunk: complete since [s], and the transfer that completed it.
         left, copied: of every rank and chunk: last send has left, last copy arrived [s].
         there_s, there_by, no_sooner_s: results.
     """
     for t in range(len(src)):
         there_s[t], there_by[t], no_sooner_s[t] = 0.0, -1, NEVER
-        for c in range(lo[t], lo[t] + n[t]):
+        for c in range(lo[t], lo[t] + n[t] * by[t], by[t]):
             if ready[src[t], c] > there_s[t]:
                 there_s[t], there_by[t] = ready[src[t], c], ready_by[src[t], c]
             d = dst[t]
@@ -34,7 +36,7 @@ def read_chunks(src, dst, lo, n, op, ready, ready_by, left, copied, there_s, the
             no_sooner_s[t] = max(no_sooner_s[t], ready[d, c] if op[t] == COPY else copied[d, c])
     for t in range(len(src)):
         if op[t] & MOVE:
-            for c in range(lo[t], lo[t] + n[t]):
+            for c in range(lo[t], lo[t] + n[t] * by[t], by[t]):
                 ready[src[t], c], copied[src[t], c] = NEVER, NEVER
 
 
@@ -160,13 +162,13 @@ def place_items(  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def write_chunks(  # type: ignore[no-untyped-def]
-    src, dst, lo, n, op, left_s, arrived_s, first_flow, job_at, job_rows, job_rank, job_chunks, chunk_s, memory_s, ready,
+    src, dst, lo, n, by, op, left_s, arrived_s, first_flow, job_at, job_rows, job_rank, job_chunks, chunk_s, memory_s, ready,
     ready_by, left, copied, summed_s,
 ):  # fmt: skip
     """After a step: what arrives takes its place once its chunk has left, sums queue at the memory of their rank.
 
     Args:
-        src, dst, lo, n, op: of the transfers of the step.
+        src, dst, lo, n, by, op: of the transfers of the step, as of `read_chunks`.
         left_s, arrived_s: of each transfer; arrived_s is raised to the time when its data is in place.
         first_flow: number of the step's first transfer.
         job_at, job_rows: transfers that job j sums are job_rows[job_at[j]:job_at[j + 1]].
@@ -177,10 +179,10 @@ def write_chunks(  # type: ignore[no-untyped-def]
         summed_s: result.
     """
     for t in range(len(src)):
-        for c in range(lo[t], lo[t] + n[t]):
+        for c in range(lo[t], lo[t] + n[t] * by[t], by[t]):
             left[src[t], c] = max(left[src[t], c], left_s[t])
     for t in range(len(src)):
-        for c in range(lo[t], lo[t] + n[t]):
+        for c in range(lo[t], lo[t] + n[t] * by[t], by[t]):
             arrived_s[t] = max(arrived_s[t], left[dst[t], c])
         summed_s[t] = arrived_s[t]
     jobs = len(job_rank)
@@ -195,7 +197,7 @@ def write_chunks(  # type: ignore[no-untyped-def]
         for k in range(job_at[j], job_at[j + 1]):
             summed_s[job_rows[k]] = max(summed_s[job_rows[k]], end)
     for t in range(len(src)):
-        for c in range(lo[t], lo[t] + n[t]):
+        for c in range(lo[t], lo[t] + n[t] * by[t], by[t]):
             d = dst[t]
             if op[t] == COPY:
                 ready[d, c], copied[d, c], ready_by[d, c] = arrived_s[t], arrived_s[t], first_flow + t

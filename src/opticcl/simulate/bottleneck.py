@@ -243,6 +243,7 @@ def _repeated_signals(
     columns = (
         index, leaves[owner], circuits.wavelength_lo[owner], circuits.wavelength_n[owner], transfers.chunk_lo[carried],
         transfers.chunk_n[carried], np.where(transfers.op[carried] == Op.COPY, -1, owner),
+        *(() if transfers.chunk_step is None else (transfers.chunk_step[carried],)),
     )  # fmt: skip
     order = np.lexsort(columns)
     repeated = np.zeros(len(order), bool)

@@ -26,7 +26,7 @@ __all__ = ["Dependencies", "FlowTimes", "Flows", "SendOrder", "simulate_asynchro
 SendOrder = Callable[[IntArray, IntArray, IntArray], IntArray]
 """(src, dst, first link of the path) -> rank of each transfer in the order in which its sender starts them."""
 
-_OF_TRANSFER = ("step", "src", "dst", "lo", "n", "adds")
+_OF_TRANSFER = ("step", "src", "dst", "lo", "n", "by", "adds")
 _OF_CIRCUITS = ("bytes", "gap", "latency", "control", "compute", "path_at", "path_n")
 
 
@@ -60,8 +60,8 @@ class Flows:
     """All transfers of a plan, sorted by step and sender.
 
     Args:
-        columns: step, src, dst, lo, n (chunks), adds, bytes; gap, latency and control of each before its first byte,
-            compute after its last [s]; path_at, path_n.
+        columns: step, src, dst, lo, n, by (chunks and their distance), adds, bytes; gap, latency and control of each before
+            its first byte, compute after its last [s]; path_at, path_n.
         hops: links of flow i are hops[path_at[i] : path_at[i] + path_n[i]].
     """
 
@@ -190,6 +190,7 @@ class _FlowBuilder:
         others = [first, *(schedule.step(i) for i in steps[1:])]
         same_in_all = {
             "src": first.src, "dst": first.dst, "n": first.chunk_n, "adds": first.op != Op.COPY,
+            "by": np.ones(m, np.int32) if first.chunk_step is None else first.chunk_step,
             "bytes": carried, "gap": gap, "latency": latency, "control": control,
             "compute": sums_s(first, self.chunk_bytes, self.assumed), "path_at": path_at, "path_n": path_n,
         }  # fmt: skip
@@ -209,21 +210,21 @@ class _FlowBuilder:
         """Dependencies between the flows."""
         from opticcl.simulate import _dependency_kernels as kernels
 
-        src, dst, step, lo, n = (flows[name] for name in ("src", "dst", "step", "lo", "n"))
+        src, dst, step, lo, n, by = (flows[name] for name in ("src", "dst", "step", "lo", "n", "by"))
         num_flows = len(src)
         collective = self.plan.schedule.collective
         ranks, chunks = collective.num_ranks, collective.num_chunks
 
         new_block = _starts(src, step)
         block_of = np.cumsum(new_block) - 1
-        new_group = new_block | _starts(lo, n)
+        new_group = new_block | _starts(lo, n, by)
         group_of = np.cumsum(new_group) - 1
         group_at = np.append(np.flatnonzero(new_group), num_flows)
         block_at = np.append(group_of[new_block], group_of[-1] + 1)
         sender = src[new_block]
         next_block = kernels.next_of_same(sender, ranks)
 
-        needs = kernels.data_needs(ranks, chunks, src, dst, step, lo, n, flows["adds"], group_of)
+        needs = kernels.data_needs(ranks, chunks, src, dst, step, lo, n, by, flows["adds"], group_of)
         feeds_at, feeds = kernels.rows_of(needs[0], needs[1], num_flows)
         waits = np.bincount(feeds, minlength=len(group_at) - 1)
         chained = np.zeros(len(sender), np.int64)

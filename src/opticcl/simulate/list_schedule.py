@@ -343,7 +343,7 @@ class _Scheduler:
         alone = np.where((circuits.transfer >= 0) & (transfers.op[known] == Op.COPY), -1, np.arange(n))
         keys = np.column_stack((
             circuits.src, circuits.port, circuits.wavelength_lo, circuits.wavelength_n, transfers.chunk_lo[known],
-            transfers.chunk_n[known], alone,
+            transfers.chunk_n[known], _apart(transfers)[known], alone,
         ))  # fmt: skip
         signal = np.unique(keys, axis=0, return_inverse=True)[1].ravel().astype(np.int64)
         of_transfer = np.where(circuits.transfer >= 0, circuits.transfer, len(transfers) + np.arange(n))
@@ -361,7 +361,8 @@ class _Scheduler:
 
     def _step(self, step: int, transfers: Transfers, common: _Class) -> None:
         t = [
-            column.astype(np.int64) for column in (transfers.src, transfers.dst, transfers.chunk_lo, transfers.chunk_n)
+            column.astype(np.int64)
+            for column in (transfers.src, transfers.dst, transfers.chunk_lo, transfers.chunk_n, _apart(transfers))
         ]
         op, m, n = transfers.op.astype(np.int64), len(transfers), len(common.circuits["row"])
         there_s, no_sooner_s, there_by = np.zeros(m), np.zeros(m), np.zeros(m, np.int64)
@@ -410,7 +411,7 @@ class _Scheduler:
         Args:
             step: its index.
             transfers: of the step.
-            t: src, dst, chunk_lo and chunk_n of the transfers, int64.
+            t: src, dst, chunk_lo, chunk_n and chunk_step of the transfers, int64.
             op: of the transfers, int64.
             common: circuits of its class.
             start: of each circuit [s].
@@ -488,6 +489,11 @@ def _offsets(owner: IntArray, count: int) -> IntArray:
     return np.searchsorted(owner, np.arange(count + 1)).astype(np.int64)
 
 
+def _apart(transfers: Transfers) -> IntArray:
+    """Distance between the chunks of each transfer."""
+    return np.ones(len(transfers), np.int32) if transfers.chunk_step is None else transfers.chunk_step
+
+
 def _sums(transfers: Transfers, compute: str) -> tuple[IntArray, IntArray, IntArray, np.ndarray]:
     """Sums of a step, one for each range of chunks of a rank: (offsets of their transfers, transfers, ranks, chunks moved).
 
@@ -501,7 +507,9 @@ def _sums(transfers: Transfers, compute: str) -> tuple[IntArray, IntArray, IntAr
     none = np.zeros(0, np.int64)
     if compute == "none" or not len(adds):
         return np.zeros(1, np.int64), none, none, np.zeros(0)
-    rank, lo, n = (c[adds].astype(np.int64) for c in (transfers.dst, transfers.chunk_lo, transfers.chunk_n))
+    summed, row = transfers.take(adds).ranges()
+    rank, lo, n = (c.astype(np.int64) for c in (summed.dst, summed.chunk_lo, summed.chunk_n))
+    adds = adds[row]
     if compute == "chain":
         return np.arange(len(adds) + 1), adds, rank, 3.0 * n
     order = np.lexsort((n, lo, rank))

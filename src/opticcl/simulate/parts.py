@@ -81,7 +81,8 @@ def _memory_chunks(transfers: Transfers, assumed: Assumptions) -> np.ndarray:
     adds = np.flatnonzero(transfers.op & Op.REDUCE)
     if assumed.compute == "none" or not len(adds):
         return np.zeros(0)
-    dst, lo, n = (column[adds].astype(np.int64) for column in (transfers.dst, transfers.chunk_lo, transfers.chunk_n))
+    summed, _ = transfers.take(adds).ranges()
+    dst, lo, n = (column.astype(np.int64) for column in (summed.dst, summed.chunk_lo, summed.chunk_n))
     arrived = np.bincount(dst, n)
     if assumed.compute == "chain":
         return 3 * arrived

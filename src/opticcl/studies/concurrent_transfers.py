@@ -187,7 +187,7 @@ def compile_concurrent(fabric: Fabric, tasks: Sequence[ConcurrentTask], algorith
         part = parts[m]
         t = part.schedule.step(i)
         src, dst = (rank_of[part.fabric.machine_nodes(ends)] for ends in (t.src, t.dst))
-        return Transfers.of(src, dst, t.chunk_lo + first[m], t.chunk_n, t.op)
+        return Transfers.of(src, dst, t.chunk_lo + first[m], t.chunk_n, t.op, chunk_step=t.chunk_step)
 
     def running(i: int) -> list[int]:
         return [m for m, part in enumerate(parts) if i < part.schedule.num_steps]

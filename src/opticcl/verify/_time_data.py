@@ -18,6 +18,7 @@ import numpy.typing as npt
 from opticcl.errors import UnsupportedError
 from opticcl.ir import IntArray, Op, Transfers
 from opticcl.verify._time_rows import Copy, StoredStep, TimeRows, slack
+from opticcl.verify.chunk_rows import with_neighbours_alone
 
 __all__ = ["DataTiming", "buffer_bytes", "follow_data", "sums_late"]
 
@@ -117,7 +118,7 @@ def _replay(rows: TimeRows, low: int, width: int, unrolled: set[int], timing: Da
             shift = turn * stored.period_s
             of_transfer, missing = np.full(len(t), -np.inf), np.zeros(len(t))
             _replay_step(
-                t.src, t.dst, t.chunk_lo, t.chunk_n, t.op, left_s + shift, stored.arrived_s + shift,
+                t.src, t.dst, t.chunk_lo, t.chunk_n, _apart(t), t.op, left_s + shift, stored.arrived_s + shift,
                 stored.summed_s + shift, low, width, ready, left, copied, of_transfer, missing,
             )  # fmt: skip
             if step in unrolled:
@@ -136,9 +137,36 @@ def _keep(found: dict[int, FloatArray], step: int, missing: FloatArray) -> None:
         found[step] = np.maximum(found[step], missing) if step in found else missing
 
 
+def _apart(t: Transfers) -> IntArray:
+    """Distance between the chunks of each transfer."""
+    return np.ones(len(t), np.int32) if t.chunk_step is None else t.chunk_step
+
+
+@numba.njit(cache=True)
+def _inside(first, count, apart, width):  # type: ignore[no-untyped-def]
+    """Those of the chunks first, first + apart, ... of a transfer that are 0 to width - 1; `count` of them in all."""
+    skipped = max(0, -(first // apart))
+    return range(first + skipped * apart, min(first + count * apart, width), apart)
+
+
 @numba.njit(cache=True)
 def _replay_step(  # type: ignore[no-untyped-def]
-    src, dst, chunk_lo, chunk_n, op, left_s, arrived_s, summed_s, low, width, ready, left, copied, ready_of, missing
+    src,
+    dst,
+    chunk_lo,
+    chunk_n,
+    apart,
+    op,
+    left_s,
+    arrived_s,
+    summed_s,
+    low,
+    width,
+    ready,
+    left,
+    copied,
+    ready_of,
+    missing,
 ):
     """One step, in place: all sends read the times before the step, then arrivals change them.
 
@@ -147,15 +175,15 @@ def _replay_step(  # type: ignore[no-untyped-def]
     its arrival precedes a send, a sum or a copy of an earlier step that it would overwrite.
     """
     for t in range(len(src)):
-        for c in range(max(chunk_lo[t] - low, 0), min(chunk_lo[t] + chunk_n[t] - low, width)):
+        for c in _inside(chunk_lo[t] - low, chunk_n[t], apart[t], width):
             ready_of[t] = max(ready_of[t], ready[src[t], c])
             left[src[t], c] = max(left[src[t], c], left_s[t])
     for t in range(len(src)):
         if op[t] & Op.MOVE:
-            for c in range(max(chunk_lo[t] - low, 0), min(chunk_lo[t] + chunk_n[t] - low, width)):
+            for c in _inside(chunk_lo[t] - low, chunk_n[t], apart[t], width):
                 ready[src[t], c], copied[src[t], c] = -np.inf, -np.inf
     for t in range(len(src)):
-        for c in range(max(chunk_lo[t] - low, 0), min(chunk_lo[t] + chunk_n[t] - low, width)):
+        for c in _inside(chunk_lo[t] - low, chunk_n[t], apart[t], width):
             d = dst[t]
             missing[t] = max(missing[t], left[d, c] - arrived_s[t])
             if op[t] == Op.COPY:
@@ -243,7 +271,9 @@ def _jobs(
 ) -> tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray]:
     """Sums of a step: rank, a transfer of each, chunks that memory moves, release and due time."""
     adds = np.flatnonzero(t.op & Op.REDUCE)
-    rank, lo, n = (column[adds].astype(np.int64) for column in (t.dst, t.chunk_lo, t.chunk_n))
+    summed, row = with_neighbours_alone(t.take(adds))
+    rank, lo, n = (column.astype(np.int64) for column in (summed.dst, summed.chunk_lo, summed.chunk_n))
+    adds = adds[row]
     if compute == "chain":
         return rank, adds, 3.0 * n, arrived_s[adds], summed_s[adds]
     if _ranges_cross(rank, lo, n):  # ranges that overlap partly are summed chunk by chunk

@@ -3,14 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
+from opticcl.errors import UnsupportedError
 from opticcl.ir import Collective, IntArray, Transfers
 from opticcl.ir.symmetry import Run
 
-__all__ = ["followed_rows", "indexed_by_chunk"]
+__all__ = ["chunks_unknown", "followed_rows", "indexed_by_chunk", "with_neighbours_alone"]
+
+
+MOST_APART = 1 << 25
+"""Chunks of the transfers of a step that carry chunks which are no neighbours [count]."""
+
+
+def with_neighbours_alone(step: Transfers) -> tuple[Transfers, IntArray]:
+    """Transfers whose chunks are neighbours, one for each chunk of those whose chunks are apart, and the row of each.
+
+    Raises: UnsupportedError: more than `MOST_APART` chunks.
+    """
+    every = np.arange(len(step))
+    if step.chunk_step is None:
+        return step, every
+    many = np.where(step.chunk_step == 1, 1, step.chunk_n.astype(np.int64))
+    if (total := int(many.sum())) > MOST_APART:
+        raise UnsupportedError(
+            f"verify: a step carries {total:,} chunks that are no neighbours; at most {MOST_APART:,}"
+        )
+    ends = np.cumsum(many)
+    row = np.repeat(every, many)
+    turn = np.arange(len(row)) - (ends - many)[row]
+    one = step.take(row)
+    lo = one.chunk_lo.astype(np.int64) + turn * step.chunk_step[row]
+    count = np.where(step.chunk_step[row] == 1, one.chunk_n, 1)
+    return replace(one, chunk_lo=lo.astype(np.int32), chunk_n=count.astype(np.int32), chunk_step=None), row
+
+
+def chunks_unknown(step: Transfers, num_chunks: int) -> npt.NDArray[np.bool_]:
+    """Rows that carry no chunk, one that does not exist, or one of them twice, bool (rows,)."""
+    apart = np.int64(1) if step.chunk_step is None else step.chunk_step.astype(np.int64)
+    last = step.chunk_lo.astype(np.int64) + (step.chunk_n.astype(np.int64) - 1) * apart
+    wrong: npt.NDArray[np.bool_] = (step.chunk_lo < 0) | (step.chunk_n < 1) | (apart < 1) | (last >= num_chunks)
+    return wrong
 
 
 def indexed_by_chunk(

@@ -36,7 +36,7 @@ from opticcl.ir import (
 from opticcl.ir.symmetry import Run
 from opticcl.kernels import worth_compiling
 from opticcl.verify.cells import Cells, first_holders
-from opticcl.verify.chunk_rows import indexed_by_chunk
+from opticcl.verify.chunk_rows import chunks_unknown, indexed_by_chunk, with_neighbours_alone
 from opticcl.verify.exact import check_sets
 from opticcl.verify.found import found_claims, worth_searching
 from opticcl.verify.symmetry import CheckedClaims, claims_of, orbits, runs_of
@@ -217,9 +217,13 @@ def _follow_block(
             malformed = malformed or _cut_ranges(member, base, i, c)
         if malformed:
             return [malformed], transfers
+        listed = len(step)
+        if step.chunk_step is not None:
+            bases = [with_neighbours_alone(base)[0] for base in bases]
+            step = concatenate_transfers(bases)
         for base in bases if checked is not None else ():
             checked.check(i, base)  # type: ignore[union-attr]
-        transfers += len(step) * run.count
+        transfers += listed * run.count
         parts = _parts(step) if c.keeps_apart else _NO_PARTS
         if run.count == 1:
             rows = (step.src, step.dst, step.chunk_lo, step.chunk_n, step.op, parts)
@@ -250,6 +254,10 @@ def _cut_ranges(run: Run, step: Transfers, i: int, c: Collective) -> Violation |
     """
     if run.shift is None or not len(step) or int(step.chunk_n.max()) == 1:
         return None
+    if step.chunk_step is not None:
+        return Violation(
+            "run_cuts_ranges", i, -1, f"run from step {i}", "neighbouring chunks", "chunks apart", len(step)
+        )
     shift = run.shift.images(c.num_chunks)
     breaks = np.concatenate([[0], np.cumsum(shift[1:] != shift[:-1] + 1)])
     known = ranges = np.unique(step.chunk_lo.astype(np.int64) * (c.num_chunks + 1) + step.chunk_n)
@@ -311,12 +319,12 @@ def _first_malformed(step: Transfers, i: int, c: Collective) -> Violation | None
     """The first row whose rank, chunk or operation does not exist."""
     parts = _NO_PARTS if step.parts is None else step.parts
     columns = (step.src, step.dst, step.chunk_lo, step.chunk_n, step.op, parts)
-    large = worth_compiling(len(step))
-    if large and _well_formed(*columns, c.num_ranks, c.num_chunks, c.keeps_apart):  # nearly every step is
+    quick = step.chunk_step is None and worth_compiling(len(step))
+    if quick and _well_formed(*columns, c.num_ranks, c.num_chunks, c.keeps_apart):  # nearly every step is
         return None
     num_ranks, num_chunks, lone = c.num_ranks, c.num_chunks, np.array(not c.keeps_apart)
     bad_rank = (np.minimum(step.src, step.dst) < 0) | (np.maximum(step.src, step.dst) >= num_ranks)
-    bad_chunk = (step.chunk_lo < 0) | (step.chunk_n < 1) | (step.chunk_lo.astype(np.int64) + step.chunk_n > num_chunks)
+    bad_chunk = chunks_unknown(step, num_chunks)
     for rule, bad, expected in (
         ("rank_unknown", bad_rank, f"ranks 0..{num_ranks - 1}"),
         ("chunk_unknown", bad_chunk, f"chunks 0..{num_chunks - 1}"),
@@ -341,7 +349,9 @@ def _parts(step: Transfers) -> IntArray:
 
 def _row(step: Transfers, row: int) -> str:
     lo, n = int(step.chunk_lo[row]), int(step.chunk_n[row])
-    return f"{step.src[row]} -> {step.dst[row]} chunks {lo}..{lo + n - 1} op {step.op[row]}"
+    apart = 1 if step.chunk_step is None else int(step.chunk_step[row])
+    every = "" if apart == 1 else f" every {apart}"
+    return f"{step.src[row]} -> {step.dst[row]} chunks {lo}..{lo + (n - 1) * apart}{every} op {step.op[row]}"
 
 
 def _step_violations(
@@ -399,7 +409,7 @@ def contributions(schedule: Schedule, rank: int, chunk: int) -> IntArray:
     weight = np.zeros(schedule.collective.num_ranks, np.int64)
     weight[rank] = 1
     for i in range(schedule.num_steps - 1, -1, -1):
-        step = schedule.step(i)
+        step, _ = with_neighbours_alone(schedule.step(i))
         rows = np.flatnonzero((step.chunk_lo <= chunk) & (chunk < step.chunk_lo.astype(np.int64) + step.chunk_n))
         src, dst, op = step.src[rows], step.dst[rows], step.op[rows]
         before = weight.copy()

@@ -17,7 +17,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from opticcl.ir import Circuits, Fabric, IntArray, Op, Transfers, Verdict, Violation, concatenate_circuits
+from opticcl.ir import (
+    Circuits,
+    Fabric,
+    IntArray,
+    Op,
+    Transfers,
+    Verdict,
+    Violation,
+    concatenate_circuits,
+    concatenate_transfers,
+)
 from opticcl.ir.epochs import EpochGrants, EpochRequest
 from opticcl.verify.light import check_slot
 
@@ -200,8 +210,7 @@ def _together(mine: Transfers, circuits: Circuits, transfers: Transfers, light: 
         mine, circuits: of this traffic.
         transfers, light: of the other.
     """
-    columns = ("src", "dst", "chunk_lo", "chunk_n", "op")
-    both = Transfers(*(np.concatenate([getattr(mine, c), getattr(transfers, c)]) for c in columns))
+    both = concatenate_transfers([mine, replace(transfers, parts=None)])
     carried = np.where(light.transfer < 0, -1, light.transfer + len(mine)).astype(np.int32)
     moved = replace(light, transfer=carried)
     return both, concatenate_circuits([circuits, moved])

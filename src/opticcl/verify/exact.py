@@ -16,7 +16,7 @@ import numpy as np
 
 from opticcl.ir import Collective, IntArray, Op, Schedule, Transfers, Violation, concatenate_transfers
 from opticcl.ir.symmetry import Run
-from opticcl.verify.chunk_rows import followed_rows, indexed_by_chunk
+from opticcl.verify.chunk_rows import followed_rows, indexed_by_chunk, with_neighbours_alone
 from opticcl.verify.symmetry import runs_of
 
 __all__ = ["check_sets"]
@@ -104,7 +104,7 @@ def _events(schedule: Schedule, chunks: IntArray) -> Iterator[ChunkEvents]:
     c, start = schedule.collective, 0
     below = np.searchsorted(chunks, np.arange(c.num_chunks + 1)).astype(np.int32)
     for run in runs_of(schedule):
-        bases = [member.base() for member in run.members]
+        bases = [with_neighbours_alone(member.base())[0] for member in run.members]
         step = bases[0] if len(bases) == 1 else concatenate_transfers(bases)
         if run.count == 1:
             row, chunk = _carried(step.chunk_lo, step.chunk_n, below)

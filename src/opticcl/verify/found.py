@@ -15,6 +15,7 @@ import numpy as np
 from opticcl.ir import Collective, IntArray, Op, Schedule, Transfers
 from opticcl.ir.collective import Holders
 from opticcl.ir.symmetry import Digits, Symmetry, Table, Xor
+from opticcl.verify.chunk_rows import chunks_unknown, with_neighbours_alone
 from opticcl.verify.symmetry import CheckedClaims, Claim, claims_of, runs_of
 
 __all__ = ["found_claims", "worth_searching"]
@@ -38,6 +39,7 @@ def found_claims(schedule: Schedule) -> list[Claim]:
     bases = [run.first_step() for run in runs_of(schedule)[:1]]
     if not bases or _malformed(bases[0], c):
         return []
+    bases = [with_neighbours_alone(base)[0] for base in bases]
     tried = []
     for ranks in _candidates(bases[0], c.num_ranks):
         chunks = _chunks_of(ranks, bases[0], c)
@@ -52,7 +54,7 @@ def found_claims(schedule: Schedule) -> list[Claim]:
             step = member.base()
             if _malformed(step, c):
                 return []
-            checked.check(at, step)
+            checked.check(at, with_neighbours_alone(step)[0])
         claims = [claim for claim in claims if claim.number not in checked.refuted]
     return claims
 
@@ -62,9 +64,8 @@ def _malformed(step: Transfers, c: Collective) -> bool:
     if not len(step):
         return False
     ends = np.concatenate([step.src, step.dst])
-    last = step.chunk_lo.astype(np.int64) + step.chunk_n
     wrong = ends.min() < 0 or ends.max() >= c.num_ranks or step.op.max() > max(Op)
-    return bool(wrong or step.chunk_lo.min() < 0 or step.chunk_n.min() < 1 or last.max() > c.num_chunks)
+    return bool(wrong or chunks_unknown(step, c.num_chunks).any())
 
 
 def _candidates(step: Transfers, num_ranks: int) -> Iterator[IntArray]:

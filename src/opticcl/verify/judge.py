@@ -63,13 +63,13 @@ def _fingerprint(schedule: Schedule, runs: tuple[Run, ...]) -> bytes:
     for symmetry in schedule.symmetries:
         digest.update(symmetry.ranks.images(c.num_ranks).tobytes())
         digest.update(symmetry.chunks.images(c.num_chunks).tobytes())
-    before: tuple[IntArray | None, ...] = (None,) * 6
+    before: tuple[IntArray | None, ...] = (None,) * 7
     for run in (member for one in runs for member in one.members):
         digest.update(repr((run.count, run.parts_step, run.shift is None, len(run.beside))).encode())
         if run.shift is not None:
             digest.update(run.shift.images(c.num_chunks).tobytes())
         step = run.base()
-        columns = (step.src, step.dst, step.chunk_lo, step.chunk_n, step.op, step.parts)
+        columns = (step.src, step.dst, step.chunk_lo, step.chunk_n, step.op, step.parts, step.chunk_step)
         for column, last in zip(columns, before, strict=True):
             if column is None or column is last:  # most columns of a long schedule are those of the step before
                 digest.update(b"-" if column is None else b"=")

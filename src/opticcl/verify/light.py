@@ -39,6 +39,8 @@ __all__ = ["RULE_OF_KIND", "CircuitsReport", "add_usage", "check_light", "check_
 RULE_OF_SETTING = {"waveguide": "mzi_clash"}
 """Rule that circuits break which need one resource in two settings in a round."""
 
+_SAME_IN_A_CLASS = ("src", "dst", "chunk_n", "chunk_step", "op", "parts")
+
 RULE_OF_KIND = {
     "laser": "laser_shared",
     "tx_port": "transmitter_shared",
@@ -139,7 +141,7 @@ def _steps_not_equal(plan: CircuitPlan, steps: range, first: Transfers) -> Itera
     if not _defined_by_a_run(plan.schedule, steps):
         for i in steps[1:]:
             other = plan.schedule.step(i)
-            if not all(_equal(getattr(first, c), getattr(other, c)) for c in ("src", "dst", "chunk_n", "op", "parts")):
+            if not all(_equal(getattr(first, c), getattr(other, c)) for c in _SAME_IN_A_CLASS):
                 yield Violation(
                     "steps_unequal", i, -1, f"class {steps}", f"the transfers of step {steps.start}", "others"
                 )
@@ -378,12 +380,13 @@ def distinct_signals(
     return replace(usage, index=usage.index[first], circuit=rows[first])
 
 
-def _chunks(transfers: Transfers, carried: IntArray) -> tuple[IntArray, IntArray]:
-    """First chunk and number of chunks of transfers, -1 and 0 for those numbered -1."""
+def _chunks(transfers: Transfers, carried: IntArray) -> tuple[IntArray, ...]:
+    """First chunk, number of chunks and their distance of transfers, -1, 0 and 0 for those numbered -1."""
     if not len(transfers):
         return np.full(len(carried), -1), np.zeros(len(carried), np.int64)
     carries = carried >= 0
-    return np.where(carries, transfers.chunk_lo[carried], -1), np.where(carries, transfers.chunk_n[carried], 0)
+    found = (np.where(carries, transfers.chunk_lo[carried], -1), np.where(carries, transfers.chunk_n[carried], 0))
+    return found if transfers.chunk_step is None else (*found, np.where(carries, transfers.chunk_step[carried], 0))
 
 
 def _different_settings(usage: Usage, circuits: Circuits) -> Iterator[Violation]:

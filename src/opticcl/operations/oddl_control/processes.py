@@ -173,13 +173,13 @@ def _tasks(plan: CircuitPlan, units: Sequence[Script], rows: np.ndarray) -> list
     arriving: list[list[list[tuple[int, int, int, int]]]] = [[] for _ in units]
     step: list[int] = []
     for i in range(plan.schedule.num_steps):
-        t = plan.schedule.step(i)
+        t, of = plan.schedule.step(i).ranges()
         for circuits in plan.rounds(i):
             step.append(i)
             for sent, due in zip(pieces, arriving, strict=True):
                 sent.append([])
                 due.append([])
-            for row in np.unique(circuits.carrying().transfer).tolist():
+            for row in np.flatnonzero(np.isin(of, circuits.carrying().transfer)).tolist():
                 src, dst, lo, n, op = (int(column[row]) for column in (t.src, t.dst, t.chunk_lo, t.chunk_n, t.op))
                 pieces[src][-1].append((names[dst], lo, n))
                 arriving[dst][-1].append((names[src], lo, n, op))
