@@ -98,6 +98,20 @@ for _nodes, _size in ((1024, "64MiB"), (1024, "1GiB"), (960, "64MiB")):
     register(f"plans.torus_{_nodes}_{_size.lower()}", f"auto, torus of {_nodes:,} nodes, all_gather of {_size}", _torus)
 
 
+for _shape in ("4x32", "3x5x7", "7x31", "16x64"):
+
+    def _odd(shape: str = _shape) -> Run:
+        opticcl.compile("torus:shape=3x4", "all_gather", "64MiB")
+
+        def run() -> dict[str, float]:
+            found = opticcl.compile(f"torus:shape={shape}", "all_gather", "64MiB").simulate()
+            return {"time_to_bound": found.total_s / found.lower_bound_s}
+
+        return run
+
+    register(f"plans.torus_{_shape}_64mib", f"auto, torus of {_shape}, all_gather of 64 MiB", _odd)
+
+
 @case("plans.wrht_4096", "WRHT, 4,096 nodes, compiled, all chunks and fibre segments verified")
 def wrht() -> Run:
     """64 nodes beforehand."""

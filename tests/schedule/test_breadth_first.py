@@ -1,0 +1,101 @@
+"""Blocks that spread breadth first: right everywhere, at both bounds on every grid, wherever sides differ chosen by `auto`."""
+
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.profiles import examples
+from tests.schedule.oracle import check
+
+from opticcl.fabrics import fabric
+from opticcl.plans.plan import compile
+from opticcl.schedule import generate, reason_declined
+from opticcl.schedule._shares import least_shares
+from opticcl.schedule.breadth_first import Spread
+from opticcl.verify.data import check_data
+
+COLLECTIVES = ["all_reduce", "reduce_scatter", "all_gather", "barrier"]
+
+
+@pytest.mark.parametrize("collective", COLLECTIVES)
+def test_right_at_every_rank(collective):
+    """Verified and executed: odd, even and unequal sides, sides of 1 and 2, up to four dimensions, optical grids."""
+    for shape in ("2x2", "3x3", "2x8", "3x8", "5x7", "1x3x4", "2x3x5", "2x2x3x2"):
+        check("breadth_first", collective, fabric(f"torus:shape={shape}"))
+    for name in ("oddl:shape=3x5", "sipac:radix=3,levels=2", "lightpath:shape=3x4", "terarack_torus:shape=2x5"):
+        check("breadth_first", collective, fabric(name))
+    check("breadth_first:shape=2x6", collective, fabric("ideal:nodes=12"))
+
+
+@pytest.mark.parametrize("shape", ["8x16", "4x32", "6x10", "3x5x7", "7x31", "2x3x16"])
+@pytest.mark.parametrize("collective", ["all_gather", "reduce_scatter"])
+def test_closed_form(shape, collective):
+    """As many steps as the diameter has hops, and every port busy all the time, with all sides that differ."""
+    where = fabric("torus", shape=shape)
+    sides, n = where.dimensions, where.num_nodes
+    ports, diameter = sum(1 if side == 2 else 2 for side in sides), sum(side // 2 for side in sides)
+    size = 64 * n * 2**10
+    plan = compile(where, collective, size)
+    time = plan.simulate(compute="none", assumptions="published")
+    assert plan.algorithm == "breadth_first"
+    assert time.num_steps == diameter
+    due = diameter * 1e-6 + (n - 1) / n * size * 8 / (ports * where.rate_bits_per_s)
+    assert time.total_s == pytest.approx(due, rel=1e-9)
+
+
+@given(st.lists(st.integers(2, 9), min_size=2, max_size=4))
+@examples(12)
+def test_loads_have_the_least_sum(sides):
+    """Counted from the transfers: every link carries what the closed form says, rounded up to slices."""
+    spread = Spread(tuple(sides))
+    ports = sum(1 if side == 2 else 2 for side in sides)
+    assert spread.loads.sum() == pytest.approx((prod(sides) - 1) / ports, rel=1e-12)
+    if spread.num_nodes > 200:
+        return
+    for distance, least in enumerate(spread.loads, start=1):
+        rows = spread.transfers(distance, (), adds=False)
+        _, link = np.unique(rows.src * np.int64(spread.num_nodes) + rows.dst, return_inverse=True)
+        assert np.bincount(link, rows.chunk_n).max() == np.ceil(least * spread.slices - 1e-9)
+
+
+@pytest.mark.parametrize("shape", ["16x31", "8x128", "4x8x16"])
+def test_proven_by_symmetry(shape):
+    """One block each, all slices; steps that continue along the longest dimension are one run."""
+    made = generate("breadth_first", "all_reduce", fabric("torus", shape=shape))
+    report = check_data(made)
+    assert not report.violations
+    assert report.how == f"symmetry of order {made.collective.num_ranks:,}, checked"
+
+
+def test_runs_of_a_long_grid():
+    """Of 68 steps all but a dozen are those before, moved on by one."""
+    assert len(generate("breadth_first", "all_gather", fabric("torus:shape=8x128")).step_classes()) < 12
+
+
+def test_shares_are_the_least():
+    """Against every way to divide: three workers, few units."""
+    can = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 0], [1, 1, 1]], bool)
+    for amount in np.ndindex(4, 4, 4, 3):
+        shares = least_shares(can, np.array(amount))
+        assert (shares.sum(1) == amount).all()
+        assert not shares[~can].any()
+        alone = [
+            -(-sum(amount[kind] for kind in range(4) if not can[kind][~some].any()) // some.sum())
+            for some in (np.array(bits, bool) for bits in np.ndindex(2, 2, 2))
+            if some.any()
+        ]
+        assert shares.sum(0).max() == max(alone)
+
+
+def test_what_is_declined():
+    """Other collectives, a single line, shapes of another size, neighbours that are not joined, too many nodes."""
+    where = fabric("torus:shape=3x4")
+    assert "it does all_reduce" in str(reason_declined("breadth_first", "all_to_all", where))
+    assert "two_sided_ring" in str(reason_declined("breadth_first", "all_gather", fabric("ideal:nodes=6")))
+    assert reason_declined("breadth_first:shape=3x5", "all_gather", where) == "shape=3x5 has 15 nodes, not 12"
+    other = fabric("oddl:shape=2x6")
+    assert "no single circuit joins" in str(reason_declined("breadth_first:shape=3x4", "all_gather", other))
+    large = fabric("ideal", nodes=1 << 20)
+    assert "are too many" in str(reason_declined("breadth_first:shape=1024x1024", "all_gather", large))
