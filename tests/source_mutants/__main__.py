@@ -50,23 +50,27 @@ def files_of(target: str) -> list[Path]:
 def run(targets: list[str], given: argparse.Namespace) -> None:
     """Run mutants, first those of plain functions, then those of functions that numba compiles."""
     until = time.time() + 60 * given.minutes
+    of_package: dict[str, list[str]] = {}
     for target in targets:
+        of_package.setdefault(target.split("/")[0], []).append(target)
+    for mine in of_package.values():
         for kernels in (False,) if given.plain else (False, True):
             environment = {**os.environ, "NUMBA_DISABLE_JIT": str(int(kernels))}
             command = [sys.executable, "-m", "tests.source_mutants", "--in-process", str(until)]
-            command += ["--limit", str(given.limit), *(f"--tests={tests}" for tests in given.tests), target]
+            command += ["--limit", str(given.limit), *(f"--tests={tests}" for tests in given.tests), *mine]
             subprocess.run([*command, *["--kernels"] * kernels], env=environment, cwd=REPOSITORY, check=False)
 
 
-def run_in_process(target: str, given: argparse.Namespace) -> None:
-    """The mutants of one target, in this process and its children."""
+def run_in_process(targets: list[str], given: argparse.Namespace) -> None:
+    """The mutants of targets of one package, in this process and its children."""
     from tests.source_mutants.plugin import MutantRun
 
     RESULTS.mkdir(exist_ok=True)
-    package = target.split("/")[0]
+    package = targets[0].split("/")[0]
+    files = [file for target in targets for file in files_of(target)]
     folders = [str(REPOSITORY / "tests" / folder) for folder in given.tests or TESTS[package]]
     plugin = MutantRun(
-        files_of(target), RESULTS / f"{package}.jsonl", given.kernels, given.in_process, given.limit, set(explained())
+        files, RESULTS / f"{package}.jsonl", given.kernels, given.in_process, given.limit, set(explained())
     )
     options = ["-q", "--timeout", "0", "-m", "not deep"]
     for left_out in ("cacheprovider", "xdist", "benchmark"):
@@ -158,7 +162,7 @@ def main() -> int:
     parser.add_argument("--in-process", type=float, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.in_process is not None:
-        run_in_process(given.targets[0], given)
+        run_in_process(given.targets, given)
         return 0
     if given.targets:
         run(given.targets, given)

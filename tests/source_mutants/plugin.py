@@ -1,8 +1,10 @@
 """Plugin of pytest that runs mutants instead of tests.
 
 The tests are collected once. A child process runs them as they are and records which test runs which lines and how long it
-takes, which is kept for the next run; then a child process for each mutant changes the code of one function and runs the tests
-that run its lines, those first that killed others and take little time, until one fails.
+takes, which is kept for the next run. Then the tests are run as they are in this process, so that its children need not import
+modules and load kernels, and what the package keeps of them is forgotten. A child process for each mutant changes the code of
+one function and runs the tests that run its lines, those first that killed others of the function and take little time, until
+one fails.
 """
 
 import gc
@@ -14,6 +16,7 @@ import signal
 import sys
 import time
 from collections import Counter
+from functools import _lru_cache_wrapper
 from pathlib import Path
 from types import CodeType, FunctionType
 
@@ -47,7 +50,9 @@ class MutantRun:
         self.failed, self.explained = False, explained
         self.killer = mmap.mmap(-1, 4)
         """Number of the test that killed the last mutant, written by its process."""
-        self.kills: Counter[int] = Counter()
+        self.kills: Counter[tuple[str, int]] = Counter()
+        self.tries: Counter[tuple[str, int]] = Counter()
+        """How often each test killed a mutant of each function, and how often it was run for one."""
         self.functions: dict[tuple[str, str], list[FunctionType]] = {}
 
     def pytest_collection(self) -> None:
@@ -73,6 +78,7 @@ class MutantRun:
         if not todo:
             return True
         covered = self._covered(session)
+        self._warm(session, covered, todo)
         self.functions = _functions(self.files)
         gc.freeze()  # so that the children share the memory of this process
         with self.log.open("a", encoding="utf-8") as out:
@@ -80,8 +86,7 @@ class MutantRun:
                 if time.time() > self.until:
                     print(f"stopped; {len(todo) - number + 1:,} left")
                     break
-                known = [test for test in covered.tests(mutant) if test[0] <= self.limit_s]
-                tests = sorted(known, key=lambda test: (test[0] - 0.2 * self.kills[test[1]], test))
+                tests = self._ordered(mutant, covered)
                 begun = time.time()
                 code = _in_child(lambda m=mutant, t=tests: self._run(session, m, t)) if tests else SURVIVED
                 found = {
@@ -90,11 +95,38 @@ class MutantRun:
                 }  # fmt: skip
                 out.write(json.dumps(found) + "\n")
                 out.flush()
-                if code == KILLED:
-                    self.kills[int.from_bytes(self.killer[:], "big")] += 1
-                else:
+                killer = int.from_bytes(self.killer[:], "big") if code == KILLED else -1
+                for _, number_of_test in tests:
+                    self.tries[mutant.function, number_of_test] += 1
+                    if number_of_test == killer:
+                        self.kills[mutant.function, killer] += 1
+                        break
+                if code != KILLED:
                     print(f"{number}/{len(todo)} {found['result']}: line {mutant.line} {mutant.name}", flush=True)
         return True
+
+    def _ordered(self, mutant: Mutant, covered: Covered) -> list[tuple[float, int]]:
+        """Tests that may kill a mutant, by the time that each takes for a mutant of the function that it kills."""
+
+        def cost(test: tuple[float, int]) -> tuple[float, int]:
+            seconds, number = test
+            key = mutant.function, number
+            return (0.01 + seconds) * (1 + self.tries[key]) / (0.1 + self.kills[key]), number
+
+        return sorted((test for test in covered.tests(mutant) if test[0] <= self.limit_s), key=cost)
+
+    def _warm(self, session: pytest.Session, covered: Covered, todo: list[Mutant]) -> None:
+        """Run the tests of the mutants as they are, and forget what functions of the package have kept of them."""
+        wanted = {number for mutant in todo for seconds, number in covered.tests(mutant) if seconds <= self.limit_s}
+        _run_as_they_are([session.items[number] for number in sorted(wanted)])
+        gc.unfreeze()  # the suite freezes what it has collected, which `get_objects` then leaves out
+        packages = tuple(
+            {f"opticcl.{file.parent.relative_to(ROOT).as_posix().replace('/', '.')}" for file in self.files}
+        )
+        for one in gc.get_objects():
+            if isinstance(one, _lru_cache_wrapper) and str(one.__module__).startswith(packages):
+                one.cache_clear()
+        print(f"{len(wanted):,} tests may kill them", flush=True)
 
     def _covered(self, session: pytest.Session) -> Covered:
         """Which test runs which lines; a child process runs those that are not known from an earlier run."""
@@ -112,6 +144,7 @@ class MutantRun:
 
         if new:
             print(f"{len(new):,} of {len(session.items):,} tests are run as they are", flush=True)
+            _run_as_they_are(new)
             _in_child(run)
         return coverage.read(session.items)
 
@@ -146,6 +179,12 @@ class MutantRun:
         return bool(functions)
 
 
+def _run_as_they_are(items: list[pytest.Item]) -> None:
+    """Run tests in this process."""
+    for item in items:
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+
+
 def _in_child(work) -> int:
     """Exit code of a function in a child process; a child that takes too long or dies is a killed mutant."""
     sys.stdout.flush()
@@ -170,7 +209,6 @@ def _functions(files: list[Path]) -> dict[tuple[str, str], list[FunctionType]]:
     for file in files:
         importlib.import_module(".".join(("opticcl", *file.relative_to(ROOT).with_suffix("").parts)))
     found: dict[tuple[str, str], list[FunctionType]] = {}
-    gc.unfreeze()  # the suite freezes what it has collected, which `get_objects` then leaves out
     for one in gc.get_objects():
         if isinstance(one, FunctionType) and one.__code__.co_filename in names:
             found.setdefault((one.__code__.co_filename, one.__code__.co_qualname), []).append(one)

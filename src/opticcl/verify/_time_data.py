@@ -6,7 +6,8 @@ left. Where every step begins after all data of the steps before it, that is kno
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any
@@ -29,6 +30,9 @@ WINDOW = 1 << 22
 
 MOST_REPLAYED = 1 << 31
 """(transfer, chunk) pairs of the largest schedule that is replayed [count]."""
+
+MOST_SUMS = 1 << 25
+"""Sums of a repeated step that are followed one by one [count]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +125,12 @@ def _replay(rows: TimeRows, low: int, width: int, unrolled: set[int], timing: Da
                 t.src, t.dst, t.chunk_lo, t.chunk_n, _apart(t), t.op, left_s + shift, stored.arrived_s + shift,
                 stored.summed_s + shift, low, width, ready, left, copied, of_transfer, missing,
             )  # fmt: skip
-            if step in unrolled:
-                before = timing.ready_s.get(step)
-                timing.ready_s[step] = of_transfer if before is None else np.maximum(before, of_transfer)
+            shown, ready_s = step, of_transfer
+            if step not in unrolled:  # the last one before them stands for all that are not
+                shown = stored.step + len(rows.turns(stored)) // 2 - 1
+                ready_s = of_transfer - (step - shown) * stored.period_s
+            before = timing.ready_s.get(shown)
+            timing.ready_s[shown] = ready_s if before is None else np.maximum(before, ready_s)
             begin = sent_s + shift
             with np.errstate(invalid="ignore"):
                 late = of_transfer - begin
@@ -204,12 +211,10 @@ def buffer_bytes(rows: TimeRows, timing: DataTiming, chunk_bytes: float) -> floa
     Returns: bytes; data needs a buffer from its first bit until the chunk has left.
     """
     parts = []
-    stored_of = {copy.step: copy for copy in rows.copies}
+    firsts = [stored.step for stored in rows.steps]
     for step, missing in timing.overwritten_s.items():
-        copy = stored_of.get(step)
-        if copy is None:  # a repetition of one that is unrolled
-            continue
-        stored, t = copy.stored, rows.plan.schedule.step(step)
+        stored, t = rows.steps[bisect_right(firsts, step) - 1], rows.plan.schedule.step(step)
+        copy = Copy(stored, step - stored.step)
         first, _ = stored.sent_s()
         kept = np.flatnonzero(missing > 0)
         until = stored.arrived_s[kept] + missing[kept]
@@ -239,8 +244,9 @@ def sums_late(
         compute: fused, chain or none.
         memory_bytes_per_s: of each rank [byte/s].
     Returns: of each unrolled step with such sums: the step, transfers, and missing times [s].
+    Raises: UnsupportedError: sums of repeated steps meet in time, and are too many to be followed one by one.
     """
-    copies = rows.copies
+    copies = [Copy(stored, turn) for stored in rows.steps for turn in _turns_of_sums(rows, stored, compute)]
     parts: list[tuple[IntArray, ...]] = []
     for position, copy in enumerate(copies):
         stored = copy.stored
@@ -264,6 +270,31 @@ def sums_late(
     for one in np.unique(number[late > 0]):
         mine = np.flatnonzero((number == one) & (late > 0))
         yield copies[one], row[mine], late[mine]
+
+
+def _turns_of_sums(rows: TimeRows, stored: StoredStep, compute: str) -> Sequence[int]:
+    """Repetitions of a step whose sums are followed: the unrolled ones where each is over before the next one begins; else all,
+    since a memory that is a little too slow is late only after many of them.
+
+    Args:
+        rows: of the programme.
+        stored: the step.
+        compute: fused, chain or none.
+    Raises: UnsupportedError: as in `sums_late`.
+    """
+    turns = rows.turns(stored)
+    adds = stored.transfers.op & Op.REDUCE > 0
+    if len(turns) == stored.repeats or compute == "none" or not adds.any():
+        return turns
+    due_s = float(stored.summed_s[adds].max())
+    if due_s - float(stored.arrived_s[adds].min()) <= stored.period_s + slack(due_s):
+        return turns
+    sums = int(stored.transfers.chunk_n[adds].astype(np.int64).sum()) * stored.repeats
+    if sums > MOST_SUMS:
+        raise UnsupportedError(
+            f"verify: {sums:,} sums of repeated steps meet in time, more than {MOST_SUMS:,}; try a programme with barriers"
+        )
+    return range(stored.repeats)
 
 
 def _jobs(

@@ -1,7 +1,8 @@
 """The rows of a programme as the verifier of time needs them: checked against the plan, and unrolled.
 
 Of a run of many identical steps the first and last copies are unrolled, as many as can meet in time and two more. The copies
-between them are the same picture, shifted; other rows must not reach into their time.
+between them are the same picture, shifted; circuits and data of other steps must not reach into their time. Where a change that
+is not repeated with the run alters a device of its circuits in that time, all copies are unrolled.
 """
 
 from __future__ import annotations
@@ -136,6 +137,7 @@ class TimeRows:
 
     def __init__(self, plan: CircuitPlan, programme: Programme, latency: Assumptions | None = None) -> None:
         self.plan, self.programme, self.latency = plan, programme, latency
+        self._turns: dict[int, list[int]] = {}
         self._check_times()
         self._check_runs()
         self.steps = tuple(self._stored_steps())
@@ -145,16 +147,49 @@ class TimeRows:
 
     def turns(self, stored: StoredStep) -> list[int]:
         """Repetitions of a step that are unrolled."""
+        if stored.step not in self._turns:
+            self._turns[stored.step] = self._unrolled(stored)
+        return self._turns[stored.step]
+
+    def _unrolled(self, stored: StoredStep) -> list[int]:
+        """As `turns`: the first and last ones; all, if others change devices of theirs between those."""
+        every = list(range(stored.repeats))
         if stored.repeats == 1:
-            return [0]
+            return every
         begin, end = stored.span_s()
+        first_s = begin
         changes = self._repeated_changes(stored.step)
         if len(changes):
             begin, end = min(begin, float(changes.begin_s.min())), max(end, float(changes.done_s.max()))
         kept = 2 + ceil((end - begin) / stored.period_s)
         if 2 * kept >= stored.repeats:
-            return list(range(stored.repeats))
-        return [*range(kept), *range(stored.repeats - kept, stored.repeats)]
+            return every
+        hole = first_s + kept * stored.period_s, first_s + (stored.repeats - kept) * stored.period_s
+        if self._changed_by_others(stored, *hole):
+            return every
+        return [*every[:kept], *every[-kept:]]
+
+    def _changed_by_others(self, stored: StoredStep, begin_s: float, end_s: float) -> bool:
+        """Whether changes that are not repeated with a step change a device of its circuits.
+
+        Args:
+            stored: the step.
+            begin_s, end_s: when the changes are under way [s].
+        """
+        table, fabric = self.programme.devices, self.plan.fabric
+        lasts_s = np.array([(one.repeats - 1) * one.period_s for one in self.steps])
+        run = np.searchsorted([one.step for one in self.steps], table.step)
+        later_s = np.where(table.step < 0, 0.0, lasts_s[run])
+        others = (table.step != stored.step) & (table.begin_s < end_s) & (table.done_s + later_s > begin_s)
+        if not others.any():
+            return False
+        kind, device = table.kind[others], table.device[others]
+        number_of = {device.kind: number for number, device in enumerate(fabric.devices)}
+        return any(
+            np.isin(use.index, device[kind == number_of[use.kind]] // fabric.devices[number_of[use.kind]].pool).any()
+            for one in stored.rounds
+            for use in fabric.settings(one.circuits)
+        )
 
     @cached_property
     def copies(self) -> tuple[Copy, ...]:

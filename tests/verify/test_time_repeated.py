@@ -1,0 +1,129 @@
+"""Steps that are stored once: what happens during the repetitions that are not unrolled is judged too."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.verify.timing import Bench, changed, plan_on, schedule_times
+
+from opticcl.collective import collective
+from opticcl.errors import UnsupportedError
+from opticcl.ir import Op, Schedule, Transfers
+from opticcl.ir.programme import DeviceTable
+from opticcl.verify import _time_data
+from opticcl.verify.time import TimeRules, check_programme
+
+STEPS = 64
+SIZE = 64_000
+PLAIN = TimeRules(compute="none", control="none")
+
+
+def pipeline(bench, rows_of, ranks=3):
+    """A plan of one class of steps, each of transfers (src, dst, chunk, chunks, op)."""
+
+    def step(i):
+        return Transfers.of(*np.array(rows_of(i)).T)
+
+    wanted = collective("barrier", ranks, STEPS)
+    return plan_on(bench, Schedule("pipeline", wanted, STEPS, step, classes=(range(STEPS),)))
+
+
+def added(i):
+    """Rank 1 adds a chunk of its own in each step."""
+    return [(0, 1, i, 1, Op.REDUCE)]
+
+
+def laws(plan, programme, rules=PLAIN):
+    """Names of the laws that are broken."""
+    return {violation.law for violation in check_programme(plan, programme, rules).violations}
+
+
+def both(plan, rules=PLAIN):
+    """The plan's programme with one run of repeated steps, and with every step by itself."""
+    found = [schedule_times(plan, SIZE, rules, compact=compact) for compact in (True, False)]
+    assert [len(one.runs) for one in found] == [3, STEPS]
+    return found
+
+
+@pytest.mark.parametrize(("device", "refused"), [(0, {"set_in_flight"}), (2, set())])
+def test_a_device_that_is_turned_away_and_back_during_repetitions(device, refused):
+    """Refused if the steps use it; no light is on the transmitter of node 2."""
+    plan = pipeline(Bench(nodes=3, setting_time=1e-7), added)
+    for programme in both(plan):
+        middle = programme.total_s / 2
+        there_and_back = DeviceTable.of(
+            kind=0, device=device, step=-1, begin_s=[middle, middle + 3e-7], done_s=[middle + 1e-7, middle + 4e-7],
+            setting=[2, 1],
+        )  # fmt: skip
+        tables = (programme.devices, there_and_back)
+        columns = {name: np.concatenate([getattr(one, name) for one in tables]) for name in DeviceTable.KINDS}
+        assert laws(plan, programme) == set()
+        assert laws(plan, replace(programme, devices=DeviceTable(**columns))) == refused
+
+
+@pytest.mark.parametrize(("share", "refused"), [(1.05, {"summed_too_fast"}), (0.95, set())])
+def test_a_memory_that_is_a_little_too_slow(share, refused):
+    """Its work of a step takes 1.05 of a step: sums that are due two steps later are late after some twenty steps."""
+    plan = pipeline(Bench(nodes=3, setting_time=0.0), added)
+    for programme in both(plan):
+        period = float(programme.circuits.start_s[1] - programme.circuits.start_s[0])
+        work = share * period
+        rules = TimeRules(control="none", memory_bytes_per_s=3 * (SIZE / STEPS) / work)
+        due = changed(programme.data, summed_s=programme.data.arrived_s + 2 * work)
+        assert laws(plan, replace(programme, data=due, total_s=programme.total_s + 2 * work), rules) == refused
+
+
+def test_more_sums_than_can_be_followed_are_refused(monkeypatch):
+    """With what to try."""
+    plan = pipeline(Bench(nodes=3, setting_time=0.0), added)
+    programme = both(plan)[0]
+    due = changed(programme.data, summed_s=programme.data.arrived_s + 1e-5)
+    monkeypatch.setattr(_time_data, "MOST_SUMS", 10)
+    with pytest.raises(UnsupportedError, match="62 sums of repeated steps meet in time, more than 10; try a programme"):
+        check_programme(plan, replace(programme, data=due, total_s=1.0), TimeRules(control="none"))
+
+
+def relayed(i):
+    """Rank 1 sends on what came in the step before, but at both ends of the pipeline chunks that it has had."""
+    return [(0, 1, i, 1, Op.COPY), (1, 2, i - 1 if 15 < i < STEPS - 15 else STEPS - 1 - i, 1, Op.COPY)]
+
+
+@pytest.mark.parametrize(("earlier", "refused"), [(0.0, set()), (3e-6, {"control_late"})])
+def test_control_of_what_arrives_during_repetitions(earlier, refused):
+    """The exchange waits for the data of every repetition, though the first and last send what they had before."""
+    rules = TimeRules(compute="none", control_charge="every_step")
+    plan = pipeline(Bench(nodes=3, setting_time=0.0, control=3e-6), relayed)
+    for programme in both(plan, rules):
+        earlier_by_step = np.maximum(np.arange(STEPS) - 2, 0) * earlier
+        runs = changed(programme.runs, period_s=np.maximum(programme.runs.period_s - earlier, 0.0))
+        tables = {
+            name: replace(
+                getattr(programme, name),
+                **{
+                    column: getattr(getattr(programme, name), column) - earlier_by_step[getattr(programme, name).step]
+                    for column in columns
+                },
+            )
+            for name, columns in (
+                ("circuits", ("start_s", "end_s")), ("data", ("arrived_s", "summed_s")),
+                ("control", ("begin_s", "end_s")),
+            )
+        }  # fmt: skip
+        assert laws(plan, replace(programme, runs=runs, **tables), rules) == refused
+
+
+def sent_late(i):
+    """Rank 1 sends in a second round; in the middle of the pipeline it sends the chunk that arrives in the first one."""
+    return [
+        (0, 1, i, 1, Op.COPY), (1, 2, STEPS - 1 - i, 1, Op.COPY),
+        (1, 0, i if 15 < i < STEPS - 15 else STEPS - 1 - i, 1, Op.COPY),
+    ]  # fmt: skip
+
+
+def test_buffers_for_what_arrives_during_repetitions():
+    """A chunk that arrives before it has been sent needs a buffer: one chunk at a time, in the middle alone."""
+    rules = replace(PLAIN, receive_buffers="separate")
+    plan = pipeline(Bench(nodes=3, setting_time=0.0), sent_late)
+    found = [check_programme(plan, programme, rules) for programme in both(plan, rules)]
+    assert [one.ok for one in found] == [True, True]
+    assert [one.receive_buffer_bytes for one in found] == [SIZE / STEPS, SIZE / STEPS]
