@@ -5,7 +5,10 @@ from tests.small_systems import SYSTEMS
 
 import opticcl
 from opticcl.errors import ParameterError
-from opticcl.plans.planner import Planner, plan_collective, shift_law
+from opticcl.plans.compare import compare_plans
+from opticcl.plans.fastest import Fastest
+from opticcl.plans.planner import Planner, plan_collective
+from opticcl.plans.shift_laws import shift_law
 
 OCS = "ocs:nodes=12,reconfiguration=10us"
 
@@ -51,6 +54,28 @@ def test_at_a_break_even_both_plans_take_as_long():
         assert times[0] == pytest.approx(times[1], rel=0.03)
     assert found.delays
     assert all(one.below != one.above for one in (*found.sizes, *found.delays))
+
+
+@pytest.mark.parametrize("change", [{}, {"initial": "warm"}, {"reconfiguration_charge": "every_step"}])
+def test_auto_is_as_fast_as_the_planner(change):
+    """Links to hold are planned by every search for the fastest: of one message, of several sizes, under other assumptions."""
+    where, name = "ocs:nodes=16,reconfiguration=100us,planes=2", "all_to_all"
+    assumed = opticcl.assumptions.assumptions("published", **change)
+    for size in (1_000, 3_000_000):
+        found = plan_collective(where, name, size, assumptions=assumed, break_evens=False)
+        auto = opticcl.compile(where, name, size, assumptions=assumed).simulate(assumptions=assumed).total_s
+        chosen = Fastest(assumptions=assumed).choice(opticcl.fabric(where), opticcl.collective.Request(name))
+        assert auto == pytest.approx(found.total_s, rel=1e-9)
+        assert chosen.best(size)[0] == pytest.approx(auto, rel=1e-9)
+        assert chosen.under(opticcl.assumptions.assumptions("common")).best(size)[0] == pytest.approx(
+            opticcl.compile(where, name, size).simulate().total_s
+        )
+    (row,) = compare_plans([opticcl.fabric(where)], name, [1_000, 3_000_000], assumptions=assumed).entries
+    both = [opticcl.compile(where, name, size, algorithm=row.plan.algorithm) for size in (1_000, 3_000_000)]
+    shifts = plan_collective(where, name, 1_500_500, assumptions=assumed, break_evens=False).plan.algorithm
+    others = [opticcl.compile(where, name, size, algorithm=shifts) for size in (1_000, 3_000_000)]
+    row_s, others_s = (sum(one.simulate(assumptions=assumed).total_s for one in plans) for plans in (both, others))
+    assert row_s <= others_s * (1 + 1e-9)
 
 
 def test_the_law_is_that_of_the_closed_form():

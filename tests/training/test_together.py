@@ -68,9 +68,9 @@ class Given(TimesInTurn):
 
 
 def plans_of(where, collective, size):
-    """All registered algorithms that this fabric carries; one of those with equal times, first and last circuits."""
+    """All registered algorithms that this fabric carries, and `auto`; one of those that begin, end and take the same."""
     made, known = [], set()
-    for name in all_variants(Request(collective), fabric(where)):
+    for name in [*all_variants(Request(collective), fabric(where)), "auto"]:
         try:
             plan = compile(where, collective, size, algorithm=name)
             times = tuple(tuple(plan.simulate(initial=one).totals().values()) for one in ("cold", "warm"))

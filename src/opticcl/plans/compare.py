@@ -433,7 +433,9 @@ def _plans(
         progress(f"search the fastest on {fabric.name}")
         variants = [one for one in all_variants(wanted, fabric) if parse_call(one)[0] not in without]
         also = [one.assumed for one in variations if one.on(fabric) is fabric]
-        candidates = Candidates(fabric, wanted, variants, assumed, cache=cache, also=also)
+        candidates = Candidates(
+            fabric, wanted, variants, assumed, cache=cache, also=also, planned="digit_shifts" not in without
+        )
         own = fabric.machine.algorithm
         wishes = (None, own) if algorithm == "main" and own else (None,)
         found = {wish: candidates.fastest(sizes, algorithm=wish) for wish in wishes}
@@ -450,7 +452,9 @@ def _plans(
                 continue
             where = variation.on(fabric)
             again = candidates.under(variation.assumed) if where is fabric else None
-            again = again or Candidates(where, wanted, variants, variation.assumed, cache=cache)
+            again = again or Candidates(
+                where, wanted, variants, variation.assumed, cache=cache, planned="digit_shifts" not in without
+            )
             for wish, under in others.items():
                 one = again.fastest(sizes, algorithm=wish)
                 chosen = one.profile.plan if one else next(p.plan for w, p in fastest.values() if w == wish)
@@ -502,7 +506,7 @@ def _fastest_charge(fabric: Fabric, wanted: Request, sizes: Sequence[int], assum
         sizes: messages [bytes].
         assumed: time assumptions.
     """
-    found = Candidates(fabric, wanted, all_variants(wanted, fabric), assumed).fastest(sizes)
+    found = Candidates(fabric, wanted, all_variants(wanted, fabric), assumed, planned=True).fastest(sizes)
     if found is None:
         return None
     return Charge(Plan(found.profile.plan, sum(sizes)).algorithm, found.lower_bound_s(sizes))

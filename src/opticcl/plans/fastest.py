@@ -70,7 +70,7 @@ class Choice:
             return few_distinct_steps(schedules, where.machine.algorithm)
 
         algorithms = (algorithm,) if named else all_variants(wanted, where)
-        self._candidates = Candidates(where, wanted, algorithms, assumed, searched, cache)
+        self._candidates = Candidates(where, wanted, algorithms, assumed, searched, cache, planned=not named)
         self._best: dict[int, tuple[Timeline, CircuitPlan]] = {}
         self._verdicts: dict[int, Verdict] = {}
 

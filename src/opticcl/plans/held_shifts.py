@@ -149,7 +149,7 @@ def links_needed(distances: IntArray, shifts: IntArray, num_nodes: int) -> IntAr
 
 
 def fastest_held(
-    collective: str, num_nodes: int, size_bytes: int, law: ShiftLaw, *, time_limit_s: float = inf
+    collective: str, num_nodes: int, size_bytes: float, law: ShiftLaw, *, time_limit_s: float = inf
 ) -> HeldShifts:
     """The fastest `digit_shifts` for a message.
 
@@ -210,7 +210,7 @@ class _Family:
     shifts: IntArray
     links: IntArray
 
-    def least_s(self, size_bytes: int, law: ShiftLaw) -> float:
+    def least_s(self, size_bytes: float, law: ShiftLaw) -> float:
         """Time with one link a step and without changes [s]."""
         sums = float(self.moved[self.adds].sum()) * size_bytes * law.sums_s_per_byte
         first = 0.0 if law.first_free or law.stands or not len(self.distance) else law.change_s
@@ -235,7 +235,7 @@ def _family(collective: str, radices: tuple[int, ...]) -> _Family:
     return _Family(n, radices, distance, moved, adds, shifts, links_needed(distance, shifts, n).T.copy())
 
 
-def _hold(family: _Family, size_bytes: int, law: ShiftLaw) -> HeldShifts | None:
+def _hold(family: _Family, size_bytes: float, law: ShiftLaw) -> HeldShifts | None:
     """The fastest segments of a family of steps; None where nothing is ever set.
 
     Args:

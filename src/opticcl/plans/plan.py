@@ -275,7 +275,7 @@ def compile(
         return Plan(circuits_beside(where, wanted, size_bytes, algorithm, others, assumed), size_bytes)
     if canonical(algorithm) != "auto":
         return Plan(lower(where, generate(algorithm, wanted, where)), size_bytes)
-    candidates = Candidates(where, wanted, all_variants(wanted, where), assumed)
+    candidates = Candidates(where, wanted, all_variants(wanted, where), assumed, planned=True)
     found = candidates.fastest([size_bytes])
     if found is None:
         nodes_there, why = f"{where.num_nodes} nodes", candidates.why_none()

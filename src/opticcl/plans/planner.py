@@ -24,18 +24,18 @@ from opticcl.collective import Request, collective_name
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.fabrics import as_fabric, job
 from opticcl.fabrics.ocs import Ocs
-from opticcl.ir import Circuits, Fabric, ProgressCallback, Schedule, Timeline, no_progress
+from opticcl.ir import Fabric, ProgressCallback, Schedule, Timeline, no_progress
 from opticcl.ir.device_settings import DeviceSettings
 from opticcl.ir.step_cache import StepCache
 from opticcl.plans.fastest import MANY_NODES, few_distinct_steps
-from opticcl.plans.held_shifts import HeldShifts, ShiftLaw, bound_s, fastest_held
+from opticcl.plans.held_shifts import HeldShifts, bound_s, fastest_held
 from opticcl.plans.plan import Plan
 from opticcl.plans.search import Candidates
+from opticcl.plans.shift_laws import shift_law
 from opticcl.registry import whole_number
 from opticcl.schedule import all_variants, generate
 from opticcl.schedule.digit_shifts import COLLECTIVES
 from opticcl.simulate.closed_form import profile
-from opticcl.simulate.latency import path_latency
 from opticcl.simulate.standing import Standing
 from opticcl.units import Seconds, counted, message_size
 
@@ -48,7 +48,6 @@ __all__ = [
     "Segment",
     "plan_collective",
     "segments_of",
-    "shift_law",
 ]
 
 PART_NAMES = {
@@ -196,58 +195,6 @@ class Planned:
         }
 
 
-def shift_law(fabric: Ocs, assumed: Assumptions, *, change_s: float | None = None, stands: int = 0) -> ShiftLaw:
-    """What steps of shifts and changes of links take on a machine, for `opticcl.plans.held_shifts`.
-
-    Args:
-        fabric: optical circuit switches.
-        assumed: time assumptions.
-        change_s: of a change of links, in place of the machine's [s].
-        stands: shift whose links stand at the start; 0: none.
-    """
-    law, links = path_latency(fabric, assumed), fabric.nodes * fabric.planes
-    alone = _path_s(fabric, assumed, [0])
-    relay = _path_s(fabric, assumed, [0, links]) - alone
-    change = fabric.reconfiguration_s if change_s is None else change_s
-    control = fabric.control if assumed.control == "charged" else 0.0
-    each, on_change = _charged(change, control, assumed)
-    passes = {"fused": 3, "chain": 3, "none": 0}[assumed.compute]
-    return ShiftLaw(
-        alpha_s=alone - relay + law.message_gap_s + each,
-        delta_s=relay,
-        s_per_byte=8 / fabric.node_rate_bits_per_s,
-        change_s=on_change,
-        sums_s_per_byte=passes / assumed.memory_bytes_per_s,
-        first_free=assumed.initial == "warm",
-        stands=stands,
-    )
-
-
-def _charged(change_s: float, control_s: float, assumed: Assumptions) -> tuple[float, float]:
-    """What every step is charged, and what a change is charged in addition [s].
-
-    Args:
-        change_s: of a change of links [s].
-        control_s: of an exchange with the controller [s].
-        assumed: time assumptions.
-    """
-    change_each, control_each = (
-        charge == "every_step" for charge in (assumed.reconfiguration_charge, assumed.control_charge)
-    )
-    each = change_s * change_each + control_s * control_each
-    whole = change_s + control_s
-    if assumed.control_order == "beside_setting":
-        whole = max(change_s, control_s)
-        each = whole if change_each and control_each else each
-    return each, whole - each
-
-
-def _path_s(fabric: Ocs, assumed: Assumptions, hops: list[int]) -> float:
-    """Latency of one circuit over these hops [s]."""
-    one = Circuits.of(np.zeros(1), np.zeros(1), np.zeros(1), path=np.array([hops]))
-    return float(path_latency(fabric, assumed).of_circuits(one)[0])
-
-
 class Planner:
     """The fastest plan of a collective on a fabric for any size and any time of a change; results are kept.
 
@@ -269,8 +216,6 @@ class Planner:
         self.fabric, self.collective, self.assumed, self.deadline_s = fabric, collective, assumed, deadline_s
         self.finished, self.finest = True, FINEST
         self._machine = fabric if isinstance(fabric, Ocs) and collective.name in COLLECTIVES else None
-        stands = None if assumed.configuration is None else assumed.configuration.links
-        self._shift = _shift_of(fabric, stands) if self._machine and stands is not None else 0
         self._candidates: dict[float, Candidates] = {}
         self._known: dict[tuple[int, float], tuple[float, str]] = {}
         self._cache = StepCache()
@@ -296,7 +241,7 @@ class Planner:
         """
         if self._machine is None:
             return None
-        law = shift_law(self._machine, self.assumed, change_s=change_s, stands=self._shift)
+        law = shift_law(self._machine, self.assumed, change_s=change_s)
         left = max(0.0, self.deadline_s - perf_counter())
         found = fastest_held(self.collective.name, self.fabric.num_nodes, size_bytes, law, time_limit_s=left)
         self.finished = self.finished and found.proven
@@ -388,17 +333,6 @@ class Planner:
             found += between(*last, value, name) if last else []
             last = value, name
         return tuple(found)
-
-
-def _shift_of(fabric: Fabric, stands: Circuits) -> int:
-    """The shift whose links all stand, 0 if there is none."""
-    links = fabric.links_set(stands)
-    if links is None or not len(links[0]):
-        return 0
-    n, k = fabric.num_nodes, fabric.ports_per_node
-    begin, end = links[0] // k, links[1] // k
-    shifts = np.unique((end - begin) % n)
-    return int(shifts[0]) if len(shifts) == 1 and len(np.unique(links[0])) == n * k else 0
 
 
 def plan_collective(

@@ -25,6 +25,7 @@ from opticcl.collective import Request
 from opticcl.errors import AlgorithmError, UnsupportedError
 from opticcl.ir import CircuitPlan, Fabric, Schedule
 from opticcl.ir.step_cache import StepCache
+from opticcl.plans.shift_laws import held_algorithm
 from opticcl.schedule import generate
 from opticcl.simulate import Cost, PlanFacts, Profile, class_bounds, costs, schedule_facts
 
@@ -159,6 +160,7 @@ class Candidates:
         only: selects the schedules to search; all of them by default.
         cache: shared with other searches; None: a new one.
         also: other assumptions that the fastest is wanted under.
+        planned: whether the links to hold on optical circuit switches are planned for each message, besides the algorithms.
 
     Attributes:
         finished: whether the last search ended before its deadline.
@@ -173,6 +175,8 @@ class Candidates:
         only: Callable[[list[Schedule]], list[Schedule]] = lambda schedules: schedules,
         cache: StepCache | None = None,
         also: Sequence[Assumptions] = (),
+        *,
+        planned: bool = False,
     ) -> None:
         cache = cache or StepCache()
         schedules = []
@@ -185,6 +189,8 @@ class Candidates:
             except AlgorithmError as error:
                 failures.setdefault(algorithm, str(error))
         self.fabric = fabric
+        self._wanted, self._assumed, self._cache, self._also = wanted, assumed, cache, also
+        self._planned: set[str] | None = set() if planned else None
         self._candidates = [Candidate(fabric, schedule, assumed, cache, also) for schedule in only(schedules)]
         self._refusals: dict[int, str] = {}
         self._failures = failures
@@ -194,7 +200,9 @@ class Candidates:
         """The same schedules and circuits under other assumptions."""
         made = Candidates.__new__(Candidates)
         made.fabric, made._failures, made._refusals = self.fabric, dict(self._failures), dict(self._refusals)
-        made.finished = True
+        made.finished, made._wanted, made._assumed = True, self._wanted, assumed
+        made._cache, made._also = self._cache, self._also
+        made._planned = None if self._planned is None else set(self._planned)
         made._candidates = [candidate.under(assumed) for candidate in self._candidates]
         return made
 
@@ -218,6 +226,8 @@ class Candidates:
                 `below_s` is finite; then `finished` is False [s].
         """
         self.finished = True
+        if self._planned is not None and algorithm is None:
+            self._plan(sizes)
         queue = [
             (candidate.lower_bound_s(sizes), i)
             for i, candidate in enumerate(self._candidates)
@@ -267,6 +277,18 @@ class Candidates:
             if more_s is not None:
                 heappush(queue, (candidate.lower_bound_s(sizes) if candidate.complete else bound_s + more_s, i))
         return found
+
+    def _plan(self, sizes: Sequence[int]) -> None:
+        """Add the shifts that are the fastest to hold for these messages, unless they are among the candidates.
+
+        Args: sizes: messages one after the other [bytes].
+        """
+        assert self._planned is not None
+        name = held_algorithm(self.fabric, self._wanted, sum(sizes) / max(1, len(sizes)), self._assumed)
+        if name is not None and name not in self._planned:
+            self._planned.add(name)
+            schedule = generate(name, self._wanted, self.fabric)
+            self._candidates.append(Candidate(self.fabric, schedule, self._assumed, self._cache, self._also))
 
     def of_plan(self, plan: CircuitPlan) -> Candidate:
         """The evaluated candidate that a plan of this search belongs to."""

@@ -19,7 +19,8 @@ from opticcl.ir import CircuitPlan, Fabric, Timeline
 from opticcl.plans.held_shifts import factorisations
 from opticcl.plans.overlap import Overlapped, SwitchLaw, overlap, plan_on_switches, settings_of
 from opticcl.plans.plan import Plan
-from opticcl.plans.planner import Planned, Regret, Segment, shift_law
+from opticcl.plans.planner import Planned, Regret, Segment
+from opticcl.plans.shift_laws import shift_law
 from opticcl.schedule import generate, reason_declined
 from opticcl.simulate import simulate
 from opticcl.simulate.bounds import lower_bound

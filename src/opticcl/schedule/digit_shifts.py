@@ -200,7 +200,7 @@ def digit_shifts(
     rotation = Digits((n,), 0, 1)
     claims = (Symmetry(rotation, Through(owner, rotation)),) if n > 1 else ()
     chunks = collective.on(n, n, owner=owner)
-    return Schedule("digit_shifts", chunks, len(digit), step, symmetries=claims)
+    return Schedule("digit_shifts", chunks, len(digit), step, symmetries=claims, stands=bool(shifts))
 
 
 def _positions(num_nodes: int, radices: tuple[int, ...]) -> IntArray:

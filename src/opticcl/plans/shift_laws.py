@@ -1,0 +1,103 @@
+"""Shifts held on the links of an optical circuit switch, as a law of time and as an algorithm for a message."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from opticcl.assumptions import Assumptions
+from opticcl.collective import Request
+from opticcl.fabrics.ocs import Ocs
+from opticcl.ir import Circuits, Fabric
+from opticcl.plans.held_shifts import ShiftLaw, fastest_held
+from opticcl.schedule.digit_shifts import COLLECTIVES
+from opticcl.simulate.latency import path_latency
+
+__all__ = ["MOST_NODES", "held_algorithm", "shift_law"]
+
+MOST_NODES = 8192
+"""Up to which a search for the fastest algorithm plans held shifts too, in 2 s at most [count]."""
+
+
+def held_algorithm(fabric: Fabric, wanted: Request, size_bytes: float, assumed: Assumptions) -> str | None:
+    """The fastest `digit_shifts` for a message, with the links that it holds; None on fabrics without links to hold.
+
+    Times of messages one after the other are those of one with their mean size, as often: the law is linear in the size.
+
+    Args:
+        fabric: that would run it.
+        wanted: collective and root.
+        size_bytes: message of every rank, or the mean of several [bytes].
+        assumed: time assumptions.
+    """
+    if not isinstance(fabric, Ocs) or wanted.name not in COLLECTIVES or fabric.num_nodes > MOST_NODES:
+        return None
+    law = shift_law(fabric, assumed)
+    if law.change_s == float("inf"):
+        return None
+    found = fastest_held(wanted.name, fabric.num_nodes, size_bytes, law)
+    if found.changes and found.changes == found.steps - 1:  # every step has links of its own
+        return f"digit_shifts:radices={'x'.join(map(str, found.radices))}"
+    return found.algorithm
+
+
+def shift_law(fabric: Ocs, assumed: Assumptions, *, change_s: float | None = None) -> ShiftLaw:
+    """What steps of shifts and changes of links take on a machine, for `opticcl.plans.held_shifts`.
+
+    Args:
+        fabric: optical circuit switches.
+        assumed: time assumptions.
+        change_s: of a change of links, in place of the machine's [s].
+    """
+    law, links = path_latency(fabric, assumed), fabric.nodes * fabric.planes
+    alone = _path_s(fabric, assumed, [0])
+    relay = _path_s(fabric, assumed, [0, links]) - alone
+    change = fabric.reconfiguration_s if change_s is None else change_s
+    control = fabric.control if assumed.control == "charged" else 0.0
+    each, on_change = _charged(change, control, assumed)
+    passes = {"fused": 3, "chain": 3, "none": 0}[assumed.compute]
+    return ShiftLaw(
+        alpha_s=alone - relay + law.message_gap_s + each,
+        delta_s=relay,
+        s_per_byte=8 / fabric.node_rate_bits_per_s,
+        change_s=on_change,
+        sums_s_per_byte=passes / assumed.memory_bytes_per_s,
+        first_free=assumed.initial == "warm",
+        stands=_shift_standing(fabric, assumed),
+    )
+
+
+def _charged(change_s: float, control_s: float, assumed: Assumptions) -> tuple[float, float]:
+    """What every step is charged, and what a change is charged in addition [s].
+
+    Args:
+        change_s: of a change of links [s].
+        control_s: of an exchange with the controller [s].
+        assumed: time assumptions.
+    """
+    change_each, control_each = (
+        charge == "every_step" for charge in (assumed.reconfiguration_charge, assumed.control_charge)
+    )
+    each = change_s * change_each + control_s * control_each
+    whole = change_s + control_s
+    if assumed.control_order == "beside_setting":
+        whole = max(change_s, control_s)
+        each = whole if change_each and control_each else each
+    return each, whole - each
+
+
+def _path_s(fabric: Ocs, assumed: Assumptions, hops: list[int]) -> float:
+    """Latency of one circuit over these hops [s]."""
+    one = Circuits.of(np.zeros(1), np.zeros(1), np.zeros(1), path=np.array([hops]))
+    return float(path_latency(fabric, assumed).of_circuits(one)[0])
+
+
+def _shift_standing(fabric: Ocs, assumed: Assumptions) -> int:
+    """The shift whose links all stand at the start, 0 if there is none."""
+    start = assumed.configuration
+    links = None if start is None or start.links is None else fabric.links_set(start.links)
+    if links is None or not len(links[0]):
+        return 0
+    n, k = fabric.num_nodes, fabric.ports_per_node
+    begin, end = links[0] // k, links[1] // k
+    shifts = np.unique((end - begin) % n)
+    return int(shifts[0]) if len(shifts) == 1 and len(np.unique(links[0])) == n * k else 0
