@@ -1,8 +1,8 @@
 """The inner loops of the flow engine: events, fair shares of links, colours of equivalent flows.
 
 A flow is identified by its number. It belongs to a group of flows that are released together, and the group to a block.
-Links that active flows cross are kept as doubly linked lists of (slot, hop), where a slot is the place of one active
-flow.
+A slot is the place of one active flow, a node the place of one of its hops. The nodes on each link are kept side by side, in
+`nodes[link_at[link]:][:count[link]]`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ SAME_RATE = 1e-9  # relative; rates that may be the same, but for rounding
 NONE, ENDS, STARTS = 0, 1, 2  # what changes on a link
 DONE, TOO_MANY = 0, 1
 RECENT = 8
+BLOCK = 7  # slots of a block, as a power of two
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _M1, _M2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -30,8 +31,8 @@ _S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
 
 @numba.njit(cache=True)
 def _fill(  # type: ignore[no-untyped-def]
-    links, num_links, slots, num_slots, shift, slot_n, node_link, node_weight, first, following, left, open_, frozen,
-    level_of, rate,
+    links, num_links, slots, num_slots, shift, slot_n, node_link, node_weight, weighted, link_at, count, nodes, left,
+    open_, frozen, level_of, rate,
 ):  # fmt: skip
     """Progressive filling of one component: `rate` of its slots. All rates rise together; where a link is full, its
     flows stop.
@@ -62,21 +63,19 @@ def _fill(  # type: ignore[no-untyped-def]
             continue
         if current > level * (1 + SAME_SHARE):
             level = current
-        node = first[link]
-        while node >= 0:
-            slot = node >> shift
+        for i in range(link_at[link], link_at[link] + count[link]):
+            slot = nodes[i] >> shift
             if rate[slot] < 0:
                 rate[slot] = level
                 rising -= 1
-                for h in range(slot_n[slot]):
-                    other = node_link[(slot << shift) + h]
+                for node in range(slot << shift, (slot << shift) + slot_n[slot]):
+                    other = node_link[node]
                     if level_of[other] != level:
                         left[other] -= level_of[other] * frozen[other]
                         open_[other] -= frozen[other]
                         frozen[other] = 0
                         level_of[other] = level
-                    frozen[other] += node_weight[(slot << shift) + h]
-            node = following[node]
+                    frozen[other] += node_weight[node] if weighted else 1
 
 
 @numba.njit(cache=True)
@@ -92,21 +91,36 @@ def fair_rates(path_at, path_n, hops, weight, capacity):  # type: ignore[no-unty
     shift = 0
     while 1 << shift < path_n.max():
         shift += 1
-    node_link, node_weight, following = np.full((3, n << shift), -1, np.int32)
-    first = np.full(len(capacity), -1, np.int32)
+    node_link = np.full(n << shift, -1, np.int32)
+    node_weight = np.full(n << shift, -1, np.int32)
     load = np.zeros(len(capacity), np.int64)
+    link_at = _link_places(path_at, path_n, hops, len(capacity), n << shift)
+    count = np.zeros(len(capacity), np.int32)
+    nodes = np.empty(link_at[-1], np.int32)
     for f in range(n):
         for h in range(path_n[f]):
             node, link = (f << shift) + h, hops[path_at[f] + h]
             node_link[node], node_weight[node] = link, weight[path_at[f] + h]
-            following[node] = first[link]
-            first[link] = node
+            nodes[link_at[link] + count[link]] = node
+            count[link] += 1
             load[link] += node_weight[node]
     links = np.flatnonzero(load)
     rate = np.empty(n)
-    _fill(links, len(links), np.arange(n), n, shift, path_n, node_link, node_weight, first, following, capacity.copy(),
-          load, np.zeros(len(capacity), np.int64), np.zeros(len(capacity)), rate)  # fmt: skip
+    _fill(links, len(links), np.arange(n), n, shift, path_n, node_link, node_weight, True, link_at, count, nodes,
+          capacity.copy(), load, np.zeros(len(capacity), np.int64), np.zeros(len(capacity)), rate)  # fmt: skip
     return rate
+
+
+@numba.njit(cache=True)
+def _link_places(path_at, path_n, hops, num_links, most):  # type: ignore[no-untyped-def]
+    """Where the nodes of each link begin, int64 (links + 1,): room for all flows that cross it, or `most` nodes."""
+    places = np.zeros(num_links + 1, np.int64)
+    for f in range(len(path_at)):
+        for h in range(path_at[f], path_at[f] + path_n[f]):
+            places[hops[h] + 1] += 1
+    for link in range(num_links):
+        places[link + 1] = places[link] + min(places[link + 1], most)
+    return places
 
 
 # --- events -----------------------------------------------------------------------------------------------------------
@@ -167,6 +181,26 @@ def _move(slot, place, num_queued, end, queue, place_of):  # type: ignore[no-unt
     queue[place], place_of[slot] = slot, place
 
 
+@numba.njit(cache=True)
+def _first_end(end, least, stale):  # type: ignore[no-untyped-def]
+    """The slot that ends first; -1 if none does. `least` is brought up to date where it is stale."""
+    first, time = -1, np.inf
+    for block in range(len(least)):
+        if stale[block]:
+            stale[block] = False
+            soon = np.inf
+            for slot in range(block << BLOCK, min((block + 1) << BLOCK, len(end))):
+                soon = min(soon, end[slot])
+            least[block] = soon
+        if least[block] < time:
+            first, time = block, least[block]
+    if first >= 0:
+        first <<= BLOCK
+        while end[first] != time:
+            first += 1
+    return first
+
+
 @numba.njit(inline="always")
 def _resolve_dependency(group, cause, time, waits, released, caused_by, ready, num_ready):  # type: ignore[no-untyped-def]
     """A dependency of a group is met; when all are, the group is listed. Returns the number of listed groups."""
@@ -180,8 +214,8 @@ def _resolve_dependency(group, cause, time, waits, released, caused_by, ready, n
 
 @numba.njit(inline="always")
 def _reach(  # type: ignore[no-untyped-def]
-    start, epoch, slowest, shift, first, following, node_link, node_weight, slot_n, rate, capacity, load, links, slots,
-    seen_link, seen_slot, left, open_,
+    start, epoch, slowest, shift, link_at, count, nodes, node_link, node_weight, weighted, slot_n, rate, capacity, load,
+    links, slots, seen_link, seen_slot, left, open_,
 ):  # fmt: skip
     """List all links and slots that a change on a link can reach; returns the number of each.
 
@@ -193,15 +227,16 @@ def _reach(  # type: ignore[no-untyped-def]
         here = links[visited]
         visited += 1
         kept, lost, kept_weight = 0.0, 0.0, 0  # by those that keep their rates; lost: to rounding (Kahan)
-        node = first[here]
-        while node >= 0:
+        for i in range(link_at[here], link_at[here] + count[here]):
+            node = nodes[i]
             slot = node >> shift
             if 0 < rate[slot] < slowest:
-                part = rate[slot] * node_weight[node] - lost
+                times = node_weight[node] if weighted else 1
+                part = rate[slot] * times - lost
                 total = kept + part
                 lost = (total - kept) - part
                 kept = total
-                kept_weight += node_weight[node]
+                kept_weight += times
             elif seen_slot[slot] != epoch:
                 seen_slot[slot] = epoch
                 slots[num_slots] = slot
@@ -212,7 +247,6 @@ def _reach(  # type: ignore[no-untyped-def]
                         seen_link[link] = epoch
                         links[reached] = link
                         reached += 1
-            node = following[node]
         left[here], open_[here] = capacity[here] - kept, load[here] - kept_weight
     return reached, num_slots
 
@@ -252,29 +286,50 @@ def run(  # type: ignore[no-untyped-def]
 
     # next event of each flow, and its time
     state = np.full(n, ENTER, np.int8)
-    bucket_of, after, before = np.full((3, n), -1, np.int32)
+    bucket_of = np.full(n, -1, np.int32)
+    after = np.full(n, -1, np.int32)
+    before = np.full(n, -1, np.int32)
     recent, recent_time = np.full(RECENT, -1, np.int64), np.full(RECENT, -1.0)  # most events find their bucket here
     bucket_first, spare = [-1], [0]
     heap = [(0.0, 0)]
     heap.pop()
 
     # active flows and the links that they cross
-    shift = 0
+    shift, weighted = 0, bool((weight != 1).any())
     while n and 1 << shift < path_n.max():
         shift += 1
     slot_of = np.full(n, -1, np.int32)
     free = np.arange(num_slots)[::-1].copy()
     num_free = num_slots
-    slot_flow, slot_n, slots = np.zeros((3, num_slots), np.int64)
-    rate, since, rest, fresh = np.zeros((4, num_slots))
+    slot_flow = np.zeros(num_slots, np.int64)
+    slot_n = np.zeros(num_slots, np.int64)
+    slots = np.zeros(num_slots, np.int64)
+    rate = np.zeros(num_slots)
+    since = np.zeros(num_slots)
+    rest = np.zeros(num_slots)
+    fresh = np.zeros(num_slots)
     seen_slot = np.full(num_slots, -1, np.int32)
-    node_link, node_weight, following, preceding = np.zeros((4, num_slots << shift), np.int32)
-    first, seen_link = np.full((2, num_links), -1, np.int32)
-    load, open_, frozen, links, dirty = np.zeros((5, num_links), np.int64)
-    left, level_of = np.zeros((2, num_links))
+    node_link = np.zeros(num_slots << shift, np.int32)
+    node_weight = np.zeros(num_slots << shift, np.int32)
+    place_on = np.zeros(num_slots << shift, np.int32)
+    link_at = _link_places(path_at, path_n, hops, num_links, num_slots << shift)
+    nodes = np.empty(link_at[-1], np.int32)
+    count = np.zeros(num_links, np.int32)
+    seen_link = np.full(num_links, -1, np.int32)
+    load = np.zeros(num_links, np.int64)
+    open_ = np.zeros(num_links, np.int64)
+    frozen = np.zeros(num_links, np.int64)
+    links = np.zeros(num_links, np.int64)
+    dirty = np.zeros(num_links, np.int64)
+    left = np.zeros(num_links)
+    level_of = np.zeros(num_links)
     change = np.zeros(num_links, np.int8)
-    queue, place_of = np.zeros((2, num_slots), np.int64)  # slots by the time at which they end
-    end_of, num_queued = np.zeros(num_slots), 0
+    end_of, num_queued = np.full(num_slots, np.inf), 0
+    scans = len(group_at) == 2 and len(feeds) == 0  # nothing waits, so the order of ends at one time does not matter
+    queue = np.zeros(0 if scans else num_slots, np.int64)  # slots by the time at which they end
+    place_of = np.zeros(0 if scans else num_slots, np.int64)
+    block_end = np.full((num_slots >> BLOCK) + 1 if scans else 0, np.inf)  # the first end of each block of slots
+    stale = np.zeros(len(block_end), np.bool_)
 
     ready = np.flatnonzero(waits == 0)  # groups to release
     num_ready = len(ready)
@@ -291,12 +346,17 @@ def run(  # type: ignore[no-untyped-def]
                     _push_event(flow, released[group] + delay[flow], heap, recent, recent_time, bucket_first, spare,
                           bucket_of, after, before)  # fmt: skip
             num_ready = 0
-            if num_queued and (len(heap) == 0 or end_of[queue[0]] <= heap[0][0]):
-                time, flow = end_of[queue[0]], slot_flow[queue[0]]
+            soonest = -1
+            if num_queued:
+                soonest = _first_end(end_of, block_end, stale) if scans else queue[0]
+            if soonest >= 0 and (len(heap) == 0 or end_of[soonest] <= heap[0][0]):
+                time, flow = end_of[soonest], slot_flow[soonest]
                 if time > edge:
                     break
                 num_queued -= 1
-                if num_queued:
+                if scans:
+                    end_of[soonest], stale[soonest >> BLOCK] = np.inf, True
+                elif num_queued:
                     _move(queue[num_queued], 0, num_queued, end_of, queue, place_of)
             else:
                 if len(heap) == 0 or heap[0][0] > edge:
@@ -326,10 +386,8 @@ def run(  # type: ignore[no-untyped-def]
                     node, link = (slot << shift) + h, hops[path_at[flow] + h]
                     node_link[node], node_weight[node] = link, weight[path_at[flow] + h]
                     load[link] += node_weight[node]
-                    preceding[node], following[node] = -1, first[link]
-                    if first[link] >= 0:
-                        preceding[first[link]] = node
-                    first[link] = node
+                    place_on[node], nodes[link_at[link] + count[link]] = count[link], node
+                    count[link] += 1
                     if change[link] == NONE:
                         dirty[num_dirty] = link
                         num_dirty += 1
@@ -348,12 +406,9 @@ def run(  # type: ignore[no-untyped-def]
                         node = (slot << shift) + h
                         link = node_link[node]
                         load[link] -= node_weight[node]
-                        if preceding[node] >= 0:
-                            following[preceding[node]] = following[node]
-                        else:
-                            first[link] = following[node]
-                        if following[node] >= 0:
-                            preceding[following[node]] = preceding[node]
+                        count[link] -= 1
+                        last = nodes[link_at[link] + count[link]]
+                        place_on[last], nodes[link_at[link] + place_on[node]] = place_on[node], last
                         if change[link] == NONE:
                             change[link] = ENDS
                             dirty[num_dirty] = link
@@ -384,11 +439,11 @@ def run(  # type: ignore[no-untyped-def]
             change[link] = NONE
         slowest *= 1 - SAME_RATE
         for d in range(num_dirty):
-            if seen_link[dirty[d]] == epoch or first[dirty[d]] < 0:
+            if seen_link[dirty[d]] == epoch or count[dirty[d]] == 0:
                 continue
             reached, num_component = _reach(
-                dirty[d], epoch, slowest, shift, first, following, node_link, node_weight, slot_n, rate, capacity, load,
-                links, slots, seen_link, seen_slot, left, open_,
+                dirty[d], epoch, slowest, shift, link_at, count, nodes, node_link, node_weight, weighted, slot_n, rate,
+                capacity, load, links, slots, seen_link, seen_slot, left, open_,
             )  # fmt: skip
             if num_component == 1:
                 least = np.inf
@@ -397,17 +452,20 @@ def run(  # type: ignore[no-untyped-def]
                         least = min(least, left[links[i]] / open_[links[i]])
                 fresh[slots[0]] = least
             elif num_component > 1:
-                _fill(links, reached, slots, num_component, shift, slot_n, node_link, node_weight, first, following,
-                      left, open_, frozen, level_of, fresh)  # fmt: skip
+                _fill(links, reached, slots, num_component, shift, slot_n, node_link, node_weight, weighted, link_at,
+                      count, nodes, left, open_, frozen, level_of, fresh)  # fmt: skip
             for i in range(num_component):
                 slot = slots[i]
                 if fresh[slot] != rate[slot]:
-                    place = place_of[slot] if rate[slot] > 0 else num_queued
+                    place = place_of[slot] if rate[slot] > 0 and not scans else num_queued
                     num_queued += rate[slot] == 0
                     rest[slot] = max(0.0, rest[slot] - rate[slot] * (now - since[slot]))
                     since[slot], rate[slot] = now, fresh[slot]
                     end_of[slot] = now + rest[slot] / rate[slot]
-                    _move(slot, place, num_queued, end_of, queue, place_of)
+                    if scans:
+                        stale[slot >> BLOCK] = True
+                    else:
+                        _move(slot, place, num_queued, end_of, queue, place_of)
                     events += 1
         epoch += 1
         progress[0] = ended
@@ -415,7 +473,9 @@ def run(  # type: ignore[no-untyped-def]
             return TOO_MANY, events, finished, released, caused_by
         if len(heap) == 0 and num_queued == 0:
             return DONE, events, finished, released, caused_by
-        now = end_of[queue[0]] if num_queued else np.inf
+        now = np.inf
+        if num_queued:
+            now = end_of[_first_end(end_of, block_end, stale) if scans else queue[0]]
         if len(heap):
             now = min(now, heap[0][0])
 
