@@ -224,11 +224,37 @@ def relit(damage: Damage, transfers: Transfers, tile: IntArray, real: IntArray, 
     dark = np.flatnonzero(np.bincount(row[works], minlength=len(lo)) == 0)
     if not len(dark):
         return given
+    swapped = _swapped(damage, transfers, tile, real, given)
+    if swapped is not None:
+        return swapped
     src, dst = transfers.src[dark], transfers.dst[dark]
     most = max(int(np.bincount(ends).max()) for ends in (src, dst))
     lo[dark], width[dark] = 0, len(real)
     turn[dark] = turn.max() + 1 + np.asarray(edge_colouring(src, dst, int(max(src.max(), dst.max())) + 1, most))
     return Lasers(lo, width, turn)
+
+
+def _swapped(damage: Damage, transfers: Transfers, tile: IntArray, real: IntArray, given: Lasers) -> Lasers | None:
+    """The same with two places exchanged, so that all transfers have lasers that work; None if no two do that.
+
+    Args:
+        damage: of the tiles.
+        transfers: of the step.
+        tile: of each node.
+        real: laser at each place of `given`.
+        given: places of the lasers of each transfer; only those of one laser each are tried.
+    """
+    lo = np.asarray(given.lo, np.int64)
+    if (np.asarray(given.width) != 1).any():
+        return None
+    ends = tile[transfers.src], tile[transfers.dst]
+    hurt = np.unique(lo[~_works(damage, *ends, real[lo], len(real))])
+    for other in range(len(real)) if len(hurt) == 1 else ():
+        places = np.arange(len(real))
+        places[[hurt[0], other]] = places[[other, hurt[0]]]
+        if _works(damage, *ends, real[places[lo]], len(real)).all():
+            return Lasers(places[lo], given.width, given.turn)
+    return None
 
 
 def _each_laser(lo: IntArray, width: IntArray, real: IntArray) -> tuple[IntArray, IntArray]:

@@ -26,6 +26,7 @@ from dataclasses import replace
 import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
+from opticcl.circuits._around import around
 from opticcl.circuits._hold import standing, union_of
 from opticcl.circuits._lasers import (
     Lasers,
@@ -67,6 +68,13 @@ Route = Callable[[IntArray, IntArray], tuple[IntArray, IntArray]]
 
 @register_rule("lightpath")
 def lightpath(fabric: Fabric, schedule: Schedule) -> Rounds:
+    """As `_on_grid`; circuits that a stuck switch does not pass are chosen again."""
+    rounds = _on_grid(fabric, schedule)
+    stuck = any(condition.mode == "stuck" for condition in fabric.conditions)
+    return around(fabric, rounds, widens=True) if stuck else rounds
+
+
+def _on_grid(fabric: Fabric, schedule: Schedule) -> Rounds:
     """Lasers by offset for LUMORPH and the direct exchange, by edge colouring for any other schedule."""
     machine = fabric.machine_as(Lightpath)
     tile, damage = machine.tile, machine.damage

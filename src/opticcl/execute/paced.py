@@ -107,7 +107,7 @@ def _deliveries(fabric: Fabric, size_bytes: Any, circuits: Circuits) -> tuple[In
     """Transfers of a round, latency of the longest path of each, and time of its bytes on its wavelengths [s]."""
     circuits = circuits.carrying()
     rows, carrier = np.unique(circuits.transfer, return_inverse=True)
-    wavelengths = np.bincount(carrier, circuits.wavelength_n, minlength=len(rows))
+    wavelengths = np.bincount(carrier, fabric.wavelengths_carried(circuits), minlength=len(rows))
     of_hop_s = fabric.hop_latency_s(circuits.hops)
     of_path_s = np.zeros(len(rows))
     if of_hop_s is not None and len(circuits.hops):

@@ -83,7 +83,7 @@ from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
 from opticcl.ir.netlist import Netlist, StateUse
-from opticcl.ir.occupied import conditions_as_text, parse_conditions, unique_parts
+from opticcl.ir.occupied import conditions_as_text, failed_parts, parse_conditions, unique_parts
 from opticcl.optics.limits import counted, reach, reach_in_parts
 from opticcl.optics.values import chain_of
 from opticcl.routing.grid import EAST, NORTH, SOUTH, WEST, Grid
@@ -136,6 +136,13 @@ def tile_of_node(shape: tuple[int, int], numbering: str, seed: int = 0) -> IntAr
     return np.argsort(place)
 
 
+def sides_of_hops(circuits: Circuits) -> IntArray:
+    """Direction in which light left the tile before each hop, `FROM_LASER` at the first of a circuit, int64 (hops,)."""
+    found = np.roll(circuits.hops.astype(np.int64) % 4, 1)
+    found[circuits.hop_offsets[:-1][circuits.num_hops() > 0]] = FROM_LASER
+    return found
+
+
 def _written(shape: tuple[int, ...]) -> str:
     """The shape as a user writes it: 16x16."""
     return "x".join(map(str, shape))
@@ -164,7 +171,7 @@ class Lightpath(Fabric):
         dead_tiles: such as 3+17-19.
         dead_lasers: tile:laser, such as 5:0+6:3-7.
         dead_waveguides: tile-neighbour:count, such as 5-6:2+6-5:40.
-        failed: parts that have failed, also of other kinds, such as photodiode:5+mzi:3.
+        failed: parts that have failed, also of other kinds or in other ways, such as photodiode:5+mzi:3:stuck=4.
     Raises: FabricError: no such shape, or a dead part that does not exist.
     Source: LUMORPH sections 2.1, 2.2, 3 and appendix C.
     Reading: section 2.1 has 16 lasers a tile, section 3 "the eight lasers", the testbed six; 16 by default. Section 3
@@ -250,10 +257,18 @@ class Lightpath(Fabric):
         return np.flatnonzero(Grid(*self.grid_shape).width() > 0)
 
     def inventory(self) -> tuple[PartKind, ...]:
-        """Tiles with their lasers and photodiodes, edges with their waveguides and switches; see `damage` for the numbers."""
+        """Tiles with their lasers and photodiodes, edges with their waveguides and switches; see `damage` for the numbers.
+
+        Switches that are stuck pass on to their edge what comes in on one side: light on its way east, west, south or north
+        (settings 0 to 3), or that of the tile's lasers (4). A waveguide that is weak needs a number (switch_unit=waveguide).
+        """
         tiles, edges = prod(self.shape), len(self.inner_edges)
         counts = (tiles, tiles * self.lasers, tiles * self.lasers, edges * self.waveguides, edges)
-        return tuple(map(PartKind, KINDS, counts))
+        settings = {"mzi": FROM_LASER + 1}
+        return tuple(
+            PartKind(kind, count, settings.get(kind, 0), kind != "waveguide" or self.switch_unit == "waveguide")
+            for kind, count in zip(KINDS, counts, strict=True)
+        )
 
     @cached_property
     def conditions(self) -> tuple[Condition, ...]:
@@ -307,24 +322,51 @@ class Lightpath(Fabric):
 
     def _ways(self, src: IntArray, dst: IntArray) -> Circuits:
         """Lasers and paths for pairs of nodes, pair by pair."""
-        straight = self._straight_ways(np.asarray(src, np.int64), np.asarray(dst, np.int64))
-        if self.grid.whole:
+        lasers = np.arange(self.lasers)
+        straight = self._straight_ways(np.asarray(src, np.int64), np.asarray(dst, np.int64), lasers)
+        if self._detours.whole:
             return straight
-        rank = self.ranks_at(np.arange(self.num_machine_nodes))
-        joined = np.flatnonzero(self.linked(rank[src], rank[dst]) & (rank[src] >= 0) & (rank[dst] >= 0))
-        row = np.repeat(joined, self.lasers)
-        wavelength = np.tile(np.arange(self.lasers), len(joined))
+        return self._with_detours(straight, src, dst, lasers)
+
+    def _with_detours(self, straight: Circuits, src: IntArray, dst: IntArray, lasers: IntArray) -> Circuits:
+        """Further ways around dead tiles and edges, and those whose switches are stuck, pair by pair.
+
+        Args:
+            straight: ways along rows and columns.
+            src, dst: nodes of the pairs.
+            lasers: wavelengths of every way.
+        """
+        start, stop = (self.tile[np.asarray(end, np.int64)] for end in (src, dst))
+        part, reaches = components(self._detours)
+        alive = ~np.isin(np.arange(len(self.tile)), self.damage.tiles)
+        joined = np.flatnonzero(reaches[part[start], part[stop]] & alive[start] & alive[stop])
+        row = np.repeat(joined, len(lasers))
+        wavelength = np.tile(lasers, len(joined))
         ends = np.asarray(src)[row], np.asarray(dst)[row]
-        start, stop = (self.tile[end].astype(np.int64) for end in ends)
         around = [
-            Circuits.of(row, *ends, 0, wavelength, 1, open_dimension_order(self.grid, start, stop, first))
+            Circuits.of(row, *ends, 0, wavelength, 1, open_dimension_order(self._detours, start[row], stop[row], first))
             for first in ("row", "column")
         ]
         together = concatenate_circuits([straight, *around])
         return together.take(np.argsort(together.transfer, kind="stable"))
 
-    def _straight_ways(self, src: IntArray, dst: IntArray) -> Circuits:
-        """Every laser along the row and then the column, then along the column first; once where both are the same."""
+    @cached_property
+    def _stuck_edges(self) -> IntArray:
+        """Edges whose switches are stuck."""
+        found: IntArray = self.inner_edges[failed_parts(self.conditions, "mzi", "stuck")]
+        return found
+
+    @cached_property
+    def _detours(self) -> Grid:
+        """Tiles and edges that light can use whatever way it takes: without those whose switches are stuck."""
+        if not len(self._stuck_edges):
+            return self.grid
+        share = np.ones(4 * prod(self.shape)) if self.grid.share is None else self.grid.share.copy()
+        share[self._stuck_edges] = 0.0
+        return Grid(*self.grid_shape, self.damage.tiles, share)
+
+    def _straight_ways(self, src: IntArray, dst: IntArray, lasers: IntArray) -> Circuits:
+        """Each of some lasers along the row and then the column, then along the column first; once where both are the same."""
         columns = self.grid_shape[1]
         start, stop = self.tile[src], self.tile[dst]
         down, right = stop // columns - start // columns, stop % columns - start % columns
@@ -349,8 +391,8 @@ class Lightpath(Fabric):
         twice = (choice == 1) & np.tile((down == 0) | (right == 0), 2)  # a straight way is the same in both orders
         by_pair = np.lexsort((choice, paths.transfer))
         by_pair = by_pair[~twice[by_pair]]
-        each = paths.take(np.repeat(by_pair, self.lasers))
-        return replace(each, wavelength_lo=np.tile(np.arange(self.lasers, dtype=np.int32), len(by_pair)))
+        each = paths.take(np.repeat(by_pair, len(lasers)))
+        return replace(each, wavelength_lo=np.tile(lasers.astype(np.int32), len(by_pair)))
 
     def part_faults(self, circuits: Circuits) -> Iterator[Fault]:
         """Circuits that need a failed part, or more waveguides of an edge than work."""
@@ -358,6 +400,19 @@ class Lightpath(Fabric):
             end = circuits.hops // 4 + self.grid.onward[circuits.hops % 4]
             numbered = self.switch_unit == "waveguide"
             yield from dead_parts_used(self.damage, circuits, self.tile, end, self.waveguides, numbered)
+        yield from self._astray(circuits)
+
+    def _astray(self, circuits: Circuits) -> Iterator[Fault]:
+        """Circuits that a stuck switch does not pass."""
+        if not len(self._stuck_edges):
+            return
+        stands = np.full(4 * prod(self.shape), -1)
+        stuck = [each for each in self.conditions if each.mode == "stuck"]
+        stands[self.inner_edges[[each.index for each in stuck]]] = [each.value for each in stuck]
+        found = stands[circuits.hops.astype(np.int64)]
+        astray = (found >= 0) & (found != sides_of_hops(circuits))
+        expected = "light that comes in on the side for which its switches stand"
+        yield Fault("part_failed", np.unique(circuits.hop_owner()[astray]), expected)
 
     @cached_property
     def grid(self) -> Grid:
@@ -475,8 +530,7 @@ class Lightpath(Fabric):
             yield from self._waveguide_settings(circuits)
             return
         owner, hops = circuits.hop_owner(), circuits.hops.astype(np.int64)
-        side = np.roll(hops % 4, 1)  # the light leaves the tile before in this direction
-        side[circuits.hop_offsets[:-1][circuits.num_hops() > 0]] = FROM_LASER
+        side = sides_of_hops(circuits)
         each = circuits.wavelength_n[owner].astype(np.int64)
         hop = np.repeat(np.arange(len(owner)), each)
         nth = np.arange(each.sum()) - np.repeat(np.cumsum(each) - each, each)
@@ -568,7 +622,7 @@ class Lightpath(Fabric):
     @property
     def links_all(self) -> bool:
         """Whether dead tiles and waveguides leave every tile within reach of every other."""
-        return self._reach is None
+        return self._reach is None and not len(self._stuck_edges)
 
     def wavelength_in_common(self, src: IntArray, dst: IntArray) -> npt.NDArray[np.bool_]:
         """Whether some laser of a rank works whose light another can receive; arrays that broadcast."""
@@ -594,10 +648,32 @@ class Lightpath(Fabric):
 
     def linked(self, src: IntArray, dst: IntArray) -> npt.NDArray[np.bool_]:
         """Whether light can go from one tile to the other."""
+        if len(self._stuck_edges):
+            return self._joins[src, dst]
         if self._reach is None:
             return super().linked(src, dst)
         part, reaches = self._reach
         found: npt.NDArray[np.bool_] = reaches[part[src], part[dst]]
+        return found
+
+    @cached_property
+    def _joins(self) -> npt.NDArray[np.bool_]:
+        """Whether some path from each rank to each passes, bool (ranks, ranks)."""
+        n = self.num_nodes
+        found = np.eye(n, dtype=bool)
+        receivers = self.machine_nodes(np.arange(n)).astype(np.int64)
+        one = np.zeros(1, np.int64)
+        for rank, node in enumerate(receivers.tolist()):
+            others = np.flatnonzero(np.arange(n) != rank)
+            pairs = np.full(n - 1, node), receivers[others]
+            ways = self._with_detours(self._straight_ways(*pairs, one), *pairs, one)
+            works = np.ones(len(ways), bool)
+            for fault in self._astray(ways):
+                works[fault.circuits] = False
+            if len(self.damage.edge) or len(self.damage.tiles):
+                closed = self.grid.width()[ways.hops.astype(np.int64)] <= 0
+                works[ways.hop_owner()[closed]] = False
+            found[rank, others[np.unique(ways.transfer[works])]] = True
         return found
 
     def ring_order(self) -> IntArray:

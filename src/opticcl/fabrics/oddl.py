@@ -337,7 +337,7 @@ class Oddl(FailingFabric):
             PartKind("input_fibre", netlist.count("fibre_up")),
             PartKind("output_fibre", netlist.count("fibre_down")),
             PartKind("switch", sum(switches_per_dimension(self.shape)), max(self.shape)),
-            PartKind("control_switch", -(-self.num_nodes // (self.control_radix // 2))),
+            PartKind("control_switch", -(-self.num_nodes // (self.control_radix // 2)), weakens=False),
         )
 
     def parts_used(self, circuits: Circuits) -> Iterator[PartUse]:

@@ -374,7 +374,7 @@ class Ramp(FailingFabric):
         """Light of stuck transmitters: its cell of the subnet behind the gate that is open."""
         cells, x, ports = [], self.groups, self.ports_per_node
         for stuck in (c for c in self.conditions if c.mode == "stuck"):
-            gate, wavelength = divmod(stuck.value, self.wavelengths)
+            gate, wavelength = divmod(int(stuck.value), self.wavelengths)
             node, port = divmod(stuck.index, ports)
             group = node // self.nodes_per_group
             cells.append((2, (group * x + gate) * ports + port, wavelength, 1))

@@ -19,7 +19,16 @@ from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import LightPath, Limit, Optics
 from opticcl.ir.netlist import Netlist, StateUse
-from opticcl.ir.occupied import Condition, Occupied, Options, PartKind, PartUse, failed_parts
+from opticcl.ir.occupied import (
+    WEAK,
+    Condition,
+    Occupied,
+    Options,
+    PartKind,
+    PartUse,
+    failed_parts,
+    shares_of_rate,
+)
 from opticcl.ir.pieces import Pieces
 
 __all__ = [
@@ -461,6 +470,15 @@ class Fabric(ABC):
                 hit = np.unique(use.owners()[np.isin(use.part, parts)])
                 listed = ", ".join(map(str, parts[:8])) + (", ..." if len(parts) > 8 else "")
                 yield Fault("part_failed", hit, f"no light through {use.kind} {listed}")
+
+    def wavelengths_carried(self, circuits: Circuits) -> npt.NDArray[Any]:
+        """Wavelengths of each circuit, times the share of its rate that weak parts on its way leave it, (n,).
+
+        Circuits of one transfer share its data in proportion.
+        """
+        if not any(condition.mode == WEAK for condition in self.conditions):
+            return circuits.wavelength_n
+        return circuits.wavelength_n * shares_of_rate(self.conditions, self.parts_used(circuits), len(circuits))
 
     # --- links ------------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ A condition is written KIND:INDEX[-LAST][:MODE[=VALUE]], several are joined by +
     comb_laser:5                 part 5 of the kind is dead
     modulator:8-11               parts 8 to 11 are
     filter:3:stuck=0             part 3 stands still in setting 0
+    laser:5:weak=0.5             part 5 works at half of its rate
 """
 
 from __future__ import annotations
@@ -32,12 +33,14 @@ __all__ = [
     "conditions_as_text",
     "failed_parts",
     "parse_conditions",
+    "shares_of_rate",
     "unique_parts",
 ]
 
-DEAD, STUCK = "dead", "stuck"
+DEAD, STUCK, WEAK = "dead", "stuck", "weak"
 MOST_CONDITIONS = 1 << 20
-FORM = r"([a-z_]+):(\d{1,18})(?:-(\d{1,18}))?(?::([a-z]+)(?:=(\d{1,18}))?)?"
+FORM = r"([a-z_]+):(\d{1,18})(?:-(\d{1,18}))?(?::([a-z]+)(?:=([\d.]{1,18}))?)?"
+LEAST_SHARE, DIGITS_OF_SHARE = 1e-4, 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,37 +50,40 @@ class PartKind:
     Args:
         kind: such as comb_laser, filter or switch.
         count: of the machine [count].
-        settings: settings in which one can stand still, 0 if it can only be dead [count].
+        settings: in which one can stand still, 0 if it cannot [count].
+        weakens: whether one can work at a share of its rate.
     """
 
     kind: str
     count: int
     settings: int = 0
+    weakens: bool = True
 
     @property
     def modes(self) -> tuple[str, ...]:
         """Ways to fail."""
-        return (DEAD, STUCK) if self.settings else (DEAD,)
+        return (DEAD, *((STUCK,) if self.settings else ()), *((WEAK,) if self.weakens else ()))
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Condition:
-    """A part that does not work.
+    """A part that does not work as it should.
 
     Args:
         kind: of the part.
         index: of the part among its kind.
-        mode: dead: no light gets through; stuck: it stands still in one setting.
-        value: the setting of a stuck part, else 0.
+        mode: dead: no light gets through; stuck: it stands still in one setting; weak: what passes it has a share of its rate.
+        value: the setting of a stuck part, the share of a weak one, else 0.
     """
 
     kind: str
     index: int
     mode: str = DEAD
-    value: int = 0
+    value: float = 0
 
     def __str__(self) -> str:
-        return f"{self.kind}:{self.index}" + (f":{self.mode}={self.value}" if self.mode != DEAD else "")
+        value = f"{self.value:.{DIGITS_OF_SHARE}f}".rstrip("0") if self.mode == WEAK else f"{self.value:.0f}"
+        return f"{self.kind}:{self.index}" + (f":{self.mode}={value}" if self.mode != DEAD else "")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,7 +206,9 @@ def parse_conditions(text: str, kinds: Sequence[PartKind], name: str) -> tuple[C
     for item in (part.strip() for part in str(text).split("+")):
         match = re.fullmatch(FORM, item, re.ASCII)
         if match is None:
-            raise FabricError(f"{name}: {item!r} is not of the form; write comb_laser:5, fibre:3-4 or filter:3:stuck=0")
+            raise FabricError(
+                f"{name}: {item!r} is not of the form; write comb_laser:5, fibre:3-4, filter:3:stuck=0 or laser:5:weak=0.5"
+            )
         kind, first, last, mode, value = match.groups()
         if kind not in known:
             raise FabricError(f"{name}: {item}: there is no part {kind}; parts are {', '.join(known)}")
@@ -221,8 +229,8 @@ def _checked(
         name: for messages.
         indices: first and last.
         mode: of the item.
-        value: setting of stuck parts.
-    Raises: FabricError: no such part, mode or setting.
+        value: setting of stuck parts, share of weak ones.
+    Raises: FabricError: no such part, mode, setting or share.
     """
     first, last = indices
     if not first <= last < kind.count:
@@ -231,11 +239,28 @@ def _checked(
         raise FabricError(f"{name}: {item}: more than {MOST_CONDITIONS:,} parts; try fewer")
     if mode not in kind.modes:
         raise FabricError(f"{name}: {item}: a {kind.kind} has no mode {mode}; try {' or '.join(kind.modes)}")
+    if mode == WEAK:
+        share = _share(value)
+        if share is None:
+            raise FabricError(f"{name}: {item}: a weak part has a share of its rate above 0 and below 1; try weak=0.5")
+        return [Condition(kind.kind, index, mode, share) for index in range(first, last + 1)]
     if (mode == STUCK) != (value is not None):
         raise FabricError(f"{name}: {item}: only a stuck part has a setting, and it needs one; try stuck=0")
-    if value is not None and int(value) >= kind.settings:
+    if value is not None and not (value.isdecimal() and int(value) < kind.settings):
         raise FabricError(f"{name}: {item}: settings of a {kind.kind} are 0 to {kind.settings - 1}")
     return [Condition(kind.kind, index, mode, int(value or 0)) for index in range(first, last + 1)]
+
+
+def _share(text: str | None) -> float | None:
+    """The share of a weak part, None if it is none.
+
+    >>> _share("0.25"), _share("1"), _share("..5"), _share(None)
+    (0.25, None, None, None)
+    """
+    if text is None or not re.fullmatch(r"\d*\.?\d+", text, re.ASCII):
+        return None
+    share = round(float(text), DIGITS_OF_SHARE)
+    return share if LEAST_SHARE <= share < 1 else None
 
 
 def unique_parts(conditions: Iterable[Condition], name: str) -> tuple[Condition, ...]:
@@ -276,6 +301,31 @@ def failed_parts(conditions: Iterable[Condition], kind: str, mode: str = DEAD) -
     Args:
         conditions: of the machine.
         kind: of the parts.
-        mode: dead or stuck.
+        mode: dead, stuck or weak.
     """
     return np.array(sorted(c.index for c in conditions if c.kind == kind and c.mode == mode), np.int64)
+
+
+def shares_of_rate(
+    conditions: Iterable[Condition], uses: Iterable[PartUse], num_circuits: int
+) -> npt.NDArray[np.float64]:
+    """Share of its rate that each circuit has: that of the weakest part that it passes, 1 without weak ones, float64 (n,).
+
+    Args:
+        conditions: of the machine.
+        uses: parts that the circuits pass.
+        num_circuits: n [count].
+    """
+    weak: dict[str, dict[int, float]] = {}
+    for each in conditions:
+        if each.mode == WEAK:
+            weak.setdefault(each.kind, {})[each.index] = each.value
+    found = np.ones(num_circuits)
+    for use in uses if weak else ():
+        if use.kind in weak:
+            part = np.array(sorted(weak[use.kind]), np.int64)
+            share = np.array([weak[use.kind][index] for index in part.tolist()])
+            row = np.minimum(np.searchsorted(part, use.part), len(part) - 1)
+            hit = part[row] == use.part
+            np.minimum.at(found, use.owners()[hit], share[row[hit]])
+    return found

@@ -370,7 +370,7 @@ def _slowest(fabric: Fabric, amount: IntArray, circuits: Circuits) -> float:
         carried, row = np.unique(circuits.transfer, return_inverse=True)
     if fabric.is_packet_switched:
         return _busiest_link(fabric, amount[circuits.transfer] / np.bincount(row)[row], circuits)
-    wavelengths = np.bincount(row, circuits.wavelength_n, minlength=len(carried))
+    wavelengths = np.bincount(row, fabric.wavelengths_carried(circuits), minlength=len(carried))
     served = wavelengths > 0
     return float((amount[carried][served] / wavelengths[served]).max(initial=0))
 

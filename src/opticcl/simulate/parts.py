@@ -145,7 +145,7 @@ def transfer_times(
     Returns: rows of the transfers (m,), their latencies float64 (m,) [s], and the durations of their data float64 (m,) [s].
     """
     circuits = circuits.carrying()
-    wavelengths = np.bincount(circuits.transfer, circuits.wavelength_n, minlength=len(transfers))
+    wavelengths = np.bincount(circuits.transfer, fabric.wavelengths_carried(circuits), minlength=len(transfers))
     latency = np.zeros(len(transfers))
     law = path_latency(fabric, assumed)
     late = law.of_circuits(circuits) + law.gaps_s(transfers, circuits)

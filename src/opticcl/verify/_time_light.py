@@ -32,7 +32,8 @@ def too_short(
     wavelengths = np.zeros(len(stored.transfers))
     for one in stored.rounds:
         carried = one.circuits.transfer[one.carries]
-        wavelengths += np.bincount(carried, one.circuits.wavelength_n[one.carries], minlength=len(wavelengths))
+        many = one.circuits.wavelength_n * _shares(fabric, one.circuits)
+        wavelengths += np.bincount(carried, many[one.carries], minlength=len(wavelengths))
     with np.errstate(divide="ignore", invalid="ignore"):
         share_bytes = stored.transfers.size_chunks() * chunk_bytes / wavelengths
     for one in stored.rounds:
@@ -52,6 +53,18 @@ def too_short(
         missing = one.latency_s[rows] + duration - (one.end_s[rows] - one.start_s[rows])
         bad = missing > slack(one.end_s[rows])
         yield "too_short", one, rows[bad], missing[bad]
+
+
+def _shares(fabric: Fabric, circuits: Circuits) -> FloatArray:
+    """Share of its rate that the weakest part on its way leaves each circuit, float64 (n,)."""
+    found = np.ones(len(circuits))
+    weak = [condition for condition in fabric.conditions if condition.mode == "weak"]
+    for use in fabric.parts_used(circuits) if weak else ():
+        for each in weak:
+            if each.kind == use.kind:
+                hit = use.owners()[use.part == each.index]
+                found[hit] = np.minimum(found[hit], each.value)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The answer to failed parts, the first of these that is possible and, of the middle four, the one with the best rate of work:
 
-    kept         no circuit of the plan needs them: nothing changes
+    kept         no circuit of the plan needs them: nothing changes; or they are weak, and it goes on more slowly
     reassigned   the same schedule, circuits chosen again around them
     rescheduled  another schedule, the fastest of all algorithms
     packed       trees along the links that are left
@@ -226,6 +226,8 @@ def answer(healthy: Healthy, conditions: Sequence[Condition], equal_parts: int =
     Raises: FabricError: no such parts, or no node is left.
     """
     left = healthy.fabric.without(conditions)
+    around = _without_weak(healthy.fabric, conditions)
+    going_on: list[_Found] = []
     whole = left.num_nodes == healthy.fabric.num_nodes
     report = FaultReport(
         tuple(conditions),
@@ -248,12 +250,15 @@ def answer(healthy: Healthy, conditions: Sequence[Condition], equal_parts: int =
     if whole:
         same = Plan(CircuitPlan(left, healthy.plan.schedule, healthy.plan.circuits.rounds), healthy.size_bytes)
         verdict = same.verify()
-        if verdict.ok:
+        slower = verdict.ok and around is not None and healthy.seconds(same) > healthy.time_s * (1 + 1e-12)
+        if verdict.ok and not slower:
             bound_s = residual_bound_s(left, healthy.wanted, healthy.size_bytes, healthy.assumed)
             return replace(
                 report, answer="kept", algorithm=healthy.plan.algorithm, ranks=left.num_nodes, time_s=healthy.time_s,
                 bound_s=bound_s, work=1.0, verdict=verdict, beside=healthy.beside,
             )  # fmt: skip
+        if slower:
+            going_on.append((healthy.seconds(same), "kept", same, verdict))
     detect, restart_s = healthy.parameters["detect"], healthy.parameters["restart"]
     set_s = healthy.programme_s(left)
     closed = closed_set(left) if left.num_nodes > 1 else None
@@ -264,18 +269,19 @@ def answer(healthy: Healthy, conditions: Sequence[Condition], equal_parts: int =
     else:
         bound_s = residual_bound_s(left, healthy.wanted, healthy.size_bytes, healthy.assumed, residual(left))
         report = replace(report, bound_s=bound_s)
-        found = _replanned(healthy, left, whole)
+        found = _replanned(healthy, left, whole, around, going_on)
         took = process_time() - began
         if found is not None:
             how, plan, seconds, verdict = found
-            recovery = Recovery(detect, took, set_s, 0.0 if whole else restart_s)
+            recovery = Recovery() if how == "kept" else Recovery(detect, took, set_s, 0.0 if whole else restart_s)
             report = replace(
                 report, answer=how, algorithm=plan.algorithm, ranks=left.num_nodes, time_s=seconds, recovery=recovery,
                 work=healthy.work(left.num_nodes, seconds), verdict=verdict,
                 beside=healthy.times_beside(plan),
             )  # fmt: skip
     if whole:
-        report = _with_restart(healthy, left, report, Recovery(detect, process_time() - began, set_s, restart_s))
+        recovery = Recovery(detect, process_time() - began, set_s, restart_s)
+        report = _with_restart(healthy, left, around or left, report, recovery)
     return report
 
 
@@ -285,45 +291,72 @@ def _refuse_open(left: Fabric, closed: IntArray) -> None:
         raise FabricError(f"{left.name}: the cut of {len(closed)} ranks does not hold: {violation}")
 
 
-def _replanned(healthy: Healthy, left: Fabric, whole: bool) -> tuple[str, Plan, float, Verdict] | None:
+_Found = tuple[float, str, Plan, Verdict]
+"""Time of a plan [s], how it was found, the plan, its verdict."""
+
+
+def _without_weak(fabric: Fabric, conditions: Sequence[Condition]) -> Fabric | None:
+    """The fabric as if weak parts were dead, for plans that leave them out; None without weak parts or nodes that are left."""
+    if not any(each.mode == "weak" for each in conditions):
+        return None
+    try:
+        return fabric.without(
+            [replace(each, mode="dead", value=0) if each.mode == "weak" else each for each in conditions]
+        )
+    except FabricError:
+        return None
+
+
+def _replanned(
+    healthy: Healthy, left: Fabric, whole: bool, around: Fabric | None, going_on: list[_Found]
+) -> tuple[str, Plan, float, Verdict] | None:
     """How, by which plan, its time and its verdict; None if no plan is found.
 
     Args:
         healthy: the collective before.
         left: fabric without the parts.
         whole: whether all ranks are there.
+        around: the fabric as if weak parts were dead, if there are any.
+        going_on: the plan before, if it goes on more slowly.
     """
-    found: list[tuple[float, str, Plan, Verdict]] = []
+    found = list(going_on)
+    places = [left] if around is None or around.num_nodes < left.num_nodes else [left, around]
     for how in ("reassigned", "rescheduled") if whole else ("shrunk",):
-        try:
-            if how == "reassigned":
-                plan = Plan(lower(left, healthy.plan.schedule), healthy.size_bytes)
-            else:
-                plan = healthy.compiled(left)
-            seconds = healthy.seconds(plan)
-        except UnsupportedError:
-            continue
-        verdict = plan.verify()
-        if verdict.ok:
-            packed = how == "rescheduled" and plan.schedule.name == "packed_trees"
-            found.append((seconds, "packed" if packed else how, plan, verdict))
+        for place in places:
+            try:
+                again = how == "reassigned"
+                circuits = lower(place, healthy.plan.schedule) if again else healthy.compiled(place).circuits
+                plan = Plan(CircuitPlan(left, circuits.schedule, circuits.rounds), healthy.size_bytes)
+                seconds = healthy.seconds(plan)
+            except UnsupportedError:
+                continue
+            verdict = plan.verify()
+            if verdict.ok:
+                packed = how == "rescheduled" and plan.schedule.name == "packed_trees"
+                found.append((seconds, "packed" if packed else how, plan, verdict))
     if not found:
         return None
     seconds, how, plan, verdict = min(found, key=lambda each: each[0])
     return how, plan, seconds, verdict
 
 
-def _with_restart(healthy: Healthy, left: Fabric, report: FaultReport, recovery: Recovery) -> FaultReport:
+def _with_restart(
+    healthy: Healthy, left: Fabric, around: Fabric, report: FaultReport, recovery: Recovery
+) -> FaultReport:
     """The report with a restart on the ranks that need none of the failed parts, and that as answer if it works more.
 
     Args:
         healthy: the collective before.
         left: fabric without the parts.
+        around: the same as if weak parts were dead.
         report: so far.
         recovery: of the restart.
     """
-    ranks = _untouched(left, report.cut)
-    if ranks is None:
+    if around.num_nodes < left.num_nodes:
+        ranks: IntArray | None = left.ranks_at(around.machine_nodes(np.arange(around.num_nodes)))
+    else:
+        ranks = _untouched(around, report.cut)
+    if ranks is None or len(ranks) < 2:
         return report
     rest = job(left, left.machine_nodes(ranks))
     try:

@@ -24,6 +24,7 @@ __all__ = ["Residual", "closed_set", "residual", "residual_bound_s"]
 
 MOST_RANKS_OF_SETS = 16
 PAIRS_AT_ONCE = 1 << 12
+Floats = npt.NDArray[np.float64]
 
 
 class Residual(NamedTuple):
@@ -32,21 +33,21 @@ class Residual(NamedTuple):
     Args:
         sender: rank, int64 (m,).
         reaches: ranks that its light can reach, bool (m, ranks).
-        number: equal wavelengths [count], int64 (m,).
-        received: wavelengths that each rank can receive, int64 (ranks,).
+        number: equal wavelengths, weak ones by their share of the rate [count], float64 (m,).
+        received: wavelengths that each rank can receive, likewise, float64 (ranks,).
         rate_bits_per_s: of one.
     """
 
     sender: IntArray
     reaches: npt.NDArray[np.bool_]
-    number: IntArray
-    received: IntArray
+    number: Floats
+    received: Floats
     rate_bits_per_s: float
 
     @property
-    def sent(self) -> IntArray:
-        """Wavelengths that each rank can send, int64 (ranks,)."""
-        return np.bincount(self.sender, self.number, len(self.received)).astype(np.int64)
+    def sent(self) -> Floats:
+        """Wavelengths that each rank can send, float64 (ranks,)."""
+        return np.bincount(self.sender, self.number, len(self.received)).astype(np.float64)
 
 
 def residual(fabric: Fabric) -> Residual:
@@ -62,6 +63,7 @@ def residual(fabric: Fabric) -> Residual:
     pairs = pairs[pairs // n != pairs % n]
     sending: list[IntArray] = []
     receiving: list[IntArray] = []
+    shares: list[Floats] = []
     for first in range(0, len(pairs), PAIRS_AT_ONCE):
         src, dst = (nodes[side] for side in np.divmod(pairs[first : first + PAIRS_AT_ONCE], n))
         ways = fabric.options(src, dst).circuits
@@ -74,11 +76,18 @@ def residual(fabric: Fabric) -> Residual:
         nth = np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
         wavelength = ways.wavelength_lo[row] + nth * ways.wavelength_step
         sender, receiver, port = rank_of[ways.src[row]], rank_of[ways.dst[row]], ways.port[row]
-        sending.append(np.unique(((sender * ports + port) * w + wavelength) * n + receiver))
-        receiving.append(np.unique((receiver * ports + port) * w + wavelength))
-    cell, receiver = np.divmod(np.unique(np.concatenate(sending)) if sending else np.zeros(0, np.int64), n)
+        cell = ((sender * ports + port) * w + wavelength) * n + receiver
+        found, which = np.unique(cell, return_inverse=True)
+        sending.append(found)
+        shares.append(_largest(which, (fabric.wavelengths_carried(ways) / ways.wavelength_n)[row], len(found)))
+        one = np.zeros(len(found), np.int64)
+        one[which] = (receiver * ports + port) * w + wavelength
+        receiving.append(one)
+    every = np.concatenate(sending) if sending else np.zeros(0, np.int64)
+    share = np.concatenate(shares) if shares else np.zeros(0)
+    cell, receiver = np.divmod(every, n)
     cells, which = np.unique(cell, return_inverse=True)
-    reaches = np.zeros((len(cells), n), bool)
+    reaches, of_cell = np.zeros((len(cells), n), bool), _largest(which, share, len(cells))
     reaches[which, receiver] = True
     per_cell = 1 if all(r.per_wavelength for r in fabric.resources[:2]) or fabric.lasers_per_port > 1 else w
     sender = cells // (ports * w)
@@ -87,14 +96,30 @@ def residual(fabric: Fabric) -> Residual:
         merged = np.zeros((len(ports_used), n), bool)
         np.logical_or.at(merged, of_port, reaches)
         sender, reaches = ports_used // ports, merged
-    received = np.unique(np.concatenate(receiving)) if receiving else np.zeros(0, np.int64)
-    received = np.unique(received // w) // ports if per_cell > 1 else received // (ports * w)
+        of_cell = _largest(of_port, of_cell, len(ports_used))
+    place = np.concatenate(receiving) if receiving else np.zeros(0, np.int64)
+    places, which = np.unique(place // w if per_cell > 1 else place, return_inverse=True)
+    at = places // (ports if per_cell > 1 else ports * w)
+    received = np.bincount(at, _largest(which, share, len(places)), minlength=n).astype(np.float64)
     kinds, of_kind = np.unique(np.column_stack([sender, np.packbits(reaches, axis=1)]), axis=0, return_inverse=True)
     of_kind = np.ravel(of_kind)
     one = np.zeros(len(kinds), np.int64)
     one[of_kind] = np.arange(len(of_kind))
-    count = np.bincount(of_kind, minlength=len(kinds))
-    return Residual(sender[one], reaches[one], count, np.bincount(received, minlength=n), fabric.rate_bits_per_s)
+    number = np.bincount(of_kind, of_cell, minlength=len(kinds)).astype(np.float64)
+    return Residual(sender[one], reaches[one], number, received, fabric.rate_bits_per_s)
+
+
+def _largest(group: IntArray, share: Floats, groups: int) -> Floats:
+    """The largest share of each group, float64 (groups,).
+
+    Args:
+        group: of each row, int64 (n,).
+        share: of each row, float64 (n,).
+        groups: number of them [count].
+    """
+    found = np.zeros(groups)
+    np.maximum.at(found, np.ravel(group), share)
+    return found
 
 
 def _of_tiles(fabric: Fabric, machine: Lightpath) -> Residual:
@@ -102,11 +127,18 @@ def _of_tiles(fabric: Fabric, machine: Lightpath) -> Residual:
     n = fabric.num_nodes
     tile = machine.tile[fabric.machine_nodes(np.arange(n))]
     damage, tiles = machine.damage, len(machine.tile)
-    sent, received = (
-        machine.lasers - np.bincount(dead, minlength=tiles)[tile]
-        for dead in (damage.laser_tile, damage.photodiode_tile)
-    )
-    return Residual(np.arange(n), ~np.eye(n, dtype=bool), sent, received, machine.rate_bits_per_s)
+    of_node = np.ones(n)
+    for each in machine.conditions:
+        if each.mode == "weak" and each.kind == "node":
+            of_node[fabric.ranks_at(np.array([each.index]))] = each.value
+    rates = []
+    for kind, dead in (("laser", damage.laser_tile), ("photodiode", damage.photodiode_tile)):
+        left = (machine.lasers - np.bincount(dead, minlength=tiles)).astype(float)
+        for each in machine.conditions:
+            if each.mode == "weak" and each.kind == kind:
+                left[each.index // machine.lasers] -= 1 - each.value
+        rates.append(left[tile] * of_node)
+    return Residual(np.arange(n), ~np.eye(n, dtype=bool), rates[0], rates[1], machine.rate_bits_per_s)
 
 
 class _Needs(NamedTuple):
