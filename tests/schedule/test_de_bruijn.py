@@ -1,4 +1,4 @@
-"""Two steps on the standing circuits of a de Bruijn graph."""
+"""Two to four steps on the standing circuits of de Bruijn graphs and of those of Imase and Itoh."""
 
 from __future__ import annotations
 
@@ -15,21 +15,38 @@ from opticcl.ir import Op
 from opticcl.plans.plan import compile
 from opticcl.schedule import generate, reason_declined
 from opticcl.verify import verify
+from opticcl.verify.data import check_data
 from opticcl.verify.time import check_programme, rules_of
 
 
 @pytest.mark.parametrize("collective", ["all_to_all", "all_gather", "reduce_scatter", "barrier"])
 @pytest.mark.parametrize(
-    "name", ["ideal:nodes=1", "ideal:nodes=4", "lightpath:shape=3x3", "lightpath:shape=4x4", "ideal:nodes=25"]
+    "name",
+    [
+        "ideal:nodes=1",
+        "ideal:nodes=4",
+        "lightpath:shape=3x3",
+        "lightpath:shape=4x4",
+        "ideal:nodes=25",
+        "lightpath:shape=3x9",
+    ],
 )
 def test_right_at_every_rank(name, collective):
-    """Squares of odd and even numbers."""
+    """Squares of odd and even numbers, and a multiple of one."""
     check("de_bruijn", collective, fabric(name))
 
 
 @pytest.mark.parametrize("steps", [2, 3, 4])
 @pytest.mark.parametrize(
-    "name", ["ideal:nodes=1", "ideal:nodes=4", "lightpath:shape=3x3", "lightpath:shape=4x4", "ideal:nodes=25"]
+    "name",
+    [
+        "ideal:nodes=1",
+        "ideal:nodes=4",
+        "lightpath:shape=3x3",
+        "lightpath:shape=4x4",
+        "ideal:nodes=25",
+        "lightpath:shape=3x9",
+    ],
 )
 def test_sums_are_right_at_every_rank(name, steps):
     """An all_reduce of two, three and four steps."""
@@ -37,7 +54,7 @@ def test_sums_are_right_at_every_rank(name, steps):
 
 
 @pytest.mark.parametrize("algorithm", ["de_bruijn:steps=2", "de_bruijn:steps=3", "de_bruijn:steps=4"])
-@pytest.mark.parametrize("shape", ["3x3", "4x4"])
+@pytest.mark.parametrize("shape", ["3x3", "4x4", "2x4"])
 def test_who_keeps_what_it_gives_is_found(shape, algorithm):
     """Each of the steps with sums that their senders keep, and with sums that nodes give to themselves."""
     where = fabric(f"lightpath:shape={shape}")
@@ -103,11 +120,17 @@ def test_time_of_an_all_reduce_on_256_tiles(size, steps, shares):
         assert found == pytest.approx(due + setting_s, rel=1e-9)
 
 
+def test_other_degrees_are_named():
+    """Those of 64 nodes."""
+    reason = reason_declined("de_bruijn:degree=4", "all_reduce", fabric("ideal:nodes=64"))
+    assert reason == "degree=4: nodes can have 8, 16, 32 successors; try degree=8"
+
+
 @pytest.mark.parametrize(
     ("collective", "name", "text"),
     [
         ("scatter", "ideal:nodes=16", "it does all_reduce, barrier"),
-        ("all_gather", "ideal:nodes=15", "15 nodes are no square; nearest: 9 or 16"),
+        ("all_gather", "ideal:nodes=15", "15 nodes are no square, nor a multiple of one; nearest squares: 9 and 16"),
         ("all_gather", "sipac:radix=4,levels=2", "no single circuit joins nodes"),
         ("all_gather", "ideal:nodes=262144", "transfers a step are more than"),
     ],
@@ -118,7 +141,7 @@ def test_declined(collective, name, text):
 
 
 @pytest.mark.parametrize("collective", ["broadcast", "reduce"])
-@pytest.mark.parametrize(("shape", "roots"), [("3x3", (0, 4, 7)), ("4x4", (5, 6)), ("5x5", (1,))])
+@pytest.mark.parametrize(("shape", "roots"), [("3x3", (0, 4, 7)), ("4x4", (5, 6)), ("5x5", (1,)), ("2x4", (0, 1, 6))])
 def test_from_and_to_a_root(collective, shape, roots):
     """Also a root that follows itself; one setting of circuits."""
     where = fabric(f"lightpath:shape={shape}")
@@ -137,6 +160,46 @@ def test_trees_that_stand():
     assert plan.verify().ok
     due = 3.7e-6 + 8 * (0.7e-6 + 8e6 / 64 / where.rate_bits_per_s)
     assert plan.simulate(assumptions="published", compute="none").total_s == pytest.approx(due, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("shape", "degree", "steps", "shares"),
+    [
+        ("8x16", 16, 2, 2 / 2),
+        ("8x16", 16, 3, 3 / 16),
+        ("8x16", 16, 4, 2 / 16 + 2 / 128),
+        ("4x8", 8, 4, (2 / 8 + 2 / 32) / 2),  # two lasers a circuit
+        ("4x8", 16, 2, 2 / 8),
+        ("8x8", 16, 2, 2 / 4),
+        ("3x9", 9, 3, 3 / 9),
+        ("10x10", 10, 4, 2 / 10 + 2 / 100),
+    ],
+)
+def test_closed_form_with_several_paths(shape, degree, steps, shares):
+    """One setting, the latencies, and 2 / m, 3 / d and 2 (1/d + 1/N) messages on the lasers of a circuit."""
+    where = fabric(f"lightpath:shape={shape}")
+    plan = compile(where, "all_reduce", "1MB", algorithm=f"de_bruijn:steps={steps},degree={degree}")
+    assert plan.verify().ok
+    due = where.reconfiguration_s + steps * where.latency_s + shares * plan.size_bytes * 8 / where.rate_bits_per_s
+    assert plan.simulate(assumptions="published", compute="none").total_s == pytest.approx(due, rel=1e-9)
+
+
+@pytest.mark.parametrize("collective", ["all_to_all", "all_gather", "reduce_scatter", "all_reduce"])
+@pytest.mark.parametrize("nodes", [256, 288])
+def test_the_claimed_symmetry_holds(collective, nodes):
+    """With one path and with two; also where what is summed is given up, which is an operation of its own to the judge."""
+    steps = ":steps=4" if collective == "all_reduce" else ""
+    schedule = generate(f"de_bruijn{steps}", collective, fabric(f"ideal:nodes={nodes}"))
+    assert check_data(schedule).how == f"symmetry of order {16 if nodes == 256 else 12}, checked"
+
+    def changed(i):
+        made = schedule.step(i)
+        op = made.op.copy()
+        op[5] = Op.COPY if op[5] != Op.COPY else Op.MOVE if collective == "all_to_all" else Op.REDUCE
+        return replace(made, op=op) if i == 0 else made
+
+    wrong = check_data(replace(schedule, step=changed))
+    assert any("claim refused: step 0" in note for note in wrong.notes) or wrong.violations[0].rule == "operation_wrong"
 
 
 def test_too_many_chunks_that_are_no_neighbours():

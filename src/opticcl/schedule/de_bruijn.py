@@ -1,37 +1,39 @@
-"""Two steps on a directed de Bruijn graph, whose circuits stand: every node reaches every other through one intermediate node.
+"""Two steps on a directed graph, whose circuits stand: every node reaches every other through one intermediate node.
 
-N = d^2 nodes have two coordinates below d, and circuits lead from (a, b) to (b, c) for every c. So there is one path of two
-circuits from (a, b) to (c, e), over (b, c):
+N = d e nodes, where e divides d, d = m e, have three coordinates: x = (x1, q, x2) is node x1 d + q e + x2, with x1, x2 < e and
+q < m. Circuits lead from (x1, q, x2) to (x2, *, *), to d nodes. With m = 1 this is the de Bruijn graph of d^2 nodes, with one
+path of two circuits from x to y, over (x2, y1); else that of Imase and Itoh, with m paths, over (x2, *, y1).
 
-    all_to_all    step 0   (a, b) sends to (b, c) its blocks for all (c, e)
-                  step 1   (b, c) sends to (c, e) the blocks for it from all (a, b)
-    all_gather    step 0   (a, b) sends its block to all (b, c)
-                  step 1   (b, c) sends the blocks of all (a, b) to all (c, e)
+    all_to_all    step 0   (x1, q, x2) sends to (x2, p, z) its blocks for all (z, p - q, *), p - q modulo m
+                  step 1   (x1, q, x2) sends to each y = (x2, *, *) the blocks for it
+    all_gather    step 0   x sends its block to all (x2, *, *)
+                  step 1   (x1, q, x2) sends the blocks of all (*, q, x1) to all (x2, *, *)
 
-    broadcast     step 0   the root (a, b) sends everything to all (b, c)
-                  step 1   (b, c) sends it to all (c, e); a reduce goes back
+    broadcast     step 0   the root x sends everything to all (x2, *, *)
+                  step 1   (x2, q, z) sends it to all (z, q, *); a reduce goes back
 
 In a sum a node gives up what it sends, for the circuits lead one way: it would count its own contribution again when that comes
-back to it. Only the nodes (b, b), which follow themselves, keep what they would send to themselves.
+back to it. Only the nodes (x1, q, x1), which follow themselves, keep what they would send to themselves.
 
-    reduce_scatter         step 0   (a, b) gives to (b, c) all that (c, e) will own, for every e; it is added
-                           step 1   (b, c) sends to (c, e) what that owns; it is added
-    all_reduce, steps=2    step 0   (a, b) gives everything to every (b, c), which has the sum over a
-                           step 1   (b, c) gives that to every (c, e), which has the sum over a and b
-               steps=3     step 0   (a, b) gives part c of the message to (b, c)
-                           step 1   (b, c) sends the sum to every (c, e), which has the whole sum of part c
-                           step 2   (c, e) sends it to all (e, f)
-               steps=4  steps 0, 1   as a reduce_scatter: (c, e) has the sum of its chunk
-                        step 2   (c, e) sends that to all (e, f)
-                        step 3   (e, f) sends those of all (c, e) to all (f, g)
+    reduce_scatter         step 0   as in the all_to_all, but what meets is added
+                           step 1   (x1, q, x2) sends to each y = (x2, *, *) what that owns; it is added
+    all_reduce, steps=2    step 0   x gives part p of m parts of the message to all (x2, p, *), which have the sum over x1 and q
+                           step 1   (x1, q, x2) gives part q to all (x2, *, *), which have the whole sum
+               steps=3     step 0   x gives part (p, z) of d parts of the message to (x2, p, z)
+                           step 1   (x1, q, x2) sends the sum of part (q, x2) to all (x2, *, *), which have the whole sum
+                           step 2   (x1, q, x2) sends part (q, x1) to all (x2, *, *)
+               steps=4     steps 0, 1   as a reduce_scatter: x has the sum of its chunk
+                           step 2   x sends that to all (x2, *, *)
+                           step 3   (x1, q, x2) sends those of all (*, q, x1) to all (x2, *, *)
 
 A LIGHTPATH has as many lasers a tile as 256 tiles need, d = 16, and nothing is reconfigured between the steps. Of an
 all-to-all a circuit carries 1/d of a node's buffer in each step, of an all-gather 1/N and then 1/d of the result, of an
-all_reduce 2 messages in 2 steps, 3/d in 3, and 2 (1/d + 1/N) in 4. In these, what (b, c) gets in step 0 are neighbouring
-chunks c d + e, and what (e, f) sends in step 3 is every d-th chunk.
+all_reduce 2/m messages in 2 steps, 3/d in 3, and 2 (1/d + 1/N) in 4. In these, what a node gets in step 0 are neighbouring
+chunks, and what it sends in step 3 is every d-th chunk.
 
-Source: de Bruijn 1946; low-diameter directed graphs for collectives on direct circuits are known (Zhao et al. 2022), also a
-reduce_scatter before an all_gather. The sums that are given up, and all_reduce in three steps, are own constructions.
+Source: de Bruijn 1946; Imase and Itoh 1981; low-diameter directed graphs for collectives on direct circuits are known (Zhao et
+al. 2022), also a reduce_scatter before an all_gather. The sums that are given up, how m paths share the message, and
+all_reduce in three steps are own constructions.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ import numpy as np
 
 from opticcl.collective import Request
 from opticcl.fabrics.lightpath import Lightpath
-from opticcl.ir import Fabric, Op, Schedule, Transfers
+from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
 from opticcl.ir.schedule import StoredSteps
 from opticcl.ir.symmetry import Symmetry, Table
 from opticcl.schedule import register_algorithm
@@ -53,135 +55,180 @@ STEPS = (2, 3, 4)
 """Numbers of steps of an all_reduce."""
 
 
-def accepts(collective: Request, fabric: Fabric, steps: int | None = None) -> str | None:
+def degrees(num_nodes: int) -> list[int]:
+    """Successors that nodes can have: d with N = d e, where e > 1 divides d; ascending.
+
+    >>> degrees(64), degrees(128), degrees(27), degrees(15), degrees(1)
+    ([8, 16, 32], [16, 32, 64], [9], [], [1])
+    """
+    firsts = [e for e in range(isqrt(num_nodes), 1, -1) if num_nodes % (e * e) == 0]
+    return [num_nodes // e for e in firsts] if num_nodes > 1 else [1]
+
+
+def accepts(collective: Request, fabric: Fabric, steps: int | None = None, degree: int | None = None) -> str | None:
     """None, or the reason why not.
 
     Args:
         collective: requested.
         fabric: where it would run.
         steps: of an all_reduce [count].
+        degree: successors of a node [count].
     """
     if collective.name not in COLLECTIVES:
         return "it does " + ", ".join(COLLECTIVES)
     if steps is not None and (collective.name != "all_reduce" or steps not in STEPS):
         return f"an all_reduce has 2 to 4 steps and other collectives have no choice; leave steps={steps} out"
     n = fabric.num_nodes
-    d = isqrt(n)
-    if d * d != n:
-        return f"{n} nodes are no square; nearest: {d * d} or {(d + 1) ** 2}"
+    possible = degrees(n)
+    if not possible:
+        root = isqrt(n)
+        return f"{n} nodes are no square, nor a multiple of one; nearest squares: {root * root} and {(root + 1) ** 2}"
+    d = possible[0] if degree is None else degree
+    if d not in possible:
+        return f"degree={d}: nodes can have {', '.join(map(str, possible))} successors; try degree={possible[0]}"
     if n * d > MOST_TRANSFERS:
         return f"{n * d:,} transfers a step are more than {MOST_TRANSFERS:,}"
     if steps == 4 and n * n > MOST_TRANSFERS:
         return f"{n * n:,} chunks of all nodes that are no neighbours are more than {MOST_TRANSFERS:,}; try steps=3"
-    node = np.arange(n)[:, None]
-    pairs = np.broadcast_arrays(node, node % d * d + np.arange(d))
+    graph = _Graph(n, d)
+    pairs = np.broadcast_arrays(graph.node, graph.dst)
     return reason_not_linked(fabric, *(pairs[::-1] if collective.name == "reduce" else pairs))
 
 
 def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
-    """One on a LIGHTPATH with a laser for each of the d circuits of a tile; else none, since they would not stand."""
-    if collective.name not in COLLECTIVES:
+    """On a LIGHTPATH with a laser for each of the d circuits of a tile; else none, since they would not stand."""
+    if collective.name not in COLLECTIVES or not isinstance(fabric.machine, Lightpath):
         return []
-    if not isinstance(fabric.machine, Lightpath) or isqrt(fabric.num_nodes) > fabric.lasers_per_port:
-        return []
-    return [{"steps": steps} for steps in STEPS] if collective.name == "all_reduce" else [{}]
+    possible = degrees(fabric.num_nodes)
+    found = [{} if d == possible[0] else {"degree": d} for d in possible if d <= fabric.lasers_per_port]
+    if collective.name == "all_reduce":
+        return [{"steps": steps, **given} for given in found for steps in STEPS]
+    return found[:1] if collective.name in ("broadcast", "reduce") else found
 
 
 @register_algorithm("de_bruijn", accepts, variants)
-def de_bruijn(collective: Request, fabric: Fabric, *, steps: int | None = None) -> Schedule:
+def de_bruijn(collective: Request, fabric: Fabric, *, steps: int | None = None, degree: int | None = None) -> Schedule:
     """Two steps on the same circuits, or three or four of an all_reduce.
 
     Args:
         collective: all_reduce, barrier, reduce_scatter, all_to_all, all_gather, broadcast or reduce.
-        fabric: one of d^2 nodes, all of which are linked.
+        fabric: one of d e nodes, e a divisor of d, all of which are linked.
         steps: of an all_reduce, from least latency to least volume; None: 3 [count].
+        degree: successors of a node, d; None: the fewest [count].
     """
     n = fabric.num_nodes
-    d = isqrt(n)
-    node, c = np.arange(n, dtype=np.int32)[:, None], np.arange(d, dtype=np.int32)
-    dst = node % d * d + c
-    first, second = node // d, node % d
+    graph = _Graph(n, degree or degrees(n)[0])
     if collective.name in ("broadcast", "reduce"):
         stands = isinstance(fabric.machine, Lightpath)
-        tree = _tree(d, collective)
+        tree = _tree(graph, collective)
         return Schedule("de_bruijn", collective.on(n, 1), 2 if n > 1 else 0, StoredSteps(tree), stands=stands)
-    if collective.name in ("all_reduce", "barrier", "reduce_scatter"):
-        kind = {"barrier": 2, "reduce_scatter": 0}.get(collective.name, steps or 3)
-        return _sum(d, collective, kind)
-    made: tuple[Transfers, ...]
-    if collective.name == "all_to_all":
-        made = Transfers.of(node, dst, c * d, d, Op.MOVE, 1), Transfers.of(node, dst, dst, 1, Op.MOVE, d)
-        chunks = collective.on(n, n)
-    else:  # chunk b d + a belongs to the node (a, b)
-        own, of_predecessors = second * d + first, first * d
-        made = Transfers.of(node, dst, own, 1, Op.COPY), Transfers.of(node, dst, of_predecessors, d, Op.COPY)
-        chunk = np.arange(n, dtype=np.int32)
-        chunks = collective.on(n, n, owner=chunk % d * d + chunk // d)
-    symmetries = (Symmetry(_next_label(d), _next_label(d)),)
-    return Schedule("de_bruijn", chunks, 2 if n > 1 else 0, StoredSteps(made), symmetries=symmetries)
+    made, num_chunks, images, owner = {
+        "all_to_all": _all_to_all,
+        "all_gather": _all_gather,
+        "reduce_scatter": _reduce_scatter,
+        "barrier": _in_two_steps,
+        "all_reduce": {2: _in_two_steps, 3: _in_three_steps, 4: _in_four_steps}[steps or 3],
+    }[collective.name](graph)
+    stored = StoredSteps(made if n > 1 else ())
+    symmetries = (Symmetry(graph.next_label(n), images),)
+    chunks = collective.on(n, num_chunks, owner=owner)
+    return Schedule("de_bruijn", chunks, len(stored.steps), stored, symmetries=symmetries)
 
 
-def _next_label(d: int) -> Table:
-    """(a + 1, b + 1) of every (a, b)."""
-    a, b = np.divmod(np.arange(d * d), d)
-    return Table((a + 1) % d * d + (b + 1) % d)
-
-
-def _sum(d: int, collective: Request, kind: int) -> Schedule:
-    """The sums: reduce_scatter, or an all_reduce.
+class _Graph:
+    """Nodes, successors and coordinates as columns that broadcast to (nodes, degree).
 
     Args:
-        d: coordinates of a node are below it.
-        collective: reduce_scatter, all_reduce or barrier.
-        kind: steps of an all_reduce, 0 for reduce_scatter [count].
+        nodes: N [count].
+        degree: d, successors of a node [count].
     """
-    n = d * d
-    node, c = np.arange(n, dtype=np.int32)[:, None], np.arange(d, dtype=np.int32)
-    dst = node % d * d + c
-    first, second = node // d, node % d
-    made: tuple[Transfers, ...]
-    to_all = np.where(first == second, Op.REDUCE, Op.REDUCE_MOVE)  # (b, b) is one of those that it sends to
-    if kind == 2:
-        made = (Transfers.of(node, dst, 0, 1, to_all),) * 2
-        num_chunks, images = 1, Table(np.zeros(1, np.int64))
-    elif kind == 3:
-        made = (
-            Transfers.of(node, dst, c, 1, Op.REDUCE_MOVE),
-            Transfers.of(node, dst, second, 1, Op.REDUCE),
-            Transfers.of(node, dst, first, 1, Op.COPY),
-        )
-        num_chunks, images = d, Table((np.arange(d) + 1) % d)
-    elif kind == 4:  # chunk c d + e belongs to the node (c, e)
-        made = (
-            Transfers.of(node, dst, c * d, d, Op.REDUCE_MOVE),
-            Transfers.of(node, dst, dst, 1, Op.REDUCE),
-            Transfers.of(node, dst, node, 1, Op.COPY),
-            Transfers.of(node, dst, first, d, Op.COPY, chunk_step=d),
-        )
-        num_chunks, images = n, _next_label(d)
-    else:  # chunk c d + e belongs to the node (c, e)
-        made = Transfers.of(node, dst, c * d, d, Op.REDUCE_MOVE), Transfers.of(node, dst, dst, 1, Op.REDUCE)
-        num_chunks, images = n, _next_label(d)
-    steps = StoredSteps(made if n > 1 else ())
-    symmetries = (Symmetry(_next_label(d), images),)
-    owner = np.arange(n, dtype=np.int32) if kind == 0 else None
-    chunks = collective.on(n, num_chunks, owner=owner)
-    return Schedule("de_bruijn", chunks, len(steps.steps), steps, symmetries=symmetries)
+
+    def __init__(self, nodes: int, degree: int) -> None:
+        self.n, self.d, self.e = nodes, degree, nodes // degree
+        self.m = self.d // self.e
+        self.node = np.arange(nodes, dtype=np.int32)[:, None]
+        self.first, self.middle, self.last = self.node // degree, self.node % degree // self.e, self.node % self.e
+        self.to = np.arange(degree, dtype=np.int32)
+        """Number of a successor among those of a node: its middle coordinate times e + its last."""
+        self.dst = self.last * degree + self.to
+        self.follows_itself = self.first == self.last
+
+    def next_label(self, count: int) -> Table:
+        """First and last coordinate higher by one, of `count` numbers of nodes or of parts with the last two coordinates."""
+        number = np.arange(count)
+        first = (number // self.d + (count > self.d)) % self.e
+        return Table(first * self.d + number % self.d // self.e * self.e + (number + 1) % self.e)
+
+    def ahead(self) -> IntArray:
+        """First of the e nodes (z, p - q, *) whose blocks (x1, q, x2) sends to (x2, p, z)."""
+        found: IntArray = self.to % self.e * self.d + (self.to // self.e - self.middle) % self.m * self.e
+        return found
 
 
-def _tree(d: int, collective: Request) -> tuple[Transfers, Transfers]:
+Made = tuple[tuple[Transfers, ...], int, Table, IntArray | None]
+"""Steps, chunks, images of the chunks, and the owner of each, where not all nodes have all."""
+
+
+def _all_to_all(g: _Graph) -> Made:
+    first = Transfers.of(g.node, g.dst, g.ahead(), g.e, Op.MOVE, 1)
+    return (first, Transfers.of(g.node, g.dst, g.dst, 1, Op.MOVE, g.e)), g.n, g.next_label(g.n), None
+
+
+def _all_gather(g: _Graph) -> Made:
+    """Chunk x2 d + q e + x1 belongs to (x1, q, x2)."""
+    own, of_predecessors = g.last * g.d + g.middle * g.e + g.first, g.first * g.d + g.middle * g.e
+    made = Transfers.of(g.node, g.dst, own, 1, Op.COPY), Transfers.of(g.node, g.dst, of_predecessors, g.e, Op.COPY)
+    return made, g.n, g.next_label(g.n), own.ravel()
+
+
+def _reduce_scatter(g: _Graph) -> Made:
+    first = Transfers.of(g.node, g.dst, g.ahead(), g.e, Op.REDUCE_MOVE)
+    made = first, Transfers.of(g.node, g.dst, g.dst, 1, Op.REDUCE)
+    return made, g.n, g.next_label(g.n), g.node.ravel()
+
+
+def _in_two_steps(g: _Graph) -> Made:
+    part = g.to // g.e
+    given = np.where(g.follows_itself & (part == g.middle), Op.REDUCE, Op.REDUCE_MOVE)  # one of those that it sends to
+    sent = np.where(g.follows_itself, Op.REDUCE, Op.REDUCE_MOVE)
+    made = Transfers.of(g.node, g.dst, part, 1, given), Transfers.of(g.node, g.dst, g.middle, 1, sent)
+    return made, g.m, Table(np.arange(g.m)), None
+
+
+def _in_three_steps(g: _Graph) -> Made:
+    made = (
+        Transfers.of(g.node, g.dst, g.to, 1, Op.REDUCE_MOVE),
+        Transfers.of(g.node, g.dst, g.middle * g.e + g.last, 1, Op.REDUCE),
+        Transfers.of(g.node, g.dst, g.middle * g.e + g.first, 1, Op.COPY),
+    )
+    return made, g.d, g.next_label(g.d), None
+
+
+def _in_four_steps(g: _Graph) -> Made:
+    (first, second), num_chunks, images, _ = _reduce_scatter(g)
+    made = (
+        first,
+        second,
+        Transfers.of(g.node, g.dst, g.node, 1, Op.COPY),
+        Transfers.of(g.node, g.dst, g.middle * g.e + g.first, g.e, Op.COPY, chunk_step=g.d),
+    )
+    return made, num_chunks, images, None
+
+
+def _tree(g: _Graph, collective: Request) -> tuple[Transfers, Transfers]:
     """The two steps of a broadcast or a reduce; a root that follows itself sends to other nodes in both.
 
     Args:
-        d: coordinates of a node are below it.
+        g: graph.
         collective: broadcast or reduce, with its root.
     """
-    b = collective.root % d
-    near = b * d + np.arange(d)
-    far = np.delete(np.arange(d * d), near)
+    b = collective.root % g.e
+    near = b * g.d + np.arange(g.d)
+    far = np.delete(np.arange(g.n), near)
     far = far[far != collective.root]
     near = near[near != collective.root]
-    links = ((np.full(len(near), collective.root), near), (b * d + far // d, far))
+    over = b * g.d + far % g.d // g.e * g.e + far // g.d
+    links = ((np.full(len(near), collective.root), near), (over, far))
     if collective.name == "reduce":
         first, second = (Transfers.of(child, parent, 0, 1, Op.REDUCE) for parent, child in reversed(links))
     else:

@@ -27,7 +27,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import intrinsic
 
-from opticcl.ir import Collective, IntArray, Schedule, Transfers
+from opticcl.ir import Collective, IntArray, Op, Schedule, Transfers
 from opticcl.ir.collective import Holders, HolderTable
 from opticcl.ir.symmetry import Run, RunSteps, Symmetry
 
@@ -118,7 +118,7 @@ class CheckedClaims:
     def __init__(self, claims: Sequence[Claim], collective: Collective) -> None:
         self._claims = list(claims)
         random = np.random.default_rng()  # entropy of the operating system: a plan cannot know the points
-        size = {"A": collective.num_ranks, "B": collective.num_ranks, "O": 3, "X": collective.num_chunks}
+        size = {"A": collective.num_ranks, "B": collective.num_ranks, "O": len(Op), "X": collective.num_chunks}
         self._points = [
             {name: random.integers(1, PRIME, count, dtype=np.uint64) for name, count in size.items()}
             for _ in range(DRAWS)
