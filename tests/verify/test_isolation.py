@@ -157,6 +157,21 @@ def test_a_setting_belongs_to_one_job():
     assert np.all([v.rule == "shared_between_jobs" for v in found.violations])
 
 
+def test_what_is_set_once_belongs_to_one_job_whatever_its_capacity():
+    """Two circuits fit; two settings do not."""
+
+    class Pairs(Bench):
+        resources = (Resource("switch_port", 1, capacity=2, per_wavelength=False, once_per_job=True),)
+
+        def usage(self, circuits):
+            """All circuits pass the one port."""
+            yield Usage(self.resources[0], np.zeros(len(circuits), np.int64))
+
+    plans = [by_hand([[(src, dst, 0, 1, 0)]]) for src, dst in ((0, 1), (2, 3))]
+    plans = [CircuitPlan(Pairs(), plan.schedule, plan.rounds) for plan in plans]
+    assert [v.where for v in verify_together(plans).violations if not v.where.startswith("node")] == ["switch_port 0"]
+
+
 def test_a_node_of_two_jobs_is_a_violation_of_no_round():
     """With both jobs by name, how many nodes they share, and sizes of all plans together."""
     plans = [plan_on("lightpath:shape=2x4", nodes) for nodes in ([0, 1, 2, 3], [2, 3, 4, 5], [6, 7])]

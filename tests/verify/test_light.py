@@ -1,14 +1,18 @@
 """The judge of light, column by column: each part of a rule has a case that it alone decides."""
 
+from contextlib import nullcontext
+from itertools import product
+
 import numpy as np
 import pytest
-from tests.altered import altered
 
 from opticcl.collective import collective
 from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers, Usage, no_progress
+from opticcl.kernels import always_compiled
 from opticcl.simulate.standing import circuit_numbers
 from opticcl.verify import verify
+from opticcl.verify.data import check_data
 from opticcl.verify.light import check_light as check_light_of
 from opticcl.verify.light import distinct_signals
 
@@ -32,14 +36,15 @@ def circuits_of(rows, paths, step=1):
 
 # --- one signal -----------------------------------------------------------------------------------------------------------
 
-ONE = {"index": 0, "src": 1, "port": 0, "lo": 0, "n": 1, "chunk_lo": 2, "chunk_n": 1, "dst": 5}
+ONE = {"index": 0, "src": 1, "port": 0, "lo": 0, "n": 1, "chunk_lo": 2, "chunk_n": 1, "chunk_step": 1, "dst": 5}
 
 
 def signals(second):
     """Number of signals of two circuits on one resource that differ in what is given."""
     both = [ONE, ONE | {"dst": 6} | second]
     columns = {key: np.array([one[key] for one in both]) for key in ONE}
-    transfers = Transfers.of(columns["src"], columns["dst"], columns["chunk_lo"], columns["chunk_n"], Op.COPY)
+    names = ("src", "dst", "chunk_lo", "chunk_n")
+    transfers = Transfers.of(*(columns[name] for name in names), Op.COPY, chunk_step=columns["chunk_step"])
     rows = [[one[key] for key in ("src", "dst", "port", "lo", "n")] for one in both]
     circuits = circuits_of(rows, [[0], [0]])
     resource = fabric("ramp:groups=3,racks=2,wavelengths=6").resources[0]
@@ -48,11 +53,14 @@ def signals(second):
 
 @pytest.mark.parametrize(
     "second",
-    [{"index": 1}, {"src": 2}, {"port": 1}, {"lo": 1}, {"n": 2}, {"chunk_lo": 3}, {"chunk_n": 2}, {"dst": 5}],
+    [
+        {"index": 1}, {"src": 2}, {"port": 1}, {"lo": 1}, {"n": 2}, {"chunk_lo": 3}, {"chunk_n": 2}, {"chunk_step": 2},
+        {"dst": 5},
+    ],
     ids=lambda second: "".join(second),
-)
+)  # fmt: skip
 def test_signals_differ_in_any_column(second):
-    """Resource, sender, port, first wavelength, wavelengths, first chunk, chunks; or both lead to one receiver."""
+    """Resource, sender, port, wavelengths, chunks and the distance between them; or both lead to one receiver."""
     assert signals(second) == 2
     assert signals({}) == 1
 
@@ -68,19 +76,20 @@ def ring_circuits(src, dst, n=1):
 def two_steps(first, second, light=None):
     """A plan of two steps that are said to be one class."""
     steps = [
-        Transfers.of([one["src"]], [one["dst"]], [0], one["n"], one["op"], one["parts"]) for one in (first, second)
+        Transfers.of([one["src"]], [one["dst"]], [0], one["n"], one["op"], one["parts"], one["step"])
+        for one in (first, second)
     ]
     schedule = Schedule("two", collective("all_reduce", 6, 8), 2, lambda i: steps[i], classes=(range(2),))
     shown = light or [(ring_circuits(one["src"], one["dst"]),) for one in (first, second)]
     return CircuitPlan(fabric(RING), schedule, lambda i: shown[i])
 
 
-SAME = {"src": 0, "dst": 1, "n": 1, "op": Op.REDUCE, "parts": None}
+SAME = {"src": 0, "dst": 1, "n": 1, "op": Op.REDUCE, "parts": None, "step": None}
 
 
 @pytest.mark.parametrize(
     "changed",
-    [{"src": 2}, {"dst": 2}, {"n": 2}, {"op": Op.COPY}, {"parts": np.array([1], np.int32)}],
+    [{"src": 2}, {"dst": 2}, {"n": 2}, {"op": Op.COPY}, {"parts": np.array([1], np.int32)}, {"step": 2}],
     ids=lambda changed: "".join(changed),
 )
 def test_steps_of_a_class_are_equal_in_every_column(changed):
@@ -165,11 +174,12 @@ def test_a_clash_names_the_circuits_that_make_it():
 def test_settings_of_a_job_may_not_change_either_way():
     """ODDL: input 0 leads wavelength 0 to node 1; a later round that leads it to node 2, or first 2 and then 1, is refused."""
     where = fabric("oddl:shape=4")
-    for order in ((1, 2), (2, 1)):
+    for order, compiled in product(((1, 2), (2, 1)), (False, True)):
         light = [Circuits.of(np.arange(1), np.array([0]), np.array([dst]), 0, 0, 1, np.array([[0]])) for dst in order]
         steps = [Transfers.of([0], [dst], [0], 1, Op.COPY) for dst in order]
         schedule = Schedule("by hand", collective("broadcast", 4, 1), 2, lambda i, steps=steps: steps[i])
-        found = check_light(CircuitPlan(where, schedule, lambda i, light=light: (light[i],))).violations
+        with always_compiled() if compiled else nullcontext():
+            found = check_light(CircuitPlan(where, schedule, lambda i, light=light: (light[i],))).violations
         assert {v.rule for v in found} == {"switch_reset"}
 
 
@@ -192,16 +202,12 @@ def test_a_circuit_stands_only_as_it_is(column):
 
 
 @pytest.mark.parametrize("ops", [(Op.COPY, Op.REDUCE), (Op.REDUCE, Op.COPY), (Op.COPY, Op.COPY)])
-def test_a_copy_and_a_sum_into_one_chunk(ops):
-    """In one step, in either order."""
-    where = altered(fabric("ideal:nodes=3"))
-    transfers = Transfers.of([1, 2], [0, 0], [0, 0], 1, np.array(ops))
-    plan = CircuitPlan(
-        where,
-        Schedule("by hand", collective("all_reduce", 3, 1), 1, lambda i: transfers),
-        lambda i: (Circuits.of(np.arange(2), np.array([1, 2]), np.array([0, 0]), 0, 0, 1, np.array([[1, 3], [2, 3]])),),
-    )
-    assert "chunk_overwritten" in {v.rule for v in verify(plan).violations}
+@pytest.mark.parametrize("sends", [False, True])
+def test_a_copy_and_a_sum_into_one_chunk(sends, ops):
+    """In one step, in either order, whether or not the receiver sends that chunk in the same step."""
+    transfers = Transfers.of([1, 2, 0][: 2 + sends], [0, 0, 1][: 2 + sends], 0, 1, [*ops, Op.REDUCE][: 2 + sends])
+    schedule = Schedule("by hand", collective("all_reduce", 3, 1), 1, lambda i: transfers)
+    assert "chunk_overwritten" in {v.rule for v in check_data(schedule).violations}
 
 
 def test_sums_alone_into_one_chunk_are_right():

@@ -1,0 +1,260 @@
+"""Rows of a programme, one refusal at a time; repeated steps beside others; latencies summed by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.verify.timing import Bench, changed, plan_of, plan_on, schedule_times
+
+from opticcl.assumptions import assumptions
+from opticcl.collective import collective
+from opticcl.errors import ParameterError
+from opticcl.fabrics import fabric
+from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers
+from opticcl.ir.floor_plan import Passage
+from opticcl.ir.programme import CircuitTimes, ControlTimes, DataTimes, DeviceTable, Programme, StepRuns
+from opticcl.verify._time_data import _ranges_cross, buffer_bytes, follow_data
+from opticcl.verify._time_rows import TimeRows, path_latency_s
+from opticcl.verify.time import TimeRules, check_programme
+
+PLAIN = TimeRules(compute="none", control="none")
+MB = 1_000_000
+
+BASE = plan_of(Bench(), [(0, 0, 1, 0, 1, 0), (0, 0, 2, 1, 1, 0), (1, 1, 3, 2, 1, 0), (3, 2, 1, 3, 1, 0)])
+"""Two rounds in the first step, one in the second and the last, none in the third."""
+TIMES = schedule_times(BASE, MB, PLAIN)
+
+
+def table(name, **columns):
+    """A table of the programme with some entries changed: column = (row, value)."""
+    given = getattr(TIMES, name)
+    made = {column: getattr(given, column).copy() for column in columns}
+    for column, (row, value) in columns.items():
+        made[column][row] = value
+    return {name: changed(given, **made)}
+
+
+CONTROL = {"round": 0, "begin_s": 0.0, "end_s": [1e-6]}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"runs": StepRuns.of(first=[0, 2, 3], repeats=[2, 1, 1], period_s=1.0)}, "runs row 0: the steps of 0..1 differ"),
+        ({"runs": StepRuns.of(first=[0, 1, 2, 3, 4], repeats=[1, 1, 1, 1, 2], period_s=1.0)}, "runs row 4: the steps of 4"),
+        ({"runs": StepRuns.of(first=[0, 1, 2], repeats=[1, 1, 1], period_s=0.0)}, "runs end at step 3, and the plan has 4"),
+        ({"runs": StepRuns.of(first=[0], repeats=[0], period_s=0.0)}, "runs row 0: first=0, repeats=0; expected 0"),
+        (table("circuits", step=(1, 9)), "circuits row 1: step 9 is the first of no run"),
+        (table("data", step=(2, 9)), "data row 2: step 9 is the first of no run"),
+        ({"control": ControlTimes.of(step=9, **CONTROL)}, "control row 0: step 9 is the first of no run"),
+        ({"control": ControlTimes.of(step=0, **CONTROL | {"begin_s": -1.0})}, "control row 0: begin_s=-1.0 is not a time"),
+        ({"control": ControlTimes.of(step=0, **CONTROL | {"end_s": [np.inf]})}, "control row 0: end_s=inf is not a time"),
+        (table("circuits", start_s=(0, np.inf)), "circuits row 0: start_s=inf is not a time"),
+        (table("circuits", end_s=(0, -1.0)), "circuits row 0: end_s=-1.0 is not a time"),
+        (table("circuits", end_s=(0, np.nan)), "circuits row 0: end_s is missing; only idle circuits have none"),
+        (table("circuits", round=(1, -1)), "circuits row 1: step 0 has no circuit 0 in round -1"),
+        (table("circuits", round=(1, 2)), "circuits row 1: step 0 has no circuit 0 in round 2"),
+        (table("circuits", row=(1, 1)), "circuits row 1: step 0 has no circuit 1 in round 1"),
+        (table("circuits", row=(1, -1)), "circuits row 1: step 0 has no circuit -1 in round 1"),
+        ({"circuits": TIMES.circuits.take([0, 2, 3])}, "circuit 0 of step 0 round 1 is missing"),
+        ({"circuits": TIMES.circuits.take([0, 1, 2, 3, 1])}, "circuit 0 of step 0 round 1 has several rows"),
+        (table("data", transfer=(1, -1)), "data row 1: step 0 has no transfer -1"),
+        (table("data", transfer=(1, 2)), "data row 1: step 0 has no transfer 2"),
+        (table("data", arrived_s=(1, -1.0)), "data row 1: arrived_s=-1.0 is not a time"),
+        ({"data": TIMES.data.take([0, 2, 3])}, "data: transfer 1 of step 0 is missing"),
+        ({"data": TIMES.data.take([0, 1, 1, 2, 3])}, "data: transfer 1 of step 0 has several rows"),
+        (table("devices", begin_s=(0, -1.0)), "devices row 0: begin_s=-1.0 is not a time"),
+        (table("devices", done_s=(0, np.inf)), "devices row 0: done_s=inf is not a time"),
+        ({"total_s": np.inf}, "total_s=inf"),
+        ({"total_s": -1.0}, "total_s=-1.0"),
+    ],
+)  # fmt: skip
+def test_rows_that_are_none_of_the_plan(change, words):
+    """The table, the row and what is wrong are named."""
+    assert check_programme(BASE, TIMES, PLAIN).ok
+    with pytest.raises(ParameterError) as refused:
+        check_programme(BASE, replace(TIMES, **change), PLAIN)
+    assert words in str(refused.value)
+
+
+# --- repeated steps beside others ----------------------------------------------------------------------------------------
+
+
+def two_runs(second_s, period_s=4e-6):
+    """64 steps from 0 to 1 every 2 us, and three from 2 to 3 from `second_s` on; each takes 2 us."""
+    chunks = 67
+
+    def step(i):
+        return Transfers.of([0], [1], [i], 1, Op.COPY) if i < 64 else Transfers.of([2], [3], [i], 1, Op.COPY)
+
+    schedule = Schedule("two", collective("barrier", 4, chunks), chunks, step, classes=(range(64), range(64, 67)))
+    plan = plan_on(Bench(setting_time=0.0), schedule)
+    start, end = np.array([0.0, second_s]), np.array([2e-6, second_s + 2e-6])
+    programme = Programme(
+        "test", 1000.0 * chunks, 1.0, StepRuns.of(first=[0, 64], repeats=[64, 3], period_s=[2e-6, period_s]),
+        CircuitTimes.of(step=[0, 64], round=0, row=0, start_s=start, end_s=end, slot=-1, slots=-1),
+        DataTimes.of(step=[0, 64], transfer=0, arrived_s=end, summed_s=end), DeviceTable.empty(), ControlTimes.empty(),
+    )  # fmt: skip
+    return plan, programme
+
+
+@pytest.mark.parametrize(
+    ("second_s", "period_s", "meets"),
+    [
+        (128e-6, 4e-6, False), (60e-6, 4e-6, True), (0.0, 60e-6, True), (0.0, 4e-6, True), (0.0, 1.9e-6, False),
+        (122e-6, 4e-6, False), (121.9e-6, 4e-6, True), (121.9e-6, 1e-3, True),
+    ],
+)  # fmt: skip
+def test_steps_may_not_happen_during_copies_that_are_not_unrolled(second_s, period_s, meets):
+    """Three copies are unrolled at each end: nothing else may happen from 6 us to 122 us."""
+    plan, programme = two_runs(second_s, period_s)
+    rules = replace(PLAIN, initial="warm")
+    if meets:
+        with pytest.raises(ParameterError, match=r"step 64 happens during the repeated steps 0\.\.63; store the steps"):
+            check_programme(plan, programme, rules)
+    else:
+        check_programme(plan, programme, rules)
+
+
+def test_a_period_is_positive_and_ends_with_its_class():
+    """Runs may begin and end where classes do."""
+    plan, programme = two_runs(128e-6)
+    rows = TimeRows(plan, programme)
+    assert [rows.turns(stored) for stored in rows.steps] == [[0, 1, 2, 61, 62, 63], [0, 1, 2]]
+    with pytest.raises(ParameterError, match=r"runs row 0: period_s=0.0 of repeated steps is not positive"):
+        check_programme(plan, replace(programme, runs=changed(programme.runs, period_s=np.zeros(2))), PLAIN)
+    longer = StepRuns.of(first=[0, 65], repeats=[65, 2], period_s=2e-6)
+    with pytest.raises(ParameterError, match=r"runs row 0: the steps of 0\.\.64 differ"):
+        check_programme(plan, replace(programme, runs=longer), PLAIN)
+
+
+# --- latencies -----------------------------------------------------------------------------------------------------------
+
+
+class Paths(Bench):
+    """Paths of hops: hop 0 has 10 m, a switch and 1 us, hop 1 has 20 m and 2 us."""
+
+    def hop_latency_s(self, hops):
+        """As printed."""
+        return np.array([1e-6, 2e-6])[hops]
+
+    def passage(self, floor):
+        """Of every path."""
+        return Passage(fibre_m=3.0, waveguide_m=0.5, receivers=2.0, switches=1.0, server_switches=4.0)
+
+    def hop_passages(self, floor):
+        """Of each hop; waveguide of all."""
+        return Passage(fibre_m=np.array([10.0, 20.0]), switches=np.array([1.0, 0.0]), waveguide_m=0.25)
+
+
+@pytest.mark.parametrize("paths", [[[0, 1], [1]], [[], [0]], [[], []]])
+@pytest.mark.parametrize("slot", [0.0, 20e-9])
+def test_latency_of_a_path(paths, slot):
+    """As printed: that of the fabric and of each hop; of parts: each part times its number, what is fixed in whole slots."""
+    where = Paths(slot=slot)
+    ends = np.cumsum([0, *map(len, paths)])
+    hops = np.array([hop for path in paths for hop in path], np.int64)
+    circuits = Circuits.of([0, 1], [0, 1], [1, 2], 0, 0, 1, (hops, ends))
+    plan = CircuitPlan(where, BASE.schedule, lambda i: (circuits,))
+    printed = [1e-6 + sum([1e-6, 2e-6][hop] for hop in path) for path in paths]
+    assert path_latency_s(plan, circuits) == pytest.approx(printed, rel=1e-12)
+    assert path_latency_s(plan, circuits, assumptions("published")) == pytest.approx(printed, rel=1e-12)
+    a = assumptions("common")
+    fixed = a.endpoint + 3.0 * a.fibre + 0.5 * a.waveguide + 2.0 * a.transceiver + a.hop + 4.0 * a.server_hop
+    fixed = np.ceil(fixed / slot) * slot if slot else fixed
+    of_hop = [10.0 * a.fibre + a.hop + 0.25 * a.waveguide, 20.0 * a.fibre + 0.25 * a.waveguide]
+    due = [fixed + sum(of_hop[hop] for hop in path) for path in paths]
+    assert path_latency_s(plan, circuits, a) == pytest.approx(due, rel=1e-12)
+
+
+def test_latency_of_whole_slots_is_not_rounded_up():
+    """Nor what rounding of numbers adds to them."""
+    where = fabric("ramp:groups=3,racks=2,wavelengths=6")
+    a = assumptions("common", endpoint="1us", transceiver="0s", fibre="0s/m", hop="0s")
+    circuits = Circuits.of([0], [0], [6], 0, 0, 1, np.array([[1, 0]]))
+    plan = CircuitPlan(where, BASE.schedule, lambda i: (circuits,))
+    assert path_latency_s(plan, circuits, a) == pytest.approx([1e-6], rel=1e-12)
+
+
+# --- data ----------------------------------------------------------------------------------------------------------------
+
+
+def test_ranges_that_cross():
+    """Of one rank, overlapping without being equal; against pairs one by one."""
+    draw = np.random.default_rng(7)
+    seen = set()
+    for _ in range(300):
+        size = int(draw.integers(1, 5))
+        rank, lo, n = draw.integers(0, 3, size), draw.integers(0, 6, size), draw.integers(1, 4, size)
+        rows = list(zip(rank.tolist(), lo.tolist(), (lo + n).tolist(), strict=True))
+        due = any(a[0] == b[0] and a != b and a[1] < b[2] and b[1] < a[2] for i, a in enumerate(rows) for b in rows[:i])
+        assert _ranges_cross(rank, lo, n) == due
+        seen.add(due)
+    assert seen == {False, True}
+
+
+def test_a_replay_in_windows_finds_the_same(monkeypatch):
+    """Whatever number of chunks is replayed at once."""
+    rows = TimeRows(BASE, TIMES)
+    whole = follow_data(rows, exact=True)
+    late = changed(TIMES.circuits, start_s=TIMES.circuits.start_s * 0.5)
+    early = TimeRows(BASE, replace(TIMES, circuits=late))
+    whole_early = follow_data(early, exact=True)
+    for window in (1, 12, 100):
+        monkeypatch.setattr("opticcl.verify._time_data.WINDOW", window)
+        for given, known in ((rows, whole), (early, whole_early)):
+            found = follow_data(given, exact=True)
+            assert {step: one.tolist() for step, one in found.ready_s.items()} == {
+                step: one.tolist() for step, one in known.ready_s.items()
+            }
+            assert found.late_s.keys() == known.late_s.keys()
+
+
+def test_buffers_of_several_ranks_are_not_added():
+    """The largest of a rank; one that ends when another begins is not held with it."""
+    rows = [(0, 0, 1, 0, 4, 0), (0, 2, 0, 0, 2, 0), (0, 1, 3, 4, 4, 0), (0, 3, 1, 4, 1, 0)]
+    plan = plan_of(Bench(setting_time=0.0), rows)
+    p = schedule_times(plan, MB, replace(PLAIN, receive_buffers="separate"))
+    kept = TimeRows(plan, p)
+    assert buffer_bytes(kept, follow_data(kept, exact=True), MB / 8) == 4 * MB / 8
+
+
+def test_data_that_is_summed_before_it_arrives():
+    """Is summed too fast, whatever sums take; in a repeated step it is said once."""
+    data = changed(TIMES.data, summed_s=TIMES.data.summed_s - np.array([0, 1e-6, 0, 0]))
+    (found,) = check_programme(BASE, replace(TIMES, data=data), PLAIN).violations
+    assert (found.law, found.step, found.count) == ("summed_too_fast", 0, 1)
+    assert found.missing_s == pytest.approx(1e-6)
+    plan, programme = two_runs(128e-6)
+    early = changed(programme.data, summed_s=programme.data.summed_s - np.array([1e-6, 0]))
+    (found,) = check_programme(plan, replace(programme, data=early), replace(PLAIN, initial="warm")).violations
+    assert (found.law, found.step, found.count) == ("summed_too_fast", 0, 1)
+
+
+# --- settings ------------------------------------------------------------------------------------------------------------
+
+
+def test_settings_that_stand_are_changed_later():
+    """In any order of their rows: each device has its own, before its changes."""
+    plan = plan_of(Bench(), [(0, 0, 1, 0, 1, 0), (0, 2, 3, 1, 1, 0), (1, 0, 2, 2, 1, 0)])
+    p = schedule_times(plan, MB, PLAIN)
+    bare = replace(p, devices=p.devices.take(p.devices.setting == 2))
+    assert len(bare.devices) == 1
+    right = {0: 1, 1: 0, 2: 3, 3: 0}
+    for order in ([0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1]):
+        stands = DeviceTable.of(kind=0, device=order, step=-1, begin_s=0, done_s=0, setting=[right[i] for i in order])
+        assert check_programme(plan, bare, PLAIN, standing=stands).ok
+        wrong = changed(stands, setting=np.where(stands.device == 2, 1, stands.setting))
+        laws = {one.law for one in check_programme(plan, bare, PLAIN, standing=wrong).violations}
+        assert laws == {"set_in_flight"}
+
+
+def test_a_member_of_a_pool_is_named():
+    """Of the second kind of device, with its group and its number in it."""
+    plan = plan_of(Bench(nodes=4, lanes=2), [(0, 0, 1, 0, 4, 0), (0, 2, 3, 4, 4, 0), (1, 1, 2, 0, 4, 0)])
+    p = schedule_times(plan, MB, PLAIN)
+    row = int(np.flatnonzero((p.devices.kind == 1) & (p.devices.device == 1))[0])
+    begin = p.devices.begin_s.copy()
+    begin[row] += 1e-6
+    (found,) = check_programme(plan, replace(p, devices=changed(p.devices, begin_s=begin)), PLAIN).violations
+    assert found.where.startswith("change of lane 0 member 1 at ")
