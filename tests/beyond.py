@@ -40,6 +40,7 @@ What is new beside the papers, with its source in the first lines of its file:
 | `hub_chains` | pipelined broadcast along chains between hubs | pipelined chains |
 | `two_sided_ring:pieces` | both directions, each chunk cut over all wavelengths | bidirectional rings |
 | `torus_all_ports` | the same along all dimensions | Jain and Sabharwal 2010 |
+| `loop_back_rings` | on `sipac:channels=ring` the group that led back to its sender carries data too | bucket algorithms |
 | `breadth_first` | sides that differ, at the bounds of ports and diameter | Zhao et al. 2025 |
 | `skewed_exchange` | RAMP's nodes meet all others in one or two steps, all transceivers at work | Sirius, RotorNet |
 | `rotated_rings` | one way along all dimensions, circuits set once | Sack and Gropp 2015 |

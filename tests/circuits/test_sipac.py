@@ -39,7 +39,7 @@ def test_channel_of_the_paper() -> None:
     assert circuits.wavelength_step == 8
 
 
-@pytest.mark.parametrize(("channels", "lit"), [("published", 7 / 8), ("retuned", 1)])
+@pytest.mark.parametrize(("channels", "lit"), [("published", 7 / 8), ("retuned", 1), ("ring", 1)])
 def test_share_of_the_comb(channels: str, lit: float) -> None:
     """B/r leaves the group dark that leads back to the sender; B/(r-1) lights all lines of every port."""
     plan = _plan(radix=8, levels=2, channels=channels)
@@ -165,6 +165,43 @@ def test_mutants_are_refused(name: str) -> None:
     plan = _plan()
     assert verify(plan).ok
     assert _rules(plan, change) == rules
+
+
+def _ring_plan() -> CircuitPlan:
+    where = fabric("sipac:radix=4,levels=2,wavelengths=8,channels=ring")
+    return lower(where, generate("loop_back_rings", "all_reduce", where))
+
+
+@pytest.mark.parametrize(
+    ("change", "rules"),
+    [
+        (lambda c: replace(c, wavelength_lo=np.where(c.wavelength_lo == 0, 1, c.wavelength_lo)), {"photodiode_shared"}),
+        (
+            lambda c: replace(c, wavelength_lo=np.where(c.wavelength_lo == 2, 0, c.wavelength_lo)),
+            {"wavelength_unheard"},
+        ),
+        (lambda c: c.take(c.wavelength_lo != 0), {"transfer_not_carried"}),
+    ],
+)
+def test_mutants_of_rings_are_refused(change: Callable[[Circuits], Circuits], rules: set[str]) -> None:
+    """The ring on the group of the direct channel, a direct channel on the ring's group, no ring."""
+    plan = _ring_plan()
+    assert verify(plan).ok
+    assert rules <= _rules(plan, change)
+
+
+def test_the_next_node_hears_two_groups() -> None:
+    """One transfer takes both, the second of two the ring's, a third the next round; the published machine hears none of it."""
+    where = fabric("sipac:radix=4,levels=1,wavelengths=8,channels=ring")
+    for count, lows in ((1, [[0, 1]]), (2, [[0, 1]]), (3, [[0, 1], [0, 1]])):
+        transfers = Transfers.of(np.zeros(count, int), np.ones(count, int), np.arange(count), 1, Op.COPY)
+        made = Schedule("own", collective("all_gather", 4, 4), 1, lambda i, t=transfers: t)  # type: ignore[misc]
+        rounds = lower(where, made).rounds(0)
+        assert [sorted(c.wavelength_lo.tolist()) for c in rounds] == lows
+        assert sorted(set(np.concatenate([c.transfer for c in rounds]).tolist())) == list(range(count))
+    published = fabric("sipac:radix=4,levels=2,wavelengths=8")
+    rules = {v.rule for v in verify(replace(_ring_plan(), fabric=published)).violations}
+    assert "wavelength_unheard" in rules
 
 
 def test_channels_are_not_interchangeable() -> None:

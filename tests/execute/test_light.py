@@ -23,6 +23,7 @@ SPECIFICATIONS = [
     "ramp:groups=2,racks=2,wavelengths=4", "ramp:groups=2,racks=2,wavelengths=2,transceivers_per_group=2",
     "ramp:groups=4,racks=2,wavelengths=4,subnet=route_broadcast", "ramp:groups=2,racks=2,wavelengths=4,subnet=route_switch",
     "sipac:radix=3,levels=2,wavelengths=6", "sipac:radix=4,levels=1,channels=retuned",
+    "sipac:radix=4,levels=1,channels=ring",
     "terarack:nodes=7,wavelengths=3", "terarack:nodes=6,rings=2,wavelengths=2,striping=yes",
     "oddl:shape=2x4", "lightpath:shape=3x3,lasers=3,waveguides=1", "lightpath:shape=3x4,dead_tiles=5",
     "lightpath:shape=2x4,lasers=3,waveguides=2,switch_unit=waveguide",

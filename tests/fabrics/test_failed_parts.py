@@ -27,6 +27,7 @@ SMALL = {
     "terarack_striped": "terarack:nodes=8,wavelengths=4,rings=2,striping=true",
     "sipac": "sipac:radix=3,levels=2",
     "sipac_mixed": "sipac:radices=2x3,channels=retuned",
+    "sipac_ring": "sipac:radices=2x3,channels=ring",
     "oddl": "oddl:shape=2x4",
     "lightpath": "lightpath:shape=3x3,waveguides=4,numbering=squares",
 }

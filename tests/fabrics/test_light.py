@@ -17,6 +17,7 @@ SMALL = (
     "ramp:groups=2,racks=2,wavelengths=2,subnet=route_switch",
     "sipac:radix=3,levels=2",
     "sipac:radices=2x4x3,channels=retuned",
+    "sipac:radices=2x4x3,channels=ring",
     "terarack:nodes=1",
     "terarack:nodes=2",
     "terarack:nodes=7,wavelengths=16",
@@ -43,7 +44,8 @@ def all_pairs(made):
         return Circuits.of(np.arange(len(src)), src, dst, hop, path=hop[:, None])
     if made.name == "sipac":
         level = np.searchsorted(made.strides, np.abs(dst - src), side="right") - 1
-        return Circuits.of(np.arange(len(src)), src, dst, level, path=level[:, None])
+        group = (dst - src) // made.strides[level] % np.array(made.sides)[level]
+        return Circuits.of(np.arange(len(src)), src, dst, level, group, path=level[:, None])
     plan = lower(made, generate("mesh", "all_to_all", made))
     found = [c for step in range(plan.schedule.num_steps) for c in plan.rounds(step)]
     counts = np.concatenate([made.light_path(c) for c in found])

@@ -184,6 +184,8 @@ def on_levels(fabric, random, count):
     groups = np.array(fabric.groups_of_levels)[level]
     gap = fabric.channels == "retuned"
     residue = (j - i - gap) % side
+    if fabric.channels == "ring":
+        residue = np.where((residue == 1) & (random.random(count) < 0.5), 0, residue)
     w = fabric.num_wavelengths
     step = int(np.lcm.reduce(fabric.groups_of_levels))
     lo = np.minimum(residue + groups * random.integers(0, max(w // groups.max(), 1), count), w - 1)

@@ -13,6 +13,8 @@ CASES = {
     "sipac:radix=3,levels=2,wavelengths=7": (on_levels, 5),
     "sipac:radix=3,levels=2,wavelengths=6,channels=retuned": (on_levels, 5),
     "sipac:radices=4x3,wavelengths=12": (on_levels, 6),
+    "sipac:radix=4,levels=1,wavelengths=8,channels=ring": (on_levels, 5),
+    "sipac:radices=2x3,wavelengths=6,channels=ring": (on_levels, 5),
     "sipac:radices=2x5,wavelengths=8,channels=retuned": (on_levels, 5),
     "oddl:shape=7,wavelengths=3": (on_lines, 4),
     "oddl:shape=4x3": (on_lines, 6),

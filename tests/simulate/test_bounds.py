@@ -297,6 +297,7 @@ SPECIAL = (
     "oddl:shape=2x3x4,wavelengths=3",
     "sipac:radices=2x3x4",
     "sipac:radix=3,levels=2,channels=retuned",
+    "sipac:radix=3,levels=2,channels=ring",
     "ramp:groups=2,racks=2,wavelengths=4",
     "ramp:groups=3,racks=2,wavelengths=3,subnet=route_switch",
     "ramp:groups=2,racks=1,wavelengths=4,slot=0s",

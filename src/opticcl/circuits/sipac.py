@@ -11,6 +11,8 @@ one such distance. A channel then is several circuits that interleave:
     level 0, group 1, 4 apart       a       b       a       two circuits, a and b
     level 1, group 1, 8 apart       c               c       one circuit
 
+With channels=ring the next node of a switch hears two groups. One transfer to it takes both; of several, each takes one.
+
 Source: SiPAC section III-B.
 """
 
@@ -37,7 +39,7 @@ def sipac(fabric: Fabric, schedule: Schedule) -> Rounds:
 def _whole_channels(fabric: Fabric) -> Rounds:
     machine = fabric.machine_as(Sipac)
     lines, strides = machine.num_wavelengths, machine.strides
-    unused = 0 if machine.channels == "published" else 1
+    unused = 1 if machine.channels == "retuned" else 0
     ports, groups = np.array(machine.sides, np.int64), np.array(machine.groups_of_levels, np.int64)
     apart = machine.lines_apart
 
@@ -45,9 +47,14 @@ def _whole_channels(fabric: Fabric) -> Rounds:
         distance = transfers.dst.astype(np.int64) - transfers.src  # (j - i) r_0 ... r_{l-1}
         level = np.searchsorted(strides, np.abs(distance), side="right") - 1
         group = (distance // strides[level] - unused) % ports[level]
+        number = _occurrence(transfers.src * np.int64(fabric.num_machine_nodes) + transfers.dst)
+        carried = np.arange(len(group))
+        if machine.channels == "ring":
+            carried, group, number = _with_loop_back(transfers, group, number)
+            level = level[carried]
         row, nth = _cut(-(-(apart - group) // groups[level]))
-        level = level[row]
-        lowest = group[row] + nth * groups[level]
+        level, lowest = level[row], group[row] + nth * groups[level[row]]
+        number, row = number[row], carried[row]
         circuits = Circuits.of(
             row,
             transfers.src[row],
@@ -58,11 +65,30 @@ def _whole_channels(fabric: Fabric) -> Rounds:
             path=level[:, None],
             wavelength_step=apart,
         )
-        number = _occurrence(transfers.src * np.int64(fabric.num_machine_nodes) + transfers.dst)[row]
         last = int(number.max(initial=0))
         return tuple(circuits.take(number == n) for n in range(last + 1)) if last else (circuits,)
 
     return rounds
+
+
+def _with_loop_back(transfers: Transfers, group: IntArray, number: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Transfer, group of lines and round of each circuit, where group 0 leads to the next node, as group 1 does.
+
+    Args:
+        transfers: of the step.
+        group: of each transfer, int64 (n,).
+        number: how many transfers of the same pair stand before each, int64 (n,).
+    """
+    beside = group == 1
+    pair = transfers.src.astype(np.int64) << 32 | transfers.dst
+    _, of, count = np.unique(pair, return_inverse=True, return_counts=True)
+    alone = beside & (number % 2 == 0) & (number == count[of.reshape(-1)] - 1)
+    own = np.where(beside & (number % 2 == 1), 0, group)
+    rounds = np.where(beside, number // 2, number)
+    carried = np.concatenate([np.arange(len(group)), np.flatnonzero(alone)])
+    order = np.argsort(carried, kind="stable")
+    groups = np.concatenate([own, np.zeros(int(alone.sum()), own.dtype)])
+    return carried[order], groups[order], rounds[carried[order]]
 
 
 def _cut(counts: IntArray) -> tuple[IntArray, IntArray]:

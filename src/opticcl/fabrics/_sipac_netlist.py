@@ -7,7 +7,8 @@ r"""Elements of a SiPAC.
                                     output buses     v       v       v   ==fibre==> demux ~> w photodiodes
 
 The ring (i, j) is resonant with the wavelengths of one group and swaps them between input bus i and output bus j, in both
-directions. An output bus joins the inputs in the order of their numbers. With retuned channels there is no ring for i = j.
+directions. An output bus joins the inputs in the order of their numbers. With retuned channels there is no ring for i = j; with
+channels=ring that ring leads to output i + 1 (modulo r), before the other of its input.
 
 Source: SiPAC section III-B, figure 4.
 """
@@ -31,7 +32,7 @@ def sipac_netlist(
     radices: tuple[int, ...],
     strides: IntArray,
     wavelengths: int,
-    published: bool,
+    channels: str,
     received: IntArray,
     port_rate: float,
 ) -> Netlist:
@@ -41,7 +42,7 @@ def sipac_netlist(
         radices: ports of the switches of each level.
         strides: by how much a node's number grows with each digit, int64 (levels,).
         wavelengths: lines of a link [count].
-        published: whether the channels are those that the paper prints, with a ring for i = j.
+        channels: published, retuned or ring.
         received: rings of a receiver that are off resonance for one line, by level [count].
         port_rate: of all lines of a port [bit/s].
     """
@@ -65,7 +66,7 @@ def sipac_netlist(
         ElementGroup(
             "fibre_up", "fibre", ports, loss={"fibre": 1, "coupler": 1}, bill=BillLine("fibre"), place=port, source=SOURCE
         ),
-        *(_rings(level, nodes // r, r, published) for level, r in enumerate(radices)),
+        *(_rings(level, nodes // r, r, channels) for level, r in enumerate(radices)),
         ElementGroup(
             "fibre_down", "fibre", ports, loss={"coupler": 1, "fibre": 1}, bill=BillLine("fibre"), place=port, source=SOURCE
         ),
@@ -88,7 +89,7 @@ def sipac_netlist(
         yield Bundle("modulator", each, "fibre_up", each)
         node = np.arange(nodes)
         for level, (r, stride) in enumerate(zip(radices, np.asarray(strides).tolist(), strict=True)):
-            yield from _switches(level, node, r, stride, levels, published)
+            yield from _switches(level, node, r, stride, levels, channels)
             yield Bundle("fibre_down", node * levels + level, f"demux{level}", node)
             line = np.arange(w)
             outputs = (node[:, None] * w + line).ravel()
@@ -97,15 +98,16 @@ def sipac_netlist(
     return Netlist("sipac", tuple(groups), w, bundles, "modulator")
 
 
-def _rings(level: int, switches: int, r: int, published: bool) -> ElementGroup:
+def _rings(level: int, switches: int, r: int, channels: str) -> ElementGroup:
     """Crosses of the switches of a level: element (switch r + i) k + nth, k rings on an input bus.
 
     Args:
         level: of the switches.
         switches: of that level [count].
         r: ports of a switch [count].
-        published: whether there is a ring for i = j.
+        channels: published, retuned or ring.
     """
+    published = channels != "retuned"  # in the places of rings, and their groups
     k = r if published else r - 1
     period = max(k, 1)
 
@@ -127,7 +129,7 @@ def _rings(level: int, switches: int, r: int, published: bool) -> ElementGroup:
     )  # fmt: skip
 
 
-def _switches(level: int, node: IntArray, r: int, stride: int, levels: int, published: bool) -> Iterator[Bundle]:
+def _switches(level: int, node: IntArray, r: int, stride: int, levels: int, channels: str) -> Iterator[Bundle]:
     """Links of the switches of a level.
 
     Args:
@@ -136,9 +138,9 @@ def _switches(level: int, node: IntArray, r: int, stride: int, levels: int, publ
         r: ports of a switch [count].
         stride: by how much a node's number grows with its digit.
         levels: of the machine [count].
-        published: whether there is a ring for i = j.
+        channels: published, retuned or ring.
     """
-    name, k = f"ring{level}", r if published else r - 1
+    name, k = f"ring{level}", r - 1 if channels == "retuned" else r
     if not k:
         return
     switch, i = node // (stride * r) * stride + node % stride, node // stride % r
@@ -149,14 +151,35 @@ def _switches(level: int, node: IntArray, r: int, stride: int, levels: int, publ
     onward = cross[nth < k - 1]
     yield Bundle(name, 2 * onward, name, 2 * (onward + 1))
     of_switch, i = np.divmod(bus, r)
-    j = nth if published else nth + (nth >= i)
-    behind = i + 1 if published else i + 1 + (i + 1 == j)
-    inside = behind < r
-    place = j[inside] if published else j[inside] - (j[inside] > behind[inside])
-    yield Bundle(name, 2 * cross[inside] + 1, name, 2 * ((of_switch[inside] * r + behind[inside]) * k + place) + 1)
+    if channels == "ring" and r > 1:
+        j, onto = _behind_with_loops(i, nth, r)
+    else:
+        j = nth if channels != "retuned" else nth + (nth >= i)
+        behind = i + 1 if channels != "retuned" else i + 1 + (i + 1 == j)
+        onto = np.where(behind < r, behind * k + (j if channels != "retuned" else j - (j > behind)), -1)
+    inside = onto >= 0
+    yield Bundle(name, 2 * cross[inside] + 1, name, 2 * (of_switch[inside] * r * k + onto[inside]) + 1)
     last = ~inside
     receiver = of_switch[last] // stride * (stride * r) + of_switch[last] % stride + j[last] * stride
     yield Bundle(name, 2 * cross[last] + 1, "fibre_down", receiver * levels + level)
+
+
+def _behind_with_loops(i: IntArray, nth: IntArray, r: int) -> tuple[IntArray, IntArray]:
+    """Output of every ring, and the ring behind it on that bus, i r + nth within the switch, -1 where it is the last one.
+
+    Output j joins the ring of every other input that is in place j; before that of input j - 1, that input's own place.
+
+    Args:
+        i: input of each ring, int64 (n,).
+        nth: its place on the input bus, int64 (n,).
+        r: ports of the switch, 2 or more [count].
+    """
+    looped = nth == i
+    j = np.where(looped, (i + 1) % r, nth)
+    behind = i + 1 + (i + 1 == j)  # input j has no ring there
+    place = np.where((behind + 1) % r == j, behind, j)
+    found = np.where(behind < r, behind * r + place, -1)
+    return j, np.where(looped, i * r + j, found)
 
 
 def sipac_ends(circuits: Circuits, levels: int, wavelengths: int) -> tuple[IntArray, IntArray]:

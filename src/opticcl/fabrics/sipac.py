@@ -17,8 +17,11 @@ digit x_l is below r_l and counts r_0 ... r_{l-1} in the number.
     channels    groups        γ(i, j)            bandwidth of a pair
     published   k mod r       (j - i) mod r      B/r; γ = 0 leads back to the sender and carries nothing
     retuned     k mod (r-1)   (j - i - 1) mod r  B/(r-1); there is no ring for i = j
+    ring        k mod r       (j - i) mod r      B/r; γ = 0 leads to j = i + 1, so that pair has 2 B/r
 
-Reading: section III-B gives B/r, the times of section V-A need B/(r-1); hence the two kinds of channels.
+Reading: section III-B gives B/r, the times of section V-A need B/(r-1); hence two kinds of channels. The third is an own
+construction: the comb and the free spectral range are those published, and the micro-ring of the loop-back drops its group at
+the next output (modulo r) instead: it keeps its place on the input bus, and joins the output bus before the other of its input.
 
 What its light passes::
 
@@ -80,7 +83,7 @@ SHEET = datasheet("sipac")
 
 MAX_NODES = 2**31  # node numbers are int32
 
-Channels = Literal["published", "retuned"]
+Channels = Literal["published", "retuned", "ring"]
 
 
 def shape_at_scale(num_nodes: int) -> tuple[int, int]:
@@ -114,7 +117,7 @@ class Sipac(FailingFabric):
         wavelengths: lines w of a link [count]; None: the most of the comb's 160 that fill the groups of every level evenly;
             where 160 are too few for that, all 160, and at least one a group. A number that the groups do not divide
             leaves channels of ⌊⌋ and ⌈⌉ wavelengths.
-        channels: published (B/r a pair) or retuned (B/(r-1) a pair).
+        channels: published (B/r a pair), retuned (B/(r-1) a pair) or ring (B/r, and as much again to the next node).
         latency: from the first bit sent to the first bit received [s].
         failed: parts that have failed, such as comb_laser:5+switch:3.
     Raises: FabricError: no such shape, or no such part.
@@ -280,6 +283,7 @@ class Sipac(FailingFabric):
         output = circuits.dst // stride % side
         if self.channels == "retuned":
             output = (output - circuits.src // stride - 1) % side
+        output = np.where(self._looped(circuits, level), circuits.src // stride % side, output)
         yield PartUse("micro_ring", rings[level] + circuits.src * of_input[level] + output)
         switches = np.concatenate([[0], np.cumsum(self.num_nodes // sides)])[:-1]
         place = circuits.src // (stride * side) * stride + circuits.src % stride
@@ -287,19 +291,39 @@ class Sipac(FailingFabric):
         yield PartUse("input_fibre", sender)
         yield PartUse("output_fibre", receiver)
 
+    def _looped(self, circuits: Circuits, level: IntArray) -> npt.NDArray[np.bool_]:
+        """Circuits of the group that led back to the sender and now leads to the next node, bool (n,).
+
+        Args:
+            circuits: of a round.
+            level: of each circuit, int64 (n,).
+        """
+        groups = np.array(self.groups_of_levels, np.int64)[level]
+        looped: npt.NDArray[np.bool_] = (circuits.wavelength_lo % groups == 0) & (self.channels == "ring")
+        return looped
+
     def options(self, src: IntArray, dst: IntArray) -> Options:
         """Every line of the channel of the one level in which the two nodes differ; none where they differ in more."""
         src, dst = np.asarray(src, np.int64), np.asarray(dst, np.int64)
         level, group = np.zeros(len(src), np.int64), np.zeros(len(src), np.int64)
-        gap = 0 if self.channels == "published" else 1
+        gap = 1 if self.channels == "retuned" else 0
         for number, (side, stride) in enumerate(zip(self.sides, self.strides.tolist(), strict=True)):
             apart = dst // stride % side - src // stride % side
             level[apart != 0], group = number, np.where(apart != 0, (apart - gap) % side, group)
         groups = np.array(self.groups_of_levels, np.int64)[level]
         joined = self._one_digit_apart(src, dst)
         counts = np.where(joined, -(-(self.num_wavelengths - group) // groups), 0)
-        row, nth = each_wavelength(len(src), counts)
-        line = group[row] + nth * groups[row]
+        pair = np.arange(len(src))
+        if self.channels == "ring":  # the next node hears the first group too
+            following = np.flatnonzero(joined & (group == 1))
+            pair = np.concatenate([pair, following])
+            group = np.concatenate([group, np.zeros(len(following), np.int64)])
+            counts = np.concatenate([counts, -(-self.num_wavelengths // groups[following])])
+            order = np.argsort(pair, kind="stable")
+            pair, group, counts = pair[order], group[order], counts[order]
+        of_pair, nth = each_wavelength(len(pair), counts)
+        row = pair[of_pair]
+        line = group[of_pair] + nth * groups[row]
         path = level[row][:, None]
         return options_of_pairs(Circuits.of(row, src[row], dst[row], level[row], line, 1, path, self.lines_apart))
 
@@ -310,9 +334,9 @@ class Sipac(FailingFabric):
     def _netlist_of(self, radices: tuple[int, ...]) -> Netlist:
         """With other switches."""
         lines, groups = self.num_wavelengths, tuple(num_groups(radix, self.channels) for radix in radices)
-        received, published = lines_received(radices, lines, groups), self.channels == "published"
+        received = lines_received(radices, lines, groups, self.channels)
         port_rate = self.node_rate / self.ports_per_node
-        return sipac_netlist(radices, strides_of(radices), lines, published, received, port_rate)
+        return sipac_netlist(radices, strides_of(radices), lines, self.channels, received, port_rate)
 
     def ends(self, circuits: Circuits) -> tuple[IntArray, IntArray]:
         """Modulators of the sender's port, photodiode of the receiver's port and the wavelength."""
@@ -334,6 +358,7 @@ class Sipac(FailingFabric):
         yield Fault("path_broken", np.flatnonzero(astray), "port and hop at the one level whose digit differs")
         gap = 1 if self.channels == "retuned" else 0
         of_group = circuits.wavelength_lo % apart == (j - i - gap) % r
+        of_group |= self._looped(circuits, level) & ((j - i - 1) % r == 0)
         leaves = (circuits.wavelength_step % apart != 0) | (circuits.wavelength_step < 1)  # with its second wavelength
         of_group &= ~leaves | (circuits.wavelength_n == 1)
         distances = " or ".join(map(str, sorted(set(self.groups_of_levels))))
@@ -404,14 +429,14 @@ class Sipac(FailingFabric):
     @cached_property
     def light_path(self) -> LightPath:
         """Through one switch of micro-rings."""
-        return _light(self.netlist(), self.sides, self.groups_of_levels)
+        return _light(self.netlist(), self.sides, self.channels)
 
     def limits(self, values: Optics) -> tuple[Limit, ...]:
         """The largest switch whose last crossing still lets enough light through, with the same comb."""
         lines = self.num_wavelengths
 
         def closes(radix: int) -> bool:
-            light = _light(self._netlist_of((radix,)), (radix,), (num_groups(radix, self.channels),))
+            light = _light(self._netlist_of((radix,)), (radix,), self.channels)
             return bool(chain_of(light, values).closes(light.extremes).all())
 
         radix = largest_that_closes(range(2, LARGEST_COUNT + 1), closes)
@@ -451,16 +476,16 @@ def crossings(radix: int, groups: int) -> int:
     return 2 * (radix - 1) if groups == radix else max(0, 2 * (radix - 2))
 
 
-def _light(netlist: Netlist, radices: tuple[int, ...], groups: tuple[int, ...]) -> LightPath:
+def _light(netlist: Netlist, radices: tuple[int, ...], channels: str) -> LightPath:
     """Paths through the switches of every level.
 
     Args:
         netlist: of the machine.
         radices: ports of the switches of each level.
-        groups: groups that the lines of each level fall into.
+        channels: of the machine.
     """
     sides, strides, levels = np.array(radices, np.int64), strides_of(radices), np.arange(len(radices))
-    without = sides != np.array(groups)  # a ring (i, i)
+    groups = np.array([num_groups(radix, channels) for radix in radices], np.int64)
     of = {group.name: group for group in netlist.groups}
     pieces = [
         [
@@ -485,24 +510,56 @@ def _light(netlist: Netlist, radices: tuple[int, ...], groups: tuple[int, ...]) 
         level = circuits.hops[circuits.hop_offsets[:-1]]
         stride, side = strides[level], sides[level]
         i, j = circuits.src // stride % side, circuits.dst // stride % side
-        return path(level, j + side - 1 - i - 2 * (without[level] & (i < j)))
+        looped = (circuits.wavelength_lo % groups[level] == 0) & (channels == "ring")
+        return path(level, rings_passed(i, j, side, looped, channels))
 
-    longest = path(levels, np.array(list(map(crossings, radices, groups))))
+    longest = path(levels, np.array([crossings(*of_level) for of_level in zip(radices, groups.tolist(), strict=True)]))
     share = (sides - 1) / max(1, int((sides - 1).sum()))
-    typical = share @ path(levels, sides - 1 - without) if share.any() else longest[0]
+    without = sides != groups  # a ring (i, i)
+    mean = np.array([_mean_passed(radix) for radix in radices]) if channels == "ring" else sides - 1 - without
+    typical = share @ path(levels, mean) if share.any() else longest[0]
     names = tuple(f"level {level}, first input to last output" for level in levels)
     return LightPath(optics_of("sipac"), tuple(map(Element, kinds)), counts, longest, names, typical)
 
 
-def lines_received(radices: tuple[int, ...], wavelengths: int, groups: tuple[int, ...]) -> IntArray:
+def rings_passed(i: IntArray, j: IntArray, side: IntArray, looped: npt.NDArray[np.bool_], channels: str) -> IntArray:
+    """Rings off resonance on the way from an input of a switch to an output, int64 (n,).
+
+    Args:
+        i, j: input and output, int (n,).
+        side: ports of the switch, int (n,).
+        looped: whether by the group that led back where channels are published, bool (n,).
+        channels: of the machine.
+    """
+    if channels == "published":
+        return j + side - 1 - i
+    if channels == "retuned":
+        return j + side - 1 - i - 2 * (i < j)
+    before = np.where(looped, i, j)
+    behind = side - 1 - i - (i < j) + ((j - 1) % side > i) + looped  # two rings of input j - 1, none of input j
+    passed: IntArray = before + behind
+    return passed
+
+
+def _mean_passed(radix: int) -> float:
+    """Mean of `rings_passed` over all pairs of a switch with channels=ring, each by its own group."""
+    i, j = (axis.ravel() for axis in np.divmod(np.arange(radix * radix), radix))
+    pairs = i != j
+    passed = rings_passed(i, j, np.full_like(i, radix), np.zeros(len(i), bool), "ring")[pairs]
+    return float(passed.mean()) if len(passed) else 0.0
+
+
+def lines_received(radices: tuple[int, ...], wavelengths: int, groups: tuple[int, ...], channels: str) -> IntArray:
     """Lines of the same bus, off resonance at the last filter, by level, int64 (levels,).
 
     Args:
         radices: ports of the switches of each level.
         wavelengths: lines of a link [count].
         groups: groups that the lines of each level fall into.
+        channels: of the machine.
     """
-    lines = [-(-wavelengths // count) * (side - 1) for count, side in zip(groups, radices, strict=True)]
+    heard = 0 if channels == "ring" else 1  # less than all inputs
+    lines = [-(-wavelengths // count) * (side - heard) for count, side in zip(groups, radices, strict=True)]
     return np.maximum(np.minimum(lines, wavelengths) - 1, 0)
 
 
@@ -521,10 +578,10 @@ def strides_of(radices: tuple[int, ...]) -> IntArray:
 def num_groups(radix: int, channels: str) -> int:
     """Groups that the lines of a link fall into.
 
-    >>> num_groups(8, "published"), num_groups(8, "retuned")
-    (8, 7)
+    >>> num_groups(8, "published"), num_groups(8, "retuned"), num_groups(8, "ring")
+    (8, 7, 8)
     """
-    return radix if channels == "published" else max(1, radix - 1)
+    return max(1, radix - 1) if channels == "retuned" else radix
 
 
 def _checked_radices(radix: int, levels: int, radices: tuple[int, ...] | None) -> tuple[int, ...]:

@@ -58,7 +58,7 @@ from opticcl.schedule import needs_whole, register_algorithm
 from opticcl.schedule._sipco_groups import ChunkGroups
 from opticcl.schedule._sipco_send import send_recv
 
-__all__ = ["digit_walks", "reason_unfit", "sipco"]
+__all__ = ["digit_claims", "digit_walks", "reason_unfit", "sipco"]
 
 
 class _WalkPhases(NamedTuple):
@@ -184,13 +184,15 @@ def digit_walks(collective: Request, radices: tuple[int, ...], k: int | None) ->
         num_steps,
         step,
         classes=_classes(levels, k) if has_classes and num_steps else (),
-        symmetries=() if kind.root else _claims(groups),
+        symmetries=() if kind.root else digit_claims(groups),
     )
 
 
-def _claims(groups: ChunkGroups) -> tuple[Symmetry, ...]:
-    """Each digit of all nodes moved by one, and with it the digit of that level of the chunks of every group, which counts
-    down."""
+def digit_claims(groups: ChunkGroups) -> tuple[Symmetry, ...]:
+    """Each digit of all nodes moved by one, and with it that digit of the chunks of every group, which counts down.
+
+    Args: groups: numbering of the chunks.
+    """
     levels, within = len(groups.radices), np.arange(groups.size)
     claims = []
     for level in range(levels):
