@@ -11,7 +11,7 @@ one such distance. A channel then is several circuits that interleave:
     level 0, group 1, 4 apart       a       b       a       two circuits, a and b
     level 1, group 1, 8 apart       c               c       one circuit
 
-With channels=ring the next node of a switch hears two groups. One transfer to it takes both; of several, each takes one.
+With channels=ring the next node of a switch receives two groups. One transfer to it takes both; of several, each takes one.
 
 Source: SiPAC section III-B.
 """

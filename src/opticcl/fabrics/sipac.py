@@ -314,7 +314,7 @@ class Sipac(FailingFabric):
         joined = self._one_digit_apart(src, dst)
         counts = np.where(joined, -(-(self.num_wavelengths - group) // groups), 0)
         pair = np.arange(len(src))
-        if self.channels == "ring":  # the next node hears the first group too
+        if self.channels == "ring":  # the next node receives the first group too
             following = np.flatnonzero(joined & (group == 1))
             pair = np.concatenate([pair, following])
             group = np.concatenate([group, np.zeros(len(following), np.int64)])
@@ -558,8 +558,8 @@ def lines_received(radices: tuple[int, ...], wavelengths: int, groups: tuple[int
         groups: groups that the lines of each level fall into.
         channels: of the machine.
     """
-    heard = 0 if channels == "ring" else 1  # less than all inputs
-    lines = [-(-wavelengths // count) * (side - heard) for count, side in zip(groups, radices, strict=True)]
+    missing = 0 if channels == "ring" else 1  # inputs without light on an output bus
+    lines = [-(-wavelengths // count) * (side - missing) for count, side in zip(groups, radices, strict=True)]
     return np.maximum(np.minimum(lines, wavelengths) - 1, 0)
 
 
