@@ -37,17 +37,18 @@ def paths(where, kind, flows, draw):
     return Links(where).paths(plan.rounds(0)[0])
 
 
-def by_the_engine(hops, offsets, amount, delay, capacity):
-    """When each flow ends [s]."""
+def by_the_engine(hops, offsets, amount, delay, capacity, tolerance=0.0):
+    """When each flow ends [s]; with a tolerance, and the largest part of the bytes of a flow that was left out."""
     n = len(amount)
+    left_out = np.zeros(1)
     status, _, finished, _, _ = kernels.run(
         amount, delay, np.zeros(n), offsets[:-1].astype(np.int64), np.diff(offsets).astype(np.int32),
         hops.astype(np.int32), np.ones(len(hops), np.int64), capacity, np.array([0, n]), np.zeros(1, np.int64),
         np.array([0, 1]), np.zeros(n, np.int64), np.full(1, -1), np.zeros(n + 1, np.int64), np.zeros(0, np.int64), n,
-        10**7, np.zeros(2, np.int64),
+        10**7, np.zeros(2, np.int64), tolerance, left_out,
     )  # fmt: skip
     assert status == kernels.DONE
-    return finished
+    return (finished, left_out[0]) if tolerance else finished
 
 
 def anew(hops, offsets, amount, delay, capacity):
@@ -99,3 +100,31 @@ def test_shares_of_what_changes_are_those_computed_anew(specification, kind, flo
     delay = draw.integers(0, 5, len(amount)) * 1e-5 if late else np.zeros(len(amount))
     found = by_the_engine(hops, offsets, amount, delay, capacity)
     np.testing.assert_allclose(found, anew(hops, offsets, amount, delay, capacity), rtol=1e-9)
+
+
+@pytest.mark.parametrize("tolerance", [0.1, 0.01])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("specification", FABRICS)
+def test_a_tolerance_moves_ends_by_at_most_that_part(specification, kind, tolerance):
+    """Of the time; and of no flow is a larger part of the bytes left out."""
+    draw, where = np.random.default_rng(5), fabric(specification)
+    hops, offsets = paths(where, kind, 300, draw)
+    amount = draw.integers(1, 10**6, len(offsets) - 1) * 10.0
+    delay = draw.integers(0, 50, len(amount)) * 1e-5
+    given = (hops, offsets, amount, delay, Links(where).capacity)
+    exact, (merged, left_out) = by_the_engine(*given), by_the_engine(*given, tolerance)
+    assert 0 < left_out <= tolerance
+    assert 0 < np.abs(merged / exact - 1).max() <= tolerance
+
+
+def test_a_tolerance_stands_beside_the_time(answer, opticcl):
+    """With the largest part that was left out; one that is no small part is refused."""
+    words = ("simulate", "-f", "torus:shape=3x4", "-c", "all_to_all", "-a", "mesh", "-s", "12MB", "--engine")
+    (exact, _), (merged, _) = (answer(*words, f"flow{option}") for option in ("", ":tolerance=0.05"))
+    assert "tolerance" not in exact["assumptions"]
+    assert merged["assumptions"]["tolerance"] == 0.05
+    assert 0 <= merged["assumptions"]["left_out"] <= 0.05
+    assert merged["total_s"] == pytest.approx(exact["total_s"], rel=0.05)
+    done = opticcl(*words, "flow:tolerance=0.5")
+    assert done.returncode == 2
+    assert "flow: tolerance=0.5 is not between 0 and 0.1; try 0.001" in done.stderr

@@ -254,7 +254,7 @@ def _reach(  # type: ignore[no-untyped-def]
 @numba.njit(cache=True, nogil=True)
 def run(  # type: ignore[no-untyped-def]
     amount, delay, compute, path_at, path_n, hops, weight, capacity, group_at, waits, block_at, block_of, next_block,
-    feeds_at, feeds, num_slots, max_events, progress,
+    feeds_at, feeds, num_slots, max_events, progress, tolerance, left_out,
 ):  # fmt: skip
     """Simulate flows that wait for each other and share links.
 
@@ -273,6 +273,9 @@ def run(  # type: ignore[no-untyped-def]
         num_slots: flows in flight at most [count].
         max_events: limit to the starts, ends and changes of rate [count].
         progress: (flows that have ended, whether to stop), int64 (2,), shared with the waiting thread.
+        tolerance: ends that are at most this much later than an event, relative to the time and to the bytes of the flow,
+            happen with it; 0 for none.
+        left_out: the largest part of the bytes of a flow that was left out by this, float64 (1,), changed.
     Returns: status, events, finish times of the flows, release times of the groups, and what released each: the flow
         times 2, plus 1 if it was its data; negative at the start.
     """
@@ -352,7 +355,10 @@ def run(  # type: ignore[no-untyped-def]
             if soonest >= 0 and (len(heap) == 0 or end_of[soonest] <= heap[0][0]):
                 time, flow = end_of[soonest], slot_flow[soonest]
                 if time > edge:
-                    break
+                    rest_bytes = (time - now) * rate[soonest]
+                    if time - now > tolerance * now or rest_bytes > tolerance * amount[flow]:
+                        break
+                    left_out[0] = max(left_out[0], rest_bytes / amount[flow])
                 num_queued -= 1
                 if scans:
                     end_of[soonest], stale[soonest >> BLOCK] = np.inf, True

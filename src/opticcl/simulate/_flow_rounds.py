@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
 
@@ -30,6 +31,25 @@ QUOTIENT_FLOWS = 4096  # smaller steps are simulated flow by flow
 _NO_EDGES = np.zeros(0, np.int64)
 
 
+class Merging:
+    """Ends of flows that are simulated together with an earlier event.
+
+    Args:
+        tolerance: how much later they may be, relative to the time and to the bytes of the flow; 0: none are merged.
+    """
+
+    def __init__(self, tolerance: float) -> None:
+        self.tolerance: float = tolerance
+        self.left_out: np.ndarray = np.zeros(1)
+
+    def reported(self, timeline: Timeline) -> Timeline:
+        """The timeline with the tolerance and the largest part of the bytes of a flow that was left out."""
+        if not self.tolerance:
+            return timeline
+        about = {"tolerance": self.tolerance, "left_out": round(float(self.left_out[0]), 9)}
+        return replace(timeline, assumptions={**timeline.assumptions, **about})
+
+
 def simulate_flows(
     plan: CircuitPlan,
     size_bytes: int,
@@ -52,12 +72,14 @@ def simulate_flows(
     """
     fabric = plan.fabric
     shared = fabric.is_packet_switched
+    merging = Merging(options.tolerance if isinstance(options, FlowOptions) else 0.0)
     per_transfer = 3 if shared and size_bytes > 0 else 2  # a start, an end and a rate
     limit = EventLimit(engine, options.max_events, per_transfer)
     if options.mode == "asynchronous" and shared:
         links = Links(fabric)
-        run = _Asynchronous(links.capacity, limit, progress, recorder).run
-        return simulate_asynchronously(plan, size_bytes, assumed, run, links.paths, limit, progress, recorder)
+        run = _Asynchronous(links.capacity, limit, progress, recorder, merging).run
+        found = simulate_asynchronously(plan, size_bytes, assumed, run, links.paths, limit, progress, recorder)
+        return merging.reported(found)
     if options.mode == "asynchronous":
         times = list_schedule(plan, size_bytes, assumed, asynchronous(fabric, assumed), limit, progress)
         limit.spend(limit.per_transfer * len(times.transfers["step"]))
@@ -67,8 +89,9 @@ def simulate_flows(
     if not shared:
         run_round = circuit_rounds(plan, assumed, record=recorder is not None)
     else:
-        run_round = _Rounds(Links(fabric), path_latency(fabric, assumed), limit, progress, recorder).run
-    return simulate_with_barriers(plan, size_bytes, assumed, run_round, progress, recorder)
+        run_round = _Rounds(Links(fabric), path_latency(fabric, assumed), limit, progress, recorder, merging).run
+    found = simulate_with_barriers(plan, size_bytes, assumed, run_round, progress, recorder)
+    return merging.reported(found) if shared else found
 
 
 def flow_programme(
@@ -109,8 +132,9 @@ class _Rounds:
         limit: EventLimit,
         progress: ProgressCallback,
         recorder: Recorder | None,
+        merging: Merging,
     ) -> None:
-        self._law = law
+        self._law, self._merging = law, merging
         self._links, self._limit, self._progress, self._recorder = links, limit, progress, recorder
         self._cached: dict[bytes, RoundEnd] = {}
 
@@ -149,7 +173,7 @@ class _Rounds:
         n = len(amount)
         self._limit.require(2 * n + int((amount > 0).sum()))
         finished, _, _ = _run_kernel(
-            self._limit, self._progress, amount, delay, np.zeros(n), offsets[:-1].astype(np.int64),
+            self._limit, self._progress, self._merging, amount, delay, np.zeros(n), offsets[:-1].astype(np.int64),
             np.diff(offsets).astype(np.int32), hops.astype(np.int32), weight, capacity, np.array([0, n]),
             np.zeros(1, np.int64), np.array([0, 1]), np.zeros(n, np.int64), np.full(1, -1), np.zeros(n + 1, np.int64),
             _NO_EDGES, n,
@@ -159,12 +183,12 @@ class _Rounds:
         return RoundEnd(float(delay[last]), float(finished[last] - delay[last]), end_s)
 
 
-def _run_kernel(limit: EventLimit, progress: ProgressCallback, *columns: Any) -> FlowTimes:
+def _run_kernel(limit: EventLimit, progress: ProgressCallback, merging: Merging, *columns: Any) -> FlowTimes:
     """Run the kernel in another thread and report its progress meanwhile; an interrupt of this thread stops it."""
     state = np.zeros(2, np.int64)  # flows that have ended; whether to stop
     kernel: Any = kernels.run
     with ThreadPoolExecutor(1) as other:
-        running = other.submit(lambda: kernel(*columns, limit.left, state))
+        running = other.submit(lambda: kernel(*columns, limit.left, state, merging.tolerance, merging.left_out))
         try:
             while not wait([running], POLL_S).done:
                 progress("simulate flows", int(state[0]), len(columns[0]))
@@ -182,17 +206,23 @@ class _Asynchronous:
     """Simulates all flows of a plan, each started as soon as possible."""
 
     def __init__(
-        self, capacity: np.ndarray, limit: EventLimit, progress: ProgressCallback, recorder: Recorder | None
+        self,
+        capacity: np.ndarray,
+        limit: EventLimit,
+        progress: ProgressCallback,
+        recorder: Recorder | None,
+        merging: Merging,
     ) -> None:
+        self._merging = merging
         self._capacity, self._limit, self._progress, self._recorder = capacity, limit, progress, recorder
 
     def run(self, flows: Flows, waits: Dependencies) -> FlowTimes:
         """When they are released and finished."""
         delay = flows["gap"] + flows["latency"] + flows["control"]
         times = _run_kernel(
-            self._limit, self._progress, flows["bytes"], delay, flows["compute"], flows["path_at"], flows["path_n"],
-            flows.hops, np.ones(len(flows.hops), np.int64), self._capacity, waits.group_at, waits.waits, waits.block_at,
-            waits.block_of, waits.next_block, waits.feeds_at, waits.feeds,
+            self._limit, self._progress, self._merging, flows["bytes"], delay, flows["compute"], flows["path_at"],
+            flows["path_n"], flows.hops, np.ones(len(flows.hops), np.int64), self._capacity, waits.group_at, waits.waits,
+            waits.block_at, waits.block_of, waits.next_block, waits.feeds_at, waits.feeds,
             waits.most_at_once,
         )  # fmt: skip
         if self._recorder is not None:

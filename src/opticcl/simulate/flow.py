@@ -14,6 +14,10 @@ Two modes decide when a transfer may start:
 
 Asynchronously, receive buffers are unlimited: a receiver never keeps a sender waiting.
 
+With a `tolerance`, an end that comes at most that much later than an event happens with it. Every transfer is then simulated to
+all of its bytes but that part, so the result is the exact one for messages that are shorter by at most the tolerance, each by a
+part of its own; the largest part is reported with the result as `left_out`.
+
 Shares are those of SimGrid's exact model (no correction factors, no cross traffic, no window) as long as latencies are
 equal: SimGrid weighs a flow by one over its latency, here all weigh the same. With a barrier, identical steps are simulated
 once; in a large step equivalent flows (same bytes and latency, on equivalent links all the way) are found by colour
@@ -84,7 +88,7 @@ def run_flow(
 
     recorder = Recorder(plan.fabric) if record else None
     timeline = simulate_flows(plan, size_bytes, assumed, options, "flow", progress, recorder)
-    refuse_below_bound(plan, timeline, "flow")
+    refuse_below_bound(plan, timeline, "flow", options.tolerance)
     return SimulationResult(timeline, recorder.traffic() if recorder else None)
 
 

@@ -56,16 +56,17 @@ class EventLimit:
         self.left -= events
 
 
-def refuse_below_bound(plan: CircuitPlan, timeline: Timeline, engine: str) -> None:
+def refuse_below_bound(plan: CircuitPlan, timeline: Timeline, engine: str, tolerance: float = 0.0) -> None:
     """Raise an error for a time below the lower bound, which is a defect of the engine.
 
     Args:
         plan: what was simulated.
         timeline: its time, with its lower bound.
         engine: name for the message.
+        tolerance: part of the bytes of a transfer that the engine may leave out.
     Raises: BoundError: the time is below the bound.
     """
-    if timeline.total_s < timeline.lower_bound_s * (1 - _ROUNDING):
+    if timeline.total_s < timeline.lower_bound_s * (1 - tolerance - _ROUNDING):
         raise BoundError(
             f"{plan.schedule.name} on {plan.fabric.name}: {timeline.total_s:.6g} s by the {engine} engine is below the "
             f"lower bound of {timeline.lower_bound_s:.6g} s; please report this with the command that you ran"

@@ -13,6 +13,7 @@ __all__ = ["ClosedFormOptions", "DeviceOptions", "FlowOptions", "Mode", "PacketO
 Mode = Literal["barrier", "asynchronous"]
 
 DEFAULT_WINDOW = 64  # cells
+MOST_TOLERANCE = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,14 +46,21 @@ class FlowOptions:
             and ports are ready.
         max_events: refuse a simulation of more events than this: starts, ends and changes of rate of flows (flow), or cells
             sent over a link (packet) [count].
-    Raises: ParameterError: a limit below 1.
+        tolerance: on packet fabrics, an end that comes this much later than another event happens together with it, relative
+            to the time and to the bytes of the transfer; 0: exact [1].
+    Raises: ParameterError: a limit below 1, or a tolerance beyond 0 to 0.1.
     """
 
     mode: Mode = "barrier"
     max_events: int = 20_000_000
+    tolerance: float = 0.0
 
     def __post_init__(self) -> None:
         _require_events("flow", self.max_events)
+        if not 0 <= self.tolerance <= MOST_TOLERANCE:
+            raise ParameterError(
+                f"flow: tolerance={self.tolerance:g} is not between 0 and {MOST_TOLERANCE:g}; try 0.001"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
