@@ -11,7 +11,7 @@ from tests.schedule.oracle import check
 from opticcl.circuits import lower
 from opticcl.collective import Request
 from opticcl.fabrics import fabric
-from opticcl.ir import Op
+from opticcl.ir import Op, same_columns
 from opticcl.plans.plan import compile
 from opticcl.schedule import generate, reason_declined
 from opticcl.verify import verify
@@ -200,6 +200,19 @@ def test_the_claimed_symmetry_holds(collective, nodes):
 
     wrong = check_data(replace(schedule, step=changed))
     assert any("claim refused: step 0" in note for note in wrong.notes) or wrong.violations[0].rule == "operation_wrong"
+
+
+@pytest.mark.parametrize(
+    ("shape", "waveguides"), [("16x16", 5), ("8x16", 5), ("10x10", 3), ("4x8", 3), ("8x8", 3), ("3x9", 4)]
+)
+def test_few_waveguides_do(shape, waveguides):
+    """So many on each edge, for circuits that all stand in one round; 16x16 tiles need 4 at least."""
+    where = fabric(f"lightpath:shape={shape},waveguides={waveguides}")
+    plan = lower(where, generate("de_bruijn:steps=4", "all_reduce", where))
+    rounds = [plan.rounds(i) for i in range(4)]
+    assert [len(one) for one in rounds] == [1, 1, 1, 1]
+    assert verify(plan).ok
+    assert same_columns(replace(rounds[0][0], transfer=rounds[3][0].transfer), rounds[3][0])
 
 
 def test_too_many_chunks_that_are_no_neighbours():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import opticcl
-from opticcl.errors import ParameterError
+from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.fabrics import FABRICS
 from opticcl.ir.tables import DataRows, SettingRows
 from opticcl.optics.emulator import Emulator
@@ -71,6 +71,13 @@ def test_other_collectives(collective):
     """Rooted ones, and those without sums."""
     plan = opticcl.compile("oddl:shape=2x4", collective, "10 KB")
     assert check_tables(TableMaker(plan).tables()).ok
+
+
+def test_slots_hold_neighbouring_chunks():
+    """Chunks that are no neighbours would leave one after the other, but not within slots of their own."""
+    plan = opticcl.compile("ramp:groups=2,racks=2,wavelengths=4", "all_reduce", "1 MB", algorithm="de_bruijn:steps=4")
+    with pytest.raises(UnsupportedError, match="in slots of ramp a transfer carries neighbouring chunks"):
+        TableMaker(plan).tables()
 
 
 def test_a_job_on_some_nodes():

@@ -2,6 +2,7 @@
 
 by offset   LUMORPH and the direct exchange: the peer whose digit (whose number) is higher by o has the o-th set.
             A node sends to each offset once and receives from each once: no laser or photodiode is used twice.
+by number   graphs of de Bruijn: the schedule numbers the circuits of a node.
 coloured    any other schedule: an edge colouring of the communicating pairs. A pair with several transfers (a range
             of chunks that goes round the end) shares its lasers out so that the slowest is as fast as can be. Pairs of
             the step before keep their lasers, if all pairs of a step are among them, or if the others find lasers, too.
@@ -24,7 +25,7 @@ from opticcl.fabrics.damage import Damage
 from opticcl.ir import Circuits, Fabric, IntArray, Transfers
 from opticcl.routing.assign import edge_colouring, first_fit
 
-__all__ = ["Lasers", "lasers_by_colour", "lasers_by_offset", "only_alive", "relit", "usable_first"]
+__all__ = ["Lasers", "lasers_by_colour", "lasers_by_number", "lasers_by_offset", "only_alive", "relit", "usable_first"]
 
 MOST_COLOURS = 1 << 25  # (node, colour) pairs of an edge colouring: 0.25 GB
 
@@ -71,6 +72,20 @@ def lasers_by_offset(fabric: Fabric, k: int, stride: int, transfers: Transfers) 
     width = max(1, lasers // (k - 1))
     turn, lo = np.divmod(before * width, lasers)
     return Lasers(lo, np.full_like(lo, width), turn)
+
+
+def lasers_by_number(fabric: Fabric, count: int, numbers: IntArray) -> Lasers:
+    """The same for circuits that have numbers, distinct ones at every node.
+
+    Args:
+        fabric: a LIGHTPATH.
+        count: numbers are below it.
+        numbers: of each transfer.
+    """
+    lasers = fabric.lasers_per_port
+    width = max(1, lasers // count)
+    turn, place = np.divmod(numbers.astype(np.int64), lasers // width)
+    return Lasers(place * width, np.full_like(place, width), turn)
 
 
 def lasers_by_colour(fabric: Fabric, transfers: Transfers, before: PairSets | None = None) -> Lasers:

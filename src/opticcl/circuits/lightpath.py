@@ -32,6 +32,7 @@ from opticcl.circuits._lasers import (
     Lasers,
     PairSets,
     lasers_by_colour,
+    lasers_by_number,
     lasers_by_offset,
     only_alive,
     relit,
@@ -49,6 +50,7 @@ from opticcl.routing.least_overlap import least_overlap
 from opticcl.routing.paths import open_dimension_order, random_shortest
 from opticcl.routing.sharing import balance_laser_sets
 from opticcl.routing.split import split
+from opticcl.schedule.de_bruijn import circuit_colours, degrees
 from opticcl.schedule.lumorph import digit_of_step, digits
 from opticcl.units import format_bytes
 
@@ -75,11 +77,15 @@ def lightpath(fabric: Fabric, schedule: Schedule) -> Rounds:
 
 
 def _on_grid(fabric: Fabric, schedule: Schedule) -> Rounds:
-    """Lasers by offset for LUMORPH and the direct exchange, by edge colouring for any other schedule."""
+    """Lasers by offset for LUMORPH and the direct exchange, by formula for de Bruijn graphs, else by edge colouring."""
     machine = fabric.machine_as(Lightpath)
     tile, damage = machine.tile, machine.damage
     whole = fabric.node_of_rank is None
     ks = digits(fabric.num_nodes, **schedule.parameters) if schedule.name == "lumorph" and whole else ()
+    rooted = schedule.collective.name in ("broadcast", "reduce")
+    degree = 0
+    if schedule.name == "de_bruijn" and whole and not rooted:
+        degree = schedule.parameters.get("degree") or degrees(fabric.num_nodes)[0]
     _refuse_too_many_hops(fabric, schedule)
     _refuse_dark_tiles(fabric, damage, tile)
     route = _router(machine.routing, machine.grid, machine.seed)
@@ -94,6 +100,9 @@ def _on_grid(fabric: Fabric, schedule: Schedule) -> Rounds:
             lasers = lasers_by_offset(fabric, k, stride, transfers)
         elif schedule.name == "mesh" and whole:
             lasers = lasers_by_offset(fabric, fabric.num_nodes, 1, transfers)
+        elif degree:
+            numbers = circuit_colours(fabric.num_nodes, degree, transfers.src, transfers.dst)
+            lasers = lasers_by_number(fabric, degree, numbers)
         else:
             lasers = coloured.of_step(step, transfers)
         if damage.dark:
@@ -108,7 +117,7 @@ def _on_grid(fabric: Fabric, schedule: Schedule) -> Rounds:
             found = [only_alive(damage, circuits, tile, real) for circuits in found]
         return tuple(as_listed(circuits, order) for circuits in found)
 
-    if schedule.name in STANDING and schedule.collective.name in ("broadcast", "reduce") and not damage.dark:
+    if schedule.name in STANDING and rooted and not damage.dark:
         return _all_at_once(fabric, schedule, rounds)
     return rounds
 

@@ -53,6 +53,8 @@ from opticcl.schedule._grid import MOST_TRANSFERS, reason_not_linked
 COLLECTIVES = ("all_reduce", "barrier", "reduce_scatter", "all_to_all", "all_gather", "broadcast", "reduce")
 STEPS = (2, 3, 4)
 """Numbers of steps of an all_reduce."""
+SPREAD = 6
+"""Factor of x2 in the numbers of circuits, of 0 to 15 one that puts fewest of one number on an edge of 16 x 16 tiles: 5."""
 
 
 def degrees(num_nodes: int) -> list[int]:
@@ -63,6 +65,24 @@ def degrees(num_nodes: int) -> list[int]:
     """
     firsts = [e for e in range(isqrt(num_nodes), 1, -1) if num_nodes % (e * e) == 0]
     return [num_nodes // e for e in firsts] if num_nodes > 1 else [1]
+
+
+def circuit_colours(num_nodes: int, degree: int | None, src: IntArray, dst: IntArray) -> IntArray:
+    """Number of each circuit from (x1, q, x2) to (x2, p, z): q e + x1 + 6 x2 + p e + z modulo d. Those that leave a node have
+    distinct numbers, and so have those that reach one.
+
+    Args:
+        num_nodes: N [count].
+        degree: d, as of `de_bruijn`.
+        src, dst: nodes that the graph joins, int (n,).
+
+    >>> circuit_colours(4, 2, np.array([0, 1, 1, 2]), np.array([1, 2, 3, 0])).tolist()
+    [1, 0, 1, 1]
+    """
+    d = degree or degrees(num_nodes)[0]
+    e = num_nodes // d
+    colours: IntArray = (src % d // e * e + src // d + SPREAD * (src % e) + dst) % d
+    return colours
 
 
 def accepts(collective: Request, fabric: Fabric, steps: int | None = None, degree: int | None = None) -> str | None:
