@@ -10,12 +10,14 @@ here, after the others: so every error is the same as without processes. Whateve
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
-import select
+import pickle
 import signal
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -34,6 +36,15 @@ T = TypeVar("T")
 MOST_JOBS = 256
 LEAST_CAP = 1 << 29
 """Memory that a process may always take [bytes]."""
+
+MOST_READ = 1 << 18
+"""Read at once [bytes]."""
+
+LENGTH_BYTES = 8
+"""Of the length of a message [bytes]."""
+
+PAUSE_S = 0.004
+"""Before values are received: many at once cost this process, which shares the cores, less [s]."""
 
 
 def number_of_jobs(given: int | None, *, large: bool = True) -> int:
@@ -219,6 +230,7 @@ def events(
     context = multiprocessing.get_context("fork")
     cap = max(LEAST_CAP, _available_bytes() // 2 // jobs)
     workers: dict[Connection, Any] = {}
+    inboxes: dict[Connection, bytearray] = {}
     items: dict[Connection, T] = {}
     try:
         while waiting or items:
@@ -231,21 +243,22 @@ def events(
                     process = context.Process(target=_serve, args=(work, there, [idle, *workers], cap), daemon=True)
                     process.start()
                     there.close()
-                    workers[idle] = process
+                    workers[idle], inboxes[idle] = process, bytearray()
                 items[idle] = waiting.popleft()
                 with suppress(OSError):  # it ended: found below
                     idle.send(items[idle])
+            time.sleep(PAUSE_S)
             ready = wait(list(items), patience_s)
             if not ready:
                 yield None
             for connection in ready:
                 assert isinstance(connection, Connection)
-                event = _received(connection, items[connection], workers[connection], cap)
+                event = _received(connection, inboxes[connection], items[connection], workers[connection], cap)
                 if event.ended:
                     del items[connection]
                 if event.crash:
                     connection.close()
-                    del workers[connection]
+                    del workers[connection], inboxes[connection]
                 yield event
     finally:
         for connection, process in workers.items():
@@ -255,36 +268,57 @@ def events(
             process.join()
 
 
-def _received(connection: Connection, item: T, process: Any, cap: int) -> Event[T, Any]:
+def _received(connection: Connection, inbox: bytearray, item: T, process: Any, cap: int) -> Event[T, Any]:
     """What a process sent, or how it ended; after an exception it is ended.
 
     Args:
         connection: to the process.
+        inbox: what arrived of a message that is not whole yet; changed.
         item: that it works on.
         process: see above.
         cap: memory that it may take [bytes].
     """
-    values = []
-    more = select.poll()
-    more.register(connection, select.POLLIN)
     try:
-        while True:
-            kind, value = connection.recv()
-            if kind != "value":
-                break
+        arrived = os.read(connection.fileno(), MOST_READ)
+    except OSError:
+        arrived = b""
+    inbox += arrived
+    values = []
+    for kind, value in _messages(inbox):
+        if kind == "value":
             values.append(value)
-            if not more.poll(0):
-                return Event(item, tuple(values))
-    except (EOFError, OSError):
+            continue
+        if kind == "end":
+            return Event(item, tuple(values), True)
+        process.terminate()
         process.join()
-        code = process.exitcode
-        why = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        return Event(item, tuple(values), True, why)
-    if kind == "end":
-        return Event(item, tuple(values), True)
-    process.terminate()
+        return Event(item, tuple(values), True, value or f"out of memory: more than {cap / 1e9:.1f} GB")
+    if arrived:
+        return Event(item, tuple(values))
     process.join()
-    return Event(item, tuple(values), True, value or f"out of memory: more than {cap / 1e9:.1f} GB")
+    code = process.exitcode
+    return Event(item, tuple(values), True, signal.Signals(-code).name if code < 0 else f"exit code {code}")
+
+
+def _messages(inbox: bytearray) -> list[tuple[str, Any]]:
+    """Whole messages, which are removed: each is its length and its pickle, as `_send` writes them."""
+    found, begin = [], 0
+    while len(inbox) >= (body := begin + LENGTH_BYTES):
+        end = body + int.from_bytes(inbox[begin:body], "big")
+        if len(inbox) < end:
+            break
+        found.append(pickle.loads(inbox[body:end]))
+        begin = end
+    del inbox[:begin]
+    return found
+
+
+def _send(to: int, kind: str, value: Any) -> None:
+    """Write a message to a file descriptor; many of them are read at once, which `Connection.recv` cannot."""
+    pickled = pickle.dumps((kind, value))
+    left = memoryview(len(pickled).to_bytes(LENGTH_BYTES, "big") + pickled)
+    while left:
+        left = left[os.write(to, left) :]
 
 
 def _serve(work: Callable[[T], Iterator[Any]], mine: Connection, inherited: list[Connection], cap: int) -> None:
@@ -296,23 +330,25 @@ def _serve(work: Callable[[T], Iterator[Any]], mine: Connection, inherited: list
         inherited: ends of pipes that belong to the parent.
         cap: memory that it may take in addition [bytes].
     """
+    gc.freeze()  # what the parent made is not searched for cycles again, and stays shared
     _begin(inherited, cap)
     _end_with_parent()
+    to = mine.fileno()
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):  # the parent ended
         while True:
             item = mine.recv()
             try:
                 for value in work(item):
-                    mine.send(("value", value))
+                    _send(to, "value", value)
             except (EOFError, BrokenPipeError, ConnectionResetError):
                 return
             except MemoryError:
-                mine.send(("failed", ""))
+                _send(to, "failed", "")
                 return
             except Exception as error:
-                mine.send(("failed", f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]))
+                _send(to, "failed", f"{type(error).__name__}: {' '.join(str(error).split())}"[:500])
                 return
-            mine.send(("end", None))
+            _send(to, "end", None)
 
 
 def _end_with_parent() -> None:

@@ -13,7 +13,7 @@ from opticcl.report.light.grid import _corners, _lanes, _straight_runs
 from opticcl.report.light.panels import panels, strands
 from opticcl.report.light.ring import _pieces
 
-SYSTEMS = ("ramp", "sipac", "terarack", "oddl", "lightpath", "ideal")
+SYSTEMS = ("ramp", "sipac", "terarack", "terarack_torus", "oddl", "lightpath", "ideal")
 
 
 @pytest.fixture(scope="module", params=SYSTEMS)
@@ -32,6 +32,7 @@ def test_small_instances_are_right_and_their_pictures_tell_every_step(plan):
     assert plan.verify().ok
     assert plan.fabric.num_nodes <= 20
     svg = light_picture(plan)
+    assert len(svg) < 150_000  # of a page with a picture of every fabric
     said = texts(svg)
     shown, total = panels(plan)
     assert len(shown) == total

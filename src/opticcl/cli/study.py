@@ -115,7 +115,7 @@ def run(
     ] = [],  # noqa: B006
     json: JsonOption = False,
 ) -> None:
-    """Studies: one question each, such as overlap, waveguides, run time; or a whole design space from a file.
+    """Studies: one question each, such as beyond, co_scheduling, transfers; or a whole design space from a file.
 
     Exit code 1 if a point is set aside or a plan is wrong.
     """

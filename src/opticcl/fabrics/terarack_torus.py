@@ -99,6 +99,11 @@ class TerarackTorus(Fabric):
         rows = next(r for r in range(isqrt(num_nodes), 0, -1) if num_nodes % r == 0)
         return {"shape": (rows, num_nodes // rows)}
 
+    @classmethod
+    def example(cls) -> tuple[Fabric, str]:
+        """Nine nodes with two wavelengths, each a piece of a block."""
+        return cls(shape=(3, 3), wavelengths=2), "torus_all_ports:pieces=2"
+
     @cached_property
     def num_nodes(self) -> int:
         """Rows times columns [count]."""

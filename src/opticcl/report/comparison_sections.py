@@ -110,7 +110,9 @@ def result(comparison: Comparison) -> str:
         f"{', '.join(shared)}; fastest first. Verified: every rank ends with the right data, and no two signals collide. "
         "Gap: time over the lower bound of any algorithm on that fabric, with what determines that bound. Bottleneck: the "
         "busiest part of the machine, and the share of the time in which it is busy. "
-        "Light: margin of the budget of the worst path. " + ". ".join(rank_lines(comparison)) + "."
+        "Light: margin of the budget of the worst path. "
+        + ". ".join(line[0].upper() + line[1:] for line in rank_lines(comparison))
+        + "."
     )
     rows = ["".join(cells) for cells in zip(*columns.values(), strict=True)]
     first = best_of_each(comparison, TOP)

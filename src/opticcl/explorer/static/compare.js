@@ -13,7 +13,7 @@ export const title = "Compare";
 export const defaults = { nodes: "64", size: "1MB", collective: "all_reduce" };
 
 const HIDDEN = ["total_bytes", "reconfiguration_s", "latency_s", "transfer_s", "compute_s", "control_s", "algorithm_bytes_per_s", "bottleneck_bytes", "num_nodes", "num_steps", "specification", "published_algorithm", "common_algorithm"];
-const FIRST = ["rank", "fabric", "algorithm", "total_s", "gap"];
+const FIRST = ["rank", "fabric", "total_s", "algorithm", "gap"];
 
 export function fields(about) {
   return [

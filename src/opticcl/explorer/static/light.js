@@ -117,7 +117,7 @@ async function player(results, machine, { plan, tools, at, node, context }) {
     const { step, round, rounds } = all.locate(current);
     const drawn = frame.total > frame.src.length ? `, ${count(frame.src.length)} of them drawn` : "";
     const clash = frame.clashes.length ? `; ${frame.clashes.length} places carry more than they can` : "";
-    where.textContent = `Step ${step} of ${machine.num_steps}${rounds > 1 ? `, round ${round + 1} of ${rounds}` : ""}: ${count(frame.total)} circuits${drawn}${clash}.`;
+    where.textContent = `Step ${step} of ${machine.num_steps}${rounds > 1 ? `, round ${round} of ${rounds}` : ""}: ${count(frame.total)} circuits${drawn}${clash}.`;
     slider.setAttribute("aria-valuetext", where.textContent);
     canvas.setAttribute("aria-label", `Circuits: ${where.textContent}`);
     const used = [...new Set(frame.wavelength)].sort((a, b) => a - b);
@@ -218,7 +218,7 @@ function settings(machine, stage, frame, chosen) {
     h("td", { class: "number" }, frame.num_wavelengths[i] > 1 ? `${frame.wavelength[i]} + ${count(frame.num_wavelengths[i] - 1)}` : frame.wavelength[i]),
     h("td", {}, frame.idleSet.has(i) ? "idle" : "carries")));
   const set = frame.settings.flatMap((use) => use.circuit.map((circuit, k) => [circuit, use.kind, use.index[k], use.setting[k]]).filter(([circuit]) => mine.has(circuit)));
-  const distinct = [...new Map(set.map((one) => [`${one[1]} ${one[2]}`, one])).values()];
+  const distinct = [...new Map(set.map((one) => [`${one[1]} ${one[2]}`, one])).values()].sort((a, b) => a[1].localeCompare(b[1]) || a[2] - b[2]);
   const table = (heads, body, name) => scrolling(name, h("table", { "aria-label": name }, h("thead", {}, h("tr", {}, heads.map((head) => h("th", {}, head)))), h("tbody", {}, body)));
   return [
     h("h2", {}, stage.nameOf(chosen)),

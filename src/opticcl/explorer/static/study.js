@@ -26,7 +26,7 @@ export function render(root, { parameters, about, line, state: doing, update, ru
   ], { ...parameters, study, where: list(parameters.where).join(" ") }, update), line);
   const progress = h("p", { role: "status" }), map = h("section"), pareto = h("section"), tornado = h("section"), breakeven = h("section");
   root.append(progress, map, h("div", { class: "columns" }, pareto, h("div", {}, tornado, breakeven)));
-  const answers = [["map", map, drawMap], ["pareto", pareto, drawPareto], ["tornado", tornado, drawTornado], ["breakeven", breakeven, drawBreakeven]];
+  const answers = [["map", map, drawMap, "Fastest fabric"], ["pareto", pareto, drawPareto, "Time against price"], ["tornado", tornado, drawTornado, "What moves the answer"], ["breakeven", breakeven, drawBreakeven, "Where the lead changes"]];
   run(async (tools) => {
     let finished = -1;
     for (;;) {
@@ -34,12 +34,12 @@ export function render(root, { parameters, about, line, state: doing, update, ru
       const bar = h("progress", { max: state.points, value: state.finished, "aria-label": "Points that are finished" });
       progress.replaceChildren(bar, ` ${count(state.finished)} of ${count(state.points)} points are finished.`);
       if (state.finished !== finished && state.finished > 0) {
-        for (const [name, section, draw] of answers) {
+        for (const [name, section, draw, heading] of answers) {
           try {
             draw(section, await ask(name, { study, where: list(parameters.where), ...(name === "map" && { x: parameters.x, y: parameters.y }) }, tools), about);
           } catch (error) {
             if (error.name === "AbortError") throw error;
-            section.replaceChildren(h("h2", {}, name), h("p", { class: "quiet" }, error.message));
+            section.replaceChildren(h("h2", {}, heading), h("p", { class: "quiet" }, error.message.replace(`${name}: `, "").replace("--where ", "in the field Where write ")));
           }
         }
       } else if (!state.finished) map.replaceChildren(h("p", {}, "Run it in another terminal; this page follows: ", h("code", {}, `opticcl study ${studies.find((one) => one.key === study)?.name}`)));

@@ -39,7 +39,7 @@ export function render(root, { parameters, about, line, update, run }) {
       timeline(lanes(found, about.part_colours), found.total_s, { label: "Steps and the parts of their time", window, changed: keep }),
       table(rows, ["steps", "rounds", ...parts.map((part) => `${part}_s`), "total_s"].map((name) => ({ name, ...(name === "steps" && { key: (row) => row.first, text: (row) => row.steps }) })), { caption: "Runs of equal steps" }),
       h("h2", {}, "The plan"),
-      scrolling("The plan", h("table", {}, h("tbody", {}, SHOWN.filter((name) => name in found).map((name) => h("tr", {}, h("th", { scope: "row" }, words(name)), h("td", {}, value(name, found[name]))))))));
+      scrolling("The plan", h("table", { class: "facts" }, h("tbody", {}, SHOWN.filter((name) => name in found).map((name) => h("tr", {}, h("th", { scope: "row" }, words(name)), h("td", {}, value(name, found[name]))))))));
   });
 }
 

@@ -18,7 +18,8 @@ export function timeline(lanes, total, { label, window: given, changed = () => {
     [["Zoom in", () => zoom(0.5)], ["Zoom out", () => zoom(2)], ["Earlier", () => pan(-0.3)], ["Later", () => pan(0.3)], ["All", () => set(0, total)]]
       .map(([name, act]) => h("button", { type: "button", onclick: act }, name)));
   const figure = h("figure", {}, buttons, picture);
-  const box = () => ({ left: Math.min(150, width * 0.3), right: width - 10, top: 8, bottom: 12 + lanes.length * 26 });
+  const longest = Math.max(...lanes.map((lane) => lane.name.length)) * 7.2 + 12;
+  const box = () => ({ left: Math.min(longest, Math.max(124, width * 0.2)), right: width - 10, top: 8, bottom: 12 + lanes.length * 26 });
 
   function set(a, b) {
     const wide = Math.min(total, Math.max(b - a, total * 1e-7));
@@ -39,7 +40,7 @@ export function timeline(lanes, total, { label, window: given, changed = () => {
     const least = (to - from) / (frame.right - frame.left);
     lanes.forEach((lane, row) => {
       const top = frame.top + row * 26;
-      const room = Math.floor(frame.left / 7.2);
+      const room = Math.floor((frame.left - 8) / 7.2);
       parts.push(s("text", { x: frame.left - 6, y: top + 15, "text-anchor": "end" }, lane.name.length > room ? `${lane.name.slice(0, room - 1)}…` : lane.name));
       for (const item of lane.items(from, to, least).slice(0, MOST)) {
         const a = Math.max(frame.left, x.at(item.start)), b = Math.min(frame.right, x.at(item.end));

@@ -73,7 +73,10 @@ def _shade(colour: str, share: float) -> str:
 
 
 def wavelength_colours(used: Sequence[int]) -> dict[int, str]:
-    """Colour of each wavelength index: far apart while they are few, along one scale when they are many."""
+    """Colour of each wavelength index: far apart while they are few, along one scale when they are many.
+
+    The ends of the scale are left out: they cannot be seen on a dark or on a light page.
+    """
     used = sorted(set(used))
     if len(used) <= len(_OKABE_ITO):
         return dict(zip(used, _OKABE_ITO, strict=False))
@@ -81,4 +84,4 @@ def wavelength_colours(used: Sequence[int]) -> dict[int, str]:
     from matplotlib.colors import to_hex
 
     scale = colormaps["viridis"]
-    return {w: to_hex(scale(0.92 * i / (len(used) - 1))) for i, w in enumerate(used)}
+    return {w: to_hex(scale(0.22 + 0.7 * i / (len(used) - 1))) for i, w in enumerate(used)}

@@ -56,7 +56,7 @@ def draw(plan: Plan, shown: list[Panel]) -> Figure:
     wide = min(_WIDEST, (WIDTH - left - 0.1) / across)
     colours = colours_of(plan, shown)
     figure, axes = sheet(height)
-    thick = f"what node {FOLLOWED} sends" if together == 1 else "many circuits, in the colour of the first"
+    thick = f"what node {FOLLOWED} sends" if together == 1 else "many circuits"
     note = f"from the sender, left, to the receiver, right · thick: {thick}"
     legend(axes, plan, shown, colours, height, note)
     for number, panel in enumerate(shown):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
-from opticcl.assumptions import Assumptions
+from opticcl.assumptions import Assumptions, assumptions
 from opticcl.collective import Request
 from opticcl.errors import OpticclError, UnsupportedError
 from opticcl.fabrics.lightpath import Lightpath
@@ -35,7 +36,7 @@ from opticcl.training.models import MODELS
 from opticcl.training.partition import partition
 from opticcl.training.train import resolution_of, train
 
-__all__ = ["Measured", "measured"]
+__all__ = ["Measured", "measured", "prepare"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,17 @@ class Measured:
     def written(self) -> tuple[int, str, str]:
         """Number, refusal and values as JSON: what a process sends, so that no other one has to write them."""
         return self.number, self.refusal, json.dumps(dict(self.values))
+
+
+@cache
+def prepare() -> None:
+    """Load what every point needs: modules of fabrics and algorithms, tables of the compiler; once a process.
+
+    Processes that are forked afterwards begin with points at once. No point is computed, so none can end this process.
+    """
+    search = Fastest("auto", assumptions())
+    choice = search.choice(build_fabric("ideal", 4, None), Request("all_reduce"))
+    choice.verdict(choice.best_timeline(1_000_000)[1])
 
 
 def measured(space: DesignSpace, points: Sequence[DesignPoint], numbers: Sequence[int]) -> Iterator[Measured]:

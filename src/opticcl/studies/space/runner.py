@@ -30,6 +30,9 @@ RESULTS = "results.parquet"
 COMMIT_S = 0.25
 """Most time between a result and its record in the ledger [s]."""
 
+LEAST_PART = 128
+"""Points of a machine that are worth another search of its plans [count]."""
+
 
 @dataclass(frozen=True, slots=True)
 class Progressed:
@@ -134,7 +137,9 @@ def _compute(
     from opticcl.studies.space import measure  # before the processes are forked: each has it then
 
     waiting, label = deque(machines), "compute points"
-    if not isinstance(where, int):
+    if isinstance(where, int):
+        waiting = deque(_parts(machines, where))
+    else:
         from opticcl.studies.space.cluster import batches
 
         waiting = deque(batches(machines, points))
@@ -151,6 +156,7 @@ def _compute(
         return (one.written() for one in measure.measured(space, points, numbers))
 
     if isinstance(where, int):
+        measure.prepare()
         stream = events(work, waiting, jobs=min(where, len(waiting)), patience_s=COMMIT_S)
     else:
         stream = where.events(space, points, waiting, patience_s=COMMIT_S)
@@ -166,6 +172,7 @@ def _compute(
                     flush()
                     finished += _crashed(event, remaining, points, ledger, waiting, unfinished)
                 if event.ended:
+                    assert event.crash or not remaining
                     del unfinished[id(event.item)]
             if time.monotonic() >= due:
                 flush()
@@ -179,6 +186,24 @@ def _compute(
     finally:
         stream.close()
     flush()
+
+
+def _parts(machines: Sequence[list[int]], jobs: int) -> Iterator[list[int]]:
+    """Positions of points, a list an item of a process: the last machines in parts, so that processes end together.
+
+    Args:
+        machines: positions of the points of each machine, the first first.
+        jobs: processes [count].
+    """
+    left = sum(map(len, machines))
+    for numbers in machines:
+        begin = 0
+        while begin < len(numbers):
+            most = max(LEAST_PART, left // (2 * jobs)) if jobs > 1 else len(numbers)
+            part = numbers[begin : begin + most]
+            begin += len(part)
+            left -= len(part)
+            yield part
 
 
 def _crashed(
@@ -231,7 +256,8 @@ def _columns(
     table["state"] = [state for state, _, _ in found]
     table["reason"] = [reason for _, reason, _ in found]
     measured = dict.fromkeys(column for name in space.measure for column in MEASURES[name])
-    for column in measured | dict.fromkeys(column for _, _, values in found for column in values):
+    shapes = dict.fromkeys(tuple(values) for _, _, values in found)  # a few, however many points
+    for column in measured | dict.fromkeys(column for shape in shapes for column in shape):
         table[column] = [values.get(column) for _, _, values in found]
     return table
 
