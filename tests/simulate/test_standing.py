@@ -47,6 +47,17 @@ def test_a_round_changes_what_stands_if_it_has_other_circuits(rounds):
         stand = set(rows) if due in (None, True) else stand
 
 
+@pytest.mark.parametrize("column", range(6), ids=["src", "dst", "port", "wavelength_lo", "wavelength_n", "path"])
+def test_a_round_that_differs_in_one_column_changes_what_stands(column):
+    """Of one circuit, and of one among others that stand."""
+    for rows in ([(0, 1, 0, 0, 1, 1)], [(0, 1, 0, 0, 1, 1), (2, 0, 1, 2, 1, 2)]):
+        other = [tuple(value + (at == column) for at, value in enumerate(rows[0])), *rows[1:]]
+        standing = Standing(SimpleNamespace(devices=(), links_set=lambda circuits: None))
+        assert standing.changes(round_of(rows)) is None
+        assert standing.changes(round_of(rows)) is False
+        assert standing.changes(round_of(other)) is True
+
+
 def test_circuits_of_the_start_stand_until_others_are_set():
     """On a ring: 0 -> 1 and 2 -> 3 stand, whichever of them is used first; 4 -> 5 replaces both."""
     where = fabric("terarack:nodes=6")

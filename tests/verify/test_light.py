@@ -112,6 +112,23 @@ def test_steps_of_a_class_have_equal_circuits():
     assert not check_light(two_steps(SAME, SAME, [same, equal])).violations
 
 
+@pytest.mark.parametrize(
+    "classes",
+    [
+        (range(1),), (range(1), range(1)), (range(1, 3),), (range(2, 2), range(3)), (range(0, 3, 2),), (range(4),),
+        (range(1), range(2, 3)), (range(2), range(1, 3)), (range(3), range(3)), (range(2, -1, -1),),
+    ],
+)  # fmt: skip
+def test_classes_of_steps_have_every_step_once(classes):
+    """Light of steps that no class has is judged too: the second and third step here have none."""
+    transfers = Transfers.of([0], [1], [0], 1, Op.COPY)
+    schedule = Schedule("three", collective("all_gather", 6, 6), 3, lambda i: transfers, classes=classes)
+    plan = CircuitPlan(fabric(RING), schedule, lambda i: (ring_circuits(0, 1),) if i == 0 else ())
+    found = check_light(plan).violations
+    assert (found[0].rule, found[0].where) == ("steps_unequal", "the classes of steps")
+    assert {v.step for v in found if v.rule == "transfer_not_carried"} == {1, 2}
+
+
 # --- circuits that do not exist --------------------------------------------------------------------------------------------
 
 

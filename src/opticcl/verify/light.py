@@ -64,10 +64,11 @@ class CircuitsReport:
 
 def check_light(plan: CircuitPlan, *, progress: ProgressCallback) -> CircuitsReport:
     """Check every circuit of every round of the plan; `progress` is called after every class of steps."""
-    violations: list[Violation] = []
+    violations = list(_classes_wrong(plan.schedule))
     settings: dict[Resource, IntArray] = {}
     total = 0
-    for steps in plan.schedule.step_classes():
+    every_step = tuple(range(i, i + 1) for i in range(plan.schedule.num_steps))
+    for steps in every_step if violations else plan.schedule.step_classes():
         first = plan.schedule.step(steps.start)
         violations += _steps_not_equal(plan, steps, first)
         streamed = plan.stream(steps.start) if all(r.shared for r in plan.fabric.resources) else None
@@ -132,6 +133,17 @@ def _streamed_violations(
         counted += len(circuits)
     add(_not_carried(transfers, carried == 0, step))
     return list(found.values()), counted
+
+
+def _classes_wrong(schedule: Schedule) -> Iterator[Violation]:
+    """Classes that are not all steps, each once and in order."""
+    due = 0
+    for steps in (*schedule.step_classes(), range(schedule.num_steps, schedule.num_steps + 1)):
+        if steps.start != due or steps.step != 1 or not len(steps):
+            expected = f"every step of {schedule.num_steps} once and in order"
+            yield Violation("steps_unequal", due, -1, "the classes of steps", expected, f"{steps} for step {due}", 1)
+            return
+        due = steps.stop
 
 
 def _steps_not_equal(plan: CircuitPlan, steps: range, first: Transfers) -> Iterator[Violation]:
