@@ -51,8 +51,9 @@ def on(where: Fabric, plan: Plan) -> set[str]:
     ("written", "hint"),
     [
         ("switch", "write comb_laser:5, fibre:3-4"),
-        ("laser:3", "there is no part laser; parts are node, comb_laser"),
-        ("switch:6", "switch are 0 to 5"),
+        ("laser:3", "there is no part laser; did you mean 'comb_laser'"),
+        ("swich:3", "there is no part swich; did you mean 'switch'"),
+        ("switch:6", "switch are 0 to 5, ranges go upwards; try switch:5"),
         ("switch:3-2", "ranges go upwards"),
         ("switch:1+switch:0-2", "switch:1 is named twice"),
         ("switch:1:stuck=0", "a switch has no mode stuck; try dead or weak"),

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import pairwise
 
 import numpy as np
@@ -211,7 +212,9 @@ def parse_conditions(text: str, kinds: Sequence[PartKind], name: str) -> tuple[C
             )
         kind, first, last, mode, value = match.groups()
         if kind not in known:
-            raise FabricError(f"{name}: {item}: there is no part {kind}; parts are {', '.join(known)}")
+            near = get_close_matches(kind, known, 1)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise FabricError(f"{name}: {item}: there is no part {kind}; {hint}parts are {', '.join(known)}")
         found += _checked(known[kind], item, name, (int(first), int(last or first)), mode or DEAD, value)
         if len(found) > MOST_CONDITIONS:
             raise FabricError(f"{name}: more than {MOST_CONDITIONS:,} parts; try fewer")
@@ -234,7 +237,10 @@ def _checked(
     """
     first, last = indices
     if not first <= last < kind.count:
-        raise FabricError(f"{name}: {item}: {kind.kind} are 0 to {kind.count - 1}, ranges go upwards")
+        near = min(first, kind.count - 1)
+        raise FabricError(
+            f"{name}: {item}: {kind.kind} are 0 to {kind.count - 1}, ranges go upwards; try {kind.kind}:{near}"
+        )
     if last - first >= MOST_CONDITIONS:
         raise FabricError(f"{name}: {item}: more than {MOST_CONDITIONS:,} parts; try fewer")
     if mode not in kind.modes:
