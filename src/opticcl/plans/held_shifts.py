@@ -19,7 +19,7 @@ sub-rings is Bridge's (arXiv 2605.12766).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import comb, inf, isfinite
 from time import perf_counter
@@ -29,6 +29,7 @@ import numpy.typing as npt
 
 from opticcl.errors import ParameterError
 from opticcl.ir import IntArray
+from opticcl.kernels import worth_compiling
 from opticcl.schedule.digit_shifts import COLLECTIVES, shift_steps
 from opticcl.units import Seconds
 
@@ -170,22 +171,21 @@ def fastest_held(
     begin = perf_counter()
     families = [_family(collective, radices) for radices in factorisations(num_nodes)]
     least = [one.least_s(size_bytes, law) for one in families]
-    best: HeldShifts | None = None
+    seconds_of = _seconds if worth_compiling(sum(one.links.size for one in families)) else _seconds_without_kernel
+    best, best_s = families[0], inf
     proven = True
     for at in np.argsort(least, kind="stable").tolist():
-        if best is not None and least[at] >= best.seconds:
+        if least[at] >= best_s:
             break
-        found = _hold(families[at], size_bytes, law)
-        if found is not None and (best is None or found.seconds < best.seconds):
-            best = found
-        if best is not None and perf_counter() - begin > time_limit_s:
+        seconds = seconds_of(families[at], size_bytes, law)
+        if seconds < best_s:
+            best, best_s = families[at], seconds
+        if best_s < inf and perf_counter() - begin > time_limit_s:
             proven = False
             break
-    assert best is not None  # shift 1 serves every step
-    return best if proven else HeldShifts(**{n: getattr(best, n) for n in _FIELDS}, proven=False)
-
-
-_FIELDS = ("radices", "cuts", "shifts", "steps", "links", "moved", "seconds")
+    found = _hold(best, size_bytes, law)
+    assert found is not None  # shift 1 serves every step
+    return replace(found, proven=proven)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,6 +200,8 @@ class _Family:
         adds: whether the receiver adds in each step, bool (steps,).
         shifts: that may be held, int64 (shifts,).
         links: of each step on each shift, 0 where they do not serve it, int64 (steps, shifts).
+        whole: what a node sends in all steps, in messages.
+        added: what a node adds in all steps, in messages.
     """
 
     num_nodes: int
@@ -209,12 +211,14 @@ class _Family:
     adds: npt.NDArray[np.bool_]
     shifts: IntArray
     links: IntArray
+    whole: float
+    added: float
 
     def least_s(self, size_bytes: float, law: ShiftLaw) -> float:
         """Time with one link a step and without changes [s]."""
-        sums = float(self.moved[self.adds].sum()) * size_bytes * law.sums_s_per_byte
+        sums = self.added * size_bytes * law.sums_s_per_byte
         first = 0.0 if law.first_free or law.stands or not len(self.distance) else law.change_s
-        whole = len(self.distance) * (law.alpha_s + law.delta_s) + float(self.moved.sum()) * size_bytes * law.s_per_byte
+        whole = len(self.distance) * (law.alpha_s + law.delta_s) + self.whole * size_bytes * law.s_per_byte
         return first + whole + sums
 
 
@@ -232,7 +236,37 @@ def _family(collective: str, radices: tuple[int, ...]) -> _Family:
     every = np.arange(1, n)
     few = np.concatenate([every[n % every == 0], weights[:-1]])
     shifts = every if n <= ALL_SHIFTS else np.unique(few[few < n])
-    return _Family(n, radices, distance, moved, adds, shifts, links_needed(distance, shifts, n).T.copy())
+    links = links_needed(distance, shifts, n).T.copy()
+    return _Family(n, radices, distance, moved, adds, shifts, links, float(moved.sum()), float(moved[adds].sum()))
+
+
+def _seconds(family: _Family, size_bytes: float, law: ShiftLaw) -> float:
+    """Time of the fastest segments of a family of steps, as `_hold` finds them; inf where nothing is ever set [s].
+
+    Args:
+        family: steps.
+        size_bytes: message of every rank [bytes].
+        law: of steps and changes.
+    """
+    from opticcl.plans._held_kernels import held_until
+
+    sums = family.moved * family.adds * size_bytes * law.sums_s_per_byte
+    place = np.flatnonzero(family.shifts == law.stands) if law.stands else ()
+    stands = int(place[0]) if len(place) else -1
+    alpha_s, delta_s, change_s = float(law.alpha_s), float(law.delta_s), float(law.change_s)
+    message_s = float(law.s_per_byte * size_bytes)
+    moved, links, free = family.moved, family.links, law.first_free
+    return float(held_until(moved, sums, links, alpha_s, delta_s, message_s, change_s, free, stands))
+
+
+def _seconds_without_kernel(family: _Family, size_bytes: float, law: ShiftLaw) -> float:
+    """The same where too little is to be done to load a kernel [s].
+
+    Args:
+        family, size_bytes, law: as of `_seconds`.
+    """
+    found = _hold(family, size_bytes, law)
+    return inf if found is None else found.seconds
 
 
 def _hold(family: _Family, size_bytes: float, law: ShiftLaw) -> HeldShifts | None:
@@ -297,7 +331,7 @@ def held_time_s(plan: HeldShifts, size_bytes: int, law: ShiftLaw, collective: st
     if not plan.steps:
         return 0.0
     changes = plan.changes + (not law.first_free and plan.shifts[0] != law.stands)
-    sums = float(family.moved[family.adds].sum()) * size_bytes * law.sums_s_per_byte
+    sums = family.added * size_bytes * law.sums_s_per_byte
     fixed = changes * law.change_s if changes else 0.0
     return fixed + plan.steps * law.alpha_s + plan.links * law.delta_s + plan.moved * size_bytes * law.s_per_byte + sums
 

@@ -17,6 +17,7 @@ from opticcl.fabrics import FABRICS, fabric_at_scale
 from opticcl.ir import Fabric, ProgressCallback, no_progress
 from opticcl.kernels import always_compiled
 from opticcl.plans.compare import compare_plans
+from opticcl.plans.held_shifts import ShiftLaw, fastest_held
 from opticcl.plans.plan import compile
 from opticcl.simulate import simulate
 
@@ -127,10 +128,15 @@ def _execution() -> None:
     compile("ideal:nodes=4", "all_reduce", 10**6, algorithm="ring").execute(np.ones((4, 4), np.float16))
 
 
+def _held_shifts() -> None:
+    fastest_held("all_reduce", 16, 10**6, ShiftLaw(1e-6, 1e-7, 1e-10, 1e-5))
+
+
 _FURTHER: dict[str, Callable[[], None]] = {
     "simulate flows": _flows,
     "simulate packets": _packets,
     "search routes": _routes,
     "plan around failed parts": _failed_parts,
     "execute": _execution,
+    "plan links to hold": _held_shifts,
 }

@@ -1,0 +1,43 @@
+"""The least time of the segments of a family of steps; a module of its own, since compilers are slow to load."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+__all__ = ["held_until"]
+
+
+@numba.njit(cache=True, nogil=True)
+def held_until(moved, sums, links, alpha_s, delta_s, s_per_message, change_s, first_free, stands):  # type: ignore[no-untyped-def]
+    """Time at which the last step ends on the best links for each segment, inf where nothing is ever set [s].
+
+    Args:
+        moved: what a node sends in each step, in messages, float64 (steps,).
+        sums: time of adding in each step, float64 (steps,).
+        links: of each step on each shift, 0 where they do not serve it, int64 (steps, shifts).
+        alpha_s: of a step [s].
+        delta_s: of each link that a circuit passes [s].
+        s_per_message: of a link, for a whole message [s].
+        change_s: of a change of links [s].
+        first_free: whether the first links stand from the start.
+        stands: place among the shifts of the one that stands from the start; -1: none.
+    """
+    running = np.full(links.shape[1], np.inf)
+    until = 0.0
+    for i in range(len(moved)):
+        a_link = delta_s + s_per_message * moved[i]
+        start = until + (0.0 if i == 0 and first_free else change_s)
+        best = start + ((alpha_s + sums[i]) + a_link)
+        for j in range(len(running)):
+            if start < running[j]:
+                running[j] = start
+            if i == 0 and j == stands:
+                running[j] = 0.0
+            if links[i, j] == 0:
+                running[j] = np.inf
+            else:
+                running[j] += (alpha_s + sums[i]) + a_link * links[i, j]
+            best = min(best, running[j])
+        until = best
+    return until
