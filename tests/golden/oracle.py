@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 SCRIPT = r"""
-import json, sys
+import json, sys, time
 from simgrid import Actor, Comm, Engine, Host, Link, LinkInRoute, NetZone, simgrid_version, this_actor
 
 given = json.load(open(sys.argv[1]))
@@ -51,8 +51,9 @@ def send(i, delay, amount):
 
 for i, (route, delay, amount) in enumerate(flows):
     Actor.create(f"f{i}", Host.by_name(f"a{i}"), send, i, delay, int(amount))
+begun = time.process_time()
 engine.run()
-json.dump(ends, open(sys.argv[2], "w"))
+json.dump({"ends": ends, "cpu_s": time.process_time() - begun}, open(sys.argv[2], "w"))
 """
 
 
@@ -76,7 +77,14 @@ def interpreter() -> tuple[str, str]:
 def ends(
     capacity: np.ndarray, routes: list[list[int]], delay_s: np.ndarray, amount_bytes: np.ndarray, timeout_s: float = 300
 ) -> np.ndarray:
-    """When each flow ends according to SimGrid, float64 (n,) [s].
+    """When each flow ends according to SimGrid, float64 (n,) [s]; as `simulated`."""
+    return simulated(capacity, routes, delay_s, amount_bytes, timeout_s)[0]
+
+
+def simulated(
+    capacity: np.ndarray, routes: list[list[int]], delay_s: np.ndarray, amount_bytes: np.ndarray, timeout_s: float = 300
+) -> tuple[np.ndarray, float]:
+    """When each flow ends according to SimGrid, float64 (n,) [s], and the CPU time of its simulation [s].
 
     Args:
         capacity: of each link [byte/s].
@@ -102,4 +110,5 @@ def ends(
         )
         if done.returncode or not found.exists():
             raise RuntimeError(f"SimGrid failed: {(done.stderr.strip().splitlines() or ['no words'])[-1]}")
-        return np.array(json.loads(found.read_text("utf-8")))
+        result = json.loads(found.read_text("utf-8"))
+        return np.array(result["ends"]), result["cpu_s"]
