@@ -251,8 +251,8 @@ def _seconds(family: _Family, size_bytes: float, law: ShiftLaw) -> float:
     from opticcl.plans._held_kernels import held_until
 
     sums = family.moved * family.adds * size_bytes * law.sums_s_per_byte
-    place = np.flatnonzero(family.shifts == law.stands) if law.stands else ()
-    stands = int(place[0]) if len(place) else -1
+    standing = np.flatnonzero(family.shifts == law.stands)
+    stands = int(standing[0]) if len(standing) else -1
     alpha_s, delta_s, change_s = float(law.alpha_s), float(law.delta_s), float(law.change_s)
     message_s = float(law.s_per_byte * size_bytes)
     moved, links, free = family.moved, family.links, law.first_free
