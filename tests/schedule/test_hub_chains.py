@@ -7,6 +7,7 @@ import pytest
 from tests.schedule.oracle import check
 from tests.schedule.test_circulant_rings import PLAIN
 
+from opticcl.assumptions import assumptions
 from opticcl.collective import Request
 from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan
@@ -74,3 +75,11 @@ def test_levels_on_the_same_wavelengths_clash():
 def test_declined(algorithm, collective, name, text):
     """With a reason."""
     assert text in reason_declined(algorithm, collective, fabric(name))
+
+
+def test_gigabytes_go_along_one_chain_each_way():
+    """With 1 us a step `auto` cuts 10 GB into as many pieces as about the root of steps times steps that the time is worth."""
+    plan = compile("terarack:nodes=160", "broadcast", "10GB", assumptions=assumptions("common", **PLAIN))
+    assert plan.algorithm == "hub_chains:radices=160,pipeline=1280,halves=True"
+    due = 25e-6 + (159 + 1279) * (1e-6 + 10e9 * 8 / 2 / 1280 / (64 * 40e9))
+    assert plan.simulate(**PLAIN).total_s == pytest.approx(due, rel=1e-6)

@@ -32,6 +32,8 @@ __all__ = ["chains", "hub_chains"]
 PIECES = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048)
 DEEPEST = 128  # chains that a search evaluates: each stage of the beginning and of the end is a class of steps
 MOST_TRIED = 1 << 20  # transfers of all distinct steps of a candidate
+MOST_LONG_PIECES = 4096  # of one chain of all nodes each way, which pays for gigabytes
+MOST_TRIED_LONG = 1 << 22
 
 
 def accepts(
@@ -61,7 +63,10 @@ def accepts(
 
 
 def variants(collective: Request, fabric: Fabric) -> list[dict[str, object]]:
-    """On a TeraRack: the most even one, two and three levels, both ways and in halves, in up to 2,048 pieces."""
+    """On a TeraRack: the most even one, two and three levels, both ways and in halves, in up to 2,048 pieces.
+
+    Also one long chain each way in up to 4,096 pieces.
+    """
     if needs_whole(fabric, "terarack") or collective.name not in ("broadcast", "reduce"):
         return []
     n = fabric.num_nodes
@@ -76,7 +81,9 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, object]]:
             depth = sum(b - 1 if halves else b // 2 for b in radices)
             if depth <= DEEPEST and 2 * n * 2 * depth <= MOST_TRIED and not accepts(collective, fabric, radices):
                 found += [{"radices": radices, "pipeline": pieces, "halves": halves} for pieces in PIECES]
-    return found
+    long = n - 1 > DEEPEST and 4 * n * (n - 1) <= MOST_TRIED_LONG and not accepts(collective, fabric, (n,))
+    many = {min(times * n, MOST_LONG_PIECES) for times in (4, 8) if long}
+    return found + [{"radices": (n,), "pipeline": pieces, "halves": True} for pieces in sorted(many)]
 
 
 @register_algorithm("hub_chains", accepts, variants)
