@@ -46,3 +46,26 @@ def test_bad_input_is_one_line(opticcl, given, said):
     assert done.returncode == 2
     assert said in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_streams(opticcl, answer):
+    """Pieces that are forwarded, on a RAMP; other questions of a plan are refused beside it."""
+    asked = [
+        "plan",
+        "-f",
+        "ramp:groups=3,racks=2,wavelengths=6",
+        "-c",
+        "broadcast",
+        "-s",
+        "50KB",
+        "--streamed",
+        "--assumptions",
+        "published",
+    ]
+    found, code = answer(*asked)
+    assert code == 0
+    assert found["algorithm"] == "ramp:stages=18"
+    assert "device engine" in found["notes"][0]
+    done = opticcl(*asked, "--overlap")
+    assert done.returncode == 2
+    assert "--streamed plans a whole fabric" in done.stderr

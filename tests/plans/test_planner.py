@@ -56,7 +56,14 @@ def test_at_a_break_even_both_plans_take_as_long():
     assert all(one.below != one.above for one in (*found.sizes, *found.delays))
 
 
-@pytest.mark.parametrize("change", [{}, {"initial": "warm"}, {"reconfiguration_charge": "every_step"}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        pytest.param({"initial": "warm"}, marks=pytest.mark.deep),
+        pytest.param({"reconfiguration_charge": "every_step"}, marks=pytest.mark.deep),
+    ],
+)
 def test_auto_is_as_fast_as_the_planner(change):
     """Links to hold are planned by every search for the fastest: of one message, of several sizes, under other assumptions."""
     where, name = "ocs:nodes=16,reconfiguration=100us,planes=2", "all_to_all"

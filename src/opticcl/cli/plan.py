@@ -53,6 +53,12 @@ def run(
             "--overlap", help="On an ocs: some switches change while others send; timed by the device engine."
         ),
     ] = False,
+    streamed: Annotated[
+        bool,
+        typer.Option(
+            "--streamed", help="Cut the message: pieces are forwarded while further ones arrive; by the device engine."
+        ),
+    ] = False,
     imported: Annotated[
         Path | None,
         typer.Option(
@@ -68,6 +74,7 @@ def run(
     from opticcl.plans.plan import read
     from opticcl.plans.planner import plan_collective
     from opticcl.plans.published import as_ocs, plan_published
+    from opticcl.plans.streams import plan_streamed
     from opticcl.plans.switch_plans import plan_overlapped
     from opticcl.report.planned import plan_figure, plan_label, plan_tables
     from opticcl.units import quantity
@@ -82,6 +89,10 @@ def run(
         raise ParameterError(
             "plan: --import reads a case of a whole ocs; leave --overlap, --start, --job and --root out"
         )
+    if streamed and (overlap or imported is not None or start is not None or job is not None):
+        raise ParameterError(
+            "plan: --streamed plans a whole fabric from its start; leave --overlap, --import, --start, --job out"
+        )
     if imported is not None and imported.suffix.lower() == ".toml":
         _solve_matrix(imported, json, bool(out))
         return
@@ -91,6 +102,10 @@ def run(
             if imported is not None
             else plan_overlapped(where, collective, size, assumptions=assumed, time_limit_s=limit_s)
             if overlap
+            else plan_streamed(
+                where, collective, size, root=root, assumptions=assumed, time_limit_s=limit_s, progress=progress
+            )
+            if streamed
             else plan_collective(
                 where,
                 collective,

@@ -1,0 +1,179 @@
+"""Plan a collective in pieces that nodes forward while further ones arrive, timed by the device engine.
+
+With barriers a step waits for the last bit of the step before, so that more pieces cost more latencies. Without them a piece
+goes on once it has arrived: k pieces of a message M over h hops of rate B take about h alpha + (M + (h - 1) M / k) / B. On a
+RAMP with x planes and as many pieces as slots, a broadcast takes 2 alpha + ceil(M / (x P)) + 1 slots of P bytes.
+
+Tried are the registered algorithms that cut a message into a number of pieces: that number is doubled until two in turn are no
+faster, then halved in steps; on fabrics with slots also a piece a slot. The fastest with barriers is tried too.
+
+Source: pipelined trees; the closed form of RAMP's broadcast is ours, its tree RAMP's (section 6.1.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from math import ceil, inf, sqrt
+from time import perf_counter
+
+from opticcl.assumptions import DEFAULT_SET, Assumptions
+from opticcl.assumptions import assumptions as assumptions_of
+from opticcl.circuits import lower
+from opticcl.collective import Request, collective_name
+from opticcl.errors import ParameterError, UnsupportedError
+from opticcl.fabrics import as_fabric
+from opticcl.ir import Fabric, ProgressCallback, Timeline, no_progress
+from opticcl.plans.plan import Plan, compile
+from opticcl.plans.planner import Planned, segments_of
+from opticcl.registry import parse_call, whole_number, write_call
+from opticcl.schedule import all_variants, generate
+from opticcl.simulate import simulate
+from opticcl.simulate.bounds import lower_bound
+from opticcl.units import message_size
+
+__all__ = ["PIECES", "plan_streamed"]
+
+PIECES = ("pipeline", "stages")
+"""Parameters of algorithms that count the pieces of a message."""
+
+MOST_PIECES = 1 << 11
+"""That are tried [count]."""
+
+LEAST_BYTES = 64
+"""Of a piece [bytes]."""
+
+MOST_ROWS = 1 << 20
+"""Nodes times pieces of a plan that is tried, ten seconds at most [count]."""
+
+
+def plan_streamed(
+    fabric: Fabric | str,
+    collective: str,
+    size: str | float,
+    *,
+    root: int = 0,
+    assumptions: str | Assumptions = DEFAULT_SET,
+    time_limit_s: float = inf,
+    progress: ProgressCallback = no_progress,
+) -> Planned:
+    """Plan a collective whose pieces are forwarded while further ones arrive.
+
+    Args:
+        fabric: with circuits, or "name:key=value,...".
+        collective: such as "broadcast".
+        size: message of every rank: "100 MB" or bytes.
+        root: rank that a rooted collective starts or ends at.
+        assumptions: named set of time assumptions, or a custom set.
+        time_limit_s: after which no further number of pieces is tried [s].
+        progress: called with a line of text before each algorithm.
+    Raises: UnsupportedError: packets, too many devices, or no algorithm that cuts the message. ParameterError: a limit below 0.
+    """
+    begin = perf_counter()
+    if not time_limit_s >= 0:
+        raise ParameterError(f"plan: time_limit_s={time_limit_s:g} is negative; try 10")
+    where, size_bytes, assumed = as_fabric(fabric), message_size(size), assumptions_of(assumptions)
+    if where.is_packet_switched:
+        raise UnsupportedError(f"plan: {where.name} has packets, no circuits; use simulate --engine packet")
+    wanted = Request(collective_name(collective), whole_number(root, "root"))
+    families = _families(wanted, where)
+    if not families:
+        raise UnsupportedError(f"plan: no algorithm cuts {wanted.name} on {where.name} into a number of pieces")
+    whole = compile(where, wanted, size_bytes, assumptions=assumed)
+    best = (_device(whole, assumed), whole)
+    barriers_s = whole.simulate(assumptions=assumed).total_s
+    finished, deadline = True, begin + time_limit_s
+    for name, given, key in families:
+        progress(f"pieces of {name} on {where.name}")
+        most = max(1, min(MOST_PIECES, MOST_ROWS // where.num_nodes, size_bytes // LEAST_BYTES))
+        search = _search(most, _slots(where, size_bytes))
+        pieces = next(search, None)
+        while pieces is not None:
+            if perf_counter() > deadline:
+                finished = False
+                break
+            algorithm = write_call(name, {**given, key: pieces})
+            try:
+                plan = Plan(lower(where, generate(algorithm, wanted, where)), size_bytes)
+                timeline = _device(plan, assumed)
+            except UnsupportedError:
+                timeline = None
+            if timeline is not None and timeline.total_s < best[0].total_s:
+                best = (timeline, plan)
+            try:
+                pieces = search.send(inf if timeline is None else timeline.total_s)
+            except StopIteration:
+                pieces = None
+    timeline, plan = best
+    bound = lower_bound(plan.schedule.collective, where, size_bytes, assumed, starts="devices")
+    notes = [
+        f"pieces are forwarded while further ones arrive, timed by the device engine; the fastest with barriers takes "
+        f"{barriers_s * 1e6:.4g} us"
+    ]
+    notes += [] if finished else ["the time limit was reached: another plan may be faster, by no more than the gap"]
+    return Planned(
+        plan, assumed, timeline, bound.seconds, bound.name, segments_of(plan, timeline), (), (), (), finished,
+        perf_counter() - begin, tuple(notes),
+    )  # fmt: skip
+
+
+def _families(wanted: Request, fabric: Fabric) -> list[tuple[str, dict[str, str], str]]:
+    """Algorithms that cut a message: name, further parameters and the parameter that counts the pieces.
+
+    Args:
+        wanted: collective and root.
+        fabric: that runs it.
+    """
+    found: dict[str, tuple[str, dict[str, str], str]] = {}
+    for variant in all_variants(wanted, fabric):
+        name, given = parse_call(variant)
+        keys = [key for key in PIECES if given.get(key, "").isdecimal()]
+        if keys:
+            given.pop(keys[0])
+            found[write_call(name, given)] = name, given, keys[0]
+
+    def chunks(name: str, given: dict[str, str], key: str, pieces: int) -> int:
+        try:
+            return generate(write_call(name, {**given, key: pieces}), wanted, fabric).collective.num_chunks
+        except UnsupportedError:
+            return 0
+
+    return [one for one in found.values() if chunks(*one, 4) > chunks(*one, 2)]
+
+
+def _slots(fabric: Fabric, size_bytes: int) -> int:
+    """Slots of a message on all ports of a node, 0 on fabrics without slots [count]."""
+    return ceil(size_bytes / (fabric.slot_payload_bytes * fabric.ports_per_node)) if fabric.slot_s else 0
+
+
+def _search(most: int, slots: int) -> Generator[int, float, None]:
+    """Numbers of pieces, one after the other; the time of each is sent back.
+
+    Args:
+        most: pieces [count].
+        slots: of the message; 0: none [count].
+    """
+    known: dict[int, float] = {}
+    if slots:
+        natural = ceil(slots / ceil(slots / most))
+        known[natural] = yield natural
+    pieces, worse = 1, 0
+    while pieces <= most and worse < 2:
+        if pieces not in known:
+            known[pieces] = yield pieces
+        worse = worse + 1 if known[pieces] > min(known.values()) else 0
+        pieces *= 2
+    best = min(known, key=lambda one: known[one])
+    for _ in range(3):
+        below, above = (
+            max((one for one in known if one < best), default=best),
+            min((one for one in known if one > best), default=best),
+        )
+        for one in (round(sqrt(below * best)), round(sqrt(best * above))):
+            if one not in known:
+                known[one] = yield one
+        best = min(known, key=lambda one: known[one])
+
+
+def _device(plan: Plan, assumed: Assumptions) -> Timeline:
+    """Times by the device engine."""
+    return simulate(plan.circuits, plan.size_bytes, assumed, engine="device").timeline

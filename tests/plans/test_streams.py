@@ -1,0 +1,65 @@
+"""Messages in pieces that are forwarded while further ones arrive: closed form, judge of time, search, bad input."""
+
+from math import ceil
+
+import pytest
+
+import opticcl
+from opticcl.assumptions import assumptions
+from opticcl.errors import ParameterError, UnsupportedError
+from opticcl.plans.streams import plan_streamed
+from opticcl.verify.time import check_programme, rules_of
+
+ASSUMED = assumptions("published", compute="none", rounds="in_line")
+
+
+@pytest.mark.parametrize("shape", [(3, 2, 6), (4, 4, 8), (5, 3, 10)])
+def test_a_broadcast_slot_by_slot_takes_its_closed_form(shape):
+    """Two latencies of 70 slots, the message on x planes of 950 bytes a slot, one slot behind; with barriers more."""
+    where = opticcl.fabric("ramp:groups={},racks={},wavelengths={}".format(*shape))
+    for size in (5_000, 23_456):
+        slots = ceil(size / shape[0] / 950)
+        plan = opticcl.compile(where, "broadcast", size, algorithm=f"ramp:stages={slots}")
+        due_s = (2 * 70 + slots + 1) * 20e-9
+        for engine in ("device", "flow:mode=asynchronous"):
+            assert plan.simulate(engine, assumptions=ASSUMED).total_s == pytest.approx(due_s, rel=1e-9)
+        times = plan.programme("device", assumptions=ASSUMED)
+        assert check_programme(plan.circuits, times, rules_of(times)).ok
+    assert plan.verify().ok
+
+
+@pytest.mark.parametrize(
+    ("text", "collective"),
+    [
+        ("ramp:groups=3,racks=2,wavelengths=6", "broadcast"),
+        pytest.param("sipac:radix=2,levels=3,wavelengths=4", "broadcast", marks=pytest.mark.deep),
+    ],
+)
+def test_streams_are_no_slower_than_barriers(text, collective):
+    """Nor than any power of two of pieces; the plan is right, and the device engine repeats its time."""
+    found = plan_streamed(text, collective, 30_000, root=1, assumptions=ASSUMED)
+    assert found.finished
+    assert found.gap >= 1
+    assert found.plan.verify().ok
+    assert found.plan.simulate("device", assumptions=ASSUMED).total_s == pytest.approx(found.total_s)
+    barriers = opticcl.compile(text, collective, 30_000, root=1, assumptions=ASSUMED)
+    assert found.total_s < barriers.simulate(assumptions=ASSUMED).total_s
+    assert "with barriers takes" in found.notes[0]
+    for pieces in (1, 2, 4, 8):
+        one = opticcl.compile(text, collective, 30_000, root=1, algorithm=f"tree:pipeline={pieces}")
+        assert found.total_s <= one.simulate("device", assumptions=ASSUMED).total_s * (1 + 1e-9)
+    assert sum(one.total_s for one in found.segments) == pytest.approx(found.total_s)
+
+
+def test_what_cannot_be_streamed():
+    """In one line; a limit of time returns the plan with barriers at least."""
+    with pytest.raises(UnsupportedError, match="fat_tree has packets"):
+        plan_streamed("fat_tree:nodes=8", "broadcast", 1000)
+    with pytest.raises(UnsupportedError, match="no algorithm cuts all_to_all on oddl"):
+        plan_streamed("oddl:shape=2x2", "all_to_all", 1000)
+    with pytest.raises(ParameterError, match="time_limit_s=-1 is negative"):
+        plan_streamed("oddl:shape=2x2", "broadcast", 1000, time_limit_s=-1)
+    found = plan_streamed("oddl:shape=2x2", "broadcast", 1000, time_limit_s=0)
+    assert not found.finished
+    assert found.plan.verify().ok
+    assert any("time limit" in note for note in found.notes)
