@@ -274,6 +274,8 @@ class Lightpath(Fabric):
     def conditions(self) -> tuple[Condition, ...]:
         """Failed parts, however they are written."""
         dead = (self.dead_tiles, self.dead_lasers, self.dead_waveguides)
+        if self.failed is None and all(text is None for text in dead):
+            return ()
         damage = damage_of(self.grid_shape, self.lasers, self.waveguides, *dead)
         node = np.argsort(self.tile)
         written = conditions_of(damage, node, self.lasers, self.inner_edges, self.waveguides)
@@ -353,8 +355,8 @@ class Lightpath(Fabric):
     @cached_property
     def _stuck_edges(self) -> IntArray:
         """Edges whose switches are stuck."""
-        found: IntArray = self.inner_edges[failed_parts(self.conditions, "mzi", "stuck")]
-        return found
+        stuck = failed_parts(self.conditions, "mzi", "stuck")
+        return np.asarray(self.inner_edges[stuck] if len(stuck) else stuck)
 
     @cached_property
     def _detours(self) -> Grid:
