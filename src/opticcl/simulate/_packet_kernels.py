@@ -88,22 +88,33 @@ def _push_event(w, heap, time, what):  # type: ignore[no-untyped-def]
     heap[i].what = what
 
 
-@numba.njit(_nrt=False)  # type: ignore[call-overload]
-def _pop_event(w, heap):  # type: ignore[no-untyped-def]
-    """Remove the first event from the heap, in which an event has up to four others below it."""
-    n = w.num_planned - 1
-    w.num_planned = n
-    time, what = heap[n].time, heap[n].what
-    i = 0
+@numba.njit(inline="always")
+def _before(heap, one, other):  # type: ignore[no-untyped-def]
+    """1 if one event comes before another, else 0."""
+    a, b = heap[one], heap[other]
+    return np.uint64((a.time < b.time) | ((a.time == b.time) & (a.what < b.what)))
+
+
+@numba.njit(inline="always")
+def _sink(heap, n, time, what):  # type: ignore[no-untyped-def]
+    """Put an event into the heap of n places, the first of which is free; indices without sign need no second check."""
+    one, two, four = np.uint64(1), np.uint64(2), np.uint64(4)
+    i = np.uint64(0)
     while True:
-        child = 4 * i + 1
-        if child >= n:
+        child = four * i + one
+        if child + two + one < n:  # the first of four in two rounds, by comparisons without jumps
+            a = child + _before(heap, child + one, child)
+            b = child + two + _before(heap, child + two + one, child + two)
+            child = a + (b - a) * _before(heap, b, a)
+        elif child < n:
+            other = child + one
+            while other < n:
+                if _before(heap, other, child):
+                    child = other
+                other += one
+        else:
             break
         first_time, first_what = heap[child].time, heap[child].what
-        for other in range(child + 1, min(child + 4, n)):
-            other_time = heap[other].time
-            if other_time < first_time or (other_time == first_time and heap[other].what < first_what):
-                child, first_time, first_what = other, other_time, heap[other].what
         if time < first_time or (time == first_time and what < first_what):
             break
         heap[i].time = first_time
@@ -111,6 +122,14 @@ def _pop_event(w, heap):  # type: ignore[no-untyped-def]
         i = child
     heap[i].time = time
     heap[i].what = what
+
+
+@numba.njit(_nrt=False)  # type: ignore[call-overload]
+def _pop_event(w, heap):  # type: ignore[no-untyped-def]
+    """Remove the first event from the heap, in which an event has up to four others below it."""
+    w.num_planned -= 1
+    n = np.uint64(w.num_planned)
+    _sink(heap, n, heap[n].time, heap[n].what)
 
 
 # --- sending ----------------------------------------------------------------------------------------------------------
