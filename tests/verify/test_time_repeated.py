@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.verify.timing import Bench, changed, plan_on, schedule_times
+from tests.verify.timing import Bench, changed, plan_of, plan_on, schedule_times
 
 from opticcl.collective import collective
 from opticcl.errors import UnsupportedError
 from opticcl.ir import Op, Schedule, Transfers
 from opticcl.ir.programme import DeviceTable
-from opticcl.verify import _time_data
+from opticcl.verify import _time_data, _time_rows
 from opticcl.verify.time import TimeRules, check_programme
 
 STEPS = 64
@@ -127,3 +127,108 @@ def test_buffers_for_what_arrives_during_repetitions():
     found = [check_programme(plan, programme, rules) for programme in both(plan, rules)]
     assert [one.ok for one in found] == [True, True]
     assert [one.receive_buffer_bytes for one in found] == [SIZE / STEPS, SIZE / STEPS]
+
+
+# --- with barriers, and what sums take -----------------------------------------------------------------------------------
+
+
+def ready_after_all(plan, programme):
+    """By step: when all data of the steps before it is there."""
+    whole, complete, due = programme.data, 0.0, {}
+    for step in range(plan.schedule.num_steps):
+        due[step] = complete
+        complete = max(complete, float(whole.summed_s[whole.step == step].max()))
+    return due
+
+
+@pytest.mark.parametrize("rules", [PLAIN, TimeRules(control="none")])
+def test_steps_that_wait_for_all_data(rules):
+    """Ready times without a replay, of steps that are stored once too."""
+    plan = pipeline(Bench(nodes=3, setting_time=0.0), added)
+    compact, whole = both(plan, rules)
+    due = ready_after_all(plan, whole)
+    for programme in (compact, whole):
+        rows = _time_rows.TimeRows(plan, programme)
+        found = _time_data.follow_data(rows, exact=False)
+        assert {step: one.tolist() for step, one in found.ready_s.items()} == {
+            copy.step: [pytest.approx(due[copy.step], rel=1e-9)] for copy in rows.copies
+        }
+        assert not found.late_s
+        assert not found.overwritten_s
+
+
+def test_the_largest_schedule_that_is_replayed(monkeypatch):
+    """Beyond it barriers suffice, and without them it is refused."""
+    plan = pipeline(Bench(nodes=3, setting_time=0.0), added)
+    programme = both(plan)[0]
+    rows = _time_rows.TimeRows(plan, programme)
+    for most, replayed in ((STEPS, True), (STEPS - 1, False)):
+        monkeypatch.setattr(_time_data, "MOST_REPLAYED", most)
+        ready = _time_data.follow_data(rows, exact=True).ready_s[1]
+        assert bool(np.isneginf(ready[0])) is replayed
+    tight = replace(programme, runs=changed(programme.runs, period_s=programme.runs.period_s * 0.9))
+    with pytest.raises(
+        UnsupportedError, match="times of 64 sent chunks are more than 63; try a programme with barriers"
+    ):
+        _time_data.follow_data(_time_rows.TimeRows(plan, tight), exact=False)
+
+
+def test_jobs_of_a_memory():
+    """A pass over the arrivals of each chunk, or one for each arrival: chunks moved at each rank, first and last times."""
+    draw = np.random.default_rng(5)
+    for _ in range(40):
+        n = int(draw.integers(1, 7))
+        dst, lo, many = draw.integers(1, 4, n), draw.integers(0, 5, n), draw.integers(1, 4, n)
+        if draw.integers(2):
+            many = np.ones(n, np.int64)
+        op = draw.choice([Op.COPY, Op.REDUCE], n)
+        t = Transfers.of(np.zeros(n, int), dst, lo, many, op)
+        arrived = draw.permutation(n) * 1.0
+        summed = arrived + 1 + draw.permutation(n)
+        sums = {}
+        for i in range(n):
+            for chunk in range(lo[i], lo[i] + many[i]) if op[i] == Op.REDUCE else ():
+                sums.setdefault((int(dst[i]), chunk), []).append(i)
+        if not sums:
+            continue
+        rank, row, moved, release, due = _time_data._jobs(t, arrived, summed, "fused")
+        found = {}
+        for job in range(len(rank)):
+            key = (int(rank[job]), release[job], due[job])
+            found[key] = found.get(key, 0) + moved[job]
+            assert (dst[row[job]], op[row[job]]) == (rank[job], Op.REDUCE)
+        expected = {}
+        for (at, _), mine in sums.items():
+            key = (at, arrived[mine].max(), summed[mine].min())
+            expected[key] = expected.get(key, 0) + len(mine) + 2
+        assert found == expected
+        rank, row, moved, release, due = _time_data._jobs(t, arrived, summed, "chain")
+        adds = np.flatnonzero(op == Op.REDUCE)
+        assert [list(one) for one in (rank, row, moved, release, due)] == [
+            list(one) for one in (dst[adds], adds, 3.0 * many[adds], arrived[adds], summed[adds])
+        ]
+
+
+def test_sums_of_ranks_in_any_order():
+    """Each rank has its memory: sums of two of them, listed in turn, are in time; a little faster they are not."""
+    plan = plan_of(
+        Bench(nodes=4, setting_time=0.0), [(i, src, dst, i, 1, 1) for i, (src, dst) in enumerate(ORDER)], chunks=8
+    )
+    rules = TimeRules(control="none", memory_bytes_per_s=1e6)
+    p = schedule_times(plan, 8, rules)
+    together = {name: np.full(len(ORDER), getattr(p.circuits, name)[0]) for name in ("start_s", "end_s")}
+    arrived = np.full(len(ORDER), p.data.arrived_s[0])
+    work = 3e-6
+    turn = np.array([[at for _, at in ORDER[:i]].count(dst) for i, (_, dst) in enumerate(ORDER)])
+    for share, refused in ((1.0, set()), (0.9, {0, 1, 2, 3})):
+        summed = arrived + (turn + 1) * work * share
+        moved = replace(
+            p, circuits=changed(p.circuits, **together), data=changed(p.data, arrived_s=arrived, summed_s=summed)
+        )
+        found = [one for one in check_programme(plan, moved, rules).violations if one.law == "summed_too_fast"]
+        assert {one.step for one in found} == refused
+        for one in found:
+            assert one.missing_s == pytest.approx((turn[one.step] + 1) * work * 0.1)
+
+
+ORDER = [(0, 2), (0, 1), (3, 2), (3, 1)]
