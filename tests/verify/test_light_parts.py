@@ -55,32 +55,28 @@ def test_settings_are_written_once(compiled, depth):
         assert table[::depth].tolist() == [0, 4, 0]
 
 
-def run_of(src, count, parts_step=0):
-    """A run of steps from one node to the next one."""
-    step = Transfers.of([src], [src + 1], [0], 1, Op.COPY)
+def run_of(number, count, parts_step=0):
+    """A run of steps from node 0 to node 1, of as many chunks as its number and one more."""
+    step = Transfers.of([0], [1], [0], number + 1, Op.COPY, [1] if parts_step else None)
     return Run(lambda: step, count, parts_step=parts_step)
 
 
 @pytest.mark.parametrize(
-    ("counts", "classes", "equal"),
+    ("counts", "parts_step", "classes", "equal"),
     [
-        ((2, 2), (range(2), range(2, 4)), True), ((2, 2), (range(4),), False), ((2, 2), (range(1), range(1, 4)), False),
-        ((2, 2), (range(3), range(3, 4)), False), ((1, 3), (range(1), range(1, 4)), True), ((4,), (range(4),), True),
-        ((1, 1, 2), (range(1), range(1, 4)), False),
+        ((2, 2), 0, (range(2), range(2, 4)), True), ((2, 2), 0, (range(4),), False),
+        ((2, 2), 0, (range(1), range(1, 4)), False), ((2, 2), 0, (range(3), range(3, 4)), False),
+        ((1, 3), 0, (range(1), range(1, 4)), True), ((4,), 0, (range(4),), True), ((4,), 1, (range(4),), False),
+        ((1, 1, 2), 0, (range(1), range(1, 4)), False), ((1, 3), 0, (range(2), range(2, 4)), False),
     ],
 )  # fmt: skip
-def test_steps_of_a_class_that_runs_define(counts, classes, equal):
-    """A class within a run needs no comparison; one that reaches over its end is compared."""
-    schedule = Schedule(
-        "runs", collective("barrier", 6, 1), 4, RunSteps(tuple(run_of(k, n) for k, n in enumerate(counts)), 1), classes
-    )
-
-    def rounds(i):
-        t = schedule.step(i)
-        return (Circuits.of(np.arange(1), t.src, t.dst, 0, 0, 1, t.src[:, None]),)
-
-    found = {v.rule for v in check_light(CircuitPlan(fabric(RING), schedule, rounds), progress=no_progress).violations}
-    assert found == (set() if equal else {"steps_unequal"})
+def test_steps_of_a_class_that_runs_define(counts, parts_step, classes, equal):
+    """A class within a run needs no comparison; one that reaches over its end is compared, and one whose parts grow."""
+    runs = tuple(run_of(number, count, parts_step) for number, count in enumerate(counts))
+    schedule = Schedule("runs", collective("barrier", 6, 4), 4, RunSteps(runs, 4), classes)
+    light = (Circuits.of(np.arange(1), np.array([0]), np.array([1]), 0, 0, 1, np.array([[0]])),)
+    report = check_light(CircuitPlan(fabric(RING), schedule, lambda i: light), progress=no_progress)
+    assert {v.rule for v in report.violations} == (set() if equal else {"steps_unequal"})
 
 
 def test_circuits_of_other_classes_are_compared():
