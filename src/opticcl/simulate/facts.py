@@ -117,6 +117,8 @@ def _distinct(numbers: IntArray, below: int) -> IntArray:
         found = np.zeros(below, bool)
         found[numbers] = True
         return np.flatnonzero(found)
+    if (numbers[1:] > numbers[:-1]).all():
+        return numbers
     ascending = np.sort(numbers)
     return ascending[np.append(True, ascending[1:] != ascending[:-1])]
 

@@ -108,7 +108,7 @@ class Standing:
 
     def _links_stand(self, links: tuple[npt.NDArray[np.uint64], IntArray], last: _Set) -> bool:
         """Whether all links of a round stand."""
-        return all(all_within(some, last.numbers) for some in (_few(links[0]), links[0]))
+        return all_within(links[0], last.numbers)
 
     def _stands(self, circuits: Circuits, last: _Set) -> bool:
         """Whether all circuits of a round stand."""
@@ -117,16 +117,14 @@ class Standing:
         if _one_missing(circuits, last.circuits, CIRCUIT):
             return False
         numbers = circuit_numbers(circuits)
-        return all(all_within(some, last.numbers) for some in (_few(numbers), numbers))
+        return all_within(numbers, last.numbers)
 
     def _devices_stand(self, circuits: Circuits, last: _Set) -> bool:
         """Whether light of the same paths is divided into other circuits, for which nothing has to be set."""
         if not self._fabric.devices or _one_missing(circuits, last.circuits, ENDS):
             return False
-        if not _same(circuits, last.circuits, ENDS):
-            paths = path_numbers(circuits)
-            if not all(all_within(some, last.paths) for some in (_few(paths), paths)):
-                return False
+        if not _same(circuits, last.circuits, ENDS) and not all_within(path_numbers(circuits), last.paths):
+            return False
         wanted, found = (_settings_of(self._fabric, one) for one in (circuits, last.circuits))
         return all(_covered(*pair) for pair in zip(wanted, found, strict=True))
 
@@ -176,17 +174,16 @@ def _one_missing(circuits: Circuits, others: Circuits, columns: Sequence[str]) -
     return False
 
 
-def _few(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """At most 127 of them, which suffice in most cases."""
-    return numbers[:: max(1, len(numbers) // 64)]
-
-
 def all_within(some: IntArray, numbers: IntArray) -> bool:
     """Whether all of some numbers are among sorted ones."""
     if not len(numbers):
         return not len(some)
-    some = np.sort(some)  # looked up in order, for the sake of the processor's cache
-    return bool((numbers[np.minimum(np.searchsorted(numbers, some), len(numbers) - 1)] == some).all())
+
+    def within(wanted: IntArray) -> bool:
+        return bool((numbers[np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)] == wanted).all())
+
+    few = some[:: max(1, len(some) // 64)]  # at most 127, which suffice in most cases
+    return within(few) and within(np.sort(some))  # in order, for the sake of the processor's cache
 
 
 class _Settings(NamedTuple):
