@@ -65,6 +65,23 @@ def test_signals_differ_in_any_column(second):
     assert signals({}) == 1
 
 
+def test_idle_circuits_of_a_step_without_transfers_are_signals():
+    """Two to different receivers are one; two to one receiver are two."""
+    resource = fabric("ramp:groups=3,racks=2,wavelengths=6").resources[0]
+    nothing = Transfers.of([], [], [], [], [])
+    for receivers, count in (([5, 6], 1), ([5, 5], 2)):
+        circuits = Circuits.of(np.array([-1, -1]), np.array([1, 1]), np.array(receivers))
+        assert len(distinct_signals(Usage(resource, np.zeros(2, np.int64)), nothing, circuits).index) == count
+
+
+def test_signals_are_told_apart_in_any_order_of_rows():
+    """Three circuits, of which the first and the last are one signal."""
+    resource = fabric("ramp:groups=3,racks=2,wavelengths=6").resources[0]
+    t = Transfers.of([1, 2, 1], [6, 6, 5], [2, 2, 2], 1, Op.COPY)
+    circuits = Circuits.of(np.arange(3), t.src, t.dst)
+    assert len(distinct_signals(Usage(resource, np.zeros(3, np.int64)), t, circuits).index) == 2
+
+
 # --- steps of a class -----------------------------------------------------------------------------------------------------
 
 
@@ -116,7 +133,7 @@ def test_steps_of_a_class_have_equal_circuits():
     "classes",
     [
         (range(1),), (range(1), range(1)), (range(1, 3),), (range(2, 2), range(3)), (range(0, 3, 2),), (range(4),),
-        (range(1), range(2, 3)), (range(2), range(1, 3)), (range(3), range(3)), (range(2, -1, -1),),
+        (range(1), range(2, 3)), (range(2), range(1, 3)), (range(3), range(3)), (range(2, -1, -1),), (range(0), range(3)),
     ],
 )  # fmt: skip
 def test_classes_of_steps_have_every_step_once(classes):

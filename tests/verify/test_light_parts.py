@@ -68,6 +68,7 @@ def run_of(number, count, parts_step=0):
         ((2, 2), 0, (range(1), range(1, 4)), False), ((2, 2), 0, (range(3), range(3, 4)), False),
         ((1, 3), 0, (range(1), range(1, 4)), True), ((4,), 0, (range(4),), True), ((4,), 1, (range(4),), False),
         ((1, 1, 2), 0, (range(1), range(1, 4)), False), ((1, 3), 0, (range(2), range(2, 4)), False),
+        ((2, 2), 0, (range(1), range(1, 3), range(3, 4)), False),
     ],
 )  # fmt: skip
 def test_steps_of_a_class_that_runs_define(counts, parts_step, classes, equal):
