@@ -39,9 +39,12 @@ export function render(root, { parameters, about, line, update, run }) {
       timeline(lanes(found, about.part_colours), found.total_s, { label: "Steps and the parts of their time", window, changed: keep }),
       table(rows, ["steps", "rounds", ...parts.map((part) => `${part}_s`), "total_s"].map((name) => ({ name, ...(name === "steps" && { key: (row) => row.first, text: (row) => row.steps }) })), { caption: "Runs of equal steps" }),
       h("h2", {}, "The plan"),
-      scrolling("The plan", h("table", { class: "facts" }, h("tbody", {}, SHOWN.filter((name) => name in found).map((name) => h("tr", {}, h("th", { scope: "row" }, words(name)), h("td", {}, value(name, found[name]))))))));
+      scrolling("The plan", h("table", { class: "facts" }, h("tbody", {}, SHOWN.filter((name) => name in found).map((name) => h("tr", {}, h("th", { scope: "row" }, words(name)), h("td", {}, parted(String(value(name, found[name]))))))))));
   });
 }
+
+/** A text that may be broken after each comma. */
+const parted = (text) => text.split(",").flatMap((one, i) => (i ? [",", h("wbr"), one] : [one]));
 
 /** A lane of steps, and one a part; steps of a run are apart where they are wide enough to be drawn. */
 function lanes(found, colours) {

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -30,7 +32,7 @@ RESULTS = "results.parquet"
 COMMIT_S = 0.25
 """Most time between a result and its record in the ledger [s]."""
 
-LEAST_PART = 128
+LEAST_PART = 256
 """Points of a machine that are worth another search of its plans [count]."""
 
 
@@ -95,7 +97,7 @@ def run_space(
     Raises: StateFileError, OutputError: as `Ledger` raises them; what was finished before is kept.
     """
     points = list(space.points())
-    with Ledger(folder, f"{version} {space.judged_by}") as ledger:
+    with _long_lived(), Ledger(folder, f"{version} {space.judged_by}") as ledger:
         ledger.add(point.key for point in points)
         states = ledger.states()
         finished = sum(states[point.key] not in ("pending", "crashed") for point in points)
@@ -112,6 +114,16 @@ def run_space(
             _write(table, _columns(space, points, ledger.results()))
             ledger.table = _identity(table, points)
         return _progressed(points, ledger.outcomes(), len(points) - finished)
+
+
+@contextmanager
+def _long_lived() -> Iterator[None]:
+    """Within this, what exists already is not searched for cycles: the compiler's tables outlive every study."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _compute(
