@@ -184,7 +184,9 @@ def _chunks_together(schedule: Schedule) -> int:
     """Chunks of a block."""
     n, runs = schedule.collective.num_ranks, runs_of(schedule)
     first = runs[0].base() if runs else None
-    if first is None or not len(first) or len(runs) > FEW_STEPS:
+    if len(runs) > FEW_STEPS:  # making them takes longer than following chunks: 600 MB, but fewer blocks
+        return max(1, 2 * LARGE_BLOCK // n)
+    if first is None or not len(first):
         return max(1, LARGE_BLOCK // n)
     width = first.chunk_n.mean()
     if runs[0].count == 1 and width < RANGE:
