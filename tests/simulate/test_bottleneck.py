@@ -163,6 +163,15 @@ def test_sipac_fills_its_ports():
     assert named.num_equal == 32
 
 
+def test_transmitters_of_circuit_switches_send_at_the_rate_of_their_port():
+    """Two planes, two links of each node at half of the node's rate: 15/16 of two messages at that rate."""
+    plan, found = plan_of("ocs:nodes=16,planes=2,rate=400Gb/s", "all_reduce", "two_sided_ring", 64 * MB)
+    named = bottleneck_of(plan, found)
+    assert named.name.startswith("transmitter of")
+    assert named.busy_s == pytest.approx(named.carried_bytes * 8 / 400e9)
+    assert named.utilisation > 0.5
+
+
 def test_one_global_link_of_a_dragonfly_holds_up_everybody():
     """Two groups of eight nodes are joined by one link each way; over it goes what each of them sends to the others."""
     plan, found = plan_of(fabric_at_scale("dragonfly", 16), "all_to_all", "mesh")

@@ -129,8 +129,8 @@ class Ocs(Fabric):
         """Transmitters and receivers of all ports; circuits take shares of them."""
         ports = self.nodes * self.planes
         return (
-            Resource("tx_port", ports, capacity=SHARES, per_wavelength=False),
-            Resource("rx_port", ports, capacity=SHARES, per_wavelength=False),
+            Resource("tx_port", ports, capacity=SHARES, per_wavelength=False, in_wavelengths=True),
+            Resource("rx_port", ports, capacity=SHARES, per_wavelength=False, in_wavelengths=True),
         )
 
     def ends_of_links(self, circuits: Circuits) -> tuple[IntArray, IntArray]:

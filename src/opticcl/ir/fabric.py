@@ -59,6 +59,7 @@ class Resource:
         shared: packets share it (electrical links); light never does.
         once_per_job: set once for the whole job: all circuits that ever use it must agree on its setting.
         one_setting: circuits of a round that use one instance must agree on its setting, whatever their wavelengths.
+        in_wavelengths: the capacity counts the wavelengths of circuits (`Usage.amount`), not circuits.
         splits: passive optics that hand one signal to many: circuits of one signal (same sender, port, wavelengths and
             data) count once.
     Raises: FabricError: no such kind, or a link that is not shared.
@@ -72,6 +73,7 @@ class Resource:
     once_per_job: bool = False
     splits: bool = False
     one_setting: bool = False
+    in_wavelengths: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in RESOURCE_KINDS:

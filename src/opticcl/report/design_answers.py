@@ -13,6 +13,9 @@ from opticcl.units import format_rate, format_seconds, format_value, unit_suffix
 
 __all__ = ["Answer", "answer_parts", "axis_label", "axis_text", "place_text", "table_rows", "title_of"]
 
+MOST_NAMED = 3
+"""Fabrics that a title names one by one [count]."""
+
 Answer = FastestMap | Pareto | Tornado | Breakeven | Study
 
 
@@ -42,7 +45,8 @@ def title_of(answer: Answer) -> str:
     elif isinstance(answer, Tornado):
         what = f"Lead of {answer.fabric} as each assumption is halved and doubled"
     else:
-        what = f"Fastest fabric over {axis_label(answer.over)}"
+        few = len(answer.fabrics) <= MOST_NAMED
+        what = f"Fastest {'of ' + ', '.join(answer.fabrics) if few else 'fabric'} over {axis_label(answer.over)}"
     return f"{what} ({place_text(answer.where)})"
 
 

@@ -5,7 +5,8 @@ star couplers. Its busy time is that of its bytes at its full rate:
 
     packets   the rate of the link
     circuits  capacity in circuits x wavelengths (those of the grid where different wavelengths pass side by side, else those
-              that one transmitter sends concurrently) x rate of a wavelength; with slots, payload over duration of a slot
+              that one transmitter sends concurrently; 1 where the capacity counts wavelengths already) x rate of a
+              wavelength; with slots, payload over duration of a slot
 
 so a fibre of which half of the wavelengths are unused all the time is half busy. A signal that is split and received by
 several nodes counts once.
@@ -174,7 +175,9 @@ def full_rate(fabric: Fabric, resource: Resource) -> float:
     if resource.shared:
         return resource.capacity / 8
     wavelength = fabric.slot_payload_bytes / fabric.slot_s if fabric.slot_s else fabric.rate_bits_per_s / 8
-    at_once = fabric.num_wavelengths if resource.per_wavelength else fabric.lasers_per_port
+    at_once = 1 if resource.in_wavelengths else fabric.lasers_per_port
+    if resource.per_wavelength:
+        at_once = fabric.num_wavelengths
     return resource.capacity * at_once * wavelength
 
 

@@ -73,6 +73,8 @@ function waterfall(found) {
   return figure;
 }
 
+const HEADS = { usd: "USD", w: "W" };
+
 function showBill(root, found) {
   const colours = { least: "#4477aa", most: "#99b8d8" };
   const bars = (name, unit) => stackedBars(found.rows.map((row) => ({ name: row.fabric, parts: { least: row[name][0] / row.num_nodes, most: (row[name][1] - row[name][0]) / row.num_nodes } })), colours, { label: `${unit} of a node`, text: (amount) => `${count(Math.round(amount))} ${unit}` });
@@ -80,6 +82,7 @@ function showBill(root, found) {
   root.replaceChildren(
     h("h2", {}, "Bill of a node"),
     h("div", { class: "columns" }, h("section", {}, h("p", { class: "quiet" }, "Dollars, from the least to the most of the price list"), bars("usd", "USD")), h("section", {}, h("p", { class: "quiet" }, "Power"), bars("w", "W"))),
-    table(parts, ["fabric", "part", "count", "ports", "rate_bits_per_s", "usd", "w", "source"].map((name) => ({ name, head: words(name) || name, text: (row) => value(name, row[name]), key: (row) => [row[name]].flat()[0] })), { caption: "Parts", hidden: ["source"] }),
+    h("h3", {}, "Parts of the whole machine"),
+    table(parts, ["fabric", "part", "count", "ports", "rate_bits_per_s", "usd", "w", "source"].map((name) => ({ name, head: HEADS[name] ?? words(name), number: name in HEADS || undefined, text: (row) => (row[name] === 0 ? "-" : value(name, row[name])), key: (row) => [row[name]].flat()[0] })), { caption: "Parts", hidden: ["source"] }),
     found.left_out.length ? h("ul", {}, found.left_out.map((one) => h("li", {}, `${one.fabric}: ${one.reason}`))) : "");
 }

@@ -10,6 +10,7 @@ import { list } from "./state.js";
 export const title = "Studies";
 export const defaults = {};
 const EVERY_MS = 4000;
+const MOST_NAMED = 3; // fabrics that a heading names one by one
 
 export function render(root, { parameters, about, line, state: doing, update, run, signal }) {
   const studies = about.files.filter((file) => file.kind === "study");
@@ -127,7 +128,7 @@ function drawTornado(section, found) {
 /** Which fabric is the fastest along an axis, and where that changes. */
 function drawBreakeven(section, found) {
   const text = (one) => (found.over === "size_bytes" ? bytes(one, 3) : value(found.over, one));
-  section.replaceChildren(h("h2", {}, `Fastest along ${axis(found.over)}`), h("p", { class: "quiet" }, place(found.where)),
+  section.replaceChildren(h("h2", {}, `Fastest ${found.fabrics.length <= MOST_NAMED ? `of ${found.fabrics.join(", ")}` : "fabric"} over ${axis(found.over)}`), h("p", { class: "quiet" }, place(found.where)),
     h("ul", {}, found.crossovers.length ? found.crossovers.map((one) => h("li", {}, `${one.before} up to about ${text(one.at)}, then ${one.after} (between ${text(one.below)} and ${text(one.above)})`))
       : h("li", {}, `${found.stretches.map((one) => one.fabric).join(", ") || "no fabric"} everywhere`)));
 }
