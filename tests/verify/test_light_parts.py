@@ -13,7 +13,7 @@ from opticcl.ir import CircuitPlan, Circuits, Op, Resource, Schedule, Transfers,
 from opticcl.ir.circuit_plan import ClassRounds
 from opticcl.ir.symmetry import Run, RunSteps
 from opticcl.kernels import always_compiled
-from opticcl.verify.light import _write_settings, check_light, check_slot, count_usage
+from opticcl.verify.light import _write_settings, check_light, check_slot, count_usage, distinct_signals
 
 RING = "terarack:nodes=6,wavelengths=4"
 
@@ -169,3 +169,169 @@ def test_a_long_path_is_cut_in_messages():
         assert found.rule == "path_broken"
         assert found.found.endswith(shown)
         assert replace(found, count=1) == found
+
+
+class Given(Bench):
+    """Every circuit takes instance 0 of each resource that is given; those of one setting are set to their receiver."""
+
+    num_wavelengths = 4
+    resources: tuple[Resource, ...] = ()
+    amount = None
+
+    def usage(self, circuits):
+        """In reverse order of circuits, so that rows and circuits differ."""
+        back = np.arange(len(circuits))[::-1]
+        for resource in self.resources:
+            amount = None if self.amount is None else np.full(len(back), self.amount)
+            setting = circuits.dst[back].astype(np.int64) if resource.once_per_job else None
+            yield Usage(resource, np.zeros(len(back), np.int64), back, setting=setting, amount=amount)
+
+
+def judged(resources, rows, chunk=0, amount=None, step=1):
+    """Violations of circuits (src, dst, wavelength_lo, wavelength_n) of one round, which send one chunk or those given."""
+    where = Given(nodes=12)
+    object.__setattr__(where, "resources", resources)
+    object.__setattr__(where, "amount", amount)
+    src, dst, lo, n = np.array(rows).T
+    t = Transfers.of(src, dst, np.full(len(rows), 0) + chunk, 1, Op.COPY)
+    schedule = Schedule("by hand", collective("barrier", 12, 9), 1, lambda i: t)
+    circuits = replace(Circuits.of(np.arange(len(rows)), src, dst, 0, lo, n), wavelength_step=step)
+    return check_light(CircuitPlan(where, schedule, lambda i: (circuits,)), progress=no_progress)
+
+
+def test_light_is_split_where_optics_split_it_alone():
+    """One signal to two receivers is one circuit of a coupler that splits; two circuits to one receiver are two."""
+    rows = [(1, 5, 0, 1), (1, 6, 0, 1)]
+    for splits, refused in ((True, 0), (False, 1)):
+        resource = Resource("subnet", 1, splits=splits)
+        assert len(judged((resource,), rows).violations) == refused
+    for rows in ([(1, 5, 0, 1), (1, 6, 0, 1), (1, 5, 0, 1)], [(1, 5, 0, 1), (2, 6, 0, 1), (1, 7, 0, 1)]):
+        (found,) = judged((Resource("subnet", 1, splits=True),), rows).violations
+        assert found.found.startswith("2: ")
+
+
+def test_signals_of_two_times_are_two():
+    """One signal has one time."""
+    t = Transfers.of([1, 1], [5, 6], [0, 0], 1, Op.COPY)
+    usage = Usage(Resource("subnet", 1, splits=True), np.zeros(2, np.int64))
+    circuits = Circuits.of(np.arange(2), t.src, t.dst)
+    for time_s, count in (([0.0, 0.0], 1), ([0.0, 1e-6], 2)):
+        assert len(distinct_signals(usage, t, circuits, (np.array(time_s),)).index) == count
+
+
+def test_shares_are_counted_beyond_31_bits():
+    """Three circuits of 2^30 shares are more than a capacity of 2^31."""
+    resource = Resource("waveguide", 1, capacity=2**31, per_wavelength=False, in_wavelengths=True)
+    (found,) = judged((resource,), [(1, 5, 0, 1), (2, 6, 0, 1), (3, 7, 0, 1)], amount=2**30).violations
+    assert (found.rule, found.found[:11]) == ("waveguide_overfull", "3221225472:")
+    assert not judged((resource,), [(1, 5, 0, 1), (2, 6, 0, 1)], amount=2**30).violations
+
+
+def test_a_clash_names_circuits_on_its_wavelength_alone():
+    """Wavelengths 0 and 2, 1, 2, and 0 of steps of two: on 2 there are the first and the third; any on a whole fibre."""
+    rows = [(1, 5, 0, 2), (2, 6, 1, 1), (3, 7, 2, 1), (4, 8, 0, 1)]
+    found = [v.found for v in judged((Resource("fibre", 1),), [rows[k] for k in (0, 1, 2)], step=2).violations]
+    assert found == ["2: 3 -> 7, 1 -> 5"]
+    found = [v.found for v in judged((Resource("fibre", 1, capacity=2),), [*rows, (9, 10, 0, 1)], step=2).violations]
+    assert found == ["3: 9 -> 10, 4 -> 8, 1 -> 5"]
+    found = [v.found for v in judged((Resource("fibre", 1),), [rows[2], rows[3], (9, 10, 2, 1)], step=2).violations]
+    assert found == ["2: 9 -> 10, 3 -> 7"]
+    whole = judged((Resource("fibre", 1, per_wavelength=False),), [(1, 5, 2, 1), (2, 6, 3, 1)]).violations
+    assert [(v.where, v.found) for v in whole] == [("fibre 0", "2: 2 -> 6, 1 -> 5")]
+
+
+def test_settings_of_a_job_name_the_circuit():
+    """One setting for all wavelengths: of three receivers, two clash, first the second row from behind."""
+    resource = Resource("switch_port", 1, per_wavelength=False, once_per_job=True)
+    (found,) = judged((resource,), [(1, 5, 0, 1), (2, 6, 1, 1), (3, 7, 2, 1)]).violations
+    assert (found.rule, found.count, found.found) == ("switch_reset", 2, "6")
+    assert found.where == "switch_port 0 for 2 -> 6"
+    assert not judged((resource,), [(1, 5, 0, 1), (2, 5, 3, 1)]).violations
+
+
+def test_links_that_packets_share_beside_light():
+    """Are not counted; receivers that are used twice are noted."""
+    link, receiver = Resource("link", 1, shared=True), Resource("rx_port", 1)
+    report = judged((link, receiver), [(1, 5, 0, 1), (2, 6, 0, 1), (3, 7, 1, 1)])
+    assert [v.rule for v in report.violations] == ["receiver_shared"]
+    assert report.notes == ("step 0: 1 receivers used twice",)
+    assert judged((link, Resource("fibre", 1)), [(1, 5, 0, 1), (2, 6, 0, 1)]).notes == ()
+
+
+def by_hand(light, count=1, classes=None, calls=None):
+    """Report on steps of two transfers on the ring whose rounds are given."""
+    t = Transfers.of([0, 1], [1, 2], [0, 1], 1, Op.COPY)
+    schedule = Schedule("by hand", collective("barrier", 6, 2), count, lambda i: t, classes)
+    progress = no_progress if calls is None else (lambda *what: calls.append(what))
+    return check_light(CircuitPlan(fabric(RING), schedule, lambda i: light), progress=progress)
+
+
+def one_circuit(transfer, src=1, dst=2):
+    """From a node to the next."""
+    return Circuits.of(np.array([transfer]), np.array([src]), np.array([dst]), 0, 0, 1, np.array([[src]]))
+
+
+@pytest.mark.parametrize(
+    ("light", "found"),
+    [
+        ((0, 1, 1), [("transfer_carried_twice", 2, "transfer 1", 1)]),
+        ((0,), [("transfer_not_carried", -1, "transfer 1 -> 2", 1)]),
+        ((0, 1, -2), [("transfer_unknown", 2, "circuit 0", 1)]), ((0, 1, -1), []),
+    ],
+)  # fmt: skip
+def test_transfers_and_their_circuits(light, found):
+    """Two rounds for one transfer, none, a number that no transfer and no idle circuit has."""
+    report = by_hand(tuple(one_circuit(transfer, max(transfer, 0), max(transfer, 0) + 1) for transfer in light))
+    assert [(v.rule, v.round, v.where, v.count) for v in report.violations] == found
+
+
+def test_what_is_said_while_light_is_counted():
+    """A class at a time; where classes are wrong, a step at a time, each counted once."""
+    light = (one_circuit(0, 0, 1), one_circuit(1))
+    calls: list[tuple[str, int, int]] = []
+    assert by_hand(light, 3, (range(2), range(2, 3)), calls).circuits == 6
+    assert calls == [("count the light", 2, 3), ("count the light", 3, 3)]
+    calls.clear()
+    report = by_hand(light, 3, (range(1),), calls)
+    assert [(v.step, v.round, v.found, v.count) for v in report.violations] == [(1, -1, "range(3, 4) for step 1", 1)]
+    assert (report.circuits, [done for _, done, _ in calls]) == (6, [1, 2, 3])
+
+
+class Streamed:
+    """One route, in one piece."""
+
+    def stream(self, step):
+        """From node 0 through the switch to node 1."""
+        return iter((Circuits.of(np.arange(1), np.array([0]), np.array([1]), 0, 0, 1, np.array([[0, 5]])),))
+
+    def __call__(self, step):
+        """Never called."""
+        raise AssertionError("routes that come in pieces are not joined")
+
+
+def test_progress_of_routes_in_pieces():
+    """Is said too."""
+    calls: list[tuple[str, int, int]] = []
+    t = Transfers.of([0], [1], [0], 1, Op.COPY)
+    schedule = Schedule("pieces", collective("barrier", 4, 1), 1, lambda i: t)
+    plan = CircuitPlan(fabric("ideal:nodes=4"), schedule, Streamed())
+    check_light(plan, progress=lambda *what: calls.append(what))
+    assert calls == [("count the light", 1, 1)]
+
+
+@pytest.mark.parametrize(("offsets", "step"), [([1, 1, 2], 1), ([0, 3, 2], 1), ([0, 1, 2], 0)])
+def test_columns_that_cannot_be_read_end_the_check(offsets, step):
+    """One violation for all circuits."""
+    light = Circuits.of(np.arange(2), np.array([0, 1]), np.array([1, 2]), 0, 0, 1, np.array([[0], [1]]))
+    object.__setattr__(light, "hop_offsets", np.array(offsets))
+    object.__setattr__(light, "wavelength_step", step)
+    (found,) = by_hand((light,)).violations
+    assert found.where == ("the paths of all circuits" if step else "all circuits")
+    assert found.count == 1
+
+
+def test_one_slot_with_other_nodes_is_not_counted():
+    """What its circuits share is not said as well."""
+    t = Transfers.of([0, 0], [1, 1], [0, 1], 1, Op.COPY)
+    circuits = Circuits.of(np.arange(2), np.array([0, 0]), np.array([2, 2]), 0, 0, 1, np.array([[0, 1], [0, 1]]))
+    assert [v.rule for v in check_slot(fabric(RING), t, circuits)] == ["circuit_astray"]

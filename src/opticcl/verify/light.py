@@ -410,7 +410,7 @@ def _different_settings(usage: Usage, circuits: Circuits) -> Iterator[Violation]
     """
     setting, owner = usage.setting, _owner(usage)
     assert setting is not None
-    order = np.lexsort((setting, usage.index))
+    order = np.argsort(usage.index, kind="stable")
     before, after = order[:-1], order[1:]
     other = np.flatnonzero((usage.index[before] == usage.index[after]) & (setting[before] != setting[after]))
     if len(other):
