@@ -13,8 +13,8 @@ from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers
 from opticcl.ir.floor_plan import Passage
 from opticcl.ir.programme import CircuitTimes, ControlTimes, DataTimes, DeviceTable, Programme, StepRuns
-from opticcl.verify._time_data import _ranges_cross, buffer_bytes, follow_data
-from opticcl.verify._time_rows import TimeRows, path_latency_s
+from opticcl.verify._time_data import _ranges_cross, _sent_before_arrivals, buffer_bytes, follow_data
+from opticcl.verify._time_rows import StoredRound, StoredStep, TimeRows, path_latency_s
 from opticcl.verify.time import TimeRules, check_programme
 
 PLAIN = TimeRules(compute="none", control="none")
@@ -258,3 +258,24 @@ def test_a_member_of_a_pool_is_named():
     begin[row] += 1e-6
     (found,) = check_programme(plan, replace(p, devices=changed(p.devices, begin_s=begin)), PLAIN).violations
     assert found.where.startswith("change of lane 0 member 1 at ")
+
+
+@pytest.mark.parametrize(("arrived", "summed", "circuit", "span"), [
+    (1.0, 2.0, (1.0, 1.5), (1.0, 2.0)), (3.0, 2.0, (2.0, 2.5), (2.0, 3.0)), (2.0, 2.0, (1.0, 4.0), (1.0, 4.0)),
+])  # fmt: skip
+def test_the_span_of_a_step(arrived, summed, circuit, span):
+    """Arrivals, sums, and both times of circuits that carry data; an idle one has a start alone."""
+    light = Circuits.of(np.array([0, -1]), np.array([0, 1]), np.array([1, 2]))
+    start_s, end_s = np.array([circuit[0], 1.25]), np.array([circuit[1], np.nan])
+    stored = StoredRound(0, light, start_s, end_s, np.zeros(2), np.zeros(2, np.int64), np.ones(2, np.int64))
+    t = Transfers.of([0], [1], [0], 1, Op.COPY)
+    step = StoredStep(0, 1, 0.0, t, (stored,), np.array([arrived]), np.array([summed]))
+    assert step.span_s() == (min(span[0], 1.25), span[1])
+
+
+def test_sends_that_end_as_data_arrives():
+    """Rank 0 may send until the first arrival there, within the tolerance, and no longer."""
+    t = Transfers.of([0, 1], [1, 0], [0, 1], 1, Op.COPY)
+    step = StoredStep(0, 1, 0.0, t, (), np.array([9.0, 1.0]), np.array([9.0, 1.0]))
+    assert _sent_before_arrivals(step, np.array([1.0, 0.5]))
+    assert not _sent_before_arrivals(step, np.array([1.001, 0.5]))
