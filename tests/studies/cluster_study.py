@@ -14,6 +14,7 @@ from pathlib import Path
 import dask
 from distributed import Client, LocalCluster
 
+from opticcl import __version__
 from opticcl.cli._plugins import load_plugins
 from opticcl.studies.space.cluster import connected
 from opticcl.studies.space.design import read_design
@@ -41,7 +42,7 @@ def main(file, folder, kills, *plugins):
                     killed.append(pid)
 
         began = time.monotonic()
-        found = run_space(space, Path(folder), cluster=workers, progress=kill)
+        found = run_space(space, Path(folder), cluster=workers, progress=kill, version=__version__)
         print(json.dumps(found.record() | {"killed": len(killed), "s": time.monotonic() - began}))
 
 
