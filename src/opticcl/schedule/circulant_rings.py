@@ -42,6 +42,7 @@ __all__ = ["Levels", "circulant_rings", "shared_wavelengths"]
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "barrier")
 MOST_VARIANTS = 40  # of a search
 MOST_TRIED = 1 << 19  # transfers of all distinct steps that a search evaluates
+MOST_APART = 1 << 23  # chunks of a step that are no neighbours
 
 
 def accepts(
@@ -142,7 +143,7 @@ def circulant_rings(
         int(starts[-1]),
         step,
         tuple(range(int(a), int(b)) for a, b in pairwise(starts)),
-        symmetries=levels.symmetries(),
+        symmetries=levels.symmetries(moves),
         stands=stands,
     )
 
@@ -185,7 +186,9 @@ class _Phase:
 
         def back(i: int) -> Transfers:
             there = self.transfers(self.count - 1 - i)
-            return Transfers.of(there.dst, there.src, there.chunk_lo, there.chunk_n, Op.COPY)
+            return Transfers.of(
+                there.dst, there.src, there.chunk_lo, there.chunk_n, Op.COPY, chunk_step=there.chunk_step
+            )
 
         return _Phase(self.count, back)
 
@@ -213,6 +216,19 @@ class Levels:
     def units(self) -> int:
         """Chunks of a node: two if some go round one side and some round the other [count]."""
         return 1 + any(b % 2 == 0 for b in self.radices)
+
+    @property
+    def alternates(self) -> bool:
+        """Whether of two chunks of a node one goes round each side, so that all nodes do the same.
+
+        Not where a step would carry very many chunks that are no neighbours, each of which is judged; then the lower half
+        of all chunks goes round one side.
+        """
+        carried = max(
+            (self.num_nodes // (s * b) for b, s in zip(self.radices, self.strides, strict=True) if b % 2 == 0),
+            default=0,
+        )
+        return 2 * self.num_nodes * carried <= MOST_APART
 
     def loads(self, moves: bool) -> tuple[float, ...]:
         """Messages that the circuits of each level carry on one wavelength.
@@ -261,15 +277,22 @@ class Levels:
             if opposite and moves and way < 0:  # whole blocks, by one side
                 continue
             lo = self.label[(node + way * away * stride) % n] // (n // (stride * b)) * size
-            count = size // 2 if opposite and not moves else size
-            lo = lo + (size // 2 if opposite and not moves and way < 0 else 0)
+            count, step = size, None
+            if opposite and not moves:  # half of the chunks by each side
+                count, step = size // 2, 2 if self.alternates else None
+                lo = lo + (way < 0) * (1 if self.alternates else size // 2)
             met = (b // 2 if way > 0 else (b - 1) // 2) - away + 1  # nodes of the ring whose contributions it has
             op, held = (Op.MOVE, met * stride) if moves else (Op.REDUCE, None)
-            parts.append(Transfers.of(node, (node + way * stride) % n, lo, count, op, held))
+            parts.append(Transfers.of(node, (node + way * stride) % n, lo, count, op, held, step))
         return concatenate_transfers(parts)
 
-    def symmetries(self) -> tuple[Symmetry, ...]:
-        """One node on along the ring."""
+    def symmetries(self, moves: bool) -> tuple[Symmetry, ...]:
+        """One node on along the ring, if all nodes do the same.
+
+        Args: moves: whether contributions are kept apart.
+        """
+        if not moves and not self.alternates:
+            return ()
         n = self.num_nodes
         place = np.arange(n)
         moved = np.empty(n, np.int64)

@@ -81,8 +81,7 @@ def _memory_chunks(transfers: Transfers, assumed: Assumptions) -> np.ndarray:
     adds = np.flatnonzero(transfers.op & Op.REDUCE)
     if assumed.compute == "none" or not len(adds):
         return np.zeros(0)
-    summed, _ = transfers.take(adds).ranges()
-    dst, lo, n = (column.astype(np.int64) for column in (summed.dst, summed.chunk_lo, summed.chunk_n))
+    dst, lo, n = _ranges(transfers.take(adds))
     arrived = np.bincount(dst, n)
     if assumed.compute == "chain":
         return 3 * arrived
@@ -92,6 +91,20 @@ def _memory_chunks(transfers: Transfers, assumed: Assumptions) -> np.ndarray:
     covered = np.bincount(dst, newly_covered(dst, lo, end), minlength=len(arrived))
     total: np.ndarray = arrived + 2 * covered
     return total
+
+
+def _ranges(summed: Transfers) -> tuple[IntArray, IntArray, IntArray]:
+    """Rank, first chunk and number of chunks of ranges, int64; where all transfers carry every k-th chunk, chunks have other
+    numbers, by which those are neighbours."""
+    apart = summed.chunk_step
+    if apart is not None and len(np.unique(apart)) > 1:
+        summed, _ = summed.ranges()
+        apart = None
+    dst, lo, n = (column.astype(np.int64) for column in (summed.dst, summed.chunk_lo, summed.chunk_n))
+    if apart is not None and len(apart):
+        k = int(apart[0])
+        lo = lo % k * int((lo // k + n).max()) + lo // k
+    return dst, lo, n
 
 
 def newly_covered(dst: np.ndarray, lo: np.ndarray, end: np.ndarray) -> np.ndarray:
