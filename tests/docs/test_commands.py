@@ -24,6 +24,10 @@ MANY_POLICIES = (
 )
 
 DEEP = {
+    "opticcl compare --nodes 16 --size 1KB --sensitivity": (
+        "every value halved and doubled, 2 s; tests/plans/test_ranks.py has fewer fabrics"
+    ),
+    "opticcl study examples/who-wins.toml --dry-run": "counts and estimates 1,245 points, 2 s; a small study remains",
     "opticcl compare --nodes 64 --size 1MB --algorithm all --node-rate 2.4Tb/s -o out.html": "250 plans, 20 s",
     "opticcl compare --nodes 64 --size 100MB --out answer.html --out answer.json": (
         "draws 16 fabrics, 5 s; tests/report writes smaller pages"
