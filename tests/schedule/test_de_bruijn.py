@@ -18,36 +18,21 @@ from opticcl.verify import verify
 from opticcl.verify.data import check_data
 from opticcl.verify.time import check_programme, rules_of
 
+SQUARES = (
+    "ideal:nodes=1", "ideal:nodes=4", "lightpath:shape=3x3", "lightpath:shape=4x4", "ideal:nodes=25", "lightpath:shape=3x9",
+)  # fmt: skip
+"""Squares of odd and even numbers, and a multiple of one."""
+
 
 @pytest.mark.parametrize("collective", ["all_to_all", "all_gather", "reduce_scatter", "barrier"])
-@pytest.mark.parametrize(
-    "name",
-    [
-        "ideal:nodes=1",
-        "ideal:nodes=4",
-        "lightpath:shape=3x3",
-        "lightpath:shape=4x4",
-        "ideal:nodes=25",
-        "lightpath:shape=3x9",
-    ],
-)
+@pytest.mark.parametrize("name", SQUARES)
 def test_right_at_every_rank(name, collective):
     """Squares of odd and even numbers, and a multiple of one."""
     check("de_bruijn", collective, fabric(name))
 
 
 @pytest.mark.parametrize("steps", [2, 3, 4])
-@pytest.mark.parametrize(
-    "name",
-    [
-        "ideal:nodes=1",
-        "ideal:nodes=4",
-        "lightpath:shape=3x3",
-        "lightpath:shape=4x4",
-        "ideal:nodes=25",
-        "lightpath:shape=3x9",
-    ],
-)
+@pytest.mark.parametrize("name", SQUARES)
 def test_sums_are_right_at_every_rank(name, steps):
     """An all_reduce of two, three and four steps."""
     assert check(f"de_bruijn:steps={steps}", "all_reduce", fabric(name)).num_steps in (0, steps)
@@ -206,7 +191,7 @@ def test_the_claimed_symmetry_holds(collective, nodes):
     ("shape", "waveguides"), [("16x16", 5), ("8x16", 5), ("10x10", 3), ("4x8", 3), ("8x8", 3), ("3x9", 4)]
 )
 def test_few_waveguides_do(shape, waveguides):
-    """So many on each edge, for circuits that all stand in one round; 16x16 tiles need 4 at least."""
+    """Waveguides on each edge with which all circuits stand in one round; 16x16 tiles need 4 at least."""
     where = fabric(f"lightpath:shape={shape},waveguides={waveguides}")
     plan = lower(where, generate("de_bruijn:steps=4", "all_reduce", where))
     rounds = [plan.rounds(i) for i in range(4)]

@@ -12,7 +12,7 @@ Source: pipelined trees; the closed form of RAMP's broadcast is ours, its tree R
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable
 from math import ceil, inf, sqrt
 from time import perf_counter
 
@@ -29,7 +29,7 @@ from opticcl.registry import parse_call, whole_number, write_call
 from opticcl.schedule import all_variants, generate
 from opticcl.simulate import simulate
 from opticcl.simulate.bounds import lower_bound
-from opticcl.units import message_size
+from opticcl.units import format_seconds, message_size
 
 __all__ = ["PIECES", "plan_streamed"]
 
@@ -84,30 +84,28 @@ def plan_streamed(
     finished, deadline = True, begin + time_limit_s
     for name, given, key in families:
         progress(f"pieces of {name} on {where.name}")
-        most = max(1, min(MOST_PIECES, MOST_ROWS // where.num_nodes, size_bytes // LEAST_BYTES))
-        search = _search(most, _slots(where, size_bytes))
-        pieces = next(search, None)
-        while pieces is not None:
+
+        def time_s(pieces: int, name: str = name, given: dict[str, str] = given, key: str = key) -> float:
+            nonlocal best, finished
             if perf_counter() > deadline:
                 finished = False
-                break
-            algorithm = write_call(name, {**given, key: pieces})
+                return inf
             try:
-                plan = Plan(lower(where, generate(algorithm, wanted, where)), size_bytes)
+                plan = Plan(lower(where, generate(write_call(name, {**given, key: pieces}), wanted, where)), size_bytes)
                 timeline = _device(plan, assumed)
             except UnsupportedError:
-                timeline = None
-            if timeline is not None and timeline.total_s < best[0].total_s:
-                best = (timeline, plan)
-            try:
-                pieces = search.send(inf if timeline is None else timeline.total_s)
-            except StopIteration:
-                pieces = None
+                return inf
+            if timeline.total_s < best[0].total_s:
+                best = timeline, plan
+            return timeline.total_s
+
+        most = max(1, min(MOST_PIECES, MOST_ROWS // where.num_nodes, size_bytes // LEAST_BYTES))
+        _search(time_s, most, _slots(where, size_bytes))
     timeline, plan = best
     bound = lower_bound(plan.schedule.collective, where, size_bytes, assumed, starts="devices")
     notes = [
         f"pieces are forwarded while further ones arrive, timed by the device engine; the fastest with barriers takes "
-        f"{barriers_s * 1e6:.4g} us"
+        f"{format_seconds(barriers_s)}"
     ]
     notes += [] if finished else ["the time limit was reached: another plan may be faster, by no more than the gap"]
     return Planned(
@@ -145,33 +143,33 @@ def _slots(fabric: Fabric, size_bytes: int) -> int:
     return ceil(size_bytes / (fabric.slot_payload_bytes * fabric.ports_per_node)) if fabric.slot_s else 0
 
 
-def _search(most: int, slots: int) -> Generator[int, float, None]:
-    """Numbers of pieces, one after the other; the time of each is sent back.
+def _search(time_s: Callable[[int], float], most: int, slots: int) -> None:
+    """Evaluate numbers of pieces.
 
     Args:
+        time_s: number of pieces -> time, infinite where there is no plan [s].
         most: pieces [count].
         slots: of the message; 0: none [count].
     """
     known: dict[int, float] = {}
+
+    def evaluate(pieces: int) -> None:
+        if pieces not in known:
+            known[pieces] = time_s(pieces)
+
     if slots:
-        natural = ceil(slots / ceil(slots / most))
-        known[natural] = yield natural
+        evaluate(ceil(slots / ceil(slots / most)))
     pieces, worse = 1, 0
     while pieces <= most and worse < 2:
-        if pieces not in known:
-            known[pieces] = yield pieces
+        evaluate(pieces)
         worse = worse + 1 if known[pieces] > min(known.values()) else 0
         pieces *= 2
-    best = min(known, key=lambda one: known[one])
     for _ in range(3):
-        below, above = (
-            max((one for one in known if one < best), default=best),
-            min((one for one in known if one > best), default=best),
-        )
-        for one in (round(sqrt(below * best)), round(sqrt(best * above))):
-            if one not in known:
-                known[one] = yield one
         best = min(known, key=lambda one: known[one])
+        below = max((one for one in known if one < best), default=best)
+        above = min((one for one in known if one > best), default=best)
+        evaluate(round(sqrt(below * best)))
+        evaluate(round(sqrt(best * above)))
 
 
 def _device(plan: Plan, assumed: Assumptions) -> Timeline:
