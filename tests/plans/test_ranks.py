@@ -123,7 +123,7 @@ def test_the_table_names_sets_ranks_and_flips(opticcl, monkeypatch):
     assert done.returncode == 0
     assert "published" in done.stdout.splitlines()[0]
     assert "assumptions: common" in done.stdout
-    assert "order under published: ideal, ramp" in done.stdout
+    assert "ranks that differ under published: ramp 1 -> 2, ideal 2 -> 1" in done.stdout
     assert "what flips ranks, each alone: latency=published (ideal before ramp)" in done.stdout
     assert "closes +14.0 dB" in done.stdout
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from opticcl.report.kit.columns import Column, FittedTable
+from opticcl.report.kit.columns import Column, FittedTable, algorithm_column
 
 WORDS = st.text("abcdefgh", min_size=1, max_size=12)
 
@@ -93,3 +93,16 @@ def test_a_total_stands_apart():
     assert lines[2:4] == ["  a", "  b"]
     assert lines[-1].strip() == "all"
     assert len(lines) == 6
+
+
+def test_long_algorithms_are_short_where_the_whole_does_not_fit():
+    """And what was cut is below the table; with room for all of it nothing is cut."""
+    held = "digit_shifts:radices=2x2x2x2,cuts=1x2x3,shifts=1x2x4x8"
+    table = FittedTable([Column("key", ["a", "b"]), algorithm_column([held, "ring"]), Column("time", ["1 s", "2 s"])])
+    narrow = rendered(table, 60)
+    assert narrow[0].split() == ["key", "algorithm", "time"]
+    assert "digit_shifts 2x2x2x2, 3 changes " in narrow[2]
+    assert f"digit_shifts 2x2x2x2, 3 changes is {held}" in " ".join(narrow)
+    wide = rendered(table, 120)
+    assert held in wide[2]
+    assert not any("changes" in line for line in wide)

@@ -20,6 +20,10 @@ SHOWN = 3
 """Swaps of one key that a line names [count]."""
 
 
+MOVED = 8
+"""Entries of another rank that a line names [count]."""
+
+
 def beside_cells(comparison: Comparison) -> list[str]:
     """Time under the set beside and its rank: "2.84 us #3"; empty if it was not evaluated."""
     _, other = comparison.ranks()
@@ -48,7 +52,7 @@ def usd_word(entry: Entry) -> str:
 
 
 def rank_lines(comparison: Comparison) -> list[str]:
-    """The set of assumptions, the order under the set beside, and the keys that swap ranks, a line each."""
+    """The set of assumptions, the ranks that differ under the set beside, and the keys that swap ranks, a line each."""
     lines = [f"assumptions: {comparison.assumed.name}; algorithms are chosen and times charged under it"]
     lines += map(str, comparison.decided)
     if comparison.beside is None or len(comparison.entries) < 2:
@@ -57,8 +61,11 @@ def rank_lines(comparison: Comparison) -> list[str]:
     names = _names(comparison)
     if first == other:
         return [*lines, f"the order is the same under {comparison.beside.name}"]
-    order = sorted(range(len(names)), key=lambda i: comparison.times_beside()[i])
-    lines.append(f"order under {comparison.beside.name}: {', '.join(names[i] for i in order)}")
+    moved = [
+        f"{name} {here} -> {there}" for name, here, there in zip(names, first, other, strict=True) if here != there
+    ]
+    more = f" and {len(moved) - MOVED:,} more" if len(moved) > MOVED else ""
+    lines.append(f"ranks that differ under {comparison.beside.name}: {', '.join(moved[:MOVED])}{more}")
     if comparison.flips:
         found = [f"{one.variation.name} ({_swaps(one, names)})" for one in comparison.flips]
         lines.append(f"what flips ranks, each alone: {'; '.join(found)}")
@@ -84,7 +91,7 @@ def sensitivity_table(comparison: Comparison) -> FittedTable:
 def _names(comparison: Comparison) -> list[str]:
     """Fabrics, with their algorithms where a fabric occurs more than once."""
     fabrics = [entry.fabric.name for entry in comparison.entries]
-    return labels(comparison) if len(set(fabrics)) < len(fabrics) else fabrics
+    return labels(comparison, short=True) if len(set(fabrics)) < len(fabrics) else fabrics
 
 
 def _swaps(swaps: Swaps, names: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from opticcl.ir import Timeline
 from opticcl.report.beside import beside_columns, light_word, rank_lines, usd_word
-from opticcl.report.kit.columns import Column, FittedTable, yes_or_no
+from opticcl.report.kit.columns import Column, FittedTable, algorithm_column, yes_or_no
 from opticcl.report.kit.words import (
     PART_NAMES,
     busiest,
@@ -46,7 +46,7 @@ def comparison_table(comparison: Comparison) -> FittedTable:
     whole_gaps = [Text(gap(e)) for e in entries]
     columns = [
         Column("fabric", [Text(name) for name in fabric_names(comparison)], justify="left"),
-        Column("algorithm", [Text(e.plan.algorithm) for e in entries], justify="left"),
+        algorithm_column([e.plan.algorithm for e in entries]),
         Column("nodes", [f"{e.fabric.num_nodes:,}" for e in entries], 4),
         Column("node rate", [format_rate(e.fabric.node_rate_bits_per_s) for e in entries], 2),
         Column("steps", steps, 11),

@@ -10,11 +10,10 @@ import numpy as np
 
 from opticcl.fabrics.ocs import Ocs
 from opticcl.plans.planner import SIZES, Planner
-from opticcl.registry import parse_call
 from opticcl.report.kit.colours import DARK, INK, MUTED, PART_COLOURS
 from opticcl.report.kit.columns import Column, FittedTable
 from opticcl.report.kit.svg import new_figure, write_heading
-from opticcl.report.kit.words import shares
+from opticcl.report.kit.words import shares, short_algorithm
 from opticcl.schedule.digit_shifts import COLLECTIVES
 from opticcl.units import counted, format_bytes, format_seconds
 
@@ -31,9 +30,6 @@ __all__ = ["matrix_table", "plan_figure", "plan_label", "plan_tables"]
 
 SHOWN = 8
 """Segments and break-evens that a table shows [count]."""
-
-LONGEST = 44
-"""Characters of an algorithm with its parameters in a table."""
 
 CELLS = 16
 """Sizes and times of a change in the map, along each side [count]."""
@@ -101,7 +97,7 @@ def _regret_table(found: Planned) -> FittedTable:
         Column("this plan", [format_seconds(r.kept_s) for r in regrets]),
         Column("fastest", [format_seconds(r.best_s) for r in regrets]),
         Column("regret", [f"{100 * (r.kept_s / r.best_s - 1):.1f} %" if r.best_s else "0 %" for r in regrets]),
-        Column("by", [_short(r.algorithm) for r in regrets], justify="left"),
+        Column("by", [short_algorithm(r.algorithm) for r in regrets], justify="left"),
     ]
     return FittedTable(columns)
 
@@ -117,18 +113,13 @@ def _break_even_table(found: Sequence[BreakEven], what: str, written: Any) -> Fi
     shown = found[:SHOWN]
     columns = [
         Column(f"{what} up to", [*(written(float(f"{one.at:.3g}")) for one in shown), "above" * (shown == found)]),
-        Column("fastest", [*(_short(one.below) for one in shown), _short(shown[-1].above)], justify="left"),
+        Column(
+            "fastest",
+            [*(short_algorithm(one.below) for one in shown), short_algorithm(shown[-1].above)],
+            justify="left",
+        ),
     ]
     return FittedTable(columns, f"{len(found) - SHOWN} more" if len(found) > SHOWN else "")
-
-
-def _short(algorithm: str) -> str:
-    """An algorithm with its parameters; of held shifts radices and number of changes."""
-    name, given = parse_call(algorithm)
-    if name == "digit_shifts" and "shifts" in given:
-        changes = given.get("cuts", "").count("x") + ("cuts" in given)
-        return f"{name} {given.get('radices', '')}, {counted(changes, 'change')}"
-    return algorithm if len(algorithm) <= LONGEST else f"{algorithm[: LONGEST - 3]}..."
 
 
 # --- picture -----------------------------------------------------------------------------------------------------------
@@ -224,7 +215,7 @@ def _parts(axes: Axes, found: Planned) -> None:
             left += length
     axes.plot([found.bound_s], [0], "o", ms=9, mfc="none", mec=INK, mew=1.5)
     axes.xaxis.set_major_formatter(lambda value, _: format_seconds(value))
-    axes.set_yticks([0], [_short(found.plan.algorithm)[:24]])
+    axes.set_yticks([0], [short_algorithm(found.plan.algorithm)[:24]])
     axes.set_xlim(0, (found.total_s or 1.0) * 1.05)
     axes.set_ylim(-0.6, 0.9)
     axes.legend(loc="upper left", ncols=5, frameon=False, fontsize=7.5)

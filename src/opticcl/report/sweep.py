@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from opticcl.plans.sweep import fastest_of
-from opticcl.report.kit.columns import Column, FittedTable
+from opticcl.report.kit.columns import Column, FittedTable, algorithm_column
 from opticcl.report.kit.words import gap
 from opticcl.units import format_bytes, format_quantity, format_rate, format_seconds
 
@@ -28,7 +28,7 @@ def _one(sweep: Sweep) -> FittedTable:
     points = sweep.points
     columns = [
         Column("size", [format_bytes(p.size_bytes) for p in points]),
-        Column("algorithm", [p.algorithm for p in points], justify="left"),
+        algorithm_column([p.algorithm for p in points]),
         Column("time", [format_seconds(p.total_s) for p in points]),
         *_beside(points),
         Column("algbw", [format_quantity(p.algorithm_bytes_per_s, "byte/s") for p in points]),
@@ -51,7 +51,7 @@ def _several(found: Sweeps) -> FittedTable:
     columns = [
         Column("size", [format_bytes(p.size_bytes) for p in sweeps[0].points]),
         Column("fastest", [names[i] for i in best], justify="left"),
-        Column("by algorithm", algorithms, justify="left"),
+        algorithm_column(algorithms, "by algorithm"),
         *_fastest_beside(sweeps, names),
         *(Column(n, [format_seconds(p.total_s) for p in one.points]) for one, n in zip(sweeps, names, strict=True)),
     ]

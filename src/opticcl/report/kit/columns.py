@@ -13,7 +13,9 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["Column", "FittedTable", "yes_or_no"]
+from opticcl.report.kit.words import short_algorithms
+
+__all__ = ["Column", "FittedTable", "algorithm_column", "yes_or_no"]
 
 _NARROW = 125  # columns of the terminal below which cells are closer
 _LEAST_WRAPPED = 24  # columns that a wrapped column has at least
@@ -30,7 +32,8 @@ class Column:
         rank: 0: required; other columns are added in the order of their ranks while they fit.
         justify: alignment of the cells.
         short: shorter cells, shown where the others do not fit; empty if there are none.
-        short_rank: rank of the short cells; less than `rank`.
+        short_rank: rank of the short cells; less than `rank`. 0: short cells at least are always shown.
+        short_note: text below a table that shows the short cells.
         wrap: whether cells are prose, which may wrap at spaces.
     """
 
@@ -40,7 +43,12 @@ class Column:
     justify: Literal["left", "right"] = "right"
     short: Sequence[str | Text] = ()
     short_rank: int = 0
+    short_note: str = ""
     wrap: bool = False
+
+    def cut(self) -> Column:
+        """The column with its short cells."""
+        return dataclasses.replace(self, cells=self.short)
 
 
 _NARROWEST = Column("a", ())
@@ -74,7 +82,9 @@ class FittedTable:
             if number:
                 yield ""
             yield self._table(columns, options, fits=self._width(columns, console, options) <= options.max_width)
-        if notes := "\n".join(filter(None, (self._note, self._dropped(console, options)))):
+        if notes := "\n".join(
+            filter(None, (*self._cut_notes(console, options), self._note, self._dropped(console, options)))
+        ):
             yield Text(notes, style="dim")
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
@@ -100,13 +110,18 @@ class FittedTable:
     def _shown(self, console: Console, options: ConsoleOptions) -> list[Column]:
         """Required columns, and the optional ones that fit beside them."""
         wishes = [(c.rank, i, c) for i, c in enumerate(self._all) if c.rank]
-        wishes += [(c.short_rank, i, dataclasses.replace(c, cells=c.short)) for i, c in enumerate(self._all) if c.short]
+        wishes += [(c.short_rank, i, c.cut()) for i, c in enumerate(self._all) if c.short and c.short_rank]
         shown = {i: c for i, c in enumerate(self._all) if not c.rank}
+        shown |= {i: c.cut() for i, c in enumerate(self._all) if c.short and not c.short_rank}
         for _, i, column in sorted(wishes, key=lambda wish: wish[:2]):
             wider = shown | {i: column}
             if self._width([wider[k] for k in sorted(wider)], console, options) <= options.max_width:
                 shown = wider
         return [shown[i] for i in sorted(shown)]
+
+    def _cut_notes(self, console: Console, options: ConsoleOptions) -> list[str]:
+        """Notes of the columns whose short cells are shown."""
+        return [one.short_note for one in self._shown(console, options) if one.short and one.cells is one.short]
 
     def _dropped(self, console: Console, options: ConsoleOptions) -> str:
         """Names of the columns that are not shown, and the width that shows them; "" if all are."""
@@ -150,6 +165,23 @@ class FittedTable:
         for i, cells in enumerate(rows, 1):
             table.add_row(*cells, end_section=self._has_total and i == len(rows) - 1)
         return table
+
+
+def algorithm_column(algorithms: Sequence[str], header: str = "algorithm") -> Column:
+    """A column of algorithms: as a whole where there is room, else short, with what was cut below the table.
+
+    Args:
+        algorithms: one a row.
+        header: above them.
+    """
+    short = short_algorithms(algorithms)
+    cut = {s: whole for s, whole in zip(short, algorithms, strict=True) if s != whole}
+    if not cut:
+        return Column(header, [Text(one) for one in algorithms], justify="left")
+    note = "\n".join(f"{s} is {whole}" for s, whole in cut.items())
+    return Column(
+        header, [Text(one) for one in algorithms], 14, "left", short=[Text(one) for one in short], short_note=note
+    )
 
 
 def yes_or_no(ok: bool) -> Text:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from opticcl.ir import Timeline
 from opticcl.registry import write_call
-from opticcl.units import format_bytes
+from opticcl.units import counted, format_bytes
 
 if TYPE_CHECKING:
     from opticcl.plans.compare import Comparison, Entry
@@ -24,9 +24,14 @@ __all__ = [
     "messages",
     "ratio",
     "shares",
+    "short_algorithm",
+    "short_algorithms",
     "slower",
     "specification",
 ]
+
+LONGEST = 44
+"""Characters of a short algorithm at most [count]."""
 
 PART_NAMES: dict[str, str] = {part: part.removesuffix("_s") for part in Timeline.PARTS}
 """Part of a timeline -> its name in tables and pictures."""
@@ -58,12 +63,49 @@ def fabric_names(comparison: Comparison) -> list[str]:
     return names
 
 
-def labels(comparison: Comparison) -> list[str]:
-    """Fabric and algorithm of each entry; plans with the same label are numbered."""
-    plain = [
-        f"{name} · {e.plan.algorithm}" for name, e in zip(fabric_names(comparison), comparison.entries, strict=True)
-    ]
-    return numbered(plain)
+def labels(comparison: Comparison, *, short: bool = False) -> list[str]:
+    """Fabric and algorithm of each entry; plans with the same label are numbered.
+
+    Args:
+        comparison: of plans.
+        short: whether to shorten algorithms, see `short_algorithm`.
+    """
+    algorithms = [entry.plan.algorithm for entry in comparison.entries]
+    shown = short_algorithms(algorithms) if short else algorithms
+    return numbered([f"{name} · {one}" for name, one in zip(fabric_names(comparison), shown, strict=True)])
+
+
+def short_algorithm(algorithm: str) -> str:
+    """An algorithm with the parameters that fit in 44 characters; of held shifts radices and number of changes.
+
+    >>> short_algorithm("lumorph:radix=4")
+    'lumorph:radix=4'
+    >>> short_algorithm("digit_shifts:radices=2x2x2x2,cuts=1x2x3,shifts=1x2x4x8")
+    'digit_shifts 2x2x2x2, 3 changes'
+    >>> short_algorithm("mine:first=" + 20 * "1" + ",second=" + 20 * "2")
+    'mine:first=11111111111111111111,...'
+    """
+    name, _, given = algorithm.partition(":")
+    values = dict(part.partition("=")[::2] for part in given.split(","))
+    if name == "digit_shifts" and "shifts" in values:
+        changes = len(values["cuts"].split("x")) if "cuts" in values else 0
+        return f"{name} {values.get('radices', '')}, {counted(changes, 'change')}"
+    if len(algorithm) <= LONGEST:
+        return algorithm
+    whole, _, cut = algorithm[: LONGEST - 3].rpartition(",")
+    return f"{whole},..." if whole else f"{cut}..."
+
+
+def short_algorithms(algorithms: Sequence[str]) -> list[str]:
+    """The algorithms with the parameters that fit; different ones that look the same are numbered.
+
+    >>> held = "digit_shifts:radices=2x2,cuts=1,shifts="
+    >>> short_algorithms(["ring", "ring", f"{held}1", f"{held}2"])
+    ['ring', 'ring', 'digit_shifts 2x2, 1 change (1)', 'digit_shifts 2x2, 1 change (2)']
+    """
+    whole = list(dict.fromkeys(algorithms))
+    short = dict(zip(whole, numbered([short_algorithm(one) for one in whole]), strict=True))
+    return [short[one] for one in algorithms]
 
 
 def numbered(names: Sequence[str]) -> list[str]:
