@@ -37,7 +37,7 @@ def breakdown_picture(comparison: Comparison, name: str = "breakdown") -> str:
 
 def breakdown_label(comparison: Comparison) -> str:
     """Text of `breakdown_picture` for readers who cannot see it."""
-    names, entries = labels(comparison), comparison.entries
+    names, entries = labels(comparison, short=True), comparison.entries
     first, last = (f"{names[i]} with {format_seconds(entries[i].total_s)}" for i in (0, -1))
     return f"Times of {counted(len(entries), 'plan')} for {messages(comparison)}, from {first} to {last}"
 
@@ -47,7 +47,7 @@ def breakdown_figure(comparison: Comparison) -> Figure:
 
     Times are stacked bars on a linear scale, or points on a logarithmic one where they differ too much for bars.
     """
-    names, totals = labels(comparison), [e.total_s for e in comparison.entries]
+    names, totals = labels(comparison, short=True), [e.total_s for e in comparison.entries]
     height = 0.85 + 0.27 * len(names)
     figure = new_figure(height)
     left = text_width(names) + 0.15
@@ -142,7 +142,7 @@ def size_picture(comparison: Comparison, name: str = "by-size", found: Sequence[
 
 def line_names(comparison: Comparison) -> list[str]:
     """Names of the lines of `size_picture`, in the order of their numbers."""
-    entries = zip(labels(comparison), comparison.entries, strict=True)
+    entries = zip(labels(comparison, short=True), comparison.entries, strict=True)
     return [name for name, entry in entries if entry.profile.timeline(sizes_between()[0]).total_s > 0]
 
 
@@ -157,7 +157,7 @@ def size_figure(comparison: Comparison, changes: Sequence[Crossing]) -> Figure:
     colours = fabric_colours(e.fabric.name for e in comparison.entries)
     lines = [
         (name, entry.fabric.name, [entry.profile.timeline(size).total_s for size in sizes])
-        for name, entry in zip(labels(comparison), comparison.entries, strict=True)
+        for name, entry in zip(labels(comparison, short=True), comparison.entries, strict=True)
     ]
     lines = [line for line in lines if line[2][0] > 0]
     height = max(4.2, 0.9 + 0.155 * len(lines))
@@ -227,17 +227,18 @@ def _swatches(figure: Figure, named: Sequence[tuple[str, str]], left: float, hei
     Args:
         figure: to draw on.
         named: name and colour of each square.
-        left: of the first square [inches].
+        left: of the first square, or less if they are too wide [inches].
         height: of the figure [inches].
     """
     from matplotlib.patches import Rectangle
 
-    x, y = left, height - 0.2
-    for name, colour in named:
+    steps = [0.42 + text_width([name], 7.5) for name, _ in named]
+    x, y = min(left, max(0.1, WIDTH - sum(steps))), height - 0.2
+    for (name, colour), step in zip(named, steps, strict=True):
         size = (0.11 / WIDTH, 0.11 / height)
         figure.add_artist(Rectangle((x / WIDTH, (y - 0.055) / height), *size, facecolor=colour, linewidth=0))
         figure.text((x + 0.16) / WIDTH, y / height, name, va="center_baseline", fontsize=7.5)
-        x += 0.42 + text_width([name], 7.5)
+        x += step
 
 
 def _ticks(linear: bool) -> Any:
