@@ -11,7 +11,7 @@ import numpy as np
 from opticcl.fabrics.ocs import Ocs
 from opticcl.plans.planner import SIZES, Planner
 from opticcl.report.kit.colours import DARK, INK, MUTED, PART_COLOURS
-from opticcl.report.kit.columns import Column, FittedTable
+from opticcl.report.kit.columns import Column, FittedTable, algorithm_column
 from opticcl.report.kit.svg import new_figure, write_heading
 from opticcl.report.kit.words import shares, short_algorithm
 from opticcl.schedule.digit_shifts import COLLECTIVES
@@ -97,7 +97,7 @@ def _regret_table(found: Planned) -> FittedTable:
         Column("this plan", [format_seconds(r.kept_s) for r in regrets]),
         Column("fastest", [format_seconds(r.best_s) for r in regrets]),
         Column("regret", [f"{100 * (r.kept_s / r.best_s - 1):.1f} %" if r.best_s else "0 %" for r in regrets]),
-        Column("by", [short_algorithm(r.algorithm) for r in regrets], justify="left"),
+        algorithm_column([r.algorithm for r in regrets], "by"),
     ]
     return FittedTable(columns)
 
@@ -113,11 +113,7 @@ def _break_even_table(found: Sequence[BreakEven], what: str, written: Any) -> Fi
     shown = found[:SHOWN]
     columns = [
         Column(f"{what} up to", [*(written(float(f"{one.at:.3g}")) for one in shown), "above" * (shown == found)]),
-        Column(
-            "fastest",
-            [*(short_algorithm(one.below) for one in shown), short_algorithm(shown[-1].above)],
-            justify="left",
-        ),
+        algorithm_column([*(one.below for one in shown), shown[-1].above], "fastest"),
     ]
     return FittedTable(columns, f"{len(found) - SHOWN} more" if len(found) > SHOWN else "")
 

@@ -76,20 +76,20 @@ def labels(comparison: Comparison, *, short: bool = False) -> list[str]:
 
 
 def short_algorithm(algorithm: str) -> str:
-    """An algorithm with the parameters that fit in 44 characters; of held shifts radices and number of changes.
+    """An algorithm with the parameters that fit in 44 characters; of held shifts radices and number of cuts.
 
     >>> short_algorithm("lumorph:radix=4")
     'lumorph:radix=4'
     >>> short_algorithm("digit_shifts:radices=2x2x2x2,cuts=1x2x3,shifts=1x2x4x8")
-    'digit_shifts 2x2x2x2, 3 changes'
+    'digit_shifts 2x2x2x2, 3 cuts'
     >>> short_algorithm("mine:first=" + 20 * "1" + ",second=" + 20 * "2")
     'mine:first=11111111111111111111,...'
     """
     name, _, given = algorithm.partition(":")
     values = dict(part.partition("=")[::2] for part in given.split(","))
     if name == "digit_shifts" and "shifts" in values:
-        changes = len(values["cuts"].split("x")) if "cuts" in values else 0
-        return f"{name} {values.get('radices', '')}, {counted(changes, 'change')}"
+        cuts = len(values["cuts"].split("x")) if "cuts" in values else 0
+        return f"{name} {values.get('radices', '')}, {counted(cuts, 'cut')}"
     if len(algorithm) <= LONGEST:
         return algorithm
     whole, _, cut = algorithm[: LONGEST - 3].rpartition(",")
@@ -101,7 +101,7 @@ def short_algorithms(algorithms: Sequence[str]) -> list[str]:
 
     >>> held = "digit_shifts:radices=2x2,cuts=1,shifts="
     >>> short_algorithms(["ring", "ring", f"{held}1", f"{held}2"])
-    ['ring', 'ring', 'digit_shifts 2x2, 1 change (1)', 'digit_shifts 2x2, 1 change (2)']
+    ['ring', 'ring', 'digit_shifts 2x2, 1 cut (1)', 'digit_shifts 2x2, 1 cut (2)']
     """
     whole = list(dict.fromkeys(algorithms))
     short = dict(zip(whole, numbered([short_algorithm(one) for one in whole]), strict=True))
