@@ -1,9 +1,11 @@
 """The file of a design space: what it means, and what is refused before any work."""
 
+import json
+
 import pytest
 
 from opticcl.errors import OpticclError
-from opticcl.studies.space.design import MOST_POINTS, read_design
+from opticcl.studies.space.design import DEFAULTS, MOST_POINTS, read_design
 
 AXES = '[axes]\nfabric = ["ideal", "torus:rate=100Gb/s", "lightpath"]\nnodes = [4, 16]\nsize = "1KB"\n'
 TRAINED = '[axes]\nfabric = "torus"\nnodes = 16\nworkload = "vgg19"\n'
@@ -69,6 +71,20 @@ def test_assumptions_are_halved_and_doubled_at_some_points(read):
         "reconfiguration x 2",
     }
     assert len(read(AXES + '[vary]\nkeys = "all"\n').vary) > 5
+
+
+def test_a_key_is_the_json_of_the_values_that_are_no_defaults(read):
+    """Sorted by axis, whatever the order of the file: ledgers of earlier versions know the same points."""
+    space = read(
+        AXES
+        + 'parameter.reconfiguration = ["1us"]\nassume.endpoint = [1e-6, "2us"]\nnode_rate = ["built", "800 Gb/s"]\n'
+        'prices = "default"\n[vary]\nkeys = ["hop", "endpoint"]\nnodes = 16\n'
+    )
+    points = list(space.points())
+    assert sum("vary" in json.loads(point.key) for point in points) == 3 * 2 * 2 * 4
+    for point in points:
+        named = {axis: value for axis, value in point.values.items() if DEFAULTS.get(axis) != value}
+        assert point.key == json.dumps(named, sort_keys=True)
 
 
 def test_defaults_do_not_change_the_key_of_a_point(read):

@@ -104,7 +104,6 @@ DEFAULTS: dict[str, Any] = {
 """Value of an axis that a file does not have."""
 
 _OF_WORKLOADS = {axis: value for axis, value in DEFAULTS.items() if axis != "collective"}
-_SORTED = json.JSONEncoder(sort_keys=True)
 
 REQUIRED = ("fabric", "nodes")
 AXES = (*REQUIRED, "size", "workload", *(name for name in DEFAULTS if name != "vary"))
@@ -189,14 +188,12 @@ class DesignSpace:
 
     def points(self) -> Iterator[DesignPoint]:
         """All points in the order of the file, the varied ones last."""
-        for values in product(*self.axes.values()):
-            yield _point(dict(zip(self.axes, values, strict=True)))
+        yield from _points(self.axes)
         if self.vary:
             for values in product(*(self.vary_at.get(axis, values) for axis, values in self.axes.items())):
                 at = dict(zip(self.axes, values, strict=True))
-                for one in sensitivity(assumed_of(at)):
-                    if one.key in self.vary:
-                        yield _point(at | {"vary": one.name})
+                names = [one.name for one in sensitivity(assumed_of(at)) if one.key in self.vary]
+                yield from _points({axis: [value] for axis, value in at.items()} | {"vary": names})
 
     def machines(self, points: Sequence[DesignPoint]) -> list[list[int]]:
         """Positions of the points of each machine, collective and algorithm, which share their plans; largest first."""
@@ -238,9 +235,20 @@ def column_of(axis: str) -> str:
     return COLUMNS.get(axis, axis.replace(".", "_"))
 
 
-def _point(values: dict[str, Any]) -> DesignPoint:
-    named = {axis: value for axis, value in values.items() if DEFAULTS.get(axis) != value}
-    return DesignPoint((_OF_WORKLOADS if "workload" in values else DEFAULTS) | values, _SORTED.encode(named))
+def _points(axes: Mapping[str, Sequence[Any]]) -> Iterator[DesignPoint]:
+    """Product of axes. A key is the JSON object of the values that are no defaults, sorted by axis.
+
+    Each value is written as JSON once, however many points have it.
+    """
+    defaults = _OF_WORKLOADS if "workload" in axes else DEFAULTS
+    named = [
+        ["" if DEFAULTS.get(axis) == value else json.dumps({axis: value})[1:-1] for value in values]
+        for axis, values in axes.items()
+    ]
+    in_order = sorted(range(len(axes)), key=list(axes).__getitem__)
+    for values, texts in zip(product(*axes.values()), product(*named), strict=True):
+        key = ", ".join([text for i in in_order if (text := texts[i])])
+        yield DesignPoint(defaults | dict(zip(axes, values, strict=True)), f"{{{key}}}")
 
 
 def read_design(path: Path) -> DesignSpace:

@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from opticcl.errors import OutputError, StateFileError
 
-__all__ = ["LEDGER", "Ledger", "State"]
+__all__ = ["LEDGER", "Ledger", "State", "with_values"]
 
 State = Literal["pending", "done", "refused", "crashed", "set aside"]
 
@@ -122,12 +122,14 @@ class Ledger:
         with self._refusals():
             return dict(self._connection.execute("SELECT key, state FROM points"))
 
-    def results(self) -> dict[str, tuple[State, str, dict[str, Any]]]:
-        """State, reason and values of every point by its key."""
+    def results_before(self) -> dict[str, tuple[State, str, dict[str, Any]]]:
+        """State, reason and values by key of every point but those that this run did or refused."""
         with self._refusals():
-            rows = self._connection.execute("SELECT key, state, reason, result FROM points").fetchall()
-        found = json.loads(f"[{','.join(row[3] for row in rows)}]")  # at once: a tenth of the time
-        return {key: (state, reason, values) for (key, state, reason, _), values in zip(rows, found, strict=True)}
+            rows = self._connection.execute(
+                "SELECT key, state, reason, result FROM points WHERE run IS NOT ? OR state NOT IN ('done', 'refused')",
+                (self._run,),
+            ).fetchall()
+        return with_values(rows)
 
     def outcomes(self) -> dict[str, tuple[State, str, bool]]:
         """State, reason, and whether the judge refused the plan, of every point by its key."""
@@ -217,6 +219,13 @@ class Ledger:
             f"{self._path} was removed while the study ran; it is written again with all finished points: run the same "
             "command to go on"
         )
+
+
+def with_values(rows: Iterable[tuple[str, State, str, str]]) -> dict[str, tuple[State, str, dict[str, Any]]]:
+    """State, reason and values by key, from rows of these whose values are JSON."""
+    rows = list(rows)
+    found = json.loads(f"[{','.join(row[3] for row in rows)}]")  # at once: a tenth of the time
+    return {key: (state, reason, values) for (key, state, reason, _), values in zip(rows, found, strict=True)}
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

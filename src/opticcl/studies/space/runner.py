@@ -18,7 +18,7 @@ from opticcl.files import write_whole
 from opticcl.ir import ProgressCallback, no_progress
 from opticcl.processes import Event, events
 from opticcl.studies.space.design import MEASURES, DesignPoint, DesignSpace, column_of
-from opticcl.studies.space.ledger import Ledger, State
+from opticcl.studies.space.ledger import Ledger, State, with_values
 
 if TYPE_CHECKING:
     import polars
@@ -98,22 +98,23 @@ def run_space(
     """
     points = list(space.points())
     with _long_lived(), Ledger(folder, f"{version} {space.judged_by}") as ledger:
-        ledger.add(point.key for point in points)
         states = ledger.states()
-        finished = sum(states[point.key] not in ("pending", "crashed") for point in points)
-        left = [
-            [i for i in numbers if states[points[i].key] in ("pending", "crashed")]
-            for numbers in space.machines(points)
-        ]
+        opened = {i for i, point in enumerate(points) if states.get(point.key, "pending") in ("pending", "crashed")}
         table = folder / RESULTS
-        if any(left):
-            _compute(space, points, ledger, [some for some in left if some], cluster or jobs, finished, progress)
+        done: dict[str, tuple[State, str, dict[str, Any]]] = {}
+        if opened:
+            left = [some for numbers in space.machines(points) if (some := [i for i in numbers if i in opened])]
+            unknown = [point.key for point in points if point.key not in states]
+            done = _compute(space, points, ledger, unknown, left, cluster or jobs, progress)
         identity = ledger.table
-        if any(left) or not identity or identity != _identity(table, points):
-            progress("write the table of results")
-            _write(table, _columns(space, points, ledger.results()))
-            ledger.table = _identity(table, points)
-        return _progressed(points, ledger.outcomes(), len(points) - finished)
+        if not opened and identity and identity == _identity(table, points):
+            return _progressed(points, ledger.outcomes(), 0)
+        progress("write the table of results")
+        results = ledger.results_before() | done
+        _write(table, _columns(space, points, results))
+        ledger.table = _identity(table, points)
+        outcomes = {key: (state, why, row.get("verified") is False) for key, (state, why, row) in results.items()}
+        return _progressed(points, outcomes, len(opened))
 
 
 @contextmanager
@@ -130,21 +131,22 @@ def _compute(
     space: DesignSpace,
     points: Sequence[DesignPoint],
     ledger: Ledger,
+    unknown: Sequence[str],
     machines: Sequence[list[int]],
     where: Cluster | int,
-    finished: int,
     progress: ProgressCallback,
-) -> None:
+) -> dict[str, tuple[State, str, dict[str, Any]]]:
     """Compute points and record them.
 
     Args:
         space: the study.
         points: all of them.
         ledger: in which they are recorded.
-        machines: positions of points by machine, the first first.
+        unknown: keys of points that it does not have; it gets them while the first points are computed.
+        machines: positions of the points to compute by machine, the first first.
         where: a cluster, or processes of this computer [count].
-        finished: points that are finished already [count].
         progress: called with (what, done, total).
+    Returns: state, reason and values by key of those that are done or refused, as the ledger has them.
     """
     from opticcl.studies.space import measure  # before the processes are forked: each has it then
 
@@ -156,12 +158,17 @@ def _compute(
 
         waiting = deque(batches(machines, points))
     unfinished = {id(numbers): deque(numbers) for numbers in waiting}
+    finished = len(points) - sum(map(len, machines))
     found: dict[str, tuple[str, str]] = {}
+    recorded: dict[str, tuple[State, str, dict[str, Any]]] = {}
     due = time.monotonic() + COMMIT_S
 
     def flush() -> None:
         if found:
             ledger.record(found)
+            recorded.update(
+                with_values((key, "refused" if why else "done", why, text) for key, (why, text) in found.items())
+            )
             found.clear()
 
     def work(numbers: list[int]) -> Iterator[tuple[int, str, str]]:
@@ -174,6 +181,9 @@ def _compute(
         stream = where.events(space, points, waiting, patience_s=COMMIT_S)
     try:
         for event in stream:
+            if unknown:
+                ledger.add(unknown)
+                unknown = ()
             if event is not None:
                 remaining = unfinished[id(event.item)]
                 for number, refusal, values in event.values:
@@ -198,6 +208,7 @@ def _compute(
     finally:
         stream.close()
     flush()
+    return recorded
 
 
 def _parts(machines: Sequence[list[int]], jobs: int) -> Iterator[list[int]]:
