@@ -44,9 +44,6 @@ def permutation(nodes: int, routing: str = "ecmp") -> CircuitPlan:
 
 
 WINDOWED = {"transport": "windowed", "buffer_bytes": 16 * CELL}
-
-
-WINDOWED = {"transport": "windowed", "buffer_bytes": 16 * CELL}
 Make = Callable[[int], CircuitPlan]
 CASES: list[tuple[str, str, Make, int, int, dict[str, Any]]] = [
     ("pairs_64", "all-to-all 64 x 1 MB, 40 Gb/s leaf-spine", all_to_all, 64, 10**6, {}),

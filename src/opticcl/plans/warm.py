@@ -102,8 +102,8 @@ def _flows() -> None:
 
 
 def _packets() -> None:
-    plan = compile("leaf_spine:nodes=16", "all_to_all", 10**6, algorithm="mesh")
-    for mode in ("barrier", "asynchronous"):
+    for collective, algorithm, mode in (("all_to_all", "mesh", "barrier"), ("all_reduce", "ring", "asynchronous")):
+        plan = compile("leaf_spine:nodes=16", collective, 10**6, algorithm=algorithm)
         simulate(plan.circuits, 10**6, engine="packet", mode=mode)
 
 
