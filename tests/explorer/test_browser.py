@@ -293,6 +293,8 @@ def test_other_views(visit):
     assert "18 of 18 points are finished." in text
     assert "Fastest fabric over size and nodes" in text
     assert page.get_by_role("img", name="Lead of").locator("rect").count() >= 2
+    page.locator("summary", has_text="As a table").first.press("Enter")
+    assert page.get_by_role("region", name="Fastest fabric").locator("tbody tr").count() == 4
     assert page.get_by_role("img", name="Time against price").locator("circle").count() == 2  # ideal has no price
 
 
@@ -336,6 +338,46 @@ def test_every_width_and_theme(visit, view, scheme):
         assert size.all <= size.window
         assert page.evaluate(AUDIT) == []
         page.screenshot(path=PICTURES / f"{view}-{width}-{scheme}.png", full_page=True)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_by_keyboard(visit, view):
+    """Tab reaches every control once, from the link that skips the views; what has the focus is seen."""
+    page = visit(VIEWS[view], 360, 740)
+    reached = """() => {
+      const one = document.activeElement, box = one.getBoundingClientRect(), footer = document.querySelector("footer");
+      one.dataset.reached = "";
+      const hidden = !one.closest("footer") && box.top >= footer.getBoundingClientRect().top;
+      return one === document.body ? null : [one.className, parseFloat(getComputedStyle(one).outlineWidth) > 0, hidden];
+    }"""
+    page.keyboard.press("Tab")
+    found = [page.evaluate(reached)]
+    while found[-1] is not None and len(found) < 200:
+        page.keyboard.press("Tab")
+        found.append(page.evaluate(reached))
+    assert found.pop() is None
+    assert found[0][0] == "skip"
+    assert all((outline, hidden) == (True, False) for _, outline, hidden in found)
+    left = """() => [...document.querySelectorAll("a, button, input, select, summary, [tabindex='0']")].filter(
+      (one) => one.checkVisibility() && !("reached" in one.dataset)).map((one) => one.outerHTML)"""
+    assert page.evaluate(left) == []
+
+
+def test_the_focus_stays(visit):
+    """On a field, a button or a link that asks again; after the first link it is on the view, which stays the same."""
+    page = visit(VIEWS["budget"])
+    focus = "() => document.activeElement.id || document.activeElement.textContent"
+    page.locator(".skip").press("Enter")
+    assert (page.evaluate(focus), "#budget" in page.url) == ("view", True)
+    page.get_by_label("Nodes", exact=True).fill("16")
+    for control in (page.get_by_label("Nodes", exact=True), page.get_by_role("button", name="Show")):
+        control.press("Enter")
+        finished(page)
+        assert page.evaluate(focus) == (control.get_attribute("id") or "Show")
+    assert "nodes=16" in page.url
+    page.get_by_role("link", name="Light").press("Enter")
+    finished(page)
+    assert (page.evaluate(focus), "#light" in page.url) == ("Light", True)
 
 
 def test_the_theme_button(visit):

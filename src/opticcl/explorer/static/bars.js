@@ -1,6 +1,6 @@
 // Horizontal bars of parts, such as the parts of a time.
 
-import { h, onWidth, s, swatch } from "./dom.js";
+import { h, letter, onWidth, s, swatch } from "./dom.js";
 
 /**
  * Bars. Rows: {name, parts: {part: value}, mark}; colours by part. `mark` is a value drawn as a line, such as a bound.
@@ -13,13 +13,13 @@ export function stackedBars(rows, colours, { label, text, markLabel, picked }) {
   const totals = rows.map((row) => Object.values(row.parts).reduce((a, b) => a + b, 0));
   const most = Math.max(...totals, ...rows.map((row) => row.mark ?? 0)) || 1;
   onWidth(figure, (width) => {
-    const left = Math.min(170, width * 0.34), right = width - 78, tall = 24;
+    const left = Math.min(23 * letter(), width * 0.34), right = width - 78, tall = 24;
     picture.setAttribute("viewBox", `0 0 ${width} ${rows.length * tall + 6}`);
     const scale = (right - left) / most;
     picture.replaceChildren(...rows.flatMap((row, i) => {
       const top = i * tall + 4;
       let from = left;
-      const room = Math.floor(left / 7.2);
+      const room = Math.floor(left / letter());
       const name = row.name.length > room ? `${row.name.slice(0, room - 1)}…` : row.name;
       const pieces = [s("text", { x: left - 6, y: top + 13, "text-anchor": "end" }, s("title", {}, row.name), name)];
       for (const [part, amount] of Object.entries(row.parts)) {

@@ -26,6 +26,9 @@ export const swatch = (colour, line = false) => h("span", { class: line ? "swatc
 /** A part of the page that scrolls if it is too wide, by keyboard too. */
 export const scrolling = (label, ...children) => h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label }, ...children);
 
+/** Width of a character of a picture, a little above the mean [px]; pictures have larger texts on wide windows. */
+export const letter = () => parseFloat(getComputedStyle(document.documentElement).fontSize) / 2;
+
 /** Call `draw(width)` now and whenever the width of an element changes; returns a function that ends this. */
 export function onWidth(element, draw) {
   let last = 0;

@@ -38,8 +38,9 @@ export function value(name, given) {
   if (name.endsWith("usd")) return `$${count(Math.round(given))}`;
   if (name.endsWith("_w") || name === "w") return `${count(given)} W`;
   if (name.endsWith("utilisation") || name.endsWith("share")) return `${short(100 * given, 3)} %`;
-  return Number.isInteger(given) ? count(given) : short(given);
+  if (Number.isInteger(given)) return count(given);
+  return Math.abs(given) >= 1000 ? count(Number(short(given))) : short(given);
 }
 
 /** Name of a field in words, without its unit. */
-export const words = (name) => name.replace(/_bytes_per_s$/, "_bandwidth").replace(/_(bits_per_s|bytes|s|dbm|db|usd|w)$/, "").replace(/^num_/, "").replaceAll("_", " ");
+export const words = (name) => name.replace(/_bytes_per_s$/, "_bandwidth").replace(/_(bits_per_s|bytes|s|dbm|db|usd|w)$/, "").replace(/^num_/, "").replace(/\busd(?=_|$)/, "USD").replace(/^w_per/, "W_per").replaceAll("_", " ");

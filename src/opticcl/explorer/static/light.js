@@ -75,7 +75,7 @@ async function player(results, machine, { plan, tools, at, node, context }) {
   const stage = new Stage(canvas, machine, (picked) => choose(picked));
   const slider = h("input", { type: "range", min: 0, max: all.total - 1, step: 1, "aria-label": "Round of the plan", value: current });
   const play = h("button", { type: "button", class: "main", "aria-pressed": "false" }, "Play");
-  const speed = h("select", { "aria-label": "Rounds a second" }, [0.5, 1, 2, 5, 10, 30].map((one) => h("option", { value: one }, `${one} rounds/s`)));
+  const speed = h("select", { "aria-label": "Rounds a second" }, [0.5, 1, 2, 5, 10, 30].map((one) => h("option", { value: one }, `${one} round${one === 1 ? "" : "s"}/s`)));
   speed.value = 1;
   const where = h("p", { role: "status" }), side = h("div", { class: "side", tabindex: 0, role: "region", "aria-label": "Circuits and settings" }), legend = h("div", { class: "legend" });
   const move = (by) => { stop(); go(current + by); };

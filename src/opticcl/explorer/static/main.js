@@ -16,6 +16,36 @@ const nav = document.getElementById("nav"), main = document.getElementById("view
 const QUIET_MS = 150;
 let about = null, ended = new AbortController(), shown = "";
 
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault(); // its address would be that of a view
+  main.focus();
+});
+
+/** What the focus is on within the view, such that it can be found again once the view is made anew. */
+function focused() {
+  const one = document.activeElement;
+  return main.contains(one) ? { tag: one.tagName, id: one.id, text: one.textContent } : null;
+}
+
+/** Put the focus on the same field or button as before, or else on the view. */
+function refocus(before) {
+  if (!before || (document.activeElement ?? document.body) !== document.body) return;
+  const same = [...main.querySelectorAll(before.tag)].find((one) => one.id === before.id && (one.id || one.textContent === before.text));
+  (same ?? main).focus({ preventScroll: true });
+}
+
+/** Links to the views; they stay, so that the focus does. */
+function links(name, known) {
+  if (!nav.children.length) nav.replaceChildren(...Object.entries(VIEWS).map(([key, one]) => h("a", { "data-view": key }, one.title)));
+  for (const link of nav.children) {
+    const mine = link.dataset.view === name;
+    link.href = href(link.dataset.view, mine ? known : VIEWS[link.dataset.view].defaults);
+    if (mine) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+    if (mine) nav.scrollLeft = link.offsetLeft + link.offsetWidth - nav.clientWidth;
+  }
+}
+
 /** Show the view of the address. */
 function show() {
   const { view, parameters } = read();
@@ -26,8 +56,7 @@ function show() {
   ended.abort();
   const mine = (ended = new AbortController());
   document.title = `${VIEWS[name].title} - OptiCCL`;
-  nav.replaceChildren(...Object.entries(VIEWS).map(([key, one]) => h("a", { href: href(key, key === name ? known : one.defaults), "aria-current": key === name && "page" }, one.title)));
-  nav.querySelector("[aria-current]").scrollIntoView({ inline: "nearest", block: "nearest" });
+  links(name, known);
   command.replaceChildren();
   const line = stateLine(() => mine.abort());
   // New parameters, which ask again; with `quiet`, changes of what is shown alone, without a step of the history.
@@ -63,13 +92,15 @@ function show() {
       if (mine === ended) line.bad(error.name === "AbortError" ? "cancelled" : error.message);
     }
   };
+  const before = focused();
   main.replaceChildren();
   VIEWS[name].render(main, { parameters: known, about, line: line.line, state: line, update, run, signal: mine.signal });
+  refocus(before);
 }
 
 function showCommands(texts) {
   const all = texts.join("\n");
-  const copy = h("button", { type: "button", onclick: () => navigator.clipboard?.writeText(all) }, "Copy");
+  const copy = h("button", { type: "button", onclick: () => navigator.clipboard?.writeText(all).then(() => { copy.textContent = "Copied"; }) }, "Copy");
   command.replaceChildren(h("span", { class: "quiet" }, "Same answer:"), h("code", { tabindex: 0 }, texts.join("  ;  ")), copy);
 }
 

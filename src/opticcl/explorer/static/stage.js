@@ -128,7 +128,13 @@ export class Stage {
       pen.lineWidth = 0.8 * this.ratio;
       pen.stroke();
       if (radius >= 6 * this.ratio) {
-        pen.fillStyle = layout.square ? ofTheme("--ink") : marked ? ofTheme("--on-accent") : ofTheme(filled ? "--paper" : "--ink");
+        if (layout.square) { // circuits lead across a tile
+          pen.strokeStyle = ofTheme(marked ? "--accent" : "--paper");
+          pen.lineWidth = 4 * this.ratio;
+          pen.lineJoin = "round";
+          pen.strokeText(node, x * side, y * side);
+        }
+        pen.fillStyle = marked ? ofTheme("--on-accent") : layout.square ? ofTheme("--ink") : ofTheme(filled ? "--paper" : "--ink");
         pen.fillText(node, x * side, y * side);
       }
     });

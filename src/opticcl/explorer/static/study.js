@@ -2,10 +2,11 @@
 
 import { ask } from "./api.js";
 import { axes, logScale } from "./axes.js";
-import { h, onWidth, s, swatch } from "./dom.js";
+import { h, letter, onWidth, s, swatch } from "./dom.js";
 import { questionForm } from "./form.js";
 import { bytes, count, seconds, short, value } from "./format.js";
 import { list } from "./state.js";
+import { table } from "./table.js";
 
 export const title = "Studies";
 export const defaults = {};
@@ -56,6 +57,10 @@ export function render(root, { parameters, about, line, state: doing, update, ru
 const axis = (name) => name.replace(/^num_|_bytes$/g, "");
 const place = (where) => Object.entries(where).map(([name, one]) => `${axis(name)} ${value(name, one)}`).join(", ");
 
+/** The values of a picture, which a pointer shows, as a folded table; it stays open while a study runs. */
+const asTable = (section, caption, rows, columns) => h("details", { open: section.querySelector("details")?.open }, h("summary", {}, "As a table"), table(rows, columns, { caption }));
+const LEAD = { name: "lead", text: (row) => (row.lead ? `${short(row.lead, 4)}x` : "-") };
+
 /** The fastest fabric over two axes. */
 function drawMap(section, found, about) {
   const xs = [...new Set(found.cells.map((one) => one.x))].sort((a, b) => a - b), ys = [...new Set(found.cells.map((one) => one.y))].sort((a, b) => a - b);
@@ -72,13 +77,16 @@ function drawMap(section, found, about) {
         const x = left + xs.indexOf(cell.x) * wide, y = (ys.length - 1 - ys.indexOf(cell.y)) * tall;
         const about_ = `${text(found.x, cell.x)}, ${text(found.y, cell.y)}: ${cell.fabric}${cell.lead ? `, ${short(cell.lead, 3)} times as fast as the next` : ""}`;
         const box = s("rect", { x, y, width: wide - 1, height: tall - 1, fill: about.fabric_colours[cell.fabric] }, s("title", {}, about_));
-        const lead = cell.lead && wide > 40 ? s("text", { x: x + wide / 2, y: y + tall / 2 + 4, "text-anchor": "middle", "data-on": "colour" }, `${short(cell.lead, 2)}x`) : "";
-        return [box, lead];
+        const texts = [cell.lead ? `${short(cell.lead, 2)}x` : ""];
+        texts.unshift(`${cell.fabric} ${texts[0]}`.trim());
+        const fits = texts.find((one) => one && one.length * letter() + 6 < wide && wide > 40);
+        return [box, fits ? s("text", { x: x + wide / 2, y: y + tall / 2 + 4, "text-anchor": "middle", "data-on": "colour" }, fits) : ""];
       }).filter(Boolean),
       ...ys.map((one, i) => s("text", { x: left - 6, y: (ys.length - 0.5 - i) * tall + 4, "text-anchor": "end" }, text(found.y, one))),
       ...xs.filter((_, i) => i % Math.ceil(56 / wide) === 0).map((one) => s("text", { x: left + (xs.indexOf(one) + 0.5) * wide, y: ys.length * tall + 16, "text-anchor": "middle" }, text(found.x, one))));
   });
-  section.replaceChildren(h("h2", {}, `Fastest fabric over ${axis(found.x)} and ${axis(found.y)}`), h("p", { class: "quiet" }, place(found.where)), figure);
+  section.replaceChildren(h("h2", {}, `Fastest fabric over ${axis(found.x)} and ${axis(found.y)}`), h("p", { class: "quiet" }, place(found.where)), figure,
+    asTable(section, "Fastest fabric", found.cells, [{ name: found.x, head: axis(found.x), text: (row) => text(found.x, row.x), key: (row) => row.x }, { name: found.y, head: axis(found.y), text: (row) => text(found.y, row.y), key: (row) => row.y }, { name: "fabric" }, { name: "algorithm" }, { name: "total_s", head: "time" }, LEAD, { name: "second", head: "next" }]));
 }
 
 /** Time against dollars; the front is filled. */
@@ -99,7 +107,8 @@ function drawPareto(section, found, about) {
         ].filter(Boolean);
       }));
   });
-  section.replaceChildren(h("h2", {}, "Time against price"), h("p", { class: "quiet" }, place(found.where)), figure);
+  section.replaceChildren(h("h2", {}, "Time against price"), h("p", { class: "quiet" }, place(found.where)), figure,
+    asTable(section, "Time against price", found.rows, [{ name: "fabric" }, { name: "algorithm" }, { name: "total_s", head: "time" }, { name: "usd_per_node" }, { name: "w_per_node" }, { name: "better", head: "not worse", text: (row) => row.better || "on the front" }]));
 }
 
 /** Lead of the fastest fabric as each assumption is halved and doubled. */
@@ -122,7 +131,8 @@ function drawTornado(section, found) {
       s("line", { class: "axis", x1: x.at(found.base.lead), x2: x.at(found.base.lead), y1: frame.top, y2: frame.bottom, "stroke-width": 2 }),
       s("line", { class: "axis", x1: x.at(1), x2: x.at(1), y1: frame.top, y2: frame.bottom, "stroke-dasharray": "4 3" }));
   });
-  section.replaceChildren(h("h2", {}, "What moves the answer"), h("p", { class: "quiet" }, place(found.where)), figure);
+  section.replaceChildren(h("h2", {}, "What moves the answer"), h("p", { class: "quiet" }, place(found.where)), figure,
+    asTable(section, "What moves the answer", found.bars, [{ name: "variation" }, LEAD, { name: "rival", head: "over" }, { name: "total_s", head: "time" }, { name: "rival_s", head: "its time" }]));
 }
 
 /** Which fabric is the fastest along an axis, and where that changes. */

@@ -1,7 +1,7 @@
 // A timeline of lanes that can be zoomed: wheel or + and -, drag or arrow keys, 0 for all.
 
 import { axes, linearScale } from "./axes.js";
-import { h, onWidth, s } from "./dom.js";
+import { h, letter, onWidth, s } from "./dom.js";
 import { seconds } from "./format.js";
 
 const MOST = 2500;
@@ -18,7 +18,7 @@ export function timeline(lanes, total, { label, window: given, changed = () => {
     [["Zoom in", () => zoom(0.5)], ["Zoom out", () => zoom(2)], ["Earlier", () => pan(-0.3)], ["Later", () => pan(0.3)], ["All", () => set(0, total)]]
       .map(([name, act]) => h("button", { type: "button", onclick: act }, name)));
   const figure = h("figure", {}, buttons, picture);
-  const longest = Math.max(...lanes.map((lane) => lane.name.length)) * 7.2 + 12;
+  const longest = Math.max(...lanes.map((lane) => lane.name.length)) * letter() + 12;
   const box = () => ({ left: Math.min(longest, Math.max(124, width * 0.2)), right: width - 10, top: 8, bottom: 12 + lanes.length * 26 });
 
   function set(a, b) {
@@ -40,14 +40,14 @@ export function timeline(lanes, total, { label, window: given, changed = () => {
     const least = (to - from) / (frame.right - frame.left);
     lanes.forEach((lane, row) => {
       const top = frame.top + row * 26;
-      const room = Math.floor((frame.left - 8) / 7.2);
+      const room = Math.floor((frame.left - 8) / letter());
       parts.push(s("text", { x: frame.left - 6, y: top + 15, "text-anchor": "end" }, lane.name.length > room ? `${lane.name.slice(0, room - 1)}…` : lane.name));
       for (const item of lane.items(from, to, least).slice(0, MOST)) {
         const a = Math.max(frame.left, x.at(item.start)), b = Math.min(frame.right, x.at(item.end));
         if (b < a) continue;
         const bar = s("rect", { x: a, y: top, width: Math.max(0.7, b - a), height: 20, fill: item.colour, opacity: item.opacity ?? 1 }, s("title", {}, `${item.label}: ${seconds(item.end - item.start)} from ${seconds(item.start)}`));
         parts.push(bar);
-        if (b - a > 7.5 * String(item.text ?? "").length + 6 && item.text) parts.push(s("text", { x: (a + b) / 2, y: top + 14, "text-anchor": "middle" }, item.text));
+        if (b - a > letter() * String(item.text ?? "").length + 6 && item.text) parts.push(s("text", { x: (a + b) / 2, y: top + 14, "text-anchor": "middle", "data-on": item.colour.startsWith("#") && "colour" }, item.text));
       }
     });
     picture.replaceChildren(...parts);
