@@ -1,9 +1,11 @@
 """The server as a user starts it."""
 
+import http.client
 import json
 import signal
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 
@@ -38,6 +40,15 @@ def test_it_serves_until_it_is_interrupted():
             assert b"<title>OptiCCL</title>" in answer.read()
         with pytest.raises(urllib.error.HTTPError, match="403"):
             urllib.request.urlopen(address[:-3] + "/", timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", json.loads(printed)["port"], timeout=10)
+        spent = []
+        for _ in range(41):  # on one connection, where an answer in two segments could wait for an acknowledgement
+            begun = time.perf_counter()
+            connection.request("GET", "/wrong/")
+            assert connection.getresponse().read().startswith(b"opticcl explore: token")
+            spent.append(time.perf_counter() - begun)
+        connection.close()
+        assert sorted(spent)[20] < 0.02  # a millisecond where nothing else runs
     finally:
         process.send_signal(signal.SIGINT)
         code = process.wait(20)
