@@ -4,7 +4,8 @@ A wavelength at an input leads to one output and stays so. A setting is therefor
 that ever communicate over a switch, inputs on one side, outputs on the other: distinct colours at each input and each output.
 
     halving_doubling, recursive_doubling    colour(i, i XOR 2^b) = b of the coordinate, log2(side) colours
-    no NIC ever has a second partner        where parts have failed: all circuits stand from the first step on
+    no NIC ever has a second partner        where parts have failed, and for torus_trees and twisted_grid: all circuits
+                                            stand from the first step on
     any other schedule                      as many colours as the busiest port has partners; side - 1 for an all-to-all
                                             by_dimension
 
@@ -79,7 +80,7 @@ def oddl(fabric: Fabric, schedule: Schedule) -> Rounds:
         return by_bit  # one partner a NIC: the order has no effect
 
     pairs, first, widths = _setting(fabric, schedule)
-    if fabric.conditions and len(pairs) and _all_at_once(fabric, schedule, pairs):
+    if (fabric.conditions or schedule.stands) and len(pairs) and _all_at_once(fabric, schedule, pairs):
         src, dst = np.divmod(pairs, fabric.num_machine_nodes)
         port = dimension_between(shape, src, dst)
         every = Circuits.of(np.arange(len(pairs)), src, dst, port, first, widths, port[:, None])

@@ -1,0 +1,114 @@
+"""Spanning trees of a torus without common links."""
+
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.mutants.test_mutants import edited, rules, with_circuits, with_transfers
+from tests.profiles import examples
+from tests.schedule.oracle import check, requests
+
+from opticcl.assumptions import assumptions
+from opticcl.circuits import lower
+from opticcl.collective import Request
+from opticcl.fabrics import fabric
+from opticcl.plans.plan import compile
+from opticcl.schedule import generate, reason_declined
+from opticcl.schedule.torus_trees import torus_spanning_trees
+from opticcl.verify import verify
+
+
+@examples(25)
+@given(sides=st.lists(st.integers(2, 5), min_size=1, max_size=4).map(tuple), data=st.data())
+def test_trees_share_no_link(sides, data):
+    """All nodes are below the root of every tree, and each link, one step along one ring, serves one tree at most."""
+    n, both = prod(sides), min(sides) > 2 and data.draw(st.booleans())
+    root = data.draw(st.integers(0, n - 1))
+    child, parent, tree, level = torus_spanning_trees(sides, root, both)
+    trees = len(sides) * (1 + both)
+    assert len(np.unique(parent * n + child)) == len(child) == trees * (n - 1)
+    moved = np.array(np.unravel_index(child, sides)) - np.array(np.unravel_index(parent, sides))
+    moved %= np.array(sides)[:, None]
+    assert ((moved != 0).sum(axis=0) == 1).all()
+    back = np.array(sides)[:, None] - 1
+    assert (((moved == 0) | (moved == 1)).all(axis=0) | (both & ((moved == 0) | (moved == back)).all(axis=0))).all()
+    levels = np.zeros((trees, n), int)
+    levels[tree, child] = level
+    assert (levels[tree, parent] == level - 1).all()
+    assert level.max() == (sum(sides) - len(sides) + 1 if len(sides) > 1 else sides[0] - 1)
+
+
+@pytest.mark.parametrize("name", ["oddl:shape=3x5", "oddl:shape=2x3x4", "torus:shape=4x4"])
+@pytest.mark.parametrize("collective", ["broadcast", "reduce"])
+def test_right_at_every_rank(name, collective):
+    """Odd, even and unequal sides, any root, pipelines shorter and longer than the trees are deep."""
+    where = fabric(name)
+    for request in requests(collective, where.num_nodes):
+        for pipeline in (1, 9):
+            both = name.startswith("torus")
+            schedule = check(f"torus_trees:pipeline={pipeline},both_ways={both}", request, where)
+            assert schedule.num_steps == sum(where.dimensions) - len(where.dimensions) + pipeline
+
+
+@pytest.mark.parametrize(("shape", "pipeline"), [("3x5", 1), ("8x8", 16), ("4x4x4", 7)])
+def test_time_on_oddl(shape, pipeline):
+    """One setting, and D + s - 1 steps of a piece on a NIC at the rate of all its wavelengths."""
+    where = fabric(f"oddl:shape={shape}")
+    law = assumptions("common")
+    plan = compile(where, "broadcast", 10**7, algorithm=f"torus_trees:pipeline={pipeline}")
+    timeline = plan.simulate(assumptions=law)
+    sides = where.dimensions
+    steps = 1 + sum(sides) - len(sides) + pipeline - 1
+    piece = 8e7 / (len(sides) * pipeline)
+    due = steps * piece / (where.num_wavelengths * where.rate_bits_per_s)
+    assert timeline.transfer_s.sum() == pytest.approx(due, rel=1e-9)
+    assert (timeline.reconfiguration_s > 0).sum() == 1
+
+
+@pytest.mark.deep
+def test_largest_scale():
+    """4,096 nodes: every chunk and all light."""
+    verdict = verify(lower(where := fabric("oddl:shape=64x64"), generate("torus_trees:pipeline=2", "broadcast", where)))
+    assert verdict.ok
+    assert verdict.exhaustive
+
+
+def test_twenty_times_faster():
+    """10 GB from one node of 1,024: at most 1.06 times the bound, and a nineteenth of halving-doubling."""
+    where = fabric("oddl")
+    plan = compile(where, "broadcast", "10GB", algorithm="torus_trees:pipeline=2048")
+    timeline = plan.simulate()
+    assert timeline.total_s < 1.06 * timeline.lower_bound_s
+    assert timeline.total_s * 18 < compile(where, "broadcast", "10GB", algorithm="halving_doubling").simulate().total_s
+
+
+def test_mutants():
+    """An idle circuit twice, a colour that there is not, a piece that is left out, a link turned round: refused by name."""
+    where = fabric("oddl:shape=3x3")
+    plan = lower(where, generate("torus_trees", Request("broadcast", 4), where))
+    idle = int(np.flatnonzero(plan.rounds(0)[0].transfer < 0)[0])
+    many = len(plan.rounds(0)[0])
+    assert rules(with_circuits(plan, lambda c: c.take([*range(many), idle]))) == {
+        "receiver_shared",
+        "transmitter_shared",
+    }
+    wide = edited(idle, "wavelength_lo", where.num_wavelengths)
+    assert rules(with_circuits(plan, wide)) >= {"wavelength_unknown"}
+    assert rules(with_transfers(plan, 0, lambda t: t.take([0]))) >= {"sent_before_held"}
+    assert rules(with_transfers(plan, 1, edited(0, "chunk_lo", lambda t: 1 - t.chunk_lo[0]))) >= {"sent_before_held"}
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "collective", "name", "text"),
+    [
+        ("torus_trees", "all_reduce", "oddl:shape=4x4", "it does broadcast, reduce"),
+        ("torus_trees:both_ways=true", "broadcast", "torus:shape=2x3", "a ring of two nodes has one link each way"),
+        ("torus_trees:pipeline=0", "broadcast", "oddl:shape=4x4", "pipeline=0 is not 1 to"),
+        ("torus_trees:shape=3x4", "reduce", "oddl:shape=4x4", "shape=3x4 has 12 nodes, not 16"),
+    ],
+)
+def test_declined(algorithm, collective, name, text):
+    """With a reason."""
+    assert text in (reason_declined(algorithm, collective, fabric(name)) or "")
