@@ -27,6 +27,16 @@ def test_rows_have_bound_restart_and_recovery(answer):
         assert row["detect_s"] in (0, 1)
 
 
+def test_pieces_that_go_on_as_they_arrive(answer, opticcl):
+    """All times are those of the device engine, which the record and the text say."""
+    line = ("-f", "sipac:radix=2,levels=1,wavelengths=4", "-s", "10MB", "--fail", "photodiode:5")
+    found, code = answer("faults", *line, "--streamed")
+    assert code == 0
+    assert found["engine"] == "device"
+    assert answer("faults", *line)[0]["engine"] == "closed_form"
+    assert "pieces go on as they arrive" in opticcl("faults", *line, "--streamed").stdout
+
+
 def test_a_cut_is_named(answer, opticcl):
     """Exit code 1, the nodes that no data leave, and the kinds of parts that nothing replaces."""
     line = ("-f", "sipac:radix=3,levels=1,wavelengths=3", "-s", "1MB", "--fail", "comb_laser:1")
@@ -70,6 +80,7 @@ def test_a_replay(answer, opticcl, tmp_path):
         (SMALL, "nothing fails; give --fail"),
         ((*SMALL, "--replay", "none.json"), "none.json: no such file"),
         ((*SMALL, "--replay", "none.json", "--sweep"), "leave out --fail"),
+        ((*SMALL, "--replay", "none.json", "--streamed"), "--root and --streamed"),
         ((*SMALL, "--ranks", "4"), "--ranks and --spares belong to a replay"),
         ((*SMALL, "--replay", str(TRACE), "--ranks", "5"), "5 ranks and 0 spares are 5 servers"),
         ((*SMALL, "--replay", str(TRACE), "--recover", "weak=2"), "weak=2 is not between 0 and 1"),

@@ -18,6 +18,7 @@ from opticcl.operations.faults.residual import closed_set, residual, residual_bo
 from opticcl.operations.faults.sweep import classes_to_try, pairs_of_parts, sweep
 from opticcl.plans.plan import compile
 from opticcl.verify.cut import check_cut
+from opticcl.verify.time import check_programme, rules_of
 
 FIVE = [
     "ramp:groups=2,racks=2,wavelengths=2",
@@ -126,6 +127,30 @@ def test_bounds_hold_for_sets_of_ranks() -> None:
             worst = max(worst, 1 / out)
     bound_s = residual_bound_s(left, wanted, size, assumptions("published"))
     assert bound_s >= worst * size * 8 / known.rate_bits_per_s * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("spec", "part", "most"),
+    [
+        ("sipac:radix=2,levels=2,wavelengths=4", "comb_laser", 1.02),
+        pytest.param("sipac:radix=3,levels=2,wavelengths=3", "comb_laser", 1.05, marks=pytest.mark.deep),
+        pytest.param("oddl:shape=4x4", "switch", 1.06, marks=pytest.mark.deep),
+    ],
+)
+def test_pieces_that_go_on_as_they_arrive(spec: str, part: str, most: float) -> None:
+    """Without steps that wait, trees are nearer to the bound; the times obey the laws of time."""
+    assumed = assumptions("common", compute="none")
+    whole = replace(healthy(spec, size=100_000_000), assumed=assumed, streamed=True)
+    report = answer(whole, [Condition(part, 3)])
+    waiting = answer(replace(whole, streamed=False), [Condition(part, 3)])
+    assert report.ok
+    assert report.answer == waiting.answer == "packed"
+    assert 1 - 1e-9 <= report.ratio < most < waiting.ratio  # type: ignore[operator]
+    left = whole.fabric.without([Condition(part, 3)])
+    plan = compile(left, whole.wanted, whole.size_bytes, algorithm=report.algorithm, assumptions=assumed)
+    times = plan.programme("device", assumptions=assumed)
+    assert times.total_s == pytest.approx(report.time_s, rel=1e-9)
+    assert check_programme(plan.circuits, times, rules_of(times)).ok
 
 
 # --- cuts -------------------------------------------------------------------------------------------------------------

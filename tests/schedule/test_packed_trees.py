@@ -5,6 +5,7 @@ import pytest
 
 from opticcl.assumptions import assumptions
 from opticcl.collective import Request
+from opticcl.errors import UnsupportedError
 from opticcl.fabrics import fabric
 from opticcl.operations.faults.residual import residual_bound_s
 from opticcl.plans.plan import compile
@@ -80,3 +81,38 @@ def test_time_over_the_bound(spec, algorithm, most):
     assert plan.verify().ok
     bound_s = residual_bound_s(plan.circuits.fabric, Request("all_reduce"), 10**9, assumed)
     assert plan.simulate(assumptions=assumed).total_s < most * bound_s
+
+
+def test_free_roots_share_links_more_evenly():
+    """42 trees on the links of ODDL without a switch: 46 transfers on the busiest, where 45 are the least."""
+    links = links_left(fabric(WSS), one_partner=True)
+    used = (links.width > 0).sum()
+    assert used == 28
+    forests = pack(links, np.arange(42) % 16, True, True, counted=False, share=0.5, enough=0.0, free=True)
+    load = np.zeros(links.width.shape)
+    for forest, inwards in zip(forests, (True, False), strict=True):
+        tree, node = np.nonzero(forest.depth > 0)
+        assert len(tree) == 42 * 15
+        parent = forest.parent[tree, node]
+        np.add.at(load, (node, parent) if inwards else (parent, node), 1)
+    assert np.array_equal(forests[0].root, forests[1].root)
+    assert len(set(forests[0].root.tolist())) > 1
+    assert (forests[0].depth[np.arange(42), forests[0].root] == 0).all()
+    assert load.max() <= 46
+    assert load.max() >= 2 * 15 * 42 / used
+
+
+@pytest.mark.parametrize("lag", [1, 2, 3])
+def test_turns_leave_time_for_what_arrives(lag):
+    """On a chain of four nodes each transfer starts that many steps after the one before it."""
+    chain = [np.array([[node], [node + 1], [0], [1], [1]]) for node in range(3)]
+    turns, period = in_turns(chain, lag)
+    assert period == 1
+    assert [rows.shape[1] for rows in turns] == [int(at % lag == 0) for at in range(2 * lag + 1)]
+
+
+def test_trees_with_a_number_are_for_all_reduce_in_turns():
+    """Others are declined with the reason."""
+    for given, name in (("trees=8", "all_reduce"), ("trees=8,stagger=true", "all_gather")):
+        with pytest.raises(UnsupportedError, match="trees=8: 1 to 128 go with all_reduce and stagger=true"):
+            compile(WSS, name, "1 MB", algorithm=f"packed_trees:{given}")

@@ -57,6 +57,13 @@ def run(
         int | None,
         typer.Option("--spares", help="Spare servers of --replay; default: 16, or an eighth of fewer nodes."),
     ] = None,
+    streamed: Annotated[
+        bool,
+        typer.Option(
+            "--streamed",
+            help="Pieces are forwarded while further ones arrive; all times are those of the device engine.",
+        ),
+    ] = False,
     recover: Annotated[
         list[str],
         typer.Option("--recover", help="A time or share of the recovery, such as restart=600 or communication=0.5."),
@@ -82,9 +89,9 @@ def run(
     if name not in COLLECTIVES:
         raise ParameterError(f"faults: collective={collective}; it does {', '.join(COLLECTIVES)}")
     if replay is not None:
-        if fail or sweep or pairs is not None or root:
+        if fail or sweep or pairs is not None or root or streamed:
             raise ParameterError(
-                "faults: --replay has faults of its own; leave out --fail, --sweep, --pairs and --root"
+                "faults: --replay has faults of its own; leave out --fail, --sweep, --pairs, --root and --streamed"
             )
         job = ReplayJob(ranks, spares, name, size, algorithm, seed)
         times, others = split_assumed(recover, assume)
@@ -107,7 +114,8 @@ def run(
         )
     given = [_conditions(text, machine) for text in fail]
     assumed = make_assumptions(assumptions, assume)
-    healthy = Healthy(machine, Request(name, root), message_size(size), algorithm, assumed, _recovery(recover))
+    wanted, size_bytes = Request(name, root), message_size(size)
+    healthy = Healthy(machine, wanted, size_bytes, algorithm, assumed, _recovery(recover), streamed)
     with ProgressLine() as progress:
         rows = _rows(healthy, given, sweep, pairs, seed, progress)
     report = FaultsReport(healthy, rows)

@@ -70,6 +70,7 @@ class FaultsReport:
             "collective": healthy.wanted.name,
             "size_bytes": healthy.size_bytes,
             "algorithm": healthy.plan.algorithm,
+            "engine": healthy.engine,
             "healthy_s": healthy.time_s,
             f"healthy_{healthy.beside[0]}_s": healthy.beside[1],
             "rows": [row.record() for row in self.rows],
@@ -88,6 +89,8 @@ class FaultsReport:
         ]
         if self.single_points:
             lines.append(f"nothing replaces one: {', '.join(self.single_points)}")
+        if healthy.streamed:
+            lines.append("pieces go on as they arrive: all times are those of the device engine")
         recovery = ", ".join(f"{name} {value:g}" for name, value in healthy.parameters.items())
         return [*lines, f"recovery assumes: {recovery}", *self.notes]
 

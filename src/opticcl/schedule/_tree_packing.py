@@ -5,7 +5,7 @@ A tree grows from its root by the node that costs least, a link costs more the m
     cost of a link = least + (load with this tree / largest load) ** steepness          steepness 4 at first, 60 at last
 
 The search keeps the trees whose busiest link carries least. Shallow trees fill and empty a pipeline sooner; `share` is what the
-distance from the root counts in the cost of a node.
+distance from the root counts in the cost of a node. Where roots are free, a tree takes the one from which its links cost least.
 
 Source: Garg and Koenemann 2007 for costs that grow with the load; Edmonds 1973: such trees exist up to the smallest cut.
 """
@@ -67,7 +67,15 @@ def busiest(links: LinksLeft, load: Floats) -> float:
 
 
 def pack(
-    links: LinksLeft, roots: IntArray, up: bool, down: bool, *, counted: bool, share: float, enough: float
+    links: LinksLeft,
+    roots: IntArray,
+    up: bool,
+    down: bool,
+    *,
+    counted: bool,
+    share: float,
+    enough: float,
+    free: bool = False,
 ) -> tuple[Forest | None, Forest | None]:
     """In-trees and out-trees of the given roots.
 
@@ -79,22 +87,23 @@ def pack(
         counted: whether a link of an in-tree carries as many chunks as there are nodes below it.
         share: of the distance from the root in the cost of a node: 1 for shortest paths, 0 for cheap links alone.
         enough: load of the busiest link over its wavelengths with which the search ends.
+        free: whether a tree may have any other root; an in-tree has that of the out-tree of its number.
     """
     n = len(links.width)
-    visits = len(roots) * n * n * (up + down)
+    visits = len(roots) * n * n * (up + down) * (n if free else 1)
     passes = min(MOST_PASSES, max(FEWEST_PASSES, WORK // visits))
     random = np.random.default_rng(0)
     turns = np.array([random.permutation(len(roots)) for _ in range(passes)])
     width, sent, received = (side.astype(float) for side in (links.width, *links.port_width))
     wanted = np.array([up, down])
-    parent, depth = _search(
-        width, sent, received, links.port, np.asarray(roots, np.int64), wanted, counted, share, turns, enough
+    parent, depth, chosen = _search(
+        width, sent, received, links.port, np.asarray(roots, np.int64), wanted, counted, share, turns, enough, free
     )
-    made = [Forest(parent[kind], depth[kind], roots) if wanted[kind] else None for kind in range(2)]
+    made = [Forest(parent[kind], depth[kind], chosen) if wanted[kind] else None for kind in range(2)]
     return made[0], made[1]
 
 
-def in_turns(stages: list[IntArray]) -> tuple[list[IntArray], int]:
+def in_turns(stages: list[IntArray], lag: int = 1) -> tuple[list[IntArray], int]:
     """Steps of the first piece of every tree, in each of which a link has one transfer; the next piece follows a period later.
 
     A transfer waits for those that it needs and for the turn of its link; those with the longest way before them go first.
@@ -102,6 +111,7 @@ def in_turns(stages: list[IntArray]) -> tuple[list[IntArray], int]:
     Args:
         stages: sender, receiver, tree, operation and contributions of every transfer, int64 (5, m) each; a transfer needs
             those of its tree in earlier stages that end at its sender.
+        lag: steps from the start of a transfer until what it brings goes on, at least 1 [count].
     """
     src, dst, tree, _, _ = rows = np.concatenate(stages, axis=1)
     stage = np.repeat(np.arange(len(stages)), [each.shape[1] for each in stages])
@@ -119,17 +129,19 @@ def in_turns(stages: list[IntArray]) -> tuple[list[IntArray], int]:
     for at in reversed(by_stage):
         chain[at] = 1 + longest[receiver[at]]
         np.maximum.at(longest, sender[at], chain[at])
-    start = _turns(sender, receiver, link, needs, np.argsort(-chain, kind="stable"), places, n * n, period)
+    start = _turns(sender, receiver, link, needs, np.argsort(-chain, kind="stable"), places, n * n, period, lag)
     return [rows[:, start == at] for at in range(int(start.max()) + 1)], period
 
 
 @numba.njit(cache=True, nogil=True)
-def _turns(sender, receiver, link, needs, order, places, links, period):  # type: ignore[no-untyped-def]
+def _turns(sender, receiver, link, needs, order, places, links, period, lag):  # type: ignore[no-untyped-def]
     start = np.full(len(sender), -1, np.int64)
     taken = np.zeros((links, period), np.bool_)
-    arrived, now = np.zeros(places, np.int64), np.zeros(places, np.int64)
+    arrived, waiting = np.zeros(places, np.int64), np.zeros((lag, places), np.int64)
     at, left = 0, len(sender)
     while left:
+        now = waiting[at % lag]
+        arrived += now
         now[:] = 0
         for row in order:
             if start[row] < 0 and not taken[link[row], at % period] and arrived[sender[row]] >= needs[row]:
@@ -137,7 +149,6 @@ def _turns(sender, receiver, link, needs, order, places, links, period):  # type
                 taken[link[row], at % period] = True
                 now[receiver[row]] += 1
                 left -= 1
-        arrived += now
         at += 1
     return start
 
@@ -221,8 +232,28 @@ def _carry(root, parent, inwards, weight, sign, port, load, sent, received):  # 
 
 
 @numba.njit(cache=True, nogil=True)
-def _search(width, sent_width, received_width, port, roots, wanted, counted, share, turns, enough):  # type: ignore[no-untyped-def]
+def _cheapest_root(cost, wanted, share, parent, order, distance, waiting):  # type: ignore[no-untyped-def]
+    """The root from which the links of an in-tree and of an out-tree cost least."""
+    n = len(cost)
+    best, least = 0, np.inf
+    for root in range(n):
+        total = 0.0
+        for kind in range(2):
+            if wanted[kind]:
+                _grow(cost, root, share, kind == 0, parent, order, distance, waiting)
+                for v in range(n):
+                    if v != root:
+                        total += cost[v, parent[v]] if kind == 0 else cost[parent[v], v]
+        if total < least:
+            best, least = root, total
+    return best
+
+
+@numba.njit(cache=True, nogil=True)
+def _search(width, sent_width, received_width, port, roots, wanted, counted, share, turns, enough, free):  # type: ignore[no-untyped-def]
     n, trees = len(width), len(roots)
+    roots = roots.copy()
+    kept_roots, trial = roots.copy(), np.zeros(n, np.int64)
     load = np.zeros((n, n))
     sent, received = np.zeros(sent_width.shape), np.zeros(sent_width.shape)
     parent, depth = np.zeros((2, trees, n), np.int64), np.zeros((2, trees, n), np.int64)
@@ -235,11 +266,17 @@ def _search(width, sent_width, received_width, port, roots, wanted, counted, sha
     for number in range(passes):
         steepness = FIRST_STEEPNESS + (LAST_STEEPNESS - FIRST_STEEPNESS) * number / passes
         for t in turns[number]:
+            if free:
+                for kind in range(2):
+                    if wanted[kind] and number > 0:
+                        _carry(roots[t], parent[kind, t], kind == 0, weight[kind, t], -1.0, port, load, sent, received)
+                _price(width, port, sent_width, received_width, load, sent, received, steepness, cost)
+                roots[t] = _cheapest_root(cost, wanted, share, trial, order, distance, waiting)
             for kind in range(2):
                 if not wanted[kind]:
                     continue
                 mine, root, inwards, carried = parent[kind, t], roots[t], kind == 0, weight[kind, t]
-                if number > 0:
+                if number > 0 and not free:
                     _carry(root, mine, inwards, carried, -1.0, port, load, sent, received)
                 _price(width, port, sent_width, received_width, load, sent, received, steepness, cost)
                 _grow(cost, root, share, inwards, mine, order, distance, waiting)
@@ -250,6 +287,7 @@ def _search(width, sent_width, received_width, port, roots, wanted, counted, sha
             least = top
             kept_parent[:] = parent
             kept_depth[:] = depth
+            kept_roots[:] = roots
         if least <= enough + 1e-9:
             break
-    return kept_parent, kept_depth
+    return kept_parent, kept_depth, kept_roots

@@ -11,6 +11,9 @@ its busiest link carries. With `stagger` a step has one transfer of each link, i
 steps as the busiest link has transfers, each after those that it needs. Such steps are as short as they can be, so less time
 passes until all links are busy; they are more, which costs where a step has a latency of its own.
 
+Where the number of `trees` is given, each takes the root from which its links cost least, and pieces go on `LAG` steps after they
+were sent: their latency passes while others are sent, if nothing waits for the end of a step (engine `device`).
+
 Source: Edmonds 1973 for trees that share capacity; Lam 1988 for turns that repeat (software pipelining). Ours is a heuristic:
 such trees exist wherever the links that are left are strongly connected, the fewest seconds are not proven.
 """
@@ -30,7 +33,7 @@ from opticcl.schedule._links_left import LinksLeft, joins_all, links_left
 from opticcl.schedule._tree_packing import Forest, below, busiest, in_turns, pack
 from opticcl.schedule.tree import pipelined_classes
 
-__all__ = ["packed_trees"]
+__all__ = ["forwarding_variants", "packed_trees"]
 
 MOST_NODES = 128
 MOST_NODES_OF_TURNS = 36
@@ -39,13 +42,18 @@ DISTANCE_SHARES = (1.0, 0.5, 0.25, 0.1)
 USUAL_PIECES = 48
 TREES_OF_OWNER = (2, 3)
 """Trees of a rank that owns chunks [count]."""
+USUAL_TREES, MOST_TREES = 42, 128
+LAG = 2
+"""Steps after which a piece goes on, where the number of trees is given [count]."""
 NUMBERS_OF_TREES, FEWER_TREES = ((12, 24), (24, 48)), ((6, 10), (10, 16))
 """First, and one beyond the last: the number is the one of which least is lost by whole trees [count]."""
 ROUNDING = 1e-9
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_to_all", "all_gather", "broadcast", "reduce")
 
 
-def accepts(collective: Request, fabric: Fabric, pipeline: int = 8, stagger: bool = False) -> str | None:
+def accepts(
+    collective: Request, fabric: Fabric, pipeline: int = 8, stagger: bool = False, trees: int = 0
+) -> str | None:
     """None, or the reason why not.
 
     Args:
@@ -53,6 +61,7 @@ def accepts(collective: Request, fabric: Fabric, pipeline: int = 8, stagger: boo
         fabric: where it would run.
         pipeline: pieces of every chunk [count].
         stagger: whether transfers of a link alternate.
+        trees: as in `packed_trees`.
     """
     if not fabric.conditions:
         return "it plans around failed parts, and none has failed"
@@ -65,6 +74,8 @@ def accepts(collective: Request, fabric: Fabric, pipeline: int = 8, stagger: boo
         return f"pipeline={pipeline} is not 1 to 4,096"
     if stagger and (n > MOST_NODES_OF_TURNS or collective.name == "all_to_all"):
         return f"stagger=true is for up to {MOST_NODES_OF_TURNS} nodes, and not for all_to_all"
+    if trees and not (stagger and collective.name == "all_reduce" and 0 < trees <= MOST_TREES):
+        return f"trees={trees}: 1 to {MOST_TREES} go with all_reduce and stagger=true"
     if fabric.links_all:
         return "one circuit can join any two nodes; trees along links do not help"
     try:
@@ -83,14 +94,29 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, int | bool]]
     if not fabric.conditions:
         return []
     found: list[dict[str, int | bool]] = [{"pipeline": pieces} for pieces in (1, 4, 12, 24, 48, 128)]
-    one_partner = not all(resource.per_wavelength for resource in fabric.resources[:2])
-    if one_partner and fabric.num_nodes <= MOST_NODES_OF_TURNS and collective.name != "all_to_all":
+    if _one_partner(fabric) and fabric.num_nodes <= MOST_NODES_OF_TURNS and collective.name != "all_to_all":
         found += [{"pipeline": pieces, "stagger": True} for pieces in (16, 28, 64)]
     return found
 
 
+def forwarding_variants(collective: Request, fabric: Fabric) -> list[dict[str, int | bool]]:
+    """Numbers of pieces for nodes that forward them as they arrive."""
+    if not fabric.conditions:
+        return []
+    if _one_partner(fabric) and fabric.num_nodes <= MOST_NODES_OF_TURNS and collective.name == "all_reduce":
+        return [{"pipeline": pieces, "stagger": True, "trees": USUAL_TREES} for pieces in (8, 32)]
+    return [{"pipeline": pieces} for pieces in (12, 48, 96, 192)]
+
+
+def _one_partner(fabric: Fabric) -> bool:
+    """Whether a port has one partner at a time."""
+    return not all(resource.per_wavelength for resource in fabric.resources[:2])
+
+
 @register_algorithm("packed_trees", accepts, variants)
-def packed_trees(collective: Request, fabric: Fabric, *, pipeline: int = 8, stagger: bool = False) -> Schedule:
+def packed_trees(
+    collective: Request, fabric: Fabric, *, pipeline: int = 8, stagger: bool = False, trees: int = 0
+) -> Schedule:
     """Trees along the links that are left, each with its share of the message in k pieces that follow each other.
 
     Args:
@@ -98,18 +124,17 @@ def packed_trees(collective: Request, fabric: Fabric, *, pipeline: int = 8, stag
         fabric: one of which parts have failed, so that not all nodes are joined.
         pipeline: pieces k of every chunk [count].
         stagger: whether transfers of a link alternate, one a step.
+        trees: number of them, whose roots are chosen; 0: as many as the rates suggest, with roots in turn [count].
     """
     n, name = fabric.num_nodes, collective.name
-    up, down = _forests(fabric, name, collective.root, stagger)
-    trees = len((up or down).root)  # type: ignore[union-attr]
-    if name in ("all_reduce", "broadcast", "reduce"):
-        made = collective.on(n, trees * pipeline)
-    else:
-        made = collective.on(n, trees * pipeline, owner=np.repeat((up or down).root, pipeline))  # type: ignore[union-attr]
+    up, down = _forests(fabric, name, collective.root, stagger, trees)
+    owner = np.repeat((up or down).root, pipeline)  # type: ignore[union-attr]
+    owned = name not in ("all_reduce", "broadcast", "reduce")
+    made = collective.on(n, len(owner), owner=owner) if owned else collective.on(n, len(owner))
     stages = _stages(up, down, name == "all_to_all")
     period = 1
     if stagger:
-        stages, period = in_turns(stages)
+        stages, period = in_turns(stages, LAG if trees else 1)
     apart = np.arange(len(stages)) % period
 
     def step(i: int) -> Transfers:
@@ -125,7 +150,8 @@ def packed_trees(collective: Request, fabric: Fabric, *, pipeline: int = 8, stag
 
     steps = len(stages) + (pipeline - 1) * period
     classes = () if stagger else pipelined_classes(len(stages), pipeline)
-    return Schedule("packed_trees", made, steps, step, classes, {"pipeline": pipeline, "stagger": stagger})
+    given = {"pipeline": pipeline, "stagger": stagger, **({"trees": trees} if trees else {})}
+    return Schedule("packed_trees", made, steps, step, classes, given)
 
 
 def _stages(up: Forest | None, down: Forest | None, side_by_side: bool) -> list[IntArray]:
@@ -154,7 +180,7 @@ def _stages(up: Forest | None, down: Forest | None, side_by_side: bool) -> list[
 
 
 @lru_cache(maxsize=16)
-def _forests(fabric: Fabric, name: str, root: int, stagger: bool) -> tuple[Forest | None, Forest | None]:
+def _forests(fabric: Fabric, name: str, root: int, stagger: bool, trees: int) -> tuple[Forest | None, Forest | None]:
     """In-trees and out-trees of a collective, None where it has none.
 
     Args:
@@ -162,17 +188,19 @@ def _forests(fabric: Fabric, name: str, root: int, stagger: bool) -> tuple[Fores
         name: of the collective.
         root: of a collective that has one.
         stagger: whether transfers of a link alternate.
+        trees: number of them, whose roots are free; 0: as the rates suggest [count].
     """
     counted = name == "all_to_all"
     links = links_left(fabric, one_partner=not counted)
     up = name in ("all_reduce", "reduce_scatter", "all_to_all", "reduce")
     down = name in ("all_reduce", "all_gather", "broadcast")
+    numbers = ((trees, trees + 1),) if trees else FEWER_TREES if stagger else NUMBERS_OF_TREES
     tried = [
-        pack(links, roots, up, down, counted=counted, share=share, enough=enough)
-        for roots, enough in _roots(links, name, root, FEWER_TREES if stagger else NUMBERS_OF_TREES)
+        pack(links, roots, up, down, counted=counted, share=share, enough=enough, free=trees > 0)
+        for roots, enough in _roots(links, name, root, numbers)[-1 if trees else 0 :]
         for share in (DISTANCE_SHARES if fabric.num_nodes <= MOST_NODES_OF_TURNS else DISTANCE_SHARES[:2])
     ]
-    return min(tried, key=lambda made: _seconds(links, made, counted, stagger))
+    return min(tried, key=lambda made: _seconds(links, made, counted, stagger, LAG if trees else 1))
 
 
 def _roots(
@@ -213,7 +241,7 @@ def _rounded(load: float) -> float:
 
 
 def _seconds(
-    links: LinksLeft, made: tuple[Forest | None, Forest | None], counted: bool, stagger: bool = False
+    links: LinksLeft, made: tuple[Forest | None, Forest | None], counted: bool, stagger: bool = False, lag: int = 1
 ) -> float:
     """What the busiest link carries over its wavelengths in each step of a pipeline, added up; in messages.
 
@@ -222,9 +250,10 @@ def _seconds(
         made: in-trees and out-trees.
         counted: whether a link of an in-tree carries as many chunks as there are nodes below it.
         stagger: whether transfers of a link alternate.
+        lag: steps after which a piece goes on, where they do [count].
     """
     if stagger:
-        turns, period = in_turns(_stages(*made, counted))
+        turns, period = in_turns(_stages(*made, counted), lag)
         steps = len(turns) + (USUAL_PIECES - 1) * period
         trees = next(len(forest.root) for forest in made if forest is not None)
         return steps / USUAL_PIECES / trees

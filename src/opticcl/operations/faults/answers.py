@@ -28,9 +28,11 @@ from opticcl.errors import FabricError, UnsupportedError
 from opticcl.fabrics import job
 from opticcl.files import read_toml
 from opticcl.ir import CircuitPlan, Condition, Fabric, IntArray, Verdict
-from opticcl.operations.faults.residual import closed_set, residual, residual_bound_s
+from opticcl.operations.faults.residual import Residual, closed_set, residual, residual_bound_s
 from opticcl.plans.plan import Plan, compile
 from opticcl.plans.ranks import Variation, beside
+from opticcl.registry import write_call
+from opticcl.schedule.packed_trees import forwarding_variants
 from opticcl.verify.cut import check_cut
 
 __all__ = ["ANSWERS", "FaultReport", "Healthy", "Recovery", "answer", "recovery_parameters"]
@@ -162,6 +164,7 @@ class Healthy:
         algorithm: "auto", or the only algorithm to plan with.
         assumed: time assumptions.
         parameters: of the recovery, as `recovery_parameters` has them.
+        streamed: whether pieces go on as they arrive, by the device engine, and nothing waits for the end of a step.
     """
 
     fabric: Fabric
@@ -170,27 +173,58 @@ class Healthy:
     algorithm: str
     assumed: Assumptions
     parameters: dict[str, float]
+    streamed: bool = False
 
     @cached_property
-    def plan(self) -> Plan:
-        """The plan that runs before the failure."""
+    def _before(self) -> tuple[Plan, float]:
         return self.compiled(self.fabric)
 
-    @cached_property
+    @property
+    def plan(self) -> Plan:
+        """The plan that runs before the failure."""
+        return self._before[0]
+
+    @property
     def time_s(self) -> float:
         """Of that plan [s]."""
-        return self.seconds(self.plan)
+        return self._before[1]
 
-    def compiled(self, where: Fabric) -> Plan:
-        """The plan on another fabric.
+    def compiled(self, where: Fabric) -> tuple[Plan, float]:
+        """The plan on another fabric and its time [s]; if streamed, the fastest of it and of trees in more and fewer pieces.
 
         Raises: UnsupportedError: there is none.
         """
-        return compile(where, self.wanted, self.size_bytes, algorithm=self.algorithm, assumptions=self.assumed)
+        names = [self.algorithm]
+        if self.streamed and self.algorithm == "auto":
+            names += [write_call("packed_trees", given) for given in forwarding_variants(self.wanted, where)]
+        found = []
+        for name in names:
+            try:
+                plan = compile(where, self.wanted, self.size_bytes, algorithm=name, assumptions=self.assumed)
+            except UnsupportedError:
+                if name == self.algorithm:
+                    raise
+                continue  # trees are not for this fabric
+            found.append((plan, self.seconds(plan)))
+        return min(found, key=lambda each: each[1])
+
+    @property
+    def engine(self) -> str:
+        """By which plans are timed."""
+        return "device" if self.streamed else "closed_form"
 
     def seconds(self, plan: Plan) -> float:
         """Time of a plan [s]."""
-        return float(plan.simulate(assumptions=self.assumed).total_s)
+        return float(plan.simulate(self.engine, assumptions=self.assumed).total_s)
+
+    def bound_s(self, where: Fabric, left: Residual | None = None) -> float:
+        """No plan on another fabric is faster [s].
+
+        Args:
+            where: with failed parts.
+            left: what is left of it, if it is known.
+        """
+        return residual_bound_s(where, self.wanted, self.size_bytes, self.assumed, left, streamed=self.streamed)
 
     @cached_property
     def other(self) -> Variation:
@@ -204,7 +238,7 @@ class Healthy:
 
     def times_beside(self, plan: Plan) -> tuple[str, float]:
         """The other set of assumptions, and the time of a plan under it [s]."""
-        return self.other.name, float(plan.simulate(assumptions=self.other.assumed).total_s)
+        return self.other.name, float(plan.simulate(self.engine, assumptions=self.other.assumed).total_s)
 
     def work(self, ranks: int, time_s: float) -> float:
         """Rate of work of a plan on some ranks, over that where nothing has failed."""
@@ -252,7 +286,7 @@ def answer(healthy: Healthy, conditions: Sequence[Condition], equal_parts: int =
         verdict = same.verify()
         slower = verdict.ok and around is not None and healthy.seconds(same) > healthy.time_s * (1 + 1e-12)
         if verdict.ok and not slower:
-            bound_s = residual_bound_s(left, healthy.wanted, healthy.size_bytes, healthy.assumed)
+            bound_s = healthy.bound_s(left)
             return replace(
                 report, answer="kept", algorithm=healthy.plan.algorithm, ranks=left.num_nodes, time_s=healthy.time_s,
                 bound_s=bound_s, work=1.0, verdict=verdict, beside=healthy.beside,
@@ -267,7 +301,7 @@ def answer(healthy: Healthy, conditions: Sequence[Condition], equal_parts: int =
         _refuse_open(left, closed)
         report = replace(report, answer="cut", cut=tuple(left.machine_nodes(closed).tolist()))
     else:
-        bound_s = residual_bound_s(left, healthy.wanted, healthy.size_bytes, healthy.assumed, residual(left))
+        bound_s = healthy.bound_s(left, residual(left))
         report = replace(report, bound_s=bound_s)
         found = _replanned(healthy, left, whole, around, going_on)
         took = process_time() - began
@@ -325,7 +359,7 @@ def _replanned(
         for place in places:
             try:
                 again = how == "reassigned"
-                circuits = lower(place, healthy.plan.schedule) if again else healthy.compiled(place).circuits
+                circuits = lower(place, healthy.plan.schedule) if again else healthy.compiled(place)[0].circuits
                 plan = Plan(CircuitPlan(left, circuits.schedule, circuits.rounds), healthy.size_bytes)
                 seconds = healthy.seconds(plan)
             except UnsupportedError:
@@ -360,8 +394,7 @@ def _with_restart(
         return report
     rest = job(left, left.machine_nodes(ranks))
     try:
-        plan = healthy.compiled(rest)
-        seconds = healthy.seconds(plan)
+        plan, seconds = healthy.compiled(rest)
     except UnsupportedError:
         return report
     verdict = plan.verify()
@@ -374,7 +407,7 @@ def _with_restart(
     how = report.answer if report.cut else "shrunk"
     return replace(
         report, answer=how, algorithm=plan.algorithm, ranks=len(ranks), time_s=seconds, recovery=recovery, work=work,
-        verdict=verdict, bound_s=residual_bound_s(rest, healthy.wanted, healthy.size_bytes, healthy.assumed),
+        verdict=verdict, bound_s=healthy.bound_s(rest),
         beside=healthy.times_beside(plan),
     )  # fmt: skip
 

@@ -18,7 +18,7 @@ from opticcl.assumptions import Assumptions
 from opticcl.collective import Request
 from opticcl.fabrics.lightpath import Lightpath
 from opticcl.ir import Fabric, IntArray
-from opticcl.simulate.bounds import lower_bound
+from opticcl.simulate.bounds import Starts, lower_bound
 
 __all__ = ["Residual", "closed_set", "residual", "residual_bound_s"]
 
@@ -174,7 +174,13 @@ def _needs(name: str, p: int, s: IntArray, has_root: npt.NDArray[np.bool_]) -> _
 
 
 def residual_bound_s(
-    fabric: Fabric, wanted: Request, size_bytes: int, assumed: Assumptions, left: Residual | None = None
+    fabric: Fabric,
+    wanted: Request,
+    size_bytes: int,
+    assumed: Assumptions,
+    left: Residual | None = None,
+    *,
+    streamed: bool = False,
 ) -> float:
     """Lower bound on the time of a collective on what is left, infinite where it does not join all ranks [s].
 
@@ -184,9 +190,11 @@ def residual_bound_s(
         size_bytes: message of every rank [bytes].
         assumed: time assumptions.
         left: what is left, if it is known.
+        streamed: whether pieces go on as they arrive; else a step waits for the one before.
     """
     p = fabric.num_nodes
-    whole = lower_bound(wanted.on(p, p), fabric, size_bytes, assumed).seconds
+    starts: Starts = "devices" if streamed else "steps"
+    whole = lower_bound(wanted.on(p, p), fabric, size_bytes, assumed, starts=starts).seconds
     if p < 2:
         return whole
     known = residual(fabric) if left is None else left
