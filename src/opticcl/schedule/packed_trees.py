@@ -11,8 +11,8 @@ its busiest link carries. With `stagger` a step has one transfer of each link, i
 steps as the busiest link has transfers, each after those that it needs. Such steps are as short as they can be, so less time
 passes until all links are busy; they are more, which costs where a step has a latency of its own.
 
-Where the number of `trees` is given, each takes the root from which its links cost least, and pieces go on `LAG` steps after they
-were sent: their latency passes while others are sent, if nothing waits for the end of a step (engine `device`).
+Where the number of `trees` is given, each takes the root from which its links cost least, and pieces go on `LAG` steps after
+they were sent: their latency passes while others are sent, if nothing waits for the end of a step (engine `device`).
 
 Source: Edmonds 1973 for trees that share capacity; Lam 1988 for turns that repeat (software pipelining). Ours is a heuristic:
 such trees exist wherever the links that are left are strongly connected, the fewest seconds are not proven.
