@@ -286,6 +286,11 @@ def test_other_views(visit):
     assert "tunable_transceiver" in page.locator("main table").inner_text()
     page = visit(VIEWS["train"])
     page.locator("#timeline-of").select_option("1")
+    page.get_by_label("Filter rows").fill("tor")
+    playwright.expect(page).to_have_url(re.compile("show=1.*filter=tor"))
+    again = visit(page.url.partition("#")[2]).locator("main")
+    assert again.inner_text() == page.locator("main").inner_text()
+    assert "Timeline on torus" in again.inner_text()
     assert "communication that nothing hides" in page.locator("main").inner_text()
     assert page.get_by_role("img", name="Computation and communication on").locator("rect").count() > 3
     page = visit(VIEWS["study"])

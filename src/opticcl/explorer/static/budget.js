@@ -6,7 +6,7 @@ import { stackedBars } from "./bars.js";
 import { h, onWidth, s } from "./dom.js";
 import { questionForm } from "./form.js";
 import { count, short, value, words } from "./format.js";
-import { list } from "./state.js";
+import { list, ofTable } from "./state.js";
 import { table } from "./table.js";
 
 export const title = "Budget and bill";
@@ -32,7 +32,7 @@ export function render(root, { parameters, about, line, update, run }) {
       light.replaceChildren(h("h2", {}, "Light budget"), h("p", { class: "quiet" }, error.message));
     }
     const costs = await ask("cost", { fabric: [fabric, ...list(parameters.beside)], nodes }, tools);
-    showBill(bill, costs);
+    showBill(bill, costs, ofTable(parameters, update, ["source"]));
     if (refused && !costs.rows.length) throw refused;
   });
 }
@@ -75,7 +75,7 @@ function waterfall(found) {
 
 const HEADS = { usd: "USD", w: "W" };
 
-function showBill(root, found) {
+function showBill(root, found, options) {
   const colours = { least: "#4477aa", most: "#99b8d8" };
   const bars = (name, unit) => stackedBars(found.rows.map((row) => ({ name: row.fabric, parts: { least: row[name][0] / row.num_nodes, most: (row[name][1] - row[name][0]) / row.num_nodes } })), colours, { label: `${unit} of a node`, text: (amount) => `${count(Math.round(amount))} ${unit}` });
   const parts = found.rows.flatMap((row) => row.parts.map((part) => ({ fabric: row.fabric, ...part })));
@@ -83,6 +83,6 @@ function showBill(root, found) {
     h("h2", {}, "Bill of a node"),
     h("div", { class: "columns" }, h("section", {}, h("p", { class: "quiet" }, "Dollars, from the least to the most of the price list"), bars("usd", "USD")), h("section", {}, h("p", { class: "quiet" }, "Power"), bars("w", "W"))),
     h("h3", {}, "Parts of the whole machine"),
-    table(parts, ["fabric", "part", "count", "ports", "rate_bits_per_s", "usd", "w", "source"].map((name) => ({ name, head: HEADS[name] ?? words(name), number: name in HEADS || undefined, text: (row) => (row[name] === 0 ? "-" : value(name, row[name])), key: (row) => [row[name]].flat()[0] })), { caption: "Parts", hidden: ["source"] }),
+    table(parts, ["fabric", "part", "count", "ports", "rate_bits_per_s", "usd", "w", "source"].map((name) => ({ name, head: HEADS[name] ?? words(name), number: name in HEADS || undefined, text: (row) => (row[name] === 0 ? "-" : value(name, row[name])), key: (row) => [row[name]].flat()[0] })), { ...options, caption: "Parts" }),
     found.left_out.length ? h("ul", {}, found.left_out.map((one) => h("li", {}, `${one.fabric}: ${one.reason}`))) : "");
 }

@@ -6,7 +6,7 @@ import { h, scrolling, swatch } from "./dom.js";
 import { questionForm } from "./form.js";
 import { bytes, seconds, short } from "./format.js";
 import { lineChart } from "./lines.js";
-import { href, list } from "./state.js";
+import { href, list, ofTable } from "./state.js";
 import { table } from "./table.js";
 
 export const title = "Compare";
@@ -57,11 +57,9 @@ function show(results, found, { parameters, about, update }) {
     if (column.name === "total_s") Object.assign(column, { head: "time", cell: (row) => h("a", { href: href("time", { fabric: row.specification, collective: parameters.collective, algorithm: row.algorithm, size: list(parameters.size)[0], assumptions: parameters.assumptions }), title: "Where the time goes" }, seconds(row.total_s)) });
     if (column.name === "gap") Object.assign(column, { head: "of bound", text: (row) => (row.gap ? `${short(row.gap, 3)}x` : "-") });
   }
-  const hidden = "hide" in parameters ? list(parameters.hide) : HIDDEN;
-  const keep = ({ sort, hidden: hide, filter }) => update({ sort, hide: hide.length ? hide : ["-"], filter }, { quiet: true });
   results.replaceChildren(
     h("p", {}, summary(found)),
-    table(found.rows, columns, { sort: parameters.sort ?? "", hidden, filter: parameters.filter ?? "", changed: keep, caption: "Plans, fastest first" }),
+    table(found.rows, columns, { ...ofTable(parameters, update, HIDDEN), caption: "Plans, fastest first" }),
     h("div", { class: "columns" }, h("section", {}, h("h2", {}, "Parts of the time"), bars(found.rows.slice(0, 40), about)), ranks(found, about) ?? ""),
     leftOut(found) ?? "",
   );

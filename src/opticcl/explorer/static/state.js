@@ -28,3 +28,9 @@ export function write(view, parameters, { replace = false } = {}) {
 
 /** All values of a parameter. */
 export const list = (given) => given === undefined || given === "" ? [] : [given].flat();
+
+/** Options of a table whose sort column, hidden columns and filter are parameters; `hidden` are hidden unless they say otherwise. */
+export const ofTable = (parameters, update, hidden = []) => ({
+  sort: parameters.sort ?? "", filter: parameters.filter ?? "", hidden: "hide" in parameters ? list(parameters.hide) : hidden,
+  changed: ({ sort, hidden: hide, filter }) => update({ sort, filter, hide: String(hide.toSorted()) === String(hidden.toSorted()) ? undefined : hide.length ? hide : ["-"] }, { quiet: true }),
+});

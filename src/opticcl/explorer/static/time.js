@@ -5,6 +5,7 @@ import { stackedBars } from "./bars.js";
 import { h, scrolling } from "./dom.js";
 import { questionForm } from "./form.js";
 import { seconds, short, value, words } from "./format.js";
+import { ofTable } from "./state.js";
 import { table } from "./table.js";
 import { timeline } from "./timeline.js";
 
@@ -14,7 +15,7 @@ const SHOWN = ["fabric", "algorithm", "engine", "total_s", "lower_bound_s", "bou
 const MOST_STEPS = 300;
 
 export function render(root, { parameters, about, line, update, run }) {
-  const { from, to, ...asked } = parameters;
+  const { from, to, sort, hide, filter, ...asked } = parameters;
   root.append(questionForm([
     { name: "fabric", label: "Fabric", kind: "text", wide: true },
     { name: "nodes", label: "Nodes", kind: "text", placeholder: "as the fabric" },
@@ -37,7 +38,7 @@ export function render(root, { parameters, about, line, update, run }) {
       stackedBars([{ name: "whole plan", mark: found.lower_bound_s, parts: Object.fromEntries(parts.map((part) => [part, found[`${part}_s`]])) }], about.part_colours, { label: "Parts of the whole time", text: (one) => seconds(one, 3), markLabel: "lower bound" }),
       h("h2", {}, "Steps"),
       timeline(lanes(found, about.part_colours), found.total_s, { label: "Steps and the parts of their time", window, changed: keep }),
-      table(rows, ["steps", "rounds", ...parts.map((part) => `${part}_s`), "total_s"].map((name) => ({ name, ...(name === "steps" && { key: (row) => row.first, text: (row) => row.steps }) })), { caption: "Runs of equal steps" }),
+      table(rows, ["steps", "rounds", ...parts.map((part) => `${part}_s`), "total_s"].map((name) => ({ name, ...(name === "steps" && { key: (row) => row.first, text: (row) => row.steps }) })), { ...ofTable(parameters, update), caption: "Runs of equal steps" }),
       h("h2", {}, "The plan"),
       scrolling("The plan", h("table", { class: "facts" }, h("tbody", {}, SHOWN.filter((name) => name in found).map((name) => h("tr", {}, h("th", { scope: "row" }, words(name)), h("td", {}, parted(String(value(name, found[name]))))))))));
   });

@@ -5,6 +5,7 @@ import { stackedBars } from "./bars.js";
 import { h, swatch } from "./dom.js";
 import { questionForm } from "./form.js";
 import { seconds, short } from "./format.js";
+import { ofTable } from "./state.js";
 import { table } from "./table.js";
 import { joined, timeline } from "./timeline.js";
 
@@ -15,7 +16,7 @@ const LANES = { computation: "#4477aa", communication: "#228833", exposed: "#ee6
 const COLUMNS = ["fabric", "iteration_s", "published_s", "compute_s", "communication_s", "exposed_s", "bubble_s", "utilisation", "messages", "verified"];
 
 export function render(root, { parameters, about, line, update, run }) {
-  const { show, from, to, ...asked } = parameters;
+  const { show, from, to, sort, hide, filter, ...asked } = parameters;
   root.append(questionForm([
     { name: "model", label: "Model", kind: "select", options: about.names.model },
     { name: "nodes", label: "Nodes", kind: "text" },
@@ -37,9 +38,9 @@ export function render(root, { parameters, about, line, update, run }) {
     results.replaceChildren(
       h("p", {}, `${record.job.name}: an iteration takes ${seconds(rows[0].iteration_s)} on ${rows[0].fabric}, of which ${seconds(rows[0].exposed_s)} is communication that nothing hides.`),
       stackedBars(rows.map((row, number) => ({ number, name: row.fabric, parts: { computation: row.compute_s, exposed: row.exposed_s, bubble: row.bubble_s } })), COLOURS, { label: "Parts of an iteration", text: (amount) => seconds(amount, 3) }),
-      h("label", {}, "Timeline of ", h("select", { id: "timeline-of", onchange: (event) => draw(Number(event.target.value)) }, rows.map((row, i) => h("option", { value: i, selected: i === Number(show) }, row.fabric)))),
+      h("label", {}, "Timeline of ", h("select", { id: "timeline-of", onchange: (event) => { draw(Number(event.target.value)); update({ show: event.target.value, from: undefined, to: undefined }, { quiet: true }); } }, rows.map((row, i) => h("option", { value: i, selected: i === Number(show) }, row.fabric)))),
       lane,
-      table(rows, COLUMNS.map((name) => ({ name, ...(name === "utilisation" && { text: (row) => `${short(100 * row.utilisation, 4)} %` }), ...(name === "fabric" && { cell: (row) => [swatch(about.fabric_colours[row.fabric]), row.fabric] }) })), { caption: "Training iterations" }),
+      table(rows, COLUMNS.map((name) => ({ name, ...(name === "utilisation" && { text: (row) => `${short(100 * row.utilisation, 4)} %` }), ...(name === "fabric" && { cell: (row) => [swatch(about.fabric_colours[row.fabric]), row.fabric] }) })), { ...ofTable(parameters, update), caption: "Training iterations" }),
       record.left_out.length ? h("ul", {}, record.left_out.map((one) => h("li", {}, `${one.fabric}: ${one.reason}`))) : "");
     draw(Math.min(Number(show) || 0, rows.length - 1), from && to ? [Number(from), Number(to)] : undefined);
   });
