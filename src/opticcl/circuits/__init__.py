@@ -18,6 +18,7 @@ from opticcl.errors import FabricError, UnsupportedError
 from opticcl.ir import CircuitPlan, Circuits, Fabric, Schedule, Transfers
 from opticcl.ir.circuit_plan import ClassRounds
 from opticcl.ir.step_cache import RECENT
+from opticcl.ir.symmetric_steps import SymmetricRounds, SymmetricStep, symmetric_step
 from opticcl.registry import Registry, canonical
 
 __all__ = ["RULES", "Rounds", "lower", "register_rule"]
@@ -100,6 +101,12 @@ class LoweredRounds:
         transfers = self.step(i)
         most = min(MOST_ROUTES, MOST_IN_PIECES) if len(self.fabric.lines) else MOST_ROUTES
         return _routes(self.fabric, transfers) if len(transfers) > most else None
+
+    def symmetric(self, i: int) -> SymmetricRounds | None:
+        """As `CircuitPlan.symmetric`: what the rule says of a step that is too large to list, by its method `symmetric`."""
+        step = symmetric_step(self.schedule, i)
+        assign: Callable[[int, SymmetricStep], SymmetricRounds] | None = getattr(self.assign, "symmetric", None)
+        return None if step is None or assign is None else assign(i, step)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _lowered_rounds, (self.fabric, self.schedule)

@@ -25,6 +25,8 @@ cannot be had without crossbars. variant=published keeps equation 2 in all steps
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
@@ -34,6 +36,8 @@ from opticcl.circuits._size import decline_too_many
 from opticcl.collective import Request
 from opticcl.fabrics.ramp import Ramp, wavelength_between
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers, concatenate_circuits
+from opticcl.ir.symmetric_steps import LightMove, SymmetricRounds, SymmetricStep
+from opticcl.ir.symmetry import Digits
 from opticcl.routing.assign import first_fit, width_that_fits
 from opticcl.schedule.galois_field import galois_field
 from opticcl.schedule.ramp import phases
@@ -184,46 +188,95 @@ def _planes_that_work(fabric: Fabric) -> IntArray:
     return np.array([plane for plane in range(machine.groups) if plane not in hurt], np.int64)
 
 
-def _skewed(fabric: Fabric, schedule: Schedule, planes: IntArray) -> Rounds:
-    """Rounds of as many labels as there are planes, each on one of its own (`opticcl.schedule.skewed_exchange`).
-
-    Transfers of a label do not meet on any plane, so N labels take ceil(N / planes) rounds.
+def _skewed(fabric: Fabric, schedule: Schedule, planes: IntArray) -> _Skewed:
+    """Rounds of as many labels as there are planes (`opticcl.schedule.skewed_exchange`).
 
     Args:
         fabric: a RAMP.
         schedule: skewed_exchange.
         planes: that are used, ascending.
     """
-    machine = fabric.machine_as(Ramp)
-    x, racks, places = machine.groups, machine.racks, machine.wavelengths
     asked = Request(schedule.collective.name, schedule.collective.root)
     phases = exchange_phases(asked, schedule.parameters.get("steps"))
-    block = racks_of_a_block(fabric, schedule.parameters.get("block"))
+    return _Skewed(fabric, phases, racks_of_a_block(fabric, schedule.parameters.get("block")), planes)
 
-    def label(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
-        src, dst = transfers.src, transfers.dst
-        l_src, l_dst, j_src = src % places, dst % places, src // places % racks
-        ahead = dst // machine.nodes_per_group - src // machine.nodes_per_group
-        racks_ahead = dst // places % racks - j_src
-        plane = (ahead - j_src) % x
-        if phases[step] == "A":
-            number = racks_ahead % block
-        elif phases[step] == "N":
-            number = racks_ahead % racks * places + (l_dst - l_src) % places
-        elif phases[step] == "B":
-            number = racks_ahead // block % (racks // block) * (places // x) + (l_dst // x - l_src // x) % (places // x)
-            plane = (ahead + 2 * (src // machine.nodes_per_group) + j_src) % x
-        else:
-            number, plane = l_dst // x, l_dst % x
-        if len(planes) < x:
-            number, nth = np.divmod(number * x + plane, len(planes))
-            plane = planes[nth]
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Skewed:
+    """Labels, each on a plane of its own: transfers of a label do not meet on any, so N labels take ceil(N / planes) rounds.
+
+    Args:
+        fabric: a RAMP.
+        phases: of each step.
+        block: racks of a block [count].
+        planes: that are used, ascending.
+    """
+
+    fabric: Fabric
+    phases: str
+    block: int
+    planes: IntArray
+
+    def __call__(self, step: int, transfers: Transfers) -> tuple[Circuits, ...]:
+        """Circuits of each round."""
+        number, plane = self._labels(self.phases[step], transfers)
+        if len(self.planes) < self.fabric.machine_as(Ramp).groups:
+            number, nth = np.divmod(number * self.fabric.machine_as(Ramp).groups + plane, len(self.planes))
+            plane = self.planes[nth]
         order = np.argsort(number, kind="stable")
         ends = np.cumsum(np.bincount(number))
         rounds = (rows for rows in np.split(order, ends[:-1]) if len(rows))
-        return tuple(_circuits(fabric, transfers, rows, plane[rows, None].astype(np.int32)) for rows in rounds)
+        return tuple(_circuits(self.fabric, transfers, rows, plane[rows, None].astype(np.int32)) for rows in rounds)
 
-    return label
+    def symmetric(self, step: int, transfers: SymmetricStep) -> SymmetricRounds:
+        """The same by the circuits of some senders: those of group 0 whose places the moves do not join.
+
+        With the next group all gates are those of the next group; B's planes are g_src + g_dst + j_src, two planes on. With
+        the next place, or for B the x-th, whose labels are the same, wavelengths are those of that place.
+        """
+        machine = self.fabric.machine_as(Ramp)
+        x, racks, places, b = machine.groups, machine.racks, machine.wavelengths, machine.transceivers_per_group
+        joins_groups, shape = self.phases[step] == "B", (x, racks, places)
+        gates, wavelengths = np.arange(x), np.arange(places)
+        nodes, ports = np.arange(machine.num_nodes), np.arange(x * b)
+        along = x if joins_groups else 1
+        moves = [
+            LightMove(
+                Digits(shape, 0, 1).images(len(nodes)),
+                Digits((x, b), 0, 2 * joins_groups).images(len(ports)),
+                wavelengths,
+                (gates + 1) % x,
+            )
+        ]
+        if along < places:
+            moves.append(
+                LightMove(Digits(shape, 2, along).images(len(nodes)), ports, (wavelengths + along) % places, gates)
+            )
+        senders = (np.arange(racks)[:, None] * places + np.arange(along)).ravel()
+        return SymmetricRounds(senders, self(step, transfers.sent_by(senders)), tuple(moves))
+
+    def _labels(self, phase: str, transfers: Transfers) -> tuple[IntArray, IntArray]:
+        """Round and plane of each transfer, int (transfers,) each.
+
+        Args:
+            phase: A, B, N or R.
+            transfers: of the step.
+        """
+        machine = self.fabric.machine_as(Ramp)
+        x, racks, places, block = machine.groups, machine.racks, machine.wavelengths, self.block
+        src, dst = transfers.src, transfers.dst
+        l_src, l_dst, j_src = src % places, dst % places, src // places % racks
+        g_src = src // machine.nodes_per_group
+        ahead = dst // machine.nodes_per_group - g_src
+        racks_ahead = dst // places % racks - j_src
+        if phase == "A":
+            return racks_ahead % block, (ahead - j_src) % x
+        if phase == "N":
+            return racks_ahead % racks * places + (l_dst - l_src) % places, (ahead - j_src) % x
+        if phase == "B":
+            number = racks_ahead // block % (racks // block) * (places // x) + (l_dst // x - l_src // x) % (places // x)
+            return number, (ahead + 2 * g_src + j_src) % x
+        return l_dst // x, l_dst % x
 
 
 # --- from transceiver groups to circuits, and other schedules --------------------------------------------

@@ -77,6 +77,7 @@ from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
 from opticcl.ir.netlist import Netlist, StateUse
 from opticcl.ir.occupied import failed_parts
+from opticcl.ir.symmetric_steps import LightMove
 from opticcl.optics.clos import clos_stages
 from opticcl.optics.limits import largest_that_closes
 from opticcl.optics.values import chain_of
@@ -314,6 +315,24 @@ class Ramp(FailingFabric):
             return
         origin = src // devices if self.subnet == "route_switch" else src // self.nodes_per_group  # rack, or group
         yield Usage(middle, ((origin * x + tx_gate) * ports + port) * devices + dst % devices)
+
+    def resource_images(self, move: LightMove) -> tuple[IntArray, ...] | None:
+        """Star couplers are identical: groups, places and transceiver groups may be permuted, racks within their group.
+
+        A move takes groups to groups as it takes gates, places to places as it takes wavelengths, and planes of a
+        transceiver group to those of one; nothing may have failed.
+        """
+        x, b, ports, devices = self.groups, self.transceivers_per_group, self.ports_per_node, self.wavelengths
+        group = (move.nodes // self.nodes_per_group).reshape(x, -1)
+        plane = (move.ports // b).reshape(x, b)
+        identical = self.subnet == "broadcast" and not self.conditions
+        if not identical or (group != move.hops[:, None]).any() or (plane != plane[:, :1]).any():
+            return None
+        if (move.nodes % devices != np.tile(move.wavelengths, x * self.racks)).any():
+            return None
+        node = (move.nodes[:, None] * ports + move.ports).ravel()
+        pair = (move.hops[:, None] * x + move.hops).ravel()
+        return node, node, (pair[:, None] * ports + move.ports).ravel()
 
     def inventory(self) -> tuple[PartKind, ...]:
         """Transceivers, gates with their fibres, and what the subnet is built of.

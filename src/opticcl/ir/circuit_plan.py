@@ -11,6 +11,7 @@ from opticcl.ir._common import is_value, same_columns
 from opticcl.ir.circuits import Circuits
 from opticcl.ir.fabric import Fabric
 from opticcl.ir.schedule import Schedule
+from opticcl.ir.symmetric_steps import SymmetricRounds
 
 __all__ = ["CircuitPlan", "ClassRounds", "StoredRounds"]
 
@@ -81,6 +82,15 @@ class CircuitPlan:
         function = getattr(rounds, "function", rounds)  # without the cache of a search
         streamed: Iterator[Circuits] | None = function.stream(i) if hasattr(function, "stream") else None
         return streamed
+
+    def symmetric(self, i: int) -> SymmetricRounds | None:
+        """Circuits of step i by those of some senders, where the step is too large to list; None where the rule has none."""
+        rounds = self.rounds
+        if isinstance(rounds, ClassRounds):
+            i, rounds = rounds.first_of(i), rounds.rounds
+        function = getattr(rounds, "function", rounds)  # without the cache of a search
+        found: SymmetricRounds | None = function.symmetric(i) if hasattr(function, "symmetric") else None
+        return found
 
     def __eq__(self, other: object) -> bool:
         """Equal fabrics and schedules, and rounds equal by their own equality, else the circuits of every round."""

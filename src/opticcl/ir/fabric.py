@@ -30,6 +30,7 @@ from opticcl.ir.occupied import (
     shares_of_rate,
 )
 from opticcl.ir.pieces import Pieces
+from opticcl.ir.symmetric_steps import LightMove
 
 __all__ = [
     "RESOURCE_KINDS",
@@ -472,6 +473,17 @@ class Fabric(ABC):
                 hit = np.unique(use.owners()[np.isin(use.part, parts)])
                 listed = ", ".join(map(str, parts[:8])) + (", ..." if len(parts) > 8 else "")
                 yield Fault("part_failed", hit, f"no light through {use.kind} {listed}")
+
+    def resource_images(self, move: LightMove) -> tuple[IntArray, ...] | None:
+        """Image of each instance of each resource under a move that leaves the machine what it was.
+
+        Where it is not None, circuits that are moved occupy the images of what they occupied, on the images of their
+        wavelengths, and the machine can make them exactly if it could make the others.
+
+        Args: move: of nodes, ports, wavelengths and hops.
+        Returns: int64 (count,) for each of `resources`; None: the machine is another one then, or none is known.
+        """
+        return None
 
     def wavelengths_carried(self, circuits: Circuits) -> npt.NDArray[Any]:
         """Wavelengths of each circuit, times the share of its rate that weak parts on its way leave it, (n,).

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from opticcl.ir.symmetric_steps import symmetric_step
 from opticcl.plans.plan import Plan
 from opticcl.registry import write_call
 
@@ -77,14 +78,18 @@ def summarize(plan: Plan) -> PlanSummary:
 
 
 def _summary_of(plan: Plan, run: range) -> RunSummary:
-    transfers, rounds = plan.schedule.step(run.start), plan.circuits.rounds(run.start)
+    symmetric = plan.circuits.symmetric(run.start)
+    step = symmetric_step(plan.schedule, run.start)
+    transfers = plan.schedule.step(run.start) if step is None or symmetric is None else step
+    rounds = plan.circuits.rounds(run.start) if symmetric is None else symmetric.rounds
+    images = 1 if symmetric is None else plan.fabric.num_nodes // len(symmetric.senders)  # of each circuit
     top = [int((c.wavelength_lo + (c.wavelength_n - 1) * c.wavelength_step).max(initial=-1)) + 1 for c in rounds]
     return RunSummary(
         first=run.start,
         count=len(run),
         rounds=len(rounds),
         transfers=len(transfers),
-        circuits=sum(map(len, rounds)),
+        circuits=images * sum(map(len, rounds)),
         wavelengths=max(top, default=0),
         longest_path=max((int(c.num_hops().max(initial=0)) for c in rounds), default=0),
     )

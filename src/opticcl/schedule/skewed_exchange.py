@@ -16,7 +16,8 @@ send at once. With blocks of p racks, p a divisor of J, two families of peers re
                         A, B, B, A                             4
     broadcast           from the root to every node: plane t lights the wavelengths t, t + x, ... in turn     1
 
-Nodes that B joins agree in g - l and in j modulo p, so their chunks are next to each other.
+Nodes that B joins agree in g - l and in j modulo p, so their chunks are next to each other. A step of too many transfers to
+list is defined by those of node 0 and the symmetries (`opticcl.ir.symmetric_steps`): on 65,536 nodes all at once are 4.3e9.
 
 Source: RAMP sections 3.1 and 4.1 for the hardware. Direct exchanges in turn are known from Sirius (Ballani et al. 2020) and
 RotorNet (Mellette et al. 2017), the exchange in two phases from Bruck et al. 1997; the skew by the rack is our own.
@@ -24,6 +25,7 @@ RotorNet (Mellette et al. 2017), the exchange in two phases from Bruck et al. 19
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import isqrt
 
 import numpy as np
@@ -31,6 +33,7 @@ import numpy as np
 from opticcl.collective import Request
 from opticcl.fabrics.ramp import Ramp
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
+from opticcl.ir.symmetric_steps import MOST_LISTED, Moves, SymmetricSteps
 from opticcl.ir.symmetry import Digits, Permutation, Symmetry, Table
 from opticcl.schedule import needs_whole, register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS
@@ -60,8 +63,6 @@ _PHASES = {
 }
 """Peers in every step: those of A or B, all nodes, or all nodes from the root."""
 
-MOST_TRIED = 1 << 21  # transfers of a step that a search evaluates
-
 
 def accepts(collective: Request, fabric: Fabric, block: int | None = None, steps: int | None = None) -> str | None:
     """None, or the reason why not.
@@ -84,11 +85,19 @@ def accepts(collective: Request, fabric: Fabric, block: int | None = None, steps
         return f"block={block} does not divide racks={racks}; try one of {', '.join(map(str, _divisors(racks)))}"
     most = max(_peers(fabric, racks_of_a_block(fabric, block), phase) for phase in exchange_phases(collective, steps))
     rows = most * (1 if collective.name == "broadcast" else fabric.num_nodes)
-    return None if rows <= MOST_TRANSFERS else f"{rows:,} transfers a step are more than {MOST_TRANSFERS:,}"
+    if rows <= MOST_TRANSFERS or _has_symmetric_light(fabric):
+        return None
+    return f"{rows:,} transfers a step are more than {MOST_TRANSFERS:,}"
+
+
+def _has_symmetric_light(fabric: Fabric) -> bool:
+    """Whether the circuits of some nodes are those of all: each label has a plane of its own, and all parts work."""
+    machine = fabric.machine_as(Ramp)
+    return machine.subnet == "broadcast" and not machine.signals_meet and not fabric.conditions
 
 
 def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
-    """Every number of steps with every block, those of a 65,536-node machine with the fewest transfers left out."""
+    """Every number of steps with every block, unless a step has too many transfers to list, or to define by symmetries."""
     if needs_whole(fabric, "ramp") or collective.name not in _STEPS or collective.name == "barrier":
         return []
     if collective.name == "broadcast":
@@ -98,7 +107,7 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
         phases = exchange_phases(collective, steps)
         for block in _divisors(fabric.machine_as(Ramp).racks) if steps > 1 else (1,):
             rows = fabric.num_nodes * max(_peers(fabric, block, phase) for phase in phases)
-            if rows <= MOST_TRIED:
+            if rows <= MOST_LISTED or _has_symmetric_light(fabric):
                 tried.append({"block": block, "steps": steps})
     return tried
 
@@ -132,8 +141,9 @@ def skewed_exchange(
         chunk, count = classes.rank, n
         owner = np.argsort(chunk)
 
-    def step(i: int) -> Transfers:
-        src, dst = classes.pairs(phases[i])
+    def transfers(i: int, ends: tuple[IntArray, IntArray]) -> Transfers:
+        """Of step i between these senders and receivers."""
+        src, dst = ends
         gathers = collective.name == "all_gather" or (
             2 * i >= len(phases) and collective.name == "all_reduce" and not whole
         )
@@ -150,8 +160,16 @@ def skewed_exchange(
             return Transfers.of(src, dst, lo, wide, Op.MOVE, met)
         return Transfers.of(src, dst, lo, wide, Op.COPY if gathers else Op.REDUCE)
 
+    def listed(i: int) -> Transfers:
+        return transfers(i, classes.pairs(phases[i]))
+
+    symmetries = classes.symmetries(chunk, count)
+    step: Callable[[int], Transfers] = listed
+    if _has_symmetric_light(fabric) and n * max(_peers(fabric, classes.block, p) for p in phases) > MOST_LISTED:
+        moves = Moves(symmetries, n, count)
+        step = SymmetricSteps(moves, lambda i: transfers(i, classes.of_first(phases[i])), listed, MOST_LISTED)
     chunks = collective.on(n, count) if owner is None else collective.on(n, count, owner=owner)
-    return Schedule("skewed_exchange", chunks, len(phases), step, symmetries=classes.symmetries(chunk, count))
+    return Schedule("skewed_exchange", chunks, len(phases), step, symmetries=symmetries)
 
 
 def exchange_phases(collective: Request, steps: int | None) -> str:
@@ -230,6 +248,20 @@ class _Classes:
         src = np.broadcast_to(joined[:, :, None], (len(joined), size, size))[:, ~np.eye(size, dtype=bool)]
         dst = np.broadcast_to(joined[:, None, :], (len(joined), size, size))[:, ~np.eye(size, dtype=bool)]
         return src.ravel(), dst.ravel()
+
+    def of_first(self, phase: str) -> tuple[IntArray, IntArray]:
+        """Node 0 and its peers, int64 (transfers,) each.
+
+        Args: phase: A, B or N.
+        """
+        if phase == "N":
+            joined = np.ones(len(self.g), bool)
+        elif phase == "A":
+            joined = (self.j < self.block) & (self.l == 0)
+        else:
+            joined = self.key == self.key[0]
+        peers = np.flatnonzero(joined)[1:]  # the first is node 0
+        return np.zeros_like(peers), peers
 
     def symmetries(self, chunk: IntArray, count: int) -> tuple[Symmetry, ...]:
         """The next group; the next rack of a block; the next block; the next place of the next group.

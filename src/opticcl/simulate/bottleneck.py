@@ -19,7 +19,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Op, Resource, Transfers
+from opticcl.errors import UnsupportedError
+from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Op, Resource, Transfers, concatenate_circuits
+from opticcl.ir.symmetric_steps import SymmetricStep, first_of_orbit, symmetric_step
 from opticcl.simulate.closed_form import Cost
 from opticcl.simulate.links import Links
 from opticcl.simulate.parts import same_circuits
@@ -109,6 +111,11 @@ def loads(plan: CircuitPlan, size_bytes: float, costs: Sequence[Cost] = ()) -> t
         if of_links is not None:
             firsts = np.cumsum([0, *(resource.count for resource in fabric.resources)])
             for i, carried in enumerate(np.split(of_links, firsts[1:-1])):
+                chunks[i] += carried * len(steps)
+            continue
+        symmetric = symmetric_step(schedule, steps.start)
+        if symmetric is not None:
+            for i, carried in _symmetric_loads(plan, symmetric, steps.start):
                 chunks[i] += carried * len(steps)
             continue
         transfers, rounds = schedule.step(steps.start), plan.rounds(steps.start)
@@ -224,6 +231,35 @@ def _streamed_loads(fabric: Fabric, transfers: Transfers, streamed: Iterable[Cir
         carried = np.repeat(amount[circuits.transfer].astype(np.float64), circuits.num_hops())
         found += np.bincount(circuits.hops, carried, minlength=len(found))
     return found
+
+
+def _symmetric_loads(plan: CircuitPlan, step: SymmetricStep, i: int) -> Iterator[tuple[int, np.ndarray]]:
+    """Kinds of resources, and what each part carries in a step that is not listed, float64 (parts,) [chunks].
+
+    The images of a part carry equal shares of what listed circuits carry on any of them, times the number of images of a
+    circuit. No signal is split.
+
+    Args:
+        plan: with the step.
+        step: by the transfers of rank 0.
+        i: its index.
+    Raises: UnsupportedError: the circuits of some senders do not define the others.
+    """
+    fabric, rounds = plan.fabric, plan.symmetric(i)
+    moved = [fabric.resource_images(move) for move in rounds.moves] if rounds is not None else [None]
+    images = [one for one in moved if one is not None]
+    if rounds is None or len(images) < len(moved):
+        raise UnsupportedError(
+            f"step {i}: {len(step):,} transfers on {fabric.name} are not listed, so no load is known"
+        )
+    transfers, circuits = step.sent_by(rounds.senders), concatenate_circuits(rounds.rounds)
+    amount = transfers.size_chunks() / np.bincount(circuits.transfer, minlength=len(transfers))
+    products = fabric.num_nodes // len(rounds.senders)
+    for number, usage in enumerate(fabric.usage(circuits)):
+        first = first_of_orbit([of[number] for of in images], usage.resource.count)
+        mine = circuits.transfer if usage.circuit is None else circuits.transfer[usage.circuit]
+        total = np.bincount(first[usage.index], amount[mine], minlength=len(first))
+        yield number, (total * products / np.maximum(1, np.bincount(first, minlength=len(first))))[first]
 
 
 def _repeated_signals(

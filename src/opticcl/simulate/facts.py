@@ -13,8 +13,10 @@ from functools import cached_property
 import numpy as np
 
 from opticcl.assumptions import Assumptions
+from opticcl.errors import UnsupportedError
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Schedule, Transfers
 from opticcl.ir.device_settings import DeviceSettings
+from opticcl.ir.symmetric_steps import SymmetricStep, symmetric_step
 from opticcl.simulate.latency import PathLatency, most_messages, path_latency
 from opticcl.simulate.parts import control_s, same_circuits, summed_chunks
 from opticcl.simulate.pieces import link_loads, longest_route_s
@@ -73,10 +75,23 @@ class ScheduleFacts:
         Args: number: of the run.
         """
         while len(self._found) <= number:
-            self._found.append(self._of_step(self._schedule.step(self._classes[len(self._found)].start)))
+            first = self._classes[len(self._found)].start
+            symmetric = symmetric_step(self._schedule, first)
+            found = self._of_step(self._schedule.step(first)) if symmetric is None else self._of_images(symmetric)
+            self._found.append(found)
         if len(self._found) == len(self._classes):
             self._standing = self._standing[:0]
         return self._found[number]
+
+    def _of_images(self, step: SymmetricStep) -> BusiestNode:
+        """Every node of a step that is not listed sends and receives what rank 0 sends."""
+        first, fabric = step.first, self._fabric
+        amount = first.size_chunks()
+        apart = fabric.distance(first.src, first.dst) if self._distances else None
+        far = 0.0 if apart is None else float(fabric.num_nodes * (amount @ apart))
+        partners = len(np.unique(first.dst)) if fabric.reconfiguration_s else 0
+        self._standing = self._standing[:0]
+        return BusiestNode(len(first), len(first), float(amount.sum()), far, partners, bool(partners))
 
     def _of_step(self, transfers: Transfers) -> BusiestNode | None:
         if not len(transfers):
@@ -198,17 +213,40 @@ class PlanFacts:
         return first, again
 
     def transfers(self, step: int) -> Transfers:
-        """Transfers of a step, kept until another one is evaluated."""
+        """Transfers of a step, or of the senders that define it, kept until another one is evaluated."""
         kept = self._step
         if kept is None or kept[0] != step:
+            symmetric = symmetric_step(self.plan.schedule, step)
+            if symmetric is not None:
+                return self._of_senders(step, symmetric)[0]
             kept = self._step = (step, self.plan.schedule.step(step), None)
         return kept[1]
+
+    def _of_senders(self, step: int, symmetric: SymmetricStep) -> tuple[Transfers, tuple[Circuits, ...]]:
+        """Transfers and circuits of the senders whose images are all of them: no other has more, or is slower.
+
+        Args:
+            step: its index.
+            symmetric: the step, which is not listed.
+        Raises: UnsupportedError: its circuits are not defined by those of some senders either.
+        """
+        rounds = self.plan.symmetric(step)
+        if rounds is None:
+            raise UnsupportedError(
+                f"step {step}: {len(symmetric):,} transfers are not listed, and {self.plan.fabric.name} has no symmetric "
+                f"circuits for them; try an algorithm of more steps"
+            )
+        self._step = (step, symmetric.sent_by(rounds.senders), rounds.rounds)
+        return self._step[1], rounds.rounds
 
     def rounds(self, step: int) -> tuple[Circuits, ...]:
         """Circuits of each round of a step, kept until another one is evaluated."""
         kept = self._step
         if kept is not None and kept[0] == step and kept[2] is not None:
             return kept[2]
+        symmetric = symmetric_step(self.plan.schedule, step)
+        if symmetric is not None:
+            return self._of_senders(step, symmetric)[1]
         transfers, found = self.transfers(step), self.plan.rounds(step)
         self._step = (step, transfers, found)
         return found
@@ -326,7 +364,9 @@ class RunFacts:
         Args: assumed: time assumptions.
         """
         if assumed.compute not in self._summed:
-            self._summed[assumed.compute] = summed_chunks(self.transfers, assumed)
+            symmetric = symmetric_step(self._plan.schedule, self.steps.start)
+            of = self.transfers if symmetric is None else symmetric.received_by_first()
+            self._summed[assumed.compute] = summed_chunks(of, assumed)
         return self._summed[assumed.compute]
 
     def _streamed_load(self, laws: tuple[PathLatency, ...]) -> tuple[float, list[float]]:

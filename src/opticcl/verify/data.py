@@ -14,7 +14,7 @@ caller requests is smaller, and it is not called a verdict. All sends of a step 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numba
@@ -33,12 +33,14 @@ from opticcl.ir import (
     concatenate_transfers,
     no_progress,
 )
+from opticcl.ir.symmetric_steps import SymmetricSteps, symmetric_steps
 from opticcl.ir.symmetry import Run
 from opticcl.kernels import worth_compiling
 from opticcl.verify.cells import Cells, first_holders
 from opticcl.verify.chunk_rows import chunks_unknown, indexed_by_chunk, with_neighbours_alone
 from opticcl.verify.exact import check_sets
 from opticcl.verify.found import found_claims, worth_searching
+from opticcl.verify.symmetric_steps import first_wrong, moves_wrong, orbits_of_chunks, with_chunks_alone
 from opticcl.verify.symmetry import CheckedClaims, claims_of, orbits, runs_of
 
 __all__ = ["DataReport", "check_data"]
@@ -48,6 +50,7 @@ BLOCK = 1 << 21  # (rank, chunk) pairs that are followed together: 50 MB, which 
 LARGE_BLOCK = 1 << 23  # the same, of schedules with narrow transfers or many steps, which are read once a block: 300 MB
 RANGE = 16  # chunks of a transfer, on average, from which it is a range
 FEW_STEPS = 1024
+CHUNKS_ALONE = 16  # chunks of steps that are not listed which are followed together
 MOST_CHUNK_ROWS = 1 << 32  # chunks carried by all transfers that are followed one by one
 SHOWN = 8  # wrong chunks that are explained one by one
 _MANY = 1 << 40  # multiplicities above it are not distinguished; sums of those of all ranks fit in 64 bits
@@ -100,6 +103,9 @@ def check_data(
     if seed < 0:
         raise ParameterError(f"verify: seed={seed} is negative; try 0")
     c = schedule.collective
+    symmetric = symmetric_steps(schedule)
+    if symmetric is not None:
+        return _by_definition(schedule, symmetric, num_chunks, seed, every_chunk, exact, progress)
     if num_chunks is not None and num_chunks < c.num_chunks:
         chunks = np.sort(np.random.default_rng(seed).choice(c.num_chunks, size=num_chunks, replace=False))
         return _followed(schedule, chunks, None, progress, "sample", (f"sample of seed {seed}",), exact)
@@ -124,6 +130,51 @@ def check_data(
         text = f"{carried:,} chunks carried by transfers, and no symmetry holds; --all-chunks follows them"
         return DataReport((Violation("not_judged", -1, -1, text, "a proof", "none"),), 0, 0, False, "", tuple(notes))
     return _followed(schedule, np.arange(c.num_chunks), None, progress, "every chunk followed", notes, exact)
+
+
+def _by_definition(
+    schedule: Schedule,
+    steps: SymmetricSteps,
+    num_chunks: int | None,
+    seed: int,
+    every_chunk: bool,
+    exact: bool,
+    progress: ProgressCallback,
+) -> DataReport:
+    """As `check_data`, of steps that are not listed: rows that carry the followed chunks are images of those of rank 0.
+
+    Args:
+        schedule: to be checked.
+        steps: its definition.
+        num_chunks, seed, every_chunk, exact, progress: as of `check_data`.
+    """
+    c, transfers = schedule.collective, 0
+    malformed = moves_wrong(steps.moves)
+    for i in range(schedule.num_steps):
+        malformed = malformed or first_wrong(steps.of(i)) or _first_malformed(steps.of(i).first, i, c)
+        transfers += len(steps.of(i))
+    if malformed:
+        return DataReport((malformed,), 0, 0, False, "", ())
+    chunks, order, notes = orbits_of_chunks(schedule, steps.moves)
+    how = f"symmetry of order {order:,}, by definition"
+    if every_chunk:
+        chunks, how = np.arange(c.num_chunks), "every chunk followed"
+    if num_chunks is not None and num_chunks < c.num_chunks:
+        chunks = np.sort(np.random.default_rng(seed).choice(c.num_chunks, size=num_chunks, replace=False))
+        how, notes = "sample", [f"sample of seed {seed}"]
+    carried = len(chunks) * sum(
+        c.num_ranks * int(steps.of(i).first.chunk_n.sum(dtype=np.int64)) for i in range(schedule.num_steps)
+    )
+    if carried // c.num_chunks > MOST_CHUNK_ROWS and not every_chunk:
+        text = f"{carried // c.num_chunks:,} chunks carried by transfers, and too few symmetries hold"
+        return DataReport((Violation("not_judged", -1, -1, text, "a proof", "none"),), 0, 0, False, "", tuple(notes))
+    found: list[DataReport] = []
+    for at in range(0, len(chunks), CHUNKS_ALONE):
+        some = chunks[at : at + CHUNKS_ALONE]
+        found.append(_followed(with_chunks_alone(schedule, steps, some), some, None, progress, how, notes, exact))
+        if found[-1].violations:
+            break
+    return replace(found[-1], transfers=transfers, chunks=len(chunks) if how == "sample" else c.num_chunks)
 
 
 def _chunk_rows(schedule: Schedule) -> int:

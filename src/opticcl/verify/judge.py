@@ -8,6 +8,7 @@ import numpy as np
 
 from opticcl.ir import CircuitPlan, IntArray, Schedule, Verdict, no_progress
 from opticcl.ir.collective import Holders, HolderTable
+from opticcl.ir.symmetric_steps import symmetric_steps
 from opticcl.ir.symmetry import Run
 from opticcl.verify.data import DataReport, check_data
 from opticcl.verify.light import CircuitsReport, check_light
@@ -43,6 +44,8 @@ class Judge:
         return combined_verdict(self._data(plan.schedule), check_light(plan, progress=no_progress))
 
     def _data(self, schedule: Schedule) -> DataReport:
+        if symmetric_steps(schedule) is not None:
+            return check_data(schedule)
         runs = runs_of(schedule)
         if schedule.collective.num_ranks * len(runs) > COMPARED_ROWS:
             return check_data(schedule)

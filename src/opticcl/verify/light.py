@@ -19,7 +19,6 @@ from opticcl.ir import (
     CircuitPlan,
     Circuits,
     Fabric,
-    Fault,
     IntArray,
     Occupied,
     ProgressCallback,
@@ -31,26 +30,28 @@ from opticcl.ir import (
     same_columns,
 )
 from opticcl.ir.circuit_plan import ClassRounds
+from opticcl.ir.symmetric_steps import SymmetricStep, symmetric_step
 from opticcl.kernels import worth_compiling
+from opticcl.verify.circuit_rows import (
+    RULE_OF_KIND,
+    astray,
+    circuit_name,
+    not_carried,
+    out_of_range,
+    part_faults,
+    setting_of,
+    transfers_without_circuit,
+    violation_of,
+)
+from opticcl.verify.symmetric_steps import light_violations
 from opticcl.verify.symmetry import runs_of
 
-__all__ = ["RULE_OF_KIND", "CircuitsReport", "add_usage", "check_light", "check_slot"]
+__all__ = ["CircuitsReport", "add_usage", "check_light", "check_slot"]
 
 RULE_OF_SETTING = {"waveguide": "mzi_clash"}
 """Rule that circuits break which need one resource in two settings in a round."""
 
 _SAME_IN_A_CLASS = ("src", "dst", "chunk_n", "chunk_step", "op", "parts")
-
-RULE_OF_KIND = {
-    "laser": "laser_shared",
-    "tx_port": "transmitter_shared",
-    "photodiode": "photodiode_shared",
-    "rx_port": "receiver_shared",
-    "subnet": "wavelength_clash",
-    "fibre": "wavelength_clash",
-    "waveguide": "waveguide_overfull",
-    "switch_port": "switch_reset",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,13 @@ def check_light(plan: CircuitPlan, *, progress: ProgressCallback) -> CircuitsRep
     total = 0
     every_step = tuple(range(i, i + 1) for i in range(plan.schedule.num_steps))
     for steps in every_step if violations else plan.schedule.step_classes():
+        symmetric = symmetric_step(plan.schedule, steps.start)
+        if symmetric is not None:
+            found, count = _symmetric_violations(plan, symmetric, steps)
+            violations += found
+            total += len(steps) * count
+            progress("count the light", steps.stop, plan.schedule.num_steps)
+            continue
         first = plan.schedule.step(steps.start)
         violations += _steps_not_equal(plan, steps, first)
         streamed = plan.stream(steps.start) if all(r.shared for r in plan.fabric.resources) else None
@@ -80,13 +88,29 @@ def check_light(plan: CircuitPlan, *, progress: ProgressCallback) -> CircuitsRep
             continue
         rounds = plan.rounds(steps.start)
         total += len(steps) * sum(map(len, rounds))
-        violations += _transfers_without_circuit(plan.fabric, first, rounds, steps.start)
+        violations += transfers_without_circuit(plan.fabric, first, rounds, steps.start)
         for number, circuits in enumerate(rounds):
             found = list(_round_violations(plan.fabric, first, circuits, settings))
             violations += [replace(v, step=steps.start, round=number) for v in found]
         progress("count the light", steps.stop, plan.schedule.num_steps)
     notes = [f"step {v.step}: {v.count} receivers used twice" for v in violations if v.rule == "receiver_shared"]
     return CircuitsReport(tuple(violations), total, tuple(notes))
+
+
+def _symmetric_violations(plan: CircuitPlan, step: SymmetricStep, steps: range) -> tuple[list[Violation], int]:
+    """Violations of a step that is not listed, and the number of its circuits.
+
+    Args:
+        plan: with the step.
+        step: by the transfers of rank 0.
+        steps: its class.
+    """
+    if len(steps) > 1:
+        return [Violation("steps_unequal", steps.start, -1, f"class {steps}", "one step", "several", len(steps))], 0
+    rounds = plan.symmetric(steps.start)
+    if rounds is None:
+        return [Violation("not_judged", steps.start, -1, f"{len(step):,} transfers", "circuits", "no rounds")], 0
+    return light_violations(plan.fabric, step, rounds, steps.start)
 
 
 def check_slot(fabric: Fabric, transfers: Transfers, circuits: Circuits) -> Iterator[Violation]:
@@ -97,9 +121,9 @@ def check_slot(fabric: Fabric, transfers: Transfers, circuits: Circuits) -> Iter
         transfers: that the circuits carry; rows without a circuit are not checked.
         circuits: of the slot.
     """
-    astray = list(_astray(fabric, transfers, circuits, 0, 0))
-    yield from astray
-    if not astray:
+    found = list(astray(fabric, transfers, circuits, 0, 0))
+    yield from found
+    if not found:
         yield from _round_violations(fabric, transfers, circuits, {})
 
 
@@ -126,12 +150,12 @@ def _streamed_violations(
 
     carried = np.zeros(len(transfers), bool)
     for circuits in streamed:
-        add(_astray(fabric, transfers, circuits, step, 0))
+        add(astray(fabric, transfers, circuits, step, 0))
         add(_round_violations(fabric, transfers, circuits, {}))
         known = circuits.transfer[(circuits.transfer >= 0) & (circuits.transfer < len(transfers))]
         carried[known] = True
         counted += len(circuits)
-    add(_not_carried(transfers, carried == 0, step))
+    add(not_carried(transfers, carried == 0, step))
     return list(found.values()), counted
 
 
@@ -185,74 +209,20 @@ def _equal(one: IntArray | None, other: IntArray | None) -> bool:
     return one is other or np.array_equal(one, other)
 
 
-def _transfers_without_circuit(
-    fabric: Fabric, transfers: Transfers, rounds: tuple[Circuits, ...], step: int
-) -> Iterator[Violation]:
-    """Transfers without circuits, with circuits in two rounds, or with circuits that join other nodes."""
-    round_of = np.full(len(transfers), -1)
-    for number, circuits in enumerate(rounds):
-        astray = list(_astray(fabric, transfers, circuits, step, number))
-        yield from astray
-        if any(violation.rule == "transfer_unknown" for violation in astray):
-            return
-        rows = circuits.transfer
-        rows = rows[rows >= 0]
-        again = np.flatnonzero((round_of[rows] >= 0) & (round_of[rows] != number))
-        if len(again):
-            row = rows[again[0]]
-            yield Violation("transfer_carried_twice", step, number, f"transfer {row}", "one round", "two", len(again))
-        round_of[rows] = number
-    yield from _not_carried(transfers, round_of < 0, step)
-
-
-def _astray(fabric: Fabric, transfers: Transfers, circuits: Circuits, step: int, number: int) -> Iterator[Violation]:
-    """Circuits of transfers that do not exist, and circuits that join other nodes than their transfers.
-
-    Args:
-        fabric: with the nodes of the ranks.
-        transfers: of the step.
-        circuits: of the round.
-        step, number: of the step and of the round.
-    """
-    rows = circuits.transfer
-    least = 0 if fabric.is_packet_switched else -1  # a circuit may stand idle, a route that carries nothing is none
-    unknown = np.flatnonzero((rows < least) | (rows >= len(transfers)))
-    if len(unknown):
-        where, found = f"circuit {unknown[0]}", f"transfer {rows[unknown[0]]}"
-        yield Violation("transfer_unknown", step, number, where, f"below {len(transfers)}", found, len(unknown))
-        return
-    carries = np.flatnonzero(rows >= 0)
-    src, dst = (fabric.machine_nodes(ranks[rows[carries]]) for ranks in (transfers.src, transfers.dst))
-    astray = np.flatnonzero((circuits.src[carries] != src) | (circuits.dst[carries] != dst))
-    if len(astray):
-        due = f"{src[astray[0]]} -> {dst[astray[0]]}"
-        row = carries[astray[0]]
-        found = f"{circuits.src[row]} -> {circuits.dst[row]}"
-        yield Violation("circuit_astray", step, number, f"circuit {row}", due, found, len(astray))
-
-
-def _not_carried(transfers: Transfers, dark: np.ndarray, step: int) -> Iterator[Violation]:
-    """Transfers of a step without a circuit, bool (transfers,)."""
-    rows = np.flatnonzero(dark)
-    if len(rows):
-        where = f"transfer {transfers.src[rows[0]]} -> {transfers.dst[rows[0]]}"
-        yield Violation("transfer_not_carried", step, -1, where, "a circuit", "none", len(rows))
-
-
 def _round_violations(
     fabric: Fabric, transfers: Transfers, circuits: Circuits, settings: dict[Resource, IntArray]
 ) -> Iterator[Violation]:
-    outside = _out_of_range(fabric, circuits)
+    outside = out_of_range(fabric, circuits)
     if outside:  # the usage of circuits that do not exist is undefined
         yield outside
         return
     broken = False
-    for fault in chain(fabric.faults(circuits), _part_faults(fabric, circuits)):
+    for fault in chain(fabric.faults(circuits), part_faults(fabric, circuits)):
         if len(fault.circuits):
             broken = True
             row = int(fault.circuits[0])
-            yield _violation(
-                fault.rule, _circuit(circuits, row), fault.expected, _setting(circuits, row), len(fault.circuits)
+            yield violation_of(
+                fault.rule, circuit_name(circuits, row), fault.expected, setting_of(circuits, row), len(fault.circuits)
             )
     if broken or all(resource.shared for resource in fabric.resources):
         return
@@ -271,48 +241,6 @@ def _round_violations(
             yield from overfull
         if usage.resource.one_setting:
             yield from _different_settings(usage, circuits)
-
-
-def _part_faults(fabric: Fabric, circuits: Circuits) -> Iterator[Fault]:
-    """Circuits that need a failed part; none where nothing has failed."""
-    if fabric.conditions:
-        yield from fabric.part_faults(circuits)
-
-
-def _out_of_range(fabric: Fabric, circuits: Circuits) -> Violation | None:
-    """The first circuit whose node, port, wavelength or path does not exist."""
-    offsets = circuits.hop_offsets
-    if (
-        len(offsets) != len(circuits) + 1
-        or offsets[0]
-        or offsets[-1] != len(circuits.hops)
-        or (np.diff(offsets) < 0).any()
-    ):
-        return _violation("path_broken", "the paths of all circuits", "ends that cut the hops in order", "others", 1)
-    if circuits.wavelength_step < 1:
-        return _violation(
-            "wavelength_unknown", "all circuits", "a wavelength step of 1 or more", f"{circuits.wavelength_step}", 1
-        )
-    top = circuits.wavelength_lo.astype(np.int64) + (circuits.wavelength_n - 1) * circuits.wavelength_step
-    n, ports, wavelengths = fabric.num_machine_nodes, fabric.ports_per_node, fabric.num_wavelengths
-    for rule, bad, expected in (
-        (
-            "node_unknown",
-            (np.minimum(circuits.src, circuits.dst) < 0) | (np.maximum(circuits.src, circuits.dst) >= n),
-            n,
-        ),
-        ("port_unknown", (circuits.port < 0) | (circuits.port >= ports), ports),
-        (
-            "wavelength_unknown",
-            (circuits.wavelength_lo < 0) | (circuits.wavelength_n < 1) | (top >= wavelengths),
-            wavelengths,
-        ),
-    ):
-        rows = np.flatnonzero(bad)
-        if len(rows):
-            found = f"{_circuit(circuits, int(rows[0]))}, {_setting(circuits, int(rows[0]))}"
-            return _violation(rule, f"circuit {rows[0]}", f"0..{expected - 1}", found, len(rows))
-    return None
 
 
 def _taken(fabric: Fabric, resource: Resource) -> tuple[int, Occupied] | None:
@@ -352,10 +280,10 @@ def _over_capacity(
             behind = wavelength - circuits.wavelength_lo[rows]
             rows = rows[(behind >= 0) & (behind % step == 0) & (behind // step < circuits.wavelength_n[rows])]
         where = f"{resource.kind} {index}" + (f" wavelength {wavelength}" if resource.per_wavelength else "")
-        names = ", ".join(_circuit(circuits, int(r)) for r in rows[:4]) + (", ..." if len(rows) > 4 else "")
+        names = ", ".join(circuit_name(circuits, int(r)) for r in rows[:4]) + (", ..." if len(rows) > 4 else "")
         found = f"{counts[over[0]]}: {names}"
         most = f"{resource.capacity:g} circuit(s)" if usage.amount is None else f"{resource.capacity:,.0f} shares"
-        yield _violation(rule, where, f"at most {most}", found, len(over))
+        yield violation_of(rule, where, f"at most {most}", found, len(over))
 
 
 def distinct_signals(
@@ -416,8 +344,8 @@ def _different_settings(usage: Usage, circuits: Circuits) -> Iterator[Violation]
     if len(other):
         rows = [int(r if owner is None else owner[r]) for r in (before[other[0]], after[other[0]])]
         index = int(usage.index[before[other[0]]])
-        one, two = (_circuit(circuits, row) for row in rows)
-        yield _violation(
+        one, two = (circuit_name(circuits, row) for row in rows)
+        yield violation_of(
             RULE_OF_SETTING[usage.resource.kind],
             f"{usage.resource.kind} {index}",
             f"one setting of its switches, as {one} needs it",
@@ -455,28 +383,12 @@ def _conflicting_settings(
     )
     if clash[0]:
         row = int(clash[1]) if usage.circuit is None else int(usage.circuit[clash[1]])
-        where = f"{resource.kind} {usage.index[clash[1]]} for {_circuit(circuits, row)}"
-        yield _violation(rule, where, f"its setting {clash[2]} for the whole job", f"{clash[3]}", int(clash[0]))
+        where = f"{resource.kind} {usage.index[clash[1]]} for {circuit_name(circuits, row)}"
+        yield violation_of(rule, where, f"its setting {clash[2]} for the whole job", f"{clash[3]}", int(clash[0]))
 
 
 def _owner(usage: Usage) -> IntArray | None:
     return None if usage.circuit is None else np.asarray(usage.circuit, np.int64)
-
-
-def _violation(rule: str, where: str, expected: str, found: str, count: int) -> Violation:
-    return Violation(rule, -1, -1, where, expected, found, count)
-
-
-def _circuit(circuits: Circuits, row: int) -> str:
-    return f"{circuits.src[row]} -> {circuits.dst[row]}"
-
-
-def _setting(circuits: Circuits, row: int) -> str:
-    path = circuits.path(row)
-    hops = " ".join(map(str, path[:8])) + (" ..." if len(path) > 8 else "")
-    lo, n = int(circuits.wavelength_lo[row]), int(circuits.wavelength_n[row])
-    guide = "" if circuits.waveguide is None else f", waveguide {circuits.waveguide[row]}"
-    return f"port {circuits.port[row]}, wavelength {lo} x{n}{guide}, path [{hops}]"
 
 
 def add_usage(usage: Usage, circuits: Circuits, depth: int, counts: IntArray) -> None:

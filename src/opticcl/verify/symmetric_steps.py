@@ -1,0 +1,281 @@
+"""Checks of steps that are defined by the transfers of rank 0 and symmetries (`opticcl.ir.symmetric_steps`), without a list.
+
+The moves must be what the definition says: permutations of ranks that commute and are at their start again after their orders,
+whose products take rank 0 to each rank once, and permutations of chunks with the same relations. Then
+
+    data    the history of the image of a chunk is the image of its history. So one chunk of each orbit is followed through the
+            rows that carry it, provided that holders of chunks are mapped onto holders
+    light   moves of the machine that commute with those of the ranks map the step onto itself, since a permutation that
+            commutes with a transitive commutative group belongs to it. Every circuit of a round is the image of a listed one
+            under exactly one product h. A unit of a resource is occupied by the image of a use u under |H| / |orbit of u|
+            products, so its load is the sum of this number over the listed uses in its orbit: exact, for all units
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain, combinations
+from math import lcm, prod
+
+import numpy as np
+
+from opticcl.errors import ParameterError
+from opticcl.ir import Circuits, Fabric, IntArray, Op, Resource, Schedule, Transfers, Violation, concatenate_transfers
+from opticcl.ir.symmetric_steps import LightMove, Moves, SymmetricRounds, SymmetricStep, SymmetricSteps, first_of_orbit
+from opticcl.ir.symmetry import power
+from opticcl.verify.circuit_rows import RULE_OF_KIND, out_of_range, part_faults, transfers_without_circuit
+from opticcl.verify.symmetry import claims_of, orbits
+
+__all__ = ["first_wrong", "light_violations", "moves_wrong", "orbits_of_chunks", "with_chunks_alone"]
+
+
+# --- the definition ---------------------------------------------------------------------------------------------------
+
+
+def moves_wrong(moves: Moves) -> Violation | None:
+    """Why the moves define no step, or None.
+
+    Args: moves: of ranks and chunks.
+    """
+    try:
+        reached = moves.reached
+    except ParameterError as error:
+        return _wrong("moves", "as many products of powers as ranks", str(error))
+    if (np.bincount(reached, minlength=moves.num_ranks) != 1).any():
+        return _wrong("moves", "each rank reached once from rank 0", "some twice")
+    for one, other in combinations(range(len(moves.orders)), 2):
+        for both in (moves.ranks, moves.chunks):
+            if (both[one][both[other]] != both[other][both[one]]).any():
+                return _wrong(f"moves {one} and {other}", "permutations that commute", "they do not")
+    for number, order in enumerate(moves.orders):
+        for images in (moves.ranks[number], moves.chunks[number]):
+            if (power(images, order) != np.arange(len(images))).any():
+                return _wrong(f"move {number}", f"the identity after {order} turns", "another permutation")
+    return None
+
+
+def _wrong(where: str, expected: str, found: str) -> Violation:
+    return Violation("moves_wrong", -1, -1, where, expected, found, 1)
+
+
+def first_wrong(step: SymmetricStep) -> Violation | None:
+    """Why rows are no transfers from rank 0 to other ranks, or None.
+
+    Args: step: which rank 0 defines.
+    """
+    first, n = step.first, step.moves.num_ranks
+    for rule, bad, expected in (
+        ("moves_wrong", first.src != 0, "transfers of rank 0"),
+        ("rank_unknown", (first.dst < 1) | (first.dst >= n), f"ranks 1..{n - 1}"),
+    ):
+        rows = np.flatnonzero(bad)
+        if len(rows):
+            found = f"{first.src[rows[0]]} -> {first.dst[rows[0]]}"
+            return Violation(rule, -1, -1, f"transfer {rows[0]}", expected, found, len(rows))
+    return None
+
+
+# --- data -------------------------------------------------------------------------------------------------------------
+
+
+def orbits_of_chunks(schedule: Schedule, moves: Moves) -> tuple[IntArray, int, list[str]]:
+    """Chunks that represent all, ascending, the size of the largest orbit, and notes on moves that do not map holders."""
+    claims, notes = claims_of(replace(schedule, symmetries=moves.symmetries, step=_no_step, num_steps=0))
+    first, largest = orbits(claims, schedule.collective.num_chunks)
+    return first, largest, notes
+
+
+def _no_step(i: int) -> Transfers:
+    raise IndexError(f"step {i} of 0")
+
+
+def with_chunks_alone(schedule: Schedule, steps: SymmetricSteps, chunks: IntArray) -> Schedule:
+    """The schedule with the rows alone that carry these chunks, one chunk a row.
+
+    Args:
+        schedule: with steps that are not listed.
+        steps: its definition.
+        chunks: ascending.
+    """
+
+    def step(i: int) -> Transfers:
+        return concatenate_transfers(steps.of(i).carrying(int(chunk)) for chunk in chunks)
+
+    return replace(schedule, step=step, symmetries=(), classes=())
+
+
+# --- light ------------------------------------------------------------------------------------------------------------
+
+
+def light_violations(
+    fabric: Fabric, step: SymmetricStep, rounds: SymmetricRounds, number: int
+) -> tuple[list[Violation], int]:
+    """Violations of the circuits of a step that is not listed, and their number.
+
+    Args:
+        fabric: the machine, which must map its resources itself (`Fabric.resource_images`).
+        step: its transfers.
+        rounds: its circuits.
+        number: of the step.
+    """
+    wrong = moves_wrong(step.moves) or first_wrong(step)
+    images = _images_of_machine(fabric, step.moves, rounds) if wrong is None else wrong
+    if isinstance(images, Violation):
+        return [replace(images, step=number)], 0
+    senders, each = rounds.senders, len(step.first)
+    src, row = np.repeat(senders, each), np.tile(np.arange(each), len(senders))
+    transfers = Transfers.of(
+        src, step.moves.rank_images(src, step.first.dst[row]), 0, 1, Op.COPY
+    )  # whatever the chunks
+    found = list(transfers_without_circuit(fabric, transfers, rounds.rounds, number))
+    count = step.moves.num_ranks // len(senders)
+    loads = {
+        resource: _Loads(resource, images_of, rounds.moves, fabric, count)
+        for resource, *images_of in zip(fabric.resources, *images, strict=True)
+    }
+    idle = [np.flatnonzero(circuits.transfer < 0) for circuits in rounds.rounds]
+    if any(map(len, idle)):
+        return [_wrong("circuits", "transfers that they carry", "idle ones")], 0
+    num_hops = min((len(move.hops) for move in rounds.moves), default=0)
+    for at, circuits in enumerate(rounds.rounds):
+        broken = list(_impossible(fabric, circuits, num_hops))
+        for usage in fabric.usage(circuits) if not broken else ():
+            rows = np.arange(len(circuits)) if usage.circuit is None else usage.circuit
+            broken += loads[usage.resource].over(
+                usage.index, circuits.wavelength_lo[rows], RULE_OF_KIND[usage.resource.kind]
+            )
+        found += [replace(violation, round=at) for violation in broken]
+    found = [replace(violation, step=number) for violation in found]
+    return found, count * sum(map(len, rounds.rounds))
+
+
+def _images_of_machine(fabric: Fabric, moves: Moves, rounds: SymmetricRounds) -> list[tuple[IntArray, ...]] | Violation:
+    """Images of the units of all resources under each move of light, or why the rounds define no circuits."""
+    n = fabric.num_machine_nodes
+    sizes = (n, fabric.ports_per_node, fabric.num_wavelengths)
+    if fabric.node_of_rank is not None or n != moves.num_ranks:
+        return _wrong("light moves", "ranks that are the nodes of the machine", "a job on part of it")
+    plain = all(r.capacity == 1 and not (r.shared or r.once_per_job or r.one_setting) for r in fabric.resources)
+    if not plain or any(r.in_wavelengths for r in fabric.resources):
+        return _wrong("light moves", "resources of one circuit", "others, which are counted from lists alone")
+    found, orders = [], []
+    for at, move in enumerate(rounds.moves):
+        for columns, due in zip(move.columns, (*sizes, len(move.hops)), strict=True):
+            if not _is_permutation(columns, due):
+                return _wrong(f"light move {at}", f"a permutation of {due} elements", "another table")
+        if any((move.nodes[ranks] != ranks[move.nodes]).any() for ranks in moves.ranks):
+            return _wrong(f"light move {at}", "nodes that move as ranks may", "a permutation that changes the step")
+        images = fabric.resource_images(move)
+        if images is None:
+            return _wrong(f"light move {at}", "a machine that is what it was", "another one")
+        if not all(_is_permutation(one, r.count) for one, r in zip(images, fabric.resources, strict=True)):
+            return _wrong(f"light move {at}", "each unit of a resource once", "some twice")
+        found.append(images)
+        orders.append(lcm(*(_order(column) for column in move.columns)))
+    for one, other in combinations(rounds.moves, 2):
+        for a, b in zip(one.columns, other.columns, strict=True):
+            if len(a) != len(b) or (a[b] != b[a]).any():
+                return _wrong("light moves", "permutations that commute", "they do not")
+    if len(rounds.senders) and not 0 <= rounds.senders.min() <= rounds.senders.max() < n:
+        return _wrong("senders", f"ranks 0..{n - 1}", f"{rounds.senders.min()} to {rounds.senders.max()}")
+    joined = first_of_orbit([move.nodes for move in rounds.moves], n)
+    senders, each = np.unique(joined[rounds.senders], return_counts=True)
+    if (each != 1).any() or not np.array_equal(senders, np.unique(joined)):
+        return _wrong("senders", "one of each set of nodes that the moves join", "others")
+    if prod(orders) * len(senders) != n:
+        found_text = f"{prod(orders)} for {n // len(senders)} nodes"
+        return _wrong("light moves", "one product of powers for each node that a sender is moved to", found_text)
+    return found
+
+
+def _is_permutation(column: IntArray, count: int) -> bool:
+    inside = len(column) == count and (not count or (column.min() >= 0 and column.max() < count))
+    return bool(inside and (np.bincount(column, minlength=count) == 1).all())
+
+
+def _order(images: IntArray) -> int:
+    """Turns after which a permutation is the identity [count]."""
+    turned, turns = images, 1
+    identity = np.arange(len(images))
+    while not np.array_equal(turned, identity):
+        turned, turns = images[turned], turns + 1
+    return turns
+
+
+def _impossible(fabric: Fabric, circuits: Circuits, num_hops: int) -> Iterator[Violation]:
+    """Circuits that do not exist, or that the hardware cannot make; their images are as impossible.
+
+    Args:
+        fabric: the machine.
+        circuits: listed, of a round.
+        num_hops: numbers that a path may have, which the moves take to others [count].
+    """
+    outside = out_of_range(fabric, circuits)
+    if outside:
+        yield outside
+        return
+    far = np.flatnonzero((circuits.hops < 0) | (circuits.hops >= num_hops))
+    if len(far):
+        yield Violation(
+            "path_broken", -1, -1, "a path", f"hops 0..{num_hops - 1}", str(circuits.hops[far[0]]), len(far)
+        )
+        return
+    wide = np.flatnonzero(circuits.wavelength_n != 1)
+    if len(wide):
+        text = f"{circuits.wavelength_n[wide[0]]}"
+        yield Violation("wavelength_unknown", -1, -1, f"circuit {wide[0]}", "one wavelength", text, len(wide))
+        return
+    for fault in chain(fabric.faults(circuits), part_faults(fabric, circuits)):
+        if len(fault.circuits):
+            row = int(fault.circuits[0])
+            where = f"{circuits.src[row]} -> {circuits.dst[row]}"
+            yield Violation(fault.rule, -1, -1, where, fault.expected, "another setting", len(fault.circuits))
+
+
+class _Loads:
+    """Units of a resource, and of its wavelengths, by orbits.
+
+    Args:
+        resource: that circuits occupy.
+        images: of its units under each move, int64 (count,) each.
+        moves: of light.
+        fabric: the machine.
+        products: of powers of the moves [count].
+    """
+
+    def __init__(
+        self,
+        resource: Resource,
+        images: list[IntArray],
+        moves: tuple[LightMove, ...],
+        fabric: Fabric,
+        products: int,
+    ) -> None:
+        self.kind, self.depth = resource.kind, fabric.num_wavelengths if resource.per_wavelength else 1
+        self.per_wavelength = resource.per_wavelength
+        cells = resource.count * self.depth
+        tables = [
+            image if self.depth == 1 else (image[:, None] * self.depth + move.wavelengths).ravel()
+            for image, move in zip(images, moves, strict=True)
+        ]
+        self.first = first_of_orbit(tables, cells).astype(np.int32)
+        self.products, self.size = products, np.bincount(self.first, minlength=cells).astype(np.int32)
+
+    def over(self, index: IntArray, wavelength: IntArray, rule: str) -> Iterator[Violation]:
+        """Units that more than one circuit of a round occupies.
+
+        Args:
+            index: units that the listed circuits occupy.
+            wavelength: of each.
+            rule: that is broken then.
+        """
+        cell = index * self.depth + wavelength if self.per_wavelength else index
+        orbit, uses = np.unique(self.first[cell], return_counts=True)
+        load = uses * self.products // self.size[orbit]
+        over = np.flatnonzero(load > 1)
+        if len(over):
+            unit, light = divmod(int(orbit[over[0]]), self.depth)
+            where = f"{self.kind} {unit}" + (f" wavelength {light}" if self.per_wavelength else "")
+            count = int(self.size[orbit[over]].sum())
+            yield Violation(rule, -1, -1, where, "at most 1 circuit(s)", f"{load[over[0]]}", count)

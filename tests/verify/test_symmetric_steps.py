@@ -1,0 +1,299 @@
+"""Steps that are not listed: judged by definition as the same steps row by row, and wrong ones refused by name."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from opticcl.assumptions import assumptions
+from opticcl.fabrics import fabric
+from opticcl.ir import CircuitPlan, Circuits
+from opticcl.ir.circuit_plan import StoredRounds
+from opticcl.ir.symmetric_steps import LightMove, Moves, SymmetricRounds, SymmetricSteps, first_of_orbit, symmetric_step
+from opticcl.ir.symmetry import Digits, Symmetry, Table
+from opticcl.plans.plan import compile
+from opticcl.schedule import skewed_exchange
+from opticcl.simulate.bottleneck import loads
+from opticcl.simulate.closed_form import profile
+from opticcl.verify import verify
+
+SHAPES = [(3, 2, 6), (5, 3, 5), (4, 4, 8)]
+EACH = [
+    ("all_reduce", 2),
+    ("all_reduce", 3),
+    ("all_reduce", 4),
+    ("reduce_scatter", 2),
+    ("all_gather", 2),
+    ("all_to_all", 1),
+    ("all_to_all", 2),
+    ("barrier", 2),
+]
+
+
+def ramp(shape, **more):
+    """A machine of x groups, J racks and L places."""
+    return fabric("ramp", **dict(zip(("groups", "racks", "wavelengths"), shape, strict=True)), **more)
+
+
+def not_listed(monkeypatch, where, collective, algorithm):
+    """The plan twice: step by step, and by definition."""
+    listed = compile(where, collective, "1MB", algorithm=algorithm)
+    monkeypatch.setattr(skewed_exchange, "MOST_LISTED", 0)
+    defined = compile(where, collective, "1MB", algorithm=algorithm)
+    monkeypatch.undo()
+    return listed, defined
+
+
+def rows(t):
+    """Transfers in one order, int (transfers, columns)."""
+    parts = np.ones(len(t), int) if t.parts is None else t.parts
+    table = np.stack([t.src, t.dst, t.chunk_lo, t.chunk_n, t.op, parts], axis=1)
+    return table[np.lexsort(table.T[::-1])]
+
+
+def images(rounds: SymmetricRounds, circuits: Circuits):
+    """Listed circuits and all their images, int (circuits, columns), in one order."""
+    every = [circuits]
+    for move in rounds.moves:
+        turned, image = [], every
+        while not turned or not np.array_equal(image[0].src, every[0].src):
+            turned, image = turned + image, [move.of(one) for one in image]
+        every = turned
+    table = np.concatenate(
+        [[c.src, c.dst, c.port, c.wavelength_lo, c.hops[::2], c.hops[1::2]] for c in every], axis=1
+    ).T
+    return table[np.lexsort(table.T[::-1])]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("collective", "steps"), EACH)
+def test_the_same_as_row_by_row(monkeypatch, shape, collective, steps):
+    """Transfers, circuits, verdict, times and loads of both."""
+    for block in {1} if steps == 1 else {2} if shape == (4, 4, 8) else {1, shape[1]}:
+        where = ramp(shape, transceivers_per_group=2 if block == 1 else 1)
+        listed, defined = not_listed(monkeypatch, where, collective, f"skewed_exchange:block={block},steps={steps}")
+        for i in range(steps):
+            due, step, rounds = (
+                listed.schedule.step(i),
+                symmetric_step(defined.schedule, i),
+                defined.circuits.symmetric(i),
+            )
+            assert np.array_equal(rows(step.sent_by(np.arange(where.num_nodes))), rows(due))
+            assert np.array_equal(rows(step.received_by_first()), rows(due.take(due.dst == 0)))
+            for one, other in zip(listed.circuits.rounds(i), rounds.rounds, strict=True):
+                alone = replace(rounds, moves=())
+                assert np.array_equal(images(rounds, other), images(alone, one))
+        verdicts = [plan.verify() for plan in (listed, defined)]
+        assert all(one.ok and one.exhaustive for one in verdicts)
+        assert verdicts[0].circuits == verdicts[1].circuits
+        assert verdicts[0].transfers == verdicts[1].transfers
+        assert defined.verify(every_chunk=True, exact=True).ok
+        for name, more in (("published", {}), ("common", {"compute": "chain"})):
+            times = [profile(plan.circuits, replace(assumptions(name), **more)).costs for plan in (listed, defined)]
+            assert times[0] == times[1]
+        for one, other in zip(*(loads(plan.circuits, 10**6) for plan in (listed, defined)), strict=True):
+            assert np.array_equal(one.index, other.index)
+            assert one.carried_bytes == pytest.approx(other.carried_bytes, rel=1e-12)
+
+
+def changed(plan, number, change):
+    """The plan with the rounds of one step changed."""
+    rounds = tuple(plan.circuits.symmetric(i) for i in range(plan.schedule.num_steps))
+
+    class Rounds(StoredRounds):
+        def symmetric(self, i):
+            return change(rounds[i]) if i == number else rounds[i]
+
+    return CircuitPlan(plan.fabric, plan.schedule, Rounds(()))
+
+
+def each(**columns):
+    """A change of every round by functions of its circuits."""
+    return lambda r: replace(
+        r,
+        rounds=tuple(replace(c, **{name: new(c).astype(np.int32) for name, new in columns.items()}) for c in r.rounds),
+    )
+
+
+def moved(**columns):
+    """A change of the first move by functions of its tables."""
+    return lambda r: replace(
+        r, moves=(replace(r.moves[0], **{name: new(r.moves[0]) for name, new in columns.items()}), *r.moves[1:])
+    )
+
+
+WRONG_LIGHT = [
+    (
+        "plain shifts, without the skew of racks",
+        0,
+        each(port=lambda c: (c.dst // 32 - c.src // 32) % 4),
+        "wavelength_clash",
+    ),
+    ("one transceiver for all", 0, each(port=lambda c: 0 * c.port), "transmitter_shared"),
+    ("one receiver for all", 0, each(port=lambda c: 0 * c.port), "receiver_shared"),
+    ("another group's gate", 0, each(hops=lambda c: (c.hops + 1) % 4), "path_broken"),
+    ("a hop that no move has", 0, each(hops=lambda c: c.hops + 4), "path_broken"),
+    ("another's wavelength", 0, each(wavelength_lo=lambda c: (c.wavelength_lo + 1) % 8), "wavelength_unheard"),
+    ("a wavelength that is none", 0, each(wavelength_lo=lambda c: c.wavelength_lo + 8), "wavelength_unknown"),
+    ("two wavelengths", 0, each(wavelength_n=lambda c: c.wavelength_n + (c.wavelength_lo < 7)), "wavelength_unknown"),
+    ("another receiver", 0, each(dst=lambda c: (c.dst + 1) % 128), "circuit_astray"),
+    ("a transfer that is none", 0, each(transfer=lambda c: c.transfer + 10**6), "transfer_unknown"),
+    ("idle circuits", 0, each(transfer=lambda c: 0 * c.transfer - 1), "moves_wrong"),
+    ("a round less", 0, lambda r: replace(r, rounds=r.rounds[1:]), "transfer_not_carried"),
+    ("a round twice", 0, lambda r: replace(r, rounds=(*r.rounds, r.rounds[0])), "transfer_carried_twice"),
+    ("two rounds at once", 0, lambda r: replace(r, rounds=(merged(r.rounds),)), "transmitter_shared"),
+    ("planes that move by one, not two", 1, moved(ports=lambda m: np.roll(np.arange(4), -1)), "receiver_shared"),
+    ("gates that stay", 0, moved(hops=lambda m: np.arange(4)), "moves_wrong"),
+    ("wavelengths that move alone", 0, moved(wavelengths=lambda m: np.roll(m.wavelengths, 1)), "moves_wrong"),
+    ("no permutation", 0, moved(ports=lambda m: 0 * m.ports), "moves_wrong"),
+    ("racks apart", 0, moved(nodes=lambda m: np.roll(np.arange(128), 8)), "moves_wrong"),
+    ("a sender twice", 0, lambda r: replace(r, senders=0 * r.senders), "moves_wrong"),
+    ("a move less", 0, lambda r: replace(r, moves=r.moves[:1]), "moves_wrong"),
+    ("a move twice", 0, lambda r: replace(r, moves=(*r.moves, r.moves[0])), "moves_wrong"),
+]
+
+
+def merged(rounds):
+    """Circuits of all rounds in one."""
+    columns = ("transfer", "src", "dst", "port", "wavelength_lo", "wavelength_n")
+    found = [np.concatenate([getattr(c, name) for c in rounds]) for name in columns]
+    return Circuits.of(*found, path=np.concatenate([c.hops.reshape(-1, 2) for c in rounds]))
+
+
+@pytest.mark.parametrize(("what", "step", "change", "rule"), WRONG_LIGHT, ids=[one[0] for one in WRONG_LIGHT])
+def test_wrong_light_is_refused(monkeypatch, what, step, change, rule):
+    """By name."""
+    _, plan = not_listed(monkeypatch, ramp((4, 4, 8)), "all_gather", "skewed_exchange:block=2")
+    number = 1 - step  # all_gather goes over B first
+    verdict = verify(changed(plan, number, change))
+    assert not verdict.ok
+    assert rule in {violation.rule for violation in verdict.violations}, str(verdict)
+
+
+def test_machines_that_no_move_maps_onto_themselves():
+    """A machine of which a part has failed is not mapped onto itself, nor is one behind routers."""
+    turn = LightMove(Digits((4, 4, 8), 0, 1).images(128), np.arange(4), np.arange(8), np.roll(np.arange(4), -1))
+    assert ramp((4, 4, 8)).resource_images(turn) is not None
+    assert ramp((4, 4, 8), failed="transmitter:5").resource_images(turn) is None
+    assert ramp((4, 4, 8), subnet="route_broadcast").resource_images(turn) is None
+    assert fabric("sipac").resource_images(turn) is None
+
+
+@pytest.mark.parametrize(("shape", "planes"), [((3, 2, 6), 1), ((2, 2, 4), 2)])
+def test_resources_of_images(shape, planes):
+    """Every circuit of a machine: its image occupies the images of what it occupies, and is as possible."""
+    where = ramp(shape, transceivers_per_group=planes)
+    x, racks, places = shape
+    n, members, ports = where.num_nodes, racks * places, where.ports_per_node
+    src, dst, port = (axis.ravel() for axis in np.meshgrid(np.arange(n), np.arange(n), np.arange(ports), indexing="ij"))
+    gates = np.stack([dst // members, src // members], axis=1)
+    circuits = Circuits.of(np.arange(len(src)), src, dst, port, dst % places, 1, gates)
+    for digit, along, turn in ((0, 1, 2), (2, 1, 0), (1, 1, 0)):
+        groups = (np.arange(x) + along * (digit == 0)) % x
+        light = (np.arange(places) + along * (digit == 2)) % places
+        plane = Digits((x, planes), 0, turn).images(ports)
+        move = LightMove(Digits(shape, digit, along).images(n), plane, light, groups)
+        found = where.resource_images(move)
+        assert not any(len(fault.circuits) for one in (circuits, move.of(circuits)) for fault in where.faults(one)
+                       if fault.rule in ("path_broken", "wavelength_unheard"))  # fmt: skip
+        for image, before, after in zip(found, where.usage(circuits), where.usage(move.of(circuits)), strict=True):
+            assert np.array_equal(image[before.index], after.index)
+
+
+def altered(plan, change):
+    """The plan with other transfers of rank 0 or other moves."""
+    steps = plan.schedule.step.function
+    made = SymmetricSteps(change.get("moves", lambda m: m)(steps.moves), steps.first, steps.listed, 0)
+    if "first" in change:
+        made.first = lambda i: change["first"](steps.first(i))
+    return CircuitPlan(plan.fabric, replace(plan.schedule, step=made), plan.circuits.rounds)
+
+
+def of_moves(change):
+    """Moves with a list of symmetries changed."""
+    return {"moves": lambda m: Moves(change(list(m.symmetries)), m.num_ranks, m.num_chunks)}
+
+
+WRONG_DATA = [
+    ("a peer less", {"first": lambda t: t.take(slice(1, None))}, "contribution_missing"),
+    ("a peer twice", {"first": lambda t: t.take([0, *range(len(t))])}, "contribution_doubled"),
+    ("another chunk", {"first": lambda t: replace(t, chunk_lo=np.roll(t.chunk_lo, 1))}, "contribution_missing"),
+    ("a chunk that is none", {"first": lambda t: replace(t, chunk_lo=t.chunk_lo + 128)}, "chunk_unknown"),
+    ("a rank that is none", {"first": lambda t: replace(t, dst=t.dst + 128)}, "rank_unknown"),
+    ("another sender", {"first": lambda t: replace(t, src=t.src + 1)}, "moves_wrong"),
+    ("copies", {"first": lambda t: replace(t, op=0 * t.op)}, "chunk_overwritten"),
+    ("a move less", of_moves(lambda s: s[1:]), "moves_wrong"),
+    ("a move twice", of_moves(lambda s: [s[0], *s]), "moves_wrong"),
+    ("a move that reaches half", of_moves(lambda s: [s[0], s[0], *s[2:]]), "moves_wrong"),
+    (
+        "moves that do not commute",
+        of_moves(lambda s: [Symmetry(Table(np.roll(np.arange(128)[::-1], 65)[::-1][::-1]), s[0].chunks), *s[1:]]),
+        "moves_wrong",
+    ),
+    (
+        "chunks that stay",
+        of_moves(lambda s: [Symmetry(s[0].ranks, Table(np.arange(128))), *s[1:]]),
+        "contribution_missing",
+    ),
+    (
+        "chunks that turn once more",
+        of_moves(lambda s: [Symmetry(s[0].ranks, Table(np.roll(np.arange(128), 1))), *s[1:]]),
+        "moves_wrong",
+    ),
+]
+
+
+@pytest.mark.parametrize(("what", "change", "rule"), WRONG_DATA, ids=[one[0] for one in WRONG_DATA])
+def test_wrong_data_is_refused(monkeypatch, what, change, rule):
+    """By name."""
+    _, plan = not_listed(monkeypatch, ramp((4, 4, 8)), "reduce_scatter", "skewed_exchange:block=2")
+    verdict = verify(altered(plan, change))
+    assert not verdict.ok
+    assert rule in {violation.rule for violation in verdict.violations}, str(verdict)
+
+
+def test_holders_that_no_move_maps(monkeypatch):
+    """Then more chunks are followed, and a wrong owner is found."""
+    _, plan = not_listed(monkeypatch, ramp((4, 4, 8)), "all_gather", "skewed_exchange:block=2")
+    c = plan.schedule.collective
+    owners = np.array(c.before.owners)
+    owners[[3, 7]] = owners[[7, 3]]
+    other = replace(c, before=replace(c.before, owners=owners))
+    verdict = verify(CircuitPlan(plan.fabric, replace(plan.schedule, collective=other), plan.circuits.rounds))
+    assert not verdict.ok
+    assert "claim refused" in str(verdict.notes)
+
+
+def test_orbits():
+    """The least element that products of powers reach, against sets."""
+    random = np.random.default_rng(5)
+    for _ in range(20):
+        one = random.permutation(30)
+        seen = first_of_orbit([one], 30)
+        for start in range(30):
+            orbit, at = {start}, int(one[start])
+            while at not in orbit:
+                orbit, at = orbit | {at}, int(one[at])
+            assert seen[start] == min(orbit)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    ("collective", "size", "parameters", "due_us"),
+    [
+        ("all_to_all", "1GB", "steps=1", 697.72),
+        ("all_to_all", "1MB", "block=8", 4.4),
+        ("all_reduce", "1KB", "block=8,steps=2", 3.44),
+        ("all_reduce", "1MB", "block=16,steps=3", 6.36),
+        ("all_reduce", "100MB", "block=32,steps=4", 137.6),
+    ],
+)
+def test_the_largest_machine(collective, size, parameters, due_us):
+    """65,536 nodes, judged wholly, at the closed form's time; all at once are 4,294,901,760 transfers."""
+    plan = compile("ramp", collective, size, algorithm=f"skewed_exchange:{parameters}")
+    verdict = plan.verify()
+    assert verdict.ok
+    assert verdict.exhaustive
+    assert verdict.circuits == verdict.transfers
+    time = plan.simulate(assumptions="published", rounds="in_line", compute="none").total_s
+    assert time == pytest.approx(due_us * 1e-6, rel=1e-9)
