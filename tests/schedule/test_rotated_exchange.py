@@ -1,0 +1,107 @@
+"""All-to-all along all dimensions at the same time."""
+
+from math import prod
+
+import pytest
+from tests.mutants.test_mutants import edited, rules, with_circuits, with_transfers
+from tests.schedule.oracle import check
+
+from opticcl.assumptions import assumptions
+from opticcl.circuits import lower
+from opticcl.fabrics import fabric
+from opticcl.plans.plan import compile
+from opticcl.schedule import generate, reason_declined
+from opticcl.verify import verify
+
+CASES = [
+    ("oddl:shape=3x5", ""),
+    ("oddl:shape=4x6", ":radices=2x2x3x2"),
+    ("oddl:shape=4x6,wavelengths=6", ":radices=2x2x3x2,rings=false"),
+    ("oddl:shape=2x3x4", ""),
+    ("oddl:shape=3x3,wavelengths=2", ":rings=false"),
+    ("ideal:nodes=12", ""),
+]
+
+
+@pytest.mark.parametrize(("name", "given"), CASES)
+def test_right_at_every_rank(name, given):
+    """Odd, even and unequal sides, rings and direct levels."""
+    check(f"rotated_exchange{given}", "all_to_all", fabric(name))
+
+
+@pytest.mark.parametrize(
+    ("shape", "levels"), [("4x4", ((4,), (4,))), ("9x9", ((3, 3), (3, 3))), ("8x8x8", ((4, 2), (4, 2), (4, 2)))]
+)
+def test_time(shape, levels):
+    """k (L - 1) + 1 settings, k sum (b - 1) steps, and sum (b - 1) / 2 messages at the rate of floor(w / L) wavelengths."""
+    where = fabric(f"oddl:shape={shape},wavelengths=5")
+    written = "x".join(str(b) for side in levels for b in side)
+    plan = compile(where, "all_to_all", 10**7, algorithm=f"rotated_exchange:radices={written}")
+    timeline = plan.simulate(assumptions=assumptions("common"))
+    k, one = len(levels), levels[0]
+    assert (timeline.reconfiguration_s > 0).sum() == k * (len(one) - 1) + 1
+    assert plan.schedule.num_steps == k * sum(b - 1 for b in one)
+    rate = 5 // len(one) * where.rate_bits_per_s
+    assert timeline.transfer_s.sum() == pytest.approx(8e7 * sum(b - 1 for b in one) / 2 / rate, rel=1e-9)
+
+
+def test_time_of_direct_levels():
+    """A change for each partner but none twice, (1 - 1/b) of the message on one wavelength of several."""
+    where = fabric("oddl:shape=5x5,wavelengths=8")
+    plan = compile(where, "all_to_all", 10**7, algorithm="rotated_exchange:rings=false")
+    due = 8e7 * (1 - 1 / 5) / (2 * where.rate_bits_per_s)
+    assert plan.simulate(assumptions="common").transfer_s.sum() == pytest.approx(due, rel=1e-9)
+
+
+@pytest.mark.parametrize(("name", "given"), [("oddl", ":radices=8x4x8x4"), ("oddl:shape=64x64", "")])
+@pytest.mark.deep
+def test_largest_scale(name, given):
+    """1,024 and 4,096 nodes: every chunk and all light."""
+    where = fabric(name)
+    verdict = verify(lower(where, generate(f"rotated_exchange{given}", "all_to_all", where)))
+    assert verdict.ok
+    assert verdict.exhaustive
+
+
+def test_twice_as_fast():
+    """10 GB on 32x32 nodes takes half of halving-doubling, and `auto` knows."""
+    where = fabric("oddl")
+    plan = compile(where, "all_to_all", "10GB")
+    assert plan.algorithm.startswith("rotated_exchange")
+    assert (
+        plan.simulate().total_s
+        < 0.51 * compile(where, "all_to_all", "10GB", algorithm="halving_doubling").simulate().total_s
+    )
+
+
+def test_mutants():
+    """The colour of another partner, contributions left behind, blocks for another node: refused by name."""
+    where = fabric("oddl:shape=4x4,wavelengths=2")
+    plan = lower(where, generate("rotated_exchange:radices=2x2x2x2", "all_to_all", where))
+    circuits = plan.rounds(0)[0]
+    mutant = with_circuits(plan, edited(0, "wavelength_lo", 1 - int(circuits.wavelength_lo[0])))
+    assert "switch_reset" in rules(mutant)
+    assert "contribution_missing" in rules(with_transfers(plan, 1, lambda t: t.take(range(1, len(t)))))
+    assert "size_wrong" in rules(with_transfers(plan, 1, edited(0, "parts", 1)))
+    wrong = with_transfers(plan, 1, edited(0, "chunk_lo", lambda t: (t.chunk_lo[0] + 4) % 16))
+    assert "contribution_missing" in rules(wrong)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "collective", "name", "text"),
+    [
+        ("rotated_exchange", "all_gather", "oddl:shape=4x4", "it does all_to_all only"),
+        (
+            "rotated_exchange:radices=8x2",
+            "all_to_all",
+            "oddl:shape=4x4",
+            "radices=8x2 are no factors above 1 of the sides 4x4",
+        ),
+        ("rotated_exchange:radices=4x4x1", "all_to_all", "oddl:shape=4x4", "radices=4x4x1 are no factors above 1"),
+    ],
+)
+def test_declined(algorithm, collective, name, text):
+    """With a reason."""
+    where = fabric(name)
+    assert prod(where.dimensions) == where.num_nodes
+    assert text in (reason_declined(algorithm, collective, where) or "")
