@@ -45,6 +45,7 @@ What is new beside the papers, with its source in the first lines of its file:
 | `skewed_exchange` | RAMP's nodes meet all others in one or two steps, all transceivers at work | Sirius, RotorNet |
 | `rotated_rings` | one way along all dimensions, circuits set once | Sack and Gropp 2015 |
 | `rotated_exchange` | all-to-all along all dimensions, each side in levels | Bruck et al. 1997, Sack and Gropp 2015 |
+| `twisted_grid` | every line a ring in an order of its own: an expander on circuits set once | random regular graphs |
 | `torus_trees` | broadcast on as many trees as a torus has ways to go, along rings that stand | Edmonds 1973 |
 
 """

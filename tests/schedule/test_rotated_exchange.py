@@ -19,7 +19,7 @@ CASES = [
     ("oddl:shape=4x6,wavelengths=6", ":radices=2x2x3x2,rings=false"),
     ("oddl:shape=2x3x4", ""),
     ("oddl:shape=3x3,wavelengths=2", ":rings=false"),
-    ("ideal:nodes=12", ""),
+    ("torus:shape=3x4", ""),
 ]
 
 

@@ -54,6 +54,8 @@ def accepts(
     if collective.name != "all_to_all":
         return "it does all_to_all only"
     sides, n = long_sides(fabric, None), fabric.num_nodes
+    if len(sides) < 2:
+        return "it needs a grid of two or more dimensions; try bruck or mesh"
     levels = _levels_of(sides, radices)
     if levels is None:
         written = "x".join(map(str, radices or ()))
@@ -71,7 +73,7 @@ def accepts(
 def variants(collective: Request, fabric: Fabric) -> list[dict[str, object]]:
     """On an ODDL: levels of which none has others with as few changes, steps and bytes on the wire."""
     sides, machine = long_sides(fabric, None), fabric.machine
-    if collective.name != "all_to_all" or not isinstance(machine, Oddl) or not sides:
+    if collective.name != "all_to_all" or not isinstance(machine, Oddl) or len(sides) < 2:
         return []
     front: list[tuple[tuple[float, ...], tuple[int, ...], bool]] = []
     distinct = sorted(set(sides))
@@ -138,7 +140,7 @@ def rotated_exchange(
     parts = _Parts(levels, rings)
     steps = parts.steps()
     chunks = collective.on(fabric.num_nodes, parts.num_chunks, owner=parts.owner())
-    stands = rings and max(map(len, levels), default=1) == 1
+    stands = rings and max(map(len, levels)) == 1
     return Schedule(
         "rotated_exchange",
         chunks,
@@ -189,12 +191,12 @@ class _Parts:
     @property
     def num_chunks(self) -> int:
         """One a node and part [count]."""
-        return max(1, len(self.levels)) * self.num_nodes
+        return len(self.levels) * self.num_nodes
 
     @property
     def widest_step(self) -> int:
         """Transfers of a node in a step, at most [count]."""
-        return max(1, len(self.levels)) * (1 if self.rings else max(self.radices, default=2) - 1)
+        return len(self.levels) * (1 if self.rings else max(self.radices) - 1)
 
     @property
     def rows_a_node(self) -> int:
@@ -256,8 +258,6 @@ class _Parts:
 
     def owner(self) -> IntArray:
         """Node that each chunk belongs to, int64 (num_chunks,)."""
-        if not self.levels:
-            return np.zeros(1, np.int64)
         owners: IntArray = np.concatenate([np.argsort(label) for label in self.label])
         return owners
 

@@ -69,9 +69,11 @@ def accepts(
     if shape is not None and (reason := reason_not_shaped(shape, n)):
         return reason
     sides = long_sides(fabric, shape)
-    if both_ways and min(sides, default=3) < 3:
+    if len(sides) < 2:
+        return "it needs a grid of two or more dimensions; try ring"
+    if both_ways and min(sides) < 3:
         return "a ring of two nodes has one link each way; leave both_ways out"
-    trees = max(1, len(sides) * (1 + both_ways))
+    trees = len(sides) * (1 + both_ways)
     if not 1 <= pipeline <= MOST_CHUNKS // trees:
         return f"pipeline={pipeline} is not 1 to {MOST_CHUNKS // trees:,}"
     if trees * n > MOST_TRANSFERS:
@@ -109,7 +111,7 @@ def torus_trees(
     """
     n, sides = fabric.num_nodes, long_sides(fabric, shape)
     child, parent, tree, level = torus_spanning_trees(sides, collective.root, both_ways)
-    depth, down = int(level.max(initial=0)), collective.name == "broadcast"
+    depth, down = int(level.max()), collective.name == "broadcast"
     op = Op.COPY if down else Op.REDUCE
     of_level = [np.flatnonzero(level == d) for d in (range(1, depth + 1) if down else range(depth, 0, -1))]
 
@@ -121,15 +123,14 @@ def torus_trees(
         src, dst = (parent, child) if down else (child, parent)
         return Transfers.of(src[rows], dst[rows], tree[rows] * pipeline + piece, 1, op)
 
-    num_steps = depth + pipeline - 1 if depth else 0
-    trees = max(1, len(sides) * (1 + both_ways))
+    trees = len(sides) * (1 + both_ways)
     return Schedule(
         "torus_trees",
         collective.on(n, trees * pipeline),
-        num_steps,
+        depth + pipeline - 1,
         step,
         pipelined_classes(depth, pipeline),
-        symmetries=_symmetries(sides, collective.root, both_ways, pipeline) if n > 1 else (),
+        symmetries=_symmetries(sides, collective.root, both_ways, pipeline),
         stands=True,
     )
 

@@ -1,0 +1,103 @@
+"""Trees on rings of random orders."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.mutants.test_mutants import edited, rules, with_circuits, with_transfers
+from tests.profiles import examples
+from tests.schedule.oracle import check, requests
+
+from opticcl.assumptions import assumptions
+from opticcl.circuits import lower
+from opticcl.collective import Request
+from opticcl.fabrics import fabric
+from opticcl.plans.plan import compile
+from opticcl.schedule import generate, reason_declined
+from opticcl.verify import verify
+
+WHOLE = ["broadcast", "reduce", "all_reduce"]
+BLOCKS = ["scatter", "gather", "reduce_scatter", "all_gather", "barrier"]
+
+
+@pytest.mark.parametrize("shape", ["3x5", "4x4", "2x3x4"])
+@pytest.mark.parametrize(("collective", "pipeline"), [(c, 3) for c in WHOLE] + [(c, 1) for c in BLOCKS])
+def test_right_at_every_rank(shape, collective, pipeline):
+    """Odd, even and unequal sides, any root; a node sends to one node a dimension in the whole job."""
+    where = fabric(f"oddl:shape={shape}")
+    for request in requests(collective, where.num_nodes):
+        schedule = check(f"twisted_grid:pipeline={pipeline}", request, where)
+        steps = [schedule.step(i) for i in range(schedule.num_steps)]
+        for one, other in ((0, 1), (1, 0)):
+            ends = [np.stack([s.src, s.dst])[[one, other]] for s in steps]
+            pairs = np.unique(np.concatenate(ends, axis=1), axis=1)
+            coordinates = [np.array(np.unravel_index(end, where.dimensions)) for end in pairs]
+            line = (coordinates[0] != coordinates[1]).argmax(axis=0)
+            assert len(np.unique(pairs[0] * 3 + line)) == pairs.shape[1]
+
+
+@examples(12)
+@given(sides=st.lists(st.integers(2, 6), min_size=2, max_size=3), data=st.data())
+def test_time(sides, data):
+    """(D + s - 1) pieces each way at the rate of all wavelengths, and one setting."""
+    where = fabric("oddl", shape="x".join(map(str, sides)))
+    pieces = data.draw(st.integers(1, 5))
+    plan = compile(where, "all_reduce", 10**6, algorithm=f"twisted_grid:pipeline={pieces}")
+    timeline = plan.simulate(assumptions=assumptions("common"), compute="none")
+    piece_s = 8e6 / pieces / (where.num_wavelengths * where.rate_bits_per_s)
+    assert timeline.transfer_s.sum() == pytest.approx(plan.schedule.num_steps * piece_s, rel=1e-9)
+    assert (timeline.reconfiguration_s > 0).sum() == 1
+    reach = np.ceil(np.log2(where.num_nodes + 1)) if len(sides) == 2 else np.ceil(np.log(where.num_nodes) / np.log(3))
+    assert plan.schedule.num_steps - 2 * (pieces - 1) >= 2 * (reach - 1)
+
+
+@pytest.mark.parametrize(("shape", "steps"), [("16x16", 19), ("32x32", 24), ("8x8x16", 16)])
+def test_few_steps(shape, steps):
+    """Up and down a tree of the best order; rings in the order of the coordinates take 60, 124 and 58."""
+    assert generate("twisted_grid", "all_reduce", fabric(f"oddl:shape={shape}")).num_steps <= steps
+
+
+@pytest.mark.deep
+def test_largest_scale():
+    """4,096 nodes in 30 steps: every chunk and all light."""
+    where = fabric("oddl:shape=64x64")
+    schedule = generate("twisted_grid", "all_reduce", where)
+    assert schedule.num_steps <= 30
+    verdict = verify(lower(where, schedule))
+    assert verdict.ok
+    assert verdict.exhaustive
+
+
+def test_short_messages():
+    """1 KB on 32x32 nodes takes less than half of what rings in order take, and `auto` knows."""
+    plan = compile("oddl", "all_reduce", "1KB")
+    assert plan.algorithm.startswith("twisted_grid")
+    rings = compile("oddl", "all_reduce", "1KB", algorithm="rotated_rings")
+    assert plan.simulate().total_s < 0.5 * rings.simulate().total_s
+
+
+def test_mutants():
+    """An idle circuit that is there twice, a colour that there is not, sums that do not arrive: refused by name."""
+    where = fabric("oddl:shape=3x4")
+    plan = lower(where, generate("twisted_grid", Request("all_reduce"), where))
+    first = plan.rounds(0)[0]
+    idle = int(np.flatnonzero(first.transfer < 0)[0])
+    twice = with_circuits(plan, lambda circuits: circuits.take([*range(len(circuits)), idle]))
+    assert {"transmitter_shared", "receiver_shared"} <= rules(twice)
+    assert "wavelength_unknown" in rules(with_circuits(plan, edited(idle, "wavelength_lo", where.num_wavelengths)))
+    assert "contribution_missing" in rules(with_transfers(plan, 1, lambda t: t.take(range(1, len(t)))))
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "collective", "name", "text"),
+    [
+        ("twisted_grid", "all_reduce", "torus:shape=4x4", "it needs a oddl fabric"),
+        ("twisted_grid", "all_to_all", "oddl:shape=4x4", "it does reduce, gather"),
+        ("twisted_grid", "all_reduce", "oddl:shape=16", "it needs a grid of two or more dimensions; try ring"),
+        ("twisted_grid:pipeline=2", "scatter", "oddl:shape=4x4", "scatter moves blocks, not pieces"),
+        ("twisted_grid:pipeline=0", "reduce", "oddl:shape=4x4", "pipeline=0 is not 1 to"),
+    ],
+)
+def test_declined(algorithm, collective, name, text):
+    """With a reason."""
+    assert text in (reason_declined(algorithm, collective, fabric(name)) or "")
