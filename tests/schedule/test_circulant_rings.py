@@ -119,3 +119,14 @@ def test_a_side_that_is_missing():
 def test_declined(algorithm, collective, name, text):
     """With a reason."""
     assert text in reason_declined(algorithm, collective, fabric(name))
+
+
+@pytest.mark.parametrize("collective", ["all_reduce", "reduce_scatter", "all_gather"])
+def test_the_last_level_is_a_run(collective):
+    """However many steps the last level takes, a plan holds the first of them, and all chunks are proven from one."""
+    plan = compile("terarack:nodes=1024", collective, "1GB", algorithm="circulant_rings")
+    runs, twice = plan.schedule.step.function.runs, 1 + (collective == "all_reduce")
+    assert sorted(run.count for run in runs) == sorted([1, 511] * twice)
+    verdict = str(plan.verify())
+    assert f"{twice * 512 * 2 * 1024:,} transfers" in verdict
+    assert "symmetry of order 1,024, checked" in verdict

@@ -21,9 +21,9 @@ on the wavelengths of a ring are our own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import pairwise
 from math import prod
 from typing import Any
@@ -32,7 +32,7 @@ import numpy as np
 
 from opticcl.collective import Request
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
-from opticcl.ir.symmetry import Symmetry, Table
+from opticcl.ir.symmetry import Digits, Run, RunSteps, Symmetry, Table
 from opticcl.schedule import needs_whole, register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS
 from opticcl.units import Shape
@@ -130,18 +130,13 @@ def circulant_rings(
     elif collective.name == "all_gather":
         phases = [phase.reversed() for phase in reversed(phases)]
     starts = np.cumsum([0, *(phase.count for phase in phases)])
-
-    def step(i: int) -> Transfers:
-        number = int(np.searchsorted(starts, i, side="right")) - 1
-        return phases[number].transfers(i - int(starts[number]))
-
     n = fabric.num_nodes
     owner = np.repeat(np.argsort(levels.label), units)
     return Schedule(
         "circulant_rings",
         collective.on(n, n * units, owner=owner),
         int(starts[-1]),
-        step,
+        RunSteps(tuple(run for phase in phases for run in phase.runs()), n * units),
         tuple(range(int(a), int(b)) for a, b in pairwise(starts)),
         symmetries=levels.symmetries(moves),
         stands=stands,
@@ -169,28 +164,49 @@ def shared_wavelengths(levels: Levels, wavelengths: int, moves: bool) -> tuple[i
     return tuple(widths)
 
 
+WAYS = (1, -1)  # to the nodes ahead, and to those back
+
+
 @dataclass(frozen=True)
 class _Phase:
-    """Identical steps of a level.
+    """Steps of a level in which equal bytes go the same ways.
 
     Args:
         count: steps.
-        transfers: step of the phase -> transfers.
+        transfers: step of the phase, ways -> transfers.
+        shift: of the chunks that go ahead, from step to step; those that go back move the other way. None: each step is a
+            run of its own.
     """
 
     count: int
-    transfers: Callable[[int], Transfers]
+    transfers: Callable[[int, Sequence[int]], Transfers]
+    shift: Digits | None = None
 
     def reversed(self) -> _Phase:
         """Every transfer backwards, in the opposite order, stored."""
 
-        def back(i: int) -> Transfers:
-            there = self.transfers(self.count - 1 - i)
+        def back(i: int, ways: Sequence[int]) -> Transfers:
+            there = self.transfers(self.count - 1 - i, ways)
             return Transfers.of(
                 there.dst, there.src, there.chunk_lo, there.chunk_n, Op.COPY, chunk_step=there.chunk_step
             )
 
-        return _Phase(self.count, back)
+        return _Phase(self.count, back, _inverse(self.shift) if self.shift else None)
+
+    def runs(self) -> list[Run]:
+        """The steps, by the first of them if it says what the others are."""
+        if self.shift is None or self.count == 1:
+            return [Run(partial(self.transfers, i, WAYS)) for i in range(self.count)]
+        shifts = (self.shift, _inverse(self.shift))
+        ahead, behind = (
+            Run(partial(self.transfers, 0, (way,)), self.count, shift) for way, shift in zip(WAYS, shifts, strict=True)
+        )
+        return [replace(ahead, beside=(behind,))]
+
+
+def _inverse(shift: Digits) -> Digits:
+    """The permutation backwards."""
+    return replace(shift, add=-shift.add)
 
 
 @dataclass(frozen=True)
@@ -256,24 +272,27 @@ class Levels:
         """
         b, far = self.radices[number], self.radices[number] // 2
         if moves:
-            return [_Phase(1, lambda i, at=at: self._step(number, at, True)) for at in range(far, 0, -1)]  # type: ignore[misc]
-        if b % 2:
-            return [_Phase(far, lambda i: self._step(number, far - i, False))]
-        first = [_Phase(1, lambda i: self._step(number, far, False))]
-        return first + ([_Phase(far - 1, lambda i: self._step(number, far - 1 - i, False))] if far > 1 else [])
+            return [_Phase(1, lambda _, ways, at=at: self._step(number, at, True, ways)) for at in range(far, 0, -1)]  # type: ignore[misc]
+        last = number == len(self.radices) - 1  # no digit is carried, so that the shift commutes with the symmetry
+        shift = Digits((*self.radices, self.units), number, -1) if last else None
+        whole = far - 1 + b % 2  # the farthest first; on an even ring that step is another
+        first = [] if b % 2 else [_Phase(1, lambda _, ways: self._step(number, far, False, ways))]
+        rest = _Phase(whole, lambda i, ways: self._step(number, whole - i, False, ways), shift)
+        return [*first, rest] if whole else first
 
-    def _step(self, number: int, away: int, moves: bool) -> Transfers:
+    def _step(self, number: int, away: int, moves: bool, ways: Sequence[int]) -> Transfers:
         """Sums for the nodes that number of places away on the ring of the level, one place on.
 
         Args:
             number: of the level.
             away: places, 1 to half of the ring.
             moves: whether contributions are kept apart.
+            ways: 1 for the nodes ahead, -1 for those back.
         """
         n, b, stride = self.num_nodes, self.radices[number], self.strides[number]
         size = self.units * (n // (stride * b))  # chunks of all nodes that the target of this level serves later
         node, opposite, parts = np.arange(n), 2 * away == b, []
-        for way in (1, -1):
+        for way in ways:
             if opposite and moves and way < 0:  # whole blocks, by one side
                 continue
             lo = self.label[(node + way * away * stride) % n] // (n // (stride * b)) * size
