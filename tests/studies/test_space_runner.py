@@ -316,6 +316,29 @@ def test_queries(file, tmp_path):
         assert "\n" not in str(caught.value)
 
 
+def test_queries_with_windows_and_two_studies(file, tmp_path):
+    """Ranks within a size, sums of groups, and the results of another folder beside those of this one."""
+    run_space(read_design(file), tmp_path / "out")
+    ranks = query(
+        tmp_path / "out",
+        "SELECT fabric, rank() OVER (PARTITION BY num_nodes, size_bytes ORDER BY total_s) AS place FROM results "
+        "ORDER BY num_nodes, size_bytes, place",
+    )
+    assert ranks["place"].to_list() == [1, 2] * 8
+    grouped = "SELECT num_nodes, count(*) AS points FROM results GROUP BY num_nodes HAVING count(*) > 7 ORDER BY num_nodes DESC"
+    assert query(tmp_path / "out", grouped).rows() == [(6, 8), (4, 8)]
+    file.write_text(SMALL.replace("[4, 6]", "[6]"))
+    run_space(read_design(file), tmp_path / "other")
+    joined = (
+        "SELECT a.fabric, a.total_s / b.total_s AS ratio FROM results AS a "
+        f"JOIN read_parquet('{tmp_path}/other/results.parquet') AS b "
+        "ON a.fabric = b.fabric AND a.num_nodes = b.num_nodes AND a.size_bytes = b.size_bytes"
+    )
+    assert query(tmp_path / "out", joined)["ratio"].to_list() == [1.0] * 8
+    with pytest.raises(ParameterError, match="WITH RECURSIVE is not supported"):
+        query(tmp_path / "out", "with  recursive t AS (SELECT 1 UNION ALL SELECT * FROM t) SELECT * FROM t")
+
+
 def test_an_estimate_writes_nothing(file, tmp_path):
     """And counts what is finished."""
     space = read_design(file)

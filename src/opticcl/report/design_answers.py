@@ -100,7 +100,7 @@ def _pareto_table(answer: Pareto) -> FittedTable:
             Column("fabric", [one.fabric for one in offers], justify="left"),
             Column("algorithm", [one.algorithm for one in offers], 1, "left"),
             Column("time", [format_seconds(one.total_s) for one in offers]),
-            Column("USD per node", [f"{one.usd_per_node:,.4g}" for one in offers]),
+            Column("USD per node", [f"{one.usd_per_node:,.0f}" for one in offers]),
             Column("W per node", [f"{one.w_per_node:,.4g}" for one in offers]),
             Column("on the front", ["no" if one.better else "yes" for one in offers], justify="left"),
             Column("worse than", [one.better for one in offers], 1, "left"),

@@ -121,7 +121,7 @@ def _pareto(answer: Pareto) -> Figure:
 
 
 def _name_points(axes: Axes, points: Sequence[tuple[str, float, float]]) -> None:
-    """Write names beside points, each where it covers the least of other names and points.
+    """Write names beside points, the longest first, each where it covers the least of other names and points.
 
     Args:
         axes: with its scales set.
@@ -133,9 +133,13 @@ def _name_points(axes: Axes, points: Sequence[tuple[str, float, float]]) -> None
     places = axes.transData.transform([(x, y) for _, x, y in points]) * 72 / figure.dpi  # points of 1/72 inch
     right = axes.bbox.x1 * 72 / figure.dpi
     boxes = [(x - 3, y - 3, x + 3, y + 3) for x, y in places.tolist()]
-    for (name, x, y), (at_x, at_y) in zip(points, places.tolist(), strict=True):
-        wide, high = 72 * text_width([name], 6.5), 7.0
-        corners = [(4.0, 3.0), (4.0, -high), (-4.0 - wide, 3.0), (-4.0 - wide, -high)]
+    high = 7.0
+    ways = [(side, rise) for rise in (3.0, -high, 9.0, -high - 6.0) for side in (0.0, -1.0, -0.5)]
+    for (name, x, y), (at_x, at_y) in sorted(
+        zip(points, places.tolist(), strict=True), key=lambda one: -len(one[0][0])
+    ):
+        wide = 72 * text_width([name], 6.5)
+        corners = [(side * wide + 4.0 * (1 + 2 * side), rise) for side, rise in ways]  # right, left or in the middle
         offered = [(dx, dy, (at_x + dx, at_y + dy, at_x + dx + wide, at_y + dy + high)) for dx, dy in corners]
         covers = [
             max(0.0, box[2] - right) * high + sum(_overlap(box, other) for other in boxes) for _, _, box in offered
@@ -191,6 +195,7 @@ def _tornado(answer: Tornado) -> Figure:
     axes.set_xlabel(f"lead of {answer.fabric}")
     axes.tick_params(length=0)
     axes.grid(axis="x", color=FAINT)
+    axes.set_axisbelow(True)
     _legend(figure, [("halved", "#0072b2"), ("doubled", "#d55e00")], 1.0, height)
     return figure
 
