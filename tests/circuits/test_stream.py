@@ -136,15 +136,18 @@ def test_straight_parts_are_the_routes(shape):
     ]
     assert np.array_equal(np.concatenate(listed), hops)
     assert np.array_equal(np.sort(where.lines), np.arange(where.network.num_links))
-    amount = np.arange(len(src)) % 5
-    assert np.array_equal(
-        link_loads(where, src, dst, amount),
-        np.bincount(hops, np.repeat(amount, np.diff(offsets)), where.network.num_links),
-    )
-    for name in ("common", "published"):
-        law = path_latency(where, assumptions(name))
-        circuits = Circuits.of(np.arange(len(src)), src, dst, path=(hops, offsets))
-        assert longest_route_s(where, law, src, dst) == pytest.approx(law.longest_s(circuits), rel=1e-12)
+    laws = [path_latency(where, assumptions(name)) for name in ("common", "published")]
+    for every in (1, n):  # more routes than there are legs on a grid, and fewer
+        some, to = src[::every], dst[::every]
+        hops, offsets = where.route(some, to)
+        amount = np.arange(len(some)) % 5
+        assert np.array_equal(
+            link_loads(where, some, to, amount),
+            np.bincount(hops, np.repeat(amount, np.diff(offsets)), where.network.num_links),
+        )
+        circuits = Circuits.of(np.arange(len(some)), some, to, path=(hops, offsets))
+        for law in laws:
+            assert longest_route_s(where, law, some, to) == pytest.approx(law.longest_s(circuits), rel=1e-12)
 
 
 def test_routes_of_many_hops_by_a_kernel(monkeypatch):

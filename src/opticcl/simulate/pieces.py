@@ -2,7 +2,7 @@
 
 A route goes dimension by dimension, so its leg in a dimension joins two nodes of one line. There are few legs: those of
 16.8 million routes on a torus of 64 x 64 are 0.5 million. What the routes carry is summed up by legs, and spread over the links
-by a difference at each end of a leg and one cumulative sum.
+by a difference at each end of a leg and one cumulative sum. Where there are fewer routes than legs, each route has its own.
 """
 
 from __future__ import annotations
@@ -63,11 +63,29 @@ class _Legs:
         node = np.arange(len(self.place))
         for k, (begin, side) in enumerate(self.first.tolist()):
             src, there = np.repeat(node, side), np.tile(np.arange(side), len(node))
-            pieces = self._fabric.pieces(src, src + (there - self.place[src, k]) * self.stride[k])
-            assert pieces is not None
-            first, start = pieces.first[:, k], pieces.first[:, k] + pieces.start[:, k]
-            part = _Part(start, start + pieces.length[:, k], first, first + pieces.side[:, k])
-            yield slice(begin, begin + len(src)), part
+            dst = src + (there - self.place[src, k]) * self.stride[k]
+            yield slice(begin, begin + len(src)), _parts(self._fabric, src, dst)[k]
+
+
+def _num_legs(fabric: Fabric) -> int:
+    """Legs of all routes [count]."""
+    return fabric.num_machine_nodes * sum(fabric.dimensions)
+
+
+def _parts(fabric: Fabric, src: IntArray, dst: IntArray) -> list[_Part]:
+    """Links of the leg of each route in each dimension.
+
+    Args:
+        fabric: whose routes have legs.
+        src, dst: nodes, (routes,).
+    """
+    pieces = fabric.pieces(src, dst)
+    assert pieces is not None
+    found = []
+    for k in range(pieces.first.shape[1]):
+        first, start = pieces.first[:, k], pieces.first[:, k] + pieces.start[:, k]
+        found.append(_Part(start, start + pieces.length[:, k], first, first + pieces.side[:, k]))
+    return found
 
 
 def link_loads(fabric: Fabric, src: IntArray, dst: IntArray, amount: IntArray) -> np.ndarray:
@@ -78,22 +96,37 @@ def link_loads(fabric: Fabric, src: IntArray, dst: IntArray, amount: IntArray) -
         src, dst: nodes, (routes,).
         amount: that each route carries, int (routes,).
     """
-    legs, lines = _Legs(fabric), fabric.lines
-    sums = np.zeros(legs.count, np.int64)
-    sum_of_legs(src, dst, np.asarray(amount, np.int64), legs.place, legs.stride, legs.first, sums)
+    lines = fabric.lines
     change = np.zeros(len(lines) + 1)
-    for rows, part in legs.parts():
-        carried = sums[rows].astype(np.float64)
-        around = part.end > part.last
-        ends = ((part.start, 1), (np.minimum(part.end, part.last), -1))
-        behind = ((part.first[around], 1), ((part.end - part.last + part.first)[around], -1))
-        for place, sign in ends:
-            change += sign * np.bincount(place, carried, minlength=len(change))
-        for place, sign in behind:
-            change += sign * np.bincount(place, carried[around], minlength=len(change))
+    if len(src) < _num_legs(fabric):
+        for part in _parts(fabric, src, dst):
+            _spread(change, np.asarray(amount, np.float64), part)
+    else:
+        legs = _Legs(fabric)
+        sums = np.zeros(legs.count, np.int64)
+        sum_of_legs(src, dst, np.asarray(amount, np.int64), legs.place, legs.stride, legs.first, sums)
+        for rows, part in legs.parts():
+            _spread(change, sums[rows].astype(np.float64), part)
     found = np.zeros(len(lines))
     found[lines] = np.cumsum(change)[:-1]
     return found
+
+
+def _spread(change: np.ndarray, carried: np.ndarray, part: _Part) -> None:
+    """Add what legs carry to the differences at their ends.
+
+    Args:
+        change: of what each place of `Fabric.lines` carries against the place before, float64 (links + 1,), changed.
+        carried: by each leg, float64 (legs,).
+        part: its links.
+    """
+    around = part.end > part.last
+    ends = ((part.start, 1), (np.minimum(part.end, part.last), -1))
+    behind = ((part.first[around], 1), ((part.end - part.last + part.first)[around], -1))
+    for place, sign in ends:
+        change += sign * np.bincount(place, carried, minlength=len(change))
+    for place, sign in behind:
+        change += sign * np.bincount(place, carried[around], minlength=len(change))
 
 
 def longest_route_s(fabric: Fabric, law: PathLatency, src: IntArray, dst: IntArray) -> float:
@@ -107,14 +140,30 @@ def longest_route_s(fabric: Fabric, law: PathLatency, src: IntArray, dst: IntArr
     of_link = law.of_hops(fabric.lines)
     if of_link is None or not len(src):
         return law.base_s
-    legs = _Legs(fabric)
-    before, seconds = np.concatenate([[0.0], np.cumsum(of_link)]), np.zeros(legs.count)
-    for rows, part in legs.parts():
-        around = part.end > part.last
-        ahead = before[np.minimum(part.end, part.last)] - before[part.start]
-        ahead[around] += before[(part.end - part.last + part.first)[around]] - before[part.first[around]]
-        seconds[rows] = ahead
+    before = np.concatenate([[0.0], np.cumsum(of_link)])
     numbers = np.zeros(LONGEST, np.int64)
-    count = longest_rows(src, dst, seconds, legs.place, legs.stride, legs.first, ROUNDING, numbers)
-    src, dst = (np.asarray(column)[numbers[:count]] for column in (src, dst))
-    return law.longest_s(Circuits.of(np.arange(count), src, dst, path=fabric.route(src, dst)))
+    if len(src) < _num_legs(fabric):
+        total = sum((_latency_s(before, part) for part in _parts(fabric, src, dst)), np.zeros(len(src)))
+        numbers = np.flatnonzero(total >= total.max() * (1 - ROUNDING))[:LONGEST]
+    else:
+        legs = _Legs(fabric)
+        seconds = np.zeros(legs.count)
+        for rows, part in legs.parts():
+            seconds[rows] = _latency_s(before, part)
+        count = longest_rows(src, dst, seconds, legs.place, legs.stride, legs.first, ROUNDING, numbers)
+        numbers = numbers[:count]
+    src, dst = (np.asarray(column)[numbers] for column in (src, dst))
+    return law.longest_s(Circuits.of(np.arange(len(numbers)), src, dst, path=fabric.route(src, dst)))
+
+
+def _latency_s(before: np.ndarray, part: _Part) -> np.ndarray:
+    """Latency of each leg, float64 (legs,) [s].
+
+    Args:
+        before: latency of all links before each place of `Fabric.lines`, float64 (links + 1,) [s].
+        part: links of the legs.
+    """
+    around = part.end > part.last
+    ahead: np.ndarray = before[np.minimum(part.end, part.last)] - before[part.start]
+    ahead[around] += before[(part.end - part.last + part.first)[around]] - before[part.first[around]]
+    return ahead
