@@ -59,13 +59,16 @@ def residual(fabric: Fabric) -> Residual:
     nodes = fabric.machine_nodes(np.arange(n))
     rank_of = np.full(fabric.num_machine_nodes, -1)
     rank_of[nodes] = np.arange(n)
-    pairs = np.arange(n * n)
-    pairs = pairs[pairs // n != pairs % n]
-    sending: list[IntArray] = []
-    receiving: list[IntArray] = []
-    shares: list[Floats] = []
-    for first in range(0, len(pairs), PAIRS_AT_ONCE):
-        src, dst = (nodes[side] for side in np.divmod(pairs[first : first + PAIRS_AT_ONCE], n))
+    # one wavelength at a time: a port counts once, whatever it reaches
+    depth = w if all(r.per_wavelength for r in fabric.resources[:2]) or fabric.lasers_per_port > 1 else 1
+    received = np.zeros(n * ports * depth)
+    senders: list[IntArray] = []
+    reached: list[npt.NDArray[np.uint8]] = []
+    numbers: list[Floats] = []
+    at_once = max(1, PAIRS_AT_ONCE // n)
+    for first in range(0, n, at_once):  # cells of a sender are complete within a batch
+        pairs = np.arange(first * n, min(n, first + at_once) * n)
+        src, dst = (nodes[side] for side in np.divmod(pairs[pairs // n != pairs % n], n))
         ways = fabric.options(src, dst).circuits
         works = np.ones(len(ways), bool)
         for fault in fabric.part_faults(ways):
@@ -74,39 +77,23 @@ def residual(fabric: Fabric) -> Residual:
         many = ways.wavelength_n.astype(np.int64)
         row = np.repeat(np.arange(len(ways)), many)
         nth = np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
-        wavelength = ways.wavelength_lo[row] + nth * ways.wavelength_step
-        sender, receiver, port = rank_of[ways.src[row]], rank_of[ways.dst[row]], ways.port[row]
-        cell = ((sender * ports + port) * w + wavelength) * n + receiver
-        found, which = np.unique(cell, return_inverse=True)
-        sending.append(found)
-        shares.append(_largest(which, (fabric.wavelengths_carried(ways) / ways.wavelength_n)[row], len(found)))
-        one = np.zeros(len(found), np.int64)
-        one[which] = (receiver * ports + port) * w + wavelength
-        receiving.append(one)
-    every = np.concatenate(sending) if sending else np.zeros(0, np.int64)
-    share = np.concatenate(shares) if shares else np.zeros(0)
-    cell, receiver = np.divmod(every, n)
-    cells, which = np.unique(cell, return_inverse=True)
-    reaches, of_cell = np.zeros((len(cells), n), bool), _largest(which, share, len(cells))
-    reaches[which, receiver] = True
-    per_cell = 1 if all(r.per_wavelength for r in fabric.resources[:2]) or fabric.lasers_per_port > 1 else w
-    sender = cells // (ports * w)
-    if per_cell > 1:  # one wavelength at a time: a port counts once, whatever it reaches
-        ports_used, of_port = np.unique(cells // w, return_inverse=True)
-        merged = np.zeros((len(ports_used), n), bool)
-        np.logical_or.at(merged, of_port, reaches)
-        sender, reaches = ports_used // ports, merged
-        of_cell = _largest(of_port, of_cell, len(ports_used))
-    place = np.concatenate(receiving) if receiving else np.zeros(0, np.int64)
-    places, which = np.unique(place // w if per_cell > 1 else place, return_inverse=True)
-    at = places // (ports if per_cell > 1 else ports * w)
-    received = np.bincount(at, _largest(which, share, len(places)), minlength=n).astype(np.float64)
-    kinds, of_kind = np.unique(np.column_stack([sender, np.packbits(reaches, axis=1)]), axis=0, return_inverse=True)
-    of_kind = np.ravel(of_kind)
-    one = np.zeros(len(kinds), np.int64)
-    one[of_kind] = np.arange(len(of_kind))
-    number = np.bincount(of_kind, of_cell, minlength=len(kinds)).astype(np.float64)
-    return Residual(sender[one], reaches[one], number, received, fabric.rate_bits_per_s)
+        wavelength = (ways.wavelength_lo[row] + nth * ways.wavelength_step) * (depth > 1)
+        share = (fabric.wavelengths_carried(ways) / ways.wavelength_n)[row]
+        sender, receiver = rank_of[ways.src[row]], rank_of[ways.dst[row]]
+        ends = ((rank * ports + ways.port[row]) * depth + wavelength for rank in (sender, receiver))
+        cell, place = (np.asarray(end, np.int64) for end in ends)
+        np.maximum.at(received, place, share)
+        cells, which = np.unique(cell, return_inverse=True)
+        reaches, of_cell = np.zeros((len(cells), n), bool), _largest(which, share, len(cells))
+        reaches[np.ravel(which), receiver] = True
+        rows = np.column_stack([cells // (ports * depth), np.packbits(reaches, axis=1)])
+        kinds, of_kind = np.unique(rows, axis=0, return_inverse=True)
+        senders.append(kinds[:, 0])
+        reached.append(kinds[:, 1:].astype(np.uint8))
+        numbers.append(np.bincount(np.ravel(of_kind), of_cell, minlength=len(kinds)).astype(np.float64))
+    reaches = np.unpackbits(np.concatenate(reached), axis=1, count=n).astype(bool)
+    of_rank = received.reshape(n, -1).sum(axis=1)
+    return Residual(np.concatenate(senders), reaches, np.concatenate(numbers), of_rank, fabric.rate_bits_per_s)
 
 
 def _largest(group: IntArray, share: Floats, groups: int) -> Floats:
@@ -242,6 +229,8 @@ def closed_set(fabric: Fabric) -> IntArray | None:
     if isinstance(fabric, Lightpath):
         reach = reach & fabric.wavelength_in_common(ranks[:, None], ranks[None, :])
     reach = reach | np.eye(n, dtype=bool)
+    if reach.all():
+        return None
     while not np.array_equal(further := reach @ reach, reach):
         reach = further
     sizes = reach.sum(axis=1)
