@@ -42,6 +42,21 @@ def test_volume(side):
     assert plan.simulate(compute="none", assumptions="published").transfer_s.sum() == pytest.approx(due, rel=1e-3)
 
 
+@pytest.mark.parametrize("shape", ["8x16", "3x5", "8x8x16", "2x8"])
+def test_volume_of_unequal_sides(shape):
+    """In every stage as much as the part that moves most, in no more steps than the longest ring has."""
+    where = fabric(f"oddl:shape={shape}")
+    sides, k = where.dimensions, len(where.dimensions)
+    plan = compile(where, "all_gather", "1GB", algorithm="rotated_rings")
+    orders = [[sides[(part + stage) % k] for stage in range(k)] for part in range(k)]
+    most = sum(max((1 - 1 / order[stage]) / prod(order[stage + 1 :]) for order in orders) for stage in range(k))
+    due = most / k * 8e9 / (where.num_wavelengths * where.rate_bits_per_s)
+    timeline = plan.simulate(compute="none", assumptions="published")
+    assert timeline.transfer_s.sum() == pytest.approx(due, rel=1e-9)
+    assert plan.schedule.num_steps == k * (max(sides) - 1)
+    assert plan.verify().exhaustive
+
+
 def test_fewer_steps_than_one_ring():
     """Two classes of steps for each stage, and less than a ring of all nodes."""
     schedule = generate("rotated_rings", "all_reduce", fabric("oddl:shape=8x8"))
