@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from opticcl.collective import Request
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers, concatenate_circuits
 from opticcl.schedule.circulant_rings import Levels, shared_wavelengths
 from opticcl.schedule.hub_chains import chains
-from opticcl.schedule.standing_tree import groups_of, shared_among, tree_of
+from opticcl.schedule.standing_tree import BLOCKS, groups_of, shared_among, tree_of
 from opticcl.schedule.wavelength_exchange import CLOCKWISE, COUNTER_CLOCKWISE, exchange_wavelengths
 
 __all__ = ["CLOSED_FORMS", "Family", "all_of", "chained", "circulant", "treed"]
@@ -100,9 +101,10 @@ def treed(
         schedule: of `standing_tree`.
         exchange: nodes -> direction and wavelength of each pair of an exchange among them.
     """
-    asked, cut = schedule.collective, schedule.parameters["cut"]
-    rooted = asked.name in ("broadcast", "reduce")
-    tree = tree_of(fabric.num_nodes, groups_of(fabric, schedule.parameters["groups"], rooted))
+    asked = schedule.collective
+    cut, rooted = schedule.parameters["cut"] or asked.name in BLOCKS, asked.name in ("broadcast", "reduce")
+    wanted = Request(asked.name, asked.root)
+    tree = tree_of(fabric.num_nodes, groups_of(fabric, schedule.parameters["groups"], wanted))
     widths, base, found = shared_among(tree, fabric.lasers_per_port, cut), 0, list[Family]()
     for level in range(tree.levels):
         src, dst = tree.collect(level)

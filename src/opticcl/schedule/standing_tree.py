@@ -12,6 +12,10 @@ goes up.
 
 With `cut`, the exchange is a reduce-scatter and an all-gather on the same circuits: a step more, V / B x 2 / (R k).
 
+A reduce-scatter collects whole messages, exchanges what the groups of each of the R nodes need, and sends every node what is
+for the nodes that collect at it; an all-gather is the reversal. The nodes of a group are neighbours, so what is for them is a
+range. V / B (sum 1 / k_i + 1 / (R k)) and little more.
+
 Source: WRHT section 4.1 for the tree and its wavelengths; that it may stand is our own.
 """
 
@@ -19,7 +23,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from math import inf, sqrt
+from math import inf, prod, sqrt
 
 import numpy as np
 
@@ -29,10 +33,11 @@ from opticcl.schedule import needs_whole, register_algorithm
 from opticcl.schedule.wavelength_exchange import exchange_wavelengths
 from opticcl.units import Shape
 
-__all__ = ["StandingTree", "groups_of", "shared_among", "standing_tree", "tree_of"]
+__all__ = ["BLOCKS", "StandingTree", "groups_of", "shared_among", "standing_tree", "tree_of"]
 
-COLLECTIVES = ("all_reduce", "broadcast", "reduce", "barrier")
+COLLECTIVES = ("all_reduce", "broadcast", "reduce", "reduce_scatter", "all_gather", "barrier")
 ROOTED = ("broadcast", "reduce")
+BLOCKS = ("reduce_scatter", "all_gather")
 MOST_EXCHANGING = 512  # nodes of the last level: their exchange has the square of it in transfers
 
 
@@ -54,8 +59,10 @@ def accepts(
     rooted = collective.name in ROOTED
     if cut and rooted:
         return f"{collective.name} has no exchange to cut; leave cut out"
+    if cut and collective.name in BLOCKS:
+        return f"{collective.name} exchanges blocks as it is; leave cut out"
     if groups is None:
-        if not _front(fabric.num_nodes, fabric.lasers_per_port, rooted):
+        if not _tried(fabric, collective):
             return f"no groups of {fabric.num_nodes} nodes fit {fabric.lasers_per_port} wavelengths; try wrht"
         return None
     if min(groups, default=2) < 2:
@@ -72,23 +79,26 @@ def accepts(
 
 def variants(collective: Request, fabric: Fabric) -> list[dict[str, object]]:
     """On a TeraRack: of trees with up to three collecting levels those on which some message is fastest."""
-    if needs_whole(fabric, "terarack") or collective.name not in COLLECTIVES[:3] or fabric.num_nodes < 3:
+    if needs_whole(fabric, "terarack") or collective.name not in COLLECTIVES[:-1] or fabric.num_nodes < 3:
         return []
     return [{"cut": cut} | ({"groups": groups} if groups else {}) for groups, cut in _tried(fabric, collective)]
 
 
 def _tried(fabric: Fabric, collective: Request) -> tuple[tuple[tuple[int, ...], bool], ...]:
-    return _front(fabric.num_nodes, fabric.lasers_per_port, collective.name in ROOTED)
+    rooted, blocks = collective.name in ROOTED, collective.name in BLOCKS
+    front = _front(fabric.num_nodes, fabric.lasers_per_port, rooted, blocks)
+    return tuple((groups, False) for groups, _ in front) if blocks else front
 
 
 @cache
-def _front(n: int, w: int, rooted: bool) -> tuple[tuple[tuple[int, ...], bool], ...]:
+def _front(n: int, w: int, rooted: bool, blocks: bool = False) -> tuple[tuple[tuple[int, ...], bool], ...]:
     """Groups and cuts of which none has another with as few steps and less time on the wire.
 
     Args:
         n: nodes [count].
         w: wavelengths of a fibre [count].
         rooted: whether one node is left, and nothing is exchanged.
+        blocks: whether the exchange is always cut, in one step.
     """
     best: dict[int, tuple[float, tuple[int, ...], bool]] = {}
     for groups in _groups(n, w):
@@ -96,12 +106,12 @@ def _front(n: int, w: int, rooted: bool) -> tuple[tuple[tuple[int, ...], bool], 
         top, loads = counts[-1], _loads(counts, groups)
         if top > (1 if rooted else MOST_EXCHANGING) or sum(loads) > w:
             continue
-        for cut in (False, True)[: 1 + (top > 2)]:
-            if _least_load(loads, top, w, cut) * (1 - 1e-9) > best.get(2 * len(groups) + 1 + cut, (inf,))[0]:
+        for cut in (True,) if blocks else (False, True)[: 1 + (top > 2)]:
+            steps = 2 * len(groups) + 1 + (cut and not blocks)
+            if _least_load(loads, top, w, cut) * (1 - 1e-9) > best.get(steps, (inf,))[0]:
                 continue
             widths = _widths(loads, top, w, cut)
             load = 2 * sum(1 / k for k in widths[:-1]) + ((2 / top if cut else 1) / widths[-1] if top > 1 else 0)
-            steps = 2 * len(groups) + 1 + cut
             best[steps] = min(best.get(steps, (inf, (), False)), (load, groups, cut))
     found, least = list[tuple[tuple[int, ...], bool]](), inf
     for steps in sorted(best):
@@ -124,17 +134,17 @@ def _groups(n: int, w: int) -> list[tuple[int, ...]]:
     ]
 
 
-def groups_of(fabric: Fabric, groups: tuple[int, ...] | None, rooted: bool) -> tuple[int, ...]:
+def groups_of(fabric: Fabric, groups: tuple[int, ...] | None, collective: Request) -> tuple[int, ...]:
     """Groups as given, or those with the fewest steps.
 
     Args:
         fabric: a TeraRack.
         groups: nodes of a group, by level.
-        rooted: whether one node is left.
+        collective: requested.
     """
     if groups is not None:
         return groups
-    front = _front(fabric.num_nodes, fabric.lasers_per_port, rooted)
+    front = _tried(fabric, collective)
     return front[0][0] if front else ()
 
 
@@ -143,14 +153,14 @@ def standing_tree(collective: Request, fabric: Fabric, *, groups: Shape | None =
     """WRHT's tree with all its circuits at once: 2 L + 1 steps, L of a broadcast or a reduce.
 
     Args:
-        collective: all_reduce, broadcast, reduce or barrier.
+        collective: all_reduce, broadcast, reduce, reduce_scatter, all_gather or barrier.
         fabric: a TeraRack.
         groups: nodes of a group of each level but the last, which exchanges; None: those with the fewest steps.
         cut: whether the exchange cuts the message, in two steps.
     """
     n = fabric.num_nodes
     rooted = collective.name in ROOTED
-    tree = tree_of(n, groups_of(fabric, groups, rooted))
+    tree = tree_of(n, groups_of(fabric, groups, collective))
     if rooted:
         links = [tree.turned(tree.collect(level), collective.root) for level in range(tree.levels)]
         up = [Transfers.of(child, parent, 0, 1, Op.REDUCE) for child, parent in links]
@@ -159,6 +169,9 @@ def standing_tree(collective: Request, fabric: Fabric, *, groups: Shape | None =
         return Schedule("standing_tree", collective.on(n, 1), len(one_way), lambda i: one_way[i], stands=True)
     tops = tree.members[-1]
     sender, receiver = tree.exchange()
+    if collective.name in BLOCKS:
+        moves = _of_blocks(tree, collective.name == "reduce_scatter")
+        return Schedule("standing_tree", collective.on(n, n), len(moves), lambda i: moves[i], stands=True)
     count = tree.top if cut else 1
     steps: list[Transfers] = [Transfers.of(*tree.collect(level), 0, count, Op.REDUCE) for level in range(tree.levels)]
     back = [Transfers.of(there.dst, there.src, 0, count, Op.COPY) for there in reversed(steps)]
@@ -169,6 +182,31 @@ def standing_tree(collective: Request, fabric: Fabric, *, groups: Shape | None =
         steps.append(Transfers.of(tops[sender], tops[receiver], 0, 1, Op.REDUCE))
     steps += back
     return Schedule("standing_tree", collective.on(n, count), len(steps), lambda i: steps[i], stands=True)
+
+
+def _of_blocks(tree: StandingTree, adds: bool) -> list[Transfers]:
+    """Steps of a reduce-scatter, or of an all-gather.
+
+    Args:
+        tree: the tree.
+        adds: whether contributions are summed.
+    """
+    n, op, found = len(tree.members[0]), Op.REDUCE if adds else Op.COPY, list[Transfers]()
+    for level in range(tree.levels):
+        child, parent = tree.collect(level)
+        first, size = tree.below(level, child)
+        lo, count = (0, n) if adds else (first, size)
+        found.append(Transfers.of(child, parent, lo, count, op))
+    if tree.top > 1:
+        place, peer = tree.exchange()
+        src, dst = tree.members[-1][place], tree.members[-1][peer]
+        found.append(Transfers.of(src, dst, *tree.below(tree.levels, dst if adds else src), op))
+    for level in reversed(range(tree.levels)):
+        child, parent = tree.collect(level)
+        first, size = tree.below(level, child)
+        lo, count = (first, size) if adds else (0, n)
+        found.append(Transfers.of(parent, child, lo, count, Op.COPY))
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,6 +247,17 @@ class StandingTree:
         middle = _middles(len(place), self.groups[level])
         sends = place != middle
         return self.members[level][place[sends]], self.members[level][middle[sends]]
+
+    def below(self, level: int, nodes: IntArray) -> tuple[IntArray, IntArray]:
+        """First and number of the nodes that collect at some members of a level, themselves included, int64 (nodes,) each.
+
+        Args:
+            level: number.
+            nodes: members of it.
+        """
+        size = prod(self.groups[:level])
+        first = nodes // size * size
+        return first, np.minimum(size, len(self.members[0]) - first)
 
     def turned(self, nodes: tuple[IntArray, IntArray], root: int) -> tuple[IntArray, IntArray]:
         """The same nodes where the tree is turned so that the root is the only node of the last level.
