@@ -58,7 +58,12 @@ def run(targets: list[str], given: argparse.Namespace) -> None:
             environment = {**os.environ, "NUMBA_DISABLE_JIT": str(int(kernels))}
             command = [sys.executable, "-m", "tests.source_mutants", "--in-process", str(until)]
             command += ["--limit", str(given.limit), *(f"--tests={tests}" for tests in given.tests), *mine]
-            subprocess.run([*command, *["--kernels"] * kernels], env=environment, cwd=REPOSITORY, check=False)
+            subprocess.run(
+                [*command, *["--kernels"] * kernels, *["--again"] * given.again],
+                env=environment,
+                cwd=REPOSITORY,
+                check=False,
+            )
 
 
 def run_in_process(targets: list[str], given: argparse.Namespace) -> None:
@@ -69,10 +74,10 @@ def run_in_process(targets: list[str], given: argparse.Namespace) -> None:
     package = targets[0].split("/")[0]
     files = [file for target in targets for file in files_of(target)]
     folders = [str(REPOSITORY / "tests" / folder) for folder in given.tests or TESTS[package]]
-    plugin = MutantRun(
-        files, RESULTS / f"{package}.jsonl", given.kernels, given.in_process, given.limit, set(explained())
-    )
-    options = ["-q", "--timeout", "0", "-m", "not deep"]
+    log = RESULTS / f"{package}.jsonl"
+    until, limit_s = given.in_process, given.limit
+    plugin = MutantRun(files, log, given.kernels, until, limit_s, set(explained()), given.again)
+    options = ["-q", "--timeout", "0", "-m", "not deep", "--assert=plain"]
     for left_out in ("cacheprovider", "xdist", "benchmark"):
         options += ["-p", f"no:{left_out}"]
     fixed = ["-o", "addopts=--import-mode=importlib --strict-markers"]
@@ -157,6 +162,7 @@ def main() -> int:
     parser.add_argument(
         "--plain", action="store_true", help="leave out functions that numba compiles, which take longest"
     )
+    parser.add_argument("--again", action="store_true", help="run those that survived once more")
     parser.add_argument("--record", action="store_true", help="write results.toml and its table")
     parser.add_argument("--kernels", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--in-process", type=float, help=argparse.SUPPRESS)

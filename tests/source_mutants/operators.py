@@ -72,7 +72,9 @@ def mutants_of(source: Path, root: Path) -> Iterator[Mutant]:
     tree = ast.parse(text)
     path = source.relative_to(root).as_posix()
     for name, function in functions_of(tree):
-        kernel = any("njit" in ast.unparse(decorator) for decorator in function.decorator_list)
+        kernel = any(
+            word in ast.unparse(decorator) for decorator in function.decorator_list for word in ("njit", "intrinsic")
+        )
         seen: Counter[str] = Counter()
         lines = _statement_lines(function)
         for node, place, value, what in sorted(_changes(function), key=lambda c: (c[0].lineno, c[0].col_offset)):

@@ -7,6 +7,7 @@ one function and runs the tests that run its lines, those first that killed othe
 one fails.
 """
 
+import ast
 import gc
 import importlib
 import json
@@ -24,10 +25,11 @@ import pytest
 
 import opticcl
 from tests.source_mutants.coverage import Coverage, Covered
-from tests.source_mutants.operators import Mutant, mutants_of
+from tests.source_mutants.operators import Mutant, functions_of, mutants_of
 
 ROOT = Path(opticcl.__file__).parent
 KILLED, SURVIVED, INVALID, LATE = 1, 0, 3, 4
+NO_FAILURES = (pytest.skip.Exception, pytest.xfail.Exception)
 WORDS = {KILLED: "killed", SURVIVED: "survived", INVALID: "no such program", LATE: "undecided"}
 
 
@@ -41,13 +43,23 @@ class MutantRun:
         until: when to stop, as `time.time` counts [s].
         limit_s: time of the processor for the tests of one mutant; tests that take more are not run at all [s].
         explained: names of mutants that are known to survive, which are not run.
+        again: whether those that survived, or were undecided, are run once more.
     """
 
     def __init__(
-        self, files: list[Path], log: Path, kernels: bool, until: float, limit_s: float, explained: set[str]
+        self,
+        files: list[Path],
+        log: Path,
+        kernels: bool,
+        until: float,
+        limit_s: float,
+        explained: set[str],
+        again: bool,
     ) -> None:
         self.files, self.log, self.kernels, self.until, self.limit_s = files, log, kernels, until, limit_s
-        self.failed, self.explained = False, explained
+        self.failed, self.explained, self.again = False, explained, again
+        self.testing = -1
+        """Number of the test that is run for a mutant."""
         self.killer = mmap.mmap(-1, 4)
         """Number of the test that killed the last mutant, written by its process."""
         self.kills: Counter[tuple[str, int]] = Counter()
@@ -67,10 +79,19 @@ class MutantRun:
         """A test that fails kills the mutant."""
         self.failed |= report.failed
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo) -> None:
+        """Within the process of a mutant: the first failure is its end, before a report is written, which takes longer."""
+        if self.testing >= 0 and call.excinfo is not None and not call.excinfo.errisinstance(NO_FAILURES):
+            self.killer[:] = self.testing.to_bytes(4, "big")
+            os._exit(KILLED)
+
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """All mutants that have no result yet."""
         lines = self.log.read_text("utf-8").splitlines() if self.log.exists() else []
-        done = {json.loads(line)["name"] for line in lines} | self.explained
+        last = {row["name"]: row["result"] for row in map(json.loads, lines)}
+        open_words = (WORDS[SURVIVED], WORDS[LATE]) if self.again else ()
+        done = {name for name, word in last.items() if word not in open_words} | self.explained
         todo = [
             m for file in self.files for m in mutants_of(file, ROOT) if m.kernel == self.kernels and m.name not in done
         ]
@@ -155,11 +176,8 @@ class MutantRun:
         begun = time.process_time()
         for seconds, number in tests:
             signal.setitimer(signal.ITIMER_PROF, 3 + 10 * seconds)  # one that does not end is killed
-            item = session.items[number]
+            item, self.testing = session.items[number], number
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
-            if self.failed:
-                self.killer[:] = number.to_bytes(4, "big")
-                return KILLED
             if time.process_time() - begun > self.limit_s:
                 return LATE
         return SURVIVED
@@ -168,15 +186,28 @@ class MutantRun:
         """Give the function its changed code; whether that is possible."""
         file = str(ROOT / mutant.path)
         functions = self.functions.get((file, mutant.function), [])
+        tree = mutant.tree
         try:
-            new = next(_codes(compile(mutant.tree, file, "exec"), mutant.function))
+            new = next(_codes(compile(tree, file, "exec"), mutant.function))
         except SyntaxError:
             return False
+        defaults = [node.args for name, node in functions_of(tree) if name == mutant.function][-1]
         if any(function.__code__.co_freevars != new.co_freevars for function in functions):
             return False
         for function in functions:
             function.__code__ = new
+            _put_defaults(function, defaults)
         return bool(functions)
+
+
+def _put_defaults(function: FunctionType, arguments: ast.arguments) -> None:
+    """Give the function the defaults of its arguments that are constants, which its code does not have."""
+    if function.__defaults__:
+        pairs = zip(arguments.defaults, function.__defaults__, strict=True)
+        function.__defaults__ = tuple(n.value if isinstance(n, ast.Constant) else old for n, old in pairs)
+    for argument, node in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        if isinstance(node, ast.Constant):
+            function.__kwdefaults__[argument.arg] = node.value
 
 
 def _run_as_they_are(items: list[pytest.Item]) -> None:

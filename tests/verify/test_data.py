@@ -9,9 +9,12 @@ from hypothesis import strategies as st
 from tests.profiles import examples
 
 from opticcl.collective import Request, collective
-from opticcl.errors import UnsupportedError
+from opticcl.errors import ParameterError, UnsupportedError
+from opticcl.fabrics import fabric
 from opticcl.ir import Op, Schedule, Transfers
 from opticcl.ir.chunk_rows import by_chunk
+from opticcl.schedule import generate
+from opticcl.verify import chunk_rows
 from opticcl.verify._time_data import _inside
 from opticcl.verify.chunk_rows import with_neighbours_alone
 from opticcl.verify.data import check_data, contributions
@@ -197,9 +200,53 @@ def test_chunks_apart_are_rows_of_their_own(rows):
         assert np.array_equal(made.dst, step.dst[row])
 
 
-def test_too_many_chunks_apart_are_refused():
+def test_too_many_chunks_apart_are_refused(monkeypatch):
     """Before they are listed."""
     rows = np.arange(1 << 12)
     step = Transfers.of(rows, rows + 1, 0, 1 << 14, Op.COPY, chunk_step=2)
     with pytest.raises(UnsupportedError, match="67,108,864 chunks that are no neighbours; at most"):
         with_neighbours_alone(step)
+    monkeypatch.setattr(chunk_rows, "MOST_APART", 6)
+    assert len(with_neighbours_alone(Transfers.of([0, 1], [1, 2], 0, 3, Op.COPY, chunk_step=2))[0]) == 6
+
+
+@pytest.mark.parametrize("rows", [1, 5000])  # checked by NumPy and by a compiled loop
+@pytest.mark.parametrize(
+    ("column", "value", "rule"),
+    [
+        ("src", -1, "rank_unknown"), ("src", 3, "rank_unknown"), ("dst", -1, "rank_unknown"), ("dst", 3, "rank_unknown"),
+        ("chunk_lo", -1, "chunk_unknown"), ("chunk_lo", 3, "chunk_unknown"), ("chunk_n", 0, "chunk_unknown"),
+        ("chunk_n", 4, "chunk_unknown"), ("chunk_step", 0, "chunk_unknown"), ("op", 4, "operation_unknown"),
+        ("parts", 2, "size_wrong"), ("parts", 0, "size_wrong"),
+    ],
+)  # fmt: skip
+def test_rows_that_name_what_does_not_exist_are_refused(column, value, rule, rows):
+    """The first of them is shown, and they are counted; the largest rank, chunk and operation are taken."""
+    good = Transfers.of(np.full(rows, 2), 1, 2, 1, Op.REDUCE_MOVE, 1, 1 if column == "chunk_step" else None)
+    values = getattr(good, column).copy()
+    assert not {v.rule for v in judge(schedule_steps(3, 3, good)).violations} & {rule}
+    values[-1] = value
+    (found,) = judge(schedule_steps(3, 3, replace(good, **{column: values}))).violations
+    assert (found.rule, found.where, found.count) == (rule, f"transfer {rows - 1}", 1)
+
+
+def schedule_steps(num_ranks, num_chunks, *steps):
+    """A schedule of transfers."""
+    return Schedule("hand", collective("all_reduce", num_ranks, num_chunks), len(steps), steps.__getitem__)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_sample_follows_chunks_that_do_not_become_all_others(seed):
+    """On a torus the shift of a run moves a chunk along its row or column alone."""
+    made = generate("torus2d:shape=3x4", "all_reduce", fabric("ideal:nodes=12"))
+    assert not judge(made, num_chunks=1, seed=seed).violations
+
+
+def test_samples_are_of_chunks_with_a_seed():
+    """A sample of no chunks and a negative seed are refused; one of one chunk and seed 0 are taken."""
+    right = schedule_of(2, 2, [(0, 1, 0, 2, 1), (1, 0, 0, 2, 1)])
+    for options in ({"num_chunks": 0}, {"seed": -1}):
+        with pytest.raises(ParameterError, match="verify: "):
+            judge(right, **options)
+    assert judge(right, num_chunks=1).chunks == 1
+    assert judge(right, num_chunks=2).exhaustive

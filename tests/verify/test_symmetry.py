@@ -13,11 +13,13 @@ from opticcl.circuits import lower
 from opticcl.collective import COLLECTIVES, collective
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.fabrics import fabric, fabric_at_scale
-from opticcl.ir import CircuitPlan, Op, Schedule, Transfers
+from opticcl.ir import CircuitPlan, Collective, Op, Schedule, Transfers
+from opticcl.ir.collective import Holders, HolderTable
 from opticcl.ir.symmetry import Digits, Run, RunSteps, Symmetry, Table, Through, Xor, power
 from opticcl.schedule import generate
 from opticcl.verify import data as data_module
 from opticcl.verify import exact as exact_module
+from opticcl.verify import symmetry as symmetry_module
 from opticcl.verify import verify
 from opticcl.verify.data import check_data
 from opticcl.verify.exact import check_sets
@@ -351,3 +353,76 @@ def test_all_chunks_of_65536_ranks_are_proven():
         report = check_data(generate(algorithm, "all_reduce", fabric_at_scale(name, 65_536)))
         assert not report.violations
         assert report.how.startswith("symmetry of order")
+
+
+def two_ranks(after, *claims, before=None, chunks=2, step=None):
+    """Chunk 0 is added at rank 0 and chunk 1 at rank 1, in one step."""
+    rows = Transfers.of([1, 0], [0, 1], [0, 1], 1, Op.REDUCE)
+    sums = Collective("sum", 2, chunks, True, before or Holders("all"), after)
+    steps = RunSteps((Run(lambda: rows),), chunks) if step is None else step
+    return Schedule("by hand", sums, steps.num_steps, steps, symmetries=claims)
+
+
+SWAPPED = Symmetry(Xor(1), Xor(1))
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        Holders("root"),
+        Holders("owner", 0, np.zeros(2, int)),
+        HolderTable(np.array([[True, False], [True, False]])),
+        lambda rank, chunk: np.broadcast_to(rank == 0, np.broadcast(rank, chunk).shape),
+    ],
+    ids=["root", "owners", "table", "function"],
+)
+def test_a_claim_that_moves_the_holders_hides_nothing(after):
+    """Rank 0 must have both sums, and the image of chunk 0, which is right, is chunk 1 at rank 1, which nobody asked for."""
+    report = check_data(two_ranks(after, SWAPPED))
+    assert [v.rule for v in report.violations] == ["contribution_missing"]
+    assert report.notes[0] == "claim refused: symmetry 1 does not map holders of chunks onto holders"
+    before = check_data(two_ranks(Holders("owner", 0, np.arange(2)), SWAPPED, before=after))
+    assert before.notes[0] == "claim refused: symmetry 1 does not map holders of chunks onto holders"
+
+
+@pytest.mark.parametrize("after", [Holders("owner", 0, np.arange(2)), HolderTable(np.eye(2, dtype=bool))])
+def test_a_claim_that_keeps_the_holders_is_used(after):
+    """One chunk proves both; the rank that holds one is exchanged with the rank that holds the other."""
+    report = check_data(two_ranks(after, SWAPPED))
+    assert (report.violations, report.how) == ((), "symmetry of order 2, checked")
+    fixed = check_data(two_ranks(Holders("root"), Symmetry(Table([0, 1]), Xor(1))))
+    assert fixed.notes[0].startswith("claim refused: step 0")
+
+
+def test_a_claim_that_does_not_commute_with_a_shift_hides_nothing():
+    """Chunks 0 and 1 are alike in the first step; in the second one chunk 1 is added once more, and chunk 0 is not."""
+    rows = Transfers.of([0], [1], [0], 1, Op.REDUCE), Transfers.of([0], [1], [1], 1, Op.REDUCE)
+    both = Transfers(*(np.concatenate([getattr(t, n) for t in rows]) for n in Transfers.__slots__[:5]))
+    step = RunSteps((Run(lambda: both, 2, Digits((3,), 0, 1)),), 3)
+    claim = Symmetry(Table([0, 1]), Table([1, 0, 2]))
+    report = check_data(two_ranks(Holders("root", 1), claim, chunks=3, step=step))
+    assert [v.rule for v in report.violations] == ["contribution_doubled"]
+    assert report.notes[0] == "claim refused: symmetry 1 does not commute with the shift of a run"
+
+
+def test_steps_beyond_those_of_the_schedule_are_not_played():
+    """Runs define six steps, and the schedule says that it has five."""
+    made = generate("ring", "all_reduce", fabric("ideal:nodes=4"))
+    report = check_data(replace(made, num_steps=5, classes=()))
+    assert [v.rule for v in report.violations] == ["contribution_missing"]
+    assert report.transfers == 20
+
+
+@pytest.mark.parametrize(("one", "other"), [(0, 1), (1, 2), (2, 5), (5, 5), (0, 9), (9, 10), (10, 10), (3, 8)])
+def test_sizes_are_compared_too(monkeypatch, one, other):
+    """Exact ones by a table of so many random numbers, larger ones by their order among those of the step."""
+    monkeypatch.setattr(symmetry_module, "MOST_PARTS", 8)
+    made = two_ranks(Holders("owner", 0, np.arange(2)), SWAPPED)
+    claims, _ = claims_of(made)
+    checked = CheckedClaims(claims, made.collective)
+    checked.check(0, Transfers.of([], [], [], [], [], []))
+    for step in (1, 2):
+        checked.check(step, Transfers.of([1, 0], [0, 1], [0, 1], 1, Op.MOVE, [one, other]))
+        assert len(checked._parts[0]) == (max(one, other) if max(one, other) < 8 else int(one != other)) + 1
+    checked.check(3, Transfers.of([1, 0], [0, 1], [0, 1], 1, Op.MOVE, 1))
+    assert checked.refuted == ({} if one == other else {1: 1})

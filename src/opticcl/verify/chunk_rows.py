@@ -72,9 +72,7 @@ def indexed_by_chunk(
         counts = (last - first).astype(np.int64)
         rows.append(first_row + np.repeat(carrying.astype(np.int64), counts))
         ends = np.cumsum(counts)
-        places.append(
-            number * len(needed) + np.repeat(first - ends + counts, counts) + np.arange(ends[-1] if len(ends) else 0)
-        )
+        places.append(number * len(needed) + np.repeat(first - ends + counts, counts) + np.arange(counts.sum()))
         first_row += len(base)
     row, place = np.concatenate(rows), np.concatenate(places)
     order = np.argsort(place, kind="stable")

@@ -59,7 +59,7 @@ class Judge:
 def _fingerprint(schedule: Schedule, runs: tuple[Run, ...]) -> bytes:
     """Equal for two schedules only if their collectives, their claims and every transfer of every step are equal."""
     c = schedule.collective
-    sizes = (c.name, c.num_ranks, c.num_chunks, c.root, c.shift, c.reduces, c.keeps_apart, schedule.num_steps)
+    sizes = (c.name, c.num_ranks, c.num_chunks, c.root, c.shift, c.reduces, c.keeps_apart)
     digest = blake2b(repr(sizes).encode())
     for holders in (c.before, c.after):
         digest.update(_described(holders))
@@ -68,9 +68,8 @@ def _fingerprint(schedule: Schedule, runs: tuple[Run, ...]) -> bytes:
         digest.update(symmetry.chunks.images(c.num_chunks).tobytes())
     before: tuple[IntArray | None, ...] = (None,) * 7
     for run in (member for one in runs for member in one.members):
-        digest.update(repr((run.count, run.parts_step, run.shift is None, len(run.beside))).encode())
-        if run.shift is not None:
-            digest.update(run.shift.images(c.num_chunks).tobytes())
+        digest.update(repr((run.count, run.parts_step, len(run.beside))).encode())
+        digest.update(b"-" if run.shift is None else run.shift.images(c.num_chunks).tobytes())
         step = run.base()
         columns = (step.src, step.dst, step.chunk_lo, step.chunk_n, step.op, step.parts, step.chunk_step)
         for column, last in zip(columns, before, strict=True):
