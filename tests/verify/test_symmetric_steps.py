@@ -16,6 +16,7 @@ from opticcl.schedule import skewed_exchange
 from opticcl.simulate.bottleneck import loads
 from opticcl.simulate.closed_form import profile
 from opticcl.verify import verify
+from opticcl.verify.time import check_programme, rules_of
 
 SHAPES = [(3, 2, 6), (5, 3, 5), (4, 4, 8)]
 EACH = [
@@ -295,5 +296,10 @@ def test_the_largest_machine(collective, size, parameters, due_us):
     assert verdict.ok
     assert verdict.exhaustive
     assert verdict.circuits == verdict.transfers
-    time = plan.simulate(assumptions="published", rounds="in_line", compute="none").total_s
-    assert time == pytest.approx(due_us * 1e-6, rel=1e-9)
+    published = {"assumptions": "published", "rounds": "in_line", "compute": "none"}
+    assert plan.simulate(**published).total_s == pytest.approx(due_us * 1e-6, rel=1e-9)
+    programme = plan.programme(**published)
+    assert programme.total_s == pytest.approx(due_us * 1e-6, rel=1e-9)
+    times = check_programme(plan.circuits, programme, rules_of(programme))
+    assert times.ok
+    assert times.circuits == verdict.circuits

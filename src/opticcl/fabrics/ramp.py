@@ -334,6 +334,11 @@ class Ramp(FailingFabric):
         pair = (move.hops[:, None] * x + move.hops).ravel()
         return node, node, (pair[:, None] * ports + move.ports).ravel()
 
+    def units_of_devices(self) -> tuple[tuple[int, int], ...]:
+        """Laser and x gates of a transmitter, gate and filter of a receiver, input of a crossbar."""
+        of = {"laser": (0, 1), "tx_gate": (0, self.groups), "rx_gate": (1, 1), "filter": (1, 1), "crossbar": (2, 1)}
+        return tuple(of[device.kind] for device in self.devices)
+
     def inventory(self) -> tuple[PartKind, ...]:
         """Transceivers, gates with their fibres, and what the subnet is built of.
 

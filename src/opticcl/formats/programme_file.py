@@ -21,7 +21,9 @@ from opticcl.formats import Format, register_format
 from opticcl.formats.plan_header import header_of
 from opticcl.formats.programme_csv import read_folder, write_folder
 from opticcl.ir import CircuitPlan
+from opticcl.ir.circuit_plan import listed_plan
 from opticcl.ir.programme import CircuitTimes, ControlTimes, DataTimes, DeviceTable, Programme, StepRuns
+from opticcl.ir.symmetric_steps import symmetric_steps
 
 if TYPE_CHECKING:
     import polars
@@ -67,9 +69,19 @@ class ProgrammeHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def plan_digest(plan: CircuitPlan) -> str:
     """A digest of fabric, collective, transfers and circuits of a plan, as text; equal plans have equal digests."""
-    about = header_of(plan, 0, "")
+    defined = symmetric_steps(plan.schedule)
+    about = header_of(plan if defined is None else listed_plan(plan), 0, "")
     found = blake2b(digest_size=16)
     found.update(repr((about.fabric, about.nodes, about.num_steps, about.collective)).encode())
+    if defined is not None:
+        for symmetry in defined.moves.symmetries:
+            found.update(symmetry.ranks.images(defined.moves.num_ranks).tobytes())
+            found.update(symmetry.chunks.images(defined.moves.num_chunks).tobytes())
+        for step in range(plan.schedule.num_steps):
+            rounds = plan.symmetric(step)
+            for move in () if rounds is None else rounds.moves:
+                found.update(b"".join(column.tobytes() for column in move.columns))
+        plan = listed_plan(plan)
     for step in range(plan.schedule.num_steps):
         t = plan.schedule.step(step)
         for column in (t.src, t.dst, t.chunk_lo, t.chunk_n, t.op):

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from opticcl.errors import UnsupportedError
 from opticcl.ir._common import is_value, same_columns
 from opticcl.ir.circuits import Circuits
 from opticcl.ir.fabric import Fabric
-from opticcl.ir.schedule import Schedule
-from opticcl.ir.symmetric_steps import SymmetricRounds
+from opticcl.ir.schedule import Schedule, Transfers
+from opticcl.ir.symmetric_steps import SymmetricRounds, SymmetricStep, symmetric_step
 
-__all__ = ["CircuitPlan", "ClassRounds", "StoredRounds"]
+__all__ = ["CircuitPlan", "ClassRounds", "StoredRounds", "listed_plan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +113,36 @@ class CircuitPlan:
         if not is_value(rounds.rounds if isinstance(rounds, ClassRounds) else rounds):
             rounds = StoredRounds(tuple(self.rounds(i) for i in range(self.schedule.num_steps)))
         return CircuitPlan, (self.fabric, self.schedule, rounds)
+
+
+def listed_plan(plan: CircuitPlan) -> CircuitPlan:
+    """The plan with the listed rows alone of steps that symmetries define: transfers and circuits of the senders.
+
+    Its steps raise an UnsupportedError where the circuits of some senders do not define the others. The last step is kept.
+    """
+    last: list[tuple[int, tuple[SymmetricStep, SymmetricRounds] | None]] = []
+
+    def defined(i: int) -> tuple[SymmetricStep, SymmetricRounds] | None:
+        if not last or last[0][0] != i:
+            last[:] = []
+            last[:] = [(i, evaluated(i))]
+        return last[0][1]
+
+    def evaluated(i: int) -> tuple[SymmetricStep, SymmetricRounds] | None:
+        step, rounds = symmetric_step(plan.schedule, i), plan.symmetric(i)
+        if step is not None and rounds is None:
+            raise UnsupportedError(
+                f"step {i}: {len(step):,} transfers are not listed, and {plan.fabric.name} has no symmetric circuits for them; "
+                f"try an algorithm of more steps"
+            )
+        return None if step is None or rounds is None else (step, rounds)
+
+    def step(i: int) -> Transfers:
+        found = defined(i)
+        return plan.schedule.step(i) if found is None else found[0].sent_by(found[1].senders)
+
+    def rounds(i: int) -> tuple[Circuits, ...]:
+        found = defined(i)
+        return plan.rounds(i) if found is None else found[1].rounds
+
+    return replace(plan, schedule=replace(plan.schedule, step=step, symmetries=()), rounds=rounds)

@@ -485,6 +485,15 @@ class Fabric(ABC):
         """
         return None
 
+    def units_of_devices(self) -> tuple[tuple[int, int], ...] | None:
+        """Of each kind of `devices` the resource that they are parts of, and how many of them a unit of it has.
+
+        Device i of such a kind is part of unit i // many, so that it serves one circuit at a time if the unit does.
+
+        Returns: (position in `resources`, devices of a unit) for each kind; None: none is known.
+        """
+        return None
+
     def wavelengths_carried(self, circuits: Circuits) -> npt.NDArray[Any]:
         """Wavelengths of each circuit, times the share of its rate that weak parts on its way leave it, (n,).
 

@@ -9,15 +9,18 @@ first are stored one by one, until one leaves all devices as it found them; the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from opticcl.assumptions import Assumptions
+from opticcl.errors import UnsupportedError
 from opticcl.ir import CircuitPlan, Circuits, IntArray, Op, ProgressCallback, Transfers
+from opticcl.ir.circuit_plan import listed_plan
 from opticcl.ir.programme import CircuitTimes, ControlTimes, DataTimes, DeviceTable, Programme, StepRuns
+from opticcl.ir.symmetric_steps import symmetric_step, symmetric_steps
 from opticcl.simulate._device_uses import Devices, DeviceUses
 from opticcl.simulate.guards import refuse_large_programme
 from opticcl.simulate.latency import in_line_on, path_latency
@@ -32,6 +35,12 @@ from opticcl.simulate.parts import (
 __all__ = ["programme_with_barriers"]
 
 FloatArray = npt.NDArray[np.float64]
+
+SMALL_PART = 64
+"""Transfers of a step for each circuit of a round from which the round is evaluated without the others."""
+
+_NOTHING = np.zeros(0, np.int64)
+NO_USES = DeviceUses(_NOTHING, _NOTHING, _NOTHING, _NOTHING, np.zeros(0), np.zeros(0))
 
 UNSET = np.iinfo(np.int64).min
 """Setting of a device that was never set."""
@@ -92,6 +101,9 @@ def programme_with_barriers(
         at_the_end: whether all data of a round arrives when it ends, as the closed form has it: after the longest latency
             and the longest transfer.
     Raises: UnsupportedError: more circuits or devices than a programme holds.
+
+    Of steps that symmetries define, the listed circuits and their data have rows; the others have the same times. Their devices
+    change within the guards of slots, without rows.
     """
     return _Writer(plan, size_bytes, assumed, at_the_end).programme(engine, progress)
 
@@ -100,16 +112,23 @@ class _Writer:
     """The running clock and the settings of all devices."""
 
     def __init__(self, plan: CircuitPlan, size_bytes: int, assumed: Assumptions, at_the_end: bool) -> None:
-        self.plan, self.fabric, self.size_bytes, self.assumed = plan, plan.fabric, size_bytes, assumed
-        self.at_the_end = at_the_end
+        self.fabric, self.size_bytes, self.assumed = plan.fabric, size_bytes, assumed
+        self.at_the_end, self.schedule = at_the_end, plan.schedule
+        defined = at_the_end and symmetric_steps(plan.schedule) is not None
+        if defined and (plan.fabric.reconfiguration_s or assumed.configuration is not None):
+            raise UnsupportedError(
+                f"programme: {plan.fabric.name}: steps that are not listed need devices that slots set"
+            )
+        self.plan = listed_plan(plan) if defined else plan
         self.in_line = in_line_on(plan.fabric, assumed)
         self.law = path_latency(plan.fabric, assumed)
         self.chunk_bytes = size_bytes / plan.schedule.collective.num_chunks
         self.charges = Reconfiguration(plan.fabric, assumed)
-        self.devices = Devices(plan.fabric)
-        self.setting = np.full(self.devices.num_members, UNSET)
-        member, setting = self.devices.set_at_start(assumed.configuration)
-        self.setting[member] = setting
+        self.devices = None if defined else Devices(plan.fabric)
+        self.setting = np.full(0 if self.devices is None else self.devices.num_members, UNSET)
+        if self.devices is not None:
+            member, setting = self.devices.set_at_start(assumed.configuration)
+            self.setting[member] = setting
         self.now_s, self.last_s = 0.0, 0.0
         self.stored = 0
         self.before_first_round = True
@@ -124,7 +143,9 @@ class _Writer:
         for steps in schedule.step_classes():
             transfers = schedule.step(steps.start)
             rounds = [self._round(transfers, circuits) for circuits in self.plan.rounds(steps.start)]
-            sum_s = summed_chunks(transfers, self.assumed) * self.chunk_bytes / self.assumed.memory_bytes_per_s
+            defined = symmetric_step(self.schedule, steps.start) if self.devices is None else None
+            received = transfers if defined is None else defined.received_by_first()
+            sum_s = summed_chunks(received, self.assumed) * self.chunk_bytes / self.assumed.memory_bytes_per_s
             step = steps.start
             while step < steps.stop:
                 begin_s, num_changes = self.now_s, len(self.tables.devices)
@@ -159,6 +180,8 @@ class _Writer:
 
     def _round(self, transfers: Transfers, circuits: Circuits) -> _Round:
         """What all repetitions of a round have in common."""
+        all_circuits = circuits
+        transfers, circuits = _carried(transfers, circuits)
         late, gaps = self.law.of_circuits(circuits), self.law.gaps_s(transfers, circuits)
         rows, _, seconds = transfer_times(self.fabric, transfers, circuits, self.chunk_bytes, self.assumed)
         of_transfer = np.zeros(len(transfers))
@@ -173,8 +196,8 @@ class _Writer:
         longest_s = self.law.longest_s(circuits.carrying())
         lasts_s = left_s + longest_s if self.at_the_end else float((late + duration)[carries].max(initial=0.0))
         control_s = charged_control_s(self.fabric, transfers, circuits, self.assumed)
-        uses = self.devices.uses(circuits)
-        return _Round(circuits, late, duration, slots, left_s, lasts_s, longest_s, control_s, uses)
+        uses = NO_USES if self.devices is None else self.devices.uses(circuits)
+        return _Round(all_circuits, late, duration, slots, left_s, lasts_s, longest_s, control_s, uses)
 
     def _step(
         self, step: int, transfers: Transfers, rounds: list[_Round], charged: list[tuple[float, float]], sum_s: float
@@ -215,7 +238,10 @@ class _Writer:
             longest_s = max((one.longest_s for one in rounds), default=0.0) if self.at_the_end else 0.0
             self.now_s = max(over_s, self.now_s + longest_s)
             arrived = np.full(len(arrived), self.now_s) if self.at_the_end else arrived
-        arrived = _in_place(transfers, arrived, left)
+        if self.devices is None:  # receivers are images of senders, the last of which has sent then
+            arrived = np.maximum(arrived, left.max(initial=-np.inf))
+        else:
+            arrived = _in_place(transfers, arrived, left)
         end_s = self.now_s + sum_s
         summed = np.where(transfers.op & Op.REDUCE > 0, end_s, arrived)
         n = len(transfers)
@@ -239,7 +265,7 @@ class _Writer:
     def _set(self, uses: DeviceUses, begin_s: float) -> tuple[IntArray, IntArray]:
         """Change the devices that have another setting; returns their members and their settings before."""
         first_round, self.before_first_round = self.before_first_round, False
-        if not len(uses):
+        if self.devices is None or not len(uses):
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         member, row = members_to_change(uses, self.setting)
         before = self.setting[member]
@@ -276,6 +302,19 @@ class _Writer:
             ControlTimes.of(step=control[:, 0], round=control[:, 1], begin_s=control[:, 2], end_s=control[:, 3]),
             {**self.assumed.record(), "mode": "barrier"},
         )
+
+
+def _carried(transfers: Transfers, circuits: Circuits) -> tuple[Transfers, Circuits]:
+    """The transfers that circuits carry, and the circuits with their numbers among these, where they are a small part.
+
+    Args:
+        transfers: of the step.
+        circuits: of a round.
+    """
+    if SMALL_PART * len(circuits) > len(transfers) or (circuits.transfer < 0).any():
+        return transfers, circuits
+    rows, numbers = np.unique(circuits.transfer, return_inverse=True)
+    return transfers.take(rows), replace(circuits, transfer=numbers.astype(np.int32))
 
 
 def _in_place(transfers: Transfers, arrived: FloatArray, left: FloatArray) -> FloatArray:

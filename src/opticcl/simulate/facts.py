@@ -13,10 +13,10 @@ from functools import cached_property
 import numpy as np
 
 from opticcl.assumptions import Assumptions
-from opticcl.errors import UnsupportedError
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Schedule, Transfers
+from opticcl.ir.circuit_plan import listed_plan
 from opticcl.ir.device_settings import DeviceSettings
-from opticcl.ir.symmetric_steps import SymmetricStep, symmetric_step
+from opticcl.ir.symmetric_steps import SymmetricStep, symmetric_step, symmetric_steps
 from opticcl.simulate.latency import PathLatency, most_messages, path_latency
 from opticcl.simulate.parts import control_s, same_circuits, summed_chunks
 from opticcl.simulate.pieces import link_loads, longest_route_s
@@ -163,6 +163,7 @@ class PlanFacts:
         self.plan = plan
         self.laws = tuple(path_latency(plan.fabric, assumed) for assumed in also)
         self._classes = plan.schedule.step_classes()
+        self._listed = self._listed_plan()
         self._runs = [RunFacts(self, steps) for steps in self._classes]
         self._last: _RoundFacts | None = None
         self._step: tuple[int, Transfers, tuple[Circuits, ...] | None] | None = None
@@ -212,42 +213,23 @@ class PlanFacts:
         )
         return first, again
 
+    def _listed_plan(self) -> CircuitPlan:
+        """The plan, or its listed rows: no sender has more, or is slower, than those whose images all others are."""
+        return self.plan if symmetric_steps(self.plan.schedule) is None else listed_plan(self.plan)
+
     def transfers(self, step: int) -> Transfers:
         """Transfers of a step, or of the senders that define it, kept until another one is evaluated."""
         kept = self._step
         if kept is None or kept[0] != step:
-            symmetric = symmetric_step(self.plan.schedule, step)
-            if symmetric is not None:
-                return self._of_senders(step, symmetric)[0]
-            kept = self._step = (step, self.plan.schedule.step(step), None)
+            kept = self._step = (step, self._listed.schedule.step(step), None)
         return kept[1]
-
-    def _of_senders(self, step: int, symmetric: SymmetricStep) -> tuple[Transfers, tuple[Circuits, ...]]:
-        """Transfers and circuits of the senders whose images are all of them: no other has more, or is slower.
-
-        Args:
-            step: its index.
-            symmetric: the step, which is not listed.
-        Raises: UnsupportedError: its circuits are not defined by those of some senders either.
-        """
-        rounds = self.plan.symmetric(step)
-        if rounds is None:
-            raise UnsupportedError(
-                f"step {step}: {len(symmetric):,} transfers are not listed, and {self.plan.fabric.name} has no symmetric "
-                f"circuits for them; try an algorithm of more steps"
-            )
-        self._step = (step, symmetric.sent_by(rounds.senders), rounds.rounds)
-        return self._step[1], rounds.rounds
 
     def rounds(self, step: int) -> tuple[Circuits, ...]:
         """Circuits of each round of a step, kept until another one is evaluated."""
         kept = self._step
         if kept is not None and kept[0] == step and kept[2] is not None:
             return kept[2]
-        symmetric = symmetric_step(self.plan.schedule, step)
-        if symmetric is not None:
-            return self._of_senders(step, symmetric)[1]
-        transfers, found = self.transfers(step), self.plan.rounds(step)
+        transfers, found = self.transfers(step), self._listed.rounds(step)
         self._step = (step, transfers, found)
         return found
 
@@ -257,6 +239,7 @@ class PlanFacts:
         It may be called at any time, when an evaluation that was given up is collected.
         """
         self._step = self._last = None
+        self._listed = self._listed_plan()
 
     def of_rounds(self, rounds: tuple[Circuits, ...]) -> _RoundFacts:
         """Of the rounds of a step; the last ones again if they are the same objects."""

@@ -33,7 +33,7 @@ def too_short(
     for one in stored.rounds:
         carried = one.circuits.transfer[one.carries]
         many = one.circuits.wavelength_n * _shares(fabric, one.circuits)
-        wavelengths += np.bincount(carried, many[one.carries], minlength=len(wavelengths))
+        np.add.at(wavelengths, carried, many[one.carries])
     with np.errstate(divide="ignore", invalid="ignore"):
         share_bytes = stored.transfers.size_chunks() * chunk_bytes / wavelengths
     for one in stored.rounds:

@@ -27,7 +27,15 @@ from opticcl.ir.symmetry import power
 from opticcl.verify.circuit_rows import RULE_OF_KIND, out_of_range, part_faults, transfers_without_circuit
 from opticcl.verify.symmetry import claims_of, orbits
 
-__all__ = ["first_wrong", "light_violations", "moves_wrong", "orbits_of_chunks", "with_chunks_alone"]
+__all__ = [
+    "Loads",
+    "first_wrong",
+    "images_of_machine",
+    "light_violations",
+    "moves_wrong",
+    "orbits_of_chunks",
+    "with_chunks_alone",
+]
 
 
 # --- the definition ---------------------------------------------------------------------------------------------------
@@ -120,7 +128,7 @@ def light_violations(
         number: of the step.
     """
     wrong = moves_wrong(step.moves) or first_wrong(step)
-    images = _images_of_machine(fabric, step.moves, rounds) if wrong is None else wrong
+    images = images_of_machine(fabric, step.moves, rounds) if wrong is None else wrong
     if isinstance(images, Violation):
         return [replace(images, step=number)], 0
     senders, each = rounds.senders, len(step.first)
@@ -131,7 +139,7 @@ def light_violations(
     found = list(transfers_without_circuit(fabric, transfers, rounds.rounds, number))
     count = step.moves.num_ranks // len(senders)
     loads = {
-        resource: _Loads(resource, images_of, rounds.moves, fabric, count)
+        resource: Loads(resource, images_of, rounds.moves, fabric, count)
         for resource, *images_of in zip(fabric.resources, *images, strict=True)
     }
     idle = [np.flatnonzero(circuits.transfer < 0) for circuits in rounds.rounds]
@@ -150,8 +158,14 @@ def light_violations(
     return found, count * sum(map(len, rounds.rounds))
 
 
-def _images_of_machine(fabric: Fabric, moves: Moves, rounds: SymmetricRounds) -> list[tuple[IntArray, ...]] | Violation:
-    """Images of the units of all resources under each move of light, or why the rounds define no circuits."""
+def images_of_machine(fabric: Fabric, moves: Moves, rounds: SymmetricRounds) -> list[tuple[IntArray, ...]] | Violation:
+    """Images of the units of all resources under each move of light, or why the rounds define no circuits.
+
+    Args:
+        fabric: the machine.
+        moves: of ranks and chunks.
+        rounds: with moves of light.
+    """
     n = fabric.num_machine_nodes
     sizes = (n, fabric.ports_per_node, fabric.num_wavelengths)
     if fabric.node_of_rank is not None or n != moves.num_ranks:
@@ -233,7 +247,7 @@ def _impossible(fabric: Fabric, circuits: Circuits, num_hops: int) -> Iterator[V
             yield Violation(fault.rule, -1, -1, where, fault.expected, "another setting", len(fault.circuits))
 
 
-class _Loads:
+class Loads:
     """Units of a resource, and of its wavelengths, by orbits.
 
     Args:
@@ -262,6 +276,15 @@ class _Loads:
         self.first = first_of_orbit(tables, cells).astype(np.int32)
         self.products, self.size = products, np.bincount(self.first, minlength=cells).astype(np.int32)
 
+    def cells(self, index: IntArray, wavelength: IntArray) -> IntArray:
+        """Number of each unit on its wavelength, int64 (n,).
+
+        Args:
+            index: units.
+            wavelength: of each.
+        """
+        return index * self.depth + wavelength if self.per_wavelength else index
+
     def over(self, index: IntArray, wavelength: IntArray, rule: str) -> Iterator[Violation]:
         """Units that more than one circuit of a round occupies.
 
@@ -270,8 +293,7 @@ class _Loads:
             wavelength: of each.
             rule: that is broken then.
         """
-        cell = index * self.depth + wavelength if self.per_wavelength else index
-        orbit, uses = np.unique(self.first[cell], return_counts=True)
+        orbit, uses = np.unique(self.first[self.cells(index, wavelength)], return_counts=True)
         load = uses * self.products // self.size[orbit]
         over = np.flatnonzero(load > 1)
         if len(over):

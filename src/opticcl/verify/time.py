@@ -25,9 +25,11 @@ import numpy.typing as npt
 from opticcl.assumptions import KEYS, Assumptions, assumptions
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.ir import CircuitPlan, IntArray
+from opticcl.ir.circuit_plan import listed_plan
 from opticcl.ir.device import Device
 from opticcl.ir.device_settings import GIVEN
 from opticcl.ir.programme import DeviceTable, Programme
+from opticcl.ir.symmetric_steps import SymmetricSteps, symmetric_step, symmetric_steps
 from opticcl.ir.time_verdict import TimeVerdict, TimeViolation
 from opticcl.verify._time_control import control_late, rows_by_round, set_from_s
 from opticcl.verify._time_data import DataTiming, buffer_bytes, follow_data, sums_late
@@ -44,6 +46,7 @@ from opticcl.verify._time_devices import (
 )
 from opticcl.verify._time_light import busy_between, overlaps, too_short
 from opticcl.verify._time_rows import StoredRound, TimeRows, slack
+from opticcl.verify._time_symmetric import data_missed, overlaps_of_images, refuse_other_machines, sums_missed
 
 __all__ = ["TimeRules", "check_programme", "rules_of"]
 
@@ -134,6 +137,12 @@ class _Check:
             raise UnsupportedError(
                 f"{self.fabric.name}: names no devices, so that its reconfigurations cannot be verified"
             )
+        self.whole, self.defined = plan, symmetric_steps(plan.schedule)
+        if self.defined is not None:
+            self.plan = plan = listed_plan(plan)
+            tables = bool(len(programme.devices) or len(programme.control) or standing)
+            floor = None if rules.latency is None else rules.latency.floor
+            refuse_other_machines(self.fabric, int(programme.runs.repeats.max(initial=1)), floor, tables=tables)
         self.numbering = Numbering(self.devices)
         self.chunk_bytes = programme.size_bytes / plan.schedule.collective.num_chunks
         _check_devices(programme.devices, self.devices, "devices")
@@ -146,6 +155,8 @@ class _Check:
 
     def verdict(self) -> TimeVerdict:
         """Apply all laws."""
+        if self.defined is not None:
+            return self._by_definition(self.defined)
         control = self.rules.control == "charged" and self._has_control()
         timing = follow_data(self.rows, exact=control or self.rules.prepare == "none")
         uses, found, changes = self._settings(timing)
@@ -164,6 +175,28 @@ class _Check:
         circuits = sum(sum(len(r.circuits) for r in s.rounds) * s.repeats for s in self.rows.steps)
         return TimeVerdict(
             tuple(violations), circuits, len(uses), self.num_changes, self.programme.total_s, self._idle_s(), buffers
+        )
+
+    def _by_definition(self, defined: SymmetricSteps) -> TimeVerdict:
+        """Apply all laws to listed rows, whose images have the same times.
+
+        Args: defined: the steps.
+        """
+        self._light_lasts()
+        ready_s, circuits = 0.0, 0
+        for stored in self.rows.steps:
+            step, rules = symmetric_step(self.whole.schedule, stored.step), self.rules
+            sums = sums_missed(stored, step, self.chunk_bytes, rules.compute, rules.memory_bytes_per_s)
+            for one in (*data_missed(stored, ready_s), *sums, *overlaps_of_images(self.whole, defined, stored)):
+                self._put(one.law, stored.step, one.round, one.where, one.missing_s, one.times)
+            ready_s = max(ready_s, float(stored.summed_s.max(initial=0.0)))
+            listed = sum(len(one.circuits) for one in stored.rounds)
+            rounds = self.whole.symmetric(stored.step) if step is not None else None
+            circuits += listed if rounds is None else listed * (self.fabric.num_nodes // len(rounds.senders))
+        self._total()
+        violations = tuple(one for law in self.found.values() for one in law[:SHOWN])
+        return TimeVerdict(
+            violations, circuits, circuits * len(self.devices), 0, self.programme.total_s, self._idle_s()
         )
 
     # --- laws ---------------------------------------------------------------------------------------------------------
