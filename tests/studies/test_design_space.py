@@ -111,6 +111,10 @@ WRONG = {
     "size zero": (AXES.replace('"1KB"', "0"), "axes.size: 0 is not positive"),
     "size true": (AXES.replace('"1KB"', "true"), "axes.size: True is neither a number nor a text"),
     "range": (AXES.replace('"1KB"', '{ from = "1KB" }'), "axes.size: to is missing"),
+    "empty range": (
+        AXES.replace('"1KB"', '{ from = "1MB", to = "1KB" }'),
+        "axes.size: from 1,000,000 to 1,000; give 1 or",
+    ),
     "factor": (AXES.replace('"1KB"', '{ from = 1, to = 9, factor = "x" }'), "axes.size.factor='x' is no number"),
     "unknown fabric": (AXES.replace('"ideal"', '"idael"'), "unknown fabric 'idael'; did you mean 'ideal'?"),
     "fabric of a number": (AXES.replace('"ideal"', "3"), "axes.fabric: 3 is no text"),
@@ -159,7 +163,10 @@ WRONG = {
     "answer's axis": (AXES + '[answers.map]\nx = "sizes"\n', "answers.map.x: 'sizes'; did you mean 'size'?"),
     "answer's place": (AXES + "[answers.map.where]\nnodes = 5\n", "where: nodes=5 is not on the axis"),
     "title": ("title = 3\n" + AXES, "title=3 is no text"),
-    "many sizes": (AXES.replace('"1KB"', '{ from = 1, to = "1PB", factor = 1.001 }'), "more than 1000 sizes"),
+    "many sizes": (
+        AXES.replace('"1KB"', '{ from = 1, to = "1PB", factor = 1.001 }'),
+        "axes.size: factor=1.001 makes more than 1000 values; try 2",
+    ),
 }
 
 

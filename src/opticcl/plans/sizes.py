@@ -10,7 +10,7 @@ MOST_SIZES = 1000
 """Sizes of one sweep [count]."""
 
 
-def sizes_by(smallest: int, largest: int, factor: float) -> list[int]:
+def sizes_by(smallest: int, largest: int, factor: float, what: str = "sweep") -> list[int]:
     """Sizes in a geometric sequence, rounded to whole bytes.
 
     >>> sizes_by(8, 100, 2), sizes_by(10, 10, 2)
@@ -20,16 +20,17 @@ def sizes_by(smallest: int, largest: int, factor: float) -> list[int]:
         smallest: first size [bytes].
         largest: upper limit [bytes].
         factor: ratio of each size to the one before; more than 1.
+        what: they are of, in a refusal.
     Raises: ParameterError: the largest is below the smallest, no growth, or more than `MOST_SIZES` sizes.
     """
     if smallest < 1 or largest < smallest:
-        raise ParameterError(f"sweep: sizes from {smallest:,} to {largest:,} bytes; give 1 or more, in ascending order")
+        raise ParameterError(f"{what}: from {smallest:,} to {largest:,}; give 1 or more, in ascending order")
     if not 1 < factor < float("inf"):
-        raise ParameterError(f"sweep: factor={factor:g} is not above 1; try 2")
+        raise ParameterError(f"{what}: factor={factor} is not above 1; try 2")
     found, size = [smallest], smallest * factor
     while round(size) <= largest:
         found.append(round(size))
         if len(found) > MOST_SIZES:
-            raise ParameterError(f"sweep: factor={factor:g} makes more than {MOST_SIZES} sizes; try 2")
+            raise ParameterError(f"{what}: factor={factor} makes more than {MOST_SIZES} values; try 2")
         size *= factor
     return list(dict.fromkeys(found))

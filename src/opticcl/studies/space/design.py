@@ -377,7 +377,7 @@ def _range(what: str, axis: str, given: Mapping[str, Any]) -> tuple[int, ...]:
     if isinstance(factor, bool) or not isinstance(factor, (int, float)):
         raise ParameterError(f"{what}.factor={factor!r} is no number; try 10")
     smallest, largest = (axis_value(axis, given[key], {}, f"{what}.{key}") for key in ("from", "to"))
-    return tuple(sizes_by(smallest, largest, factor))
+    return tuple(sizes_by(smallest, largest, factor, what))
 
 
 def axis_value(axis: str, value: Any, axes: Mapping[str, tuple[Any, ...]], what: str = "") -> Any:
