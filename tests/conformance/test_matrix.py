@@ -18,7 +18,7 @@ from opticcl.execute.reference import expected_results, matches
 from opticcl.fabrics import FABRICS, fabric, fabric_at_scale
 from opticcl.registry import write_call
 from opticcl.schedule import ALGORITHMS, generate
-from opticcl.simulate import class_bounds, profile
+from opticcl.simulate import class_bounds, least_transfer_s, profile
 from opticcl.verify import verify
 
 
@@ -89,8 +89,14 @@ def check(plan, where):
     for message in (0, 12_345, 10**9):
         timeline = times.timeline(message)
         assert timeline.total_s >= timeline.lower_bound_s * (1 - 1e-9), where
-        for took_s, (fixed_s, s_per_byte) in zip(timeline.step_s, bounds, strict=True):
-            assert fixed_s + s_per_byte * message <= took_s * (1 + 1e-9), where  # or `auto` would pass over the fastest
+        for i, (took_s, bound) in enumerate(
+            zip(timeline.step_s, bounds, strict=True)
+        ):  # or `auto` passes over the fastest
+            assert bound.fixed_s + (bound.moving_s + bound.summing_s) * message <= took_s * (1 + 1e-9), where
+            assert bound.moving_s * message <= timeline.transfer_s[i] * (1 + 1e-9), where
+            assert bound.summing_s * message <= timeline.compute_s[i] * (1 + 1e-9), where
+        least_s = least_transfer_s(wanted, plan.fabric, message, assumptions("published"))
+        assert least_s <= timeline.transfer_s.sum() * (1 + 1e-9), where
         assert (timeline.total_s > 0) == (plan.schedule.num_steps > 0), where
     assert plan.schedule.num_steps > 0 or size == 1 or wanted.name == "send_recv", where
 

@@ -95,7 +95,8 @@ class Transfers:
 
     def size_chunks(self) -> IntArray:
         """Size of each transfer in chunks, int64 (n,)."""
-        return self.chunk_n.astype(np.int64) * (1 if self.parts is None else self.parts)
+        amount = self.chunk_n.astype(np.int64)
+        return amount if self.parts is None else amount * self.parts
 
     def take(self, rows: Any) -> Transfers:
         """The given rows (indices, slice or mask)."""

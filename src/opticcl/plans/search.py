@@ -16,6 +16,7 @@ from functools import cache as once
 from heapq import heapify, heappop, heappush
 from math import inf
 from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,12 +28,32 @@ from opticcl.ir import CircuitPlan, Fabric, Schedule
 from opticcl.ir.step_cache import StepCache
 from opticcl.plans.shift_laws import held_algorithm
 from opticcl.schedule import generate
-from opticcl.simulate import Cost, PlanFacts, Profile, class_bounds, costs, schedule_facts
+from opticcl.simulate import Cost, PlanFacts, Profile, RunBound, class_bounds, costs, least_transfer_s, schedule_facts
 
 __all__ = ["MOST_DISTINCT_STEPS", "Candidate", "Candidates"]
 
 MOST_DISTINCT_STEPS = 1 << 14
 """Of a schedule that a search evaluates to the end, where there are others; minutes [count]."""
+
+
+class Known(NamedTuple):
+    """What is known of the time of a candidate, at least.
+
+    Args:
+        total_s: all of it [s].
+        moving_s: that data moves for [s].
+    """
+
+    total_s: float = 0.0
+    moving_s: float = 0.0
+
+    def plus(self, other: Known) -> Known:
+        """Both, one after the other."""
+        return Known(self.total_s + other.total_s, self.moving_s + other.moving_s)
+
+    def at_least(self, moving_s: float) -> float:
+        """Lower bound where data moves for at least that long [s]."""
+        return self.total_s + max(0.0, moving_s - self.moving_s)
 
 
 class Candidate:
@@ -64,7 +85,7 @@ class Candidate:
         self.assumed = assumed
         self._num_runs = len(self.schedule.step_classes())
         self._next_bound = class_bounds(self.schedule, self.fabric, assumed, self._facts)
-        self._bounds: list[tuple[float, float]] = []
+        self._bounds: list[RunBound] = []
         self._next_cost = self._evaluate()
         self._costs: list[Cost] = []
         self._plan: CircuitPlan | None = None
@@ -96,9 +117,16 @@ class Candidate:
 
     def lower_bound_s(self, sizes: Sequence[int]) -> float:
         """Lower bound on the time of these messages one after the other; exact once the candidate is complete [s]."""
-        rest = self._bounds[len(self._costs) :]
-        bound = len(sizes) * sum(fixed for fixed, _ in rest) + sum(sizes) * sum(per_byte for _, per_byte in rest)
-        return bound + sum(self._cost_s(cost, sizes) for cost in self._costs)
+        return self.known(sizes).total_s
+
+    def known(self, sizes: Sequence[int]) -> Known:
+        """What is known of the time of these messages one after the other; all of it once the candidate is complete."""
+        found = Known()
+        for cost in self._costs:
+            found = found.plus(self._of_cost(cost, sizes))
+        for bound in self._bounds[len(self._costs) :]:
+            found = found.plus(_of_bound(bound, sizes))
+        return found
 
     def profile_under(self, assumed: Assumptions) -> Profile:
         """Its time for any message size under other assumptions, evaluated to the end."""
@@ -115,38 +143,45 @@ class Candidate:
             f"it may be faster, and --algorithm {self.schedule.name} evaluates all"
         )
 
-    def refine(self, sizes: Sequence[int]) -> float:
+    def refine(self, sizes: Sequence[int]) -> Known:
         """Evaluate the next run of steps.
 
         Args: sizes: messages one after the other [bytes].
-        Returns: the increase of `lower_bound_s(sizes)` [s].
+        Returns: what is known in addition.
         Raises: UnsupportedError: the fabric cannot carry the schedule.
         """
         if len(self._bounds) < self._num_runs:
             self._bounds.append(next(self._next_bound))
             if len(self._bounds) == self._num_runs:
                 self._next_bound.close()  # releases the last step that the generator holds
-            return self._bound_s(len(self._bounds) - 1, sizes)
+            return _of_bound(self._bounds[-1], sizes)
         cost = next(self._next_cost, None)
         if cost is None:  # a schedule without steps
-            return 0.0
+            return Known()
         self._costs.append(cost)
         if self.complete:
             self._next_cost.close()
-        return self._cost_s(cost, sizes) - self._bound_s(len(self._costs) - 1, sizes)
+        total_s, moving_s = self._of_cost(cost, sizes)
+        bound = _of_bound(self._bounds[len(self._costs) - 1], sizes)
+        return Known(total_s - bound.total_s, moving_s - bound.moving_s)
 
     def _evaluate(self) -> Generator[Cost, None, None]:
         facts = self._plan_facts()
         self._plan = facts.plan
         yield from costs(facts.plan, self.assumed, facts)
 
-    def _bound_s(self, i: int, sizes: Sequence[int]) -> float:
-        fixed_s, s_per_byte = self._bounds[i]
-        return len(sizes) * fixed_s + sum(sizes) * s_per_byte
-
-    def _cost_s(self, cost: Cost, sizes: Sequence[int]) -> float:
+    def _of_cost(self, cost: Cost, sizes: Sequence[int]) -> Known:
         chunks = self.schedule.collective.num_chunks
-        return sum(cost.total_s(self.fabric, self.assumed, size / chunks) for size in sizes)
+        return Known(
+            sum(cost.total_s(self.fabric, self.assumed, size / chunks) for size in sizes),
+            sum(cost.moving_s(self.fabric, size / chunks) for size in sizes),
+        )
+
+
+def _of_bound(bound: RunBound, sizes: Sequence[int]) -> Known:
+    num_bytes = sum(sizes)
+    total_s = len(sizes) * bound.fixed_s + num_bytes * (bound.moving_s + bound.summing_s)
+    return Known(total_s, num_bytes * bound.moving_s)
 
 
 class Candidates:
@@ -228,11 +263,13 @@ class Candidates:
         self.finished = True
         if self._planned is not None and algorithm is None:
             self._plan(sizes)
-        queue = [
-            (candidate.lower_bound_s(sizes), i)
+        moving_s = self._moving_s(sizes)
+        known = {
+            i: candidate.known(sizes)
             for i, candidate in enumerate(self._candidates)
             if i not in self._refusals and algorithm in (None, candidate.schedule.name)
-        ]
+        }
+        queue = [(self._bound_s(i, known[i], moving_s), i) for i in known]
         heapify(queue)
         best = min((entry for entry in queue if self._candidates[entry[1]].complete), default=(inf, -1))
         best = min(best, (below_s, -1))
@@ -240,20 +277,37 @@ class Candidates:
             if best[0] < inf and perf_counter() > deadline_s:
                 self.finished = False
                 break
-            bound_s, i = heappop(queue)
+            _, i = heappop(queue)
             candidate = self._candidates[i]
             if candidate.too_long and (queue or best[1] >= 0):
                 self._refusals[i] = self._failures[candidate.schedule.name] = candidate.too_long
                 continue
-            more_s = self._refined(i, sizes)
-            if more_s is None:
+            more = self._refined(i, sizes)
+            if more is None:
                 continue
-            bound_s += more_s
+            known[i] = candidate.known(sizes) if candidate.complete else known[i].plus(more)
+            bound_s = self._bound_s(i, known[i], moving_s)
             if candidate.complete:
-                bound_s = candidate.lower_bound_s(sizes)
                 best = min(best, (bound_s, i))
             heappush(queue, (bound_s, i))
         return self._candidates[best[1]] if best[1] >= 0 else None
+
+    def _moving_s(self, sizes: Sequence[int]) -> float:
+        """Least time in which data moves in any candidate, for these messages one after the other [s]."""
+        if not self._candidates:
+            return 0.0
+        collective = self._candidates[0].schedule.collective
+        return sum(least_transfer_s(collective, self.fabric, size, self._assumed) for size in sizes)
+
+    def _bound_s(self, i: int, known: Known, moving_s: float) -> float:
+        """Lower bound on the time of a candidate [s].
+
+        Args:
+            i: number of the candidate.
+            known: of it.
+            moving_s: for which data moves at least [s].
+        """
+        return known.total_s if self._candidates[i].complete else known.at_least(moving_s)
 
     def near(self, size_bytes: int, limit_s: float, most: int) -> list[Candidate]:
         """Candidates that take no longer than a limit, fastest first.
@@ -264,18 +318,21 @@ class Candidates:
             most: of them [count].
         """
         sizes = [size_bytes]
-        queue = [(one.lower_bound_s(sizes), i) for i, one in enumerate(self._candidates) if i not in self._refusals]
+        moving_s = self._moving_s(sizes)
+        known = {i: one.known(sizes) for i, one in enumerate(self._candidates) if i not in self._refusals}
+        queue = [(self._bound_s(i, known[i], moving_s), i) for i in known]
         heapify(queue)
         found: list[Candidate] = []
         while queue and queue[0][0] <= limit_s and len(found) < most:
-            bound_s, i = heappop(queue)
+            _, i = heappop(queue)
             candidate = self._candidates[i]
             if candidate.complete:
                 found.append(candidate)
                 continue
-            more_s = None if candidate.too_long else self._refined(i, sizes)
-            if more_s is not None:
-                heappush(queue, (candidate.lower_bound_s(sizes) if candidate.complete else bound_s + more_s, i))
+            more = None if candidate.too_long else self._refined(i, sizes)
+            if more is not None:
+                known[i] = candidate.known(sizes) if candidate.complete else known[i].plus(more)
+                heappush(queue, (self._bound_s(i, known[i], moving_s), i))
         return found
 
     def _plan(self, sizes: Sequence[int]) -> None:
@@ -294,8 +351,8 @@ class Candidates:
         """The evaluated candidate that a plan of this search belongs to."""
         return next(one for one in self._candidates if one.complete and one.profile.plan is plan)
 
-    def _refined(self, i: int, sizes: Sequence[int]) -> float | None:
-        """Increase of the bound of a candidate by its next run of steps; None where it is refused, which is kept [s].
+    def _refined(self, i: int, sizes: Sequence[int]) -> Known | None:
+        """What the next run of steps of a candidate adds to what is known; None where it is refused, which is kept.
 
         Args:
             i: number of the candidate.

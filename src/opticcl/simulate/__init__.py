@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from opticcl.simulate.bounds import LowerBound, class_bounds, lower_bound, lower_bound_s, moved_share, schedule_facts
+from opticcl.simulate.bounds import (
+    LowerBound,
+    RunBound,
+    class_bounds,
+    least_transfer_s,
+    lower_bound,
+    lower_bound_s,
+    moved_share,
+    schedule_facts,
+)
 from opticcl.simulate.closed_form import Cost, Profile, costs, profile
 from opticcl.simulate.engines import (
     ENGINES,
@@ -23,10 +32,12 @@ __all__ = [
     "LowerBound",
     "PlanFacts",
     "Profile",
+    "RunBound",
     "SimulationResult",
     "class_bounds",
     "costs",
     "engine_options",
+    "least_transfer_s",
     "link_bytes",
     "link_names",
     "lower_bound",

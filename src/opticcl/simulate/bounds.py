@@ -17,9 +17,20 @@ from opticcl.ir.capacity import Axis, Cut
 from opticcl.simulate._ring_trees import MOST_POSITIONS, ring_tree_lengths
 from opticcl.simulate.facts import ScheduleFacts, circuits_at_once
 from opticcl.simulate.latency import PathLatency, in_line_on, path_latency
+from opticcl.simulate.parts import memory_traffic
 from opticcl.units import counted
 
-__all__ = ["LowerBound", "Starts", "class_bounds", "lower_bound", "lower_bound_s", "moved_share", "schedule_facts"]
+__all__ = [
+    "LowerBound",
+    "RunBound",
+    "Starts",
+    "class_bounds",
+    "least_transfer_s",
+    "lower_bound",
+    "lower_bound_s",
+    "moved_share",
+    "schedule_facts",
+]
 
 
 def moved_share(collective: Collective) -> float:
@@ -99,8 +110,7 @@ def lower_bound(
     """
     n = collective.num_ranks
     own = collective.name not in _shares(n)
-    idle = n == 1 or (collective.name == "send_recv" and collective.shift % n == 0)
-    if idle or (own and not moved_share(collective)):
+    if _idle(collective) or (own and not moved_share(collective)):
         return LowerBound(0.0, "nothing to send")
     reach = _reach(fabric)
     barriers, law = starts == "steps", path_latency(fabric, assumed)
@@ -126,6 +136,12 @@ def lower_bound(
     parts["control exchanges"], parts["changes of circuits"] = t * charge.control_every_s, t * charge.change_every_s
     first_s = charge.control_first_s + charge.change_first_s
     return LowerBound(first_s + rest_s, max(parts, key=lambda part: parts[part]))
+
+
+def _idle(collective: Collective) -> bool:
+    """Whether every rank has all that it needs."""
+    n = collective.num_ranks
+    return n == 1 or (collective.name == "send_recv" and collective.shift % n == 0)
 
 
 class _Charge(NamedTuple):
@@ -171,6 +187,25 @@ def lower_bound_s(collective: Collective, fabric: Fabric, size_bytes: int, assum
         assumed: what is charged.
     """
     return lower_bound(collective, fabric, size_bytes, assumed).seconds
+
+
+def least_transfer_s(collective: Collective, fabric: Fabric, size_bytes: int, assumed: Assumptions) -> float:
+    """Least time in which data moves, of all steps of any schedule together [s].
+
+    It is the largest form of `lower_bound` that holds for any number of steps.
+
+    Args:
+        collective: what is computed.
+        fabric: on which machine.
+        size_bytes: message of every rank [bytes].
+        assumed: what is charged.
+    """
+    if _idle(collective) or collective.name not in _shares(collective.num_ranks):
+        return 0.0
+    charge = _charge(fabric, assumed, "steps")
+    in_line = in_line_on(fabric, assumed)
+    forms = _Forms(collective, fabric, _reach(fabric), size_bytes, charge, in_line=in_line, barriers=True)
+    return max(seconds for _, seconds in forms.of_any_number())
 
 
 GATHERING = ("all_reduce", "all_gather", "all_to_all", "reduce_scatter", "reduce", "gather", "barrier")
@@ -297,7 +332,7 @@ class _Forms:
 
         Args: steps: numbers of dependent steps, int64 (k,).
         """
-        yield from self._of_any_number()
+        yield from self.of_any_number()
         if self.fabric.slot_s and self.bits:
             yield "one slot a step", steps * self.fabric.slot_s
         one_to_all = self.name == "broadcast" and self.reach.sends_to < self.n - 1
@@ -312,7 +347,7 @@ class _Forms:
             length = lengths[np.minimum(steps, len(lengths)) - 1] + (self.n - 1) * (self.name == "all_reduce")
             yield "distance on the ring", length * self.bits / (2 * self.n * self.fabric.double_ring_bits_per_s)
 
-    def _of_any_number(self) -> Iterator[tuple[str, float]]:
+    def of_any_number(self) -> Iterator[tuple[str, float]]:
         """Forms that do not depend on the number of steps."""
         collective, fabric, reach, n = self.collective, self.fabric, self.reach, self.n
         yield "ports of a node", moved_share(collective) * self.bits / reach.rate_bits_per_s
@@ -459,35 +494,49 @@ def _shortest_paths(
     return law.base_s + there[nodes], law.base_s + back[nodes]
 
 
+class RunBound(NamedTuple):
+    """Lower bound on the time of a run of identical steps.
+
+    Args:
+        fixed_s: latencies, messages and changes of circuits [s].
+        moving_s: in which data moves, for each byte of the message [s].
+        summing_s: of sums, for each byte of the message [s].
+    """
+
+    fixed_s: float
+    moving_s: float
+    summing_s: float
+
+
 def class_bounds(
     schedule: Schedule, fabric: Fabric, assumed: Assumptions, facts: ScheduleFacts | None = None
-) -> Generator[tuple[float, float], None, None]:
+) -> Generator[RunBound, None, None]:
     """Lower bound of each run of identical steps, whatever circuits carry it.
 
-    Every step takes its latency and the bytes of its busiest node. Where a node has more partners than ports and lasers, the
-    step takes several rounds, each with its latency and a change of circuits; pairs that did not stand before must be
-    connected. On fabrics with a distance, bytes times links cannot exceed the capacity of all links together. No circuits
-    are computed, so that a search can discard schedules cheaply.
+    Every step takes its latency, the bytes of its busiest node, and the sums of a node with most to add. Where a node has more
+    partners than ports and lasers, the step takes several rounds, each with its latency and a change of circuits; pairs that
+    did not stand before must be connected. On fabrics with a distance, bytes times links cannot exceed the capacity of all
+    links together. No circuits are computed, so that a search can discard schedules cheaply.
 
     Args:
         schedule: of any algorithm.
         fabric: that it would run on.
         assumed: time assumptions.
         facts: of the schedule, where it is bounded under several assumptions.
-    Yields: for each run a fixed time [s] and a time for each byte of the message [s].
+    Yields: one for each run.
     """
     facts = facts or schedule_facts(schedule, fabric)
     at_once = circuits_at_once(fabric)
     charged = assumed.initial == "cold" or assumed.reconfiguration_charge == "every_step"
     change_s = fabric.reconfiguration_s if charged else 0.0
     law, in_line = path_latency(fabric, assumed), in_line_on(fabric, assumed)
-    bits_of_chunk = 8 / schedule.collective.num_chunks
-    all_links = _rate_of_all_links(fabric)
+    chunks = schedule.collective.num_chunks
+    node_rate, all_links = fabric.node_rate_bits_per_s, _rate_of_all_links(fabric)
     none_stands = True
     for number, steps in enumerate(schedule.step_classes()):
         found = facts.of_run(number)
         if found is None:
-            yield 0.0, 0.0
+            yield RunBound(0.0, 0.0, 0.0)
             continue
         rounds = ceil(found.most / at_once)
         fixed = len(steps) * ((1 if in_line else rounds) * law.least_s + law.message_gap_s * found.sent)
@@ -498,10 +547,12 @@ def class_bounds(
             if found.changes and (none_stands or (settings == 1 and not schedule.stands)):
                 fixed += change_s
             none_stands = False
-        moving = found.chunks / fabric.node_rate_bits_per_s
+        moving = found.chunks / node_rate
         if found.link_chunks:
             moving = max(moving, found.link_chunks / all_links)
-        yield fixed, len(steps) * moving * bits_of_chunk
+        traffic = memory_traffic(assumed.compute, found.added, found.sums)
+        share = len(steps) / chunks
+        yield RunBound(fixed, share * moving * 8, share * traffic / assumed.memory_bytes_per_s)
 
 
 def schedule_facts(schedule: Schedule, fabric: Fabric) -> ScheduleFacts:

@@ -89,7 +89,16 @@ class Cost:
         fixed = self.reconfiguration_s + self.latency_s + self.control_s
         fixed += self.waits_s(fabric, assumed, chunk_bytes)
         sums = self.summed_chunks * chunk_bytes / assumed.memory_bytes_per_s
-        return fixed + sums + self.num_steps * _rounds_s(fabric, self.slowest, chunk_bytes)
+        return fixed + sums + self.moving_s(fabric, chunk_bytes)
+
+    def moving_s(self, fabric: Fabric, chunk_bytes: float) -> float:
+        """Time of the run in which data moves [s].
+
+        Args:
+            fabric: that the cost is for.
+            chunk_bytes: size of a chunk [bytes].
+        """
+        return self.num_steps * _rounds_s(fabric, self.slowest, chunk_bytes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,12 @@ from opticcl.ir.circuit_plan import listed_plan
 from opticcl.ir.device_settings import DeviceSettings
 from opticcl.ir.symmetric_steps import SymmetricStep, symmetric_step, symmetric_steps
 from opticcl.simulate.latency import PathLatency, most_messages, path_latency
-from opticcl.simulate.parts import control_s, same_circuits, summed_chunks
+from opticcl.simulate.parts import busiest_sum, control_s, same_circuits, summed_chunks
 from opticcl.simulate.pieces import link_loads, longest_route_s
 from opticcl.simulate.standing import Standing, all_within
 
 SPARSE = 8  # a table of all pairs may have this many entries for each transfer
+MOST_SMALL = 46_340  # nodes whose pairs have numbers of 32 bits
 
 __all__ = ["BusiestNode", "PlanFacts", "RunFacts", "ScheduleFacts", "circuits_at_once"]
 
@@ -36,6 +37,8 @@ class BusiestNode:
         sent: transfers of the node that sends most of them [count].
         chunks: that the busiest node sends or receives [chunks].
         link_chunks: chunks times links on their shortest paths; 0 on fabrics without a distance.
+        added: chunks that arrive to be added, on the rank where most of them do [chunks].
+        sums: different chunks among them [chunks].
         partners: nodes that the node with the most of them sends to or receives from [count].
         changes: whether some pair did not stand in the run before.
     """
@@ -44,6 +47,8 @@ class BusiestNode:
     sent: int
     chunks: float
     link_chunks: float
+    added: int = 0
+    sums: int = 0
     partners: int = 0
     changes: bool = False
 
@@ -97,25 +102,32 @@ class ScheduleFacts:
         if not len(transfers):
             return None
         fabric, amount = self._fabric, transfers.size_chunks()
-        sends = np.bincount(transfers.src)
+        sends, receives = np.bincount(transfers.src), np.bincount(transfers.dst)
         # one signal may reach many, not come from many
         ends = [transfers.dst] if self._splits else [transfers.src, transfers.dst]
-        counts = [np.bincount(transfers.dst)] if self._splits else [sends, np.bincount(transfers.dst)]
+        counts = [receives] if self._splits else [sends, receives]
         most = max(int(count.max()) for count in counts)
         uniform = amount[0] == amount.max() == amount.min()
         chunks = float(most * amount[0]) if uniform else max(float(np.bincount(end, amount).max()) for end in ends)
         apart = fabric.distance(transfers.src, transfers.dst) if self._distances else None
         far = 0.0 if apart is None else float(amount @ apart)
-        partners, changes = self._pairs(transfers, len(ends)) if fabric.reconfiguration_s else (0, False)
-        return BusiestNode(most, int(sends.max()), chunks, far, partners, changes)
+        partners, changes = self._pairs(transfers, most) if fabric.reconfiguration_s else (0, False)
+        return BusiestNode(most, int(sends.max()), chunks, far, *busiest_sum(transfers), partners, changes)
 
-    def _pairs(self, transfers: Transfers, num_ends: int) -> tuple[int, bool]:
-        """Most partners of a node, and whether some pair did not stand; the pairs of the step stand then."""
+    def _pairs(self, transfers: Transfers, most: int) -> tuple[int, bool]:
+        """Most partners of a node, and whether some pair did not stand; the pairs of the step stand then.
+
+        Args:
+            transfers: of the step.
+            most: transfers of the node with most of them [count].
+        """
         n = self._fabric.num_nodes
-        pairs = _distinct(transfers.src.astype(np.int64) * n + transfers.dst, n * n)
-        both = (pairs % n, pairs // n)
-        partners = max(int(np.bincount(end).max()) for end in both[:num_ends])
-        changes = not all_within(pairs, self._standing)
+        pairs = _distinct(transfers.src.astype(np.int64 if n > MOST_SMALL else np.int32) * n + transfers.dst, n * n)
+        partners = most
+        if len(pairs) < len(transfers):
+            both = (pairs % n, pairs // n)
+            partners = max(int(np.bincount(end).max()) for end in both[: 1 if self._splits else 2])
+        changes = not np.array_equal(pairs, self._standing) and not all_within(pairs, self._standing)
         if changes or partners > circuits_at_once(self._fabric):
             self._standing = pairs
         return partners, changes
@@ -135,7 +147,8 @@ def _distinct(numbers: IntArray, below: int) -> IntArray:
     if (numbers[1:] > numbers[:-1]).all():
         return numbers
     ascending = np.sort(numbers)
-    return ascending[np.append(True, ascending[1:] != ascending[:-1])]
+    apart = ascending[1:] != ascending[:-1]
+    return ascending if apart.all() else ascending[np.append(True, apart)]
 
 
 @dataclass(slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import ceil
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +14,15 @@ from opticcl.ir import Circuits, Fabric, IntArray, Op, Transfers
 from opticcl.simulate.latency import path_latency
 from opticcl.simulate.standing import Standing
 
+Counts = TypeVar("Counts", int, np.ndarray)
+
 __all__ = [
     "Reconfiguration",
+    "busiest_sum",
     "charged_control_s",
     "control_s",
     "latencies",
+    "memory_traffic",
     "newly_covered",
     "same_circuits",
     "slot_wait_s",
@@ -59,6 +64,38 @@ def summed_chunks(transfers: Transfers, assumed: Assumptions) -> float:
     return float(_memory_chunks(transfers, assumed).max(initial=0))
 
 
+def busiest_sum(transfers: Transfers) -> tuple[int, int]:
+    """Chunks that arrive to be added, on the rank where most of them do, and how many different chunks these are [chunks]."""
+    adds = transfers.op & Op.REDUCE
+    if not adds.any():
+        return 0, 0
+    if not adds.all():
+        transfers = transfers.take(np.flatnonzero(adds))
+    arrived = np.bincount(transfers.dst, transfers.chunk_n)
+    rank = int(arrived.argmax())
+    rows = np.flatnonzero(transfers.dst == rank)
+    if len(rows) == 1:
+        return int(arrived[rank]), int(arrived[rank])
+    _, lo, n = _ranges(transfers.take(rows))
+    order = np.argsort(lo, kind="stable")
+    covered = newly_covered(np.zeros_like(lo), lo[order], (lo + n)[order])
+    return int(arrived[rank]), int(covered.sum())
+
+
+def memory_traffic(compute: str, arrived: Counts, covered: Counts) -> Counts:
+    """Memory traffic of sums [chunks].
+
+    Args:
+        compute: as in `Assumptions`.
+        arrived: chunks that arrive to be added [chunks].
+        covered: different ones among them [chunks].
+    """
+    if compute == "none":
+        return 0 * arrived
+    # fused: read all arrivals and the rank's own chunk, write the sum: two more for each chunk, however many arrive
+    return 3 * arrived if compute == "chain" else arrived + 2 * covered
+
+
 def sums_s(transfers: Transfers, chunk_bytes: float, assumed: Assumptions) -> np.ndarray:
     """Time from the arrival of each transfer until its receiver has summed all arrivals of the step.
 
@@ -84,13 +121,11 @@ def _memory_chunks(transfers: Transfers, assumed: Assumptions) -> np.ndarray:
     dst, lo, n = _ranges(transfers.take(adds))
     arrived = np.bincount(dst, n)
     if assumed.compute == "chain":
-        return 3 * arrived
-    # fused: read all arrivals and the rank's own chunk, write the sum: two more for each chunk, however many arrive
+        return memory_traffic("chain", arrived, arrived)
     order = np.argsort(dst * (int(lo.max()) + 1) + lo, kind="stable")
     dst, lo, end = dst[order], lo[order], (lo + n)[order]
     covered = np.bincount(dst, newly_covered(dst, lo, end), minlength=len(arrived))
-    total: np.ndarray = arrived + 2 * covered
-    return total
+    return memory_traffic("fused", arrived, covered)
 
 
 def _ranges(summed: Transfers) -> tuple[IntArray, IntArray, IntArray]:
