@@ -15,6 +15,7 @@ from copy import copy
 from functools import cache as once
 from heapq import heapify, heappop, heappush
 from math import inf
+from operator import add
 from time import perf_counter
 from typing import NamedTuple
 
@@ -86,6 +87,7 @@ class Candidate:
         self._num_runs = len(self.schedule.step_classes())
         self._next_bound = class_bounds(self.schedule, self.fabric, assumed, self._facts)
         self._bounds: list[RunBound] = []
+        self._rest = (0, 0), RunBound(0.0, 0.0, 0.0)  # sum of the bounds of runs without costs, by how many have either
         self._next_cost = self._evaluate()
         self._costs: list[Cost] = []
         self._plan: CircuitPlan | None = None
@@ -121,12 +123,12 @@ class Candidate:
 
     def known(self, sizes: Sequence[int]) -> Known:
         """What is known of the time of these messages one after the other; all of it once the candidate is complete."""
-        found = Known()
-        for cost in self._costs:
-            found = found.plus(self._of_cost(cost, sizes))
-        for bound in self._bounds[len(self._costs) :]:
-            found = found.plus(_of_bound(bound, sizes))
-        return found
+        evaluated = len(self._costs), len(self._bounds)
+        if self._rest[0] != evaluated:
+            rest = self._bounds[len(self._costs) :]
+            self._rest = evaluated, RunBound(*map(sum, zip(*rest, strict=True))) if rest else RunBound(0.0, 0.0, 0.0)
+        parts = [*(self._of_cost(cost, sizes) for cost in self._costs), _of_bound(self._rest[1], sizes)]
+        return Known(sum(part.total_s for part in parts), sum(part.moving_s for part in parts))
 
     def profile_under(self, assumed: Assumptions) -> Profile:
         """Its time for any message size under other assumptions, evaluated to the end."""
@@ -172,10 +174,9 @@ class Candidate:
 
     def _of_cost(self, cost: Cost, sizes: Sequence[int]) -> Known:
         chunks = self.schedule.collective.num_chunks
-        return Known(
-            sum(cost.total_s(self.fabric, self.assumed, size / chunks) for size in sizes),
-            sum(cost.moving_s(self.fabric, size / chunks) for size in sizes),
-        )
+        moving_s = [cost.moving_s(self.fabric, size / chunks) for size in sizes]
+        still_s = [cost.still_s(self.fabric, self.assumed, size / chunks) for size in sizes]
+        return Known(sum(map(add, still_s, moving_s)), sum(moving_s))
 
 
 def _of_bound(bound: RunBound, sizes: Sequence[int]) -> Known:

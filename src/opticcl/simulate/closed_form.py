@@ -86,10 +86,20 @@ class Cost:
             assumed: time assumptions.
             chunk_bytes: size of a chunk [bytes].
         """
+        return self.still_s(fabric, assumed, chunk_bytes) + self.moving_s(fabric, chunk_bytes)
+
+    def still_s(self, fabric: Fabric, assumed: Assumptions, chunk_bytes: float) -> float:
+        """Time of the run in which no data moves [s].
+
+        Args:
+            fabric: that the cost is for.
+            assumed: time assumptions.
+            chunk_bytes: size of a chunk [bytes].
+        """
         fixed = self.reconfiguration_s + self.latency_s + self.control_s
-        fixed += self.waits_s(fabric, assumed, chunk_bytes)
-        sums = self.summed_chunks * chunk_bytes / assumed.memory_bytes_per_s
-        return fixed + sums + self.moving_s(fabric, chunk_bytes)
+        if fabric.slot_s:
+            fixed += self.waits_s(fabric, assumed, chunk_bytes)
+        return fixed + self.summed_chunks * chunk_bytes / assumed.memory_bytes_per_s
 
     def moving_s(self, fabric: Fabric, chunk_bytes: float) -> float:
         """Time of the run in which data moves [s].
