@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from tests.fabrics.walks import assert_broken_paths_are_refused, assert_routes_arrive, latency_s, loads, num_hops
 
 from opticcl.circuits import lower
 from opticcl.errors import FabricError
+from opticcl.fabrics import bcube as bcube_module
 from opticcl.fabrics import fabric, fabric_at_scale
 from opticcl.schedule import generate
 from opticcl.verify import verify
@@ -42,6 +44,18 @@ def test_all_routes_arrive(shape: tuple[int, int], routing: str) -> None:
     made = fabric("bcube", radix=shape[0], levels=shape[1], routing=routing)
     assert made.num_nodes == shape[0] ** shape[1]
     assert_routes_arrive(made)
+
+
+@pytest.mark.parametrize("routing", ["rotated", "dimension_order"])
+def test_routes_by_a_kernel(routing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same links."""
+    made = fabric("bcube", radix=3, levels=3, routing=routing)
+    src, dst = (column.ravel() for column in np.indices((27, 27)))
+    listed = made.route(src, dst)
+    monkeypatch.setattr(bcube_module, "MANY_HOPS", 1)
+    for one, other in zip(listed, made.route(src, dst), strict=True):
+        assert np.array_equal(one, other)
+        assert one.dtype == other.dtype
 
 
 @pytest.mark.parametrize(("nodes", "shape"), [(1, (1, 1)), (13, (13, 1)), (64, (8, 2)), (512, (8, 3)), (1024, (32, 2))])

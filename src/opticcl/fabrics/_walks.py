@@ -5,7 +5,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-__all__ = ["breaks_off", "slices"]
+__all__ = ["breaks_off", "digit_by_digit", "slices"]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -52,3 +52,37 @@ def slices(lines, start, base, end):  # type: ignore[no-untyped-def]
             at += 1
             place += 1
     return found
+
+
+@numba.njit(cache=True, nogil=True)
+def digit_by_digit(src, dst, start, digits, stride):  # type: ignore[no-untyped-def]
+    """(hops, offsets) of paths that correct a digit after the other: up to a switch, down to the node with that digit.
+
+    Links 2 k n to (2 k + 1) n - 1 lead from the n nodes to switches of level k, the n that follow lead back.
+
+    Args:
+        src, dst: nodes, int64 (paths,).
+        start: level that each path begins with, int64 (paths,).
+        digits: of each node, the lowest first, int32 (n, levels).
+        stride: difference of nodes whose digits of a level differ by 1, int32 (levels,).
+    """
+    n, levels = digits.shape
+    offsets = np.empty(len(src) + 1, np.int64)
+    offsets[0] = 0
+    for i in range(len(src)):
+        wrong, before, after = 0, digits[src[i]], digits[dst[i]]
+        for level in range(levels):
+            wrong += before[level] != after[level]
+        offsets[i + 1] = offsets[i] + 2 * wrong
+    hops = np.empty(offsets[-1], np.int32)
+    for i in range(len(src)):
+        before, after = digits[src[i]], digits[dst[i]]
+        at, level, place = src[i], start[i], offsets[i]
+        while place < offsets[i + 1]:
+            if before[level] != after[level]:
+                hops[place] = 2 * level * n + at
+                at += (after[level] - before[level]) * stride[level]
+                hops[place + 1] = (2 * level + 1) * n + at
+                place += 2
+            level = level + 1 if level + 1 < levels else 0
+    return hops, offsets

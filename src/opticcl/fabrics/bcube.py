@@ -24,6 +24,7 @@ from opticcl.errors import FabricError
 from opticcl.fabrics import register_fabric
 from opticcl.fabrics._datasheet import datasheet
 from opticcl.fabrics._packet import (
+    MANY_HOPS,
     MAX_NODES,
     LinkGroup,
     Network,
@@ -125,6 +126,11 @@ class BCube(PacketFabric):
         n, radix, levels = self.num_nodes, self.radix, self.levels
         src, dst = np.asarray(src, np.int64), np.asarray(dst, np.int64)
         start = (src + dst) % levels if self.routing == "rotated" else np.zeros_like(src)
+        if len(src) * levels >= MANY_HOPS:
+            from opticcl.fabrics._walks import digit_by_digit
+
+            stride = radix ** np.arange(levels, dtype=np.int32)
+            return digit_by_digit(src, dst, start, np.arange(n, dtype=np.int32)[:, None] // stride % radix, stride)
         columns, at = [], src
         for turn in range(levels):
             level = (start + turn) % levels
