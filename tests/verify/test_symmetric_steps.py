@@ -11,8 +11,12 @@ from opticcl.ir import CircuitPlan, Circuits
 from opticcl.ir.circuit_plan import StoredRounds
 from opticcl.ir.symmetric_steps import LightMove, Moves, SymmetricRounds, SymmetricSteps, first_of_orbit, symmetric_step
 from opticcl.ir.symmetry import Digits, Symmetry, Table
+from opticcl.optics.values import optics
 from opticcl.plans.plan import compile
+from opticcl.report import load_pictures
+from opticcl.report.simulation import Simulation
 from opticcl.schedule import skewed_exchange
+from opticcl.simulate import simulate
 from opticcl.simulate.bottleneck import loads
 from opticcl.simulate.closed_form import profile
 from opticcl.verify import verify
@@ -39,9 +43,9 @@ def ramp(shape, **more):
 def not_listed(monkeypatch, where, collective, algorithm):
     """The plan twice: step by step, and by definition."""
     listed = compile(where, collective, "1MB", algorithm=algorithm)
-    monkeypatch.setattr(skewed_exchange, "MOST_LISTED", 0)
-    defined = compile(where, collective, "1MB", algorithm=algorithm)
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(skewed_exchange, "MOST_LISTED", 0)
+        defined = compile(where, collective, "1MB", algorithm=algorithm)
     return listed, defined
 
 
@@ -276,6 +280,30 @@ def test_orbits():
             while at not in orbit:
                 orbit, at = orbit | {at}, int(one[at])
             assert seen[start] == min(orbit)
+
+
+def test_power_of_light(monkeypatch):
+    """One path for all circuits: listed ones have the margin of all."""
+    plans = not_listed(monkeypatch, ramp((4, 4, 8)), "all_to_all", "skewed_exchange:steps=1")
+    for weak in ({}, {"launch": -60.0}):
+        values = optics(plans[0].fabric.light_path.table, "typical", weak)
+        verdicts = [plan.verify(budget=values) for plan in plans]
+        assert [one.ok for one in verdicts] == [not weak, not weak]
+        assert verdicts[0].notes[-1].partition(",")[0] == verdicts[1].notes[-1].partition(",")[0]
+
+
+@pytest.mark.parametrize("most", [8, 7])
+@pytest.mark.parametrize("algorithm", ["skewed_exchange:steps=1", "skewed_exchange:block=2"])
+def test_pictures_of_the_load(monkeypatch, algorithm, most):
+    """Bytes from each block of nodes to each other, where moves map blocks onto blocks and where they do not."""
+    monkeypatch.setattr(load_pictures, "MOST_BLOCKS", most)
+    where, found = ramp((4, 4, 8)), []
+    for plan in not_listed(monkeypatch, where, "all_to_all", algorithm):
+        found.append(
+            load_pictures.load_view(Simulation(plan, "closed_form", simulate(plan.circuits, 10**6, "published")))
+        )
+    assert found[0].sent == pytest.approx(found[1].sent, rel=1e-12)
+    assert found[0].sent.sum() > 0
 
 
 @pytest.mark.deep

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticcl.ir import CircuitPlan, IntArray
+from opticcl.ir import CircuitPlan, IntArray, Transfers
+from opticcl.ir.symmetric_steps import MOST_LISTED, SymmetricRounds, SymmetricStep, symmetric_step
 from opticcl.report.kit.colours import INK
 from opticcl.report.kit.svg import WIDTH, new_figure, save_picture, write_heading
 from opticcl.simulate.bottleneck import Load
@@ -170,10 +171,52 @@ def _sent(plan: CircuitPlan, size_bytes: int, nodes_per_block: int) -> np.ndarra
     blocks = ceil(schedule.collective.num_ranks / nodes_per_block)
     sent = np.zeros(blocks * blocks)
     for steps in schedule.step_classes():
-        transfers = schedule.step(steps.start)
-        pair = transfers.src // nodes_per_block * np.int64(blocks) + transfers.dst // nodes_per_block
-        sent += np.bincount(pair, transfers.size_chunks(), minlength=len(sent)) * len(steps)
+        step, rounds = symmetric_step(schedule, steps.start), plan.symmetric(steps.start)
+        if step is None or rounds is None:
+            sent += _between_blocks(schedule.step(steps.start), nodes_per_block, blocks) * len(steps)
+        else:
+            sent += _by_images(step, rounds, nodes_per_block, blocks) * len(steps)
     return sent.reshape(blocks, blocks) * (size_bytes / schedule.collective.num_chunks)
+
+
+def _between_blocks(transfers: Transfers, nodes_per_block: int, blocks: int) -> np.ndarray:
+    """Chunks from each block to each other, float64 (blocks * blocks,).
+
+    Args:
+        transfers: of a step.
+        nodes_per_block: nodes of one block [count].
+        blocks: number of them [count].
+    """
+    pair = transfers.src // nodes_per_block * np.int64(blocks) + transfers.dst // nodes_per_block
+    return np.bincount(pair, transfers.size_chunks(), minlength=blocks * blocks)
+
+
+def _by_images(step: SymmetricStep, rounds: SymmetricRounds, nodes_per_block: int, blocks: int) -> np.ndarray:
+    """The same for a step that is not listed: what some senders send, moved as blocks, where moves map blocks onto blocks.
+
+    Args:
+        step: by the transfers of rank 0.
+        rounds: with the senders and the moves.
+        nodes_per_block: nodes of one block [count].
+        blocks: number of them [count].
+    """
+    ranks = step.moves.num_ranks
+    moved = [move.nodes // nodes_per_block for move in rounds.moves]
+    if ranks % nodes_per_block or any(
+        (one != np.repeat(one[::nodes_per_block], nodes_per_block)).any() for one in moved
+    ):
+        every = np.array_split(np.arange(ranks), -(-len(step) // MOST_LISTED))
+        return np.sum([_between_blocks(step.sent_by(some), nodes_per_block, blocks) for some in every], axis=0)
+    found = _between_blocks(step.sent_by(rounds.senders), nodes_per_block, blocks).reshape(blocks, blocks)
+    for move, images in zip(rounds.moves, moved, strict=True):
+        block, node, total = images[::nodes_per_block], move.nodes, found.copy()
+        while not np.array_equal(node, np.arange(ranks)):
+            image = np.empty_like(found)
+            image[np.ix_(block, block)] = found
+            found, node = image, move.nodes[node]
+            total += found
+        found = total
+    return found.ravel()
 
 
 # --- the figure -------------------------------------------------------------------------------------------------------

@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from opticcl.ir import CircuitPlan, Fabric, ProgressCallback, Violation, no_progress
+from opticcl.ir.circuit_plan import listed_plan
 from opticcl.ir.light import Optics
+from opticcl.ir.symmetric_steps import symmetric_steps
 from opticcl.optics.budget import RoundBudget, round_budgets
 from opticcl.optics.chain import ROUNDING_DB
 from opticcl.optics.values import light_path_of
@@ -31,7 +33,8 @@ class BudgetReport:
 
 
 def check_budget(plan: CircuitPlan, values: Optics, *, progress: ProgressCallback = no_progress) -> BudgetReport:
-    """Check the light of every circuit; of a run of equal steps the first is checked for all.
+    """Check the light of every circuit; of a run of equal steps the first is checked for all, and of circuits that symmetries
+    define the listed ones, where a fabric has one path for all.
 
     Args:
         plan: circuits on an optical fabric.
@@ -39,6 +42,8 @@ def check_budget(plan: CircuitPlan, values: Optics, *, progress: ProgressCallbac
         progress: called after every round.
     Raises: as `round_budgets`.
     """
+    if symmetric_steps(plan.schedule) is not None and len(light_path_of(plan.fabric).extremes) == 1:
+        plan = listed_plan(plan)
     violations: list[Violation] = []
     total, least, where = 0, np.inf, ""
     for found in round_budgets(plan, values):
