@@ -2,6 +2,7 @@
 
     circulant_rings   stride s, node p, k wavelengths: p mod s of the s k of its level
     hub_chains        the wavelengths of its level: chains of a level do not meet
+    rails             as these: k wavelengths for the short rings, k floor(m / 2) on each level for each rail, k for its ring
     standing_tree     the number of members between, among the k floor(m / 2) of its level; the exchange as in WRHT
 
 Levels share the wavelengths, or one after the other has all of them. A circuit without a transfer in a step is idle.
@@ -18,10 +19,11 @@ from opticcl.collective import Request
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers, concatenate_circuits
 from opticcl.schedule.circulant_rings import Levels, shared_wavelengths
 from opticcl.schedule.hub_chains import chains
+from opticcl.schedule.rails import rails_of
 from opticcl.schedule.standing_tree import BLOCKS, groups_of, shared_among, tree_of
 from opticcl.schedule.wavelength_exchange import CLOCKWISE, COUNTER_CLOCKWISE, exchange_wavelengths
 
-__all__ = ["CLOSED_FORMS", "Family", "all_of", "chained", "circulant", "treed"]
+__all__ = ["CLOSED_FORMS", "Family", "all_of", "chained", "circulant", "railed", "treed"]
 
 
 class Family(NamedTuple):
@@ -126,7 +128,39 @@ def treed(
     return [found]
 
 
-CLOSED_FORMS = ("circulant_rings", "hub_chains", "standing_tree")
+def railed(fabric: Fabric, schedule: Schedule) -> list[list[Family]]:
+    """One set: short rings, and of each rail the levels of its tree and the ring of its middle nodes.
+
+    Args:
+        fabric: a TeraRack.
+        schedule: of `rails`.
+    """
+    n, asked = fabric.num_nodes, schedule.parameters
+    made = rails_of(n, fabric.lasers_per_port, asked["radix"], asked["groups"])
+    assert not isinstance(made, str)
+    tree, rail, node, found = made.tree, np.arange(made.radix)[:, None], np.arange(n), list[Family]()
+    ways = ((1, CLOCKWISE), (-1, COUNTER_CLOCKWISE))
+    for way, direction in ways:
+        found.append(Family(node, (node + way) % n, np.full(n, direction), np.zeros(n, np.int64), made.widths[0]))
+    base = made.widths[0]
+    for level in range(tree.levels):
+        src, dst = tree.collect(level)
+        width, load = made.widths[1 + level], tree.loads[level]
+        between = np.abs(np.searchsorted(tree.members[level], src) - np.searchsorted(tree.members[level], dst)) - 1
+        colour = (base + (rail * load + between) * width).ravel()
+        ahead = np.broadcast_to(np.where(src < dst, CLOCKWISE, COUNTER_CLOCKWISE), (made.radix, len(src))).ravel()
+        child, parent = (src * made.radix + rail).ravel(), (dst * made.radix + rail).ravel()
+        found += [Family(child, parent, ahead, colour, width), Family(parent, child, 1 - ahead, colour, width)]
+        base += made.radix * load * width
+    middle = tree.members[-1] * made.radix + rail
+    colour = np.broadcast_to(base + rail * made.widths[-1], middle.shape).ravel()
+    for way, direction in ways:
+        ends = middle.ravel(), np.roll(middle, -way, axis=1).ravel()
+        found.append(Family(*ends, np.full(middle.size, direction), colour, made.widths[-1]))
+    return [found]
+
+
+CLOSED_FORMS = ("circulant_rings", "hub_chains", "rails", "standing_tree")
 """Schedules that have one."""
 
 

@@ -24,7 +24,7 @@ from opticcl.circuits import Rounds, register_rule
 from opticcl.circuits._around import around
 from opticcl.circuits._hold import hold, standing
 from opticcl.circuits._order import farthest_first, recalled
-from opticcl.circuits._standing_rings import CLOSED_FORMS, Family, all_of, chained, circulant, treed
+from opticcl.circuits._standing_rings import CLOSED_FORMS, Family, all_of, chained, circulant, railed, treed
 from opticcl.collective import Request
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics.terarack import Terarack
@@ -90,7 +90,8 @@ def _standing(fabric: Fabric, schedule: Schedule) -> Rounds:
     if schedule.name == "standing_tree":
         sets = treed(fabric, schedule, exchange)
     else:
-        sets = (circulant if schedule.name == "circulant_rings" else chained)(fabric, schedule)
+        makers = {"circulant_rings": circulant, "hub_chains": chained, "rails": railed}
+        sets = makers[schedule.name](fabric, schedule)
 
     def light(pairs: Transfers, family: Family) -> Circuits:
         path = _walk(fabric, pairs, family.direction)

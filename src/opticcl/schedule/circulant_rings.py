@@ -37,7 +37,7 @@ from opticcl.schedule import needs_whole, register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS
 from opticcl.units import Shape
 
-__all__ = ["Levels", "circulant_rings", "shared_wavelengths"]
+__all__ = ["Levels", "circulant_rings", "factorisations", "shared_wavelengths"]
 
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "barrier")
 MOST_VARIANTS = 40  # of a search
@@ -79,7 +79,7 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, object]]:
     n, moves = fabric.num_nodes, collective.name == "all_to_all"
     most = fabric.lasers_per_port
     front: list[tuple[tuple[float, ...], tuple[int, ...], bool]] = []
-    for radices in _factorisations(n):
+    for radices in factorisations(n):
         for stands in (True, False)[: 1 + (len(radices) > 1)]:
             distinct = sum(b // 2 for b in radices) if moves else 4 * len(radices)
             if 2 * n * distinct > MOST_TRIED or accepts(collective, fabric, radices, stands):
@@ -94,7 +94,7 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, object]]:
     return [{"radices": radices, "stands": stands} for _, radices, stands in _spaced(sorted(front), MOST_VARIANTS)]
 
 
-def _factorisations(n: int) -> list[tuple[int, ...]]:
+def factorisations(n: int) -> list[tuple[int, ...]]:
     """One to three factors above 1, in every order."""
     firsts = [b for b in range(2, n // 2 + 1) if n % b == 0]
     twos = [(b, n // b) for b in firsts]

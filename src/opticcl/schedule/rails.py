@@ -1,0 +1,312 @@
+"""All-reduce, reduce-scatter and all-gather by short rings first, then by trees and rings on rails, on circuits that all stand.
+
+N = b n nodes on a ring of fibres make b rails; rail r is of the nodes r, r + b, ... On rings of stride 1 every node first sums
+what its b neighbours have for its rail, both ways, in floor(b / 2) steps, as in `circulant_rings`. Rail r then
+has 1/b of the message: groups of m neighbours on it collect to their middle node, and the R middle nodes form a ring, both ways
+round:
+
+    b = 2, m = 3    0 1 2 3 4 5 6 7 8 9 10 11     rings of stride 1: all
+                    0   2   4   6   8   10        rail 0: 0 and 4 collect at 2, 6 and 10 at 8
+                      1   3   5   7   9    11     rail 1: 1 and 5 collect at 3, 7 and 11 at 9
+
+    k_0 + b (sum of k_i floor(m_i / 2) + k) <= w        wavelengths
+    T = R + alpha (2 floor(b / 2) + 2 L + 2 floor(R / 2))
+          + V / B ((b - 1) / (b k_0) + (2 sum 1 / k_i + (R - 1) / (R k)) / b)       all_reduce
+
+It fills the gap between trees, which send whole messages, and rings, which take many steps. Chunks are numbered by rail and
+place on it, so what collects at a node is a range. Where the groups divide n, the schedule is the same one group further on.
+
+Source: multi-rail collectives of two levels are known from BlueConnect, Cho et al. 2019. That rails, trees and rings share the
+wavelengths of a ring of fibres at once is our own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from opticcl.collective import Request
+from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
+from opticcl.ir.symmetry import Symmetry, Table
+from opticcl.schedule import needs_whole, register_algorithm
+from opticcl.schedule.circulant_rings import Levels, factorisations, shared_wavelengths
+from opticcl.schedule.standing_tree import StandingTree, tree_of
+from opticcl.units import Shape
+
+__all__ = ["Rails", "rails", "rails_of"]
+
+COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather")
+MOST_NODES = 1 << 16
+
+
+class Rails(NamedTuple):
+    """The rails of a ring of nodes.
+
+    Args:
+        radix: nodes that first sum for each other, and number of rails [count].
+        tree: of the places of a rail.
+        widths: wavelengths of the short rings, of each level of the tree and of the ring of middle nodes [count].
+    """
+
+    radix: int
+    tree: StandingTree
+    widths: tuple[int, ...]
+
+    @property
+    def num_nodes(self) -> int:
+        """Of all rails [count]."""
+        return self.radix * len(self.tree.members[0])
+
+    @property
+    def num_steps(self) -> int:
+        """Of a reduce-scatter, up to the middle nodes [count]."""
+        return self.radix // 2 + self.tree.levels + self.tree.top // 2
+
+    @property
+    def load(self) -> float:
+        """Messages that the circuits of a reduce-scatter carry on one wavelength."""
+        return sum(gain / k for (_, gain), k in zip(_levels(self.radix, self.tree), self.widths, strict=True))
+
+
+def _levels(radix: int, tree: StandingTree) -> list[tuple[int, float]]:
+    """Wavelengths with one for each circuit, and messages on one wavelength: short rings, levels of the tree, ring.
+
+    Args:
+        radix: number of rails [count].
+        tree: of the places of a rail.
+    """
+    collected = [(radix * load, 1 / radix) for load in tree.loads[:-1]]
+    return [(1, (radix - 1) / (2 * radix)), *collected, (radix, (tree.top - 1) / (2 * tree.top * radix))]
+
+
+@lru_cache(maxsize=4096)
+def rails_of(num_nodes: int, wavelengths: int, radix: int, groups: tuple[int, ...]) -> Rails | str:
+    """The rails, each further wavelength where it saves most, or why there are none.
+
+    Args:
+        num_nodes: on the ring [count].
+        wavelengths: of a fibre [count].
+        radix: number of rails [count].
+        groups: nodes of a group, by level.
+    """
+    if radix < 2 or num_nodes % radix or num_nodes // radix < 2:
+        return f"radix={radix} does not divide {num_nodes} nodes into rails of 2 or more; try a divisor"
+    if min(groups, default=1) < 2:
+        return f"groups={'x'.join(map(str, groups))}: a rail needs groups of 2 or more nodes; else try circulant_rings"
+    tree = tree_of(num_nodes // radix, groups)
+    if tree.top < 3:
+        return (
+            f"groups={'x'.join(map(str, groups))} leave {tree.top} nodes on a rail; a ring needs 3; try smaller groups"
+        )
+    levels = _levels(radix, tree)
+    widths, left = [1] * len(levels), wavelengths - sum(load for load, _ in levels)
+    if left < 0:
+        return f"rails need {wavelengths - left} wavelengths of {wavelengths}; try a smaller radix or smaller groups"
+    while fitting := [at for at, (load, _) in enumerate(levels) if load <= left]:
+        best = max(fitting, key=lambda at: levels[at][1] * (1 / widths[at] - 1 / (widths[at] + 1)) / levels[at][0])
+        widths[best] += 1
+        left -= levels[best][0]
+    return Rails(radix, tree, tuple(widths))
+
+
+def accepts(collective: Request, fabric: Fabric, radix: int = 2, groups: tuple[int, ...] = (3,)) -> str | None:
+    """None, or the reason why not.
+
+    Args:
+        collective: requested.
+        fabric: where it would run.
+        radix: number of rails [count].
+        groups: nodes of a group, by level.
+    """
+    if reason := needs_whole(fabric, "terarack"):
+        return reason
+    if collective.name not in COLLECTIVES:
+        return "it does " + ", ".join(COLLECTIVES)
+    if fabric.num_nodes > MOST_NODES:
+        return f"{fabric.num_nodes:,} nodes are more than {MOST_NODES:,}; try circulant_rings"
+    made = rails_of(fabric.num_nodes, fabric.lasers_per_port, radix, groups)
+    return made if isinstance(made, str) else None
+
+
+def variants(collective: Request, fabric: Fabric) -> list[dict[str, object]]:
+    """On a TeraRack: those that are fastest of all rails, and of rings of several strides, for some message."""
+    if needs_whole(fabric, "terarack") or collective.name not in COLLECTIVES or fabric.num_nodes > MOST_NODES:
+        return []
+    found = _front(fabric.num_nodes, fabric.lasers_per_port)
+    return [{"radix": radix, "groups": groups} for radix, groups in found]
+
+
+@lru_cache(maxsize=64)
+def _front(num_nodes: int, wavelengths: int) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    """Radix and groups of those that are fastest of all rails and rings of several strides for some message.
+
+    These are the corners of the lower convex hull of steps and messages on the wire.
+
+    Args:
+        num_nodes: on the ring [count].
+        wavelengths: of a fibre [count].
+    """
+    tried: list[tuple[int, float, int, tuple[int, ...]]] = []
+    for radices in factorisations(num_nodes):
+        if sum((levels := Levels(radices)).strides) <= wavelengths:
+            widths = shared_wavelengths(levels, wavelengths, False)
+            load = sum(each / k for each, k in zip(levels.loads(False), widths, strict=True))
+            tried.append((sum(b // 2 for b in radices), load, 0, radices))
+    for radix, groups in _grammar(num_nodes, wavelengths):
+        made = rails_of(num_nodes, wavelengths, radix, groups)
+        if not isinstance(made, str):
+            tried.append((made.num_steps, made.load, radix, groups))
+    hull: list[tuple[int, float, int, tuple[int, ...]]] = []
+    for one in sorted(tried):
+        if hull and one[1] >= hull[-1][1]:
+            continue
+        while len(hull) > 1 and _above(hull[-1], hull[-2], one):
+            hull.pop()
+        if hull and hull[-1][0] == one[0]:
+            hull.pop()
+        hull.append(one)
+    return tuple((radix, groups) for _, _, radix, groups in hull if radix)
+
+
+def _above(middle: tuple[Any, ...], left: tuple[Any, ...], right: tuple[Any, ...]) -> bool:
+    """Whether a point is on or above the line between two others.
+
+    Args:
+        middle: first and second coordinate, and more.
+        left, right: the same.
+    """
+    rise = (right[1] - left[1]) * (middle[0] - left[0])
+    return bool((middle[1] - left[1]) * (right[0] - left[0]) >= rise)
+
+
+def _grammar(num_nodes: int, wavelengths: int) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Radices from 4 on and one or two levels of odd groups, for which wavelengths may do.
+
+    Args:
+        num_nodes: on the ring [count].
+        wavelengths: of a fibre [count].
+    """
+    for radix in range(4, min(wavelengths, num_nodes // 6) + 1):
+        if num_nodes % radix:
+            continue
+        most = (wavelengths - 1) // radix - 1  # wavelengths of a rail for its groups
+        for m in range(3, 2 * most + 2, 2):
+            yield radix, (m,)
+            yield from ((radix, (m, other)) for other in range(3, 2 * (most - m // 2) + 2, 2))
+
+
+@register_algorithm("rails", accepts, variants)
+def rails(collective: Request, fabric: Fabric, *, radix: int = 2, groups: Shape = (3,)) -> Schedule:
+    """Short rings, trees and rings on rails: floor(b / 2) + L + floor(R / 2) steps, twice as many for all_reduce.
+
+    Args:
+        collective: all_reduce, reduce_scatter or all_gather.
+        fabric: a TeraRack.
+        radix: number b of rails [count].
+        groups: nodes of a rail that collect to their middle one, by level; R nodes are left, which form a ring.
+    """
+    made = rails_of(fabric.num_nodes, fabric.lasers_per_port, radix, groups)
+    assert not isinstance(made, str), "accepts has refused them"
+    moves = _Moves(made)
+    steps = list(moves.reducing())
+    if collective.name == "all_reduce":
+        steps += [_stored(step) for step in reversed(steps)]
+    else:
+        steps += moves.handing_out()
+    if collective.name == "all_gather":
+        steps = [_stored(step) for step in reversed(steps)]
+    n = fabric.num_nodes
+    owner = np.repeat(moves.node.ravel(), moves.units)
+    chunks = collective.on(n, n * moves.units, owner=owner)
+    return Schedule("rails", chunks, len(steps), lambda i: steps[i], symmetries=moves.symmetries(), stands=True)
+
+
+def _stored(step: Transfers) -> Transfers:
+    """Every transfer backwards, stored."""
+    return Transfers.of(step.dst, step.src, step.chunk_lo, step.chunk_n, Op.COPY, None, step.chunk_step)
+
+
+class _Moves:
+    """Steps of rails.
+
+    Args: made: the rails.
+    """
+
+    def __init__(self, made: Rails) -> None:
+        self.radix, self.tree = made.radix, made.tree
+        self.places = len(made.tree.members[0])
+        self.node: IntArray = np.arange(made.num_nodes).reshape(self.places, self.radix).T  # (rails, places)
+        self.units = 1 + (made.radix % 2 == 0 or made.tree.top % 2 == 0)  # chunks of a node
+
+    def reducing(self) -> Iterator[Transfers]:
+        """Sums to the middle nodes: short rings, the tree, the ring."""
+        node = np.arange(self.node.size)
+        for away in range(self.radix // 2, 0, -1):
+            yield concatenate_transfers(
+                self._sums(node, node + way, (node + way * away) % self.radix * self.places, self.places, way, halves)
+                for halves in (2 * away == self.radix,)
+                for way in (1, -1)
+            )
+        for level in range(self.tree.levels):
+            child, parent = self.tree.collect(level)
+            rail = np.arange(self.radix)[:, None] + 0 * child
+            yield self._sums(self.node[:, child], self.node[:, parent], rail * self.places, self.places)
+        place, top = np.arange(self.tree.top), self.tree.top
+        first, size = self.tree.below(self.tree.levels, self.tree.members[-1])
+        middle = self.node[:, self.tree.members[-1]]
+        rail = np.arange(self.radix)[:, None] * self.places
+        for away in range(top // 2, 0, -1):
+            yield concatenate_transfers(
+                self._sums(
+                    middle,
+                    middle[:, (place + way) % top],
+                    rail + first[(place + way * away) % top],
+                    np.broadcast_to(size[(place + way * away) % top], middle.shape),
+                    way,
+                    2 * away == top,
+                )
+                for way in (1, -1)
+            )
+
+    def _sums(
+        self, src: IntArray, dst: IntArray, lo: IntArray, size: IntArray | int, way: int = 1, halves: bool = False
+    ) -> Transfers:
+        """Sums for some places; those for the opposite node by halves, every second chunk each way.
+
+        Args:
+            src, dst: nodes.
+            lo: first place.
+            size: places [count].
+            way: 1 or -1.
+            halves: whether the other way carries the other half.
+        """
+        first, count = np.asarray(lo) * self.units, np.asarray(size) * self.units
+        total = self.node.size
+        if halves:
+            return Transfers.of(src, dst % total, first + (way < 0), count // 2, Op.REDUCE, None, 2)
+        return Transfers.of(src, dst % total, first, count, Op.REDUCE)
+
+    def handing_out(self) -> list[Transfers]:
+        """From the middle nodes down the trees: to every node the chunks of those that collect at it."""
+        found = []
+        for level in reversed(range(self.tree.levels)):
+            child, parent = self.tree.collect(level)
+            first, size = self.tree.below(level, child)
+            lo = (np.arange(self.radix)[:, None] * self.places + first) * self.units
+            count = np.broadcast_to(size * self.units, lo.shape)
+            found.append(Transfers.of(self.node[:, parent], self.node[:, child], lo, count, Op.COPY))
+        return found
+
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """One group further on along all rails, if all groups are of one size."""
+        size = prod(self.tree.groups)
+        if self.places % size:
+            return ()
+        nodes = (np.arange(self.node.size) + size * self.radix) % self.node.size
+        place = (np.arange(self.places) + size) % self.places
+        chunks = (np.arange(self.radix)[:, None] * self.places + place).ravel()[:, None] * self.units
+        return (Symmetry(Table(nodes), Table((chunks + np.arange(self.units)).ravel())),)
