@@ -10,6 +10,7 @@ import pytest
 
 import opticcl
 from opticcl.assumptions import assumptions
+from opticcl.circuits import lightpath as rule_module
 from opticcl.circuits import lower
 from opticcl.circuits.lightpath import row_column_routes
 from opticcl.collective import collective
@@ -315,3 +316,21 @@ def test_lasers_do_not_depend_on_what_is_asked_first():
         for one, same in zip(plan.rounds(i), other.rounds(i), strict=True):
             assert np.array_equal(one.wavelength_lo, same.wavelength_lo)
             assert np.array_equal(one.wavelength_n, same.wavelength_n)
+
+
+@pytest.mark.parametrize("waveguides", [1, 2])
+def test_equal_steps_are_divided_once(monkeypatch, waveguides):
+    """The rounds of long steps are remembered; they are those that are found anew, and an all-gather finds none."""
+    found, split = {}, rule_module.split
+    for long_hops in (1 << 40, 0):
+        calls = []
+        monkeypatch.setattr(rule_module, "LONG_HOPS", long_hops)
+        monkeypatch.setattr(rule_module, "split", lambda *a, calls=calls: calls.append(1) or split(*a))
+        plan = opticcl.compile(
+            f"lightpath:shape=8x8,waveguides={waveguides}", "all_reduce", "1MB", algorithm="lumorph"
+        ).circuits
+        rounds = [one for i in range(plan.schedule.num_steps) for one in plan.rounds(i)]
+        columns = ("transfer", "src", "dst", "port", "wavelength_lo", "wavelength_n", "hops", "hop_offsets")
+        found[long_hops] = [getattr(one, name).tolist() for one in rounds for name in columns], len(calls)
+    assert found[0][0] == found[1 << 40][0]
+    assert 2 * found[0][1] == found[1 << 40][1] > 0

@@ -22,6 +22,7 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
+from hashlib import blake2b
 
 import numpy as np
 
@@ -59,6 +60,8 @@ __all__ = ["row_column_routes", "split_by_waveguides"]
 MOST_HOPS = 1 << 27  # of a step
 BYTES_A_HOP = 12  # of a path, and the circuit that it belongs to
 MOST_KEPT = 64  # steps whose routes are remembered
+MOST_DIVIDED = 8  # steps whose rounds are remembered, 8 bytes a circuit
+LONG_HOPS = 1 << 20  # of a step from which on its rounds are remembered
 MOST_CLASSES = 1 << 14  # classes of steps whose lasers follow from each other
 MOST_SPREAD = 1 << 14  # circuits up to which laser sets are spread
 
@@ -88,7 +91,7 @@ def _on_grid(fabric: Fabric, schedule: Schedule) -> Rounds:
         degree = schedule.parameters.get("degree") or degrees(fabric.num_nodes)[0]
     _refuse_too_many_hops(fabric, schedule)
     _refuse_dark_tiles(fabric, damage, tile)
-    route = _router(machine.routing, machine.grid, machine.seed)
+    route, divided = _router(machine.routing, machine.grid, machine.seed), _remembered_rounds(fabric)
     coloured = _StandingLasers(fabric, schedule)
     real = usable_first(damage, fabric.lasers_per_port)
 
@@ -112,7 +115,7 @@ def _on_grid(fabric: Fabric, schedule: Schedule) -> Rounds:
             src, dst = transfers.src[row], transfers.dst[row]
             routes = route(tile[src], tile[dst])
             together = Circuits.of(row, src, dst, 0, lasers.lo[row], lasers.width[row], routes)
-            found += split_by_waveguides(fabric, together)
+            found += divided(together)
         if damage.dark:
             found = [only_alive(damage, circuits, tile, real) for circuits in found]
         return tuple(as_listed(circuits, order) for circuits in found)
@@ -268,18 +271,62 @@ def split_by_waveguides(fabric: Fabric, circuits: Circuits) -> list[Circuits]:
     machine = fabric.machine_as(Lightpath)
     if machine.switch_unit == "waveguide":
         return _split_end_to_end(machine, circuits)
+    return _divided(circuits, *_division(fabric, machine, circuits))
+
+
+def _division(fabric: Fabric, machine: Lightpath, circuits: Circuits) -> tuple[IntArray, IntArray | None]:
+    """(lasers of each circuit, its round); None for the second if one round is enough.
+
+    Args:
+        fabric: of the circuits.
+        machine: the whole of it.
+        circuits: of a round.
+    """
     capacity, damage = machine.waveguides, machine.damage
     if len(circuits) <= capacity and not len(damage.edge):
-        return [circuits]
+        return circuits.wavelength_lo, None
     alive = damage.waveguides(fabric.num_machine_nodes, capacity)
     if (np.bincount(circuits.hops, minlength=len(alive)) <= alive).all():
-        return [circuits]
+        return circuits.wavelength_lo, None
     if not damage.dark:  # dead ones are left dark where they are
         circuits = _spread(fabric, circuits, alive)
     found = split(*_waveguides_wanted(fabric, circuits, alive))
-    if found.num_rounds == 1:
-        return [circuits]
-    return [circuits.take(found.round_of == r) for r in range(found.num_rounds)]
+    return circuits.wavelength_lo, found.round_of if found.num_rounds > 1 else None
+
+
+def _divided(circuits: Circuits, lo: IntArray, round_of: IntArray | None) -> list[Circuits]:
+    """The circuits of each round.
+
+    Args:
+        circuits: of all.
+        lo: first laser of each.
+        round_of: of each; None for one round.
+    """
+    if lo is not circuits.wavelength_lo:
+        circuits = replace(circuits, wavelength_lo=lo)
+    return [circuits] if round_of is None else [circuits.take(round_of == r) for r in range(int(round_of.max()) + 1)]
+
+
+def _remembered_rounds(fabric: Fabric) -> Callable[[Circuits], list[Circuits]]:
+    """`split_by_waveguides` for the steps of a plan: equal circuits on equal routes, such as those of a reduce-scatter and its
+    all-gather, are divided once."""
+    machine = fabric.machine_as(Lightpath)
+    kept: OrderedDict[bytes, tuple[IntArray, IntArray | None]] = OrderedDict()
+
+    def rounds(circuits: Circuits) -> list[Circuits]:
+        if len(circuits.hops) < LONG_HOPS or machine.switch_unit == "waveguide":
+            return split_by_waveguides(fabric, circuits)
+        digest = blake2b()
+        for column in (circuits.src, circuits.dst, circuits.wavelength_lo, circuits.wavelength_n):
+            digest.update(np.ascontiguousarray(column).data)
+        key = digest.digest()
+        if key not in kept:
+            kept[key] = _division(fabric, machine, circuits)
+            if len(kept) > MOST_DIVIDED:
+                kept.popitem(last=False)
+        return _divided(circuits, *kept[key])
+
+    return rounds
 
 
 def _spread(fabric: Fabric, circuits: Circuits, alive: IntArray) -> Circuits:
@@ -333,10 +380,12 @@ def _waveguides_wanted(fabric: Fabric, circuits: Circuits, alive: IntArray) -> t
     Args: alive: waveguides of each edge.
     """
     width, lo = int(circuits.wavelength_n[0]), circuits.wavelength_lo
-    owner = circuits.hop_owner()
     if (circuits.wavelength_n == width).all() and not (lo % width).any():
         sets = -(-fabric.num_wavelengths // width)
-        return circuits.hops * np.int64(sets) + (lo // width)[owner], circuits.hop_offsets, np.repeat(alive, sets)
+        pairs = circuits.hops * np.int64(sets)
+        pairs += np.repeat(lo // width, circuits.num_hops())
+        return pairs, circuits.hop_offsets, np.repeat(alive, sets)
+    owner = circuits.hop_owner()
     widths = circuits.wavelength_n[owner].astype(np.int64)
     first = circuits.hops * np.int64(fabric.num_wavelengths) + lo[owner]
     within = np.arange(widths.sum()) - np.repeat(np.cumsum(widths) - widths, widths)

@@ -45,8 +45,7 @@ def split(resources: IntArray, offsets: IntArray, capacity: IntArray) -> Split:
     bound = int((-(-load // capacity)).max(initial=min(n, 1)))
     if bound <= 1:
         return Split(np.zeros(n, np.int32), bound, bound)
-    contention = np.bincount(np.repeat(np.arange(n), np.diff(offsets)), (load / capacity)[resources], minlength=n)
-    order = np.argsort(-contention, kind="stable")
+    order = np.argsort(-_contention(resources, offsets, load / capacity), kind="stable")
     round_of = np.empty(n, np.int32)
     count = int(_first_fit(order, resources, offsets, capacity, bound, round_of))
     for few in range(bound, count):
@@ -54,6 +53,16 @@ def split(resources: IntArray, offsets: IntArray, capacity: IntArray) -> Split:
         if _least_loaded_fit(order, resources, offsets, capacity, few, other):
             return Split(other, few, bound)
     return Split(round_of, count, bound)
+
+
+@numba.njit(cache=True, nogil=True)
+def _contention(place, offsets, full):  # type: ignore[no-untyped-def]
+    """Sum of the loads, in capacities, of the resources of each request, float64 (n,)."""
+    found = np.zeros(len(offsets) - 1)
+    for i in range(len(found)):
+        for k in range(offsets[i], offsets[i + 1]):
+            found[i] += full[place[k]]
+    return found
 
 
 @numba.njit(cache=True, nogil=True)
