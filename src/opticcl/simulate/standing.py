@@ -18,6 +18,7 @@ __all__ = ["Standing", "all_within", "circuit_numbers"]
 LOOKED_UP = 3  # circuits of a round that are looked up before all of them are compared
 SPARSE = 8  # a table of all devices may have this many entries for each that is set
 KEPT = 4  # rounds whose circuits are known to stand
+MOST_SETTINGS = 1 << 20  # of a round that are kept
 ENDS = ("src", "dst", "port")
 CIRCUIT = (*ENDS, "wavelength_lo", "wavelength_n")
 
@@ -125,7 +126,7 @@ class Standing:
             return False
         if not _same(circuits, last.circuits, ENDS) and not all_within(path_numbers(circuits), last.paths):
             return False
-        wanted, found = (_settings_of(self._fabric, one) for one in (circuits, last.circuits))
+        wanted, found = _settings_of(self._fabric, circuits), last.settings(self._fabric)
         return all(_covered(*pair) for pair in zip(wanted, found, strict=True))
 
 
@@ -134,6 +135,19 @@ class _Set:
 
     def __init__(self, circuits: Circuits) -> None:
         self.circuits = circuits
+        self._settings: tuple[_Settings, ...] | None = None
+
+    def settings(self, fabric: Fabric) -> tuple[_Settings, ...]:
+        """Settings of the devices that they need.
+
+        Args: fabric: that they are on.
+        """
+        if self._settings is not None:
+            return self._settings
+        found = _settings_of(fabric, self.circuits)
+        if sum(len(one.device) for one in found) <= MOST_SETTINGS:
+            self._settings = found
+        return found
 
     @cached_property
     def numbers(self) -> npt.NDArray[np.uint64]:
@@ -183,7 +197,10 @@ def all_within(some: IntArray, numbers: IntArray) -> bool:
         return bool((numbers[np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)] == wanted).all())
 
     few = some[:: max(1, len(some) // 64)]  # at most 127, which suffice in most cases
-    return within(few) and within(np.sort(some))  # in order, for the sake of the processor's cache
+    if not within(few):
+        return False
+    ordered = np.sort(some)  # for the sake of the processor's cache
+    return np.array_equal(ordered, numbers) or within(ordered)
 
 
 class _Settings(NamedTuple):
