@@ -73,6 +73,20 @@ def test_rooted(count, collective):
         )
 
 
+@pytest.mark.parametrize("collective", ["broadcast", "reduce"])
+def test_pieces(collective):
+    """L + S - 1 steps, each as long as the level with the fewest wavelengths takes for a piece."""
+    where = fabric("terarack:nodes=105")
+    for pieces in (2, 5):
+        name = f"standing_tree:groups=3x5x7,pipeline={pieces}"
+        schedule = check(name, Request(collective, 17), where)
+        assert schedule.num_steps == 3 + pieces - 1
+    slowest = 1 / min(shared_among(tree_of(105, (3, 5, 7)), where.lasers_per_port, False)[:-1])
+    timeline = compile(where, collective, 10**6, algorithm=name).simulate(**PLAIN)
+    most = timeline.step_s[2] / 3 - 1e-6  # of three steps in which all levels are busy
+    assert most == pytest.approx(8e6 / 5 * slowest / where.rate_bits_per_s, rel=1e-9)
+
+
 def test_on_1024_nodes():
     """28.6 us for 1 KB, 3.6 if the circuits stand; WRHT takes 78.6."""
     plan = compile("terarack", "all_reduce", "1KB", algorithm="standing_tree:groups=65")
@@ -103,6 +117,8 @@ def test_levels_on_the_same_wavelengths_clash():
         ("standing_tree:groups=1x3", "all_reduce", "terarack:nodes=27", "a group of fewer than 2 nodes"),
         ("standing_tree:groups=3", "all_reduce", "terarack", "wavelengths of 64; try more levels"),
         ("standing_tree:groups=3", "broadcast", "terarack:nodes=27", "leave 9 nodes of 27, not one"),
+        ("standing_tree:pipeline=2", "all_reduce", "terarack:nodes=27", "pipeline is for broadcast and reduce only"),
+        ("standing_tree:pipeline=0", "reduce", "terarack:nodes=27", "pipeline=0 is not 1 to"),
         ("standing_tree:cut=True", "reduce", "terarack:nodes=27", "no exchange to cut"),
         ("standing_tree", "all_to_all", "terarack:nodes=27", "it does all_reduce"),
         ("standing_tree:cut=True", "all_gather", "terarack:nodes=27", "exchanges blocks as it is; leave cut out"),

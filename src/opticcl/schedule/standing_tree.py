@@ -8,7 +8,7 @@ collected from before the middle node travels on one fibre, what is sent back to
     T = R + (2 L + 1) alpha + V / B (2 sum 1 / k_i + 1 / k)
 
 A broadcast goes down such a tree from its root, turned so that the root is the last middle node, without an exchange; a reduce
-goes up.
+goes up. With S pieces that follow each other it takes (L + S - 1) (alpha + V / (S B) max 1 / k_i).
 
 With `cut`, the exchange is a reduce-scatter and an all-gather on the same circuits: a step more, V / B x 2 / (R k).
 
@@ -28,8 +28,9 @@ from math import inf, prod, sqrt
 import numpy as np
 
 from opticcl.collective import Request
-from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
+from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
 from opticcl.schedule import needs_whole, register_algorithm
+from opticcl.schedule.tree import MOST_CHUNKS, pipelined_classes
 from opticcl.schedule.wavelength_exchange import exchange_wavelengths
 from opticcl.units import Shape
 
@@ -38,11 +39,16 @@ __all__ = ["BLOCKS", "StandingTree", "groups_of", "shared_among", "standing_tree
 COLLECTIVES = ("all_reduce", "broadcast", "reduce", "reduce_scatter", "all_gather", "barrier")
 ROOTED = ("broadcast", "reduce")
 BLOCKS = ("reduce_scatter", "all_gather")
+PIECES = (1, 2, 3, 4, 6, 8)
 MOST_EXCHANGING = 512  # nodes of the last level: their exchange has the square of it in transfers
 
 
 def accepts(
-    collective: Request, fabric: Fabric, groups: tuple[int, ...] | None = None, cut: bool = False
+    collective: Request,
+    fabric: Fabric,
+    groups: tuple[int, ...] | None = None,
+    cut: bool = False,
+    pipeline: int = 1,
 ) -> str | None:
     """None, or the reason why not.
 
@@ -51,6 +57,7 @@ def accepts(
         fabric: where it would run.
         groups: nodes of a group of each level but the last.
         cut: whether the exchange cuts the message.
+        pipeline: pieces of the message [count].
     """
     if reason := needs_whole(fabric, "terarack"):
         return reason
@@ -61,6 +68,10 @@ def accepts(
         return f"{collective.name} has no exchange to cut; leave cut out"
     if cut and collective.name in BLOCKS:
         return f"{collective.name} exchanges blocks as it is; leave cut out"
+    if not 1 <= pipeline <= MOST_CHUNKS:
+        return f"pipeline={pipeline} is not 1 to {MOST_CHUNKS:,}"
+    if pipeline > 1 and not rooted:
+        return "pipeline is for broadcast and reduce only"
     if groups is None:
         if not _tried(fabric, collective):
             return f"no groups of {fabric.num_nodes} nodes fit {fabric.lasers_per_port} wavelengths; try wrht"
@@ -81,7 +92,12 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, object]]:
     """On a TeraRack: of trees with up to three collecting levels those on which some message is fastest."""
     if needs_whole(fabric, "terarack") or collective.name not in COLLECTIVES[:-1] or fabric.num_nodes < 3:
         return []
-    return [{"cut": cut} | ({"groups": groups} if groups else {}) for groups, cut in _tried(fabric, collective)]
+    pieces = PIECES if collective.name in ROOTED else (1,)
+    return [
+        {"cut": cut} | ({"groups": groups} if groups else {}) | ({"pipeline": many} if many > 1 else {})
+        for groups, cut in _tried(fabric, collective)
+        for many in pieces[: None if len(groups) > 1 else 1]
+    ]
 
 
 def _tried(fabric: Fabric, collective: Request) -> tuple[tuple[tuple[int, ...], bool], ...]:
@@ -149,7 +165,9 @@ def groups_of(fabric: Fabric, groups: tuple[int, ...] | None, collective: Reques
 
 
 @register_algorithm("standing_tree", accepts, variants)
-def standing_tree(collective: Request, fabric: Fabric, *, groups: Shape | None = None, cut: bool = False) -> Schedule:
+def standing_tree(
+    collective: Request, fabric: Fabric, *, groups: Shape | None = None, cut: bool = False, pipeline: int = 1
+) -> Schedule:
     """WRHT's tree with all its circuits at once: 2 L + 1 steps, L of a broadcast or a reduce.
 
     Args:
@@ -157,16 +175,25 @@ def standing_tree(collective: Request, fabric: Fabric, *, groups: Shape | None =
         fabric: a TeraRack.
         groups: nodes of a group of each level but the last, which exchanges; None: those with the fewest steps.
         cut: whether the exchange cuts the message, in two steps.
+        pipeline: pieces of a broadcast or a reduce, which follow each other [count].
     """
     n = fabric.num_nodes
     rooted = collective.name in ROOTED
     tree = tree_of(n, groups_of(fabric, groups, collective))
     if rooted:
         links = [tree.turned(tree.collect(level), collective.root) for level in range(tree.levels)]
-        up = [Transfers.of(child, parent, 0, 1, Op.REDUCE) for child, parent in links]
-        down = [Transfers.of(parent, child, 0, 1, Op.COPY) for child, parent in reversed(links)]
-        one_way = up if collective.name == "reduce" else down
-        return Schedule("standing_tree", collective.on(n, 1), len(one_way), lambda i: one_way[i], stands=True)
+        adds, stages = collective.name == "reduce", len(links)
+        ends = links if adds else [(parent, child) for child, parent in reversed(links)]
+
+        def step(i: int) -> Transfers:
+            """Piece p is at stage i - p."""
+            busy = range(max(0, i - pipeline + 1), min(i + 1, stages))
+            op = Op.REDUCE if adds else Op.COPY
+            return concatenate_transfers(Transfers.of(*ends[stage], i - stage, 1, op) for stage in busy)
+
+        num_steps = stages + pipeline - 1 if stages else 0
+        runs = pipelined_classes(stages, pipeline)
+        return Schedule("standing_tree", collective.on(n, pipeline), num_steps, step, runs, stands=True)
     tops = tree.members[-1]
     sender, receiver = tree.exchange()
     if collective.name in BLOCKS:
