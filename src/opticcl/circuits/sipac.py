@@ -41,13 +41,15 @@ def _whole_channels(fabric: Fabric) -> Rounds:
     lines, strides = machine.num_wavelengths, machine.strides
     unused = 1 if machine.channels == "retuned" else 0
     ports, groups = np.array(machine.sides, np.int64), np.array(machine.groups_of_levels, np.int64)
-    apart = machine.lines_apart
+    apart, first_port = machine.lines_apart, np.cumsum(ports) - ports
 
     def rounds(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
         distance = transfers.dst.astype(np.int64) - transfers.src  # (j - i) r_0 ... r_{l-1}
         level = np.searchsorted(strides, np.abs(distance), side="right") - 1
         group = (distance // strides[level] - unused) % ports[level]
-        number = _occurrence(transfers.src * np.int64(fabric.num_machine_nodes) + transfers.dst)
+        number = np.zeros(len(group), np.int64)
+        if _repeats(transfers.src * ports.sum() + first_port[level] + group):  # else no two pairs are equal
+            number = _occurrence(transfers.src * np.int64(fabric.num_machine_nodes) + transfers.dst)
         carried = np.arange(len(group))
         if machine.channels == "ring":
             carried, group, number = _with_loop_back(transfers, group, number)
