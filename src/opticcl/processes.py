@@ -14,6 +14,7 @@ import gc
 import multiprocessing
 import os
 import pickle
+import select
 import signal
 import sys
 import threading
@@ -232,6 +233,13 @@ def events(
     workers: dict[Connection, Any] = {}
     inboxes: dict[Connection, bytearray] = {}
     items: dict[Connection, T] = {}
+    poller, numbered = select.poll(), dict[int, Connection]()  # made once, as `wait` makes one at each call
+
+    def forget(connection: Connection) -> None:
+        poller.unregister(connection)
+        del numbered[connection.fileno()], workers[connection], inboxes[connection]
+        connection.close()
+
     try:
         while waiting or items:
             while waiting and len(items) < jobs:
@@ -243,22 +251,24 @@ def events(
                     process = context.Process(target=_serve, args=(work, there, [idle, *workers], cap), daemon=True)
                     process.start()
                     there.close()
-                    workers[idle], inboxes[idle] = process, bytearray()
+                    workers[idle], inboxes[idle], numbered[idle.fileno()] = process, bytearray(), idle
+                    poller.register(idle, select.POLLIN)
                 items[idle] = waiting.popleft()
                 with suppress(OSError):  # it ended: found below
                     idle.send(items[idle])
             time.sleep(PAUSE_S)
-            ready = wait(list(items), patience_s)
+            ready = [numbered[number] for number, _ in poller.poll(1000 * patience_s)]
             if not ready:
                 yield None
             for connection in ready:
-                assert isinstance(connection, Connection)
+                if connection not in items:  # it ended while it had nothing to do
+                    forget(connection)
+                    continue
                 event = _received(connection, inboxes[connection], items[connection], workers[connection], cap)
                 if event.ended:
                     del items[connection]
                 if event.crash:
-                    connection.close()
-                    del workers[connection], inboxes[connection]
+                    forget(connection)
                 yield event
     finally:
         for connection, process in workers.items():

@@ -1,6 +1,7 @@
 """Runs of a design space: killed, crashed, on a full disk, two at once; nothing is lost and nothing is done twice."""
 
 import json
+import os
 import random
 import shutil
 import signal
@@ -366,6 +367,26 @@ def test_events_of_processes():
             if event.crash:
                 seen[event.item].append(event.crash)
     assert seen == {0: [0, 0], 1: [1, "ValueError: one line"], 2: [2, -2], 3: [3, -3]}
+
+
+def test_a_process_that_ends_with_nothing_to_do_is_no_crash():
+    """What is given later is done by another one."""
+
+    def work(item):
+        yield os.getpid()
+        time.sleep(0.2 if item == "slow" else 0)
+
+    waiting, seen = deque(["first", "slow"]), {}
+    for event in events(work, waiting, jobs=2):
+        if event is not None:
+            assert not event.crash
+            seen.setdefault(event.item, []).extend(event.values)
+            if event.item == "first" and event.ended:
+                os.kill(seen["first"][0], signal.SIGKILL)
+            if event.item == "slow" and event.ended:
+                waiting.append("last")
+    assert set(seen) == {"first", "slow", "last"}
+    assert seen["last"][0] != seen["first"][0]
 
 
 def test_values_larger_than_one_read():
