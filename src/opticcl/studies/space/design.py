@@ -32,6 +32,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
 from itertools import product
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -198,8 +199,10 @@ class DesignSpace:
     def machines(self, points: Sequence[DesignPoint]) -> list[list[int]]:
         """Positions of the points of each machine, collective and algorithm, which share their plans; largest first."""
         found: dict[tuple[Any, ...], list[int]] = {}
+        known = points[0].values
+        machine = itemgetter(*(axis for axis in (*MACHINE, *_parameters_among(tuple(known))) if axis in known))
         for i, point in enumerate(points):
-            found.setdefault(point.machine, []).append(i)
+            found.setdefault(machine(point.values), []).append(i)
         return sorted(found.values(), key=lambda some: (-points[some[0]].values["nodes"], -len(some)))
 
 
