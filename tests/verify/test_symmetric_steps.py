@@ -7,6 +7,7 @@ import pytest
 
 from opticcl.assumptions import assumptions
 from opticcl.fabrics import fabric
+from opticcl.fabrics.ramp import Ramp
 from opticcl.ir import CircuitPlan, Circuits
 from opticcl.ir.circuit_plan import StoredRounds
 from opticcl.ir.symmetric_steps import LightMove, Moves, SymmetricRounds, SymmetricSteps, first_of_orbit, symmetric_step
@@ -75,7 +76,7 @@ def images(rounds: SymmetricRounds, circuits: Circuits):
 def test_the_same_as_row_by_row(monkeypatch, shape, collective, steps):
     """Transfers, circuits, verdict, times and loads of both."""
     for block in {1} if steps == 1 else {2} if shape == (4, 4, 8) else {1, shape[1]}:
-        where = ramp(shape, transceivers_per_group=2 if block == 1 else 1)
+        where = ramp(shape)
         listed, defined = not_listed(monkeypatch, where, collective, f"skewed_exchange:block={block},steps={steps}")
         for i in range(steps):
             due, step, rounds = (
@@ -181,13 +182,29 @@ def test_machines_that_no_move_maps_onto_themselves():
     assert ramp((4, 4, 8)).resource_images(turn) is not None
     assert ramp((4, 4, 8), failed="transmitter:5").resource_images(turn) is None
     assert ramp((4, 4, 8), subnet="route_broadcast").resource_images(turn) is None
+    assert ramp((4, 4, 8), receiver="none").resource_images(turn) is None
+    assert ramp((4, 4, 8), transceivers_per_group=2).resource_images(turn) is None
     assert fabric("sipac").resource_images(turn) is None
 
 
-@pytest.mark.parametrize(("shape", "planes"), [((3, 2, 6), 1), ((2, 2, 4), 2)])
-def test_resources_of_images(shape, planes):
+def test_a_fabric_that_gives_other_images(monkeypatch):
+    """Units that circuits do not occupy once they are moved are found: receivers that move the other way."""
+
+    def turned(images):
+        return images[0], np.argsort(images[1]), images[2]
+
+    _, plan = not_listed(monkeypatch, ramp((4, 4, 8)), "all_to_all", "skewed_exchange:steps=1")
+    given = Ramp.resource_images
+    assert plan.verify().ok
+    monkeypatch.setattr(Ramp, "resource_images", lambda self, move: turned(given(self, move)))
+    verdict = plan.verify()
+    assert {violation.rule for violation in verdict.violations} == {"moves_wrong"}
+
+
+@pytest.mark.parametrize("shape", [(3, 2, 6), (2, 2, 4)])
+def test_resources_of_images(shape):
     """Every circuit of a machine: its image occupies the images of what it occupies, and is as possible."""
-    where = ramp(shape, transceivers_per_group=planes)
+    where = ramp(shape)
     x, racks, places = shape
     n, members, ports = where.num_nodes, racks * places, where.ports_per_node
     src, dst, port = (axis.ravel() for axis in np.meshgrid(np.arange(n), np.arange(n), np.arange(ports), indexing="ij"))
@@ -196,7 +213,7 @@ def test_resources_of_images(shape, planes):
     for digit, along, turn in ((0, 1, 2), (2, 1, 0), (1, 1, 0)):
         groups = (np.arange(x) + along * (digit == 0)) % x
         light = (np.arange(places) + along * (digit == 2)) % places
-        plane = Digits((x, planes), 0, turn).images(ports)
+        plane = Digits((x,), 0, turn).images(ports)
         move = LightMove(Digits(shape, digit, along).images(n), plane, light, groups)
         found = where.resource_images(move)
         assert not any(len(fault.circuits) for one in (circuits, move.of(circuits)) for fault in where.faults(one)

@@ -235,15 +235,15 @@ class _Skewed:
         the next place, or for B the x-th, whose labels are the same, wavelengths are those of that place.
         """
         machine = self.fabric.machine_as(Ramp)
-        x, racks, places, b = machine.groups, machine.racks, machine.wavelengths, machine.transceivers_per_group
+        x, racks, places = machine.groups, machine.racks, machine.wavelengths
         joins_groups, shape = self.phases[step] == "B", (x, racks, places)
         gates, wavelengths = np.arange(x), np.arange(places)
-        nodes, ports = np.arange(machine.num_nodes), np.arange(x * b)
+        nodes, ports = np.arange(machine.num_nodes), np.arange(x)
         along = x if joins_groups else 1
         moves = [
             LightMove(
                 Digits(shape, 0, 1).images(len(nodes)),
-                Digits((x, b), 0, 2 * joins_groups).images(len(ports)),
+                Digits((x,), 0, 2 * joins_groups).images(len(ports)),
                 wavelengths,
                 (gates + 1) % x,
             )

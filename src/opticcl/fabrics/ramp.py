@@ -319,14 +319,13 @@ class Ramp(FailingFabric):
     def resource_images(self, move: LightMove) -> tuple[IntArray, ...] | None:
         """Star couplers are identical: groups, places and transceiver groups may be permuted, racks within their group.
 
-        A move takes groups to groups as it takes gates, places to places as it takes wavelengths, and planes of a
-        transceiver group to those of one; nothing may have failed.
+        A move takes groups to groups as it takes gates, and places to places as it takes wavelengths. Nothing may have
+        failed, and a transceiver group has one transceiver: several share instructions, which no circuit has for itself.
         """
-        x, b, ports, devices = self.groups, self.transceivers_per_group, self.ports_per_node, self.wavelengths
+        x, ports, devices = self.groups, self.ports_per_node, self.wavelengths
         group = (move.nodes // self.nodes_per_group).reshape(x, -1)
-        plane = (move.ports // b).reshape(x, b)
-        identical = self.subnet == "broadcast" and not self.conditions
-        if not identical or (group != move.hops[:, None]).any() or (plane != plane[:, :1]).any():
+        identical = self.subnet == "broadcast" and not self.signals_meet and not self.conditions
+        if not identical or self.transceivers_per_group > 1 or (group != move.hops[:, None]).any():
             return None
         if (move.nodes % devices != np.tile(move.wavelengths, x * self.racks)).any():
             return None

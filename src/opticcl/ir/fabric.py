@@ -478,7 +478,7 @@ class Fabric(ABC):
         """Image of each instance of each resource under a move that leaves the machine what it was.
 
         Where it is not None, circuits that are moved occupy the images of what they occupied, on the images of their
-        wavelengths, and the machine can make them exactly if it could make the others.
+        wavelengths, and the machine can make them exactly if it could make the others, each circuit for itself.
 
         Args: move: of nodes, ports, wavelengths and hops.
         Returns: int64 (count,) for each of `resources`; None: the machine is another one then, or none is known.

@@ -98,31 +98,33 @@ class Moves:
 
     @cached_property
     def _powers(self) -> IntArray:
-        """Power of each permutation that takes rank 0 to each rank, int64 (permutations, num_ranks)."""
-        powers = np.empty((len(self.orders), self.num_ranks), np.int64)
+        """Power of each permutation that takes rank 0 to each rank, int32 (permutations, num_ranks)."""
+        powers = np.empty((len(self.orders), self.num_ranks), np.int32)
         product = np.arange(self.num_ranks)
         for row, order in zip(powers, self.orders, strict=True):
             row[self.reached] = product % order
             product = product // order
         return powers
 
-    def _rank(self, powers: IntArray) -> IntArray:
-        """Rank that products of powers take rank 0 to.
-
-        Args: powers: (permutations, n).
-        """
-        place = np.zeros(powers.shape[1], np.int64)
-        for row, order in zip(powers[::-1], self.orders[::-1], strict=True):
-            place = place * order + row % order
-        return self.reached[place]
-
     def rank_images(self, of: IntArray, ranks: IntArray) -> IntArray:
         """Images of ranks under the products that take rank 0 to the ranks `of`, int64 (n,)."""
-        return self._rank(self._powers[:, of] + self._powers[:, ranks])
+        place = np.zeros(len(of), np.int32)
+        for row, order in zip(
+            self._powers[::-1], self.orders[::-1], strict=True
+        ):  # one at a time: there may be millions
+            power = row[of]
+            power += row[ranks]
+            power %= order
+            place *= order
+            place += power
+        return self.reached[place]
 
     def back(self, ranks: IntArray) -> IntArray:
         """Ranks whose products take these ranks to rank 0, int64 (n,)."""
-        return self._rank(-self._powers[:, ranks])
+        place = np.zeros(len(ranks), np.int64)
+        for row, order in zip(self._powers[::-1], self.orders[::-1], strict=True):
+            place = place * order + -row[ranks] % order
+        return self.reached[place]
 
     @cached_property
     def _chunk_tables(self) -> tuple[IntArray, ...]:
@@ -188,19 +190,19 @@ class SymmetricStep:
         """Transfers of the step that carry a chunk, with this chunk alone."""
         t = self.first
         origin = self.moves.before(chunk)
-        order = np.argsort(origin, kind="stable")
+        order = np.argsort(origin, kind="stable").astype(np.int32)
         lo = t.chunk_lo.astype(np.int64)
         step = np.ones(len(t), np.int64) if t.chunk_step is None else t.chunk_step.astype(np.int64)
         ends = [np.searchsorted(origin[order], edge) for edge in (lo, lo + (t.chunk_n - 1) * step + 1)]
         many = ends[1] - ends[0]
-        row = np.repeat(np.arange(len(t)), many)
-        nth = np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
-        rank = order[ends[0][row] + nth]
-        kept = (origin[rank] - lo[row]) % step[row] == 0
-        rank, row = rank[kept], row[kept]
+        row = np.repeat(np.arange(len(t), dtype=np.int32), many)
+        rank = order[np.arange(len(row)) - np.repeat(np.cumsum(many) - many - ends[0], many)]
+        if t.chunk_step is not None:
+            kept = (origin[rank] - lo[row]) % step[row] == 0
+            rank, row = rank[kept], row[kept]
         parts = None if t.parts is None else t.parts[row]
         dst = self.moves.rank_images(rank, t.dst[row])
-        return Transfers.of(rank, dst, np.full(len(row), chunk), np.ones(len(row), np.int32), t.op[row], parts)
+        return Transfers.of(rank, dst, chunk, 1, t.op[row], parts)
 
     def _images(self, of: IntArray, row: IntArray) -> Transfers:
         """Images of rows under the products that take rank 0 to the ranks `of`.

@@ -93,7 +93,8 @@ def accepts(collective: Request, fabric: Fabric, block: int | None = None, steps
 def _has_symmetric_light(fabric: Fabric) -> bool:
     """Whether the circuits of some nodes are those of all: each label has a plane of its own, and all parts work."""
     machine = fabric.machine_as(Ramp)
-    return machine.subnet == "broadcast" and not machine.signals_meet and not fabric.conditions
+    shared = machine.signals_meet or machine.transceivers_per_group > 1
+    return machine.subnet == "broadcast" and not shared and not fabric.conditions
 
 
 def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:

@@ -8,7 +8,8 @@ whose products take rank 0 to each rank once, and permutations of chunks with th
     light   moves of the machine that commute with those of the ranks map the step onto itself, since a permutation that
             commutes with a transitive commutative group belongs to it. Every circuit of a round is the image of a listed one
             under exactly one product h. A unit of a resource is occupied by the image of a use u under |H| / |orbit of u|
-            products, so its load is the sum of this number over the listed uses in its orbit: exact, for all units
+            products, so its load is the sum of this number over the listed uses in its orbit: exact, for all units. The fabric
+            gives the images of units; those of listed circuits are compared with what their images occupy
 """
 
 from __future__ import annotations
@@ -21,7 +22,18 @@ from math import lcm, prod
 import numpy as np
 
 from opticcl.errors import ParameterError
-from opticcl.ir import Circuits, Fabric, IntArray, Op, Resource, Schedule, Transfers, Violation, concatenate_transfers
+from opticcl.ir import (
+    Circuits,
+    Fabric,
+    IntArray,
+    Op,
+    Resource,
+    Schedule,
+    Transfers,
+    Violation,
+    concatenate_circuits,
+    concatenate_transfers,
+)
 from opticcl.ir.symmetric_steps import LightMove, Moves, SymmetricRounds, SymmetricStep, SymmetricSteps, first_of_orbit
 from opticcl.ir.symmetry import power
 from opticcl.verify.circuit_rows import RULE_OF_KIND, out_of_range, part_faults, transfers_without_circuit
@@ -154,6 +166,8 @@ def light_violations(
                 usage.index, circuits.wavelength_lo[rows], RULE_OF_KIND[usage.resource.kind]
             )
         found += [replace(violation, round=at) for violation in broken]
+    if not found:
+        found = list(_other_units(fabric, rounds, images))
     found = [replace(violation, step=number) for violation in found]
     return found, count * sum(map(len, rounds.rounds))
 
@@ -201,6 +215,28 @@ def images_of_machine(fabric: Fabric, moves: Moves, rounds: SymmetricRounds) -> 
         found_text = f"{prod(orders)} for {n // len(senders)} nodes"
         return _wrong("light moves", "one product of powers for each node that a sender is moved to", found_text)
     return found
+
+
+def _other_units(fabric: Fabric, rounds: SymmetricRounds, images: list[tuple[IntArray, ...]]) -> Iterator[Violation]:
+    """Moves under which listed circuits occupy other units than the fabric says, or cannot be made.
+
+    Args:
+        fabric: the machine.
+        rounds: circuits that exist.
+        images: of the units of all resources under each move.
+    """
+    listed = concatenate_circuits(rounds.rounds)
+    before = [usage.index for usage in fabric.usage(listed)]
+    for at, (move, of) in enumerate(zip(rounds.moves, images, strict=True)):
+        moved = move.of(listed)
+        faults = [fault for fault in fabric.faults(moved) if len(fault.circuits)]
+        if faults:
+            yield _wrong(f"light move {at}", faults[0].expected, faults[0].rule)
+        for image, index, usage in zip(of, before, fabric.usage(moved), strict=True):
+            other = np.flatnonzero(image[index] != usage.index)
+            if len(other):
+                kind, row = usage.resource.kind, other[0]
+                yield _wrong(f"light move {at}", f"{kind} {image[index[row]]}", f"{kind} {usage.index[row]}")
 
 
 def _is_permutation(column: IntArray, count: int) -> bool:
