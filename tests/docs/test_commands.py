@@ -40,6 +40,9 @@ DEEP = {
         "all fabrics at 512 nodes, 5 s"
     ),
     "opticcl control -f oddl:shape=8 --processes --loss 0.2 --seed 1": "eight processes, 3 s; tests/operations has the same",
+    "opticcl verify -f ramp:groups=32,racks=32,wavelengths=64 -c all_to_all -s 1GB -a skewed_exchange:steps=1": (
+        "4.3e9 circuits, 3 s; tests/verify/test_symmetric_steps.py has smaller machines"
+    ),
     MANY_SCHEDULERS: "40 runs, 30 s",
     MANY_POLICIES: "300 jobs, 9 s",
 }
