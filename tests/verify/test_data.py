@@ -13,8 +13,10 @@ from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.fabrics import fabric
 from opticcl.ir import Op, Schedule, Transfers
 from opticcl.ir.chunk_rows import by_chunk
+from opticcl.ir.symmetry import Run, RunSteps, Table, power
 from opticcl.schedule import generate
 from opticcl.verify import chunk_rows
+from opticcl.verify import data as data_module
 from opticcl.verify._time_data import _inside
 from opticcl.verify.chunk_rows import with_neighbours_alone
 from opticcl.verify.data import check_data, contributions
@@ -250,3 +252,89 @@ def test_samples_are_of_chunks_with_a_seed():
             judge(right, **options)
     assert judge(right, num_chunks=1).chunks == 1
     assert judge(right, num_chunks=2).exhaustive
+
+
+def test_a_sample_has_no_chunk_twice():
+    """One wrong chunk of 50 is in nearly every sample of 49."""
+    wrong = schedule_of(2, 50, [(0, 1, 0, 50, 1), (1, 0, 1, 49, 1)])
+    assert sum(bool(judge(wrong, num_chunks=49, seed=seed).violations) for seed in range(20)) >= 18
+    assert check_data(wrong, num_chunks=3).notes[0] == "sample of seed 0"
+
+
+def test_every_block_is_followed(monkeypatch):
+    """Five blocks of two chunks: an error in the last one is found, and one in all of them is named once."""
+    for name in ("BLOCK", "LARGE_BLOCK"):
+        monkeypatch.setattr(data_module, name, 4)
+    found = judge(schedule_of(2, 9, [(0, 1, 0, 9, 1), (1, 0, 0, 8, 1)])).violations
+    assert [(v.rule, v.where) for v in found] == [("contribution_missing", "chunk 8 at rank 0")]
+    for row, rule in (((0, 1, 0, 9, 1), "contribution_missing"), ((0, 1, 0, 10, 1), "chunk_unknown")):
+        assert [v.rule for v in judge(schedule_of(2, 9, [row])).violations] == [rule]
+    copies = judge(schedule_of(2, 9, [(0, 1, 0, 9, 0), (0, 1, 0, 9, 0)])).violations
+    assert [v.step for v in copies if v.rule == "chunk_overwritten"] == [0] * 5
+
+
+@st.composite
+def runs_of_steps(draw, most=1):
+    """A schedule of runs, right or wrong, with its number of ranks and chunks; also of contributions that stay apart."""
+    n, apart = draw(st.integers(2, 4)), draw(st.booleans())
+    chunks = n * draw(st.integers(1, 2)) if apart else draw(st.integers(2, 6))
+
+    def member(count):
+        rows = []
+        for _ in range(draw(st.integers(0, 3))):
+            src, dst = draw(st.permutations(range(n)))[:2]
+            size = min(draw(st.integers(1, most)), chunks)
+            lo = draw(st.integers(0, chunks - size))
+            rows.append((src, dst, lo, size, draw(st.sampled_from([0, 2] if apart else [0, 1, 1, 3]))))
+        columns = np.array(rows).reshape(-1, 5).T
+        parts = draw(st.lists(st.integers(1, 2), min_size=len(rows), max_size=len(rows))) if apart else None
+        shift = draw(st.none() | st.permutations(range(chunks)).map(lambda images: Table(np.array(images))))
+        return Run(lambda: Transfers.of(*columns, parts), count, shift, draw(st.integers(0, 1)) if apart else 0)
+
+    made = []
+    for count in draw(st.lists(st.integers(1, 4), min_size=1, max_size=2)):
+        beside = tuple(member(count) for _ in range(draw(st.integers(0, 1))))
+        made.append(replace(member(count), beside=beside))
+    steps = RunSteps(tuple(made), chunks)
+    made = collective("all_to_all" if apart else "all_reduce", n, chunks)
+    return Schedule("hand", made, steps.num_steps, steps, steps.classes)
+
+
+@examples(150)
+@given(runs_of_steps())
+def test_a_run_is_judged_as_its_steps(schedule):
+    """The same rules are broken, first in the same step, and as often; step by step is the oracle."""
+    run = judge(schedule)
+    every = judge(replace(schedule, step=lambda i: schedule.step(i), classes=()))
+    assert run.transfers == every.transfers
+    starts = np.cumsum([0, *(one.count for one in schedule.step.runs)])
+    counted = [{}, {}]
+    for report, found in zip((run, every), counted, strict=True):
+        for v in report.violations:
+            if v.step >= 0:
+                key = v.rule, int(np.searchsorted(starts, v.step, side="right"))
+                first, count = found.get(key, (v.step, 0))
+                found[key] = min(first, v.step), count + v.count
+    assert counted[0] == counted[1]
+    if not any(rule == "chunk_overwritten" for rule, _ in counted[0]):  # else the result is undefined
+        ends = [{(v.rule, v.where, v.count) for v in report.violations if v.step < 0} for report in (run, every)]
+        assert ends[0] == ends[1]
+
+
+@examples(200)
+@given(runs_of_steps(4))
+def test_ranges_that_a_shift_tears_are_found(schedule):
+    """Chunk by chunk, and turn by turn: the images of neighbours are neighbours."""
+    chunks = schedule.collective.num_chunks
+    for run in schedule.step.runs:
+        base = run.base()
+        torn = [
+            turn
+            for turn in range(run.count)
+            for lo, n in zip(base.chunk_lo, base.chunk_n, strict=True)
+            if run.shift is not None and (np.diff(power(run.shift.images(chunks), turn)[lo : lo + n]) != 1).any()
+        ]
+        found = data_module._cut_ranges(run, base, 7, collective("all_reduce", 4, chunks))
+        assert (found is None) == (not torn)
+        if found is not None:
+            assert (found.rule, found.step, found.round) == ("run_cuts_ranges", 7 + min(torn), -1)

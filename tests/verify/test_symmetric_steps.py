@@ -10,6 +10,7 @@ from opticcl.fabrics import fabric
 from opticcl.fabrics.ramp import Ramp
 from opticcl.ir import CircuitPlan, Circuits
 from opticcl.ir.circuit_plan import StoredRounds
+from opticcl.ir.collective import HolderTable
 from opticcl.ir.symmetric_steps import LightMove, Moves, SymmetricRounds, SymmetricSteps, first_of_orbit, symmetric_step
 from opticcl.ir.symmetry import Digits, Symmetry, Table
 from opticcl.optics.values import optics
@@ -20,7 +21,9 @@ from opticcl.schedule import skewed_exchange
 from opticcl.simulate import simulate
 from opticcl.simulate.bottleneck import loads
 from opticcl.simulate.closed_form import profile
+from opticcl.verify import data as data_module
 from opticcl.verify import verify
+from opticcl.verify.data import DataReport, check_data
 from opticcl.verify.time import check_programme, rules_of
 
 SHAPES = [(3, 2, 6), (5, 3, 5), (4, 4, 8)]
@@ -348,3 +351,39 @@ def test_the_largest_machine(collective, size, parameters, due_us):
     times = check_programme(plan.circuits, programme, rules_of(programme))
     assert times.ok
     assert times.circuits == verdict.circuits
+
+
+def test_the_report_says_how_steps_that_are_not_listed_were_judged(monkeypatch):
+    """By symmetry, chunk by chunk, a sample, or not at all; every block of chunks counts."""
+    monkeypatch.setattr(skewed_exchange, "MOST_LISTED", 0)
+    schedule = compile(ramp((3, 2, 6)), "all_to_all", "1MB", algorithm="skewed_exchange:steps=1").schedule
+    n, chunks = schedule.collective.num_ranks, schedule.collective.num_chunks
+    followed = []
+    alone = data_module.with_chunks_alone
+    monkeypatch.setattr(data_module, "with_chunks_alone", lambda *given: followed.extend(given[2]) or alone(*given))
+    report = check_data(schedule)
+    assert (report.transfers, report.chunks, report.exhaustive) == (n * (n - 1), chunks, True)
+    assert report.how.endswith(", by definition")
+    followed.clear()
+    assert check_data(schedule, every_chunk=True).how == "every chunk followed"
+    assert check_data(schedule, num_chunks=chunks).exhaustive
+    followed.clear()
+    sample = check_data(schedule, num_chunks=chunks - 1, seed=1)
+    assert (sample.chunks, sample.exhaustive, sample.how, sample.notes) == (
+        chunks - 1,
+        False,
+        "sample",
+        ("sample of seed 1",),
+    )
+    assert len(set(followed)) == chunks - 1
+    held = schedule.collective.after(np.arange(n), np.arange(chunks)[:, None]).copy()
+    held[-1] = True
+    monkeypatch.setattr(data_module, "CHUNKS_ALONE", 1)
+    wrong = replace(schedule, collective=replace(schedule.collective, after=HolderTable(held)))
+    assert [v.rule for v in check_data(wrong, every_chunk=True).violations] == ["contribution_missing"]
+    monkeypatch.setattr(data_module, "MOST_CHUNK_ROWS", 0)
+    refused = check_data(schedule)
+    (violation,) = refused.violations
+    assert (violation.rule, violation.step, violation.round) == ("not_judged", -1, -1)
+    assert refused == DataReport((violation,), 0, 0, False, "", refused.notes)
+    assert not check_data(schedule, every_chunk=True).violations

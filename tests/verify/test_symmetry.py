@@ -273,9 +273,11 @@ def test_too_many_chunks_without_a_symmetry_are_not_judged(monkeypatch):
     monkeypatch.setattr(data_module, "MOST_CHUNK_ROWS", 100)
     monkeypatch.setattr(data_module, "LARGE_BLOCK", 16)
     made = generate("tree", "gather", fabric("ideal:nodes=64"))
-    (violation,) = check_data(made).violations
-    assert violation.rule == "not_judged"
+    report = check_data(made)
+    (violation,) = report.violations
+    assert (violation.rule, violation.step, violation.round, violation.count) == ("not_judged", -1, -1, 1)
     assert "--all-chunks follows them" in violation.where
+    assert report == data_module.DataReport((violation,), 0, 0, False, "", report.notes)
     assert not check_data(made, every_chunk=True).violations
 
 
@@ -426,3 +428,51 @@ def test_sizes_are_compared_too(monkeypatch, one, other):
         assert len(checked._parts[0]) == (max(one, other) if max(one, other) < 8 else int(one != other)) + 1
     checked.check(3, Transfers.of([1, 0], [0, 1], [0, 1], 1, Op.MOVE, 1))
     assert checked.refuted == ({} if one == other else {1: 1})
+
+
+def test_claims_are_used_from_a_size_on(monkeypatch):
+    """Not below it, not where all chunks are asked for, and not of one chunk; none are searched where that takes longer."""
+    right = two_ranks(Holders("owner", 0, np.arange(2)), SWAPPED)
+    for limit, how in ((4, "symmetry of order 2, checked"), (5, "every chunk followed")):
+        monkeypatch.setattr(data_module, "SYMMETRY_FROM", limit)
+        assert check_data(right).how == how
+    monkeypatch.setattr(data_module, "SYMMETRY_FROM", 0)
+    assert check_data(right, every_chunk=True).how == "every chunk followed"
+    assert check_data(replace(right, symmetries=())).how == "every chunk followed"
+    rows = Transfers.of([1, 0], [0, 1], 0, 1, Op.REDUCE)
+    claim = Symmetry(Xor(1), Table([0]))
+    assert check_data(two_ranks(Holders("all"), claim, chunks=1, step=RunSteps((Run(lambda: rows),), 1))).how == (
+        "every chunk followed"
+    )
+
+
+def test_chunks_that_are_carried_are_counted(monkeypatch):
+    """By the first step of each class; not where they cannot be too many."""
+    made = generate("ring", "all_reduce", fabric("ideal:nodes=4"))
+    every = sum(int(made.step(i).chunk_n.sum()) for i in range(made.num_steps))
+    for limit, due in ((15, every), (16, 0)):
+        monkeypatch.setattr(data_module, "LARGE_BLOCK", limit)
+        assert data_module._chunk_rows(made) == due
+    monkeypatch.setattr(data_module, "LARGE_BLOCK", 0)
+    assert data_module._chunk_rows(two_ranks(Holders("all"))) == 2
+    assert data_module._chunk_rows(two_ranks(Holders("all"), chunks=1)) == 0
+
+
+def test_sets_are_compared_where_labels_find_nothing(monkeypatch):
+    """Once, of the chunks that were followed; not where labels have found an error or a claim is refuted, which begins anew."""
+    compared = []
+    monkeypatch.setattr(data_module, "check_sets", lambda schedule, chunks: compared.append(chunks.tolist()) or [])
+    right = two_ranks(Holders("owner", 0, np.arange(2)), SWAPPED)
+    assert check_data(right).how == "symmetry of order 2, checked"
+    assert not compared
+    assert check_data(right, exact=True).how == "symmetry of order 2, checked, exact"
+    assert compared == [[0]]
+    assert check_data(two_ranks(Holders("root")), exact=True).violations
+    assert compared == [[0]]
+    direct = Transfers.of([0, 1, 0], [2, 2, 1], [0, 0, 1], 1, Op.REDUCE), Transfers.of([1], [2], [1], 1, Op.REDUCE)
+    sums = Collective("sum", 3, 2, True, Holders("all"), Holders("root", 2))
+    claim = Symmetry(Table([0, 1, 2]), Xor(1))
+    report = check_data(Schedule("by hand", sums, 2, direct.__getitem__, symmetries=(claim,)), exact=True)
+    assert report.notes == ("claim refused: step 0 is not invariant under symmetry 1",)
+    assert report.how == "every chunk followed, exact"
+    assert compared == [[0], [0, 1]]
