@@ -11,8 +11,9 @@ from tests.profiles import examples
 from opticcl.collective import Request, collective
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.fabrics import fabric
-from opticcl.ir import Op, Schedule, Transfers
+from opticcl.ir import Collective, Op, Schedule, Transfers
 from opticcl.ir.chunk_rows import by_chunk
+from opticcl.ir.collective import Holders
 from opticcl.ir.symmetry import Run, RunSteps, Table, power
 from opticcl.schedule import generate
 from opticcl.verify import chunk_rows
@@ -31,7 +32,10 @@ def schedule_of(num_ranks, num_chunks, *steps):
 
 def judge(schedule, **options):
     """Report with the usual options."""
-    return check_data(schedule, **{"num_chunks": None, "seed": 0, "progress": lambda *_: None, **options})
+    report = check_data(schedule, **{"num_chunks": None, "seed": 0, "progress": lambda *_: None, **options})
+    assert all(v.round == -1 for v in report.violations)
+    assert all(v.step == -1 for v in report.violations if v.rule.startswith("contribution"))
+    return report
 
 
 def brute_force(schedule):
@@ -84,7 +88,7 @@ def test_what_is_given_up_is_counted_once():
 @pytest.mark.parametrize(
     ("name", "op"), [("all_reduce", Op.MOVE), ("all_to_all", Op.REDUCE), ("all_to_all", Op.REDUCE_MOVE)]
 )
-@pytest.mark.parametrize("rows", [1, 5000])  # checked by NumPy and by a compiled loop
+@pytest.mark.parametrize("rows", [1, 1 << 14])  # checked by NumPy and by a compiled loop
 def test_operations_of_other_collectives_are_refused(name, op, rows):
     """Sums where contributions are kept apart, and contributions put side by side where they are summed."""
     step = Transfers.of(np.zeros(rows, int), 1, 0, 1, op, 1 if name == "all_to_all" else None)
@@ -138,10 +142,13 @@ def schedules(draw):
 @given(schedules())
 def test_the_judge_agrees_with_brute_force(schedule):
     """Labels detect exactly the plans whose counts are not all one; replaying backwards gives the counts."""
-    found = {v.rule for v in judge(schedule).violations}
+    report = judge(schedule)
+    found = {v.rule for v in report.violations}
     if "chunk_overwritten" in found:
         return  # the result is undefined, so there is nothing to compare
     counts = brute_force(schedule)
+    nodes = int((counts != 1).any(axis=(1, 2)).sum())
+    assert report.notes == ((f"{nodes} of {len(counts)} nodes end with a wrong sum",) if nodes else ())
     assert ("contribution_missing" in found or "contribution_doubled" in found) == bool((counts != 1).any())
     for rank in range(schedule.collective.num_ranks):
         for chunk in range(schedule.collective.num_chunks):
@@ -202,6 +209,14 @@ def test_chunks_apart_are_rows_of_their_own(rows):
         assert np.array_equal(made.dst, step.dst[row])
 
 
+def test_chunks_apart_are_followed():
+    """Two ranks exchange the even chunks and the odd ones; a row that carries chunk 2 twice and chunk 1 never is refused."""
+    even_and_odd = [(0, 1, 0, 2, 1, 2), (0, 1, 1, 2, 1, 2), (1, 0, 0, 4, 1, 1)]
+    assert not judge(schedule_of(2, 4, even_and_odd)).violations
+    wrong = judge(schedule_of(2, 4, [(0, 1, 0, 2, 1, 2), (0, 1, 2, 2, 1, 1), (1, 0, 0, 4, 1, 1)]))
+    assert {v.rule for v in wrong.violations} == {"contribution_missing", "contribution_doubled"}
+
+
 def test_too_many_chunks_apart_are_refused(monkeypatch):
     """Before they are listed."""
     rows = np.arange(1 << 12)
@@ -212,7 +227,7 @@ def test_too_many_chunks_apart_are_refused(monkeypatch):
     assert len(with_neighbours_alone(Transfers.of([0, 1], [1, 2], 0, 3, Op.COPY, chunk_step=2))[0]) == 6
 
 
-@pytest.mark.parametrize("rows", [1, 5000])  # checked by NumPy and by a compiled loop
+@pytest.mark.parametrize("rows", [1, 1 << 14])  # checked by NumPy and by a compiled loop
 @pytest.mark.parametrize(
     ("column", "value", "rule"),
     [
@@ -269,6 +284,7 @@ def test_every_block_is_followed(monkeypatch):
     assert [(v.rule, v.where) for v in found] == [("contribution_missing", "chunk 8 at rank 0")]
     for row, rule in (((0, 1, 0, 9, 1), "contribution_missing"), ((0, 1, 0, 10, 1), "chunk_unknown")):
         assert [v.rule for v in judge(schedule_of(2, 9, [row])).violations] == [rule]
+    assert judge(schedule_of(2, 9, [(0, 1, 0, 9, 1)])).notes == ("1 of 2 nodes end with a wrong sum",)
     copies = judge(schedule_of(2, 9, [(0, 1, 0, 9, 0), (0, 1, 0, 9, 0)])).violations
     assert [v.step for v in copies if v.rule == "chunk_overwritten"] == [0] * 5
 
@@ -338,3 +354,93 @@ def test_ranges_that_a_shift_tears_are_found(schedule):
         assert (found is None) == (not torn)
         if found is not None:
             assert (found.rule, found.step, found.round) == ("run_cuts_ranges", 7 + min(torn), -1)
+
+
+@pytest.mark.parametrize(
+    ("log_ranks", "width", "runs", "count", "chunks"),
+    [
+        (10, 1, 1, 1, 8192),  # narrow transfers: a large block
+        (10, 15, 1024, 1, 8192),
+        (10, 16, 1, 1, 2048),  # wide ones, or runs: a small block
+        (10, 1, 1, 2, 2048),
+        (15, 16, 1, 1, 128),  # but as many chunks as eight ranges have
+        (16, 16, 1, 1, 128),
+        (17, 16, 1, 1, 64),  # where a large block has them
+        (10, 16, 1025, 1, 16384),  # many steps: two large blocks
+        (10, 0, 1, 1, 8192),  # nothing in the first step, or no steps
+        (10, 0, 0, 1, 8192),
+        *((25, width, runs, 1, 1) for width, runs in ((1, 1), (16, 1), (1, 1025), (0, 1))),
+    ],
+)
+def test_chunks_of_a_block(log_ranks, width, runs, count, chunks):
+    """By the width of the transfers and the number of steps, in (rank, chunk) pairs of 2^21 or 2^23; at least one."""
+    step = Transfers.of([0], [1], [0], width, Op.REDUCE) if width else Transfers.of([], [], [], [], [])
+    steps = RunSteps(runs * (Run(lambda: step, count),), 32)
+    wanted = Collective("sum", 1 << log_ranks, 32, True, Holders("all"), Holders("all"))
+    assert data_module._chunks_together(Schedule("hand", wanted, steps.num_steps, steps)) == chunks
+
+
+def named(schedule):
+    """Rule, step, place, what was expected and found, and the number of each violation."""
+    return [(v.rule, v.step, v.where, v.expected, v.found, v.count) for v in judge(schedule).violations]
+
+
+def test_what_violations_say():
+    """Of rows that do not exist, of rules of one step, and of sums."""
+    unknown = ("chunk_unknown", 0, "transfer 0", "chunks 0..4")
+    assert named(schedule_of(2, 5, [(0, 1, 4, 2, 1, 3)])) == [(*unknown, "0 -> 1 chunks 4..7 every 3 op 1", 1)]
+    assert named(schedule_of(2, 5, [(0, 1, 4, 2, 1)])) == [(*unknown, "0 -> 1 chunks 4..5 op 1", 1)]
+    twice = named(schedule_of(3, 1, [(0, 2, 0, 1, 0), (1, 2, 0, 1, 0)]))[0]
+    assert twice[:5] == ("chunk_overwritten", 0, "chunk 0 of rank 2", "one copy, or sums alone", "several writes")
+    empty = replace(schedule_of(3, 1, [(1, 2, 0, 1, 0)]), collective=collective("broadcast", 3, 1))
+    assert named(empty)[0] == ("sent_before_held", 0, "chunk 0 of rank 1", "data to send", "none yet", 1)
+    step = Transfers.of([0], [1], [1], 1, Op.MOVE, [2])
+    large = Schedule("hand", collective("all_to_all", 2, 2), 1, lambda i: step)
+    assert named(large)[0] == (
+        "size_wrong",
+        0,
+        "chunk 1 of rank 0",
+        "as many contributions as it has",
+        "2 sent of 1",
+        1,
+    )
+    four = "rank 1 x0, rank 2 x0, rank 3 x0, rank 4 x0"
+    for ranks, text in ((5, four), (6, f"{four}, ...")):
+        missing = "contribution_missing", -1, "chunk 0 at rank 0", "each contribution once", text, 2 * ranks
+        assert named(schedule_of(ranks, 2)) == [missing]
+
+
+def test_what_violations_of_runs_say():
+    """The step is that of the run's turn."""
+    base = Transfers.of([0, 1], [2, 2], 0, 1, Op.COPY)
+    steps = RunSteps(
+        (Run(lambda: Transfers.of([0], [1], [3], 1, Op.REDUCE)), Run(lambda: base, 2, Table([1, 0, 2, 3]))), 4
+    )
+    made = Schedule("hand", collective("all_reduce", 3, 4), 3, steps, steps.classes)
+    assert named(made)[0][:5] == (
+        "chunk_overwritten",
+        1,
+        "chunk 0 of rank 2",
+        "one copy, or sums alone",
+        "several writes",
+    )
+    only = replace(made, collective=collective("broadcast", 3, 4))
+    found = {one[0]: one[1:] for one in named(only)}
+    assert found["sent_before_held"] == (1, "chunk 0 of rank 1", "data to send", "none yet", 2)
+    wide = Run(lambda: Transfers.of([0], [1], [1], 2, Op.COPY), 2, Table([1, 2, 0]))
+    torn = RunSteps((wide,), 3)
+    expected = "run_cuts_ranges", 1, "run from step 0", "a range", "chunks 1..2 become 2 to 0", 1
+    assert named(Schedule("hand", collective("broadcast", 2, 3), 2, torn, torn.classes)) == [expected]
+    later = RunSteps((Run(lambda: Transfers.of([0], [1], [0], 2, Op.COPY), 3, Table([1, 2, 0])),), 3)
+    expected = "run_cuts_ranges", 2, "run from step 0", "a range", "chunks 1..2 become 2 to 0", 1
+    assert named(Schedule("hand", collective("broadcast", 2, 3), 3, later, later.classes)) == [expected]
+    far = RunSteps((Run(lambda: Transfers.of([0], [1], [0], 2, Op.COPY, chunk_step=2), 2, Table([1, 2, 0])),), 3)
+    expected = "run_cuts_ranges", 0, "run from step 0", "neighbouring chunks", "chunks apart", 1
+    assert named(Schedule("hand", collective("broadcast", 2, 3), 2, far, far.classes)) == [expected]
+
+
+def test_a_wrong_sum_is_refused_whatever_its_explanation(monkeypatch):
+    """Where counting backwards finds every contribution once."""
+    monkeypatch.setattr(data_module, "contributions", lambda schedule, rank, chunk: np.ones(2, int))
+    missing = "contribution_missing", -1, "chunk 0 at rank 0", "each contribution once", "others", 2
+    assert named(schedule_of(2, 1)) == [missing]

@@ -285,3 +285,12 @@ def test_what_has_one_setting_belongs_to_one_job():
         "fibre 1", 2, 1, "the setting of one job", "settings of a and c", 1
     )  # fmt: skip
     assert verify_together([plans[0], plans[0]]).violations[-1].where == "fibre 1 wavelength 0"
+
+
+def test_a_violation_names_the_two_jobs_that_meet():
+    """Of three jobs the first is apart from the others."""
+    plans = [plan_on("oddl:shape=4x4", nodes) for nodes in ([0, 1, 4, 5], [2, 3, 6, 7], [2, 3, 6, 7])]
+    found = [v.found for v in verify_together(plans, ["first", "second", "third"]).violations]
+    assert found
+    assert not any("first" in text for text in found)
+    assert any("second" in text and "third" in text for text in found)

@@ -64,6 +64,8 @@ def test_digests_tell_circuits_apart():
     marks = [alone] + [digests_of_steps(edited(plan, edit)) for edit in EDITS.values()]
     assert len({mark[0] for mark in marks}) == 1
     assert len({mark[1] for mark in marks}) == len(marks)
+    guided = edited(plan, EDITS["waveguide"])
+    assert digests_of_steps(edited(guided, EDITS["src"])) != digests_of_steps(guided)
 
 
 def test_digests_tell_paths_apart():
@@ -99,6 +101,7 @@ def test_totals_of_all_changes():
         (free_but(0, 1), {"a": [0, 1, 2]}, ("node 2", "taken", "free", 1)),
         (free_but(0, 1, 2, 3, 4), {"a": [0, 1, 2]}, ("node 3", "free", "taken", 2)),
         (free_but(0, 1, 2), {"a": [0, 1, 2], "b": []}, ("node -1", "free", "taken", 1)),
+        (free_but(0, 1, 2), {"a": [0, 1, 2, 7], "b": []}, ("node -1", "free", "taken", 1)),
         (free_but(1, 2), {"a": [0, 1, 2]}, ("node 0", "taken", "free", 1)),
     ],
 )

@@ -387,3 +387,9 @@ def test_the_report_says_how_steps_that_are_not_listed_were_judged(monkeypatch):
     assert (violation.rule, violation.step, violation.round) == ("not_judged", -1, -1)
     assert refused == DataReport((violation,), 0, 0, False, "", refused.notes)
     assert not check_data(schedule, every_chunk=True).violations
+    monkeypatch.setattr(data_module, "MOST_CHUNK_ROWS", int(violation.where.split()[0].replace(",", "")))
+    assert not check_data(schedule).violations
+    broken = replace(schedule, collective=replace(schedule.collective, num_chunks=chunks // 2))
+    (violation,) = check_data(broken).violations
+    assert violation.rule == "chunk_unknown"
+    assert check_data(broken) == DataReport((violation,), 0, 0, False, "", ())

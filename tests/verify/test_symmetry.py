@@ -279,6 +279,8 @@ def test_too_many_chunks_without_a_symmetry_are_not_judged(monkeypatch):
     assert "--all-chunks follows them" in violation.where
     assert report == data_module.DataReport((violation,), 0, 0, False, "", report.notes)
     assert not check_data(made, every_chunk=True).violations
+    monkeypatch.setattr(data_module, "MOST_CHUNK_ROWS", data_module._chunk_rows(made))
+    assert not check_data(made).violations
 
 
 def test_blocks_of_chunks_give_the_same_answer(monkeypatch):
