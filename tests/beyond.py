@@ -51,10 +51,11 @@ What is new beside the papers, with its source in the first lines of its file:
 
 What was computed and is not built, beside plans of today:
 
-- RAMP, all_to_all over half of the machine and over one partner ("C.D"): 2 alpha, ceil(2 M / 950 N) N / 2 x and ceil(M / 1900 x)
-  slots. On 65,536 nodes 31.5 us for 25 MB instead of 35.8, but only between 12 and 31 MB.
-- RAMP, all_to_all of whole slots directly and of the rest in two steps ("mix"): 44.9 us for 63 MB instead of 83.3, 214 for 316 MB
-  instead of 247, 663 for 1 GB instead of 698. Where it is cut depends on the message, which the chunks of a schedule do not.
+- RAMP, all_to_all over half of the machine and over one partner ("C.D"): 2 alpha, ceil(2 M / 950 N) N / 2 x and
+  ceil(M / 1900 x) slots. On 65,536 nodes 31.5 us for 25 MB instead of 35.8, but only between 12 and 31 MB.
+- RAMP, all_to_all of whole slots directly and of the rest in two steps ("mix"): 44.9 us for 63 MB instead of 83.3, 214
+  for 316 MB instead of 247, 663 for 1 GB instead of 698. Where it is cut depends on the message, which the chunks of a
+  schedule do not.
 - A torus whose nodes forward packets needs no all_to_all of its own: `mesh` is within 1.06 of its bound from 10 MB on.
 
 """
