@@ -124,7 +124,8 @@ class Circuits:
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows
         counts = self.num_hops()[rows]
         offsets = np.concatenate([[0], np.cumsum(counts)])
-        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
+        places = np.repeat(self.hop_offsets[rows] - offsets[:-1], counts)
+        places += np.arange(offsets[-1])
         return Circuits(
             self.transfer[rows],
             self.src[rows],
@@ -132,7 +133,7 @@ class Circuits:
             self.port[rows],
             self.wavelength_lo[rows],
             self.wavelength_n[rows],
-            self.hops[np.repeat(self.hop_offsets[rows], counts) + within],
+            self.hops[places],
             offsets,
             self.wavelength_step,
             None if self.waveguide is None else self.waveguide[rows],
