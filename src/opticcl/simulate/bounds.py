@@ -516,7 +516,8 @@ def class_bounds(
     Every step takes its latency, the bytes of its busiest node, and the sums of a node with most to add. Where a node has more
     partners than ports and lasers, the step takes several rounds, each with its latency and a change of circuits; pairs that
     did not stand before must be connected. On fabrics with a distance, bytes times links cannot exceed the capacity of all
-    links together. No circuits are computed, so that a search can discard schedules cheaply.
+    links together, nor can the circuits of a round take more wavelengths of links than there are. No circuits are computed,
+    so that a search can discard schedules cheaply.
 
     Args:
         schedule: of any algorithm.
@@ -533,15 +534,20 @@ def class_bounds(
     chunks = schedule.collective.num_chunks
     node_rate, all_links = fabric.node_rate_bits_per_s, _rate_of_all_links(fabric)
     none_stands = True
+
+    def least_rounds(hops: int) -> int:
+        light = 0.0 if fabric.is_packet_switched else all_links / fabric.rate_bits_per_s  # wavelengths of all links
+        return ceil(hops / light - ROUNDING) if light else 0
+
     for number, steps in enumerate(schedule.step_classes()):
         found = facts.of_run(number)
         if found is None:
             yield RunBound(0.0, 0.0, 0.0)
             continue
-        rounds = ceil(found.most / at_once)
+        rounds = max(ceil(found.most / at_once), least_rounds(found.hops))
         fixed = len(steps) * ((1 if in_line else rounds) * law.least_s + law.message_gap_s * found.sent)
         if change_s:
-            settings = ceil(found.partners / at_once)
+            settings = max(ceil(found.partners / at_once), least_rounds(found.pair_hops))
             fixed += len(steps) * (settings - 1) * change_s
             # of several settings one may stand already
             if found.changes and (none_stands or (settings == 1 and not schedule.stands)):

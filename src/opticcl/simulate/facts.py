@@ -41,6 +41,8 @@ class BusiestNode:
         sums: different chunks among them [chunks].
         partners: nodes that the node with the most of them sends to or receives from [count].
         changes: whether some pair did not stand in the run before.
+        hops: links on shortest paths of all transfers; 0 as above [count].
+        pair_hops: the same of different pairs; 0 where some pair has several transfers [count].
     """
 
     most: int
@@ -51,6 +53,8 @@ class BusiestNode:
     sums: int = 0
     partners: int = 0
     changes: bool = False
+    hops: int = 0
+    pair_hops: int = 0
 
 
 def circuits_at_once(fabric: Fabric) -> int:
@@ -110,12 +114,16 @@ class ScheduleFacts:
         uniform = amount[0] == amount.max() == amount.min()
         chunks = float(most * amount[0]) if uniform else max(float(np.bincount(end, amount).max()) for end in ends)
         apart = fabric.distance(transfers.src, transfers.dst) if self._distances else None
-        far = 0.0 if apart is None else float(amount @ apart)
-        partners, changes = self._pairs(transfers, most) if fabric.reconfiguration_s else (0, False)
-        return BusiestNode(most, int(sends.max()), chunks, far, *busiest_sum(transfers), partners, changes)
+        far, hops = (0.0, 0) if apart is None else (float(amount @ apart), int(apart.sum()))
+        partners, changes, differ = self._pairs(transfers, most) if fabric.reconfiguration_s else (0, False, False)
+        added, sums = busiest_sum(transfers)
+        return BusiestNode(
+            most, int(sends.max()), chunks, far, added, sums, partners, changes, hops, hops if differ else 0
+        )
 
-    def _pairs(self, transfers: Transfers, most: int) -> tuple[int, bool]:
-        """Most partners of a node, and whether some pair did not stand; the pairs of the step stand then.
+    def _pairs(self, transfers: Transfers, most: int) -> tuple[int, bool, bool]:
+        """Most partners of a node, whether some pair did not stand, and whether no pair has several transfers; the pairs of the
+        step stand then.
 
         Args:
             transfers: of the step.
@@ -130,7 +138,7 @@ class ScheduleFacts:
         changes = not np.array_equal(pairs, self._standing) and not all_within(pairs, self._standing)
         if changes or partners > circuits_at_once(self._fabric):
             self._standing = pairs
-        return partners, changes
+        return partners, changes, len(pairs) == len(transfers)
 
 
 def _distinct(numbers: IntArray, below: int) -> IntArray:
