@@ -12,7 +12,7 @@ import pytest
 import opticcl
 
 SOURCE = Path(opticcl.__file__).parent
-BASE = {"errors", "units", "ir", "files", "kernels", "registry"}
+BASE = {"errors", "units", "ir", "files", "kernels", "pairs", "registry"}
 MAKERS = {"collective", "routing", "fabrics", "schedule", "circuits"}
 ALLOWED = {
     "errors": set(),
@@ -20,6 +20,7 @@ ALLOWED = {
     "ir": {"errors", "units"},
     "files": {"errors"},
     "kernels": set(),
+    "pairs": {"ir", "kernels"},
     "registry": {"errors", "units"},
     "processes": {"errors", "ir"},
     "assumptions": BASE,

@@ -15,8 +15,9 @@ import numpy as np
 
 from opticcl.circuits import Rounds
 from opticcl.ir import Circuits, Fabric, IntArray, Op, Schedule, Transfers, concatenate_circuits
+from opticcl.pairs import Pairs, among, distinct
 
-__all__ = ["hold", "standing", "union_of"]
+__all__ = ["hold", "pairs_of", "standing", "union_of"]
 
 MOST_HELD = 1 << 20
 """Circuits of all classes of steps together, idle ones included, up to which they are held [count]."""
@@ -80,11 +81,24 @@ def union_of(schedule: Schedule, num_nodes: int) -> Transfers:
         schedule: between nodes of the machine.
         num_nodes: of the machine [count].
     """
+    pairs = pairs_of(schedule, num_nodes)
+    return Transfers.of(pairs // num_nodes, pairs % num_nodes, 0, 1, Op.COPY)
+
+
+def pairs_of(schedule: Schedule, num_nodes: int) -> IntArray:
+    """Number sender * num_nodes + receiver of every pair of a schedule, ascending, int64 (pairs,).
+
+    Args:
+        schedule: between nodes of the machine.
+        num_nodes: of the machine [count].
+    """
     pairs = np.zeros(0, np.int64)
     for steps in schedule.step_classes():
         transfers = schedule.step(steps.start)
-        pairs = np.union1d(pairs, transfers.src.astype(np.int64) * num_nodes + transfers.dst)
-    return Transfers.of(pairs // num_nodes, pairs % num_nodes, 0, 1, Op.COPY)
+        numbers = transfers.src.astype(np.int64) * num_nodes + transfers.dst
+        if not (known := among(numbers, pairs)).all():
+            pairs = distinct(np.concatenate([pairs, numbers[~known]]))
+    return pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +119,7 @@ class _Held:
         if every is None or len(rounds) != 1:
             return rounds
         (circuits,) = rounds
-        idle = every.take(~np.isin(_identity(self.fabric, every), _identity(self.fabric, circuits)))
+        idle = every.take(~among(_identity(self.fabric, every), distinct(_identity(self.fabric, circuits))))
         if not len(idle):
             return rounds
         return (concatenate_circuits([circuits, replace(idle, transfer=np.full(len(idle), -1, np.int32))]),)
@@ -127,10 +141,10 @@ class _Held:
                 return None
             for circuits in rounds:
                 numbers = _identity(self.fabric, circuits)
-                new = ~np.isin(numbers, known)
+                new = ~among(numbers, known)
                 changed = changed or (len(known) > 0 and bool(new.any()))
                 found.append(circuits.take(new))
-                known = np.union1d(known, numbers[new])
+                known = distinct(np.concatenate([known, numbers[new]])) if new.any() else known
             if len(known) * len(classes) > MOST_HELD:
                 return None
         if not changed:
@@ -140,14 +154,13 @@ class _Held:
 
     def _first_joins_all(self) -> bool:
         """Whether no step has a pair that the first has not."""
-        n = self.fabric.num_machine_nodes
-        first: IntArray | None = None
+        first: Pairs | None = None
         for steps in self.schedule.step_classes():
             transfers = self.schedule.step(steps.start)
-            pairs = transfers.src.astype(np.int64) * n + transfers.dst
+            pairs = Pairs.of(transfers.src, transfers.dst, self.fabric.num_machine_nodes)
             if first is None:
-                first = np.unique(pairs)
-            elif len(pairs) and not np.isin(pairs, first).all():
+                first = pairs
+            elif not pairs.within(first):
                 return False
         return True
 

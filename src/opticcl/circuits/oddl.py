@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
-from opticcl.circuits._hold import standing
+from opticcl.circuits._hold import pairs_of, standing
 from opticcl.circuits._order import farthest_first
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics.oddl import MAX_WAVELENGTHS, Oddl, coordinate, dimension_between, partners_of_side
@@ -117,10 +117,7 @@ def _setting(fabric: Fabric, schedule: Schedule) -> tuple[IntArray, IntArray, In
     Returns: the pairs that ever communicate, sorted; first wavelength of each; number of wavelengths of each; int64 (pairs,).
     """
     shape = fabric.machine_as(Oddl).shape
-    pairs = np.zeros(0, np.int64)
-    for steps in schedule.step_classes():
-        transfers = schedule.step(steps.start)
-        pairs = np.union1d(pairs, _pair(fabric, transfers.src, transfers.dst))
+    pairs = pairs_of(schedule, fabric.num_machine_nodes)
     src, dst = np.divmod(pairs, fabric.num_machine_nodes)
     dimension = dimension_between(shape, src, dst)
     joined = dimension >= 0  # `lower` refuses the others

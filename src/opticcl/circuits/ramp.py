@@ -223,8 +223,10 @@ class _Skewed:
         if len(self.planes) < self.fabric.machine_as(Ramp).groups:
             number, nth = np.divmod(number * self.fabric.machine_as(Ramp).groups + plane, len(self.planes))
             plane = self.planes[nth]
-        order = np.argsort(number, kind="stable")
         ends = np.cumsum(np.bincount(number))
+        order = np.argsort(
+            number.astype(np.min_scalar_type(len(ends))), kind="stable"
+        )  # by digits where they are short
         rounds = (rows for rows in np.split(order, ends[:-1]) if len(rows))
         return tuple(_circuits(self.fabric, transfers, rows, plane[rows, None].astype(np.int32)) for rows in rounds)
 

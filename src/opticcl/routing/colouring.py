@@ -28,31 +28,31 @@ def edge_colouring(left: IntArray, right: IntArray, num_vertices: int, num_colou
 def _colours(left, right, num_vertices, num_colours):  # type: ignore[no-untyped-def]
     at_left = np.full((num_vertices, num_colours), -1, np.int32)
     at_right = np.full((num_vertices, num_colours), -1, np.int32)
-    colour = np.empty(len(left), np.int32)
-    path = np.empty(2 * num_vertices, np.int32)
     for edge in range(len(left)):
         a = b = 0
         while at_left[left[edge], a] >= 0:
             a += 1
         while at_right[right[edge], b] >= 0:
             b += 1
-        length, vertex = 0, right[edge]
-        while a != b:
-            along = at_right[vertex, a] if length % 2 == 0 else at_left[vertex, b]
+        vertex, right_side = right[edge], True
+        while a != b:  # every vertex of the path swaps what it has in both colours
+            if right_side:
+                along = at_right[vertex, a]
+                at_right[vertex, a] = at_right[vertex, b]
+                at_right[vertex, b] = along
+            else:
+                along = at_left[vertex, b]
+                at_left[vertex, b] = at_left[vertex, a]
+                at_left[vertex, a] = along
             if along < 0:
                 break
-            path[length] = along
-            vertex = left[along] if length % 2 == 0 else right[along]
-            length += 1
-        for k in range(length):
-            at_left[left[path[k]], colour[path[k]]] = -1
-            at_right[right[path[k]], colour[path[k]]] = -1
-        for k in range(length):
-            swapped = b if k % 2 == 0 else a
-            colour[path[k]] = swapped
-            at_left[left[path[k]], swapped] = path[k]
-            at_right[right[path[k]], swapped] = path[k]
-        colour[edge] = a
+            vertex = left[along] if right_side else right[along]
+            right_side = not right_side
         at_left[left[edge], a] = edge
         at_right[right[edge], a] = edge
+    colour = np.empty(len(left), np.int32)
+    for vertex in range(num_vertices):
+        for a in range(num_colours):
+            if at_left[vertex, a] >= 0:
+                colour[at_left[vertex, a]] = a
     return colour

@@ -17,13 +17,11 @@ from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Schedule, Transf
 from opticcl.ir.circuit_plan import listed_plan
 from opticcl.ir.device_settings import DeviceSettings
 from opticcl.ir.symmetric_steps import SymmetricStep, symmetric_step, symmetric_steps
+from opticcl.pairs import Pairs
 from opticcl.simulate.latency import PathLatency, most_messages, path_latency
 from opticcl.simulate.parts import busiest_sum, control_s, same_circuits, summed_chunks
 from opticcl.simulate.pieces import link_loads, longest_route_s
-from opticcl.simulate.standing import Standing, all_within
-
-SPARSE = 8  # a table of all pairs may have this many entries for each transfer
-MOST_SMALL = 46_340  # nodes whose pairs have numbers of 32 bits
+from opticcl.simulate.standing import Standing
 
 __all__ = ["BusiestNode", "PlanFacts", "RunFacts", "ScheduleFacts", "circuits_at_once"]
 
@@ -75,7 +73,7 @@ class ScheduleFacts:
         self._schedule, self._fabric, self._distances = schedule, fabric, distances
         self._classes = schedule.step_classes()
         self._splits = any(r.splits for r in fabric.resources)
-        self._standing: IntArray = np.zeros(0, np.int64)
+        self._standing: Pairs | None = None
         self._found: list[BusiestNode | None] = []
 
     def of_run(self, number: int) -> BusiestNode | None:
@@ -89,7 +87,7 @@ class ScheduleFacts:
             found = self._of_step(self._schedule.step(first)) if symmetric is None else self._of_images(symmetric)
             self._found.append(found)
         if len(self._found) == len(self._classes):
-            self._standing = self._standing[:0]
+            self._standing = None
         return self._found[number]
 
     def _of_images(self, step: SymmetricStep) -> BusiestNode:
@@ -99,7 +97,7 @@ class ScheduleFacts:
         apart = fabric.distance(first.src, first.dst) if self._distances else None
         far = 0.0 if apart is None else float(fabric.num_nodes * (amount @ apart))
         partners = len(np.unique(first.dst)) if fabric.reconfiguration_s else 0
-        self._standing = self._standing[:0]
+        self._standing = None
         return BusiestNode(len(first), len(first), float(amount.sum()), far, partners, bool(partners))
 
     def _of_step(self, transfers: Transfers) -> BusiestNode | None:
@@ -129,34 +127,14 @@ class ScheduleFacts:
             transfers: of the step.
             most: transfers of the node with most of them [count].
         """
-        n = self._fabric.num_nodes
-        pairs = _distinct(transfers.src.astype(np.int64 if n > MOST_SMALL else np.int32) * n + transfers.dst, n * n)
+        pairs = Pairs.of(transfers.src, transfers.dst, self._fabric.num_nodes)
         partners = most
         if len(pairs) < len(transfers):
-            both = (pairs % n, pairs // n)
-            partners = max(int(np.bincount(end).max()) for end in both[: 1 if self._splits else 2])
-        changes = not np.array_equal(pairs, self._standing) and not all_within(pairs, self._standing)
+            partners = pairs.most_received if self._splits else max(pairs.most_sent, pairs.most_received)
+        changes = self._standing is None or not pairs.within(self._standing)
         if changes or partners > circuits_at_once(self._fabric):
             self._standing = pairs
         return partners, changes, len(pairs) == len(transfers)
-
-
-def _distinct(numbers: IntArray, below: int) -> IntArray:
-    """Distinct numbers, ascending.
-
-    Args:
-        numbers: 0 or more.
-        below: a limit of all of them.
-    """
-    if below <= SPARSE * len(numbers):
-        found = np.zeros(below, bool)
-        found[numbers] = True
-        return np.flatnonzero(found)
-    if (numbers[1:] > numbers[:-1]).all():
-        return numbers
-    ascending = np.sort(numbers)
-    apart = ascending[1:] != ascending[:-1]
-    return ascending if apart.all() else ascending[np.append(True, apart)]
 
 
 @dataclass(slots=True)
