@@ -1,7 +1,8 @@
 """Which test runs which lines of the source, kept in a file from run to run.
 
 A line is counted from the first of its function, so that a change elsewhere in the file does not matter. A test is run again
-when its file changes. Where a function has changed, the tests that called it count for all of its lines.
+when its file changes, or a source file is added. Where a function has changed, the tests that called it count for all of its
+lines.
 """
 
 import ast
@@ -25,7 +26,7 @@ class Record:
     """What one test runs.
 
     Args:
-        digest: of the file of the test.
+        digest: of the file of the test and the names of source files.
         seconds: of the processor that it takes, traced [s].
         ok: whether it passes.
         lines: by "path:function", counted from the first line of the function.
@@ -74,12 +75,16 @@ class Coverage:
 
     def knows(self, item: pytest.Item) -> bool:
         """Whether a test has been run since its file was changed."""
-        return item.nodeid in self.records and self.records[item.nodeid].digest == _digest_of_file(item.path)
+        return item.nodeid in self.records and self.records[item.nodeid].digest == self._digest_of(item)
+
+    def _digest_of(self, item: pytest.Item) -> str:
+        """Of the file of a test and the names of the source files: where one is added, lines are recorded again."""
+        return _digest("\n".join([item.path.read_text("utf-8"), *sorted(self.names.values())]))
 
     @contextmanager
     def of(self, item: pytest.Item) -> Iterator[Record]:
         """Within this a test runs, and its record is made."""
-        found = self.records[item.nodeid] = Record(_digest_of_file(item.path))
+        found = self.records[item.nodeid] = Record(self._digest_of(item))
         hits: set[tuple[CodeType, int]] = set()
         names = self.names
 
@@ -145,7 +150,3 @@ class Covered:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _digest_of_file(path: Path) -> str:
-    return _digest(path.read_text("utf-8"))

@@ -1,0 +1,52 @@
+"""The search for symmetries that nobody claims: what is tried, and rows that do not exist."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from opticcl.collective import collective
+from opticcl.ir import Op, Transfers
+from opticcl.ir.symmetry import Digits, Xor
+from opticcl.verify.found import _candidates, _malformed, _prime_factors
+
+
+def tried(step, num_ranks):
+    """Permutations that are tried, as lists."""
+    return [images.tolist() for images in _candidates(step, num_ranks)]
+
+
+def test_permutations_that_are_tried():
+    """What the step does where it is a permutation, the rotation, the digits, and exclusive or for powers of two."""
+    ring = Transfers.of([0, 1, 2, 3], [2, 0, 3, 1], 0, 1, Op.COPY)
+    bits = [one.images(4).tolist() for one in (Digits((2, 2), 0, 1), Digits((2, 2), 1, 1), Xor(1), Xor(2))]
+    assert tried(ring, 4) == [[2, 0, 3, 1], [1, 2, 3, 0], *bits]
+    for changed in (ring.take([0, 1, 2]), replace(ring, src=ring.dst * 0), replace(ring, dst=ring.src * 0)):
+        assert tried(changed, 4) == [[1, 2, 3, 0], *bits]
+    digits = [Digits((2, 3), digit, 1).images(6).tolist() for digit in (0, 1)]
+    assert tried(ring, 6) == [[1, 2, 3, 4, 5, 0], *digits]
+    assert tried(ring, 5) == [[1, 2, 3, 4, 0]]
+    assert tried(ring, 2) == [[1, 0], [1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("number", "factors"), [(1, ()), (2, (2,)), (4, (2, 2)), (7, (7,)), (9, (3, 3)), (12, (2, 2, 3)), (35, (5, 7))]
+)
+def test_prime_factors(number, factors):
+    """Ascending, each as often as it divides."""
+    assert _prime_factors(number) == factors
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("src", -1), ("src", 3), ("dst", -1), ("dst", 3), ("op", 4), ("chunk_lo", -1), ("chunk_lo", 3), ("chunk_n", 0)],
+)
+def test_rows_that_do_not_exist_are_not_searched(column, value):
+    """The largest and smallest rank, chunk and operation are."""
+    good = Transfers.of([0, 2], [2, 0], [0, 2], 1, Op.REDUCE_MOVE)
+    wanted = collective("all_reduce", 3, 3)
+    assert not _malformed(good, wanted)
+    assert not _malformed(good.take(np.zeros(0, int)), wanted)
+    values = getattr(good, column).copy()
+    values[1] = value
+    assert _malformed(replace(good, **{column: values}), wanted)
