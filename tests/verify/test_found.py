@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 from opticcl.collective import collective
+from opticcl.fabrics import fabric
 from opticcl.ir import Op, Transfers
 from opticcl.ir.symmetry import Digits, Xor
+from opticcl.schedule import generate
+from opticcl.verify import data as data_module
+from opticcl.verify import found as found_module
 from opticcl.verify.found import _candidates, _malformed, _prime_factors
 
 
@@ -50,3 +54,16 @@ def test_rows_that_do_not_exist_are_not_searched(column, value):
     values = getattr(good, column).copy()
     values[1] = value
     assert _malformed(replace(good, **{column: values}), wanted)
+
+
+@pytest.mark.parametrize(
+    ("name", "algorithm"),
+    [*((name, "ring") for name in ("all_reduce", "all_gather", "reduce_scatter")), ("all_gather", "bruck")],
+)
+def test_rotations_are_found(monkeypatch, name, algorithm):
+    """The permutation of the chunks follows from their owners, or from the rows of the first step."""
+    monkeypatch.setattr(data_module, "SYMMETRY_FROM", 0)
+    monkeypatch.setattr(found_module, "LEAST_WIDTH", 1)
+    silent = replace(generate(algorithm, name, fabric("ideal:nodes=12")), symmetries=())
+    report = data_module.check_data(silent)
+    assert (report.violations, report.how) == ((), "symmetry of order 12, found and checked")
