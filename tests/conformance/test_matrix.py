@@ -131,11 +131,11 @@ def test_every_system_has_every_operation(name, collective):
 
 
 def test_no_fabric_and_no_algorithm_is_left_out():
-    """Every fabric has an algorithm and every algorithm a fabric at 16 nodes, or one with other channels or a failed part."""
+    """Every fabric has an algorithm and every algorithm a fabric at 16 nodes, or one with other channels, two dimensions or a failed part."""
     pairs = set()
     machines = [(name, fabric_at_scale(name, 16)) for name in FABRICS.names()]
     parameters = ("sipac:radix=3,levels=2,failed=switch:1", "sipac:radix=4,levels=2,channels=ring",
-                  "lightpath:shape=4x4,failed=laser:5")  # fmt: skip
+                  "lightpath:shape=4x4,failed=laser:5", "oddl:shape=4x4")  # fmt: skip
     for name, made in [*machines, *((one.partition(":")[0], fabric(one)) for one in parameters)]:
         for algorithm in ALGORITHMS.names():
             for collective in COLLECTIVES:

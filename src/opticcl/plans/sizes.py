@@ -26,11 +26,11 @@ def sizes_by(smallest: int, largest: int, factor: float, what: str = "sweep") ->
     if smallest < 1 or largest < smallest:
         raise ParameterError(f"{what}: from {smallest:,} to {largest:,}; give 1 or more, in ascending order")
     if not 1 < factor < float("inf"):
-        raise ParameterError(f"{what}: factor={factor} is not above 1; try 2")
+        raise ParameterError(f"{what}: factor={factor:.10g} is not above 1; try 2")
     found, size = [smallest], smallest * factor
     while round(size) <= largest:
         found.append(round(size))
         if len(found) > MOST_SIZES:
-            raise ParameterError(f"{what}: factor={factor} makes more than {MOST_SIZES} values; try 2")
+            raise ParameterError(f"{what}: factor={factor:.10g} makes more than {MOST_SIZES} values; try 2")
         size *= factor
     return list(dict.fromkeys(found))
