@@ -131,7 +131,7 @@ def test_every_system_has_every_operation(name, collective):
 
 
 def test_no_fabric_and_no_algorithm_is_left_out():
-    """Every fabric has an algorithm and every algorithm a fabric at 16 nodes, or one with other channels, two dimensions or a failed part."""
+    """Every fabric has an algorithm and every algorithm a fabric at 16 nodes, or one with other channels, sides or parts."""
     pairs = set()
     machines = [(name, fabric_at_scale(name, 16)) for name in FABRICS.names()]
     parameters = ("sipac:radix=3,levels=2,failed=switch:1", "sipac:radix=4,levels=2,channels=ring",
