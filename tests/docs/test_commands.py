@@ -43,6 +43,9 @@ DEEP = {
     "opticcl verify -f ramp:groups=32,racks=32,wavelengths=64 -c all_to_all -s 1GB -a skewed_exchange:steps=1": (
         "4.3e9 circuits, 3 s; tests/verify/test_symmetric_steps.py has smaller machines"
     ),
+    "opticcl faults -f sipac:radix=3,levels=2,wavelengths=3 --fail comb_laser:3 --assume compute=none --streamed": (
+        "many numbers of pieces, 2 s; tests/cli/test_faults.py has a smaller machine"
+    ),
     MANY_SCHEDULERS: "40 runs, 30 s",
     MANY_POLICIES: "300 jobs, 9 s",
 }

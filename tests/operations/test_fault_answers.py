@@ -66,7 +66,11 @@ def test_every_part_is_answered(spec: str, collective: str) -> None:
 @pytest.mark.parametrize(
     ("spec", "single"),
     [
-        ("sipac:radix=4,levels=1,wavelengths=4", {"comb_laser", "switch", "input_fibre", "output_fibre"}),
+        pytest.param(
+            "sipac:radix=4,levels=1,wavelengths=4",
+            {"comb_laser", "switch", "input_fibre", "output_fibre"},
+            marks=pytest.mark.deep,
+        ),
         pytest.param("sipac:radix=2,levels=2,wavelengths=4", set(), marks=pytest.mark.deep),
         ("oddl:shape=4,control_radix=8", {"transmitter", "receiver", "input_fibre", "output_fibre", "switch"}),
         pytest.param("oddl:shape=2x2,control_radix=8", set(), marks=pytest.mark.deep),
