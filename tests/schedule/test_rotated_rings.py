@@ -75,3 +75,9 @@ def test_fewer_steps_than_one_ring():
 def test_declined(algorithm, collective, name, text):
     """With a reason."""
     assert text in reason_declined(algorithm, collective, fabric(name))
+
+
+def test_blocks_of_large_machines_stay_whole():
+    """Steps of cut blocks are listed one by one; on 16,384 nodes equal steps are runs instead."""
+    made = generate("rotated_rings", "all_reduce", fabric("oddl:shape=16x32x32"))
+    assert len(made.step_classes()) < made.num_steps // 10

@@ -17,7 +17,7 @@ on is a range.
 
 Where sides differ, a step on a shorter ring would carry a larger block, for which the others wait. Blocks are cut into pieces,
 every c-th chunk each, as long as a ring has no more steps than the longest: on 16 x 32 the first stage moves 31/32 of a part
-in place of 15/16 + 16/32.
+in place of 15/16 + 16/32. On machines of some thousand nodes they stay whole.
 
 Source: Jain and Sabharwal 2010, Optimal bucket algorithms for large MPI collectives on torus interconnects; Sack and Gropp
 2015, Collective algorithms for multiported torus networks. `opticcl.schedule.torus_all_ports` goes both ways round, for
@@ -42,6 +42,7 @@ from opticcl.units import Shape
 
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "barrier")
 MOST_CHUNKS = 1 << 24  # of a schedule: 128 MB for each permutation of them
+MOST_ROWS = 1 << 20  # transfers of an all-reduce with cut blocks, whose steps are listed one by one
 
 
 def accepts(collective: Request, fabric: Fabric, shape: tuple[int, ...] | None = None) -> str | None:
@@ -95,9 +96,10 @@ def rotated_rings(collective: Request, fabric: Fabric, *, shape: Shape | None = 
 
 
 def _parts_of(sides: tuple[int, ...]) -> _Parts:
-    """Even where that does not make too many chunks."""
+    """Even where that does not make too many chunks or transfers."""
     even = _Parts(sides, True)
-    return even if even.num_chunks <= MOST_CHUNKS else _Parts(sides, False)
+    rows = prod(sides) * len(sides) * 2 * len(sides) * (max(sides) - 1)
+    return even if even.num_chunks <= MOST_CHUNKS and rows <= MOST_ROWS else _Parts(sides, False)
 
 
 def _next_node(sides: tuple[int, ...], dimension: int) -> IntArray:
