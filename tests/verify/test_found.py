@@ -12,7 +12,7 @@ from opticcl.ir.symmetry import Digits, Xor
 from opticcl.schedule import generate
 from opticcl.verify import data as data_module
 from opticcl.verify import found as found_module
-from opticcl.verify.found import _candidates, _malformed, _prime_factors
+from opticcl.verify.found import _candidates, _chunks_of, _malformed, _prime_factors
 
 
 def tried(step, num_ranks):
@@ -67,3 +67,14 @@ def test_rotations_are_found(monkeypatch, name, algorithm):
     silent = replace(generate(algorithm, name, fabric("ideal:nodes=12")), symmetries=())
     report = data_module.check_data(silent)
     assert (report.violations, report.how) == ((), "symmetry of order 12, found and checked")
+
+
+def test_whole_messages_of_many_ranks_are_named_once():
+    """65,536 rows of as many chunks each: one row stands for all with its range."""
+    n = 1 << 16
+    rank = np.arange(n)
+    whole = Transfers.of(rank, (rank + 1) % n, 0, n, Op.COPY)
+    images = _chunks_of((rank + 1) % n, whole, collective("broadcast", n, n))
+    assert np.array_equal(images, rank)
+    apart = Transfers.of(rank[1:], rank[:-1], rank[:-1] // 2, n // 2 - rank[:-1] % 2, Op.COPY)
+    assert _chunks_of(rank, apart, collective("broadcast", n, n)) is None

@@ -20,6 +20,7 @@ from opticcl.verify.symmetry import CheckedClaims, Claim, claims_of, runs_of
 
 __all__ = ["found_claims", "worth_searching"]
 
+MOST_NAMED = 16  # times that distinct ranges of a step name a chunk, on average
 LEAST_WIDTH = 16  # chunks followed for each row that is read: less, and following all chunks is as quick
 
 
@@ -114,8 +115,14 @@ def _chunks_of(ranks: IntArray, step: Transfers, c: Collective) -> IntArray | No
     other = order[place]
     if (step.chunk_n[other] != step.chunk_n).any():
         return None
-    rows = np.repeat(np.arange(len(step)), step.chunk_n)
-    within = np.arange(len(rows)) - np.repeat(np.cumsum(step.chunk_n) - step.chunk_n, step.chunk_n)
+    _, one = np.unique(step.chunk_lo * np.int64(c.num_chunks + 1) + step.chunk_n, return_index=True)
+    count = step.chunk_n[one].astype(
+        np.int64
+    )  # of one row for each range of chunks: the others have the same image, or none
+    if count.sum() > MOST_NAMED * c.num_chunks:
+        return None
+    rows = np.repeat(one, count)
+    within = np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count)
     images[step.chunk_lo[rows] + within] = step.chunk_lo[other][rows] + within
     valid = images.min() >= 0 and len(np.unique(images)) == c.num_chunks
     return images if valid else None
