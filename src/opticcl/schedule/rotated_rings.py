@@ -17,7 +17,7 @@ on is a range.
 
 Where sides differ, a step on a shorter ring would carry a larger block, for which the others wait. Blocks are cut into pieces,
 every c-th chunk each, as long as a ring has no more steps than the longest: on 16 x 32 the first stage moves 31/32 of a part
-in place of 15/16 + 16/32. On machines of some thousand nodes they stay whole.
+in place of 15/16 + 16/32. Above a million transfers they stay whole.
 
 Source: Jain and Sabharwal 2010, Optimal bucket algorithms for large MPI collectives on torus interconnects; Sack and Gropp
 2015, Collective algorithms for multiported torus networks. `opticcl.schedule.torus_all_ports` goes both ways round, for
