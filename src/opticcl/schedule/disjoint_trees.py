@@ -29,10 +29,10 @@ import numpy as np
 from opticcl.collective import Request
 from opticcl.fabrics.lightpath import Lightpath
 from opticcl.fabrics.sipac import Sipac
-from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
+from opticcl.ir import Fabric, IntArray, Schedule
 from opticcl.schedule import register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS, grid_of, reason_not_linked, reason_not_shaped
-from opticcl.schedule.tree import MOST_CHUNKS, pipelined_classes
+from opticcl.schedule._pipeline import MOST_PIECES, along_trees
 from opticcl.units import Shape
 
 __all__ = ["disjoint_trees", "spanning_trees"]
@@ -56,8 +56,8 @@ def accepts(collective: Request, fabric: Fabric, pipeline: int = 1, shape: tuple
     if reason := reason_not_shaped(sides, n):
         return reason
     trees = _num_trees(sides)
-    if not 1 <= pipeline <= MOST_CHUNKS // max(trees, 1):
-        return f"pipeline={pipeline} is not 1 to {MOST_CHUNKS // max(trees, 1):,}"
+    if not 1 <= pipeline <= MOST_PIECES // max(trees, 1):
+        return f"pipeline={pipeline} is not 1 to {MOST_PIECES // max(trees, 1):,}"
     if trees * (n - 1) > MOST_TRANSFERS:
         return f"{trees * (n - 1):,} transfers a step are more than {MOST_TRANSFERS:,}; try tree or sipco"
     child, parent, _, _ = spanning_trees(sides, collective.root)
@@ -120,24 +120,11 @@ def disjoint_trees(collective: Request, fabric: Fabric, *, pipeline: int = 1, sh
         shape: sides of the grid, numbered row by row; None: those of the machine.
     """
     n, sides = fabric.num_nodes, shape or _sides(fabric)
-    child, parent, tree, level = spanning_trees(sides, collective.root)
-    depth = int(level.max(initial=0))
-    down = collective.name == "broadcast"
-    op = Op.COPY if down else Op.REDUCE
-    of_level = [np.flatnonzero(level == d) for d in (range(1, depth + 1) if down else range(depth, 0, -1))]
-
-    def step(i: int) -> Transfers:
-        """Piece p of every tree is at stage i - p."""
-        busy = range(max(0, i - pipeline + 1), min(i + 1, depth))
-        rows = np.concatenate([of_level[stage] for stage in busy])
-        piece = np.repeat([i - stage for stage in busy], [len(of_level[stage]) for stage in busy])
-        src, dst = (parent, child) if down else (child, parent)
-        return Transfers.of(src[rows], dst[rows], tree[rows] * pipeline + piece, 1, op)
-
-    num_steps = depth + pipeline - 1 if depth else 0
+    links = spanning_trees(sides, collective.root)
+    stages, step = along_trees(links, pipeline, down=collective.name == "broadcast")
     chunks = collective.on(n, max(_num_trees(sides), 1) * pipeline)
     stands = isinstance(fabric.machine, Lightpath)
-    return Schedule("disjoint_trees", chunks, num_steps, step, pipelined_classes(depth, pipeline), stands=stands)
+    return Schedule("disjoint_trees", chunks, stages.num_steps, step, stages.classes, stands=stands)
 
 
 def spanning_trees(sides: tuple[int, ...], root: int = 0) -> tuple[IntArray, IntArray, IntArray, IntArray]:

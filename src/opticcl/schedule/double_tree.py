@@ -25,7 +25,7 @@ from opticcl.collective import Request
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
 from opticcl.schedule import register_algorithm
 from opticcl.schedule._grid import reason_not_linked
-from opticcl.schedule.tree import MOST_CHUNKS, pipelined_classes
+from opticcl.schedule._pipeline import MOST_PIECES, Pipeline
 
 __all__ = ["double_tree", "two_trees"]
 
@@ -43,8 +43,8 @@ def accepts(collective: Request, fabric: Fabric, pipeline: int = 1) -> str | Non
     """
     if collective.name not in UP + DOWN:
         return "it does broadcast, reduce, all_reduce, barrier"
-    if not 1 <= pipeline <= MOST_CHUNKS:
-        return f"pipeline={pipeline} is not 1 to {MOST_CHUNKS:,}"
+    if not 1 <= pipeline <= MOST_PIECES:
+        return f"pipeline={pipeline} is not 1 to {MOST_PIECES:,}"
     for child, parent, _ in two_trees(fabric.num_nodes, collective.root):
         if reason := reason_not_linked(fabric, parent, child) or reason_not_linked(fabric, child, parent):
             return reason
@@ -79,20 +79,19 @@ def double_tree(collective: Request, fabric: Fabric, *, pipeline: int = 1) -> Sc
         return (child, parent) if up else (parent, child)
 
     pairs = [[ends(number, half) for half in (0, 1)] for number in range(len(stages))]
+    pieces = Pipeline(len(stages), pipeline)
 
     def step(i: int) -> Transfers:
         """Chunk c of either half is at stage i - c."""
-        busy = range(max(0, i - pipeline + 1), min(i + 1, len(stages)))
-        moving = [(number, half, *pairs[number][half]) for number in busy for half in (0, 1)]
+        moving = [(number, half, *pairs[number][half]) for number in pieces.busy(i) for half in (0, 1)]
         counts = [len(src) for _, _, src, _ in moving]
         chunk = np.repeat(np.array([half * pipeline + i - number for number, half, _, _ in moving], np.int32), counts)
         op = np.repeat(np.array([Op.REDUCE if stages[m[0]][1] else Op.COPY for m in moving], np.uint8), counts)
         src, dst = (np.concatenate([m[end] for m in moving]) for end in (2, 3))
         return Transfers(src, dst, chunk, np.ones_like(chunk), op)
 
-    num_steps = len(stages) + pipeline - 1 if stages else 0
     chunks = collective.on(n, 2 * pipeline)
-    return Schedule("double_tree", chunks, num_steps, step, pipelined_classes(len(stages), pipeline))
+    return Schedule("double_tree", chunks, pieces.num_steps, step, pieces.classes)
 
 
 @lru_cache(maxsize=8)

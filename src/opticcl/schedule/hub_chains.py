@@ -21,10 +21,10 @@ from math import prod
 import numpy as np
 
 from opticcl.collective import Request
-from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
+from opticcl.ir import Fabric, IntArray, Schedule
 from opticcl.schedule import needs_whole, register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS
-from opticcl.schedule.tree import MOST_CHUNKS, pipelined_classes
+from opticcl.schedule._pipeline import MOST_PIECES, along_trees
 from opticcl.units import Shape
 
 __all__ = ["chains", "hub_chains"]
@@ -57,8 +57,8 @@ def accepts(
         return f"radices={'x'.join(map(str, chosen))} is not a product of factors above 1 that makes {n} nodes"
     if len(chosen) > fabric.lasers_per_port:
         return f"{len(chosen)} levels need as many wavelengths; there are {fabric.lasers_per_port}"
-    if not 1 <= pipeline <= MOST_CHUNKS // 2:
-        return f"pipeline={pipeline} is not 1 to {MOST_CHUNKS // 2:,}"
+    if not 1 <= pipeline <= MOST_PIECES // 2:
+        return f"pipeline={pipeline} is not 1 to {MOST_PIECES // 2:,}"
     return None if 2 * n <= MOST_TRANSFERS else f"{2 * n:,} transfers a step are more than {MOST_TRANSFERS:,}"
 
 
@@ -105,23 +105,10 @@ def hub_chains(
         halves: whether half of the message goes each way round to all nodes, and not all of it both ways to half of them.
     """
     n = fabric.num_nodes
-    child, parent, tree, depth, _ = chains(radices or (n,), collective.root, halves)
-    deepest = int(depth.max(initial=0))
-    down = collective.name == "broadcast"
-    src, dst, op = (parent, child, Op.COPY) if down else (child, parent, Op.REDUCE)
-    stages = range(1, deepest + 1) if down else range(deepest, 0, -1)
-    of_stage = [np.flatnonzero(depth == at) for at in stages]
-
-    def step(i: int) -> Transfers:
-        """Piece p of every chain is at stage i - p."""
-        busy = range(max(0, i - pipeline + 1), min(i + 1, deepest))
-        rows = np.concatenate([of_stage[stage] for stage in busy])
-        piece = np.repeat([i - stage for stage in busy], [len(of_stage[stage]) for stage in busy])
-        return Transfers.of(src[rows], dst[rows], tree[rows] * pipeline + piece, 1, op)
-
-    num_steps = deepest + pipeline - 1 if deepest else 0
+    links = chains(radices or (n,), collective.root, halves)[:4]
+    stages, step = along_trees(links, pipeline, down=collective.name == "broadcast")
     chunks = collective.on(n, (1 + halves) * pipeline)
-    return Schedule("hub_chains", chunks, num_steps, step, pipelined_classes(deepest, pipeline), stands=True)
+    return Schedule("hub_chains", chunks, stages.num_steps, step, stages.classes, stands=True)
 
 
 def chains(

@@ -30,8 +30,8 @@ from opticcl.errors import UnsupportedError
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
 from opticcl.schedule import register_algorithm
 from opticcl.schedule._links_left import LinksLeft, joins_all, links_left
+from opticcl.schedule._pipeline import Pipeline
 from opticcl.schedule._tree_packing import Forest, below, busiest, in_turns, pack
-from opticcl.schedule.tree import pipelined_classes
 
 __all__ = ["forwarding_variants", "packed_trees"]
 
@@ -149,7 +149,7 @@ def packed_trees(
         return Transfers.of(*(None if column is None else column[order] for column in columns))
 
     steps = len(stages) + (pipeline - 1) * period
-    classes = () if stagger else pipelined_classes(len(stages), pipeline)
+    classes = () if stagger else Pipeline(len(stages), pipeline).classes
     given = {"pipeline": pipeline, "stagger": stagger, **({"trees": trees} if trees else {})}
     return Schedule("packed_trees", made, steps, step, classes, given)
 

@@ -22,6 +22,7 @@ from opticcl.ir import Fabric, Op, Schedule, Transfers
 from opticcl.ir.symmetry import Digits, Run, RunSteps, Symmetry, Through
 from opticcl.schedule import register_algorithm
 from opticcl.schedule._grid import reason_not_linked
+from opticcl.schedule._pipeline import Pipeline
 
 ROUND = ("all_reduce", "barrier", "reduce_scatter", "all_gather", "all_to_all")  # all nodes do the same
 CHAIN = ("broadcast", "reduce", "scatter", "gather")  # from the root, or to it
@@ -105,14 +106,15 @@ def _chain(collective: Request, fabric: Fabric, pipeline: int) -> Schedule:
     inwards = name in ("reduce", "gather")
     chain = np.roll(order, -root_at - (1 if inwards else 0))
     whole = name in ("broadcast", "reduce")
+    stages = Pipeline(n - 1, pipeline)
 
     def step(i: int) -> Transfers:
         if whole:
-            at = np.arange(max(0, i - pipeline + 1), min(i, n - 2) + 1)
+            at = np.arange(stages.busy(i).start, stages.busy(i).stop)
             return Transfers.of(chain[at], chain[at + 1], i - at, 1, Op.COPY if name == "broadcast" else Op.REDUCE)
         at = np.arange(i, n - 1) if inwards else np.arange(i + 1)  # at the start all hold a block, or only the root
         return Transfers.of(chain[at], chain[at + 1], at - i if inwards else n - 1 - i + at, 1, Op.COPY)
 
-    num_steps = (n - 2 + pipeline if whole else n - 1) if n > 1 else 0
+    num_steps = stages.num_steps if whole else n - 1
     chunks = collective.on(n, pipeline) if whole else collective.on(n, n, owner=chain)
     return Schedule("ring", chunks, num_steps, step)

@@ -30,7 +30,7 @@ import numpy as np
 from opticcl.collective import Request
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
 from opticcl.schedule import needs_whole, register_algorithm
-from opticcl.schedule.tree import MOST_CHUNKS, pipelined_classes
+from opticcl.schedule._pipeline import MOST_PIECES, Pipeline
 from opticcl.schedule.wavelength_exchange import exchange_wavelengths
 from opticcl.units import Shape
 
@@ -68,8 +68,8 @@ def accepts(
         return f"{collective.name} has no exchange to cut; leave cut out"
     if cut and collective.name in BLOCKS:
         return f"{collective.name} exchanges blocks as it is; leave cut out"
-    if not 1 <= pipeline <= MOST_CHUNKS:
-        return f"pipeline={pipeline} is not 1 to {MOST_CHUNKS:,}"
+    if not 1 <= pipeline <= MOST_PIECES:
+        return f"pipeline={pipeline} is not 1 to {MOST_PIECES:,}"
     if pipeline > 1 and not rooted:
         return "pipeline is for broadcast and reduce only"
     if groups is None:
@@ -182,18 +182,16 @@ def standing_tree(
     tree = tree_of(n, groups_of(fabric, groups, collective))
     if rooted:
         links = [tree.turned(tree.collect(level), collective.root) for level in range(tree.levels)]
-        adds, stages = collective.name == "reduce", len(links)
+        adds, stages = collective.name == "reduce", Pipeline(len(links), pipeline)
         ends = links if adds else [(parent, child) for child, parent in reversed(links)]
 
         def step(i: int) -> Transfers:
             """Piece p is at stage i - p."""
-            busy = range(max(0, i - pipeline + 1), min(i + 1, stages))
             op = Op.REDUCE if adds else Op.COPY
-            return concatenate_transfers(Transfers.of(*ends[stage], i - stage, 1, op) for stage in busy)
+            return concatenate_transfers(Transfers.of(*ends[stage], i - stage, 1, op) for stage in stages.busy(i))
 
-        num_steps = stages + pipeline - 1 if stages else 0
-        runs = pipelined_classes(stages, pipeline)
-        return Schedule("standing_tree", collective.on(n, pipeline), num_steps, step, runs, stands=True)
+        chunks = collective.on(n, pipeline)
+        return Schedule("standing_tree", chunks, stages.num_steps, step, stages.classes, stands=True)
     tops = tree.members[-1]
     sender, receiver = tree.exchange()
     if collective.name in BLOCKS:

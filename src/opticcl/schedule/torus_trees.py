@@ -34,11 +34,11 @@ from opticcl.collective import Request
 from opticcl.fabrics.oddl import Oddl
 from opticcl.fabrics.terarack_torus import TerarackTorus
 from opticcl.fabrics.torus import Torus
-from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
+from opticcl.ir import Fabric, IntArray, Schedule
 from opticcl.ir.symmetry import Symmetry, Table
 from opticcl.schedule import register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS, long_sides, reason_not_linked, reason_not_shaped
-from opticcl.schedule.tree import MOST_CHUNKS, pipelined_classes
+from opticcl.schedule._pipeline import MOST_PIECES, along_trees
 from opticcl.units import Shape
 
 __all__ = ["torus_spanning_trees", "torus_trees"]
@@ -74,8 +74,8 @@ def accepts(
     if both_ways and min(sides) < 3:
         return "a ring of two nodes has one link each way; leave both_ways out"
     trees = len(sides) * (1 + both_ways)
-    if not 1 <= pipeline <= MOST_CHUNKS // trees:
-        return f"pipeline={pipeline} is not 1 to {MOST_CHUNKS // trees:,}"
+    if not 1 <= pipeline <= MOST_PIECES // trees:
+        return f"pipeline={pipeline} is not 1 to {MOST_PIECES // trees:,}"
     if trees * n > MOST_TRANSFERS:
         return f"{trees * n:,} transfers a step are more than {MOST_TRANSFERS:,}; try tree"
     child, parent, _, _ = torus_spanning_trees(sides, collective.root, both_ways)
@@ -110,26 +110,15 @@ def torus_trees(
         shape: sides of the torus, numbered row by row; None: those of the machine.
     """
     n, sides = fabric.num_nodes, long_sides(fabric, shape)
-    child, parent, tree, level = torus_spanning_trees(sides, collective.root, both_ways)
-    depth, down = int(level.max()), collective.name == "broadcast"
-    op = Op.COPY if down else Op.REDUCE
-    of_level = [np.flatnonzero(level == d) for d in (range(1, depth + 1) if down else range(depth, 0, -1))]
-
-    def step(i: int) -> Transfers:
-        """Piece p of every tree is at stage i - p."""
-        busy = range(max(0, i - pipeline + 1), min(i + 1, depth))
-        rows = np.concatenate([of_level[stage] for stage in busy])
-        piece = np.repeat([i - stage for stage in busy], [len(of_level[stage]) for stage in busy])
-        src, dst = (parent, child) if down else (child, parent)
-        return Transfers.of(src[rows], dst[rows], tree[rows] * pipeline + piece, 1, op)
-
+    links = torus_spanning_trees(sides, collective.root, both_ways)
+    stages, step = along_trees(links, pipeline, down=collective.name == "broadcast")
     trees = len(sides) * (1 + both_ways)
     return Schedule(
         "torus_trees",
         collective.on(n, trees * pipeline),
-        depth + pipeline - 1,
+        stages.num_steps,
         step,
-        pipelined_classes(depth, pipeline),
+        stages.classes,
         symmetries=_symmetries(sides, collective.root, both_ways, pipeline),
         stands=True,
     )

@@ -24,11 +24,11 @@ from opticcl.collective import Request
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
 from opticcl.schedule import register_algorithm
 from opticcl.schedule._grid import grid_of, reason_not_linked
+from opticcl.schedule._pipeline import MOST_PIECES, Pipeline
 
 UP = ("reduce", "gather", "all_reduce", "barrier")
 DOWN = ("broadcast", "scatter", "all_reduce", "barrier")
 BLOCKS = ("scatter", "gather")  # a node sends the blocks of all nodes below it
-MOST_CHUNKS = 1 << 20
 
 
 class Level(NamedTuple):
@@ -50,8 +50,8 @@ def accepts(collective: Request, fabric: Fabric, pipeline: int = 1) -> str | Non
     """
     if collective.name not in UP + DOWN:
         return "it does " + ", ".join(dict.fromkeys(UP + DOWN))
-    if not 1 <= pipeline <= MOST_CHUNKS:
-        return f"pipeline={pipeline} is not 1 to {MOST_CHUNKS:,}"
+    if not 1 <= pipeline <= MOST_PIECES:
+        return f"pipeline={pipeline} is not 1 to {MOST_PIECES:,}"
     if pipeline > 1 and collective.name in BLOCKS:
         return "pipeline is for broadcast, reduce and all_reduce only"
     _, reason = _shape(fabric, collective.root)
@@ -78,6 +78,7 @@ def tree(collective: Request, fabric: Fabric, *, pipeline: int = 1) -> Schedule:
     stages = [(level, True) for level in levels if collective.name in UP]
     stages += [(level, False) for level in levels[::-1] if collective.name in DOWN]
     blocks = collective.name in BLOCKS
+    pieces = Pipeline(len(stages), pipeline)
 
     def stage(number: int, chunk: int) -> Transfers:
         level, up = stages[number]
@@ -87,28 +88,10 @@ def tree(collective: Request, fabric: Fabric, *, pipeline: int = 1) -> Schedule:
 
     def step(i: int) -> Transfers:
         """Chunk c is at stage i - c."""
-        busy = range(max(0, i - pipeline + 1), min(i + 1, len(stages)))
-        return concatenate_transfers(stage(number, i - number) for number in busy)
+        return concatenate_transfers(stage(number, i - number) for number in pieces.busy(i))
 
     chunks = collective.on(n, n, owner=_node(shape, root, np.arange(n))) if blocks else collective.on(n, pipeline)
-    num_steps = len(stages) + pipeline - 1 if stages else 0
-    return Schedule("tree", chunks, num_steps, step, pipelined_classes(len(stages), pipeline))
-
-
-def pipelined_classes(num_stages: int, num_chunks: int) -> tuple[range, ...]:
-    """Runs of identical steps of a pipeline: those in which all stages are busy.
-
-    >>> pipelined_classes(2, 5)
-    (range(0, 1), range(1, 5), range(5, 6))
-    """
-    if not num_stages:
-        return ()
-    full = range(num_stages - 1, max(num_chunks, num_stages))
-    if num_chunks < num_stages:  # never all stages are busy
-        full = range(num_stages - 1, num_stages)
-    before, after = range(full.start), range(full.stop, num_stages + num_chunks - 1)
-    single = [[range(i, i + 1) for i in steps] for steps in (before, after)]
-    return (*single[0], full, *single[1])
+    return Schedule("tree", chunks, pieces.num_steps, step, pieces.classes)
 
 
 @lru_cache(maxsize=8)

@@ -39,7 +39,7 @@ from opticcl.fabrics.oddl import Oddl
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
 from opticcl.schedule import needs_whole, register_algorithm
 from opticcl.schedule._grid import long_sides, reason_not_linked
-from opticcl.schedule.tree import pipelined_classes
+from opticcl.schedule._pipeline import Pipeline
 
 __all__ = ["TwistedTree", "twisted_grid", "twisted_tree"]
 
@@ -132,11 +132,12 @@ def twisted_grid(collective: Request, fabric: Fabric, *, pipeline: int = 1) -> S
 
     def way(tree: TwistedTree, upwards: bool, i: int) -> Transfers:
         """Step i of one way: piece p is at stage i - p."""
-        busy = range(max(0, i - pipeline + 1), min(i + 1, tree.depth))
+        busy = Pipeline(tree.depth, pipeline).busy(i)
         return concatenate_transfers(sent(tree, upwards, stage, i - stage) for stage in busy)
 
     ways = [(up, True)] * (name in UP) + [(down, False)] * (name in DOWN)
-    lengths = [tree.depth + pipeline - 1 for tree, _ in ways]
+    pipelines = [Pipeline(tree.depth, pipeline) for tree, _ in ways]
+    lengths = [stages.num_steps for stages in pipelines]
     starts = list(accumulate(lengths, initial=0))
 
     def step(i: int) -> Transfers:
@@ -145,8 +146,8 @@ def twisted_grid(collective: Request, fabric: Fabric, *, pipeline: int = 1) -> S
 
     classes = tuple(
         range(run.start + at, run.stop + at)
-        for (tree, _), at in zip(ways, starts, strict=False)
-        for run in pipelined_classes(tree.depth, pipeline)
+        for stages, at in zip(pipelines, starts, strict=False)
+        for run in stages.classes
     )
     owner = (up if name in BLOCKS_UP else down).owner
     chunks = collective.on(n, n, owner=owner) if blocks else collective.on(n, pipeline)
