@@ -1,4 +1,4 @@
-"""The search for symmetries that nobody claims: what is tried, and rows that do not exist."""
+"""The search for symmetries that no schedule claims: what is tried, and rows that do not exist."""
 
 from dataclasses import replace
 

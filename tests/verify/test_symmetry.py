@@ -381,7 +381,7 @@ SWAPPED = Symmetry(Xor(1), Xor(1))
     ids=["root", "owners", "table", "function"],
 )
 def test_a_claim_that_moves_the_holders_hides_nothing(after):
-    """Rank 0 must have both sums, and the image of chunk 0, which is right, is chunk 1 at rank 1, which nobody asked for."""
+    """Rank 0 must have both sums, and the image of chunk 0, which is right, is chunk 1 at rank 1, which was not asked for."""
     report = check_data(two_ranks(after, SWAPPED))
     assert [v.rule for v in report.violations] == ["contribution_missing"]
     assert report.notes[0] == "claim refused: symmetry 1 does not map holders of chunks onto holders"
@@ -419,7 +419,7 @@ def test_steps_beyond_those_of_the_schedule_are_not_played():
 
 @pytest.mark.parametrize(("one", "other"), [(0, 1), (1, 2), (2, 5), (5, 5), (0, 9), (9, 10), (10, 10), (3, 8)])
 def test_sizes_are_compared_too(monkeypatch, one, other):
-    """Exact ones by a table of so many random numbers, larger ones by their order among those of the step."""
+    """Exact ones by a table of as many random numbers, larger ones by their order among those of the step."""
     monkeypatch.setattr(symmetry_module, "MOST_PARTS", 8)
     made = two_ranks(Holders("owner", 0, np.arange(2)), SWAPPED)
     claims, _ = claims_of(made)

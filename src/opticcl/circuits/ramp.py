@@ -224,9 +224,8 @@ class _Skewed:
             number, nth = np.divmod(number * self.fabric.machine_as(Ramp).groups + plane, len(self.planes))
             plane = self.planes[nth]
         ends = np.cumsum(np.bincount(number))
-        order = np.argsort(
-            number.astype(np.min_scalar_type(len(ends))), kind="stable"
-        )  # by digits where they are short
+        short = number.astype(np.min_scalar_type(len(ends)))  # sorted by digits where they have few bits
+        order = np.argsort(short, kind="stable")
         rounds = (rows for rows in np.split(order, ends[:-1]) if len(rows))
         return tuple(_circuits(self.fabric, transfers, rows, plane[rows, None].astype(np.int32)) for rows in rounds)
 

@@ -56,7 +56,7 @@ def slices(lines, start, base, end):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def digit_by_digit(src, dst, start, digits, stride):  # type: ignore[no-untyped-def]
-    """(hops, offsets) of paths that correct a digit after the other: up to a switch, down to the node with that digit.
+    """(hops, offsets) of paths that correct one digit after the other: up to a switch, down to the node with that digit.
 
     Links 2 k n to (2 k + 1) n - 1 lead from the n nodes to switches of level k, the n that follow lead back.
 

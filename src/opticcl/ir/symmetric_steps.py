@@ -87,7 +87,7 @@ class Moves:
         return self._walked(np.zeros(1, np.int64), self.ranks)
 
     def _walked(self, start: IntArray, images: Sequence[IntArray]) -> IntArray:
-        """What one element becomes under each product of powers, in the order of `reached`."""
+        """Image of one element under each product of powers, in the order of `reached`."""
         found = start
         for image, order in zip(images, self.orders, strict=True):
             turned = [found]
@@ -109,9 +109,8 @@ class Moves:
     def rank_images(self, of: IntArray, ranks: IntArray) -> IntArray:
         """Images of ranks under the products that take rank 0 to the ranks `of`, int64 (n,)."""
         place = np.zeros(len(of), np.int32)
-        for row, order in zip(
-            self._powers[::-1], self.orders[::-1], strict=True
-        ):  # one at a time: there may be millions
+        # in place, one permutation at a time: there may be millions of ranks
+        for row, order in zip(self._powers[::-1], self.orders[::-1], strict=True):
             power = row[of]
             power += row[ranks]
             power %= order
@@ -145,7 +144,7 @@ class Moves:
         return chunks
 
     def before(self, chunk: int) -> IntArray:
-        """What the product that takes rank 0 to each rank makes to this chunk, int64 (num_ranks,)."""
+        """The chunk whose image is this one under the product that takes rank 0 to each rank, int64 (num_ranks,)."""
         inverse = []
         for image in self.chunks:
             back = np.empty_like(image)

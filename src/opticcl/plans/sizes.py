@@ -20,7 +20,7 @@ def sizes_by(smallest: int, largest: int, factor: float, what: str = "sweep") ->
         smallest: first size [bytes].
         largest: upper limit [bytes].
         factor: ratio of each size to the one before; more than 1.
-        what: they are of, in a refusal.
+        what: name of the sizes in error messages.
     Raises: ParameterError: the largest is below the smallest, no growth, or more than `MOST_SIZES` sizes.
     """
     if smallest < 1 or largest < smallest:

@@ -41,6 +41,7 @@ __all__ = ["Rails", "rails", "rails_of"]
 
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather")
 MOST_NODES = 1 << 16
+WAYS = (1, -1)  # to the nodes ahead, and to those back
 
 
 class Rails(NamedTuple):
@@ -246,10 +247,11 @@ class _Moves:
         """Sums to the middle nodes: short rings, the tree, the ring."""
         node = np.arange(self.node.size)
         for away in range(self.radix // 2, 0, -1):
+            halves = 2 * away == self.radix
+            rails = [(node + way * away) % self.radix for way in WAYS]
             yield concatenate_transfers(
-                self._sums(node, node + way, (node + way * away) % self.radix * self.places, self.places, way, halves)
-                for halves in (2 * away == self.radix,)
-                for way in (1, -1)
+                self._sums(node, node + way, rail * self.places, self.places, way, halves)
+                for way, rail in zip(WAYS, rails, strict=True)
             )
         for level in range(self.tree.levels):
             child, parent = self.tree.collect(level)
@@ -269,7 +271,7 @@ class _Moves:
                     way,
                     2 * away == top,
                 )
-                for way in (1, -1)
+                for way in WAYS
             )
 
     def _sums(

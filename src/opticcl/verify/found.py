@@ -116,9 +116,8 @@ def _chunks_of(ranks: IntArray, step: Transfers, c: Collective) -> IntArray | No
     if (step.chunk_n[other] != step.chunk_n).any():
         return None
     _, one = np.unique(step.chunk_lo * np.int64(c.num_chunks + 1) + step.chunk_n, return_index=True)
-    count = step.chunk_n[one].astype(
-        np.int64
-    )  # of one row for each range of chunks: the others have the same image, or none
+    # one row for each range of chunks: the others have the same image, or none
+    count = step.chunk_n[one].astype(np.int64)
     if count.sum() > MOST_NAMED * c.num_chunks:
         return None
     rows = np.repeat(one, count)

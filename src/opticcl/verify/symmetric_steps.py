@@ -145,9 +145,8 @@ def light_violations(
         return [replace(images, step=number)], 0
     senders, each = rounds.senders, len(step.first)
     src, row = np.repeat(senders, each), np.tile(np.arange(each), len(senders))
-    transfers = Transfers.of(
-        src, step.moves.rank_images(src, step.first.dst[row]), 0, 1, Op.COPY
-    )  # whatever the chunks
+    dst = step.moves.rank_images(src, step.first.dst[row])
+    transfers = Transfers.of(src, dst, 0, 1, Op.COPY)  # whatever the chunks
     found = list(transfers_without_circuit(fabric, transfers, rounds.rounds, number))
     count = step.moves.num_ranks // len(senders)
     loads = {
