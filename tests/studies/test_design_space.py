@@ -5,7 +5,8 @@ import json
 import pytest
 
 from opticcl.errors import OpticclError
-from opticcl.studies.space.design import DEFAULTS, MOST_POINTS, read_design
+from opticcl.studies.space.axis_values import DEFAULTS
+from opticcl.studies.space.design import MOST_POINTS, read_design
 
 AXES = '[axes]\nfabric = ["ideal", "torus:rate=100Gb/s", "lightpath"]\nnodes = [4, 16]\nsize = "1KB"\n'
 TRAINED = '[axes]\nfabric = "torus"\nnodes = 16\nworkload = "vgg19"\n'

@@ -12,7 +12,8 @@ from math import exp, log
 from typing import Any
 
 from opticcl.errors import ParameterError
-from opticcl.studies.space.design import DEFAULTS, DesignSpace, column_of
+from opticcl.studies.space.axis_values import DEFAULTS
+from opticcl.studies.space.design import DesignSpace, column_of
 
 __all__ = [
     "Bar",

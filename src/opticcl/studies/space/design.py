@@ -28,38 +28,31 @@ from __future__ import annotations
 import json
 import math
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
-from opticcl.assumptions import KEYS, Assumptions, assumptions
-from opticcl.collective import collective_name
+from opticcl.assumptions import Assumptions, assumptions
 from opticcl.errors import OpticclError, ParameterError
-from opticcl.estimate.cost import price_lists
-from opticcl.fabrics import FABRICS
 from opticcl.plans.ranks import Variation, sensitivity
 from opticcl.plans.sizes import sizes_by
-from opticcl.registry import canonical, convert_arguments, convert_value, nearest, parse_call, whole_number
-from opticcl.schedule import ALGORITHMS
-from opticcl.units import message_size, quantity
+from opticcl.registry import canonical, nearest
+from opticcl.studies.space.axis_values import AXES, DEFAULTS, REQUIRED, axis_value
 
 __all__ = [
     "ANSWERS",
     "COLUMNS",
-    "DEFAULTS",
     "MEASURES",
     "MOST_POINTS",
     "OF_PLANS",
     "DesignPoint",
     "DesignSpace",
     "assumed_of",
-    "axis_value",
     "column_of",
-    "fabric_parameters",
     "read_design",
     "selection",
     "variation_of",
@@ -70,9 +63,6 @@ MOST_POINTS = 1_000_000
 
 MOST_BYTES = 1 << 20
 """Of a file [bytes]."""
-
-MOST_NODES = 1 << 20
-"""Of a fabric [count]."""
 
 MEASURES: dict[str, tuple[str, ...]] = {
     "time": ("algorithm", "total_s", "verified"),
@@ -93,21 +83,8 @@ OF_PLANS = ("rounds", "overlap")
 COLUMNS = {"nodes": "num_nodes", "size": "size_bytes", "algorithm": "requested_algorithm"}
 """Axis -> its column, where that has another name."""
 
-DEFAULTS: dict[str, Any] = {
-    "collective": "all_reduce",
-    "algorithm": "auto",
-    "node_rate": "built",
-    "assumptions": "common",
-    "prices": "default",
-    "optics": "best",
-    "vary": "",
-}
-"""Value of an axis that a file does not have."""
-
 _OF_WORKLOADS = {axis: value for axis, value in DEFAULTS.items() if axis != "collective"}
 
-REQUIRED = ("fabric", "nodes")
-AXES = (*REQUIRED, "size", "workload", *(name for name in DEFAULTS if name != "vary"))
 MACHINE = ("fabric", "nodes", "node_rate", "workload", "collective", "algorithm")
 """Axes, besides parameters of fabrics, that points of one machine share."""
 
@@ -381,155 +358,6 @@ def _range(what: str, axis: str, given: Mapping[str, Any]) -> tuple[int, ...]:
         raise ParameterError(f"{what}.factor={factor!r} is no number; try 10")
     smallest, largest = (axis_value(axis, given[key], {}, f"{what}.{key}") for key in ("from", "to"))
     return tuple(sizes_by(smallest, largest, factor, what))
-
-
-def axis_value(axis: str, value: Any, axes: Mapping[str, tuple[Any, ...]], what: str = "") -> Any:
-    """A value of an axis, converted and checked.
-
-    Args:
-        axis: name.
-        value: as a file or an option has it.
-        axes: values of the other axes: fabrics and named sets that single keys belong to.
-        what: its name in messages.
-    Raises: ParameterError, UnknownNameError: not a value of this axis.
-    """
-    what = what or axis
-    kind, _, key = axis.partition(".")
-    if kind == "assume":
-        return _assumed(what, key, value, axes)
-    if kind == "parameter":
-        return _parameter(what, key, value, axes)
-    if axis == "size":
-        return _positive(what, value, message_size(_scalar(value, what), what))
-    if axis == "nodes":
-        number = int(value) if isinstance(value, str) and value.isdecimal() else whole_number(value, what)
-        if not 1 <= number <= MOST_NODES:
-            raise ParameterError(f"{what}: {number:,} nodes; there are 1 to {MOST_NODES:,}")
-        return number
-    if axis == "node_rate" and value != "built":
-        return _positive(what, value, quantity(_scalar(value, what), "bit/s", what))
-    if not isinstance(value, str):
-        raise ParameterError(f"{what}: {value!r} is no text")
-    try:
-        return _NAMES[axis](value) if axis in _NAMES else value
-    except OpticclError as error:
-        raise type(error)(f"{what}: {error}") from None
-
-
-def _scalar(value: Any, what: str) -> Any:
-    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise ParameterError(f"{what}: {value!r} is neither a number nor a text with a unit")
-    return value
-
-
-def _positive(what: str, value: Any, number: Any) -> Any:
-    if not number > 0:
-        raise ParameterError(f"{what}: {value!r} is not positive")
-    return number
-
-
-def _fabric_text(text: str) -> str:
-    name, written = parse_call(text)
-    hints = fabric_parameters(name)
-    for key, value in written.items():
-        if key not in hints:
-            raise ParameterError(f"{name}: unknown parameter {key!r}; {nearest(key, hints)}")
-        convert_value(value, hints[key], f"{name}: {key}")
-    return text.strip()
-
-
-def fabric_parameters(name: str) -> dict[str, Any]:
-    """Parameters of a fabric with the types of their annotations.
-
-    Raises: UnknownNameError: no such fabric.
-    """
-    system = FABRICS.get(name)
-    hints = get_type_hints(system, include_extras=True)
-    return {one.name: hints[one.name] for one in fields(system)}  # type: ignore[arg-type]
-
-
-def _algorithm_text(text: str) -> str:
-    key, written = parse_call(text)
-    if key != "auto":
-        convert_arguments(ALGORITHMS.get(key).generate, written, key, positional=2)
-    return text.strip()
-
-
-def _workload_text(text: str) -> str:
-    """Name of a model, of a built-in trace, or a file."""
-    from opticcl.traces import BUILTIN_WORKLOADS
-    from opticcl.training.models import MODELS
-
-    known = (*MODELS.names(), *BUILTIN_WORKLOADS)
-    if parse_call(text)[0] not in known and not Path(text).exists():
-        raise ParameterError(f"{text!r} is neither a model, a built-in trace nor a file; {nearest(text, known)}")
-    return text.strip()
-
-
-def _collective_text(text: str) -> str:
-    name = collective_name(text)
-    if name == "barrier":
-        raise ParameterError("a barrier has no message; leave it out")
-    return name
-
-
-def _among(known: Callable[[], Iterable[str]]) -> Callable[[str], str]:
-    def check(text: str) -> str:
-        key = canonical(text)
-        if key not in known():
-            raise ParameterError(f"unknown name {text!r}; {nearest(key, known())}")
-        return key
-
-    return check
-
-
-def _presets() -> set[str]:
-    """`best` and all presets of the values of light budgets."""
-    from opticcl.errors import UnsupportedError
-    from opticcl.fabrics import light_table
-
-    found = {"best"}
-    for name in FABRICS.names():
-        try:
-            found |= set(light_table(name).presets)
-        except UnsupportedError:
-            continue  # packets: no light from end to end
-    return found
-
-
-_NAMES: dict[str, Callable[[str], str]] = {
-    "fabric": _fabric_text,
-    "workload": _workload_text,
-    "algorithm": _algorithm_text,
-    "collective": _collective_text,
-    "assumptions": lambda text: assumptions(text).name,
-    "prices": _among(price_lists),
-    "optics": _among(_presets),
-}
-
-
-def _assumed(what: str, key: str, value: Any, axes: Mapping[str, tuple[Any, ...]]) -> Any:
-    if key not in KEYS:
-        raise ParameterError(f"{what}: unknown assumption {key!r}; {nearest(key, KEYS)}")
-    found = [
-        getattr(assumptions(name, **{key: _scalar(value, what)}), key)
-        for name in axes.get("assumptions", (DEFAULTS["assumptions"],))
-    ]
-    return found[0]
-
-
-def _parameter(what: str, key: str, value: Any, axes: Mapping[str, tuple[Any, ...]]) -> Any:
-    found = []
-    for text in axes.get("fabric", ()):
-        name, written = parse_call(text)
-        hints = fabric_parameters(name)
-        if key in hints:
-            if key in written:
-                raise ParameterError(f"{what}: {text} has {key} itself; leave it out there")
-            found.append(convert_value(_scalar(value, what), hints[key], what))
-    if not found:
-        raise ParameterError(f"{what}: no fabric of the study has a parameter {key!r}; opticcl list NAME shows them")
-    return found[0]
 
 
 def _varied(given: Mapping[str, Any], axes: Mapping[str, tuple[Any, ...]], measure: tuple[str, ...]) -> tuple[str, ...]:

@@ -10,7 +10,8 @@ from typing import Any
 from opticcl.errors import ParameterError
 from opticcl.registry import nearest, parse_call
 from opticcl.studies import Chart, Study
-from opticcl.studies.space.design import MEASURES, DesignSpace, column_of, fabric_parameters
+from opticcl.studies.space.axis_values import fabric_parameters
+from opticcl.studies.space.design import MEASURES, DesignSpace, column_of
 from opticcl.units import Rate, Seconds, unit_suffix
 
 __all__ = ["by_algorithm", "lines"]

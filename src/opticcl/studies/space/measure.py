@@ -20,13 +20,13 @@ from opticcl.plans.machines import build_fabric
 from opticcl.plans.plan import Plan, compile
 from opticcl.registry import parse_call, write_call
 from opticcl.studies.lumorph import counted_by_circuits, edge_loads, rounds_needed
+from opticcl.studies.space.axis_values import fabric_parameters
 from opticcl.studies.space.design import (
     MEASURES,
     OF_PLANS,
     DesignPoint,
     DesignSpace,
     assumed_of,
-    fabric_parameters,
     variation_of,
 )
 from opticcl.traces import load_steps
