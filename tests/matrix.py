@@ -13,8 +13,8 @@ from opticcl.schedule import ALGORITHMS, generate
 
 SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 17, 25, 27, 30, 32, 54, 64)
 FEWER_SIZES = (1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 17, 27, 32)
-FEWEST_SIZES = (1, 2, 5, 8, 12, 16)
-DEEP_SIZES = (7, 12, 13, 17, 25, 27, 30, 32, 54, 64)
+FEWEST_SIZES = (1, 2, 5, 12, 16)
+DEEP_SIZES = (6, 7, 12, 13, 17, 25, 27, 30, 32, 54, 64)
 """Sizes that `make test-deep` adds."""
 OPTICAL = ("lightpath", "oddl", "ramp", "sipac", "terarack")
 VARIANTS = {

@@ -46,6 +46,26 @@ DEEP = {
     "opticcl faults -f sipac:radix=3,levels=2,wavelengths=3 --fail comb_laser:3 --assume compute=none --streamed": (
         "many numbers of pieces, 2 s; tests/cli/test_faults.py has a smaller machine"
     ),
+    "opticcl plan -f ocs:nodes=16 -c reduce_scatter -s 1MiB --start plan.parquet --time-limit 10s": (
+        "2 s; tests/cli/test_plan.py starts from smaller plans"
+    ),
+    "opticcl faults -f sipac:radix=3,levels=2 --fail comb_laser:5 --fail switch:3+comb_laser:5": (
+        "two answers, 1 s; tests/cli/test_faults.py has smaller machines"
+    ),
+    "opticcl train --model vgg19 --nodes 64 --local-batch 32 --device a100 --no-overlap --straggler 3=1.2": (
+        "all fabrics, 1 s; the README trains on 64 nodes, tests/cli/test_train.py has stragglers"
+    ),
+    "opticcl train --model resnet50 --nodes 64 --device a100": "the same, another model",
+    "opticcl compare --nodes 64 --size 100MB --collective all_reduce": "that of the README, with its default",
+    "opticcl sweep -n 64 --node-rate 800Gb/s": "all fabrics at 12 sizes, 1 s; tests/cli/test_sweep.py has fewer fabrics",
+    "opticcl compare -f lightpath:shape=8x8,waveguides=1 -c all_to_all -s 10MB --json": "1 s; smaller ones remain",
+    "opticcl study studies/lumorph-figure-5-left.toml --dry-run": "1 s; another study file is counted",
+    "opticcl study breakeven examples/who-wins-small.toml --folder small.study --where nodes=16": (
+        "runs a study, 1 s; two other answers of the page remain"
+    ),
+    "opticcl traffic -f ramp:groups=4,racks=4,wavelengths=16 --load 0.4 --slots 600 --beside plan.parquet --reserve planes=2": (
+        "1 s; tests/cli/test_traffic.py has fewer slots"
+    ),
     MANY_SCHEDULERS: "40 runs, 30 s",
     MANY_POLICIES: "300 jobs, 9 s",
 }
