@@ -12,10 +12,12 @@ from tests.synthesis.helpers import assert_right
 
 import opticcl
 from opticcl.errors import FabricError, ParameterError, UnsupportedError
+from opticcl.fabrics import fabric
 from opticcl.ir import Collective
 from opticcl.ir.collective import HolderTable
 from opticcl.synthesis import search as search_module
 from opticcl.synthesis import synthesize
+from opticcl.synthesis.wafer import wafer_of, with_all_routes
 
 # shape, lasers, waveguides, collective, chunks: rounds, what found them (or "" for a constructed one), what proves them
 CLOSED = [
@@ -37,7 +39,7 @@ def test_closed(shape, lasers, waveguides, name, chunks, rounds, how, bound):
         f"lightpath:shape={shape},lasers={lasers},waveguides={waveguides}", name, chunks=chunks, time_limit=600
     )
     assert (found.num_steps, found.optimal_on_routes, found.bound_on_routes.name) == (rounds, True, bound)
-    assert found.optimal == (bound != "search")  # two routes a pair: other ones might do
+    assert found.optimal  # a search proves it on all routes
     assert not how or found.how == how
     assert_right(found)
 
@@ -57,6 +59,7 @@ def test_what_is_searched_on_some_routes_is_no_proof_for_others():
     assert (some.num_steps, some.lower_bound, some.optimal, some.optimal_on_routes) == (2, 1, False, True)
     assert (every.num_steps, every.optimal) == (1, True)
     assert "optimal on the given routes" in str(some)
+    assert some.note == "on other routes 1 round is enough; try more routes"
     assert some.record()["bound_on_routes"].startswith("search: ")
     assert_right(some)
 
@@ -69,6 +72,23 @@ def test_what_is_searched_on_all_routes_is_a_proof():
     two = Collective("two sends", 4, 2, False, HolderTable(before), HolderTable(after))
     found = synthesize("lightpath:shape=1x4,lasers=1,waveguides=1", two, routes=3, time_limit=60)
     assert (found.num_steps, found.lower_bound, found.optimal) == (2, 2, True)
+
+
+def test_two_routes_are_searched_for_a_schedule_and_all_for_the_proof():
+    """One round would take 16 circuits over the two edges in the middle, which have room for 14."""
+    found = synthesize("lightpath:shape=2x4,lasers=7,waveguides=1", "all_reduce", time_limit=60)
+    assert (found.num_steps, found.optimal, found.note) == (2, True, "")
+    assert found.bound.why == "search exhausted: no schedule of 1 round on any routes"
+    assert found.trials[-1].how == "reduction, all routes"
+
+
+def test_a_large_grid_has_too_many_routes_for_the_proof():
+    """Opposite corners of 4 x 4 tiles have 184 paths."""
+    where = fabric("lightpath:shape=4x4")
+    assert with_all_routes(wafer_of(where), where) is None
+    small = fabric("lightpath:shape=2x3")
+    routes = with_all_routes(wafer_of(small), small).routes
+    assert sorted(map(len, (routes[0, 5], routes[0, 1], routes[1, 4]))) == [3, 3, 4]
 
 
 def test_every_collective_on_an_odd_grid():

@@ -20,7 +20,7 @@ from opticcl.synthesis.bounds import multicast_bounds, tightest
 from opticcl.synthesis.hints import candidates, direct_demands
 from opticcl.synthesis.light import assign_by_solver, assign_wavelengths
 from opticcl.synthesis.model import MOST_VARIABLES, num_variables, solve_multicast
-from opticcl.synthesis.optimality_gap import OptimalityGap, SolverAnswer
+from opticcl.synthesis.optimality_gap import OptimalityGap, SolverAnswer, exhausted
 from opticcl.synthesis.packing import Demand, pack
 from opticcl.synthesis.partial_schedule import PieceSend, SendRounds
 from opticcl.synthesis.product import product_rounds
@@ -29,8 +29,6 @@ from opticcl.synthesis.symmetry import symmetric_rounds
 from opticcl.synthesis.wafer import Wafer
 
 __all__ = ["Multicast"]
-
-SEARCHED = "search exhausted: no schedule of {} rounds on the given routes in which ranks relay only what they need"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,9 +92,9 @@ class Multicast:
         )  # fmt: skip
         light = assign_wavelengths(self.wafer, schedule, clock, self.seed, effort) if answer else None
         result = {None: "unknown", False: "none", True: "found" if light else "no wavelengths"}[answer]
-        yield SolverAnswer(
-            "relayed" if relays else "direct", result, light or [], SEARCHED.format(rounds), self._whole(rounds)
-        )
+        every = self._whole(rounds)
+        how = "relayed" if relays else "direct"
+        yield SolverAnswer(how, result, light or [], exhausted(rounds, every), every)
 
     def _whole(self, rounds: int) -> bool:
         """Whether the model has all routes, and all relays: those of ranks that need every piece."""

@@ -19,9 +19,10 @@ from opticcl.synthesis.partial_schedule import SendRounds
 from opticcl.synthesis.solver import Clock
 from opticcl.units import counted
 
-__all__ = ["MOST_EFFORT", "OptimalityGap", "SearchProblem", "SolverAnswer", "Trial", "close_gap"]
+__all__ = ["MOST_EFFORT", "OptimalityGap", "SearchProblem", "SolverAnswer", "Trial", "close_gap", "exhausted"]
 
 FIRST_EFFORT, MOST_EFFORT = 1.0, 256.0  # deterministic time of the solver, about seconds of an idle core
+PROOF_EFFORT = 16.0  # the same, for a proof on all routes
 
 
 class Trial(NamedTuple):
@@ -68,6 +69,7 @@ class OptimalityGap:
         bound: best lower bound so far for schedules on the given routes.
         trials: calls of the solver so far.
         proven: best lower bound so far for every schedule.
+        fewer: rounds of a schedule on other routes; 0: none has fewer, as far as is known [count].
     """
 
     schedule: SendRounds
@@ -75,6 +77,7 @@ class OptimalityGap:
     bound: Bound
     trials: list[Trial] = field(default_factory=list)
     proven: Bound = field(init=False)
+    fewer: int = 0
 
     def __post_init__(self) -> None:
         self.proven = self.bound
@@ -83,6 +86,29 @@ class OptimalityGap:
     def closed(self) -> bool:
         """Whether the schedule is proven optimal on the given routes."""
         return len(self.schedule) <= self.bound.rounds
+
+    def prove_for_all(self, problem: SearchProblem, clock: Clock, report: ProgressCallback) -> None:
+        """Raise the bound of every schedule to that of the given routes, as far as all routes have no schedule either.
+
+        A schedule that is found on other routes is not taken; its rounds are kept in `fewer`.
+
+        Args:
+            problem: the same on all routes.
+            clock: time limit.
+            report: called with the state before each call of the solver.
+        """
+        again, effort = OptimalityGap(self.schedule, self.how, self.proven), FIRST_EFFORT
+        while not again.closed and clock.remaining_s > 0 and effort <= PROOF_EFFORT:
+            before, rounds = len(again.schedule), again.proven.rounds
+            report(f"{counted(rounds, 'round')} on all routes? {again}, effort {effort:g}")
+            if not _attempt(problem, rounds, effort, clock, again):
+                break  # no model is left
+            if len(again.schedule) < before or again.proven.rounds < again.bound.rounds:
+                break  # there is a schedule, or there may be one with relays
+            effort *= 2 if again.proven.rounds == rounds else 1
+        self.trials += [trial._replace(how=f"{trial.how}, all routes") for trial in again.trials]
+        self.proven = again.proven
+        self.fewer = len(again.schedule) if len(again.schedule) < len(self.schedule) else 0
 
     def __str__(self) -> str:
         best = f", best {len(self.schedule)} ({self.how})" if self.schedule else ""
@@ -104,6 +130,17 @@ class SearchProblem(Protocol):
             clock: time limit.
             gap: state of the search, for hints.
         """
+
+
+def exhausted(rounds: int, every: bool) -> str:
+    """What a search that finds nothing proves, in words.
+
+    Args:
+        rounds: that were searched [count].
+        every: whether among all schedules.
+    """
+    of = "any routes" if every else "the given routes in which ranks relay only what they need"
+    return f"search exhausted: no schedule of {counted(rounds, 'round')} on {of}"
 
 
 def close_gap(

@@ -17,8 +17,8 @@ from opticcl.ir import ProgressCallback, no_progress
 from opticcl.synthesis.bounds import reduction_bounds, tightest
 from opticcl.synthesis.hub_reduction import HubAssignment, exchange_rounds, hub_candidates
 from opticcl.synthesis.light import assign_wavelengths
-from opticcl.synthesis.multicast import SEARCHED, Multicast
-from opticcl.synthesis.optimality_gap import OptimalityGap, SolverAnswer, close_gap
+from opticcl.synthesis.multicast import Multicast
+from opticcl.synthesis.optimality_gap import OptimalityGap, SolverAnswer, close_gap, exhausted
 from opticcl.synthesis.partial_schedule import SendRounds, concatenated, reversed_as_reduction
 from opticcl.synthesis.reduction import MOST_PRODUCTS, num_products, solve_reduction
 from opticcl.synthesis.solver import Clock
@@ -139,4 +139,4 @@ class Reduction:
                 result = "none that is symmetric"
             how = f"reduction, symmetry of {order}" if order > 1 else "reduction"
             every = self.wafer.all_routes and (rounds == 1 or all_ranks)
-            yield SolverAnswer(how, result, light or [], SEARCHED.format(rounds), every)
+            yield SolverAnswer(how, result, light or [], exhausted(rounds, every), every)

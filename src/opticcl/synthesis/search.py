@@ -22,7 +22,7 @@ from opticcl.synthesis.partial_schedule import SendRounds, reversed_as_reduction
 from opticcl.synthesis.problem import Problem, problem_of, registered_problem, require_reachable
 from opticcl.synthesis.reductions import Reduction
 from opticcl.synthesis.solver import INSTALL, Clock, has_solver, require_solver
-from opticcl.synthesis.wafer import wafer_of
+from opticcl.synthesis.wafer import Wafer, wafer_of, with_all_routes
 from opticcl.units import counted, quantity
 from opticcl.verify import verify
 
@@ -173,13 +173,7 @@ def synthesize(
     require_reachable(problem, wafer)
 
     single_root = problem.adds and bool((problem.after.sum(axis=1) == 1).all())
-    task: SearchProblem
-    if single_root:  # a sum that only one rank needs is a multicast from that rank with time reversed
-        task = Multicast(wafer.time_reversed(), problem.after, problem.before | problem.after, seed)
-    elif problem.adds:
-        task = Reduction(wafer, problem.before, problem.after, seed)
-    else:
-        task = Multicast(wafer, problem.before, problem.after, seed)
+    task = _search_problem(problem, wafer, seed, single_root)
     gap = task.start(clock, clock.report)
     if gap.bound.rounds and not gap.schedule:
         raise UnsupportedError(
@@ -188,6 +182,8 @@ def synthesize(
     if method != "constructed" and has_solver():
         try:
             close_gap(task, gap, clock, clock.report)
+            if gap.proven.rounds < gap.bound.rounds and (everywhere := with_all_routes(wafer, where)):
+                gap.prove_for_all(_search_problem(problem, everywhere, seed, single_root), clock, clock.report)
         except KeyboardInterrupt:  # between two calls of the solver, which handles it itself
             clock.interrupted = True
     if len(gap.schedule) < gap.bound.rounds:
@@ -200,6 +196,22 @@ def synthesize(
         bound, on_routes = (one._replace(why=f"{TIME_REVERSED}: {one.why}") for one in (bound, on_routes))
     trials, note = tuple(gap.trials), _note(gap, method, clock)
     return Synthesis(circuits, bound, on_routes, gap.how, clock.elapsed_s, trials, clock.interrupted, note)
+
+
+def _search_problem(problem: Problem, wafer: Wafer, seed: int, single_root: bool) -> SearchProblem:
+    """What is searched.
+
+    Args:
+        problem: the collective.
+        wafer: optical resources of the job.
+        seed: of everything random.
+        single_root: whether it is a sum that only one rank needs: a multicast from that rank with time reversed.
+    """
+    if single_root:
+        return Multicast(wafer.time_reversed(), problem.after, problem.before | problem.after, seed)
+    if problem.adds:
+        return Reduction(wafer, problem.before, problem.after, seed)
+    return Multicast(wafer, problem.before, problem.after, seed)
 
 
 def _problem(collective: Request | Collective | str, num_nodes: int, chunks: int, root: int) -> Problem:
@@ -217,6 +229,10 @@ def _problem(collective: Request | Collective | str, num_nodes: int, chunks: int
 
 def _note(gap: OptimalityGap, method: Method, clock: Clock) -> str:
     """Why the gap is open, or ""."""
+    if gap.fewer:
+        return (
+            f"on other routes {counted(gap.fewer, 'round')} {'is' if gap.fewer == 1 else 'are'} enough; try more routes"
+        )
     if gap.closed:
         return ""
     if clock.interrupted:

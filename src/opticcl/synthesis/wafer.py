@@ -16,13 +16,14 @@ from opticcl.routing.k_shortest import k_shortest
 from opticcl.routing.paths import open_dimension_order
 from opticcl.routing.reach import components
 
-__all__ = ["MOST_RANKS", "Path", "Wafer", "reversed_path", "wafer_of"]
+__all__ = ["MOST_RANKS", "Path", "Wafer", "reversed_path", "wafer_of", "with_all_routes"]
 
 Path = tuple[int, ...]
 """Edges from the sender's tile to the receiver's, as in `opticcl.routing.grid`."""
 
 MOST_RANKS = 256  # routes of all pairs are stored one by one
 MOST_ROUTES = 8
+MOST_OF_A_PAIR = 16  # routes that a search for a proof may have; beyond, its models are too large
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,6 +128,23 @@ def wafer_of(fabric: Fabric, num_routes: int = 2) -> Wafer:
         routes=routes,
         all_routes=num_routes > 2 and all(len(paths) < num_routes for paths in routes.values()),
     )
+
+
+def with_all_routes(wafer: Wafer, fabric: Fabric) -> Wafer | None:
+    """The wafer with all paths that pass no tile twice; None where a pair has more than 16.
+
+    Args:
+        wafer: of the fabric.
+        fabric: a lightpath, whole or in part.
+    """
+    grid, routes = fabric.machine_as(Lightpath).grid, dict(wafer.routes)
+    farthest_first = sorted((pair for pair in routes if routes[pair]), key=lambda pair: -len(routes[pair][0]))
+    for src, dst in farthest_first:
+        paths = k_shortest(grid, int(wafer.tile[src]), int(wafer.tile[dst]), MOST_OF_A_PAIR + 1)
+        if len(paths) > MOST_OF_A_PAIR:
+            return None
+        routes[src, dst] = tuple(tuple(path.tolist()) for path in paths)
+    return replace(wafer, routes=routes, all_routes=True)
 
 
 def _routes(grid: Grid, tile: IntArray, num_routes: int) -> dict[tuple[int, int], tuple[Path, ...]]:
