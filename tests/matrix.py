@@ -16,6 +16,8 @@ FEWER_SIZES = (1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 17, 27, 32)
 FEWEST_SIZES = (1, 2, 5, 12, 16)
 DEEP_SIZES = (6, 7, 12, 13, 17, 25, 27, 30, 32, 54, 64)
 """Sizes that `make test-deep` adds."""
+ALL_ROOTS = 5
+"""Nodes up to which `make test` tries the first, a middle and the last root; beyond, the middle one."""
 OPTICAL = ("lightpath", "oddl", "ramp", "sipac", "terarack")
 VARIANTS = {
     "ramp": ("ramp", "ramp:variant=modular"),
@@ -64,6 +66,11 @@ def requests(collective: str, size: int) -> Iterator[Request]:
     roots = sorted({0, size // 2, size - 1}) if collective in ROOTED else (0,)
     for root in roots:
         yield Request(collective, root, shift=1 if size < 3 else 2)
+
+
+def is_deep(size: int, request: Request) -> bool:
+    """Whether `make test-deep` alone tries a case."""
+    return size in DEEP_SIZES or (size > ALL_ROOTS and request.name in ROOTED and request.root != size // 2)
 
 
 @lru_cache(maxsize=256)

@@ -7,7 +7,7 @@ declined is compared with docs/declined.md.
 import numpy as np
 import pytest
 from tests.declined import PAGE, page
-from tests.matrix import DEEP_SIZES, cases, cells, compiled, promised
+from tests.matrix import cases, cells, compiled, is_deep, promised
 
 from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
@@ -25,15 +25,15 @@ from opticcl.verify import verify
 @pytest.mark.parametrize(("name", "algorithm"), cells())
 def test_cell(name, algorithm):
     """A cell of the matrix: right, exact, not faster than light, and the same again; for every collective and size."""
-    some, others = ([case for case in cases(name) if (case[0] in DEEP_SIZES) is deep] for deep in (False, True))
+    some, others = ([case for case in cases(name) if is_deep(*case) is deep] for deep in (False, True))
     assert checked(name, algorithm, some) or checked(name, algorithm, others)
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize(("name", "algorithm"), cells())
 def test_cell_at_more_sizes(name, algorithm):
-    """The same at the other sizes; some algorithms are made for none of these."""
-    checked(name, algorithm, [case for case in cases(name) if case[0] in DEEP_SIZES])
+    """The same at the other sizes and roots; some algorithms are made for none of these."""
+    checked(name, algorithm, [case for case in cases(name) if is_deep(*case)])
 
 
 WHOLE = "lightpath:waveguides=2,switch_unit=waveguide"
