@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -57,11 +58,22 @@ def syntax_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text("utf-8"))
 
 
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """All statements, without the expressions within them."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for inside in ("body", "orelse", "finalbody", "handlers", "cases"):
+            found = getattr(node, inside, ())
+            waiting += found if isinstance(found, list) else ()
+
+
 @cache
 def imports_of(path: Path) -> list[tuple[str, tuple[str, ...]]]:
     """Modules of the project that a source file imports, for type checking too, with the names that it takes from them."""
     found = []
-    for node in ast.walk(syntax_of(path)):
+    for node in statements(syntax_of(path)):
         if isinstance(node, ast.ImportFrom) and node.module:
             found.append((node.module, tuple(alias.name for alias in node.names)))
         if isinstance(node, ast.Import):
