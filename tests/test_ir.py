@@ -1,10 +1,13 @@
 """The types: what can be compared is compared, and what is shown is short."""
 
+import pickle
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from opticcl.fabrics import fabric, fabric_at_scale, job
-from opticcl.ir import Circuits, Op, Transfers
+from opticcl.ir import Circuits, Op, Transfers, same_columns
 from opticcl.ir.task_graph import ProcessGroup, Task, TaskGraph
 from opticcl.plans.compare import compare_plans
 from opticcl.plans.plan import compile
@@ -105,3 +108,50 @@ def test_columns_print_their_first_rows(n):
         assert head.split()[0] == first
         assert len(lines) == min(n, 10) + (n > 10)
         assert (lines[-1:] == ["... and 1 more"]) == (n > 10)
+
+
+LISTED = Circuits.of(
+    np.arange(5), np.arange(5), np.arange(5) + 1, 0, np.arange(5), 1, (np.arange(12) * 7, np.array([0, 3, 3, 4, 9, 12]))
+)
+
+
+@pytest.mark.parametrize("rows", [[4, 0, 3], [1], [2, 2, 0, 4], [True, False, True, False, True]])
+def test_circuits_that_are_taken_have_the_paths_of_their_rows(rows):
+    """Also rows of rows, however late their paths are read, and with other transfers; few of many have copies."""
+    numbers = np.flatnonzero(rows) if rows and isinstance(rows[0], bool) else np.array(rows, int)
+    taken = LISTED.take(np.array(rows))
+    assert [list(taken.path(i)) for i in range(len(taken))] == [list(LISTED.path(i)) for i in numbers]
+    assert taken.num_hops().tolist() == LISTED.num_hops()[numbers].tolist()
+    assert taken.wavelength_lo.tolist() == numbers.tolist()
+    other = LISTED.take(np.array(rows)).carrying_others(np.full(len(numbers), 9, np.int32))
+    assert same_columns(replace(other, transfer=taken.transfer), taken)
+    assert set(other.transfer.tolist()) <= {9}
+    again = LISTED.take(np.array(rows)).take(np.arange(len(numbers))[::-1])
+    assert [list(again.path(i)) for i in range(len(again))] == [list(LISTED.path(i)) for i in numbers[::-1]]
+    assert (LISTED.take(np.array(rows)).rows_of is None) == (len(numbers) < 2)
+    assert same_columns(pickle.loads(pickle.dumps(LISTED.take(np.array(rows)))), taken)
+
+
+def test_what_follows_from_paths_is_computed_once_for_circuits_that_share_them():
+    """Of all circuits that they are rows of, and of circuits with paths of their own each time."""
+    asked = []
+
+    def hops(circuits):
+        asked.append(len(circuits))
+        return circuits.num_hops()
+
+    every = replace(LISTED)
+    assert every.take([3, 1]).of_paths(hops).tolist() == [5, 0]
+    assert every.take([4, 3, 2]).of_paths(hops).tolist() == [3, 5, 1]
+    assert every.of_paths(hops).tolist() == [3, 0, 1, 5, 3]
+    assert asked == [5, 5]
+
+
+def test_bytes_of_circuits_are_those_of_their_columns_with_paths():
+    """Before the paths are read as after it."""
+    taken = LISTED.take([0, 3, 4])
+    before = taken.num_bytes
+    assert taken.hops.nbytes + taken.hop_offsets.nbytes + 6 * taken.src.nbytes == before == taken.num_bytes
+    assert replace(taken).num_bytes == before
+    with pytest.raises(AttributeError):
+        _ = taken.colour

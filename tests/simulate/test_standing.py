@@ -20,6 +20,7 @@ from opticcl.simulate.facts import PlanFacts
 from opticcl.simulate.parts import Reconfiguration
 from opticcl.simulate.standing import Standing
 
+CIRCUIT_COLUMNS = ("transfer", "src", "dst", "port", "wavelength_lo", "wavelength_n")
 ROWS = st.lists(st.tuples(*[st.integers(0, 2)] * 4, st.integers(1, 2), st.integers(0, 2)), max_size=6)
 
 
@@ -45,6 +46,19 @@ def test_a_round_changes_what_stands_if_it_has_other_circuits(rounds):
         found = each.each_changes(round_of(rows))
         assert (None if found is None else found.tolist()) == new
         stand = set(rows) if due in (None, True) else stand
+
+
+@given(st.lists(st.lists(st.integers(0, 5), max_size=8), min_size=1, max_size=5))
+@examples(60)
+def test_rows_of_the_same_circuits_stand_if_their_numbers_do(rounds):
+    """As circuits with paths of their own, in any order, some of them twice."""
+    every = round_of([(i, i + 1, 0, i % 2, 1, i) for i in range(6)])
+    one, other = (Standing(SimpleNamespace(devices=(), links_set=lambda circuits: None)) for _ in range(2))
+    for rows in rounds:
+        shared = every.take(np.arange(6)).take(np.array(rows, int))
+        assert shared.rows_of is not None
+        listed = Circuits.of(*(getattr(shared, name) for name in CIRCUIT_COLUMNS), (shared.hops, shared.hop_offsets))
+        assert one.changes(shared) == other.changes(listed)
 
 
 @pytest.mark.parametrize("column", range(6), ids=["src", "dst", "port", "wavelength_lo", "wavelength_n", "path"])

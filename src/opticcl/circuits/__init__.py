@@ -17,6 +17,7 @@ import numpy as np
 from opticcl.errors import FabricError, UnsupportedError
 from opticcl.ir import CircuitPlan, Circuits, Fabric, Schedule, Transfers
 from opticcl.ir.circuit_plan import ClassRounds
+from opticcl.ir.step_blocks import ArcBlock, StepBlock
 from opticcl.ir.step_cache import RECENT
 from opticcl.ir.symmetric_steps import SymmetricRounds, SymmetricStep, symmetric_step
 from opticcl.registry import Registry, canonical
@@ -101,6 +102,11 @@ class LoweredRounds:
         transfers = self.step(i)
         most = min(MOST_ROUTES, MOST_IN_PIECES) if len(self.fabric.lines) else MOST_ROUTES
         return _routes(self.fabric, transfers) if len(transfers) > most else None
+
+    def block(self, steps: StepBlock) -> ArcBlock | None:
+        """As `CircuitPlan.block`: what the rule says of several steps, by its method `block`."""
+        assign: Callable[[StepBlock], ArcBlock | None] | None = getattr(self.assign, "block", None)
+        return None if assign is None or self.fabric.node_of_rank is not None else assign(steps)
 
     def symmetric(self, i: int) -> SymmetricRounds | None:
         """As `CircuitPlan.symmetric`: what the rule says of a step that is too large to list, by its method `symmetric`."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,34 +45,72 @@ def standing(num_nodes: int, sets: list[Circuits]) -> Rounds:
         num_nodes: of the machine [count].
         sets: circuits that stand at once; the pairs of each step are in one of them.
     """
-    sets = [every.take(np.lexsort((every.port, every.dst, every.src))) for every in sets]
-    keys = [every.src.astype(np.int64) * num_nodes + every.dst for every in sets]
+    pools = [_Pool.of(every.take(np.lexsort((every.port, every.dst, every.src))), num_nodes) for every in sets]
 
     def rounds(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
         wanted = transfers.src.astype(np.int64) * num_nodes + transfers.dst
         order = np.argsort(wanted, kind="stable")
-        pair, first, many = np.unique(wanted[order], return_index=True, return_counts=True)
-        chosen = next((at for at, known in enumerate(keys) if (_count(known, pair) >= many).all()), None)
-        if chosen is None:
+        pair = wanted[order]
+        first = np.flatnonzero(np.concatenate([[True], pair[1:] != pair[:-1]])) if len(pair) else order
+        pair, many = pair[first], np.diff(first, append=len(order))
+        found = next(((pool, at) for pool in pools if (at := pool.places(pair, many)) is not None), None)
+        if found is None:
             raise AssertionError(f"step {step} has pairs for which no circuits stand")
-        has = _count(keys[chosen], pair)
-        start = np.searchsorted(keys[chosen], pair)
-        every = sets[chosen]
-        row = np.repeat(start - np.cumsum(has) + has, has) + np.arange(has.sum())  # circuits of all pairs
-        nth = row - np.repeat(start, has)
+        pool, at = found
+        has = pool.counts[at]
+        row = np.repeat(pool.starts[at] - np.cumsum(has) + has, has) + np.arange(has.sum())  # circuits of all pairs
+        nth = row - np.repeat(pool.starts[at], has)
         carried = order[np.repeat(first, has) + nth * np.repeat(many, has) // np.repeat(has, has)]
-        transfer = np.full(len(every), -1, np.int32)
-        transfer[row] = carried
-        by_transfer = np.argsort(np.where(transfer < 0, len(transfers), transfer), kind="stable")
-        found = every.take(by_transfer)
-        return (replace(found, transfer=transfer[by_transfer]),)
+        by_transfer = np.argsort(carried, kind="stable")
+        idle = np.ones(len(pool.circuits), bool)
+        idle[row] = False
+        rows = np.concatenate([row[by_transfer], np.flatnonzero(idle)])
+        transfer = np.full(len(rows), -1, np.int32)
+        transfer[: len(carried)] = carried[by_transfer]
+        return (pool.circuits.take(rows).carrying_others(transfer),)
 
     return rounds
 
 
-def _count(known: IntArray, pair: IntArray) -> IntArray:
-    """Entries of each pair in a sorted list, int64 (pairs,)."""
-    return np.asarray(np.searchsorted(known, pair, side="right") - np.searchsorted(known, pair, side="left"))
+class _Pool(NamedTuple):
+    """Circuits that stand at once, by their pairs.
+
+    Args:
+        circuits: by sender, receiver and port.
+        pairs: number of each pair, ascending, int64 (pairs,).
+        starts: first circuit of each pair.
+        counts: circuits of each pair.
+    """
+
+    circuits: Circuits
+    pairs: IntArray
+    starts: IntArray
+    counts: IntArray
+
+    @classmethod
+    def of(cls, circuits: Circuits, num_nodes: int) -> _Pool:
+        """Of circuits by sender, receiver and port.
+
+        Args:
+            circuits: in that order.
+            num_nodes: of the machine [count].
+        """
+        numbers = circuits.src.astype(np.int64) * num_nodes + circuits.dst
+        return cls(circuits, *np.unique(numbers, return_index=True, return_counts=True))
+
+    def places(self, pair: IntArray, many: IntArray) -> IntArray | None:
+        """Place of each pair, int64 (n,); None where some pair has fewer circuits than are wanted.
+
+        Args:
+            pair: numbers, ascending.
+            many: circuits wanted of each.
+        """
+        for some in (slice(None, None, max(1, len(pair) // 16)), slice(None)):  # a few suffice in most cases
+            at = np.searchsorted(self.pairs, pair[some])
+            at = np.minimum(at, len(self.pairs) - 1)
+            if not len(self.pairs) or ((self.pairs[at] != pair[some]) | (self.counts[at] < many[some])).any():
+                return None if len(pair) else at
+        return at
 
 
 def union_of(schedule: Schedule, num_nodes: int) -> Transfers:

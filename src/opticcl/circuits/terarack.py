@@ -15,6 +15,7 @@ on (over 70 instead of 61 for 22 representatives), so steps that fit would be re
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache, partial
 
 import numba
@@ -30,6 +31,7 @@ from opticcl.errors import UnsupportedError
 from opticcl.fabrics.terarack import Terarack
 from opticcl.fabrics.terarack_torus import TerarackTorus
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers, concatenate_circuits
+from opticcl.ir.step_blocks import ArcBlock, StepBlock
 from opticcl.kernels import worth_compiling
 from opticcl.routing.assign import first_fit, width_that_fits
 from opticcl.schedule.wavelength_exchange import (
@@ -64,7 +66,7 @@ def _in_order(fabric: Fabric, schedule: Schedule) -> Rounds:
     if schedule.name == "wrht" and fabric.node_of_rank is None:
         return _wrht(fabric, schedule)
     if schedule.name == "wavelength_exchange" and fabric.node_of_rank is None:
-        return _laps(fabric)
+        return _Laps(fabric)
     if schedule.name in CLOSED_FORMS and fabric.node_of_rank is None:
         return _standing(fabric, schedule)
     for steps in schedule.step_classes():
@@ -166,16 +168,23 @@ def exchange_on_line(num_nodes: int) -> tuple[IntArray, IntArray]:
     return direction, wavelength
 
 
-def _laps(fabric: Fabric) -> Rounds:
-    """An exchange of all nodes: the arcs of a step, with a wavelength for each lap."""
-    n, w, half = fabric.num_nodes, channels(fabric), num_exchange_steps(fabric)
-    laps = min(w, exchange_wavelengths(n))
-    width = w // laps if _stripes(fabric) else 1
+@dataclass(frozen=True)
+class _Laps:
+    """An exchange of all nodes: the arcs of a step, with a wavelength for each lap.
 
-    def colour(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
-        first = step % half * w
-        one = arcs(n, first, w)
-        direction, lap = one.direction, one.lap - first
+    Args: fabric: a whole ring.
+    """
+
+    fabric: Fabric
+
+    def __call__(self, step: int, transfers: Transfers) -> tuple[Circuits, ...]:
+        """The only round of a step."""
+        fabric = self.fabric
+        n, w = fabric.num_nodes, channels(fabric)
+        laps = min(w, exchange_wavelengths(n))
+        width = w // laps if _stripes(fabric) else 1
+        one = arcs(n, step % num_exchange_steps(fabric) * w, w)
+        direction, lap = one.direction, one.lap
         if not (np.array_equal(one.src, transfers.src) and np.array_equal(one.dst, transfers.dst)):  # in another order
             of_pair = np.lexsort((one.dst, one.src))
             order = np.empty_like(of_pair)
@@ -184,7 +193,17 @@ def _laps(fabric: Fabric) -> Rounds:
         path = _walk(fabric, transfers, direction)
         return (_circuits(fabric, transfers, direction, lap * width, width, path),)
 
-    return colour
+    def block(self, steps: StepBlock) -> ArcBlock | None:
+        """The same of several steps, where each circuit has one wavelength of one ring; None where not."""
+        fabric = self.fabric
+        w, first = fabric.num_wavelengths, steps.first % num_exchange_steps(fabric)
+        if channels(fabric) != w or _stripes(fabric):
+            return None
+        some = arcs(fabric.num_nodes, first * w, w, len(steps))
+        transfers = steps.transfers
+        if not (np.array_equal(some.src, transfers.src) and np.array_equal(some.dst, transfers.dst)):
+            return None
+        return ArcBlock(some.src, some.dst, some.direction, some.lap)
 
 
 def _first_fit(fabric: Fabric, transfers: Transfers) -> tuple[Circuits, ...]:

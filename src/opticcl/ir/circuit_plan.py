@@ -12,6 +12,7 @@ from opticcl.ir._common import is_value, same_columns
 from opticcl.ir.circuits import Circuits
 from opticcl.ir.fabric import Fabric
 from opticcl.ir.schedule import Schedule, Transfers
+from opticcl.ir.step_blocks import ArcBlock, StepBlock
 from opticcl.ir.symmetric_steps import SymmetricRounds, SymmetricStep, symmetric_step
 
 __all__ = ["CircuitPlan", "ClassRounds", "StoredRounds", "listed_plan"]
@@ -83,6 +84,15 @@ class CircuitPlan:
         function = getattr(rounds, "function", rounds)  # without the cache of a search
         streamed: Iterator[Circuits] | None = function.stream(i) if hasattr(function, "stream") else None
         return streamed
+
+    def block(self, steps: StepBlock) -> ArcBlock | None:
+        """Circuits of several steps, where their paths are straight; None where they are evaluated step by step.
+
+        Args: steps: of the schedule.
+        """
+        function = getattr(self.rounds, "function", self.rounds)  # without the cache of a search
+        found: ArcBlock | None = function.block(steps) if hasattr(function, "block") else None
+        return found
 
     def symmetric(self, i: int) -> SymmetricRounds | None:
         """Circuits of step i by those of some senders, where the step is too large to list; None where the rule has none."""

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from opticcl.ir.circuit_plan import CircuitPlan, ClassRounds
+from opticcl.ir.circuits import Circuits
 from opticcl.ir.schedule import Schedule
 
 __all__ = ["RECENT", "StepCache"]
@@ -122,6 +123,8 @@ def _itself(generate: Callable[[int], T]) -> Callable[[int], T]:
 
 def _num_bytes(columns: Any) -> int:
     """Size of the arrays of `Transfers` or `Circuits` [bytes]."""
+    if isinstance(columns, Circuits):
+        return columns.num_bytes
     values = [getattr(columns, name) for name in columns.__slots__]
     return sum([value.nbytes for value in values if isinstance(value, np.ndarray)])
 

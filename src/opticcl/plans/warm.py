@@ -57,6 +57,7 @@ def warm(*, engines: bool = False, progress: ProgressCallback = no_progress) -> 
         progress("verify all chunks by symmetry and one by one")
         for algorithm in ("ring", "tree"):
             compile("ideal:nodes=512", "all_reduce", 10**6, algorithm=algorithm).verify()
+        compile("terarack:nodes=96", "all_to_all", 10**6, algorithm="wavelength_exchange").verify()
         if engines:
             for what, run in _FURTHER.items():
                 progress(what)

@@ -26,6 +26,7 @@ import numpy as np
 from opticcl.collective import Request
 from opticcl.fabrics.terarack import Terarack
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
+from opticcl.ir.step_blocks import BlockSteps, StepBlock
 from opticcl.schedule import needs_whole, register_algorithm
 
 __all__ = ["CLOCKWISE", "COUNTER_CLOCKWISE", "Arcs", "arcs", "channels", "exchange_wavelengths", "num_exchange_steps"]
@@ -67,40 +68,52 @@ def num_exchange_steps(fabric: Fabric) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Arcs:
-    """Transfers of an exchange with their circuits, as columns: nodes, direction, lap (one wavelength each)."""
+    """Transfers of an exchange with their circuits, as columns of int32: nodes, direction, lap (one wavelength each).
+
+    Args:
+        src, dst: nodes.
+        direction: of each arc.
+        lap: of each arc, counted from the first of its step.
+        starts: arc at which each step begins, and their number, int64 (steps + 1,).
+    """
 
     src: IntArray
     dst: IntArray
     direction: IntArray
     lap: IntArray
+    starts: IntArray
 
 
 @lru_cache(maxsize=2)  # the schedule and the circuits of a step use the same arcs
-def arcs(num_nodes: int, first_lap: int, num_laps: int) -> Arcs:
-    """The arcs of a range of laps in both directions; laps beyond the last have none.
+def arcs(num_nodes: int, first_lap: int, num_laps: int, num_steps: int = 1) -> Arcs:
+    """The arcs of a range of laps in both directions, step by step; laps beyond the last have none.
 
     Args:
         num_nodes: R >= 1; nodes are counted along the ring.
         first_lap: first lap.
-        num_laps: laps [count].
+        num_laps: laps of a step [count].
+        num_steps: steps [count].
 
     >>> one = arcs(3, 0, 1)
     >>> list(zip(one.src.tolist(), one.dst.tolist(), one.direction.tolist()))
     [(0, 1, 0), (1, 2, 0), (2, 0, 0), (1, 0, 1), (0, 2, 1), (2, 1, 1)]
     """
-    columns = []
+    lap = np.arange(first_lap, first_lap + num_laps * num_steps)
+    stops = np.empty((num_steps, 2, num_laps, 5), np.int32)  # the first again behind the last
     for direction in (CLOCKWISE, COUNTER_CLOCKWISE):
-        lap, stops = _stops(num_nodes, direction, first_lap, num_laps)
-        src, dst = stops, np.roll(stops, -1, axis=1)
-        there = src != dst
-        columns.append((src[there], dst[there], np.full(there.sum(), direction), np.repeat(lap, there.sum(axis=1))))
-    return Arcs(*(np.concatenate(column) for column in zip(*columns, strict=True)))
+        stops[:, direction, :, :4] = _stops(num_nodes, direction, lap).reshape(num_steps, num_laps, 4)
+    stops[..., 4] = stops[..., 0]
+    src, dst = stops[..., :4], stops[..., 1:]
+    there = src != dst
+    starts = np.concatenate([[0], np.cumsum(np.count_nonzero(there, axis=(1, 2, 3)))])
+    way, nth = np.arange(2, dtype=np.int32)[:, None, None], np.arange(num_laps, dtype=np.int32)[:, None]
+    columns = [np.broadcast_to(column, there.shape)[there] for column in (src, dst, way, nth)]
+    return Arcs(columns[0], columns[1], columns[2], columns[3], starts)
 
 
-def _stops(num_nodes: int, direction: int, first_lap: int, num_laps: int) -> tuple[IntArray, IntArray]:
-    """The laps in the range, and four stops of each, int64 (n, 4); a stop equal to the previous one is empty."""
+def _stops(num_nodes: int, direction: int, lap: IntArray) -> IntArray:
+    """Four stops of each lap, int64 (n, 4); a stop equal to the previous one is empty, as all are beyond the last lap."""
     begin = _first_laps(num_nodes, direction)
-    lap = np.arange(first_lap, min(first_lap + num_laps, begin[-1]))
     k = np.searchsorted(begin, lap, side="right") - 1
     a, b = k, num_nodes // 2 + k
     first, third = (a, b) if direction == CLOCKWISE else (b, a)
@@ -110,7 +123,9 @@ def _stops(num_nodes: int, direction: int, first_lap: int, num_laps: int) -> tup
     x = np.where(short, third, x)
     if num_nodes % 2 == 0:  # nor on the side of y
         y = np.where(short, third, y)
-    return lap, np.stack([first, x, third, y], axis=1)
+    stops = np.stack([first, x, third, y], axis=1)
+    stops[lap >= begin[-1]] = 0
+    return stops
 
 
 @cache
@@ -158,10 +173,12 @@ def wavelength_exchange(collective: Request, fabric: Fabric) -> Schedule:
     half = num_exchange_steps(fabric)
     ops = HALVES[collective.name]
 
-    def step(i: int) -> Transfers:
-        op = ops[i // half]
-        one = arcs(n, i % half * channels(fabric), channels(fabric))
-        block = one.src if op == Op.COPY else one.dst
-        return Transfers.of(one.src, one.dst, block, 1, op, parts=1 if op == Op.MOVE else None)
+    def block(first: int, steps: int) -> StepBlock:
+        half_number, at = divmod(first, half)
+        op = ops[half_number]
+        some = arcs(n, at * channels(fabric), channels(fabric), min(steps, half - at))
+        owner = some.src if op == Op.COPY else some.dst
+        transfers = Transfers.of(some.src, some.dst, owner, 1, op, parts=1 if op == Op.MOVE else None)
+        return StepBlock(first, transfers, some.starts)
 
-    return Schedule("wavelength_exchange", collective.on(n, n), half * len(ops), step)
+    return Schedule("wavelength_exchange", collective.on(n, n), half * len(ops), BlockSteps(block))

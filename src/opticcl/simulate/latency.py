@@ -71,18 +71,21 @@ class PathLatency:
 
     def of_circuits(self, circuits: Circuits) -> FloatArray:
         """Latency of the path of each circuit, float64 (circuits,) [s]."""
-        of_hop = self.of_hops(circuits.hops) if len(circuits.hops) else None
-        if of_hop is None:
+        if self.constant:
             return np.full(len(circuits), self.base_s)
-        found: FloatArray = self.base_s + np.bincount(circuits.hop_owner(), of_hop, minlength=len(circuits))
+        found: FloatArray = self.base_s + circuits.of_paths(self._of_paths)
         return found
 
     def longest_s(self, circuits: Circuits) -> float:
         """Latency of the longest path of a round [s]."""
-        of_hop = self.of_hops(circuits.hops) if len(circuits.hops) else None
-        if of_hop is None:
+        if self.constant or not len(circuits):
             return self.base_s
-        return self.base_s + float(np.bincount(circuits.hop_owner(), of_hop, minlength=len(circuits)).max())
+        return self.base_s + float(circuits.of_paths(self._of_paths).max())
+
+    def _of_paths(self, circuits: Circuits) -> FloatArray:
+        """Latency that the hops of each path add, float64 (circuits,) [s]."""
+        of_hop = self.of_hops(circuits.hops)
+        return np.bincount(circuits.hop_owner(), of_hop, minlength=len(circuits))
 
     def gaps_s(self, transfers: Transfers, circuits: Circuits) -> FloatArray:
         """Time that the messages of its sender in a round add to each circuit, float64 (circuits,) [s].

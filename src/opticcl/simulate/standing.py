@@ -113,6 +113,8 @@ class Standing:
 
     def _stands(self, circuits: Circuits, last: _Set) -> bool:
         """Whether all circuits of a round stand."""
+        if _rows_within(circuits, last.circuits):
+            return True
         if _same(circuits, last.circuits, CIRCUIT):
             return True
         if _one_missing(circuits, last.circuits, CIRCUIT):
@@ -158,6 +160,20 @@ class _Set:
     def paths(self) -> npt.NDArray[np.uint64]:
         """Sorted numbers of their paths."""
         return np.sort(path_numbers(self.circuits))
+
+
+def _rows_within(circuits: Circuits, others: Circuits) -> bool:
+    """Whether both are rows of the same circuits, the first of those of which the second are rows too.
+
+    Args:
+        circuits, others: of two rounds.
+    """
+    mine, its = circuits.rows_of, others.rows_of
+    if mine is None or its is None or mine[0] is not its[0]:
+        return False
+    stands = np.zeros(len(its[0]), bool)
+    stands[its[1]] = True
+    return bool(stands[mine[1]].all())
 
 
 def _same(circuits: Circuits, others: Circuits, columns: Sequence[str]) -> bool:
@@ -264,6 +280,8 @@ def _mixed(found: npt.NDArray[np.uint64], *columns: IntArray) -> npt.NDArray[np.
 
 def path_hashes(circuits: Circuits) -> npt.NDArray[np.uint64]:
     """A 64-bit number for the path of each circuit, uint64 (circuits,); equal paths have equal numbers."""
+    if circuits.rows_of is not None:
+        return circuits.of_paths(path_hashes)
     offsets = circuits.hop_offsets
     found = np.zeros(len(circuits), np.uint64)
     some = np.flatnonzero(np.diff(offsets))

@@ -100,9 +100,30 @@ class Cells:
         row, first, last = followed_rows(chunk_lo, chunk_n, followed_below)
         apart, alone = _rows_apart(src, dst, op, row, first, last, len(self.held))
         if not (apart and alone) and not self.stamps.size:
-            self.stamps = np.full(self.held.shape, -1, np.int64)
-        carried = (src, dst, op, parts, row, first, last, self.words, self.held, self.stamps, step)
+            self.stamps = np.zeros(self.held.shape, np.int64)
+        carried = (src, dst, op, parts, row, first, last, self.words, self.held, self.stamps, step + 1)
         return _play_apart(*carried, alone) if apart else _play_step(*carried)
+
+    def play_block(
+        self, columns: tuple[IntArray, ...], starts: IntArray, followed_below: IntArray, step: int
+    ) -> tuple[int, Counters]:
+        """Several steps, up to the first with a violation.
+
+        Args:
+            columns: as of `play_step`, of all steps, step after step.
+            starts: row at which each step begins, and the number of rows, int64 (steps + 1,).
+            followed_below: as of `play_step`.
+            step: number of the first.
+        Returns: number of steps that were played, and of the last of them what `play_step` returns.
+        """
+        self._lie(chunk_first=False)
+        src, dst, chunk_lo, chunk_n, op, parts = columns
+        row, first, last = followed_rows(chunk_lo, chunk_n, followed_below)
+        if not self.stamps.size:
+            self.stamps = np.zeros(self.held.shape, np.int64)
+        carried = (src, dst, op, parts, row, first, last, self.words, self.held, self.stamps, step + 1)
+        played, *found = _play_steps(*carried, np.searchsorted(row, starts))
+        return int(played), (found[0], found[1], found[2])
 
     def play_run(self, columns: tuple[IntArray, ...], source: IntArray, count: int, parts_step: IntArray) -> IntArray:
         """All steps of a run.
@@ -182,7 +203,7 @@ def _play_apart(  # type: ignore[no-untyped-def]
     """One step in which no cell is both sent and written, in place, row by row; cells that are moved are cleared at its end.
 
     row, first, last: rows that carry followed chunks, as `followed_rows` returns them. Where `alone` is false, a stamp of
-    2 step + (op is not a copy) marks what was written in this step: a copy excludes any other write.
+    2 step + (op is not a copy) marks what was written in this step, counted from 1: a copy excludes any other write.
     """
     clashes, not_held, wrong_size = np.zeros(4, np.int64), np.zeros(4, np.int64), np.zeros(4, np.int64)
     moves = False
@@ -257,7 +278,8 @@ def _play_step(src, dst, op, parts, row, first, last, words, held, stamps, step)
             t = row[i]
             if op[t] & Op.MOVE:
                 for k in range(first[i], last[i]):
-                    words[:, src[t], k] = 0
+                    words[0, src[t], k] = 0
+                    words[1, src[t], k] = 0
                     held[src[t], k] = 0
     at = 0
     for i in range(len(row)):
@@ -278,6 +300,20 @@ def _play_step(src, dst, op, parts, row, first, last, words, held, stamps, step)
                 held[d, k] = min(held[d, k] + sent_held[at], _SATURATED)
             at += 1
     return clashes, not_held, wrong_size
+
+
+@numba.njit(cache=True, nogil=True)
+def _play_steps(  # type: ignore[no-untyped-def]
+    src, dst, op, parts, row, first, last, words, held, stamps, step, starts
+):
+    """Steps one after the other, up to the first with a violation; step k has the entries of `row` from starts[k] on."""
+    played = 0
+    found = (np.zeros(4, np.int64), np.zeros(4, np.int64), np.zeros(4, np.int64))
+    while played < len(starts) - 1 and not (found[0][0] or found[1][0] or found[2][0]):
+        a, b = starts[played], starts[played + 1]
+        found = _play_step(src, dst, op, parts, row[a:b], first[a:b], last[a:b], words, held, stamps, step + played)
+        played += 1
+    return played, found[0], found[1], found[2]
 
 
 @numba.njit(cache=True, nogil=True)

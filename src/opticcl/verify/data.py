@@ -13,7 +13,7 @@ caller requests is smaller, and it is not called a verdict. All sends of a step 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,6 +33,7 @@ from opticcl.ir import (
     concatenate_transfers,
     no_progress,
 )
+from opticcl.ir.step_blocks import StepBlock, step_blocks
 from opticcl.ir.symmetric_steps import SymmetricSteps, symmetric_steps
 from opticcl.ir.symmetry import Run
 from opticcl.kernels import worth_compiling
@@ -185,6 +186,9 @@ def _chunk_rows(schedule: Schedule) -> int:
         or schedule.collective.num_ranks * schedule.collective.num_chunks <= LARGE_BLOCK
     ):
         return 0  # never too many
+    blocks = step_blocks(schedule)
+    if blocks is not None:
+        return sum(int(block.transfers.chunk_n.sum(dtype=np.int64)) for block in blocks)
     return sum(len(steps) * int(schedule.step(steps.start).chunk_n.sum(dtype=np.int64)) for steps in classes)
 
 
@@ -233,7 +237,10 @@ def _followed(
 
 def _chunks_together(schedule: Schedule) -> int:
     """Chunks of a block."""
-    n, runs = schedule.collective.num_ranks, runs_of(schedule)
+    n = schedule.collective.num_ranks
+    if step_blocks(schedule) is not None:
+        return max(1, 2 * LARGE_BLOCK // n)
+    runs = runs_of(schedule)
     first = runs[0].base() if runs else None
     if len(runs) > FEW_STEPS:  # making them takes longer than following chunks: 600 MB, but fewer blocks
         return max(1, 2 * LARGE_BLOCK // n)
@@ -257,6 +264,9 @@ def _follow_block(
 ) -> tuple[list[Violation], int]:
     """Violations of some chunks, and the number of transfers of all steps."""
     c = schedule.collective
+    blocks = step_blocks(schedule) if checked is None else None
+    if blocks is not None:
+        return _follow_steps_in_blocks(schedule, blocks, chunks, labels, progress)
     runs = runs_of(schedule)
     cells = Cells.at_start(c, chunks, labels, chunk_first=bool(runs) and runs[0].count > 1)
     followed_below = np.searchsorted(chunks, np.arange(c.num_chunks + 1)).astype(np.int32)
@@ -286,14 +296,87 @@ def _follow_block(
         i += run.count
         progress("follow the data", i, schedule.num_steps)
 
+    return [*violations, *_wrong_results(schedule, chunks, cells)], transfers
+
+
+def _follow_steps_in_blocks(
+    schedule: Schedule,
+    blocks: Iterator[StepBlock],
+    chunks: IntArray,
+    labels: npt.NDArray[np.uint64],
+    progress: ProgressCallback,
+) -> tuple[list[Violation], int]:
+    """As `_follow_block`, of a schedule whose steps are evaluated many at a time.
+
+    Args:
+        schedule: to be checked.
+        blocks: all of its steps.
+        chunks: to be followed, ascending.
+        labels: of each rank.
+        progress: called after every block.
+    """
+    c = schedule.collective
+    cells = Cells.at_start(c, chunks, labels, chunk_first=False)
+    followed_below = np.searchsorted(chunks, np.arange(c.num_chunks + 1)).astype(np.int32)
+    violations: list[Violation] = []
+    transfers = 0
+    for block in blocks:
+        number = block.first
+        if _first_malformed(block.transfers, number, c):
+            return _first_malformed_step(block, transfers, c)
+        transfers += len(block.transfers)
+        whole, row = with_neighbours_alone(block.transfers)
+        starts = np.searchsorted(row, block.starts)
+        at = 0
+        while at < len(block):
+            rest = whole.take(slice(starts[at], None))
+            columns = (
+                rest.src,
+                rest.dst,
+                rest.chunk_lo,
+                rest.chunk_n,
+                rest.op,
+                _parts(rest) if c.keeps_apart else _NO_PARTS,
+            )
+            played, counters = cells.play_block(columns, starts[at:] - starts[at], followed_below, number + at)
+            at += played
+            violations += _step_violations(number + at - 1, *counters, rest, chunks)
+        progress("follow the data", number + len(block), schedule.num_steps)
+    return [*violations, *_wrong_results(schedule, chunks, cells)], transfers
+
+
+def _first_malformed_step(block: StepBlock, transfers: int, c: Collective) -> tuple[list[Violation], int]:
+    """The first row of a block whose rank, chunk or operation does not exist, and the transfers before its step.
+
+    Args:
+        block: with such a row.
+        transfers: before the block [count].
+        c: collective.
+    """
+    for at in range(len(block)):
+        step = block.transfers.take(slice(block.starts[at], block.starts[at + 1]))
+        if malformed := _first_malformed(step, block.first + at, c):
+            return [malformed], transfers + int(block.starts[at])
+    raise AssertionError("a block without such a row")
+
+
+def _wrong_results(schedule: Schedule, chunks: IntArray, cells: Cells) -> list[Violation]:
+    """Violations of ranks that end with a wrong result, with their number.
+
+    Args:
+        schedule: that was followed.
+        chunks: that were followed, ascending.
+        cells: at the end.
+    """
+    c = schedule.collective
     wrong = cells.wrong(c, chunks)
-    violations += _explain(schedule, chunks, wrong)
+    violations = _explain(schedule, chunks, wrong)
     if wrong.any():
         nodes = int(wrong.any(axis=1).sum())
         what = "sum" if c.reduces else "result"
         total = f"{nodes} of {c.num_ranks} nodes end with a wrong {what}"
         violations.append(Violation("_total", -1, -1, "", "", total))
-    return violations, transfers
+    return violations
 
 
 def _cut_ranges(run: Run, step: Transfers, i: int, c: Collective) -> Violation | None:

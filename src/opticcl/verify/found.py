@@ -16,7 +16,7 @@ from opticcl.ir import Collective, IntArray, Op, Schedule, Transfers
 from opticcl.ir.collective import Holders
 from opticcl.ir.symmetry import Digits, Symmetry, Table, Xor
 from opticcl.verify.chunk_rows import chunks_unknown, with_neighbours_alone
-from opticcl.verify.symmetry import CheckedClaims, Claim, claims_of, runs_of
+from opticcl.verify.symmetry import CheckedClaims, Claim, claims_of, end_runs, runs_of
 
 __all__ = ["found_claims", "worth_searching"]
 
@@ -26,8 +26,7 @@ LEAST_WIDTH = 16  # chunks followed for each row that is read: less, and followi
 
 def worth_searching(schedule: Schedule) -> bool:
     """Whether reading the base steps is likely to be quicker than following all chunks, by the first and the last of them."""
-    runs = runs_of(schedule)
-    for run in (runs[0], runs[-1]) if runs else ():
+    for run in end_runs(schedule):
         step = run.first_step()
         if run.count * int(step.chunk_n.sum(dtype=np.int64)) >= LEAST_WIDTH * len(step) > 0:
             return True

@@ -32,6 +32,7 @@ from opticcl.ir import (
 from opticcl.ir.circuit_plan import ClassRounds
 from opticcl.ir.symmetric_steps import SymmetricStep, symmetric_step
 from opticcl.kernels import worth_compiling
+from opticcl.verify.arcs import steps_to_list
 from opticcl.verify.circuit_rows import (
     RULE_OF_KIND,
     astray,
@@ -67,9 +68,11 @@ def check_light(plan: CircuitPlan, *, progress: ProgressCallback) -> CircuitsRep
     """Check every circuit of every round of the plan; `progress` is called after every class of steps."""
     violations = list(_classes_wrong(plan.schedule))
     settings: dict[Resource, IntArray] = {}
-    total = 0
-    every_step = tuple(range(i, i + 1) for i in range(plan.schedule.num_steps))
-    for steps in every_step if violations else plan.schedule.step_classes():
+    if violations:
+        classes, total = [range(i, i + 1) for i in range(plan.schedule.num_steps)], 0
+    else:
+        classes, total = steps_to_list(plan, progress=progress)
+    for steps in classes:
         symmetric = symmetric_step(plan.schedule, steps.start)
         if symmetric is not None:
             found, count = _symmetric_violations(plan, symmetric, steps)

@@ -31,7 +31,7 @@ from opticcl.ir import Collective, IntArray, Op, Schedule, Transfers
 from opticcl.ir.collective import Holders, HolderTable
 from opticcl.ir.symmetry import Run, RunSteps, Symmetry
 
-__all__ = ["CheckedClaims", "claims_of", "orbits", "runs_of"]
+__all__ = ["CheckedClaims", "claims_of", "end_runs", "orbits", "runs_of"]
 
 PRIME = (1 << 61) - 1
 DRAWS = 2
@@ -63,12 +63,23 @@ def runs_of(schedule: Schedule) -> tuple[Run, ...]:
     return tuple(Run(lambda i=i: schedule.step(i)) for i in range(schedule.num_steps))  # type: ignore[misc]
 
 
+def end_runs(schedule: Schedule) -> tuple[Run, ...]:
+    """The first and the last run of a schedule, without a list of all; none of one without steps."""
+    inner = getattr(schedule.step, "function", schedule.step)
+    if isinstance(inner, RunSteps) or not schedule.num_steps:
+        runs = runs_of(schedule)
+        return (runs[0], runs[-1]) if runs else ()
+    return tuple(Run(lambda i=i: schedule.step(i)) for i in (0, schedule.num_steps - 1))  # type: ignore[misc]
+
+
 def claims_of(schedule: Schedule) -> tuple[list[Claim], list[str]]:
     """Claims that fulfil conditions 1 to 3, and notes on those that do not.
 
     Raises: ParameterError: a claim that is no pair of permutations.
     """
     c, found, notes = schedule.collective, [], []
+    if not schedule.symmetries:
+        return [], []
     runs = [member for run in runs_of(schedule) for member in run.members]
     shifts = [shift.images(c.num_chunks) for shift in dict.fromkeys(run.shift for run in runs) if shift is not None]
     for number, claim in enumerate(schedule.symmetries, start=1):
