@@ -44,13 +44,13 @@ for _nodes in (1024, 4096):
 
 @case("light.fibre_ring_4096", "ring of fibres, all_to_all of 4,096 nodes, every round verified")
 def fibre_ring() -> Run:
-    """64 nodes beforehand."""
+    """160 nodes beforehand, enough for the kernels."""
 
     def run(nodes: int = 4096) -> None:
         where = f"terarack:nodes={nodes}"
         assert opticcl.compile(where, "all_to_all", "1GB", algorithm="wavelength_exchange").verify().ok
 
-    run(64)
+    run(160)
     return run
 
 

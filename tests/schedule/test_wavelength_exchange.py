@@ -10,6 +10,7 @@ from opticcl.circuits import lower
 from opticcl.collective import Request
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics import fabric
+from opticcl.kernels import always_compiled
 from opticcl.schedule import all_variants, generate, reason_declined
 from opticcl.schedule.wavelength_exchange import arcs, exchange_wavelengths
 
@@ -31,6 +32,23 @@ def test_every_pair_once() -> None:
         piece = laps // 4 + 1
         cut = [arcs(count, first, piece) for first in range(0, laps, piece)]
         assert sum(len(part.src) for part in cut) == len(every.src)
+
+
+@pytest.mark.parametrize("laps", [1, 3, 7])
+def test_steps_are_ranges_of_laps(laps: int) -> None:
+    """Evaluated together, some from the middle on, by NumPy and compiled: the arcs of each range, also behind the last lap."""
+    for count in range(1, 24):
+        steps = exchange_wavelengths(count) // laps + 2
+        alone = [arcs(count, i * laps, laps) for i in range(steps)]
+        with always_compiled():
+            compiled = arcs.__wrapped__(count, 0, laps, steps), arcs.__wrapped__(count, laps, laps, steps - 1)
+        listed = arcs.__wrapped__(count, 0, laps, steps), arcs.__wrapped__(count, laps, laps, steps - 1)
+        for first, every in zip((0, 1, 0, 1), (*listed, *compiled), strict=True):
+            assert len(every.starts) == steps - first + 1
+            for at, one in enumerate(alone[first:]):
+                rows = slice(*every.starts[at : at + 2])
+                for name in ("src", "dst", "direction", "lap"):
+                    assert getattr(every, name)[rows].tolist() == getattr(one, name).tolist()
 
 
 def test_laps_close_the_circle() -> None:

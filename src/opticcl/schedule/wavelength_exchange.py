@@ -21,12 +21,14 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
+import numba
 import numpy as np
 
 from opticcl.collective import Request
 from opticcl.fabrics.terarack import Terarack
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
 from opticcl.ir.step_blocks import BlockSteps, StepBlock
+from opticcl.kernels import worth_compiling
 from opticcl.schedule import needs_whole, register_algorithm
 
 __all__ = ["CLOCKWISE", "COUNTER_CLOCKWISE", "Arcs", "arcs", "channels", "exchange_wavelengths", "num_exchange_steps"]
@@ -98,6 +100,10 @@ def arcs(num_nodes: int, first_lap: int, num_laps: int, num_steps: int = 1) -> A
     >>> list(zip(one.src.tolist(), one.dst.tolist(), one.direction.tolist()))
     [(0, 1, 0), (1, 2, 0), (2, 0, 0), (1, 0, 1), (0, 2, 1), (2, 1, 1)]
     """
+    if worth_compiling(8 * num_laps * num_steps):
+        begin = np.stack([_first_laps(num_nodes, direction) for direction in (CLOCKWISE, COUNTER_CLOCKWISE)])
+        *columns, starts = _listed(num_nodes, first_lap, num_laps, num_steps, begin)
+        return Arcs(columns[0], columns[1], columns[2], columns[3], starts)
     lap = np.arange(first_lap, first_lap + num_laps * num_steps)
     stops = np.empty((num_steps, 2, num_laps, 5), np.int32)  # the first again behind the last
     for direction in (CLOCKWISE, COUNTER_CLOCKWISE):
@@ -126,6 +132,38 @@ def _stops(num_nodes: int, direction: int, lap: IntArray) -> IntArray:
     stops = np.stack([first, x, third, y], axis=1)
     stops[lap >= begin[-1]] = 0
     return stops
+
+
+@numba.njit(cache=True, nogil=True)
+def _listed(num_nodes, first_lap, num_laps, num_steps, begin):  # type: ignore[no-untyped-def]
+    """Columns of `Arcs`; `begin` has the first laps of each pair in both directions."""
+    columns = np.empty((4, 8 * num_laps * num_steps), np.int32)
+    starts = np.zeros(num_steps + 1, np.int64)
+    half, pairs = num_nodes // 2, begin.shape[1] - 1
+    stops = np.empty(5, np.int64)
+    rows = 0
+    for step in range(num_steps):
+        for direction in range(2):
+            first = first_lap + step * num_laps
+            k = np.searchsorted(begin[direction], first, side="right") - 1
+            for lap in range(first, min(first + num_laps, begin[direction, pairs])):
+                while begin[direction, k + 1] <= lap:
+                    k += 1
+                behind = lap - begin[direction, k] + 1
+                short = k + behind >= half
+                stops[0] = stops[4] = k if direction == 0 else half + k
+                stops[2] = half + k if direction == 0 else k
+                stops[1] = stops[2] if short else k + behind
+                stops[3] = stops[2] if short and num_nodes % 2 == 0 else half + k + behind
+                for at in range(4):
+                    if stops[at] != stops[at + 1]:
+                        columns[0, rows] = stops[at]
+                        columns[1, rows] = stops[at + 1]
+                        columns[2, rows] = direction
+                        columns[3, rows] = lap - first
+                        rows += 1
+        starts[step + 1] = rows
+    return columns[0, :rows], columns[1, :rows], columns[2, :rows], columns[3, :rows], starts
 
 
 @cache

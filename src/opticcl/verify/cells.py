@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.ir import Collective, IntArray, Op
+from opticcl.ir.collective import Holders
 from opticcl.verify.chunk_rows import followed_rows
 
 __all__ = ["Cells", "first_holders"]
@@ -58,6 +59,12 @@ class Cells:
             chunk_first: whether the cells lie chunk by chunk at first.
         """
         ranks = 1 if chunk_first else 0  # the axis of ranks
+        if isinstance(c.before, Holders) and c.before.kind == "all" and (c.reduces or c.keeps_apart):
+            shape = (len(chunks), c.num_ranks) if chunk_first else (c.num_ranks, len(chunks))
+            every = np.empty((2, *shape), np.uint64)
+            every[:] = np.expand_dims(labels.T, 2 - ranks)
+            expected = np.repeat(labels.sum(axis=0)[:, None], len(chunks), axis=1)
+            return cls(every, np.ones(shape, np.int64), expected, np.full(len(chunks), c.num_ranks), chunk_first)
         held = np.array(c.before(*_pairs(c, chunks, chunk_first)), np.int64)
         first = first_holders(c, held if ranks == 0 else held.T)
         of_each = labels if first is None else labels[first]

@@ -180,7 +180,6 @@ def _by_definition(
 
 def _chunk_rows(schedule: Schedule) -> int:
     """Chunks that all transfers carry together; steps of a class carry as many as its first."""
-    classes = schedule.step_classes()
     if (
         schedule.collective.num_chunks == 1
         or schedule.collective.num_ranks * schedule.collective.num_chunks <= LARGE_BLOCK
@@ -189,7 +188,9 @@ def _chunk_rows(schedule: Schedule) -> int:
     blocks = step_blocks(schedule)
     if blocks is not None:
         return sum(int(block.transfers.chunk_n.sum(dtype=np.int64)) for block in blocks)
-    return sum(len(steps) * int(schedule.step(steps.start).chunk_n.sum(dtype=np.int64)) for steps in classes)
+    return sum(
+        len(steps) * int(schedule.step(steps.start).chunk_n.sum(dtype=np.int64)) for steps in schedule.step_classes()
+    )
 
 
 def _followed(

@@ -164,6 +164,8 @@ def _streamed_violations(
 
 def _classes_wrong(schedule: Schedule) -> Iterator[Violation]:
     """Classes that are not all steps, each once and in order."""
+    if not schedule.classes:  # every step is a class
+        return
     due = 0
     for steps in (*schedule.step_classes(), range(schedule.num_steps, schedule.num_steps + 1)):
         if steps.start != due or steps.step != 1 or not len(steps):
