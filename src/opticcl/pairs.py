@@ -71,9 +71,13 @@ class Pairs:
         return bool(among(self._numbers, distinct(others._numbers)).all())
 
     @property
+    def src(self) -> IntArray:
+        """Senders, int64 (pairs,), beside `dst`."""
+        return np.repeat(np.arange(self.num_nodes), np.diff(self.starts))
+
+    @property
     def _numbers(self) -> IntArray:
-        sender = np.repeat(np.arange(self.num_nodes), np.diff(self.starts))
-        return np.asarray(sender * self.num_nodes + self.dst)
+        return np.asarray(self.src * self.num_nodes + self.dst)
 
 
 def _all_below(numbers: IntArray, count: int) -> bool:

@@ -74,6 +74,8 @@ class ScheduleFacts:
         self._classes = schedule.step_classes()
         self._splits = any(r.splits for r in fabric.resources)
         self._standing: Pairs | None = None
+        self._known = True  # whether these are all that stand: those of a step that is not listed are not kept
+        self._links_stay = fabric.links_set(Circuits.of([], [], [])) is not None
         self._found: list[BusiestNode | None] = []
 
     def of_run(self, number: int) -> BusiestNode | None:
@@ -95,10 +97,23 @@ class ScheduleFacts:
         first, fabric = step.first, self._fabric
         amount = first.size_chunks()
         apart = fabric.distance(first.src, first.dst) if self._distances else None
-        far = 0.0 if apart is None else float(fabric.num_nodes * (amount @ apart))
+        far, hops = (0.0, 0) if apart is None else (float(amount @ apart), int(apart.sum()))
         partners = len(np.unique(first.dst)) if fabric.reconfiguration_s else 0
-        self._standing = None
-        return BusiestNode(len(first), len(first), float(amount.sum()), far, partners, bool(partners))
+        changes = bool(partners) and self._known and self._standing is None
+        self._known = False
+        added, sums = busiest_sum(step.received_by_first())
+        return BusiestNode(
+            most=len(first),
+            sent=len(first),
+            chunks=float(amount.sum()),
+            link_chunks=fabric.num_nodes * far,
+            added=added,
+            sums=sums,
+            partners=partners,
+            changes=changes,
+            hops=fabric.num_nodes * hops,
+            pair_hops=fabric.num_nodes * hops if partners == len(first) else 0,
+        )
 
     def _of_step(self, transfers: Transfers) -> BusiestNode | None:
         if not len(transfers):
@@ -131,10 +146,21 @@ class ScheduleFacts:
         partners = most
         if len(pairs) < len(transfers):
             partners = pairs.most_received if self._splits else max(pairs.most_sent, pairs.most_received)
-        changes = self._standing is None or not pairs.within(self._standing)
+        changes = self._known and (self._standing is None or not pairs.within(self._standing))
         if changes or partners > circuits_at_once(self._fabric):
-            self._standing = pairs
+            self._standing = self._joined(pairs) if self._links_stay else pairs
         return partners, changes, len(pairs) == len(transfers)
+
+    def _joined(self, pairs: Pairs) -> Pairs:
+        """These and those that may stand beside them; with one port a node, others that have an end in common do not."""
+        old = self._standing
+        if old is None:
+            return pairs
+        src, dst = old.src, old.dst
+        if self._fabric.ports_per_node == 1:
+            free = ~(np.isin(src, pairs.src) | np.isin(dst, pairs.dst))
+            src, dst = src[free], dst[free]
+        return Pairs.of(np.concatenate([src, pairs.src]), np.concatenate([dst, pairs.dst]), pairs.num_nodes)
 
 
 @dataclass(slots=True)

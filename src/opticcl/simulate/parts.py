@@ -232,21 +232,6 @@ class Reconfiguration:
         changes = self.standing.changes(circuits) if self.depends_on_changes(control_s) else True
         return self._charged(changes, control_s)
 
-    def of_steps(
-        self, rounds: tuple[Circuits, ...], repeats: int, control_s: Sequence[float] = ()
-    ) -> tuple[float, float]:
-        """Times of identical steps, where a round waits until all of its circuits are set.
-
-        Args:
-            rounds: of each of the steps.
-            repeats: number of the steps [count].
-            control_s: duration of the control exchange of each round, `charged_control_s`; none: no exchanges [s].
-        Returns: reconfiguration and control, of all steps together [s].
-        """
-        runs = self.of_runs(rounds, repeats, control_s)
-        setting, control = (sum(count * sum(one[at] for one in charged) for count, charged in runs) for at in (0, 1))
-        return setting, control
-
     def of_runs(
         self, rounds: tuple[Circuits, ...], repeats: int, control_s: Sequence[float] = ()
     ) -> list[tuple[int, list[tuple[float, float]]]]:
@@ -255,7 +240,7 @@ class Reconfiguration:
         Args:
             rounds: of each of the steps.
             repeats: number of the steps [count].
-            control_s: as in `of_steps` [s].
+            control_s: duration of the control exchange of each round, `charged_control_s`; none: no exchanges [s].
         Returns: (steps, reconfiguration and control of each round [s]), in order; one entry where all steps are equal.
         """
         exchanges = control_s or [0.0] * len(rounds)
