@@ -99,7 +99,7 @@ def _standing(fabric: Fabric, schedule: Schedule) -> Rounds:
         path = _walk(fabric, pairs, family.direction)
         return _circuits(fabric, pairs, family.direction, family.colour, family.width, path)
 
-    return standing(fabric.num_nodes, [all_of(families, light) for families in sets])
+    return recalled(standing(fabric.num_nodes, [all_of(families, light) for families in sets]))
 
 
 def _stripes(fabric: Fabric) -> bool:

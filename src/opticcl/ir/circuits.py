@@ -23,12 +23,14 @@ class _Shared:
     Attributes:
         origin: circuits that these are rows of, and the rows; not set for circuits with paths of their own.
         kept: what was computed of each path, by the function.
+        size: of all columns, once it was computed [bytes].
     """
 
-    __slots__ = ("kept", "origin")
+    __slots__ = ("kept", "origin", "size")
 
     origin: tuple[Circuits, IntArray]
     kept: dict[Callable[[Circuits], npt.NDArray[Any]], npt.NDArray[Any]]
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,13 +176,20 @@ class Circuits(_Shared):
     @property
     def num_bytes(self) -> int:
         """Size of all columns, paths listed [bytes]."""
+        known: int | None = getattr(self, "size", None)
+        if known is not None:
+            return known
         if self.rows_of is None:
             columns = (getattr(self, field.name) for field in fields(self))
-            return sum(column.nbytes for column in columns if isinstance(column, np.ndarray))
-        every, rows = self.rows_of
-        hops = int(self.of_paths(Circuits.num_hops).sum())
-        own = sum(getattr(self, name).nbytes for name in _COLUMNS)
-        return own + hops * every.hops.itemsize + (len(rows) + 1) * 8
+            found = sum(column.nbytes for column in columns if isinstance(column, np.ndarray))
+        else:
+            every, rows = self.rows_of
+            hops = int(self.of_paths(Circuits.num_hops).sum())
+            guides = () if self.waveguide is None else (self.waveguide,)
+            own = sum(column.nbytes for column in (*(getattr(self, name) for name in _COLUMNS), *guides))
+            found = own + hops * every.hops.itemsize + (len(rows) + 1) * 8
+        object.__setattr__(self, "size", found)
+        return found
 
     def carrying_others(self, transfer: IntArray) -> Circuits:
         """The same circuits with other transfers.
