@@ -13,7 +13,14 @@ from opticcl.ir import CircuitPlan, Circuits, Op, Resource, Schedule, Transfers,
 from opticcl.ir.circuit_plan import ClassRounds
 from opticcl.ir.symmetry import Run, RunSteps
 from opticcl.kernels import always_compiled
-from opticcl.verify.light import _write_settings, check_light, check_slot, count_usage, distinct_signals
+from opticcl.verify.light import (
+    _combs_apart,
+    _write_settings,
+    check_light,
+    check_slot,
+    count_usage,
+    distinct_signals,
+)
 
 RING = "terarack:nodes=6,wavelengths=4"
 
@@ -37,6 +44,24 @@ def test_counts_of_circuits(compiled, owned, depth, size):
             for nth in range(n[circuit] if depth > 1 else 1):
                 due[index[row] * depth + (lo[circuit] + nth * step if depth > 1 else 0)] += 1
         assert counts.tolist() == due.tolist()
+
+
+@pytest.mark.parametrize("owned", [False, True])
+@pytest.mark.parametrize("step", [1, 2, 4])
+def test_combs_that_are_apart_share_no_wavelength(owned, step):
+    """Random circuits on three units: where the quick answer is yes, no wavelength of a unit is counted twice."""
+    draw, answers = np.random.default_rng(step), []
+    unit = Resource("subnet", 3, per_wavelength=True)
+    for _ in range(200):
+        lo, n = draw.integers(0, 8, 3), draw.integers(1, 4, 3)
+        circuits = Circuits.of([0, 1, 2], [0, 0, 0], [1, 1, 1], 0, lo, n, np.array([[0]] * 3), wavelength_step=step)
+        owner = draw.permutation(3) if owned else None
+        usage = Usage(unit, draw.integers(0, 3, 3), owner)
+        counts = np.zeros(3 * 24, np.int32)
+        count_usage(usage.index, owner, circuits.wavelength_lo, circuits.wavelength_n, step, 24, counts)
+        answers.append((_combs_apart(usage, circuits, 24), int(counts.max()) == 1))
+    assert (True, False) not in answers
+    assert {(True, True), (False, False)} <= set(answers)
 
 
 @pytest.mark.parametrize("compiled", [False, True])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-__all__ = ["breaks_off", "digit_by_digit", "slices"]
+__all__ = ["breaks_off", "digit_by_digit", "leaves_grid", "slices"]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -29,6 +29,41 @@ def breaks_off(hops, offsets, src, dst, tail, head, not_through):  # type: ignor
                 return True
             at = head[link]
         if at != dst[circuit]:
+            return True
+    return False
+
+
+@numba.njit(cache=True, nogil=True)
+def leaves_grid(hops, offsets, start, goal, rows, columns):  # type: ignore[no-untyped-def]
+    """Whether a path is no walk over neighbouring tiles of a grid from its start to its goal, or goes straight back.
+
+    Args:
+        hops, offsets: edges of all paths, 4 tile + 0 east, 1 west, 2 south or 3 north, and where each path begins.
+        start, goal: tiles of each path, int (paths,).
+        rows, columns: of the grid.
+    """
+    for path in range(len(start)):
+        first, last = offsets[path], offsets[path + 1]
+        if first >= last:
+            return True
+        at, before = np.int64(start[path]), -1
+        for place in range(first, last):
+            way = hops[place] - 4 * at
+            if way < 0 or way > 3 or way == before ^ 1:
+                return True
+            row, column = at // columns, at % columns
+            if way == 0:
+                column += 1
+            elif way == 1:
+                column -= 1
+            elif way == 2:
+                row += 1
+            else:
+                row -= 1
+            if row < 0 or row >= rows or column < 0 or column >= columns:
+                return True
+            at, before = row * columns + column, way
+        if at != goal[path]:
             return True
     return False
 

@@ -84,6 +84,7 @@ from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
 from opticcl.ir.netlist import Netlist, StateUse
 from opticcl.ir.occupied import conditions_as_text, failed_parts, parse_conditions, unique_parts
+from opticcl.kernels import worth_compiling
 from opticcl.optics.limits import counted, reach, reach_in_parts
 from opticcl.optics.values import chain_of
 from opticcl.routing.grid import EAST, NORTH, SOUTH, WEST, Grid
@@ -588,6 +589,21 @@ class Lightpath(Fabric):
 
     def faults(self, circuits: Circuits) -> Iterator[Fault]:
         """Edges that do not lead from the sender's tile to the receiver's, and circuits without a waveguide."""
+        if not worth_compiling(len(circuits.hops)) or self._leaves_grid(circuits):
+            yield from self._path_faults(circuits)
+        if self.switch_unit == "waveguide":
+            guide = np.full(len(circuits), -1) if circuits.waveguide is None else circuits.waveguide
+            without = np.flatnonzero((guide < 0) | (guide >= self.waveguides))
+            yield Fault("waveguide_unassigned", without, f"one waveguide of 0..{self.waveguides - 1} on its whole path")
+
+    def _leaves_grid(self, circuits: Circuits) -> bool:
+        from opticcl.fabrics._walks import leaves_grid
+
+        ends = self.tile[circuits.src], self.tile[circuits.dst]
+        return bool(leaves_grid(circuits.hops, circuits.hop_offsets, *ends, *self.grid_shape))
+
+    def _path_faults(self, circuits: Circuits) -> Iterator[Fault]:
+        """Which paths do not lead from tile to tile."""
         rows, columns = self.grid_shape
         owner = circuits.hop_owner()
         start, direction = np.divmod(circuits.hops.astype(np.int64), 4)
@@ -608,10 +624,6 @@ class Lightpath(Fabric):
         broken[owner[1:][apart & (owner[1:] == owner[:-1])]] = True
         expected = "edges end to end from the sender's tile to the receiver's, none straight back"
         yield Fault("path_broken", np.flatnonzero(broken), expected)
-        if self.switch_unit == "waveguide":
-            guide = np.full(len(circuits), -1) if circuits.waveguide is None else circuits.waveguide
-            without = np.flatnonzero((guide < 0) | (guide >= self.waveguides))
-            yield Fault("waveguide_unassigned", without, f"one waveguide of 0..{self.waveguides - 1} on its whole path")
 
     @cached_property
     def _reach(self) -> tuple[IntArray, npt.NDArray[np.bool_]] | None:

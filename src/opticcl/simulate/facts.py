@@ -17,7 +17,9 @@ from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Schedule, Transf
 from opticcl.ir.circuit_plan import listed_plan
 from opticcl.ir.device_settings import DeviceSettings
 from opticcl.ir.symmetric_steps import SymmetricStep, symmetric_step, symmetric_steps
+from opticcl.kernels import worth_compiling
 from opticcl.pairs import Pairs
+from opticcl.simulate._step_kernels import busiest_ends
 from opticcl.simulate.latency import PathLatency, most_messages, path_latency
 from opticcl.simulate.parts import busiest_sum, control_s, same_circuits, summed_chunks
 from opticcl.simulate.pieces import link_loads, longest_route_s
@@ -119,20 +121,16 @@ class ScheduleFacts:
         if not len(transfers):
             return None
         fabric, amount = self._fabric, transfers.size_chunks()
-        sends, receives = np.bincount(transfers.src), np.bincount(transfers.dst)
+        sent, received, chunks_sent, chunks_received = _busiest_ends(transfers, amount)
         # one signal may reach many, not come from many
-        ends = [transfers.dst] if self._splits else [transfers.src, transfers.dst]
-        counts = [receives] if self._splits else [sends, receives]
-        most = max(int(count.max()) for count in counts)
-        uniform = amount[0] == amount.max() == amount.min()
-        chunks = float(most * amount[0]) if uniform else max(float(np.bincount(end, amount).max()) for end in ends)
+        most, chunks = (
+            (received, chunks_received) if self._splits else (max(sent, received), max(chunks_sent, chunks_received))
+        )
         apart = fabric.distance(transfers.src, transfers.dst) if self._distances else None
         far, hops = (0.0, 0) if apart is None else (float(amount @ apart), int(apart.sum()))
         partners, changes, differ = self._pairs(transfers, most) if fabric.reconfiguration_s else (0, False, False)
         added, sums = busiest_sum(transfers)
-        return BusiestNode(
-            most, int(sends.max()), chunks, far, added, sums, partners, changes, hops, hops if differ else 0
-        )
+        return BusiestNode(most, sent, float(chunks), far, added, sums, partners, changes, hops, hops if differ else 0)
 
     def _pairs(self, transfers: Transfers, most: int) -> tuple[int, bool, bool]:
         """Most partners of a node, whether some pair did not stand, and whether no pair has several transfers; the pairs of the
@@ -404,6 +402,24 @@ class RunFacts:
             self.link_chunks = carried
             vars(self)["slowest"] = (float((carried / of_link).max(initial=0)) * 8,)
         return self.slowest[0], longest_s
+
+
+def _busiest_ends(transfers: Transfers, amount: IntArray) -> tuple[int, int, int, int]:
+    """Most transfers that a rank sends, and receives [count]; and most chunks of each [chunks].
+
+    Args:
+        transfers: of the step, one or more.
+        amount: size of each [chunks].
+    """
+    ends = transfers.src, transfers.dst
+    if worth_compiling(len(amount)) and min(int(end.min()) for end in ends) >= 0:
+        sent, received, *chunks = busiest_ends(*ends, amount, 1 + max(int(end.max()) for end in ends))
+        return int(sent), int(received), int(chunks[0]), int(chunks[1])
+    counts = [int(np.bincount(end).max()) for end in ends]
+    if amount.min() == amount.max():
+        return counts[0], counts[1], counts[0] * int(amount[0]), counts[1] * int(amount[0])
+    moved = [int(np.bincount(end, amount).max()) for end in ends]
+    return counts[0], counts[1], moved[0], moved[1]
 
 
 def _slowest(fabric: Fabric, amount: IntArray, circuits: Circuits) -> float:

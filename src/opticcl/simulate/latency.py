@@ -19,6 +19,8 @@ import numpy.typing as npt
 from opticcl.assumptions import LATENCY_KEYS, Assumptions
 from opticcl.ir import Circuits, Fabric, IntArray, Transfers
 from opticcl.ir.floor_plan import Passage
+from opticcl.kernels import worth_compiling
+from opticcl.simulate._step_kernels import path_sums
 
 __all__ = ["PathLatency", "in_line_on", "most_messages", "path_latency", "step_latency_s"]
 
@@ -85,6 +87,8 @@ class PathLatency:
     def _of_paths(self, circuits: Circuits) -> FloatArray:
         """Latency that the hops of each path add, float64 (circuits,) [s]."""
         of_hop = self.of_hops(circuits.hops)
+        if of_hop is not None and worth_compiling(len(of_hop)):
+            return np.asarray(path_sums(of_hop, circuits.hop_offsets))
         return np.bincount(circuits.hop_owner(), of_hop, minlength=len(circuits))
 
     def gaps_s(self, transfers: Transfers, circuits: Circuits) -> FloatArray:

@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from opticcl.assumptions import Assumptions
 from opticcl.ir import Circuits, Fabric, IntArray, Op, Transfers
+from opticcl.kernels import worth_compiling
+from opticcl.simulate._step_kernels import most_to_add, one_range_a_rank
 from opticcl.simulate.latency import path_latency
 from opticcl.simulate.standing import Standing
 
@@ -66,20 +68,22 @@ def summed_chunks(transfers: Transfers, assumed: Assumptions) -> float:
 
 def busiest_sum(transfers: Transfers) -> tuple[int, int]:
     """Chunks that arrive to be added, on the rank where most of them do, and how many different chunks these are [chunks]."""
-    adds = transfers.op & Op.REDUCE
-    if not adds.any():
+    adds = transfers.op & Op.REDUCE > 0
+    if not len(adds) or not adds.any():
         return 0, 0
-    if not adds.all():
-        transfers = transfers.take(np.flatnonzero(adds))
-    arrived = np.bincount(transfers.dst, transfers.chunk_n)
-    rank = int(arrived.argmax())
-    rows = np.flatnonzero(transfers.dst == rank)
-    if len(rows) == 1:
-        return int(arrived[rank]), int(arrived[rank])
-    _, lo, n = _ranges(transfers.take(rows))
+    dst = transfers.dst
+    if worth_compiling(len(dst)) and dst.min() >= 0:
+        rank, arrived, rows = most_to_add(dst, transfers.chunk_n, transfers.op, int(Op.REDUCE), 1 + int(dst.max()))
+    else:
+        chunks, mine = (np.bincount(dst[adds], of) for of in (transfers.chunk_n[adds], None))
+        rank = chunks.argmax()
+        arrived, rows = chunks[rank], mine[rank]
+    if rows == 1:
+        return int(arrived), int(arrived)
+    _, lo, n = _ranges(transfers.take(np.flatnonzero((dst == rank) & adds)))
     order = np.argsort(lo, kind="stable")
     covered = newly_covered(np.zeros_like(lo), lo[order], (lo + n)[order])
-    return int(arrived[rank]), int(covered.sum())
+    return int(arrived), int(covered.sum())
 
 
 def memory_traffic(compute: str, arrived: Counts, covered: Counts) -> Counts:
@@ -122,9 +126,11 @@ def _memory_chunks(transfers: Transfers, assumed: Assumptions) -> np.ndarray:
     arrived = np.bincount(dst, n)
     if assumed.compute == "chain":
         return memory_traffic("chain", arrived, arrived)
-    order = np.argsort(dst * (int(lo.max()) + 1) + lo, kind="stable")
-    dst, lo, end = dst[order], lo[order], (lo + n)[order]
-    covered = np.bincount(dst, newly_covered(dst, lo, end), minlength=len(arrived))
+    covered = np.zeros(len(arrived), np.int64)
+    if not (worth_compiling(len(dst)) and one_range_a_rank(dst, lo, n, covered)):
+        order = np.argsort(dst * (int(lo.max()) + 1) + lo, kind="stable")
+        dst, lo, end = dst[order], lo[order], (lo + n)[order]
+        covered = np.bincount(dst, newly_covered(dst, lo, end), minlength=len(arrived))
     return memory_traffic("fused", arrived, covered)
 
 

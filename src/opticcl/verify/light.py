@@ -270,6 +270,8 @@ def _over_capacity(
     resource = usage.resource
     depth = num_wavelengths if resource.per_wavelength else 1
     owner = _owner(usage)
+    if usage.amount is None and taken is None and _combs_apart(usage, circuits, depth):
+        return
     counts: IntArray = np.zeros(resource.count * depth, np.int32 if usage.amount is None else np.int64)
     add_usage(usage, circuits, depth, counts)
     used = counts > 0
@@ -289,6 +291,24 @@ def _over_capacity(
         found = f"{counts[over[0]]}: {names}"
         most = f"{resource.capacity:g} circuit(s)" if usage.amount is None else f"{resource.capacity:,.0f} shares"
         yield violation_of(rule, where, f"at most {most}", found, len(over))
+
+
+def _combs_apart(usage: Usage, circuits: Circuits, depth: int) -> bool:
+    """Whether no two circuits on one unit have wavelengths with the same remainder by the distance between those of a circuit.
+
+    Then they have none in common, and no wavelength needs to be counted.
+
+    Args:
+        usage: rows of one resource.
+        circuits: of the round.
+        depth: wavelengths counted apart [count].
+    """
+    if depth == 1 or not len(usage.index) or int(circuits.wavelength_n.max(initial=1)) == 1:
+        return False
+    step, owner = circuits.wavelength_step, _owner(usage)
+    comb = circuits.wavelength_lo % step if owner is None else circuits.wavelength_lo[owner] % step
+    used = np.bincount(usage.index.astype(np.int64) * step + comb, minlength=1)
+    return bool(used.max() <= 1 <= usage.resource.capacity)
 
 
 def distinct_signals(

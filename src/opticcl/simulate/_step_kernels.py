@@ -1,0 +1,81 @@
+"""Kernels that count what the ranks of a step send, receive and add, in one pass over its transfers."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+__all__ = ["busiest_ends", "most_to_add", "one_range_a_rank", "path_sums"]
+
+
+@numba.njit(cache=True, nogil=True)
+def busiest_ends(src, dst, amount, ranks):  # type: ignore[no-untyped-def]
+    """Most transfers that a rank sends, and receives; and most chunks of each.
+
+    Args:
+        src, dst: of each transfer, 0 to ranks - 1, int32.
+        amount: size of each, int64 [chunks].
+        ranks: number of them [count].
+    """
+    sent, received = np.zeros(ranks, np.int64), np.zeros(ranks, np.int64)
+    chunks_sent, chunks_received = np.zeros(ranks, np.int64), np.zeros(ranks, np.int64)
+    for i in range(len(src)):
+        sent[src[i]] += 1
+        received[dst[i]] += 1
+        chunks_sent[src[i]] += amount[i]
+        chunks_received[dst[i]] += amount[i]
+    return sent.max(), received.max(), chunks_sent.max(), chunks_received.max()
+
+
+@numba.njit(cache=True, nogil=True)
+def most_to_add(dst, count, op, adds, ranks):  # type: ignore[no-untyped-def]
+    """The first of the ranks where most chunks arrive to be added, how many these are, and how many transfers bring them.
+
+    Args:
+        dst: of each transfer, 0 to ranks - 1, int32.
+        count: chunks of each, int32 [chunks].
+        op: of each, uint8.
+        adds: bit of operations that add.
+        ranks: number of them [count].
+    """
+    arrived, rows = np.zeros(ranks, np.int64), np.zeros(ranks, np.int64)
+    for i in range(len(dst)):
+        if op[i] & adds:
+            arrived[dst[i]] += count[i]
+            rows[dst[i]] += 1
+    rank = arrived.argmax()
+    return rank, arrived[rank], rows[rank]
+
+
+@numba.njit(cache=True, nogil=True)
+def one_range_a_rank(dst, lo, count, covered):  # type: ignore[no-untyped-def]
+    """Whether all that arrives at a rank is the same range of chunks; writes its length.
+
+    Args:
+        dst: of each transfer, int64.
+        lo, count: chunks of each, int64; a transfer has one or more.
+        covered: length of the range of each rank, zeros, int64 (ranks,), written [chunks].
+    """
+    first = np.zeros(len(covered), np.int64)
+    for i in range(len(dst)):
+        at = dst[i]
+        if covered[at] == 0:
+            first[at], covered[at] = lo[i], count[i]
+        elif first[at] != lo[i] or covered[at] != count[i]:
+            return False
+    return True
+
+
+@numba.njit(cache=True, nogil=True)
+def path_sums(of_hop, offsets):  # type: ignore[no-untyped-def]
+    """Sum over the hops of each path, float64 (paths,).
+
+    Args:
+        of_hop: of each hop of all paths, float64.
+        offsets: where each path begins, int64 (paths + 1,).
+    """
+    found = np.zeros(len(offsets) - 1)
+    for i in range(len(found)):
+        for k in range(offsets[i], offsets[i + 1]):
+            found[i] += of_hop[k]
+    return found

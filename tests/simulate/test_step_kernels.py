@@ -1,0 +1,80 @@
+"""What ranks of a step send, receive and add: kernels, and the same with NumPy."""
+
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opticcl.assumptions import assumptions
+from opticcl.fabrics import fabric
+from opticcl.ir import Circuits, Op, Transfers
+from opticcl.kernels import always_compiled
+from opticcl.routing.grid import Grid
+from opticcl.routing.paths import open_dimension_order
+from opticcl.simulate.facts import _busiest_ends
+from opticcl.simulate.latency import path_latency
+from opticcl.simulate.parts import busiest_sum, summed_chunks
+
+ROW = st.tuples(
+    st.integers(0, 3), st.integers(4, 7), st.integers(0, 4), st.integers(1, 3), st.sampled_from([Op.COPY, Op.REDUCE])
+)
+WAYS = pytest.mark.parametrize("compiled", [False, True])
+
+
+def step_of(rows):
+    """Transfers from (sender, receiver, first chunk, chunks, operation)."""
+    src, dst, lo, n, op = (np.array(column) for column in zip(*rows, strict=True))
+    return Transfers.of(src, dst, lo, n, op)
+
+
+@WAYS
+@given(rows=st.lists(ROW, min_size=1, max_size=12))
+def test_the_busiest_ranks(compiled, rows):
+    """Counted one by one."""
+    step = step_of(rows)
+    with always_compiled() if compiled else nullcontext():
+        found = _busiest_ends(step, step.size_chunks())
+    due = [
+        max(sum(of(row) for row in rows if row[end] == rank) for rank in range(8))
+        for of in (lambda row: 1, lambda row: row[3])
+        for end in (0, 1)
+    ]
+    assert list(found) == due
+
+
+@WAYS
+@given(rows=st.lists(ROW, min_size=1, max_size=12))
+def test_sums_of_ranges_that_overlap(compiled, rows):
+    """Of each rank the chunks that arrive, and those that differ; the first rank with most of them is the busiest."""
+    arrives = {rank: [row for row in rows if row[1] == rank and row[4] == Op.REDUCE] for rank in range(8)}
+    arrived = [sum(row[3] for row in arrives[rank]) for rank in range(8)]
+    differ = [len({row[2] + k for row in arrives[rank] for k in range(row[3])}) for rank in range(8)]
+    busiest = arrived.index(max(arrived))
+    with always_compiled() if compiled else nullcontext():
+        assert busiest_sum(step_of(rows)) == (arrived[busiest], differ[busiest])
+        fused = summed_chunks(step_of(rows), assumptions("common", compute="fused"))
+    assert fused == max(a + 2 * d for a, d in zip(arrived, differ, strict=True))
+
+
+@WAYS
+def test_a_rank_that_gets_the_same_range_from_all(compiled):
+    """Three arrivals of four chunks: each is read, the rank's own is read, the sum is written; a second range counts too."""
+    same = [(src, 0, 2, 4, Op.REDUCE) for src in (1, 2, 3)]
+    with always_compiled() if compiled else nullcontext():
+        assert summed_chunks(step_of(same), assumptions("common", compute="fused")) == 12 + 2 * 4
+        other = step_of([*same, (1, 0, 0, 4, Op.REDUCE)])
+        assert summed_chunks(other, assumptions("common", compute="fused")) == 16 + 2 * 6
+
+
+@WAYS
+def test_the_longest_path(compiled):
+    """A wafer of 4 x 4 tiles: six hops from corner to corner."""
+    where = fabric("lightpath:shape=4x4")
+    law = path_latency(where, assumptions("common"))
+    src, dst = np.array([0, 0, 3]), np.array([1, 15, 7])
+    path = open_dimension_order(Grid(4, 4), where.tile[src], where.tile[dst], "row")
+    circuits = Circuits.of(np.arange(3), src, dst, path=path)
+    with always_compiled() if compiled else nullcontext():
+        assert law.longest_s(circuits) == pytest.approx(law.of_circuits(circuits).max(), rel=1e-12)
