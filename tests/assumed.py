@@ -24,8 +24,9 @@ ALGORITHMS = {
 HEAD = """# Assumptions about time
 
 `python -m tests.assumed` writes this page from `src/opticcl/assumptions.toml`; a test compares it. A verb that computes a time
-takes `--assumptions NAME` and single values, `--assume endpoint=2.7us`; in Python `assumptions="common"`, or an object of
-`opticcl.assumptions.assumptions("common", endpoint="nic")`. One set chooses the algorithm and charges the time.
+takes `--assumptions NAME` and single values, `--assume endpoint=2.7us`; in Python `assumptions="common"`, or what
+`assumptions("common", endpoint="nic")` of the module `opticcl.assumptions` returns. One set chooses the algorithm and charges
+the time.
 
 ```sh
 opticcl compare --nodes 16 --size 1KB --sensitivity             # what flips ranks: every value halved and doubled

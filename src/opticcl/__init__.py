@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
-        raise AttributeError(f"module 'opticcl' has no attribute {name!r}")
+        raise AttributeError(f"module 'opticcl' has no attribute {name!r}; if it is a module, import opticcl.{name}")
     import importlib
 
     module = importlib.import_module(f"opticcl.{_HOME.get(name, name)}")

@@ -151,6 +151,8 @@ def _check_bare(text: str, value: float, unit: str, what: str, bare: bool) -> No
     tiny = unit in ("bit/s", "byte/s") and 0 < abs(value) < _LEAST_RATE
     if bare and not tiny:
         return
+    if not value:
+        raise UnitError(f"{what}: {text!r} has no unit; try {_EXAMPLES[unit]}")
     meant = f"{text.strip()}{'G' if tiny else ''}{next(iter(_UNITS[unit]))}"
     raise UnitError(f"{what}: {text!r} has no unit; did you mean {meant}?")
 

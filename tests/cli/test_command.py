@@ -99,6 +99,20 @@ def test_an_option_with_one_value_is_refused_twice(verb):
     assert tried or verb in ("list", "papers", "study", "warm")
 
 
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_text_in_place_of_a_number_is_refused_by_name(verb):
+    """With the option, the text and a number to give; every number is tried."""
+    for option in options_of(verb):
+        kind = option.type_descriptor.annotation
+        if kind in (int, float) and not option.is_flag and not option.multiple:
+            name = max(option.opts, key=len)
+            what = "a whole number; give one such as 8" if kind is int else "a number; give one such as 0.5"
+            with pytest.raises(ParameterError) as caught:
+                parse(verb, name, "1e3x")
+            assert str(caught.value) == f"{name}: '1e3x' is not {what}"
+    assert any(option.type_descriptor.annotation is int for option in options_of("compare"))
+
+
 def test_long_and_short_forms_are_one_option(opticcl):
     """Also where the value is written behind an equals sign; switches may be repeated, their opposites may not."""
     done = opticcl("compile", "-f", "ideal:nodes=2", "--fabric=ideal:nodes=3")

@@ -80,7 +80,7 @@ def test_overlap_fusion_and_stragglers_change_the_time(answer):
     [
         ([], "--model"),
         (["--model", "vgg19"], "--nodes"),
-        (["--model", "vgg19", "--workload", "x", "--nodes", "4"], "either"),
+        (["--model", "vgg19", "--workload", "x", "--nodes", "4"], "both --model and --workload"),
         (["--model", "vgg99", "--nodes", "4"], "vgg19"),
         (["--model", "vgg19", "--nodes", "0"], "at least 1"),
         (["--model", "vgg19", "--nodes", "8", "--straggler", "9=2"], "no device 9"),

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import tracemalloc
 from pathlib import Path
 
@@ -292,6 +293,36 @@ def test_wrong_columns_are_refused(tmp_path, edit, words):
     with pytest.raises((PlanFileError, VerificationError)) as caught:
         opticcl.load(path)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (lambda c: c.update(src="text"), "column 'src' is no list of its values"),
+        (lambda c: c["src"].pop(), "'step' has 30 rows, but 'src' has 29"),
+        (lambda c: c["dst"].__setitem__(2, 1.5), "row 2: dst=1.5 is not a whole number of 64 bits"),
+        (lambda c: c["op"].__setitem__(3, 2**70), f"row 3: op={2**70} is not a whole number of 64 bits"),
+        (lambda c: c["port"].__setitem__(1, "\x1b[31m"), r"row 1: port=\x1b[31m is not a whole number"),
+        (lambda c: c["path"].__setitem__(4, [0, "a"]), "row 4: path=[0, 'a'] is not a list of whole numbers"),
+    ],
+)
+def test_wrong_cells_of_a_json_file_are_named(tmp_path, edit, words):
+    """By row, column and value."""
+    path = tmp_path / "plan.json"
+    plan_of("terarack").save(path)
+    whole = json.loads(path.read_text("utf-8"))
+    edit(whole["columns"])
+    path.write_text(json.dumps(whole), "utf-8")
+    with pytest.raises(PlanFileError, match=re.escape(words)):
+        read(path)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_an_empty_file_is_called_empty(tmp_path, ending):
+    """Whichever suffix it has."""
+    (tmp_path / f"plan.{ending}").touch()
+    with pytest.raises(PlanFileError, match="is empty"):
+        read(tmp_path / f"plan.{ending}")
 
 
 @pytest.mark.parametrize("ending", ENDINGS)

@@ -9,7 +9,7 @@ from opticcl.assumptions import KEYS, LATENCY_KEYS, assumptions
 from opticcl.fabrics import fabric, fabric_at_scale
 from opticcl.plans.compare import compare_plans
 from opticcl.plans.ranks import beside, keys_between, ranks, sensitivity
-from opticcl.report.beside import rank_lines
+from opticcl.report.beside import dark_line, rank_lines
 
 SIX = ("ramp", "sipac", "ideal", "fat_tree", "lightpath", "terarack")
 
@@ -126,6 +126,13 @@ def test_the_table_names_sets_ranks_and_flips(opticcl, monkeypatch):
     assert "ranks that differ under published: ramp 1 -> 2, ideal 2 -> 1" in done.stdout
     assert "what flips ranks, each alone: latency=published (ideal before ramp)" in done.stdout
     assert "closes +14.0 dB" in done.stdout
+
+
+def test_machines_whose_light_does_not_close_are_named():
+    """Below the table, whose column of light a narrow terminal leaves out; once each."""
+    found = compare_plans([fabric_at_scale(name, 100) for name in ("ramp", "terarack", "ideal")], "all_reduce", [8])
+    assert dark_line(found) == "light does not close: terarack -109.0 dB; opticcl budget shows where it is lost"
+    assert not dark_line(compare_plans([fabric_at_scale("ramp", 8)], "all_reduce", [8]))
 
 
 def test_a_default_that_decides_a_rank_is_named():

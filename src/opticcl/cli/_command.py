@@ -82,6 +82,7 @@ VALUES = {
 }
 """Option -> kind of its value in help texts; of other options the type of the value is shown."""
 
+_NUMBERS = {int: ("a whole number", "8"), float: ("a number", "0.5")}
 _TYPES = {str: "<text>", list[str]: "<text>", Path: "<file>"}
 
 
@@ -111,13 +112,32 @@ class Verb(TyperCommand):
                 value = "FILE" if now == "--out" else "NAME"
                 raise ParameterError(f"{self.name}: {name} is {now} now; write {now} {value}")
         words = [_without_alias(word) if ALIASES.get(word.partition("=")[0]) in known else word for word in args]
-        _, _, given = self.make_parser(ctx).parse_args(args=list(words))
+        texts, _, given = self.make_parser(ctx).parse_args(args=list(words))
         for parameter, count in Counter(given).items():
             takes_one = isinstance(parameter, TyperOption) and not parameter.multiple and not _is_switch(parameter)
             if takes_one and count > 1:
                 name = max(parameter.opts, key=len)
                 raise ParameterError(f"{self.name}: {name} is given {count} times and takes one value; give it once")
+        for parameter in set(given):
+            _check_number(parameter, texts.get(parameter.name))
         return super().parse_args(ctx, words)
+
+
+def _check_number(parameter: object, text: object) -> None:
+    """Refuse a text that is no number where an option takes one.
+
+    Raises: ParameterError: with the option and the text.
+    """
+    if not isinstance(parameter, TyperOption) or not isinstance(text, str):
+        return
+    kind = parameter.type_descriptor.annotation
+    form, example = _NUMBERS.get(kind, ("", ""))
+    try:
+        if form:
+            kind(text)
+    except ValueError:
+        name = max(parameter.opts, key=len)
+        raise ParameterError(f"{name}: {text!r} is not {form}; give one such as {example}") from None
 
 
 def _without_alias(word: str) -> str:

@@ -310,8 +310,8 @@ def make_assumptions(name: str, assume: list[str], start: Path | None = None) ->
     Raises: UnknownNameError: no such set; ParameterError: not key=value, no such key or value, or a key given twice;
         PlanFileError: a start that is no plan.
     """
-    from opticcl.assumptions import assumptions
-    from opticcl.registry import parse_call
+    from opticcl.assumptions import Assumptions, assumptions
+    from opticcl.registry import parse_call, unit_of
 
     given: dict[str, Any] = {}
     for item in assume:
@@ -320,6 +320,8 @@ def make_assumptions(name: str, assume: list[str], start: Path | None = None) ->
         for key, value in parse_call(f"--assume:{item}")[1].items():
             if key in given:
                 raise ParameterError(f"--assume: {key} is given twice; give it once")
+            if unit_of(Assumptions, key) in ("s", "s/m") and value.isdecimal() and int(value):
+                raise ParameterError(f"--assume: {key}={value} has no unit; write it, as in {key}={value}ns")
             given[key] = value
     if start is not None:
         if "initial" in given:

@@ -136,7 +136,7 @@ def _conditions(text: str, machine: Fabric) -> tuple[Condition, ...]:
     """
     from opticcl.ir.occupied import parse_conditions
 
-    found = parse_conditions(text, machine.inventory(), f"--fail {text}")
+    found = parse_conditions(text, machine.inventory(), "--fail")
     machine.without(found)
     return found
 

@@ -314,7 +314,8 @@ def _job(
 ) -> list[TaskGraph]:
     """Task graph of a model, or those of the steps of a trace."""
     if (model is None) == (not workload):
-        raise ParameterError("train: the job is missing; give either --model vgg19 or --workload FILE")
+        wrong = "the job is missing" if model is None else "both --model and --workload are given"
+        raise ParameterError(f"train: {wrong}; give either --model vgg19 or --workload FILE")
     check_nodes(nodes)
     if model is not None:
         from opticcl.training.partition import partition

@@ -120,6 +120,8 @@ def run(
     if tables is not None:
         _verify_tables(context, tables, Outputs(out, RECORD), json)
     refuse_beside_file("verify", context, file, fabric)
+    if sample is not None and sample < 1:
+        raise ParameterError(f"--sample: {sample} chunks; try 1 or more, or leave --sample out: all")
     outputs = Outputs(out, RECORD, read=file)
     if file is not None and is_graph_file(file):
         if time is not None:
@@ -224,7 +226,8 @@ def _verify_tables(context: typer.Context, path: Path, outputs: Outputs, json: b
 
     for name in context.params:
         if name not in ("tables", "out", "json") and is_given(context, name):
-            raise ParameterError(f"verify: --tables judges tables alone; leave --{name.replace('_', '-')} out")
+            other = "the plan file" if name == "file" else f"--{name.replace('_', '-')}"
+            raise ParameterError(f"verify: --tables judges tables alone; leave {other} out")
     with ProgressLine() as progress:
         found = read_tables(path)
         verdict = check_tables(found, progress=progress)

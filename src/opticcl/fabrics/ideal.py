@@ -22,7 +22,7 @@ from opticcl.fabrics import register_fabric
 from opticcl.fabrics._datasheet import datasheet
 from opticcl.ir import Circuits, Fabric, Fault, IntArray, Resource, Usage
 from opticcl.ir.floor_plan import FloorPlan, Passage
-from opticcl.units import Rate, Seconds
+from opticcl.units import Rate, Seconds, format_rate, format_seconds
 
 __all__ = ["Ideal"]
 
@@ -50,10 +50,12 @@ class Ideal(Fabric):
     about = "The electrical rival that cannot be built: a switch that never blocks and passes packets instead of light."
 
     def __post_init__(self) -> None:
-        if self.nodes < 1 or self.rate <= 0 or self.latency < 0:
-            raise FabricError(
-                f"ideal: nodes={self.nodes}, rate={self.rate:g}, latency={self.latency:g}; nodes >= 1, rate > 0, latency >= 0"
-            )
+        if self.nodes < 1:
+            raise FabricError(f"ideal: nodes={self.nodes}; at least 1")
+        if self.rate <= 0:
+            raise FabricError(f"ideal: rate={format_rate(self.rate)} is not positive; try rate=400Gb/s")
+        if self.latency < 0:
+            raise FabricError(f"ideal: latency={format_seconds(self.latency)} is negative; try latency=1us")
 
     @classmethod
     def example(cls) -> tuple[Fabric, str]:

@@ -120,6 +120,8 @@ def _open(path: Path) -> tuple[polars.LazyFrame, str]:
         raise PlanFileError(f"{path}: a plan file ends in " + ", ".join(readers))
     if not path.is_file():
         raise PlanFileError(f"{path}: there is no such file")
+    if not path.stat().st_size:
+        raise PlanFileError(f"{path}: is empty; was it written to its end?")
     try:
         rows, header = readers[suffix](path)
         schema = rows.collect_schema()
@@ -165,7 +167,7 @@ def _open_csv(path: Path) -> tuple[polars.LazyFrame, str]:
     with path.open("rb") as file:
         first = file.readline(MOST_HEADER_BYTES).removeprefix(BYTE_ORDER_MARK)
     if not first.startswith(b"# "):
-        raise PlanFileError(f"{path}: its first line is no header of a plan file; it begins with '# '")
+        raise PlanFileError(f"{path}: its first line is no header of a plan file, which begins with '# '")
     there = pl.read_csv(path, skip_lines=1, n_rows=0).columns
     more = tuple(name for name in OPTIONAL if name in there)
     schema = {**dict.fromkeys((*COLUMNS, *more), pl.Int64), "path": pl.String}
@@ -184,13 +186,41 @@ def _open_json(path: Path) -> tuple[polars.LazyFrame, str]:
     whole = json.loads(path.read_text("utf-8-sig"))
     if not isinstance(whole, dict) or set(whole) != {"header", "columns"} or not isinstance(whole["columns"], dict):
         raise PlanFileError(f"{path}: is JSON, but not an object of header and columns")
-    columns = whole["columns"]
-    types: dict[str, pl.DataType] = {name: pl.Int64() for name in (*COLUMNS, *OPTIONAL)}
-    types["path"] = pl.List(pl.Int64)
-    frame = pl.DataFrame(
-        {name: pl.Series(name, values, types.get(name), strict=True) for name, values in columns.items()}
-    )
-    return frame.lazy(), json.dumps(whole["header"])
+    columns = [_json_column(path, name, values) for name, values in whole["columns"].items()]
+    other = next((one for one in columns if len(one) != len(columns[0])), None)
+    if other is not None:
+        first = columns[0]
+        raise PlanFileError(f"{path}: {first.name!r} has {len(first):,} rows, but {other.name!r} has {len(other):,}")
+    return pl.DataFrame(columns).lazy(), json.dumps(whole["header"])
+
+
+def _json_column(path: Path, name: str, values: object) -> polars.Series:
+    """A column of a JSON file.
+
+    Args:
+        path: of the file, for the message.
+        name: of the column.
+        values: in the order of the rows.
+    Raises: PlanFileError: no list, or a value that is not a whole number of 64 bits, with its row.
+    """
+    import polars as pl
+
+    if not isinstance(values, list):
+        raise PlanFileError(f"{path}: column {name!r} is no list of its values")
+    kind = pl.List(pl.Int64) if name == "path" else pl.Int64() if name in (*COLUMNS, *OPTIONAL) else None
+    try:
+        return pl.Series(name, values, kind, strict=True)
+    except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):
+        due = "a list of whole numbers" if name == "path" else "a whole number of 64 bits"
+        row = next((i for i, value in enumerate(values) if not _fits(value, name == "path")), 0)
+        raise PlanFileError(f"{path}: row {row}: {name}={printable(str(values[row])[:40])} is not {due}") from None
+
+
+def _fits(value: object, listed: bool) -> bool:
+    """Whether a cell of a JSON file is empty, a whole number of 64 bits or, where `listed`, a list of those."""
+    if listed and isinstance(value, list):
+        return all(_fits(hop, False) for hop in value)
+    return value is None or (not listed and type(value) is int and -(2**63) <= value < 2**63)
 
 
 def _starts(rows: polars.LazyFrame, num_steps: int, path: Path) -> IntArray:

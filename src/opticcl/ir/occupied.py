@@ -239,7 +239,7 @@ def _checked(
     if not first <= last < kind.count:
         near = min(first, kind.count - 1)
         raise FabricError(
-            f"{name}: {item}: {kind.kind} are 0 to {kind.count - 1}, ranges go upwards; try {kind.kind}:{near}"
+            f"{name}: {item}: parts {kind.kind} are 0 to {kind.count - 1}, ranges go upwards; try {kind.kind}:{near}"
         )
     if last - first >= MOST_CONDITIONS:
         raise FabricError(f"{name}: {item}: more than {MOST_CONDITIONS:,} parts; try fewer")

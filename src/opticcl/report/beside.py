@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from opticcl.plans.compare import Comparison, Entry
     from opticcl.plans.ranks import Swaps
 
-__all__ = ["beside_cells", "beside_columns", "light_word", "rank_lines", "sensitivity_table", "usd_word"]
+__all__ = ["beside_cells", "beside_columns", "dark_line", "light_word", "rank_lines", "sensitivity_table", "usd_word"]
 
 SHOWN = 3
 """Swaps of one key that a line names [count]."""
@@ -43,6 +43,13 @@ def light_word(entry: Entry) -> str:
     if found.margin_db is None:
         return "-"
     return f"{'closes' if found.closes else 'NO'} {found.margin_db:+.1f} dB"
+
+
+def dark_line(comparison: Comparison) -> str:
+    """The machines whose light budget does not close, with their margins; "" if there are none."""
+    found = [(entry.fabric.name, hardware_of(entry.fabric)) for entry in comparison.entries]
+    dark = dict.fromkeys(f"{name} {one.margin_db:+.1f} dB" for name, one in found if one.closes is False)
+    return f"light does not close: {', '.join(dark)}; opticcl budget shows where it is lost" if dark else ""
 
 
 def usd_word(entry: Entry) -> str:

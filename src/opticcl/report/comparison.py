@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from opticcl.ir import Timeline
-from opticcl.report.beside import beside_columns, light_word, rank_lines, usd_word
+from opticcl.report.beside import beside_columns, dark_line, light_word, rank_lines, usd_word
 from opticcl.report.kit.columns import Column, FittedTable, algorithm_column, yes_or_no
 from opticcl.report.kit.words import (
     PART_NAMES,
@@ -83,7 +83,7 @@ def comparison_table(comparison: Comparison) -> FittedTable:
         below.append(
             "node rates differ; --equal rate=800Gb/s gives every node the same, cost=9000 or power=100 the same bill"
         )
-    below += rank_lines(comparison)
+    below += filter(None, (dark_line(comparison), *rank_lines(comparison)))
     return FittedTable([c for c in columns if c.header not in shared], "\n".join(below), keys=2)
 
 

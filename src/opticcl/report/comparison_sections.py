@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from opticcl.assumptions import meaning_of, value_text
 from opticcl.errors import OpticclError
 from opticcl.ir import ProgressCallback
-from opticcl.report.beside import beside_cells, light_word, rank_lines, usd_word
+from opticcl.report.beside import beside_cells, dark_line, light_word, rank_lines, usd_word
 from opticcl.report.comparison_pictures import breakdown_picture, line_names, size_picture
 from opticcl.report.fastest import Crossing, fastest, sizes_between
 from opticcl.report.kit import html as _html
@@ -111,7 +111,7 @@ def result(comparison: Comparison) -> str:
         "Gap: time over the lower bound of any algorithm on that fabric, with what determines that bound. Bottleneck: the "
         "busiest part of the machine, and the share of the time in which it is busy. "
         "Light: margin of the budget of the worst path. "
-        + ". ".join(line[0].upper() + line[1:] for line in rank_lines(comparison))
+        + ". ".join(line[0].upper() + line[1:] for line in (dark_line(comparison), *rank_lines(comparison)) if line)
         + "."
     )
     rows = ["".join(cells) for cells in zip(*columns.values(), strict=True)]

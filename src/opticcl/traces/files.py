@@ -94,8 +94,10 @@ def _inside(folder: Path, named: Path | None = None) -> list[Path]:
         names = sorted(e.name for e in entries if e.is_file() and not e.name.startswith("."))
     found = [folder / name for name in names if not is_group_file(folder / name, names)]
     found = [path for path in found if not path.name.lower().startswith("readme")]
-    if not found or len(found) > MAX_FILES:
-        raise refusal(named or folder, f"{len(found):,} files in it, not 1 to {MAX_FILES:,}")
+    if not found:
+        raise refusal(named or folder, "no traces in it; give a folder that has one trace a rank, or a file")
+    if len(found) > MAX_FILES:
+        raise refusal(named or folder, f"{len(found):,} files in it are more than {MAX_FILES:,}")
     return found
 
 

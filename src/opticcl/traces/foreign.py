@@ -94,7 +94,7 @@ _refuse(
 _refuse(
     "fault_trace",
     "a list of faults of servers and links",
-    "it names no collective; give the trace of a job, and faults to the fabric (opticcl list fabrics)",
+    "it names no collective; give it to opticcl faults --replay, or to opticcl train --faults beside the trace of a job",
     (),
     _matches(rb'"(event_type|eventType)"\s*:\s*"fault_(start|end)"|"fault_type"\s*:'),
 )
