@@ -272,9 +272,11 @@ WRONG_DATA = [
 def test_wrong_data_is_refused(monkeypatch, what, change, rule):
     """By name."""
     _, plan = not_listed(monkeypatch, ramp((4, 4, 8)), "reduce_scatter", "skewed_exchange:block=2")
-    verdict = verify(altered(plan, change))
+    wrong = altered(plan, change)
+    verdict = verify(wrong)
     assert not verdict.ok
     assert rule in {violation.rule for violation in verdict.violations}, str(verdict)
+    assert rule in {violation.rule for violation in check_data(wrong.schedule).violations}
 
 
 def test_holders_that_no_move_maps(monkeypatch):

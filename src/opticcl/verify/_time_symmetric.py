@@ -72,7 +72,7 @@ def data_missed(stored: StoredStep, ready_s: float) -> Iterator[Missed]:
         stored: listed rows of a step with their times.
         ready_s: when all data of the steps before has been summed [s].
     """
-    last_s = max((float(one.left_s.max(initial=0.0)) for one in stored.rounds), default=0.0)
+    last_s = max((float(one.left_s[one.carries].max(initial=0.0)) for one in stored.rounds), default=0.0)
     for one in stored.rounds:
         early = np.flatnonzero(ready_s - one.start_s > slack(ready_s))
         if len(early):
@@ -145,7 +145,8 @@ def overlaps_of_images(plan: CircuitPlan, steps: SymmetricSteps, stored: StoredS
     units = {}
     for at, usage in enumerate(fabric.usage(circuits)):
         row = np.arange(len(circuits)) if usage.circuit is None else usage.circuit
-        units[at] = usage.index
+        units[at] = np.full(len(circuits), -1)
+        units[at][row] = usage.index
         load = Loads(
             fabric.resources[at],
             [of[at] for of in images],
