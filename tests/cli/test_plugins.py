@@ -85,6 +85,24 @@ def test_what_is_wrong_in_it_is_told_with_its_line(opticcl, tmp_path, text, word
         assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong", "words"),
+    [
+        ("return self.nodes", "return 1 / 0", "plugin mine.py, line 58: ZeroDivisionError: division by zero"),
+        ("return (COUPLER,)", "return COUPLER", ": TypeError: 'Resource' object is not iterable (fabric.py, line "),
+        ("return Schedule(", "return None and Schedule(", "algorithm wave: generate returned NoneType, not a Schedule"),
+    ],
+)
+def test_what_is_wrong_later_is_told_in_one_line(opticcl, tmp_path, right, wrong, words):
+    """In a method of the plugin, in the library that uses what it returned, in the algorithm."""
+    path = tmp_path / "mine.py"
+    path.write_text(STAR.read_text("utf-8").replace(right, wrong, 1), "utf-8")
+    done = opticcl("--plugin", path, "verify", "-f", "star", "-c", "all_gather", "-a", "wave")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert words in done.stderr
+    assert [line for line in done.stderr.splitlines() if not line.startswith("opticcl: ")] == []
+
+
 def test_a_file_that_is_not_there(opticcl, monkeypatch):
     """Whoever named it is told."""
     assert "--plugin: absent.py: there is no such file" in opticcl("--plugin", "absent.py", "list").stderr

@@ -108,6 +108,13 @@ def run() -> int:
     except MemoryError:
         print("opticcl: out of memory; try a smaller fabric or message", file=sys.stderr)
         return 2
+    except Exception as error:
+        from opticcl.cli._plugins import blame
+
+        if (text := blame(error)) is None:
+            raise
+        print(f"opticcl: {text}", file=sys.stderr)
+        return 2
     if code == INTERRUPTED:  # how the framework reports Ctrl-C
         return _interrupted()
     return code if isinstance(code, int) else 0

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Iterable
 from pathlib import Path
 
 from opticcl.errors import OpticclError, ParameterError
 
-__all__ = ["VARIABLE", "load_plugins", "loaded"]
+__all__ = ["VARIABLE", "blame", "load_plugins", "loaded"]
 
 VARIABLE = "OPTICCL_PLUGINS"
 _loaded: dict[Path, None] = {}
@@ -38,6 +39,22 @@ def load_plugins(given: Iterable[Path]) -> None:
 def loaded() -> list[Path]:
     """Files that were imported, in their order, for another process."""
     return list(_loaded)
+
+
+def blame(error: Exception) -> str | None:
+    """One line on an exception that is no refusal, while plugins are loaded; None without plugins.
+
+    It names the last line of a plugin that was executed or, where the library ended on what a plugin had returned, that place.
+    """
+    for path in reversed(_loaded):
+        if line := _line(path, error):
+            return f"plugin {path.name}{line}: {_what(error)}"
+    if not _loaded:
+        return None
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{Path(last.filename).name}, line {last.lineno}, in {last.name}"
+    names = ", ".join(path.name for path in _loaded)
+    return f"plugin {names}: {_what(error)} ({place}: does the plugin return what docs/extending.md says?)"
 
 
 def _discover_all() -> None:
@@ -90,7 +107,7 @@ def _line(path: Path, error: BaseException) -> str:
 
 
 def _what(error: BaseException) -> str:
-    text = (error.msg if isinstance(error, SyntaxError) else str(error)).partition("\n")[0]
+    text = (error.msg if isinstance(error, SyntaxError) else str(error)).partition("\n")[0].strip()
     if isinstance(error, OpticclError):
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -172,6 +172,8 @@ def generate(algorithm: str, collective: Request | str, fabric: Fabric) -> Sched
         raise
     except Exception as error:
         raise _failed(key, "generate", error) from error
+    if not isinstance(made, Schedule):
+        raise AlgorithmError(f"algorithm {key}: generate returned {type(made).__name__}, not a Schedule")
     step = GeneratedStep(
         write_call(key, {k: v for k, v in arguments.items() if v is not None}), wanted, fabric, made.step
     )
