@@ -180,6 +180,10 @@ class _Laps:
     def __call__(self, step: int, transfers: Transfers) -> tuple[Circuits, ...]:
         """The only round of a step."""
         fabric = self.fabric
+        alone = self.block(StepBlock(step, transfers, np.array([0, len(transfers)])))
+        if alone is not None:
+            path = _walk(fabric, transfers, alone.port)
+            return (_circuits(fabric, transfers, alone.port, alone.wavelength, 1, path),)
         n, w = fabric.num_nodes, channels(fabric)
         laps = min(w, exchange_wavelengths(n))
         width = w // laps if _stripes(fabric) else 1

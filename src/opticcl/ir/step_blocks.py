@@ -2,7 +2,8 @@
 256 steps, not for each step.
 
 It is a definition: step i is the block of step i alone. So are its circuits, whose paths are straight: the links of one line
-from the sender on, in the direction of the port (`Fabric.arcs`), so that no path is listed link by link.
+from the sender on, in the direction of the port (`Fabric.straight_usage`), so that no path is listed link by link. A rule that
+has the circuits of blocks makes those of a step from them.
 """
 
 from __future__ import annotations
