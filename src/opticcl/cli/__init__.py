@@ -111,9 +111,10 @@ def run() -> int:
     except Exception as error:
         from opticcl.cli._plugins import blame
 
-        if (text := blame(error)) is None:
+        blamed = blame(error)
+        if blamed is None:
             raise
-        print(f"opticcl: {text}", file=sys.stderr)
+        print(f"opticcl: {blamed}", file=sys.stderr)
         return 2
     if code == INTERRUPTED:  # how the framework reports Ctrl-C
         return _interrupted()
