@@ -140,14 +140,18 @@ class MutantRun:
         """Run the tests of the mutants as they are, and forget what functions of the package have kept of them."""
         wanted = {number for mutant in todo for seconds, number in covered.tests(mutant) if seconds <= self.limit_s}
         _run_as_they_are([session.items[number] for number in sorted(wanted)])
+        for kept in self._kept():
+            kept.cache_clear()
+        print(f"{len(wanted):,} tests may kill them", flush=True)
+
+    def _kept(self) -> list[_lru_cache_wrapper]:
+        """What keeps results of functions of the packages."""
         gc.unfreeze()  # the suite freezes what it has collected, which `get_objects` then leaves out
         packages = tuple(
             {f"opticcl.{file.parent.relative_to(ROOT).as_posix().replace('/', '.')}" for file in self.files}
         )
-        for one in gc.get_objects():
-            if isinstance(one, _lru_cache_wrapper) and str(one.__module__).startswith(packages):
-                one.cache_clear()
-        print(f"{len(wanted):,} tests may kill them", flush=True)
+        found = [one for one in gc.get_objects() if isinstance(one, _lru_cache_wrapper)]
+        return [one for one in found if str(one.__module__).startswith(packages)]
 
     def _covered(self, session: pytest.Session) -> Covered:
         """Which test runs which lines; a child process runs those that are not known from an earlier run."""
@@ -155,8 +159,11 @@ class MutantRun:
         new = [item for item in session.items if not coverage.knows(item)]
 
         def run() -> int:
+            kept = self._kept()
             for item in new:
                 self.failed = False
+                for one in kept:  # else only the first test that calls a function is seen to call it
+                    one.cache_clear()
                 with coverage.of(item) as found:
                     item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
                     found.ok = not self.failed
