@@ -372,7 +372,7 @@ def test_what_does_not_divide_is_refused(name, nodes, given, said):
 )
 def test_what_does_not_fit_is_told_and_what_would(name, nodes, given):
     """The change that the refusal names fits, at once."""
-    with pytest.raises(WorkloadError, match=r"needs .* on a device of .*a100 has 40 GB; .* would fit") as caught:
+    with pytest.raises(WorkloadError, match=r"needs .* on each of .*a100 has 40 GB; .* would fit") as caught:
         partition(name, nodes, **given)
     hint = str(caught.value).partition("40 GB; ")[2].partition(" would fit")[0]
     change = dict(item.split("=") for item in hint.split(", "))

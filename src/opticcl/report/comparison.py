@@ -11,6 +11,7 @@ from opticcl.report.beside import beside_columns, dark_line, light_word, rank_li
 from opticcl.report.kit.columns import Column, FittedTable, algorithm_column, yes_or_no
 from opticcl.report.kit.words import (
     PART_NAMES,
+    RATES_DIFFER,
     busiest,
     fabric_names,
     gap,
@@ -80,9 +81,7 @@ def comparison_table(comparison: Comparison) -> FittedTable:
         shared.add("verified")
     below = [", ".join(note)]
     if "node rate" not in shared:
-        below.append(
-            "node rates differ; --equal rate=800Gb/s gives every node the same, cost=9000 or power=100 the same bill"
-        )
+        below.append(RATES_DIFFER)
     below += filter(None, (dark_line(comparison), *rank_lines(comparison)))
     return FittedTable([c for c in columns if c.header not in shared], "\n".join(below), keys=2)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from opticcl.report.kit.columns import Column, FittedTable, yes_or_no
-from opticcl.report.kit.words import numbered, ratio
+from opticcl.report.kit.words import RATES_DIFFER, numbered, ratio
 from opticcl.training.iteration import replay
 from opticcl.units import counted, format_bytes, format_rate, format_seconds
 
@@ -65,7 +65,20 @@ def training_table(training: TrainingResult) -> FittedTable:
         if all(cells):
             columns.append(Column(header, cells))
     columns.append(Column("verified", [yes_or_no(row.verified) for row in rows], justify="left"))
-    return FittedTable(columns, headline(training))
+    return FittedTable(columns, "\n".join([headline(training), *_remarks(training)]))
+
+
+def _remarks(training: TrainingResult) -> list[str]:
+    """Why rows may differ for another reason than their networks, and what is optimistic."""
+    job, lines = training.job, []
+    if len({row.machine.node_rate_bits_per_s for row in training.rows}) > 1:
+        lines.append(RATES_DIFFER)
+    if training.groups == "scaled" and any(1 < len(group.ranks) < job.num_ranks for group in job.groups.values()):
+        lines.append(
+            "a group of devices is timed on a fabric of its size, which can be faster than its nodes of the machine; "
+            "--groups machine takes these"
+        )
+    return lines
 
 
 def _model_utilisation(rows: Sequence[TrainingRow]) -> list[Column]:

@@ -61,7 +61,7 @@ def too_large(
     has = choices.device
     tries = iter(range(max(MOST_LAYERS // len(model.layers), 1)))
     return (
-        f"{model.name}: needs {format_bytes(memory.total_bytes)} on a device of {num_nodes} "
+        f"{model.name}: needs {format_bytes(memory.total_bytes)} on each of {num_nodes} devices "
         f"({format_bytes(memory.state_bytes)} for parameters, gradients and optimiser, "
         f"{format_bytes(memory.activation_bytes)} for activations), {has.name} has {format_bytes(has.memory_bytes)}; "
         + (_what_fits(model, num_nodes, asked, tries) or _how_many_fit(model, num_nodes, asked, choices, tries))
