@@ -177,11 +177,19 @@ class Torus(PacketFabric):
             at = at + (there - here) * stride
         return Pieces(first, side_of, start, length)
 
+    @cached_property
+    def _coordinates(self) -> list[IntArray]:
+        """Coordinate of each node in each dimension, int32 (nodes,)."""
+        node = np.arange(self.num_nodes, dtype=np.int32)
+        return [node // stride % side for side, stride in self._sides]
+
     def distance(self, src: IntArray, dst: IntArray) -> IntArray:
         """Links on the shortest path."""
-        src, dst = np.asarray(src, np.int64), np.asarray(dst, np.int64)
-        steps = (np.abs(_steps(src // stride % side, dst // stride % side, side)) for side, stride in self._sides)
-        return sum(steps, np.zeros(src.shape, np.int64))
+        found = np.zeros(np.shape(src), np.int64)
+        for (side, _), coordinate in zip(self._sides, self._coordinates, strict=True):
+            apart = np.abs(coordinate[src] - coordinate[dst])
+            found += np.minimum(apart, side - apart)
+        return found
 
     def ring_order(self) -> IntArray:
         """Back and forth along the last dimension (a reflected Gray code): neighbours in the order share a link."""

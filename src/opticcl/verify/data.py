@@ -40,6 +40,7 @@ from opticcl.kernels import worth_compiling
 from opticcl.verify.cells import Cells, first_holders
 from opticcl.verify.chunk_rows import chunks_unknown, indexed_by_chunk, with_neighbours_alone
 from opticcl.verify.exact import check_sets
+from opticcl.verify.few_ranks import FewRanks, few_ranks
 from opticcl.verify.found import found_claims, worth_searching
 from opticcl.verify.symmetric_steps import first_wrong, moves_wrong, orbits_of_chunks, with_chunks_alone
 from opticcl.verify.symmetry import CheckedClaims, claims_of, orbits, runs_of
@@ -219,6 +220,9 @@ def _followed(
     blocks = [chunks[at : at + size] for at in range(0, len(chunks), size)] or [chunks]
     violations: list[Violation] = []
     notes, transfers = list(notes), 0
+    few = few_ranks(schedule) if checked is None and len(blocks) > 1 else None
+    if few is not None and _right_at_few(few, chunks, labels, progress):
+        blocks, transfers = [], few.transfers  # otherwise followed again at all ranks, whose numbers violations name
     for number, block in enumerate(blocks):
         found, transfers = _follow_block(schedule, block, labels, checked if number == 0 else None, progress)
         for violation in found:
@@ -234,6 +238,24 @@ def _followed(
     everything = not how.startswith("sample")
     judged = c.num_chunks if everything else len(chunks)
     return DataReport(tuple(violations), transfers, judged, everything, how, (*notes, *totals))
+
+
+def _right_at_few(few: FewRanks, chunks: IntArray, labels: npt.NDArray[np.uint64], progress: ProgressCallback) -> bool:
+    """Whether all chunks are right, each followed at the ranks that may hold it.
+
+    Args:
+        few: the schedule.
+        chunks: to be followed, ascending.
+        labels: of each rank.
+        progress: called after every part.
+    """
+    done = 0
+    for some, ranks, part in few.parts(chunks, LARGE_BLOCK):
+        if _follow_block(part, some, labels[ranks], None, no_progress)[0]:
+            return False
+        done += len(some)
+        progress("follow the data", done, len(chunks))
+    return True
 
 
 def _chunks_together(schedule: Schedule) -> int:
