@@ -13,9 +13,11 @@ from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
 from opticcl.fabrics import fabric
 from opticcl.ir import Op, Schedule, Transfers
+from opticcl.ir.symmetric_steps import symmetric_steps
 from opticcl.schedule import generate, skewed_exchange
 from opticcl.simulate import class_bounds, schedule_facts
 from opticcl.simulate.closed_form import costs
+from opticcl.simulate.facts import ScheduleFacts
 
 
 @pytest.mark.parametrize(
@@ -74,3 +76,81 @@ def test_a_link_that_stands_is_not_set_again(planes, due):
     schedule = Schedule("by hand", nothing_required(6, 1), len(steps), lambda i: steps[i])
     facts = schedule_facts(schedule, where)
     assert [facts.of_run(run).changes for run in range(len(steps))] == due
+
+
+def of_rows(where, rows):
+    """What the busiest node and the pairs of a step need: (src, dst, chunks, links between them, whether it adds)."""
+    splits = any(resource.splits for resource in where.resources)
+    ends = [1] if splits else [0, 1]
+
+    def most(value, sides):
+        return max(sum(value(row) for row in mine) for side in sides for mine in grouped(rows, side))
+
+    adds = grouped([row for row in rows if row[4]], 1)
+    busiest = max(adds, key=lambda mine: (sum(row[2] for row in mine), -mine[0][1]), default=[])
+    pairs = {row[:2] for row in rows}
+    partners = max(len({row[1 - side] for row in mine}) for side in ends for mine in grouped(rows, side))
+    links = sum(row[3] for row in rows)
+    return {
+        "most": most(lambda row: 1, ends), "sent": most(lambda row: 1, [0]), "chunks": most(lambda row: row[2], ends),
+        "link_chunks": sum(row[2] * row[3] for row in rows), "added": sum(row[2] for row in busiest),
+        "sums": max((row[2] for row in busiest), default=0), "partners": partners * (where.reconfiguration_s > 0),
+        "changes": where.reconfiguration_s > 0, "hops": links,
+        "pair_hops": links * (len(pairs) == len(rows) and where.reconfiguration_s > 0),
+    }  # fmt: skip
+
+
+def grouped(rows, side):
+    """Rows of each sender (0) or receiver (1)."""
+    return [[row for row in rows if row[side] == end] for end in {row[side] for row in rows}]
+
+
+@examples(60)
+@given(
+    st.sampled_from(
+        ["sip_ring:nodes=4", "terarack:nodes=4", "ramp:groups=2,racks=1,wavelengths=2,slot=0s", "ideal:nodes=4"]
+    ),
+    st.lists(st.tuples(st.integers(0, 3), st.integers(1, 3), st.integers(1, 4), st.booleans()), min_size=1, max_size=6),
+)
+def test_the_busiest_node_of_any_step(where, drawn):
+    """Counted row by row; all chunks begin with the first, so that the longest range of sums covers the others."""
+    where = fabric(where)
+    src, ahead, count, adds = map(np.array, zip(*drawn, strict=True))
+    dst = (src + ahead) % 4
+    transfers = Transfers.of(src, dst, 0, count, np.where(adds, Op.REDUCE, Op.COPY))
+    apart = where.distance(src, dst)
+    apart = np.zeros(len(src), int) if apart is None else apart
+    schedule = Schedule("by hand", nothing_required(4, 8), 1, lambda i: transfers)
+    rows = list(zip(src.tolist(), dst.tolist(), count.tolist(), apart.tolist(), adds.tolist(), strict=True))
+    assert asdict(ScheduleFacts(schedule, where, distances=True).of_run(0)) == of_rows(where, rows)
+    far = asdict(ScheduleFacts(schedule, where, distances=False).of_run(0))
+    assert far["link_chunks"] == far["hops"] == far["pair_hops"] == 0
+
+
+def test_pairs_that_stand():
+    """LIGHTPATH, one laser: pairs of one round stand while others do; of several rounds, the last ones at most."""
+    where = fabric("lightpath:shape=2x2,lasers=1")
+
+    def changes(*steps):
+        rows = [np.array(step, int).reshape(-1, 2) for step in steps]
+        step = [Transfers.of(*row.T, 0, 1, Op.COPY) for row in rows]
+        facts = schedule_facts(Schedule("by hand", nothing_required(4, 1), len(steps), lambda i: step[i]), where)
+        return [facts.of_run(run).changes for run in range(len(steps))]
+
+    assert changes([(0, 1), (2, 3)], [(0, 1)], [(2, 3)], [(2, 1)], [(0, 1)]) == [True, False, False, True, True]
+    assert changes([(0, 1), (0, 2), (3, 1)], [(0, 1), (0, 2)], [(3, 1)]) == [True, False, True]
+
+
+def test_behind_a_step_that_is_not_listed_no_change_counts(monkeypatch):
+    """Whatever a listed step joins: the pairs of the other may stand; and what stood before it is not a first setting."""
+    where = fabric("ramp:groups=3,racks=2,wavelengths=6,slot=0s")
+    monkeypatch.setattr(skewed_exchange, "MOST_LISTED", 0)
+    schedule = generate("skewed_exchange:steps=4,block=1", "all_reduce", where)
+    steps = symmetric_steps(schedule)
+    steps.most_listed = min(len(steps.of(i)) for i in range(4))
+    listed = [steps.is_listed(i) for i in range(4)]
+    assert len(set(listed)) == 2
+    facts = schedule_facts(schedule, where)
+    found = [facts.of_run(run).changes for run in range(4)]
+    first = listed.index(False)
+    assert found == [run < first or (run == first == 0) for run in range(4)]

@@ -241,14 +241,17 @@ def test_one_other_path_among_many_is_found():
         assert standing.changes(round_of(rows)) is (hops == 2)
 
 
-@pytest.mark.parametrize("where", ["terarack:nodes=16", "torus:shape=4x4", "lightpath:shape=4x4"])
+@pytest.mark.parametrize("where", ["terarack:nodes=16", "torus:shape=4x4", "lightpath:shape=4x4", "oddl:shape=4x4"])
 def test_facts_hold_under_all_assumptions(where):
     """Costs from facts that other assumptions computed are those of a plan alone."""
-    for algorithm in ("two_sided_ring:pieces=2", "lumorph", "double_tree"):
+    for algorithm in (
+        ("halving_doubling",) if "oddl" in where else ("two_sided_ring:pieces=2", "lumorph", "double_tree")
+    ):
         plan = compile(where, "all_reduce", 10**6, algorithm=algorithm).circuits
-        facts = PlanFacts(plan)
+        facts, stands = PlanFacts(plan), DeviceSettings.of_circuits(plan.fabric, plan.rounds(0)[0])
         for changed in (
             {}, {"initial": "warm"}, {"reconfiguration_charge": "every_step"}, {"control_charge": "every_step"},
+            {"reconfiguration_charge": "every_step", "control_charge": "on_change"}, {"initial": stands},
             {"control": "none"}, {"latency": "published"}, {"compute": "chain"}, {"rounds": "apart"}, {"hop": 1e-3},
         ):  # fmt: skip
             assumed = assumptions("common", **changed)

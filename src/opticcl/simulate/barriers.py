@@ -24,12 +24,14 @@ class RoundEnd(NamedTuple):
         latency_s, transfer_s: of the transfer that ends last, the latency with the time of messages [s].
         end_s: when the last bit of each circuit arrives, float64 (circuits,) [s]; None if it was not requested.
         left_s: when the last bit has left its sender, on circuits [s].
+        gap_s: of that, the time of messages [s].
     """
 
     latency_s: float
     transfer_s: float
     end_s: np.ndarray | None = None
     left_s: float = 0.0
+    gap_s: float = 0.0
 
 
 RunRound = Callable[[Transfers, Circuits, float, int], RoundEnd]
@@ -81,8 +83,8 @@ def simulate_with_barriers(
                     recorder.add_round(range(first, first + count), now_s, transfers, circuits, chunk_bytes, end.end_s)
                 arrived_s = now_s + end.latency_s + end.transfer_s
                 over_s = max(over_s, arrived_s)
-                transfer[c] += (end.left_s if in_line else end.transfer_s) * count
-                latency[c] += (now_s - ready_s + (0.0 if in_line else end.latency_s)) * count
+                transfer[c] += (end.left_s - end.gap_s if in_line else end.transfer_s) * count
+                latency[c] += (now_s - ready_s + (end.gap_s if in_line else end.latency_s)) * count
                 now_s = now_s + end.left_s if in_line else arrived_s
             if in_line:
                 latency[c] += max(0.0, over_s - now_s) * count
@@ -122,7 +124,7 @@ def circuit_rounds(plan: CircuitPlan, assumed: Assumptions, record: bool) -> Run
             of_transfer = np.zeros(len(transfers))
             of_transfer[rows] = latency + duration
             end_s = np.where(circuits.transfer >= 0, of_transfer[circuits.transfer], 0.0)
-        left_s = float(duration.max()) + law.gap_s(transfers, circuits)
-        return RoundEnd(float(latency[last]), float(duration[last]), end_s, left_s)
+        gap_s = law.gap_s(transfers, circuits)
+        return RoundEnd(float(latency[last]), float(duration[last]), end_s, float(duration.max()) + gap_s, gap_s)
 
     return run_round
