@@ -37,6 +37,7 @@ def test_a_picture_is_written_and_named(opticcl, tmp_path) -> None:
     ("words", "hint"),
     [
         (["transfer"], "did you mean 'transfers'?"),
+        (["/"], "/ is no file that ends in .toml"),
         (["transfers:nodes=6,lasers=2", "-o", "picture.pdf"], "must end in .svg, .png, .csv, .parquet or .json"),
         (["transfers:nodes=6,lasers=2", "-o", "no_such_folder/picture.png"], "there is no folder no_such_folder"),
     ],

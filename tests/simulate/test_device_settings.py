@@ -151,6 +151,8 @@ def test_refusals():
     for engine in ENGINES:
         with pytest.raises(ParameterError, match="the start is of terarack with 8 nodes, not of this terarack with 9"):
             made("terarack:nodes=9").simulate(engine, initial=start)
+    with pytest.raises(ParameterError, match="8 nodes and wavelengths=64, not of this terarack with 8"):
+        made("terarack:nodes=8,wavelengths=2").simulate(initial=start)
     with pytest.raises(ParameterError, match="'given' is not one of cold, warm"):
         assumptions("common", initial="given")
     row = {"kind": 0, "device": 0, "step": -1, "begin_s": 0, "done_s": 0, "setting": 1}

@@ -147,6 +147,8 @@ def run(
             print("\n".join(f"{key:<24}{question}" for key, question in questions.items()))
             outputs.print_lines()
         return
+    if Path(name).exists():
+        raise ParameterError(f"study: {name} is no file that ends in .toml; give one, or the name of a study: {NAMES}")
     from opticcl.report.studies import study_figure, study_table
 
     outputs = Outputs(out, PICTURE, TABLE, RECORD)

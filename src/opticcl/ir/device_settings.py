@@ -132,9 +132,13 @@ class DeviceSettings:
 
         Raises: ParameterError.
         """
-        if _shape(fabric.machine) != _shape(self.machine):
+        here, there = _shape(fabric.machine), _shape(self.machine)
+        if here != there:
+            same = here[:2] == there[:2]
+            other = [f"{name}={value}" for name, value in there[2].items() if value != here[2].get(name)] if same else []
             raise ParameterError(
-                f"the start is of {self.machine.name} with {self.machine.num_nodes} nodes, not of this {fabric.name} with "
+                f"the start is of {self.machine.name} with {self.machine.num_nodes} nodes{' and ' * bool(other)}"
+                f"{', '.join(other)}, not of this {fabric.name} with "
                 f"{fabric.num_machine_nodes}; give one of the same fabric and parameters"
             )
 
@@ -178,10 +182,10 @@ def place_in_group(numbers: IntArray) -> IntArray:
     return place
 
 
-def _shape(machine: Fabric) -> tuple[object, ...]:
+def _shape(machine: Fabric) -> tuple[type, int, dict[str, object]]:
     """What the meaning of a setting depends on: all parameters but times and rates."""
-    parameters = ((name, value) for name, value in machine.parameters.items() if not isinstance(value, float))
-    return type(machine), machine.num_nodes, *parameters
+    parameters = {name: value for name, value in machine.parameters.items() if not isinstance(value, float)}
+    return type(machine), machine.num_nodes, parameters
 
 
 def _check(machine: Fabric, table: DeviceTable) -> None:
