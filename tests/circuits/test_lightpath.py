@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from math import ceil
 
@@ -17,8 +18,9 @@ from opticcl.collective import collective
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics import fabric, fabric_at_scale, job
 from opticcl.fabrics.lightpath import EAST, NORTH, SOUTH, WEST
-from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers
+from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers, same_columns
 from opticcl.ir.schedule import concatenate_transfers
+from opticcl.kernels import always_compiled
 from opticcl.schedule import generate, reason_declined
 from opticcl.simulate import simulate
 from opticcl.simulate.parts import Reconfiguration
@@ -334,3 +336,19 @@ def test_equal_steps_are_divided_once(monkeypatch, waveguides):
         found[long_hops] = [getattr(one, name).tolist() for one in rounds for name in columns], len(calls)
     assert found[0][0] == found[1 << 40][0]
     assert 2 * found[0][1] == found[1 << 40][1] > 0
+
+
+@pytest.mark.parametrize("algorithm", ["mesh", "lumorph:radix=4"])
+def test_compiled_rounds_are_those_of_numpy(algorithm: str) -> None:
+    """Circuits that do not fit at once are divided into the same rounds."""
+    found: list[list[tuple[Circuits, ...]]] = []
+    for compiled in (False, True):
+        with always_compiled() if compiled else nullcontext():
+            plan = opticcl.compile(
+                "lightpath:shape=8x8,waveguides=2", "all_to_all", "1MB", algorithm=algorithm
+            ).circuits
+            found.append([plan.rounds(i) for i in range(plan.schedule.num_steps)])
+    assert any(len(rounds) > 1 for rounds in found[0])
+    for one, other in zip(*found, strict=True):
+        assert len(one) == len(other)
+        assert all(map(same_columns, one, other))

@@ -9,9 +9,11 @@ import pytest
 
 from opticcl.assumptions import LATENCY_KEYS, assumptions
 from opticcl.circuits import lower
+from opticcl.collective import Request
 from opticcl.errors import ParameterError, UnknownNameError, UnsupportedError
 from opticcl.fabrics import FABRICS, fabric, fabric_at_scale, job
 from opticcl.ir import Circuits, Op, Transfers
+from opticcl.kernels import always_compiled
 from opticcl.plans.compare import compare_plans
 from opticcl.plans.plan import compile
 from opticcl.schedule import generate
@@ -86,6 +88,19 @@ def test_paths_add_up_hop_by_hop():
     tiles = circuits.num_hops() * 0.03 * 14
     assert crosses.any()
     assert (late - 800 - tiles).tolist() == pytest.approx(np.where(crosses, 4.9, 0.0).tolist(), abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["lightpath", "terarack", "torus"])
+def test_compiled_sums_of_hops_are_those_of_numpy(name):
+    """To the last bit; a hop that does not exist is left to NumPy, which refuses it."""
+    where = fabric_at_scale(name, 36)
+    plan = lower(where, generate("ring", Request("all_gather"), where))
+    circuits, law = plan.rounds(0)[0], path_latency(where, assumptions("common"))
+    due = law.of_circuits(circuits)
+    with always_compiled():
+        assert law.of_circuits(circuits).tolist() == due.tolist()
+        with pytest.raises(IndexError):
+            law.of_circuits(replace(circuits, hops=circuits.hops + 10**6))
 
 
 def test_a_fat_tree_pays_links_and_switches():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -63,9 +62,10 @@ def as_listed(circuits: Circuits, order: IntArray) -> Circuits:
         order: row of the step at each place.
     """
     transfer = order[circuits.transfer].astype(np.int32)
+    renumbered = circuits.carrying_others(transfer)
     if (transfer[1:] >= transfer[:-1]).all():
-        return replace(circuits, transfer=transfer)
-    return replace(circuits, transfer=transfer).take(np.argsort(transfer, kind="stable"))
+        return renumbered
+    return renumbered.take(np.argsort(transfer, kind="stable"))
 
 
 def recalled(rule: Rounds) -> Rounds:

@@ -24,6 +24,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from hashlib import blake2b
 
+import numba
 import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
@@ -44,13 +45,14 @@ from opticcl.errors import UnsupportedError
 from opticcl.fabrics.damage import Damage
 from opticcl.fabrics.lightpath import Lightpath
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers
+from opticcl.kernels import worth_compiling
 from opticcl.routing.dimension_order import dimension_order as row_column_routes
 from opticcl.routing.end_to_end import end_to_end
 from opticcl.routing.grid import Grid
 from opticcl.routing.least_overlap import least_overlap
 from opticcl.routing.paths import open_dimension_order, random_shortest
 from opticcl.routing.sharing import balance_laser_sets
-from opticcl.routing.split import split
+from opticcl.routing.split import loads, split
 from opticcl.schedule.de_bruijn import circuit_colours, degrees
 from opticcl.schedule.lumorph import digit_of_step, digits
 from opticcl.units import format_bytes
@@ -286,7 +288,7 @@ def _division(fabric: Fabric, machine: Lightpath, circuits: Circuits) -> tuple[I
     if len(circuits) <= capacity and not len(damage.edge):
         return circuits.wavelength_lo, None
     alive = damage.waveguides(fabric.num_machine_nodes, capacity)
-    if (np.bincount(circuits.hops, minlength=len(alive)) <= alive).all():
+    if (loads(circuits.hops, len(alive)) <= alive).all():
         return circuits.wavelength_lo, None
     if not damage.dark:  # dead ones are left dark where they are
         circuits = _spread(fabric, circuits, alive)
@@ -382,6 +384,12 @@ def _waveguides_wanted(fabric: Fabric, circuits: Circuits, alive: IntArray) -> t
     width, lo = int(circuits.wavelength_n[0]), circuits.wavelength_lo
     if (circuits.wavelength_n == width).all() and not (lo % width).any():
         sets = -(-fabric.num_wavelengths // width)
+        if worth_compiling(len(circuits.hops)):
+            return (
+                _in_sets(circuits.hops, circuits.hop_offsets, lo // width, sets),
+                circuits.hop_offsets,
+                np.repeat(alive, sets),
+            )
         pairs = circuits.hops * np.int64(sets)
         pairs += np.repeat(lo // width, circuits.num_hops())
         return pairs, circuits.hop_offsets, np.repeat(alive, sets)
@@ -391,3 +399,13 @@ def _waveguides_wanted(fabric: Fabric, circuits: Circuits, alive: IntArray) -> t
     within = np.arange(widths.sum()) - np.repeat(np.cumsum(widths) - widths, widths)
     offsets = np.concatenate([[0], np.cumsum(circuits.num_hops() * circuits.wavelength_n)])
     return np.repeat(first, widths) + within, offsets, np.repeat(alive, fabric.num_wavelengths)
+
+
+@numba.njit(cache=True, nogil=True)
+def _in_sets(hops, offsets, chosen, sets):  # type: ignore[no-untyped-def]
+    """Number hop * sets + set of each hop of each path, int64 (hops,)."""
+    found = np.empty(len(hops), np.int64)
+    for i in range(len(chosen)):
+        for at in range(offsets[i], offsets[i + 1]):
+            found[at] = np.int64(hops[at]) * sets + chosen[i]
+    return found

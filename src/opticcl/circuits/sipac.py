@@ -44,9 +44,10 @@ def _whole_channels(fabric: Fabric) -> Rounds:
     apart, first_port = machine.lines_apart, np.cumsum(ports) - ports
 
     def rounds(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
-        distance = transfers.dst.astype(np.int64) - transfers.src  # (j - i) r_0 ... r_{l-1}
-        level = np.searchsorted(strides, np.abs(distance), side="right") - 1
-        group = (distance // strides[level] - unused) % ports[level]
+        distance = transfers.dst - transfers.src  # (j - i) r_0 ... r_{l-1}
+        level = _levels(strides, np.abs(distance))
+        stride, side = (int(values[level[0]]) if _equal(level) else values[level] for values in (strides, ports))
+        group = (distance // stride - unused) % side
         number = np.zeros(len(group), np.int64)
         if _repeats(transfers.src * ports.sum() + first_port[level] + group):  # else no two pairs are equal
             number = _occurrence(transfers.src * np.int64(fabric.num_machine_nodes) + transfers.dst)
@@ -54,13 +55,17 @@ def _whole_channels(fabric: Fabric) -> Rounds:
         if machine.channels == "ring":
             carried, group, number = _with_loop_back(transfers, group, number)
             level = level[carried]
-        row, nth = _cut(-(-(apart - group) // groups[level]))
-        level, lowest = level[row], group[row] + nth * groups[level[row]]
-        number, row = number[row], carried[row]
+        lowest, src, dst = group, transfers.src, transfers.dst
+        alone = int(group.max(initial=0)) < apart <= int(group.min(initial=apart)) + int(groups.min())
+        if machine.channels == "ring" or not alone:  # else every channel is one circuit
+            row, nth = _cut(-(-(apart - group) // groups[level]))
+            level, lowest = level[row], group[row] + nth * groups[level[row]]
+            number, carried = number[row], carried[row]
+            src, dst = src[carried], dst[carried]
         circuits = Circuits.of(
-            row,
-            transfers.src[row],
-            transfers.dst[row],
+            carried,
+            src,
+            dst,
             port=level,
             wavelength_lo=lowest,
             wavelength_n=(lines - 1 - lowest) // apart + 1,
@@ -71,6 +76,24 @@ def _whole_channels(fabric: Fabric) -> Rounds:
         return tuple(circuits.take(number == n) for n in range(last + 1)) if last else (circuits,)
 
     return rounds
+
+
+def _levels(strides: IntArray, apart: IntArray) -> IntArray:
+    """Level of each distance, int64 (n,).
+
+    Args:
+        strides: of the levels, ascending.
+        apart: distances, 1 or more.
+    """
+    ends = np.searchsorted(strides, [apart.min(initial=1), apart.max(initial=1)], side="right") - 1
+    if len(apart) and ends[0] == ends[1]:  # as in most steps
+        return np.full(len(apart), ends[0])
+    return np.searchsorted(strides, apart, side="right") - 1
+
+
+def _equal(level: IntArray) -> bool:
+    """Whether all are one level, by which numbers are divided in less time."""
+    return bool(len(level) and (level == level[0]).all())
 
 
 def _with_loop_back(transfers: Transfers, group: IntArray, number: IntArray) -> tuple[IntArray, IntArray, IntArray]:

@@ -15,8 +15,9 @@ import numba
 import numpy as np
 
 from opticcl.ir import IntArray
+from opticcl.kernels import worth_compiling
 
-__all__ = ["Split", "split"]
+__all__ = ["Split", "loads", "split"]
 
 
 class Split(NamedTuple):
@@ -40,7 +41,7 @@ def split(resources: IntArray, offsets: IntArray, capacity: IntArray) -> Split:
     """
     n = len(offsets) - 1
     resources, offsets = np.asarray(resources, np.int64), np.asarray(offsets, np.int64)
-    load = np.bincount(resources, minlength=len(capacity))
+    load = loads(resources, len(capacity))
     capacity = np.maximum(capacity, 1)
     bound = int((-(-load // capacity)).max(initial=min(n, 1)))
     if bound <= 1:
@@ -53,6 +54,31 @@ def split(resources: IntArray, offsets: IntArray, capacity: IntArray) -> Split:
         if _least_loaded_fit(order, resources, offsets, capacity, few, other):
             return Split(other, few, bound)
     return Split(round_of, count, bound)
+
+
+def loads(resources: IntArray, count: int) -> IntArray:
+    """Requests for each resource, int64 (count,).
+
+    Args:
+        resources: requested, int32 or int64, below `count`.
+        count: of resources.
+
+    >>> loads(np.array([2, 0, 2]), 4).tolist()
+    [1, 0, 2, 0]
+    """
+    if worth_compiling(len(resources)):
+        found: IntArray = _loads(resources, count)
+        return found
+    return np.bincount(resources, minlength=count)
+
+
+@numba.njit(cache=True, nogil=True)
+def _loads(resources, count):  # type: ignore[no-untyped-def]
+    """As `loads`, without a copy of the resources."""
+    found = np.zeros(count, np.int64)
+    for resource in resources:
+        found[resource] += 1
+    return found
 
 
 @numba.njit(cache=True, nogil=True)
