@@ -67,15 +67,16 @@ def one_range_a_rank(dst, lo, count, covered):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def path_sums(of_hop, offsets):  # type: ignore[no-untyped-def]
-    """Sum over the hops of each path, float64 (paths,).
+def path_sums(table, hops, offsets):  # type: ignore[no-untyped-def]
+    """Sum of the values of the hops of each path, float64 (paths,).
 
     Args:
-        of_hop: of each hop of all paths, float64.
+        table: value of each hop that there is, float64.
+        hops: of all paths, places in the table.
         offsets: where each path begins, int64 (paths + 1,).
     """
     found = np.zeros(len(offsets) - 1)
     for i in range(len(found)):
         for k in range(offsets[i], offsets[i + 1]):
-            found[i] += of_hop[k]
+            found[i] += table[hops[k]]
     return found

@@ -86,9 +86,10 @@ class PathLatency:
 
     def _of_paths(self, circuits: Circuits) -> FloatArray:
         """Latency that the hops of each path add, float64 (circuits,) [s]."""
-        of_hop = self.of_hops(circuits.hops)
-        if of_hop is not None and worth_compiling(len(of_hop)):
-            return np.asarray(path_sums(of_hop, circuits.hop_offsets))
+        hops, table = circuits.hops, self._table
+        if table is not None and worth_compiling(len(hops)) and _within(hops, len(table)):  # else NumPy refuses them
+            return np.asarray(path_sums(table, hops, circuits.hop_offsets))
+        of_hop = self.of_hops(hops)
         return np.bincount(circuits.hop_owner(), of_hop, minlength=len(circuits))
 
     def gaps_s(self, transfers: Transfers, circuits: Circuits) -> FloatArray:
@@ -117,6 +118,11 @@ class PathLatency:
             circuits: of the round.
         """
         return self.message_gap_s * most_messages(transfers, circuits) if self.message_gap_s else 0.0
+
+
+def _within(hops: IntArray, count: int) -> bool:
+    """Whether all hops are 0 to count - 1."""
+    return not len(hops) or bool(hops.min() >= 0 and hops.max() < count)
 
 
 def most_messages(transfers: Transfers, circuits: Circuits) -> int:
