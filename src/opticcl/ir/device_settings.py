@@ -135,7 +135,9 @@ class DeviceSettings:
         here, there = _shape(fabric.machine), _shape(self.machine)
         if here != there:
             same = here[:2] == there[:2]
-            other = [f"{name}={value}" for name, value in there[2].items() if value != here[2].get(name)] if same else []
+            other = (
+                [f"{name}={value}" for name, value in there[2].items() if value != here[2].get(name)] if same else []
+            )
             raise ParameterError(
                 f"the start is of {self.machine.name} with {self.machine.num_nodes} nodes{' and ' * bool(other)}"
                 f"{', '.join(other)}, not of this {fabric.name} with "

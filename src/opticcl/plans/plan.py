@@ -243,7 +243,7 @@ def compile(
 
     Args:
         fabric: a fabric, or "name:key=value,...".
-        collective: such as "all_reduce".
+        collective: such as "all_reduce"; `opticcl.collective.COLLECTIVES` has all names.
         size: message of every rank: "100 MB" or bytes; see `opticcl.collective` for what counts.
         algorithm: "name:key=value,..."; "auto" selects the fastest that the fabric supports (by the closed form).
         root: rank that a rooted collective starts or ends at.
@@ -251,7 +251,7 @@ def compile(
         beside: plans of jobs that run on other nodes of the same machine; the circuits go around theirs, whatever round
             they are in.
         assumptions: named set of time assumptions, or a custom set, under which "auto" takes the fastest.
-    Returns: a plan; its steps and circuits are generated on demand.
+    Returns: a plan to `verify`, `simulate`, `execute` or `save`; its steps and circuits are generated on demand.
     Raises: UnknownNameError, ParameterError, FabricError; UnsupportedError: this fabric cannot carry it.
     """
     from opticcl.assumptions import assumptions as assumptions_of
