@@ -11,6 +11,7 @@ import numpy.typing as npt
 from opticcl.errors import ParameterError
 from opticcl.ir import Collective, IntArray, Op
 from opticcl.ir.tables import Tables
+from opticcl.verify._time_rows import slack
 
 __all__ = ["Arrived", "arrived_transfers", "check_result", "replay"]
 
@@ -131,7 +132,7 @@ def replay(t: Arrived, state: np.ndarray, report: Report | None = None, chunks: 
             continue
         dst, op = t.dst[owner[rows]], t.op[owner[rows]]
         alters = op != Op.MOVE
-        late = alters & (busy_s[dst, chunk[rows]] > time_s + 1e-9 * time_s + 1e-15)
+        late = alters & (busy_s[dst, chunk[rows]] - time_s > slack(time_s))
         if report is not None and late.any():
             at = int(np.flatnonzero(late)[0])
             where = f"rank {dst[at]} chunk {chunk[rows[at]] + start}"
@@ -152,7 +153,7 @@ def _events(t: Arrived) -> Iterator[tuple[float, bool, IntArray]]:
     time_s = np.concatenate([t.ready_s, t.from_s])
     order = np.argsort(time_s, kind="stable")
     near = np.zeros(len(order), np.int64)
-    near[1:] = np.cumsum(np.diff(time_s[order]) > 1e-9 * time_s[order][1:] + 1e-15)
+    near[1:] = np.cumsum(np.diff(time_s[order]) > slack(time_s[order][1:]))
     order = order[np.lexsort((order >= n, near))]
     near = np.sort(near)
     new = np.ones(len(order), bool)

@@ -1,0 +1,207 @@
+"""What arrives by device tables, with rows and collectives made by hand: shares, the order of time, and the results."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from opticcl.collective import as_request
+from opticcl.errors import ParameterError
+from opticcl.ir import Op
+from opticcl.verify import _table_data
+from opticcl.verify._table_data import Arrived, arrived_transfers, check_result, replay
+
+COLUMNS = ("src", "dst", "chunk_lo", "chunk_n", "op", "from_s", "until_s", "ready_s")
+
+
+def tables(rows, collective=None):
+    """Tables whose rows (src, dst, chunk, chunks, op, from, until, ready, share, shares, parts) send and receive."""
+    full = [(*row, *(0, 1, 1)[len(row) - 8 :]) for row in rows]
+    names = (*COLUMNS[2:], "share", "shares", "parts")
+    both = [row[2:] for row in full] * 2
+    data = {
+        name: np.array([row[k] for row in both], float if name.endswith("_s") else int) for k, name in enumerate(names)
+    }
+    data["sends"] = np.arange(len(both)) < len(full)
+    ranks = np.array([row[0] for row in full] + [row[1] for row in full], int)
+    sender = np.concatenate([np.full(len(full), -1), np.arange(len(full))])
+    return SimpleNamespace(data=SimpleNamespace(**data), collective=collective, total_s=99.0), ranks, sender
+
+
+def arrived(rows):
+    """Transfers, as tuples of ints, and violations."""
+    told = []
+    found = arrived_transfers(*tables(rows), lambda *one: told.append(one))
+    return [tuple(int(v) for v in row) for row in zip(*found, strict=True)], told
+
+
+def test_shares_of_a_transfer():
+    """From the first bit of the first to the last bit of the last; equal transfers one after the other."""
+    first, second = (0, 1, 2, 1, Op.COPY), (0, 1, 3, 1, Op.COPY)
+    rows = [(*first, 1, 2, 3), (*second, 5, 6, 9, 0, 2), (*second, 4, 7, 8, 1, 2)]
+    assert arrived(rows) == ([(*first, 1, 2, 3), (*second, 4, 7, 9)], [])
+    again = [(*first, 5, 6, 7, 0, 2), (*first, 0, 1, 2, 0, 2), (*first, 1, 2, 3, 1, 2), (*first, 6, 7, 8, 1, 2)]
+    assert arrived(again) == ([(*first, 0, 2, 3), (*first, 5, 7, 8)], [])
+    mixed = [(*first, 0, 1, 2), (*first, 5, 6, 7, 0, 2), (*first, 5, 6, 7, 1, 2)]
+    assert arrived(mixed) == ([(*first, 0, 1, 2), (*first, 5, 6, 7)], [])
+
+
+@pytest.mark.parametrize("column", range(5))
+def test_transfers_that_differ_in_one_column(column):
+    """They are two, of one share each."""
+    one = [0, 1, 2, 1, int(Op.COPY)]
+    other = [value + (k == column) * (2 if k < 2 else 1) for k, value in enumerate(one)]
+    found, told = arrived([(*one, 0, 1, 2), (*other, 0, 1, 2)])
+    assert (found, told) == ([(*one, 0, 1, 2), (*other, 0, 1, 2)], [])
+    found, told = arrived([(*one, 0, 1, 2, 0, 2), (*other, 0, 1, 2, 1, 2)])
+    assert (found, len(told)) == ([], 1)
+    assert told[0] == ("share_missing", 0.0, "rank 1", "2 shares of chunk 2", "1", 2)
+
+
+def test_no_transfers():
+    """No rows, no times; and only the whole ones of several."""
+    found = arrived_transfers(*tables([]), None)
+    assert [len(column) for column in found] == [0] * 8
+    whole, short = (0, 1, 2, 1, Op.COPY, 1, 2, 3), (0, 1, 1, 1, Op.COPY, 4, 5, 6, 1, 2)
+    rows, told = arrived([short, whole])
+    assert rows == [whole]
+    assert told == [("share_missing", 4.0, "rank 1", "2 shares of chunk 1", "1", 1)]
+
+
+# --- the order of time --------------------------------------------------------------------------------------------------
+
+
+def played(rows, state, **more):
+    """State after transfers (src, dst, chunk, chunks, op, from, until, ready), and violations."""
+    told = []
+    columns = [np.array(column, float if k > 4 else int) for k, column in enumerate(zip(*rows, strict=True))]
+    state = np.array(state)
+    replay(Arrived(*columns), state, lambda *one: told.append(one), **more)
+    return state.tolist(), told
+
+
+@pytest.mark.parametrize(
+    ("begin", "due"),
+    [(3.0, 7), (3 - 1e-9, 7), (3 - 1e-8, 0), (3 + 1e-9, 7), (5.0, 7), (0.0, 0)],
+)
+def test_what_is_ready_is_sent(begin, due):
+    """Rank 0 sends 7 to rank 1, ready at 3; rank 1 sends on at about that time."""
+    rows = [(1, 2, 0, 1, Op.COPY, begin, begin + 1, begin + 2), (0, 1, 0, 1, Op.COPY, 0, 1, 3)]
+    state, told = played(rows, [[7], [0], [0]])
+    assert state == [[7], [7], [due]]
+    assert len(told) == (begin == 3 - 1e-8)
+
+
+def test_times_about_zero():
+    """Times that differ by less than a femtosecond are one time."""
+    rows = [(1, 2, 0, 1, Op.COPY, 0, 0, 1), (0, 1, 0, 1, Op.COPY, -1, -1, 1e-15)]
+    assert played(rows, [[7], [0], [0]]) == ([[7], [7], [7]], [])
+    rows = [(1, 2, 0, 1, Op.COPY, 0, 0, 1), (0, 1, 0, 1, Op.COPY, -1, -1, 2e-15)]
+    assert played(rows, [[7], [0], [0]]) == ([[7], [7], [0]], [])
+
+
+def test_operations():
+    """Stored, added, moved; of ranges the chunks in the slice alone."""
+    at = (0, 1, 1)
+    for op, due in (
+        (Op.COPY, [[1, 2, 3], [1, 2, 6]]),
+        (Op.REDUCE, [[1, 2, 3], [5, 7, 6]]),
+        (Op.MOVE, [[0, 0, 3], [5, 7, 6]]),
+        (Op.REDUCE_MOVE, [[0, 0, 3], [5, 7, 6]]),
+    ):
+        assert played([(0, 1, 0, 2, op, *at)], [[1, 2, 3], [4, 5, 6]]) == (due, [])
+    state, _ = played([(0, 1, 0, 2, Op.REDUCE, *at), (0, 1, 2, 1, Op.COPY, *at)], [[2], [5]], chunks=slice(1, 2))
+    assert state == [[2], [7]]
+
+
+def test_what_is_stored_later_stays():
+    """Of a sum and a copy the later one counts, in whatever order the rows are."""
+    rows = [(0, 2, 0, 1, Op.COPY, 0, 1, 4), (1, 2, 0, 1, Op.REDUCE, 0, 1, 3)]
+    assert played(rows, [[5], [7], [0]])[0] == [[5], [7], [5]]
+    rows = [(0, 2, 0, 1, Op.COPY, 0, 1, 3), (1, 2, 0, 1, Op.REDUCE, 0, 1, 4)]
+    assert played(rows, [[5], [7], [0]])[0] == [[5], [7], [12]]
+
+
+@pytest.mark.parametrize(("until", "late"), [(5.0, False), (5 + 4e-9, False), (5.1, True), (0.5, False)])
+def test_what_is_altered_while_it_leaves(until, late):
+    """Data is ready at 5 in a chunk that leaves until then; moved parts alter nothing."""
+    for op in (Op.COPY, Op.REDUCE, Op.MOVE):
+        rows = [(0, 1, 0, 2, Op.COPY, 0, until, 9), (2, 0, 0, 1, Op.COPY, 0, 1, 2e-16), (2, 0, 1, 1, op, 0, 1, 5)]
+        _, told = played(rows[::2], [[1, 1], [1, 1], [1, 1]])
+        where = (
+            "overwritten_before_sent",
+            5.0,
+            "rank 0 chunk 1",
+            "no change while it leaves",
+            "data that is stored or added",
+            1,
+        )
+        assert told == [where] * (late and op != Op.MOVE)
+    _, told = played([(0, 1, 0, 3, Op.COPY, 0, 9, 9), (2, 0, 1, 2, Op.COPY, 0, 1, 5)], [[1] * 3] * 3)
+    assert (told[0][2], told[0][5]) == ("rank 0 chunk 1", 2)
+    _, told = played([(0, 1, 0, 3, Op.COPY, 0, 9, 9), (2, 0, 1, 2, Op.COPY, 0, 1, 5)], [[1]] * 3, chunks=slice(2, 3))
+    assert (told[0][2], told[0][5]) == ("rank 0 chunk 2", 1)
+
+
+# --- results ------------------------------------------------------------------------------------------------------------
+
+
+def result(collective, rows, ranks=3, chunks=3):
+    """Violations of the result of transfers (src, dst, chunk, chunks, op), one a second."""
+    told = []
+    timed = [(*row, 2 * k, 2 * k + 1, 2 * k + 1) for k, row in enumerate(rows)]
+    made = as_request(collective).on(ranks, chunks)
+    check_result(*tables(timed, made), lambda *one: told.append(one))
+    return told
+
+
+ADD, PUT, MOVE = Op.REDUCE, Op.COPY, Op.MOVE
+REDUCED = [(1, 0, 0, 1, ADD), (2, 0, 0, 1, ADD), (0, 1, 0, 1, PUT), (0, 2, 0, 1, PUT)]
+
+
+@pytest.mark.parametrize(
+    ("collective", "rows", "chunks", "due"),
+    [
+        ("all_reduce", REDUCED, 1, None),
+        ("all_reduce", REDUCED[:-1], 1, ("rank 2 chunk 0", "that of rank 0 0 times, and 1 others wrong", 1)),
+        ("all_reduce", REDUCED[:1] * 2 + REDUCED[2:], 1,
+         ("rank 0 chunk 0", "that of rank 1 2 times, and 1 others wrong", 3)),
+        ("all_reduce", [*REDUCED[:3], *REDUCED[3:], (0, 2, 0, 1, ADD)], 1,
+         ("rank 2 chunk 0", "that of rank 0 2 times, and 2 others wrong", 1)),
+        ("all_reduce", [(2, 0, 0, 1, ADD), *REDUCED[2:]], 1, ("rank 0 chunk 0", "that of rank 1 0 times", 3)),
+        ("all_gather", [(k, (k + d) % 3, k, 1, PUT) for k in range(3) for d in (1, 2)], 3, None),
+        ("all_gather", [(k, (k + d) % 3, k, 1, ADD) for k in range(3) for d in (1, 2)], 3, None),
+        ("all_gather", [(k, (k + d) % 3, k, 1, PUT) for k in range(3) for d in (1, 2)][1:], 3,
+         ("rank 1 chunk 0", "other data, or none", 1)),
+        ("all_to_all", [(k, (k + d) % 3, (k + d) % 3, 1, MOVE) for k in range(3) for d in (1, 2)], 3, None),
+        ("all_to_all", [(k, (k + d) % 3, (k + d) % 3, 1, MOVE) for k in range(3) for d in (1, 2)][1:], 3,
+         ("rank 1 chunk 1", "that of rank 0 0 times", 1)),
+        ("all_to_all", [(0, 1, 2, 1, PUT), (0, 2, 2, 1, MOVE), (1, 2, 2, 1, MOVE)]
+         + [(k, (k + d) % 3, (k + d) % 3, 1, MOVE) for k in range(3) for d in (1, 2) if (k + d) % 3 != 2], 3,
+         ("rank 2 chunk 2", "that of rank 0 2 times, and 1 others wrong", 1)),
+    ],
+)  # fmt: skip
+def test_results(collective, rows, chunks, due):
+    """The first rank and chunk, whose contribution, how often, and how many are wrong."""
+    expected = "the data" if collective == "all_gather" else "each contribution once"
+    found = result(collective, rows, chunks=chunks)
+    assert found == ([] if due is None else [("data_wrong", 99.0, due[0], expected, *due[1:])])
+
+
+def test_data_of_another_chunk_is_no_result():
+    """Of an all_gather, with the right number of copies."""
+    rows = [(0, 1, 0, 1, PUT), (0, 1, 0, 1, PUT)]
+    (found,) = result("all_gather", rows, ranks=2, chunks=2)
+    assert found[2:] == ("rank 0 chunk 1", "the data", "other data, or none", 1)
+
+
+def test_sizes_are_bounded(monkeypatch):
+    """Chunks of all ranks, and chunks that are carried, are counted before they are followed."""
+    both = [(*row[:3], 2, row[4]) for row in REDUCED]
+    for name, count, text in (("MOST_CHUNKS", 6, "6 ranks x chunks"), ("MOST_CHUNK_ROWS", 8, "8 chunks carried")):
+        with monkeypatch.context() as patch:
+            patch.setattr(_table_data, name, count)
+            assert result("all_reduce", both, chunks=2) == []
+            patch.setattr(_table_data, name, count - 1)
+            with pytest.raises(ParameterError, match=text):
+                result("all_reduce", both, chunks=2)
