@@ -278,6 +278,11 @@ def assumptions(given: str | Assumptions = DEFAULT_SET, **changed: Any) -> Assum
 
 
 def _endpoint(given: Any) -> Any:
-    """The value of a named endpoint; anything else as it is."""
+    """The value of a named endpoint; anything else as it is.
+
+    Raises: ParameterError: a word that is no name.
+    """
     named = _TABLE["value"]["endpoint"]["named"]
+    if isinstance(given, str) and canonical(given).isidentifier() and canonical(given) not in named:
+        raise ParameterError(f"assumptions: endpoint={given} is no time and none of {', '.join(named)}; try 2.7us")
     return named.get(canonical(given), given) if isinstance(given, str) else given

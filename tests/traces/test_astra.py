@@ -50,9 +50,11 @@ def test_the_clock_is_asked_for(path):
     assert read.compute_s == 0
     assert any("66 cycles" in note and "clock_hz" in note for note in read.notes)
     assert load(path, FILE, clock_hz=1e6).compute_s == pytest.approx(66e-6)
-    for clock in (0, -1, float("nan"), float("inf")):
+    for clock in (0, -1, float("nan"), float("inf"), "1 GHz"):
         with pytest.raises(ParameterError, match="clock_hz"):
             load(path, FILE, clock_hz=clock)
+    with pytest.raises(ParameterError, match="num_ranks=-1 is negative"):
+        load(path, FILE, num_ranks=-1)
 
 
 def test_what_is_left_out_is_counted(path):

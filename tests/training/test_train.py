@@ -136,6 +136,7 @@ def test_what_cannot_be_carried_is_left_out():
         ({"samples": 0}, "not positive"),
         ({"steps": 5, "epochs": 2, "samples": 4}, "both"),
         ({"steps": -1}, "not positive"),
+        ({"groups": "machines"}, "groups: 'machines' is not one of scaled, machine"),
     ],
 )
 def test_numbers_that_do_not_go_together(given, said):
@@ -143,3 +144,10 @@ def test_numbers_that_do_not_go_together(given, said):
     job = job_of(builtin("resnet50_ddp"), num_ranks=4)
     with pytest.raises(ParameterError, match=said):
         train(job, machines(4, ["ideal"]), **given, assumptions="published")
+
+
+def test_a_file_in_place_of_a_model_is_named(tmp_path):
+    """With the function that reads it."""
+    (tmp_path / "step.et").touch()
+    with pytest.raises(ParameterError, match=r"step\.et is a file; give opticcl\.traces\.load_job\("):
+        train(str(tmp_path / "step.et"), "ideal", nodes=4)

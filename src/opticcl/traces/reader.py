@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from opticcl.errors import ParameterError
 from opticcl.formats.encoding.reading import head_of, refusal
 from opticcl.ir.task_graph import TaskGraph, Workload
 from opticcl.registry import Registry
@@ -26,10 +29,18 @@ class ReadOptions:
         num_ranks: devices of the job, for files that do not record it; 0: as recorded [count].
         clock_hz: clock of ASTRA-sim's text form, which counts computation in cycles of an unnamed clock; None: the
             computation stays unknown [1/s].
+    Raises: ParameterError: fewer than no ranks, or no clock rate.
     """
 
     num_ranks: int = 0
     clock_hz: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.num_ranks < 0:
+            raise ParameterError(f"num_ranks={self.num_ranks} is negative; try 0: as recorded")
+        clock = self.clock_hz
+        if clock is not None and not (isinstance(clock, Real) and 0 < clock < math.inf):
+            raise ParameterError(f"clock_hz: {clock!r} is not a clock rate; give cycles per second, such as 1e9")
 
 
 class TraceReader(ABC):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
+from pathlib import Path
 from typing import Any, Literal
 
 from opticcl.assumptions import DEFAULT_SET, Assumptions
@@ -15,7 +16,7 @@ from opticcl.ir.task_graph import TaskGraph
 from opticcl.plans.machines import ExcludedFabric, num_elements
 from opticcl.plans.ranks import beside
 from opticcl.processes import each
-from opticcl.registry import as_text, one_or_more, parse_call, write_call
+from opticcl.registry import as_text, convert_value, one_or_more, parse_call, write_call
 from opticcl.traces.graphs import median_step
 from opticcl.training.communication import CommunicationTimes, Fastest, PlanUse, moved_bytes
 from opticcl.training.iteration import COMPUTE, Iteration, Runtime, replay, simulate_iteration
@@ -242,6 +243,7 @@ def train(
         progress: called with a line about the current activity.
     Raises: ParameterError: contradictory arguments. UnsupportedError: no machine can carry the job.
     """
+    groups = convert_value(groups, Literal["scaled", "machine"], "train: groups")
     graphs = [note_untimed(graph) for graph in _task_graphs(job, nodes)]
     job = median_step(graphs)
     size = job.num_ranks if nodes is None else nodes
@@ -352,6 +354,8 @@ def _task_graphs(given: TaskGraph | Sequence[TaskGraph] | str, nodes: int | None
             raise ParameterError("train: job: an empty list, or not of task graphs; give those of load_steps")
         return graphs
     model = as_text(given, "train: job", "vgg19")
+    if Path(model).is_file():
+        raise ParameterError(f"train: job: {model} is a file; give opticcl.traces.load_job({model!r})")
     if nodes is None:
         raise ParameterError(f"train: the number of devices of {model} is missing; give nodes=64, or a task graph")
     return [partition(model, nodes)]
