@@ -39,6 +39,7 @@ What is new beside the papers, with its source in the first lines of its file:
 | `rails` | short rings first, then trees and rings on rails, all on one fibre at once | BlueConnect, Cho et al. 2019 |
 | `standing_tree` | WRHT's tree without a change of circuits between its levels | WRHT |
 | `hub_chains` | pipelined broadcast along chains between hubs | pipelined chains |
+| `spaced_hubs` | the same with hubs so spaced that all nodes are equally deep | virtual paths on lines, Gerstel et al. 1996 |
 | `two_sided_ring:pieces` | both directions, each chunk cut over all wavelengths | bidirectional rings |
 | `torus_all_ports` | the same along all dimensions | Jain and Sabharwal 2010 |
 | `loop_back_rings` | on `sipac:channels=ring` the group that led back to its sender carries data too | bucket algorithms |

@@ -1,7 +1,7 @@
 """Light of schedules for a ring whose circuits stand: a place among the wavelengths for every pair, known in closed form.
 
     circulant_rings   stride s, node p, k wavelengths: p mod s of the s k of its level
-    hub_chains        the wavelengths of its level: chains of a level do not meet
+    hub_chains        the wavelengths of its level: chains of a level do not meet; so for spaced_hubs
     rails             as these: k wavelengths for the short rings, k floor(m / 2) on each level for each rail, k for its ring
     standing_tree     the number of members between, among the k floor(m / 2) of its level; the exchange as in WRHT
 
@@ -20,6 +20,7 @@ from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers, concaten
 from opticcl.schedule.circulant_rings import Levels, shared_wavelengths
 from opticcl.schedule.hub_chains import chains
 from opticcl.schedule.rails import rails_of
+from opticcl.schedule.spaced_hubs import hub_links
 from opticcl.schedule.standing_tree import BLOCKS, groups_of, shared_among, tree_of
 from opticcl.schedule.wavelength_exchange import CLOCKWISE, COUNTER_CLOCKWISE, exchange_wavelengths
 
@@ -75,18 +76,23 @@ def chained(fabric: Fabric, schedule: Schedule) -> list[list[Family]]:
 
     Args:
         fabric: a TeraRack.
-        schedule: of `hub_chains`.
+        schedule: of `hub_chains` or `spaced_hubs`.
     """
-    n, asked = fabric.num_nodes, schedule.parameters
-    radices = asked["radices"] or (n,)
-    child, parent, tree, _, level = chains(radices, schedule.collective.root, asked["halves"])
-    width, rest = divmod(fabric.lasers_per_port, len(radices))
-    ahead = (child - parent) % n
-    direction = tree if asked["halves"] else (2 * ahead > n).astype(np.int64)
+    n, asked, root = fabric.num_nodes, schedule.parameters, schedule.collective.root
+    if schedule.name == "spaced_hubs":
+        levels = asked["levels"]
+        child, parent, _, _, level, direction = hub_links(n, levels, root, asked["halves"])
+    else:
+        radices = asked["radices"] or (n,)
+        levels = len(radices)
+        child, parent, tree, _, level = chains(radices, root, asked["halves"])
+        ahead = (child - parent) % n
+        direction = tree if asked["halves"] else (2 * ahead > n).astype(np.int64)
+    width, rest = divmod(fabric.lasers_per_port, levels)
     if schedule.collective.name == "reduce":
         child, parent, direction = parent, child, 1 - direction
     found, base = [], 0
-    for number in range(len(radices)):
+    for number in range(levels):
         wide, mine = width + (number < rest), level == number
         found.append(Family(parent[mine], child[mine], direction[mine], np.full(int(mine.sum()), base), wide))
         base += wide
@@ -160,7 +166,7 @@ def railed(fabric: Fabric, schedule: Schedule) -> list[list[Family]]:
     return [found]
 
 
-CLOSED_FORMS = ("circulant_rings", "hub_chains", "rails", "standing_tree")
+CLOSED_FORMS = ("circulant_rings", "hub_chains", "rails", "spaced_hubs", "standing_tree")
 """Schedules that have one."""
 
 

@@ -92,7 +92,7 @@ def _standing(fabric: Fabric, schedule: Schedule) -> Rounds:
     if schedule.name == "standing_tree":
         sets = treed(fabric, schedule, exchange)
     else:
-        makers = {"circulant_rings": circulant, "hub_chains": chained, "rails": railed}
+        makers = {"circulant_rings": circulant, "hub_chains": chained, "rails": railed, "spaced_hubs": chained}
         sets = makers[schedule.name](fabric, schedule)
 
     def light(pairs: Transfers, family: Family) -> Circuits:

@@ -1,0 +1,97 @@
+"""Chains of hubs whose territories shrink with the depth."""
+
+from dataclasses import replace
+from math import comb
+
+import numpy as np
+import pytest
+from tests.schedule.oracle import check
+from tests.schedule.test_circulant_rings import PLAIN
+
+from opticcl.assumptions import assumptions
+from opticcl.collective import Request
+from opticcl.fabrics import fabric
+from opticcl.ir import CircuitPlan
+from opticcl.plans.plan import compile
+from opticcl.schedule import reason_declined
+from opticcl.schedule.spaced_hubs import hub_depth, hub_links
+from opticcl.verify import verify
+
+
+@pytest.mark.parametrize("nodes", [2, 7, 13, 24])
+@pytest.mark.parametrize(("levels", "halves"), [(1, False), (2, True), (2, False), (3, True)])
+@pytest.mark.parametrize("collective", ["broadcast", "reduce"])
+def test_data_light_and_time(nodes, levels, halves, collective):
+    """The closed form is depth + S - 1 steps on the wavelengths of a level."""
+    pieces, size = 3, 960_000
+    where = fabric("terarack", nodes=nodes, wavelengths=6)
+    name = f"spaced_hubs:levels={levels},pipeline={pieces},halves={halves}"
+    wanted = Request(collective, nodes // 3)
+    check(name, wanted, where)
+    plan = compile(where, wanted, size, algorithm=name)
+    assert plan.verify().ok
+    piece_s = 8 * size / (1 + halves) / pieces / (6 // levels * where.rate_bits_per_s)
+    due = 25e-6 + (hub_depth(nodes, levels, halves) + pieces - 1) * (1e-6 + piece_s)
+    assert plan.simulate(**PLAIN).total_s == pytest.approx(due, rel=1e-9)
+
+
+def farthest(levels, steps, halves):
+    """Nodes that so many steps reach, by paths counted one by one: each hop goes on along its chain or down a level."""
+    if halves:
+        return comb(levels + steps, levels)
+    return sum(2**k * comb(levels, k) * comb(steps, k) for k in range(min(levels, steps) + 1))
+
+
+@pytest.mark.parametrize("halves", [True, False])
+def test_no_more_steps_than_hops_and_levels_need(halves):
+    """All nodes once in each tree, each a step behind its parent; one node more takes a step more."""
+    for levels in range(1, 5):
+        for steps in range(1, 5):
+            most = farthest(levels, steps, halves)
+            assert hub_depth(most, levels, halves) == steps
+            assert hub_depth(most + 1, levels, halves) == steps + 1
+            child, parent, tree, depth, *_ = hub_links(most, levels, 1, halves)
+            for number in range(1 + halves):
+                at = np.zeros(most, np.int64)
+                at[child[tree == number]] = depth[tree == number]
+                assert np.count_nonzero(at) == most - 1 == np.count_nonzero(tree == number)
+                assert (at[parent[tree == number]] + 1 == depth[tree == number]).all()
+                assert at.max() == steps
+
+
+def test_levels_on_the_same_wavelengths_clash():
+    """Chains of two levels pass the same segments."""
+    where = fabric("terarack:nodes=12")
+    plan = compile(where, "broadcast", "1MB", algorithm="spaced_hubs:levels=2").circuits
+
+    def moved(i):
+        (circuits,) = plan.rounds(i)
+        return (replace(circuits, wavelength_lo=np.zeros_like(circuits.wavelength_lo)),)
+
+    verdict = verify(CircuitPlan(where, plan.schedule, moved))
+    assert not verdict.ok
+    assert "wavelength_clash" in str(verdict)
+
+
+def test_auto_takes_five_levels_on_1024_nodes():
+    """1 MB with 1 us a step: 15 steps on 12 or 13 of 64 wavelengths; equal distances take 67.7 us at best."""
+    plan = compile("terarack", "broadcast", "1MB", assumptions=assumptions("common", **PLAIN))
+    assert plan.algorithm == "spaced_hubs:levels=5,pipeline=8,halves=True"
+    fastest, slowest = (25e-6 + (8 + 7) * (1e-6 + 1e6 * 8 / 2 / 8 / (wide * 40e9)) for wide in (13, 12))
+    assert fastest < plan.simulate(assumptions=assumptions("common", **PLAIN)).total_s < slowest < 56e-6
+    assert plan.verify().ok
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "collective", "name", "text"),
+    [
+        ("spaced_hubs", "broadcast", "ideal:nodes=12", "it needs a terarack"),
+        ("spaced_hubs:levels=3", "broadcast", "terarack:nodes=12,wavelengths=2", "levels=3 need as many wavelengths"),
+        ("spaced_hubs:levels=0", "broadcast", "terarack:nodes=12", "try 1 to 64"),
+        ("spaced_hubs:pipeline=0", "broadcast", "terarack:nodes=12", "pipeline=0 is not 1 to"),
+        ("spaced_hubs", "all_reduce", "terarack:nodes=12", "it does broadcast, reduce"),
+    ],
+)
+def test_declined(algorithm, collective, name, text):
+    """With a reason."""
+    assert text in reason_declined(algorithm, collective, fabric(name))
