@@ -68,6 +68,15 @@ def test_calls_of_several_groups_are_told_as_such(opticcl):
     assert "node rates differ" in opticcl("train", "--model", "lenet", "--nodes", "4", *TWO).stdout
 
 
+def test_the_devices_are_the_nodes_of_fabrics_of_one_size(answer, opticcl):
+    """Twelve of a grid of 4 x 3; sizes that differ are refused."""
+    found, _ = answer("train", "--model", "lenet", "-f", "oddl:shape=4x3", "-f", "terarack:nodes=12")
+    assert found["job"]["num_ranks"] == 12
+    assert len(found["rows"]) == 2
+    refused = opticcl("train", "--model", "lenet", "-f", "oddl:shape=4x3", "-f", "terarack:nodes=9")
+    assert (refused.returncode, "fabrics of one size" in refused.stderr) == (2, True)
+
+
 def test_overlap_fusion_and_stragglers_change_the_time(answer):
     """Without overlap longer, with a straggler longer; 16 MB of fusion makes fewer messages than none."""
     common = ["train", "--model", "vgg16", "--nodes", "8", "--fabric", "ideal"]

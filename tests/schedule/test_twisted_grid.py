@@ -91,7 +91,7 @@ def test_mutants():
 @pytest.mark.parametrize(
     ("algorithm", "collective", "name", "text"),
     [
-        ("twisted_grid", "all_reduce", "torus:shape=4x4", "it needs a oddl fabric"),
+        ("twisted_grid", "all_reduce", "torus:shape=4x4", "it needs an oddl fabric"),
         ("twisted_grid", "all_to_all", "oddl:shape=4x4", "it does reduce, gather"),
         ("twisted_grid", "all_reduce", "oddl:shape=16", "it needs a grid of two or more dimensions; try ring"),
         ("twisted_grid:pipeline=2", "scatter", "oddl:shape=4x4", "scatter moves blocks, not pieces"),

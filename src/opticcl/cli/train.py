@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -212,10 +213,11 @@ def run(
         "efficiency": efficiency,
         "times": times,
     }
-    job = _job(model, workload, nodes, clock, {key: value for key, value in asked.items() if value is not None})
+    devices = _size_of_all(fabric) if model is not None and nodes is None and fabric else nodes
+    job = _job(model, workload, devices, clock, {key: value for key, value in asked.items() if value is not None})
     runtime = _runtime(given_options(context), of_model=model is not None)
     machines, excluded, extrapolated = equal_machines(
-        *make_fabrics(fabric, job[0].num_ranks if nodes is None else nodes, None), equal, node_rate
+        *make_fabrics(fabric, job[0].num_ranks if devices is None else nodes, None), equal, node_rate
     )
     processes = number_of_jobs(jobs, large=max(machine.num_nodes for _, machine in machines) >= LARGE)
     if spares is not None and faults is None:
@@ -309,6 +311,16 @@ def _write_outputs(
     outputs.write_record(lambda: _record(found, under_faults))
 
 
+def _size_of_all(given: Sequence[str]) -> int | None:
+    """Nodes of each of the fabrics [count]; None where they differ.
+
+    Args: given: values of `--fabric`.
+    """
+    built, _ = make_fabrics(given, None, None)
+    sizes = {machine.num_nodes for _, machine in built}
+    return sizes.pop() if len(sizes) == 1 else None
+
+
 def _job(
     model: str | None, workload: list[str], nodes: int | None, clock: str | None, asked: dict[str, Any]
 ) -> list[TaskGraph]:
@@ -323,7 +335,7 @@ def _job(
         if clock is not None:
             raise ParameterError("--clock: only for ASTRA-sim files, which count cycles; a model has none")
         if nodes is None:
-            raise ParameterError("train: the number of devices is missing; give --nodes N")
+            raise ParameterError("train: the number of devices is missing; give --nodes N, or fabrics of one size")
         return [partition(model, nodes, **asked)]
     device, precision, efficiency = (asked.pop(name, None) for name in ("device", "precision", "efficiency"))
     if asked:

@@ -24,7 +24,9 @@ def sizes_by(smallest: int, largest: int, factor: float, what: str = "sweep") ->
     Raises: ParameterError: the largest is below the smallest, no growth, or more than `MOST_SIZES` sizes.
     """
     if smallest < 1 or largest < smallest:
-        raise ParameterError(f"{what}: from {smallest:,} to {largest:,}; give 1 or more, in ascending order")
+        raise ParameterError(
+            f"{what}: from {smallest:,} to {largest:,} is not ascending from 1 or more; give another from or to"
+        )
     if not 1 < factor < float("inf"):
         raise ParameterError(f"{what}: factor={factor:.10g} is not above 1; try 2")
     found, size = [smallest], smallest * factor

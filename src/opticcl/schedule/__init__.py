@@ -121,7 +121,7 @@ def all_variants(collective: Request, fabric: Fabric) -> list[str]:
 def needs_whole(fabric: Fabric, name: str) -> str | None:
     """Why an algorithm for a whole system cannot run on this fabric, or None if it can."""
     if fabric.name != name:
-        return f"it needs a {name} fabric"
+        return f"it needs {'an' if name[0] in 'aeiou' else 'a'} {name} fabric"
     if fabric.node_of_rank is not None:
         return f"it runs on a whole {name}, not on part of one; try ring, tree or lumorph"
     return None
