@@ -19,6 +19,7 @@ from opticcl.simulate import PlanFacts, costs, profile
 from opticcl.simulate.bottleneck import loads
 from opticcl.simulate.latency import path_latency
 from opticcl.simulate.pieces import link_loads, longest_route_s
+from opticcl.simulate.route_loads import RouteLoads
 from opticcl.verify import verify
 
 FABRICS = [
@@ -182,3 +183,36 @@ def test_routes_are_evaluated_once_for_all_assumptions(few, monkeypatch):
     assert due[0] != due[1]
     for load, other in zip(loads(plan, 10**6), again, strict=True):
         assert np.array_equal(load.carried_bytes, other.carried_bytes)
+
+
+@pytest.mark.parametrize("name", ["fat_tree:nodes=27", "dragonfly:nodes=12"])
+def test_routes_of_the_same_transfers_are_evaluated_once(few, monkeypatch, name):
+    """In another order too, but not with another pair or another size; costs are those of plans evaluated alone."""
+    plan = lower(where := fabric(name), generate("mesh", "all_to_all", where))
+    step, passes, routes = plan.schedule.step(0), [], circuits_module._routes
+    shuffled = step.take(np.random.default_rng(3).permutation(len(step)))
+    other_pair = dataclasses.replace(step, dst=np.r_[step.dst[1:2], step.dst[1:]])
+    larger = dataclasses.replace(step, parts=np.r_[step.parts[:1] + 1, step.parts[1:]])
+    plans = [
+        lower(where, dataclasses.replace(plan.schedule, step=lambda i, rows=rows: rows))
+        for rows in (step, shuffled, other_pair, larger)
+    ]
+    sets = [assumptions("common"), assumptions("published")]
+    due = [[profile(one, assumed).costs for assumed in sets] for one in plans]
+
+    def counted(*given):
+        passes.append(given)
+        yield from routes(*given)
+
+    monkeypatch.setattr(circuits_module, "_routes", counted)
+    shared, found = RouteLoads(), []
+    for one in plans:
+        facts = PlanFacts(one, sets, shared)
+        found.append(([tuple(costs(one, assumed, facts)) for assumed in sets], len(passes)))
+    for (mine, _), alone in zip(found, due, strict=True):
+        for one, other in zip(mine, alone, strict=True):
+            assert [(cost.slowest, cost.latency_s) for cost in one] == [
+                (cost.slowest, cost.latency_s) for cost in other
+            ]
+            assert all(np.array_equal(a.link_chunks, b.link_chunks) for a, b in zip(one, other, strict=True))
+    assert [number for _, number in found] == [1, 1, 2, 3]

@@ -30,6 +30,7 @@ from opticcl.ir.step_cache import StepCache
 from opticcl.plans.shift_laws import held_algorithm
 from opticcl.schedule import generate
 from opticcl.simulate import Cost, PlanFacts, Profile, RunBound, class_bounds, costs, least_transfer_s, schedule_facts
+from opticcl.simulate.route_loads import RouteLoads
 
 __all__ = ["MOST_DISTINCT_STEPS", "Candidate", "Candidates"]
 
@@ -66,6 +67,7 @@ class Candidate:
         assumed: time assumptions.
         cache: of its steps and circuits.
         also: other assumptions that it will be evaluated under.
+        loads: of routes, which candidates on the same fabric share; None: new.
     """
 
     def __init__(
@@ -75,11 +77,12 @@ class Candidate:
         assumed: Assumptions,
         cache: StepCache,
         also: Sequence[Assumptions] = (),
+        loads: RouteLoads | None = None,
     ) -> None:
         cached = cache.of_schedule(schedule)
         self.fabric, self._uncached, self.schedule = fabric, schedule, cached
         self._facts = schedule_facts(cached, fabric)
-        self._plan_facts = once(lambda: PlanFacts(cache.of_plan(lower(fabric, cached)), also))
+        self._plan_facts = once(lambda: PlanFacts(cache.of_plan(lower(fabric, cached)), also, loads))
         self._begin(assumed)
 
     def _begin(self, assumed: Assumptions) -> None:
@@ -227,7 +230,8 @@ class Candidates:
         self.fabric = fabric
         self._wanted, self._assumed, self._cache, self._also = wanted, assumed, cache, also
         self._planned: set[str] | None = set() if planned else None
-        self._candidates = [Candidate(fabric, schedule, assumed, cache, also) for schedule in only(schedules)]
+        loads = RouteLoads()
+        self._candidates = [Candidate(fabric, schedule, assumed, cache, also, loads) for schedule in only(schedules)]
         self._refusals: dict[int, str] = {}
         self._failures = failures
         self.finished = True

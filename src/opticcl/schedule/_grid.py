@@ -57,6 +57,9 @@ def peers_on_line(shape: tuple[int, ...], dimension: int) -> IntArray:
     side, stride = shape[dimension], prod(shape[dimension + 1 :])
     node = np.arange(prod(shape), dtype=np.int32)[:, None]
     mine = node // np.int32(stride) % side
-    other = (mine + np.arange(1, side, dtype=np.int32)) % side
-    peers: IntArray = node + (other - mine) * np.int32(stride)
+    peers: IntArray = mine + np.arange(1, side, dtype=np.int32)
+    peers -= np.int32(side) * (peers >= side)
+    peers -= mine
+    peers *= np.int32(stride)
+    peers += node
     return peers

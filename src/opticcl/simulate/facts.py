@@ -23,6 +23,7 @@ from opticcl.simulate._step_kernels import busiest_ends
 from opticcl.simulate.latency import PathLatency, most_messages, path_latency
 from opticcl.simulate.parts import busiest_sum, control_s, same_circuits, summed_chunks
 from opticcl.simulate.pieces import link_loads, longest_route_s
+from opticcl.simulate.route_loads import RouteLoads, StepLoads
 from opticcl.simulate.standing import Standing
 
 __all__ = ["BusiestNode", "PlanFacts", "RunFacts", "ScheduleFacts", "circuits_at_once"]
@@ -180,10 +181,12 @@ class PlanFacts:
     Args:
         plan: schedule, fabric and circuits.
         also: assumptions that it will be costed under, so that very many routes are evaluated once for all of them.
+        loads: of routes, which plans on the same fabric share; None: new.
     """
 
-    def __init__(self, plan: CircuitPlan, also: Sequence[Assumptions] = ()) -> None:
+    def __init__(self, plan: CircuitPlan, also: Sequence[Assumptions] = (), loads: RouteLoads | None = None) -> None:
         self.plan = plan
+        self.loads = loads or RouteLoads()
         self.laws = tuple(path_latency(plan.fabric, assumed) for assumed in also)
         self._classes = plan.schedule.step_classes()
         self._listed = self._listed_plan()
@@ -309,6 +312,7 @@ class RunFacts:
         self._longest: dict[PathLatency, list[float]] = {}
         self._summed: dict[str, float] = {}
         self.link_chunks: np.ndarray | None = None  # as in `Cost`, once the routes were evaluated
+        self._loads: StepLoads | None = None
 
     @cached_property
     def streamed(self) -> bool:
@@ -382,26 +386,31 @@ class RunFacts:
         """
         fabric, transfers = self._plan.fabric, self.transfers
         amount = transfers.size_chunks()
-        loaded = "slowest" in vars(self)
-        longest_s = [0.0] * len(laws)
+        known = self._loads = self._loads or self._facts.loads.of(transfers, amount)
+        new = tuple(law for law in laws if law not in known.longest_s)
+        loaded = known.slowest is not None
+        longest_s = [0.0] * len(new)
         if len(fabric.lines):  # straight parts, without a list of links
             src, dst = fabric.machine_nodes(transfers.src), fabric.machine_nodes(transfers.dst)
             carried = np.zeros(0) if loaded else link_loads(fabric, src, dst, amount)
-            longest_s = [longest_route_s(fabric, law, src, dst) for law in laws]
+            longest_s = [longest_route_s(fabric, law, src, dst) for law in new]
         else:
             carried = np.zeros(sum(r.count for r in fabric.resources))
-            for circuits in self._plan.stream(self.steps.start) or ():
-                longest_s = [max(so_far, law.longest_s(circuits)) for so_far, law in zip(longest_s, laws, strict=True)]
+            streamed = self._plan.stream(self.steps.start) if new or not loaded else None
+            for circuits in streamed or ():
+                longest_s = [max(so_far, law.longest_s(circuits)) for so_far, law in zip(longest_s, new, strict=True)]
                 if not loaded:
                     chunks = amount[circuits.transfer].astype(np.float64)
                     carried += np.bincount(
                         circuits.hops, np.repeat(chunks, circuits.num_hops()), minlength=len(carried)
                     )
-        if not loaded:
+        known.longest_s.update(zip(new, longest_s, strict=True))
+        if known.slowest is None:
             of_link = np.repeat([r.capacity for r in fabric.resources], [r.count for r in fabric.resources])
-            self.link_chunks = carried
-            vars(self)["slowest"] = (float((carried / of_link).max(initial=0)) * 8,)
-        return self.slowest[0], longest_s
+            known.link_chunks, known.slowest = carried, float((carried / of_link).max(initial=0)) * 8
+        self.link_chunks = known.link_chunks
+        vars(self)["slowest"] = (known.slowest,)
+        return known.slowest, [known.longest_s[law] for law in laws]
 
 
 def _busiest_ends(transfers: Transfers, amount: IntArray) -> tuple[int, int, int, int]:
