@@ -3,12 +3,14 @@
 from types import SimpleNamespace
 
 import pytest
+from tests.collectives import nothing_required
 from tests.engines import flow
 from tests.simulate.plans import by_hand
 
 from opticcl.assumptions import assumptions
+from opticcl.circuits import lower
 from opticcl.fabrics import fabric
-from opticcl.ir import Op
+from opticcl.ir import Op, Schedule, Transfers
 from opticcl.plans.plan import compile
 from opticcl.simulate import programme
 from opticcl.simulate.closed_form import Cost, profile
@@ -83,3 +85,14 @@ def test_data_of_a_round_arrives_when_it_ends():
     )
     assert at_the_end[0] == at_the_end[1] == played[1]
     assert played[0] < played[1]
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_rounds_that_replace_each_other_are_set_in_every_step(steps):
+    """LIGHTPATH, one laser: 0 -> 1 and 0 -> 2 in each of equal steps, all in one run."""
+    where = fabric("lightpath:shape=2x2,lasers=1")
+    transfers = Transfers.of([0, 0], [1, 2], [0, 1], 1, Op.COPY)
+    schedule = Schedule("by hand", nothing_required(4, 2), steps, lambda i: transfers, classes=(range(steps),))
+    for initial, due in (("cold", 2 * steps), ("warm", 2 * steps - 1)):
+        (cost,) = profile(lower(where, schedule), assumptions("common", initial=initial)).costs
+        assert cost.reconfiguration_s == pytest.approx(due * where.reconfiguration_s)

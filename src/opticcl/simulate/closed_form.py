@@ -239,8 +239,7 @@ def costs(plan: CircuitPlan, assumed: Assumptions, facts: PlanFacts | None = Non
             if run.streamed:  # packets: nothing is set
                 runs = [(repeats, [(0.0, control[0])])]
             else:
-                changes = facts.changes(number, of_all=settings.settings_depend, initial=assumed.configuration)
-                runs = settings.of_changes(changes, repeats, control)
+                runs = settings.of_changes(facts.changes(number, assumed.configuration), repeats, control)
             setting_s, control_s = (sum(n * sum(one[at] for one in charged) for n, charged in runs) for at in (0, 1))
             before = [0.0, *(gap + (0.0 if in_line else seconds) for gap, seconds in zip(gaps, late, strict=True))]
             waits = sum(

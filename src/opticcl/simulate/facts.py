@@ -193,7 +193,7 @@ class PlanFacts:
         self._runs = [RunFacts(self, steps) for steps in self._classes]
         self._last: _RoundFacts | None = None
         self._step: tuple[int, Transfers, tuple[Circuits, ...] | None] | None = None
-        self._changes: dict[tuple[bool, DeviceSettings | None], _Changes] = {}
+        self._changes: dict[DeviceSettings | None, _Changes] = {}
 
     def of_run(self, number: int) -> RunFacts:
         """Of a run.
@@ -202,39 +202,30 @@ class PlanFacts:
         """
         return self._runs[number]
 
-    def changes(
-        self, number: int, *, of_all: bool, initial: DeviceSettings | None = None
-    ) -> Callable[[bool], list[bool | None]]:
+    def changes(self, number: int, initial: DeviceSettings | None = None) -> Callable[[bool], list[bool | None]]:
         """As `Reconfiguration.of_changes` takes it.
 
         Args:
             number: of the run.
-            of_all: whether rounds without a control exchange count.
             initial: what stands at the start.
         """
 
         def changes(again: bool) -> list[bool | None]:
-            known = self._changes.get((of_all, initial))
+            known = self._changes.get(initial)
             if known is None:
-                known = self._changes[of_all, initial] = _Changes(Standing(self.plan.fabric, initial))
+                known = self._changes[initial] = _Changes(Standing(self.plan.fabric, initial))
             while len(known.found) <= number:
-                known.found.append(self._changes_of(len(known.found), known.standing, of_all))
+                known.found.append(self._changes_of(len(known.found), known.standing))
             if len(known.found) == len(self._runs):
                 known.standing = Standing(self.plan.fabric)  # releases the circuits
             return known.found[number][again]
 
         return changes
 
-    def _changes_of(self, number: int, standing: Standing, of_all: bool) -> tuple[list[bool | None], list[bool | None]]:
+    def _changes_of(self, number: int, standing: Standing) -> tuple[list[bool | None], list[bool | None]]:
         run = self._runs[number]
-        counts = [of_all or seconds > 0 for seconds in run.control_s]
-        if not any(counts):
-            return [True] * len(counts), [True] * len(counts)
-        rounds = run.rounds
         first, again = (
-            [standing.changes(circuits) if counted else True for circuits, counted in zip(rounds, counts, strict=True)]
-            if wanted
-            else []
+            [standing.changes(circuits) for circuits in run.rounds] if wanted else []
             for wanted in (True, len(run.steps) > 1)
         )
         return first, again

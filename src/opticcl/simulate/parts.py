@@ -299,12 +299,7 @@ class Reconfiguration:
 
         Args: control_s: duration of its control exchange [s].
         """
-        return self.settings_depend or bool(control_s and not self._control_every)
-
-    @property
-    def settings_depend(self) -> bool:
-        """Whether the reconfiguration that a round is charged depends on what stands."""
-        return bool(self._cost_s and not self._every)
+        return bool(self._cost_s and not self._every) or bool(control_s and not self._control_every)
 
     def _charged(self, changes: bool | None, control_s: float) -> tuple[float, float]:
         """Reconfiguration and control time of a round [s].
