@@ -160,7 +160,8 @@ class Schedule:
             By default every step is a run of its own.
         parameters: parameters of the algorithm.
         stands: whether a rule may set circuits before a step uses them, so that pairs may change where circuits do not.
-        symmetries: claims of `opticcl.ir.symmetry.Symmetry` under which the schedule is what it was; the verifier checks them.
+        symmetries: claims of `opticcl.ir.symmetry.Symmetry` under which the schedule is what it was; of a reduce, the steps up
+            to its last sum. The verifier checks them.
     """
 
     name: str

@@ -127,7 +127,7 @@ def ramp(
         receivers = tree[order[i]] if name in _TO_ROOT else maps.nodes()
         return _collect(maps, rank, order[i], receivers)
 
-    claims = () if tree else _claims(maps, rank)
+    claims = () if tree and name != "reduce" else _claims(maps, rank)  # of a reduce, of the steps that add
     return Schedule("ramp", collective.on(n, n, owner=np.argsort(rank)), len(order), step, symmetries=claims)
 
 

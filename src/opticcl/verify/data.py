@@ -44,6 +44,7 @@ from opticcl.verify.few_ranks import FewRanks, few_ranks
 from opticcl.verify.found import found_claims, worth_searching
 from opticcl.verify.symmetric_steps import first_wrong, moves_wrong, orbits_of_chunks, with_chunks_alone
 from opticcl.verify.symmetry import CheckedClaims, claims_of, orbits, runs_of
+from opticcl.verify.two_parts import two_parts
 
 __all__ = ["DataReport", "check_data"]
 
@@ -111,10 +112,15 @@ def check_data(
     if num_chunks is not None and num_chunks < c.num_chunks:
         chunks = np.sort(np.random.default_rng(seed).choice(c.num_chunks, size=num_chunks, replace=False))
         return _followed(schedule, chunks, None, progress, "sample", (f"sample of seed {seed}",), exact)
+    large = c.num_chunks > 1 and c.num_ranks * c.num_chunks >= SYMMETRY_FROM
+    if large and schedule.symmetries and not (every_chunk or exact) and (parts := two_parts(schedule)):
+        found = _in_two_parts(*parts, progress)
+        if found is not None:
+            return found
     claims: list[Any] = []
     notes: list[str] = []
     source = "checked"
-    if c.num_chunks > 1 and c.num_ranks * c.num_chunks >= SYMMETRY_FROM and not every_chunk:
+    if large and not every_chunk:
         claims, notes = claims_of(schedule)
         if not schedule.symmetries and worth_searching(schedule):
             claims, source = found_claims(schedule), "found and checked"
@@ -132,6 +138,27 @@ def check_data(
         text = f"{carried:,} chunks carried by transfers, and no symmetry holds; --all-chunks follows them"
         return DataReport((Violation("not_judged", -1, -1, text, "a proof", "none"),), 0, 0, False, "", tuple(notes))
     return _followed(schedule, np.arange(c.num_chunks), None, progress, "every chunk followed", notes, exact)
+
+
+def _in_two_parts(first: Schedule, second: Schedule, progress: ProgressCallback) -> DataReport | None:
+    """The report on a reduce whose parts are right, each for itself; None where one is not, or no claim on the first holds.
+
+    Args:
+        first: adds up each chunk at one rank.
+        second: copies the sums to the root.
+        progress: called after every step.
+    """
+    claims, notes = claims_of(first)
+    if not claims or notes:
+        return None
+    chunks, order = orbits(claims, first.collective.num_chunks)
+    checked = CheckedClaims(claims, first.collective)
+    how = f"symmetry of order {order:,}, checked, of the sums; every copy of these followed"
+    sums = _followed(first, chunks, checked, progress, how, (), False)
+    if sums.violations or checked.refuted:
+        return None
+    copied = _followed(second, np.arange(second.collective.num_chunks), None, progress, how, (), False)
+    return None if copied.violations else replace(copied, transfers=sums.transfers + copied.transfers)
 
 
 def _by_definition(

@@ -1,0 +1,95 @@
+"""A reduce is judged as sums, by the symmetries of these, and as copies of the sums to the root."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from opticcl.collective import Request
+from opticcl.fabrics import fabric
+from opticcl.ir import Op
+from opticcl.ir.symmetry import Digits, Symmetry
+from opticcl.schedule import generate
+from opticcl.verify import data
+from opticcl.verify.data import check_data
+from opticcl.verify.two_parts import two_parts
+
+ROOT = 5
+HOW = "of the sums; every copy of these followed"
+
+
+@pytest.fixture(autouse=True)
+def symmetry_at_every_size(monkeypatch):
+    """Also of few chunks."""
+    monkeypatch.setattr(data, "SYMMETRY_FROM", 0)
+
+
+def made(collective="reduce", system="ramp:groups=3,racks=3,wavelengths=6"):
+    """A schedule of RAMP."""
+    return generate("ramp", Request(collective, ROOT), fabric(system))
+
+
+def with_rows(schedule, at, change):
+    """The schedule with another step."""
+    return replace(schedule, step=lambda i: change(schedule.step(i)) if i == at else schedule.step(i))
+
+
+@pytest.mark.parametrize("system", ["ramp:groups=3,racks=3,wavelengths=6", "ramp:groups=4,racks=2,wavelengths=8"])
+def test_a_reduce_is_proven_by_the_symmetries_of_its_sums(system):
+    """Every rank has one chunk when the sums end; the root collects all."""
+    schedule = made(system=system)
+    sums, copies = two_parts(schedule)
+    n = schedule.collective.num_ranks
+    assert sums.num_steps + copies.num_steps == schedule.num_steps
+    assert sorted(sums.collective.after.owners.tolist()) == list(range(n))
+    assert sums.collective.after == copies.collective.before
+    report = check_data(schedule)
+    assert (report.violations, report.notes, report.exhaustive) == ((), (), True)
+    assert report.how == f"symmetry of order {n}, checked, {HOW}"
+    assert report.chunks == schedule.collective.num_chunks
+    assert report.transfers == check_data(schedule, every_chunk=True).transfers
+
+
+@pytest.mark.parametrize("part", ["sums", "copies"])
+@pytest.mark.parametrize("kind", ["dropped", "doubled", "from another", "to another", "operation", "other chunk"])
+def test_a_wrong_part_is_refused_as_by_following_every_chunk(part, kind):
+    """The same violations; a partial sum is not accepted as a sum, and nothing is added to one."""
+    schedule = made()
+
+    def change(rows):
+        last = len(rows) - 1
+        if kind == "dropped":
+            return rows.take(slice(0, last))
+        if kind == "doubled":
+            return rows.take(np.array([*range(last + 1), last]))
+        column, value = {
+            "from another": ("src", (rows.src[last] + 7) % 54), "to another": ("dst", (rows.dst[last] + 7) % 54),
+            "operation": ("op", Op.COPY if part == "sums" else Op.REDUCE),
+            "other chunk": ("chunk_lo", (rows.chunk_lo[last] + 1) % 18),
+        }[kind]  # fmt: skip
+        values = getattr(rows, column).copy()
+        values[last] = value
+        return replace(rows, **{column: values})
+
+    wrong = with_rows(schedule, 0 if part == "sums" else schedule.num_steps - 1, change)
+    found = check_data(wrong)
+    assert HOW not in found.how
+    assert found.violations == check_data(wrong, every_chunk=True).violations
+    assert bool(found.violations) != (
+        (part, kind) == ("sums", "to another")
+    )  # this contribution is added on another way
+
+
+def test_a_false_claim_of_the_sums_is_not_used():
+    """The plan is right: accepted, with a note on the claim."""
+    rotation = Digits((54,), 0, 1)
+    report = check_data(replace(made(), symmetries=(Symmetry(rotation, rotation),)))
+    assert report.violations == ()
+    assert report.how == "every chunk followed"
+    assert "claim refused" in report.notes[0]
+
+
+@pytest.mark.parametrize("collective", ["all_reduce", "reduce_scatter", "gather", "broadcast"])
+def test_others_have_no_such_parts(collective):
+    """They do not sum to a root."""
+    assert two_parts(made(collective)) is None
