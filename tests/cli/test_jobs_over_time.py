@@ -61,7 +61,7 @@ def test_rings_where_the_fastest_plans_leave_no_way(opticcl):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--arrivals", "none.csv"], "none.csv: no such file"),
+        (["--arrivals", "none.csv"], "none.csv: no such file; give a list of jobs"),
         (["--arrivals", "poisson:load=-1"], "load=-1 is not above 0"),
         (["--arrivals", "poisson:load=1", "--policy", "wurst"], "unknown policy 'wurst'"),
         (["--arrivals", "poisson:load=1", "--place", "4"], "leave out --place"),

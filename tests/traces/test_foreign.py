@@ -23,6 +23,8 @@ CASES = {
     "ring.xml": (b'<algo name="ring" proto="Simple" nchunksperloop="8"><gpu id="0"></gpu></algo>', "schedule of MSCCL"),
     "te.json": (b'{"1-Epoch_Duration": 0.1, "7-Flows": []}', "schedule of TE-CCL"),
     "plan.parquet": (b"PAR1abc", "Parquet"),
+    "plan.json": (b'{"header": {"format": "opticcl-plan", "version": 1', "a plan of opticcl"),
+    "plan.csv": (b'# {"format": "opticcl-plan", "version": 1', "a plan of opticcl"),
     "nccl.log": (b"host:1:2 [0] NCCL INFO Bootstrap : Using eth0\n", "NCCL_DEBUG"),
     "trace.pftrace": (b"\x0a\x05abcde", "export_chrome_trace"),
     "traces.zip": (zipped(), "unpack it"),

@@ -31,12 +31,13 @@ __all__ = ["FlowListReader"]
 
 FORM = "write start,source,destination,bytes or source destination bytes start"
 _LINE = re.compile(r"\d{1,18}(?:\.\d+)?(?:\s*,\s*\d{1,18}){3}|(?:\d{1,18}\s+){3}\d{1,18}(?:\.\d+)?", re.ASCII)
+_LIKE = re.compile(_LINE.pattern.replace("{1,18}", "+"), re.ASCII)  # numbers of any length: a line that is refused by its number
 
 
 def _is_flow_list(head: bytes) -> int:
     rows = head.decode("utf-8", "replace").lstrip("\ufeff").splitlines()
     rows = [row.strip() for row in rows[: max(1, len(rows) - 1)] if row.strip() and not row.startswith("#")]
-    return 2 if rows and all(_LINE.fullmatch(row) for row in rows[:20]) else 0
+    return 2 if rows and all(_LIKE.fullmatch(row) for row in rows[:20]) else 0
 
 
 @register_trace("flow_list", (), _is_flow_list)

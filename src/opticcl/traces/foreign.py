@@ -79,10 +79,10 @@ _refuse(
 )
 _refuse(
     "plan_file",
-    "a plan or a table in Parquet",
+    "a plan of opticcl, or a table in Parquet",
     "give a plan to opticcl verify, simulate or execute",
     (".parquet",),
-    _starts(b"PAR1"),
+    _matches(rb'\APAR1|"format"\s*:\s*"opticcl-plan"'),
 )
 _refuse(
     "nccl_log",

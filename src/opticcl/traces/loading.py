@@ -10,7 +10,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from opticcl.errors import UnknownNameError, WorkloadError
-from opticcl.formats.encoding.reading import printable, title
+from opticcl.formats.encoding.reading import printable, refusal, title
 from opticcl.ir.task_graph import TaskGraph, Workload
 from opticcl.registry import as_path, canonical, nearest, one_or_more, whole_number
 from opticcl.traces.files import files_of, is_archive
@@ -126,9 +126,15 @@ def _paths(path: Paths, what: str) -> list[str | os.PathLike[str]]:
 
 
 def _format_of(path: Path) -> tuple[TraceFormat, list[str]]:
-    """The format of a file, a list of sizes if no format claims it; and a note if it has the suffix of another one."""
+    """The format of a file, and a note if it has the suffix of another one.
+
+    Raises: WorkloadError: no format claims it.
+    """
     found = format_of(path)
-    return (TRACES.get("sizes"), []) if found is None else (found.format, list(_note_on([(path, found)])))
+    if found is None:
+        what = "has the form of no trace that opticcl reads, and is no list of sizes (.toml); docs/workload.md lists the forms"
+        raise refusal(path, what if path.stat().st_size else "the file is empty")
+    return found.format, list(_note_on([(path, found)]))
 
 
 def _note_on(files: Sequence[tuple[Path, Recognised]]) -> Iterator[str]:

@@ -42,9 +42,12 @@ class DamageError(Exception):
         self.at, self.what = at, what
 
 
-def check_file(path: Path) -> None:
+def check_file(path: Path, form: str = "file") -> None:
     """Refuse directories, devices, pipes and files that do not exist.
 
+    Args:
+        path: of the file.
+        form: name of the format that is expected, for messages; "file": any that holds a workload.
     Raises: WorkloadError: `path` is one of them.
     """
     if not os.path.isfile(path):
@@ -52,7 +55,8 @@ def check_file(path: Path) -> None:
             raise refusal(path, "is a directory; give one file in it, such as the trace of rank 0")
         if os.path.exists(path):
             raise refusal(path, "is no regular file; save it to disk first")
-        raise refusal(path, "no such file; give a trace, a list of sizes (.toml) or the name of a built-in workload")
+        workload = "a trace, a list of sizes (.toml) or the name of a built-in workload"
+        raise refusal(path, f"no such file; give {workload if form == 'file' else 'a ' + form}")
 
 
 def refusal(where: Path | str, what: str) -> WorkloadError:
@@ -84,7 +88,7 @@ def reading(path: Path, form: str, unit: str = "byte") -> Iterator[BinaryIO]:
         unit: what `DamageError.at` counts: bytes, characters or lines.
     Raises: WorkloadError: no such file, it cannot be read, or a DamageError inside the block.
     """
-    check_file(path)
+    check_file(path, form)
     try:
         with open(path, "rb") as raw, gzip.GzipFile(fileobj=raw) as unzipped:
             yield cast("BinaryIO", unzipped if raw.peek(2)[:2] == b"\x1f\x8b" else raw)
