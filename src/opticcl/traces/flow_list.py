@@ -31,7 +31,8 @@ __all__ = ["FlowListReader"]
 
 FORM = "write start,source,destination,bytes or source destination bytes start"
 _LINE = re.compile(r"\d{1,18}(?:\.\d+)?(?:\s*,\s*\d{1,18}){3}|(?:\d{1,18}\s+){3}\d{1,18}(?:\.\d+)?", re.ASCII)
-_LIKE = re.compile(_LINE.pattern.replace("{1,18}", "+"), re.ASCII)  # numbers of any length: a line that is refused by its number
+_LIKE = re.compile(_LINE.pattern.replace("{1,18}", "+"), re.ASCII)
+"""A line of this form, with numbers of any length; the reader refuses long ones with their line."""
 
 
 def _is_flow_list(head: bytes) -> int:
