@@ -94,12 +94,17 @@ def dimension(where, src, dst):
     return found
 
 
-@examples(40)
-@given(st.sampled_from(SIPAC), STEPS)
+DIGITS = st.tuples(st.integers(0, 35), st.integers(0, 1), st.integers(1, 3))
+"""Sender, level, and how far the receiver is ahead in its digit."""
+
+
+@pytest.mark.parametrize("where", SIPAC)
+@examples(20)
+@given(steps=st.lists(st.lists(DIGITS, max_size=10), min_size=1, max_size=2))
 def test_sipac(where, steps):
     """A round for each transfer of a pair; with channels=ring the next node has two channels, and takes two at a time."""
     where = fabric(where)
-    plan = judged(where, steps)
+    plan = judged(where, [[(src, step_ahead(where, *rest, src)) for src, *rest in step] for step in steps])
     for i in range(plan.schedule.num_steps):
         t = plan.schedule.step(i)
         pairs = list(zip(t.src.tolist(), t.dst.tolist(), strict=True))
@@ -112,6 +117,14 @@ def test_sipac(where, steps):
             beside = [n for n, pair in enumerate(pairs) if pair == (s, d) and rounds[n] == rounds[number]]
             both = near[s, d] and len(beside) == 1
             assert width[number] in ({sum(lines), 2 * max(lines), 2 * min(lines)} if both else lines)
+
+
+def step_ahead(where, level, ahead, src):
+    """From a sender to the node so far ahead in the digit of a level."""
+    level, src = level % len(where.sides), src % where.num_nodes
+    stride, side = int(where.strides[level]), int(where.sides[level])
+    digit = src // stride % side
+    return ((digit + ahead) % side - digit) * stride
 
 
 def ahead(where, src, dst):

@@ -17,6 +17,7 @@ def usage(circuits):
     """A laser a port and wavelength, and at most two circuits a port."""
     yield Usage(LASERS, circuits.src * 2 + circuits.port)
     some = np.arange(len(circuits))[::-1]
+    yield Usage(PORTS, np.zeros(0, np.int64), np.zeros(0, np.int64))
     yield Usage(PORTS, circuits.src[some] * 2 + circuits.port[some], some)
 
 
@@ -61,7 +62,7 @@ def held(schedule, *rounds, where=WHERE):
 
 
 FIRST, SECOND = light((0, 1, 0, 0, 1), (1, 2, 0, 0, 1)), light((0, 1, 0, 1, 2))
-PAIRS = ([(0, 1), (1, 2)], [(0, 1)])
+PAIRS, THREE = ([(0, 1), (1, 2)], [(0, 1)]), ([(0, 1), (0, 2), (1, 2)], [(0, 2), (1, 2)])
 
 
 def test_circuits_of_other_steps_are_idle():
@@ -85,9 +86,12 @@ def test_circuits_of_other_steps_are_idle():
         (([(0, 1)], [(1, 2)]), (light((0, 1, 0, 0, 1)), light((1, 2, 0, 0, 1)))),  # the first does not join 1 and 2
         (PAIRS, (FIRST, (SECOND, light((0, 1, 1, 0, 1))))),  # two rounds
         (PAIRS, (FIRST, light((0, 1, 0, 1, 2), apart=2))),  # wavelengths two apart
+        ((PAIRS[0], PAIRS[0]), (FIRST, light((0, 1, 0, 0, 2), (1, 2, 0, 1, 1)))),  # one wavelength more
+        ((PAIRS[0], PAIRS[0]), (light((0, 1, 0, 0, 4), (1, 2, 0, 0, 1)), light((0, 1, 0, 1, 1), (1, 2, 0, 1, 1)))),
+        (THREE, (light((0, 1, 0, 0, 1), (0, 2, 1, 0, 1), (1, 2, 0, 0, 1)), light((0, 2, 0, 0, 1), (1, 2, 0, 1, 1)))),
         ((*PAIRS, [(0, 1)]), (FIRST, SECOND, light((0, 1, 0, 3, 1)))),  # three circuits on a port for two
     ],
-    ids=["clash", "same", "pairs", "rounds", "apart", "capacity"],
+    ids=["clash", "same", "pairs", "rounds", "apart", "wider", "within", "receiver", "capacity"],
 )
 def test_what_does_not_fit_is_as_assigned(pairs, rounds):
     """The same objects, of every step."""
@@ -101,6 +105,14 @@ def test_a_port_may_have_two_circuits():
     """Its capacity; on the other port three in all."""
     found, _ = held(schedule_of(*PAIRS, [(0, 1)]), FIRST, SECOND, light((0, 1, 1, 3, 1)))
     assert [len(rounds[0]) for rounds in found] == [4, 4, 4]
+
+
+def test_one_change_is_enough():
+    """Of the first circuit, though all others stay; on another port, though nodes and wavelengths are the same."""
+    for other in ((0, 1, 0, 1, 1), (0, 1, 1, 0, 1)):
+        one, two = light((0, 1, 0, 0, 1)), light(other)
+        found, _ = held(schedule_of([(0, 1)], [(0, 1)], [(0, 1)]), one, two, one)
+        assert [len(rounds[0]) for rounds in found] == [2, 2, 2]
 
 
 def test_nothing_is_held_in_vain(monkeypatch):
@@ -174,7 +186,9 @@ def test_one_pair_without_circuits_among_many_is_found():
         twice = np.array([*pairs, pairs[place]])
         with pytest.raises(AssertionError):
             standing(400, [every])(0, Transfers.of(*twice.T, 0, 1, Op.COPY))
-    (found,) = standing(400, [light((0, 9, 0, 0, 1)), every])(0, Transfers.of(*np.array(pairs).T, 0, 1, Op.COPY))
+    (found,) = standing(400, [light(), light((0, 9, 0, 0, 1)), every])(
+        0, Transfers.of(*np.array(pairs).T, 0, 1, Op.COPY)
+    )
     assert found.transfer.tolist() == list(range(200))
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.collectives import nothing_required
 
 import opticcl
 from opticcl.circuits import lower
-from opticcl.circuits.oddl import routing_table
+from opticcl.circuits.oddl import _bonded, routing_table
 from opticcl.collective import collective
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics import fabric, job
+from opticcl.fabrics.oddl import MAX_WAVELENGTHS
 from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers
 from opticcl.papers.oddl import table_1
 from opticcl.routing.assign import edge_colouring
@@ -279,3 +281,56 @@ def test_few_partners_with_more_wavelengths_win() -> None:
     ]
     assert times[0] == pytest.approx(7.0e-3, rel=0.01)
     assert times[1] > 2 * times[0]
+
+
+# --- circuits that stand ----------------------------------------------------------------------------------------------
+
+
+def _steps(nodes: int, *steps: list[tuple[int, int]], stands: bool = True) -> Schedule:
+    """Pairs of each step, a chunk of their own each."""
+    rows = [np.array(step, int).reshape(-1, 2) for step in steps]
+    found = [Transfers.of(*row.T, np.arange(len(row)), 1, Op.COPY) for row in rows]
+    return Schedule("by hand", nothing_required(nodes, 8), len(steps), lambda i: found[i], stands=stands)
+
+
+def _carried(plan: CircuitPlan, step: int) -> list[list[tuple[int, int, int]]]:
+    """(transfer, src, dst) of each round."""
+    rounds = plan.rounds(step)
+    return [list(zip(c.transfer.tolist(), c.src.tolist(), c.dst.tolist(), strict=True)) for c in rounds]
+
+
+def test_circuits_of_nics_with_one_partner_stand() -> None:
+    """Node 0 has a partner in each dimension of 2 x 2: all circuits stand in both steps, those of the other step idle."""
+    steps = [(0, 1), (1, 3)], [(0, 2), (3, 1)]
+    for where, stands in (("oddl:shape=2x2", True), ("oddl:shape=2x2,failed=transmitter:7", False)):
+        plan = lower(fabric(where), _steps(4, *steps, stands=stands))
+        assert [_carried(plan, i) for i in (0, 1)] == [
+            [[(0, 0, 1), (1, 1, 3), (-1, 0, 2), (-1, 3, 1)]],
+            [[(0, 0, 2), (1, 3, 1), (-1, 0, 1), (-1, 1, 3)]],
+        ]
+        assert verify(plan).ok
+    plain = lower(fabric("oddl:shape=2x2"), _steps(4, *steps, stands=False))
+    assert _carried(plain, 0) == [[(0, 0, 1), (1, 1, 3)]]
+    assert lower(fabric("oddl:shape=2x2"), _steps(4, [])).rounds(0) == ()
+
+
+def test_circuits_of_nics_with_several_partners_do_not() -> None:
+    """A second partner of a sender, of a receiver, and a second transfer of a pair: each round has its own circuits alone."""
+    for first, second in (([(0, 1)], [(0, 2)]), ([(0, 2)], [(1, 2)]), ([(0, 1), (0, 1)], [(1, 0)])):
+        plan = lower(fabric("oddl:shape=3"), _steps(3, first, second))
+        found = [_carried(plan, i) for i in (0, 1)]
+        assert sorted(row[1:] for rounds in found for one in rounds for row in one) == sorted(first + second)
+        assert verify(plan).ok
+
+
+def test_as_many_wavelengths_as_a_switch_may_have() -> None:
+    """All of them for one pair are a row of the table; one pair more than there are is refused with another way out."""
+    where = fabric(f"oddl:shape=2,wavelengths={MAX_WAVELENGTHS}")
+    table = routing_table(lower(where, _steps(2, [(0, 1)])))
+    assert (table.wavelength_lo.tolist(), table.wavelength_n.tolist()) == ([0], [MAX_WAVELENGTHS])
+    for needed, way_out in (
+        (MAX_WAVELENGTHS, f"try oddl:wavelengths={MAX_WAVELENGTHS}"),
+        (MAX_WAVELENGTHS + 1, "shorter sides"),
+    ):
+        with pytest.raises(UnsupportedError, match=way_out):
+            _bonded(fabric("oddl:shape=2,wavelengths=1"), np.array([1, needed]))

@@ -216,3 +216,14 @@ def test_routes_of_the_same_transfers_are_evaluated_once(few, monkeypatch, name)
             ]
             assert all(np.array_equal(a.link_chunks, b.link_chunks) for a, b in zip(one, other, strict=True))
     assert [number for _, number in found] == [1, 1, 2, 3]
+
+
+@pytest.mark.parametrize("specification", ["torus:shape=4x6", "fat_tree:nodes=27"])
+def test_facts_hold_under_all_assumptions(few, specification):
+    """Routes that are evaluated some at a time for one law of latency, and again for another."""
+    plan = lower(fabric(specification), generate("mesh", "all_to_all", fabric(specification)))
+    assert plan.stream(0) is not None
+    facts = PlanFacts(plan)
+    for changed in ({}, {"hop": 1e-3}, {"latency": "published"}, {"message_gap": 1e-6}):
+        assumed = assumptions("common", **changed)
+        assert profile(plan, assumed, facts).costs == profile(plan, assumed).costs

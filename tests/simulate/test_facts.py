@@ -12,10 +12,10 @@ from tests.profiles import examples
 from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
 from opticcl.fabrics import fabric
-from opticcl.ir import Op, Schedule, Transfers
+from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers
 from opticcl.ir.symmetric_steps import symmetric_steps
 from opticcl.schedule import generate, skewed_exchange
-from opticcl.simulate import class_bounds, schedule_facts
+from opticcl.simulate import class_bounds, profile, schedule_facts
 from opticcl.simulate import facts as facts_module
 from opticcl.simulate import parts as parts_module
 from opticcl.simulate.closed_form import costs
@@ -34,6 +34,8 @@ def test_steps_that_are_not_listed_count_as_row_by_row(monkeypatch, collective, 
     monkeypatch.setattr(skewed_exchange, "MOST_LISTED", 0)
     schedules.append(generate(f"skewed_exchange:{algorithm}", collective, where))
     listed, defined = (schedule_facts(schedule, where) for schedule in schedules)
+    one, other = (profile(lower(where, schedule), assumptions("common")).costs for schedule in schedules)
+    assert one == other
     for run in range(len(schedules[0].step_classes())):
         one, other = asdict(listed.of_run(run)), asdict(defined.of_run(run))
         assert other.pop("changes") is (run == 0 and slot == "0s")
@@ -165,3 +167,33 @@ def test_behind_a_step_that_is_not_listed_no_change_counts(monkeypatch):
     found = [facts.of_run(run).changes for run in range(4)]
     first = listed.index(False)
     assert found == [run < first or (run == first == 0) for run in range(4)]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_ranks_that_are_none_are_refused(monkeypatch, compiled):
+    """No kernel writes beside its tables."""
+    where = fabric("ideal:nodes=4")
+    for module in (facts_module, parts_module):
+        monkeypatch.setattr(module, "worth_compiling", lambda count: compiled)
+    for ends in (([0, -1], [1, 2]), ([0, 1], [1, -1])):
+        transfers = Transfers.of(*ends, 0, 1, Op.REDUCE)
+        schedule = Schedule("by hand", nothing_required(4, 8), 1, lambda i, t=transfers: t)
+        with pytest.raises(ValueError, match="negative"):
+            schedule_facts(schedule, where).of_run(0)
+    with pytest.raises(ValueError, match="negative"):
+        parts_module.busiest_sum(Transfers.of([0, 1], [1, -1], 0, 1, Op.REDUCE))
+
+
+def test_a_transfer_of_several_circuits_is_shared_among_them():
+    """Half a chunk by each of two wavelengths, and by each of two ways round a ring."""
+    chunk = Transfers.of([0], [1], 0, 1, Op.COPY)
+    plan = lower(fabric("oddl:shape=2,wavelengths=2"), Schedule("one", nothing_required(2, 1), 1, lambda i: chunk))
+    assert profile(plan, assumptions("common")).costs[0].slowest == (0.5,)
+    ring = fabric("torus:shape=4")
+    far = Transfers.of([0], [2], 0, 1, Op.COPY)
+    there, _ = ring.route(np.array([0, 1]), np.array([1, 2]))
+    back, _ = ring.route(np.array([0, 3]), np.array([3, 2]))
+    both = Circuits.of([0, 0], [0, 0], [2, 2], path=(np.concatenate([there, back]), np.array([0, 2, 4])))
+    plan = CircuitPlan(ring, Schedule("one", nothing_required(4, 1), 1, lambda i: far), lambda i: (both,))
+    link = ring.resources[0].capacity
+    assert profile(plan, assumptions("common")).costs[0].slowest == pytest.approx((8 / 2 / link,))
