@@ -5,7 +5,8 @@ import re
 import pytest
 
 from opticcl.fabrics import fabric
-from opticcl.plans.compare import Comparison, compare_plans
+from opticcl.plans.compare import compare_plans
+from opticcl.plans.comparison import Comparison
 
 
 @pytest.fixture(scope="package")

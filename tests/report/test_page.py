@@ -13,7 +13,8 @@ import pytest
 from opticcl.errors import OutputError
 from opticcl.fabrics import fabric
 from opticcl.ir import Violation
-from opticcl.plans.compare import Declined, compare_plans
+from opticcl.plans.compare import compare_plans
+from opticcl.plans.comparison import Declined
 from opticcl.report import comparison_page as page_module
 from opticcl.report import comparison_sections as sections
 from opticcl.report import write_page

@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from opticcl.assumptions import DEFAULT_SET, SETS, Assumptions
+from opticcl.assumptions import DEFAULT_SET, Assumptions
 from opticcl.assumptions import assumptions as assumptions_of
-from opticcl.circuits import lower
 from opticcl.collective import Request, as_request
-from opticcl.errors import AlgorithmError, ParameterError, UnsupportedError
-from opticcl.ir import Fabric, ProgressCallback, Timeline, Verdict, no_progress
+from opticcl.errors import ParameterError, UnsupportedError
+from opticcl.ir import Fabric, ProgressCallback, no_progress
 from opticcl.ir.step_cache import StepCache
-from opticcl.plans.hardware import hardware_of
-from opticcl.plans.machines import ExcludedFabric, build_fabrics, num_elements
+from opticcl.plans.comparison import Comparison, Declined, Entry
+from opticcl.plans.fabric_plans import Criteria, FabricPlan, entries_of
+from opticcl.plans.machines import build_fabrics, num_elements
 from opticcl.plans.plan import Plan
-from opticcl.plans.ranks import Charge, Decided, Swaps, Variation, beside, keys_between, ranks, sensitivity, swaps
+from opticcl.plans.ranks import Charge, Decided, Swaps, Variation, beside, keys_between, sensitivity, swaps
 from opticcl.plans.search import Candidates
 from opticcl.plans.times import timeline_of
 from opticcl.processes import each
-from opticcl.registry import as_text, canonical, one_or_more, parse_call, whole_number, write_call
-from opticcl.schedule import all_variants, generate
-from opticcl.simulate import PlanFacts, Profile, engine_options, moved_share, profile
-from opticcl.simulate.bottleneck import Bottleneck, bottleneck, loads
-from opticcl.traces.division import Division
+from opticcl.registry import as_text, canonical, one_or_more, whole_number
+from opticcl.schedule import all_variants
+from opticcl.simulate import engine_options
+from opticcl.simulate.bottleneck import bottleneck, loads
 from opticcl.units import (
-    counted,
-    format_bytes,
-    format_rate,
-    format_seconds,
-    in_columns,
     message_size,
     quantity,
 )
@@ -39,214 +33,7 @@ from opticcl.verify.judge import Judge
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["Comparison", "Declined", "Entry", "compare", "compare_plans"]
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One plan of a comparison.
-
-    Args:
-        fabric: that the plan runs on.
-        plan: the plan.
-        profile: its time for any message size.
-        timelines: its time for each message, in the order given.
-        verdict: on the plan.
-        bottleneck: the busiest part of the machine; None if nothing is sent or the plan is wrong.
-        under: time under other assumptions, by the name of the variation.
-    """
-
-    fabric: Fabric
-    plan: Plan
-    profile: Profile
-    timelines: tuple[Timeline, ...]
-    verdict: Verdict
-    bottleneck: Bottleneck | None = None
-    under: Mapping[str, Charge] = field(default_factory=dict)
-
-    def __repr__(self) -> str:
-        verdict = "verified" if self.verdict.ok else "wrong"
-        return f"<Entry {self.plan.algorithm} on {self.fabric.name}: {format_seconds(self.total_s)}, {verdict}>"
-
-    @property
-    def total_s(self) -> float:
-        """Time of all messages one after the other [s]."""
-        return sum(t.total_s for t in self.timelines)
-
-    @property
-    def lower_bound_s(self) -> float:
-        """Lower bound on the time of any algorithm on this fabric [s]."""
-        return sum(t.lower_bound_s for t in self.timelines)
-
-    @property
-    def bound_by(self) -> str:
-        """What binds the lower bound of the message that takes longest, in words."""
-        return max(self.timelines, key=lambda t: t.lower_bound_s).bound_by
-
-    @property
-    def gap(self) -> float:
-        """Time over its lower bound; 1 where both are 0, infinite where the bound alone is."""
-        if self.lower_bound_s:
-            return self.total_s / self.lower_bound_s
-        return float("inf") if self.total_s else 1.0
-
-    @property
-    def algorithm_bytes_per_s(self) -> float:
-        """Messages over their time, "algbw" of nccl-tests; 0 if they take no time [byte/s]."""
-        return self.plan.size_bytes / self.total_s if self.total_s else 0.0
-
-    @property
-    def bus_bytes_per_s(self) -> float:
-        """Least rate through a node's ports for that, "busbw" of nccl-tests: comparable with the node rate [byte/s]."""
-        return self.algorithm_bytes_per_s * moved_share(self.plan.schedule.collective)
-
-    def totals(self) -> dict[str, float]:
-        """Time of each part over all messages [s], by name."""
-        return {part: sum(t.totals()[part] for t in self.timelines) for part in Timeline.PARTS}
-
-    def record(self) -> dict[str, Any]:
-        """Plain values: one row of `opticcl compare --json`."""
-        first, fabric, busiest = self.timelines[0], self.fabric, self.bottleneck
-        return {  # in the order in which a print shows the columns
-            "fabric": fabric.name,
-            "algorithm": self.plan.algorithm,
-            "total_s": self.total_s,
-            "verified": self.verdict.ok,
-            "node_rate_bits_per_s": fabric.node_rate_bits_per_s,
-            **{f"{name}_s": charge.total_s for name, charge in self.under.items() if name in SETS},
-            **{f"{name}_algorithm": charge.algorithm for name, charge in self.under.items() if name in SETS},
-            "specification": write_call(fabric.name, {k: v for k, v in fabric.parameters.items() if v is not None}),
-            "total_bytes": self.plan.size_bytes,
-            **self.totals(),
-            "algorithm_bytes_per_s": self.algorithm_bytes_per_s,
-            "bus_bytes_per_s": self.bus_bytes_per_s,
-            "bottleneck": busiest and busiest.name,
-            "bottleneck_bytes": busiest.carried_bytes if busiest else 0.0,
-            "bottleneck_utilisation": busiest.utilisation if busiest else 0.0,
-            "num_nodes": fabric.num_nodes,
-            "num_steps": first.num_steps,
-            "num_rounds": first.num_rounds,
-            "lower_bound_s": self.lower_bound_s,
-            "bound_by": self.bound_by,
-            "gap": self.gap if self.gap < float("inf") else None,
-            **hardware_of(fabric).record(),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Declined:
-    """An algorithm that a fabric cannot carry.
-
-    Args:
-        fabric: name.
-        algorithm: name with parameters.
-        reason: why it cannot.
-        failed: whether the algorithm raised an exception.
-    """
-
-    fabric: str
-    algorithm: str
-    reason: str
-    failed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Plans of several fabrics, fastest first.
-
-    Args:
-        collective: name.
-        sizes: messages of every rank, one after the other [bytes].
-        entries: one a plan, fastest first.
-        declined: algorithms that fabrics cannot carry.
-        algorithm: as `compare_plans` takes it.
-        excluded: fabrics that could not be built.
-        notes: remarks on where the messages come from.
-        division: of the workload that the messages are from; None if they are not from one.
-        beside: the set of assumptions whose times stand beside; None: not evaluated.
-        flips: keys that swap ranks between both sets, each alone.
-        sensitivity: swaps of rank where a value is halved or doubled; None: not evaluated.
-        decided: defaults of fabrics that decide their rank.
-    """
-
-    collective: str
-    sizes: tuple[int, ...]
-    entries: tuple[Entry, ...]
-    declined: tuple[Declined, ...]
-    algorithm: str = "auto"
-    excluded: tuple[ExcludedFabric, ...] = ()
-    notes: tuple[str, ...] = ()
-    division: Division | None = None
-    beside: Variation | None = None
-    flips: tuple[Swaps, ...] = ()
-    sensitivity: tuple[Swaps, ...] | None = None
-    decided: tuple[Decided, ...] = ()
-
-    def __repr__(self) -> str:
-        fastest = self.entries[0]
-        return (
-            f"<Comparison {self.collective} of {format_bytes(sum(self.sizes))}: {counted(len(self.entries), 'plan')}, "
-            f"fastest {fastest.plan.algorithm} on {fastest.fabric.name} in {format_seconds(fastest.total_s)}>"
-        )
-
-    def __str__(self) -> str:
-        other = [] if self.beside is None else [self.beside.name]
-        head = ("fabric", "algorithm", "nodes", "node rate", "time", *other, "verified")
-        return in_columns([head, *(_cells(entry, other) for entry in self.entries)])
-
-    @property
-    def assumed(self) -> Assumptions:
-        """Time assumptions that chose and charged the plans."""
-        return self.entries[0].profile.assumed
-
-    def times_beside(self) -> list[float]:
-        """Time of each entry under the set beside [s]; empty if it was not evaluated."""
-        return [] if self.beside is None else [entry.under[self.beside.name].total_s for entry in self.entries]
-
-    def ranks(self) -> tuple[list[int], list[int]]:
-        """Rank of each entry, and its rank under the set beside (empty if that was not evaluated)."""
-        return ranks([entry.total_s for entry in self.entries]), ranks(self.times_beside())
-
-    @property
-    def ok(self) -> bool:
-        """Whether every plan is right."""
-        return all(entry.verdict.ok for entry in self.entries)
-
-    @property
-    def left_out(self) -> tuple[ExcludedFabric, ...]:
-        """Fabrics without any entry and algorithms that raised an exception, with reasons."""
-        found = list(self.excluded)
-        present = {entry.fabric.name for entry in self.entries}
-        for one in self.declined:
-            if one.failed or canonical(self.algorithm) != "all":
-                found.append(ExcludedFabric(one.fabric, one.reason))
-            elif one.fabric not in present:  # most algorithms decline most fabrics, so one line a fabric
-                reason = f"no algorithm does {self.collective} on it; --algorithm NAME gives the reason"
-                found.append(ExcludedFabric(one.fabric, reason))
-        return tuple(dict.fromkeys(found))
-
-    def rows(self) -> list[dict[str, Any]]:
-        """One plain row an entry, fastest first."""
-        first, other = self.ranks()
-        rows = [{**entry.record(), "rank": rank} for entry, rank in zip(self.entries, first, strict=True)]
-        for row, rank in zip(rows, other, strict=False):
-            row[f"{self.beside.name if self.beside else ''}_rank"] = rank
-        return rows
-
-    def record(self) -> dict[str, Any]:
-        """Plain values, as `opticcl compare --json` prints them."""
-        names = [entry.fabric.name for entry in self.entries]
-        found: dict[str, Any] = {
-            "assumptions": self.assumed.record(),
-            "rows": self.rows(),
-            "left_out": [one.record() for one in self.left_out],
-            "notes": list(self.notes),
-            "flips": [one.record(names) for one in self.flips],
-            "decided": [str(one) for one in self.decided],
-        }
-        if self.sensitivity is not None:
-            found["sensitivity"] = [one.record(names) for one in self.sensitivity]
-        return found | ({"workload": self.division.record()} if self.division else {})
+__all__ = ["compare", "compare_plans"]
 
 
 def compare_plans(
@@ -294,7 +81,10 @@ def compare_plans(
     varied = sensitivity(assumed) if vary else []
     variations = [other, *between, *varied]
 
-    def entry_of(plan: Plan, times: Profile, under: Mapping[str, Profile], progress: ProgressCallback) -> Entry:
+    criteria = Criteria(wanted, sizes, canonical(algorithm), assumed, variations)
+
+    def entry_of(found: FabricPlan, progress: ProgressCallback) -> Entry:
+        plan, times = found.plan, found.times
         progress(f"verify {plan.fabric.name} with {plan.schedule.name}")
         timelines = tuple(timeline_of(times, size, engine) for size in sizes)
         charges = {
@@ -302,7 +92,7 @@ def compare_plans(
                 Plan(one.plan, plan.size_bytes).algorithm,
                 sum(timeline_of(one, size, engine).total_s for size in sizes),
             )
-            for name, one in under.items()
+            for name, one in found.under.items()
         }
         entry = Entry(plan.fabric, plan, times, timelines, judge(plan.circuits), under=charges)
         if not entry.verdict.ok:  # a wrong plan may occupy resources that do not exist
@@ -312,11 +102,11 @@ def compare_plans(
         )
 
     def of_fabric(i: int, progress: ProgressCallback) -> tuple[list[Entry], list[Declined]]:
-        made = _entries(fabrics[i], wanted, sizes, canonical(algorithm), assumed, variations, cache, progress, entry_of)
+        made = entries_of(criteria, fabrics[i], cache, entry_of, progress)
         cache.clear()  # other fabrics have schedules of their own
         return made
 
-    searched = explain and canonical(algorithm) in ("auto", "main")
+    searched = explain and criteria.searches
     alternatives = [*dict.fromkeys(one for fabric in fabrics for one in _alternatives(fabric))] if searched else []
 
     def of_part(i: int, progress: ProgressCallback) -> tuple[list[Entry], list[Declined], Charge | None]:
@@ -352,128 +142,6 @@ def compare_plans(
         sensitivity=tuple(map(swapped, varied)) if vary else None,
         decided=tuple(decided),
     )
-
-
-def _entries(
-    fabric: Fabric,
-    wanted: Request,
-    sizes: Sequence[int],
-    algorithm: str,
-    assumed: Assumptions,
-    variations: Sequence[Variation],
-    cache: StepCache,
-    progress: ProgressCallback,
-    entry_of: Callable[[Plan, Profile, Mapping[str, Profile], ProgressCallback], Entry],
-) -> tuple[list[Entry], list[Declined]]:
-    """Entries of one fabric, and the algorithms that it declines.
-
-    An algorithm may raise an exception in a step that the search did not need: then the next fastest takes its place.
-
-    Args:
-        fabric: that carries the collective.
-        wanted: collective and root.
-        sizes: messages [bytes].
-        algorithm: as `compare_plans` takes it.
-        assumed: time assumptions.
-        variations: other assumptions that each plan is charged under too.
-        cache: of steps and circuits.
-        progress: called before each part of the work.
-        entry_of: verifies and times a plan.
-    """
-    entries: list[Entry] = []
-    declined: list[Declined] = []
-    finished: set[str] = set()
-    failed: set[str] = set()
-    search_again = True
-    while search_again:
-        search_again = False
-        plans, left = _plans(fabric, wanted, sizes, algorithm, assumed, variations, cache, progress, failed)
-        declined += [one for one in left if one not in declined]
-        for plan, times, under in plans:
-            name = write_call(plan.schedule.name, plan.schedule.parameters)
-            if name in finished:
-                continue
-            try:
-                entries.append(entry_of(plan, times, under, progress))
-                finished.add(name)
-            except AlgorithmError as error:
-                declined.append(Declined(fabric.name, plan.schedule.name, str(error), failed=True))
-                failed.add(plan.schedule.name)
-                search_again = algorithm in ("auto", "main")
-    return entries, declined
-
-
-def _plans(
-    fabric: Fabric,
-    wanted: Request,
-    sizes: Sequence[int],
-    algorithm: str,
-    assumed: Assumptions,
-    variations: Sequence[Variation],
-    cache: StepCache,
-    progress: ProgressCallback,
-    without: Collection[str],
-) -> tuple[list[tuple[Plan, Profile, Mapping[str, Profile]]], list[Declined]]:
-    """The plans of one fabric that a comparison keeps, and the algorithms that it declines.
-
-    Args:
-        fabric: that carries the collective.
-        wanted: collective and root.
-        sizes: messages [bytes].
-        algorithm: as `compare_plans` takes it.
-        assumed: time assumptions.
-        variations: other assumptions that each plan is charged under too.
-        cache: of steps and circuits.
-        progress: called before each part of the work.
-        without: algorithms that a search for the fastest omits.
-    """
-    kept: list[tuple[Plan, Profile, Mapping[str, Profile]]] = []
-    declined: list[Declined] = []
-    if algorithm in ("auto", "main"):
-        progress(f"search the fastest on {fabric.name}")
-        variants = [one for one in all_variants(wanted, fabric) if parse_call(one)[0] not in without]
-        also = [one.assumed for one in variations if one.on(fabric) is fabric]
-        candidates = Candidates(
-            fabric, wanted, variants, assumed, cache=cache, also=also, planned="digit_shifts" not in without
-        )
-        own = fabric.machine.algorithm
-        wishes = (None, own) if algorithm == "main" and own else (None,)
-        found = {wish: candidates.fastest(sizes, algorithm=wish) for wish in wishes}
-        failed = [Declined(fabric.name, name, why, failed=True) for name, why in candidates.failures.items()]
-        fastest = {one.schedule.name: (wish, one.profile) for wish, one in found.items() if one is not None}
-        if not fastest:
-            why = f"no algorithm does {wanted.name} on {fabric.name}{candidates.why_none()}"
-            return [], [Declined(fabric.name, algorithm, why)]
-        others: dict[str | None, dict[str, Profile]] = {wish: {} for wish, _ in fastest.values()}
-        for variation in variations:
-            if not variation.chooses_on(fabric):
-                for wish, times in fastest.values():
-                    others[wish][variation.name] = replace(times, assumed=variation.assumed)
-                continue
-            where = variation.on(fabric)
-            again = candidates.under(variation.assumed) if where is fabric else None
-            again = again or Candidates(
-                where, wanted, variants, variation.assumed, cache=cache, planned="digit_shifts" not in without
-            )
-            for wish, under in others.items():
-                one = again.fastest(sizes, algorithm=wish)
-                chosen = one.profile.plan if one else next(p.plan for w, p in fastest.values() if w == wish)
-                under[variation.name] = one.profile if one else profile(chosen, variation.assumed)
-        for wish, times in fastest.values():
-            kept.append((Plan(times.plan, sum(sizes)), times, others[wish]))
-        return kept, failed
-    for candidate in all_variants(wanted, fabric) if algorithm == "all" else (algorithm,):
-        progress(f"compile {fabric.name} with {candidate}")
-        try:
-            schedule = cache.of_schedule(generate(candidate, wanted, fabric))
-            circuits = cache.of_plan(lower(fabric, schedule))
-            facts = PlanFacts(circuits, [one.assumed for one in variations])
-            times = profile(circuits, assumed, facts)
-            under = {one.name: _profile_on(one.on(fabric), facts, one.assumed) for one in variations}
-            kept.append((Plan(circuits, sum(sizes)), times, under))
-        except (AlgorithmError, UnsupportedError) as error:
-            declined.append(Declined(fabric.name, candidate, str(error), isinstance(error, AlgorithmError)))
-    return kept, declined
 
 
 class _Alternative(NamedTuple):
@@ -543,19 +211,6 @@ def _yes(value: Any) -> Any:
     return ("no", "yes")[value] if isinstance(value, bool) else value
 
 
-def _profile_on(fabric: Fabric, facts: PlanFacts, assumed: Assumptions) -> Profile:
-    """The same plan on a fabric that may have other times.
-
-    Args:
-        fabric: with these times.
-        facts: of the plan.
-        assumed: time assumptions.
-    """
-    if fabric is facts.plan.fabric:
-        return profile(facts.plan, assumed, facts)
-    return profile(replace(facts.plan, fabric=fabric), assumed)
-
-
 def compare(
     fabrics: Fabric | str | Iterable[Fabric | str],
     collective: str | Request,
@@ -604,11 +259,3 @@ def compare(
     rows = Rows(found.rows(), infer_schema_length=None)
     rows.notes = tuple(map(str, replace(found, excluded=tuple(excluded)).left_out))
     return rows
-
-
-def _cells(entry: Entry, other: Sequence[str]) -> tuple[str, ...]:
-    """Texts of an entry: fabric, algorithm, nodes, node rate, time, time under other sets, verified."""
-    fabric = entry.fabric
-    nodes, rate, time = f"{fabric.num_nodes:,}", format_rate(fabric.node_rate_bits_per_s), format_seconds(entry.total_s)
-    also = (format_seconds(entry.under[name].total_s) for name in other)
-    return fabric.name, entry.plan.algorithm, nodes, rate, time, *also, "yes" if entry.verdict.ok else "NO"

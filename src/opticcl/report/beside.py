@@ -11,7 +11,7 @@ from opticcl.report.kit.words import labels
 from opticcl.units import counted, format_seconds
 
 if TYPE_CHECKING:
-    from opticcl.plans.compare import Comparison, Entry
+    from opticcl.plans.comparison import Comparison, Entry
     from opticcl.plans.ranks import Swaps
 
 __all__ = ["beside_cells", "beside_columns", "dark_line", "light_word", "rank_lines", "sensitivity_table", "usd_word"]

@@ -23,7 +23,7 @@ from opticcl.report.kit.words import (
 from opticcl.units import counted, format_quantity, format_rate, format_seconds
 
 if TYPE_CHECKING:
-    from opticcl.plans.compare import Comparison
+    from opticcl.plans.comparison import Comparison
 
 __all__ = ["comparison_table", "timeline_table"]
 

@@ -12,7 +12,7 @@ from opticcl.report.fastest import crossings
 from opticcl.report.kit.html import page
 
 if TYPE_CHECKING:
-    from opticcl.plans.compare import Comparison
+    from opticcl.plans.comparison import Comparison
 
 __all__ = ["page_text", "write_page"]
 

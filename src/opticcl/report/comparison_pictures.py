@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from opticcl.plans.compare import Comparison
+    from opticcl.plans.comparison import Comparison
 
 __all__ = ["breakdown_figure", "breakdown_picture", "line_names", "size_figure", "size_picture"]
 

@@ -31,7 +31,7 @@ from opticcl.report.reproduce import reproduction
 from opticcl.units import counted, format_bytes, format_rate, format_seconds
 
 if TYPE_CHECKING:
-    from opticcl.plans.compare import Comparison
+    from opticcl.plans.comparison import Comparison
     from opticcl.plans.plan import Plan
 
 __all__ = [

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from opticcl.report.kit.words import labels
 
 if TYPE_CHECKING:
-    from opticcl.plans.compare import Comparison, Entry
+    from opticcl.plans.comparison import Comparison, Entry
 
 __all__ = ["LARGEST", "SMALLEST", "Crossing", "crossings", "fastest", "sizes_between"]
 

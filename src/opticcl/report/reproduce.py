@@ -9,7 +9,7 @@ from opticcl.assumptions import KEYS, Assumptions, assumptions
 from opticcl.report.kit.words import specification
 
 if TYPE_CHECKING:
-    from opticcl.plans.compare import Comparison
+    from opticcl.plans.comparison import Comparison
 
 __all__ = ["reproduction"]
 

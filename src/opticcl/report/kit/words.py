@@ -12,7 +12,7 @@ from opticcl.registry import write_call
 from opticcl.units import counted, format_bytes
 
 if TYPE_CHECKING:
-    from opticcl.plans.compare import Comparison, Entry
+    from opticcl.plans.comparison import Comparison, Entry
     from opticcl.plans.sweep import Point
 
 __all__ = [

@@ -1,0 +1,236 @@
+"""What a comparison of fabrics finds: an entry for each plan, the algorithms that fabrics decline, ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from opticcl.assumptions import SETS, Assumptions
+from opticcl.ir import Fabric, Timeline, Verdict
+from opticcl.plans.hardware import hardware_of
+from opticcl.plans.machines import ExcludedFabric
+from opticcl.plans.plan import Plan
+from opticcl.plans.ranks import Charge, Decided, Swaps, Variation, ranks
+from opticcl.registry import canonical, write_call
+from opticcl.simulate import Profile, moved_share
+from opticcl.simulate.bottleneck import Bottleneck
+from opticcl.traces.division import Division
+from opticcl.units import counted, format_bytes, format_rate, format_seconds, in_columns
+
+__all__ = ["Comparison", "Declined", "Entry"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One plan of a comparison.
+
+    Args:
+        fabric: that the plan runs on.
+        plan: the plan.
+        profile: its time for any message size.
+        timelines: its time for each message, in the order given.
+        verdict: on the plan.
+        bottleneck: the busiest part of the machine; None if nothing is sent or the plan is wrong.
+        under: time under other assumptions, by the name of the variation.
+    """
+
+    fabric: Fabric
+    plan: Plan
+    profile: Profile
+    timelines: tuple[Timeline, ...]
+    verdict: Verdict
+    bottleneck: Bottleneck | None = None
+    under: Mapping[str, Charge] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        verdict = "verified" if self.verdict.ok else "wrong"
+        return f"<Entry {self.plan.algorithm} on {self.fabric.name}: {format_seconds(self.total_s)}, {verdict}>"
+
+    @property
+    def total_s(self) -> float:
+        """Time of all messages one after the other [s]."""
+        return sum(t.total_s for t in self.timelines)
+
+    @property
+    def lower_bound_s(self) -> float:
+        """Lower bound on the time of any algorithm on this fabric [s]."""
+        return sum(t.lower_bound_s for t in self.timelines)
+
+    @property
+    def bound_by(self) -> str:
+        """What binds the lower bound of the message that takes longest, in words."""
+        return max(self.timelines, key=lambda t: t.lower_bound_s).bound_by
+
+    @property
+    def gap(self) -> float:
+        """Time over its lower bound; 1 where both are 0, infinite where the bound alone is."""
+        if self.lower_bound_s:
+            return self.total_s / self.lower_bound_s
+        return float("inf") if self.total_s else 1.0
+
+    @property
+    def algorithm_bytes_per_s(self) -> float:
+        """Messages over their time, "algbw" of nccl-tests; 0 if they take no time [byte/s]."""
+        return self.plan.size_bytes / self.total_s if self.total_s else 0.0
+
+    @property
+    def bus_bytes_per_s(self) -> float:
+        """Least rate through a node's ports for that, "busbw" of nccl-tests: comparable with the node rate [byte/s]."""
+        return self.algorithm_bytes_per_s * moved_share(self.plan.schedule.collective)
+
+    def totals(self) -> dict[str, float]:
+        """Time of each part over all messages [s], by name."""
+        return {part: sum(t.totals()[part] for t in self.timelines) for part in Timeline.PARTS}
+
+    def record(self) -> dict[str, Any]:
+        """Plain values: one row of `opticcl compare --json`."""
+        first, fabric, busiest = self.timelines[0], self.fabric, self.bottleneck
+        return {  # in the order in which a print shows the columns
+            "fabric": fabric.name,
+            "algorithm": self.plan.algorithm,
+            "total_s": self.total_s,
+            "verified": self.verdict.ok,
+            "node_rate_bits_per_s": fabric.node_rate_bits_per_s,
+            **{f"{name}_s": charge.total_s for name, charge in self.under.items() if name in SETS},
+            **{f"{name}_algorithm": charge.algorithm for name, charge in self.under.items() if name in SETS},
+            "specification": write_call(fabric.name, {k: v for k, v in fabric.parameters.items() if v is not None}),
+            "total_bytes": self.plan.size_bytes,
+            **self.totals(),
+            "algorithm_bytes_per_s": self.algorithm_bytes_per_s,
+            "bus_bytes_per_s": self.bus_bytes_per_s,
+            "bottleneck": busiest and busiest.name,
+            "bottleneck_bytes": busiest.carried_bytes if busiest else 0.0,
+            "bottleneck_utilisation": busiest.utilisation if busiest else 0.0,
+            "num_nodes": fabric.num_nodes,
+            "num_steps": first.num_steps,
+            "num_rounds": first.num_rounds,
+            "lower_bound_s": self.lower_bound_s,
+            "bound_by": self.bound_by,
+            "gap": self.gap if self.gap < float("inf") else None,
+            **hardware_of(fabric).record(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Declined:
+    """An algorithm that a fabric cannot carry.
+
+    Args:
+        fabric: name.
+        algorithm: name with parameters.
+        reason: why it cannot.
+        failed: whether the algorithm raised an exception.
+    """
+
+    fabric: str
+    algorithm: str
+    reason: str
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Plans of several fabrics, fastest first.
+
+    Args:
+        collective: name.
+        sizes: messages of every rank, one after the other [bytes].
+        entries: one a plan, fastest first.
+        declined: algorithms that fabrics cannot carry.
+        algorithm: as `compare_plans` takes it.
+        excluded: fabrics that could not be built.
+        notes: remarks on where the messages come from.
+        division: of the workload that the messages are from; None if they are not from one.
+        beside: the set of assumptions whose times stand beside; None: not evaluated.
+        flips: keys that swap ranks between both sets, each alone.
+        sensitivity: swaps of rank where a value is halved or doubled; None: not evaluated.
+        decided: defaults of fabrics that decide their rank.
+    """
+
+    collective: str
+    sizes: tuple[int, ...]
+    entries: tuple[Entry, ...]
+    declined: tuple[Declined, ...]
+    algorithm: str = "auto"
+    excluded: tuple[ExcludedFabric, ...] = ()
+    notes: tuple[str, ...] = ()
+    division: Division | None = None
+    beside: Variation | None = None
+    flips: tuple[Swaps, ...] = ()
+    sensitivity: tuple[Swaps, ...] | None = None
+    decided: tuple[Decided, ...] = ()
+
+    def __repr__(self) -> str:
+        fastest = self.entries[0]
+        return (
+            f"<Comparison {self.collective} of {format_bytes(sum(self.sizes))}: {counted(len(self.entries), 'plan')}, "
+            f"fastest {fastest.plan.algorithm} on {fastest.fabric.name} in {format_seconds(fastest.total_s)}>"
+        )
+
+    def __str__(self) -> str:
+        other = [] if self.beside is None else [self.beside.name]
+        head = ("fabric", "algorithm", "nodes", "node rate", "time", *other, "verified")
+        return in_columns([head, *(_cells(entry, other) for entry in self.entries)])
+
+    @property
+    def assumed(self) -> Assumptions:
+        """Time assumptions that chose and charged the plans."""
+        return self.entries[0].profile.assumed
+
+    def times_beside(self) -> list[float]:
+        """Time of each entry under the set beside [s]; empty if it was not evaluated."""
+        return [] if self.beside is None else [entry.under[self.beside.name].total_s for entry in self.entries]
+
+    def ranks(self) -> tuple[list[int], list[int]]:
+        """Rank of each entry, and its rank under the set beside (empty if that was not evaluated)."""
+        return ranks([entry.total_s for entry in self.entries]), ranks(self.times_beside())
+
+    @property
+    def ok(self) -> bool:
+        """Whether every plan is right."""
+        return all(entry.verdict.ok for entry in self.entries)
+
+    @property
+    def left_out(self) -> tuple[ExcludedFabric, ...]:
+        """Fabrics without any entry and algorithms that raised an exception, with reasons."""
+        found = list(self.excluded)
+        present = {entry.fabric.name for entry in self.entries}
+        for one in self.declined:
+            if one.failed or canonical(self.algorithm) != "all":
+                found.append(ExcludedFabric(one.fabric, one.reason))
+            elif one.fabric not in present:  # most algorithms decline most fabrics, so one line a fabric
+                reason = f"no algorithm does {self.collective} on it; --algorithm NAME gives the reason"
+                found.append(ExcludedFabric(one.fabric, reason))
+        return tuple(dict.fromkeys(found))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One plain row an entry, fastest first."""
+        first, other = self.ranks()
+        rows = [{**entry.record(), "rank": rank} for entry, rank in zip(self.entries, first, strict=True)]
+        for row, rank in zip(rows, other, strict=False):
+            row[f"{self.beside.name if self.beside else ''}_rank"] = rank
+        return rows
+
+    def record(self) -> dict[str, Any]:
+        """Plain values, as `opticcl compare --json` prints them."""
+        names = [entry.fabric.name for entry in self.entries]
+        found: dict[str, Any] = {
+            "assumptions": self.assumed.record(),
+            "rows": self.rows(),
+            "left_out": [one.record() for one in self.left_out],
+            "notes": list(self.notes),
+            "flips": [one.record(names) for one in self.flips],
+            "decided": [str(one) for one in self.decided],
+        }
+        if self.sensitivity is not None:
+            found["sensitivity"] = [one.record(names) for one in self.sensitivity]
+        return found | ({"workload": self.division.record()} if self.division else {})
+
+
+def _cells(entry: Entry, other: Sequence[str]) -> tuple[str, ...]:
+    """Texts of an entry: fabric, algorithm, nodes, node rate, time, time under other sets, verified."""
+    fabric = entry.fabric
+    nodes, rate, time = f"{fabric.num_nodes:,}", format_rate(fabric.node_rate_bits_per_s), format_seconds(entry.total_s)
+    also = (format_seconds(entry.under[name].total_s) for name in other)
+    return fabric.name, entry.plan.algorithm, nodes, rate, time, *also, "yes" if entry.verdict.ok else "NO"
