@@ -4,8 +4,10 @@ N = b_0 b_1 ... nodes on a ring of fibres; level l has the stride s_l = b_0 ... 
 the nodes s_l ahead and s_l back. The distance of two nodes is a sum of d_l s_l, with d_l from -b_l/2 to b_l/2. So a reduce-
 scatter takes the levels in turn, the shortest stride first: on level l partial sums reach their node from both sides, from
 b_l / 2 nodes away, in floor(b_l / 2) steps. For an even b_l half of the chunks come from the opposite node on each side. All-
-gather is the reversal; an all-to-all does the same, with contributions side by side, those of the opposite node all from one
-side.
+gather is the reversal; an all-to-all does the same, with contributions side by side. On its last level half of the chunks come
+from the opposite node on each side, and each way those for one node travel with those for the node a place nearer that have
+met as many contributions, so that a level costs b / 8 in place of (b + 2) / 8; on other levels with an even b those of the
+opposite node all come from one side.
 
     T = c R + 2 sum floor(b_l / 2) alpha + V / B sum (b_l - 1) / (s_l b_l k_l)     all_reduce, k_l wavelengths of rate B
 
@@ -131,10 +133,9 @@ def circulant_rings(
         phases = [phase.reversed() for phase in reversed(phases)]
     starts = np.cumsum([0, *(phase.count for phase in phases)])
     n = fabric.num_nodes
-    owner = np.repeat(np.argsort(levels.label), units)
     return Schedule(
         "circulant_rings",
-        collective.on(n, n * units, owner=owner),
+        collective.on(n, n * units, owner=levels.owners(moves)),
         int(starts[-1]),
         RunSteps(tuple(run for phase in phases for run in phase.runs()), n * units),
         tuple(range(int(a), int(b)) for a, b in pairwise(starts)),
@@ -251,8 +252,26 @@ class Levels:
 
         Args: moves: whether contributions are kept apart.
         """
-        pairs = zip(self.radices, self.strides, strict=True)
-        return tuple((b // 2) * (b // 2 + 1) / (2 * b) if moves else (b - 1) / (2 * s * b) for b, s in pairs)
+        if not moves:
+            return tuple((b - 1) / (2 * s * b) for b, s in zip(self.radices, self.strides, strict=True))
+        found = [(b // 2) * (b // 2 + 1) / (2 * b) for b in self.radices]
+        return (*found[:-1], self.radices[-1] / 8 if self.halves_move else found[-1])
+
+    @property
+    def halves_move(self) -> bool:
+        """Whether half of the chunks of an all-to-all come from the opposite node on each side, on the last level."""
+        return self.radices[-1] % 2 == 0
+
+    def owners(self, moves: bool) -> IntArray:
+        """Node that each chunk is for, int64 (chunks,).
+
+        Args: moves: whether contributions are kept apart.
+        """
+        owner = np.repeat(np.argsort(self.label), self.units)
+        if not (moves and self.halves_move):
+            return owner
+        # the second chunk of a node is followed by the first one of the next node of its ring on the last level
+        return np.roll(owner.reshape(-1, self.units * self.radices[-1]), -1, axis=1).ravel()
 
     @cached_property
     def label(self) -> IntArray:
@@ -272,21 +291,23 @@ class Levels:
         """
         b, far = self.radices[number], self.radices[number] // 2
         if moves:
-            return [_Phase(1, lambda _, ways, at=at: self._step(number, at, True, ways)) for at in range(far, 0, -1)]  # type: ignore[misc]
+            halves = number == len(self.radices) - 1 and self.halves_move
+            step = self._half_step if halves else partial(self._step, number, True)
+            return [_Phase(1, lambda _, ways, at=at: step(at, ways)) for at in range(far, 0, -1)]  # type: ignore[misc]
         last = number == len(self.radices) - 1  # no digit is carried, so that the shift commutes with the symmetry
         shift = Digits((*self.radices, self.units), number, -1) if last else None
         whole = far - 1 + b % 2  # the farthest first; on an even ring that step is another
-        first = [] if b % 2 else [_Phase(1, lambda _, ways: self._step(number, far, False, ways))]
-        rest = _Phase(whole, lambda i, ways: self._step(number, whole - i, False, ways), shift)
+        first = [] if b % 2 else [_Phase(1, lambda _, ways: self._step(number, False, far, ways))]
+        rest = _Phase(whole, lambda i, ways: self._step(number, False, whole - i, ways), shift)
         return [*first, rest] if whole else first
 
-    def _step(self, number: int, away: int, moves: bool, ways: Sequence[int]) -> Transfers:
+    def _step(self, number: int, moves: bool, away: int, ways: Sequence[int]) -> Transfers:
         """Sums for the nodes that number of places away on the ring of the level, one place on.
 
         Args:
             number: of the level.
-            away: places, 1 to half of the ring.
             moves: whether contributions are kept apart.
+            away: places, 1 to half of the ring.
             ways: 1 for the nodes ahead, -1 for those back.
         """
         n, b, stride = self.num_nodes, self.radices[number], self.strides[number]
@@ -305,6 +326,23 @@ class Levels:
             parts.append(Transfers.of(node, (node + way * stride) % n, lo, count, op, held, step))
         return concatenate_transfers(parts)
 
+    def _half_step(self, away: int, ways: Sequence[int]) -> Transfers:
+        """Contributions on the last level for the nodes that number of places away, and for those a place nearer.
+
+        Args:
+            away: places, 1 to half of the ring.
+            ways: 1 for the nodes ahead, -1 for those back.
+        """
+        n, b, stride = self.num_nodes, self.radices[-1], self.strides[-1]
+        node, met, parts = np.arange(n), (b // 2 - away + 1) * stride, []
+        for way in ways:
+            target = (node + way * away * stride) % n
+            first = 2 * self.label[target if way < 0 else (target - stride) % n]  # the second chunk of that node
+            own = away == 1  # those for the node a place nearer are there
+            lo = first + (way > 0) if own else first
+            parts.append(Transfers.of(node, (node + way * stride) % n, lo, 1 if own else 2, Op.MOVE, met))
+        return concatenate_transfers(parts)
+
     def symmetries(self, moves: bool) -> tuple[Symmetry, ...]:
         """One node on along the ring, if all nodes do the same.
 
@@ -312,9 +350,13 @@ class Levels:
         """
         if not moves and not self.alternates:
             return ()
-        n = self.num_nodes
-        place = np.arange(n)
-        moved = np.empty(n, np.int64)
-        moved[self.label] = self.label[(place + 1) % n]
-        chunks = (moved[:, None] * self.units + np.arange(self.units)).ravel()
-        return (Symmetry(Table((place + 1) % n), Table(chunks)),)
+        n, units = self.num_nodes, self.units
+        node, chunk = np.arange(n), np.arange(n * units)
+        place = chunk
+        if moves and self.halves_move:  # as in `owners`
+            block = units * self.radices[-1]
+            place = chunk // block * block + (chunk - 1) % block
+        of_label = place.reshape(n, units)
+        images = np.empty(n * units, np.int64)
+        images[of_label[self.label]] = of_label[self.label[(node + 1) % n]]
+        return (Symmetry(Table((node + 1) % n), Table(images)),)
