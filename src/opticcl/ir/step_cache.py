@@ -18,8 +18,9 @@ __all__ = ["RECENT", "StepCache"]
 
 T = TypeVar("T")
 
-MOST_BYTES = 300_000_000
-"""Of all cached arrays, unless another limit is given: a step of all pairs of 4,096 ranks is kept [bytes]."""
+MOST_BYTES = 360_000_000
+"""Of all cached arrays, unless another limit is given: a step of all pairs of 4,096 ranks, 352 MB with its parts, is kept
+[bytes]."""
 
 OVERHEAD_BYTES = 2048
 """Of an entry, beside its arrays."""
