@@ -80,7 +80,6 @@ class EpochJudge:
         self._judge_light(number, grants, slots, reserved)
         if not self._follows:
             return
-        first = number * len(slots)
         known = (number - self._lead + 1) * len(slots)
         early = np.flatnonzero((grants.arrival >= known) | (due.arrival.max(initial=-1) >= known))
         if len(early):
@@ -103,7 +102,7 @@ class EpochJudge:
         some = left > 0
         self._keys, self._waiting = found[some], left[some].astype(np.int64)
         if self._candidates is not None and some.any():
-            self._judge_idle(number, first, slots, reserved)
+            self._judge_idle(number, slots, reserved)
 
     def _judge_light(
         self,
@@ -117,7 +116,8 @@ class EpochJudge:
         mine = Transfers(grants.src, grants.dst, rows, np.ones_like(rows), np.full(len(rows), Op.MOVE, np.uint8))
         has_circuit = np.zeros(len(grants), bool)
         for slot, circuits in enumerate(slots):
-            has_circuit[circuits.transfer] = True
+            row = circuits.transfer
+            has_circuit[row[(row >= 0) & (row < len(grants))]] = True
             transfers, light = mine, circuits
             if reserved is not None and len(reserved[slot][1]):
                 transfers, light = _together(mine, circuits, *reserved[slot])
@@ -131,7 +131,6 @@ class EpochJudge:
     def _judge_idle(
         self,
         number: int,
-        first: int,
         slots: Sequence[Circuits],
         reserved: Sequence[tuple[Transfers, Circuits]] | None,
     ) -> None:

@@ -1,0 +1,235 @@
+"""Rules of epochs one by one, on a machine of four nodes that send and receive on two wavelengths."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from opticcl.ir import Circuits, Op, Resource, Transfers, Usage, Violation
+from opticcl.ir.epochs import EpochGrants, EpochRequest
+from opticcl.verify import epochs
+from opticcl.verify.epochs import EpochJudge, _together
+
+SENDERS, RECEIVERS = Resource("tx_port", 4, per_wavelength=False), Resource("photodiode", 4)
+
+
+class Machine(SimpleNamespace):
+    """Four nodes; a sender has one circuit, a receiver one on each wavelength."""
+
+    num_machine_nodes, num_wavelengths = 4, 2
+
+    def usage(self, circuits):
+        """Of senders and receivers."""
+        yield Usage(SENDERS, circuits.src)
+        yield Usage(RECEIVERS, circuits.dst)
+
+
+def request(*rows):
+    """Flows (src, dst, cells, arrival)."""
+    return EpochRequest(*np.array(rows, np.int32).reshape(-1, 4).T)
+
+
+def granted(*rows):
+    """Grants (src, dst, cells, arrival)."""
+    src, dst, cells, arrival = np.array(rows, np.int32).reshape(-1, 4).T
+    none = np.zeros(0, np.int32)
+    return EpochGrants(src, dst, 0 * src, cells, arrival, none, none, none)
+
+
+def lit(*rows):
+    """Circuits (transfer, src, dst, wavelength) of a slot."""
+    transfer, src, dst, wavelength = np.array(rows, np.int64).reshape(-1, 4).T
+    return Circuits.of(transfer, src, dst, 0, wavelength)
+
+
+@pytest.fixture
+def slots_seen(monkeypatch):
+    """Transfers and circuits of the slots that were judged; none is wrong."""
+    seen = []
+    monkeypatch.setattr(epochs, "check_slot", lambda fabric, *given: seen.append(given) or iter(()))
+    return seen
+
+
+def judge(lead=1, follows=True, candidates=None):
+    """Of the machine."""
+    return EpochJudge(Machine(), lead, follows, candidates)
+
+
+def violations(made, offered=0, sent=0, pending=0):
+    """Of all epochs, as (rule, epoch, slot, where, expected, found, count)."""
+    found = made.end(offered, sent, pending).violations
+    return [(v.rule, v.step, v.round, v.where, v.expected, v.found, v.count) for v in found]
+
+
+def test_the_verdict_counts(slots_seen):
+    """Epochs, circuits, cells; what was not followed is said."""
+    made = judge()
+    for number in range(3):
+        made.epoch(number, request((0, 1, 2, -9)), granted((0, 1, 2, -9)), [lit((0, 0, 1, 0)), lit((0, 0, 1, 0))])
+    verdict = made.end(9, 6, 3)
+    assert (verdict.violations, verdict.transfers, verdict.circuits, verdict.chunks) == ((), 6, 6, 0)
+    assert verdict.notes == ("3 epochs, every slot of each",)
+    assert verdict.exhaustive
+    lost = ("cells_lost", 2, -1, "all nodes", "9 = sent + pending", "6 + 2", 1)
+    assert violations(made, 9, 6, 2) == [lost]
+    assert judge(follows=False).end(0, 0, 0).notes == (
+        "0 epochs, every slot of each; two hops: pairs are not followed",
+    )
+    free = judge(candidates=lambda src, dst: ()).end(0, 0, 0)
+    assert free.notes == ("0 epochs, every slot of each; no request waits while its cells are free",)
+    slots_seen.clear()
+
+
+def test_cells_that_nobody_requested(slots_seen):
+    """Of the first epoch on; those that wait stay; of two hops pairs are not followed."""
+    made = judge()
+    slot = [lit((0, 0, 1, 0), (1, 2, 3, 0))]
+    made.epoch(0, request((0, 1, 5, -9), (2, 3, 1, -9)), granted((0, 1, 2, -9), (2, 3, 1, -9)), slot)
+    made.epoch(1, request(), granted((0, 1, 3, -9)), slot)
+    assert violations(made) == []
+    made.epoch(2, request(), granted((0, 1, 2, -9), (3, 2, 4, -9)), slot)
+    assert violations(made) == [("grant_unrequested", 2, -1, "0 -> 1", "cells that are waiting", "2 more", 2)]
+    made = judge(follows=False)
+    made.epoch(0, request(), granted((0, 1, 2, 99)), slot)
+    assert violations(made) == []
+    assert len(slots_seen) == 4
+
+
+@pytest.mark.parametrize(
+    ("lead", "epoch", "grant", "due", "early"),
+    [
+        (1, 0, -1, -1, False),
+        (1, 0, 0, -1, True),
+        (1, 0, -1, 0, True),
+        (2, 3, 3, 3, False),
+        (2, 3, 4, 3, True),
+        (2, 3, 3, 4, True),
+        (0, 3, 7, 7, False),
+        (0, 3, 8, 7, True),
+    ],
+)
+def test_cells_whose_requests_cannot_be_known(slots_seen, lead, epoch, grant, due, early):
+    """Two slots an epoch: a request of an epoch is known so many epochs later."""
+    made = judge(lead)
+    slots = [lit((0, 0, 1, 0), (1, 0, 2, 1))] * 2
+    made.epoch(epoch, request((0, 1, 1, due), (0, 2, 1, -5)), granted((0, 2, 1, -5), (0, 1, 1, grant)), slots)
+    known = 2 * (epoch - lead + 1)
+    all_early = due >= known
+    where, slot = ("0 -> 2", -5) if all_early else ("0 -> 1", grant)
+    told = ("grant_too_early", epoch, -1, where, f"arrival before slot {known}", f"slot {slot}", 1 + all_early)
+    assert violations(made) == [told] * early
+    assert len(slots_seen) == 2
+
+
+def test_epochs_without_requests(slots_seen):
+    """Cells of an earlier epoch are sent; no request is none that came too early."""
+    made = judge()
+    made.epoch(0, request((0, 1, 1, -1)), granted(), [lit((0, 0, 1, 0))])
+    made.epoch(1, request(), granted((0, 1, 1, 0)), [lit((0, 0, 1, 0))])
+    assert violations(made) == []
+    assert len(slots_seen) == 2
+
+
+def test_grants_without_circuits(slots_seen):
+    """The first is named; idle circuits and rows that do not exist carry none."""
+    for other in (-1, 5):
+        made = judge(follows=False)
+        made.epoch(
+            4, request(), granted((0, 1, 1, 0), (1, 2, 1, 0), (2, 3, 1, 0)), [lit((0, 0, 1, 0)), lit((other, 2, 3, 0))]
+        )
+        assert violations(made) == [("transfer_not_carried", 4, -1, "1 -> 2", "a circuit", "none", 1)]
+    assert len(slots_seen) == 4
+
+
+def test_light_beside_other_light(monkeypatch):
+    """Rows of the other traffic follow this one's; idle ones stay idle. What is wrong gets its epoch and slot."""
+    seen = []
+
+    def check(fabric, transfers, circuits):
+        seen.append((transfers, circuits))
+        yield Violation("any", 0, 0, "here", "this", "that", 3)
+
+    monkeypatch.setattr(epochs, "check_slot", check)
+    other = Transfers.of(np.array([3, 3]), np.array([0, 1]), 0, 1, Op.COPY)
+    light, mine = lit((1, 3, 1, 1), (0, 3, 0, 1), (-1, 3, 2, 0)), lit((0, 0, 1, 0))
+    made = judge()
+    due, grants = request((0, 1, 2, -9)), granted((0, 1, 2, -9))
+    made.epoch(5, due, grants, [mine, mine], [(other, light), (other, lit())])
+    assert [one[:3] for one in violations(made)] == [("any", 5, 0), ("any", 5, 1)]
+    (both, together), (alone, own) = seen
+    assert both.src.tolist() == [0, 3, 3]
+    assert together.transfer.tolist() == [0, 2, 1, -1]
+    assert together.src.tolist() == [0, 3, 3, 3]
+    assert (alone.src.tolist(), own.transfer.tolist()) == ([0], [0])
+    assert made.end(0, 0, 0).circuits == 2
+    parts = Transfers.of(np.array([3]), np.array([0]), 0, 1, Op.MOVE, np.array([2]))
+    assert _together(both, mine, parts, light)[0].parts is None
+
+
+def candidates_of(*each):
+    """Circuits that could carry a cell of each pair, whichever pairs wait."""
+    asked = []
+    return asked, lambda src, dst: asked.append((src.tolist(), dst.tolist())) or each
+
+
+def test_requests_that_wait_in_vain(slots_seen):
+    """One of the cells of each candidate is taken in every slot, or the request is not waiting for good reason."""
+    pair = lit((0, 0, 1, 0)), lit((0, 0, 1, 1))
+    due = request((0, 1, 3, -9), (2, 3, 2, -9))
+    sender, receivers = lit((0, 0, 2, 0)), lit((0, 2, 1, 0), (0, 3, 1, 1))
+    for slots, reserved, told in (
+        ([sender, sender], None, None),
+        ([receivers], None, None),
+        ([lit((0, 2, 1, 0))], None, (0, "3 cells that wait")),
+        ([sender, lit((0, 2, 3, 1))], None, (1, "3 cells that wait")),
+        ([lit((0, 2, 0, 1))], [(None, sender)], None),
+        ([sender], [(None, lit((0, 2, 0, 1)))], None),
+        ([lit((0, 2, 0, 1))], [(None, lit((0, 3, 0, 1)))], (0, "3 cells that wait")),
+    ):
+        asked, candidates = candidates_of(*pair)
+        made = judge(candidates=candidates)
+        if reserved is not None:
+            made._judge_light = lambda *given: None
+        made.epoch(2, due, granted((2, 3, 1, -9)), slots, reserved)
+        found = [one for one in violations(made) if one[0] == "cells_not_released"]
+        expected = "a circuit, since its cells are free"
+        due_text = told and [("cells_not_released", 2, told[0], "0 -> 1 on port 0", expected, told[1], 1)]
+        assert found == (due_text or [])
+        assert asked == [([0, 2], [1, 3])]
+
+
+def test_candidates_are_tried_in_parts(slots_seen, monkeypatch):
+    """Of the second part too a pair is found, with its cells; nothing is asked where nothing waits."""
+    asked = []
+
+    def candidates(src, dst):
+        asked.append(src.tolist())
+        return [Circuits.of(np.arange(len(src)), src, dst, 0, 1)]
+
+    monkeypatch.setattr(epochs, "MOST_CANDIDATES", 1)
+    made = judge(candidates=candidates)
+    made.epoch(0, request((0, 1, 3, -9), (2, 3, 2, -9)), granted(), [lit((0, 0, 1, 0))])
+    assert [one[3:] for one in violations(made)] == [
+        ("2 -> 3 on port 0", "a circuit, since its cells are free", "2 cells that wait", 1)
+    ]
+    assert asked == [[0], [2]]
+    asked.clear()
+    monkeypatch.setattr(epochs, "MOST_CANDIDATES", 9)
+    made = judge(candidates=candidates)
+    made.epoch(0, request((0, 1, 3, -9)), granted((0, 1, 3, -9)), [lit((0, 0, 1, 0))])
+    assert asked == []
+    made = judge(candidates=candidates)
+    two = lit((0, 1, 2, 0), (0, 2, 1, 0))
+    made._candidates = lambda src, dst: [lit((0, 1, 3, 0), (1, 0, 1, 1), (0, 0, 3, 1))]
+    made.epoch(0, request((0, 0, 9, -9), (0, 1, 3, -9), (1, 2, 9, -9)), granted(), [two])
+    assert violations(made)[0][3:] == (
+        "0 -> 1 on port 0", "a circuit, since its cells are free", "3 cells that wait", 2
+    )  # fmt: skip
+
+
+def test_as_many_violations_as_are_named(slots_seen):
+    """Twenty; those that follow are left out."""
+    made = judge(follows=False)
+    for number in range(25):
+        made.epoch(number, request(), granted((0, 1, 1, 0)), [lit()])
+    assert [one[1] for one in violations(made)] == list(range(20))
