@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from opticcl.errors import UnsupportedError
 from opticcl.execute import execute
 from opticcl.fabrics import fabric, job
 from opticcl.ir import Fabric, Op, Schedule
+from opticcl.plans.plan import compile
 from opticcl.schedule import generate, reason_declined
 from opticcl.schedule.ramp_broadcast import relays
 from opticcl.schedule.ramp_maps import geometry
@@ -203,6 +206,16 @@ def test_steps_of_a_broadcast(stages: int) -> None:
     assert (made.num_steps, made.collective.num_chunks) == (stages + 1, stages)
     assert [i for steps in made.step_classes() for i in steps] == list(range(stages + 1))
     assert len(made.step_classes()) == min(stages, 2) + 1
+
+
+@pytest.mark.parametrize("slots", [20, 329, 3290])
+def test_auto_takes_about_the_best_number_of_stages(slots: int) -> None:
+    """k + 1 steps of a latency of 70 slots and a stage each: at most 3 % above the best k."""
+    size = 3 * 950 * slots
+    due = min((k + 1) * (70 + ceil(slots / k)) for k in range(1, 129)) * 20e-9
+    found = compile("ramp:groups=3,racks=2,wavelengths=6", "broadcast", size, assumptions="published")
+    assert found.schedule.name == "ramp"
+    assert found.simulate(assumptions="published").total_s <= 1.03 * due
 
 
 def test_tree_of_a_broadcast() -> None:
