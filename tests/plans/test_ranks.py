@@ -8,8 +8,9 @@ import opticcl
 from opticcl.assumptions import KEYS, LATENCY_KEYS, assumptions
 from opticcl.fabrics import fabric, fabric_at_scale
 from opticcl.plans.compare import compare_plans
+from opticcl.plans.equal import equal_fabrics, parse_equal
 from opticcl.plans.ranks import beside, keys_between, ranks, sensitivity
-from opticcl.report.beside import dark_line, rank_lines
+from opticcl.report.beside import dark_line, rank_lines, rates_line
 
 SIX = ("ramp", "sipac", "ideal", "fat_tree", "lightpath", "terarack")
 
@@ -133,6 +134,16 @@ def test_machines_whose_light_does_not_close_are_named():
     found = compare_plans([fabric_at_scale(name, 100) for name in ("ramp", "terarack", "ideal")], "all_reduce", [8])
     assert dark_line(found) == "light does not close: terarack -109.0 dB; opticcl budget shows where it is lost"
     assert not dark_line(compare_plans([fabric_at_scale("ramp", 8)], "all_reduce", [8]))
+
+
+def test_rates_that_differ_are_named_where_bills_do():
+    """Not where all nodes have one rate, one price or one power."""
+    made = [(name, fabric_at_scale(name, 16)) for name in ("ramp", "sipac")]
+    assert rates_line([one for _, one in made]).startswith("node rates differ; --equal rate=800Gb/s")
+    for wanted in ("rate=2Tb/s", "cost=9000"):
+        kept, _, _ = equal_fabrics(made, parse_equal(wanted))
+        assert len(kept) == 2
+        assert rates_line([one for _, one in kept]) == ""
 
 
 def test_a_default_that_decides_a_rank_is_named():

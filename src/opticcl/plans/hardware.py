@@ -14,7 +14,7 @@ from opticcl.ir import Fabric
 from opticcl.ir.light import LITERAL
 from opticcl.optics.values import light_path_of, optics
 
-__all__ = ["BEST", "Hardware", "hardware_of", "middle"]
+__all__ = ["BEST", "Hardware", "bill_per_node", "hardware_of", "middle"]
 
 TYPICAL = "typical"
 BEST = "best"
@@ -66,13 +66,23 @@ def hardware_of(fabric: Fabric, prices: str = "default", preset: str = BEST) -> 
         preset: values of the light budget; best: those of the paper where they suffice, else the typical ones.
     """
     margin, preset = _margin_db(fabric, (LITERAL, TYPICAL) if preset == BEST else (preset,))
-    usd = w = None
+    return Hardware(margin, preset, *bill_per_node(fabric, prices))
+
+
+@lru_cache(maxsize=64)
+def bill_per_node(fabric: Fabric, prices: str = "default") -> tuple[float | None, float | None]:
+    """Price and power of a node: the geometric mean of the range of the bill.
+
+    Args:
+        fabric: the machine.
+        prices: list of datasheets.
+    Returns: [USD], [W]; None and None where the parts are unknown.
+    """
     try:
         bill = bill_of(fabric, prices)
-        usd, w = (middle(of) / fabric.num_machine_nodes for of in (bill.usd, bill.w))
     except UnsupportedError:
-        usd = w = None  # a machine without a list of parts has no price
-    return Hardware(margin, preset, usd, w)
+        return None, None
+    return middle(bill.usd) / fabric.num_machine_nodes, middle(bill.w) / fabric.num_machine_nodes
 
 
 def _margin_db(fabric: Fabric, presets: tuple[str, ...]) -> tuple[float | None, str]:

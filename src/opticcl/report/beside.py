@@ -5,16 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from opticcl.plans.hardware import hardware_of
+from opticcl.plans.hardware import bill_per_node, hardware_of
 from opticcl.report.kit.columns import Column, FittedTable
 from opticcl.report.kit.words import labels
-from opticcl.units import counted, format_seconds
+from opticcl.units import counted, format_rate, format_seconds
 
 if TYPE_CHECKING:
+    from opticcl.ir import Fabric
     from opticcl.plans.comparison import Comparison, Entry
     from opticcl.plans.ranks import Swaps
 
-__all__ = ["beside_cells", "beside_columns", "dark_line", "light_word", "rank_lines", "sensitivity_table", "usd_word"]
+__all__ = [
+    "beside_cells",
+    "beside_columns",
+    "dark_line",
+    "light_word",
+    "rank_lines",
+    "rates_line",
+    "sensitivity_table",
+    "usd_word",
+]
 
 SHOWN = 3
 """Swaps of one key that a line names [count]."""
@@ -50,6 +60,16 @@ def dark_line(comparison: Comparison) -> str:
     found = [(entry.fabric.name, hardware_of(entry.fabric)) for entry in comparison.entries]
     dark = dict.fromkeys(f"{name} {one.margin_db:+.1f} dB" for name, one in found if one.closes is False)
     return f"light does not close: {', '.join(dark)}; opticcl budget shows where it is lost" if dark else ""
+
+
+def rates_line(fabrics: Sequence[Fabric]) -> str:
+    """A remark where node rates differ, since times then depend on transmitters too; "" where rates or bills are equal."""
+    if len({format_rate(fabric.node_rate_bits_per_s) for fabric in fabrics}) == 1:
+        return ""
+    for bill in zip(*map(bill_per_node, fabrics), strict=True):  # dollars, then watts
+        if None not in bill and len({f"{value:.3g}" for value in bill}) == 1:
+            return ""
+    return "node rates differ; --equal rate=800Gb/s gives every node the same, cost=9000 or power=100 the same bill"
 
 
 def usd_word(entry: Entry) -> str:

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from opticcl.ir import Timeline
-from opticcl.report.beside import beside_columns, dark_line, light_word, rank_lines, usd_word
+from opticcl.report.beside import beside_columns, dark_line, light_word, rank_lines, rates_line, usd_word
 from opticcl.report.kit.columns import Column, FittedTable, algorithm_column, yes_or_no
 from opticcl.report.kit.words import (
     PART_NAMES,
-    RATES_DIFFER,
     busiest,
     fabric_names,
     gap,
@@ -80,9 +79,8 @@ def comparison_table(comparison: Comparison) -> FittedTable:
         note.append("all plans verified" if len(entries) > 1 else "the plan is verified")
         shared.add("verified")
     below = [", ".join(note)]
-    if "node rate" not in shared:
-        below.append(RATES_DIFFER)
-    below += filter(None, (dark_line(comparison), *rank_lines(comparison)))
+    remarks = (rates_line([e.fabric for e in entries]), dark_line(comparison), *rank_lines(comparison))
+    below += filter(None, remarks)
     return FittedTable([c for c in columns if c.header not in shared], "\n".join(below), keys=2)
 
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from opticcl.report.beside import rates_line
 from opticcl.report.kit.columns import Column, FittedTable, yes_or_no
-from opticcl.report.kit.words import RATES_DIFFER, numbered, ratio
+from opticcl.report.kit.words import numbered, ratio
 from opticcl.training.iteration import replay
 from opticcl.units import counted, format_bytes, format_rate, format_seconds
 
@@ -70,9 +71,7 @@ def training_table(training: TrainingResult) -> FittedTable:
 
 def _remarks(training: TrainingResult) -> list[str]:
     """Why rows may differ for another reason than their networks, and what is optimistic."""
-    job, lines = training.job, []
-    if len({row.machine.node_rate_bits_per_s for row in training.rows}) > 1:
-        lines.append(RATES_DIFFER)
+    job, lines = training.job, list(filter(None, [rates_line([row.machine for row in training.rows])]))
     if training.groups == "scaled" and any(1 < len(group.ranks) < job.num_ranks for group in job.groups.values()):
         lines.append(
             "a group of devices is timed on a fabric of its size, which can be faster than its nodes of the machine; "

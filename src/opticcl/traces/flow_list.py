@@ -26,6 +26,7 @@ from opticcl.traces.call_rows import CallRows
 from opticcl.traces.line_scan import NUMBERS, Lines, line_blocks
 from opticcl.traces.reader import ReadOptions, TraceReader, register_trace
 from opticcl.traces.recording import RankTrace
+from opticcl.units import counted
 
 __all__ = ["FlowListReader"]
 
@@ -68,7 +69,7 @@ class FlowListReader(TraceReader):
             whole_job=True,
             after=[
                 *renumbered,
-                f"flows start at {len(starts):,} times; those of one time are sent together, one time after the other",
+                f"flows start at {counted(len(starts), 'time')}; those of one time are sent together, one time after the other",
             ],
         )
 

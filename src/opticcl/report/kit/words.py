@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PART_NAMES",
-    "RATES_DIFFER",
     "busiest",
     "fabric_names",
     "gap",
@@ -30,9 +29,6 @@ __all__ = [
     "slower",
     "specification",
 ]
-
-RATES_DIFFER = "node rates differ; --equal rate=800Gb/s gives every node the same, cost=9000 or power=100 the same bill"
-"""Remark below a table whose fabrics are as fast as their papers say: its times depend on transceivers too."""
 
 LONGEST = 44
 """Characters of a short algorithm at most [count]."""
