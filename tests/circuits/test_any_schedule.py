@@ -113,10 +113,10 @@ def test_sipac(where, steps):
         assert len(plan.rounds(i)) == max((-(-pairs.count(pair) // (1 + near[pair])) for pair in pairs), default=0)
         for number, (s, d) in enumerate(pairs):
             groups = where.groups_of_levels[dimension(where, s, d)]
-            lines = {where.num_wavelengths // groups, -(-where.num_wavelengths // groups)}
+            few, many = where.num_wavelengths // groups, -(-where.num_wavelengths // groups)
             beside = [n for n, pair in enumerate(pairs) if pair == (s, d) and rounds[n] == rounds[number]]
             both = near[s, d] and len(beside) == 1
-            assert width[number] in ({sum(lines), 2 * max(lines), 2 * min(lines)} if both else lines)
+            assert width[number] in ((2 * few, few + many, 2 * many) if both else (few, many))
 
 
 def step_ahead(where, level, ahead, src):

@@ -300,13 +300,13 @@ def _carried(plan: CircuitPlan, step: int) -> list[list[tuple[int, int, int]]]:
 
 
 def test_circuits_of_nics_with_one_partner_stand() -> None:
-    """Node 0 has a partner in each dimension of 2 x 2: all circuits stand in both steps, those of the other step idle."""
-    steps = [(0, 1), (1, 3)], [(0, 2), (3, 1)]
+    """Nodes 0 and 1 have a partner in each dimension of 2 x 2: circuits of both steps stand, those of the other idle."""
+    steps = [(0, 1), (1, 3)], [(0, 2), (1, 0)]
     for where, stands in (("oddl:shape=2x2", True), ("oddl:shape=2x2,failed=transmitter:7", False)):
         plan = lower(fabric(where), _steps(4, *steps, stands=stands))
         assert [_carried(plan, i) for i in (0, 1)] == [
-            [[(0, 0, 1), (1, 1, 3), (-1, 0, 2), (-1, 3, 1)]],
-            [[(0, 0, 2), (1, 3, 1), (-1, 0, 1), (-1, 1, 3)]],
+            [[(0, 0, 1), (1, 1, 3), (-1, 0, 2), (-1, 1, 0)]],
+            [[(0, 0, 2), (1, 1, 0), (-1, 0, 1), (-1, 1, 3)]],
         ]
         assert verify(plan).ok
     plain = lower(fabric("oddl:shape=2x2"), _steps(4, *steps, stands=False))

@@ -1,7 +1,9 @@
 """Costs of runs by hand, and beside rounds that an engine plays one by one."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from tests.collectives import nothing_required
 from tests.engines import flow
@@ -10,9 +12,9 @@ from tests.simulate.plans import by_hand
 from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
 from opticcl.fabrics import fabric
-from opticcl.ir import Op, Schedule, Transfers
+from opticcl.ir import CircuitPlan, Op, Schedule, Transfers
 from opticcl.plans.plan import compile
-from opticcl.simulate import programme
+from opticcl.simulate import programme, simulate
 from opticcl.simulate.closed_form import Cost, profile
 
 NS = 1e-9
@@ -51,6 +53,7 @@ def test_a_run_of_three_steps_by_hand(is_last):
         ("terarack:nodes=6,wavelengths=2", "all_reduce", "mesh"),
         ("oddl:shape=2x4", "all_reduce", "halving_doubling"),
         ("lightpath:shape=2x3,lasers=2", "all_to_all", "mesh"),
+        ("ideal:nodes=5", "all_reduce", "ring"),
     ],
 )
 def test_rounds_that_are_played_take_the_same_parts(where, collective, algorithm):
@@ -96,3 +99,24 @@ def test_rounds_that_replace_each_other_are_set_in_every_step(steps):
     for initial, due in (("cold", 2 * steps), ("warm", 2 * steps - 1)):
         (cost,) = profile(lower(where, schedule), assumptions("common", initial=initial)).costs
         assert cost.reconfiguration_s == pytest.approx(due * where.reconfiguration_s)
+
+
+def test_an_idle_round_takes_nothing_but_its_setting():
+    """LIGHTPATH, played: a circuit stands one round longer without data; without that round, the closed form takes the same."""
+    where = fabric("lightpath:shape=2x2,lasers=1")
+    transfers = Transfers.of([0, 2], [1, 3], [0, 1], [1, 4], [Op.COPY, Op.REDUCE])
+    schedule = Schedule("by hand", nothing_required(4, 8), 3, lambda i: transfers, classes=(range(2), range(2, 3)))
+    (both,) = lower(where, schedule).rounds(0)
+    first, second = (both.take(np.array([row])) for row in (0, 1))
+    idle = replace(first, transfer=np.array([-1], np.int32))
+    assumed, calls, found = assumptions("common", message_gap=1e-7), [], []
+    for rounds in ((first, idle, second), (first, second)):
+        plan = CircuitPlan(where, schedule, lambda i, rounds=rounds: rounds if i < 2 else (both,))
+        run = simulate(plan, 10**6, assumed, engine="flow", progress=lambda *told: calls.append(told))
+        found.append(run.timeline)
+    assert [one.num_rounds for one in found] == [7, 5]
+    due = profile(plan, assumed).timeline(10**6)
+    for part in ("reconfiguration_s", "latency_s", "transfer_s", "compute_s"):
+        for one in found:
+            assert getattr(one, part) == pytest.approx(getattr(due, part), rel=1e-9)
+    assert [told[1:] for told in calls] == [(2, 3), (3, 3)] * 2

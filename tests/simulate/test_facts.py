@@ -19,7 +19,7 @@ from opticcl.simulate import class_bounds, profile, schedule_facts
 from opticcl.simulate import facts as facts_module
 from opticcl.simulate import parts as parts_module
 from opticcl.simulate.closed_form import costs
-from opticcl.simulate.facts import ScheduleFacts
+from opticcl.simulate.facts import PlanFacts, ScheduleFacts
 
 
 @pytest.mark.parametrize(
@@ -197,3 +197,12 @@ def test_a_transfer_of_several_circuits_is_shared_among_them():
     plan = CircuitPlan(ring, Schedule("one", nothing_required(4, 1), 1, lambda i: far), lambda i: (both,))
     link = ring.resources[0].capacity
     assert profile(plan, assumptions("common")).costs[0].slowest == pytest.approx((8 / 2 / link,))
+
+
+def test_circuits_are_found_behind_transfers():
+    """Whichever of the two is asked for first."""
+    chunk = Transfers.of([0], [1], 0, 1, Op.COPY)
+    plan = lower(fabric("oddl:shape=2"), Schedule("one", nothing_required(2, 1), 1, lambda i: chunk))
+    run = PlanFacts(plan).of_run(0)
+    assert run.transfers is chunk
+    assert len(run.rounds[0]) == 1
