@@ -7,6 +7,7 @@ import pytest
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.fabrics import fabric_at_scale
 from opticcl.ir.task_graph import ProcessGroup, Task, TaskGraph
+from opticcl.plans.fastest import Fastest
 from opticcl.traces import builtin
 from opticcl.traces.graphs import job_of
 from opticcl.training.iteration import Runtime
@@ -151,3 +152,19 @@ def test_a_file_in_place_of_a_model_is_named(tmp_path):
     (tmp_path / "step.et").touch()
     with pytest.raises(ParameterError, match=r"step\.et is a file; give opticcl\.traces\.load_job\("):
         train(str(tmp_path / "step.et"), "ideal", nodes=4)
+
+
+def test_what_is_cached_for_a_large_machine_is_released(monkeypatch):
+    """Before the next machine: the rows are the same, and no candidates are kept."""
+    kept = train("lenet", ["ideal", "ramp", "ideal"], nodes=8).record()
+    released, forget = [], Fastest.forget
+
+    def noted(planner):
+        forget(planner)
+        released.append(planner)
+
+    monkeypatch.setattr("opticcl.training.train.MANY_NODES", 7)
+    monkeypatch.setattr(Fastest, "forget", noted)
+    assert train("lenet", ["ideal", "ramp", "ideal"], nodes=8).record() == kept
+    assert len(released) == 6  # under both sets of assumptions
+    assert not any(planner._choices or planner._cache._entries for planner in released)

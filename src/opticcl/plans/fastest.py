@@ -180,6 +180,11 @@ class Fastest:
         made.assumed, made._choices, made._shared = assumed, {}, self
         return made
 
+    def forget(self) -> None:
+        """Release candidates, steps and circuits of all fabrics so far; verdicts on their data are kept."""
+        self._choices.clear()
+        self._cache.clear()
+
     def choice(self, where: Fabric, wanted: Request) -> Choice:
         """The candidates for a collective on a fabric."""
         parameters = {k: v for k, v in where.parameters.items() if v is not None}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
@@ -13,6 +14,7 @@ from opticcl.errors import FabricError, ParameterError, UnsupportedError
 from opticcl.fabrics import fabric_at_scale
 from opticcl.ir import Fabric, ProgressCallback, no_progress
 from opticcl.ir.task_graph import TaskGraph
+from opticcl.plans.fastest import MANY_NODES
 from opticcl.plans.machines import ExcludedFabric, num_elements
 from opticcl.plans.ranks import beside
 from opticcl.processes import each
@@ -276,6 +278,11 @@ def train(
             return row
         except (UnsupportedError, FabricError) as error:
             return ExcludedFabric(built[i].name, str(error))
+        finally:
+            if also is not None and built[i].num_nodes > MANY_NODES:  # no other machine needs its steps and circuits
+                also.forget()
+                planner.forget()
+                gc.collect()
 
     weights = list(map(num_elements, built))
     found = each(on_machine, len(built), jobs=jobs, progress=progress, weights=weights)
