@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.collectives import nothing_required
 from tests.profiles import examples
@@ -100,6 +100,7 @@ DIGITS = st.tuples(st.integers(0, 35), st.integers(0, 1), st.integers(1, 3))
 
 @pytest.mark.parametrize("where", SIPAC)
 @examples(20)
+@example(steps=[[(0, 0, 1)] * 5 + [(1, 1, 1)] * 3, [(0, 1, 1)] * 4 + [(2, 0, 2)]])
 @given(steps=st.lists(st.lists(DIGITS, max_size=10), min_size=1, max_size=2))
 def test_sipac(where, steps):
     """A round for each transfer of a pair; with channels=ring the next node has two channels, and takes two at a time."""

@@ -243,3 +243,30 @@ def test_one_signal_may_be_added_by_several_receivers():
         assert not found.violations
         heard += len(step) - len(np.unique(step.src))
     assert heard > 0
+
+
+@pytest.mark.parametrize("shape", [(3, 2, 6), (2, 2, 4), (3, 3, 3)])
+@pytest.mark.parametrize(
+    ("collective", "steps", "phases"),
+    [
+        ("all_reduce", 4, "ABBA"),
+        ("all_reduce", 2, "AB"),
+        ("all_gather", 2, "BA"),
+        ("all_to_all", 1, "N"),
+        ("broadcast", 1, "R"),
+    ],
+)
+def test_rounds_of_skewed_exchanges(shape: tuple[int, int, int], collective: str, steps: int, phases: str) -> None:
+    """As many as labels over planes: p in A, J L / (x p) in B, J L with all at once, L / x from the root."""
+    x, racks, places = shape
+    where = fabric("ramp", groups=x, racks=racks, wavelengths=places)
+    for block in {1, racks} if steps > 1 else {1}:
+        call = "skewed_exchange" if collective == "broadcast" else f"skewed_exchange:block={block},steps={steps}"
+        plan = lower(where, generate(call, collective, where))
+        assert verify(plan).ok
+        rounds = {"A": block, "B": racks // block * places // x, "N": racks * places, "R": places // x}
+        found = [len(plan.rounds(i)) for i in range(steps)]
+        assert sorted(found) == sorted(rounds[phase] for phase in phases)
+        for i in range(steps):
+            carried = np.concatenate([circuits.transfer for circuits in plan.rounds(i)])
+            assert np.sort(carried).tolist() == list(range(len(plan.schedule.step(i))))
