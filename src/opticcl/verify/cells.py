@@ -265,11 +265,12 @@ def _play_step(src, dst, op, parts, row, first, last, words, held, stamps, step)
         total += last[i] - first[i]
     sent = np.empty((total, 2), np.uint64)
     sent_held = np.empty(total, np.int64)
-    at, moves = 0, False
+    at, moves, copied = 0, False, False
     for i in range(len(row)):
         t = row[i]
         s = src[t]
         moves = moves or op[t] & Op.MOVE > 0
+        copied = copied or op[t] == Op.COPY
         for k in range(first[i], last[i]):
             sent[at, 0] = words[0, s, k]
             sent[at, 1] = words[1, s, k]
@@ -293,10 +294,11 @@ def _play_step(src, dst, op, parts, row, first, last, words, held, stamps, step)
         t = row[i]
         d = dst[t]
         for k in range(first[i], last[i]):
-            stamp = stamps[d, k]
-            if stamp >= 2 * step and (op[t] == Op.COPY or stamp == 2 * step):
-                _note(clashes, t, k, 0)
-            stamps[d, k] = 2 * step + (op[t] != Op.COPY)
+            if copied:  # sums alone never clash
+                stamp = stamps[d, k]
+                if stamp >= 2 * step and (op[t] == Op.COPY or stamp == 2 * step):
+                    _note(clashes, t, k, 0)
+                stamps[d, k] = 2 * step + (op[t] != Op.COPY)
             if op[t] == Op.COPY:
                 words[0, d, k] = sent[at, 0]
                 words[1, d, k] = sent[at, 1]
