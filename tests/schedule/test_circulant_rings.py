@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tests.schedule.oracle import check
 
+from opticcl.assumptions import assumptions
 from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan
 from opticcl.plans.plan import compile
@@ -74,6 +75,14 @@ def test_on_1024_nodes(size, name, due):
     plan = compile("terarack", "all_reduce", size, algorithm=f"circulant_rings:radices={name}")
     assert plan.verify().ok
     assert plan.simulate(**PLAIN).total_s == pytest.approx(due * 1e-6, rel=1e-4)
+
+
+def test_four_levels_of_an_all_to_all():
+    """21 steps instead of 22 of three levels."""
+    plan = compile("terarack", "all_to_all", "1KB", assumptions=assumptions("common", **PLAIN))
+    assert plan.algorithm == "circulant_rings:radices=2x4x4x32"
+    assert plan.schedule.num_steps == 21
+    assert plan.verify().ok
 
 
 @pytest.mark.parametrize(("radices", "nodes"), [("8x32", 256), ("16x17", 272)])

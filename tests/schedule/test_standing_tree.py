@@ -36,6 +36,20 @@ def test_all_reduce(count, groups, cut):
     assert plan.simulate(**PLAIN).total_s == pytest.approx(due, rel=1e-9)
 
 
+@pytest.mark.parametrize(("count", "wavelengths", "groups"), [(25, 4, (5, 5)), (21, 4, (5, 5)), (45, 6, (9, 5))])
+def test_one_node_left_needs_no_exchange(count, wavelengths, groups):
+    """All wavelengths are in use, and there are 2 L steps: so 1 KB on 4,096 nodes takes 29.8 us, in four steps."""
+    where, size = fabric("terarack", nodes=count, wavelengths=wavelengths), 1_000
+    tree = tree_of(count, groups)
+    assert (tree.top, tree.fewest_wavelengths) == (1, wavelengths)
+    name = f"standing_tree:groups={'x'.join(map(str, groups))}"
+    check(name, "all_reduce", where)
+    plan = compile(where, "all_reduce", size, algorithm=name)
+    assert plan.verify().ok
+    due = 25e-6 + 4 * (1e-6 + 8 * size / where.rate_bits_per_s)
+    assert plan.simulate(**PLAIN).total_s == pytest.approx(due, rel=1e-9)
+
+
 @pytest.mark.parametrize(("count", "groups"), [(16, (3,)), (27, (3, 5)), (25, (25,)), (7, ())])
 @pytest.mark.parametrize("collective", ["reduce_scatter", "all_gather"])
 def test_blocks(count, groups, collective):

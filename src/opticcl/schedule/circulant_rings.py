@@ -27,7 +27,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
-from math import prod
+from math import isqrt, prod
 from typing import Any
 
 import numpy as np
@@ -75,13 +75,14 @@ def accepts(
 
 
 def variants(collective: Request, fabric: Fabric) -> list[dict[str, object]]:
-    """On a TeraRack: up to three levels, those of which none has another with as few settings, steps and bytes on the wire."""
+    """On a TeraRack: up to three levels, four of an all-to-all, of which none has another with as few settings, steps and bytes
+    on the wire."""
     if needs_whole(fabric, "terarack") or collective.name not in COLLECTIVES or collective.name == "barrier":
         return []
     n, moves = fabric.num_nodes, collective.name == "all_to_all"
     most = fabric.lasers_per_port
     front: list[tuple[tuple[float, ...], tuple[int, ...], bool]] = []
-    for radices in factorisations(n):
+    for radices in factorisations(n) + (_fours(n) if moves else []):
         for stands in (True, False)[: 1 + (len(radices) > 1)]:
             distinct = sum(b // 2 for b in radices) if moves else 4 * len(radices)
             if 2 * n * distinct > MOST_TRIED or accepts(collective, fabric, radices, stands):
@@ -101,6 +102,16 @@ def factorisations(n: int) -> list[tuple[int, ...]]:
     firsts = [b for b in range(2, n // 2 + 1) if n % b == 0]
     twos = [(b, n // b) for b in firsts]
     return [(n,)] * (n > 1) + twos + [(a, b, m // b) for a, m in twos for b in firsts if m % b == 0 and b < m]
+
+
+def _fours(n: int) -> list[tuple[int, ...]]:
+    """Four factors above 1, none of which is larger than the next."""
+    return [
+        (a, b, c, m // c)
+        for a, b, m in (one for one in factorisations(n) if len(one) == 3 and one[0] <= one[1])
+        for c in range(b, isqrt(m) + 1)
+        if m % c == 0
+    ]
 
 
 def _spaced(items: list[Any], most: int) -> list[Any]:

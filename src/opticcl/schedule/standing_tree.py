@@ -7,6 +7,8 @@ collected from before the middle node travels on one fibre, what is sent back to
     sum of k_i floor(m_i / 2) + k W(R) <= w      W(R): wavelengths of an exchange among R nodes
     T = R + (2 L + 1) alpha + V / B (2 sum 1 / k_i + 1 / k)
 
+Where one node is left there is no exchange: 2 L steps.
+
 A broadcast goes down such a tree from its root, turned so that the root is the last middle node, without an exchange; a reduce
 goes up. With S pieces that follow each other it takes (L + S - 1) (alpha + V / (S B) max 1 / k_i).
 
@@ -123,7 +125,7 @@ def _front(n: int, w: int, rooted: bool, blocks: bool = False) -> tuple[tuple[tu
         if top > (1 if rooted else MOST_EXCHANGING) or sum(loads) > w:
             continue
         for cut in (True,) if blocks else (False, True)[: 1 + (top > 2)]:
-            steps = 2 * len(groups) + 1 + (cut and not blocks)
+            steps = 2 * len(groups) + (top > 1) + (cut and not blocks)
             if _least_load(loads, top, w, cut) * (1 - 1e-9) > best.get(steps, (inf,))[0]:
                 continue
             widths = _widths(loads, top, w, cut)
@@ -145,7 +147,7 @@ def _groups(n: int, w: int) -> list[tuple[int, ...]]:
     return [
         (),
         *((a,) for a in sizes),
-        *((a, b) for a in sizes for b in sizes if a // 2 + b // 2 < w),
+        *((a, b) for a in sizes for b in sizes if a // 2 + b // 2 <= w),
         *((a, b, c) for a in few for b in few for c in few if a // 2 + b // 2 + c // 2 < w),
     ]
 
