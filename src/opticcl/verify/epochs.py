@@ -116,8 +116,8 @@ class EpochJudge:
         mine = Transfers(grants.src, grants.dst, rows, np.ones_like(rows), np.full(len(rows), Op.MOVE, np.uint8))
         has_circuit = np.zeros(len(grants), bool)
         for slot, circuits in enumerate(slots):
-            row = circuits.transfer
-            has_circuit[row[(row >= 0) & (row < len(grants))]] = True
+            carried = circuits.transfer
+            has_circuit[carried[(carried >= 0) & (carried < len(grants))]] = True
             transfers, light = mine, circuits
             if reserved is not None and len(reserved[slot][1]):
                 transfers, light = _together(mine, circuits, *reserved[slot])
