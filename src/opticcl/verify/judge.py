@@ -50,15 +50,15 @@ class Judge:
         runs = runs_of(schedule)
         if schedule.collective.num_ranks * len(runs) > COMPARED_ROWS:
             return check_data(schedule)
-        alike = _form(schedule), len(runs)
-        if alike not in self._alone:  # nothing to compare with: its rows are read when a second one comes
-            self._alone[alike] = schedule, check_data(schedule)
-        first = self._alone[alike]
+        form = _form(schedule), len(runs)
+        if form not in self._alone:  # nothing to compare with: its rows are read when a second one comes
+            self._alone[form] = schedule, check_data(schedule)
+        first = self._alone[form]
         if first is not None:
             earlier, report = first
             if earlier is schedule:
                 return report
-            self._alone[alike] = None
+            self._alone[form] = None
             self._keep(_fingerprint(earlier, runs_of(earlier)), earlier, report)
         key = _fingerprint(schedule, runs)
         if key not in self._followed:
