@@ -146,7 +146,16 @@ def test_what_is_printed_first_is_what_is_asked_first():
     assert compared().columns[:5] == ["fabric", "algorithm", "total_s", "verified", "node_rate_bits_per_s"]
 
 
-def test_nobody_trains_on_nothing():
-    """No number of devices is no number."""
+def test_plans_beside_are_plans():
+    """Also on packets, where they do not matter."""
+    for wrong in (3, ["ring"]):
+        with pytest.raises(OpticclError, match="compile: beside"):
+            opticcl.compile("ideal:nodes=4", "all_reduce", "1 MB", beside=wrong)
+
+
+def test_training_takes_a_number_of_devices_and_of_processes():
+    """No number of devices is no number, and no process does no work."""
+    with pytest.raises(OpticclError, match=r"train: jobs=0 is less than one process; try 2"):
+        opticcl.train("lenet", ["ideal"], nodes=2, jobs=0)
     with pytest.raises(OpticclError, match="lenet: devices=None is not a whole number"):
         partition("lenet", None)

@@ -92,7 +92,7 @@ def test_a_small_message_is_no_empty_one(opticcl, size):
     """Every chunk holds an element, and the line says so."""
     done = opticcl("execute", "-f", "ideal:nodes=8", "-a", "ring", "-s", size)
     assert done.returncode == 0
-    assert f"{size.rstrip('B')} bytes asked, 64 used" in done.stdout
+    assert f"{size.rstrip('B')} bytes requested, 64 used" in done.stdout
     assert "8 x int64" in done.stdout
 
 

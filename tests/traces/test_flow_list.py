@@ -2,6 +2,7 @@
 
 import pytest
 
+import opticcl
 from opticcl.errors import WorkloadError
 from opticcl.traces import load_job, load_workload
 
@@ -35,6 +36,16 @@ def test_flows_are_sent_in_the_order_of_their_start(tmp_path):
     found = load(tmp_path, "5,0,1,10\n0,1,0,20\n")
     assert [c.size_bytes for c in found.calls] == [20, 10]
     assert load_job(tmp_path / "flows.csv").num_calls == 2
+
+
+def test_the_flows_of_a_plan_are_read_back(tmp_path):
+    """Starts in seconds, with exponents: six steps of a ring of four nodes."""
+    plan = opticcl.compile("ideal:nodes=4", "all_reduce", "1 MB", algorithm="ring")
+    plan.export(tmp_path / "plan.flows")
+    assert "e-" in (tmp_path / "plan.flows").read_text()
+    found = load_workload(tmp_path / "plan.flows")
+    assert [call.size_bytes for call in found.calls] == 24 * [250_000]
+    assert any("flows start at 6 times" in note for note in found.notes)
 
 
 @pytest.mark.parametrize(

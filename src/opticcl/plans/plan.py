@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from opticcl.assumptions import DEFAULT_SET, Assumptions
 from opticcl.collective import Request, collective_name
-from opticcl.errors import UnsupportedError
+from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.ir import CircuitPlan, Fabric, ProgressCallback, Schedule, Timeline, Verdict, no_progress
 from opticcl.registry import as_list, as_path, as_text, canonical, whole_number, write_call
 from opticcl.units import counted, format_bytes, message_size
@@ -268,6 +268,10 @@ def compile(
     wanted = collective if isinstance(collective, Request) else Request(collective_name(collective), root)
     if wanted.name == "barrier":
         size_bytes = 0  # it carries no data
+    beside = as_list(beside, "compile: beside", "[plan]")
+    for other in beside:
+        if not isinstance(other, Plan):
+            raise ParameterError(f"compile: beside: {other!r} is no plan; give those that compile returns")
     if beside and not where.is_packet_switched:
         from opticcl.plans.jobs_beside import circuits_beside
 

@@ -75,8 +75,8 @@ class ExecutionReport:
         lines = [str(replace(self.plan, size_bytes=self.size_bytes))]
         if self.asked_bytes not in (None, self.size_bytes):
             lines.append(
-                f"{self.asked_bytes:,} bytes asked, {self.size_bytes:,} used: whole {self.dtype} elements in every block "
-                "and chunk"
+                f"{counted(self.asked_bytes, 'byte')} requested, {self.size_bytes:,} used: whole {self.dtype} elements in "
+                "every block and chunk"
             )
         if self.light is not None:
             lines += _light_lines(self.light)

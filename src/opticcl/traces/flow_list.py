@@ -4,9 +4,10 @@
 
     0,32,33,125000        start [ns], source, destination, bytes        separated by commas
     32 33 125000 0        source, destination, bytes, start [ns]        separated by spaces
+    0 1 250000 6.5e-06    the same with the start in seconds, as `opticcl compile -o plan.flows` writes it
 
-Flows of one start are sent together, those of a later start follow. In these files hosts are often numbered behind the
-switches: they are numbered from 0 again, in their order.
+Flows of one start are sent together, those of a later start follow; how much later, and in which unit, does not count. In these
+files hosts are often numbered behind the switches: they are numbered from 0 again, in their order.
 
 Source: netbench, flow_arrivals.txt; brianwuuu/SiPAC, traffic generators.
 """
@@ -31,7 +32,8 @@ from opticcl.units import counted
 __all__ = ["FlowListReader"]
 
 FORM = "write start,source,destination,bytes or source destination bytes start"
-_LINE = re.compile(r"\d{1,18}(?:\.\d+)?(?:\s*,\s*\d{1,18}){3}|(?:\d{1,18}\s+){3}\d{1,18}(?:\.\d+)?", re.ASCII)
+_START = r"\d{1,18}(?:\.\d+)?(?:[eE][-+]?\d{1,3})?"
+_LINE = re.compile(_START + r"(?:\s*,\s*\d{1,18}){3}|(?:\d{1,18}\s+){3}" + _START, re.ASCII)
 _LIKE = re.compile(_LINE.pattern.replace("{1,18}", "+"), re.ASCII)
 """A line of this form, with numbers of any length; the reader refuses long ones with their line."""
 

@@ -18,7 +18,7 @@ from opticcl.plans.fastest import MANY_NODES
 from opticcl.plans.machines import ExcludedFabric, num_elements
 from opticcl.plans.ranks import beside
 from opticcl.processes import each
-from opticcl.registry import as_text, convert_value, one_or_more, parse_call, write_call
+from opticcl.registry import as_text, convert_value, one_or_more, parse_call, whole_number, write_call
 from opticcl.traces.graphs import median_step
 from opticcl.training.communication import CommunicationTimes, Fastest, PlanUse, moved_bytes
 from opticcl.training.iteration import COMPUTE, Iteration, Runtime, replay, simulate_iteration
@@ -246,6 +246,8 @@ def train(
     Raises: ParameterError: contradictory arguments. UnsupportedError: no machine can carry the job.
     """
     groups = convert_value(groups, Literal["scaled", "machine"], "train: groups")
+    if whole_number(jobs, "train: jobs") < 1:
+        raise ParameterError(f"train: jobs={jobs} is less than one process; try 2")
     graphs = [note_untimed(graph) for graph in _task_graphs(job, nodes)]
     job = median_step(graphs)
     size = job.num_ranks if nodes is None else nodes
