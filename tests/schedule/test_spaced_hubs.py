@@ -16,6 +16,7 @@ from opticcl.plans.plan import compile
 from opticcl.schedule import reason_declined
 from opticcl.schedule.spaced_hubs import hub_depth, hub_links
 from opticcl.verify import verify
+from opticcl.verify.time import check_programme, rules_of
 
 
 @pytest.mark.parametrize("nodes", [2, 7, 13, 24])
@@ -80,6 +81,16 @@ def test_auto_takes_five_levels_on_1024_nodes():
     fastest, slowest = (25e-6 + (8 + 7) * (1e-6 + 1e6 * 8 / 2 / 8 / (wide * 40e9)) for wide in (13, 12))
     assert fastest < plan.simulate(assumptions=assumptions("common", **PLAIN)).total_s < slowest < 56e-6
     assert plan.verify().ok
+
+
+@pytest.mark.deep
+def test_all_of_1024_nodes_by_the_laws_of_time():
+    """Every chunk is followed, every circuit judged, and all times."""
+    assumed = assumptions("common", **PLAIN)
+    plan = compile("terarack", "broadcast", "1MB", algorithm="spaced_hubs:levels=5,pipeline=8,halves=True")
+    assert plan.verify(every_chunk=True).ok
+    times = plan.programme("closed_form", assumptions=assumed)
+    assert check_programme(plan.circuits, times, rules_of(times)).ok
 
 
 @pytest.mark.parametrize(

@@ -38,8 +38,9 @@ __all__ = ["HubLinks", "hub_depth", "hub_links", "spaced_hubs"]
 PIECES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 HALVES = (2, 3, 4, 5)
 BOTH_WAYS = (3, 4, 6, 9)
+MANY_PIECES = (1024, 2048)  # of two levels, whose share of gigabytes they are for
 DEEPEST = 128  # steps of a piece of a schedule that a search evaluates
-MOST_TRIED = 1 << 20  # transfers of all distinct steps of a candidate
+MOST_TRIED = 1 << 21  # transfers of all distinct steps of a candidate
 
 HubLinks = tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]
 """Child, parent, tree, depth of the child, level and direction of each link (0: ahead, 1: back), int64 (links,) each."""
@@ -70,7 +71,8 @@ def accepts(
 
 
 def variants(collective: Request, fabric: Fabric) -> list[dict[str, object]]:
-    """On a TeraRack: two to five levels in halves and three to nine both ways, in up to 512 pieces."""
+    """On a TeraRack: two to five levels in halves and three to nine both ways, in up to 512 pieces, of two levels
+    in up to 2,048."""
     if needs_whole(fabric, "terarack") or collective.name not in ("broadcast", "reduce"):
         return []
     n = fabric.num_nodes
@@ -81,7 +83,7 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, object]]:
         if not accepts(collective, fabric, levels)
         and 2 * (depth := hub_depth(n, levels, halves)) * 2 * n <= MOST_TRIED
         and depth <= DEEPEST
-        for pieces in PIECES
+        for pieces in (*PIECES, *(MANY_PIECES if levels == 2 else ()))
     ]
 
 
