@@ -10,6 +10,7 @@ from opticcl.collective import as_request
 from opticcl.ir import Op, Schedule, Transfers
 from opticcl.ir.symmetry import Run, RunSteps
 from opticcl.verify import symmetry
+from opticcl.verify._time_data import _replay_step
 from opticcl.verify.chunk_rows import _closed_under
 from opticcl.verify.exact import _events_of, _list_events, _play_sets, _run_events
 from opticcl.verify.symmetry import _evaluate, _orbits, _prefix_sums, _products, end_runs
@@ -201,3 +202,50 @@ def test_events_of_a_run(monkeypatch):
         joined = [row for one in events for row in zip(*(column.tolist() for column in one), strict=True)]
         assert [(number - 10, src, chunk) for number, src, _, _, chunk in joined] == due
     assert _events_of(step, np.array([3]), np.array([2]), np.array([1])).dst.tolist() == [3]
+
+
+# --- times of data ------------------------------------------------------------------------------------------------------
+
+
+def times_of_a_step(rows, low, ready, left, copied):
+    """What a step changes, chunk by chunk: rows of (src, dst, lo, n, apart, op, left, arrived, summed)."""
+    width, none = ready.shape[1], float("-inf")
+    carried = [[lo + k * apart - low for k in range(n)] for _, _, lo, n, apart, *_ in rows]
+    carried = [[c for c in chunks if 0 <= c < width] for chunks in carried]
+    due = [max([none, *(ready[row[0], c] for c in chunks)]) for row, chunks in zip(rows, carried, strict=True)]
+    for (src, *_, left_s, _, _), chunks in zip(rows, carried, strict=True):
+        for c in chunks:
+            left[src, c] = max(left[src, c], left_s)
+    for (src, *_, op, _, _, _), chunks in zip(rows, carried, strict=True):
+        for c in chunks if op in (MOVE, TAKE) else ():
+            ready[src, c] = copied[src, c] = none
+    missing = []
+    for (_, dst, *_, op, _, arrived, summed), chunks in zip(rows, carried, strict=True):
+        late = [0.0]
+        for c in chunks:
+            late += [left[dst, c] - arrived, (ready if op == COPY else copied)[dst, c] - arrived]
+            ready[dst, c] = summed if op == COPY else max(ready[dst, c], summed)
+            copied[dst, c] = arrived if op == COPY else copied[dst, c]
+        missing.append(max(late))
+    return due, missing
+
+
+def test_times_of_data():
+    """When data is ready, when its last send has left, when it was copied: against the same, chunk by chunk."""
+    random = np.random.default_rng(6)
+    for low, width in ((0, 6), (2, 3), (3, 1)) * 8:
+        state = random.integers(0, 9, (3, 4, width)).astype(float)
+        state[random.random(state.shape) < 0.2] = -np.inf
+        rows = []
+        for _ in range(int(random.integers(1, 7))):
+            src, dst = random.choice(4, 2, replace=False).tolist()
+            lo, apart = int(random.integers(0, 4)), int(random.integers(1, 4))
+            n = int(random.integers(1, 1 + (5 - lo) // apart + 1))
+            rows.append((src, dst, lo, n, apart, int(random.integers(0, 4)), *random.integers(0, 9, 3).tolist()))
+        expected = state.copy()
+        due, missing = times_of_a_step(rows, low, *expected)
+        given = columns(rows, np.int32, np.int32, np.int32, np.int32, np.int32, np.uint8, *(np.float64,) * 3)
+        ready_of, found = np.full(len(rows), -np.inf), np.zeros(len(rows))
+        _replay_step(*given, low, width, *state, ready_of, found)
+        assert (ready_of.tolist(), found.tolist()) == (due, missing), rows
+        assert np.array_equal(state, expected), rows

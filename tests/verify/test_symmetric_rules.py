@@ -12,6 +12,7 @@ from opticcl.ir.symmetric_steps import LightMove, Moves, SymmetricRounds, Symmet
 from opticcl.ir.symmetry import Digits, Symmetry, Table
 from opticcl.verify._time_rows import StoredRound, StoredStep
 from opticcl.verify._time_symmetric import data_missed, overlaps_of_images, refuse_other_machines, sums_missed
+from opticcl.verify.light import _symmetric_violations
 from opticcl.verify.symmetric_steps import first_wrong, images_of_machine, light_violations, moves_wrong
 
 TURN = Digits((4,), 0, 1)
@@ -249,6 +250,17 @@ def test_a_step_that_is_not_judged_has_no_circuits():
         Machine(), every, turns=[], senders=range(4), step=SymmetricStep(STEP.first.take([0]), STEP.moves)
     )
     assert ([one.rule for one in found], count) == (["path_broken"], 4)
+
+
+def test_steps_that_stand_for_others_or_have_no_circuits():
+    """A class of several steps is refused, and so is a step whose circuits nobody defines."""
+    plan = SimpleNamespace(fabric=Machine(), symmetric=lambda i: None)
+    several = Violation("steps_unequal", 3, -1, "class range(3, 5)", "one step", "several", 2)
+    assert _symmetric_violations(plan, STEP, range(3, 5)) == ([several], 0)
+    none = Violation("not_judged", 3, -1, "8 transfers", "circuits", "no rounds", 1)
+    assert _symmetric_violations(plan, STEP, range(3, 4)) == ([none], 0)
+    plan.symmetric = lambda i: rounds(*APART)
+    assert _symmetric_violations(plan, STEP, range(3, 4)) == ([], 8)
 
 
 # --- times ----------------------------------------------------------------------------------------------------------------

@@ -91,7 +91,9 @@ def test_wrong_times_are_refused(monkeypatch, what, change, law):
     """By law."""
     _, plan = not_listed(monkeypatch, ramp((4, 4, 8)), "all_reduce", "skewed_exchange:block=4,steps=4")
     programme = plan.programme(assumptions="published", rounds="in_line")
-    assert check_programme(plan.circuits, programme, rules_of(programme)).ok
+    right = check_programme(plan.circuits, programme, rules_of(programme))
+    assert (right.ok, right.circuits, right.changes) == (True, plan.verify().circuits, 0)
+    assert right.uses == right.circuits * len(plan.fabric.devices)
     wrong = change(programme)
     verdict = check_programme(plan.circuits, wrong, rules_of(wrong))
     assert law in {violation.law for violation in verdict.violations}, str(verdict)
@@ -104,6 +106,8 @@ def test_what_is_not_judged(monkeypatch):
     table = DeviceTable.of(kind=0, device=[0], step=-1, begin_s=0.0, done_s=0.0, setting=0)
     with pytest.raises(UnsupportedError, match="tables of devices"):
         check_programme(plan.circuits, replace(programme, devices=table))
+    with pytest.raises(UnsupportedError, match="tables of devices"):
+        check_programme(plan.circuits, programme, standing=table)
     with pytest.raises(UnsupportedError, match="are not listed"):
         plan.simulate(engine="flow")
     _, plan = not_listed(monkeypatch, ramp((3, 2, 6), slot=0.0), "all_to_all", "skewed_exchange:steps=1")
