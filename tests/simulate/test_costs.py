@@ -120,3 +120,14 @@ def test_an_idle_round_takes_nothing_but_its_setting():
         for one in found:
             assert getattr(one, part) == pytest.approx(getattr(due, part), rel=1e-9)
     assert [told[1:] for told in calls] == [(2, 3), (3, 3)] * 2
+
+
+@pytest.mark.parametrize("where", ["terarack:nodes=4", "oddl:shape=4", "ramp:groups=2,racks=1,wavelengths=2"])
+def test_what_is_recorded_arrives_as_in_a_programme(where):
+    """Each transfer of three steps, behind settings, control exchanges and latencies in line."""
+    rows = [(0, 0, 1, 0, 1, Op.COPY), (0, 2, 3, 0, 4, Op.COPY), (1, 1, 2, 0, 2, Op.COPY), (2, 3, 0, 0, 1, Op.COPY)]
+    plan = by_hand(fabric(where), rows, num_steps=3)
+    assumed = assumptions("common", message_gap=1e-8)
+    found = simulate(plan, 10**6, assumed, engine="flow", record=True).traffic.transfers
+    due = programme(plan, 10**6, assumed, engine="flow").data.arrived_s
+    assert np.sort(found.end_s) == pytest.approx(np.sort(due), rel=1e-9)
