@@ -225,9 +225,9 @@ def file_read() -> Run:
 def ring_file() -> Run:
     """Two base steps, not 8.6e9 rows."""
     folder = tempfile.TemporaryDirectory()
-    path = Path(folder.name) / "plan.parquet"
 
     def run(nodes: int = 65536) -> None:
+        path = Path(folder.name) / "plan.parquet"  # the folder lives as long as this function
         opticcl.compile(f"ideal:nodes={nodes}", "all_reduce", "1GB", algorithm="ring").save(path)
         assert opticcl.load(path)
 
