@@ -365,15 +365,6 @@ class Sipac(FailingFabric):
         expected = f"wavelengths of the one group that this ring drops, {distances} apart"
         yield Fault("wavelength_unheard", np.flatnonzero(~of_group & ~astray), expected)
 
-    @cached_property
-    def _digits(self) -> tuple[IntArray, ...]:
-        """Of every node, one array a level: a look-up is faster than a division."""
-        nodes = np.arange(self.num_nodes)
-        return tuple(
-            (nodes // stride % r).astype(np.min_scalar_type(r))
-            for stride, r in zip(self.strides, self.sides, strict=True)
-        )
-
     @property
     def links_all(self) -> bool:
         """Nodes that differ in one digit alone are linked."""
@@ -385,10 +376,11 @@ class Sipac(FailingFabric):
         return apart & self.joined_around(src, dst) if self.conditions else apart
 
     def _one_digit_apart(self, src: IntArray, dst: IntArray) -> npt.NDArray[np.bool_]:
-        differing = np.zeros(np.broadcast(src, dst).shape, np.int8)
-        for digit in self._digits:
-            differing += digit[src] != digit[dst]
-        one: npt.NDArray[np.bool_] = differing == 1
+        apart = np.abs(np.subtract(src, dst, dtype=np.int64))
+        level = np.maximum(np.searchsorted(self.strides, apart, side="right") - 1, 0)  # the highest that may differ
+        stride = self.strides[level]
+        line = stride * np.array(self.sides)[level]  # nodes that agree in all higher digits
+        one: npt.NDArray[np.bool_] = (apart > 0) & (apart % stride == 0) & (src // line == dst // line)
         return one
 
     def axes(self, nodes: IntArray) -> Iterator[Axis]:

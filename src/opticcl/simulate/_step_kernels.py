@@ -5,7 +5,9 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-__all__ = ["busiest_ends", "most_to_add", "one_range_a_rank", "path_sums"]
+__all__ = ["busiest_ends", "most_to_add", "path_sums", "ranges_apart"]
+
+MOST_RANGES = 8  # of a rank, which are compared with each other
 
 
 @numba.njit(cache=True, nogil=True)
@@ -48,21 +50,30 @@ def most_to_add(dst, count, op, adds, ranks):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def one_range_a_rank(dst, lo, count, covered):  # type: ignore[no-untyped-def]
-    """Whether all that arrives at a rank is the same range of chunks; writes its length.
+def ranges_apart(dst, lo, count, covered):  # type: ignore[no-untyped-def]
+    """Whether the ranges that arrive at a rank are equal or have no chunk in common, at most `MOST_RANGES` different ones.
 
     Args:
         dst: of each transfer, int64.
-        lo, count: chunks of each, int64; a transfer has one or more.
-        covered: length of the range of each rank, zeros, int64 (ranks,), written [chunks].
+        lo, count: chunks of each, int64.
+        covered: chunks of the different ranges of each rank, zeros, int64 (ranks,), written [chunks].
     """
-    first = np.zeros(len(covered), np.int64)
+    first, length = np.empty((len(covered), MOST_RANGES), np.int64), np.empty((len(covered), MOST_RANGES), np.int64)
+    known = np.zeros(len(covered), np.int64)
     for i in range(len(dst)):
-        at = dst[i]
-        if covered[at] == 0:
-            first[at], covered[at] = lo[i], count[i]
-        elif first[at] != lo[i] or covered[at] != count[i]:
-            return False
+        at, again = dst[i], False
+        for k in range(known[at]):
+            if first[at, k] == lo[i] and length[at, k] == count[i]:
+                again = True
+                break
+            if lo[i] < first[at, k] + length[at, k] and first[at, k] < lo[i] + count[i]:
+                return False
+        if not again:
+            if known[at] == MOST_RANGES:
+                return False
+            first[at, known[at]], length[at, known[at]] = lo[i], count[i]
+            known[at] += 1
+            covered[at] += count[i]
     return True
 
 

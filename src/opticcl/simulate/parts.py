@@ -12,7 +12,7 @@ import numpy.typing as npt
 from opticcl.assumptions import Assumptions
 from opticcl.ir import Circuits, Fabric, IntArray, Op, Transfers
 from opticcl.kernels import worth_compiling
-from opticcl.simulate._step_kernels import most_to_add, one_range_a_rank
+from opticcl.simulate._step_kernels import most_to_add, ranges_apart
 from opticcl.simulate.latency import path_latency
 from opticcl.simulate.standing import Standing
 
@@ -122,12 +122,12 @@ def _memory_chunks(transfers: Transfers, assumed: Assumptions) -> np.ndarray:
     adds = np.flatnonzero(transfers.op & Op.REDUCE)
     if assumed.compute == "none" or not len(adds):
         return np.zeros(0)
-    dst, lo, n = _ranges(transfers.take(adds))
+    dst, lo, n = _ranges(transfers if len(adds) == len(transfers) else transfers.take(adds))
     arrived = np.bincount(dst, n)
     if assumed.compute == "chain":
         return memory_traffic("chain", arrived, arrived)
     covered = np.zeros(len(arrived), np.int64)
-    if not (worth_compiling(len(dst)) and one_range_a_rank(dst, lo, n, covered)):
+    if not (worth_compiling(len(dst)) and ranges_apart(dst, lo, n, covered)):
         order = np.argsort(dst * (int(lo.max()) + 1) + lo, kind="stable")
         dst, lo, end = dst[order], lo[order], (lo + n)[order]
         covered = np.bincount(dst, newly_covered(dst, lo, end), minlength=len(arrived))
