@@ -114,7 +114,7 @@ WRONG = {
     "range": (AXES.replace('"1KB"', '{ from = "1KB" }'), "axes.size: to is missing"),
     "empty range": (
         AXES.replace('"1KB"', '{ from = "1MB", to = "1KB" }'),
-        "axes.size: from 1,000,000 to 1,000; give 1 or",
+        "axes.size: from 1,000,000 to 1,000 is not ascending from 1 or more",
     ),
     "factor": (AXES.replace('"1KB"', '{ from = 1, to = 9, factor = "x" }'), "axes.size.factor='x' is no number"),
     "unknown fabric": (AXES.replace('"ideal"', '"idael"'), "unknown fabric 'idael'; did you mean 'ideal'?"),
