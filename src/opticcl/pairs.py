@@ -120,7 +120,9 @@ def _group(src, dst, num_nodes, starts, receivers):  # type: ignore[no-untyped-d
     for i in range(len(src)):
         receivers[ends[src[i]]] = dst[i]
         ends[src[i]] += 1
-    seen_by = np.full(num_nodes, -1, np.int32)
+    seen_by = np.empty(num_nodes, np.int32)
+    for s in range(num_nodes):
+        seen_by[s] = -1
     count = 0
     for s in range(num_nodes):
         first, end = starts[s], ends[s]

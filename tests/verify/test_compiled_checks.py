@@ -11,7 +11,7 @@ from opticcl.ir import Op, Schedule, Transfers
 from opticcl.ir.symmetry import Run, RunSteps
 from opticcl.verify import symmetry
 from opticcl.verify._time_data import _replay_step
-from opticcl.verify.chunk_rows import _closed_under
+from opticcl.verify.chunk_rows import _reached
 from opticcl.verify.exact import _events_of, _list_events, _play_sets, _run_events
 from opticcl.verify.symmetry import _evaluate, _orbits, _prefix_sums, _products, end_runs
 
@@ -99,7 +99,7 @@ def test_orbits_and_what_is_reached():
             first, largest = _orbits(images)
             assert (first.tolist(), largest) == (sorted(map(min, sets)), max(map(len, sets)))
             some = random.integers(0, count, 2)
-            assert _closed_under(images, some).tolist() == sorted(
+            assert np.flatnonzero(_reached(images, some)).tolist() == sorted(
                 set().union(*(reached(images, k) for k in some.tolist()))
             )
 

@@ -72,7 +72,8 @@ def _fit_once(waiting, resources, offsets, busy, num_colours, width, colour):  #
     for w in range(len(waiting)):
         request = waiting[w]
         lo, hi = offsets[request], offsets[request + 1]
-        blocked[:] = 0
+        for word in range(words):
+            blocked[word] = 0
         for r in range(lo, hi):
             for word in range(words):
                 blocked[word] |= busy[resources[r], word]
@@ -86,7 +87,8 @@ def _fit_once(waiting, resources, offsets, busy, num_colours, width, colour):  #
                 placed[w] = True
                 break
         if placed[w]:
-            blocked[:] = 0
+            for word in range(words):
+                blocked[word] = 0
             for c in range(colour[request], colour[request] + width):
                 blocked[c >> 6] |= one << np.uint64(c & 63)
             for r in range(lo, hi):

@@ -49,15 +49,18 @@ def _one_more_level(side):  # type: ignore[no-untyped-def]
     are read from the front of one array and from the front of a reversed one, so that several are added at once.
     """
     most = len(side) - 1
-    behind, near = side[::-1].copy(), side + np.arange(1, most + 2)
-    branch = np.full(most + 1, FAR)
+    behind, near, branch = np.empty_like(side), np.empty_like(side), np.empty_like(side)
+    for m in range(most + 1):
+        behind[m], near[m], branch[m] = side[most - m], side[m] + m + 1, FAR
     for m in range(1, most + 1):
         branch[most - m] = _least_sum(near[: (m + 1) // 2], behind[most + 1 - m : most + 1 - m + (m + 1) // 2])
-    found = np.full(most + 1, FAR)  # with the way to the branch: found[y] + y
+    found = np.empty_like(side)  # with the way to the branch: found[y] + y
     found[0] = 0
     for m in range(1, most + 1):
         found[m] = _least_sum(found[:m], branch[most - m : most]) + m
-    return found - np.arange(most + 1)
+    for m in range(most + 1):
+        found[m] -= m
+    return found
 
 
 @numba.njit(cache=True)

@@ -21,12 +21,17 @@ def busiest_ends(src, dst, amount, ranks):  # type: ignore[no-untyped-def]
     """
     sent, received = np.zeros(ranks, np.int64), np.zeros(ranks, np.int64)
     chunks_sent, chunks_received = np.zeros(ranks, np.int64), np.zeros(ranks, np.int64)
+    most_sent, most_received, most_chunks_sent, most_chunks_received = 0, 0, 0, 0
     for i in range(len(src)):
         sent[src[i]] += 1
         received[dst[i]] += 1
         chunks_sent[src[i]] += amount[i]
         chunks_received[dst[i]] += amount[i]
-    return sent.max(), received.max(), chunks_sent.max(), chunks_received.max()
+    for rank in range(ranks):
+        most_sent, most_received = max(most_sent, sent[rank]), max(most_received, received[rank])
+        most_chunks_sent = max(most_chunks_sent, chunks_sent[rank])
+        most_chunks_received = max(most_chunks_received, chunks_received[rank])
+    return most_sent, most_received, most_chunks_sent, most_chunks_received
 
 
 @numba.njit(cache=True, nogil=True)
@@ -45,8 +50,11 @@ def most_to_add(dst, count, op, adds, ranks):  # type: ignore[no-untyped-def]
         if op[i] & adds:
             arrived[dst[i]] += count[i]
             rows[dst[i]] += 1
-    rank = arrived.argmax()
-    return rank, arrived[rank], rows[rank]
+    busiest = 0
+    for rank in range(ranks):
+        if arrived[rank] > arrived[busiest]:
+            busiest = rank
+    return busiest, arrived[busiest], rows[busiest]
 
 
 @numba.njit(cache=True, nogil=True)

@@ -21,6 +21,7 @@ from opticcl.verify.chunk_rows import followed_rows
 __all__ = ["Cells", "first_holders"]
 
 _SATURATED = 1 << 61  # the sum of two counts fits in 64 bits
+_LAST = np.iinfo(np.int32).max
 
 Words = npt.NDArray[np.uint64]
 Counters = tuple[IntArray, IntArray, IntArray]
@@ -179,9 +180,11 @@ def first_holders(c: Collective, held: IntArray) -> IntArray | None:
 def _rows_apart(src, dst, op, row, first, last, num_ranks):  # type: ignore[no-untyped-def]
     """Whether no cell is both sent and written in a step, and whether no copy can meet another write; both judged by the first
     and the last chunk that each rank sends and receives, so that a no is not certain."""
-    sent_lo, written_lo = np.full((2, num_ranks), np.iinfo(np.int32).max, np.int32)
-    sent_hi, written_hi, writes = np.zeros((3, num_ranks), np.int32)
-    copied = np.zeros(num_ranks, np.bool_)
+    sent_lo, written_lo = np.empty(num_ranks, np.int32), np.empty(num_ranks, np.int32)
+    for rank in range(num_ranks):
+        sent_lo[rank], written_lo[rank] = _LAST, _LAST
+    sent_hi, written_hi = np.zeros(num_ranks, np.int32), np.zeros(num_ranks, np.int32)
+    writes, copied = np.zeros(num_ranks, np.int32), np.zeros(num_ranks, np.bool_)
     for i in range(len(row)):
         s, d = src[row[i]], dst[row[i]]
         sent_lo[s], sent_hi[s] = min(sent_lo[s], first[i]), max(sent_hi[s], last[i])
@@ -251,8 +254,11 @@ def _play_apart(  # type: ignore[no-untyped-def]
     if moves:
         for i in range(len(row)):
             if op[row[i]] & Op.MOVE:
-                words[:, src[row[i]], first[i] : last[i]] = 0
-                held[src[row[i]], first[i] : last[i]] = 0
+                s = src[row[i]]
+                for k in range(first[i], last[i]):
+                    words[0, s, k] = 0
+                    words[1, s, k] = 0
+                    held[s, k] = 0
     return clashes, not_held, wrong_size
 
 
@@ -348,15 +354,17 @@ def _play_run(  # type: ignore[no-untyped-def]
     most = 0
     for at in range(len(starts) - 1):
         most = max(most, starts[at + 1] - starts[at])
-    row = np.empty(most * members, np.int64)
-    sent, sent_held = np.empty((2, most * members), np.uint64), np.empty(most * members, np.int64)
-    written, summed = np.full(
-        (2, ranks), -1, np.int64
-    )  # the step, through all chunks, that last wrote to a rank, or copied
+    row, sent_held = np.empty(most * members, np.int64), np.empty(most * members, np.int64)
+    sent_first, sent_second = np.empty(most * members, np.uint64), np.empty(most * members, np.uint64)
+    # the step, through all chunks, that last wrote to a rank, or copied
+    written, summed = np.empty(ranks, np.int64), np.empty(ranks, np.int64)
+    for rank in range(ranks):
+        written[rank], summed[rank] = -1, -1
     place = np.empty(members, np.int64)
     for k in range(chunks):
         first, second, there = words[0, k], words[1, k], held[k]
-        place[:] = source[:, k]
+        for m in range(members):
+            place[m] = source[m, k]
         for turn in range(count):
             step = k * count + turn
             n, moves = 0, False
@@ -369,7 +377,7 @@ def _play_run(  # type: ignore[no-untyped-def]
                 t = row[i]
                 s = src[t]
                 moves |= op[t] & Op.MOVE > 0
-                sent[0, i], sent[1, i], sent_held[i] = first[s], second[s], there[s]
+                sent_first[i], sent_second[i], sent_held[i] = first[s], second[s], there[s]
                 if there[s] == 0:
                     _first_in_run(found[1], turn, t, k, 0)
                 elif len(parts) and parts[t] + turn * parts_step[t] != there[s]:
@@ -389,9 +397,9 @@ def _play_run(  # type: ignore[no-untyped-def]
                     written[d] = step
                     summed[d] = -1 if copies else step
                 if copies:
-                    first[d], second[d], there[d] = sent[0, i], sent[1, i], sent_held[i]
+                    first[d], second[d], there[d] = sent_first[i], sent_second[i], sent_held[i]
                 else:
-                    first[d] += sent[0, i]
-                    second[d] += sent[1, i]
+                    first[d] += sent_first[i]
+                    second[d] += sent_second[i]
                     there[d] = min(there[d] + sent_held[i], _SATURATED)
     return found

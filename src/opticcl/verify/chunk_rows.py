@@ -64,7 +64,7 @@ def indexed_by_chunk(
         of each in the next step; the place of each followed chunk in the first step, (members, chunks).
     """
     before = np.stack([_earlier(member, c) for member in run.members])
-    needed = _closed_under(before, chunks)
+    needed = np.flatnonzero(_reached(before, chunks))
     below = np.searchsorted(needed, np.arange(c.num_chunks + 1)).astype(np.int32)
     rows, places, first_row = [], [], 0
     for number, base in enumerate(bases):
@@ -111,8 +111,8 @@ def followed_rows(chunk_lo, chunk_n, followed_below):  # type: ignore[no-untyped
 
 
 @numba.njit(cache=True, nogil=True)
-def _closed_under(images, chunks):  # type: ignore[no-untyped-def]
-    """Chunks that are reached from some chunks by any of the permutations, these included, ascending."""
+def _reached(images, chunks):  # type: ignore[no-untyped-def]
+    """Which chunks are reached from some chunks by any of the permutations, these included, bool (chunks,)."""
     reached = np.zeros(images.shape[1], np.bool_)
     stack = np.empty(images.shape[1], np.int64)
     for start in chunks:
@@ -130,4 +130,4 @@ def _closed_under(images, chunks):  # type: ignore[no-untyped-def]
                     reached[to] = True
                     stack[top] = to
                     top += 1
-    return np.flatnonzero(reached)
+    return reached
