@@ -16,6 +16,8 @@ FEWER_SIZES = (1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 17, 27, 32)
 FEWEST_SIZES = (1, 2, 5, 12, 16)
 DEEP_SIZES = (6, 7, 12, 13, 17, 25, 27, 30, 32, 54, 64)
 """Sizes that `make test-deep` adds."""
+LARGEST = 16
+"""Nodes at which `make test` tries an all_reduce and an all_to_all alone."""
 ALL_ROOTS = 5
 """Nodes up to which `make test` tries the first, a middle and the last root; beyond, the middle one."""
 OPTICAL = ("lightpath", "oddl", "ramp", "sipac", "terarack")
@@ -70,6 +72,8 @@ def requests(collective: str, size: int) -> Iterator[Request]:
 
 def is_deep(size: int, request: Request) -> bool:
     """Whether `make test-deep` alone tries a case."""
+    if size == LARGEST:
+        return request.name not in ("all_reduce", "all_to_all")
     return size in DEEP_SIZES or (size > ALL_ROOTS and request.name in ROOTED and request.root != size // 2)
 
 

@@ -57,6 +57,15 @@ DEEP = {
     ),
     "opticcl train --model resnet50 --nodes 64 --device a100": "the same, another model",
     "opticcl compare --nodes 64 --size 100MB --collective all_reduce": "that of the README, with its default",
+    "opticcl faults -f sipac:radix=3,levels=2 --fail comb_laser:5:weak=0.9 --fail comb_laser:5:weak=0.2": (
+        "two answers, 1 s; tests/fabrics/test_weak_parts.py has the same"
+    ),
+    "opticcl plan -f ocs:nodes=16 -c all_to_all -s 1MiB --assumptions published": "1 s; the same plan on common remains",
+    "opticcl study tornado examples/who-wins-small.toml --folder small.study": "runs a study, 1 s; two other answers remain",
+    "opticcl train --model resnet50 -n 16 -f oddl:shape=4x4 --faults examples/faults.json --spares 1": (
+        "1 s; tests/cli/test_train_faults.py has the same"
+    ),
+    "opticcl compare --nodes 64 --size 100MB --node-rate 800Gb/s": "that of the README with --equal rate",
     "opticcl sweep -n 64 --node-rate 800Gb/s": "all fabrics at 12 sizes, 1 s; tests/cli/test_sweep.py has fewer fabrics",
     "opticcl compare -f lightpath:shape=8x8,waveguides=1 -c all_to_all -s 10MB --json": "1 s; smaller ones remain",
     "opticcl study studies/lumorph-figure-5-left.toml --dry-run": "1 s; another study file is counted",
@@ -193,8 +202,21 @@ def test_every_example_has_a_command():
     assert all(f"examples/{name}" in command for name, command in ROWS)
 
 
+DEEP_EXAMPLES = {
+    "training-study.toml": "a study, 1 s; a small one remains",
+    "who-wins-256.toml": "1 s; another study is counted",
+    "decoder.toml": "1 s; tests/training/test_decoder.py has smaller models",
+}
+"""Examples that `make test-deep` runs, with the reason."""
+
+
 @pytest.mark.parametrize(
-    ("name", "command"), [row for row in ROWS if row[1].startswith("opticcl ") and (row[1],) not in CHAINS]
+    ("name", "command"),
+    [
+        pytest.param(*row, marks=[pytest.mark.deep] * (row[0] in DEEP_EXAMPLES))
+        for row in ROWS
+        if row[1].startswith("opticcl ") and (row[1],) not in CHAINS
+    ],
 )
 def test_example(folder, opticcl, name, command):
     """Its command ends well, if no page prints it too; others run in tests/execute/test_torch.py and test_shown.py."""

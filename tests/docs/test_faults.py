@@ -10,7 +10,7 @@ def test_the_page_is_up_to_date():
     assert PAGE.read_text("utf-8") == page(), "write it again: python -m tests.faults"
 
 
-@pytest.mark.parametrize("spec", [ONE_PORT[3], ONE_PORT[1], MACHINES[2]])
+@pytest.mark.parametrize("spec", [ONE_PORT[3], pytest.param(ONE_PORT[1], marks=pytest.mark.deep), MACHINES[2]])
 def test_single_points_of_failure_of_the_page(spec):
     """Some machines of the last table."""
     assert f"| `{spec}` | {single_points(spec)} |" in PAGE.read_text("utf-8")

@@ -36,7 +36,7 @@ def healthy(spec: str, collective: str = "all_reduce", size: int = 10_000_000, *
     return Healthy(fabric(spec), Request(collective), size, "auto", assumed, {**recovery_parameters(), **options})
 
 
-QUICK = {(FIVE[1], "all_reduce"), (FIVE[2], "all_to_all"), (FIVE[4], "all_reduce")}
+QUICK = {(FIVE[2], "all_to_all"), (FIVE[4], "all_reduce")}
 
 
 @pytest.mark.parametrize(
