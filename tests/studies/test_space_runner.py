@@ -240,6 +240,7 @@ def test_constraints_refuse_points_with_the_reason(file, tmp_path):
     }
 
 
+@pytest.mark.deep
 def test_two_runs_on_one_ledger(file, tmp_path):
     """The second names the first, which is not disturbed."""
     folder = tmp_path / "out"

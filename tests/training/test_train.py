@@ -154,6 +154,7 @@ def test_a_file_in_place_of_a_model_is_named(tmp_path):
         train(str(tmp_path / "step.et"), "ideal", nodes=4)
 
 
+@pytest.mark.deep
 def test_what_is_cached_for_a_large_machine_is_released(monkeypatch):
     """Before the next machine: the rows are the same, and no candidates are kept."""
     kept = train("lenet", ["ideal", "ramp", "ideal"], nodes=8).record()
