@@ -181,12 +181,12 @@ class PlanFacts:
     Args:
         plan: schedule, fabric and circuits.
         also: assumptions that it will be costed under, so that very many routes are evaluated once for all of them.
-        loads: of routes, which plans on the same fabric share; None: new.
+        loads: of routes, which plans on the same fabric share; None: none are shared.
     """
 
     def __init__(self, plan: CircuitPlan, also: Sequence[Assumptions] = (), loads: RouteLoads | None = None) -> None:
         self.plan = plan
-        self.loads = loads or RouteLoads()
+        self.loads = loads
         self.laws = tuple(path_latency(plan.fabric, assumed) for assumed in also)
         self._classes = plan.schedule.step_classes()
         self._listed = self._listed_plan()
@@ -377,7 +377,8 @@ class RunFacts:
         """
         fabric, transfers = self._plan.fabric, self.transfers
         amount = transfers.size_chunks()
-        known = self._loads = self._loads or self._facts.loads.of(transfers, amount)
+        shared = self._facts.loads
+        known = self._loads = self._loads or (StepLoads() if shared is None else shared.of(transfers, amount))
         new = tuple(law for law in laws if law not in known.longest_s)
         loaded = known.slowest is not None
         longest_s = [0.0] * len(new)
