@@ -61,7 +61,7 @@ What was computed and is not built, beside plans of today:
   With a barrier behind each of its k + 1 steps it takes (k + 1) (alpha + ceil(M / 950 x k)) at best: 14.1 us with k = 2, 2.96
   instead of 2.9 for 100 KB, 4.12 instead of 3.48 for 1 MB, 86.8 instead of 68.6 for 100 MB. `plan --streamed` plans it on
   machines of fewer nodes, whose devices the engine follows.
-- A torus whose nodes forward packets needs no all_to_all of its own: `mesh` is within 1.06 of its bound from 10 MB on.
+- A torus whose nodes forward packets needs no all_to_all of its own: `mesh` is within 1.01 of its bound from 10 MB on.
 
 """
 

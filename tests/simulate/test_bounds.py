@@ -58,6 +58,15 @@ def test_time_over_bound(where, name, algorithm, size, gap, by):
     assert timeline.bound_by == by
 
 
+@pytest.mark.parametrize("size", [10_000, 1_000_000])
+def test_the_longest_path_and_the_busiest_link_of_a_step(size):
+    """In closed form one follows the other, exactly so on a ring of packets; flows overlap."""
+    plan = opticcl.compile("torus:shape=8", "all_to_all", size, algorithm="mesh")
+    closed, flow = plan.simulate(), plan.simulate(engine="flow")
+    assert closed.total_s == pytest.approx(closed.lower_bound_s, rel=1e-12)
+    assert flow.lower_bound_s < flow.total_s < closed.lower_bound_s
+
+
 # --- by hand --------------------------------------------------------------------------------------------------------------
 
 

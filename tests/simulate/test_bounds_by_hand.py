@@ -88,6 +88,9 @@ def test_what_one_rank_must_send_or_receive():
     assert moved_share(sums) == 1 / 5  # chunk 1 alone has a contribution elsewhere
     where = fabric("ideal:nodes=3")
     assert lower_bound(sums, where, 10**6, WARM).seconds == pytest.approx(where.latency_s + 8e6 / 5 / 400e9)
+    parts, ring = assumptions("common"), fabric("torus:shape=3")
+    by_packets = [lower_bound(sums, ring, 10**6, parts, overlap=overlap) for overlap in (True, False)]
+    assert by_packets[0] == by_packets[1]  # which ranks need something of which others is not followed
     still = Collective("own", 3, 5, False, lambda r, c: after[r, c], lambda r, c: after[r, c])
     assert lower_bound(still, where, 10**6, WARM) == bounds.LowerBound(0.0, "nothing to send")
     assert lower_bound(nothing_required(3, 5), where, 10**6, WARM).seconds == 0
@@ -370,8 +373,11 @@ def test_paths_of_packets(where):
         for name, row in (("broadcast", path_s[root]), ("gather", path_s[:, root])):
             assert bound(where, name, 0, late, root=root).seconds == pytest.approx(row.max() + 1e-9, rel=1e-12)
     for shift in (1, 3, n + 3):
-        due_s = path_s[0, shift % n]
-        assert bound(where, "send_recv", 0, late, shift=shift).seconds == pytest.approx(max(due_s, law.base_s + 1e-9))
+        due_s = path_s[0, shift % n] + 1e-9
+        assert bound(where, "send_recv", 0, late, shift=shift).seconds == pytest.approx(due_s, rel=1e-12)
+    overlapping, apart = (bound(where, "broadcast", 10**6, late, root=1, overlap=o).seconds for o in (True, False))
+    assert overlapping > path_s[1].max() + 2e-9
+    assert apart - overlapping == pytest.approx(path_s[1].max() - law.base_s)
 
 
 def test_paths_between_other_ranks_do_not_count():

@@ -80,6 +80,7 @@ def lower_bound(
     assumed: Assumptions,
     *,
     starts: Starts = "steps",
+    overlap: bool = True,
 ) -> LowerBound:
     """Lower bound on the time of every schedule and every assignment of circuits.
 
@@ -96,7 +97,8 @@ def lower_bound(
                partners; contributions that an all_reduce must collect, of which a byte brings no more than its sender can
                have; the least length of trees round a ring; slots
 
-    On packet fabrics, also the latency of the shortest path to the farthest node. Without barriers transfers of one step
+    On packet fabrics, also the latency of the shortest path to the farthest node: alone, or, where each step takes the latency
+    of its longest path and then the time of its busiest link, beside the rest. Without barriers transfers of one step
     overlap with latencies of another, so the larger of t x step and step + transfer(t) counts.
 
     Args:
@@ -106,6 +108,8 @@ def lower_bound(
         assumed: what is charged.
         starts: when a circuit starts. steps: after the step before has ended; data: once its data and the ports are
             there; devices: also on devices that stand, so that a node may have any number of partners in a step.
+        overlap: whether within a step one transfer may still be on its way while another moves data, as in engines that
+            follow each transfer; in closed form a step takes the longest latency and then the longest transfer.
     Source: Chan et al. 2007 for ports; LUMORPH section 4 for p partners at once; the others are ours, docs/bounds.md.
     """
     n = collective.num_ranks
@@ -123,10 +127,11 @@ def lower_bound(
     gap_s = law.message_gap_s
     t, transfer_s, name = _best_steps(forms, steps, step_s, gap_s)
     messages_s = gap_s * float(forms.messages(np.array([t]))[0])
-    rest_s = t * step_s + messages_s + transfer_s
+    links_s = 0.0 if own or overlap else _farthest_s(collective, fabric, law) - law.base_s
+    rest_s = t * step_s + messages_s + transfer_s + links_s
     if not barriers:
         rest_s = max(t * (step_s + gap_s), step_s + gap_s + transfer_s)
-    parts = {name: transfer_s, "messages of a node": messages_s}
+    parts = {name: transfer_s, "messages of a node": messages_s, PATH: links_s}
     parts[counted(t, "dependent step") + f" ({why_steps if t == steps else 'latency'})"] = t * latency_s
     if not own:
         for why, seconds in _by_reach(collective, fabric, reach, size_bytes, assumed):
@@ -214,6 +219,7 @@ SPREADING = ("all_reduce", "all_gather", "all_to_all", "reduce_scatter", "broadc
 """Every rank needs something of some rank."""
 ON_RINGS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
 """Trees join all ranks."""
+PATH = "latency of the longest path"
 MOST_STEPS = 4096
 ROUNDING = 1e-9
 
@@ -448,22 +454,29 @@ def _by_reach(
         size_bytes: message of every rank [bytes].
         assumed: time assumptions.
     """
-    name, n = collective.name, collective.num_ranks
+    law = path_latency(fabric, assumed)
     if fabric.is_packet_switched:
-        if name == "send_recv":
-            yield (
-                "latency of the path",
-                float(_shortest_paths(fabric, 0, path_latency(fabric, assumed))[0][collective.shift % n]),
-            )
-        from_root, to_root = _shortest_paths(fabric, collective.root, path_latency(fabric, assumed))
-        gap_s = path_latency(fabric, assumed).message_gap_s
-        if name in SPREADING:
-            yield "latency of the longest path", gap_s + float(from_root.max())
-        if name in GATHERING:
-            yield "latency of the longest path", gap_s + float(to_root.max())
-    if fabric.slot_s and size_bytes and name in GATHERING:
-        late = floor(path_latency(fabric, assumed).least_s / fabric.slot_s + ROUNDING) + 1
-        yield "slots until all know of all", _slots_until_known(n, reach.receives_from, late) * fabric.slot_s
+        yield PATH, law.message_gap_s + _farthest_s(collective, fabric, law)
+    if fabric.slot_s and size_bytes and collective.name in GATHERING:
+        late = floor(law.least_s / fabric.slot_s + ROUNDING) + 1
+        known = _slots_until_known(collective.num_ranks, reach.receives_from, late)
+        yield "slots until all know of all", known * fabric.slot_s
+
+
+def _farthest_s(collective: Collective, fabric: Fabric, law: PathLatency) -> float:
+    """Latency of the longest of the shortest paths between ranks of which one needs something of the other [s].
+
+    Args:
+        collective: what is computed.
+        fabric: on which machine.
+        law: latency of its paths.
+    """
+    root = 0 if collective.name == "send_recv" else collective.root
+    from_root, to_root = _shortest_paths(fabric, root, law)
+    if collective.name == "send_recv":
+        return float(from_root[collective.shift % collective.num_ranks])
+    spreads, gathers = collective.name in SPREADING, collective.name in GATHERING
+    return max(float(from_root.max()) if spreads else 0.0, float(to_root.max()) if gathers else 0.0)
 
 
 @lru_cache(maxsize=256)

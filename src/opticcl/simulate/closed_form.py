@@ -144,7 +144,7 @@ class Profile:
 
         bound = LowerBound(0.0, "not computed")
         if bounded:
-            bound = lower_bound(schedule.collective, fabric, size_bytes, self.assumed)
+            bound = lower_bound(schedule.collective, fabric, size_bytes, self.assumed, overlap=False)
         moving = [cost.num_steps * _rounds_s(fabric, cost.slowest, chunk_bytes) for cost in self.costs]
         timeline = Timeline(
             schedule.step_classes(),
