@@ -35,7 +35,7 @@ What is new beside the papers, with its source in the first lines of its file:
 | `all_dimensions` | SiPCO's walks on any grid, so that LIGHTPATH's circuits stand | all-port hypercubes |
 | `de_bruijn` | every node reaches every other in two steps, no reconfiguration; also sums | de Bruijn and Kautz networks |
 | `disjoint_trees` | broadcast on as many spanning trees as a node has links, in pieces | Johnsson and Ho 1989 |
-| `circulant_rings` | rings of several strides share the wavelengths of a TeraRack | circulant graphs, Träff 2023 |
+| `circulant_rings` | rings of several strides share a TeraRack, short ones in one step | circulant graphs, Träff 2023 |
 | `rails` | short rings first, then trees and rings on rails, all on one fibre at once | BlueConnect, Cho et al. 2019 |
 | `standing_tree` | WRHT's tree without a change of circuits between its levels | WRHT |
 | `hub_chains` | pipelined broadcast along chains between hubs | pipelined chains |

@@ -1,6 +1,7 @@
 """Light of schedules for a ring whose circuits stand: a place among the wavelengths for every pair, known in closed form.
 
-    circulant_rings   stride s, node p, k wavelengths: p mod s of the s k of its level
+    circulant_rings   stride s, node p, k wavelengths: p mod s of the s k of its level; on a direct level the lap of an exchange
+                      of b nodes, repeated round the ring, and lanes of circuits that meet end to end for the opposite nodes
     hub_chains        the wavelengths of its level: chains of a level do not meet; so for spaced_hubs
     rails             as these: k wavelengths for the short rings, k floor(m / 2) on each level for each rail, k for its ring
     standing_tree     the number of members between, among the k floor(m / 2) of its level; the exchange as in WRHT
@@ -17,7 +18,7 @@ import numpy as np
 
 from opticcl.collective import Request
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers, concatenate_circuits
-from opticcl.schedule.circulant_rings import Levels, shared_wavelengths
+from opticcl.schedule.circulant_rings import Levels
 from opticcl.schedule.hub_chains import chains
 from opticcl.schedule.rails import rails_of
 from opticcl.schedule.spaced_hubs import hub_links
@@ -44,31 +45,66 @@ class Family(NamedTuple):
     width: int
 
 
-def circulant(fabric: Fabric, schedule: Schedule) -> list[list[Family]]:
+def circulant(
+    fabric: Fabric, schedule: Schedule, exchange: Callable[[int], tuple[IntArray, IntArray]]
+) -> list[list[Family]]:
     """Sets of circuits that stand at once: all levels, or one level.
 
     Args:
         fabric: a TeraRack.
         schedule: of `circulant_rings`.
+        exchange: nodes -> direction and wavelength of each pair of an exchange among them.
     """
-    n, most = fabric.num_nodes, fabric.lasers_per_port
-    levels = Levels(schedule.parameters["radices"] or (n,))
-    stands, node = schedule.parameters["stands"], np.arange(n)
-    moves = schedule.collective.name == "all_to_all"
-    widths = shared_wavelengths(levels, most, moves) if stands else [most // s for s in levels.strides]
-    sets: list[list[Family]] = [[]]
+    n, asked = fabric.num_nodes, schedule.parameters
+    levels, node = Levels(asked["radices"] or (n,), asked["direct"]), np.arange(n)
+    moves, stands = schedule.collective.name == "all_to_all", asked["stands"]
+    widths = levels.widths(fabric.lasers_per_port, stands, moves)
+    sets: list[list[Family]] = []
     base = 0
     for number, (stride, width) in enumerate(zip(levels.strides, widths, strict=True)):
-        families = [
-            Family(node, (node + way * stride) % n, np.full(n, direction), base + first % stride * width, width)
-            for way, direction, first in ((1, CLOCKWISE, node), (-1, COUNTER_CLOCKWISE, node))
-        ]
-        if stands:
-            sets[0] += families
-            base += stride * width
+        if number < levels.direct:
+            families = _direct(levels, number, width, base, exchange)
         else:
-            sets[number : number + 1] = [families, []]
-    return [some for some in sets if some]
+            families = [
+                Family(node, (node + way * stride) % n, np.full(n, direction), base + node % stride * width, width)
+                for way, direction in ((1, CLOCKWISE), (-1, COUNTER_CLOCKWISE))
+            ]
+        if stands and sets:
+            sets[0] += families
+        else:
+            sets.append(families)
+        base += levels.wavelengths[number] * width if stands else 0
+    return sets
+
+
+def _direct(
+    levels: Levels, number: int, width: int, base: int, exchange: Callable[[int], tuple[IntArray, IntArray]]
+) -> list[Family]:
+    """Circuits of a direct level: every node to all others up to half of its ring away.
+
+    Args:
+        levels: of the rings.
+        number: of the level.
+        width: wavelengths of a circuit [count].
+        base: first wavelength of the level.
+        exchange: as of `circulant`.
+    """
+    n, b, stride = levels.num_nodes, levels.radices[number], levels.strides[number]
+    node, member, found, laps = np.arange(n), np.arange(b), list[Family](), levels.laps(number)
+    place, (_, wavelength) = node // stride % b, exchange(b)
+    for way, going in ((1, CLOCKWISE), (-1, COUNTER_CLOCKWISE)):
+        nearer = way * np.arange(1, (b + 1) // 2)[:, None]
+        lap = wavelength[member, (member + nearer) % b]
+        nth = np.unique(lap, return_inverse=True)[1].reshape(lap.shape)  # without the laps of opposite nodes
+        for away, lap_of_member in zip(nearer, nth, strict=True):
+            colour = base + (node % stride * laps + lap_of_member[place]) * width
+            found.append(Family(node, (node + away * stride) % n, np.full(n, going), colour, width))
+    if lanes := levels.lanes(number):
+        lane, far = node % lanes, b // 2 * stride
+        opposite = np.where(lane % 2, node - far, node + far) % n
+        sides = np.where(lane % 2, COUNTER_CLOCKWISE, CLOCKWISE)
+        found.append(Family(node, opposite, sides, base + (stride * laps + lane // 2) * width, width))
+    return found
 
 
 def chained(fabric: Fabric, schedule: Schedule) -> list[list[Family]]:

@@ -89,10 +89,10 @@ def _standing(fabric: Fabric, schedule: Schedule) -> Rounds:
     """Circuits in closed form that stand all the time, or for the steps of a level."""
     if fabric.num_nodes == 1:
         return lambda step, transfers: ()
-    if schedule.name == "standing_tree":
-        sets = treed(fabric, schedule, exchange)
+    if schedule.name in ("circulant_rings", "standing_tree"):
+        sets = (circulant if schedule.name == "circulant_rings" else treed)(fabric, schedule, exchange)
     else:
-        makers = {"circulant_rings": circulant, "hub_chains": chained, "rails": railed, "spaced_hubs": chained}
+        makers = {"hub_chains": chained, "rails": railed, "spaced_hubs": chained}
         sets = makers[schedule.name](fabric, schedule)
 
     def light(pairs: Transfers, family: Family) -> Circuits:

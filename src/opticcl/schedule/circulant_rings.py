@@ -15,6 +15,12 @@ A circuit of stride s passes s segments, so a level takes s_l k_l wavelengths: w
 chunks save. Either all levels stand at once and share the wavelengths (c = 1), or one after the other has all of them (c = 2
 L - 1, since the last one of the reduce-scatter is the first of the all-gather). With L = 1 this is `two_sided_ring`.
 
+The first levels may be direct: every node sends to all nodes up to b / 2 places away on the rings of its level in one step of
+V / (s b k B), in an all-to-all V / (b k B). One wavelength each takes s (b^2 - 1) / 8 for an odd b and s b^2 / 8, rounded up,
+for an even one: the laps of `wavelength_exchange` among b nodes, repeated round the ring. For an even b two nodes are b / 2
+places away, one on each side; nodes on even lanes, p mod (s b / 2), send to the one ahead and nodes on odd lanes to the one
+behind, so that the circuits of a lane meet end to end.
+
 Chunks are numbered by the digits d_0, d_1, ... of their node, the first most significant, so what a node passes on is a range.
 
 Source: circulant graphs for reduce-scatter on switches, Träff 2023; Johnsson and Ho 1989 for all ports at once. Balanced digits
@@ -27,7 +33,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
-from math import isqrt, prod
+from math import lcm, prod
 from typing import Any
 
 import numpy as np
@@ -37,18 +43,19 @@ from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_tr
 from opticcl.ir.symmetry import Digits, Run, RunSteps, Symmetry, Table
 from opticcl.schedule import needs_whole, register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS
+from opticcl.schedule.wavelength_exchange import exchange_wavelengths
 from opticcl.units import Shape
 
 __all__ = ["Levels", "circulant_rings", "factorisations", "shared_wavelengths"]
 
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "barrier")
 MOST_VARIANTS = 40  # of a search
-MOST_TRIED = 1 << 19  # transfers of all distinct steps that a search evaluates
+MOST_TRIED = 1 << 21  # transfers of all distinct steps that a search evaluates
 MOST_APART = 1 << 23  # chunks of a step that are no neighbours
 
 
 def accepts(
-    collective: Request, fabric: Fabric, radices: tuple[int, ...] | None = None, stands: bool = True
+    collective: Request, fabric: Fabric, radices: tuple[int, ...] | None = None, stands: bool = True, direct: int = 0
 ) -> str | None:
     """None, or the reason why not.
 
@@ -57,6 +64,7 @@ def accepts(
         fabric: where it would run.
         radices: of the levels, the shortest stride first.
         stands: whether all levels stand at once.
+        direct: levels of one step, the first ones [count].
     """
     if reason := needs_whole(fabric, "terarack"):
         return reason
@@ -65,36 +73,41 @@ def accepts(
     n, chosen = fabric.num_nodes, radices if radices is not None else (fabric.num_nodes,)
     if prod(chosen) != n or (min(chosen) < 2 and n > 1):
         return f"radices={'x'.join(map(str, chosen))} is not a product of factors above 1 that makes {n} nodes"
-    levels = Levels(chosen)
-    if 4 * n > MOST_TRANSFERS:
-        return f"{4 * n:,} transfers a step are more than {MOST_TRANSFERS:,}"
-    due = sum(levels.strides) if stands else levels.strides[-1]
-    if due > (most := fabric.lasers_per_port):
-        return f"strides {'+'.join(map(str, levels.strides))} need {due} wavelengths of {most}; try other radices"
+    if not 0 <= direct <= len(chosen):
+        return f"direct={direct} is not from 0 to {len(chosen)}, the number of levels"
+    levels = Levels(chosen, direct)
+    if (most_sent := max((4, *chosen[:direct])) * n) > MOST_TRANSFERS:
+        return f"{most_sent:,} transfers a step are more than {MOST_TRANSFERS:,}"
+    if (due := levels.due(stands)) > (most := fabric.lasers_per_port):
+        each = "+".join(map(str, levels.wavelengths))
+        return f"levels of {each} need {due} wavelengths of {most}; try other radices"
     return None
 
 
 def variants(collective: Request, fabric: Fabric) -> list[dict[str, object]]:
-    """On a TeraRack: up to three levels, four of an all-to-all, of which none has another with as few settings, steps and bytes
-    on the wire."""
+    """On a TeraRack: up to three levels, of which none has another with as few settings, steps and bytes on the wire."""
     if needs_whole(fabric, "terarack") or collective.name not in COLLECTIVES or collective.name == "barrier":
         return []
     n, moves = fabric.num_nodes, collective.name == "all_to_all"
     most = fabric.lasers_per_port
-    front: list[tuple[tuple[float, ...], tuple[int, ...], bool]] = []
-    for radices in factorisations(n) + (_fours(n) if moves else []):
-        for stands in (True, False)[: 1 + (len(radices) > 1)]:
-            distinct = sum(b // 2 for b in radices) if moves else 4 * len(radices)
-            if 2 * n * distinct > MOST_TRIED or accepts(collective, fabric, radices, stands):
-                continue
-            levels = Levels(radices)
-            widths = shared_wavelengths(levels, most, moves) if stands else [most // s for s in levels.strides]
-            load = sum(each / k for each, k in zip(levels.loads(moves), widths, strict=True))
-            key = (1 if stands else len(radices), sum(b // 2 for b in radices), load)
-            if not any(all(x <= y for x, y in zip(other, key, strict=True)) for other, *_ in front):
-                front = [one for one in front if not all(x <= y for x, y in zip(key, one[0], strict=True))]
-                front.append((key, radices, stands))
-    return [{"radices": radices, "stands": stands} for _, radices, stands in _spaced(sorted(front), MOST_VARIANTS)]
+    front: list[tuple[tuple[float, ...], tuple[int, ...], int, bool]] = []
+    for radices in factorisations(n):
+        ends = [at + 1 for at, b in enumerate(radices) if b > 3]  # a ring of three is direct
+        for direct in (0, *ends):
+            levels = Levels(radices, direct)
+            for stands in (True, False)[: 1 if len(radices) == 1 or (direct and not moves) else 2]:
+                if levels.due(stands) > most or n * levels.distinct(moves) > MOST_TRIED:
+                    continue
+                widths = levels.widths(most, stands, moves)
+                load = sum(each / k for each, k in zip(levels.loads(moves), widths, strict=True))
+                key = (1 if stands else len(radices), sum(levels.steps), load)
+                if not any(all(x <= y for x, y in zip(other, key, strict=True)) for other, *_ in front):
+                    front = [one for one in front if not all(x <= y for x, y in zip(key, one[0], strict=True))]
+                    front.append((key, radices, direct, stands))
+    return [
+        {"radices": radices, "stands": stands, **({"direct": direct} if direct else {})}
+        for _, radices, direct, stands in _spaced(sorted(front), MOST_VARIANTS)
+    ]
 
 
 def factorisations(n: int) -> list[tuple[int, ...]]:
@@ -102,16 +115,6 @@ def factorisations(n: int) -> list[tuple[int, ...]]:
     firsts = [b for b in range(2, n // 2 + 1) if n % b == 0]
     twos = [(b, n // b) for b in firsts]
     return [(n,)] * (n > 1) + twos + [(a, b, m // b) for a, m in twos for b in firsts if m % b == 0 and b < m]
-
-
-def _fours(n: int) -> list[tuple[int, ...]]:
-    """Four factors above 1, none of which is larger than the next."""
-    return [
-        (a, b, c, m // c)
-        for a, b, m in (one for one in factorisations(n) if len(one) == 3 and one[0] <= one[1])
-        for c in range(b, isqrt(m) + 1)
-        if m % c == 0
-    ]
 
 
 def _spaced(items: list[Any], most: int) -> list[Any]:
@@ -123,25 +126,25 @@ def _spaced(items: list[Any], most: int) -> list[Any]:
 
 @register_algorithm("circulant_rings", accepts, variants)
 def circulant_rings(
-    collective: Request, fabric: Fabric, *, radices: Shape | None = None, stands: bool = True
+    collective: Request, fabric: Fabric, *, radices: Shape | None = None, stands: bool = True, direct: int = 0
 ) -> Schedule:
-    """Rings of several strides: floor(b / 2) steps a level, twice as many for all_reduce.
+    """Rings of several strides: floor(b / 2) steps a level, or one if it is direct; twice as many for all_reduce.
 
     Args:
         collective: all_reduce, reduce_scatter, all_gather, all_to_all or barrier.
         fabric: a TeraRack.
         radices: b of each level, the shortest stride first; their product is the number of nodes; None: one level.
         stands: whether the circuits of all levels stand at once, and share the wavelengths; else one after the other.
+        direct: levels of one step, the first ones [count].
     """
-    levels = Levels(radices or (fabric.num_nodes,))
+    levels = Levels(radices or (fabric.num_nodes,), direct)
     moves, units = collective.name == "all_to_all", levels.units
     phases: list[_Phase] = []
     for number in range(len(levels.radices)) if fabric.num_nodes > 1 else ():
         phases += levels.reducing(number, moves)
-    if collective.name in ("all_reduce", "barrier"):
-        phases += [phase.reversed() for phase in reversed(phases)]
-    elif collective.name == "all_gather":
-        phases = [phase.reversed() for phase in reversed(phases)]
+    if collective.name in ("all_reduce", "barrier", "all_gather"):
+        gathering = [phase.reversed() for phase in reversed(phases)]
+        phases = gathering if collective.name == "all_gather" else phases + gathering
     starts = np.cumsum([0, *(phase.count for phase in phases)])
     n = fabric.num_nodes
     return Schedule(
@@ -166,13 +169,13 @@ def shared_wavelengths(levels: Levels, wavelengths: int, moves: bool) -> tuple[i
     >>> shared_wavelengths(Levels((32, 32)), 64, False)
     (32, 1)
     """
-    loads = levels.loads(moves)
+    loads, needs = levels.loads(moves), levels.wavelengths
     widths = [1] * len(loads)
-    left = wavelengths - sum(levels.strides)
-    while fitting := [at for at, stride in enumerate(levels.strides) if stride <= left]:
-        best = max(fitting, key=lambda at: loads[at] * (1 / widths[at] - 1 / (widths[at] + 1)) / levels.strides[at])
+    left = wavelengths - sum(needs)
+    while fitting := [at for at, need in enumerate(needs) if need <= left]:
+        best = max(fitting, key=lambda at: loads[at] * (1 / widths[at] - 1 / (widths[at] + 1)) / needs[at])
         widths[best] += 1
-        left -= levels.strides[best]
+        left -= needs[best]
     return tuple(widths)
 
 
@@ -188,17 +191,19 @@ class _Phase:
         transfers: step of the phase, ways -> transfers.
         shift: of the chunks that go ahead, from step to step; those that go back move the other way. None: each step is a
             run of its own.
+        mirrored: the transfers whose reversals use the same circuits, where it is not these.
     """
 
     count: int
     transfers: Callable[[int, Sequence[int]], Transfers]
     shift: Digits | None = None
+    mirrored: Callable[[int, Sequence[int]], Transfers] | None = None
 
     def reversed(self) -> _Phase:
         """Every transfer backwards, in the opposite order, stored."""
 
         def back(i: int, ways: Sequence[int]) -> Transfers:
-            there = self.transfers(self.count - 1 - i, ways)
+            there = (self.mirrored or self.transfers)(self.count - 1 - i, ways)
             return Transfers.of(
                 there.dst, there.src, there.chunk_lo, there.chunk_n, Op.COPY, chunk_step=there.chunk_step
             )
@@ -225,10 +230,13 @@ def _inverse(shift: Digits) -> Digits:
 class Levels:
     """Rings of several strides.
 
-    Args: radices: of the levels, the shortest stride first, 2 or more each; (1,) for a single node.
+    Args:
+        radices: of the levels, the shortest stride first, 2 or more each; (1,) for a single node.
+        direct: levels of one step, the first ones [count].
     """
 
     radices: tuple[int, ...]
+    direct: int = 0
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -241,9 +249,64 @@ class Levels:
         return prod(self.radices)
 
     @property
+    def steps(self) -> tuple[int, ...]:
+        """Steps of each level [count]."""
+        return tuple(1 if number < self.direct else b // 2 for number, b in enumerate(self.radices))
+
+    @property
+    def wavelengths(self) -> tuple[int, ...]:
+        """Wavelengths of each level whose circuits have one wavelength each [count]."""
+        return tuple(
+            stride * self.laps(number) + -(-self.lanes(number) // 2) if number < self.direct else stride
+            for number, stride in enumerate(self.strides)
+        )
+
+    def laps(self, number: int) -> int:
+        """Wavelengths for one member in each b of a direct level, without those for the opposite node [count].
+
+        Args: number: of the level.
+        """
+        b = self.radices[number]
+        return exchange_wavelengths(b) if b % 2 else (b // 2) * (b // 2 - 1) // 2
+
+    def lanes(self, number: int) -> int:
+        """Lanes for the opposite nodes of a direct level, half of them ahead: node p is on lane p modulo lanes [count].
+
+        Args: number: of the level.
+        """
+        return 0 if self.radices[number] % 2 else self.radices[number] // 2 * self.strides[number]
+
+    def due(self, stands: bool) -> int:
+        """Wavelengths without which the circuits do not fit [count].
+
+        Args: stands: whether all levels stand at once.
+        """
+        return sum(self.wavelengths) if stands else max(self.wavelengths)
+
+    def widths(self, wavelengths: int, stands: bool, moves: bool) -> tuple[int, ...]:
+        """Wavelengths of a circuit of each level [count].
+
+        Args:
+            wavelengths: of a fibre [count].
+            stands: whether all levels stand at once.
+            moves: whether contributions are kept apart.
+        """
+        if stands:
+            return shared_wavelengths(self, wavelengths, moves)
+        return tuple(wavelengths // needed for needed in self.wavelengths)
+
+    def distinct(self, moves: bool) -> int:
+        """Transfers of a node in all distinct steps, or somewhat more [count].
+
+        Args: moves: whether contributions are kept apart.
+        """
+        rings = self.radices[self.direct :]
+        return sum(self.radices[: self.direct]) + 2 * (sum(b // 2 for b in rings) if moves else 4 * len(rings))
+
+    @property
     def units(self) -> int:
         """Chunks of a node: two if some go round one side and some round the other [count]."""
-        return 1 + any(b % 2 == 0 for b in self.radices)
+        return 1 + any(b % 2 == 0 for b in self.radices[self.direct :])
 
     @property
     def alternates(self) -> bool:
@@ -253,7 +316,11 @@ class Levels:
         of all chunks goes round one side.
         """
         carried = max(
-            (self.num_nodes // (s * b) for b, s in zip(self.radices, self.strides, strict=True) if b % 2 == 0),
+            (
+                self.num_nodes // (s * b)
+                for b, s in zip(self.radices[self.direct :], self.strides[self.direct :], strict=True)
+                if b % 2 == 0
+            ),
             default=0,
         )
         return 2 * self.num_nodes * carried <= MOST_APART
@@ -263,15 +330,22 @@ class Levels:
 
         Args: moves: whether contributions are kept apart.
         """
-        if not moves:
-            return tuple((b - 1) / (2 * s * b) for b, s in zip(self.radices, self.strides, strict=True))
-        found = [(b // 2) * (b // 2 + 1) / (2 * b) for b in self.radices]
-        return (*found[:-1], self.radices[-1] / 8 if self.halves_move else found[-1])
+        found = []
+        for number, (b, s) in enumerate(zip(self.radices, self.strides, strict=True)):
+            if number < self.direct:
+                found.append(1 / (b if moves else s * b))
+            elif not moves:
+                found.append((b - 1) / (2 * s * b))
+            elif self.halves_move and number == len(self.radices) - 1:
+                found.append(b / 8)
+            else:
+                found.append(b // 2 * (b // 2 + 1) / (2 * b))
+        return tuple(found)
 
     @property
     def halves_move(self) -> bool:
         """Whether half of the chunks of an all-to-all come from the opposite node on each side, on the last level."""
-        return self.radices[-1] % 2 == 0
+        return self.direct < len(self.radices) and self.radices[-1] % 2 == 0
 
     def owners(self, moves: bool) -> IntArray:
         """Node that each chunk is for, int64 (chunks,).
@@ -301,6 +375,9 @@ class Levels:
             moves: whether contributions are kept apart.
         """
         b, far = self.radices[number], self.radices[number] // 2
+        if number < self.direct:
+            one, mirrored = (partial(self._direct_step, number, moves, even) for even in (1, -1))
+            return [_Phase(1, lambda _, ways: one(ways), None, lambda _, ways: mirrored(ways))]
         if moves:
             halves = number == len(self.radices) - 1 and self.halves_move
             step = self._half_step if halves else partial(self._step, number, True)
@@ -337,6 +414,31 @@ class Levels:
             parts.append(Transfers.of(node, (node + way * stride) % n, lo, count, op, held, step))
         return concatenate_transfers(parts)
 
+    def _direct_step(self, number: int, moves: bool, even: int, ways: Sequence[int]) -> Transfers:
+        """Sums for all nodes up to half of the ring of the level away.
+
+        Args:
+            number: of the level.
+            moves: whether contributions are kept apart.
+            even: way of even lanes to the opposite node; odd lanes go the other.
+            ways: 1 for the nodes ahead, -1 for those back.
+        """
+        n, b, stride = self.num_nodes, self.radices[number], self.strides[number]
+        node, rest = np.arange(n), n // (stride * b)
+        src, dst = [], []
+        for way in ways:
+            for away in range(1, b // 2 + 1):
+                mine = node
+                if 2 * away == b:
+                    mine = node[node % self.lanes(number) % 2 == (0 if way == even else 1)]
+                src.append(mine)
+                dst.append((mine + way * away * stride) % n)
+        target = np.concatenate(dst)
+        size = self.units * rest
+        lo = self.label[target] // rest * size
+        op, held = (Op.MOVE, stride) if moves else (Op.REDUCE, None)
+        return Transfers.of(np.concatenate(src), target, lo, size, op, held)
+
     def _half_step(self, away: int, ways: Sequence[int]) -> Transfers:
         """Contributions on the last level for the nodes that number of places away, and for those a place nearer.
 
@@ -355,13 +457,15 @@ class Levels:
         return concatenate_transfers(parts)
 
     def symmetries(self, moves: bool) -> tuple[Symmetry, ...]:
-        """One node on along the ring, if all nodes do the same.
+        """One node on along the ring, or as far as the next node that does the same.
 
         Args: moves: whether contributions are kept apart.
         """
         if not moves and not self.alternates:
             return ()
         n, units = self.num_nodes, self.units
+        lanes = [self.lanes(number) for number in range(self.direct) if self.lanes(number)]
+        on = lcm(*(2 if many % 2 == 0 else many for many in lanes))
         node, chunk = np.arange(n), np.arange(n * units)
         place = chunk
         if moves and self.halves_move:  # as in `owners`
@@ -369,5 +473,5 @@ class Levels:
             place = chunk // block * block + (chunk - 1) % block
         of_label = place.reshape(n, units)
         images = np.empty(n * units, np.int64)
-        images[of_label[self.label]] = of_label[self.label[(node + 1) % n]]
-        return (Symmetry(Table((node + 1) % n), Table(images)),)
+        images[of_label[self.label]] = of_label[self.label[(node + on) % n]]
+        return (Symmetry(Table((node + on) % n), Table(images)),)
