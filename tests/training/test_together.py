@@ -119,8 +119,8 @@ def test_together_is_the_best_of_all_sequences(where, messages, shape):
 
 def test_a_slower_plan_is_taken_for_the_circuits_that_it_holds():
     """Between two messages on the same circuits, where the fastest for the one in the middle would change them twice."""
-    where = "terarack:nodes=8"
-    job = chain(where, [("all_gather", 10**5), ("all_to_all", 10**5), ("all_gather", 10**5)], [0.0] * 3)
+    where = "terarack:nodes=12"
+    job = chain(where, [("all_gather", 10**6), ("all_to_all", 10**5), ("all_gather", 10**6)], [0.0] * 3)
     found = train(job, where, runtime=FIXED, together=True).rows[0].together
     alone = [compile(where, one.collective, one.size_bytes) for one in found.messages]
     slower = [
