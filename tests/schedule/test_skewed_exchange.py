@@ -7,7 +7,7 @@ import pytest
 from tests.schedule.oracle import check
 
 from opticcl.fabrics import fabric
-from opticcl.ir import CircuitPlan
+from opticcl.ir import CircuitPlan, Condition
 from opticcl.plans.plan import compile
 from opticcl.schedule import reason_declined
 from opticcl.verify import verify
@@ -73,6 +73,38 @@ def test_closed_form(shape, size):
             assert time == pytest.approx(number * where.slot_s, rel=1e-9), (collective, steps, block)
 
 
+# two classes modulo any x; more in fields of 3, 4 and 5 groups
+CLASSES = [((3, 2, 6), 2), ((3, 2, 6), 3), ((4, 3, 8), 4), ((5, 3, 10), 5), ((6, 5, 6), 2), ((2, 1, 4), 2)]
+
+
+@pytest.mark.parametrize(("shape", "classes"), CLASSES)
+def test_classes(shape, classes):
+    """Over C and D: data and light, and N / q x rounds, then q - 1 of a transfer on all x transceivers."""
+    x, racks, places = shape
+    where, n, size = ramp(shape), x * racks * places, 300_000
+    name = f"skewed_exchange:classes={classes}"
+    assert check(name, "all_to_all", where).num_steps == 2
+    plan = compile(where, "all_to_all", size, algorithm=name)
+    assert plan.verify(every_chunk=True).ok
+    assert [len(plan.circuits.rounds(i)) for i in range(2)] == [n // (classes * x), classes - 1]
+
+    def slots(share):
+        return ceil(size * share / where.slot_payload_bytes - 1e-9)
+
+    due = 140 + n // (classes * x) * slots(classes / n) + (classes - 1) * slots(1 / (classes * x))
+    time = plan.simulate(assumptions="published", rounds="in_line", compute="none").total_s
+    assert time == pytest.approx(due * where.slot_s, rel=1e-9)
+
+
+def test_classes_around_what_has_failed():
+    """Labels of C, and the transceivers of a transfer of D, are those of the planes that work."""
+    where = ramp((3, 2, 6)).without([Condition("transmitter", node * 3 + 1) for node in range(36)])
+    plan = compile(where, "all_to_all", "1MB", algorithm="skewed_exchange:classes=2")
+    assert plan.verify().ok
+    assert [len(plan.circuits.rounds(i)) for i in range(2)] == [9, 1]
+    assert set(plan.circuits.rounds(1)[0].port.tolist()) == {0, 2}
+
+
 @pytest.mark.parametrize("shape", [(4, 4, 8), (5, 3, 10)])
 def test_planes_without_the_skew_clash(shape):
     """The rack of the sender is part of the plane: without it, all racks of a group meet in one coupler."""
@@ -117,6 +149,9 @@ def test_broadcast_on_the_largest_machine():
         ("skewed_exchange:steps=1", "all_reduce", "ramp:groups=4,racks=4,wavelengths=8", "takes 4 or 3 or 2"),
         ("skewed_exchange:steps=1", "all_to_all", "ramp:subnet=route_switch", "transfers a step are more than"),
         ("skewed_exchange", "all_reduce", "torus:shape=4x4", "it needs a ramp fabric"),
+        ("skewed_exchange:classes=2", "all_gather", "ramp:groups=4,racks=4,wavelengths=8", "for an all_to_all of two"),
+        ("skewed_exchange:classes=4", "all_to_all", "ramp:groups=6,racks=4,wavelengths=12", "try one of 2"),
+        ("skewed_exchange:classes=2", "all_to_all", "ramp:groups=1,racks=1,wavelengths=1", "this machine has none"),
     ],
 )
 def test_declined(algorithm, collective, name, text):

@@ -27,6 +27,7 @@ from opticcl.verify.data import DataReport, check_data
 from opticcl.verify.time import check_programme, rules_of
 
 SHAPES = [(3, 2, 6), (5, 3, 5), (4, 4, 8)]
+CLASSES = {(3, 2, 6): 2, (5, 3, 5): 5, (4, 4, 8): 4}
 EACH = [
     ("all_reduce", 2),
     ("all_reduce", 3),
@@ -78,9 +79,13 @@ def images(rounds: SymmetricRounds, circuits: Circuits):
 @pytest.mark.parametrize(("collective", "steps"), EACH)
 def test_the_same_as_row_by_row(monkeypatch, shape, collective, steps):
     """Transfers, circuits, verdict, times and loads of both."""
-    for block in {1} if steps == 1 else {2} if shape == (4, 4, 8) else {1, shape[1]}:
-        where = ramp(shape)
-        listed, defined = not_listed(monkeypatch, where, collective, f"skewed_exchange:block={block},steps={steps}")
+    where = ramp(shape)
+    blocks = {1} if steps == 1 else {2} if shape == (4, 4, 8) else {1, shape[1]}
+    calls = [f"block={block},steps={steps}" for block in blocks]
+    if (collective, steps) == ("all_to_all", 2):
+        calls.append(f"classes={CLASSES[shape]}")
+    for call in calls:
+        listed, defined = not_listed(monkeypatch, where, collective, f"skewed_exchange:{call}")
         for i in range(steps):
             due, step, rounds = (
                 listed.schedule.step(i),
@@ -334,6 +339,8 @@ def test_pictures_of_the_load(monkeypatch, algorithm, most):
     [
         ("all_to_all", "1GB", "steps=1", 697.72),
         ("all_to_all", "1MB", "block=8", 4.4),
+        ("all_to_all", "25MB", "classes=2", 31.52),
+        ("all_to_all", "15MB", "classes=4", 20.48),
         ("all_reduce", "1KB", "block=8,steps=2", 3.44),
         ("all_reduce", "1MB", "block=16,steps=3", 6.36),
         ("all_reduce", "100MB", "block=32,steps=4", 137.6),

@@ -43,7 +43,7 @@ from opticcl.schedule.galois_field import galois_field
 from opticcl.schedule.ramp import phases
 from opticcl.schedule.ramp_broadcast import STAGES, Relays, relays
 from opticcl.schedule.ramp_maps import Geometry, geometry
-from opticcl.schedule.skewed_exchange import exchange_phases, racks_of_a_block
+from opticcl.schedule.skewed_exchange import SkewedExchange, class_arithmetic, exchange_of, group_turns
 
 FIRST_FIT_BYTES = 88  # of a transfer: what it occupies, three numbers twice, its colour, round and place in the order
 CIRCUIT_BYTES = 40  # two hops included
@@ -197,8 +197,7 @@ def _skewed(fabric: Fabric, schedule: Schedule, planes: IntArray) -> _Skewed:
         planes: that are used, ascending.
     """
     asked = Request(schedule.collective.name, schedule.collective.root)
-    phases = exchange_phases(asked, schedule.parameters.get("steps"))
-    return _Skewed(fabric, phases, racks_of_a_block(fabric, schedule.parameters.get("block")), planes)
+    return _Skewed(fabric, exchange_of(asked, fabric, **schedule.parameters), planes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -207,77 +206,91 @@ class _Skewed:
 
     Args:
         fabric: a RAMP.
-        phases: of each step.
-        block: racks of a block [count].
+        exchange: with the peers of each step.
         planes: that are used, ascending.
     """
 
     fabric: Fabric
-    phases: str
-    block: int
+    exchange: SkewedExchange
     planes: IntArray
 
     def __call__(self, step: int, transfers: Transfers) -> tuple[Circuits, ...]:
         """Circuits of each round."""
-        number, plane = self._labels(self.phases[step], transfers)
-        if len(self.planes) < self.fabric.machine_as(Ramp).groups:
-            number, nth = np.divmod(number * self.fabric.machine_as(Ramp).groups + plane, len(self.planes))
-            plane = self.planes[nth]
+        phase, x = self.exchange.phases[step], self.fabric.machine_as(Ramp).groups
+        if phase == "D":  # one peer in each other class, on all planes
+            number, plane = self._classes_ahead(transfers) - 1, self.planes[None, :]
+        else:
+            number, one = self._labels(phase, transfers)
+            if len(self.planes) < x:
+                number, nth = np.divmod(number * x + one, len(self.planes))
+                one = self.planes[nth]
+            plane = one[:, None]
         ends = np.cumsum(np.bincount(number))
         short = number.astype(np.min_scalar_type(len(ends)))  # sorted by digits where they have few bits
         order = np.argsort(short, kind="stable")
+        every = np.broadcast_to(plane, (len(transfers), plane.shape[1]))
         rounds = (rows for rows in np.split(order, ends[:-1]) if len(rows))
-        return tuple(_circuits(self.fabric, transfers, rows, plane[rows, None].astype(np.int32)) for rows in rounds)
+        return tuple(_circuits(self.fabric, transfers, rows, every[rows].astype(np.int32)) for rows in rounds)
 
     def symmetric(self, step: int, transfers: SymmetricStep) -> SymmetricRounds:
         """The same by the circuits of some senders: those of group 0 whose places the moves do not join.
 
         With the next group all gates are those of the next group; B's planes are g_src + g_dst + j_src, two planes on. With
-        the next place, or for B the x-th, whose labels are the same, wavelengths are those of that place.
+        the next place, or for B the x-th, whose labels are the same, wavelengths are those of that place. C and D keep the
+        class of a place.
         """
         machine = self.fabric.machine_as(Ramp)
         x, racks, places = machine.groups, machine.racks, machine.wavelengths
-        joins_groups, shape = self.phases[step] == "B", (x, racks, places)
-        gates, wavelengths = np.arange(x), np.arange(places)
-        nodes, ports = np.arange(machine.num_nodes), np.arange(x)
-        along = x if joins_groups else 1
+        phase, shape = self.exchange.phases[step], (x, racks, places)
+        nodes, ports = np.arange(machine.num_nodes).reshape(shape), np.arange(x)
+        turns, along, many = [np.roll(np.arange(x), -1)], 1, places
+        if phase == "B":
+            along = x
+        elif phase in "CD":
+            many = places // self.exchange.classes
+            turns = list(group_turns(x, class_arithmetic(self.fabric, self.exchange.classes)))
         moves = [
-            LightMove(
-                Digits(shape, 0, 1).images(len(nodes)),
-                Digits((x,), 0, 2 * joins_groups).images(len(ports)),
-                wavelengths,
-                (gates + 1) % x,
-            )
+            LightMove(nodes[turn].ravel(), Digits((x,), 0, 2 * (phase == "B")).images(x), np.arange(places), turn)
+            for turn in turns
         ]
-        if along < places:
-            moves.append(
-                LightMove(Digits(shape, 2, along).images(len(nodes)), ports, (wavelengths + along) % places, gates)
-            )
-        senders = (np.arange(racks)[:, None] * places + np.arange(along)).ravel()
+        if along < many:
+            ahead = np.roll(np.arange(places).reshape(-1, many), -along, axis=1).ravel()
+            moves.append(LightMove(nodes[:, :, ahead].ravel(), ports, ahead, np.arange(x)))
+        firsts = (np.arange(places // many)[:, None] * many + np.arange(along)).ravel()
+        senders = (np.arange(racks)[:, None] * places + firsts).ravel()
         return SymmetricRounds(senders, self(step, transfers.sent_by(senders)), tuple(moves))
 
     def _labels(self, phase: str, transfers: Transfers) -> tuple[IntArray, IntArray]:
         """Round and plane of each transfer, int (transfers,) each.
 
         Args:
-            phase: A, B, N or R.
+            phase: A, B, C, N or R.
             transfers: of the step.
         """
         machine = self.fabric.machine_as(Ramp)
-        x, racks, places, block = machine.groups, machine.racks, machine.wavelengths, self.block
+        x, racks, places, block = machine.groups, machine.racks, machine.wavelengths, self.exchange.block
         src, dst = transfers.src, transfers.dst
         l_src, l_dst, j_src = src % places, dst % places, src // places % racks
-        g_src = src // machine.nodes_per_group
-        ahead = dst // machine.nodes_per_group - g_src
-        racks_ahead = dst // places % racks - j_src
+        g_src, g_dst = src // machine.nodes_per_group, dst // machine.nodes_per_group
+        ahead, racks_ahead = g_dst - g_src, dst // places % racks - j_src
         if phase == "A":
             return racks_ahead % block, (ahead - j_src) % x
         if phase == "N":
             return racks_ahead % racks * places + (l_dst - l_src) % places, (ahead - j_src) % x
+        if phase == "C":
+            many, field = places // self.exchange.classes, class_arithmetic(self.fabric, self.exchange.classes)
+            number = racks_ahead % racks * many + (l_dst - l_src) % many
+            return number, field.sub(field.sub(g_dst, g_src), j_src)
         if phase == "B":
             number = racks_ahead // block % (racks // block) * (places // x) + (l_dst // x - l_src // x) % (places // x)
             return number, (ahead + 2 * g_src + j_src) % x
         return l_dst // x, l_dst % x
+
+    def _classes_ahead(self, transfers: Transfers) -> IntArray:
+        """Classes from the sender's to the receiver's, 1 to q - 1, int (transfers,)."""
+        places, classes = self.fabric.machine_as(Ramp).wavelengths, self.exchange.classes
+        many = places // classes
+        return (transfers.dst % places // many - transfers.src % places // many) % classes
 
 
 # --- from transceiver groups to circuits, and other schedules --------------------------------------------

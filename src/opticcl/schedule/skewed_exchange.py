@@ -8,9 +8,16 @@ send at once. With blocks of p racks, p a divisor of J, two families of peers re
     A    all groups, the racks of the own block, the same place          x p peers    p rounds
     B    (g + l' - l, j + p b, l') for every place l' and block b        L J / p      (J / p) (L / x) rounds
 
+Or with q classes of places, h the class of a place: C meets all nodes of the own class, D one of each other class, which has
+all x transceivers for itself. Peers of D are (u(h') - u(h)) j groups apart, so that racks do not meet: u(h) = h, modulo x for
+two classes, else in the field of order x. Data moves 2 - 1 / q times instead of twice.
+
+    C    (g + j + a, j + b, place + c of the own class)                  N / q        N / q x rounds
+    D    (g + (u(h') - u(h)) j, j, the same place of class h')           q            q - 1 rounds
+
     reduce_scatter      A adding, B adding                     2 steps
     all_gather          B, A                                   2
-    all_to_all          A, B, or every node at once            2, or 1
+    all_to_all          A, B, or C, D, or every node at once    2, or 1
     all_reduce          everything over A, over B              2
                         A into x p chunks, B exchanged, A      3
                         A, B, B, A                             4
@@ -20,13 +27,14 @@ Nodes that B joins agree in g - l and in j modulo p, so their chunks are next to
 list is defined by those of node 0 and the symmetries (`opticcl.ir.symmetric_steps`): on 65,536 nodes all at once are 4.3e9.
 
 Source: RAMP sections 3.1 and 4.1 for the hardware. Direct exchanges in turn are known from Sirius (Ballani et al. 2020) and
-RotorNet (Mellette et al. 2017), the exchange in two phases from Bruck et al. 1997; the skew by the rack is our own.
+RotorNet (Mellette et al. 2017), the exchange in two phases from Bruck et al. 1997; the skew by the rack is our own, as is D.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from math import isqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,11 +42,12 @@ from opticcl.collective import Request
 from opticcl.fabrics.ramp import Ramp
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
 from opticcl.ir.symmetric_steps import MOST_LISTED, Moves, SymmetricSteps
-from opticcl.ir.symmetry import Digits, Permutation, Symmetry, Table
 from opticcl.schedule import needs_whole, register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS
+from opticcl.schedule._skewed_nodes import class_arithmetic, group_turns, joined_by_block, joined_by_class
+from opticcl.schedule.galois_field import is_field_order
 
-__all__ = ["exchange_phases", "racks_of_a_block", "skewed_exchange"]
+__all__ = ["SkewedExchange", "class_arithmetic", "exchange_of", "group_turns", "skewed_exchange"]
 
 _STEPS = {
     "all_reduce": (4, 3, 2),
@@ -63,8 +72,53 @@ _PHASES = {
 }
 """Peers in every step: those of A or B, all nodes, or all nodes from the root."""
 
+_SEARCHED_CLASSES = (2, 4, 8)
+"""Classes of places that a search tries: on 65,536 nodes they gain up to 28, 12 and 5 %, more classes 3 % at most."""
 
-def accepts(collective: Request, fabric: Fabric, block: int | None = None, steps: int | None = None) -> str | None:
+Ends = tuple[IntArray, IntArray]
+
+
+class SkewedExchange(NamedTuple):
+    """An exchange with all its parameters.
+
+    Args:
+        phases: which peers each step has: A, B, C, D, N (all nodes) or R (all nodes, from the root).
+        block: racks of a block [count].
+        classes: of places, for C and D [count]; 0: there are none.
+    """
+
+    phases: str
+    block: int
+    classes: int
+
+
+def exchange_of(
+    collective: Request, fabric: Fabric, block: int | None = None, steps: int | None = None, classes: int | None = None
+) -> SkewedExchange:
+    """What the parameters mean, those left out too.
+
+    Args:
+        collective: requested.
+        fabric: a RAMP.
+        block: racks of a block [count]; None: the divisor of all for which x p and L J / p differ least.
+        steps: of the schedule [count]; None: the usual number.
+        classes: of places [count]; None: none.
+    """
+    phases = "CD" if classes else _PHASES[collective.name, _STEPS[collective.name][0] if steps is None else steps]
+    if block is None:
+        machine = fabric.machine_as(Ramp)
+        ideal = max(1, isqrt(machine.wavelengths * machine.racks // machine.groups))
+        block = min(_divisors(machine.racks), key=lambda p: (abs(p - ideal), p))
+    return SkewedExchange(phases, block, classes or 0)
+
+
+def accepts(
+    collective: Request,
+    fabric: Fabric,
+    block: int | None = None,
+    steps: int | None = None,
+    classes: int | None = None,
+) -> str | None:
     """None, or the reason why not.
 
     Args:
@@ -72,6 +126,7 @@ def accepts(collective: Request, fabric: Fabric, block: int | None = None, steps
         fabric: where it would run.
         block: racks of a block [count].
         steps: of the schedule [count].
+        classes: of places [count].
     """
     if reason := needs_whole(fabric, "ramp"):
         return reason
@@ -83,11 +138,35 @@ def accepts(collective: Request, fabric: Fabric, block: int | None = None, steps
     racks = fabric.machine_as(Ramp).racks
     if block is not None and (block < 1 or racks % block):
         return f"block={block} does not divide racks={racks}; try one of {', '.join(map(str, _divisors(racks)))}"
-    most = max(_peers(fabric, racks_of_a_block(fabric, block), phase) for phase in exchange_phases(collective, steps))
-    rows = most * (1 if collective.name == "broadcast" else fabric.num_nodes)
+    if classes is not None and (reason := _no_classes(collective, fabric, block, steps, classes)):
+        return reason
+    exchange = exchange_of(collective, fabric, block, steps, classes)
+    rows = _rows(collective, fabric, exchange)
     if rows <= MOST_TRANSFERS or _has_symmetric_light(fabric):
         return None
     return f"{rows:,} transfers a step are more than {MOST_TRANSFERS:,}"
+
+
+def _no_classes(collective: Request, fabric: Fabric, block: int | None, steps: int | None, classes: int) -> str | None:
+    """Why places cannot be divided into classes, or None.
+
+    Args:
+        collective, fabric, block, steps, classes: as of `accepts`.
+    """
+    if collective.name != "all_to_all" or steps == 1 or block is not None:
+        return f"classes={classes}: for an all_to_all of two steps, without block; omit it"
+    known = _classes_that_fit(fabric)
+    if classes not in known:
+        fit = f"try one of {', '.join(map(str, known))}" if known else "this machine has none"
+        return f"classes={classes}: they divide the places, and more than 2 need a field of as many groups; {fit}"
+    return None
+
+
+def _classes_that_fit(fabric: Fabric) -> tuple[int, ...]:
+    """Numbers of classes of places whose differences, times racks, differ."""
+    machine = fabric.machine_as(Ramp)
+    most = machine.groups if is_field_order(machine.groups) else 2
+    return tuple(q for q in _divisors(machine.wavelengths) if 2 <= q <= max(2, most))
 
 
 def _has_symmetric_light(fabric: Fabric) -> bool:
@@ -98,24 +177,35 @@ def _has_symmetric_light(fabric: Fabric) -> bool:
 
 
 def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
-    """Every number of steps with every block, unless a step has too many transfers to list, or to define by symmetries."""
+    """Every number of steps with every block, and some classes, unless a step has too many transfers to list, or to define by
+    symmetries."""
     if needs_whole(fabric, "ramp") or collective.name not in _STEPS or collective.name == "barrier":
         return []
     if collective.name == "broadcast":
         return [{}]
-    tried: list[dict[str, int]] = []
-    for steps in _STEPS[collective.name]:
-        phases = exchange_phases(collective, steps)
-        for block in _divisors(fabric.machine_as(Ramp).racks) if steps > 1 else (1,):
-            rows = fabric.num_nodes * max(_peers(fabric, block, phase) for phase in phases)
-            if rows <= MOST_LISTED or _has_symmetric_light(fabric):
-                tried.append({"block": block, "steps": steps})
-    return tried
+    racks = fabric.machine_as(Ramp).racks
+    tried = [
+        {"block": block, "steps": steps}
+        for steps in _STEPS[collective.name]
+        for block in (_divisors(racks) if steps > 1 else (1,))
+    ]
+    if collective.name == "all_to_all":
+        tried += [{"classes": q} for q in _classes_that_fit(fabric) if q in _SEARCHED_CLASSES]
+    if _has_symmetric_light(fabric):
+        return tried
+    return [
+        given for given in tried if _rows(collective, fabric, exchange_of(collective, fabric, **given)) <= MOST_LISTED
+    ]
 
 
 @register_algorithm("skewed_exchange", accepts, variants)
 def skewed_exchange(
-    collective: Request, fabric: Fabric, *, block: int | None = None, steps: int | None = None
+    collective: Request,
+    fabric: Fabric,
+    *,
+    block: int | None = None,
+    steps: int | None = None,
+    classes: int | None = None,
 ) -> Schedule:
     """Exchanges with x p and then with L J / p nodes at once, in at most four steps.
 
@@ -125,9 +215,10 @@ def skewed_exchange(
         block: racks p of a block, a divisor of those of a group [count]; None: about as many peers in both families.
         steps: of the schedule: 2, 3 or 4 for all_reduce, 1 or 2 for all_to_all [count]; None: 4 for all_reduce, 1 for
             broadcast, else 2.
+        classes: of places q, for an all_to_all over C and D [count]; None: none, it is over A and B.
     """
-    phases = exchange_phases(collective, steps)
-    classes = _Classes(fabric, racks_of_a_block(fabric, block))
+    exchange = exchange_of(collective, fabric, block, steps, classes)
+    phases = exchange.phases
     n, whole = fabric.num_nodes, collective.name == "barrier" or (phases == "AB" and collective.name == "all_reduce")
     if n == 1:
         return Schedule("skewed_exchange", collective.on(1, 1), 0, lambda i: Transfers.of([], [], [], 1, Op.COPY))
@@ -135,14 +226,15 @@ def skewed_exchange(
         others = np.delete(np.arange(n), collective.root)
         first = Transfers.of(np.full(n - 1, collective.root), others, 0, 1, Op.COPY)
         return Schedule("skewed_exchange", collective.on(n, 1), 1, lambda i: first)
+    joined = joined_by_class(fabric, classes) if classes else joined_by_block(fabric, exchange.block)
     if whole or phases == "ABA":
-        chunk, count = (classes.key, classes.num_keys) if phases == "ABA" else (np.zeros(n, np.int64), 1)
+        chunk, count = (joined.second, joined.num_second) if phases == "ABA" else (np.zeros(n, np.int64), 1)
         owner = None
     else:
-        chunk, count = classes.rank, n
+        chunk, count = joined.rank, n
         owner = np.argsort(chunk)
 
-    def transfers(i: int, ends: tuple[IntArray, IntArray]) -> Transfers:
+    def transfers(i: int, ends: Ends) -> Transfers:
         """Of step i between these senders and receivers."""
         src, dst = ends
         gathers = collective.name == "all_gather" or (
@@ -154,130 +246,47 @@ def skewed_exchange(
             gathers = i == 2
             return Transfers.of(src, dst, chunk[src if gathers else dst], 1, Op.COPY if gathers else Op.REDUCE)
         at = src if gathers else dst
-        wide = classes.num_joined if phases[i] == "A" else 1
+        wide = joined.num_first if phases[i] in "AC" else 1
         lo = chunk[at] // wide * wide
         if collective.name == "all_to_all":
-            met = classes.num_block if phases[i] == "B" else 1
+            met = joined.num_second if phases[i] in "BD" else 1
             return Transfers.of(src, dst, lo, wide, Op.MOVE, met)
         return Transfers.of(src, dst, lo, wide, Op.COPY if gathers else Op.REDUCE)
 
     def listed(i: int) -> Transfers:
-        return transfers(i, classes.pairs(phases[i]))
+        return transfers(i, joined.pairs(_NUMBER[phases[i]]))
 
-    symmetries = classes.symmetries(chunk, count)
+    symmetries = joined.symmetries(chunk, count)
     step: Callable[[int], Transfers] = listed
-    if _has_symmetric_light(fabric) and n * max(_peers(fabric, classes.block, p) for p in phases) > MOST_LISTED:
+    if _has_symmetric_light(fabric) and _rows(collective, fabric, exchange) > MOST_LISTED:
         moves = Moves(symmetries, n, count)
-        step = SymmetricSteps(moves, lambda i: transfers(i, classes.of_first(phases[i])), listed, MOST_LISTED)
+        most = (
+            MOST_LISTED // fabric.machine_as(Ramp).groups if classes else MOST_LISTED
+        )  # x circuits carry a transfer of D
+        step = SymmetricSteps(moves, lambda i: transfers(i, joined.of_first(_NUMBER[phases[i]])), listed, most)
     chunks = collective.on(n, count) if owner is None else collective.on(n, count, owner=owner)
     return Schedule("skewed_exchange", chunks, len(phases), step, symmetries=symmetries)
 
 
-def exchange_phases(collective: Request, steps: int | None) -> str:
-    """Which peers each step has: A, B, N (all nodes) or R (all nodes, from the root).
-
-    Args:
-        collective: requested.
-        steps: of the schedule [count]; None: the usual number.
-    """
-    return _PHASES[collective.name, _STEPS[collective.name][0] if steps is None else steps]
-
-
-def racks_of_a_block(fabric: Fabric, block: int | None) -> int:
-    """Racks of a block: as given, or the divisor of all for which x p and L J / p differ least [count]."""
-    if block is not None:
-        return block
-    machine = fabric.machine_as(Ramp)
-    ideal = max(1, isqrt(machine.wavelengths * machine.racks // machine.groups))
-    return min(_divisors(machine.racks), key=lambda p: (abs(p - ideal), p))
+_NUMBER = {"A": 0, "B": 1, "C": 0, "D": 1, "N": None}
+"""Which of two steps joins the peers of a step; None: all nodes are joined."""
 
 
 def _divisors(number: int) -> tuple[int, ...]:
     return tuple(p for p in range(1, number + 1) if number % p == 0)
 
 
-def _peers(fabric: Fabric, block: int, phase: str) -> int:
-    """Peers of a node, itself included [count].
+def _rows(collective: Request, fabric: Fabric, exchange: SkewedExchange) -> int:
+    """Most transfers of a step, or circuits of D, those of a node to itself counted [count].
 
     Args:
+        collective: requested.
         fabric: a RAMP.
-        block: racks of a block [count].
-        phase: A, B, N or R.
+        exchange: with its parameters.
     """
-    machine = fabric.machine_as(Ramp)
-    of_block = machine.groups * block
-    return {"A": of_block, "B": fabric.num_nodes // of_block}.get(phase, fabric.num_nodes)
-
-
-class _Classes:
-    """Nodes that A joins, and nodes that B joins.
-
-    Args:
-        fabric: a RAMP.
-        block: racks of a block [count].
-    """
-
-    def __init__(self, fabric: Fabric, block: int) -> None:
-        machine = fabric.machine_as(Ramp)
-        self.groups, self.racks, self.places, self.block = machine.groups, machine.racks, machine.wavelengths, block
-        n = fabric.num_nodes
-        node = np.arange(n)
-        self.g, self.j, self.l = (
-            node // (self.racks * self.places),
-            node // self.places % self.racks,
-            node % self.places,
-        )
-        self.num_keys = self.num_block = self.groups * block
-        self.num_joined = n // self.num_keys
-        self.key: IntArray = (self.g - self.l) % self.groups * block + self.j % block
-        self.rank: IntArray = self.key * self.num_joined + self.j // block * self.places + self.l
-
-    def pairs(self, phase: str) -> tuple[IntArray, IntArray]:
-        """Senders and receivers, int32 (transfers,) each.
-
-        Args: phase: A, B or N.
-        """
-        n = len(self.g)
-        if phase == "N":
-            joined = np.arange(n, dtype=np.int32)[None, :]
-        elif phase == "A":  # nodes of a block of racks and a place
-            label = (self.j // self.block) * self.places + self.l
-            joined = np.argsort(label, kind="stable").astype(np.int32).reshape(-1, self.num_block)
-        else:
-            joined = np.argsort(self.rank).astype(np.int32).reshape(-1, self.num_joined)
-        size = joined.shape[1]
-        src = np.broadcast_to(joined[:, :, None], (len(joined), size, size))[:, ~np.eye(size, dtype=bool)]
-        dst = np.broadcast_to(joined[:, None, :], (len(joined), size, size))[:, ~np.eye(size, dtype=bool)]
-        return src.ravel(), dst.ravel()
-
-    def of_first(self, phase: str) -> tuple[IntArray, IntArray]:
-        """Node 0 and its peers, int64 (transfers,) each.
-
-        Args: phase: A, B or N.
-        """
-        if phase == "N":
-            joined = np.ones(len(self.g), bool)
-        elif phase == "A":
-            joined = (self.j < self.block) & (self.l == 0)
-        else:
-            joined = self.key == self.key[0]
-        peers = np.flatnonzero(joined)[1:]  # the first is node 0
-        return np.zeros_like(peers), peers
-
-    def symmetries(self, chunk: IntArray, count: int) -> tuple[Symmetry, ...]:
-        """The next group; the next rack of a block; the next block; the next place of the next group.
-
-        Args:
-            chunk: of each node.
-            count: chunks [count].
-        """
-        n, radices = len(self.g), (self.groups, self.racks // self.block, self.block, self.places)
-        beside = (self.g + 1) % self.groups * self.racks * self.places + self.j * self.places
-        moves: list[Permutation] = [Digits(radices, digit, 1) for digit in range(3) if radices[digit] > 1]
-        moves.append(Table(beside + (self.l + 1) % self.places))
-        found = []
-        for ranks in moves:
-            images = np.empty(count, np.int64)
-            images[chunk] = chunk[ranks.images(n)]
-            found.append(Symmetry(ranks, Table(images)))
-        return tuple(found)
+    n, groups = fabric.num_nodes, fabric.machine_as(Ramp).groups
+    of_block = groups * exchange.block
+    of_class = n // max(1, exchange.classes)
+    peers = {"A": of_block, "B": n // of_block, "C": of_class, "D": exchange.classes * groups}
+    most = max(peers.get(phase, n) for phase in exchange.phases)
+    return most * (1 if collective.name == "broadcast" else n)
