@@ -13,7 +13,7 @@ from opticcl.fabrics import fabric
 from opticcl.fabrics.ramp import Ramp
 from opticcl.ir.epochs import EpochRequest
 from opticcl.operations.dynamic_traffic import simulation
-from opticcl.operations.dynamic_traffic._kernels import BINS, value_of_bin
+from opticcl.operations.dynamic_traffic._delay_kernels import BINS, value_of_bin
 from opticcl.operations.dynamic_traffic.cyclic import Cyclic
 from opticcl.operations.dynamic_traffic.demand import Channels, NodeDemand, node_weights
 from opticcl.operations.dynamic_traffic.flows import flow_mix, flow_mixes, gap_names

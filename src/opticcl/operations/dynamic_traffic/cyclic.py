@@ -18,7 +18,8 @@ from opticcl.errors import ParameterError
 from opticcl.fabrics.ramp import Ramp
 from opticcl.ir import IntArray
 from opticcl.ir.epochs import EpochGrants, EpochRequest
-from opticcl.operations.dynamic_traffic._cyclic_kernels import insert_requests, serve_epoch
+from opticcl.operations.dynamic_traffic._columns import Ended, FreeWords, Granted
+from opticcl.operations.dynamic_traffic._cyclic_kernels import CycleQueues, insert_requests, serve_epoch
 from opticcl.operations.dynamic_traffic.demand import Channels
 from opticcl.operations.dynamic_traffic.flows import run_values
 from opticcl.operations.dynamic_traffic.schedulers import FreeCells, Scheduler, register_scheduler
@@ -47,14 +48,13 @@ class Cyclic(Scheduler):
         self.hops = hops
         self.slots = run_values()["slots"]
         self.parts = channels.send_part, channels.receive_part
-        self._shape = np.array([machine.groups, machine.racks, machine.wavelengths])
         n = machine.num_nodes
-        self._lists = np.full((n, 2), -1, np.int32)
-        self._heads = np.full((n, 2), -1, np.int32)
-        self._records, self._free = np.zeros((0, 7), np.int32), np.zeros(0, np.int32)
-        self._flows, self._free_flows = np.zeros((0, 3), np.int32), np.zeros(0, np.int32)
-        self._counts = np.zeros(2, np.int64)
-        self._out = tuple(np.zeros(n * self.slots * machine.ports_per_node, np.int32) for _ in range(5))
+        lists, heads = np.full((2, n, 2), -1, np.int32)
+        records, flows, none = np.zeros((0, 7), np.int32), np.zeros((0, 3), np.int32), np.zeros(0, np.int32)
+        shape = np.array([machine.groups, machine.racks, machine.wavelengths])
+        self._queues = CycleQueues(records, none, flows, none, np.zeros(2, np.int64), lists, heads, shape)
+        most = n * self.slots * machine.ports_per_node
+        self._granted = Granted(*(np.zeros(most, np.int32) for _ in range(5)))
         self._pending = 0
 
     @property
@@ -65,29 +65,29 @@ class Cyclic(Scheduler):
     def add(self, requests: EpochRequest) -> None:
         """Put flows into the list of their permutation, or of their sender."""
         self._grow(len(requests))
-        insert_requests(
-            requests.src, requests.dst, requests.cells, requests.arrival, self._records, self._free, self._flows,
-            self._free_flows, self._counts, self._lists, self._heads, self.hops == 2, self._shape,
-        )  # fmt: skip
+        columns = requests.src, requests.dst, requests.cells, requests.arrival
+        insert_requests(*columns, self._queues, self.hops == 2)
         self._pending += int(requests.cells.sum())
 
-    def _grow(self, records: int) -> None:
+    def _grow(self, wanted: int) -> None:
         """Make room for that many records and flows."""
-        self._records, self._free = _longer(self._records, self._free, self._counts, 0, records)
-        self._flows, self._free_flows = _longer(self._flows, self._free_flows, self._counts, 1, records)
+        queues = self._queues
+        records, free = _longer(queues.records, queues.free, queues.counts, 0, wanted)
+        flows, free_flows = _longer(queues.flows, queues.free_flows, queues.counts, 1, wanted)
+        self._queues = queues._replace(records=records, free=free, flows=flows, free_flows=free_flows)
 
     def schedule(self, epoch: int, free: FreeCells) -> EpochGrants:
         """Follow the cycle for an epoch."""
         if self.hops == 2:
-            self._grow(len(self._out[0]))
-        ended = tuple(np.zeros(len(self._flows) - int(self._counts[1]), np.int32) for _ in range(3))
+            self._grow(len(self._granted.src))
+        queues, per_bit = self._queues, self.machine.transceivers_per_group
+        ended = Ended(*(np.zeros(len(queues.flows) - int(queues.counts[1]), np.int32) for _ in range(3)))
+        words = FreeWords(free.send, free.receive, free.channel, *self.parts)
         grants, done, delivered = serve_epoch(
-            epoch * self.slots, self.slots, self.machine.transceivers_per_group, self._shape, free.send, free.receive,
-            free.channel, *self.parts, self._records, self._free, self._flows, self._free_flows, self._counts,
-            self._lists, self._heads, self.hops == 2, *self._out, *ended,
-        )  # fmt: skip
+            epoch * self.slots, self.slots, per_bit, queues, words, self.hops == 2, self._granted, ended
+        )
         self._pending -= delivered
-        return EpochGrants(*(column[:grants] for column in self._out), *(column[:done] for column in ended))
+        return EpochGrants(*(column[:grants] for column in self._granted), *(column[:done] for column in ended))
 
 
 def _longer(table: IntArray, free: IntArray, counts: IntArray, which: int, wanted: int) -> tuple[IntArray, IntArray]:

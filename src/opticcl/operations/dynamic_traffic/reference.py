@@ -45,7 +45,7 @@ class Reference(WordScheduler):
     def schedule(self, epoch: int, free: FreeCells) -> EpochGrants:
         """Solve the programme of an epoch."""
         queue, start = self.queue, epoch * self.slots
-        src, dst, cells, arrival = (c[: queue.count].copy() for c in (queue.src, queue.dst, queue.cells, queue.arrival))
+        arrival, src, dst, cells, _ = (column[: queue.count].copy() for column in queue.waiting)
         pairs, pair = np.unique(src.astype(np.int64) * self.machine.num_nodes + dst, return_inverse=True)
         one, two = np.divmod(pairs, self.machine.num_nodes)
         place = self.parts[0][one] + self.parts[1][two]
@@ -75,24 +75,24 @@ class Reference(WordScheduler):
             of_pair, bit: of each circuit.
             start: first slot of the epoch.
         """
-        queue, n = self.queue, self.machine.num_nodes
+        queue, waiting, n = self.queue, self.queue.waiting, self.machine.num_nodes
         rows_of: dict[int, list[int]] = {}
         for row in range(queue.count):
-            rows_of.setdefault(int(queue.src[row]) * n + int(queue.dst[row]), []).append(row)
+            rows_of.setdefault(int(waiting.src[row]) * n + int(waiting.dst[row]), []).append(row)
         out, ended = [], []
         for which, cell in sorted(zip(of_pair.tolist(), bit.tolist(), strict=True)):
-            waiting = rows_of[int(one[which]) * n + int(two[which])]
-            if not waiting:
+            rows = rows_of[int(one[which]) * n + int(two[which])]
+            if not rows:
                 continue
-            row = waiting[0]
-            queue.cells[row] -= 1
-            out.append((one[which], two[which], cell, 1, queue.arrival[row]))
-            if not queue.cells[row]:
-                waiting.pop(0)
-                ended.append((queue.arrival[row], queue.size[row], start + cell // self.machine.groups + 1))
+            row = rows[0]
+            waiting.cells[row] -= 1
+            out.append((one[which], two[which], cell, 1, waiting.arrival[row]))
+            if not waiting.cells[row]:
+                rows.pop(0)
+                ended.append((waiting.arrival[row], waiting.size[row], start + cell // self.machine.groups + 1))
         queue.pending_cells -= len(out)
-        left = np.flatnonzero(queue.cells[: queue.count])
-        for column in (queue.arrival, queue.src, queue.dst, queue.size, queue.cells):
+        left = np.flatnonzero(waiting.cells[: queue.count])
+        for column in waiting:
             column[: len(left)] = column[left]
         queue.count = len(left)
         columns = np.array(out, np.int32).reshape(-1, 5).T

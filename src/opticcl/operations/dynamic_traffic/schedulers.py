@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from opticcl.errors import ParameterError
 from opticcl.fabrics.ramp import Ramp, wavelength_between
 from opticcl.ir import Circuits, IntArray
 from opticcl.ir.epochs import EpochGrants, EpochRequest
-from opticcl.operations.dynamic_traffic._kernels import grant_iteratively, grant_oldest_first
+from opticcl.operations.dynamic_traffic._columns import Ended, FreeWords, Granted, Waiting, Words
+from opticcl.operations.dynamic_traffic._grant_kernels import grant_iteratively, grant_oldest_first
 from opticcl.operations.dynamic_traffic.demand import Channels
 from opticcl.operations.dynamic_traffic.flows import run_values
 from opticcl.registry import Registry, convert_arguments, parse_call
@@ -35,7 +35,6 @@ __all__ = [
     "slot_circuits",
 ]
 
-Words = npt.NDArray[np.uint64]
 System = TypeVar("System", bound="Scheduler")
 
 SCHEDULERS: Registry[type[Scheduler]] = Registry("scheduler", "opticcl.operations.dynamic_traffic")
@@ -145,35 +144,30 @@ def slot_circuits(machine: Ramp, grants: EpochGrants) -> tuple[Circuits, ...]:
 
 
 class Queue:
-    """Requests that wait, oldest first, as columns that grow. Kernels move those that are left to the front.
+    """Requests that wait, as columns that grow. Kernels move those that are left to the front.
 
     Attributes:
-        arrival, src, dst, cells, size: int32; the first `count` rows are in use; `cells` are left of `size`.
+        count: rows in use.
+        pending_cells: of these [count].
+        waiting: columns.
     """
 
     def __init__(self) -> None:
         self.count = 0
         self.pending_cells = 0
-        self.arrival, self.src, self.dst, self.cells, self.size = (np.zeros(1 << 12, np.int32) for _ in range(5))
+        self.waiting = Waiting(*(np.zeros(1 << 12, np.int32) for _ in range(5)))
 
     def add(self, requests: EpochRequest) -> None:
         """Append requests."""
         end = self.count + len(requests)
-        if end > len(self.src):
-            for name in ("arrival", "src", "dst", "cells", "size"):
-                longer = np.zeros(max(end, 2 * len(self.src)), np.int32)
-                longer[: self.count] = getattr(self, name)[: self.count]
-                setattr(self, name, longer)
-        rows = slice(self.count, end)
-        self.arrival[rows], self.src[rows], self.dst[rows] = requests.arrival, requests.src, requests.dst
-        self.cells[rows] = self.size[rows] = requests.cells
+        if end > len(self.waiting.src):
+            more = np.zeros(max(end, 2 * len(self.waiting.src)) - self.count, np.int32)
+            self.waiting = Waiting(*(np.concatenate([column[: self.count], more]) for column in self.waiting))
+        cells = requests.cells
+        for column, new in zip(self.waiting, (requests.arrival, requests.src, requests.dst, cells, cells), strict=True):
+            column[self.count : end] = new
         self.count = end
-        self.pending_cells += int(requests.cells.sum())
-
-    @property
-    def columns(self) -> tuple[Any, ...]:
-        """Arrival, src, dst, cells, size and the number of rows in use."""
-        return self.arrival, self.src, self.dst, self.cells, self.size, self.count
+        self.pending_cells += int(cells.sum())
 
 
 Kernel = Callable[..., Any]
@@ -193,7 +187,7 @@ class WordScheduler(Scheduler):
         self.parts = channels.send_part, channels.receive_part
         self.slots = run_values()["slots"]
         self.bits = self.slots * machine.groups
-        self._out = tuple(np.zeros(machine.num_nodes * self.bits, np.int32) for _ in range(5))
+        self._granted = Granted(*(np.zeros(machine.num_nodes * self.bits, np.int32) for _ in range(5)))
 
     def add(self, requests: EpochRequest) -> None:
         """Put requests at the end of the queue."""
@@ -204,11 +198,11 @@ class WordScheduler(Scheduler):
         """Cells in the queue [count]."""
         return self.queue.pending_cells
 
-    def grants(self, found: tuple[int, ...], ended: tuple[IntArray, ...]) -> EpochGrants:
+    def grants(self, found: tuple[int, ...], ended: Ended) -> EpochGrants:
         """Grants from the numbers that a kernel returns, of which the first is that of the grants."""
         number, done, self.queue.count, cells, *rounds = found
         self.queue.pending_cells -= cells
-        columns = (column[:number] for column in self._out)
+        columns = (column[:number] for column in self._granted)
         return EpochGrants(*columns, *(column[:done] for column in ended), rounds=rounds[0] if rounds else 1)
 
 
@@ -234,20 +228,20 @@ class Native(WordScheduler):
 
     def schedule(self, epoch: int, free: FreeCells) -> EpochGrants:
         """Grant in the order of the queue, or in rounds of proposals."""
-        words = free.copy()
-        ended = tuple(np.zeros(self.queue.count, np.int32) for _ in range(3))
-        m, b = self.machine, self.machine.transceivers_per_group
+        copied = free.copy()
+        words = FreeWords(copied.send, copied.receive, copied.channel, *self.parts)
+        ended = Ended(*(np.zeros(self.queue.count, np.int32) for _ in range(3)))
+        m, b, queue = self.machine, self.machine.transceivers_per_group, self.queue
         start = epoch * self.slots
-        tables = (words.send, words.receive, words.channel, *self.parts)
         if not self.iterations:
             found = _one_by_one(
-                *self.queue.columns, *tables, self._masks, self._rack, m.groups, b, start, *self._out, *ended
+                queue.waiting, queue.count, words, self._masks, self._rack, m.groups, b, start, self._granted, ended
             )
             return self.grants(found, ended)
         rack = np.arange(m.num_nodes) // m.wavelengths
         found = _in_rounds(
-            *self.queue.columns, *tables, rack, m.groups * m.racks, m.groups, self.bits, m.groups, b, start,
-            epoch * self.bits, self.iterations, *self._out, *ended,
+            queue.waiting, queue.count, words, rack, m.groups * m.racks, m.groups, self.bits, m.groups, b, start,
+            epoch * self.bits, self.iterations, self._granted, ended,
         )  # fmt: skip
         return self.grants(found, ended)
 

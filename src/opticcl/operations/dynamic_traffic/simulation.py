@@ -23,7 +23,9 @@ from opticcl.errors import ParameterError
 from opticcl.fabrics.ramp import Ramp
 from opticcl.ir import Fabric, IntArray, ProgressCallback, no_progress
 from opticcl.ir.epochs import EpochGrants, EpochRequest
-from opticcl.operations.dynamic_traffic._kernels import count_delays, count_ends, draw_epoch
+from opticcl.operations.dynamic_traffic._arrival_kernels import draw_epoch
+from opticcl.operations.dynamic_traffic._columns import Ended, Granted
+from opticcl.operations.dynamic_traffic._delay_kernels import count_delays, count_ends
 from opticcl.operations.dynamic_traffic.demand import NodeDemand, Worst, node_weights
 from opticcl.operations.dynamic_traffic.flows import FlowMix, run_values
 from opticcl.operations.dynamic_traffic.schedulers import FreeCells, Scheduler, all_free, make_scheduler
@@ -300,14 +302,11 @@ def _count(counts: Counts, batch: int, grants: EpochGrants, start: int, machine:
         machine: RAMP.
         by_pair: whether the wavelength depends on sender and receiver.
     """
-    count_delays(
-        grants.src, grants.dst, grants.bit, grants.cells, grants.arrival, machine.groups, start, by_pair,
-        counts.delays[batch], counts.delay_sums[batch], counts.sent_by, counts.used,
-    )  # fmt: skip
-    count_ends(
-        grants.ended_arrival, grants.ended_cells, grants.ended_slot, machine.ports_per_node, RATIO_SCALE,
-        counts.ratios[batch], counts.ratio_sums[batch],
-    )  # fmt: skip
+    granted = Granted(grants.src, grants.dst, grants.bit, grants.cells, grants.arrival)
+    ended = Ended(grants.ended_arrival, grants.ended_cells, grants.ended_slot)
+    delays, delay_sums = counts.delays[batch], counts.delay_sums[batch]
+    count_delays(granted, machine.groups, start, by_pair, delays, delay_sums, counts.sent_by, counts.used)
+    count_ends(ended, machine.ports_per_node, RATIO_SCALE, counts.ratios[batch], counts.ratio_sums[batch])
     counts.epochs[batch] += 1
     counts.circuits[batch] += len(grants)
     counts.rounds[batch] += grants.rounds

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.ir import IntArray
-from opticcl.operations.dynamic_traffic._kernels import BINS, value_of_bin
+from opticcl.operations.dynamic_traffic._delay_kernels import BINS, value_of_bin
 from opticcl.operations.dynamic_traffic.flows import run_values
 
 __all__ = ["RATIO_SCALE", "Counts", "IntervalEstimate", "delay_distribution", "growth", "quantile"]
