@@ -51,9 +51,10 @@ What is new beside the papers, with its source in the first lines of its file:
 | `twisted_grid` | every line a ring in an order of its own: an expander on circuits set once | random regular graphs |
 | `torus_trees` | broadcast on as many trees as a torus has ways to go, along rings that stand | Edmonds 1973 |
 
-An all_to_all by `skewed_exchange:classes=q` takes 2 alpha, ceil(q M / 950 N) N / q x and (q - 1) ceil(M / 950 q x) slots, where the
-slots of a step follow each other (`rounds=in_line`). On 65,536 nodes that is 31.52 us for 25 MB with two classes instead of 35.76,
-and 20.48 for 15 MB with four instead of 22.64; it is the fastest in most of 12 to 31 MB, with eight classes around 7 MB.
+An all_to_all by `skewed_exchange:classes=q` takes 2 alpha, ceil(q M / 950 N) N / q x and (q - 1) ceil(M / 950 q x) slots,
+where the slots of a step follow each other (`rounds=in_line`). On 65,536 nodes that is 31.52 us for 25 MB with two classes
+instead of 35.76, and 20.48 for 15 MB with four instead of 22.64; it is the fastest in most of 12 to 31 MB, and with eight
+classes around 7 MB.
 
 What was computed and is not built, beside plans of today:
 

@@ -347,12 +347,12 @@ def test_pictures_of_the_load(monkeypatch, algorithm, most):
     ],
 )
 def test_the_largest_machine(collective, size, parameters, due_us):
-    """65,536 nodes, judged wholly, at the closed form's time; all at once are 4,294,901,760 transfers."""
+    """65,536 nodes, judged wholly, at the closed form's time; all at once are 4,294,901,760 transfers, a circuit each but in D."""
     plan = compile("ramp", collective, size, algorithm=f"skewed_exchange:{parameters}")
     verdict = plan.verify()
     assert verdict.ok
     assert verdict.exhaustive
-    assert verdict.circuits == verdict.transfers
+    assert (verdict.circuits > verdict.transfers) is parameters.startswith("classes")
     published = {"assumptions": "published", "rounds": "in_line", "compute": "none"}
     assert plan.simulate(**published).total_s == pytest.approx(due_us * 1e-6, rel=1e-9)
     programme = plan.programme(**published)
