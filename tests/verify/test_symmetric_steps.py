@@ -347,7 +347,7 @@ def test_pictures_of_the_load(monkeypatch, algorithm, most):
     ],
 )
 def test_the_largest_machine(collective, size, parameters, due_us):
-    """65,536 nodes, judged wholly, at the closed form's time; all at once are 4,294,901,760 transfers, a circuit each but in D."""
+    """65,536 nodes, judged wholly, in due time; all at once are 4,294,901,760 transfers, one circuit each but in D."""
     plan = compile("ramp", collective, size, algorithm=f"skewed_exchange:{parameters}")
     verdict = plan.verify()
     assert verdict.ok
