@@ -1,10 +1,13 @@
 """Compiled kernels: NumPy gives the same for small inputs, and they are kept where it is allowed."""
 
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,7 +16,9 @@ from hypothesis import strategies as st
 import opticcl
 from opticcl import kernels
 from opticcl.circuits import _lasers, terarack
+from opticcl.routing.colouring import edge_colouring
 from opticcl.routing.dimension_order import dimension_order
+from opticcl.simulate._ring_trees import ring_tree_lengths
 from opticcl.verify import light
 from tests.profiles import examples
 
@@ -29,7 +34,8 @@ def both(run):
     """The result with NumPy and with kernels."""
     with kernels.always_compiled():
         compiled = run()
-    return run(), compiled
+    with kernels.never_compiled():
+        return run(), compiled
 
 
 def equal(one, other):
@@ -107,6 +113,78 @@ def test_lasers_of_equal_transfers_are_shared_in_turn(many, width):
     assert np.array_equal(own, by_kernel)
 
 
+@examples(30)
+@given(st.integers(1, 6), st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=14))
+def test_colours_of_edges(vertices, edges):
+    """The same by Python, where a kernel takes longer to compile."""
+    left, right = np.array([(a % vertices, b % vertices) for a, b in edges], np.int64).reshape(-1, 2).T
+    most = max([0, *np.bincount(left), *np.bincount(right)])
+    assert equal(*both(lambda: [edge_colouring(left, right, vertices, int(most))]))
+
+
+@pytest.mark.parametrize("positions", [2, 3, 8, 33, 100])
+def test_lengths_of_ring_trees(positions):
+    """Of rings of even and odd lengths."""
+    assert np.array_equal(*both(lambda: ring_tree_lengths.__wrapped__(positions)))
+
+
+class Kernel(SimpleNamespace):
+    """Attributes of a compiled function."""
+
+    __hash__ = object.__hash__
+
+
+@pytest.fixture
+def kernel(monkeypatch, tmp_path):
+    """A kernel that is neither loaded nor on the disk, and the path where it would be."""
+    monkeypatch.setattr(kernels, "_rows_done", {})
+    source = tmp_path / "sums.py"
+    source.write_text("\n\ndef added(a, b):\n    return a + b\n", "utf-8")
+    added = runpy.run_path(str(source))["added"]
+    one = Kernel(py_func=added, nopython_signatures=[], stats=SimpleNamespace(cache_path=tmp_path))
+    version = f"{sys.version_info[0]}{sys.version_info[1]}{sys.abiflags}"
+    return one, tmp_path / f"sums.added-3.py{version}.nbi", source
+
+
+def test_a_kernel_is_compiled_after_as_much_work_as_that_takes(kernel):
+    """Many small calls count as one large one; then it is used on any number of rows."""
+    one, _, _ = kernel
+    calls = kernels.COMPILED_FROM // kernels.LOADED_FROM
+    chosen = [kernels.worth_compiling(kernels.LOADED_FROM, one) for _ in range(calls)]
+    assert not chosen[0]
+    assert chosen[-1]
+    assert chosen == sorted(chosen)
+    assert kernels.worth_compiling(1, one)
+    assert kernels.chosen(one, 1) is one
+
+
+def test_a_kernel_on_the_disk_is_loaded_sooner(kernel):
+    """Unless its source was changed since."""
+    one, kept, source = kernel
+    assert not kernels.worth_compiling(kernels.LOADED_FROM, one)
+    assert kernels.chosen(one, 1) is one.py_func
+    kept.touch()
+    os.utime(source, (1, 1))
+    assert kernels.worth_compiling(1, one)
+    os.utime(source)
+    os.utime(kept, (1, 1))
+    assert not kernels.worth_compiling(1, one)
+    one.nopython_signatures.append("a signature")
+    assert kernels.worth_compiling(1, one)
+
+
+def test_the_name_on_the_disk_is_that_of_numba(monkeypatch, tmp_path):
+    """Of a kernel that is on the disk and not loaded, in this version of numba."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "kept"))
+    (tmp_path / "sums.py").write_text("def added(a, b):\n    return a + b\n", "utf-8")
+    added = runpy.run_path(str(tmp_path / "sums.py"))["added"]
+    one, other = (numba.njit(cache=True)(added) for _ in range(2))
+    assert not kernels._is_ready(one)
+    assert one(1, 2) == 3
+    assert not other.nopython_signatures
+    assert kernels._is_ready(other)
+
+
 def test_kernels_are_kept_with_the_user(cache, monkeypatch, tmp_path):
     """Where the package is not writable; where nothing is, in a directory that ends with the process, with a message."""
     writable = {str(tmp_path / "home" / "opticcl" / "kernels")}
@@ -132,6 +210,15 @@ def test_a_writable_package_keeps_its_own(cache):
     """And a directory that the user names is left alone."""
     assert kernels.keep_kernels(Path(__file__).parent) is None
     assert "NUMBA_CACHE_DIR" not in os.environ
+
+
+@pytest.mark.deep
+def test_a_first_comparison_compiles_next_to_nothing(tmp_path):
+    """In a new process, with an empty directory of kernels: its work is done sooner without them."""
+    variables = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(Path(opticcl.__file__).parents[1])}
+    words = ["-m", "opticcl", "compare", "--nodes", "64"]
+    subprocess.run([sys.executable, *words], capture_output=True, check=True, env=variables)
+    assert len([*tmp_path.rglob("*.nbi")]) <= 3
 
 
 @pytest.mark.deep

@@ -1,4 +1,8 @@
-"""Compiled kernels: when they are worth loading, and where they are kept between processes.
+"""Compiled kernels: when they are worth compiling, and where they are kept between processes.
+
+A kernel takes 0.1 to 1 s to compile and 3 ms to load; NumPy does the same work 10 to 100 times slower, but at once. So NumPy
+does it until it has taken about as long as the kernel takes to be ready; from there on the kernel does. Both give the same
+results, and rows are counted, not time, so that a command does the same on every run.
 
 Numba keeps what it compiled beside the package, where that is writable. Where it is not, `keep_kernels` names a directory of
 the user, so that nothing is compiled twice.
@@ -9,29 +13,78 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
-__all__ = ["always_compiled", "keep_kernels", "worth_compiling"]
+__all__ = ["ROWS_OF_A_CALL", "always_compiled", "chosen", "keep_kernels", "never_compiled", "worth_compiling"]
 
-COMPILED_FROM = 1 << 14  # rows from which a kernel is faster than NumPy by more than it takes to load
-_forced = False
+LOADED_FROM = 1 << 14
+"""Rows that NumPy does while a kernel is loaded from the disk."""
+
+COMPILED_FROM = 1 << 21
+"""Rows that NumPy does while a kernel is compiled."""
+
+ROWS_OF_A_CALL = 1 << 9
+"""Rows that NumPy does while it does nothing but begin."""
+
+ROWS_IN_PYTHON = 16
+"""Rows that NumPy does while Python does one."""
+
+_rows_done: dict[Any, int] = {}
+_forced: bool | None = None
 
 
-def worth_compiling(rows: int) -> bool:
-    """Whether a compiled kernel is to be used on that many rows, where NumPy can do the same."""
-    return _forced or rows >= COMPILED_FROM
+def worth_compiling(rows: int, kernel: Any = None) -> bool:
+    """Whether a compiled kernel is to be used on that many rows, where NumPy can do the same.
+
+    Args:
+        rows: of this call [count].
+        kernel: whose rows of earlier calls count too, and which may not be on the disk yet; None: one that is.
+    """
+    if _forced is not None:
+        return _forced
+    done = _rows_done.get(kernel, 0) if kernel is not None else 0
+    if done < COMPILED_FROM:
+        done += rows
+        if kernel is not None:
+            _rows_done[kernel] = done + ROWS_OF_A_CALL
+    return done >= COMPILED_FROM or (done >= LOADED_FROM and (kernel is None or _is_ready(kernel)))
+
+
+def chosen(kernel: Any, rows: int) -> Any:
+    """A kernel, or where it is not worth compiling on that many rows, the function that it is made of."""
+    return kernel if worth_compiling(ROWS_IN_PYTHON * rows, kernel) else getattr(kernel, "py_func", kernel)
+
+
+def _is_ready(kernel: Any) -> bool:
+    """Whether a kernel is loaded, or on the disk as it is in the source."""
+    if getattr(kernel, "nopython_signatures", True):  # without numba's compiler, kernels are functions
+        return True
+    code = kernel.py_func.__code__
+    version = "".join(map(str, sys.version_info[:2])) + sys.abiflags
+    name = f"{Path(code.co_filename).stem}.{kernel.py_func.__qualname__}-{code.co_firstlineno}.py{version}.nbi"
+    try:
+        kept = os.stat(os.path.join(kernel.stats.cache_path, name)).st_mtime
+        return kept >= os.stat(code.co_filename).st_mtime
+    except OSError:
+        return False
 
 
 @contextmanager
-def always_compiled() -> Iterator[None]:
+def always_compiled(wanted: bool = True) -> Iterator[None]:
     """Within this, kernels are used on any number of rows."""
     global _forced
-    before, _forced = _forced, True
+    before, _forced = _forced, wanted
     try:
         yield
     finally:
         _forced = before
+
+
+def never_compiled() -> AbstractContextManager[None]:
+    """Within this, kernels are used on no number of rows, where NumPy can do the same."""
+    return always_compiled(False)
 
 
 def keep_kernels(package: Path = Path(__file__).parent) -> Path | None:

@@ -130,7 +130,7 @@ def test_the_busiest_node_of_any_step(compiled, where, drawn):
     rows = list(zip(src.tolist(), dst.tolist(), count.tolist(), apart.tolist(), adds.tolist(), strict=True))
     with pytest.MonkeyPatch.context() as patch:
         for module in (facts_module, parts_module):
-            patch.setattr(module, "worth_compiling", lambda count: compiled)
+            patch.setattr(module, "worth_compiling", lambda count, kernel: compiled)
         _check_rows(where, schedule, rows)
 
 
@@ -174,7 +174,7 @@ def test_ranks_that_are_none_are_refused(monkeypatch, compiled):
     """No kernel writes beside its tables."""
     where = fabric("ideal:nodes=4")
     for module in (facts_module, parts_module):
-        monkeypatch.setattr(module, "worth_compiling", lambda count: compiled)
+        monkeypatch.setattr(module, "worth_compiling", lambda count, kernel: compiled)
     for ends in (([0, -1], [1, 2]), ([0, 1], [1, -1])):
         transfers = Transfers.of(*ends, 0, 1, Op.REDUCE)
         schedule = Schedule("by hand", nothing_required(4, 8), 1, lambda i, t=transfers: t)

@@ -13,7 +13,7 @@ from opticcl.collective import Request
 from opticcl.errors import ParameterError, UnknownNameError, UnsupportedError
 from opticcl.fabrics import FABRICS, fabric, fabric_at_scale, job
 from opticcl.ir import Circuits, Op, Transfers
-from opticcl.kernels import always_compiled
+from opticcl.kernels import always_compiled, never_compiled
 from opticcl.plans.compare import compare_plans
 from opticcl.plans.plan import compile
 from opticcl.schedule import generate
@@ -96,7 +96,8 @@ def test_compiled_sums_of_hops_are_those_of_numpy(name):
     where = fabric_at_scale(name, 36)
     plan = lower(where, generate("ring", Request("all_gather"), where))
     circuits, law = plan.rounds(0)[0], path_latency(where, assumptions("common"))
-    due = law.of_circuits(circuits)
+    with never_compiled():
+        due = law.of_circuits(circuits)
     with always_compiled():
         assert law.of_circuits(circuits).tolist() == due.tolist()
         with pytest.raises(IndexError):

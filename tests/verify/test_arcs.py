@@ -15,7 +15,7 @@ from opticcl.fabrics import fabric
 from opticcl.ir import Circuits, Op, Schedule, Transfers, no_progress, same_columns
 from opticcl.ir.circuit_plan import CircuitPlan
 from opticcl.ir.step_blocks import FEWEST, ArcBlock, BlockSteps, StepBlock, step_blocks
-from opticcl.kernels import always_compiled
+from opticcl.kernels import always_compiled, never_compiled
 from opticcl.schedule import generate
 from opticcl.verify import verify
 from opticcl.verify.arcs import clean_steps, steps_to_list
@@ -78,10 +78,7 @@ def test_a_step_is_clean_exactly_if_no_link_has_two_circuits(compiled, drawn):
     """By sorted arcs as by a count of all links."""
     where, steps = drawn
     due = [counted(where, rows) for rows in steps]
-    if compiled:
-        with always_compiled():
-            assert clean_steps(where, *block_of(steps)).tolist() == due
-    else:
+    with always_compiled() if compiled else never_compiled():
         assert clean_steps(where, *block_of(steps)).tolist() == due
 
 

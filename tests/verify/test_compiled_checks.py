@@ -9,11 +9,13 @@ import pytest
 from opticcl.collective import as_request
 from opticcl.ir import Op, Schedule, Transfers
 from opticcl.ir.symmetry import Run, RunSteps
+from opticcl.kernels import always_compiled, never_compiled
 from opticcl.verify import symmetry
+from opticcl.verify._field import evaluate, multiply, prefix_sums
 from opticcl.verify._time_data import _replay_step
 from opticcl.verify.chunk_rows import _reached
 from opticcl.verify.exact import _events_of, _list_events, _play_sets, _run_events
-from opticcl.verify.symmetry import _evaluate, _orbits, _prefix_sums, _products, end_runs
+from opticcl.verify.symmetry import Claim, _evaluate, _prefix_sums, _products, end_runs, orbits
 
 PRIME = (1 << 61) - 1
 EDGES = (0, 1, 2, PRIME - 1, PRIME - 2, (PRIME + 1) // 2, 1 << 60, 123456789012345678)
@@ -48,10 +50,13 @@ LONG = (np.int64,) * 5
 
 def test_products_and_sums():
     """Modulo 2^61 - 1, at the edges too."""
-    assert _products(words(EDGES), words(EDGES[:5])).tolist() == [[a * o % PRIME for a in EDGES] for o in EDGES[:5]]
-    values = [PRIME - 1, 1, 5, PRIME - 5, 7]
-    assert _prefix_sums(words(values)).tolist() == [sum(values[:k]) % PRIME for k in range(6)]
-    assert _prefix_sums(words([])).tolist() == [0]
+    due = [[a * o % PRIME for a in EDGES] for o in EDGES]
+    assert _products(words(EDGES), words(EDGES)).tolist() == due
+    assert multiply(words(EDGES)[:, None], words(EDGES)).tolist() == due
+    values = [PRIME - 1, 1, 5, PRIME - 5, 7, *EDGES]
+    for sums in (_prefix_sums, prefix_sums):
+        assert sums(words(values)).tolist() == [sum(values[:k]) % PRIME for k in range(len(values) + 1)]
+        assert sums(words([])).tolist() == [0]
 
 
 ROWS = [
@@ -74,7 +79,8 @@ def test_polynomials(apart, size):
             due += value * (int(q[parts]) if apart else 1)
         src, dst, op, parts, lo, n = columns(rows, *SHORT)
         parts = parts if apart else parts[:0]
-        assert int(_evaluate(src, dst, op, parts, lo, n, a, b, q, _prefix_sums(x))) == due % PRIME, rows
+        for value in (_evaluate, evaluate):
+            assert int(value(src, dst, op, parts, lo, n, a, b, q, _prefix_sums(x))) == due % PRIME, rows
 
 
 def test_sums_that_are_zero():
@@ -86,7 +92,8 @@ def test_sums_that_are_zero():
     apart = [(0, 0, 0, 0, 1, 1), (1, 0, 0, 0, 2, 1)]
     for some in (rows, pairs, apart):
         src, dst, op, parts, lo, n = columns(some, *SHORT)
-        assert int(_evaluate(src, dst, op, parts[:0], lo, n, most, one, one, x)) == 0
+        for value in (_evaluate, evaluate):
+            assert int(value(src, dst, op, parts[:0], lo, n, most, one, one, x)) == 0
 
 
 def test_orbits_and_what_is_reached():
@@ -96,12 +103,13 @@ def test_orbits_and_what_is_reached():
         for _ in range(4):
             images = np.stack([random.permutation(count) if many == 1 else swap(random, count) for _ in range(many)])
             sets = {frozenset(reached(images, k)) for k in range(count)}
-            first, largest = _orbits(images)
-            assert (first.tolist(), largest) == (sorted(map(min, sets)), max(map(len, sets)))
             some = random.integers(0, count, 2)
-            assert np.flatnonzero(_reached(images, some)).tolist() == sorted(
-                set().union(*(reached(images, k) for k in some.tolist()))
-            )
+            due = sorted(set().union(*(reached(images, k) for k in some.tolist())))
+            for forced in (always_compiled, never_compiled):
+                with forced():
+                    first, largest = orbits([Claim(1, image, image) for image in images], count)
+                    assert (first.tolist(), largest) == (sorted(map(min, sets)), max(map(len, sets)))
+                    assert np.flatnonzero(_reached(images, some)).tolist() == due
 
 
 def swap(random, count):

@@ -1,6 +1,5 @@
 """The judge of light, column by column: each part of a rule has a case that it alone decides."""
 
-from contextlib import nullcontext
 from itertools import product
 
 import numpy as np
@@ -9,7 +8,7 @@ import pytest
 from opticcl.collective import collective
 from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers, Usage, no_progress
-from opticcl.kernels import always_compiled
+from opticcl.kernels import always_compiled, never_compiled
 from opticcl.simulate.standing import circuit_numbers
 from opticcl.verify import verify
 from opticcl.verify.data import check_data
@@ -212,7 +211,7 @@ def test_settings_of_a_job_may_not_change_either_way():
         light = [Circuits.of(np.arange(1), np.array([0]), np.array([dst]), 0, 0, 1, np.array([[0]])) for dst in order]
         steps = [Transfers.of([0], [dst], [0], 1, Op.COPY) for dst in order]
         schedule = Schedule("by hand", collective("broadcast", 4, 1), 2, lambda i, steps=steps: steps[i])
-        with always_compiled() if compiled else nullcontext():
+        with always_compiled() if compiled else never_compiled():
             found = check_light(CircuitPlan(where, schedule, lambda i, light=light: (light[i],))).violations
         assert {v.rule for v in found} == {"switch_reset"}
 

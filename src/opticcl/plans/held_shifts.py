@@ -171,7 +171,7 @@ def fastest_held(
     begin = perf_counter()
     families = [_family(collective, radices) for radices in factorisations(num_nodes)]
     least = [one.least_s(size_bytes, law) for one in families]
-    seconds_of = _seconds if worth_compiling(sum(one.links.size for one in families)) else _seconds_without_kernel
+    seconds_of = _seconds if _worth_a_kernel(sum(one.links.size for one in families)) else _seconds_without_kernel
     best, best_s = families[0], inf
     proven = True
     for at in np.argsort(least, kind="stable").tolist():
@@ -238,6 +238,15 @@ def _family(collective: str, radices: tuple[int, ...]) -> _Family:
     shifts = every if n <= ALL_SHIFTS else np.unique(few[few < n])
     links = links_needed(distance, shifts, n).T.copy()
     return _Family(n, radices, distance, moved, adds, shifts, links, float(moved.sum()), float(moved[adds].sum()))
+
+
+def _worth_a_kernel(links: int) -> bool:
+    """Whether `_seconds` is to be used on that many links; compilers are loaded only where it may be."""
+    if not worth_compiling(links):
+        return False
+    from opticcl.plans._held_kernels import held_until
+
+    return worth_compiling(links, held_until)
 
 
 def _seconds(family: _Family, size_bytes: float, law: ShiftLaw) -> float:

@@ -38,7 +38,7 @@ def dimension_order(
     east, south = c1 - c0, r1 - r0
     offsets = np.concatenate([[0], np.cumsum(np.abs(east) + np.abs(south))])
     hops = np.empty(offsets[-1], np.int32)
-    walk = _walk if worth_compiling(len(hops)) else _walk_columns
+    walk = _walk if worth_compiling(len(hops), _walk) else _walk_columns
     walk(src, east, south, columns, first == "row", offsets, hops)
     return hops, offsets
 

@@ -66,7 +66,7 @@ def loads(resources: IntArray, count: int) -> IntArray:
     >>> loads(np.array([2, 0, 2]), 4).tolist()
     [1, 0, 2, 0]
     """
-    if worth_compiling(len(resources)):
+    if resources.dtype == np.int32 and worth_compiling(len(resources), _loads):
         found: IntArray = _loads(resources, count)
         return found
     return np.bincount(resources, minlength=count)
@@ -74,7 +74,7 @@ def loads(resources: IntArray, count: int) -> IntArray:
 
 @numba.njit(cache=True, nogil=True)
 def _loads(resources, count):  # type: ignore[no-untyped-def]
-    """As `loads`, without a copy of the resources."""
+    """As `loads`, without a copy as int64, which NumPy makes."""
     found = np.zeros(count, np.int64)
     for resource in resources:
         found[resource] += 1

@@ -100,7 +100,7 @@ def arcs(num_nodes: int, first_lap: int, num_laps: int, num_steps: int = 1) -> A
     >>> list(zip(one.src.tolist(), one.dst.tolist(), one.direction.tolist()))
     [(0, 1, 0), (1, 2, 0), (2, 0, 0), (1, 0, 1), (0, 2, 1), (2, 1, 1)]
     """
-    if worth_compiling(8 * num_laps * num_steps):
+    if worth_compiling(8 * num_laps * num_steps, _listed):
         begin = np.stack([_first_laps(num_nodes, direction) for direction in (CLOCKWISE, COUNTER_CLOCKWISE)])
         *columns, starts = _listed(num_nodes, first_lap, num_laps, num_steps, begin)
         return Arcs(columns[0], columns[1], columns[2], columns[3], starts)

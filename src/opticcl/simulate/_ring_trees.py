@@ -8,6 +8,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from opticcl.kernels import ROWS_OF_A_CALL, worth_compiling
+
 __all__ = ["MOST_POSITIONS", "ring_tree_lengths"]
 
 MOST_POSITIONS = 4096  # the work grows with their square
@@ -34,11 +36,25 @@ def ring_tree_lengths(positions: int) -> npt.NDArray[np.float64]:
     side = np.full(near + 1, FAR)
     side[0] = 0
     for _ in range(max(8, MOST_WORK // near**2)):
-        side = _one_more_level(side)
+        compiled = worth_compiling(len(side) * (ROWS_OF_A_CALL + len(side)), _one_more_level)
+        side = _one_more_level(side) if compiled else _one_more_level_columns(side)
         found.append(side[near] + side[far])
         if found[-1] <= positions - 1:
             return np.array(found, np.float64)
     return np.array([*found, positions - 1], np.float64)
+
+
+def _one_more_level_columns(side: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """As `_one_more_level`, with NumPy."""
+    most = len(side) - 1
+    behind, near, branch = side[::-1], side + np.arange(1, most + 2), np.full_like(side, FAR)
+    for m in range(1, most + 1):
+        half = (m + 1) // 2
+        branch[most - m] = (near[:half] + behind[most + 1 - m : most + 1 - m + half]).min()
+    found = np.zeros_like(side)
+    for m in range(1, most + 1):
+        found[m] = (found[:m] + branch[most - m : most]).min() + m
+    return found - np.arange(most + 1)
 
 
 @numba.njit(cache=True)

@@ -413,7 +413,7 @@ def _busiest_ends(transfers: Transfers, amount: IntArray) -> tuple[int, int, int
         amount: size of each [chunks].
     """
     ends = transfers.src, transfers.dst
-    if worth_compiling(len(amount)) and min(int(end.min()) for end in ends) >= 0:
+    if worth_compiling(len(amount), busiest_ends) and min(int(end.min()) for end in ends) >= 0:
         sent, received, *chunks = busiest_ends(*ends, amount, 1 + max(int(end.max()) for end in ends))
         return int(sent), int(received), int(chunks[0]), int(chunks[1])
     counts = [int(np.bincount(end).max()) for end in ends]

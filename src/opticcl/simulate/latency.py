@@ -87,7 +87,8 @@ class PathLatency:
     def _of_paths(self, circuits: Circuits) -> FloatArray:
         """Latency that the hops of each path add, float64 (circuits,) [s]."""
         hops, table = circuits.hops, self._table
-        if table is not None and worth_compiling(len(hops)) and _within(hops, len(table)):  # else NumPy refuses them
+        known = table is not None and _within(hops, len(table))  # else NumPy refuses them
+        if known and worth_compiling(len(hops), path_sums):
             return np.asarray(path_sums(table, hops, circuits.hop_offsets))
         of_hop = self.of_hops(hops)
         return np.bincount(circuits.hop_owner(), of_hop, minlength=len(circuits))

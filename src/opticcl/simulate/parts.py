@@ -72,7 +72,7 @@ def busiest_sum(transfers: Transfers) -> tuple[int, int]:
     if not len(adds) or not adds.any():
         return 0, 0
     dst = transfers.dst
-    if worth_compiling(len(dst)) and dst.min() >= 0:
+    if worth_compiling(len(dst), most_to_add) and dst.min() >= 0:
         rank, arrived, rows = most_to_add(dst, transfers.chunk_n, transfers.op, int(Op.REDUCE), 1 + int(dst.max()))
     else:
         chunks, mine = (np.bincount(dst[adds], of) for of in (transfers.chunk_n[adds], None))
@@ -127,7 +127,7 @@ def _memory_chunks(transfers: Transfers, assumed: Assumptions) -> np.ndarray:
     if assumed.compute == "chain":
         return memory_traffic("chain", arrived, arrived)
     covered = np.zeros(len(arrived), np.int64)
-    if not (worth_compiling(len(dst)) and ranges_apart(dst, lo, n, covered)):
+    if not (worth_compiling(len(dst), ranges_apart) and ranges_apart(dst, lo, n, covered)):
         order = np.argsort(dst * (int(lo.max()) + 1) + lo, kind="stable")
         dst, lo, end = dst[order], lo[order], (lo + n)[order]
         covered = np.bincount(dst, newly_covered(dst, lo, end), minlength=len(arrived))

@@ -156,7 +156,7 @@ def _twice(of_row: IntArray, wavelength: IntArray, usage: Usage, depth: int) -> 
         depth: wavelengths of the fabric [count].
     """
     cell = usage.index * depth + wavelength
-    if worth_compiling(len(cell)):
+    if worth_compiling(len(cell), _again):
         return of_row[_again(of_row, cell, usage.resource.count * depth)]
     order = np.lexsort((cell, of_row))
     again = (cell[order[1:]] == cell[order[:-1]]) & (of_row[order[1:]] == of_row[order[:-1]])
@@ -168,7 +168,7 @@ def _ascending(columns: tuple[tuple[IntArray, int], ...]) -> IntArray:
 
     Args: columns: values and the number above all of them.
     """
-    if not worth_compiling(len(columns[0][0])):
+    if not worth_compiling(len(columns[0][0]), _counted_out):
         return np.lexsort([column for column, _ in columns])
     order = np.arange(len(columns[0][0]))
     for column, most in columns:

@@ -16,6 +16,8 @@ import numpy.typing as npt
 
 from opticcl.ir import Collective, IntArray, Op
 from opticcl.ir.collective import Holders
+from opticcl.kernels import ROWS_OF_A_CALL, worth_compiling
+from opticcl.verify._cell_columns import play_run, play_step
 from opticcl.verify.chunk_rows import followed_rows
 
 __all__ = ["Cells", "first_holders"]
@@ -106,6 +108,8 @@ class Cells:
         self._lie(chunk_first=False)
         src, dst, chunk_lo, chunk_n, op, parts = columns
         row, first, last = followed_rows(chunk_lo, chunk_n, followed_below)
+        if not worth_compiling(int((last - first).sum()), _rows_apart):
+            return play_step(src, dst, op, parts, row, first, last, self.words, self.held)
         apart, alone = _rows_apart(src, dst, op, row, first, last, len(self.held))
         if not (apart and alone) and not self.stamps.size:
             self.stamps = np.zeros(self.held.shape, np.int64)
@@ -145,6 +149,8 @@ class Cells:
             size, int64 (3, 5).
         """
         self._lie(chunk_first=True)
+        if not worth_compiling(count * (source.size + ROWS_OF_A_CALL), _play_run):
+            return play_run(columns, source, count, parts_step, self.words, self.held)
         src, dst, op, parts, rows, starts, inverse = columns
         base = (src, dst, op, parts, rows, starts, inverse, source, count, parts_step)
         return _play_run(*base, self.words, self.held)

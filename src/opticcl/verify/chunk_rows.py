@@ -12,9 +12,12 @@ import numpy.typing as npt
 from opticcl.errors import UnsupportedError
 from opticcl.ir import Collective, IntArray, Transfers
 from opticcl.ir.symmetry import Run
+from opticcl.kernels import chosen, worth_compiling
 
 __all__ = ["chunks_unknown", "followed_rows", "indexed_by_chunk", "with_neighbours_alone"]
 
+MOSTLY_REACHED = 4
+"""Share of the chunks that a run carries from those that are followed: one of that many."""
 
 MOST_APART = 1 << 25
 """Chunks of the transfers of a step that carry chunks which are no neighbours [count]."""
@@ -64,7 +67,7 @@ def indexed_by_chunk(
         of each in the next step; the place of each followed chunk in the first step, (members, chunks).
     """
     before = np.stack([_earlier(member, c) for member in run.members])
-    needed = np.flatnonzero(_reached(before, chunks))
+    needed = chunks if len(chunks) == c.num_chunks else np.flatnonzero(_reached(before, chunks))
     below = np.searchsorted(needed, np.arange(c.num_chunks + 1)).astype(np.int32)
     rows, places, first_row = [], [], 0
     for number, base in enumerate(bases):
@@ -83,6 +86,17 @@ def indexed_by_chunk(
     return row[order], starts, inverse.ravel(), source.astype(np.int64)
 
 
+def _reached(images: IntArray, chunks: IntArray) -> npt.NDArray[np.bool_]:
+    """Which chunks are reached from some chunks by any of the permutations, these included, bool (chunks,).
+
+    Args:
+        images: of each chunk under each permutation, int64 (permutations, chunks).
+        chunks: ascending.
+    """
+    few = images.size // MOSTLY_REACHED
+    return np.asarray(chosen(_chunks_reached, few)(images, chunks))
+
+
 def _earlier(run: Run, c: Collective) -> IntArray:
     """The chunk of the base that becomes each chunk in the next step, int64 (num_chunks,)."""
     before = np.arange(c.num_chunks)
@@ -91,14 +105,26 @@ def _earlier(run: Run, c: Collective) -> IntArray:
     return before
 
 
-@numba.njit(cache=True, nogil=True)
-def followed_rows(chunk_lo, chunk_n, followed_below):  # type: ignore[no-untyped-def]
-    """Rows that carry followed chunks, and the range of these: from first up to last.
+def followed_rows(
+    chunk_lo: IntArray, chunk_n: IntArray, followed_below: IntArray
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Rows that carry followed chunks, and the range of these: from first up to last, int32.
 
     Args:
         chunk_lo, chunk_n: first chunk and number of chunks of each row, int (rows,).
-        followed_below: followed chunks below each chunk, int (chunks + 1,).
+        followed_below: followed chunks below each chunk, int32 (chunks + 1,).
     """
+    if worth_compiling(len(chunk_lo), _followed_rows):
+        row, first, last = _followed_rows(chunk_lo, chunk_n, followed_below)
+        return row, first, last
+    first, last = followed_below[chunk_lo], followed_below[chunk_lo + chunk_n]
+    row = np.flatnonzero(first < last).astype(np.int32)
+    return row, first[row], last[row]
+
+
+@numba.njit(cache=True, nogil=True)
+def _followed_rows(chunk_lo, chunk_n, followed_below):  # type: ignore[no-untyped-def]
+    """As `followed_rows`."""
     n, kept = len(chunk_lo), 0
     row, first, last = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
     for t in range(n):
@@ -111,8 +137,8 @@ def followed_rows(chunk_lo, chunk_n, followed_below):  # type: ignore[no-untyped
 
 
 @numba.njit(cache=True, nogil=True)
-def _reached(images, chunks):  # type: ignore[no-untyped-def]
-    """Which chunks are reached from some chunks by any of the permutations, these included, bool (chunks,)."""
+def _chunks_reached(images, chunks):  # type: ignore[no-untyped-def]
+    """As `_reached`."""
     reached = np.zeros(images.shape[1], np.bool_)
     stack = np.empty(images.shape[1], np.int64)
     for start in chunks:

@@ -505,7 +505,7 @@ def _first_malformed(step: Transfers, i: int, c: Collective) -> Violation | None
     """The first row whose rank, chunk or operation does not exist."""
     parts = _NO_PARTS if step.parts is None else step.parts
     columns = (step.src, step.dst, step.chunk_lo, step.chunk_n, step.op, parts)
-    quick = step.chunk_step is None and worth_compiling(len(step))
+    quick = step.chunk_step is None and worth_compiling(len(step), _well_formed)
     if quick and _well_formed(*columns, c.num_ranks, c.num_chunks, c.keeps_apart):  # nearly every step is
         return None
     num_ranks, num_chunks, lone = c.num_ranks, c.num_chunks, np.array(not c.keeps_apart)

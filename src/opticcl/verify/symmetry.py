@@ -22,7 +22,6 @@ from typing import Any
 
 import numba
 import numpy as np
-import numpy.typing as npt
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import intrinsic
@@ -30,14 +29,13 @@ from numba.extending import intrinsic
 from opticcl.ir import Collective, IntArray, Op, Schedule, Transfers
 from opticcl.ir.collective import Holders, HolderTable
 from opticcl.ir.symmetry import Run, RunSteps, Symmetry
+from opticcl.kernels import chosen, worth_compiling
+from opticcl.verify._field import PRIME, Field, evaluate, multiply, prefix_sums
 
 __all__ = ["CheckedClaims", "claims_of", "end_runs", "orbits", "runs_of"]
 
-PRIME = (1 << 61) - 1
 DRAWS = 2
 MOST_PARTS = 1 << 24  # a table of random numbers is used up to this value of `parts`
-
-Field = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,7 +112,7 @@ def _keeps_holders(holders: Any, ranks: IntArray, chunks: IntArray, c: Collectiv
 def orbits(claims: Sequence[Claim], num_chunks: int) -> tuple[IntArray, int]:
     """The first chunk of each orbit, ascending, int64 (orbits,), and the size of the largest orbit."""
     images = np.stack([claim.chunks for claim in claims]) if claims else np.arange(num_chunks)[None]
-    first, largest = _orbits(images)
+    first, largest = chosen(_orbits, images.size)(images)
     return first, int(largest)
 
 
@@ -136,9 +134,9 @@ class CheckedClaims:
         ]
         self._random = random
         self._parts = [np.ones(1, np.uint64) for _ in range(DRAWS)]
-        self._prefix = [[_prefix_sums(p["X"][claim.chunks]) for claim in self._claims] for p in self._points]
-        self._base = [_prefix_sums(p["X"]) for p in self._points]
-        self._senders = [_products(p["A"], p["O"]) for p in self._points]
+        self._prefix = [[_sums(p["X"][claim.chunks]) for claim in self._claims] for p in self._points]
+        self._base = [_sums(p["X"]) for p in self._points]
+        self._senders = [_senders(p["A"], p["O"]) for p in self._points]
         self._permuted = [
             [(np.ascontiguousarray(senders[:, claim.ranks]), p["B"][claim.ranks]) for claim in self._claims]
             for p, senders in zip(self._points, self._senders, strict=True)
@@ -158,13 +156,27 @@ class CheckedClaims:
                 more = self._random.integers(1, PRIME, most + 1 - len(self._parts[draw]), dtype=np.uint64)
                 self._parts[draw] = np.concatenate([self._parts[draw], more])
             q = self._parts[draw]
-            due = _evaluate(*rows, self._senders[draw], point["B"], q, self._base[draw])
+            compiled = worth_compiling(len(t) * (1 + len(self._claims)), _evaluate)
+            value = _evaluate if compiled else evaluate
+            due = value(*rows, self._senders[draw], point["B"], q, self._base[draw])
             for k, claim in enumerate(self._claims):
                 if claim.number in self.refuted:
                     continue
                 a, b = self._permuted[draw][k]
-                if _evaluate(*rows, a, b, q, self._prefix[draw][k]) != due:
+                if value(*rows, a, b, q, self._prefix[draw][k]) != due:
                     self.refuted[claim.number] = step
+
+
+def _sums(values: Field) -> Field:
+    """Sums of the first values, (n + 1,)."""
+    return np.asarray((_prefix_sums if worth_compiling(len(values), _prefix_sums) else prefix_sums)(values))
+
+
+def _senders(a: Field, o: Field) -> Field:
+    """Product of each of `o` with each of `a`, (len(o), len(a))."""
+    if worth_compiling(len(a) * len(o), _products):
+        return np.asarray(_products(a, o))
+    return multiply(o[:, None], a)
 
 
 @intrinsic
