@@ -51,8 +51,9 @@ def first_fit(
     waiting, number = np.arange(n), 0
     while len(waiting):
         if capacity == 1:
-            busy = np.zeros((num_resources, -(-num_colours // 64)), np.uint64)
-            placed = _fit_once(waiting, resources, offsets, busy, num_colours, width, colour)
+            busy = np.zeros((num_resources + 1, -(-num_colours // 64)), np.uint64)  # the last: of the path at hand
+            placed = np.zeros(len(waiting), np.bool_)
+            _fit_once(waiting, resources, offsets, busy, num_colours, width, colour, placed)
         else:
             taken = np.zeros((num_resources, num_colours), np.int32)
             placed = _fit_often(waiting, resources, offsets, taken, width, capacity, colour)
@@ -62,11 +63,13 @@ def first_fit(
 
 
 @numba.njit(cache=True, nogil=True)
-def _fit_once(waiting, resources, offsets, busy, num_colours, width, colour):  # type: ignore[no-untyped-def]
-    """Each colour once on each resource: colours are bits, so a path is read once and not once for each colour."""
-    placed = np.zeros(len(waiting), np.bool_)
+def _fit_once(waiting, resources, offsets, busy, num_colours, width, colour, placed):  # type: ignore[no-untyped-def]
+    """Each colour once on each resource: colours are bits, so a path is read once and not once for each colour.
+
+    `placed` is all false and becomes true where a request has a colour; the last row of `busy` is of no resource.
+    """
     words = busy.shape[1]
-    blocked = np.empty(words, np.uint64)
+    blocked = busy[-1]
     one = np.uint64(1)
     all_of_one = ~np.uint64(0) >> np.uint64(64 - min(num_colours, 64))
     for w in range(len(waiting)):
@@ -94,7 +97,6 @@ def _fit_once(waiting, resources, offsets, busy, num_colours, width, colour):  #
             for r in range(lo, hi):
                 for word in range(words):
                     busy[resources[r], word] |= blocked[word]
-    return placed
 
 
 @numba.njit(cache=True, nogil=True)
