@@ -50,7 +50,8 @@ __all__ = ["Levels", "circulant_rings", "factorisations", "shared_wavelengths"]
 
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "barrier")
 MOST_VARIANTS = 40  # of a search
-MOST_TRIED = 1 << 21  # transfers of all distinct steps that a search evaluates
+MOST_TRIED = 1 << 19  # transfers of all distinct steps that a search evaluates
+MOST_TRIED_MOVES = 1 << 21  # the same of an all-to-all, which has no other algorithm as fast
 MOST_APART = 1 << 23  # chunks of a step that are no neighbours
 
 
@@ -89,14 +90,14 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, object]]:
     if needs_whole(fabric, "terarack") or collective.name not in COLLECTIVES or collective.name == "barrier":
         return []
     n, moves = fabric.num_nodes, collective.name == "all_to_all"
-    most = fabric.lasers_per_port
+    most, most_tried = fabric.lasers_per_port, MOST_TRIED_MOVES if moves else MOST_TRIED
     front: list[tuple[tuple[float, ...], tuple[int, ...], int, bool]] = []
     for radices in factorisations(n):
         ends = [at + 1 for at, b in enumerate(radices) if b > 3]  # a ring of three is direct
         for direct in (0, *ends):
             levels = Levels(radices, direct)
             for stands in (True, False)[: 1 if len(radices) == 1 or (direct and not moves) else 2]:
-                if levels.due(stands) > most or n * levels.distinct(moves) > MOST_TRIED:
+                if levels.due(stands) > most or n * levels.distinct(moves) > most_tried:
                     continue
                 widths = levels.widths(most, stands, moves)
                 load = sum(each / k for each, k in zip(levels.loads(moves), widths, strict=True))
