@@ -27,7 +27,7 @@ VARIANTS = {
     "wrht": ("wrht", "wrht:variant=published", "wrht:group_size=3"),
     "lumorph": ("lumorph", "lumorph:radix=4", "lumorph:radix=8"),
     "bruck": ("bruck", "bruck:radix=3"),
-    "skewed_exchange": ("skewed_exchange", "skewed_exchange:classes=2"),
+    "skewed_exchange": ("skewed_exchange", "skewed_exchange:classes=2", "skewed_exchange:parts=3,direct=2"),
 }
 
 

@@ -21,7 +21,7 @@ def worst(row: dict[str, object]) -> dict[str, float]:
 
     assumed = replace(assumptions(str(row["set"])), **row["assume"])  # type: ignore[arg-type]
     where, wanted = as_fabric(str(row["fabric"])), Request(str(row["collective"]))
-    candidates = Candidates(where, wanted, all_variants(wanted, where), assumed)
+    candidates = Candidates(where, wanted, all_variants(wanted, where), assumed, planned=True)
     ratios, gaps = [], [1.0]
     for size_bytes, due_us in zip(row["sizes"], row["due_us"], strict=True):  # type: ignore[call-overload]
         found = candidates.fastest([size_bytes])

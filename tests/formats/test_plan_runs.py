@@ -11,7 +11,7 @@ from opticcl.errors import PlanFileError
 from opticcl.formats.plan_file import read_plan_file, write_plan_file
 from opticcl.ir import CircuitPlan, Op, Schedule, Transfers
 from opticcl.ir.circuit_plan import ClassRounds
-from opticcl.ir.symmetry import Digits, Run, RunSteps, Symmetry, Table, Through, Xor
+from opticcl.ir.symmetry import Bundles, Digits, Run, RunSteps, Symmetry, Table, Through, Xor
 from opticcl.plans.plan import read
 from opticcl.verify import data, verify
 
@@ -71,11 +71,12 @@ def test_a_ring_of_4096_is_two_steps(tmp_path):
 
 
 def test_every_kind_of_permutation_comes_back(tmp_path):
-    """Digits, exclusive or, tables, labels; written again, the file is the same."""
+    """Digits, exclusive or, tables, labels, bundles; written again, the file is the same."""
     claims = (
         Symmetry(Digits((2, 4), 1, -1), Digits((8,), 0, 3)),
         Symmetry(Xor(5), Table(np.array([1, 0, 3, 2, 5, 4, 7, 6]))),
         Symmetry(Through(np.array([3, 1, 0, 2, 7, 6, 5, 4]), Xor(1)), Through(np.arange(8), Digits((8,), 0, 1))),
+        Symmetry(Xor(1), Bundles(Xor(1), ((2, 3), (2, 1)), turn=2)),
     )
     plan = opticcl.compile("ideal:nodes=8", "all_reduce", "1 MB", algorithm="ring")
     claiming = dataclasses.replace(plan.schedule, symmetries=claims)

@@ -96,6 +96,33 @@ def test_classes(shape, classes):
     assert time == pytest.approx(due * where.slot_s, rel=1e-9)
 
 
+PARTS = [((3, 2, 6), 3, 2), ((5, 3, 10), 4, 3), ((4, 4, 8), 7, 5), ((2, 1, 4), 3, 1)]
+
+
+@pytest.mark.parametrize(("shape", "parts", "direct"), PARTS)
+def test_parts(shape, parts, direct):
+    """Some parts with all nodes at once, beside A, the others over A and B: data, light and slots."""
+    x, racks, places = shape
+    where, n, size = ramp(shape), x * racks * places, 300_000
+    for block in {1, racks}:
+        name = f"skewed_exchange:block={block},parts={parts},direct={direct}"
+        assert check(name, "all_to_all", where).num_steps == 2
+        plan = compile(where, "all_to_all", size, algorithm=name)
+        assert plan.schedule.collective.num_chunks == parts * n
+        assert n > 100 or plan.verify(every_chunk=True).ok
+        b = racks // block * places // x
+        assert [len(plan.circuits.rounds(i)) for i in range(2)] == [n // x + block, b]
+        rest = size * (parts - direct) / parts
+
+        def slots(share):
+            return ceil(share / where.slot_payload_bytes - 1e-9)
+
+        due = 140 + n // x * slots(size * direct / parts / n)
+        due += block * slots(rest / (x * block)) + b * slots(rest * x * block / n)
+        time = plan.simulate(assumptions="published", rounds="in_line", compute="none").total_s
+        assert time == pytest.approx(due * where.slot_s, rel=1e-9)
+
+
 def test_classes_around_what_has_failed():
     """Labels of C, and the transceivers of a transfer of D, are those of the planes that work."""
     where = ramp((3, 2, 6)).without([Condition("transmitter", node * 3 + 1) for node in range(36)])
@@ -152,6 +179,15 @@ def test_broadcast_on_the_largest_machine():
         ("skewed_exchange:classes=2", "all_gather", "ramp:groups=4,racks=4,wavelengths=8", "for an all_to_all of two"),
         ("skewed_exchange:classes=4", "all_to_all", "ramp:groups=6,racks=4,wavelengths=12", "try one of 2"),
         ("skewed_exchange:classes=2", "all_to_all", "ramp:groups=1,racks=1,wavelengths=1", "this machine has none"),
+        ("skewed_exchange:classes=2,block=1", "all_to_all", "ramp:groups=2,racks=2,wavelengths=4", "without block"),
+        ("skewed_exchange:parts=4", "all_to_all", "ramp", "given together, such as parts=8,direct=7"),
+        ("skewed_exchange:parts=4,direct=1", "all_gather", "ramp", "for an all_to_all of two steps, without classes"),
+        ("skewed_exchange:parts=4,direct=1,classes=2", "all_to_all", "ramp", "of two steps, without classes"),
+        ("skewed_exchange:parts=4,direct=1,steps=1", "all_to_all", "ramp", "of two steps, without classes"),
+        ("skewed_exchange:parts=257,direct=1", "all_to_all", "ramp", "parts=257 is not 2 to 256, 16,777,216 chunks"),
+        ("skewed_exchange:parts=1,direct=1", "all_to_all", "ramp", "parts=1 is not 2 to 256"),
+        ("skewed_exchange:parts=4,direct=4", "all_to_all", "ramp", "direct=4 is not 1 to 3"),
+        ("skewed_exchange:parts=4,direct=0", "all_to_all", "ramp", "direct=0 is not 1 to 3"),
     ],
 )
 def test_declined(algorithm, collective, name, text):

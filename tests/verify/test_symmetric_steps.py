@@ -83,7 +83,7 @@ def test_the_same_as_row_by_row(monkeypatch, shape, collective, steps):
     blocks = {1} if steps == 1 else {2} if shape == (4, 4, 8) else {1, shape[1]}
     calls = [f"block={block},steps={steps}" for block in blocks]
     if (collective, steps) == ("all_to_all", 2):
-        calls.append(f"classes={CLASSES[shape]}")
+        calls += [f"classes={CLASSES[shape]}", "parts=5,direct=3"]
     for call in calls:
         listed, defined = not_listed(monkeypatch, where, collective, f"skewed_exchange:{call}")
         for i in range(steps):
@@ -284,6 +284,55 @@ def test_wrong_data_is_refused(monkeypatch, what, change, rule):
     assert rule in {violation.rule for violation in check_data(wrong.schedule).violations}
 
 
+def in_parts(monkeypatch):
+    """An all_to_all of 128 nodes: of 5 parts of a block 3 go directly."""
+    return not_listed(monkeypatch, ramp((4, 4, 8)), "all_to_all", "skewed_exchange:block=2,parts=5,direct=3")[1]
+
+
+def bundled(runs):
+    """Moves whose bundles are of other sizes."""
+    return of_moves(lambda s: [Symmetry(one.ranks, replace(one.chunks, runs=runs)) for one in s])
+
+
+WRONG_BUNDLES = [
+    ("a part less", {"first": lambda t: replace(t, chunk_n=t.chunk_n - 1)}, "moves_wrong"),
+    ("parts of two bundles", {"first": lambda t: replace(t, chunk_lo=t.chunk_lo + 1)}, "moves_wrong"),
+    ("every second chunk", {"first": lambda t: replace(t, chunk_step=0 * t.chunk_lo + 2)}, "moves_wrong"),
+    ("a bundle that is none", {"first": lambda t: replace(t, chunk_lo=t.chunk_lo + 640)}, "chunk_unknown"),
+    ("bundles that are too large", bundled(((128, 3), (128, 3))), "moves_wrong"),
+    ("larger and smaller ones", bundled(((64, 4), (192, 2))), "moves_wrong"),
+    ("a bundle less", {"first": lambda t: t.take(slice(1, None))}, "contribution_missing"),
+]
+
+
+@pytest.mark.parametrize(("what", "change", "rule"), WRONG_BUNDLES, ids=[one[0] for one in WRONG_BUNDLES])
+def test_wrong_bundles_are_refused(monkeypatch, what, change, rule):
+    """By name: chunks of a bundle have one history only if no transfer cuts it."""
+    wrong = altered(in_parts(monkeypatch), change)
+    assert rule in {violation.rule for violation in check_data(wrong.schedule).violations}
+    assert not verify(wrong).ok
+
+
+def test_chunks_of_a_bundle_with_other_holders(monkeypatch):
+    """Then every chunk is followed, and the wrong owner is found."""
+    plan = in_parts(monkeypatch)
+    c = plan.schedule.collective
+    owners = np.array(c.after.owners)
+    owners[[1, 4]] = owners[[4, 1]]
+    report = check_data(replace(plan.schedule, collective=replace(c, after=replace(c.after, owners=owners))))
+    assert report.notes[0] == "claim refused: chunks of a bundle have different holders"
+    assert {violation.rule for violation in report.violations} >= {"contribution_missing"}
+
+
+def test_one_chunk_of_a_bundle_is_followed(monkeypatch):
+    """Two bundles represent all, however many parts a block has."""
+    schedule, followed = in_parts(monkeypatch).schedule, []
+    alone = data_module.with_chunks_alone
+    monkeypatch.setattr(data_module, "with_chunks_alone", lambda *given: followed.extend(given[2]) or alone(*given))
+    report = check_data(schedule)
+    assert (followed, report.chunks, report.exhaustive) == ([0, 384], 640, True)
+
+
 def test_holders_that_no_move_maps(monkeypatch):
     """Then more chunks are followed, and a wrong owner is found."""
     _, plan = not_listed(monkeypatch, ramp((4, 4, 8)), "all_gather", "skewed_exchange:block=2")
@@ -341,6 +390,8 @@ def test_pictures_of_the_load(monkeypatch, algorithm, most):
         ("all_to_all", "1MB", "block=8", 4.4),
         ("all_to_all", "25MB", "classes=2", 31.52),
         ("all_to_all", "15MB", "classes=4", 20.48),
+        ("all_to_all", "63MB", "block=2,parts=70,direct=69", 45.0),
+        ("all_to_all", "1GB", "block=2,parts=206,direct=205", 664.56),
         ("all_reduce", "1KB", "block=8,steps=2", 3.44),
         ("all_reduce", "1MB", "block=16,steps=3", 6.36),
         ("all_reduce", "100MB", "block=32,steps=4", 137.6),

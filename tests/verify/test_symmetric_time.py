@@ -16,6 +16,7 @@ EACH = [
     ((3, 2, 6), "all_reduce", "skewed_exchange:block=2,steps=4"),
     ((5, 3, 5), "all_to_all", "skewed_exchange:block=1"),
     ((4, 4, 8), "all_to_all", "skewed_exchange:classes=4"),
+    ((3, 2, 6), "all_to_all", "skewed_exchange:block=2,parts=3,direct=2"),
     ((5, 3, 5), "all_reduce", "skewed_exchange:block=3,steps=3"),
     ((4, 4, 8), "all_gather", "skewed_exchange:block=2"),
     ((4, 4, 8), "all_reduce", "skewed_exchange:block=2,steps=2"),

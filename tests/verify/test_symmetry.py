@@ -15,7 +15,7 @@ from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.fabrics import fabric, fabric_at_scale
 from opticcl.ir import CircuitPlan, Collective, Op, Schedule, Transfers
 from opticcl.ir.collective import Holders, HolderTable
-from opticcl.ir.symmetry import Digits, Run, RunSteps, Symmetry, Table, Through, Xor, power
+from opticcl.ir.symmetry import Bundles, Digits, Run, RunSteps, Symmetry, Table, Through, Xor, power
 from opticcl.schedule import generate
 from opticcl.verify import data as data_module
 from opticcl.verify import exact as exact_module
@@ -305,6 +305,8 @@ def test_blocks_of_chunks_give_the_same_answer(monkeypatch):
         Table(np.zeros(8, int)),
         Table(np.arange(7)),
         Through(np.ones(8, int), Xor(1)),
+        Bundles(Xor(1), ((4, 1),)),
+        Bundles(Xor(1), ((1, 3), (1, 5))),
     ],
 )
 def test_what_is_no_permutation_is_refused(claim):

@@ -264,7 +264,7 @@ class _Skewed:
         """Round and plane of each transfer, int (transfers,) each.
 
         Args:
-            phase: A, B, C, N or R.
+            phase: A, B, C, M, N or R.
             transfers: of the step.
         """
         machine = self.fabric.machine_as(Ramp)
@@ -273,10 +273,10 @@ class _Skewed:
         l_src, l_dst, j_src = src % places, dst % places, src // places % racks
         g_src, g_dst = src // machine.nodes_per_group, dst // machine.nodes_per_group
         ahead, racks_ahead = g_dst - g_src, dst // places % racks - j_src
-        if phase == "A":
-            return racks_ahead % block, (ahead - j_src) % x
-        if phase == "N":
-            return racks_ahead % racks * places + (l_dst - l_src) % places, (ahead - j_src) % x
+        if phase in "ANM":
+            within, every = racks_ahead % block, racks_ahead % racks * places + (l_dst - l_src) % places
+            relayed = transfers.chunk_lo >= self.exchange.direct * machine.num_nodes  # N has none, A has no others
+            return np.where(relayed, within, every + block * (phase == "M")), (ahead - j_src) % x
         if phase == "C":
             many, field = places // self.exchange.classes, class_arithmetic(self.fabric, self.exchange.classes)
             number = racks_ahead % racks * many + (l_dst - l_src) % many

@@ -19,7 +19,7 @@ import numpy as np
 from opticcl.errors import OpticclError
 from opticcl.ir import CircuitPlan, Collective, IntArray, Transfers
 from opticcl.ir.circuit_plan import ClassRounds
-from opticcl.ir.symmetry import Digits, Permutation, Run, Symmetry, Table, Through, Xor
+from opticcl.ir.symmetry import Bundles, Digits, Permutation, Run, Symmetry, Table, Through, Xor
 
 __all__ = [
     "RunHeader",
@@ -172,6 +172,8 @@ def _permutation_header(given: Permutation) -> PermutationHeader:
         return XorHeader(int(given.mask))
     if isinstance(given, Table):
         return TableHeader(_pack(given.values))
+    if isinstance(given, Bundles):
+        return TableHeader(_pack(given.images(given.count)))
     label = np.asarray(given.label)
     inner = _permutation_header(given.inner)
     if not isinstance(inner, DigitsHeader | XorHeader):

@@ -23,7 +23,7 @@ from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.ir._common import IntArray
 from opticcl.ir.circuits import Circuits
 from opticcl.ir.schedule import Schedule, Transfers
-from opticcl.ir.symmetry import Symmetry
+from opticcl.ir.symmetry import Bundles, Symmetry
 
 __all__ = [
     "MOST_LISTED",
@@ -44,6 +44,8 @@ MOST_LISTED = 1 << 21
 class Moves:
     """Permutations of ranks and chunks that commute, under which each rank is one image of rank 0.
 
+    Chunks that every permutation moves in `Bundles` go together: images are those of bundles, however many chunks these have.
+
     Args:
         symmetries: the permutations.
         num_ranks: of the collective [count].
@@ -59,9 +61,44 @@ class Moves:
         return tuple(one.ranks.images(self.num_ranks) for one in self.symmetries)
 
     @cached_property
-    def chunks(self) -> tuple[IntArray, ...]:
-        """Images of all chunks under each of them, int64 (num_chunks,)."""
-        return tuple(one.chunks.images(self.num_chunks) for one in self.symmetries)
+    def runs(self) -> tuple[tuple[int, int], ...]:
+        """Bundles in order, as of `Bundles`; chunks alone where some permutation moves them alone.
+
+        Raises: ParameterError: bundles of another number of chunks.
+        """
+        found = {one.chunks.runs if isinstance(one.chunks, Bundles) else () for one in self.symmetries}
+        turned = any(isinstance(one.chunks, Bundles) and one.chunks.turn for one in self.symmetries)
+        if len(found) != 1 or found == {()} or turned:
+            return ((self.num_chunks, 1),)
+        runs = found.pop()
+        if sum(many * wide for many, wide in runs) != self.num_chunks:
+            raise ParameterError(f"symmetry: bundles {runs} do not hold {self.num_chunks} chunks")
+        return runs
+
+    @cached_property
+    def first_chunk(self) -> IntArray:
+        """First chunk of each bundle and, at the end, the number of chunks, int64 (bundles + 1,)."""
+        return np.cumsum(np.r_[0, np.repeat([wide for _, wide in self.runs], [many for many, _ in self.runs])])
+
+    @cached_property
+    def bundles(self) -> tuple[IntArray, ...]:
+        """Images of all bundles under each permutation, int64 (bundles,)."""
+        count, alone = len(self.first_chunk) - 1, self.runs == ((self.num_chunks, 1),)
+        moves = (
+            one.chunks.inner if isinstance(one.chunks, Bundles) and not alone else one.chunks for one in self.symmetries
+        )
+        return tuple(move.images(count) for move in moves)
+
+    def bundle_of(self, chunks: IntArray) -> IntArray:
+        """Bundle of each chunk, int64 (n,)."""
+        if self.runs == ((self.num_chunks, 1),):
+            return chunks
+        found, chunk, bundle = np.zeros(len(chunks), np.int64), 0, 0
+        for many, wide in self.runs:
+            inside = chunks >= chunk
+            found[inside] = bundle + (chunks[inside] - chunk) // wide
+            chunk, bundle = chunk + many * wide, bundle + many
+        return found
 
     @cached_property
     def orders(self) -> tuple[int, ...]:
@@ -126,33 +163,34 @@ class Moves:
         return self.reached[place]
 
     @cached_property
-    def _chunk_tables(self) -> tuple[IntArray, ...]:
-        """Images of all chunks under each power, int32 (order, num_chunks)."""
+    def _bundle_tables(self) -> tuple[IntArray, ...]:
+        """Images of all bundles under each power, int32 (order, bundles)."""
         tables = []
-        for image, order in zip(self.chunks, self.orders, strict=True):
-            table = np.empty((order, self.num_chunks), np.int32)
-            table[0] = np.arange(self.num_chunks)
+        for image, order in zip(self.bundles, self.orders, strict=True):
+            table = np.empty((order, len(image)), np.int32)
+            table[0] = np.arange(len(image))
             for power in range(1, order):
                 table[power] = image[table[power - 1]]
             tables.append(table)
         return tuple(tables)
 
-    def chunk_images(self, of: IntArray, chunks: IntArray) -> IntArray:
-        """Images of chunks under the products that take rank 0 to the ranks `of`, int32 (n,)."""
-        for table, power in zip(self._chunk_tables, self._powers, strict=True):
-            chunks = table[power[of], chunks]
-        return chunks
+    def bundle_images(self, of: IntArray, bundles: IntArray) -> IntArray:
+        """Images of bundles under the products that take rank 0 to the ranks `of`, int32 (n,)."""
+        for table, power in zip(self._bundle_tables, self._powers, strict=True):
+            bundles = table[power[of], bundles]
+        return bundles
 
     def before(self, chunk: int) -> IntArray:
         """The chunk whose image is this one under the product that takes rank 0 to each rank, int64 (num_ranks,)."""
         inverse = []
-        for image in self.chunks:
+        for image in self.bundles:
             back = np.empty_like(image)
             back[image] = np.arange(len(image))
             inverse.append(back)
+        bundle = self.bundle_of(np.full(1, chunk))
         found = np.empty(self.num_ranks, np.int64)
-        found[self.reached] = self._walked(np.full(1, chunk), inverse)
-        return found
+        found[self.reached] = self.first_chunk[self._walked(bundle, inverse)]
+        return found + (chunk - self.first_chunk[bundle])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -211,16 +249,21 @@ class SymmetricStep:
         t = self.first
         if t.chunk_step is not None:
             raise ParameterError("symmetry: transfers of every k-th chunk have no images as ranges; list neighbours")
-        low = high = self.moves.chunk_images(of, t.chunk_lo[row])
-        for nth in range(1, int(t.chunk_n.max(initial=0))):
-            wide = np.flatnonzero(t.chunk_n[row] > nth)
-            image = self.moves.chunk_images(of[wide], t.chunk_lo[row[wide]] + nth)
-            low, high = low.copy(), high.copy()
+        moves = self.moves
+        first, last = moves.bundle_of(t.chunk_lo), moves.bundle_of(t.chunk_lo + t.chunk_n - 1)
+        many, first = (last - first + 1)[row], first[row]
+        low = moves.bundle_images(of, first)
+        high = low.copy()
+        wide = np.flatnonzero(many > 1)
+        for nth in range(1, int(many.max(initial=0))):
+            wide = wide[many[wide] > nth]
+            image = moves.bundle_images(of[wide], first[wide] + nth)
             low[wide], high[wide] = np.minimum(low[wide], image), np.maximum(high[wide], image)
-        if ((high - low + 1) != t.chunk_n[row]).any():
+        if ((high - low + 1) != many).any():
             raise ParameterError("symmetry: the image of a range of chunks is no range; list chunk by chunk")
         parts = None if t.parts is None else t.parts[row]
-        return Transfers.of(of, self.moves.rank_images(of, t.dst[row]), low, t.chunk_n[row], t.op[row], parts)
+        dst = moves.rank_images(of, t.dst[row])
+        return Transfers.of(of, dst, moves.first_chunk[low], t.chunk_n[row], t.op[row], parts)
 
 
 class SymmetricSteps:

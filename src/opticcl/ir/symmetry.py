@@ -16,7 +16,7 @@ from opticcl.errors import ParameterError
 from opticcl.ir._common import IntArray
 from opticcl.ir.schedule import Transfers, concatenate_transfers
 
-__all__ = ["Digits", "Permutation", "Run", "RunSteps", "Symmetry", "Table", "Through", "Xor", "power"]
+__all__ = ["Bundles", "Digits", "Permutation", "Run", "RunSteps", "Symmetry", "Table", "Through", "Xor", "power"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,47 @@ class Through:
         return hash((self.inner, np.asarray(self.label, np.int64).tobytes()))
 
 
-Permutation = Digits | Xor | Table | Through
+@dataclass(frozen=True, slots=True)
+class Bundles:
+    """Neighbours that go together: a bundle of elements takes the place of another, or turns in its own.
+
+    Args:
+        inner: permutation of the bundles; each takes the place of one as large.
+        runs: bundles in order: how many, and elements of each of these; then others.
+        turn: added to the place of an element in its bundle, cyclically.
+
+    >>> Bundles(Digits((2,), 0, 1), ((2, 3),)).images(6).tolist()
+    [3, 4, 5, 0, 1, 2]
+    """
+
+    inner: Permutation
+    runs: tuple[tuple[int, int], ...]
+    turn: int = 0
+
+    @property
+    def count(self) -> int:
+        """Elements of all bundles."""
+        return sum(many * wide for many, wide in self.runs)
+
+    def images(self, count: int) -> IntArray:
+        """Image of each element, int64 (count,).
+
+        Raises: ParameterError: another number of elements, or a bundle that takes the place of a larger or smaller one.
+        """
+        size = np.repeat([wide for _, wide in self.runs], [many for many, _ in self.runs])
+        to = self.inner.images(len(size))
+        if self.count != count or (size[to] != size).any():
+            raise ParameterError(f"symmetry: a move of bundles {self.runs} does not permute {count} elements")
+        begin = (np.cumsum(size) - size)[to]
+        ends = np.cumsum([many for many, _ in self.runs])
+        moved = [
+            begin[end - many : end, None] + (np.arange(wide) + self.turn) % wide
+            for end, (many, wide) in zip(ends, self.runs, strict=True)
+        ]
+        return np.concatenate([part.ravel() for part in moved])
+
+
+Permutation = Digits | Xor | Table | Through | Bundles
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from opticcl.ir.step_cache import StepCache
 from opticcl.plans.comparison import Declined, Entry
 from opticcl.plans.plan import Plan
 from opticcl.plans.ranks import Variation
-from opticcl.plans.search import Candidates
+from opticcl.plans.search import PLANNED, Candidates
 from opticcl.registry import parse_call, write_call
 from opticcl.schedule import all_variants, generate
 from opticcl.simulate import PlanFacts, Profile, profile
@@ -123,7 +123,7 @@ def _fastest(
     progress(f"search the fastest on {fabric.name}")
     variants = [one for one in all_variants(wanted, fabric) if parse_call(one)[0] not in without]
     also = [one.assumed for one in variations if one.on(fabric) is fabric]
-    planned = "digit_shifts" not in without
+    planned = not any(name in without for name in PLANNED)
     candidates = Candidates(fabric, wanted, variants, criteria.assumed, cache=cache, also=also, planned=planned)
     own = fabric.machine.algorithm
     wishes = (None, own) if criteria.algorithm == "main" and own else (None,)

@@ -27,6 +27,7 @@ from opticcl.fabrics.ocs import Ocs
 from opticcl.ir import Fabric, ProgressCallback, Schedule, Timeline, no_progress
 from opticcl.ir.device_settings import DeviceSettings
 from opticcl.ir.step_cache import StepCache
+from opticcl.plans.direct_parts import in_short
 from opticcl.plans.fastest import MANY_NODES, few_distinct_steps
 from opticcl.plans.held_shifts import HeldShifts, bound_s, fastest_held
 from opticcl.plans.plan import Plan
@@ -276,7 +277,8 @@ class Planner:
                 own = where.machine.algorithm
                 return few_distinct_steps(schedules, own) if where.num_nodes > MANY_NODES else schedules
 
-            made = Candidates(where, self.collective, names, self.assumed, searched, self._cache)
+            planned = self._machine is None  # held shifts are planned here
+            made = Candidates(where, self.collective, names, self.assumed, searched, self._cache, planned=planned)
             self._candidates[change_s] = made
         candidates = self._candidates[change_s]
         found = candidates.fastest([size_bytes], below_s=below_s, deadline_s=self.deadline_s)
@@ -296,7 +298,7 @@ class Planner:
         decades = round(np.log10(SIZES[1] / SIZES[0]))
         sizes = np.geomspace(*SIZES, 2 * decades + 1) if around is None else max(10, around) * np.array([0.1, 1, 10])
         self.finest = FINEST if around is None else COARSE
-        return self._break_evens(sizes.tolist(), lambda size: self.fastest(round(size))[1])
+        return self._break_evens(sizes.tolist(), lambda size: in_short(self.fastest(round(size))[1]))
 
     def break_even_changes(self, size_bytes: int, *, around: bool = False) -> tuple[BreakEven, ...]:
         """Times of a change at which another plan becomes the fastest, from a thousandth of the fabric's to a thousand times.
@@ -462,17 +464,19 @@ def segments_of(plan: Plan, timeline: Timeline) -> tuple[Segment, ...]:
 
 def _holds(plan: Plan, step: int) -> str:
     """The circuits of a step in words: the distances that its links lead, or their number."""
-    rounds = plan.circuits.rounds(step)
+    defined = plan.circuits.symmetric(step)  # where there are too many circuits to list
+    rounds = plan.circuits.rounds(step) if defined is None else defined.rounds
+    images = 1 if defined is None else plan.fabric.num_nodes // len(defined.senders)
     if plan.fabric.is_packet_switched:
         return "packets on their routes"
     if not rounds:
         return "nothing"
-    links = plan.fabric.links_set(rounds[0])
+    links = plan.fabric.links_set(rounds[0]) if defined is None else None
     if links is not None:
         ports, n = plan.fabric.ports_per_node, plan.fabric.num_machine_nodes
         ahead = np.unique((links[1] // ports - links[0] // ports) % n)
         shown = ", ".join(map(str, ahead[:4].tolist())) + (", ..." if len(ahead) > 4 else "")
         here = f"links {shown} ahead"
     else:
-        here = counted(len(rounds[0]), "circuit")
+        here = counted(len(rounds[0]) * images, "circuit")
     return here + (f", the first of {len(rounds)} rounds" if len(rounds) > 1 else "")

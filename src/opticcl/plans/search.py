@@ -27,12 +27,16 @@ from opticcl.collective import Request
 from opticcl.errors import AlgorithmError, UnsupportedError
 from opticcl.ir import CircuitPlan, Fabric, Schedule
 from opticcl.ir.step_cache import StepCache
+from opticcl.plans.direct_parts import algorithm_in_parts
 from opticcl.plans.shift_laws import held_algorithm
 from opticcl.schedule import generate
 from opticcl.simulate import Cost, PlanFacts, Profile, RunBound, class_bounds, costs, least_transfer_s, schedule_facts
 from opticcl.simulate.route_loads import RouteLoads
 
-__all__ = ["MOST_DISTINCT_STEPS", "Candidate", "Candidates"]
+__all__ = ["MOST_DISTINCT_STEPS", "PLANNED", "Candidate", "Candidates"]
+
+PLANNED = ("digit_shifts", "skewed_exchange")
+"""Algorithms with parameters that a search finds for each message, besides those that it is given."""
 
 MOST_DISTINCT_STEPS = 1 << 14
 """Of a schedule that a search evaluates to the end, where there are others; minutes [count]."""
@@ -199,7 +203,8 @@ class Candidates:
         only: selects the schedules to search; all of them by default.
         cache: shared with other searches; None: a new one.
         also: other assumptions that the fastest is wanted under.
-        planned: whether the links to hold on optical circuit switches are planned for each message, besides the algorithms.
+        planned: whether parameters of `PLANNED` are found for each message, besides the algorithms: links to hold on optical
+            circuit switches, and where an all_to_all on a RAMP is cut.
 
     Attributes:
         finished: whether the last search ended before its deadline.
@@ -341,13 +346,16 @@ class Candidates:
         return found
 
     def _plan(self, sizes: Sequence[int]) -> None:
-        """Add the shifts that are the fastest to hold for these messages, unless they are among the candidates.
+        """Add the shifts that are the fastest to hold for these messages, and the cut that suits them, unless they are known.
 
         Args: sizes: messages one after the other [bytes].
         """
         assert self._planned is not None
-        name = held_algorithm(self.fabric, self._wanted, sum(sizes) / max(1, len(sizes)), self._assumed)
-        if name is not None and name not in self._planned:
+        mean = sum(sizes) / max(1, len(sizes))
+        for law in (held_algorithm, algorithm_in_parts):
+            name = law(self.fabric, self._wanted, mean, self._assumed)
+            if name is None or name in self._planned:
+                continue
             self._planned.add(name)
             schedule = generate(name, self._wanted, self.fabric)
             self._candidates.append(Candidate(self.fabric, schedule, self._assumed, self._cache, self._also))

@@ -15,9 +15,13 @@ two classes, else in the field of order x. Data moves 2 - 1 / q times instead of
     C    (g + j + a, j + b, place + c of the own class)                  N / q        N / q x rounds
     D    (g + (u(h') - u(h)) j, j, the same place of class h')           q            q - 1 rounds
 
+Or what a node has for another is cut into parts: some go directly, in the same step as A, the others over A and B. A block that
+fills its last slot badly then needs one slot less, and the rest moves twice, in larger pieces.
+
     reduce_scatter      A adding, B adding                     2 steps
     all_gather          B, A                                   2
     all_to_all          A, B, or C, D, or every node at once    2, or 1
+                        A and every node at once, B            2
     all_reduce          everything over A, over B              2
                         A into x p chunks, B exchanged, A      3
                         A, B, B, A                             4
@@ -40,11 +44,12 @@ import numpy as np
 
 from opticcl.collective import Request
 from opticcl.fabrics.ramp import Ramp
-from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
+from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
 from opticcl.ir.symmetric_steps import MOST_LISTED, Moves, SymmetricSteps
+from opticcl.ir.symmetry import Bundles, Digits, Symmetry, Table
 from opticcl.schedule import needs_whole, register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS
-from opticcl.schedule._skewed_nodes import class_arithmetic, group_turns, joined_by_block, joined_by_class
+from opticcl.schedule._skewed_nodes import JoinedNodes, class_arithmetic, group_turns, joined_by_block, joined_by_class
 from opticcl.schedule.galois_field import is_field_order
 
 __all__ = ["SkewedExchange", "class_arithmetic", "exchange_of", "group_turns", "skewed_exchange"]
@@ -75,6 +80,9 @@ _PHASES = {
 _SEARCHED_CLASSES = (2, 4, 8)
 """Classes of places that a search tries: on 65,536 nodes they gain up to 28, 12 and 5 %, more classes 3 % at most."""
 
+MOST_CHUNKS = 1 << 24
+"""Of a message, all nodes and parts of their blocks together: 256 parts on 65,536 nodes [count]."""
+
 Ends = tuple[IntArray, IntArray]
 
 
@@ -82,18 +90,29 @@ class SkewedExchange(NamedTuple):
     """An exchange with all its parameters.
 
     Args:
-        phases: which peers each step has: A, B, C, D, N (all nodes) or R (all nodes, from the root).
+        phases: which peers each step has: A, B, C, D, N (all nodes), M (those of A, and all nodes) or R (all nodes, from the
+            root).
         block: racks of a block [count].
         classes: of places, for C and D [count]; 0: there are none.
+        parts: of what a node has for another [count].
+        direct: of these that N or M takes there at once [count].
     """
 
     phases: str
     block: int
-    classes: int
+    classes: int = 0
+    parts: int = 1
+    direct: int = 0
 
 
 def exchange_of(
-    collective: Request, fabric: Fabric, block: int | None = None, steps: int | None = None, classes: int | None = None
+    collective: Request,
+    fabric: Fabric,
+    block: int | None = None,
+    steps: int | None = None,
+    classes: int | None = None,
+    parts: int | None = None,
+    direct: int | None = None,
 ) -> SkewedExchange:
     """What the parameters mean, those left out too.
 
@@ -103,13 +122,18 @@ def exchange_of(
         block: racks of a block [count]; None: the divisor of all for which x p and L J / p differ least.
         steps: of the schedule [count]; None: the usual number.
         classes: of places [count]; None: none.
+        parts, direct: of each block of an all_to_all [count]; None: it goes in one way.
     """
-    phases = "CD" if classes else _PHASES[collective.name, _STEPS[collective.name][0] if steps is None else steps]
+    phases = _PHASES[collective.name, _STEPS[collective.name][0] if steps is None else steps]
     if block is None:
         machine = fabric.machine_as(Ramp)
         ideal = max(1, isqrt(machine.wavelengths * machine.racks // machine.groups))
         block = min(_divisors(machine.racks), key=lambda p: (abs(p - ideal), p))
-    return SkewedExchange(phases, block, classes or 0)
+    if parts is not None and direct is not None:
+        return SkewedExchange("MB", block, parts=parts, direct=direct)
+    if classes is not None:
+        return SkewedExchange("CD", block, classes)
+    return SkewedExchange(phases, block, direct=int(phases == "N"))
 
 
 def accepts(
@@ -118,6 +142,8 @@ def accepts(
     block: int | None = None,
     steps: int | None = None,
     classes: int | None = None,
+    parts: int | None = None,
+    direct: int | None = None,
 ) -> str | None:
     """None, or the reason why not.
 
@@ -127,6 +153,8 @@ def accepts(
         block: racks of a block [count].
         steps: of the schedule [count].
         classes: of places [count].
+        parts: of each block of an all_to_all [count].
+        direct: of these parts [count].
     """
     if reason := needs_whole(fabric, "ramp"):
         return reason
@@ -138,13 +166,39 @@ def accepts(
     racks = fabric.machine_as(Ramp).racks
     if block is not None and (block < 1 or racks % block):
         return f"block={block} does not divide racks={racks}; try one of {', '.join(map(str, _divisors(racks)))}"
+    if (parts, direct) != (None, None) and (reason := _no_parts(collective, fabric, steps, classes, parts, direct)):
+        return reason
     if classes is not None and (reason := _no_classes(collective, fabric, block, steps, classes)):
         return reason
-    exchange = exchange_of(collective, fabric, block, steps, classes)
-    rows = _rows(collective, fabric, exchange)
+    rows = _rows(collective, fabric, exchange_of(collective, fabric, block, steps, classes, parts, direct))
     if rows <= MOST_TRANSFERS or _has_symmetric_light(fabric):
         return None
     return f"{rows:,} transfers a step are more than {MOST_TRANSFERS:,}"
+
+
+def _no_parts(
+    collective: Request,
+    fabric: Fabric,
+    steps: int | None,
+    classes: int | None,
+    parts: int | None,
+    direct: int | None,
+) -> str | None:
+    """Why blocks cannot be cut into parts, or None.
+
+    Args:
+        collective, fabric, steps, classes, parts, direct: as of `accepts`.
+    """
+    if parts is None or direct is None:
+        return "parts and direct are given together, such as parts=8,direct=7"
+    if collective.name != "all_to_all" or steps == 1 or classes is not None:
+        return f"parts={parts}: for an all_to_all of two steps, without classes; omit parts and direct"
+    most = MOST_CHUNKS // fabric.num_nodes
+    if not 2 <= parts <= most:
+        return f"parts={parts} is not 2 to {most}, {MOST_CHUNKS:,} chunks among {fabric.num_nodes:,} nodes"
+    if not 1 <= direct < parts:
+        return f"direct={direct} is not 1 to {parts - 1}, since parts={parts}"
+    return None
 
 
 def _no_classes(collective: Request, fabric: Fabric, block: int | None, steps: int | None, classes: int) -> str | None:
@@ -206,6 +260,8 @@ def skewed_exchange(
     block: int | None = None,
     steps: int | None = None,
     classes: int | None = None,
+    parts: int | None = None,
+    direct: int | None = None,
 ) -> Schedule:
     """Exchanges with x p and then with L J / p nodes at once, in at most four steps.
 
@@ -216,8 +272,10 @@ def skewed_exchange(
         steps: of the schedule: 2, 3 or 4 for all_reduce, 1 or 2 for all_to_all [count]; None: 4 for all_reduce, 1 for
             broadcast, else 2.
         classes: of places q, for an all_to_all over C and D [count]; None: none, it is over A and B.
+        parts: of what a node has for another, in an all_to_all of which some go directly [count]; None: one.
+        direct: of these parts that go directly, beside A [count]; None: none.
     """
-    exchange = exchange_of(collective, fabric, block, steps, classes)
+    exchange = exchange_of(collective, fabric, block, steps, classes, parts, direct)
     phases = exchange.phases
     n, whole = fabric.num_nodes, collective.name == "barrier" or (phases == "AB" and collective.name == "all_reduce")
     if n == 1:
@@ -227,6 +285,8 @@ def skewed_exchange(
         first = Transfers.of(np.full(n - 1, collective.root), others, 0, 1, Op.COPY)
         return Schedule("skewed_exchange", collective.on(n, 1), 1, lambda i: first)
     joined = joined_by_class(fabric, classes) if classes else joined_by_block(fabric, exchange.block)
+    if collective.name == "all_to_all":
+        return _all_to_all(collective, fabric, exchange, joined)
     if whole or phases == "ABA":
         chunk, count = (joined.second, joined.num_second) if phases == "ABA" else (np.zeros(n, np.int64), 1)
         owner = None
@@ -245,12 +305,8 @@ def skewed_exchange(
         if count != n:  # three steps: what B exchanges is the chunk of all whom it joins
             gathers = i == 2
             return Transfers.of(src, dst, chunk[src if gathers else dst], 1, Op.COPY if gathers else Op.REDUCE)
-        at = src if gathers else dst
-        wide = joined.num_first if phases[i] in "AC" else 1
-        lo = chunk[at] // wide * wide
-        if collective.name == "all_to_all":
-            met = joined.num_second if phases[i] in "BD" else 1
-            return Transfers.of(src, dst, lo, wide, Op.MOVE, met)
+        wide = joined.num_first if phases[i] == "A" else 1
+        lo = chunk[src if gathers else dst] // wide * wide
         return Transfers.of(src, dst, lo, wide, Op.COPY if gathers else Op.REDUCE)
 
     def listed(i: int) -> Transfers:
@@ -260,12 +316,56 @@ def skewed_exchange(
     step: Callable[[int], Transfers] = listed
     if _has_symmetric_light(fabric) and _rows(collective, fabric, exchange) > MOST_LISTED:
         moves = Moves(symmetries, n, count)
-        most = (
-            MOST_LISTED // fabric.machine_as(Ramp).groups if classes else MOST_LISTED
-        )  # x circuits carry a transfer of D
-        step = SymmetricSteps(moves, lambda i: transfers(i, joined.of_first(_NUMBER[phases[i]])), listed, most)
+        step = SymmetricSteps(moves, lambda i: transfers(i, joined.of_first(_NUMBER[phases[i]])), listed, MOST_LISTED)
     chunks = collective.on(n, count) if owner is None else collective.on(n, count, owner=owner)
     return Schedule("skewed_exchange", chunks, len(phases), step, symmetries=symmetries)
+
+
+def _all_to_all(collective: Request, fabric: Fabric, exchange: SkewedExchange, joined: JoinedNodes) -> Schedule:
+    """An all_to_all. Its chunks are the direct parts of the blocks of each receiver, receivers in the order of `rank`, and then
+    their other parts.
+
+    Args:
+        collective: all_to_all.
+        fabric: a RAMP.
+        exchange: with its parameters.
+        joined: nodes that the two steps join.
+    """
+    n, phases, direct = fabric.num_nodes, exchange.phases, exchange.direct
+    rest, rank = exchange.parts - direct, joined.rank
+
+    def transfers(phase: str, ends: Ends) -> Transfers:
+        """Between these senders and receivers."""
+        src, dst = ends
+        if phase == "N":
+            return Transfers.of(src, dst, rank[dst] * direct, direct, Op.MOVE, 1)
+        wide = joined.num_first if phase in "AC" else 1
+        met = joined.num_second if phase in "BD" else 1
+        return Transfers.of(src, dst, direct * n + rank[dst] // wide * wide * rest, wide * rest, Op.MOVE, met)
+
+    def together(i: int, ends: Callable[[int | None], Ends]) -> Transfers:
+        kinds = "AN" if phases[i] == "M" else phases[i]
+        return concatenate_transfers(transfers(kind, ends(_NUMBER[kind])) for kind in kinds)
+
+    def listed(i: int) -> Transfers:
+        return together(i, joined.pairs)
+
+    count, order = exchange.parts * n, np.argsort(rank)
+    symmetries = claims = joined.symmetries(rank, n)
+    if exchange.parts > 1:
+        runs = ((n, direct), (n, rest))
+        both = ((one.ranks, one.chunks.images(n)) for one in symmetries)
+        symmetries = tuple(Symmetry(ranks, Bundles(Table(np.r_[to, n + to]), runs)) for ranks, to in both)
+        same = Symmetry(Digits((n,), 0, 0), Bundles(Digits((2 * n,), 0, 0), runs, turn=1))
+        claims = (*symmetries, same)  # parts that go the same way may change places
+    step: Callable[[int], Transfers] = listed
+    if _has_symmetric_light(fabric) and _rows(collective, fabric, exchange) > MOST_LISTED:
+        most = (
+            MOST_LISTED // fabric.machine_as(Ramp).groups if "D" in phases else MOST_LISTED
+        )  # D: x circuits a transfer
+        step = SymmetricSteps(Moves(symmetries, n, count), lambda i: together(i, joined.of_first), listed, most)
+    owner = np.concatenate([np.repeat(order, direct), np.repeat(order, rest)])
+    return Schedule("skewed_exchange", collective.on(n, count, owner=owner), len(phases), step, symmetries=claims)
 
 
 _NUMBER = {"A": 0, "B": 1, "C": 0, "D": 1, "N": None}

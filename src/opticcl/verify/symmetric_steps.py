@@ -18,8 +18,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain, combinations
 from math import lcm, prod
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from opticcl.errors import ParameterError
 from opticcl.ir import (
@@ -34,8 +36,9 @@ from opticcl.ir import (
     concatenate_circuits,
     concatenate_transfers,
 )
+from opticcl.ir.collective import Holders
 from opticcl.ir.symmetric_steps import LightMove, Moves, SymmetricRounds, SymmetricStep, SymmetricSteps, first_of_orbit
-from opticcl.ir.symmetry import power
+from opticcl.ir.symmetry import Bundles, power
 from opticcl.verify.circuit_rows import RULE_OF_KIND, out_of_range, part_faults, transfers_without_circuit
 from opticcl.verify.symmetry import claims_of, orbits
 
@@ -59,17 +62,20 @@ def moves_wrong(moves: Moves) -> Violation | None:
     Args: moves: of ranks and chunks.
     """
     try:
-        reached = moves.reached
+        reached, _ = moves.reached, moves.bundles
     except ParameterError as error:
         return _wrong("moves", "as many products of powers as ranks", str(error))
     if (np.bincount(reached, minlength=moves.num_ranks) != 1).any():
         return _wrong("moves", "each rank reached once from rank 0", "some twice")
     for one, other in combinations(range(len(moves.orders)), 2):
-        for both in (moves.ranks, moves.chunks):
+        for both in (moves.ranks, moves.bundles):
             if (both[one][both[other]] != both[other][both[one]]).any():
                 return _wrong(f"moves {one} and {other}", "permutations that commute", "they do not")
+    size = np.diff(moves.first_chunk)
     for number, order in enumerate(moves.orders):
-        for images in (moves.ranks[number], moves.chunks[number]):
+        if (size[moves.bundles[number]] != size).any():
+            return _wrong(f"move {number}", "bundles that take the place of others as large", "of larger ones")
+        for images in (moves.ranks[number], moves.bundles[number]):
             if (power(images, order) != np.arange(len(images))).any():
                 return _wrong(f"move {number}", f"the identity after {order} turns", "another permutation")
     return None
@@ -85,6 +91,10 @@ def first_wrong(step: SymmetricStep) -> Violation | None:
     Args: step: which rank 0 defines.
     """
     first, n = step.first, step.moves.num_ranks
+    cut = np.flatnonzero(_cuts_bundles(first, step.moves))
+    if len(cut):
+        where = f"transfer {cut[0]}"
+        return Violation("moves_wrong", -1, -1, where, "bundles of chunks that go together", "a part of one", len(cut))
     for rule, bad, expected in (
         ("moves_wrong", first.src != 0, "transfers of rank 0"),
         ("rank_unknown", (first.dst < 1) | (first.dst >= n), f"ranks 1..{n - 1}"),
@@ -96,14 +106,56 @@ def first_wrong(step: SymmetricStep) -> Violation | None:
     return None
 
 
+def _cuts_bundles(first: Transfers, moves: Moves) -> npt.NDArray[np.bool_]:
+    """Transfers that carry a part of a bundle, bool (n,); not those of chunks that there are not, which the data show.
+
+    Args:
+        first: of rank 0.
+        moves: with the bundles.
+    """
+    cut = np.zeros(len(first), bool)
+    end = first.chunk_lo.astype(np.int64) + first.chunk_n
+    known = np.flatnonzero((first.chunk_lo >= 0) & (first.chunk_n > 0) & (end <= moves.num_chunks))
+    if moves.runs != ((moves.num_chunks, 1),) and len(known):
+        begin, last = moves.bundle_of(first.chunk_lo[known]), moves.bundle_of(end[known] - 1)
+        whole = (moves.first_chunk[begin] == first.chunk_lo[known]) & (moves.first_chunk[last + 1] == end[known])
+        cut[known] = ~whole | (first.chunk_step is not None)
+    return cut
+
+
 # --- data -------------------------------------------------------------------------------------------------------------
 
 
 def orbits_of_chunks(schedule: Schedule, moves: Moves) -> tuple[IntArray, int, list[str]]:
-    """Chunks that represent all, ascending, the size of the largest orbit, and notes on moves that do not map holders."""
-    claims, notes = claims_of(replace(schedule, symmetries=moves.symmetries, step=_no_step, num_steps=0))
-    first, largest = orbits(claims, schedule.collective.num_chunks)
-    return first, largest, notes
+    """Chunks that represent all, ascending, the size of the largest orbit, and notes on moves that do not map holders.
+
+    No transfer cuts a bundle (`first_wrong`), so its chunks have one history, and the first of them is judged for all.
+
+    Args:
+        schedule: with its collective.
+        moves: of ranks and chunks.
+    """
+    c, symmetries = schedule.collective, moves.symmetries
+    if moves.runs != ((moves.num_chunks, 1),):
+        before, after = (_holders_of_bundles(holders, moves) for holders in (c.before, c.after))
+        if before is None or after is None:
+            return np.arange(c.num_chunks), 1, ["claim refused: chunks of a bundle have different holders"]
+        symmetries = tuple(
+            replace(one, chunks=one.chunks.inner) for one in moves.symmetries if isinstance(one.chunks, Bundles)
+        )
+        c = replace(c, num_chunks=len(moves.first_chunk) - 1, before=before, after=after, owner=None)
+    claims, notes = claims_of(replace(schedule, collective=c, symmetries=symmetries, step=_no_step, num_steps=0))
+    first, largest = orbits(claims, c.num_chunks)
+    return moves.first_chunk[first], largest, notes
+
+
+def _holders_of_bundles(holders: Any, moves: Moves) -> Holders | None:
+    """Holders of each bundle, or None where those of its chunks differ, or are not known to be the same."""
+    if not isinstance(holders, Holders) or holders.owners is None:
+        return holders if isinstance(holders, Holders) else None
+    of_bundle = holders.owners[moves.first_chunk[:-1]]
+    same = np.array_equal(np.repeat(of_bundle, np.diff(moves.first_chunk)), holders.owners)
+    return replace(holders, owners=of_bundle) if same else None
 
 
 def _no_step(i: int) -> Transfers:
