@@ -1,6 +1,7 @@
 """Steps and runs that are followed with NumPy: every answer and every cell is that of the kernels."""
 
 import copy
+from itertools import pairwise
 
 import numpy as np
 from hypothesis import given
@@ -39,7 +40,7 @@ def by_both(cells, play):
     found = []
     for forced in (never_compiled, always_compiled):
         mine = copy.deepcopy(cells)
-        with forced():
+        with forced(), np.errstate(over="ignore"):  # labels are added modulo 2^64, also where nothing is compiled
             answer = [np.asarray(one).tolist() for one in play(mine)]
         found.append((answer, mine.words.tolist(), mine.held.tolist()))
     return found
@@ -57,6 +58,34 @@ def test_a_step(data):
         src, dst = src // 2 * 2, np.minimum(dst // 2 * 2 + 1, ranks - 1)
     below = np.minimum(np.arange(9), chunks).astype(np.int32)
     plain, compiled = by_both(cells, lambda mine: mine.play_step((src, dst, lo, n, op, parts), below, 3))
+    assert plain == compiled
+
+
+@examples(60)
+@given(st.data())
+def test_a_block(data):
+    """Its steps one after the other, up to the first with a violation."""
+    ranks, chunks = data.draw(st.integers(2, 4)), data.draw(st.integers(1, 4))
+    cells = some_cells(data, ranks, chunks, chunk_first=data.draw(st.booleans()))
+    src, dst, op, parts = some_rows(data, ranks)
+    lo, n = (np.array([data.draw(st.integers(least, 4)) for _ in src], np.int32) for least in (0, 1))
+    columns = (src, dst, lo, n, op, parts)
+    starts = np.array([0, *sorted(data.draw(st.lists(st.integers(0, len(src)), max_size=3))), len(src)])
+    below = np.minimum(np.arange(9), chunks).astype(np.int32)
+
+    def step_by_step(mine):
+        for played, (begin, end) in enumerate(pairwise(starts)):
+            found = mine.play_step(tuple(column[begin:end] for column in columns), below, 2 + played)
+            if any(counter[0] for counter in found):
+                break
+        first = [[counter[0], counter[1] + begin * bool(counter[0]), *counter[2:]] for counter in found]
+        return played + 1, np.array(first)
+
+    def at_once(mine):
+        played, found = mine.play_block(columns, starts, below, 2)
+        return played, np.array(found)
+
+    (plain, _), (_, compiled) = by_both(cells, step_by_step), by_both(cells, at_once)
     assert plain == compiled
 
 

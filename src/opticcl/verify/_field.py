@@ -38,7 +38,7 @@ def prefix_sums(values: Field) -> Field:
     """Sums of the first elements, (n + 1,)."""
     sums = np.zeros(len(values) + 1, np.uint64)
     low, high = np.cumsum(values & _LOW, dtype=np.uint64), np.cumsum(values >> _HALF, dtype=np.uint64)
-    sums[1:] = _element(_times_half(high) + (low & _PRIME) + (low >> _BITS))
+    sums[1:] = _element(_times_half(high) + low)  # below 2^64, of fewer than 2^31 values
     return sums
 
 
