@@ -41,12 +41,14 @@ def by_the_engine(hops, offsets, amount, delay, capacity, tolerance=0.0):
     """When each flow ends [s]; with a tolerance, and the largest part of the bytes of a flow that was left out."""
     n = len(amount)
     left_out = np.zeros(1)
+    path_at, path_n = offsets[:-1].astype(np.int64), np.diff(offsets).astype(np.int32)
+    ones = np.ones(len(hops), np.int64)
+    flows = kernels.FlowColumns(amount, delay, np.zeros(n), path_at, path_n, hops.astype(np.int32), ones)
+    none, one = np.zeros(n + 1, np.int64), np.array([0, 1])
+    order = kernels.FlowOrder(n * one, none[:1].copy(), one, none[:n], np.full(1, -1), none, none[:0])
     status, _, finished, _, _ = kernels.run(
-        amount, delay, np.zeros(n), offsets[:-1].astype(np.int64), np.diff(offsets).astype(np.int32),
-        hops.astype(np.int32), np.ones(len(hops), np.int64), capacity, np.array([0, n]), np.zeros(1, np.int64),
-        np.array([0, 1]), np.zeros(n, np.int64), np.full(1, -1), np.zeros(n + 1, np.int64), np.zeros(0, np.int64), n,
-        10**7, np.zeros(2, np.int64), tolerance, left_out,
-    )  # fmt: skip
+        flows, order, capacity, n, 10**7, np.zeros(2, np.int64), tolerance, left_out
+    )
     assert status == kernels.DONE
     return (finished, left_out[0]) if tolerance else finished
 

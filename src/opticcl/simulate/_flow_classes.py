@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from opticcl.ir import IntArray
-from opticcl.simulate import _flow_kernels as kernels
+from opticcl.simulate._colour_kernels import refine
 
 __all__ = ["class_of_flow", "quotient"]
 
@@ -29,7 +29,7 @@ def _colours(
     flow_colour = amount.view(np.uint64) ^ (delay.view(np.uint64) << np.uint64(1))
     classes = 0
     while True:
-        kernels.refine(offsets, hops, flow_colour, link_colour)
+        refine(offsets, hops, flow_colour, link_colour)
         found = len(np.unique(link_colour[used]))
         if found == classes:
             return flow_colour, link_colour

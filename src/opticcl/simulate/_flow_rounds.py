@@ -172,26 +172,48 @@ class _Rounds:
                 hops, offsets, weight, amount, delay, capacity = merged
         n = len(amount)
         self._limit.require(2 * n + int((amount > 0).sum()))
-        finished, _, _ = _run_kernel(
-            self._limit, self._progress, self._merging, amount, delay, np.zeros(n), offsets[:-1].astype(np.int64),
-            np.diff(offsets).astype(np.int32), hops.astype(np.int32), weight, capacity, np.array([0, n]),
-            np.zeros(1, np.int64), np.array([0, 1]), np.zeros(n, np.int64), np.full(1, -1), np.zeros(n + 1, np.int64),
-            _NO_EDGES, n,
-        )  # fmt: skip
+        path_at, path_n = offsets[:-1].astype(np.int64), np.diff(offsets).astype(np.int32)
+        flows = kernels.FlowColumns(amount, delay, np.zeros(n), path_at, path_n, hops.astype(np.int32), weight)
+        finished, _, _ = _run_kernel(self._limit, self._progress, self._merging, flows, _all_at_once(n), capacity, n)
         last = int(finished.argmax())
         end_s = (finished if classes is None else finished[classes]) if record else None
         return RoundEnd(float(delay[last]), float(finished[last] - delay[last]), end_s)
 
 
-def _run_kernel(limit: EventLimit, progress: ProgressCallback, merging: Merging, *columns: Any) -> FlowTimes:
-    """Run the kernel in another thread and report its progress meanwhile; an interrupt of this thread stops it."""
+def _all_at_once(num_flows: int) -> kernels.FlowOrder:
+    """All flows in one group, which waits for nothing."""
+    none, edges = np.zeros(num_flows, np.int64), np.zeros(num_flows + 1, np.int64)
+    block = np.array([0, 1])
+    return kernels.FlowOrder(block * num_flows, np.zeros(1, np.int64), block, none, np.full(1, -1), edges, _NO_EDGES)
+
+
+def _run_kernel(
+    limit: EventLimit,
+    progress: ProgressCallback,
+    merging: Merging,
+    flows: kernels.FlowColumns,
+    order: kernels.FlowOrder,
+    capacity: np.ndarray,
+    most_at_once: int,
+) -> FlowTimes:
+    """Run the kernel in another thread and report its progress meanwhile; an interrupt of this thread stops it.
+
+    Args:
+        limit: of the events.
+        progress: called meanwhile.
+        merging: of ends.
+        flows, order, capacity: as of `_flow_kernels.run`.
+        most_at_once: flows in flight [count].
+    """
     state = np.zeros(2, np.int64)  # flows that have ended; whether to stop
     kernel: Any = kernels.run
     with ThreadPoolExecutor(1) as other:
-        running = other.submit(lambda: kernel(*columns, limit.left, state, merging.tolerance, merging.left_out))
+        running = other.submit(
+            lambda: kernel(flows, order, capacity, most_at_once, limit.left, state, merging.tolerance, merging.left_out)
+        )
         try:
             while not wait([running], POLL_S).done:
-                progress("simulate flows", int(state[0]), len(columns[0]))
+                progress("simulate flows", int(state[0]), len(flows.amount))
         finally:
             state[1] = True
     _, events, finished, released, caused_by = running.result()
@@ -219,12 +241,16 @@ class _Asynchronous:
     def run(self, flows: Flows, waits: Dependencies) -> FlowTimes:
         """When they are released and finished."""
         delay = flows["gap"] + flows["latency"] + flows["control"]
-        times = _run_kernel(
-            self._limit, self._progress, self._merging, flows["bytes"], delay, flows["compute"], flows["path_at"],
-            flows["path_n"], flows.hops, np.ones(len(flows.hops), np.int64), self._capacity, waits.group_at, waits.waits,
-            waits.block_at, waits.block_of, waits.next_block, waits.feeds_at, waits.feeds,
-            waits.most_at_once,
+        columns = kernels.FlowColumns(
+            flows["bytes"], delay, flows["compute"], flows["path_at"], flows["path_n"], flows.hops,
+            np.ones(len(flows.hops), np.int64),
         )  # fmt: skip
+        order = kernels.FlowOrder(
+            waits.group_at, waits.waits, waits.block_at, waits.block_of, waits.next_block, waits.feeds_at, waits.feeds
+        )
+        times = _run_kernel(
+            self._limit, self._progress, self._merging, columns, order, self._capacity, waits.most_at_once
+        )
         if self._recorder is not None:
             self._recorder.add_flows(*flows.paths(), flows["bytes"])
         return times

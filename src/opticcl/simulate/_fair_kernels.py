@@ -1,0 +1,279 @@
+"""Kernels of fair shares: the max-min fair rates of flows that share links, from nothing or after a change.
+
+An active flow has a slot, and each of its hops a node: node `(slot << shift) + h` is its h-th hop. The nodes on each link are
+kept side by side, in `nodes[link_at[link]:][:num_on[link]]`.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from opticcl.ir import IntArray
+
+__all__ = [
+    "ActiveFlows",
+    "Shares",
+    "active_flows",
+    "add_flow",
+    "fair_rates",
+    "fill",
+    "reach",
+    "remove_flow",
+    "shares_of",
+]
+
+SAME_SHARE = 1e-11  # relative; bottlenecks closer than that are one level
+
+
+class ActiveFlows(NamedTuple):
+    """Flows in flight and the links that they cross.
+
+    Args:
+        capacity: of each link [byte/s].
+        load: weight of the flows on each link, int64 (links,).
+        link_at, num_on: where the nodes of each link begin, int64 (links + 1,), and their number, int32 (links,).
+        nodes: nodes, link by link, int32.
+        num_hops: of each slot, int64 (slots,).
+        rate: of each slot, float64 (slots,) [byte/s].
+        node_link, node_weight, place_on: link of each node, how often the rate counts on it, and its place on the link, int32.
+        shift: nodes of a slot, as a power of two.
+        weighted: whether some weight is not one.
+    """
+
+    capacity: np.ndarray
+    load: IntArray
+    link_at: IntArray
+    num_on: IntArray
+    nodes: IntArray
+    num_hops: IntArray
+    rate: np.ndarray
+    node_link: IntArray
+    node_weight: IntArray
+    place_on: IntArray
+    shift: int
+    weighted: bool
+
+
+class Shares(NamedTuple):
+    """What is known of links while rates rise, and lists of what a change can reach.
+
+    Args:
+        left, open: capacity and weight of the flows that still rise on each link, without the `frozen` weight of `level_of`.
+        frozen: weight of the flows that stopped at the last level.
+        level_of: that level [byte/s].
+        links, slots: that can be reached.
+        seen_link, seen_slot: change that reached them last.
+    """
+
+    left: np.ndarray
+    open: IntArray
+    frozen: IntArray
+    level_of: np.ndarray
+    links: IntArray
+    slots: IntArray
+    seen_link: IntArray
+    seen_slot: IntArray
+
+
+@numba.njit(cache=True)
+def active_flows(path_at, path_n, hops, weight, capacity, num_slots):  # type: ignore[no-untyped-def]
+    """No flows in flight yet, with room for all that there will be.
+
+    Args:
+        path_at, path_n, hops: hops of flow f are hops[path_at[f]:path_at[f] + path_n[f]].
+        weight: of each hop.
+        capacity: of each link [byte/s].
+        num_slots: flows in flight at most [count].
+    """
+    shift, num_links = 0, len(capacity)
+    while len(path_n) and 1 << shift < path_n.max():
+        shift += 1
+    most = num_slots << shift
+    link_at = np.zeros(num_links + 1, np.int64)
+    for f in range(len(path_at)):
+        for h in range(path_at[f], path_at[f] + path_n[f]):
+            link_at[hops[h] + 1] += 1
+    for link in range(num_links):
+        link_at[link + 1] = link_at[link] + min(link_at[link + 1], most)
+    return ActiveFlows(
+        capacity,
+        np.zeros(num_links, np.int64),
+        link_at,
+        np.zeros(num_links, np.int32),
+        np.empty(link_at[-1], np.int32),
+        np.zeros(num_slots, np.int64),
+        np.zeros(num_slots),
+        np.zeros(most, np.int32),
+        np.zeros(most, np.int32),
+        np.zeros(most, np.int32),
+        shift,
+        bool((weight != 1).any()),
+    )
+
+
+@numba.njit(cache=True)
+def shares_of(num_links, num_slots):  # type: ignore[no-untyped-def]
+    """Space for the shares of links and slots."""
+    return Shares(
+        np.zeros(num_links),
+        np.zeros(num_links, np.int64),
+        np.zeros(num_links, np.int64),
+        np.zeros(num_links),
+        np.zeros(num_links, np.int64),
+        np.zeros(num_slots, np.int64),
+        np.full(num_links, -1, np.int32),
+        np.full(num_slots, -1, np.int32),
+    )
+
+
+@numba.njit(inline="always")
+def add_flow(active, slot, path_at, path_n, hops, weight):  # type: ignore[no-untyped-def]
+    """Put a flow on its links, without a rate.
+
+    Args:
+        active: changed.
+        slot: of the flow.
+        path_at, path_n: where its hops begin, and their number.
+        hops, weight: as of `active_flows`.
+    """
+    active.num_hops[slot], active.rate[slot] = path_n, 0.0
+    for h in range(path_n):
+        node, link = (slot << active.shift) + h, hops[path_at + h]
+        active.node_link[node], active.node_weight[node] = link, weight[path_at + h]
+        active.load[link] += active.node_weight[node]
+        active.place_on[node], active.nodes[active.link_at[link] + active.num_on[link]] = active.num_on[link], node
+        active.num_on[link] += 1
+
+
+@numba.njit(inline="always")
+def remove_flow(active, slot):  # type: ignore[no-untyped-def]
+    """Take a flow off its links."""
+    for node in range(slot << active.shift, (slot << active.shift) + active.num_hops[slot]):
+        link = active.node_link[node]
+        active.load[link] -= active.node_weight[node]
+        active.num_on[link] -= 1
+        last = active.nodes[active.link_at[link] + active.num_on[link]]
+        active.place_on[last], active.nodes[active.link_at[link] + active.place_on[node]] = active.place_on[node], last
+
+
+@numba.njit(cache=True)
+def fill(active, shares, num_links, num_slots, rate):  # type: ignore[no-untyped-def]
+    """Progressive filling of one component: `rate` of its slots. All rates rise together; where a link is full, its flows stop.
+
+    The caller gives `left` and `open` of the links without the flows whose rates stay. One subtraction a link and level,
+    however many flows stop there, keeps rounding small.
+
+    Args:
+        active: flows.
+        shares: the links and slots of the component; changed.
+        num_links, num_slots: of the component [count].
+        rate: changed.
+    """
+    left, open_, frozen, level_of = shares.left, shares.open, shares.frozen, shares.level_of
+    queue = [(0.0, 0)]
+    queue.pop()
+    for i in range(num_links):
+        link = shares.links[i]
+        if open_[link] > 0:
+            frozen[link], level_of[link] = 0, 0.0
+            queue.append((left[link] / open_[link], link))
+    heapify(queue)
+    for i in range(num_slots):
+        rate[shares.slots[i]] = -1.0
+    rising, level = num_slots, 0.0
+    while rising:
+        share, link = heappop(queue)
+        still = open_[link] - frozen[link]
+        if still == 0:
+            continue
+        current = (left[link] - level_of[link] * frozen[link]) / still
+        if current > share * (1 + SAME_SHARE):  # others stopped meanwhile and left their part
+            heappush(queue, (current, link))
+            continue
+        if current > level * (1 + SAME_SHARE):
+            level = current
+        for i in range(active.link_at[link], active.link_at[link] + active.num_on[link]):
+            slot = active.nodes[i] >> active.shift
+            if rate[slot] < 0:
+                rate[slot] = level
+                rising -= 1
+                for node in range(slot << active.shift, (slot << active.shift) + active.num_hops[slot]):
+                    other = active.node_link[node]
+                    if level_of[other] != level:
+                        left[other] -= level_of[other] * frozen[other]
+                        open_[other] -= frozen[other]
+                        frozen[other] = 0
+                        level_of[other] = level
+                    frozen[other] += active.node_weight[node] if active.weighted else 1
+
+
+@numba.njit(cache=True, _nrt=False)  # type: ignore[call-overload]
+def reach(active, shares, start, epoch, slowest):  # type: ignore[no-untyped-def]
+    """List all links and slots that a change on a link can reach; returns the number of each.
+
+    Flows slower than `slowest` keep their rates: they are not followed, and `left` and `open` are without them.
+
+    Args:
+        active: flows.
+        shares: changed.
+        start: link that changes.
+        epoch: number of the change.
+        slowest: lowest rate that may change [byte/s].
+    """
+    links, rate, shift = shares.links, active.rate, active.shift
+    links[0], reached, visited, num_slots = start, 1, 0, 0
+    shares.seen_link[start] = epoch
+    while visited < reached:
+        here = links[visited]
+        visited += 1
+        kept, lost, kept_weight = 0.0, 0.0, 0  # by those that keep their rates; lost: to rounding (Kahan)
+        for i in range(active.link_at[here], active.link_at[here] + active.num_on[here]):
+            node = active.nodes[i]
+            slot = node >> shift
+            if 0 < rate[slot] < slowest:
+                times = active.node_weight[node] if active.weighted else 1
+                part = rate[slot] * times - lost
+                total = kept + part
+                lost = (total - kept) - part
+                kept = total
+                kept_weight += times
+            elif shares.seen_slot[slot] != epoch:
+                shares.seen_slot[slot] = epoch
+                shares.slots[num_slots] = slot
+                num_slots += 1
+                for h in range(active.num_hops[slot]):
+                    link = active.node_link[(slot << shift) + h]
+                    if shares.seen_link[link] != epoch:
+                        shares.seen_link[link] = epoch
+                        links[reached] = link
+                        reached += 1
+        shares.left[here], shares.open[here] = active.capacity[here] - kept, active.load[here] - kept_weight
+    return reached, num_slots
+
+
+@numba.njit(cache=True)
+def fair_rates(path_at, path_n, hops, weight, capacity):  # type: ignore[no-untyped-def]
+    """Max-min fair rates of flows that are all active, float64 (flows,); arguments as of `active_flows`.
+
+    Args:
+        path_at, path_n, hops: paths.
+        weight: of each hop.
+        capacity: of each link [byte/s].
+    """
+    n, num_links = len(path_at), len(capacity)
+    active, shares = active_flows(path_at, path_n, hops, weight, capacity, n), shares_of(num_links, n)
+    for flow in range(n):
+        add_flow(active, flow, path_at[flow], path_n[flow], hops, weight)
+        shares.slots[flow] = flow
+    used = 0
+    for link in range(num_links):
+        shares.left[link], shares.open[link] = capacity[link], active.load[link]
+        if active.load[link]:
+            shares.links[used] = link
+            used += 1
+    fill(active, shares, used, n, active.rate)
+    return active.rate
