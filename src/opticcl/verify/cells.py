@@ -165,7 +165,7 @@ class Cells:
 def _pairs(c: Collective, chunks: IntArray, chunk_first: bool) -> tuple[IntArray, IntArray]:
     """Ranks and chunks that broadcast to all cells."""
     ranks = np.arange(c.num_ranks)
-    return (ranks[None, :], chunks[:, None]) if chunk_first else (ranks[:, None], chunks[None, :])
+    return (ranks, chunks[:, None]) if chunk_first else (ranks[:, None], chunks)
 
 
 def first_holders(c: Collective, held: IntArray) -> IntArray | None:
@@ -362,10 +362,10 @@ def _play_run(  # type: ignore[no-untyped-def]
         most = max(most, starts[at + 1] - starts[at])
     row, sent_held = np.empty(most * members, np.int64), np.empty(most * members, np.int64)
     sent_first, sent_second = np.empty(most * members, np.uint64), np.empty(most * members, np.uint64)
-    # the step, through all chunks, that last wrote to a rank, or copied
-    written, summed = np.empty(ranks, np.int64), np.empty(ranks, np.int64)
+    # the step, through all chunks, that last wrote to a rank, and whether it added
+    written, summed = np.empty(ranks, np.int64), np.empty(ranks, np.bool_)
     for rank in range(ranks):
-        written[rank], summed[rank] = -1, -1
+        written[rank] = -1
     place = np.empty(members, np.int64)
     for k in range(chunks):
         first, second, there = words[0, k], words[1, k], held[k]
@@ -398,10 +398,10 @@ def _play_run(  # type: ignore[no-untyped-def]
                 d = dst[t]
                 copies = op[t] == Op.COPY
                 if n > 1:
-                    if written[d] == step and (copies or summed[d] != step):
+                    if written[d] == step and (copies or not summed[d]):
                         _first_in_run(found[0], turn, t, k, 0)
                     written[d] = step
-                    summed[d] = -1 if copies else step
+                    summed[d] = not copies
                 if copies:
                     first[d], second[d], there[d] = sent_first[i], sent_second[i], sent_held[i]
                 else:
