@@ -6,14 +6,22 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from opticcl.collective import collective
 from opticcl.errors import UnsupportedError
-from opticcl.ir import Circuits, Fault, Op, Resource, Transfers, Usage, Violation
+from opticcl.ir import Circuits, Fault, Op, Resource, Schedule, Transfers, Usage, Violation
+from opticcl.ir.collective import Holders, HolderTable
 from opticcl.ir.symmetric_steps import LightMove, Moves, SymmetricRounds, SymmetricStep, SymmetricSteps
-from opticcl.ir.symmetry import Digits, Symmetry, Table
+from opticcl.ir.symmetry import Bundles, Digits, Symmetry, Table
 from opticcl.verify._time_rows import StoredRound, StoredStep
 from opticcl.verify._time_symmetric import data_missed, overlaps_of_images, refuse_other_machines, sums_missed
 from opticcl.verify.light import _symmetric_violations
-from opticcl.verify.symmetric_steps import first_wrong, images_of_machine, light_violations, moves_wrong
+from opticcl.verify.symmetric_steps import (
+    first_wrong,
+    images_of_machine,
+    light_violations,
+    moves_wrong,
+    orbits_of_chunks,
+)
 
 TURN = Digits((4,), 0, 1)
 SAME, SWAP, HALF = [0, 1, 2, 3], [1, 0, 2, 3], [2, 3, 0, 1]
@@ -58,6 +66,54 @@ def test_rows_that_are_not_those_of_rank_0(src, dst, rule, text):
     due = Violation(rule, -1, -1, "transfer 1", text, f"{src[1]} -> {dst[1]}", 2)
     assert first_wrong(SymmetricStep(first, moves(CYCLE, SAME))) == due
     assert first_wrong(SymmetricStep(first.take(slice(0, 1)), moves(CYCLE, SAME))) is None
+
+
+def in_bundles(runs, count=8, inner=CYCLE):
+    """A move of four ranks round a circle, and of the bundles of chunks."""
+    return Moves([Symmetry(Table(np.array(CYCLE)), Bundles(Table(np.array(inner)), runs))], 4, count)
+
+
+def test_bundles_that_define_no_step():
+    """Of other numbers of chunks, or larger than those whose place they take."""
+    found = moves_wrong(in_bundles(((4, 2),), count=7))
+    assert found.found == "symmetry: bundles ((4, 2),) do not hold 7 chunks"
+    found = moves_wrong(in_bundles(((2, 3), (2, 1))))
+    due = "bundles that take the place of others as large"
+    assert found == Violation("moves_wrong", -1, -1, "move 0", due, "of larger ones", 1)
+    assert moves_wrong(in_bundles(((4, 2),))) is None
+
+
+def test_rows_that_cut_a_bundle():
+    """At either end, or by taking every second chunk; chunks that there are not are left to others."""
+
+    def rows(lo, count, step=None):
+        return Transfers.of(0, np.array([1, 2, 3]), np.array(lo), np.array(count), Op.MOVE, 1, step)
+
+    moved, alone = in_bundles(((4, 2),)), moves(CYCLE, SAME)
+    due = Violation("moves_wrong", -1, -1, "transfer 1", "bundles of chunks that go together", "a part of one", 2)
+    assert first_wrong(SymmetricStep(rows([0, 1, 4], [4, 1, 3]), moved)) == due
+    assert first_wrong(SymmetricStep(rows([0, 3, 5], [4, 3, 1]), moved)) == due
+    assert first_wrong(SymmetricStep(rows([0, 2, 4], [2, 6, 4]), moved)) is None
+    assert first_wrong(SymmetricStep(rows([8, 10, 4], [2, 2, 6]), moved)) is None
+    every_second = first_wrong(SymmetricStep(rows([0, 2, 4], 2, np.array([2, 2, 2])), moved))
+    assert every_second == replace(due, where="transfer 0", count=3)
+    assert first_wrong(SymmetricStep(rows([0, 1, 1], 2, np.array([2, 2, 2])), alone)) is None
+
+
+def test_holders_of_bundles():
+    """The first chunk of a bundle represents it where holders are known to be those of all its chunks, before and after."""
+    moved, owners = in_bundles(((4, 2),)), np.repeat(np.arange(4, dtype=np.int32), 2)
+    schedule = Schedule(
+        "mine", collective("all_to_all", 4, 8, owner=owners), 0, lambda i: Transfers.of([], [], [], 1, 0)
+    )
+    first, order, notes = orbits_of_chunks(schedule, moved)
+    assert (first.tolist(), order, notes) == ([0], 4, [])
+    every = HolderTable(np.ones((8, 4), bool))
+    for unknown in ({"before": every}, {"after": every}, {"after": Holders("owner", 0, np.roll(owners, 1))}):
+        other = replace(schedule, collective=replace(schedule.collective, **unknown))
+        first, order, notes = orbits_of_chunks(other, moved)
+        assert (first.tolist(), order) == (list(range(8)), 1)
+        assert notes == ["claim refused: chunks of a bundle have different holders"]
 
 
 # --- light --------------------------------------------------------------------------------------------------------------

@@ -113,14 +113,11 @@ def _cuts_bundles(first: Transfers, moves: Moves) -> npt.NDArray[np.bool_]:
         first: of rank 0.
         moves: with the bundles.
     """
-    cut = np.zeros(len(first), bool)
-    end = first.chunk_lo.astype(np.int64) + first.chunk_n
-    known = np.flatnonzero((first.chunk_lo >= 0) & (first.chunk_n > 0) & (end <= moves.num_chunks))
-    if moves.runs != ((moves.num_chunks, 1),) and len(known):
-        begin, last = moves.bundle_of(first.chunk_lo[known]), moves.bundle_of(end[known] - 1)
-        whole = (moves.first_chunk[begin] == first.chunk_lo[known]) & (moves.first_chunk[last + 1] == end[known])
-        cut[known] = ~whole | (first.chunk_step is not None)
-    return cut
+    edge = np.zeros(moves.num_chunks + 1, bool)
+    edge[moves.first_chunk] = True
+    lo = first.chunk_lo.astype(np.int64)
+    cut: npt.NDArray[np.bool_] = ~edge[np.clip([lo, lo + first.chunk_n], 0, moves.num_chunks)].all(axis=0)
+    return cut | (first.chunk_step is not None and len(moves.first_chunk) <= moves.num_chunks)
 
 
 # --- data -------------------------------------------------------------------------------------------------------------
