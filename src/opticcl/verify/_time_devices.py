@@ -319,7 +319,7 @@ def _search(
     """
     num_changes, n = len(changes.member), len(member)
     done = changes.done_s - slack(changes.done_s)
-    if num_changes == n and np.array_equal(changes.member, member) and (done <= start).all():
+    if np.array_equal(changes.member, member) and (done <= start).all():
         last = np.arange(n)  # one change for each use, in order
         following = np.append(changes.begin_s[1:], np.inf)
         following[:-1][member[1:] != member[:-1]] = np.inf
@@ -443,16 +443,16 @@ def _assign_members(  # type: ignore[no-untyped-def]
                     since = done[current[m]] if current[m] >= 0 else -np.inf
                     newer = since > best_since or (since == best_since and initial[m] == setting[i])
                     turn = 1
-                    if by_data and current[m] >= 0 and used_by[m] != current[m]:
+                    if by_data and used_by[m] != current[m]:
                         turn = 0 if begin[current[m]] >= ready[i] - 1e-9 * abs(ready[i]) - 1e-15 else 2
                     sooner = until < best_until or (until == best_until and newer)
-                    if turn == 0 and best_turn == 0:
+                    if turn == 0:
                         sooner = newer
-                    if best < 0 or turn < best_turn or (turn == best_turn and sooner):
+                    if turn < best_turn or (turn == best_turn and sooner):
                         best, best_until, best_since, best_turn = m, until, since, turn
             if best < 0:
                 unset[i] = not known and not warm
-                missing[i] = wait if wait < np.inf and wait > 0 else max(end[i] - start[i], 2e-15)
+                missing[i] = wait if wait < np.inf else max(end[i] - start[i], 2e-15)
                 continue
             if current[best] < 0:
                 initial[best] = setting[i]
