@@ -11,7 +11,7 @@ from opticcl.ir import IntArray
 
 __all__ = [
     "Ends",
-    "Events",
+    "NextEvents",
     "drop_first_end",
     "ends_of",
     "events_of",
@@ -26,7 +26,7 @@ RECENT = 8
 BLOCK = 7  # slots of a block, as a power of two
 
 
-class Events(NamedTuple):
+class NextEvents(NamedTuple):
     """Next events, by time. Those of one time are a linked list, a bucket; buckets are in a binary heap.
 
     Args:
@@ -54,7 +54,7 @@ def events_of(num_flows):  # type: ignore[no-untyped-def]
     buckets = np.full((2, num_flows + 1), -1, np.int32)
     counts = np.zeros((2, 1), np.int64)
     counts[0, 0] = num_flows + 1
-    return Events(
+    return NextEvents(
         np.full(num_flows, -1, np.int32),
         buckets[0],
         np.zeros(num_flows + 1),
@@ -162,7 +162,7 @@ class Ends(NamedTuple):
         num_queued: int64 (1,).
         scans: whether blocks are scanned.
         queue, place_of: slots, the first end on top, and the place of each, int64 (slots,); empty if blocks are scanned.
-        block_time, stale: first end of each block, and whether it is to be found anew; empty if there is a heap.
+        block_time, stale: first end of each block, and whether it is to be found again; empty if there is a heap.
     """
 
     time: np.ndarray

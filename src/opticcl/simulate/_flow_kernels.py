@@ -253,7 +253,7 @@ def _finish(state, order, active, flow, time):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(inline="always")
-def _share_anew(state, active, shares, ends, fresh, epoch, now):  # type: ignore[no-untyped-def]
+def _share_again(state, active, shares, ends, fresh, epoch, now):  # type: ignore[no-untyped-def]
     """The rates of all flows that the changes at this time can reach.
 
     Rates rise together, and up to that of the slowest flow that starts or ends nothing is new: what is slower keeps its rate.
@@ -329,7 +329,7 @@ def _simulate(flows, order, state, active, shares, fresh, events, ends, limits, 
             for k in range(order.feeds_at[flow], order.feeds_at[flow + 1]):
                 _resolve_dependency(state, order, order.feeds[k], 2 * flow + 1, time)
 
-        _share_anew(state, active, shares, ends, fresh, epoch, now)
+        _share_again(state, active, shares, ends, fresh, epoch, now)
         epoch += 1
         progress[0] = counts[ENDED]
         if counts[EVENTS] > max_events or progress[1]:
