@@ -98,6 +98,11 @@ def test_rows_that_cut_a_bundle():
     every_second = first_wrong(SymmetricStep(rows([0, 2, 4], 2, np.array([2, 2, 2])), moved))
     assert every_second == replace(due, where="transfer 0", count=3)
     assert first_wrong(SymmetricStep(rows([0, 1, 1], 2, np.array([2, 2, 2])), alone)) is None
+    mixed, last = in_bundles(((2, 1), (2, 3))), in_bundles(((3, 1), (1, 2)), count=5)
+    assert first_wrong(SymmetricStep(rows([1, 2, 2], [4, 1, 4]), mixed)) == due
+    assert first_wrong(SymmetricStep(rows([0, 1, 2], 1, np.array([2, 2, 2])), last)) == replace(
+        due, where="transfer 0", count=3
+    )
 
 
 def test_holders_of_bundles():

@@ -113,11 +113,10 @@ def _cuts_bundles(first: Transfers, moves: Moves) -> npt.NDArray[np.bool_]:
         first: of rank 0.
         moves: with the bundles.
     """
-    edge = np.zeros(moves.num_chunks + 1, bool)
-    edge[moves.first_chunk] = True
-    lo = first.chunk_lo.astype(np.int64)
-    cut: npt.NDArray[np.bool_] = ~edge[np.clip([lo, lo + first.chunk_n], 0, moves.num_chunks)].all(axis=0)
-    return cut | (first.chunk_step is not None and len(moves.first_chunk) <= moves.num_chunks)
+    lo, edges = first.chunk_lo.astype(np.int64), moves.first_chunk
+    ends = np.clip([lo, lo + first.chunk_n], 0, moves.num_chunks)
+    cut: npt.NDArray[np.bool_] = (edges[np.searchsorted(edges, ends)] != ends).any(axis=0)
+    return cut | (first.chunk_step is not None and len(edges) <= moves.num_chunks)
 
 
 # --- data -------------------------------------------------------------------------------------------------------------
