@@ -9,7 +9,7 @@ from opticcl.collective import collective
 from opticcl.ir import Op, Schedule, Transfers, step_blocks
 from opticcl.ir.schedule import concatenate_transfers
 from opticcl.ir.step_blocks import BlockSteps, StepBlock
-from opticcl.verify.data import check_data
+from opticcl.verify.data import _well_formed, check_data
 
 STEPS = 18
 
@@ -84,3 +84,38 @@ def test_a_right_schedule_of_blocks_is_accepted():
     steps[7] = replace(steps[7], chunk_n=np.array([1], np.int32))
     found = [(violation.rule, violation.step) for violation in check_data(by_blocks(steps, c)).violations]
     assert found == [*(("sent_before_held", step) for step in range(8, 18)), ("contribution_missing", -1)]
+
+
+GOOD = {"src": 1, "dst": 2, "chunk_lo": 0, "chunk_n": 2, "op": Op.COPY, "parts": 1}
+
+
+@pytest.mark.parametrize(
+    ("column", "right", "wrong"),
+    [
+        ("src", (0, 2), (-1, 3)),
+        ("dst", (0, 2), (-1, 3)),
+        ("chunk_lo", (0, 2), (-1, 3, 2**31 - 1)),
+        ("chunk_n", (1, 4), (0, 5, -1)),
+        ("op", (Op.COPY, Op.REDUCE, Op.REDUCE_MOVE), (Op.MOVE, 4, 255)),
+        ("parts", (1,), (0, 2)),
+    ],
+)
+@pytest.mark.parametrize("at", [0, 2])
+def test_rows_that_exist(column, right, wrong, at):
+    """Of three ranks and four chunks, in the first row and in the last; a wrong value is not made good by a right one."""
+    kernel = getattr(_well_formed, "py_func", _well_formed)
+    types = dict(zip(GOOD, (np.int32,) * 4 + (np.uint8, np.int32), strict=True))
+    for value, exists in [*((one, True) for one in right), *((one, False) for one in wrong)]:
+        columns = {name: np.full(3, good, types[name]) for name, good in GOOD.items()}
+        columns[column][at] = value
+        assert bool(kernel(*columns.values(), 3, 4, False)) == exists
+    columns = {name: np.full(3, good, types[name]) for name, good in GOOD.items()}
+    assert kernel(*list(columns.values())[:5], columns["parts"][:0], 3, 4, False)
+
+
+@pytest.mark.parametrize("op", list(Op))
+def test_operations_where_contributions_are_kept_apart(op):
+    """No sums; any number of parts."""
+    kernel = getattr(_well_formed, "py_func", _well_formed)
+    row = [np.array([value]) for value in (0, 1, 0, 1, op, 3)]
+    assert bool(kernel(*row, 2, 2, True)) == (op in (Op.COPY, Op.MOVE))

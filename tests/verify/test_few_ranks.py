@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from opticcl.collective import Request
+from opticcl.collective import Request, collective
 from opticcl.fabrics import fabric
-from opticcl.ir import Schedule
+from opticcl.ir import Op, Schedule, Transfers
+from opticcl.ir.symmetry import Digits, Symmetry, Table
 from opticcl.schedule import generate
 from opticcl.verify import data
 from opticcl.verify.data import check_data
@@ -95,3 +96,32 @@ def test_a_rank_that_takes_no_part_but_needs_a_chunk_is_noticed():
 def test_others_are_followed_at_all_ranks(collective):
     """All ranks hold each chunk, at the start or at the end."""
     assert few_ranks(made(collective)) is None
+
+
+def test_progress_of_parts():
+    """Chunks that are followed so far, and the last call says all."""
+    calls = []
+    check_data(made("gather"), progress=lambda *call: calls.append(call))
+    done = [call[1] for call in calls]
+    assert done == sorted(set(done))
+    assert done[0] > 0
+    assert calls[-1] == ("follow the data", 54, 54)
+
+
+@pytest.mark.parametrize("missing", range(8))
+def test_claims_are_checked_beside_blocks_of_chunks(monkeypatch, missing):
+    """A send_recv that claims its rotation and lacks one transfer is refused, whichever chunks stand for the others."""
+    monkeypatch.setattr(data, "SYMMETRY_FROM", 0)
+    monkeypatch.setattr(data, "BLOCK", 2)
+    monkeypatch.setattr(data, "LARGE_BLOCK", 2)
+    n = 4
+    every = np.repeat(np.arange(n), 2)
+    rows = Transfers.of(every, (every + 1) % n, np.arange(2 * n), 1, Op.COPY)
+    rotation = Symmetry(Digits((n,), 0, 1), Table((np.arange(2 * n) + 2) % (2 * n)))
+    wanted = collective("send_recv", n, 2 * n)
+    right = Schedule("hand", wanted, 1, lambda i: rows, symmetries=(rotation,))
+    assert "symmetry of order 4" in check_data(right).how
+    lacking = rows.take(np.arange(2 * n) != missing)
+    report = check_data(replace(right, step=lambda i: lacking))
+    assert [violation.rule for violation in report.violations] == ["contribution_missing"]
+    assert "claim refused" in report.notes[0]

@@ -169,3 +169,17 @@ def test_steps_that_are_not_listed_are_not_compared(monkeypatch):
     judge = Judge()
     assert judge(plan.circuits) == verify(plan.circuits)
     assert not judge._followed
+
+
+def test_a_third_schedule_of_the_same_form_is_compared_with_both_before(monkeypatch):
+    """The first and the third are equal, the second is not, and is wrong."""
+    judge, replayed = Judge(), []
+    monkeypatch.setattr(judge_module, "check_data", lambda one: replayed.append(one) or check_data(one))
+    made = opticcl.compile("ideal:nodes=4", "all_reduce", 8, algorithm="ring").schedule
+    one, third = (replace(made, step=lambda i: made.step(i), classes=()) for _ in range(2))
+    wrong = replace(made, step=lambda i: replace(made.step(i), dst=made.step(i).src[::-1].copy()), classes=())
+    answers = [judge._data(schedule) for schedule in (one, wrong, third)]
+    assert [bool(answer.violations) for answer in answers] == [False, True, False]
+    assert len(replayed) == 2
+    assert judge._data(wrong) == answers[1]
+    assert len(replayed) == 2

@@ -7,7 +7,7 @@ import pytest
 
 from opticcl.collective import Request
 from opticcl.fabrics import fabric
-from opticcl.ir import Op
+from opticcl.ir import Op, Schedule, Transfers
 from opticcl.ir.symmetry import Digits, Symmetry
 from opticcl.schedule import generate
 from opticcl.verify import data
@@ -93,3 +93,36 @@ def test_a_false_claim_of_the_sums_is_not_used():
 def test_others_have_no_such_parts(collective):
     """They do not sum to a root."""
     assert two_parts(made(collective)) is None
+
+
+def test_sums_that_are_wrong_in_the_same_way_everywhere_are_refused():
+    """The claims hold for them, and the copies are right."""
+    schedule = made()
+    for at in range(two_parts(schedule)[0].num_steps):
+        without = with_rows(schedule, at, lambda rows: rows.take(slice(0, 0)))
+        assert {violation.rule for violation in check_data(without).violations} >= {"contribution_missing"}
+
+
+def test_how_a_reduce_is_judged_is_as_asked(monkeypatch):
+    """All chunks, sets of contributors, or no symmetry for few chunks; a claim that is no symmetry is said."""
+    schedule = made()
+    assert check_data(schedule, every_chunk=True).how == "every chunk followed"
+    assert check_data(schedule, exact=True).how == "every chunk followed, exact"
+    rotation, one = Digits((54,), 0, 1), Digits((54,), 0, 0)
+    both = check_data(replace(schedule, symmetries=(*schedule.symmetries, Symmetry(rotation, one))))
+    assert HOW not in both.how
+    assert len(both.notes) > len(check_data(schedule).notes)
+    monkeypatch.setattr(data, "SYMMETRY_FROM", 1 << 16)
+    assert check_data(schedule).how == "every chunk followed"
+
+
+def test_claims_are_not_used_where_every_chunk_is_asked_for():
+    """Nor for one chunk."""
+    schedule = made("all_reduce")
+    assert "symmetry of order" in check_data(schedule).how
+    assert check_data(schedule, every_chunk=True).how == "every chunk followed"
+    src, dst = np.divmod(np.arange(16), 4)
+    rows = Transfers.of(src, dst, 0, 1, Op.REDUCE)
+    claim = Symmetry(Digits((4,), 0, 1), Digits((1,), 0, 0))
+    one = Schedule("hand", Request("all_reduce").on(4, 1), 1, lambda i: rows, symmetries=(claim,))
+    assert (check_data(one).how, check_data(one).violations) == ("every chunk followed", ())
