@@ -150,10 +150,10 @@ def test_a_kernel_is_compiled_after_as_much_work_as_that_takes(kernel):
     """Many small calls count as one large one; then it is used on any number of rows."""
     one, _, _ = kernel
     calls = kernels.COMPILED_FROM // kernels.LOADED_FROM
-    chosen = [kernels.worth_compiling(kernels.LOADED_FROM, one) for _ in range(calls)]
-    assert not chosen[0]
-    assert chosen[-1]
-    assert chosen == sorted(chosen)
+    taken = [kernels.worth_compiling(kernels.LOADED_FROM, one) for _ in range(calls)]
+    assert not taken[0]
+    assert taken[-1]
+    assert taken == sorted(taken)
     assert kernels.worth_compiling(1, one)
     assert kernels.chosen(one, 1) is one
 
@@ -169,6 +169,12 @@ def test_a_kernel_on_the_disk_is_loaded_sooner(kernel):
     os.utime(source)
     os.utime(kept, (1, 1))
     assert not kernels.worth_compiling(1, one)
+
+
+def test_a_kernel_that_is_loaded_is_used(kernel):
+    """On any number of rows."""
+    one, _, _ = kernel
+    assert not kernels.worth_compiling(1, one)
     one.nopython_signatures.append("a signature")
     assert kernels.worth_compiling(1, one)
 
@@ -179,10 +185,10 @@ def test_the_name_on_the_disk_is_that_of_numba(monkeypatch, tmp_path):
     (tmp_path / "sums.py").write_text("def added(a, b):\n    return a + b\n", "utf-8")
     added = runpy.run_path(str(tmp_path / "sums.py"))["added"]
     one, other = (numba.njit(cache=True)(added) for _ in range(2))
-    assert not kernels._is_ready(one)
+    assert not kernels._is_kept(one)
     assert one(1, 2) == 3
-    assert not other.nopython_signatures
-    assert kernels._is_ready(other)
+    assert kernels._is_kept(other)
+    assert not kernels._is_loaded(other)
 
 
 def test_kernels_are_kept_with_the_user(cache, monkeypatch, tmp_path):

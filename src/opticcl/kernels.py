@@ -44,12 +44,13 @@ def worth_compiling(rows: int, kernel: Any = None) -> bool:
     """
     if _forced is not None:
         return _forced
-    done = _rows_done.get(kernel, 0) if kernel is not None else 0
-    if done < COMPILED_FROM:
-        done += rows
-        if kernel is not None:
-            _rows_done[kernel] = done + ROWS_OF_A_CALL
-    return done >= COMPILED_FROM or (done >= LOADED_FROM and (kernel is None or _is_ready(kernel)))
+    if kernel is None:
+        return rows >= LOADED_FROM
+    if _is_loaded(kernel):
+        return True
+    done = _rows_done.get(kernel, 0) + rows
+    _rows_done[kernel] = done + ROWS_OF_A_CALL
+    return done >= COMPILED_FROM or (done >= LOADED_FROM and _is_kept(kernel))
 
 
 def chosen(kernel: Any, rows: int) -> Any:
@@ -57,10 +58,13 @@ def chosen(kernel: Any, rows: int) -> Any:
     return kernel if worth_compiling(ROWS_IN_PYTHON * rows, kernel) else getattr(kernel, "py_func", kernel)
 
 
-def _is_ready(kernel: Any) -> bool:
-    """Whether a kernel is loaded, or on the disk as it is in the source."""
-    if getattr(kernel, "nopython_signatures", True):  # without numba's compiler, kernels are functions
-        return True
+def _is_loaded(kernel: Any) -> bool:
+    """Whether a kernel is compiled in this process; without numba's compiler it is a function, which is as good."""
+    return bool(getattr(kernel, "nopython_signatures", True))
+
+
+def _is_kept(kernel: Any) -> bool:
+    """Whether a kernel is on the disk as it is in the source."""
     code = kernel.py_func.__code__
     version = "".join(map(str, sys.version_info[:2])) + sys.abiflags
     name = f"{Path(code.co_filename).stem}.{kernel.py_func.__qualname__}-{code.co_firstlineno}.py{version}.nbi"
