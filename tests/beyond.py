@@ -66,7 +66,7 @@ allows that. On 65,536 nodes: 45 us for 63 MB instead of 83.32 (cut at any byte:
 What was computed and is not built, beside plans of today:
 
 - RAMP, the rest of a block that is cut over C and D in place of A and B: at most 12 % less, at 92 MB on 65,536 nodes, and 0.5 %
-  or more at a sixth of the sizes above 63 MB. Light of the first step then has half the symmetry, which takes twice the memory.
+  or more at a sixth of the sizes above 63 MB. Light of the first step then has half the symmetry: three times the rows.
 - RAMP, a broadcast whose relays forward slot by slot: 2 alpha and ceil(M / 950 x) + 1 slots, 9.4 us for 10 MB on 65,536 nodes.
   With a barrier behind each of its k + 1 steps it takes (k + 1) (alpha + ceil(M / 950 x k)) at best: 14.1 us with k = 2, 2.96
   instead of 2.9 for 100 KB, 4.12 instead of 3.48 for 1 MB, 86.8 instead of 68.6 for 100 MB. `plan --streamed` plans it on

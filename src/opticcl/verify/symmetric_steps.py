@@ -4,8 +4,8 @@ The moves must be what the definition says: permutations of ranks that commute a
 whose products take rank 0 to each rank once, and permutations of chunks with the same relations. Then
 
     data    the history of the image of a chunk is the image of its history. So one chunk of each orbit is followed through the
-            rows that carry it, provided that holders of chunks are mapped onto holders. Chunks of a bundle, which no row cuts and
-            which have the same holders, have one history: the first of them is followed for all
+            rows that carry it, provided that holders of chunks are mapped onto holders. Chunks of a bundle, which no row cuts
+            and which have the same holders, have one history: the first of them is followed for all
     light   moves of the machine that commute with those of the ranks map the step onto itself, since a permutation that
             commutes with a transitive commutative group belongs to it. Every circuit of a round is the image of a listed one
             under exactly one product h. A unit of a resource is occupied by the image of a use u under |H| / |orbit of u|
