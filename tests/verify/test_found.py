@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from opticcl.collective import collective
+from opticcl.collective import collective, custom_collective
 from opticcl.fabrics import fabric
-from opticcl.ir import Op, Transfers
+from opticcl.ir import Op, Schedule, Transfers
 from opticcl.ir.symmetry import Digits, Xor
 from opticcl.schedule import generate
 from opticcl.verify import data as data_module
 from opticcl.verify import found as found_module
-from opticcl.verify.found import _candidates, _chunks_of, _malformed, _prime_factors
+from opticcl.verify.found import _candidates, _chunks_of, _malformed, _prime_factors, found_claims
 
 
 def tried(step, num_ranks):
@@ -78,3 +78,74 @@ def test_whole_messages_of_many_ranks_are_named_once():
     assert np.array_equal(images, rank)
     apart = Transfers.of(rank[1:], rank[:-1], rank[:-1] // 2, n // 2 - rank[:-1] % 2, Op.COPY)
     assert _chunks_of(rank, apart, collective("broadcast", n, n)) is None
+
+
+NOTHING = Transfers.of(np.zeros(0, int), np.zeros(0, int), 0, 1, Op.COPY)
+ROTATED = np.array([1, 2, 0])
+
+
+@pytest.mark.parametrize("name", ["all_gather", "reduce_scatter", "scatter", "send_recv", "all_to_all"])
+def test_chunks_follow_their_owners(name):
+    """Whoever holds them before or after, without a look at the step; two chunks a rank."""
+    images = _chunks_of(ROTATED, NOTHING, collective(name, 3, 6))
+    assert images.tolist() == [2, 3, 4, 5, 0, 1]
+
+
+def chunks_by_rows(rows, num_chunks, ranks=ROTATED, c=None):
+    """The permutation that follows from rows (src, dst, chunk_lo, chunk_n), or None."""
+    step = Transfers.of(*np.array(rows, int).reshape(-1, 4).T, Op.REDUCE)
+    images = _chunks_of(ranks, step, c or collective("all_reduce", 3, num_chunks))
+    return None if images is None else images.tolist()
+
+
+def test_chunks_by_the_rows_of_a_step(monkeypatch):
+    """Each row becomes the one between the images of its ranks, which carries as many chunks."""
+    ring = [(0, 1, 0, 2), (1, 2, 2, 2), (2, 0, 4, 2)]
+    assert chunks_by_rows(ring, 6) == [2, 3, 4, 5, 0, 1]
+    every = np.ones((6, 3), bool)
+    assert chunks_by_rows(ring, 6, c=custom_collective("mine", every, every, True)) == [2, 3, 4, 5, 0, 1]
+    assert chunks_by_rows([(0, 1, 1, 1), (0, 2, 0, 4)], 4, np.arange(3)) == [0, 1, 2, 3]
+    monkeypatch.setattr(found_module, "MOST_NAMED", 1)
+    assert chunks_by_rows(ring, 6) == [2, 3, 4, 5, 0, 1]
+    assert chunks_by_rows([*ring, (0, 2, 0, 1), (1, 0, 2, 1), (2, 1, 4, 1)], 6) is None
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [],
+        [(0, 1, 0, 2), (1, 2, 2, 2), (2, 0, 4, 1)],
+        [(0, 1, 0, 2), (2, 0, 4, 2)],
+        [(0, 1, 0, 2), (1, 2, 2, 2), (2, 0, 4, 2), (0, 1, 0, 2)],
+        [(0, 1, 0, 2), (1, 2, 0, 2), (2, 0, 4, 2)],
+        [(0, 1, 0, 1), (1, 2, 2, 1), (2, 0, 4, 1)],
+    ],
+    ids=["no rows", "another size", "no image", "two of a pair", "two images of a chunk", "chunks that no row names"],
+)
+def test_rows_that_give_no_permutation(rows):
+    """Of six chunks under the rotation of three ranks."""
+    assert chunks_by_rows(rows, 6) is None
+
+
+def test_a_chunk_that_no_row_names_has_no_image():
+    """Though the others would leave one for it."""
+    assert chunks_by_rows([(0, 1, 0, 1)], 2, np.arange(3)) is None
+
+
+@pytest.mark.parametrize("rows", [[(0, 1, 0, 2), (2, 0, 0, 2)], [(0, 1, 0, 2), (1, 2, 0, 2), (2, 0, 0, 1)]])
+def test_whole_messages_need_an_image_of_the_same_size(rows):
+    """Between the ranks that take the places of theirs, though no chunk would move."""
+    assert chunks_by_rows(rows, 2) is None
+
+
+@pytest.mark.parametrize("at", [None, 0, 1])
+def test_no_claims_for_steps_that_do_not_exist(at):
+    """No steps at all, or a receiver that does not exist in the first or in a later one."""
+    c = collective("all_reduce", 3, 3)
+    step = Transfers.of([0, 1, 2], [1, 2, 0], [0, 1, 2], 1, Op.REDUCE)
+    steps = [step, step] if at is not None else []
+    right = Schedule("hand", c, len(steps), steps.copy().__getitem__)
+    assert bool(found_claims(right)) == (at is not None)
+    for i in () if at is None else (at,):
+        steps[i] = replace(step, dst=np.array([1, 2, 3], np.int32))
+        assert found_claims(Schedule("hand", c, 2, steps.__getitem__)) == []

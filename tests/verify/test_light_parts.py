@@ -14,6 +14,8 @@ from opticcl.ir.symmetry import Run, RunSteps
 from opticcl.kernels import always_compiled, never_compiled
 from opticcl.verify.light import (
     _combs_apart,
+    _over_capacity,
+    _write_all,
     _write_settings,
     check_light,
     check_slot,
@@ -359,3 +361,69 @@ def test_one_slot_with_other_nodes_is_not_counted():
     t = Transfers.of([0, 0], [1, 1], [0, 1], 1, Op.COPY)
     circuits = Circuits.of(np.arange(2), np.array([0, 0]), np.array([2, 2]), 0, 0, 1, np.array([[0, 1], [0, 1]]))
     assert [v.rule for v in check_slot(fabric(RING), t, circuits)] == ["circuit_astray"]
+
+
+def comb(lo, n, step=2):
+    """Circuits with some wavelengths each."""
+    many = len(lo)
+    return Circuits.of(np.arange(many), [0] * many, [1] * many, 0, lo, n, np.array([[0]] * many), wavelength_step=step)
+
+
+@pytest.mark.parametrize(
+    ("index", "lo", "n", "depth", "apart"),
+    [
+        ([0, 0], [0, 1], [2, 2], 4, True),
+        ([0, 0], [0, 2], [1, 2], 4, False),
+        ([0, 1], [1, 3], [2, 2], 6, True),
+        ([1, 0], [0, 0], [2, 2], 4, True),
+        ([0, 0], [0, 1], [2, 2], 1, False),
+        ([0, 0], [0, 1], [1, 1], 4, False),
+        ([0], [0], [2], 2, True),
+        ([], [0], [2], 4, True),
+    ],
+)
+def test_combs_that_are_known_to_be_apart(index, lo, n, depth, apart):
+    """By the remainders of their first wavelengths; circuits of one wavelength, and units that count all, are counted."""
+    unit = Resource("subnet", 2, per_wavelength=True)
+    usage = Usage(unit, np.array(index, np.int32), np.arange(len(index)))
+    assert _combs_apart(usage, comb(lo, n), depth) == apart
+    none = replace(usage, resource=replace(unit, capacity=0))
+    assert not _combs_apart(none, comb(lo, n), depth)
+
+
+class OneTaken:
+    """A stuck part that takes wavelength 0 of unit 0."""
+
+    def add_to(self, position, depth, counts):
+        """As `Occupied.add_to`."""
+        counts[position * depth] += 1
+
+
+def test_combs_that_are_apart_are_counted_beside_others():
+    """With what they take of a capacity, and with what stuck parts take."""
+    unit = Resource("subnet", 1, per_wavelength=True)
+    circuits = comb([0, 1], [2, 2])
+    apart = Usage(unit, np.zeros(2, np.int32))
+    assert list(_over_capacity("rule", apart, circuits, 4)) == []
+    (found,) = _over_capacity("rule", apart, circuits, 4, (0, OneTaken()))
+    assert (found.rule, found.where, found.found[:2]) == ("rule", "subnet 0 wavelength 0", "2:")
+    shares = replace(apart, amount=np.array([2, 2]))
+    assert len(list(_over_capacity("rule", shares, circuits, 4))) == 1
+
+
+def test_settings_of_every_wavelength():
+    """Random rows against a table by hand: the first setting stays, and each other is a clash."""
+    kernel, draw = getattr(_write_all, "py_func", _write_all), np.random.default_rng(9)
+    for depth in [1, 2, 9] * 30:
+        index, owner, setting = draw.integers(0, 3, 4), draw.permutation(4), draw.integers(0, 3, 4)
+        lo, n, step = draw.integers(0, 3, 4), draw.integers(1, 4, 4), int(draw.integers(1, 3))
+        lo, n, step = (lo % 2, 2 - lo % 2, 1) if depth == 2 else (lo, n, step)
+        table, known, clashes = np.full(3 * depth, -1), {}, []
+        found = kernel(index, owner, setting, lo, n, step, depth, table)
+        for i in range(4):
+            for w in range(n[owner[i]]) if depth > 1 else (0,):
+                cell = index[i], lo[owner[i]] + w * step if depth > 1 else 0
+                if known.setdefault(cell, setting[i]) != setting[i]:
+                    clashes.append([i, known[cell], setting[i]])
+        assert found.tolist() == [len(clashes), *(clashes[0] if clashes else [0, 0, 0])]
+        assert {divmod(at, depth): table[at] for at in np.flatnonzero(table >= 0)} == known

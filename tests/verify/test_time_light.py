@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,8 +14,9 @@ from tests.verify.timing import Bench, changed, plan_of, schedule_times
 
 from opticcl.collective import collective
 from opticcl.ir import CircuitPlan, Circuits, Op, Resource, Schedule, Transfers, Usage
+from opticcl.ir.occupied import PartUse
 from opticcl.ir.programme import CircuitTimes, ControlTimes, DataTimes, DeviceTable, Programme, StepRuns
-from opticcl.verify._time_light import _identities, _without_repeats, overlaps
+from opticcl.verify._time_light import _identities, _shares, _without_repeats, overlaps, too_short
 from opticcl.verify._time_rows import TimeRows
 from opticcl.verify.time import TimeRules, check_programme
 
@@ -318,3 +320,43 @@ def test_two_wavelengths_are_two():
     rows = [(0, 0, 0, 0, 1, 0, 1, 0, 0, 0.0, 1.0), (0, 0, 0, 0, 2, 1, 1, 0, 0, 0.0, 1.0)]
     plan, programme = plan_and_times(Two(), rows)
     assert [one.resource.kind for one in overlaps(TimeRows(plan, programme), {}, END)] == ["laser"]
+
+
+def test_shares_of_weak_parts():
+    """The weakest part on the way of a circuit; other conditions and other kinds do not count."""
+    weak = [
+        SimpleNamespace(kind=kind, index=index, value=value, mode=mode)
+        for kind, index, value, mode in [
+            ("laser", 0, 0.5, "weak"), ("laser", 1, 0.25, "weak"), ("ring", 0, 0.125, "weak"), ("laser", 2, 0.1, "dead")
+        ]
+    ]  # fmt: skip
+    uses = [
+        PartUse("laser", np.array([0, 1, 2, 0]), np.array([0, 1, 2, 3])),
+        PartUse("ring", np.array([0, 1]), np.array([3, 0])),
+    ]
+    circuits = Circuits.of(np.arange(4), [0, 1, 2, 3], [1, 2, 3, 0])
+    machine = SimpleNamespace(conditions=weak, parts_used=lambda circuits: uses)
+    assert _shares(machine, circuits).tolist() == [0.5, 0.25, 1.0, 0.125]
+    assert _shares(SimpleNamespace(conditions=weak[3:]), circuits).tolist() == [1.0] * 4
+
+
+def test_light_at_a_weak_part_lasts_longer():
+    """A message on two circuits, of which one has half of its rate: two thirds of its bytes are on the other."""
+    laser = SimpleNamespace(kind="laser", index=0, value=0.5, mode="weak")
+    machine = SimpleNamespace(
+        conditions=[laser], parts_used=lambda circuits: [PartUse("laser", np.array([0]), np.array([0]))], slot_s=0.0,
+        rate_bits_per_s=8.0,
+    )  # fmt: skip
+    carries, start = np.ones(2, bool), np.zeros(2)
+    for end, missing in ((2.0, []), (1.9, [0, 1])):
+        one = SimpleNamespace(
+            circuits=Circuits.of([0, 0], [0, 0], [1, 1]),
+            carries=carries,
+            latency_s=start,
+            start_s=start,
+            end_s=start + end,
+        )
+        step = SimpleNamespace(transfers=Transfers.of([0], [1], 0, 1, Op.COPY), rounds=(one,))
+        ((law, _, rows, times),) = too_short(machine, step, 3.0)
+        assert (law, rows.tolist()) == ("too_short", missing)
+        assert times == pytest.approx([2.0 - end] * len(missing))

@@ -109,7 +109,7 @@ def _chunks_of(ranks: IntArray, step: Transfers, c: Collective) -> IntArray | No
         return None
     image = ranks[step.src] * c.num_ranks + ranks[step.dst]
     place = np.searchsorted(key[order], image)
-    if len(order) == 0 or (place >= len(order)).any() or (key[order][place] != image).any():
+    if (place >= len(order)).any() or (key[order][place] != image).any():
         return None
     other = order[place]
     if (step.chunk_n[other] != step.chunk_n).any():

@@ -303,7 +303,7 @@ def _combs_apart(usage: Usage, circuits: Circuits, depth: int) -> bool:
         circuits: of the round.
         depth: wavelengths counted apart [count].
     """
-    if depth == 1 or not len(usage.index) or int(circuits.wavelength_n.max(initial=1)) == 1:
+    if depth == 1 or int(circuits.wavelength_n.max(initial=1)) == 1:
         return False
     step, owner = circuits.wavelength_step, _owner(usage)
     comb = circuits.wavelength_lo % step if owner is None else circuits.wavelength_lo[owner] % step
