@@ -228,6 +228,16 @@ def test_a_first_comparison_compiles_next_to_nothing(tmp_path):
 
 
 @pytest.mark.deep
+def test_all_kernels_are_compiled_from_nothing(tmp_path):
+    """In an empty directory, where no kernel finds another one that was compiled before."""
+    variables = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(Path(opticcl.__file__).parents[1])}
+    words = ["-m", "opticcl", "warm", "--all"]
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, env=variables)
+    assert done.returncode == 0, done.stderr
+    assert " 0 there already" in done.stdout
+
+
+@pytest.mark.deep
 def test_after_warm_a_comparison_compiles_nothing(tmp_path):
     """In a new process, with an empty directory of kernels."""
     variables = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(Path(opticcl.__file__).parents[1])}

@@ -160,7 +160,7 @@ def remove_flow(active, slot):  # type: ignore[no-untyped-def]
         active.place_on[last], active.nodes[active.link_at[link] + active.place_on[node]] = active.place_on[node], last
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, _nrt=True)  # type: ignore[call-overload] # its caller has none, and may be compiled first
 def fill(active, shares, num_links, num_slots, rate):  # type: ignore[no-untyped-def]
     """Progressive filling of one component: `rate` of its slots. All rates rise together; where a link is full, its flows stop.
 
