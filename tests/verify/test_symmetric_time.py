@@ -8,7 +8,7 @@ from tests.verify.test_symmetric_steps import not_listed, ramp
 
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics import fabric
-from opticcl.ir.programme import DeviceTable
+from opticcl.ir.programme import ControlTimes, DeviceTable
 from opticcl.verify.time import check_programme, rules_of
 
 EACH = [
@@ -110,6 +110,9 @@ def test_what_is_not_judged(monkeypatch):
         check_programme(plan.circuits, replace(programme, devices=table))
     with pytest.raises(UnsupportedError, match="tables of devices"):
         check_programme(plan.circuits, programme, standing=table)
+    exchange = ControlTimes.of(step=0, round=0, begin_s=0.0, end_s=[1e-6])
+    with pytest.raises(UnsupportedError, match="tables of devices or control"):
+        check_programme(plan.circuits, replace(programme, control=exchange))
     with pytest.raises(UnsupportedError, match="are not listed"):
         plan.simulate(engine="flow")
     _, plan = not_listed(monkeypatch, ramp((3, 2, 6), slot=0.0), "all_to_all", "skewed_exchange:steps=1")

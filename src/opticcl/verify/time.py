@@ -361,7 +361,7 @@ class _Check:
 
     def _prepared(self, uses: Uses, found: DeviceFinding, changes: Changes, timing: DataTiming) -> None:
         """Law 2 without early settings: a device changes once the data of the circuit that it is set for is ready."""
-        if self.rules.prepare == "none" and len(uses):
+        if self.rules.prepare == "none":
             missing = self._ready_s(uses, timing) - set_from_s(uses, found, changes)
             self._add_uses("set_in_flight", uses, np.flatnonzero(missing > slack(self.programme.total_s)), missing)
 
@@ -402,9 +402,9 @@ class _Check:
         for stored in self.rows.steps:
             hole = self.rows.hole(stored)
             if hole is not None:  # the copies that are not unrolled are like the last one before them
-                begin, _, repeats = hole
+                begin, until, repeats = hole
                 busy_s += repeats * busy_between(start, end, begin - stored.period_s, begin)
-                busy_s -= busy_between(start, end, begin, hole[1])
+                busy_s -= busy_between(start, end, begin, until)
         return max(0.0, self.programme.total_s - busy_s)
 
     def _has_control(self) -> bool:
