@@ -5,7 +5,8 @@ goes on once it has arrived: k pieces of a message M over h hops of rate B take 
 RAMP with x planes and as many pieces as slots, a broadcast takes 2 alpha + ceil(M / (x P)) + 1 slots of P bytes.
 
 Tried are the registered algorithms that cut a message into a number of pieces: that number is doubled until two in turn are no
-faster, then halved in steps; on fabrics with slots also a piece a slot. The fastest with barriers is tried too.
+faster, then halved in steps; on fabrics with slots also a piece a slot, and on large ones that alone. The fastest with barriers
+is tried too.
 
 Source: pipelined trees; the closed form of RAMP's broadcast is ours, its tree RAMP's (section 6.1.5).
 """
@@ -29,6 +30,7 @@ from opticcl.registry import parse_call, whole_number, write_call
 from opticcl.schedule import all_variants, generate
 from opticcl.simulate import simulate
 from opticcl.simulate.bounds import lower_bound
+from opticcl.simulate.long_runs import has_long_run
 from opticcl.units import format_seconds, message_size
 
 __all__ = ["PIECES", "plan_streamed"]
@@ -43,7 +45,10 @@ LEAST_BYTES = 64
 """Of a piece [bytes]."""
 
 MOST_ROWS = 1 << 20
-"""Nodes times pieces of a plan that is tried, ten seconds at most [count]."""
+"""Nodes times pieces of a plan that is tried, ten seconds at most, if it has no long run of equal steps [count]."""
+
+LARGE_NODES = 1 << 14
+"""On more nodes one number of pieces is tried, a piece a slot: each takes seconds [count]."""
 
 
 def plan_streamed(
@@ -79,8 +84,10 @@ def plan_streamed(
     if not families:
         raise UnsupportedError(f"plan: no algorithm cuts {wanted.name} on {where.name} into a number of pieces")
     whole = compile(where, wanted, size_bytes, assumptions=assumed)
-    best = (_device(whole, assumed), whole)
-    barriers_s = whole.simulate(assumptions=assumed).total_s
+    with_barriers = whole.simulate(assumptions=assumed)
+    barriers_s = with_barriers.total_s
+    best = _started(whole, assumed) or with_barriers, whole
+    large = where.num_nodes > LARGE_NODES
     finished, deadline = True, begin + time_limit_s
     for name, given, key in families:
         progress(f"pieces of {name} on {where.name}")
@@ -92,15 +99,23 @@ def plan_streamed(
                 return inf
             try:
                 plan = Plan(lower(where, generate(write_call(name, {**given, key: pieces}), wanted, where)), size_bytes)
-                timeline = _device(plan, assumed)
             except UnsupportedError:
+                return inf
+            timeline = None
+            if pieces * where.num_nodes <= MOST_ROWS or has_long_run(plan.circuits):
+                timeline = _started(plan, assumed)
+            if timeline is None:
                 return inf
             if timeline.total_s < best[0].total_s:
                 best = timeline, plan
             return timeline.total_s
 
-        most = max(1, min(MOST_PIECES, MOST_ROWS // where.num_nodes, size_bytes // LEAST_BYTES))
-        _search(time_s, most, _slots(where, size_bytes))
+        limit, slots = max(1, min(MOST_PIECES, size_bytes // LEAST_BYTES)), _slots(where, size_bytes)
+        most = min(limit, max(1, MOST_ROWS // where.num_nodes))
+        if slots > most or large:
+            time_s(ceil(slots / ceil(slots / limit)) if slots else 1)
+        if not large:
+            _search(time_s, most, slots)
     timeline, plan = best
     bound = lower_bound(plan.schedule.collective, where, size_bytes, assumed, starts="devices")
     notes = [
@@ -172,6 +187,9 @@ def _search(time_s: Callable[[int], float], most: int, slots: int) -> None:
         evaluate(round(sqrt(best * above)))
 
 
-def _device(plan: Plan, assumed: Assumptions) -> Timeline:
-    """Times by the device engine."""
-    return simulate(plan.circuits, plan.size_bytes, assumed, engine="device").timeline
+def _started(plan: Plan, assumed: Assumptions) -> Timeline | None:
+    """Times by the device engine, or None where it cannot follow the plan."""
+    try:
+        return simulate(plan.circuits, plan.size_bytes, assumed, engine="device").timeline
+    except UnsupportedError:
+        return None

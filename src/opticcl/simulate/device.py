@@ -3,7 +3,8 @@
 Nothing that stands is charged: a device whose setting a circuit needs is not changed, and devices are set while data is
 awaited (assumption `prepare=early`). Circuits of a plan are placed one after the other, in its order (list scheduling); where
 the asynchronous order of the flow engine ends sooner, that is taken. Packet fabrics have nothing to set: their times are those
-of the flow engine without barriers.
+of the flow engine without barriers. Of large plans with a long run of equal steps, few steps and one circuit of each kind are
+followed, with the same result (`opticcl.simulate.long_runs`).
 
 Source: the laws of `opticcl.verify.time`; Graham 1966 (list scheduling).
 """
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from opticcl.assumptions import Assumptions
 from opticcl.errors import UnsupportedError
-from opticcl.ir import CircuitPlan, ProgressCallback
+from opticcl.ir import CircuitPlan, ProgressCallback, Timeline
 from opticcl.ir.programme import Programme
 from opticcl.simulate.bounds import moved_share
 from opticcl.simulate.engines import SimulationResult, register_engine
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from opticcl.simulate.list_schedule import ListTimes
 
 __all__ = ["run_device"]
+
+LARGE_CHUNKS, LARGE_RANKS = 1 << 20, 1 << 14
+"""(rank, chunk) pairs, ranks: from either on, long runs of steps are not followed step by step [count]."""
 
 
 def make_programme(
@@ -75,15 +79,37 @@ def run_device(
 
         on_links = FlowOptions(mode="asynchronous", max_events=options.max_events)
         return run_flow(plan, size_bytes, assumed, on_links, progress=progress, record=record)
-    times = _schedule(plan, size_bytes, assumed, options, progress)
-    timeline = times.timeline(plan, size_bytes, assumed)
+    times = None
+    timeline = None if record else _by_long_run(plan, size_bytes, assumed)
+    if timeline is None:
+        times = _schedule(plan, size_bytes, assumed, options, progress)
+        timeline = times.timeline(plan, size_bytes, assumed)
     bound_s = min(timeline.lower_bound_s, _one_transfer_s(plan, size_bytes, assumed))
     timeline = replace(timeline, lower_bound_s=bound_s)
     refuse_below_bound(plan, timeline, "device")
     recorder = Recorder(plan.fabric) if record else None
-    if recorder is not None:
+    if recorder is not None and times is not None:
         times.record(recorder, plan.schedule.step_classes())
     return SimulationResult(timeline, recorder.traffic() if recorder else None)
+
+
+def _by_long_run(plan: CircuitPlan, size_bytes: int, assumed: Assumptions) -> Timeline | None:
+    """The same times by few steps and one circuit of each kind, where a plan is large; None where that is not possible.
+
+    Args:
+        plan: schedule, fabric and circuits.
+        size_bytes: message of every rank [bytes].
+        assumed: time assumptions.
+    """
+    collective = plan.schedule.collective
+    if collective.num_ranks * collective.num_chunks < LARGE_CHUNKS and collective.num_ranks < LARGE_RANKS:
+        return None
+    from opticcl.simulate.long_runs import has_long_run, long_run_timeline
+
+    try:
+        return long_run_timeline(plan, size_bytes, assumed) if has_long_run(plan) else None
+    except UnsupportedError:
+        return None
 
 
 def _one_transfer_s(plan: CircuitPlan, size_bytes: int, assumed: Assumptions) -> float:

@@ -23,6 +23,7 @@ from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Op, ProgressCall
 from opticcl.ir.programme import CircuitTimes, ControlTimes, DataTimes, DeviceTable, Programme, StepRuns
 from opticcl.simulate import _list_kernels as kernels
 from opticcl.simulate._device_uses import Devices, DeviceUses
+from opticcl.simulate._fold import numbered
 from opticcl.simulate._units import Units
 from opticcl.simulate.bounds import Starts, lower_bound
 from opticcl.simulate.guards import EventLimit, refuse_large_programme
@@ -30,7 +31,7 @@ from opticcl.simulate.latency import in_line_on, path_latency
 from opticcl.simulate.parts import Reconfiguration, charged_control_s, transfer_times
 from opticcl.simulate.traffic import Recorder
 
-__all__ = ["ListTimes", "Waits", "asynchronous", "by_device", "list_schedule"]
+__all__ = ["ClassOfSteps", "ListScheduler", "ListTimes", "Waits", "asynchronous", "by_device", "list_schedule"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -67,7 +68,7 @@ def by_device(assumed: Assumptions) -> Waits:
     return Waits(devices=True, prepared=assumed.prepare == "early", at_arrival=False)
 
 
-class _Class(NamedTuple):
+class ClassOfSteps(NamedTuple):
     """What the steps of a class have in common.
 
     Args:
@@ -223,10 +224,10 @@ def list_schedule(
         progress: called after every class of steps.
     Raises: UnsupportedError: too large; ParameterError: more events than allowed.
     """
-    return _Scheduler(plan, size_bytes, assumed, waits).run(limit, progress)
+    return ListScheduler(plan, size_bytes, assumed, waits).run(limit, progress)
 
 
-class _Scheduler:
+class ListScheduler:
     """The state of all ranks, resources and devices while steps are scheduled.
 
     Attributes:
@@ -236,25 +237,40 @@ class _Scheduler:
         unit_from_s: as of `place_items`.
         setting, set_s, dark_s: of each device: its setting, since when it is complete, until when light passes it.
         memory_s: since when the memory of each rank is free.
+
+    Args:
+        plan: schedule, fabric and circuits.
+        size_bytes: message of every rank [bytes].
+        assumed: time assumptions.
+        waits: what a circuit waits for.
+        sizes: ranks, chunks, resources and devices whose state is followed; None: all of them [count].
     """
 
-    def __init__(self, plan: CircuitPlan, size_bytes: int, assumed: Assumptions, waits: Waits) -> None:
+    def __init__(
+        self,
+        plan: CircuitPlan,
+        size_bytes: int,
+        assumed: Assumptions,
+        waits: Waits,
+        sizes: tuple[int, int, int, int] | None = None,
+    ) -> None:
         self.plan, self.fabric, self.assumed, self.waits = plan, plan.fabric, assumed, waits
         collective = plan.schedule.collective
-        ranks, chunks = collective.num_ranks, collective.num_chunks
-        if ranks * chunks > MOST_CHUNKS:
-            raise UnsupportedError(
-                f"programme: {ranks:,} ranks x {chunks:,} chunks are more than {MOST_CHUNKS:,}; try mode=barrier or "
-                "engine=closed_form"
-            )
-        self.chunk_bytes = size_bytes / chunks
+        self.chunk_bytes = size_bytes / collective.num_chunks
         self.charges, self.law = Reconfiguration(plan.fabric, assumed), path_latency(plan.fabric, assumed)
         self.devices, self.occupation = Devices(plan.fabric), Units(plan.fabric)
+        if sizes is None:
+            ranks, chunks = collective.num_ranks, collective.num_chunks
+            if ranks * chunks > MOST_CHUNKS:
+                raise UnsupportedError(
+                    f"programme: {ranks:,} ranks x {chunks:,} chunks are more than {MOST_CHUNKS:,}; try mode=barrier or "
+                    "engine=closed_form"
+                )
+            sizes = ranks, chunks, self.occupation.count, self.devices.num_members
+        ranks, chunks, units, members = sizes
         self.ready, self.left, self.copied = np.full((3, ranks, chunks), -np.inf)
         self.ready_by = np.full((ranks, chunks), -1, np.int32)
-        units = self.occupation.count
         self.unit_s, self.unit_from_s, self.unit_by = np.zeros(units), np.zeros(units), np.full(units, -1)
-        members = self.devices.num_members
         self.setting, self.marked = np.full(members, kernels.UNSET), np.full(members, -1)
         self.set_s, self.dark_s = np.zeros((2, members))
         member, setting = self.devices.set_at_start(assumed.configuration)
@@ -278,8 +294,28 @@ class _Scheduler:
             num_rounds[number] = len(rounds) * len(steps)
             common = self._class(first, rounds)
             for step in steps:
-                self._step(step, first if step == steps.start else schedule.step(step), common)
+                self.place(step, first if step == steps.start else schedule.step(step), common)
             progress("schedule the circuits", steps.stop, schedule.num_steps)
+        return self.times(num_rounds, self._device_table())
+
+    def times(self, num_rounds: IntArray, devices: DeviceTable) -> ListTimes:
+        """Times of the steps that have been scheduled.
+
+        Args:
+            num_rounds: of each class of steps, int64 (classes,).
+            devices: changes of devices.
+        """
+        control = np.array(self.control, np.float64).reshape(-1, 4).T
+        return ListTimes(
+            _joined(self.circuits, _OF_CIRCUITS),
+            _joined(self.transfers, _OF_TRANSFERS),
+            devices,
+            ControlTimes.of(step=control[0], round=control[1], begin_s=control[2], end_s=control[3]),
+            num_rounds,
+            self.waits,
+        )
+
+    def _device_table(self) -> DeviceTable:
         member, begin, done, setting = (np.array(list(column)) for column in self.changes)
         kind, device = self.devices.kind_and_device(member.astype(np.int64))
         table = DeviceTable.of(
@@ -288,23 +324,15 @@ class _Scheduler:
         if self.assumed.configuration is not None:
             at_start = self.assumed.configuration.table
             table = DeviceTable.joined([tuple(getattr(one, n) for n in one.KINDS) for one in (at_start, table)])
-        control = np.array(self.control, np.float64).reshape(-1, 4).T
-        return ListTimes(
-            _joined(self.circuits, _OF_CIRCUITS),
-            _joined(self.transfers, _OF_TRANSFERS),
-            table,
-            ControlTimes.of(step=control[0], round=control[1], begin_s=control[2], end_s=control[3]),
-            num_rounds,
-            self.waits,
-        )
+        return table
 
     # --- what the steps of a class have in common ---------------------------------------------------------------------
 
-    def _class(self, transfers: Transfers, rounds: tuple[Circuits, ...]) -> _Class:
+    def _class(self, transfers: Transfers, rounds: tuple[Circuits, ...]) -> ClassOfSteps:
         ordered, items, columns, uses, units = [], [], [], [], []
         base = 0
         for number, circuits in enumerate(rounds):
-            item = self._items(transfers, circuits)
+            item = self.items(transfers, circuits)
             order = np.argsort(item, kind="stable")
             circuits = circuits.take(order)
             new = np.ones(len(order), bool)
@@ -327,25 +355,24 @@ class _Scheduler:
         of_uses = _columns(uses, 6)
         of_units = _columns(units, 2)
         control = tuple(charged_control_s(self.fabric, transfers, circuits, self.assumed) for circuits in rounds)
-        return _Class(
+        return ClassOfSteps(
             tuple(ordered), tuple(items), _joined(columns, _OF_CLASS),
             _offsets(of_units[0], base), of_units[1].astype(np.int64), _offsets(of_uses[0], base),
             DeviceUses(of_uses[0], of_uses[1], of_uses[2], of_uses[3], of_uses[4].astype(float), of_uses[5].astype(float)),
             control,
         )  # fmt: skip
 
-    def _items(self, transfers: Transfers, circuits: Circuits) -> IntArray:
+    def items(self, transfers: Transfers, circuits: Circuits) -> IntArray:
         """Circuits of one transfer, or of one split signal, have the same number, int64 (circuits,)."""
         n = len(circuits)
         if not any(resource.splits for resource in self.fabric.resources) or not n:
             return np.where(circuits.transfer >= 0, circuits.transfer, len(transfers) + np.arange(n))
         known = np.maximum(circuits.transfer, 0)
         alone = np.where((circuits.transfer >= 0) & (transfers.op[known] == Op.COPY), -1, np.arange(n))
-        keys = np.column_stack((
+        signal, _ = numbered([
             circuits.src, circuits.port, circuits.wavelength_lo, circuits.wavelength_n, transfers.chunk_lo[known],
             transfers.chunk_n[known], _apart(transfers)[known], alone,
-        ))  # fmt: skip
-        signal = np.unique(keys, axis=0, return_inverse=True)[1].ravel().astype(np.int64)
+        ])  # fmt: skip
         of_transfer = np.where(circuits.transfer >= 0, circuits.transfer, len(transfers) + np.arange(n))
         item = np.arange(n)
         while True:  # the smallest row that signals and transfers connect
@@ -359,7 +386,14 @@ class _Scheduler:
 
     # --- one step -----------------------------------------------------------------------------------------------------
 
-    def _step(self, step: int, transfers: Transfers, common: _Class) -> None:
+    def place(self, step: int, transfers: Transfers, common: ClassOfSteps) -> None:
+        """Schedule the circuits of a step.
+
+        Args:
+            step: its number.
+            transfers: of the step.
+            common: what its class has in common.
+        """
         t = [
             column.astype(np.int64)
             for column in (transfers.src, transfers.dst, transfers.chunk_lo, transfers.chunk_n, _apart(transfers))
@@ -404,7 +438,7 @@ class _Scheduler:
         self.num_flows += m
 
     def _arrive(
-        self, step: int, transfers: Transfers, t: list[IntArray], op: IntArray, common: _Class, start: FloatArray
+        self, step: int, transfers: Transfers, t: list[IntArray], op: IntArray, common: ClassOfSteps, start: FloatArray
     ) -> None:
         """Data of a step arrives and is summed.
 
