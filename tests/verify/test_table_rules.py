@@ -1,0 +1,279 @@
+"""The judge of device tables on machines of two to four nodes: exact words, rows and times of what it refuses, and edges."""
+
+import dataclasses
+from functools import cache
+
+import numpy as np
+import pytest
+
+import opticcl
+from opticcl.errors import ParameterError
+from opticcl.ir.tables import SettingRows
+from opticcl.plans.tables import TableMaker
+from opticcl.verify.tables import DeviceStates, _Judge, check_tables
+
+SYSTEMS = {
+    "oddl": "oddl:shape=2",
+    "terarack": "terarack:nodes=3,wavelengths=2",
+    "ramp": "ramp:groups=2,racks=1,wavelengths=2",
+}
+
+
+@cache
+def tables_of(system):
+    """Of an all_gather of 1 KB."""
+    return TableMaker(opticcl.compile(SYSTEMS[system], "all_gather", "1 KB")).tables()
+
+
+def changed(tables, settings=(), data=(), **header):
+    """The tables with other values: (column, row, value)."""
+
+    def with_values(rows, changes):
+        columns = {name: getattr(rows, name).copy() for name in rows.KINDS}
+        for name, row, value in changes:
+            columns[name][row] = value
+        return type(rows)(**columns)
+
+    both = {"settings": with_values(tables.settings, settings), "data": with_values(tables.data, data)}
+    return dataclasses.replace(tables, **both, **header)
+
+
+def with_row(tables, **values):
+    """The tables with one more row of settings, as the first one but for some values."""
+    s = tables.settings
+    one = SettingRows.of(**{name: [values.get(name, getattr(s, name)[0])] for name in s.KINDS})
+    more = SettingRows.joined([tuple(getattr(rows, name) for name in s.KINDS) for rows in (s, one)])
+    return dataclasses.replace(tables, settings=more)
+
+
+def found(tables):
+    """Violations by rule."""
+    return {one.rule: one for one in check_tables(tables).violations}
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_notes(system):
+    """A right verdict says what was followed, a wrong one what was not."""
+    tables = tables_of(system)
+    verdict = check_tables(tables)
+    assert verdict.ok
+    assert verdict.notes == (f"all_gather of {tables.collective.num_ranks} ranks: every chunk followed",)
+    wrong = check_tables(changed(tables, data=[("ready_s", 0, 0.0)]))
+    assert [one.rule for one in wrong.violations] == ["ready_early"]
+    assert wrong.notes == ("what arrives was not added up, since light or settings are wrong",)
+
+
+def test_progress_and_moments():
+    """One call for each time at which light is followed; what does not change is followed again."""
+    seen = []
+    tables = tables_of("ramp")
+    verdict = check_tables(tables, progress=lambda *given: seen.append(given))
+    assert verdict.moments == len(seen) == len(np.unique(tables.data.from_s))
+    assert seen[0][0] == "follow the light"
+
+
+def test_violations_of_a_rule_are_counted():
+    """The first is kept, with the number of all."""
+    judge = _Judge(tables_of("oddl"), lambda *_: None)
+    for at, count in ((2.0, 1), (1.0, 3), (3.0, 1)):
+        judge.report("rule", at, f"place {at}", "this", "that", count)
+    judge.report("other", 0, "there", "this", "that")
+    first, other = judge.found.values()
+    assert (first.at_s, first.where, first.count) == (2.0, "place 2.0", 5)
+    assert (other.at_s, other.count) == (0.0, 1)
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_states_over_time(warm):
+    """ODDL: switches stand from 0 on; lasers and receivers take 5 us, but where the settings of time 0 stand."""
+    tables = with_row(tables_of("oddl"), device=1, number=0, index=0, value=0, from_s=0.0)
+    tables = dataclasses.replace(with_row(tables, device=2, number=1, index=0, value=1, from_s=-0.0), warm=warm)
+    takes = 0.0 if warm else 5e-6
+    s, netlist = tables.settings, tables.fabric.netlist()
+    devices = DeviceStates(netlist, tables)
+    assert np.allclose(devices.done_s, [0] * 4 + [1.5e-5] * 4 + [takes] * 2, rtol=1e-12, atol=0)
+    assert devices.times.tolist() == sorted({0.0, float(s.from_s[4]), float(devices.done_s[4]), takes})
+    for _ in range(2):
+        version = devices.version
+        assert version == 0
+        assert devices.old.tolist() == devices.new.tolist() == devices.parked.tolist()
+        for time_s in (0.0, 0.0, 5e-6, 9e-6, 1e-5, 1.5e-5, 1.0):
+            before = devices.old.tolist(), devices.new.tolist()
+            devices.go_to(time_s)
+            for state, times in ((devices.new, s.from_s), (devices.old, devices.done_s)):
+                due = devices.parked.copy()
+                for row in np.argsort(times, kind="stable"):
+                    if times[row] <= time_s * (1 + 1e-9) + 1e-15:
+                        due[devices.row_key[row]] = s.value[row]
+                assert state.tolist() == due.tolist()
+            changes = before != (devices.old.tolist(), devices.new.tolist())
+            assert (devices.version > version) >= changes
+            if time_s in (9e-6, 1.0):  # nothing begins and nothing is done
+                assert devices.version == version
+            version = devices.version
+        devices.restart()
+
+
+def test_names_of_devices():
+    """With the place within the device, where it has several."""
+    tables = tables_of("oddl")
+    devices = DeviceStates(tables.fabric.netlist(), tables)
+    names = [devices.name(key) for key in range(len(devices.group))]
+    switch, laser = names[int(np.argmax(devices.group == 4)) + 1], names[int(np.argmax(devices.group == 1))]
+    assert switch == "wss0:0 (dimension 0 switch 0 index 1)"
+    assert laser.startswith("laser:0 (")
+    assert "index" not in laser
+
+
+@pytest.mark.parametrize(("later", "clash"), [(4e-6, True), (4.95e-6, True), (5e-6, False), (6e-6, False)])
+def test_changes_of_a_device_follow_each_other(later, clash):
+    """The next one begins no earlier than the one before is done."""
+    tables = tables_of("oddl")
+    before = with_row(tables, device=1, number=0, index=0, value=0, from_s=1e-5 - later)
+    assert ("setting_clash" in found(before)) == clash
+    if clash:
+        one = found(before)["setting_clash"]
+        assert one.at_s == pytest.approx(1e-5)
+        assert one.where.startswith("laser:0")
+        assert one.expected.startswith("one change at a time; the one to 0 is done at ")
+        assert (one.found, one.count) == ("a change to 1", 1)
+
+
+def test_two_changes_at_once_of_what_takes_no_time():
+    """A device has one setting at a time, whatever the order of the rows; RAMP's take no time at all."""
+    tables = tables_of("ramp")
+    twice = with_row(tables, value=0)
+    assert found(twice)["setting_clash"].count == 1
+    s = twice.settings
+    assert found(dataclasses.replace(twice, settings=s.take(np.arange(len(s))[::-1])))["setting_clash"].count == 1
+
+
+def test_rows_of_data_follow_each_other():
+    """In the order of their times, and each in a slot of RAMP."""
+    tables = tables_of("ramp")
+    d = tables.data
+    assert "off_slot" in found(changed(tables, data=[("from_s", slice(None), d.from_s + tables.fabric.slot_s / 3)]))
+    reverse = d.take(np.arange(len(d))[::-1])
+    assert check_tables(dataclasses.replace(tables, data=reverse)).ok
+
+
+@pytest.mark.parametrize("column", ["until_s", "ready_s"])
+def test_the_total_is_the_last_event(column):
+    """The last bit that leaves, or the last data that is ready."""
+    tables = tables_of("oddl")
+    last = max(tables.data.until_s.max(), tables.data.ready_s.max())
+    assert check_tables(dataclasses.replace(tables, total_s=last)).ok
+    wrong = found(changed(tables, data=[("ready_s", 0, 3 * last)]))["total_too_small"]
+    assert wrong.at_s == 3 * last
+    none = changed(tables, data=[(column, slice(None), tables.data.from_s)], total_s=tables.data.from_s.max())
+    assert "total_too_small" in found(none)
+
+
+WORDS = {"number": "does not exist", "from_s": "is no time from 0 on", "until_s": "is no time", "ready_s": "is no time"}
+
+
+@pytest.mark.parametrize(
+    ("system", "table", "column", "lowest", "highest"),
+    [
+        ("oddl", "settings", "index", 0, 3),
+        ("oddl", "settings", "number", 0, 0),
+        ("ramp", "settings", "from_s", 0.0, 1e300),
+        ("ramp", "data", "wavelength", 0, 1),
+        ("ramp", "data", "op", None, 3),
+        ("ramp", "data", "chunk_lo", 0, 3),
+        ("ramp", "data", "chunk_n", 1, 4),
+        ("ramp", "data", "parts", 1, 4),
+        ("ramp", "data", "shares", 1, 1 << 20),
+        ("ramp", "data", "share", 0, 1 << 20),
+        ("ramp", "data", "from_s", 0.0, 1e300),
+        ("ramp", "data", "until_s", 0.0, 1e300),
+        ("ramp", "data", "ready_s", 0.0, 1e300),
+    ],
+)
+def test_lowest_and_highest_values(system, table, column, lowest, highest):
+    """The row is named; values at the edge are not refused as values."""
+    tables = tables_of(system)
+    expected = rf"^{table} row 1: .*" + WORDS.get(column, rf"{column}=")
+    beyond = [] if lowest is None else [lowest - 1]
+    beyond += [np.nan, np.inf] if highest == 1e300 else [highest + 1]
+    for value in beyond:
+        with pytest.raises(ParameterError, match=expected):
+            check_tables(changed(tables, **{table: [(column, 1, value)]}))
+    for value in (lowest, highest):
+        said = "" if value is None else refusal(changed(tables, **{table: [(column, 1, value)]}))
+        assert not any(words in said for words in (f"{column}={value} is none", f"{column}={value};", *WORDS.values()))
+
+
+def refusal(tables):
+    """What is said where tables are not judged at all."""
+    try:
+        check_tables(tables)
+    except ParameterError as error:
+        return str(error)
+    return ""
+
+
+NODE_0, BEHIND = "photodiode:0 (node 0 NIC 0 wavelength 0), wavelength 0", "transmitter:1 (node 1 NIC 0), wavelength 0"
+STRAY, DARK = "photodiode of node 0 NIC 0 wavelength 0", "darkness"
+CHUNK = f"chunk 1 of {BEHIND}"
+
+
+@pytest.mark.parametrize(
+    ("kept", "data", "expected"),
+    [
+        ((), [("chunk_lo", 3, 0)], ("chunks_differ", NODE_0, "chunk 0", CHUNK)),
+        ((), [("parts", 3, 2)], ("chunks_differ", NODE_0, "chunk 1", CHUNK)),
+        ((), [("shares", 3, 2)], ("chunks_differ", NODE_0, "share 0 of 2 of chunk 1", CHUNK)),
+        (
+            (),
+            [("shares", [1, 3], 2), ("share", 3, 1)],
+            ("chunks_differ", NODE_0, "share 1 of 2 of chunk 1", f"share 0 of 2 of {CHUNK}"),
+        ),
+        (
+            (),
+            [("chunk_lo", 3, 0), ("chunk_n", 3, 2)],
+            ("chunks_differ", NODE_0, "chunks 0 to 1", CHUNK),
+        ),
+        (
+            (),
+            [("until_s", 3, 2e-5), ("ready_s", 3, 3e-5)],
+            ("window_differs", NODE_0, "light from 15 us to 20 us", "light from 15 us to 15.05 us"),
+        ),
+        ((3,), [], ("light_stray", STRAY, "no data", CHUNK)),
+        ((1,), [], ("light_missing", NODE_0, "chunk 1, its light alone", DARK)),
+    ],
+)
+def test_light_that_does_not_fit_its_row(kept, data, expected):
+    """Two nodes that send each other one chunk: of each rule where, what is expected, what is found, and once."""
+    tables = tables_of("oddl")
+    tables = changed(tables, data=data, total_s=1.0)
+    rows = tables.data.take(~np.isin(np.arange(4), kept))
+    (one,) = check_tables(dataclasses.replace(tables, data=rows)).violations
+    assert (one.rule, one.where, one.expected, one.found) == expected
+    assert (one.at_s, one.count) == (tables.data.from_s[0], 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule", "where", "expected", "got"),
+    [
+        ([("value", 4, 0)], "control_wrong", "laser:0", 1, "setting 0"),
+        ([("value", 6, 0)], "control_wrong", "receiver:0", 1, "setting 0"),
+        ([("from_s", 4, 1.1e-5)], "setting_late", "laser:0", 1, "a change from -1"),
+        ([("from_s", 7, 1.1e-5)], "setting_late", "receiver:1", 0, "a change from -1"),
+        ([("from_s", 7, 1.0), ("from_s", 6, 1.0)], "control_wrong", "receiver:1", 0, "setting -1"),
+    ],
+)
+def test_controls_that_are_not_as_the_data_needs(changes, rule, where, expected, got):
+    """Lasers and receivers of two nodes."""
+    one = found(changed(tables_of("oddl"), settings=changes))[rule]
+    assert (one.where.split(" ")[0], one.expected, one.found) == (where, f"setting {expected}", got)
+    assert one.count == len(changes)
+
+
+def test_light_on_another_wavelength():
+    """Its wavelength is named, and what was expected."""
+    (one,) = check_tables(changed(tables_of("terarack"), data=[("wavelength", 13, 0)])).violations
+    assert (one.rule, one.expected, one.found, one.count) == (
+        "light_wrong", "a signal on wavelength 0", "wavelength 1", 1
+    )  # fmt: skip
+    assert one.where == "photodiode:3 (node 0 port 1 wavelength 1), wavelength 0"
