@@ -114,5 +114,6 @@ def test_a_broadcast_on_65536_nodes_takes_its_closed_form(size):
     found = plan_streamed("ramp", "broadcast", size, assumptions=ASSUMED)
     slots = ceil(size / 32 / 950)
     due_s = (2 * 70 + slots + 1) * 20e-9
+    assert any("one circuit of each kind" in note for note in found.notes)
     assert due_s * (1 - 1e-9) <= found.total_s <= due_s * 1.001
     assert found.plan.verify().ok

@@ -30,7 +30,7 @@ from opticcl.registry import parse_call, whole_number, write_call
 from opticcl.schedule import all_variants, generate
 from opticcl.simulate import simulate
 from opticcl.simulate.bounds import lower_bound
-from opticcl.simulate.long_runs import has_long_run
+from opticcl.simulate.long_runs import FOLLOWED, has_long_run
 from opticcl.units import format_seconds, message_size
 
 __all__ = ["PIECES", "plan_streamed"]
@@ -122,6 +122,8 @@ def plan_streamed(
         f"pieces are forwarded while further ones arrive, timed by the device engine; the fastest with barriers takes "
         f"{format_seconds(barriers_s)}"
     ]
+    if followed := timeline.assumptions.get(FOLLOWED):
+        notes.append(f"followed are {followed}; all others have equal times, later by one period a step")
     notes += [] if finished else ["the time limit was reached: another plan may be faster, by no more than the gap"]
     return Planned(
         plan, assumed, timeline, bound.seconds, bound.name, segments_of(plan, timeline), (), (), (), finished,

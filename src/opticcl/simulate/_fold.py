@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,9 @@ from opticcl.ir import Circuits, Fabric, IntArray, Op, Transfers
 
 __all__ = ["Folded", "FoldedStep", "StepToFold", "device_settings", "fold", "numbered"]
 
+
+Touched = tuple[IntArray, IntArray | None]
+"""Of each circuit of a round: a resource or a device, and how it is set (None: not)."""
 
 MOST_KINDS = 1 << 12
 """Kinds of transfers of a step [count]."""
@@ -105,10 +109,11 @@ def fold(fabric: Fabric, num_ranks: int, steps: Sequence[StepToFold]) -> Folded:
     units = _Colours("resource")
     members = _Colours("device")
     for where, found in ((units, _occupied), (members, _set)):
-        at = [[list(found(fabric, circuits)) for circuits in step.rounds] for step in steps]
-        for kind in range(len(at[0][0]) if at and at[0] else 0):
-            where.add([[r[kind] for r in rounds] for rounds in at], labels)
-        del at
+        some = next((one.take(np.arange(1)) for step in steps for one in step.rounds if len(one)), None)
+        for kind in range(
+            len(list(found(fabric, some))) if some else 0
+        ):  # one at a time: a step may have millions of circuits
+            where.add([[_nth(found(fabric, one), kind) for one in step.rounds] for step in steps], labels)
     folded = []
     for k, (step, (number, first)) in enumerate(zip(steps, kept, strict=True)):
         rows, transfer, of_units, of_members = [], [], [], []
@@ -242,9 +247,7 @@ class _Colours:
         self.count = 0
         self.of_circuits: list[list[list[IntArray]]] = []  # of each kind, step and round
 
-    def add(
-        self, touched: Sequence[Sequence[tuple[IntArray, IntArray | None]]], labels: Sequence[tuple[IntArray, ...]]
-    ) -> None:
+    def add(self, touched: Sequence[Sequence[Touched]], labels: Sequence[tuple[IntArray, ...]]) -> None:
         """Classes of the instances of one kind.
 
         Args:
@@ -264,7 +267,7 @@ class _Colours:
         self.of_circuits.append([[colour[place].astype(np.int32) for place in of_step] for of_step in places])
 
 
-def _occupied(fabric: Fabric, circuits: Circuits) -> Iterator[tuple[IntArray, None]]:
+def _occupied(fabric: Fabric, circuits: Circuits) -> Iterator[Touched]:
     """Exclusive resources of each circuit, a kind after the other."""
     for usage in fabric.usage(circuits):
         resource = usage.resource
@@ -280,7 +283,7 @@ def _occupied(fabric: Fabric, circuits: Circuits) -> Iterator[tuple[IntArray, No
         yield index, None
 
 
-def _set(fabric: Fabric, circuits: Circuits) -> Iterator[tuple[IntArray, IntArray]]:
+def _set(fabric: Fabric, circuits: Circuits) -> Iterator[Touched]:
     """Devices of each circuit and their settings, a kind after the other."""
     return ((index, setting) for _, index, setting in device_settings(fabric, circuits))
 
@@ -301,6 +304,11 @@ def device_settings(fabric: Fabric, circuits: Circuits) -> Iterator[tuple[int, I
         if device.pool > 1 or use.circuit is not None or np.any(use.offset_s):
             raise UnsupportedError(f"device: devices of kind {use.kind} are not folded")
         yield number[use.kind], np.asarray(use.index, np.int64), np.asarray(use.setting, np.int64)
+
+
+def _nth(found: Iterator[Touched], number: int) -> Touched:
+    """What a kind finds, without keeping what the others find."""
+    return next(islice(found, number, None))
 
 
 def _distinct(values: IntArray) -> IntArray:

@@ -32,7 +32,10 @@ from opticcl.simulate._fold import Folded, FoldedStep, StepToFold, device_settin
 from opticcl.simulate.list_schedule import ClassOfSteps, ListScheduler, ListTimes, Waits, asynchronous, by_device
 from opticcl.simulate.parts import charged_control_s, transfer_times
 
-__all__ = ["LEAST_RUN", "has_long_run", "long_run_timeline"]
+__all__ = ["FOLLOWED", "LEAST_RUN", "has_long_run", "long_run_timeline"]
+
+FOLLOWED = "followed"
+"""Entry of the assumptions of a timeline that says what was scheduled."""
 
 LEAST_RUN = 8
 """Steps of a run that is worth it [count]."""
@@ -302,7 +305,10 @@ def _extended(folding: _Folding, run: _Run, waits: Waits) -> Timeline:
     kept = run.alone + 2 * run.held + LEAST_RUN - 1
     if kept + 1 > len(run.steps):  # all steps are scheduled
         whole = folding.times(run, len(run.steps), waits).timeline(plan, folding.size_bytes, folding.assumed)
-        return replace(whole, rounds=whole.rounds * np.array([len(steps) for steps in folding.classes]))
+        about = {**whole.assumptions, FOLLOWED: "all steps, one circuit of each kind"}
+        return replace(
+            whole, assumptions=about, rounds=whole.rounds * np.array([len(steps) for steps in folding.classes])
+        )
     while kept + 1 <= min(MOST_TRIED, len(run.steps)):
         few, more = folding.times(run, kept, waits), folding.times(run, kept + 1, waits)
         if _periodic(folding, run, kept, few, more):
@@ -325,7 +331,8 @@ def _extended(folding: _Folding, run: _Run, waits: Waits) -> Timeline:
     total_s = one.total_s + others * slots * slot_s
     parts["transfer_s"][run.at] += total_s - sum(float(part.sum()) for part in parts.values())  # rounding
     rounds = one.rounds * np.array([len(steps) for steps in folding.classes])
-    return replace(one, steps=folding.classes, rounds=rounds, **parts)
+    about = {**one.assumptions, FOLLOWED: f"{kept + 1} of {len(run.steps)} equal steps, one circuit of each kind"}
+    return replace(one, steps=folding.classes, rounds=rounds, assumptions=about, **parts)
 
 
 def _periodic(folding: _Folding, run: _Run, kept: int, few: ListTimes, more: ListTimes) -> bool:
