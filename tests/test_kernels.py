@@ -251,3 +251,20 @@ def test_after_warm_a_comparison_compiles_nothing(tmp_path):
     for words in (["-m", "opticcl", "warm"], ["-c", code]):
         done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=True, env=variables)
     assert done.stdout.strip() == "0"
+
+
+def test_a_kernel_is_compiled_again_when_a_module_that_it_calls_changes(tmp_path, monkeypatch):
+    """Numba compares the file of the kernel alone; `kept_with` adds the others."""
+    (tmp_path / "called.py").write_text("import numba\n\n\n@numba.njit\ndef one():\n    return 1\n", "utf-8")
+    (tmp_path / "entry.py").write_text(
+        "import called\nimport numba\nfrom opticcl.kernels import kept_with\n\n\n"
+        "@kept_with(called)\n@numba.njit(cache=True)\ndef two():\n    return 2 * called.one()\n",
+        "utf-8",
+    )
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    ask = [sys.executable, "-c", "import entry; print(entry.two(), sum(entry.two.stats.cache_hits.values()))"]
+    found = [subprocess.run(ask, capture_output=True, text=True, check=True).stdout.split() for _ in range(2)]
+    (tmp_path / "called.py").write_text("import numba\n\n\n@numba.njit\ndef one():\n    return 21\n", "utf-8")
+    found.append(subprocess.run(ask, capture_output=True, text=True, check=True).stdout.split())
+    assert found == [["2", "0"], ["2", "1"], ["42", "0"]]

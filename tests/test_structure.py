@@ -233,6 +233,39 @@ def test_the_judge_imports_no_maker():
     assert not any(f"opticcl.{room}" in loaded for room in ("fabrics", "schedule", "circuits", "plan"))
 
 
+def _kernels(path: Path) -> Iterator[tuple[ast.FunctionDef, str]]:
+    """Functions of a file that numba compiles, and their decorators."""
+    for node in syntax_of(path).body:
+        decorators = " ".join(map(ast.unparse, getattr(node, "decorator_list", [])))
+        if isinstance(node, ast.FunctionDef) and "njit" in decorators:
+            yield node, decorators
+
+
+def test_a_kernel_on_the_disk_is_compiled_again_when_what_it_calls_changes():
+    """Numba compares its own file: `kept_with` names the others, whose kernels are not kept for themselves."""
+    kernels = {f"{module_name(path)}.{kernel.name}": text for path in FILES for kernel, text in _kernels(path)}
+    wrong = []
+    for path in FILES:
+        here = {kernel.name: kernel for kernel, _ in _kernels(path)}
+        source = {name: module for module, names in imports_of(path) for name in names}
+        for kernel, decorators in _kernels(path):
+            called, new = set(), {kernel.name}
+            while new:  # by way of kernels of this file too
+                called |= new
+                bodies = [here[name] for name in new if name in here]
+                new = {n.id for body in bodies for n in ast.walk(body) if isinstance(n, ast.Name)} - called
+            for name in sorted(called & set(source)):
+                module, text = source[name], kernels.get(f"{source[name]}.{name}", "")
+                if "cache=True" in text:
+                    wrong.append(f"{path.name}: {kernel.name} calls {name}, which is kept for itself")
+                named = re.search(rf"kept_with\(.*\b{module.rpartition('.')[2]}\b", decorators)
+                if text and "cache=True" in decorators and not named:
+                    wrong.append(f"{path.name}: {kernel.name} calls {name}, and is not kept with {module}")
+    assert len(kernels) > 100
+    assert any("kept_with" in text for text in kernels.values())
+    assert not wrong
+
+
 def test_importing_opticcl_imports_numpy_at_most():
     """`import opticcl` and its types stay light."""
     code = "import sys, opticcl, opticcl.ir; print(sorted({m.partition('.')[0] for m in sys.modules}))"

@@ -12,12 +12,23 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, TypeVar
 
-__all__ = ["ROWS_OF_A_CALL", "always_compiled", "chosen", "keep_kernels", "never_compiled", "worth_compiling"]
+__all__ = [
+    "ROWS_OF_A_CALL",
+    "always_compiled",
+    "chosen",
+    "keep_kernels",
+    "kept_with",
+    "never_compiled",
+    "worth_compiling",
+]
+
+Kernel = TypeVar("Kernel")
 
 LOADED_FROM = 1 << 14
 """Rows that NumPy does while a kernel is loaded from the disk."""
@@ -89,6 +100,25 @@ def always_compiled(wanted: bool = True) -> Iterator[None]:
 def never_compiled() -> AbstractContextManager[None]:
     """Within this, kernels are used on no number of rows, where NumPy can do the same."""
     return always_compiled(False)
+
+
+def kept_with(*modules: ModuleType) -> Callable[[Kernel], Kernel]:
+    """Decorator of a compiled kernel that calls kernels of other modules: it is compiled again when these files change too.
+
+    Numba compares the file of the kernel alone. The kernels of the other modules are not kept for themselves, and arguments of
+    the decorated one are no named tuples: a class that was renamed could not be read back.
+
+    Args: modules: whose kernels it calls.
+    """
+
+    def stamped(kernel: Kernel) -> Kernel:
+        kept = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
+        if kept is not None:
+            files = [os.stat(str(module.__file__)) for module in modules]
+            kept._source_stamp = (kept._source_stamp, *((file.st_mtime, file.st_size) for file in files))
+        return kernel
+
+    return stamped
 
 
 def keep_kernels(package: Path = Path(__file__).parent) -> Path | None:

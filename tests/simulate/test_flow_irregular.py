@@ -47,7 +47,7 @@ def by_the_engine(hops, offsets, amount, delay, capacity, tolerance=0.0):
     none, one = np.zeros(n + 1, np.int64), np.array([0, 1])
     order = kernels.FlowOrder(n * one, none[:1].copy(), one, none[:n], np.full(1, -1), none, none[:0])
     status, _, finished, _, _ = kernels.run(
-        flows, order, capacity, n, 10**7, np.zeros(2, np.int64), tolerance, left_out
+        tuple(flows), tuple(order), capacity, n, 10**7, np.zeros(2, np.int64), tolerance, left_out
     )
     assert status == kernels.DONE
     return (finished, left_out[0]) if tolerance else finished

@@ -8,6 +8,7 @@ import numba
 import numpy as np
 
 from opticcl.ir import IntArray
+from opticcl.simulate._heap_kernels import drop_least, push
 
 __all__ = [
     "Ends",
@@ -48,7 +49,7 @@ class NextEvents(NamedTuple):
     recent_time: np.ndarray
 
 
-@numba.njit(cache=True)
+@numba.njit
 def events_of(num_flows):  # type: ignore[no-untyped-def]
     """No events of that many flows."""
     buckets = np.full((2, num_flows + 1), -1, np.int32)
@@ -68,51 +69,6 @@ def events_of(num_flows):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(inline="always")
-def _is_later(events, one, other):  # type: ignore[no-untyped-def]
-    """Whether a bucket is later than another one; at one time, whether its number is higher."""
-    first, second = events.bucket_time[one], events.bucket_time[other]
-    return first > second or (first == second and one > other)
-
-
-@numba.njit(cache=True, _nrt=False)  # type: ignore[call-overload]
-def _queue_bucket(events, bucket):  # type: ignore[no-untyped-def]
-    """Put a bucket into the heap."""
-    place = events.num_queued[0]
-    events.num_queued[0] += 1
-    while place > 0:
-        above = events.heap[(place - 1) >> 1]
-        if not _is_later(events, above, bucket):
-            break
-        events.heap[place] = above
-        place = (place - 1) >> 1
-    events.heap[place] = bucket
-
-
-@numba.njit(cache=True, _nrt=False)  # type: ignore[call-overload]
-def _drop_first_bucket(events):  # type: ignore[no-untyped-def]
-    """Free the first bucket of the heap."""
-    dropped = events.heap[0]
-    for i in range(RECENT):
-        if events.recent[i] == dropped:
-            events.recent_time[i] = -1.0
-    events.spare[events.num_spare[0]] = dropped
-    events.num_spare[0] += 1
-    events.num_queued[0] -= 1
-    last, place = events.heap[events.num_queued[0]], 0
-    while True:
-        below = 2 * place + 1
-        if below >= events.num_queued[0]:
-            break
-        if below + 1 < events.num_queued[0] and _is_later(events, events.heap[below], events.heap[below + 1]):
-            below += 1
-        if _is_later(events, events.heap[below], last):
-            break
-        events.heap[place] = events.heap[below]
-        place = below
-    events.heap[place] = last
-
-
-@numba.njit(inline="always")
 def push_event(events, flow, time):  # type: ignore[no-untyped-def]
     """Set the next event of a flow.
 
@@ -129,7 +85,7 @@ def push_event(events, flow, time):  # type: ignore[no-untyped-def]
         events.num_spare[0] -= 1
         bucket = np.int64(events.spare[events.num_spare[0]])
         events.bucket_time[bucket] = time
-        _queue_bucket(events, bucket)
+        push(events.heap, events.num_queued, events.bucket_time, bucket)
         oldest = bucket % RECENT  # any bucket may be dropped from the recent ones
         events.recent[oldest], events.recent_time[oldest] = bucket, time
     events.after[flow] = events.bucket_first[bucket]
@@ -142,7 +98,12 @@ def pop_event(events):  # type: ignore[no-untyped-def]
     bucket = events.heap[0]
     flow = events.bucket_first[bucket]
     if flow < 0:
-        _drop_first_bucket(events)
+        for i in range(RECENT):
+            if events.recent[i] == bucket:
+                events.recent_time[i] = -1.0
+        events.spare[events.num_spare[0]] = bucket
+        events.num_spare[0] += 1
+        drop_least(events.heap, events.num_queued, events.bucket_time)
     else:
         events.bucket_first[bucket] = events.after[flow]
     return flow
@@ -174,7 +135,7 @@ class Ends(NamedTuple):
     stale: Any
 
 
-@numba.njit(cache=True)
+@numba.njit
 def ends_of(num_slots, scans):  # type: ignore[no-untyped-def]
     """No ends of that many slots."""
     heap = np.zeros((2, 0 if scans else num_slots), np.int64)
@@ -183,7 +144,7 @@ def ends_of(num_slots, scans):  # type: ignore[no-untyped-def]
     return Ends(time, num_queued, scans, heap[0], heap[1], np.full(blocks, np.inf), np.zeros(blocks, np.bool_))
 
 
-@numba.njit(cache=True, _nrt=False)  # type: ignore[call-overload]
+@numba.njit(_nrt=False)  # type: ignore[call-overload]
 def _move(ends, slot, place):  # type: ignore[no-untyped-def]
     """Put a slot, whose place in the queue is free, where its end belongs."""
     queue, place_of, time, num_queued = ends.queue, ends.place_of, ends.time[slot], ends.num_queued[0]
@@ -204,7 +165,7 @@ def _move(ends, slot, place):  # type: ignore[no-untyped-def]
     queue[place], place_of[slot] = slot, place
 
 
-@numba.njit(cache=True, _nrt=False)  # type: ignore[call-overload]
+@numba.njit(_nrt=False)  # type: ignore[call-overload]
 def _first_of_blocks(ends):  # type: ignore[no-untyped-def]
     """The slot that ends first. Blocks are brought up to date where they are stale."""
     first, time = 0, np.inf

@@ -6,13 +6,15 @@ kept side by side, in `nodes[link_at[link]:][:num_on[link]]`.
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 import numba
 import numpy as np
 
 from opticcl.ir import IntArray
+from opticcl.kernels import kept_with
+from opticcl.simulate import _heap_kernels
+from opticcl.simulate._heap_kernels import drop_least, push
 
 __all__ = [
     "ActiveFlows",
@@ -65,6 +67,7 @@ class Shares(NamedTuple):
         left, open: capacity and weight of the flows that still rise on each link, without the `frozen` weight of `level_of`.
         frozen: weight of the flows that stopped at the last level.
         level_of: that level [byte/s].
+        heap, num_queued, share: links by the share that they have for each flow, int64 (links,), (1,) and float64 (links,).
         links, slots: that can be reached.
         seen_link, seen_slot: change that reached them last.
     """
@@ -73,13 +76,16 @@ class Shares(NamedTuple):
     open: IntArray
     frozen: IntArray
     level_of: np.ndarray
+    heap: IntArray
+    num_queued: IntArray
+    share: np.ndarray
     links: IntArray
     slots: IntArray
     seen_link: IntArray
     seen_slot: IntArray
 
 
-@numba.njit(cache=True)
+@numba.njit
 def active_flows(path_at, path_n, hops, weight, capacity, num_slots):  # type: ignore[no-untyped-def]
     """No flows in flight yet, with room for all that there will be.
 
@@ -115,13 +121,16 @@ def active_flows(path_at, path_n, hops, weight, capacity, num_slots):  # type: i
     )
 
 
-@numba.njit(cache=True)
+@numba.njit
 def shares_of(num_links, num_slots):  # type: ignore[no-untyped-def]
     """Space for the shares of links and slots."""
     return Shares(
         np.zeros(num_links),
         np.zeros(num_links, np.int64),
         np.zeros(num_links, np.int64),
+        np.zeros(num_links),
+        np.zeros(num_links, np.int64),
+        np.zeros(1, np.int64),
         np.zeros(num_links),
         np.zeros(num_links, np.int64),
         np.zeros(num_slots, np.int64),
@@ -160,7 +169,7 @@ def remove_flow(active, slot):  # type: ignore[no-untyped-def]
         active.place_on[last], active.nodes[active.link_at[link] + active.place_on[node]] = active.place_on[node], last
 
 
-@numba.njit(cache=True, _nrt=True)  # type: ignore[call-overload] # its caller has none, and may be compiled first
+@numba.njit(_nrt=False)  # type: ignore[call-overload]
 def fill(active, shares, num_links, num_slots, rate):  # type: ignore[no-untyped-def]
     """Progressive filling of one component: `rate` of its slots. All rates rise together; where a link is full, its flows stop.
 
@@ -174,25 +183,27 @@ def fill(active, shares, num_links, num_slots, rate):  # type: ignore[no-untyped
         rate: changed.
     """
     left, open_, frozen, level_of = shares.left, shares.open, shares.frozen, shares.level_of
-    queue = [(0.0, 0)]
-    queue.pop()
+    heap, size, share = shares.heap, shares.num_queued, shares.share
+    size[0] = 0
     for i in range(num_links):
         link = shares.links[i]
         if open_[link] > 0:
             frozen[link], level_of[link] = 0, 0.0
-            queue.append((left[link] / open_[link], link))
-    heapify(queue)
+            share[link] = left[link] / open_[link]
+            push(heap, size, share, link)
     for i in range(num_slots):
         rate[shares.slots[i]] = -1.0
     rising, level = num_slots, 0.0
     while rising:
-        share, link = heappop(queue)
+        link = heap[0]
+        drop_least(heap, size, share)
         still = open_[link] - frozen[link]
         if still == 0:
             continue
         current = (left[link] - level_of[link] * frozen[link]) / still
-        if current > share * (1 + SAME_SHARE):  # others stopped meanwhile and left their part
-            heappush(queue, (current, link))
+        if current > share[link] * (1 + SAME_SHARE):  # others stopped meanwhile and left their part
+            share[link] = current
+            push(heap, size, share, link)
             continue
         if current > level * (1 + SAME_SHARE):
             level = current
@@ -211,7 +222,7 @@ def fill(active, shares, num_links, num_slots, rate):  # type: ignore[no-untyped
                     frozen[other] += active.node_weight[node] if active.weighted else 1
 
 
-@numba.njit(cache=True, _nrt=False)  # type: ignore[call-overload]
+@numba.njit(_nrt=False)  # type: ignore[call-overload]
 def reach(active, shares, start, epoch, slowest):  # type: ignore[no-untyped-def]
     """List all links and slots that a change on a link can reach; returns the number of each.
 
@@ -255,6 +266,7 @@ def reach(active, shares, start, epoch, slowest):  # type: ignore[no-untyped-def
     return reached, num_slots
 
 
+@kept_with(_heap_kernels)
 @numba.njit(cache=True)
 def fair_rates(path_at, path_n, hops, weight, capacity):  # type: ignore[no-untyped-def]
     """Max-min fair rates of flows that are all active, float64 (flows,); arguments as of `active_flows`.

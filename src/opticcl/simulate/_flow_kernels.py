@@ -11,6 +11,8 @@ import numba
 import numpy as np
 
 from opticcl.ir import IntArray
+from opticcl.kernels import kept_with
+from opticcl.simulate import _event_kernels, _fair_kernels, _heap_kernels
 from opticcl.simulate._event_kernels import (
     drop_first_end,
     ends_of,
@@ -111,7 +113,7 @@ class _Run(NamedTuple):
     caused_by: IntArray
 
 
-@numba.njit(cache=True)
+@numba.njit
 def _begin(order, num_links, num_slots):  # type: ignore[no-untyped-def]
     """State before the first event: groups without dependencies are ready."""
     num_flows, num_groups = len(order.block_of), len(order.waits)
@@ -296,7 +298,7 @@ def _share_again(state, active, shares, ends, fresh, epoch, now):  # type: ignor
                 state.counts[EVENTS] += 1
 
 
-@numba.njit(cache=True, nogil=True, _nrt=False)  # type: ignore[call-overload]
+@numba.njit(nogil=True, _nrt=False)  # type: ignore[call-overload]
 def _simulate(flows, order, state, active, shares, fresh, events, ends, limits, progress, left_out):  # type: ignore[no-untyped-def]
     """Process all events; returns DONE, or TOO_MANY.
 
@@ -342,12 +344,13 @@ def _simulate(flows, order, state, active, shares, fresh, events, ends, limits, 
             return DONE
 
 
+@kept_with(_event_kernels, _fair_kernels, _heap_kernels)
 @numba.njit(cache=True, nogil=True)
-def run(flows, order, capacity, num_slots, max_events, progress, tolerance, left_out):  # type: ignore[no-untyped-def]
+def run(flow_columns, order_columns, capacity, num_slots, max_events, progress, tolerance, left_out):  # type: ignore[no-untyped-def]
     """Simulate flows that wait for each other and share links.
 
     Args:
-        flows, order: what is sent, and what it waits for.
+        flow_columns, order_columns: of `FlowColumns` and of `FlowOrder`, as plain tuples.
         capacity: of each link [byte/s].
         num_slots: flows in flight at most [count].
         max_events: limit to the starts, ends and changes of rate [count].
@@ -358,6 +361,7 @@ def run(flows, order, capacity, num_slots, max_events, progress, tolerance, left
     Returns: status, events, finish times of the flows, release times of the groups, and what released each: the flow
         times 2, plus 1 if it was its data; negative at the start.
     """
+    flows, order = FlowColumns(*flow_columns), FlowOrder(*order_columns)
     active = active_flows(flows.path_at, flows.path_n, flows.hops, flows.weight, capacity, num_slots)
     shares, fresh = shares_of(len(capacity), num_slots), np.zeros(num_slots)
     state = _begin(order, len(capacity), num_slots)

@@ -1,4 +1,7 @@
-"""Compiled kernels of the cyclic scheduler: queues by label of the cycle, as linked lists."""
+"""Compiled kernels of the cyclic scheduler: queues by label of the cycle, as linked lists.
+
+The named columns are given to them as plain tuples.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ import numba
 import numpy as np
 
 from opticcl.ir import IntArray
-from opticcl.operations.dynamic_traffic._columns import common_words, write_end, write_grant
+from opticcl.kernels import kept_with
+from opticcl.operations.dynamic_traffic import _columns
+from opticcl.operations.dynamic_traffic._columns import Ended, FreeWords, Granted, common_words, write_end, write_grant
 
 __all__ = ["CycleQueues", "insert_requests", "serve_epoch"]
 
@@ -64,7 +69,7 @@ def _met(one, label, shape):  # type: ignore[no-untyped-def]
     return to * devices + (one % devices + c) % devices
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(nogil=True)
 def _append(queues, lists, which, source, target, cells, arrival, flow, ready):  # type: ignore[no-untyped-def]
     """A new record at the end of a list.
 
@@ -87,7 +92,7 @@ def _append(queues, lists, which, source, target, cells, arrival, flow, ready): 
     lists[which, 1] = row
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(nogil=True)
 def _remove(queues, lists, which, before, row):  # type: ignore[no-untyped-def]
     """Take a record out of a list. Args: before: the one before it; -1: it is the first."""
     after = queues.records[row, NEXT]
@@ -101,7 +106,7 @@ def _remove(queues, lists, which, before, row):  # type: ignore[no-untyped-def]
     queues.counts[0] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(nogil=True)
 def _deliver(queues, flow, cells, slot, ended, counted):  # type: ignore[no-untyped-def]
     """Cells of a flow reach their receiver; with the last of them it ends.
 
@@ -121,6 +126,7 @@ def _deliver(queues, flow, cells, slot, ended, counted):  # type: ignore[no-unty
         queues.counts[1] += 1
 
 
+@kept_with(_columns)
 @numba.njit(cache=True, nogil=True)
 def insert_requests(src, dst, cells, arrival, queues, two_hops):  # type: ignore[no-untyped-def]
     """Make a record and a flow of each request.
@@ -130,6 +136,7 @@ def insert_requests(src, dst, cells, arrival, queues, two_hops):  # type: ignore
         queues: changed.
         two_hops: whether they wait at their node for any other.
     """
+    queues = CycleQueues(*queues)
     for i in range(len(src)):
         queues.counts[1] -= 1
         flow = queues.free_flows[queues.counts[1]]
@@ -140,7 +147,7 @@ def insert_requests(src, dst, cells, arrival, queues, two_hops):  # type: ignore
         _append(queues, lists, which, src[i], dst[i], cells[i], arrival[i], flow, arrival[i] + 1)
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(nogil=True)
 def _serve_label(queues, label, slot, bit, free, per_bit, carried, granted, ended, counted):  # type: ignore[no-untyped-def]
     """Send what waits for the permutation of a plane; arguments as of `_spread`."""
     part, low = bit >> 6, np.uint64(1) << np.uint64(bit & 63)
@@ -164,7 +171,7 @@ def _serve_label(queues, label, slot, bit, free, per_bit, carried, granted, ende
         row = after
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(nogil=True)
 def _spread(queues, label, slot, bit, free, per_bit, carried, granted, ended, counted):  # type: ignore[no-untyped-def]
     """Send what waits at the nodes to those that the permutation of a plane meets, where its cells are still free.
 
@@ -202,6 +209,7 @@ def _spread(queues, label, slot, bit, free, per_bit, carried, granted, ended, co
             _remove(queues, queues.heads, here, -1, row)
 
 
+@kept_with(_columns)
 @numba.njit(cache=True, nogil=True)
 def serve_epoch(start, slots, per_bit, queues, free, two_hops, granted, ended):  # type: ignore[no-untyped-def]
     """One epoch of the cycle: returns (circuits, flows ended, cells that reached their receivers).
@@ -214,6 +222,7 @@ def serve_epoch(start, slots, per_bit, queues, free, two_hops, granted, ended): 
         two_hops: as of `insert_requests`.
         granted, ended: written.
     """
+    queues, free, granted, ended = CycleQueues(*queues), FreeWords(*free), Granted(*granted), Ended(*ended)
     groups, num_nodes = queues.shape[0], len(queues.lists)
     carried = np.zeros(num_nodes, np.int64)
     counted = np.zeros(3, np.int64)

@@ -37,7 +37,7 @@ def count_delays(granted, planes, start, by_pair, histogram, sums, sent, used): 
     """Add the delay of every cell that reached its receiver to a histogram.
 
     Args:
-        granted: grants of an epoch.
+        granted: src, dst, bit, cells and arrival of the grants of an epoch.
         planes: bits of a slot [count].
         start: first slot of the epoch.
         by_pair: whether the wavelength is the distance of the devices, not the device of the receiver.
@@ -46,14 +46,15 @@ def count_delays(granted, planes, start, by_pair, histogram, sums, sent, used): 
         sent: cells of each sender, changed.
         used: circuits on each wavelength, changed.
     """
-    for i in range(len(granted.src)):
-        used[(granted.dst[i] - (granted.src[i] if by_pair else 0)) % len(used)] += 1
-        if granted.arrival[i] >= 0:
-            delay = start + granted.bit[i] // planes + 1 - granted.arrival[i]
-            histogram[_bin(delay)] += granted.cells[i]
-            sums[0] += delay * granted.cells[i]
-            sums[1] += granted.cells[i]
-            sent[granted.src[i]] += granted.cells[i]
+    src, dst, bits, cells, arrival = granted
+    for i in range(len(src)):
+        used[(dst[i] - (src[i] if by_pair else 0)) % len(used)] += 1
+        if arrival[i] >= 0:
+            delay = start + bits[i] // planes + 1 - arrival[i]
+            histogram[_bin(delay)] += cells[i]
+            sums[0] += delay * cells[i]
+            sums[1] += cells[i]
+            sent[src[i]] += cells[i]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -61,15 +62,16 @@ def count_ends(ended, rate, scale, histogram, sums):  # type: ignore[no-untyped-
     """Add the time of each flow over that of its cells at full rate to a histogram.
 
     Args:
-        ended: flows that end.
+        ended: arrival, size and slot after the last of the flows that end.
         rate: full rate [cells a slot].
         scale: bins of a ratio of one [count].
         histogram: ratios by bin, changed.
         sums: [0]: sum of the ratios, [1]: flows; changed.
     """
-    for i in range(len(ended.arrival)):
-        ideal = (ended.size[i] + rate - 1) // rate
-        ratio = (ended.slot[i] - ended.arrival[i]) / ideal
+    arrival, size, end = ended
+    for i in range(len(arrival)):
+        ideal = (size[i] + rate - 1) // rate
+        ratio = (end[i] - arrival[i]) / ideal
         histogram[_bin(np.int64(ratio * scale))] += 1
         sums[0] += ratio
         sums[1] += 1

@@ -1,11 +1,25 @@
-"""Compiled kernels of the schedulers with one queue: grants on words of bits, one request after the other or in rounds."""
+"""Compiled kernels of the schedulers with one queue: grants on words of bits, one request after the other or in rounds.
+
+The named columns are given to them as plain tuples.
+"""
 
 from __future__ import annotations
 
 import numba
 import numpy as np
 
-from opticcl.operations.dynamic_traffic._columns import common_words, take_words, write_end, write_grant
+from opticcl.kernels import kept_with
+from opticcl.operations.dynamic_traffic import _columns
+from opticcl.operations.dynamic_traffic._columns import (
+    Ended,
+    FreeWords,
+    Granted,
+    Waiting,
+    common_words,
+    take_words,
+    write_end,
+    write_grant,
+)
 
 __all__ = ["grant_iteratively", "grant_oldest_first"]
 
@@ -22,7 +36,7 @@ def _lowest_bit(word):  # type: ignore[no-untyped-def]
     return _PLACE[(low * _SEQUENCE) >> np.uint64(58)]
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(nogil=True)
 def _keep(waiting, row, kept):  # type: ignore[no-untyped-def]
     """Move a request that is left to the front of the columns."""
     waiting.arrival[kept], waiting.src[kept], waiting.dst[kept] = (
@@ -33,6 +47,7 @@ def _keep(waiting, row, kept):  # type: ignore[no-untyped-def]
     waiting.cells[kept], waiting.size[kept] = waiting.cells[row], waiting.size[row]
 
 
+@kept_with(_columns)
 @numba.njit(cache=True, nogil=True)
 def grant_oldest_first(waiting, count, free, masks, rack, planes, per_bit, start, granted, ended):  # type: ignore[no-untyped-def]
     """Grant the lowest free bits to each request in order; requests that are left move to the front of the columns.
@@ -49,6 +64,7 @@ def grant_oldest_first(waiting, count, free, masks, rack, planes, per_bit, start
         granted, ended: written.
     Returns: (grants, requests done, requests left, cells granted).
     """
+    waiting, free, granted, ended = Waiting(*waiting), FreeWords(*free), Granted(*granted), Ended(*ended)
     parts = free.send.shape[1]
     grants, done, kept, cells_granted = 0, 0, 0, 0
     for i in range(count):
@@ -97,7 +113,7 @@ def _label_of_racks(one, two, racks, groups):  # type: ignore[no-untyped-def]
     return a * racks + (two % racks - one % racks) % racks
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(nogil=True)
 def _order_by_arbiter(waiting, count, rack, num_racks):  # type: ignore[no-untyped-def]
     """Rows of the requests by pair of racks, within a pair in their order."""
     ends = np.zeros(num_racks * num_racks + 1, np.int64)
@@ -113,7 +129,7 @@ def _order_by_arbiter(waiting, count, rack, num_racks):  # type: ignore[no-untyp
     return order
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(nogil=True)
 def _propose(waiting, free, order, offset, rack, num_racks, groups, bits, per_bit, turn):  # type: ignore[no-untyped-def]
     """Bits that each request proposes: its arbiter knows the words at the start of the round and its own proposals.
 
@@ -170,6 +186,7 @@ def _propose(waiting, free, order, offset, rack, num_racks, groups, bits, per_bi
     return proposed, bits_of
 
 
+@kept_with(_columns)
 @numba.njit(cache=True, nogil=True)
 def grant_iteratively(  # type: ignore[no-untyped-def]
     waiting, count, free, rack, num_racks, groups, bits, planes, per_bit, start, turn, rounds, granted, ended
@@ -189,6 +206,7 @@ def grant_iteratively(  # type: ignore[no-untyped-def]
         granted, ended: written.
     Returns: (grants, requests done, requests left, cells granted, rounds used).
     """
+    waiting, free, granted, ended = Waiting(*waiting), FreeWords(*free), Granted(*granted), Ended(*ended)
     grants, cells_granted, used = 0, 0, 0
     last = np.zeros(count, np.int64)
     offset = np.zeros(count + 1, np.int64)

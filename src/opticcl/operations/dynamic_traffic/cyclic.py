@@ -18,7 +18,7 @@ from opticcl.errors import ParameterError
 from opticcl.fabrics.ramp import Ramp
 from opticcl.ir import IntArray
 from opticcl.ir.epochs import EpochGrants, EpochRequest
-from opticcl.operations.dynamic_traffic._columns import Ended, FreeWords, Granted
+from opticcl.operations.dynamic_traffic._columns import Ended, Granted
 from opticcl.operations.dynamic_traffic._cyclic_kernels import CycleQueues, insert_requests, serve_epoch
 from opticcl.operations.dynamic_traffic.demand import Channels
 from opticcl.operations.dynamic_traffic.flows import run_values
@@ -66,7 +66,7 @@ class Cyclic(Scheduler):
         """Put flows into the list of their permutation, or of their sender."""
         self._grow(len(requests))
         columns = requests.src, requests.dst, requests.cells, requests.arrival
-        insert_requests(*columns, self._queues, self.hops == 2)
+        insert_requests(*columns, tuple(self._queues), self.hops == 2)
         self._pending += int(requests.cells.sum())
 
     def _grow(self, wanted: int) -> None:
@@ -82,9 +82,10 @@ class Cyclic(Scheduler):
             self._grow(len(self._granted.src))
         queues, per_bit = self._queues, self.machine.transceivers_per_group
         ended = Ended(*(np.zeros(len(queues.flows) - int(queues.counts[1]), np.int32) for _ in range(3)))
-        words = FreeWords(free.send, free.receive, free.channel, *self.parts)
+        words = free.send, free.receive, free.channel, *self.parts
+        out = tuple(self._granted), tuple(ended)
         grants, done, delivered = serve_epoch(
-            epoch * self.slots, self.slots, per_bit, queues, words, self.hops == 2, self._granted, ended
+            epoch * self.slots, self.slots, per_bit, tuple(queues), words, self.hops == 2, *out
         )
         self._pending -= delivered
         return EpochGrants(*(column[:grants] for column in self._granted), *(column[:done] for column in ended))

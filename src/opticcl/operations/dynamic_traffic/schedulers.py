@@ -233,16 +233,14 @@ class Native(WordScheduler):
         ended = Ended(*(np.zeros(self.queue.count, np.int32) for _ in range(3)))
         m, b, queue = self.machine, self.machine.transceivers_per_group, self.queue
         start = epoch * self.slots
+        columns, out = (tuple(queue.waiting), queue.count, tuple(words)), (tuple(self._granted), tuple(ended))
         if not self.iterations:
-            found = _one_by_one(
-                queue.waiting, queue.count, words, self._masks, self._rack, m.groups, b, start, self._granted, ended
-            )
+            found = _one_by_one(*columns, self._masks, self._rack, m.groups, b, start, *out)
             return self.grants(found, ended)
-        rack = np.arange(m.num_nodes) // m.wavelengths
+        rack, turn = np.arange(m.num_nodes) // m.wavelengths, epoch * self.bits
         found = _in_rounds(
-            queue.waiting, queue.count, words, rack, m.groups * m.racks, m.groups, self.bits, m.groups, b, start,
-            epoch * self.bits, self.iterations, self._granted, ended,
-        )  # fmt: skip
+            *columns, rack, m.groups * m.racks, m.groups, self.bits, m.groups, b, start, turn, self.iterations, *out
+        )
         return self.grants(found, ended)
 
 

@@ -24,7 +24,6 @@ from opticcl.fabrics.ramp import Ramp
 from opticcl.ir import Fabric, IntArray, ProgressCallback, no_progress
 from opticcl.ir.epochs import EpochGrants, EpochRequest
 from opticcl.operations.dynamic_traffic._arrival_kernels import draw_epoch
-from opticcl.operations.dynamic_traffic._columns import Ended, Granted
 from opticcl.operations.dynamic_traffic._delay_kernels import count_delays, count_ends
 from opticcl.operations.dynamic_traffic.demand import NodeDemand, Worst, node_weights
 from opticcl.operations.dynamic_traffic.flows import FlowMix, run_values
@@ -302,8 +301,8 @@ def _count(counts: Counts, batch: int, grants: EpochGrants, start: int, machine:
         machine: RAMP.
         by_pair: whether the wavelength depends on sender and receiver.
     """
-    granted = Granted(grants.src, grants.dst, grants.bit, grants.cells, grants.arrival)
-    ended = Ended(grants.ended_arrival, grants.ended_cells, grants.ended_slot)
+    granted = grants.src, grants.dst, grants.bit, grants.cells, grants.arrival
+    ended = grants.ended_arrival, grants.ended_cells, grants.ended_slot
     delays, delay_sums = counts.delays[batch], counts.delay_sums[batch]
     count_delays(granted, machine.groups, start, by_pair, delays, delay_sums, counts.sent_by, counts.used)
     count_ends(ended, machine.ports_per_node, RATIO_SCALE, counts.ratios[batch], counts.ratio_sums[batch])
