@@ -277,3 +277,91 @@ def test_light_on_another_wavelength():
         "light_wrong", "a signal on wavelength 0", "wavelength 1", 1
     )  # fmt: skip
     assert one.where == "photodiode:3 (node 0 port 1 wavelength 1), wavelength 0"
+
+
+@pytest.mark.parametrize(
+    ("rule", "kept", "data"),
+    [
+        ("light_stray", (2, 3), []),
+        ("light_missing", (0, 1), []),
+        ("chunks_differ", (), [("parts", [2, 3], 2)]),
+        ("window_differs", (), [("until_s", [2, 3], 2e-5), ("ready_s", [2, 3], 3e-5)]),
+    ],
+)
+def test_rows_that_break_one_rule_at_once(rule, kept, data):
+    """Both nodes are counted."""
+    tables = changed(tables_of("oddl"), data=data, total_s=1.0)
+    rows = tables.data.take(~np.isin(np.arange(4), kept))
+    assert found(dataclasses.replace(tables, data=rows))[rule].count == 2
+
+
+@pytest.mark.parametrize(
+    ("table", "changes", "says"),
+    [
+        ("data", [("chunk_lo", 2, 1), ("chunk_n", 2, 2)], "data row 2: ends beyond the 2 chunks"),
+        ("data", [("share", 2, 1)], "data row 2: has a share beyond its shares"),
+        ("data", [("until_s", 2, 0.0)], "data row 2: has until_s before from_s"),
+        ("data", [("op", 2, 2)], "data row 2: op=2 is none of the operations of all_gather"),
+        ("settings", [("value", 4, -2)], "settings row 4: value=-2; laser has"),
+        ("settings", [("value", 4, (1 << 40) + 1)], f"settings row 4: value={(1 << 40) + 1}; laser has"),
+        ("settings", [("value", 4, 1 << 40)], ""),
+        *(
+            ("settings", [("device", 5, group)], f"settings row 5: {name} has no states that can be set")
+            for group, name in ((0, "transmitter"), (3, "fibre_up"), (7, "photodiode"))
+        ),
+    ],
+)
+def test_rows_that_no_machine_has(table, changes, says):
+    """The row and what it says; the largest setting of a control is one."""
+    said = refusal(changed(tables_of("oddl"), **{table: changes}))
+    assert says in said
+    assert bool(says) == bool(said)
+
+
+@pytest.mark.parametrize(("op", "wrong"), [(0, False), (1, True), (2, False), (3, True)])
+def test_operations_of_what_stays_apart(op, wrong):
+    """Chunks of an all_to_all are never added."""
+    tables = TableMaker(opticcl.compile("oddl:shape=2", "all_to_all", "1 KB")).tables()
+    said = refusal(changed(tables, data=[("op", 0, op)]))
+    assert (f"op={op} is none of the operations of all_to_all" in said) == wrong
+
+
+def test_data_of_a_node_outside_of_the_job():
+    """A job of two nodes of three."""
+    tables = TableMaker(opticcl.compile("oddl:shape=3", "all_gather", "1 KB", nodes=[0, 1])).tables()
+    assert refusal(changed(tables, data=[("number", 0, 2)])) == "data row 0: its device is on no node of the job"
+
+
+def test_a_second_setting_of_what_is_set_once():
+    """At the same time as the first; and a second change at a later time of what takes no time."""
+    again = found(with_row(tables_of("oddl"), value=0))
+    assert again["set_again"].count == 1
+    tables = tables_of("ramp")
+    late = int(np.argmax(tables.settings.from_s))
+    row = {name: getattr(tables.settings, name)[late] for name in tables.settings.KINDS}
+    assert row["from_s"] > 0
+    assert "setting_clash" in found(with_row(tables, **row))
+
+
+def test_overlapping_data_is_named_with_its_times():
+    """The second of two rows of a transmitter begins before the first has ended."""
+    tables = tables_of("ramp")
+    d = tables.data
+    assert check_tables(tables_of("oddl")).moments == 1
+    first = int(np.flatnonzero(d.sends)[0])
+    second = int(np.flatnonzero(d.sends & (d.number == d.number[first]) & (d.from_s > d.from_s[first]))[0])
+    one = found(changed(tables, data=[("until_s", first, d.until_s[second])]))["data_overlap"]
+    assert (one.at_s, one.found, one.count) == (d.from_s[second], f"chunk {d.chunk_lo[second]}", 1)
+    assert one.expected.endswith(f"the end of chunk {d.chunk_lo[first]}")
+
+
+def test_a_late_ring_is_named():
+    """The device that changes, from what to what, and what is not received meanwhile."""
+    tables = tables_of("terarack")
+    drop = int(np.flatnonzero((tables.settings.device == 3) & (tables.settings.value == 1))[-1])
+    number = tables.settings.number[drop]
+    one = found(changed(tables, settings=[("from_s", drop, tables.settings.from_s[drop] + 1e-6)]))["setting_late"]
+    assert one.where.startswith(f"drop:{number} (")
+    assert " index " in one.where
+    assert one.found.startswith("a change from 0 to 1, one of 1: ")
+    assert "its light alone" in one.found or "a signal" in one.found

@@ -316,7 +316,10 @@ def test_light_that_goes_round():
     before = np.isin(s.number * (1 << 30) + s.index, added.number * (1 << 30) + added.index) & (s.device == tile)
     kept = s.take(~before)
     more = SettingRows.joined([tuple(getattr(rows, name) for name in s.KINDS) for rows in (kept, added)])
-    assert "light_circulating" in rules(dataclasses.replace(tables, settings=more))
+    found = check_tables(dataclasses.replace(tables, settings=more)).violations
+    one = next(violation for violation in found if violation.rule == "light_circulating")
+    assert (one.where, one.expected) == ("lightpath", "light that ends")
+    assert one.found == "light that comes back to where it was"
 
 
 def test_a_wrong_wavelength_of_a_laser():

@@ -106,7 +106,7 @@ class DeviceStates:
         self.row_key = self.row_key.reshape(-1)
         self.group, self.number, self.index = unique
         parked = np.array([KINDS[group.kind].parked for group in netlist.groups], np.int64)
-        self.parked = parked[self.group] if len(self.group) else np.zeros(0, np.int64)
+        self.parked = parked[self.group]
         self.rows = rows
         self._by_begin = np.argsort(rows.from_s, kind="stable")
         self._by_done = np.argsort(self.done_s, kind="stable")
@@ -502,7 +502,7 @@ def _known_data(netlist: Netlist, tables: Tables) -> IntArray:
     d, c = tables.data, tables.collective
     for name in ("from_s", "until_s", "ready_s"):
         _known_times("data", getattr(d, name), name)
-    ranks = np.full(len(d), -1)
+    ranks = np.empty(len(d), np.int64)
     for sends, name in ((True, netlist.transmitter), (False, netlist.photodiodes.name)):
         position = netlist.position[name]
         mine = np.flatnonzero(d.sends == sends)
