@@ -1,14 +1,16 @@
 """Circuits of skewed exchanges: by some senders and moves, and over the planes that work."""
 
+import itertools
 from types import SimpleNamespace
 
 import pytest
 from tests.verify.test_symmetric_steps import not_listed, ramp
 
 from opticcl.circuits import lower
-from opticcl.circuits.ramp import _planes_that_work
+from opticcl.circuits.ramp import _first_fit, _planes_that_work
 from opticcl.fabrics import fabric
-from opticcl.ir import Condition
+from opticcl.fabrics.ramp import Ramp
+from opticcl.ir import Condition, Op, Transfers
 from opticcl.ir.symmetric_steps import symmetric_step
 from opticcl.schedule import generate
 from opticcl.verify import verify
@@ -94,3 +96,33 @@ def test_labels_are_dealt_over_the_planes_that_work(parts, rounds):
     plan = lower(where, generate("skewed_exchange:steps=1", "all_to_all", where))
     assert verify(plan).ok
     assert len(plan.rounds(0)) == rounds
+
+
+def halves(machine, one, other):
+    """Whether two circuits between four nodes cannot have the same transceiver group, since their light would meet."""
+    group, rack, place = machine.nodes_per_group, machine.wavelengths, machine.wavelengths
+    between = [(src // group, dst // group, dst % place) for src, dst in (one, other)]
+    if machine.subnet == "route_switch":
+        between = [(src // rack, *cell[1:]) for (src, _), cell in zip((one, other), between, strict=True)]
+    elif machine.signals_meet and machine.subnet == "broadcast":
+        between = [cell[:2] for cell in between]
+    elif machine.subnet == "route_broadcast" and not machine.signals_meet:
+        between = [(*cell, src % place) for (src, _), cell in zip((one, other), between, strict=True)]
+    return between[0] == between[1]
+
+
+@pytest.mark.parametrize("subnet", ["broadcast", "route_broadcast", "route_switch"])
+@pytest.mark.parametrize("meet", [False, True])
+def test_two_circuits_share_what_their_light_does_not_meet_in(subnet, meet):
+    """Both transceiver groups of two each, or one of them where it meets; some pairs of 16 nodes."""
+    where = fabric(f"ramp:groups=2,racks=2,wavelengths=4,subnet={subnet}" + ",receiver=none" * meet)
+    machine = where.machine_as(Ramp)
+    seen = set()
+    for pair in itertools.islice(itertools.permutations(range(where.num_nodes), 4), 0, None, 101):
+        one, other = pair[:2], pair[2:]
+        transfers = Transfers.of([one[0], other[0]], [one[1], other[1]], [0, 1], 1, Op.COPY)
+        (circuits,) = _first_fit(where, transfers)
+        met = halves(machine, one, other)
+        assert len(circuits) == (2 if met else 4), (one, other)
+        seen.add(met)
+    assert seen == {False, True}
