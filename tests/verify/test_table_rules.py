@@ -365,3 +365,22 @@ def test_a_late_ring_is_named():
     assert " index " in one.where
     assert one.found.startswith("a change from 0 to 1, one of 1: ")
     assert "its light alone" in one.found or "a signal" in one.found
+
+
+def test_wavelengths_of_a_laser():
+    """What ODDL's laser is set to names its first wavelength and how many there are: 1 and 1 of 2."""
+    tables = TableMaker(opticcl.compile("oddl:shape=4", "all_to_all", "1 KB")).tables()
+    d = tables.data
+    row = int(np.flatnonzero(d.sends & (d.from_s == d.from_s.min()))[0])
+    same = np.flatnonzero(d.sends & (d.from_s == d.from_s[row]) & (d.number == d.number[row]))
+    one = found(changed(tables, data=[("wavelength", same, 1)]))["control_wrong"]
+    assert one.where.startswith("laser:")
+    assert one.expected == f"setting {1 * (2 + 1) + len(same)}"
+
+
+def test_all_wavelengths_that_are_wrong_are_counted():
+    """Photodiodes that listen to the other wavelength."""
+    tables = tables_of("terarack")
+    rows = np.flatnonzero(~tables.data.sends)[:4]
+    wrong = changed(tables, data=[("wavelength", rows, 1 - tables.data.wavelength[rows])])
+    assert found(wrong)["light_wrong"].count == 4
