@@ -70,7 +70,8 @@ def entries_of(
 ) -> tuple[list[Entry], list[Declined]]:
     """Entries of one fabric, and the algorithms that it declines.
 
-    An algorithm may raise an exception in a step that the search did not need: then the next fastest takes its place.
+    An algorithm may raise an exception in a step that the search did not need, or its plan may be too large to be verified:
+    then the next fastest takes its place.
 
     Args:
         criteria: of the comparison.
@@ -102,6 +103,9 @@ def entries_of(
                 finished.add(name)
             except AlgorithmError as error:
                 declined.append(Declined(fabric.name, schedule.name, str(error), failed=True))
+            except UnsupportedError as error:
+                declined.append(Declined(fabric.name, schedule.name, f"{name}: {error}"))
+            if name not in finished:
                 failed.add(schedule.name)
                 search_again = criteria.searches
     return entries, declined
