@@ -141,7 +141,7 @@ def kernel(monkeypatch, tmp_path):
     source = tmp_path / "sums.py"
     source.write_text("\n\ndef added(a, b):\n    return a + b\n", "utf-8")
     added = runpy.run_path(str(source))["added"]
-    one = Kernel(py_func=added, nopython_signatures=[], stats=SimpleNamespace(cache_path=tmp_path))
+    one = Kernel(py_func=added, overloads=[], stats=SimpleNamespace(cache_path=tmp_path))
     version = f"{sys.version_info[0]}{sys.version_info[1]}{sys.abiflags}"
     return one, tmp_path / f"sums.added-3.py{version}.nbi", source
 
@@ -175,7 +175,7 @@ def test_a_kernel_that_is_loaded_is_used(kernel):
     """On any number of rows."""
     one, _, _ = kernel
     assert not kernels.worth_compiling(1, one)
-    one.nopython_signatures.append("a signature")
+    one.overloads.append("a signature")
     assert kernels.worth_compiling(1, one)
 
 

@@ -71,7 +71,7 @@ def chosen(kernel: Any, rows: int) -> Any:
 
 def _is_loaded(kernel: Any) -> bool:
     """Whether a kernel is compiled in this process; without numba's compiler it is a function, which is as good."""
-    return bool(getattr(kernel, "nopython_signatures", True))
+    return bool(getattr(kernel, "overloads", True))
 
 
 def _is_kept(kernel: Any) -> bool:
