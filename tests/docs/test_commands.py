@@ -75,6 +75,9 @@ DEEP = {
     "opticcl traffic -f ramp:groups=4,racks=4,wavelengths=16 --load 0.4 --slots 600 --beside plan.parquet --reserve planes=2": (
         "1 s; tests/cli/test_traffic.py has fewer slots"
     ),
+    "opticcl control -f oddl:shape=32x32 -a halving_doubling": "1,024 nodes, 1 s; tests/operations has smaller machines",
+    "opticcl plan -f ocs --import examples/swot.toml": "1 s; tests/plans/test_published.py reads the same form",
+    "opticcl train --workload examples/graph.fbuf": "1 s; tests/traces/test_graphs.py reads the same form",
     MANY_SCHEDULERS: "40 runs, 30 s",
     MANY_POLICIES: "300 jobs, 9 s",
 }

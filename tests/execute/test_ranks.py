@@ -21,14 +21,13 @@ from opticcl.schedule import all_variants, generate, reason_declined
 
 FABRICS = (
     "ideal:nodes=7",
-    "ideal:nodes=8",
     "ramp:groups=2,racks=2,wavelengths=4",
     "sipac:radix=2,levels=3",
     "terarack:nodes=9",
-    "oddl:shape=4x4",
-    "lightpath:shape=2x4",
     "torus:shape=3x3",
 )
+LATER = ("ideal:nodes=8", "oddl:shape=4x4", "lightpath:shape=2x4")
+"""Fabrics of `make test-deep`."""
 LONGEST = 16
 """Pieces of a pipeline; those with more take seconds."""
 
@@ -78,7 +77,7 @@ def results_are_those_in_process(schedule):
 
 
 @pytest.mark.parametrize("name", COLLECTIVES)
-@pytest.mark.parametrize("where", FABRICS)
+@pytest.mark.parametrize("where", [*FABRICS, *(pytest.param(one, marks=pytest.mark.deep) for one in LATER)])
 def test_bit_by_bit_as_in_process(where, name):
     """Every algorithm; integers and floats, a length that the chunks do not divide."""
     made = fabric(where)
@@ -90,7 +89,7 @@ def test_bit_by_bit_as_in_process(where, name):
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("where", [where for where in FABRICS if where != "oddl:shape=4x4"])
+@pytest.mark.parametrize("where", FABRICS)
 def test_long_pipelines_bit_by_bit_as_in_process(where):
     """All collectives, on the fabrics that have such pipelines."""
     made, tried = fabric(where), 0

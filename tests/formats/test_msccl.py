@@ -97,7 +97,9 @@ def test_files_of_others_are_right(name, tmp_path):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", [*FILES, *range(len(PLANS))])
+@pytest.mark.parametrize(
+    "name", [FILES[0], *(pytest.param(one, marks=pytest.mark.deep) for one in FILES[1:]), *range(len(PLANS))]
+)
 def test_what_executes_wrong_is_refused_by_its_rule(name, kind, tmp_path):
     """Twenty mutants of each kind of a file of others, five of ours: none that the interpreter finds wrong is accepted."""
     text = shared(name) if isinstance(name, str) else written(tmp_path, *PLANS[name])

@@ -53,7 +53,10 @@ FILES = [
 ]
 
 
-@pytest.mark.parametrize("name", FILES)
+LARGE = ("kineto/timeline-rank0.json.gz", "pytorch-et/resnet-2gpu.json.gz")
+
+
+@pytest.mark.parametrize("name", [pytest.param(one, marks=pytest.mark.deep) if one in LARGE else one for one in FILES])
 def test_every_call_of_a_real_file_is_accounted_for(name, answer, opticcl):
     """Compared, left out and omitted are all calls of the file; the bytes too, in JSON and in text."""
     path = shared_file(name)
