@@ -1,5 +1,6 @@
 """Lower bounds: by hand, by brute force on small instances, by name, and never above a time."""
 
+from functools import cache
 from itertools import permutations, product
 
 import numpy as np
@@ -211,11 +212,70 @@ def test_trees_round_a_ring(n):
         assert lengths[min(levels, len(lengths)) - 1] == least_tree(n, levels)
 
 
+@pytest.mark.parametrize("n", [17, 40])
+def test_trees_of_any_convex_or_other_shape(n):
+    """The same by trying every place of every branch and of its root."""
+    near, far = n // 2, n - 1 - n // 2
+    side = [0] + [10**6] * near
+    for length in ring_tree_lengths(n):
+        branch = [10**6] + [min(side[a] + a + 1 + side[m - 1 - a] for a in range(m)) for m in range(1, near + 1)]
+        side = [0]
+        for m in range(1, near + 1):
+            side.append(min(side[y] + y + branch[m - y] for y in range(m)))
+        assert length == side[near] + side[far]
+
+
 def test_trees_round_a_large_ring():
     """By the table of a ring of 1,024: length over 1,023."""
     lengths = ring_tree_lengths(1024) / 1023
     assert [round(float(lengths[t - 1]), 2) for t in (1, 2, 3, 8, 64)] == [256.25, 15.09, 6.82, 3.03, 1.87]
     assert (np.diff(lengths) <= 0).all()
+
+
+def test_levels_beyond_the_last_have_the_least_length():
+    """A ring of 65,536 positions has more levels than are computed; 4,096 has all of them."""
+    lengths = ring_tree_lengths(65536)
+    assert len(lengths) < 1000
+    assert lengths[-1] == 65535
+    assert len(ring_tree_lengths(4096)) == 2048
+
+
+@cache
+def least_traffic(contributions, compute):
+    """Memory traffic of the sums that join contributions of one chunk: over all trees of sums [chunks]."""
+    if contributions == 1:
+        return 0
+    return min(
+        sum(least_traffic(part, compute) for part in parts)
+        + (len(parts) + 1 if compute == "fused" else 3 * (len(parts) - 1))
+        for parts in parts_of(contributions)
+        if len(parts) > 1
+    )
+
+
+def parts_of(number, most=None):
+    """Ways to write a number as a sum of positive numbers."""
+    if not number:
+        yield ()
+    for first in range(1, min(number, most or number) + 1):
+        for rest in parts_of(number - first, first):
+            yield (first, *rest)
+
+
+@pytest.mark.parametrize("compute", ["fused", "chain", "none"])
+@pytest.mark.parametrize("name", ["all_reduce", "reduce_scatter", "reduce", "all_gather"])
+def test_sums_take_time_in_closed_form(name, compute):
+    """On eight nodes: the best tree of sums, spread over all nodes; none where nothing is added, or where arrivals overlap."""
+    assumed = assumptions("published", compute=compute, memory_bytes_per_s=1e12)
+    without = assumptions("published", compute="none", memory_bytes_per_s=1e12)
+    size = 80_000_000
+    added = (
+        bound("oddl:shape=2x4", name, size, assumed, overlap=False).seconds
+        - bound("oddl:shape=2x4", name, size, without, overlap=False).seconds
+    )
+    chunks = 0 if compute == "none" or name == "all_gather" else least_traffic(8, compute)
+    assert added == pytest.approx(chunks * size / 8 / 1e12, abs=1e-15)
+    assert bound("oddl:shape=2x4", name, size, assumed) == bound("oddl:shape=2x4", name, size, without)
 
 
 def fewest_rounds(n):

@@ -8,13 +8,13 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from opticcl.kernels import ROWS_OF_A_CALL, worth_compiling
+from opticcl.kernels import chosen
 
 __all__ = ["MOST_POSITIONS", "ring_tree_lengths"]
 
-MOST_POSITIONS = 4096  # the work grows with their square
+MOST_POSITIONS = 1 << 16
 FAR = 1 << 40  # segments, more than any tree has
-MOST_WORK = 1 << 26  # with more levels than this allows, the least length is taken
+MOST_WORK = 1 << 23  # with more levels than this allows, the least length is taken
 
 
 @lru_cache(maxsize=16)
@@ -32,57 +32,36 @@ def ring_tree_lengths(positions: int) -> npt.NDArray[np.float64]:
     Args: positions: on the ring, at least 2 [count].
     """
     near, far = positions // 2, positions - 1 - positions // 2
+    place = np.arange(near + 1)
+    side = place * (place + 1) // 2
     found = []
-    side = np.full(near + 1, FAR)
-    side[0] = 0
-    for _ in range(max(8, MOST_WORK // near**2)):
-        compiled = worth_compiling(len(side) * (ROWS_OF_A_CALL + len(side)), _one_more_level)
-        side = _one_more_level(side) if compiled else _one_more_level_columns(side)
+    for _ in range(MOST_WORK // len(side)):
         found.append(side[near] + side[far])
-        if found[-1] <= positions - 1:
+        if found[-1] == positions - 1:
             return np.array(found, np.float64)
+        side = chosen(_one_more_level, len(side))(side)
     return np.array([*found, positions - 1], np.float64)
-
-
-def _one_more_level_columns(side: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """As `_one_more_level`, with NumPy."""
-    most = len(side) - 1
-    behind, near, branch = side[::-1], side + np.arange(1, most + 2), np.full_like(side, FAR)
-    for m in range(1, most + 1):
-        half = (m + 1) // 2
-        branch[most - m] = (near[:half] + behind[most + 1 - m : most + 1 - m + half]).min()
-    found = np.zeros_like(side)
-    for m in range(1, most + 1):
-        found[m] = (found[:m] + branch[most - m : most]).min() + m
-    return found - np.arange(most + 1)
 
 
 @numba.njit(cache=True)
 def _one_more_level(side):  # type: ignore[no-untyped-def]
-    """f of one level more, int64 (m + 1,).
+    """f of one level more, int64 (m + 1,), in linear time.
 
-    Of two places of the root of a branch that leave the same parts, the nearer one is shorter, so half of them are tried. Parts
-    are read from the front of one array and from the front of a reversed one, so that several are added at once.
+    f of one level is convex in m. If f of a level is, so is h of the next, the least sum of two convex functions: of the two
+    parts of a branch the one grows that costs less. So is f of the next: what it takes the least of is convex in y as long as
+    f is convex up to there, which makes it convex one position further. So the best y never falls as m grows, and the first y
+    behind which the sum grows is the best.
     """
-    most = len(side) - 1
-    behind, near, branch = np.empty_like(side), np.empty_like(side), np.empty_like(side)
-    for m in range(most + 1):
-        behind[m], near[m], branch[m] = side[most - m], side[m] + m + 1, FAR
-    for m in range(1, most + 1):
-        branch[most - m] = _least_sum(near[: (m + 1) // 2], behind[most + 1 - m : most + 1 - m + (m + 1) // 2])
-    found = np.empty_like(side)  # with the way to the branch: found[y] + y
-    found[0] = 0
-    for m in range(1, most + 1):
-        found[m] = _least_sum(found[:m], branch[most - m : most]) + m
-    for m in range(most + 1):
-        found[m] -= m
+    branch, found = np.empty_like(side), np.empty_like(side)
+    branch[0], found[0] = FAR, 0
+    before = behind = first = 0
+    for m in range(1, len(side)):
+        branch[m] = side[before] + before + 1 + side[behind]
+        if side[before + 1] + 1 - side[before] <= side[behind + 1] - side[behind]:
+            before += 1
+        else:
+            behind += 1
+        while first + 1 < m and found[first + 1] + 1 + branch[m - first - 1] <= found[first] + branch[m - first]:
+            first += 1
+        found[m] = found[first] + first + branch[m - first]
     return found
-
-
-@numba.njit(cache=True)
-def _least_sum(a, b):  # type: ignore[no-untyped-def]
-    """Least of a[i] + b[i]."""
-    least = 2 * FAR
-    for i in range(len(a)):
-        least = min(least, a[i] + b[i])
-    return least

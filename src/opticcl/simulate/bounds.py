@@ -99,7 +99,8 @@ def lower_bound(
 
     On packet fabrics, also the latency of the shortest path to the farthest node: alone, or, where each step takes the latency
     of its longest path and then the time of its busiest link, beside the rest. Without barriers transfers of one step
-    overlap with latencies of another, so the larger of t x step and step + transfer(t) counts.
+    overlap with latencies of another, so the larger of t x step and step + transfer(t) counts. Where a step adds when its
+    data is there, also the least time of sums, beside the rest.
 
     Args:
         collective: what is computed.
@@ -109,7 +110,7 @@ def lower_bound(
         starts: when a circuit starts. steps: after the step before has ended; data: once its data and the ports are
             there; devices: also on devices that stand, so that a node may have any number of partners in a step.
         overlap: whether within a step one transfer may still be on its way while another moves data, as in engines that
-            follow each transfer; in closed form a step takes the longest latency and then the longest transfer.
+            follow each transfer; in closed form a step takes the longest latency, then the longest transfer, then its sums.
     Source: Chan et al. 2007 for ports; LUMORPH section 4 for p partners at once; the others are ours, docs/bounds.md.
     """
     n = collective.num_ranks
@@ -128,10 +129,11 @@ def lower_bound(
     t, transfer_s, name = _best_steps(forms, steps, step_s, gap_s)
     messages_s = gap_s * float(forms.messages(np.array([t]))[0])
     links_s = 0.0 if own or overlap else _farthest_s(collective, fabric, law) - law.base_s
-    rest_s = t * step_s + messages_s + transfer_s + links_s
+    sums_s = 0.0 if own or overlap else _least_sums_s(collective, size_bytes, assumed)
+    rest_s = t * step_s + messages_s + transfer_s + links_s + sums_s
     if not barriers:
         rest_s = max(t * (step_s + gap_s), step_s + gap_s + transfer_s)
-    parts = {name: transfer_s, "messages of a node": messages_s, PATH: links_s}
+    parts = {name: transfer_s, "messages of a node": messages_s, PATH: links_s, "sums": sums_s}
     parts[counted(t, "dependent step") + f" ({why_steps if t == steps else 'latency'})"] = t * latency_s
     if not own:
         for why, seconds in _by_reach(collective, fabric, reach, size_bytes, assumed):
@@ -141,6 +143,23 @@ def lower_bound(
     parts["control exchanges"], parts["changes of circuits"] = t * charge.control_every_s, t * charge.change_every_s
     first_s = charge.control_first_s + charge.change_first_s
     return LowerBound(first_s + rest_s, max(parts, key=lambda part: parts[part]))
+
+
+def _least_sums_s(collective: Collective, size_bytes: int, assumed: Assumptions) -> float:
+    """Least time in which ranks add, of all steps of any schedule together [s].
+
+    Each chunk has a contribution of every rank, so sums of it take in N - 1 arrivals, at best at once and on one rank. A step
+    takes as long as the rank with most to add, which is at least the mean of all ranks.
+
+    Args:
+        collective: what is computed.
+        size_bytes: message of every rank [bytes].
+        assumed: time assumptions.
+    """
+    n = collective.num_ranks
+    if collective.name not in REDUCING:
+        return 0.0
+    return float(memory_traffic(assumed.compute, n - 1, 1)) / n * size_bytes / assumed.memory_bytes_per_s
 
 
 def _idle(collective: Collective) -> bool:
@@ -217,6 +236,8 @@ GATHERING = ("all_reduce", "all_gather", "all_to_all", "reduce_scatter", "reduce
 """Some rank needs something of every other."""
 SPREADING = ("all_reduce", "all_gather", "all_to_all", "reduce_scatter", "broadcast", "scatter", "barrier")
 """Every rank needs something of some rank."""
+REDUCING = ("all_reduce", "reduce_scatter", "reduce")
+"""Contributions of all ranks are added."""
 ON_RINGS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
 """Trees join all ranks."""
 PATH = "latency of the longest path"
