@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 
 __all__ = ["compare", "compare_plans"]
 
+MOST_STEP_BYTES = 640_000_000
+"""Of the steps and circuits of a fabric: on 16,384 nodes most of what a search generated is still there when it is verified
+[bytes]."""
+
 
 def compare_plans(
     fabrics: Iterable[Fabric],
@@ -75,7 +79,7 @@ def compare_plans(
     assumed = assumptions_of(assumptions)
     if name == "barrier":
         sizes = [0]  # it carries no data
-    judge, cache = Judge(), StepCache()
+    judge, cache = Judge(), StepCache(MOST_STEP_BYTES)
     other = beside(assumed)
     between = keys_between(assumed, other.assumed) if explain else []
     varied = sensitivity(assumed) if vary else []
