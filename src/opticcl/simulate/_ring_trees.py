@@ -48,9 +48,9 @@ def _one_more_level(side):  # type: ignore[no-untyped-def]
     """f of one level more, int64 (m + 1,), in linear time.
 
     f of one level is convex in m. If f of a level is, so is h of the next, the least sum of two convex functions: of the two
-    parts of a branch the one grows that costs less. So is f of the next: what it takes the least of is convex in y as long as
-    f is convex up to there, which makes it convex one position further. So the best y never falls as m grows, and the first y
-    behind which the sum grows is the best.
+    parts of a branch the one grows that costs less. Then f of the next is the least sum of two convex functions too: f itself
+    up to there and h, so it is convex one position further. The best y never falls as m grows, and the first y behind which
+    the sum grows is the best.
     """
     branch, found = np.empty_like(side), np.empty_like(side)
     branch[0], found[0] = FAR, 0
