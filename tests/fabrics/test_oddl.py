@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
 from opticcl.errors import FabricError
-from opticcl.fabrics import fabric, fabric_at_scale
-from opticcl.fabrics.oddl import switches_per_dimension
+from opticcl.fabrics import _failures, fabric, fabric_at_scale
+from opticcl.fabrics.oddl import modules_passed, switches_per_dimension
 from opticcl.ir import CircuitPlan, Circuits, concatenate_circuits
 from opticcl.schedule import generate
 from opticcl.verify import verify
@@ -207,3 +209,211 @@ def _alone(*circuits: tuple[int, int, int, int]) -> set[str]:
 def test_physics_of_one_switch(circuits: list[tuple[int, int, int, int]], rules: set[str]) -> None:
     """Exclusive NICs in a round, one setting of the switch for the whole job."""
     assert _alone(*circuits) == rules
+
+
+# --- every NIC and switch, line by line -------------------------------------------------------------------------------
+
+
+def _lines(shape: tuple[int, ...]) -> list[tuple[int, tuple[int, ...]]]:
+    """(dimension, nodes) of every switch: nodes that differ in that coordinate alone, in the order of the first of them."""
+    grid = np.arange(np.prod(shape)).reshape(shape)
+    found = []
+    for d, side in enumerate(shape):
+        lines = np.moveaxis(grid, d, -1).reshape(-1, side).tolist()
+        found += [(d, tuple(line)) for line in sorted(lines)]
+    return found
+
+
+def _every_pair(shape: tuple[int, ...]) -> Circuits:
+    """A circuit between all nodes of each line, both ways."""
+    rows = [(d, a, b) for d, line in _lines(shape) for a in line for b in line if a != b]
+    dimension, src, dst = np.array(rows).reshape(-1, 3).T
+    return Circuits.of(np.arange(len(src)), src, dst, dimension, 0, 1, dimension[:, None])
+
+
+@pytest.mark.parametrize("shape", [(4,), (2, 3), (3, 2, 4)])
+def test_a_stuck_switch_leads_light_that_many_ports_further(shape: tuple[int, ...]) -> None:
+    """Whatever switch it is: of the circuits that pass it, those to the port that many further in a circle work."""
+    circuits = _every_pair(shape)
+    for number, (_, line) in enumerate(_lines(shape)):
+        for value in range(1, len(line)):
+            where = fabric("oddl", shape=shape, failed=f"switch:{number}:stuck={value}")
+            (fault,) = (f for f in where.part_faults(circuits) if len(f.circuits) or f.expected.startswith("a stuck"))
+            due = [
+                row
+                for row, (a, b) in enumerate(zip(circuits.src.tolist(), circuits.dst.tolist(), strict=True))
+                if a in line and b in line and line.index(b) != (line.index(a) + value) % len(line)
+            ]
+            assert (fault.rule, fault.circuits.tolist()) == ("part_failed", due)
+        for value in (0, len(line)):
+            with pytest.raises(
+                FabricError,
+                match=rf"(ports further; nearest: stuck=(1|{len(line) - 1})|settings of a switch are 0 to {len(line) - 1})$",
+            ):
+                fabric("oddl", shape=shape, failed=f"switch:{number}:stuck={value}")
+    assert not [f for f in fabric("oddl", shape=shape).part_faults(circuits) if len(f.circuits)]
+
+
+@pytest.mark.parametrize("shape", [(4,), (2, 3), (3, 2, 4)])
+def test_circuits_use_their_nics_fibres_and_switch(shape: tuple[int, ...]) -> None:
+    """NIC d of node i is number i D + d; control switches of 4 ports hold two nodes each."""
+    where, circuits, sides = fabric("oddl", shape=shape, control_radix=4), _every_pair(shape), len(shape)
+    src, dst, d = (column.astype(int).tolist() for column in (circuits.src, circuits.dst, circuits.port))
+    sender = [a * sides + k for a, k in zip(src, d, strict=True)]
+    receiver = [b * sides + k for b, k in zip(dst, d, strict=True)]
+    lines = _lines(shape)
+    switch = [next(i for i, (e, line) in enumerate(lines) if e == k and a in line) for a, k in zip(src, d, strict=True)]
+    found: dict[str, list[list[int]]] = {}
+    for use in where.parts_used(circuits):
+        found.setdefault(use.kind, []).append(np.asarray(use.part).tolist())
+    assert found == {
+        "node": [src, dst],
+        "transmitter": [sender],
+        "receiver": [receiver],
+        "input_fibre": [sender],
+        "output_fibre": [receiver],
+        "switch": [switch],
+        "control_switch": [[a // 2 for a in src], [b // 2 for b in dst]],
+    }
+    n = where.num_nodes
+    kinds = [(kind.kind, kind.count, kind.settings, kind.weakens) for kind in where.inventory()]
+    nics = [(name, n * sides, 0, True) for name in ("transmitter", "receiver", "input_fibre", "output_fibre")]
+    switches = [("switch", len(lines), max(shape), True), ("control_switch", -(-n // 2), 0, False)]
+    assert kinds == [("node", n, 0, True), *nics, *switches]
+    tx, rx, wss = where.resources
+    assert (tx.count, rx.count, wss.count, wss.once_per_job) == (n * sides, n * sides, 2 * n * sides, True)
+    used = [
+        (use.index.tolist(), None if use.setting is None else use.setting.tolist()) for use in where.usage(circuits)
+    ]
+    outputs = [n * sides + port for port in receiver]
+    assert used == [(sender, None), (receiver, None), (sender, dst), (outputs, src)]
+
+
+def test_devices_are_set_to_wavelengths_and_partners() -> None:
+    """On 2 x 3 nodes with 4 wavelengths, 0 -> 2 on wavelengths 1 and 2, 4 -> 1 on wavelength 3."""
+    where = fabric("oddl:shape=2x3,wavelengths=4,reconfiguration=3us")
+    assert [(d.kind, d.count, d.setting_time_s, d.once_per_job) for d in where.devices] == [
+        ("laser", 12, 3e-6, False),
+        ("receiver", 12, 3e-6, False),
+        ("wss", 48, 0.0, True),
+    ]
+    circuits = Circuits.of([0, 1], [0, 4], [2, 1], [1, 0], [1, 3], [2, 1], np.array([[1], [0]]))
+    laser, receiver, wss = where.settings(circuits)
+    assert laser.index.tolist() == [1, 8]
+    assert receiver.index.tolist() == [5, 2]
+    assert receiver.setting.tolist() == [0, 4]
+    assert wss.index.tolist() == [4 + 1, 4 + 2, 32 + 3]
+    assert wss.setting.tolist() == [2, 2, 1]
+    every = [(lo, n) for lo in range(4) for n in range(1, 5 - lo)]
+    lo, n = np.array(every).T
+    tuned = Circuits.of(
+        np.arange(len(lo)), np.zeros(len(lo), int), np.ones(len(lo), int), 1, lo, n, np.ones((len(lo), 1))
+    )
+    assert len(np.unique(next(iter(where.settings(tuned))).setting)) == len(every)
+
+
+def test_one_wavelength_has_no_neighbour() -> None:
+    """What lies between the wavelengths of a circuit matters from two on."""
+    where = fabric("oddl:shape=4,wavelengths=4")
+    for n, due in ((1, []), (2, [0])):
+        circuits = Circuits.of([0], [0], [1], 0, 0, n, np.zeros((1, 1)), wavelength_step=2)
+        assert [row for fault in where.faults(circuits) for row in fault.circuits.tolist()] == due
+
+
+def test_a_node_has_one_partner_a_dimension() -> None:
+    """At the rate of all wavelengths of its NIC; light does not turn from one switch into another."""
+    where = fabric("oddl:shape=2x3,wavelengths=4,nic_rate=10Gb/s")
+    axes = [(a.name, a.coordinate.tolist(), a.rate_bits_per_s, a.partners) for a in where.axes(np.arange(6))]
+    assert axes == [("dimension 0", [0, 0, 0, 1, 1, 1], 40e9, 1), ("dimension 1", [0, 1, 2, 0, 1, 2], 40e9, 1)]
+    assert not where.links_all
+    names = [where.place_name(where.resources[2], index) for index in (0, 3, 12, 23)]
+    assert names == [
+        f"{side} for {where.node_name(node)} of its switch of dimension {d}"
+        for side, node, d in (("input", 0, 0), ("input", 1, 1), ("output", 0, 0), ("output", 5, 1))
+    ]
+
+
+@pytest.mark.parametrize("at_once", [1 << 12, 5])
+@pytest.mark.parametrize("table", [256, 6, 5])
+def test_links_pass_no_dead_part(table: int, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A NIC that sends, one that receives and a switch of 2 x 3 nodes are dead: what is left, from a table or pair by pair."""
+    monkeypatch.setattr(_failures, "MOST_NODES_OF_TABLE", table)
+    monkeypatch.setattr(_failures, "PAIRS_AT_ONCE", at_once)
+    where = fabric("oddl:shape=2x3,failed=transmitter:1+receiver:4+switch:4")  # NIC 1 of node 0, NIC 0 of node 2, row 1
+    node = np.arange(6)
+    due = {(a, b) for _, line in _lines((2, 3)) for a in line for b in line if a != b and line != (3, 4, 5)}
+    due -= {(0, 1), (0, 2), (5, 2)}
+    assert {tuple(pair) for pair in np.argwhere(where.linked(node[:, None], node[None])).tolist()} == due
+    assert where.joined_around(node, node).all()
+    assert fabric("oddl:shape=2x3").joined_around(node[:, None], node[None]).all()
+
+
+def test_ring_order_leads_around_dead_parts() -> None:
+    """A closed order over links that work; without failures, or where none is found, the order of the shape."""
+    whole = fabric("oddl:shape=3x3").ring_order()
+    for nic in range(18):
+        where = fabric("oddl", shape=(3, 3), failed=f"transmitter:{nic}")
+        order = where.ring_order()
+        assert sorted(order) == list(range(9))
+        assert where.linked(order, np.roll(order, -1)).all()
+        works = where.linked(whole, np.roll(whole, -1)).all()
+        assert np.array_equal(order, whole) == works
+    alone = fabric("oddl:shape=3,failed=transmitter:0")
+    assert np.array_equal(alone.ring_order(), fabric("oddl:shape=3").ring_order())
+
+
+@pytest.mark.parametrize(
+    ("shape", "radix", "switches"),
+    [("16", 16, 1), ("17", 16, 4), ("16x8", 16, 24), ("32x32", 16, 320), ("2x4", 4, 6), ("9", 4, 12), ("5", 2, 3)],
+)
+def test_control_switches_of_a_folded_clos(shape: str, radix: int, switches: int) -> None:
+    """2 l - 1 ports a node, l layers of switches hold radix (radix / 2)^(l - 1) nodes; with two ports there is one layer."""
+    where = fabric(f"oddl:shape={shape},control_radix={radix}")
+    *others, control = where.parts()
+    assert (control.kind, control.count, control.ports) == ("control_switch", switches, radix)
+    assert "transmitter" not in control.kind
+    assert len(others) > 0
+
+
+def test_control_that_is_hidden_takes_no_time() -> None:
+    """Two exchanges of 1 s a switch, a quarter of them hidden; a share above 1 is refused."""
+    where = fabric("oddl:shape=4,control_switch_delay=1s,control_hidden=0.25")
+    assert where.shortest_control_s == 1.5 == where.control_s(np.array([0]), np.array([1]))
+    with pytest.raises(FabricError, match="control_hidden=2"):
+        fabric("oddl:control_hidden=2")
+    assert fabric("oddl:control_switch_delay=0s,reconfiguration=0s,control_radix=2").shortest_control_s == 0
+    with pytest.raises(FabricError, match="not negative"):
+        fabric("oddl:control_switch_delay=-1s")
+    with pytest.raises(FabricError, match=r"nearest: 2$"):
+        fabric("oddl:control_radix=1")
+    with pytest.raises(FabricError, match=r"nearest: 2 or 4$"):
+        fabric("oddl:control_radix=3")
+
+
+@pytest.mark.parametrize(("rack", "near"), [(1, []), (3, [2]), (6, [1, 2]), (12, [1, 2]), (24, [0, 1, 2])])
+def test_lines_within_a_rack_need_no_fibre_through_the_centre(rack: int, near: list[int]) -> None:
+    """4 x 2 x 3 nodes in racks of some: dimension 2 joins 3 nodes in a row, dimension 1 two such rows, dimension 0 all."""
+    floor = replace(assumptions("common").floor, nodes_per_rack=rack)
+    where = fabric("oddl:shape=4x2x3")
+    far = floor.through_centre_m(24)
+    due = [2 * floor.in_rack_m if d in near else far for d in range(3)]
+    assert np.asarray(where.hop_passages(floor).fibre_m).tolist() == due
+    assert where.passage(floor).receivers == 1
+    grid = where.cell_grid()
+    assert (grid.cells.shape, grid.contiguous) == ((4, 2, 3, 1), False)
+
+
+def test_modules_of_a_switch() -> None:
+    """One module of 8, 16 or 32 ports where one is large enough, else a Clos: three stages of the smallest, or of 32 ports."""
+    due = {
+        1: (8, 1),
+        8: (8, 1),
+        9: (16, 1),
+        16: (16, 1),
+        17: (32, 1),
+        32: (32, 1),
+        64: (8, 3),
+        65: (16, 3),
+        2048: (32, 5),
+    }
+    assert {ports: modules_passed(ports) for ports in due} == due

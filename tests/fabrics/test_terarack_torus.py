@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 from tests.fabrics.test_terarack import light, refusals
 
+from opticcl.assumptions import assumptions
 from opticcl.errors import FabricError, ParameterError
 from opticcl.fabrics import fabric, fabric_at_scale
 
@@ -90,3 +93,130 @@ def test_no_side_is_nothing() -> None:
     """A side of 0 is no shape at all."""
     with pytest.raises(ParameterError):
         fabric("terarack_torus:shape=0x4")
+
+
+# --- every fibre, from the drawing ------------------------------------------------------------------------------------
+
+SHAPES = [(1, 4), (4, 1), (2, 3), (3, 2), (5, 4)]
+EVERY = [(shape, wrap) for shape in SHAPES for wrap in (True, False)]
+
+
+def fibres(rows: int, columns: int, wrap: bool) -> dict[int, tuple[int, int]]:
+    """Node where light enters each segment, and node where it leaves."""
+    found = {}
+    for i in range(rows * columns):
+        row, column = divmod(i, columns)
+        for port, (down, right) in enumerate(((0, 1), (0, 1), (1, 0), (1, 0))):
+            if wrap or (row + down < rows and column + right < columns):
+                far = (row + down) % rows * columns + (column + right) % columns
+                found[port * rows * columns + i] = (i, far) if port in (0, 2) else (far, i)
+    return found
+
+
+@pytest.mark.parametrize(("shape", "wrap"), EVERY)
+def test_every_fibre_joins_two_neighbours(shape: tuple[int, int], wrap: bool) -> None:
+    """Light from end to end of every segment is right, any other end is not; the netlist has these fibres."""
+    where = fabric("terarack_torus", shape=shape, wavelengths=2, wrap=wrap)
+    n, found = shape[0] * shape[1], fibres(*shape, wrap)
+    assert [(r.kind, r.count) for r in where.resources] == [("fibre", 4 * n), ("laser", 4 * n), ("photodiode", 4 * n)]
+    for segment in range(4 * n):
+        begin, end = found.get(segment, (segment % n, segment % n))
+        path = light([begin, begin, end], [end, (end + 1) % n, end], segment // n, [[segment]] * 3)
+        right = {0} if segment in found else set()
+        right |= {2} if begin == end and segment in found else set()
+        assert {0, 1, 2} - set(np.concatenate([f.circuits for f in where.faults(path)]).tolist()) == right
+        if segment in found:
+            due = f"fibre from {where.node_name(begin)} to {where.node_name(end)} (port {segment // n})"
+            assert where.place_name(where.resources[0], segment) == due
+    netlist = where.netlist()
+    assert netlist is not None
+    (group,) = (each for each in netlist.groups if each.name == "fibre")
+    assert group.count == len(found)
+    named = sorted(group.place(i) for i in range(group.count))
+    assert named == sorted(where.place_name(where.resources[0], segment) for segment in found)
+
+
+@pytest.mark.parametrize(("shape", "wrap"), EVERY)
+def test_distance_counts_fibres(shape: tuple[int, int], wrap: bool) -> None:
+    """As a search over the fibres finds; nodes are linked if that search need not turn."""
+    where = fabric("terarack_torus", shape=shape, wrap=wrap)
+    n = shape[0] * shape[1]
+    graph = nx.DiGraph(list(fibres(*shape, wrap).values()))
+    far = dict(nx.all_pairs_shortest_path_length(graph))
+    src, dst = np.divmod(np.arange(n * n), n)
+    assert where.distance(src, dst).tolist() == [far[a][b] for a, b in zip(src.tolist(), dst.tolist(), strict=True)]
+    same = [divmod(a, shape[1])[k] == divmod(b, shape[1])[k] for a in range(n) for b in range(n) for k in (0, 1)]
+    assert where.linked(src, dst).tolist() == np.reshape(same, (-1, 2)).any(axis=1).tolist()
+    assert not where.links_all
+    assert where.coordinates(n - 1) == str((shape[0] - 1, shape[1] - 1))
+
+
+@pytest.mark.parametrize(("shape", "wrap"), EVERY)
+def test_cuts_count_the_fibres_that_cross_them(shape: tuple[int, int], wrap: bool) -> None:
+    """Each cut has the rate of the fibres that leave its first side, and of those that enter it."""
+    where = fabric("terarack_torus", shape=shape, wavelengths=3, wrap=wrap)
+    n = shape[0] * shape[1]
+    cuts = list(where.cuts(np.arange(n)))
+    joined = list(fibres(*shape, wrap).values())
+    for cut in cuts:
+        inside = cut.inside.tolist()
+        out = sum(inside[a] and not inside[b] for a, b in joined)
+        back = sum(inside[b] and not inside[a] for a, b in joined)
+        assert (cut.out_bits_per_s, cut.in_bits_per_s) == (out * 3 * 40e9, back * 3 * 40e9)
+        assert 0 < sum(inside) < n
+    named = {f"bisection of the {name}" for name, side in zip(("columns", "rows"), shape, strict=True) if side > 1}
+    assert {cut.where for cut in cuts} == named
+
+
+def test_rings_are_cut_in_halves_and_lines_anywhere() -> None:
+    """Of 4 columns of 3 nodes: on a torus two of them, through two fibres a row; on a mesh 1, 2 or 3, through one."""
+    node = np.arange(12)
+    for wrap, due in ((True, {((0, 1), 6), ((1, 2), 6)}), (False, {((0,), 3), ((0, 1), 3), ((0, 1, 2), 3)})):
+        where = fabric("terarack_torus:shape=3x4,wavelengths=1,wavelength_rate=1b/s", wrap=wrap)
+        cuts = [cut for cut in where.cuts(node) if cut.where == "bisection of the rows"]
+        found = {
+            (tuple(np.flatnonzero(cut.inside)[: cut.inside.sum() // 3].tolist()), cut.out_bits_per_s) for cut in cuts
+        }
+        assert found == due
+
+
+def test_axes_have_two_ports_each() -> None:
+    """Down the columns a node changes its row, by ports 2 and 3 of 4 wavelengths each; along the rows its column."""
+    where = fabric("terarack_torus:shape=2x3,wavelengths=4,wavelength_rate=10Gb/s")
+    found = [(a.name, a.coordinate.tolist(), a.rate_bits_per_s, a.partners) for a in where.axes(np.arange(6))]
+    assert found == [
+        ("the columns", [0, 0, 0, 1, 1, 1], 80e9, 8),
+        ("the rows", [0, 1, 2, 0, 1, 2], 80e9, 8),
+    ]
+
+
+def test_rings_are_set_where_light_passes() -> None:
+    """Off at the nodes between, on at the receiver's port, as the sender's modulator: ring (4 node + port) w + wavelength."""
+    paths = [[8, 9, 5], [N + 7, N + 6, N + 5, N + 9], [2 * N + 7, 2 * N + 12], [3 * N + 2, 3 * N + 12]]
+    through = [[9, 5, 6], [7, 6, 5, 9], [12, 2], [2, 12]]
+    lit = light([8, 8, 7, 7], [6, 9, 2, 12], [0, 1, 2, 3], paths, [0, 1, 2, 3])
+    modulator, ring = TORUS.settings(lit)
+    assert modulator.index.tolist() == [(4 * node + k) * 4 + k for k, node in enumerate((8, 8, 7, 7))]
+    assert modulator.setting.tolist() == [1] * 4
+    assert ring.index.tolist() == [(4 * node + k) * 4 + k for k, nodes in enumerate(through) for node in nodes]
+    assert ring.setting.tolist() == [0, 0, 1, 0, 0, 0, 1, 0, 1, 0, 1]
+    assert [(d.kind, d.count, d.setting_time_s) for d in TORUS.devices] == [
+        ("modulator", 240, 25e-6),
+        ("ring", 240, 25e-6),
+    ]
+    fibre, laser, photodiode = TORUS.usage(lit)
+    assert fibre.index.tolist() == lit.hops.tolist()
+    assert laser.index.tolist() == [4 * 8, 4 * 8 + 1, 4 * 7 + 2, 4 * 7 + 3]
+    assert photodiode.index.tolist() == [4 * 6, 4 * 9 + 1, 4 * 2 + 2, 4 * 12 + 3]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_fibres_are_as_long_as_the_way_between_their_nodes(shape: tuple[int, int]) -> None:
+    """Racks of 2 nodes; a segment and the one back have one length."""
+    where = fabric("terarack_torus", shape=shape)
+    floor = replace(assumptions("common").floor, nodes_per_rack=2)
+    n = shape[0] * shape[1]
+    begin, end = np.array([fibres(*shape, True)[segment] for segment in range(4 * n)]).T
+    passed = where.hop_passages(floor)
+    assert np.array_equal(passed.fibre_m, floor.segments_m(n, np.minimum(begin, end), np.maximum(begin, end)))
+    assert where.passage(floor).receivers == 1

@@ -9,6 +9,7 @@ from tests.fabrics.walks import assert_broken_paths_are_refused, assert_routes_a
 from opticcl.circuits import lower
 from opticcl.errors import FabricError
 from opticcl.fabrics import fabric, fabric_at_scale
+from opticcl.fabrics.torus import Torus
 from opticcl.schedule import generate
 from opticcl.verify import verify
 
@@ -92,6 +93,56 @@ def test_bad_parameters_are_refused(spec: str, message: str) -> None:
     """In one line."""
     with pytest.raises(FabricError, match=message):
         fabric(f"torus:{spec}")
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_pieces_are_the_routes(shape: str) -> None:
+    """The links at the places of the lines, part after part, are those of the route; every link is in one line once."""
+    made = fabric(f"torus:shape={shape}")
+    src, dst = pairs(made.num_nodes)
+    parts, lines = made.pieces(src, dst), made.lines
+    assert sorted(lines) == list(range(made.network.num_links))
+    columns = zip(parts.first.ravel(), parts.side.ravel(), parts.start.ravel(), parts.length.ravel(), strict=True)
+    found = [lines[first + (start + i) % side] for first, side, start, length in columns for i in range(length)]
+    assert found == routed(made, src, dst).hops.tolist()
+    assert (parts.start < parts.side).all()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_links_join_coordinates_that_differ_by_one(shape: str) -> None:
+    """Link group by group: a dimension up, then down where a side is above 2; routes go dimension by dimension."""
+    made = fabric(f"torus:shape={shape}")
+    sides, n = made.parameters["shape"], made.num_nodes
+    grid = np.arange(n).reshape(sides)
+    ways = [(k, way) for k, side in enumerate(sides) for way in (1, -1) if side > 2 or (side == 2 and way == 1)]
+    due = [np.roll(grid, -way, axis=k).ravel() for k, way in ways]
+    assert made.network.head.tolist() == np.concatenate([*due, grid[:0].ravel()]).tolist()
+    assert made.network.tail.tolist() == list(range(n)) * len(ways)
+    src, dst = pairs(n)
+    circuits = routed(made, src, dst)
+    dimension = np.array([k for k, _ in ways], int)[circuits.hops // n]
+    assert (np.diff(dimension)[np.diff(circuits.hop_owner()) == 0] >= 0).all()
+    node = np.arange(n)
+    assert [made.coordinates(i) for i in node] == [
+        "(" + ", ".join(str(int(c)) for c in np.unravel_index(i, sides)) + ")" for i in node
+    ]
+
+
+def test_ties_are_broken_by_the_coordinate() -> None:
+    """Two steps of a ring of four: up from even nodes, down from odd ones."""
+    made = fabric("torus:shape=4")
+    assert [routed(made, i, (i + 2) % 4).hops.tolist() for i in range(4)] == [[0, 1], [5, 4], [2, 3], [7, 6]]
+
+
+def test_sides_are_one_or_more_and_nodes_not_too_many() -> None:
+    """No side, a side of 0 and one node too many are refused; 2048 x 2048 nodes are as many as there may be."""
+    for shape in ((), (4, 0), (0, 4), (2**22 + 1,)):
+        with pytest.raises(FabricError, match="sides of 1 or more, at most 4194304 nodes"):
+            Torus(shape=shape)
+    assert Torus(shape=(2048, 2048)).num_nodes == 2**22
+    assert Torus.parameters_at_scale(12) == {"shape": (3, 4)}
+    assert Torus.parameters_at_scale(1) == {"shape": (1,)}
+    assert Torus.parameters_at_scale(6) == {"shape": (2, 3)}
 
 
 def test_names() -> None:
