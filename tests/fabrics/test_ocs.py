@@ -7,10 +7,12 @@ import pytest
 from tests.mutants.test_mutants import with_circuits
 
 import opticcl
+from opticcl.assumptions import assumptions
 from opticcl.errors import FabricError, UnsupportedError
 from opticcl.fabrics import fabric, fabric_at_scale
 from opticcl.fabrics.ocs import SHARES
-from opticcl.ir import Circuits
+from opticcl.ir import Circuits, Fabric
+from opticcl.optics.values import optics
 from opticcl.verify import verify
 from opticcl.verify.time import check_programme, rules_of
 
@@ -141,3 +143,92 @@ def test_held_links_that_do_not_serve(algorithm, said):
     """Declined with the reason and what to try."""
     with pytest.raises(UnsupportedError, match=said):
         opticcl.compile("ocs:nodes=8", "all_to_all", "8 KB", algorithm=algorithm)
+
+
+# --- links, settings and light, counted by hand -----------------------------------------------------------------------
+
+
+def conflicts(where: Fabric, rows: list[tuple[int, int, int]]) -> list[int]:
+    """Circuits (plane, from, to) of one link each that `faults` lists as a second link of a port."""
+    plane, src, dst = np.array(rows).T
+    circuits = Circuits.of(np.arange(len(rows)), src, dst, plane, 0, 1, (plane * where.num_nodes + src)[:, None])
+    found = {fault.rule: fault.circuits.tolist() for fault in where.faults(circuits)}
+    assert not found.pop("path_broken")
+    return found["port_set_twice"]
+
+
+def test_every_pair_of_links() -> None:
+    """On 3 nodes and 2 planes: two links conflict if they share one end of one plane and not both."""
+    where = fabric("ocs:nodes=3,planes=2")
+    links = [(plane, a, b) for plane in range(2) for a in range(3) for b in range(3) if a != b]
+    for one in links:
+        for other in links:
+            apart = one[0] == other[0] and (one[1] == other[1]) != (one[2] == other[2])
+            assert bool(conflicts(where, [one, other])) == apart
+    four = fabric("ocs:nodes=4,planes=2")
+    assert conflicts(four, [(0, 0, 1), (0, 1, 2), (0, 0, 3)]) == [2]  # 0 sends to 1 and 3
+    assert conflicts(four, [(1, 1, 0), (1, 2, 1), (1, 3, 0)]) == [2]  # 0 receives from 1 and 3
+    assert conflicts(where, [(0, 0, 1), (0, 0, 2), (0, 0, 1)]) == [1]
+
+
+def test_links_between_nodes_that_forward() -> None:
+    """0 -> 1 -> 3 on plane 0 and 2 -> 0 on plane 1 of 4 nodes: port p of node i is number 2 i + p."""
+    where = fabric("ocs:nodes=4,planes=2,reconfiguration=2us")
+    circuits = Circuits.of([0, 1], [0, 2], [3, 0], [0, 1], 0, [30, 7], (np.array([0, 9, 6]), np.array([0, 2, 3])))
+    assert not any(len(fault.circuits) for fault in where.faults(circuits))
+    sends, receives = [0, 2, 5], [2, 6, 1]
+    tx, rx = where.usage(circuits)
+    assert (tx.index.tolist(), rx.index.tolist()) == (sends, receives)
+    assert tx.amount.tolist() == rx.amount.tolist() == [30, 30, 7]
+    assert tx.circuit.tolist() == rx.circuit.tolist() == [0, 0, 1]
+    into, out = where.settings(circuits)
+    assert (into.index.tolist(), into.setting.tolist()) == (sends, [1, 3, 0])
+    assert (out.index.tolist(), out.setting.tolist()) == (receives, [0, 1, 2])
+    assert [column.tolist() for column in where.links_set(circuits)] == [sends, receives, [0, 0, 1]]
+    assert [(d.kind, d.count, d.setting_time_s) for d in where.devices] == [("input", 8, 2e-6), ("output", 8, 2e-6)]
+    for resource in where.resources:
+        assert (resource.count, resource.capacity, resource.per_wavelength) == (8, SHARES, False)
+        assert resource.in_wavelengths
+
+
+@pytest.mark.parametrize("empty", [0, 1, 2])
+def test_a_circuit_without_links_is_no_path(empty: int) -> None:
+    """First, in the middle or last: it alone is refused."""
+    paths = [[0], [1], [2]]
+    paths[empty] = []
+    offsets = np.cumsum([0, *map(len, paths)])
+    path = (np.concatenate([np.array(one, int) for one in paths]), offsets)
+    circuits = Circuits.of(np.arange(3), np.arange(3), np.arange(1, 4), 0, 0, 1, path)
+    (fault,) = fabric("ocs:nodes=4").faults(circuits)
+    assert (fault.rule, fault.circuits.tolist()) == ("path_broken", [empty])
+
+
+def test_light_of_a_link() -> None:
+    """Two fibres and a switch; the largest loss of the switch is what is left of 4 dB after 0.1 km of 0.2 dB/km twice."""
+    where = fabric("ocs:nodes=5,planes=2")
+    path = where.light_path
+    assert path.kinds == ("fibre", "circuit_switch")
+    (limit,) = where.limits(optics(path.table, "typical"))
+    assert (limit.name, limit.value) == ("largest_switch_loss_db", pytest.approx(4.0 - 2 * 0.02))
+    assert limit.text == "a switch may lose up to 3.96 dB"
+    (limit,) = where.limits(optics(path.table, "typical", {"launch": "-5dBm"}))
+    assert (limit.value, limit.text) == (None, "not even a switch without loss closes")
+    (limit,) = where.limits(optics(path.table, "typical", {"launch": "-4dBm", "fibre.loss": "0dB/km"}))
+    assert limit.value == 0
+    (limit,) = where.limits(optics(path.table, "typical", {"launch": "-3.5dBm", "fibre.loss": "0dB/km"}))
+    assert limit.value == 0.5
+    lit = Circuits.of([0, 1], [0, 1], [1, 2], 0, 0, 1, np.array([[0], [1]]))
+    assert path.counts(lit).tolist() == [[1, 1, 1], [1, 1, 1]]
+    assert (path.extremes.tolist(), path.typical.tolist()) == ([[1, 1, 1]], [1, 1, 1])
+    floor = assumptions("common").floor
+    passed = where.hop_passages(floor)
+    assert passed.fibre_m.tolist() == [floor.through_centre_m(5)] * 20
+    assert passed.receivers.tolist() == [1] * 20
+    assert passed.switches.tolist() == [0] * 10 + [1] * 10
+
+
+@pytest.mark.parametrize("text", ["endpoint_latency=-1us", "control=-1us", "hop_delay=-1us", "nodes=3000000,planes=2"])
+def test_times_and_sizes_that_are_refused(text: str) -> None:
+    """Negative times, and more ports than fit the memory."""
+    with pytest.raises(FabricError, match=text.split("=")[0] if "us" in text else "6,000,000"):
+        fabric(f"ocs:{text}")
