@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.fabrics.walks import pairs
 
+from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
 from opticcl.errors import FabricError, ParameterError
 from opticcl.fabrics import fabric, fabric_at_scale
-from opticcl.fabrics.lightpath import EAST, NORTH, SOUTH, WEST, near_square, tile_of_node
+from opticcl.fabrics.lightpath import EAST, NORTH, SOUTH, WEST, Lightpath, near_square, tile_of_node
 from opticcl.ir import CircuitPlan, Circuits, Fabric, Transfers, concatenate_circuits
 from opticcl.kernels import always_compiled, never_compiled
 from opticcl.schedule import generate
@@ -287,3 +289,256 @@ def test_rounds_that_were_split_cannot_stand_together() -> None:
     together = replace(split, rounds=lambda i: (concatenate_circuits(split.rounds(i)),))
     verify(split).raise_if_bad()
     assert {v.rule for v in verify(together).violations} == {"waveguide_overfull"}
+
+
+# --- edges, ways and switches, from the drawing -----------------------------------------------------------------------
+
+STEPS = {EAST: (0, 1), WEST: (0, -1), SOUTH: (1, 0), NORTH: (-1, 0)}
+
+
+def edges(rows: int, columns: int) -> dict[int, tuple[int, int]]:
+    """Edge -> the tile that it leaves and the tile that it enters."""
+    found = {}
+    for tile in range(rows * columns):
+        row, column = divmod(tile, columns)
+        for way, (down, right) in STEPS.items():
+            if 0 <= row + down < rows and 0 <= column + right < columns:
+                found[edge(tile, way)] = (tile, tile + down * columns + right)
+    return found
+
+
+def walk(columns: int, start: int, stop: int, row_first: bool) -> list[int]:
+    """Edges along the row and then along the column, or the other way round."""
+    found, at = [], list(divmod(start, columns))
+    goal = divmod(stop, columns)
+    for axis in (1, 0) if row_first else (0, 1):
+        while at[axis] != goal[axis]:
+            sign = 1 if goal[axis] > at[axis] else -1
+            way = {(1, 1): EAST, (1, -1): WEST, (0, 1): SOUTH, (0, -1): NORTH}[axis, sign]
+            found.append(edge(at[0] * columns + at[1], way))
+            at[axis] += sign
+    return found
+
+
+@pytest.mark.parametrize(
+    ("shape", "more"),
+    [
+        ((1, 1), {}),
+        ((1, 5), {}),
+        ((4, 1), {}),
+        ((2, 2), {}),
+        ((3, 4), {"numbering": "random"}),
+        ((4, 5), {"dead_tiles": "0+7", "dead_waveguides": "1-2:1+6-1:2+19-14:1+18-19:2"}),
+    ],
+)
+def test_cuts_count_the_waveguides_that_cross_them(shape: tuple[int, int], more: dict[str, str]) -> None:
+    """Of 2 waveguides of 3 lasers of 10 Gb/s an edge: those that work, out of the first side and into it."""
+    where = fabric("lightpath", shape=shape, lasers=3, waveguides=2, laser_rate="10Gb/s", **more)
+    dead = {int(tile) for tile in more.get("dead_tiles", "99").split("+")}
+    works = {(a, b): 0 if {a, b} & dead else 2 for a, b in edges(*shape).values()}
+    for text in filter(None, more.get("dead_waveguides", "").split("+")):
+        ends, count = text.split(":")
+        a, b = map(int, ends.split("-"))
+        works[a, b] -= int(count)
+    nodes = where.machine_nodes(np.arange(where.num_nodes))
+    cuts = list(where.cuts(nodes))
+    for cut in cuts:
+        inside = {int(where.tile[node]) for node in nodes[cut.inside]}
+        out = sum(count for (a, b), count in works.items() if a in inside and b not in inside)
+        back = sum(count for (a, b), count in works.items() if b in inside and a not in inside)
+        assert (cut.out_bits_per_s, cut.in_bits_per_s) == (out * 30e9, back * 30e9)
+        assert 0 < cut.inside.sum() < len(nodes)
+    rows, columns = shape
+    tiles = {divmod(int(tile), columns) for tile in where.tile[nodes]}
+    corners = {(r, c) for r in (0, rows - 1) for c in (0, columns - 1)} & tiles if len(tiles) > 1 else set()
+    due = [f"cut above row {r}" for r in range(1, rows)] + [f"cut left of column {c}" for c in range(1, columns)]
+    assert sorted(cut.where for cut in cuts) == sorted([*due, *["edges of a corner tile"] * len(corners)])
+
+
+@pytest.mark.parametrize("unit", ["wavelength", "waveguide"])
+def test_options_are_both_ways_round_the_corner(unit: str) -> None:
+    """Of all pairs of 3 x 4 tiles: row first, then column first, unless that is the same way; every laser and waveguide."""
+    where = fabric("lightpath:shape=3x4,lasers=2,waveguides=3,numbering=squares", switch_unit=unit)
+    src, dst = pairs(12)
+    found = where.options(src, dst)
+    due = []
+    for pair, (a, b) in enumerate(zip(src.tolist(), dst.tolist(), strict=True)):
+        ways = [walk(4, int(where.tile[a]), int(where.tile[b]), row_first) for row_first in (True, False)]
+        for way in ways[: 1 if ways[0] == ways[1] else 2]:
+            for laser in range(2):
+                due += [(pair, a, b, laser, way, guide) for guide in (range(3) if unit == "waveguide" else (None,))]
+    got = found.circuits
+    guides = [None] * len(got) if got.waveguide is None else got.waveguide.tolist()
+    columns = (got.transfer.tolist(), got.src.tolist(), got.dst.tolist(), got.wavelength_lo.tolist())
+    paths = [got.path(i).tolist() for i in range(len(got))]
+    assert list(zip(*columns, paths, guides, strict=True)) == due
+    assert (got.wavelength_n == 1).all()
+    assert (got.port == 0).all()
+    assert found.choice.tolist() == list(range(len(due)))
+    assert not any(len(fault.circuits) for fault in where.faults(got))
+    nothing = where.options(src[:0], dst[:0])
+    assert len(nothing.circuits) == len(nothing.choice) == 0
+
+
+BENT = [edge(0, EAST), edge(1, SOUTH)]
+BACK = [edge(5, WEST)]
+
+
+def two_circuits(where: Fabric, guide: Sequence[int] | None = None) -> Circuits:
+    """On 3 x 3 tiles from tile 0 to 4 on wavelengths 1 and 3, and from tile 5 to 4 on wavelengths 0 and 2."""
+    node = np.argsort(where.tile)
+    ends = node[[0, 5]], node[[4, 4]]
+    path = (np.array([*BENT, *BACK]), np.array([0, 2, 3]))
+    return Circuits.of([0, 1], *ends, 0, [1, 0], 2, path, wavelength_step=2, waveguide=guide)
+
+
+def test_switches_of_every_wavelength() -> None:
+    """At every edge and wavelength the side by which light comes in, and at the receiving tile; 4 is the laser."""
+    where = fabric("lightpath:shape=3x3,lasers=5,waveguides=4,numbering=random,reconfiguration=2us")
+    circuits = two_circuits(where)
+    mzi, to_tile = where.settings(circuits)
+    found = list(zip(mzi.index.tolist(), mzi.setting.tolist(), mzi.circuit.tolist(), strict=True))
+    assert found == [
+        *((5 * BENT[0] + w, 4, 0) for w in (1, 3)),
+        *((5 * BENT[1] + w, EAST, 0) for w in (1, 3)),
+        *((5 * BACK[0] + w, 4, 1) for w in (0, 2)),
+    ]
+    found = list(zip(to_tile.index.tolist(), to_tile.setting.tolist(), to_tile.circuit.tolist(), strict=True))
+    assert found == [(5 * 4 + w, SOUTH, 0) for w in (1, 3)] + [(5 * 4 + w, WEST, 1) for w in (0, 2)]
+    devices = [(d.kind, d.count, d.setting_time_s, d.pool) for d in where.devices]
+    assert devices == [("mzi", 4 * 9 * 5, 2e-6, 4), ("mzi_to_tile", 9 * 5, 2e-6, 1)]
+    laser, photodiode, waveguide = where.usage(circuits)
+    assert laser.index.tolist() == circuits.src.tolist()
+    assert photodiode.index.tolist() == circuits.dst.tolist()
+    assert (waveguide.index.tolist(), waveguide.circuit.tolist()) == ([*BENT, *BACK], [0, 0, 1])
+    assert [(r.kind, r.count, r.capacity) for r in where.resources] == [
+        ("laser", 9, 1), ("photodiode", 9, 1), ("waveguide", 36, 4)
+    ]  # fmt: skip
+
+
+def test_switches_of_whole_waveguides() -> None:
+    """A laser leads to waveguide way * 4 + number; each has a select at its start and an MZI at its end; 4 is the tile."""
+    where = fabric(
+        "lightpath:shape=3x3,lasers=5,waveguides=4,numbering=random,switch_unit=waveguide,reconfiguration=2us"
+    )
+    circuits = two_circuits(where, [3, 1])
+    laser, select, mzi = where.settings(circuits)
+    found = list(zip(laser.index.tolist(), laser.setting.tolist(), laser.circuit.tolist(), strict=True))
+    assert found == [(w, 4 * EAST + 3, 0) for w in (1, 3)] + [(5 * 5 + w, 4 * WEST + 1, 1) for w in (0, 2)]
+    guides = [4 * BENT[0] + 3, 4 * BENT[1] + 3, 4 * BACK[0] + 1]
+    for use, sides in ((select, [4, EAST, 4]), (mzi, [SOUTH, 4, 4])):
+        assert (use.index.tolist(), use.setting.tolist(), use.circuit.tolist()) == (guides, sides, [0, 0, 1])
+    devices = [(d.kind, d.count, d.setting_time_s, d.pool) for d in where.devices]
+    assert devices == [("laser_switch", 45, 2e-6, 1), ("select", 144, 2e-6, 1), ("mzi", 144, 2e-6, 1)]
+    *_, waveguide = where.usage(circuits)
+    assert (waveguide.index.tolist(), waveguide.circuit.tolist()) == (guides, [0, 0, 1])
+    assert waveguide.setting.tolist() == [5 * 4 + SOUTH, 5 * EAST + 4, 5 * 4 + 4]
+    names = [where.place_name(where.resources[2], guide) for guide in guides[::2]]
+    by_wavelength = fabric("lightpath:shape=3x3,numbering=random")
+    plain = [by_wavelength.place_name(by_wavelength.resources[2], one) for one in (BENT[0], BACK[0])]
+    assert names == [f"waveguide {m}{name.removeprefix('waveguides')}" for m, name in zip((3, 1), plain, strict=True)]
+    for guide in ([-1, 1], [3, 4]):  # without a number that exists nothing is set, and nothing is occupied
+        astray = two_circuits(where, guide)
+        row = int(guide[0] < 0)
+        assert all((use.circuit == row).all() and len(use.circuit) for use in where.settings(astray))
+        (fault,) = (f for f in where.faults(astray) if f.rule == "waveguide_unassigned")
+        assert fault.circuits.tolist() == [1 - row]
+
+
+@pytest.mark.parametrize("unit", ["wavelength", "waveguide"])
+def test_parts_that_light_passes(unit: str) -> None:
+    """Nodes of all tiles on the way, lasers, photodiodes, switches of edges that exist in their order, waveguides by number."""
+    where = fabric("lightpath:shape=3x3,lasers=5,waveguides=4,numbering=random", switch_unit=unit)
+    circuits = two_circuits(where, [3, 1] if unit == "waveguide" else None)
+    node = np.argsort(where.tile).tolist()
+    inner = sorted(edges(3, 3))
+    lit = [inner.index(one) for one in (*BENT, *BACK)]
+    found = [(use.kind, np.asarray(use.part).tolist(), use.owners().tolist()) for use in where.parts_used(circuits)]
+    due = [
+        ("node", [node[0], node[5]], [0, 1]),
+        ("node", [node[1], node[4], node[4]], [0, 0, 1]),
+        ("laser", [1, 3, 25, 27], [0, 0, 1, 1]),
+        ("photodiode", [21, 23, 20, 22], [0, 0, 1, 1]),
+        ("mzi", lit, [0, 0, 1]),
+    ]
+    by_number = [("waveguide", [4 * lit[0] + 3, 4 * lit[1] + 3, 4 * lit[2] + 1], [0, 0, 1])]
+    assert found == due + (by_number if unit == "waveguide" else [])
+    assert [(p.kind, p.count, p.settings, p.weakens) for p in where.inventory()] == [
+        ("node", 9, 0, True),
+        ("laser", 45, 0, True),
+        ("photodiode", 45, 0, True),
+        ("waveguide", 4 * len(inner), 0, unit == "waveguide"),
+        ("mzi", len(inner), 5, True),
+    ]
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 9), (5, 1), (5, 9), (9, 17)])
+def test_light_passes_seams_and_fibres_between_boards(shape: tuple[int, int]) -> None:
+    """Boards of 4 x 8 tiles: a hop has a waveguide, two switches, and a seam, or a fibre where it leads to another board."""
+    where = fabric("lightpath", shape=shape)
+    path, (rows, columns), joined = where.light_path, shape, edges(*shape)
+    assert [element.kind for element in path.elements] == [
+        "modulator", "mzi", "waveguide_x", "waveguide_y", "stitch", "board_fibre"
+    ]  # fmt: skip
+
+    def light(start: int, stop: int) -> list[int]:
+        found = [1, 0, 0, 0, 0, 0]
+        for one in walk(columns, start, stop, True):
+            (r, c), (s, d) = (divmod(tile, columns) for tile in joined[one])
+            found[1] += 2
+            found[2 if r == s else 3] += 1
+            found[4 if (r // 4, c // 8) == (s // 4, d // 8) else 5] += 1
+        return found
+
+    n = rows * columns
+    src, dst = pairs(n)
+    few = np.unique(np.linspace(0, max(len(src) - 1, 0), 60).astype(int))[: len(src)]
+    ways = [walk(columns, a, b, True) for a, b in zip(src[few].tolist(), dst[few].tolist(), strict=True)]
+    lit = Circuits.of(
+        np.arange(len(few)),
+        src[few],
+        dst[few],
+        path=(np.array([one for way in ways for one in way], int), np.cumsum([0, *map(len, ways)])),
+    )
+    assert path.counts(lit).tolist() == [light(a, b) for a, b in zip(src[few].tolist(), dst[few].tolist(), strict=True)]
+    assert path.extremes.tolist() == [light(0, n - 1)]
+    if n > 1 and n < 100:
+        mean = np.mean([light(a, b) for a, b in zip(src.tolist(), dst.tolist(), strict=True)], axis=0)
+        assert path.typical == pytest.approx(mean)
+    *_, wafers = where.parts()
+    assert (wafers.kind, wafers.count) == ("wafer", -(-n // 32))
+
+
+def test_fibres_lead_from_wafer_to_wafer() -> None:
+    """9 x 20 tiles are 3 x 3 wafers of 4 x 8, in racks of 2: between two of a rack, between racks, none within a wafer."""
+    where, floor = fabric("lightpath:shape=9x20"), replace(assumptions("common").floor, wafers_per_rack=2)
+    passed = where.hop_passages(floor)
+    assert passed.waveguide_m == floor.tile_m
+    for one, ends in edges(9, 20).items():
+        wafer = [tile // 20 // 4 * 3 + tile % 20 // 8 for tile in ends]
+        rack = np.array([number // 2 for number in wafer])
+        due = floor.between_wafers_m if rack[0] == rack[1] else float(floor.between_m(5, rack[:1], rack[1:])[0])
+        assert passed.fibre_m[one] == (0 if wafer[0] == wafer[1] else due)
+    assert len(passed.fibre_m) == 4 * 180
+    assert where.passage(floor).receivers == 1
+    grid = fabric("lightpath:shape=2x3,numbering=random").cell_grid()
+    tile = fabric("lightpath:shape=2x3,numbering=random").tile
+    assert tile[grid.cells.ravel()].tolist() == list(range(6))
+    assert (grid.cells.shape, grid.contiguous) == ((2, 3, 1), True)
+
+
+def test_synchronisation_that_is_hidden_takes_no_time() -> None:
+    """3 us before a round, a quarter hidden; negative times and shares above 1 are refused, 0 is right."""
+    where = fabric("lightpath:shape=2x2,synchronisation=3us,control_hidden=0.25")
+    assert where.shortest_control_s == where.control_s(np.array([0]), np.array([1])) == pytest.approx(2.25e-6)
+    assert where.control_s(np.zeros(0, int), np.zeros(0, int)) == 0
+    for text in ("synchronisation=-1us", "control_hidden=2", "latency=-1us"):
+        with pytest.raises(FabricError, match=text.split("=")[0]):
+            fabric(f"lightpath:shape=2x2,{text}")
+    assert fabric("lightpath:shape=2x2,lasers=1,reconfiguration=0s,latency=0s").num_wavelengths == 1
+    for name in ("dead_tiles", "dead_lasers", "dead_waveguides", "failed"):
+        with pytest.raises(FabricError, match=f"{name}=1.5 is no text"):
+            Lightpath(shape=(2, 2), **{name: 1.5})
+    assert Lightpath(shape=(2, 2), dead_tiles=3).num_nodes == 3
+    assert Lightpath(shape=(4096, 4096)).rate_bits_per_s > 0
+    assert near_square(6) == (2, 3)
