@@ -13,6 +13,7 @@ from tests.fabrics.walks import assert_broken_paths_are_refused, assert_routes_a
 from tests.profiles import examples
 
 import opticcl
+from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
 from opticcl.errors import FabricError, UnsupportedError
 from opticcl.fabrics import fabric, fabric_at_scale
@@ -199,3 +200,53 @@ def test_control_plane_and_names() -> None:
     assert (plane.once_a_job, plane.once_a_job_s, plane.every_round) == ("circuits are patched", 10e-3, "nothing")
     assert made.place_names(0, [0, 5, 9]) == ["link node 0 -> node 1", "link node 0 -> node 2", "link node 4 -> node 1"]
     assert made.example() == (fabric("topoopt:nodes=8,degree=2"), "ring")
+
+
+@pytest.mark.parametrize("spec", ["nodes=1", "nodes=1,strides=5", "nodes=7", "nodes=8,degree=2", "nodes=8,strides=3"])
+def test_interfaces_panel_and_fibres(spec: str) -> None:
+    """Of every node its interfaces, one panel with a port for each, and a fibre each way to it."""
+    made = fabric(f"topoopt:{spec}")
+    interfaces = made.num_nodes * made.ports_per_node
+    assert [(part.kind, part.count, part.ports) for part in made.parts()] == [
+        ("transceiver", interfaces, 0),
+        ("patch_panel", 1, interfaces),
+        ("fibre", 2 * interfaces, 0),
+    ]
+    path, floor = made.light_path, assumptions("common").floor
+    assert path is not None
+    lit = routed(made, *pairs(made.num_nodes))
+    assert path.counts(lit).tolist() == [[1, 1, 1]] * len(lit)
+    assert (path.extremes.tolist(), path.typical.tolist()) == ([[1, 1, 1]], [1, 1, 1])
+    passed = made.hop_passages(floor)
+    assert passed.fibre_m.tolist() == [floor.through_centre_m(made.num_nodes)] * made.network.num_links
+    assert (passed.receivers, passed.switches) == (1, 1)
+
+
+@pytest.mark.parametrize(("nodes", "strides"), [(8, (3,)), (9, (2,)), (8, (1, 3)), (11, (1, 3, 9))])
+def test_circuits_follow_the_strides(nodes: int, strides: tuple[int, ...]) -> None:
+    """Circuit k N + i leads from node i a stride further; the last one of a path is that of `fewest_circuits`."""
+    made = fabric("topoopt", nodes=nodes, strides=strides)
+    circuits, last = fewest_circuits(nodes, strides)
+    src, dst = pairs(nodes)
+    lit = routed(made, src, dst)
+    stride = np.array(strides)[lit.hops // nodes]
+    reached = (src + np.bincount(lit.hop_owner(), stride, len(src)).astype(int)) % nodes
+    assert np.array_equal(reached, dst)
+    assert np.array_equal(lit.num_hops(), circuits[(dst - src) % nodes])
+    for ahead in range(1, nodes):
+        assert circuits[ahead] == circuits[(ahead - strides[last[ahead]]) % nodes] + 1
+    order = made.ring_order()
+    assert ((np.roll(order, -1) - order) % nodes == strides[0]).all()
+
+
+def test_the_most_of_everything() -> None:
+    """2^22 nodes and 64 interfaces are right; so is a panel that loses all that the budget has, and no more than 0 dB."""
+    assert fabric("topoopt:nodes=4194304,degree=64").num_nodes == 2**22
+    with pytest.raises(FabricError, match="8 makes no ring of 8 nodes"):
+        fabric("topoopt:nodes=8,strides=8")
+    with pytest.raises(FabricError, match="2 makes no ring of 2 nodes"):
+        fabric("topoopt:nodes=2,strides=2")
+    made = fabric("topoopt:nodes=5")
+    for launch, due in (("-4dBm", 0.0), ("-3.5dBm", 0.5)):
+        (limit,) = made.limits(optics(made.light_path.table, "typical", {"launch": launch, "fibre.loss": "0dB/km"}))
+        assert (limit.value, limit.text) == (due, f"the panel may lose up to {due:.2f} dB")
