@@ -11,6 +11,7 @@ from tests.engines import closed_form
 
 from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
+from opticcl.circuits.ramp import _has_labels
 from opticcl.collective import Request
 from opticcl.fabrics import fabric, job
 from opticcl.ir import CircuitPlan, Circuits, Op, concatenate_circuits
@@ -270,3 +271,102 @@ def test_rounds_of_skewed_exchanges(shape: tuple[int, int, int], collective: str
         for i in range(steps):
             carried = np.concatenate([circuits.transfer for circuits in plan.rounds(i)])
             assert np.sort(carried).tolist() == list(range(len(plan.schedule.step(i))))
+
+
+def sums(variant: str, x: int) -> tuple[Callable[[int, int], int], Callable[[int, int], int], Callable[[int], int]]:
+    """Sum and difference of groups, and the inverse of 1 + d: in the field of x elements, or modulo x."""
+    if variant == "field" and x.bit_count() == 1:
+        return (lambda a, b: a ^ b), (lambda a, b: a ^ b), lambda u: 1  # not needed
+    inverse = (lambda u: pow(u, -1, x)) if variant == "field" else (lambda u: 1)
+    return (lambda a, b: (a + b) % x), (lambda a, b: (a - b) % x), inverse
+
+
+def groups_due(shape: tuple[int, int, int], variant: str, crossbars: bool, phase: int, src: int, dst: int) -> list[int]:
+    """Transceiver groups of a transfer by the equations of the module, number by number."""
+    x, racks, devices = shape
+    d = (x, x, racks, devices // x)[phase - 1]
+    add, sub, inverse = sums(variant, x)
+    (rest_src, l_src), (rest_dst, l_dst) = divmod(src, devices), divmod(dst, devices)
+    (g_src, j_src), (g_dst, j_dst) = divmod(rest_src, racks), divmod(rest_dst, racks)
+    most = max(1, x // (d - 1))
+    if phase <= 2 or (variant == "published" and phase == 3):
+        first = add(add(g_src, g_dst), j_src)
+        return [(first + r) % x for r in range(most if crossbars or most * racks <= x else 1)]
+    place = (j_dst - j_src) % racks if phase == 3 else (l_dst // x - l_src // x) % d
+    if not crossbars and phase == 3:
+        if variant == "field" and x.bit_count() == 1:
+            width = 1 << (racks - 1).bit_length()
+            twice = (
+                2 * j_src if 2 * j_src < width else 2 * j_src ^ {2: 0, 4: 7, 8: 11}[width]
+            )  # x^2 + x + 1, x^3 + x + 1
+            first = j_dst ^ twice if width > 2 else j_src
+            return [first + r * width for r in range(x // width)]
+        if most == 1 or x == 2:
+            return [add(g_dst, j_src)]
+        place += sub(g_src * inverse(1 + l_src // x), j_src)
+    if not crossbars and phase == 4 and variant == "modular":
+        place, most = place + j_src, min(most, x // racks)
+    return [((place - 1) * most + r) % x for r in range(most)]
+
+
+@pytest.mark.parametrize(
+    ("shape", "variant"),
+    [
+        ((2, 1, 2), "modular"), ((4, 2, 16), "modular"), ((2, 2, 8), "modular"), ((4, 2, 8), "modular"), ((5, 3, 10), "field"),
+        ((7, 3, 21), "field"), ((7, 3, 14), "modular"), ((8, 3, 16), "field"), ((4, 2, 12), "field"), ((3, 3, 3), "modular"),
+        ((4, 4, 8), "published"), ((2, 1, 4), "published"), ((7, 2, 7), "modular"), ((6, 2, 12), "modular"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("subnet", ["broadcast", "route_switch"])
+def test_transceivers_by_the_equations(shape: tuple[int, int, int], variant: str, subnet: str) -> None:
+    """Every transfer of every step; with more peers than a pair of groups has transceivers, step 4 goes by first fit."""
+    x, racks, devices = shape
+    made = plan(shape, algorithm=f"ramp:variant={variant}", subnet=subnet)
+    active = [k + 1 for k, d in enumerate((x, x, racks, devices // x)) if d > 1]
+    assert made.schedule.num_steps == len(active)
+    for i, phase in enumerate(active):
+        if variant == "modular" and phase == 4 and devices // x > x:
+            continue
+        (circuits,) = made.rounds(i)
+        ports: dict[tuple[int, int], list[int]] = {}
+        for src, dst, port in zip(circuits.src.tolist(), circuits.dst.tolist(), circuits.port.tolist(), strict=True):
+            ports.setdefault((src, dst), []).append(port)
+        due = {pair: groups_due(shape, variant, subnet == "route_switch", phase, *pair) for pair in ports}
+        assert ports == due
+
+
+def test_light_that_meets_goes_by_first_fit() -> None:
+    """Receivers without filters: RAMP-x and skewed exchanges are right."""
+    without = fabric("ramp:groups=2,racks=2,wavelengths=2,receiver=none")
+    for algorithm, name in (("ramp", "all_reduce"), ("skewed_exchange:steps=1", "all_to_all")):
+        assert verify(lower(without, generate(algorithm, name, without))).ok
+
+
+@pytest.mark.parametrize(
+    ("subnet", "filters", "labels"),
+    [
+        ("broadcast", "fixed", True), ("broadcast", "none", False), ("route_broadcast", "tunable", False),
+        ("route_switch", "none", False),
+    ],
+)  # fmt: skip
+def test_labels_have_planes_on_couplers_with_filters(subnet: str, filters: str, labels: bool) -> None:
+    """Of skewed exchanges alone."""
+    where = fabric(f"ramp:groups=2,racks=2,wavelengths=2,subnet={subnet},receiver={filters}")
+    for algorithm, due in (("skewed_exchange", labels), ("mesh", False)):
+        assert _has_labels(where, generate(algorithm, "all_to_all", where)) == due
+
+
+def test_the_printed_form_takes_one_round_in_every_step() -> None:
+    """Also where a pair of groups has fewer transceivers than peers, which then meet."""
+    made = plan((2, 2, 8), algorithm="ramp:variant=published")
+    assert [len(made.rounds(i)) for i in range(4)] == [1] * 4
+    assert rules(made)
+
+
+def test_memory_of_first_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a transfer: 88 bytes, and 40 for each of its circuits, as many as a group has transceivers."""
+    asked: list[int] = []
+    monkeypatch.setattr("opticcl.circuits.ramp.decline_too_many", lambda where, schedule, each: asked.append(each))
+    for b in (1, 3):
+        plan((3, 1, 3), "all_reduce", "ring", b=b)
+    assert asked == [88 + 40, 88 + 3 * 40]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from opticcl.circuits import lower
+from opticcl.circuits.sipac import _occurrence, _repeats
 from opticcl.collective import collective
 from opticcl.fabrics import fabric, job
 from opticcl.ir import CircuitPlan, Circuits, Fabric, Op, Schedule, Transfers, concatenate_circuits
@@ -210,3 +211,20 @@ def test_channels_are_not_interchangeable() -> None:
     retuned = fabric("sipac", radix=3, levels=2, channels="retuned", wavelengths=plan.fabric.num_wavelengths)
     rules = {v.rule for v in verify(replace(plan, fabric=retuned)).violations}
     assert rules == {"wavelength_unheard"}
+
+
+def test_the_next_node_keeps_all_lines_that_work() -> None:
+    """Two groups of two lines lead to it; one modulator less leaves three lines, of one circuit or two."""
+    where = fabric("sipac:radix=4,levels=1,wavelengths=8,channels=ring,failed=modulator:0")
+    transfers = Transfers.of([0], [1], [0], 1, Op.COPY)
+    made = Schedule("own", collective("all_gather", 4, 4), 1, lambda i: transfers)
+    (circuits,) = lower(where, made).rounds(0)
+    assert circuits.wavelength_n.sum() == 3
+
+
+def test_equal_keys_are_found_in_a_table_and_by_a_sort() -> None:
+    """Small keys and large ones."""
+    for high in (0, 10**9):
+        assert _occurrence(np.array([5, 7, 5, 5]) + high).tolist() == [0, 0, 1, 2]
+        assert _occurrence(np.array([5, 5]) + high).tolist() == [0, 1]
+        assert [_repeats(np.array(keys) + high) for keys in ([5, 7], [7, 5, 7], [5, 5])] == [False, True, True]

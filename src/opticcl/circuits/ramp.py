@@ -80,7 +80,7 @@ def _in_order(fabric: Fabric, schedule: Schedule) -> Rounds:
         tree = relays(fabric, asked.root)
         return lambda step, transfers: _split_light(fabric, tree, transfers)
     maps = geometry(fabric, schedule.parameters.get("variant", "auto"))
-    order = phases(maps, asked.name, schedule.parameters.get("whole", False) or asked.name == "barrier")
+    order = phases(maps, asked.name)  # whole messages take the first half of them
     crossbars = fabric.machine_as(Ramp).subnet == "route_switch"
 
     def transcode(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
@@ -218,7 +218,7 @@ class _Skewed:
         """Circuits of each round."""
         phase, x = self.exchange.phases[step], self.fabric.machine_as(Ramp).groups
         if phase == "D":  # one peer in each other class, on all planes
-            number, plane = self._classes_ahead(transfers) - 1, self.planes[None, :]
+            number, plane = self._classes_ahead(transfers), self.planes[None, :]
         else:
             number, one = self._labels(phase, transfers)
             if len(self.planes) < x:
