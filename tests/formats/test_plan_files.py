@@ -281,6 +281,10 @@ def test_a_wrong_header_is_refused(tmp_path, fields, words):
         ),
         (lambda f: f.reverse(), "comes late"),
         (lambda f: f.with_columns(pl.lit(-1).alias("round")), "round -1 is negative"),
+        (
+            lambda f: f.with_columns((pl.col("transfer") - 3 * (pl.int_range(pl.len()) == 1)).alias("transfer")),
+            "row 1: transfer -2 is negative",
+        ),
         (lambda f: f.with_columns(pl.lit(0).alias("path")), "'path' holds Int32"),
     ],
 )

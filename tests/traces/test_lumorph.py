@@ -58,6 +58,7 @@ def test_times_and_subgroups(path):
         ("AR;8;0,1|nan", "not a time"),
         ("L2L;8;1;2;0;1", "not a record"),
         ("L2L;8;1;0;0;-1", "not a pair of GPUs"),
+        ("L2L;8;1;0;3;4,5", "'3' to '4,5' is not a pair of GPUs"),
         ("L2L;8;1;0;0", "not a record"),
         ("3;2,2;0,1", "not a record"),
         ("AR;" + "1" * 2**23, "a line of more than"),

@@ -281,6 +281,12 @@ class _Step:
         hops, offsets = _hops(frame, start, path)
         if CHUNK_STEP in frame.columns:
             cells[CHUNK_STEP] = _whole_numbers(frame, CHUNK_STEP, start, path)
+        if len(frame) and cells["transfer"].min() < -1:
+            wrong = int(np.argmin(cells["transfer"]))
+            number = cells["transfer"][wrong]
+            raise PlanFileError(
+                f"{path}: row {start + wrong}: transfer {number} is negative; they count from 0, -1 is idle"
+            )
         carries = np.flatnonzero(cells["transfer"] != -1)
         transfer = np.full(len(frame), -1, np.int32)
         transfer[carries], first = _number_transfers({name: column[carries] for name, column in cells.items()})

@@ -120,7 +120,7 @@ def _call(number: int, line: str) -> RankCall:
         return RankCall(f"line {number}", "all_reduce", size_bytes, measured_s=took_s, ranks=ranks)
     if kind == "L2L" and len(rest) == 5 and rest[2] in _DIRECTIONS:
         ends = _group(f"{rest[3]},{rest[4]}", pair=True)
-        if not ends:
+        if len(ends) != 2:
             raise DamageError(number, f"{_short(rest[3])!r} to {_short(rest[4])!r} is not a pair of GPUs; {FORM}")
         name = printable(f"layer {rest[1]} {_DIRECTIONS[rest[2]]}")
         return RankCall(name, "send", _size(number, rest[0]), measured_s=_took(number, took), ranks=ends)
