@@ -1,14 +1,18 @@
 """What all packet fabrics have in common: limits of size, names of links, kinds of vertices, parts."""
 
+from dataclasses import replace
 from itertools import pairwise
+from math import inf, prod
 
 import numpy as np
 import pytest
 from tests.fabrics.walks import pairs, routed
 
+from opticcl.assumptions import assumptions
 from opticcl.errors import FabricError
-from opticcl.fabrics import fabric
-from opticcl.fabrics._packet import PacketFabric
+from opticcl.fabrics import _packet, fabric
+from opticcl.fabrics._packet import LinkGroup, Network, PacketFabric, hash_of, paths_of_columns
+from opticcl.ir.capacity import thresholds
 
 ODD = (
     "fat_tree:nodes=1",
@@ -121,3 +125,288 @@ def test_parts_have_an_end_for_every_link(specification):
         assert ends == made.num_nodes * made.ports_per_node
     else:
         assert ends == made.network.num_links
+
+
+# --- brute force --------------------------------------------------------------------------------------------------------
+
+SMALL = (
+    "fat_tree:nodes=10,radix=4,layers=3",
+    "leaf_spine:nodes=7,nodes_per_leaf=3,spines=2",
+    "superpod:nodes=13,nodes_per_server=3,radix=4",
+    "bcube:radix=3,levels=2",
+    "bcube:radix=2,levels=3",
+    "dragonfly:nodes=11,nodes_per_router=2,routers_per_group=2,global_links=1",
+    "torus:shape=2x3",
+    "topoopt:nodes=7,degree=2",
+)
+
+
+def ends_of_links(made):
+    """(tail, head, rate) of every link."""
+    rates = [resource.capacity for resource in made.resources for _ in range(resource.count)]
+    return list(zip(made.network.tail.tolist(), made.network.head.tolist(), rates, strict=True))
+
+
+def relaxed(made, node, *, backwards, steps):
+    """Least latency over at most that many links from a node to each vertex, or back from it [s]."""
+    seconds = made.network.latency_s.tolist()
+    found = [inf] * made.network.num_vertices
+    found[node] = 0.0
+    for _ in range(steps):
+        before = list(found)
+        for (tail, head, _), late in zip(ends_of_links(made), seconds, strict=True):
+            begin, end = (head, tail) if backwards else (tail, head)
+            found[end] = min(found[end], before[begin] + late)
+    return found
+
+
+@pytest.mark.parametrize("specification", SMALL)
+def test_shortest_paths_are_the_least_sums_over_links(specification):
+    """There and back, of one node, of all lengths of paths."""
+    made = fabric(specification)
+    for node in (0, made.num_nodes - 1):
+        there, back = made.shortest_paths_s(node, made.hop_latency_s)
+        for found, backwards in ((there, False), (back, True)):
+            due = relaxed(made, node, backwards=backwards, steps=10)
+            assert found.tolist() == pytest.approx(due[: made.num_nodes])
+
+
+@pytest.mark.parametrize("specification", SMALL)
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_paths_that_are_not_searched_take_that_many_of_the_quickest_links(specification, steps, monkeypatch):
+    """What more than `steps` links reach is at least one more of the quickest link away, and never more than the true time."""
+    made = fabric(specification)
+    monkeypatch.setattr(_packet, "MOST_LINKS_PASSED", steps * made.network.num_links - 1)
+    there, back = made.shortest_paths_s(0, made.hop_latency_s)
+    least = (steps + 1) * made.network.latency_s.min()
+    for found, backwards in ((there, False), (back, True)):
+        due = relaxed(made, 0, backwards=backwards, steps=steps)
+        if due != relaxed(made, 0, backwards=backwards, steps=10):
+            assert found.tolist() == pytest.approx([min(one, least) for one in due[: made.num_nodes]])
+            assert np.all(
+                found <= np.array(relaxed(made, 0, backwards=backwards, steps=10))[: made.num_nodes] * (1 + 1e-12)
+            )
+
+
+def test_a_limit_of_the_search_counts_links_times_links(monkeypatch):
+    """A path of two links is found where that many are allowed, and not where one fewer is."""
+    made = fabric("torus:shape=2x3")
+    slow = made.network.latency_s + np.arange(made.network.num_links) * 1e-6
+    for most, steps in ((made.network.num_links, 2), (made.network.num_links - 1, 1), (0, 1)):
+        monkeypatch.setattr(_packet, "MOST_LINKS_PASSED", most)
+        found, _ = made.shortest_paths_s(0, lambda hops: slow[hops])
+        due = [inf] * made.num_nodes
+        due[0] = 0.0
+        for _ in range(steps):
+            before = list(due)
+            for (tail, head, _), late in zip(ends_of_links(made), slow.tolist(), strict=True):
+                due[head] = min(due[head], before[tail] + late)
+        assert found.tolist() == pytest.approx([min(one, (steps + 1) * slow.min()) for one in due])
+
+
+def leaving_by_hand(made, nodes):
+    """What leaves and enters nodes and the switches that most of their incoming capacity joins to them [bit/s]."""
+    inside, links = set(nodes), ends_of_links(made)
+    for _ in range(8):
+        joined = set(nodes)
+        for switch in range(made.num_nodes, made.network.num_vertices):
+            into = [(tail, rate) for tail, head, rate in links if head == switch]
+            if 2 * sum(rate for tail, rate in into if tail in inside) > sum(rate for _, rate in into):
+                joined.add(switch)
+        if joined == inside:
+            break
+        inside = joined
+    out = sum(rate for tail, head, rate in links if tail in inside and head not in inside)
+    return out, sum(rate for tail, head, rate in links if tail not in inside and head in inside)
+
+
+@pytest.mark.parametrize("specification", SMALL)
+def test_cuts_have_the_capacity_of_the_links_between_both_sides(specification):
+    """First coordinates of each dimension; first nodes: powers of two, quarters, those that share a switch with node 0."""
+    made = fabric(specification)
+    n, links = made.num_nodes, ends_of_links(made)
+    for nodes in (np.arange(n), np.array([1, 3, 4, n - 1])):
+        due = []
+        sides = made.dimensions if len(made.dimensions) > 1 and prod(made.dimensions) == n else ()
+        coordinates = np.array(list(np.ndindex(*sides))) if sides else np.zeros((n, 0), int)
+        for d in range(len(sides)):
+            for first in thresholds(coordinates[nodes, d]):
+                below = [node for node in range(n) if coordinates[node, d] < first]
+                due.append((f"cut of dimension {d}", below))
+        switches = {head for tail, head, _ in links if tail == 0 and head >= n}
+        near = 1 + max([tail for tail, head, _ in links if head in switches and tail < n], default=0)
+        ends = {end for end in {2, 4, 8, near, *thresholds(nodes)} if 0 < end < n}
+        due += [(f"links of nodes 0 to {end - 1}", list(range(end))) for end in sorted(ends)]
+        found = list(made.cuts(nodes))
+        assert [cut.where for cut in found] == [where for where, _ in due]
+        for cut, (_, below) in zip(found, due, strict=True):
+            assert cut.inside.tolist() == [node in below for node in nodes.tolist()]
+            assert (cut.out_bits_per_s, cut.in_bits_per_s) == pytest.approx(leaving_by_hand(made, below))
+
+
+def test_a_machine_with_many_links_is_not_cut(monkeypatch):
+    """Exactly as many as allowed are."""
+    made = fabric("torus:shape=2x3")
+    monkeypatch.setattr(_packet, "MOST_LINKS_CUT", made.network.num_links)
+    assert list(made.cuts(np.arange(6)))
+    monkeypatch.setattr(_packet, "MOST_LINKS_CUT", made.network.num_links - 1)
+    assert not list(made.cuts(np.arange(6)))
+
+
+@pytest.mark.parametrize("specification", SMALL)
+def test_usage_names_every_link_of_every_path(specification):
+    """By resource and number within it, for every circuit."""
+    made = fabric(specification)
+    circuits = routed(made, *pairs(made.num_nodes))
+    of_link = [(r, index) for r, resource in enumerate(made.resources) for index in range(resource.count)]
+    due = [(i, *of_link[hop]) for i, hop in zip(circuits.hop_owner().tolist(), circuits.hops.tolist(), strict=True)]
+    found = []
+    for usage in made.usage(circuits):
+        r = next(r for r, resource in enumerate(made.resources) if resource is usage.resource)
+        found += [(i, r, index) for i, index in zip(usage.circuit.tolist(), usage.index.tolist(), strict=True)]
+    assert sorted(found) == sorted(due)
+
+
+def walks(made, src, dst, hops):
+    """Whether links lead from src to dst, end to end, through what may pass packets on."""
+    links, at = ends_of_links(made), src
+    for k, hop in enumerate(hops):
+        if not 0 <= hop < len(links) or links[hop][0] != at or (k and at < made.num_nodes and not made.network.relays):
+            return False
+        at = links[hop][1]
+    return bool(hops) and at == dst
+
+
+@pytest.mark.parametrize("specification", SMALL)
+@pytest.mark.parametrize("many", [False, True])
+def test_faults_are_the_circuits_whose_links_lead_elsewhere(specification, many, monkeypatch):
+    """Paths of which one link is another one, of neighbours too, and paths cut short; with and without a kernel."""
+    made = fabric(specification)
+    monkeypatch.setattr(_packet, "MANY_HOPS", 1 if many else 1 << 20)
+    src, dst = pairs(made.num_nodes)
+    good = routed(made, src, dst)
+    draw = np.random.default_rng(5)
+    for wrong in (0, 1, 4):
+        hops = good.hops.copy()
+        at = draw.choice(len(hops), wrong, replace=False)
+        hops[at] = draw.integers(0, made.network.num_links, wrong)
+        bad = replace(good, hops=hops)
+        paths = np.split(hops, good.hop_offsets[1:-1])
+        ways = zip(src.tolist(), dst.tolist(), paths, strict=True)
+        due = [i for i, (a, b, path) in enumerate(ways) if not walks(made, a, b, path.tolist())]
+        found = [row for fault in made.faults(bad) for row in fault.circuits.tolist()]
+        assert found == due
+    for ends in ((good.dst, good.dst), (good.src, good.src), (good.dst, good.src)):
+        swapped = replace(good, src=ends[0], dst=ends[1])
+        assert [row for fault in made.faults(swapped) for row in fault.circuits.tolist()] == list(range(len(good)))
+
+
+def test_a_path_through_a_node_is_refused_where_only_switches_forward():
+    """Node 0 to node 2 by way of node 1: among circuits that arrive."""
+    for specification, allowed in (
+        ("leaf_spine:nodes=7,nodes_per_leaf=3,spines=2", False),
+        ("bcube:radix=3,levels=2", True),
+    ):
+        made = fabric(specification)
+        legs = [made.route(np.array([a]), np.array([b]))[0] for a, b in ((1, 2), (0, 1), (1, 2), (2, 0))]
+        path = (np.concatenate(legs), np.array([0, 2, 6, 8]))
+        circuits = _packet.Circuits.of(np.arange(3), np.array([1, 0, 2]), np.array([2, 2, 0]), path=path)
+        found = [row for fault in made.faults(circuits) for row in fault.circuits.tolist()]
+        assert found == ([] if allowed else [1])
+
+
+@pytest.mark.parametrize("specification", SMALL[:-1])  # topoopt has lengths of its own
+@pytest.mark.parametrize("per_rack", [2, 3, 5, 100])
+def test_links_pass_metres_receivers_and_switches(specification, per_rack):
+    """A switch of one rack's nodes stands there, every other one at the centre; NVSwitches have no receiver."""
+    made = fabric(specification)
+    n, floor = made.num_nodes, replace(assumptions("common").floor, nodes_per_rack=per_rack)
+    racks = -(-n // per_rack)
+    links = ends_of_links(made)
+    passage = made.hop_passages(floor)
+    servers = set(made.server_switches)
+
+    def rack(vertex):
+        if racks == 1:
+            return 0
+        if vertex < n:
+            return vertex // per_rack
+        joined = {tail // per_rack for tail, head, _ in links if head == vertex and tail < n}
+        return joined.pop() if len(joined) == 1 else None
+
+    for k, (tail, head, _) in enumerate(links):
+        one, other = rack(tail), rack(head)
+        if one is None and other is None:
+            due = floor.overhead_m
+        elif one is None or other is None:
+            due = floor.to_centre_m(racks)[other if one is None else one]
+        else:
+            due = floor.between_m(racks, np.array([one]), np.array([other]))[0]
+        assert passage.fibre_m[k] == pytest.approx(due)
+        assert passage.receivers[k] == (not {tail, head} & servers)
+        no_switches = made.network.num_vertices == n
+        assert passage.switches[k] == ((head >= n or no_switches) and head not in servers)
+        assert passage.server_switches[k] == (head in servers)
+    alone = made.passage(floor)
+    assert {alone.fibre_m, alone.waveguide_m, alone.receivers, alone.switches, alone.server_switches} == {0.0}
+
+
+def test_a_network_numbers_links_kind_by_kind():
+    """Neighbouring kinds of one rate are one resource, kinds without links none; one node alone has one without links."""
+    sizes = ((2, 5.0), (3, 5.0), (0, 7.0), (1, 5.0))
+    link = [LinkGroup(np.arange(k), np.arange(k) + 1, rate, 1e-6 * (k + 1)) for k, rate in sizes]
+    made = Network.of(3, [*link, LinkGroup(np.array([0]), np.array([2]), 9.0, 4.0)])
+    assert [(r.kind, r.count, r.capacity, r.per_wavelength, r.shared) for r in made.resources] == [
+        ("link", 6, 5.0, False, True),
+        ("link", 1, 9.0, False, True),
+    ]
+    assert made.tail.tolist() == [0, 1, 0, 1, 2, 0, 0]
+    assert made.head.tolist() == [1, 2, 1, 2, 3, 1, 2]
+    assert made.latency_s.tolist() == [3e-6] * 2 + [4e-6] * 3 + [2e-6, 4.0]
+    assert (made.num_links, made.num_vertices, made.relays) == (7, 4, False)
+    nothing = np.zeros(0, np.int64)
+    alone = Network.of(1, [LinkGroup(nothing, nothing, 5.0, 1.0)], relays=True)
+    assert [(r.kind, r.count, r.capacity, r.per_wavelength, r.shared) for r in alone.resources] == [
+        ("link", 0, 5.0, False, True)
+    ]
+    assert (alone.num_links, alone.num_vertices, alone.relays) == (0, 1, True)
+
+
+def test_hashes_are_two_rounds_of_splitmix64():
+    """The finaliser of Steele et al. with its increment, once for the seed and once for the salt, in Python's integers."""
+
+    def by_hand(src, dst, words):
+        mixed = src << 32 ^ dst
+        for word in words:
+            mixed = (mixed + 0x9E3779B97F4A7C15 * (2 * word + 1)) % 2**64
+            mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+            mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB % 2**64
+            mixed ^= mixed >> 31
+        return mixed >> 1
+
+    src, dst = np.array([0, 1, 7, 2**20]), np.array([0, 5, 7, 3])
+    for seed, salt in ((0, 0), (0, 2), (3, 2), (10**6, 4)):
+        due = [by_hand(a, b, (seed, salt)) for a, b in zip(src.tolist(), dst.tolist(), strict=True)]
+        assert hash_of(src, dst, seed, salt).tolist() == due
+    assert hash_of(np.int64(1), np.int64(5), 3, 2).tolist() == [by_hand(1, 5, (3, 2))]
+
+
+def test_paths_of_columns_leave_out_hops_below_zero():
+    """Hop 0 is one; a path may be empty."""
+    hops, offsets = paths_of_columns([np.array([0, -1, 3]), np.array([-1, -1, 0])])
+    assert (hops.tolist(), offsets.tolist(), hops.dtype) == ([0, 3, 0], [0, 1, 1, 3], np.int32)
+
+
+@pytest.mark.parametrize("specification", ["leaf_spine", "fat_tree", "superpod", "dragonfly"])
+def test_the_largest_machine_is_accepted(specification):
+    """`not_too_large` and `at_least` accept the number itself."""
+    made = fabric(f"{specification}:nodes=2")
+    _packet.not_too_large(made.name, _packet.MAX_NODES, _packet.MAX_LINKS)
+    for numbers in ((_packet.MAX_NODES + 1, 0), (1, _packet.MAX_LINKS + 1)):
+        with pytest.raises(
+            FabricError, match=rf"{made.name}: {max(numbers):,} .*; at most {max(numbers) - 1:,}, try fewer"
+        ):
+            _packet.not_too_large(made.name, *numbers)
+    _packet.at_least("x", 2, a=2)
+    with pytest.raises(FabricError, match=r"^x: b=1.5; at least 2$"):
+        _packet.at_least("x", 2, a=2, b=1.5, c=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,10 @@ import pytest
 from opticcl.collective import collective
 from opticcl.errors import FabricError, ParameterError
 from opticcl.fabrics import fabric, fabric_at_scale
-from opticcl.ir import CircuitPlan, Circuits, Fabric, Op, Schedule, Transfers
+from opticcl.fabrics.ramp import shape_at_scale
+from opticcl.ir import CircuitPlan, Circuits, Fabric, Occupied, Op, Schedule, Transfers
+from opticcl.ir.symmetric_steps import LightMove
+from opticcl.optics.values import chain_of, optics
 from opticcl.verify.light import check_light
 
 SUBNETS = ("broadcast", "route_broadcast", "route_switch")
@@ -335,3 +339,369 @@ def test_filters_that_a_subnet_needs(subnet: str, filters: str) -> None:
         assert sum(part.count for part in one.parts() if part.kind == "tunable_filter") == tunable * 96 * X * X
     with pytest.raises(ParameterError, match="receiver"):
         fabric("ramp", groups=X, racks=J, wavelengths=L, subnet=subnet, receiver="some")
+
+
+# --- numbers of parts, devices and cells, counted in the drawing --------------------------------------------------------
+
+TINY = {"groups": 3, "racks": 2, "wavelengths": 3, "transceivers_per_group": 2}  # 18 nodes of 6 transceivers
+PORTS = 3 * 2
+
+
+def tiny(subnet: str = "broadcast", **changed: Any) -> Fabric:
+    """18 nodes."""
+    return fabric("ramp", **{**TINY, "subnet": subnet, **changed})
+
+
+def place_of(number: int) -> tuple[int, int, int]:
+    """Group, rack and device of a node of `tiny`."""
+    return number // 6, number // 3 % 2, number % 3
+
+
+def rows_of(where: Fabric) -> tuple[Circuits, list[tuple[int, int, int]]]:
+    """A circuit for every pair of nodes and port, and (src, dst, port) of each."""
+    n = where.num_nodes
+    rows = [(a, b, p) for a in range(n) for b in range(n) if a != b for p in range(where.ports_per_node)]
+    src, dst, port = np.array(rows).T
+    subnet = where.parameters["subnet"]
+    light = dst % 3 if subnet == "broadcast" else (dst - src) % 3
+    gates = np.stack([dst // 6, src // 6], axis=1)
+    return Circuits.of(np.arange(len(rows)), src, dst, port, light, 1, gates), rows
+
+
+@pytest.mark.parametrize("subnet", SUBNETS)
+def test_parts_are_numbered_as_they_are_drawn(subnet: str) -> None:
+    """Transceivers by node, gates and fibres by their transceiver, cores by both groups: every part once, in that order."""
+    where = tiny(subnet)
+    circuits, rows = rows_of(where)
+    groups, nodes, ports = range(3), range(18), range(PORTS)
+    of_transceiver = list(product(nodes, ports))
+    of_gate = list(product(nodes, ports, groups))
+    drawn: dict[str, list[Any]] = {
+        "node": list(nodes), "transmitter": of_transceiver, "receiver": of_transceiver, "tx_gate": of_gate, "rx_gate": of_gate,
+        "input_fibre": of_gate, "output_fibre": of_gate,
+    }  # fmt: skip
+    if subnet == "broadcast":
+        drawn["star"] = list(product(groups, groups, ports))
+    else:
+        drawn["router"] = list(product(groups, range(2), groups, ports))
+        drawn["star" if subnet == "route_broadcast" else "crossbar"] = list(product(groups, groups, ports, range(3)))
+    assert {kind.kind: kind.count for kind in where.inventory()} == {kind: len(parts) for kind, parts in drawn.items()}
+    settings = {kind.kind: kind.settings for kind in where.inventory()}
+    assert settings == {kind: 9 if (kind, subnet) == ("transmitter", "broadcast") else 0 for kind in drawn}
+    found: dict[str, list[set[Any]]] = {}
+    for use in where.parts_used(circuits):
+        passed = found.setdefault(use.kind, [set() for _ in rows])
+        for row, part in zip(use.owners().tolist(), use.part.tolist(), strict=True):
+            passed[row].add(drawn[use.kind][part])
+    assert set(found) == set(drawn)
+    for row, (src, dst, port) in enumerate(rows):
+        (g, j, _), (h, _, m) = place_of(src), place_of(dst)
+        due = {
+            "node": {src, dst}, "transmitter": {(src, port)}, "receiver": {(dst, port)}, "tx_gate": {(src, port, h)},
+            "rx_gate": {(dst, port, g)}, "input_fibre": {(src, port, h)}, "output_fibre": {(dst, port, g)},
+            "router": {(g, j, h, port)}, "crossbar": {(g, h, port, m)},
+            "star": {(g, h, port) if subnet == "broadcast" else (g, h, port, m)},
+        }  # fmt: skip
+        assert {kind: found[kind][row] for kind in drawn} == {kind: due[kind] for kind in drawn}
+
+
+@pytest.mark.parametrize("subnet", SUBNETS)
+def test_resources_are_counted_by_groups_ports_and_devices(subnet: str) -> None:
+    """A star coupler for both groups and the port; behind routers one for each device; a crossbar's input for each rack."""
+    where = tiny(subnet)
+    circuits, rows = rows_of(where)
+    groups, ports = range(3), range(PORTS)
+    cores = {
+        "broadcast": list(product(groups, groups, ports)),
+        "route_broadcast": list(product(groups, groups, ports, range(3))),
+        "route_switch": list(product(groups, range(2), groups, ports, range(3))),
+    }[subnet]
+    tx, rx, core = where.usage(circuits)
+    transceivers = list(product(range(18), ports))
+    assert [used.resource.count for used in (tx, rx, core)] == [len(transceivers), len(transceivers), len(cores)]
+    assert [r.per_wavelength for r in where.resources] == [False, False, subnet != "route_switch"]
+    assert [r.splits for r in where.resources] == [True, False, subnet != "route_switch"]
+    for row, (src, dst, port) in enumerate(rows):
+        (g, j, _), (h, _, m) = place_of(src), place_of(dst)
+        due = {"broadcast": (g, h, port), "route_broadcast": (g, h, port, m), "route_switch": (g, j, h, port, m)}[
+            subnet
+        ]
+        assert transceivers[tx.index[row]] == (src, port)
+        assert transceivers[rx.index[row]] == (dst, port)
+        assert cores[core.index[row]] == due
+
+
+@pytest.mark.parametrize("subnet", SUBNETS)
+def test_devices_belong_to_what_their_circuits_occupy(subnet: str) -> None:
+    """`units_of_devices`: the unit of a device is the transmitter, receiver or input that the circuit of its setting uses."""
+    where = tiny(subnet, slot=0)
+    circuits, _ = rows_of(where)
+    used = list(where.usage(circuits))
+    kinds = {device.kind: device for device in where.devices}
+    units = dict(zip(kinds, where.units_of_devices(), strict=True))
+    for use in where.settings(circuits):
+        resource, each = units[use.kind]
+        assert kinds[use.kind].count == used[resource].resource.count * each
+        assert kinds[use.kind].setting_time_s == where.parameters["switching"]
+        assert (use.index // each == used[resource].index).all()
+    further = {"broadcast": set(), "route_broadcast": {"filter"}, "route_switch": {"crossbar"}}[subnet]
+    assert set(kinds) == {"laser", "tx_gate", "rx_gate"} | further
+
+
+@pytest.mark.parametrize("subnet", SUBNETS)
+def test_options_are_all_transceiver_groups_of_a_pair(subnet: str) -> None:
+    """On the wavelength and the gates of the pair, both planes of a group together; transfer and choice count pairs."""
+    where = tiny(subnet)
+    src, dst = np.array([0, 4, 17, 7]), np.array([5, 16, 3, 8])
+    found = where.options(src, dst)
+    lit = found.circuits
+    due = [(i, a, b, port) for i, (a, b) in enumerate(zip(src, dst, strict=True)) for port in range(PORTS)]
+    assert list(zip(lit.transfer, lit.src, lit.dst, lit.port, strict=True)) == due
+    assert found.choice.tolist() == [row // 2 for row in range(len(due))]
+    wanted = [b % 3 if subnet == "broadcast" else (b - a) % 3 for _, a, b, _ in due]
+    assert (lit.wavelength_lo.tolist(), lit.wavelength_n.tolist()) == (wanted, [1] * len(due))
+    assert lit.hops.reshape(-1, 2).tolist() == [[b // 6, a // 6] for _, a, b, _ in due]
+
+
+@pytest.mark.parametrize("receiver", ["by_subnet", "tunable", "none"])
+def test_light_of_a_stuck_transmitter_takes_its_cell(receiver: str) -> None:
+    """Behind its gate, on its wavelength; without filters the whole star coupler, whatever the wavelength."""
+    where = tiny(receiver=receiver, failed="node:17+transmitter:27:stuck=5+transmitter:107:stuck=8")
+    # node 4 (group 0) port 3: gate 1, wavelength 2; node 17 (group 2) port 5: gate 2, wavelength 2
+    cells = [((0 * 3 + 1) * PORTS + 3, 2), ((2 * 3 + 2) * PORTS + 5, 2)]
+    rows = [(2, index, 0 if receiver == "none" else light, 1) for index, light in cells]
+    assert where.occupied == Occupied.of(rows)
+    assert not len(tiny(receiver=receiver).occupied)
+
+
+def test_without_filters_no_other_signal_passes_a_stuck_transmitters_coupler() -> None:
+    """The one behind its gate and port alone: senders of its group there clash, on any wavelength."""
+    where = tiny(
+        receiver="none", transceivers_per_group=1, failed="transmitter:0:stuck=5"
+    )  # node 0, port 0: gate 1, wavelength 2
+    clashing = {
+        (dst // 6, port)
+        for dst, port in product((2, 7, 8, 13), range(3))
+        if "wavelength_clash" in refusals_of_one(where, 1, dst, port)
+    }
+    assert clashing == {(1, 0)}
+
+
+def refusals_of_one(where: Fabric, src: int, dst: int, port: int) -> set[str]:
+    """Rules that a single circuit breaks."""
+    circuits = Circuits.of([0], [src], [dst], port, dst % 3, 1, [[dst // 6, src // 6]])
+    transfers = Transfers.of(np.array([src]), np.array([dst]), 0, 1, Op.COPY)
+    schedule = Schedule("by hand", collective("broadcast", where.num_nodes, 4), 1, lambda i: transfers)
+    return {
+        v.rule
+        for v in check_light(CircuitPlan(where, schedule, lambda i: (circuits,)), progress=lambda *_: None).violations
+    }
+
+
+def test_stuck_transmitters_send_no_data() -> None:
+    """Each circuit from one is refused, and each that needs a dead part; no other one."""
+    where = tiny(failed="transmitter:27:stuck=5+transmitter:2:stuck=0+receiver:40")
+    assert not where.links_all
+    assert tiny().links_all
+    circuits, rows = rows_of(where)
+    found: dict[str, list[int]] = {}
+    for fault in where.part_faults(circuits):
+        found.setdefault(fault.expected, []).extend(fault.circuits.tolist())
+    stuck = [i for i, (src, _, port) in enumerate(rows) if src * PORTS + port in (27, 2)]
+    dead = [i for i, (_, dst, port) in enumerate(rows) if dst * PORTS + port == 40]
+    assert sorted(found.pop("no data from a stuck transmitter")) == stuck
+    assert sorted(row for others in found.values() for row in others) == dead
+    assert not any(len(fault.circuits) for fault in tiny().part_faults(circuits))
+
+
+# --- instructions that transceivers share, by brute force ----------------------------------------------------------------
+
+
+def shared_by_hand(where: Fabric, rows: list[tuple[int, ...]]) -> dict[str, set[int]]:
+    """Rows (src, dst, port, wavelength) that break the rule of one instruction, and whose light meets another sender's."""
+    subnet, tuned, meet = where.parameters["subnet"], where.filters == "tunable", where.signals_meet
+    control, meeting = set(), set()
+    for i, (src, dst, port, light) in enumerate(rows):
+        same_tx = [one for one in rows if (one[0], one[2] // 2) == (src, port // 2)]
+        same_rx = [one for one in rows if (one[1], one[2] // 2) == (dst, port // 2)]
+        if len({one[3] for one in same_tx}) > 1 or len({one[0] // 6 for one in same_rx}) > 1:
+            control.add(i)
+        if tuned and len({one[3] for one in same_rx}) > 1:
+            control.add(i)
+        if {one[2] for one in same_tx if one[1] // 6 == dst // 6} != {one[2] for one in same_tx}:
+            control.add(i)
+
+        def lights(one: tuple[int, ...]) -> tuple[int, ...]:
+            a, b, p, w = one
+            place = (a // 3 if subnet == "route_switch" else a // 6, b // 6, p // 2)
+            device = () if subnet == "broadcast" else (b % 3,)
+            return (*place, *device, *(() if meet or subnet == "route_switch" else (w,)))
+
+        if len({one[0] for one in rows if lights(one) == lights((src, dst, port, light))}) > 1:
+            meeting.add(i)
+    return {"control_shared": control, "idle_plane_light": meeting}
+
+
+@pytest.mark.parametrize(
+    ("subnet", "receiver"),
+    [
+        ("broadcast", "fixed"),
+        ("broadcast", "tunable"),
+        ("broadcast", "none"),
+        ("route_broadcast", "tunable"),
+        ("route_broadcast", "none"),
+        ("route_switch", "none"),
+        ("route_switch", "tunable"),
+    ],
+)
+def test_instructions_and_idle_light_by_brute_force(subnet: str, receiver: str) -> None:
+    """Random rounds among few nodes: exactly the circuits at fault are named."""
+    where = tiny(subnet, receiver=receiver)
+    draw = np.random.default_rng(11)
+    for _ in range(40):
+        few = draw.choice(18, 4, replace=False)
+        rows = []
+        for _ in range(draw.integers(2, 7)):
+            src, dst = draw.choice(few, 2, replace=False).tolist()
+            light = dst % 3 if subnet == "broadcast" else (dst - src) % 3
+            rows.append((src, dst, int(draw.integers(0, 4)), light))
+        src, dst, port, light = np.array(rows).T
+        circuits = Circuits.of(np.arange(len(rows)), src, dst, port, light, 1, np.stack([dst // 6, src // 6], axis=1))
+        faults = {fault.rule: set(fault.circuits.tolist()) for fault in where.faults(circuits) if len(fault.circuits)}
+        due = shared_by_hand(where, rows)
+        assert faults == {rule: found for rule, found in due.items() if found}
+
+
+# --- images of resources -------------------------------------------------------------------------------------------------
+
+
+def turned(by: int = 1, ports: tuple[int, ...] = (2, 0, 1), lights: tuple[int, ...] = (1, 2, 0)) -> LightMove:
+    """Groups of `tiny` turn by one, racks of group 0 change places, and so do transceiver groups and devices."""
+    nodes = []
+    for number in range(18):
+        g, j, m = place_of(number)
+        nodes.append((((g + by) % 3) * 2 + (1 - j if g == 0 else j)) * 3 + lights[m])
+    hops = np.array([(g + by) % 3 for g in range(3)])
+    return LightMove(np.array(nodes), np.array(ports), np.array(lights), hops)
+
+
+def test_images_of_resources_are_those_of_the_images_of_circuits() -> None:
+    """What the image of a circuit occupies is the image of what the circuit occupies."""
+    where = tiny(transceivers_per_group=1)
+    circuits, _ = rows_of(where)
+    for by in (0, 1, 2):
+        move = turned(by)
+        images = where.resource_images(move)
+        assert images is not None
+        for image, before, after in zip(images, where.usage(circuits), where.usage(move.of(circuits)), strict=True):
+            assert len(image) == before.resource.count
+            assert (image[before.index] == after.index).all()
+
+
+def test_moves_without_images() -> None:
+    """Planes that share instructions, light that meets, routers, failed parts, nodes moved against gates or wavelengths."""
+    one = {"transceivers_per_group": 1}
+    move = turned()
+    assert tiny(**one).resource_images(move) is not None
+    assert tiny(receiver="tunable", **one).resource_images(move) is not None
+    two = LightMove(move.nodes, np.array([4, 5, 0, 1, 2, 3]), move.wavelengths, move.hops)
+    assert tiny().resource_images(two) is None
+    for changed in ({"receiver": "none"}, {"failed": "star:3"}):
+        assert tiny(**one, **changed).resource_images(move) is None
+    for subnet in SUBNETS[1:]:
+        assert tiny(subnet, **one).resource_images(move) is None
+    against = LightMove(move.nodes, move.ports, move.wavelengths, np.array([0, 2, 1]))
+    assert tiny(**one).resource_images(against) is None
+    swapped = move.nodes.copy()
+    swapped[[0, 6]] = swapped[[6, 0]]  # a node of group 0 goes elsewhere than the others
+    assert tiny(**one).resource_images(LightMove(swapped, move.ports, move.wavelengths, move.hops)) is None
+    other = LightMove(move.nodes, move.ports, np.array([2, 0, 1]), move.hops)
+    assert tiny(**one).resource_images(other) is None
+
+
+# --- ends, names, cells, limits ------------------------------------------------------------------------------------------
+
+
+def test_light_begins_and_ends_at_the_transceivers_of_the_port() -> None:
+    """One lane for each wavelength of a circuit."""
+    circuits = Circuits.of([0, 1], [4, 17], [16, 3], [3, 5], [2, 0], [1, 2], [[2, 0], [0, 2]])
+    sender, receiver = tiny().ends(circuits)
+    assert sender.tolist() == [4 * PORTS + 3, 17 * PORTS + 5, 17 * PORTS + 5]
+    assert receiver.tolist() == [16 * PORTS + 3, 3 * PORTS + 5, 3 * PORTS + 5]
+
+
+def test_names_of_nodes_and_of_places() -> None:
+    """By group, rack and device; the places of the last resource in the order in which they are numbered."""
+    where = tiny()
+    assert [where.coordinates(n) for n in range(18)] == [
+        f"(g={g}, j={j}, l={m})" for g, j, m in map(place_of, range(18))
+    ]
+    groups, ports = range(3), range(PORTS)
+    names = {
+        "broadcast": [f"star coupler group {g} -> group {h} (port {p})" for g, h, p in product(groups, groups, ports)],
+        "route_broadcast": [
+            f"star coupler group {g} -> group {h} (port {p}, outputs to devices {m})"
+            for g, h, p, m in product(groups, groups, ports, range(3))
+        ],
+        "route_switch": [
+            f"crossbar group {g} rack {j} -> group {h} (port {p}, outputs to devices {m})"
+            for g, j, h, p, m in product(groups, range(2), groups, ports, range(3))
+        ],
+    }
+    for subnet in SUBNETS:
+        made = tiny(subnet)
+        middle = made.resources[2]
+        assert middle.count == len(names[subnet])
+        for i in (*range(0, middle.count, 7), middle.count - 1):
+            assert made.place_name(middle, i) == names[subnet][i]
+
+
+def test_a_cell_has_the_nodes_of_all_racks() -> None:
+    """Groups x devices, whose nodes need not be neighbours."""
+    grid = tiny().cell_grid()
+    assert np.asarray(grid.cells).tolist() == [
+        [[(g * 2 + j) * 3 + m for j in range(2)] for m in range(3)] for g in range(3)
+    ]
+    assert not grid.contiguous
+
+
+@pytest.mark.parametrize("subnet", SUBNETS)
+@pytest.mark.parametrize("wavelengths", [1, 12, 64])
+def test_limits_are_those_of_the_largest_machine_that_closes(subnet: str, wavelengths: int) -> None:
+    """x = J divides the wavelengths; machines of each size by themselves."""
+    where = fabric("ramp", groups=1, racks=1, wavelengths=wavelengths, subnet=subnet)
+    values = optics(where.light_path.table, "typical")
+    sizes = []
+    for x in (x for x in range(1, wavelengths + 1) if wavelengths % x == 0):
+        light = fabric("ramp", groups=x, racks=x, wavelengths=wavelengths, subnet=subnet).light_path
+        if chain_of(light, values).closes(light.extremes).all():
+            sizes.append(x)
+    largest = max(sizes, default=None)
+    scale, split = where.limits(values)
+    assert (scale.name, scale.value) == ("largest_scale_nodes", largest and largest**2 * wavelengths)
+    found = f"{largest**2 * wavelengths:,} nodes (x = J = {largest})" if largest else "none closes"
+    assert scale.text == f"largest {subnet} machine with {wavelengths} wavelengths: {found}"
+    alone = float(chain_of(where.light_path, values).once_db.sum())
+    assert (split.name, split.value, split.text) == ("splitting_db", alone, f"splitting alone loses {alone:.1f} dB")
+
+
+def test_noise_joins_from_the_gates_that_are_open_towards_a_coupler() -> None:
+    """Those of all wavelengths of a subnet, of the racks behind a router, of one rack through a crossbar."""
+    for subnet, open_gates in (("broadcast", 3), ("route_broadcast", 2), ("route_switch", 1)):
+        amplifiers = [element for element in tiny(subnet).light_path.elements if element.amplifies]
+        assert [element.joined for element in amplifiers] == [open_gates, *[1] * (len(amplifiers) - 1)]
+        assert len(amplifiers) == 2 + (subnet == "route_switch")
+        others = [element for element in tiny(subnet).light_path.elements if not element.amplifies]
+        assert {element.joined for element in others} == {1}
+
+
+def test_shares_of_control_and_the_last_shapes() -> None:
+    """Synchronisation less the hidden share; as many device groups as groups are one too many; 1 bit/s is positive."""
+    where = tiny(synchronisation=1e-6, control_hidden=0.25)
+    assert where.shortest_control_s == where.control_s(np.array([0]), np.array([1])) == pytest.approx(0.75e-6)
+    assert where.control_s(np.array([]), np.array([])) == 0.0
+    assert shape_at_scale(7**4) is None  # 7 groups of 7 racks of 49
+    assert tiny(line_rate=1.0).rate_bits_per_s == 1.0
+    large = {"groups": 1024, "racks": 1024, "wavelengths": 1024, "subnet": "route_broadcast"}
+    kinds = [element.kind for element in fabric("ramp", **large).light_path.elements]
+    assert fabric("ramp", **large).light_path.extremes[0][kinds.index("star")] == 1  # its couplers have 1,024 ports

@@ -400,7 +400,7 @@ class Ramp(FailingFabric):
             gate, wavelength = divmod(int(stuck.value), self.wavelengths)
             node, port = divmod(stuck.index, ports)
             group = node // self.nodes_per_group
-            cells.append((2, (group * x + gate) * ports + port, wavelength, 1))
+            cells.append((2, (group * x + gate) * ports + port, 0 if self.signals_meet else wavelength, 1))
         return Occupied.of(cells, "stuck transmitters")
 
     def part_faults(self, circuits: Circuits) -> Iterator[Fault]:
