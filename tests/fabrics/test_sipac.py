@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from opticcl.assumptions import assumptions
 from opticcl.errors import FabricError
 from opticcl.fabrics import fabric, fabric_at_scale
+from opticcl.fabrics.sipac import crossings, lines_received, num_groups, rings_passed
 from opticcl.ir import Circuits, Fabric
+from opticcl.optics.values import chain_of, optics
 
 SHAPES = [(1, 1), (2, 1), (2, 4), (3, 2), (3, 3), (5, 2), (7, 1), (8, 2)]
 MIXED = [(1,), (7,), (2, 3), (3, 2), (4, 8, 2), (5, 3, 2), (2, 2, 7)]
@@ -269,3 +273,297 @@ def test_coordinates() -> None:
     """A node is named by its digits, level 0 first."""
     assert fabric("sipac").coordinates(3 + 7 * 64) == "(x0=3, x1=0, x2=7)"
     assert fabric("sipac:radices=4x8x2").coordinates(3 + 5 * 4 + 32) == "(x0=3, x1=5, x2=1)"
+
+
+# --- brute force: where each line of each node leads, by the table of the three kinds of channels ------------------------
+
+CHANNELS = ("published", "retuned", "ring")
+SIDES = [(3,), (2, 3), (4, 2), (1,), (2, 2, 3), (3, 3)]
+
+
+def machine(sides: tuple[int, ...], channels: str, **further: object) -> Fabric:
+    """Of seven lines a link: groups of different sizes."""
+    return fabric("sipac", radices=sides, channels=channels, wavelengths=7, **further)
+
+
+def digits_of(node: int, sides: tuple[int, ...]) -> list[int]:
+    """Level 0 first."""
+    found = []
+    for side in sides:
+        node, digit = divmod(node, side)
+        found.append(digit)
+    return found
+
+
+def output_of(i: int, line: int, side: int, channels: str) -> int:
+    """Output of a switch at which a line of input i arrives."""
+    if channels == "retuned":
+        return (i + 1 + line % max(1, side - 1)) % side
+    group = line % side
+    return (i + 1) % side if channels == "ring" and not group else (i + group) % side
+
+
+def joined_by(src: int, dst: int, line: int, level: int, sides: tuple[int, ...], channels: str) -> bool:
+    """Whether that line of that port of src reaches dst, another node."""
+    one, other = digits_of(src, sides), digits_of(dst, sides)
+    one[level] = output_of(one[level], line, sides[level], channels)
+    return one == other and src != dst
+
+
+@pytest.mark.parametrize("channels", CHANNELS)
+@pytest.mark.parametrize("sides", SIDES)
+def test_options_are_the_lines_that_reach_the_receiver(sides: tuple[int, ...], channels: str) -> None:
+    """Of every pair all of them and no others, pair by pair, each by itself."""
+    where = machine(sides, channels)
+    src, dst = (axis.ravel() for axis in np.indices((where.num_nodes,) * 2))
+    found = where.options(src, dst)
+    lit = found.circuits
+    due = [
+        (pair, int(a), int(b), level, line)
+        for pair, (a, b) in enumerate(zip(src, dst, strict=True))
+        for level in range(len(sides))
+        for line in range(7)
+        if joined_by(int(a), int(b), line, level, sides, channels)
+    ]
+    columns = (lit.transfer, lit.src, lit.dst, lit.port, lit.wavelength_lo)
+    rows = list(zip(*(column.tolist() for column in columns), strict=True))
+    assert sorted(rows) == due
+    assert lit.transfer.tolist() == sorted(lit.transfer.tolist())
+    assert lit.hops.tolist() == lit.port.tolist()
+    assert (lit.num_hops() == 1).all()
+    assert np.all(lit.wavelength_n == 1)
+    assert found.choice.tolist() == list(range(len(rows)))
+    groups = [num_groups(side, channels) for side in sides]
+    assert where.lines_apart == min(math.lcm(*groups), 7)
+    assert np.all(lit.wavelength_step == where.lines_apart)
+
+
+@pytest.mark.parametrize("channels", CHANNELS)
+@pytest.mark.parametrize("sides", SIDES)
+def test_faults_are_the_circuits_whose_light_goes_elsewhere(sides: tuple[int, ...], channels: str) -> None:
+    """Every pair, port and line; several lines belong to one group, each named once."""
+    where = machine(sides, channels)
+    rows = [
+        (src, dst, level, lo, n, step)
+        for src, dst in itertools.product(range(where.num_nodes), repeat=2)
+        for level in range(len(sides))
+        for lo, n, step in (
+            (0, 1, 1),
+            (1, 1, -2),
+            (2, 1, 0),
+            (3, 1, 1),
+            (0, 2, 2),
+            (1, 2, 3),
+            (1, 2, 1),
+            (1, 2, 6),
+            (2, 2, 0),
+        )
+    ]
+    src, dst, level, lo, n, step = np.array(rows).T
+    circuits = Circuits.of(np.arange(len(rows)), src, dst, level, lo, n, level[:, None], step)
+    found: dict[str, set[int]] = {}
+    for fault in where.faults(circuits):
+        found.setdefault(fault.rule, set()).update(fault.circuits.tolist())
+    broken, unheard = set(), set()
+    for row, (a, b, at, first, count, apart) in enumerate(rows):
+        one, other = digits_of(a, sides), digits_of(b, sides)
+        if [k for k in range(len(sides)) if one[k] != other[k]] != [at]:
+            broken.add(row)
+            continue
+        group = num_groups(sides[at], channels)
+        of_one_group = count == 1 or (apart >= 1 and apart % group == 0)
+        if not of_one_group or not joined_by(a, b, first, at, sides, channels):
+            unheard.add(row)
+    assert found == {"path_broken": broken, "wavelength_unheard": unheard}
+
+
+@pytest.mark.parametrize("channels", CHANNELS)
+@pytest.mark.parametrize("sides", SIDES)
+def test_parts_of_every_option_by_brute_force(sides: tuple[int, ...], channels: str) -> None:
+    """Rings node by node, in the places of their outputs; switches by the digits that their nodes share."""
+    where = machine(sides, channels)
+    nodes, levels = where.num_nodes, len(sides)
+    rings = [side - (channels == "retuned") for side in sides]
+    counts = {
+        "node": nodes, "comb_laser": nodes * levels, "modulator": nodes * levels * 7, "photodiode": nodes * levels * 7,
+        "micro_ring": nodes * sum(rings), "switch": sum(nodes // side for side in sides), "input_fibre": nodes * levels,
+        "output_fibre": nodes * levels,
+    }  # fmt: skip
+    assert {kind.kind: kind.count for kind in where.inventory()} == {
+        kind: count for kind, count in counts.items() if count
+    }
+    assert [(r.kind, r.count) for r in where.resources] == [("laser", nodes * levels), ("photodiode", nodes * levels)]
+    src, dst = (axis.ravel() for axis in np.indices((nodes, nodes)))
+    lit = where.options(src, dst).circuits
+    used: dict[str, list[tuple[int, int]]] = {}
+    for use in where.parts_used(lit):
+        used.setdefault(use.kind, []).extend(zip(use.owners().tolist(), use.part.tolist(), strict=True))
+    due: dict[str, list[tuple[int, int]]] = {kind: [] for kind in used}
+    for row in range(len(lit)):
+        a, b, level, line = (int(column[row]) for column in (lit.src, lit.dst, lit.port, lit.wavelength_lo))
+        i, j, side = digits_of(a, sides)[level], digits_of(b, sides)[level], sides[level]
+        place = (j - i - 1) % side if channels == "retuned" else i if channels == "ring" and line % side == 0 else j
+        others = [digits_of(node, sides)[:level] + digits_of(node, sides)[level + 1 :] for node in range(nodes)]
+        switches = sorted({tuple(reversed(digits)) for digits in others})
+        parts = {
+            "comb_laser": a * levels + level, "modulator": (a * levels + level) * 7 + line,
+            "photodiode": (b * levels + level) * 7 + line,
+            "input_fibre": a * levels + level, "output_fibre": b * levels + level,
+            "micro_ring": nodes * sum(rings[:level]) + a * rings[level] + place,
+            "switch": sum(nodes // each for each in sides[:level]) + switches.index(tuple(reversed(others[a]))),
+        }  # fmt: skip
+        for kind, part in parts.items():
+            due[kind].append((row, part))
+        due["node"] += [(row, a), (row, b)]
+    assert {kind: sorted(rows) for kind, rows in due.items()} == {kind: sorted(rows) for kind, rows in used.items()}
+
+
+@pytest.mark.parametrize("channels", CHANNELS)
+@pytest.mark.parametrize("sides", SIDES)
+def test_axes_have_the_lines_that_lead_to_others(sides: tuple[int, ...], channels: str) -> None:
+    """Each level is one; its rate is that of the lines that do not come back."""
+    where = machine(sides, channels)
+    nodes = np.arange(where.num_nodes)[::-1]
+    found = list(where.axes(nodes))
+    for level, (axis, side) in enumerate(zip(found, sides, strict=True)):
+        lines = [line for line in range(7) if output_of(0, line, side, channels) != 0]
+        assert (axis.name, axis.partners) == (f"level {level}", side - 1)
+        assert axis.coordinate.tolist() == [digits_of(node, sides)[level] for node in nodes.tolist()]
+        assert axis.rate_bits_per_s == pytest.approx(len(lines) * where.rate_bits_per_s)
+
+
+@pytest.mark.parametrize("per_rack", [2, 4, 5, 100])
+def test_levels_within_racks_are_short(per_rack: int) -> None:
+    """Twice within the rack where all nodes of each switch share one, else through the centre."""
+    sides = (2, 2, 3)
+    where, floor = machine(sides, "ring"), replace(assumptions("common").floor, nodes_per_rack=per_rack)
+    lengths = where.hop_passages(floor).fibre_m
+    assert len(lengths) == 3
+    for level, length in enumerate(lengths):
+        pairs = itertools.product(range(12), repeat=2)
+        near = all(
+            one // per_rack == other // per_rack
+            for one, other in pairs
+            if sum(a != b for a, b in zip(digits_of(one, sides), digits_of(other, sides), strict=True)) == 1
+            and digits_of(one, sides)[level] != digits_of(other, sides)[level]
+        )
+        assert length == (2 * floor.in_rack_m if near else floor.through_centre_m(12))
+    assert where.passage(floor).receivers == 1
+
+
+def test_links_of_failed_sipacs_join_no_node_with_itself() -> None:
+    """Of the pairs that one digit divides, those that a line which works joins."""
+    where = machine((2, 3), "ring", failed="switch:0+micro_ring:14")
+    node = np.arange(6)
+    linked = where.linked(node[:, None], node)
+    digits = np.array([digits_of(n, (2, 3)) for n in range(6)])
+    apart = (digits[:, None] != digits[None]).sum(axis=2) == 1
+    apart[0, 1] = apart[1, 0] = False  # switch 0 of level 0
+    apart[0, 4] = False  # ring 12 + 2: from node 0 to the third output of its switch of level 1
+    assert (linked == apart).all()
+    assert not where.links_all
+
+
+# --- light through a switch, ring by ring --------------------------------------------------------------------------------
+
+
+def passed_by_hand(r: int, channels: str) -> dict[tuple[int, int, bool], int]:
+    """Rings off resonance from input i to output j, by the loop-back group or not: the rings of both buses are listed."""
+    outputs = {}  # of the rings of each input, in the order of the bus
+    for i in range(r):
+        if channels == "ring":
+            outputs[i] = [((i + 1) % r, True) if place == i else (place, False) for place in range(r)]
+        else:
+            outputs[i] = [(j, False) for j in range(r) if channels == "published" or j != i]
+    buses: dict[int, list[tuple[int, bool]]] = {j: [] for j in range(r)}  # rings that join each output: (input, loop)
+    for i in range(r):
+        for j, loop in sorted(outputs[i], key=lambda ring: not ring[1]):  # the loop joins first
+            buses[j].append((i, loop))
+    return {
+        (i, j, loop): before + len(buses[j]) - 1 - buses[j].index((i, loop))
+        for i in range(r)
+        for before, (j, loop) in enumerate(outputs[i])
+        if i != j
+    }
+
+
+@pytest.mark.parametrize("channels", CHANNELS)
+@pytest.mark.parametrize("r", [2, 3, 4, 7])
+def test_rings_passed_are_counted_on_both_buses(r: int, channels: str) -> None:
+    """And the longest path is that of `crossings`."""
+    for (i, j, loop), due in passed_by_hand(r, channels).items():
+        columns = (np.array([one]) for one in (i, j, r))
+        assert rings_passed(*columns, np.array([loop]), channels).tolist() == [due]
+    longest = max(passed_by_hand(r, channels).values())
+    if channels != "ring":
+        assert crossings(r, num_groups(r, channels)) == longest
+    where = machine((r,), channels)
+    lit = where.options(*(axis.ravel() for axis in np.indices((r, r)))).circuits
+    counts = where.light_path(lit)[:, [element.kind for element in where.light_path.elements].index("ring_pass")]
+    keys = zip(lit.src.tolist(), lit.dst.tolist(), (lit.wavelength_lo % r == 0).tolist(), strict=True)
+    assert counts.tolist() == [passed_by_hand(r, channels)[i, j, loop and channels == "ring"] for i, j, loop in keys]
+
+
+@pytest.mark.parametrize("channels", CHANNELS)
+@pytest.mark.parametrize("r", [1, 2, 3, 5])
+def test_lines_of_an_output_bus(r: int, channels: str) -> None:
+    """All that the inputs drop there but the one received; as many as in the widest channels where groups differ."""
+    groups = num_groups(r, channels)
+    for each in (1, 4):
+        lines = each * groups
+        arriving = {(i, line) for i in range(r) for line in range(lines) if output_of(i, line, r, channels) == 0}
+        others = [pair for pair in arriving if pair[0] != 0]
+        due = max(0, len(others) - 1) if channels != "ring" or r > 1 else lines - 1
+        assert lines_received((r,), lines, (groups,), channels).tolist() == [due]
+    assert lines_received((4, 2), 7, (4, 2), "published").tolist() == [5, 3]  # 3 x 2 of 7, 1 x 4 of 7
+    assert lines_received((4, 2), 7, (3, 1), "retuned").tolist() == [6, 6]  # 3 x 3 are more than 7
+
+
+@pytest.mark.parametrize("channels", CHANNELS)
+def test_the_largest_switch_closes_and_the_next_does_not(channels: str) -> None:
+    """With the same lines; the most rings that a circuit passes are those of the largest level."""
+    where = fabric("sipac", radices=(3, 8, 2), channels=channels)
+    values = optics(where.light_path.table, "typical")
+    largest, passed = where.limits(values)
+
+    def closes(radix: int) -> bool:
+        made = fabric("sipac", radices=(radix,), channels=channels, wavelengths=max(where.num_wavelengths, radix))
+        return bool(chain_of(made.light_path, values).closes(made.light_path.extremes).all())
+
+    radix = largest.value
+    assert radix is not None
+    assert largest.name == "largest_radix"
+    if radix < where.num_wavelengths:
+        assert closes(int(radix))
+        assert not closes(int(radix) + 1)
+    most = crossings(8, num_groups(8, channels))
+    assert (passed.name, passed.value) == ("crossings", most)
+    assert passed.text.startswith(
+        f"a circuit passes up to {most} rings off resonance, {most * values.loss_db('ring_pass'):.2f} dB"
+    )
+    rings = crossings(int(radix), num_groups(int(radix), channels))
+    assert f"largest switch for {where.num_wavelengths} lines" in largest.text
+    assert f"{rings:,} rings passed" in largest.text
+
+
+# --- shapes --------------------------------------------------------------------------------------------------------------
+
+
+def test_shapes_at_the_limits() -> None:
+    """Thirty levels of two are the most; one bit a second and no latency are a machine; sixteen to the power eight is none."""
+    large = fabric("sipac", radix=2, levels=30, node_rate=1.0, latency=0.0)
+    assert (large.num_nodes, large.ports_per_node) == (2**30, 30)
+    with pytest.raises(FabricError, match="2\\*\\*31 nodes or more; try levels=7"):
+        fabric("sipac", radix=16, levels=8)
+    assert [crossings(r, max(1, r - 1)) for r in (1, 2, 3)] == [0, 0, 2]
+
+
+def test_dimensions_cells_and_the_example() -> None:
+    """Digits with the highest first where radices are equal; nodes of a cell need not be neighbours."""
+    made, mixed = fabric("sipac:radix=3,levels=2"), machine((2, 3), "published")
+    assert (made.dimensions, mixed.dimensions) == ((3, 3), (6,))
+    assert (made.nodes_per_group, mixed.nodes_per_group) == (3, 2)
+    grid = mixed.cell_grid()
+    assert np.asarray(grid.cells).tolist() == [[[0], [1]], [[2], [3]], [[4], [5]]]
+    assert (grid.contiguous, grid.squarest) == (False, False)
+    assert type(made).example() == (fabric("sipac:radix=3,levels=2,wavelengths=3"), "sipco")

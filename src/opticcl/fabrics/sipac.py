@@ -534,11 +534,14 @@ def rings_passed(i: IntArray, j: IntArray, side: IntArray, looped: npt.NDArray[n
 
 
 def _mean_passed(radix: int) -> float:
-    """Mean of `rings_passed` over all pairs of a switch with channels=ring, each by its own group."""
-    i, j = (axis.ravel() for axis in np.divmod(np.arange(radix * radix), radix))
-    pairs = i != j
-    passed = rings_passed(i, j, np.full_like(i, radix), np.zeros(len(i), bool), "ring")[pairs]
-    return float(passed.mean()) if len(passed) else 0.0
+    """Mean of `rings_passed` over all pairs of a switch with channels=ring, each by its own group.
+
+    That of a matrix, r - 1, less 1 / (r (r - 1)): r (r - 1) / 2 pairs pass one ring fewer, and as many but one pass one more.
+
+    >>> _mean_passed(1), _mean_passed(2), _mean_passed(3)
+    (0.0, 0.5, 1.8333333333333333)
+    """
+    return radix - 1 - 1 / (radix * (radix - 1)) if radix > 1 else 0.0
 
 
 def lines_received(radices: tuple[int, ...], wavelengths: int, groups: tuple[int, ...], channels: str) -> IntArray:
