@@ -19,7 +19,7 @@ from opticcl.schedule import generate
 from opticcl.verify import chunk_rows
 from opticcl.verify import data as data_module
 from opticcl.verify._time_data import _inside
-from opticcl.verify.chunk_rows import with_neighbours_alone
+from opticcl.verify.chunk_rows import with_followed_alone, with_neighbours_alone
 from opticcl.verify.data import check_data, contributions
 
 
@@ -207,6 +207,27 @@ def test_chunks_apart_are_rows_of_their_own(rows):
         assert made.chunk_step is None
         assert all(map(np.array_equal, by_chunk(made), by_chunk(step)))
         assert np.array_equal(made.dst, step.dst[row])
+
+
+@examples(60)
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(1, 4), st.integers(1, 3)), max_size=6),
+    st.sets(st.integers(0, 18), max_size=5),
+    st.sampled_from([0, 64]),
+)
+def test_followed_chunks_of_chunks_apart(rows, chunks, few):
+    """Rows of a followed chunk are those of all chunks listed, in their order."""
+    lo, n, apart = np.array(rows, np.int64).reshape(-1, 3).T
+    step = Transfers.of(np.zeros(len(lo)), np.arange(1, len(lo) + 1), lo, n, Op.COPY, chunk_step=apart)
+    followed = np.array(sorted(chunks), np.int64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chunk_rows, "FEW_FOLLOWED", few)
+        made = with_followed_alone(step, followed)
+    assert made.chunk_step is None
+    whole, _ = with_neighbours_alone(step)
+    for chunk in followed.tolist():
+        due, found = (one.dst[(one.chunk_lo <= chunk) & (chunk < one.chunk_lo + one.chunk_n)] for one in (whole, made))
+        assert found.tolist() == due.tolist()
 
 
 def test_chunks_apart_are_followed():

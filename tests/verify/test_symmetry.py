@@ -37,6 +37,7 @@ CLAIMING = [
     ("ramp:groups=4,racks=3,wavelengths=8", "ramp"), ("ramp:groups=3,racks=2,wavelengths=6", "ramp"),
     ("ramp:groups=6,racks=4,wavelengths=12", "ramp:variant=modular"),
     ("ideal:nodes=8", "two_sided_ring"), ("ideal:nodes=9", "two_sided_ring"), ("torus:shape=3x4", "torus_all_ports"),
+    ("terarack:nodes=12", "circulant_rings:radices=4x3"), ("terarack:nodes=8", "circulant_rings:radices=2x4,stands=no"),
 ]  # fmt: skip
 
 
@@ -89,6 +90,7 @@ def test_claims_hold_by_sorting_too(made):
 
 def expanded(step):
     """One row a chunk: sender, receiver, operation, parts, chunk."""
+    step, _ = step.ranges()
     n = step.chunk_n
     row = np.repeat(np.arange(len(step)), n)
     chunk = np.repeat(step.chunk_lo, n) + np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
@@ -101,7 +103,7 @@ def keys(rows):
     return np.ravel_multi_index(tuple(rows.T), (1 << 10, 1 << 10, 4, 1 << 12, 1 << 14))
 
 
-MUTATIONS = ("src", "dst", "chunk_lo", "chunk_n", "op", "parts", "dropped", "doubled")
+MUTATIONS = ("src", "dst", "chunk_lo", "chunk_n", "chunk_step", "op", "parts", "dropped", "doubled")
 
 
 @examples(200)
@@ -127,7 +129,7 @@ def mutant(data, made):
     at, kind = data.draw(st.integers(0, made.num_steps - 1)), data.draw(st.sampled_from(MUTATIONS))
     step = made.step(at)
     row = data.draw(st.integers(0, len(step) - 1))
-    assume(kind != "parts" or step.parts is not None)
+    assume(kind not in ("parts", "chunk_step") or getattr(step, kind) is not None)
     if kind in ("dropped", "doubled"):
         rows = np.arange(len(step))
         changed = step.take(np.delete(rows, row) if kind == "dropped" else np.append(rows, row))
@@ -154,6 +156,22 @@ def test_sets_of_contributors_agree(made, words, monkeypatch):
             made, step=lambda i: made.step(i).take(slice(1, None) if i == last else slice(None)), classes=()
         )
         assert [v.rule for v in check_sets(short, np.arange(made.collective.num_chunks))] == ["contribution_missing"]
+
+
+@pytest.mark.parametrize("distances", [0, 8])
+def test_claims_on_chunks_apart_are_checked(distances, monkeypatch):
+    """A rotation of 12 ranks, each of which sends one of its two chunks each way; one row sends the other chunk."""
+    monkeypatch.setattr(symmetry_module, "MOST_DISTANCES", distances)
+    made = generate("circulant_rings:radices=4x3", "all_reduce", fabric("terarack:nodes=12"))
+    number = next(i for i in range(made.num_steps) if made.step(i).chunk_step is not None)
+    for row in (None, 0, 23):
+        step = made.step(number)
+        lo = step.chunk_lo.copy()
+        if row is not None:
+            lo[row] ^= 1
+        checked = CheckedClaims(claims_of(made)[0], made.collective)
+        checked.check(number, replace(step, chunk_lo=lo))
+        assert checked.refuted == ({} if row is None else {1: number})
 
 
 def test_sets_find_what_labels_would_have_to_sum_up():
@@ -358,8 +376,9 @@ def test_orbits_of_a_torus_and_of_sipac():
 
 @pytest.mark.deep
 def test_all_chunks_of_65536_ranks_are_proven():
-    """RAMP at its full scale, and a ring."""
-    for name, algorithm in (("ramp", "ramp"), ("ideal", "ring"), ("sipac", "sipco")):
+    """RAMP at its full scale, a ring, and rings of two strides that carry 134 million chunks apart in a step."""
+    rings = "circulant_rings:radices=64x1024,stands=no"
+    for name, algorithm in (("ramp", "ramp"), ("ideal", "ring"), ("sipac", "sipco"), ("terarack", rings)):
         report = check_data(generate(algorithm, "all_reduce", fabric_at_scale(name, 65_536)))
         assert not report.violations
         assert report.how.startswith("symmetry of order")

@@ -50,9 +50,8 @@ __all__ = ["Levels", "circulant_rings", "factorisations", "shared_wavelengths"]
 
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "barrier")
 MOST_VARIANTS = 40  # of a search
-MOST_TRIED = 1 << 19  # transfers of all distinct steps that a search evaluates
+MOST_TRIED = 1 << 20  # transfers of all distinct steps that a search evaluates
 MOST_TRIED_MOVES = 1 << 21  # the same of an all-to-all, which has no other algorithm as fast
-MOST_APART = 1 << 23  # chunks of a step that are no neighbours
 
 
 def accepts(
@@ -309,23 +308,6 @@ class Levels:
         """Chunks of a node: two if some go round one side and some round the other [count]."""
         return 1 + any(b % 2 == 0 for b in self.radices[self.direct :])
 
-    @property
-    def alternates(self) -> bool:
-        """Whether of two chunks of a node one goes round each side, so that all nodes do the same.
-
-        Not where a step would carry very many chunks that are no neighbours, each of which is judged; then the lower half
-        of all chunks goes round one side.
-        """
-        carried = max(
-            (
-                self.num_nodes // (s * b)
-                for b, s in zip(self.radices[self.direct :], self.strides[self.direct :], strict=True)
-                if b % 2 == 0
-            ),
-            default=0,
-        )
-        return 2 * self.num_nodes * carried <= MOST_APART
-
     def loads(self, moves: bool) -> tuple[float, ...]:
         """Messages that the circuits of each level carry on one wavelength.
 
@@ -407,9 +389,8 @@ class Levels:
                 continue
             lo = self.label[(node + way * away * stride) % n] // (n // (stride * b)) * size
             count, step = size, None
-            if opposite and not moves:  # half of the chunks by each side
-                count, step = size // 2, 2 if self.alternates else None
-                lo = lo + (way < 0) * (1 if self.alternates else size // 2)
+            if opposite and not moves:  # of two chunks of a node one by each side, so that all nodes do the same
+                count, step, lo = size // 2, 2, lo + (way < 0)
             met = (b // 2 if way > 0 else (b - 1) // 2) - away + 1  # nodes of the ring whose contributions it has
             op, held = (Op.MOVE, met * stride) if moves else (Op.REDUCE, None)
             parts.append(Transfers.of(node, (node + way * stride) % n, lo, count, op, held, step))
@@ -462,8 +443,6 @@ class Levels:
 
         Args: moves: whether contributions are kept apart.
         """
-        if not moves and not self.alternates:
-            return ()
         n, units = self.num_nodes, self.units
         lanes = [self.lanes(number) for number in range(self.direct) if self.lanes(number)]
         on = lcm(*(2 if many % 2 == 0 else many for many in lanes))

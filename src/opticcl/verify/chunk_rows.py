@@ -14,10 +14,13 @@ from opticcl.ir import Collective, IntArray, Transfers
 from opticcl.ir.symmetry import Run
 from opticcl.kernels import chosen, worth_compiling
 
-__all__ = ["chunks_unknown", "followed_rows", "indexed_by_chunk", "with_neighbours_alone"]
+__all__ = ["chunks_unknown", "followed_rows", "indexed_by_chunk", "with_followed_alone", "with_neighbours_alone"]
 
 MOSTLY_REACHED = 4
 """Share of the chunks that a run carries from those that are followed: one of that many."""
+
+FEW_FOLLOWED = 64
+"""Chunks that are looked for in every transfer whose chunks are no neighbours [count]."""
 
 MOST_APART = 1 << 25
 """Chunks of the transfers of a step that carry chunks which are no neighbours [count]."""
@@ -43,6 +46,30 @@ def with_neighbours_alone(step: Transfers) -> tuple[Transfers, IntArray]:
     lo = one.chunk_lo.astype(np.int64) + turn * step.chunk_step[row]
     count = np.where(step.chunk_step[row] == 1, one.chunk_n, 1)
     return replace(one, chunk_lo=lo.astype(np.int32), chunk_n=count.astype(np.int32), chunk_step=None), row
+
+
+def with_followed_alone(step: Transfers, chunks: IntArray) -> Transfers:
+    """The same, of those whose chunks are apart only one for each followed chunk that they carry.
+
+    Args:
+        step: transfers.
+        chunks: followed, ascending.
+    Raises: UnsupportedError: as `with_neighbours_alone`, where more than `FEW_FOLLOWED` chunks are followed.
+    """
+    if step.chunk_step is None or len(chunks) > FEW_FOLLOWED:
+        return with_neighbours_alone(step)[0]
+    apart = (step.chunk_step > 1) & (step.chunk_n > 1)
+    rows, near = np.flatnonzero(apart), np.flatnonzero(~apart)
+    lo, distance = step.chunk_lo[rows].astype(np.int64), step.chunk_step[rows]
+    last = lo + (step.chunk_n[rows].astype(np.int64) - 1) * distance
+    carrying = [rows[(lo <= chunk) & (chunk <= last) & ((chunk - lo) % distance == 0)] for chunk in chunks.tolist()]
+    row = np.concatenate([near, *carrying])
+    one = step.take(row)
+    many = [len(of_chunk) for of_chunk in carrying]
+    first = np.concatenate([step.chunk_lo[near], np.repeat(chunks, many)])
+    count = np.concatenate([step.chunk_n[near], np.ones(sum(many), np.int64)])
+    alone = replace(one, chunk_lo=first.astype(np.int32), chunk_n=count.astype(np.int32), chunk_step=None)
+    return alone.take(np.argsort(row, kind="stable"))
 
 
 def chunks_unknown(step: Transfers, num_chunks: int) -> npt.NDArray[np.bool_]:

@@ -38,7 +38,7 @@ from opticcl.ir.symmetric_steps import SymmetricSteps, symmetric_steps
 from opticcl.ir.symmetry import Run
 from opticcl.kernels import worth_compiling
 from opticcl.verify.cells import Cells, first_holders
-from opticcl.verify.chunk_rows import chunks_unknown, indexed_by_chunk, with_neighbours_alone
+from opticcl.verify.chunk_rows import chunks_unknown, indexed_by_chunk, with_followed_alone, with_neighbours_alone
 from opticcl.verify.exact import check_sets
 from opticcl.verify.few_ranks import FewRanks, few_ranks
 from opticcl.verify.found import found_claims, worth_searching
@@ -331,11 +331,11 @@ def _follow_block(
         if malformed:
             return [malformed], transfers
         listed = len(step)
-        if step.chunk_step is not None:
-            bases = [with_neighbours_alone(base)[0] for base in bases]
-            step = concatenate_transfers(bases)
         for base in bases if checked is not None else ():
             checked.check(i, base)  # type: ignore[union-attr]
+        if step.chunk_step is not None:
+            bases = [with_followed_alone(base, chunks) for base in bases]
+            step = concatenate_transfers(bases)
         transfers += listed * run.count
         parts = _parts(step) if c.keeps_apart else _NO_PARTS
         if run.count == 1:

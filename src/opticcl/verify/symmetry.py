@@ -16,7 +16,7 @@ probability of at most 5 / (2^61 - 1), at both with less than 2^-117.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,10 +31,12 @@ from opticcl.ir.collective import Holders, HolderTable
 from opticcl.ir.symmetry import Run, RunSteps, Symmetry
 from opticcl.kernels import chosen, worth_compiling
 from opticcl.verify._field import PRIME, Field, evaluate, multiply, prefix_sums
+from opticcl.verify.chunk_rows import with_neighbours_alone
 
 __all__ = ["CheckedClaims", "claims_of", "end_runs", "orbits", "runs_of"]
 
 DRAWS = 2
+MOST_DISTANCES = 8  # of the chunks of a transfer, for each of which all chunks are sorted
 MOST_PARTS = 1 << 24  # a table of random numbers is used up to this value of `parts`
 
 
@@ -134,8 +136,7 @@ class CheckedClaims:
         ]
         self._random = random
         self._parts = [np.ones(1, np.uint64) for _ in range(DRAWS)]
-        self._prefix = [[_sums(p["X"][claim.chunks]) for claim in self._claims] for p in self._points]
-        self._base = [_sums(p["X"]) for p in self._points]
+        self._prefix = [self._sums_of(np.arange(collective.num_chunks), draw) for draw in range(DRAWS)]
         self._senders = [_senders(p["A"], p["O"]) for p in self._points]
         self._permuted = [
             [(np.ascontiguousarray(senders[:, claim.ranks]), p["B"][claim.ranks]) for claim in self._claims]
@@ -143,28 +144,67 @@ class CheckedClaims:
         ]
         self.refuted: dict[int, int] = {}
 
+    def _sums_of(self, order: IntArray, draw: int) -> list[Field]:
+        """Sums of the values of the first chunks in some order: of the chunks, then of their images under each claim.
+
+        Args:
+            order: of the chunks, int64 (num_chunks,).
+            draw: number of the point.
+        """
+        of_chunk = self._points[draw]["X"]
+        return [_sums(of_chunk[order]), *(_sums(of_chunk[claim.chunks[order]]) for claim in self._claims)]
+
     def check(self, step: int, transfers: Transfers) -> None:
         """Compare a base step with its images under every claim; `refuted` maps the numbers of false claims to the step."""
         t = transfers
+        if t.chunk_step is not None and len(np.unique(t.chunk_step)) > MOST_DISTANCES:
+            t, _ = with_neighbours_alone(t)
         parts = t.parts
         if parts is not None and len(parts) and int(parts.max()) >= MOST_PARTS:
             parts = np.unique(parts, return_inverse=True)[1]
         most = 0 if parts is None or not len(parts) else int(parts.max())
-        rows = (t.src, t.dst, t.op, np.zeros(0, np.int32) if parts is None else parts, t.chunk_lo, t.chunk_n)
+        compiled = worth_compiling(len(t) * (1 + len(self._claims)), _evaluate)
+        value = _evaluate if compiled else evaluate
+        by_distance = list(_by_distance(t, len(self._points[0]["X"])))
         for draw, point in enumerate(self._points):
             if most >= len(self._parts[draw]):
                 more = self._random.integers(1, PRIME, most + 1 - len(self._parts[draw]), dtype=np.uint64)
                 self._parts[draw] = np.concatenate([self._parts[draw], more])
             q = self._parts[draw]
-            compiled = worth_compiling(len(t) * (1 + len(self._claims)), _evaluate)
-            value = _evaluate if compiled else evaluate
-            due = value(*rows, self._senders[draw], point["B"], q, self._base[draw])
-            for k, claim in enumerate(self._claims):
-                if claim.number in self.refuted:
-                    continue
-                a, b = self._permuted[draw][k]
-                if value(*rows, a, b, q, self._prefix[draw][k]) != due:
+            due, found = 0, [0] * len(self._claims)
+            for rows, lo, order in by_distance:
+                held = np.zeros(0, np.int32) if parts is None else parts[rows]
+                some = (t.src[rows], t.dst[rows], t.op[rows], held, lo, t.chunk_n[rows])
+                sums = self._prefix[draw] if order is None else self._sums_of(order, draw)
+                due += int(value(*some, self._senders[draw], point["B"], q, sums[0]))
+                for k, (a, b) in enumerate(self._permuted[draw]):
+                    found[k] += int(value(*some, a, b, q, sums[k + 1]))
+            for claim, sum_of_rows in zip(self._claims, found, strict=True):
+                if (sum_of_rows - due) % PRIME and claim.number not in self.refuted:
                     self.refuted[claim.number] = step
+
+
+def _by_distance(t: Transfers, num_chunks: int) -> Iterator[tuple[IntArray | slice, IntArray, IntArray | None]]:
+    """Rows whose chunks have the same distance, in an order of the chunks in which those of a row are neighbours.
+
+    Args:
+        t: transfers.
+        num_chunks: of the message [count].
+    Yields: rows; the place of the first chunk of each; the order, int64 (num_chunks,), None where chunks are neighbours.
+    """
+    if t.chunk_step is None:
+        yield slice(None), t.chunk_lo, None
+        return
+    distance = np.where(t.chunk_n == 1, 1, t.chunk_step)
+    for apart in np.unique(distance).tolist():
+        rows = np.flatnonzero(distance == apart)
+        if apart == 1:
+            yield rows, t.chunk_lo[rows], None
+            continue
+        order = np.argsort(np.arange(num_chunks) % apart, kind="stable")
+        place = np.empty_like(order)
+        place[order] = np.arange(num_chunks)
+        yield rows, place[t.chunk_lo[rows]], order
 
 
 def _sums(values: Field) -> Field:
