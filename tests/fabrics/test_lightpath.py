@@ -15,6 +15,7 @@ from opticcl.errors import FabricError, ParameterError
 from opticcl.fabrics import fabric, fabric_at_scale
 from opticcl.fabrics.lightpath import EAST, NORTH, SOUTH, WEST, Lightpath, near_square, tile_of_node
 from opticcl.ir import CircuitPlan, Circuits, Fabric, Transfers, concatenate_circuits
+from opticcl.ir.occupied import parse_conditions
 from opticcl.kernels import always_compiled, never_compiled
 from opticcl.schedule import generate
 from opticcl.verify import verify
@@ -542,3 +543,107 @@ def test_synchronisation_that_is_hidden_takes_no_time() -> None:
     assert Lightpath(shape=(2, 2), dead_tiles=3).num_nodes == 3
     assert Lightpath(shape=(4096, 4096)).rate_bits_per_s > 0
     assert near_square(6) == (2, 3)
+
+
+# --- failed parts, circuit by circuit ---------------------------------------------------------------------------------
+
+
+def refused_by_parts(where: Fabric, circuits: Circuits) -> set[int]:
+    """Circuits that `part_faults` lists."""
+    return {row for fault in where.part_faults(circuits) for row in fault.circuits.tolist()}
+
+
+@pytest.mark.parametrize(("number", "side"), [(number, side) for number in (0, 4, 9) for side in range(5)])
+def test_a_stuck_switch_passes_one_side(number: int, side: int) -> None:
+    """Of all ways between 2 x 3 tiles those pass that come to that edge from there; 4 is the laser of its tile."""
+    stuck = sorted(edges(2, 3))[number]
+    where = fabric("lightpath", shape=(2, 3), lasers=1, failed=f"mzi:{number}:stuck={side}")
+    src, dst = pairs(6)
+    found = where.options(src, dst).circuits
+    due = set()
+    for row in range(len(found)):
+        path = found.path(row).tolist()
+        for before, one in zip([None, *path[:-1]], path, strict=True):
+            if one == stuck and (4 if before is None else before % 4) != side:
+                due.add(row)
+    assert refused_by_parts(where, found) == due
+    works = np.delete(np.arange(len(found)), sorted(due))
+    joined = {(int(found.src[row]), int(found.dst[row])) for row in works}
+    node = np.arange(6)
+    assert {(a, b) for a, b in np.argwhere(where.linked(node[:, None], node[None])).tolist() if a != b} == joined
+    assert len(joined) == 30
+    assert not where.links_all
+
+
+@pytest.mark.parametrize("unit", ["wavelength", "waveguide"])
+def test_circuits_that_need_a_dead_part(unit: str) -> None:
+    """Tile 5, laser 1 of tile 0, photodiode 2 of tile 3 and a waveguide from tile 1 to 2 of 2 x 3 tiles of 3 lasers."""
+    whole = fabric("lightpath:shape=2x3,lasers=3,waveguides=2,numbering=random", switch_unit=unit)
+    node = np.argsort(whole.tile).tolist()
+    inner = sorted(edges(2, 3))
+    guide = 2 * inner.index(edge(1, EAST)) + 1
+    failed = f"node:{node[5]}+laser:1+photodiode:{3 * 3 + 2}+waveguide:{guide}"
+    where = replace(whole, failed=failed)
+    assert [str(condition) for condition in where.conditions] == sorted(failed.split("+"))
+    waveguides = [None] if unit == "wavelength" else [0, 1]
+    for wave in [(lo, n, step) for step in (1, 2) for n in (1, 2, 3) for lo in range(3) if lo + (n - 1) * step < 3]:
+        for number in waveguides:
+            lo, n, step = wave
+            lit = {lo + k * step for k in range(n)}
+            src, dst = pairs(6)
+            tiles = list(zip(whole.tile[src].tolist(), whole.tile[dst].tolist(), strict=True))
+            paths = [walk(3, a, b, True) for a, b in tiles]
+            path = (np.array([one for way in paths for one in way]), np.cumsum([0, *map(len, paths)]))
+            columns = (np.arange(len(src)), src, dst, 0, lo, n, path)
+            circuits = Circuits.of(*columns, wavelength_step=step, waveguide=number)
+            due = set()
+            for row, ((a, b), way) in enumerate(zip(tiles, paths, strict=True)):
+                passed = {a, b, *(tile for one in way for tile in edges(2, 3)[one])}
+                dark = (a == 0 and 1 in lit) or (b == 3 and 2 in lit)
+                if 5 in passed or dark or (number == 1 and edge(1, EAST) in way):
+                    due.add(row)
+            # of two waveguides one is left, for the circuits 0 -> 2, 1 -> 2 and those that go on to tile 5
+            over = {row for row, way in enumerate(paths) if edge(1, EAST) in way} if number is None else set()
+            assert refused_by_parts(where, circuits) == due | over
+            few = circuits.take(np.array([row for row in range(len(src)) if row not in over or tiles[row] == (1, 2)]))
+            kept = [row for row in range(len(src)) if row not in over or tiles[row] == (1, 2)]
+            assert refused_by_parts(where, few) == {k for k, row in enumerate(kept) if row in due}
+
+
+def test_lasers_and_photodiodes_in_common() -> None:
+    """Of 2 lasers a tile: a pair needs one that works whose light the other can receive."""
+    where = fabric("lightpath:shape=1x3,lasers=2,failed=laser:0+photodiode:3+photodiode:4+photodiode:5")
+    node = np.arange(3)
+    assert where.wavelength_in_common(node[:, None], node[None]).tolist() == [
+        [True, False, False],
+        [True, True, False],
+        [True, True, False],
+    ]
+    assert fabric("lightpath:shape=1x3,lasers=2").wavelength_in_common(node[:, None], node[None]).all()
+    some = fabric("lightpath:shape=1x3,lasers=2,failed=laser:0+photodiode:3").wavelength_in_common(node, node[:, None])
+    assert some.tolist() == [[True, True, True], [False, True, True], [True, True, True]]
+
+
+def test_parts_that_are_named_twice_and_both_ways() -> None:
+    """What the texts of dead parts say is the same as conditions of parts; further ones are added."""
+    written = fabric("lightpath:shape=2x3,lasers=3,waveguides=2,dead_tiles=4,dead_lasers=1:0-1,dead_waveguides=0-1:1")
+    named = fabric("lightpath:shape=2x3,lasers=3,waveguides=2,failed=node:4+laser:3+laser:4+waveguide:0")
+    assert written.conditions == named.conditions
+    assert [str(condition) for condition in named.conditions] == ["laser:3", "laser:4", "node:4", "waveguide:0"]
+    both = replace(written, failed="photodiode:7")
+    assert {str(condition) for condition in both.conditions} == {
+        *(str(condition) for condition in named.conditions), "photodiode:7"
+    }  # fmt: skip
+    more = both.without(parse_conditions("mzi:2", both.inventory(), "here"))
+    assert {str(condition) for condition in more.conditions} == {
+        *(str(condition) for condition in both.conditions), "mzi:2"
+    }  # fmt: skip
+    assert fabric("lightpath:shape=2x3").conditions == ()
+    for made in (written, named):
+        damage = made.damage
+        assert (damage.tiles.tolist(), damage.laser_tile.tolist(), damage.laser.tolist()) == ([4], [1, 1], [0, 1])
+        assert (damage.edge.tolist(), damage.dead.tolist(), damage.guide.tolist()) == ([0], [1], [0])
+    assert both.damage.photodiode_tile.tolist() == [2]
+    assert both.damage.photodiode.tolist() == [1]
+    assert both.damage.dark
+    assert Lightpath.example() == (fabric("lightpath:shape=4x4,lasers=3"), "lumorph:radix=4")

@@ -13,8 +13,9 @@ from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
 from opticcl.errors import FabricError
 from opticcl.fabrics import _failures, fabric, fabric_at_scale
-from opticcl.fabrics.oddl import modules_passed, switches_per_dimension
+from opticcl.fabrics.oddl import Oddl, dimension_between, modules_passed, ring_order, switches_per_dimension
 from opticcl.ir import CircuitPlan, Circuits, concatenate_circuits
+from opticcl.optics.values import optics
 from opticcl.schedule import generate
 from opticcl.verify import verify
 
@@ -345,6 +346,7 @@ def test_links_pass_no_dead_part(table: int, at_once: int, monkeypatch: pytest.M
     due -= {(0, 1), (0, 2), (5, 2)}
     assert {tuple(pair) for pair in np.argwhere(where.linked(node[:, None], node[None])).tolist()} == due
     assert where.joined_around(node, node).all()
+    assert where.joined_around(np.array([0, 3]), np.array([1, 0])).tolist() == [False, True]
     assert fabric("oddl:shape=2x3").joined_around(node[:, None], node[None]).all()
 
 
@@ -414,6 +416,87 @@ def test_modules_of_a_switch() -> None:
         32: (32, 1),
         64: (8, 3),
         65: (16, 3),
-        2048: (32, 5),
+        8192: (32, 5),
     }
     assert {ports: modules_passed(ports) for ports in due} == due
+
+
+def test_options_bond_all_wavelengths() -> None:
+    """From the first on, by the one NIC that leads to the node; none to nodes that differ in two coordinates."""
+    where = fabric("oddl:shape=2x3,wavelengths=4")
+    src, dst = np.divmod(np.arange(36), 6)
+    found = where.options(src, dst)
+    due = {(a, b, d) for d, line in _lines((2, 3)) for a in line for b in line if a != b}
+    rows = found.circuits
+    assert {*zip(rows.src.tolist(), rows.dst.tolist(), rows.port.tolist(), strict=True)} == due
+    assert len(rows) == len(due)
+    assert found.choice.tolist() == list(range(len(due)))
+    assert (rows.wavelength_lo == 0).all()
+    assert (rows.wavelength_n == 4).all()
+    assert not any(len(fault.circuits) for fault in where.faults(rows))
+    assert Oddl.example() == (fabric("oddl:shape=2x4"), "halving_doubling")
+    assert fabric("oddl:nic_rate=1b/s").rate_bits_per_s == 1
+
+
+def test_dimensions_between_and_order() -> None:
+    """-1 where none or several coordinates differ; a side of 1 does not change the order."""
+    assert dimension_between((2, 3), np.array([0, 0, 0, 0]), np.array([0, 1, 3, 4])).tolist() == [-1, 1, 0, -1]
+    for shape in ((4, 1), (1, 4), (2, 1, 3)):
+        assert ring_order(shape).tolist() == ring_order(tuple(side for side in shape if side > 1)).tolist()
+
+
+def test_options_in_rows_and_their_numbers() -> None:
+    """Rows of a choice, and numbers of the options of each pair."""
+    rows = Circuits.of(np.arange(6), np.zeros(6, int), np.ones(6, int))
+    assert _failures.options_of_pairs(rows).choice.tolist() == [0, 1, 2, 3, 4, 5]
+    assert _failures.options_of_pairs(rows, 2).choice.tolist() == [0, 0, 1, 1, 2, 2]
+    pair, number = _failures.each_wavelength(3, np.array([2, 0, 3]))
+    assert (pair.tolist(), number.tolist()) == ([0, 0, 2, 2, 2], [0, 1, 0, 1, 2])
+
+
+def test_margins_of_switches() -> None:
+    """From 4.5 dBm to -10.5 dBm over 0.1 dB of fibre: 6.8 dB of 8 ports, 25 dB of 32, three of 8 ports make 64."""
+    where = fabric("oddl")
+
+    def margins(*given: object) -> list[tuple[str, float | None, str]]:
+        return [
+            (x.name, x.value and round(x.value, 6), x.text)
+            for x in where.limits(optics(where.light_path.table, *given))
+        ]
+
+    eight = ("margin_8_ports_db", 8.1, "8 ports (1 x wss8): margin +8.1 dB without amplifier")
+    assert margins() == [
+        eight,
+        ("margin_16_ports_db", None, "16 ports: no value for wss16.loss"),
+        (
+            "margin_32_ports_db",
+            -10.1,
+            "32 ports (1 x wss32): margin -10.1 dB without amplifier: an amplifier is needed",
+        ),
+        ("margin_64_ports_db", -5.5, "64 ports (3 x wss8): margin -5.5 dB without amplifier: an amplifier is needed"),
+    ]
+    assert margins("amplified") == [
+        eight,
+        ("margin_16_ports_db", 1.0, "16 ports (1 x wss16): margin +1.0 dB without amplifier"),
+        ("margin_32_ports_db", -6.1, "32 ports (1 x wss32): margin -6.1 dB without amplifier, closes with 1 of 20 dB"),
+        ("margin_64_ports_db", -5.5, "64 ports (3 x wss8): margin -5.5 dB without amplifier, closes with 1 of 20 dB"),
+    ]
+    assert margins("amplified", {"sensitivity": "40dBm"})[2][2].endswith(
+        ", and no number of amplifiers of 20 dB closes it"
+    )
+    assert (
+        margins("typical", {"sensitivity": "-2.4dBm"})[0][2] == "8 ports (1 x wss8): margin +0.0 dB without amplifier"
+    )
+
+
+def test_light_of_a_mean_path() -> None:
+    """Paths of dimensions in proportion to the partners in them: of 8 x 2 nodes 7 and 1; an amplifier above 8 ports."""
+    path = fabric("oddl:shape=8x2").light_path
+    longest, typical = path.extremes, path.typical
+    assert typical == pytest.approx((7 * longest[0] + longest[1]) / 8)
+    path = fabric("oddl:shape=16x2").light_path
+    kinds = [element.kind for element in path.elements]
+    assert path.extremes[:, kinds.index("edfa")].tolist() == [1, 0]
+    assert path.typical == pytest.approx((15 * path.extremes[0] + path.extremes[1]) / 16)
+    assert [element.kind for element in path.elements if element.amplifies] == ["edfa"]
+    assert fabric("oddl:shape=1").light_path.typical.tolist() == fabric("oddl:shape=1").light_path.extremes[0].tolist()

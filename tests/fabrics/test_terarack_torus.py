@@ -13,6 +13,7 @@ from tests.fabrics.test_terarack import light, refusals
 from opticcl.assumptions import assumptions
 from opticcl.errors import FabricError, ParameterError
 from opticcl.fabrics import fabric, fabric_at_scale
+from opticcl.fabrics.terarack_torus import TerarackTorus
 
 TORUS, MESH = (fabric("terarack_torus", shape=(3, 5), wavelengths=4, wrap=wrap) for wrap in (True, False))
 N = 15  # nodes 0..4 are the first row; segment p N + i
@@ -36,6 +37,7 @@ def test_light_along_rows_and_columns_is_accepted() -> None:
     [
         pytest.param(TORUS, 0, 6, 0, [0, 2 * N + 1], id="turns from the row into the column"),
         pytest.param(TORUS, 0, 2, 0, [0], id="cut before the receiver"),
+        pytest.param(TORUS, 0, 3, 0, [0, 2], id="leaves out a segment"),
         pytest.param(TORUS, 0, 2, 2, [0, 1], id="column port, row fibre"),
         pytest.param(TORUS, 0, 2, 1, [0, 1], id="backward port, forward fibre"),
         pytest.param(TORUS, 4, 5, 0, [4], id="from the end of one row to the next"),
@@ -132,6 +134,7 @@ def test_every_fibre_joins_two_neighbours(shape: tuple[int, int], wrap: bool) ->
     assert netlist is not None
     (group,) = (each for each in netlist.groups if each.name == "fibre")
     assert group.count == len(found)
+    assert netlist.count("photodiode") == 4 * n * 2
     named = sorted(group.place(i) for i in range(group.count))
     assert named == sorted(where.place_name(where.resources[0], segment) for segment in found)
 
@@ -195,16 +198,17 @@ def test_rings_are_set_where_light_passes() -> None:
     paths = [[8, 9, 5], [N + 7, N + 6, N + 5, N + 9], [2 * N + 7, 2 * N + 12], [3 * N + 2, 3 * N + 12]]
     through = [[9, 5, 6], [7, 6, 5, 9], [12, 2], [2, 12]]
     lit = light([8, 8, 7, 7], [6, 9, 2, 12], [0, 1, 2, 3], paths, [0, 1, 2, 3])
-    modulator, ring = TORUS.settings(lit)
+    where = fabric("terarack_torus:shape=3x5,wavelengths=4")
+    modulator, ring = where.settings(lit)
     assert modulator.index.tolist() == [(4 * node + k) * 4 + k for k, node in enumerate((8, 8, 7, 7))]
     assert modulator.setting.tolist() == [1] * 4
     assert ring.index.tolist() == [(4 * node + k) * 4 + k for k, nodes in enumerate(through) for node in nodes]
     assert ring.setting.tolist() == [0, 0, 1, 0, 0, 0, 1, 0, 1, 0, 1]
-    assert [(d.kind, d.count, d.setting_time_s) for d in TORUS.devices] == [
+    assert [(d.kind, d.count, d.setting_time_s) for d in where.devices] == [
         ("modulator", 240, 25e-6),
         ("ring", 240, 25e-6),
     ]
-    fibre, laser, photodiode = TORUS.usage(lit)
+    fibre, laser, photodiode = where.usage(lit)
     assert fibre.index.tolist() == lit.hops.tolist()
     assert laser.index.tolist() == [4 * 8, 4 * 8 + 1, 4 * 7 + 2, 4 * 7 + 3]
     assert photodiode.index.tolist() == [4 * 6, 4 * 9 + 1, 4 * 2 + 2, 4 * 12 + 3]
@@ -220,3 +224,13 @@ def test_fibres_are_as_long_as_the_way_between_their_nodes(shape: tuple[int, int
     passed = where.hop_passages(floor)
     assert np.array_equal(passed.fibre_m, floor.segments_m(n, np.minimum(begin, end), np.maximum(begin, end)))
     assert where.passage(floor).receivers == 1
+
+
+def test_the_example_and_the_worst_path() -> None:
+    """Nine nodes of two wavelengths; on 2 x 7 nodes the worst of the shorter ways is along a row."""
+    example = TerarackTorus.example()
+    assert example == (fabric("terarack_torus:shape=3x3,wavelengths=2"), "torus_all_ports:pieces=2")
+    for shape, wrap in (((2, 7), True), ((7, 2), True), ((2, 7), False), ((7, 2), False)):
+        where = fabric("terarack_torus", shape=shape, wrap=wrap)
+        other = fabric("terarack_torus", shape=(1, 7), wrap=wrap)
+        assert where.light_path.extremes.max(axis=0).tolist() == other.light_path.extremes.max(axis=0).tolist()

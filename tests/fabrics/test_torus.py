@@ -9,6 +9,7 @@ from tests.fabrics.walks import assert_broken_paths_are_refused, assert_routes_a
 from opticcl.circuits import lower
 from opticcl.errors import FabricError
 from opticcl.fabrics import fabric, fabric_at_scale
+from opticcl.fabrics import torus as torus_module
 from opticcl.fabrics.torus import Torus
 from opticcl.schedule import generate
 from opticcl.verify import verify
@@ -126,6 +127,21 @@ def test_links_join_coordinates_that_differ_by_one(shape: str) -> None:
     assert [made.coordinates(i) for i in node] == [
         "(" + ", ".join(str(int(c)) for c in np.unravel_index(i, sides)) + ")" for i in node
     ]
+
+
+@pytest.mark.parametrize("shape", ["5", "3x4", "2x3x4"])
+def test_many_routes_are_the_same_as_few(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel walks them."""
+    made = fabric(f"torus:shape={shape}")
+    few = made.route(*pairs(made.num_nodes))
+    monkeypatch.setattr(torus_module, "MANY_HOPS", 1)
+    for found, due in zip(made.route(*pairs(made.num_nodes)), few, strict=True):
+        assert np.array_equal(found, due)
+
+
+def test_the_ring_goes_back_and_forth() -> None:
+    """Along the first row, back along the second, from node 0 on."""
+    assert fabric("torus:shape=3x3").ring_order().tolist() == [0, 1, 2, 5, 4, 3, 6, 7, 8]
 
 
 def test_ties_are_broken_by_the_coordinate() -> None:
