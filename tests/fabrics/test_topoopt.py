@@ -17,6 +17,7 @@ from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
 from opticcl.errors import FabricError, UnsupportedError
 from opticcl.fabrics import fabric, fabric_at_scale
+from opticcl.fabrics import topoopt as topoopt_module
 from opticcl.fabrics.topoopt import fewest_circuits, strides_of
 from opticcl.optics.values import optics
 from opticcl.schedule import generate
@@ -214,6 +215,7 @@ def test_interfaces_panel_and_fibres(spec: str) -> None:
     ]
     path, floor = made.light_path, assumptions("common").floor
     assert path is not None
+    assert made.network.num_links == (0 if made.num_nodes == 1 else made.num_nodes * len(made.interfaces_of_stride))
     lit = routed(made, *pairs(made.num_nodes))
     assert path.counts(lit).tolist() == [[1, 1, 1]] * len(lit)
     assert (path.extremes.tolist(), path.typical.tolist()) == ([[1, 1, 1]], [1, 1, 1])
@@ -250,3 +252,13 @@ def test_the_most_of_everything() -> None:
     for launch, due in (("-4dBm", 0.0), ("-3.5dBm", 0.5)):
         (limit,) = made.limits(optics(made.light_path.table, "typical", {"launch": launch, "fibre.loss": "0dB/km"}))
         assert (limit.value, limit.text) == (due, f"the panel may lose up to {due:.2f} dB")
+
+
+def test_one_node_and_as_many_circuits_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node is 0 circuits from itself; paths of as many circuits as fit are right, one more is not."""
+    assert fabric("topoopt:nodes=1").distance(np.zeros(1, int), np.zeros(1, int)).tolist() == [0]
+    monkeypatch.setattr(topoopt_module, "MAX_HOPS", 5)
+    made = fabric("topoopt:nodes=8")
+    assert routed(made, 0, 5).num_hops().tolist() == [5]
+    with pytest.raises(UnsupportedError, match="have 6 circuits, at most 5"):
+        made.route(np.zeros(1, int), np.array([6]))
