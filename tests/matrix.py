@@ -18,8 +18,8 @@ DEEP_SIZES = (6, 7, 12, 13, 17, 25, 27, 30, 32, 54, 64)
 """Sizes that `make test-deep` adds."""
 LARGEST = 16
 """Nodes at which `make test` tries an all_reduce and an all_to_all alone."""
-ALL_ROOTS = 5
-"""Nodes up to which `make test` tries the first, a middle and the last root; beyond, the middle one."""
+MOST_ROOTED = 5
+"""Nodes up to which `make test` tries collectives with a root: the first, a middle and the last rank."""
 OPTICAL = ("lightpath", "oddl", "ramp", "sipac", "terarack")
 VARIANTS = {
     "ramp": ("ramp", "ramp:variant=modular"),
@@ -75,7 +75,7 @@ def is_deep(size: int, request: Request) -> bool:
     """Whether `make test-deep` alone tries a case."""
     if size == LARGEST:
         return request.name not in ("all_reduce", "all_to_all")
-    return size in DEEP_SIZES or (size > ALL_ROOTS and request.name in ROOTED and request.root != size // 2)
+    return size in DEEP_SIZES or (size > MOST_ROOTED and request.name in ROOTED)
 
 
 @lru_cache(maxsize=256)
