@@ -9,11 +9,22 @@ import numpy as np
 import pytest
 
 from opticcl.circuits import lower
-from opticcl.circuits.terarack import _circuits, _walk, exchange
+from opticcl.circuits.terarack import (
+    _circuits,
+    _fill,
+    _fill_columns,
+    _in_order,
+    _Laps,
+    _shorter_way,
+    _walk,
+    exchange,
+    exchange_on_line,
+)
 from opticcl.collective import Request, collective
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan, Circuits, Fabric, Op, Schedule, Transfers, Violation
+from opticcl.ir.step_blocks import StepBlock
 from opticcl.schedule import generate
 from opticcl.schedule.wavelength_exchange import exchange_wavelengths
 from opticcl.verify import verify
@@ -219,3 +230,270 @@ def test_too_many_segments_are_refused() -> None:
     """4096 nodes, each to its opposite: 8 million lit segments."""
     with pytest.raises(UnsupportedError, match=r"fibre segments, [0-9.]+ .B; first fit is for 67.11 MB at most"):
         compiled("terarack:nodes=4096", "recursive_doubling")
+
+
+GRIDS = [
+    ("terarack:nodes=5", 5, 1), ("terarack:nodes=6", 6, 1), ("terarack_torus:shape=4x3", 3, 4),
+    ("terarack_torus:shape=3x4", 4, 3),
+    ("terarack_torus:shape=1x4,wrap=no", 4, 1), ("terarack_torus:shape=4x5,wrap=no", 5, 4),
+]  # fmt: skip
+"""Fabrics, their columns and rows."""
+
+
+def walked(columns: int, rows: int, src: int, dst: int, direction: int) -> list[int]:
+    """Segments from a node to another on the fibre of a direction, step by step: each has the number of
+    the node before it clockwise; row fibres first."""
+    found, at = [], src
+    while at != dst:
+        row, column = divmod(at, columns)
+        step = -1 if direction % 2 else 1
+        after = (row, (column + step) % columns) if direction < 2 else ((row + step) % rows, column)
+        at, before = after[0] * columns + after[1], at
+        found.append(direction * columns * rows + (at if direction % 2 else before))
+    return found
+
+
+@pytest.mark.parametrize(("where", "columns", "rows"), GRIDS)
+def test_paths_are_walked_segment_by_segment(where: str, columns: int, rows: int) -> None:
+    """All pairs of a line, both ways, with and without the compiled kernel; and the way that is shorter."""
+    made, n = fabric(where), columns * rows
+    pairs = [
+        (s, d)
+        for s in range(n)
+        for d in range(n)
+        if s != d and (s // columns == d // columns or s % columns == d % columns)
+    ]
+    transfers = Transfers.of(*np.array(pairs).T, np.arange(len(pairs)), 1, Op.COPY)
+    down = np.array([s // columns != d // columns for s, d in pairs])
+    lengths = []
+    for way in (0, 1):
+        direction = 2 * down + way
+        due = [walked(columns, rows, *pair, k) for pair, k in zip(pairs, direction.tolist(), strict=True)]
+        lengths.append(list(map(len, due)))
+        hops, offsets = _walk(made, transfers, direction)
+        assert [part.tolist() for part in np.split(hops, offsets[1:-1])] == due
+        for fill in (_fill, _fill_columns):
+            found = np.empty_like(hops)
+            fill(transfers.src.astype(np.int64), direction.astype(np.int64), offsets, columns, rows, found)
+            assert np.array_equal(found, hops)
+    for k, (src, dst), ahead, back in zip(_shorter_way(made, transfers).tolist(), pairs, *lengths, strict=True):
+        place = src // columns if k >= 2 else src
+        clockwise = ahead < back or (ahead == back and place % 2 == 0)
+        if where.endswith("wrap=no"):
+            clockwise = dst > src
+        assert k == 2 * (src // columns != dst // columns) + (not clockwise), (src, dst)
+
+
+@pytest.mark.parametrize("width", [1, 2, 5])
+def test_colours_are_the_wavelengths_of_ring_after_ring(width: int) -> None:
+    """Three rings of four wavelengths: colour c is wavelength c mod 4 of ring c div 4."""
+    where = fabric("terarack:nodes=5,wavelengths=4,rings=3")
+    colour = np.arange(12 - width + 1)
+    transfers = Transfers.of(colour % 5, (colour + 2) % 5, colour, 1, Op.COPY)
+    for way in (0, 1):
+        direction = np.full(len(colour), way)
+        circuits = _circuits(where, transfers, direction, colour, width, _walk(where, transfers, direction))
+        found = {(t, c) for t in colour.tolist() for c in range(t, t + width)}
+        columns = (circuits.transfer, circuits.port, circuits.wavelength_lo, circuits.wavelength_n)
+        lit = [
+            (t, 4 * (port // 2) + lo + k)
+            for t, port, lo, n in zip(*(c.tolist() for c in columns), strict=True)
+            for k in range(n)
+        ]
+        assert (circuits.port % 2 == way).all()
+        assert sorted(lit) == sorted(found)
+        assert (circuits.wavelength_n > 0).all()
+
+
+def test_one_ring_has_the_circuits_of_its_own() -> None:
+    """They are in the order of the transfers, with none of no width."""
+    where = fabric("terarack:nodes=5,wavelengths=4")
+    transfers = Transfers.of([0, 1], [1, 2], [0, 1], 1, Op.COPY)
+    direction = np.zeros(2, np.int64)
+    circuits = _circuits(where, transfers, direction, np.array([3, 0]), 1, _walk(where, transfers, direction))
+    assert (circuits.transfer.tolist(), circuits.wavelength_lo.tolist(), circuits.wavelength_n.tolist()) == (
+        [0, 1],
+        [3, 0],
+        [1, 1],
+    )
+
+
+@pytest.mark.parametrize(
+    "parameters", ["wavelengths=2", "wavelengths=2,rings=2", "wavelengths=9,striping=yes", "wavelengths=20"]
+)
+def test_laps_in_any_order(parameters: str) -> None:
+    """A lap fills its wavelength of both fibres: the order in which a step lists its transfers does not matter.
+
+    Args:
+        parameters: of a ring of eight nodes, which takes eight laps.
+    """
+    where = fabric(f"terarack:nodes=8,{parameters}")
+    plan = lower(where, generate("wavelength_exchange", "all_to_all", where))
+    rule = _Laps(where)
+    assert not optics(plan)
+    for i in range(plan.schedule.num_steps):
+        transfers = plan.schedule.step(i)
+        back = np.arange(len(transfers))[::-1]
+        (listed,), (turned,) = rule(i, transfers), rule(i, transfers.take(back))
+        rows = [
+            sorted(zip(c.src.tolist(), c.dst.tolist(), c.port.tolist(), c.wavelength_lo.tolist(), strict=True))
+            for c in (listed, turned)
+        ]
+        assert rows[0] == rows[1]
+        assert [len(c.transfer) for c in (listed, turned)] == [len(transfers)] * 2
+        assert np.array_equal(transfers.take(back).src[turned.transfer], turned.src)
+        assert np.array_equal(transfers.take(back).dst[turned.transfer], turned.dst)
+        assert set(listed.wavelength_n.tolist()) == {1}
+        for end in ("src", "dst"):  # another order, which one of the two columns does not show
+            same = getattr(transfers, end)
+            one, other = next((a, b) for a in range(len(same)) for b in range(a) if same[a] == same[b])
+            swapped = np.arange(len(transfers))
+            swapped[[one, other]] = [other, one]
+            (found,) = rule(i, transfers.take(swapped))
+            light = [
+                {(src, dst): rest for src, dst, *rest in zip(*(column.tolist() for column in columns), strict=True)}
+                for columns in ((c.src, c.dst, c.port, c.wavelength_lo) for c in (found, listed))
+            ]
+            assert light[0] == light[1]
+            assert rule.block(StepBlock(i, transfers.take(swapped), np.array([0, len(transfers)]))) is None
+        block = rule.block(StepBlock(i, transfers, np.array([0, len(transfers)])))
+        if "rings" in parameters or "striping" in parameters:
+            assert block is None
+        else:
+            assert np.array_equal(block.port, listed.port)
+            assert np.array_equal(block.wavelength, listed.wavelength_lo)
+            assert rule.block(StepBlock(i, transfers.take(back), np.array([0, len(transfers)]))) is None
+
+
+def test_striped_laps_share_all_wavelengths() -> None:
+    """Eight laps, a wavelength each of nine, two each of sixteen or seventeen."""
+    for wavelengths, width in ((9, 1), (16, 2), (17, 2)):
+        where = fabric(f"terarack:nodes=8,wavelengths={wavelengths},striping=yes")
+        plan = lower(where, generate("wavelength_exchange", "all_to_all", where))
+        assert plan.schedule.num_steps == 1
+        (circuits,) = plan.rounds(0)
+        assert set(circuits.wavelength_n.tolist()) == {width}
+        assert sorted(set(circuits.wavelength_lo.tolist())) == list(range(0, 8 * width, width))
+        assert not optics(plan)
+
+
+def test_intervals_of_a_line_are_symmetric() -> None:
+    """To the right clockwise, to the left the other way, on the same wavelength."""
+    for count in (2, 3, 6):
+        direction, wavelength = exchange_on_line(count)
+        one, other = np.triu_indices(count, 1)
+        assert (direction[one, other] == 0).all()
+        assert (direction[other, one] == 1).all()
+        assert np.array_equal(wavelength, wavelength.T)
+
+
+def test_first_fit_at_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight nodes to their opposites use 32 segments, in step 1; the message names the step."""
+    where = fabric("terarack:nodes=8")
+    made = by_hand(where, ([0], [1]), (list(range(8)), [4, 5, 6, 7, 0, 1, 2, 3]))
+    monkeypatch.setattr("opticcl.circuits.terarack.MAX_SEGMENTS", 32)
+    assert len(lower(where, made).rounds(1)) == 1
+    monkeypatch.setattr("opticcl.circuits.terarack.MAX_SEGMENTS", 31)
+    with pytest.raises(UnsupportedError, match=r"step 1 uses 32 fibre segments, 512 B; first fit is for 496 B at most"):
+        lower(where, made)
+
+
+@pytest.mark.parametrize(
+    ("where", "algorithm", "name", "circuits"),
+    [
+        ("terarack:nodes=12,wavelengths=8", "circulant_rings:radices=3x4", "all_gather", 4 * 12),
+        ("terarack:nodes=12,wavelengths=9", "hub_chains", "broadcast", 11),
+        ("terarack:nodes=12,wavelengths=9", "hub_chains:radices=3x4", "broadcast", 11),
+        ("terarack:nodes=16,wavelengths=9", "hub_chains:radices=4x4", "reduce", 15),
+        ("terarack:nodes=9,wavelengths=9", "standing_tree", "broadcast", 8),
+        ("terarack:nodes=9,wavelengths=9", "standing_tree", "reduce", 8),
+        ("terarack:nodes=30,wavelengths=32", "rails:radix=2,groups=5", "all_reduce", 2 * 30 + 2 * (2 * 12 + 2 * 3)),
+        ("terarack:nodes=45,wavelengths=64", "rails:radix=3,groups=5", "all_reduce", 2 * 45 + 3 * (2 * 12 + 2 * 3)),
+    ],
+)
+def test_circuits_that_stand(where: str, algorithm: str, name: str, circuits: int) -> None:
+    """Two rings of a level, a link of each node to its hub, edges of a tree, short rings, trees and rings of rails.
+
+    Args:
+        where: fabric.
+        algorithm: with closed forms.
+        name: of the collective.
+        circuits: that stand [count].
+    """
+    plan = compiled(where, algorithm, name)
+    assert verify(plan).ok
+    for i in range(plan.schedule.num_steps):
+        (light,) = plan.rounds(i)
+        assert len(light) == circuits
+        assert len(set(zip(light.src.tolist(), light.dst.tolist(), light.port.tolist(), strict=True))) == circuits
+
+
+@pytest.mark.parametrize("wavelengths", [8, 9])
+def test_levels_share_all_wavelengths(wavelengths: int) -> None:
+    """Chains of two levels: half of the wavelengths each, one more for the first where the number is odd."""
+    (light,) = compiled(f"terarack:nodes=12,wavelengths={wavelengths}", "hub_chains:radices=3x4", "broadcast").rounds(0)
+    assert set(light.wavelength_n.tolist()) == {wavelengths - 4, 4}
+    assert {(lo, n) for lo, n in zip(light.wavelength_lo.tolist(), light.wavelength_n.tolist(), strict=True)} == {
+        (0, wavelengths - 4),
+        (wavelengths - 4, 4),
+    }
+
+
+def test_striped_groups_use_all_wavelengths() -> None:
+    """A step of WRHT that needs two of five wavelengths gives each transfer two, one that needs one all five; so on a torus."""
+    plan = compiled("terarack:nodes=15,wavelengths=5,striping=yes", "wrht:group_size=5")
+    assert verify(plan).ok
+    assert [set(plan.rounds(i)[0].wavelength_n.tolist()) for i in range(3)] == [{2}, {5}, {2}]
+    assert [set(plan.rounds(i)[0].wavelength_lo.tolist()) for i in range(3)] == [{0, 2}, {0}, {0, 2}]
+    ring = compiled("terarack_torus:shape=1x4,wavelengths=5,striping=yes", "ring")
+    assert set(ring.rounds(0)[0].wavelength_n.tolist()) == {5}
+    assert verify(compiled("terarack_torus:shape=5x4,wavelengths=4", "wrht")).ok
+
+
+def test_rules_that_know_the_exchange() -> None:
+    """An exchange of all goes by its laps, several steps at a time."""
+    where = fabric("terarack:nodes=8,wavelengths=2")
+    assert isinstance(_in_order(where, generate("wavelength_exchange", "all_to_all", where)), _Laps)
+
+
+def test_first_fit_has_no_round_without_circuits() -> None:
+    """Three transfers over one segment, on one wavelength."""
+    where = fabric("terarack:nodes=8,wavelengths=1")
+    plan = lower(where, by_hand(where, ([0, 1, 2], [3, 4, 5])))
+    assert [len(circuits) for circuits in plan.rounds(0)] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("algorithm", ["circulant_rings", "hub_chains", "spaced_hubs", "standing_tree"])
+def test_a_node_alone_has_no_circuits(algorithm: str) -> None:
+    """Whatever stands elsewhere."""
+    where = fabric("terarack:nodes=1")
+    name = "all_gather" if algorithm == "circulant_rings" else "broadcast"
+    nothing = Transfers.of([], [], [], 1, Op.COPY)
+    assert _in_order(where, generate(algorithm, name, where))(0, nothing) == ()
+
+
+@pytest.mark.parametrize(
+    ("where", "algorithm", "name", "most"),
+    [
+        ("terarack:nodes=6,wavelengths=4,failed=comb_laser:0", "ring", "all_gather", 1),
+        ("terarack:nodes=6,wavelengths=4,striping=yes,failed=comb_laser:0", "ring", "all_gather", 4),
+        ("terarack:nodes=6,wavelengths=6,failed=modulator:0", "hub_chains:radices=6", "broadcast", 6),
+    ],
+)
+def test_transfers_are_as_wide_around_a_failed_part(where: str, algorithm: str, name: str, most: int) -> None:
+    """A wavelength each, or all that work, where circuits are striped or stand.
+
+    Args:
+        where: fabric.
+        algorithm: of the collective.
+        name: of the collective.
+        most: wavelengths of a transfer that the part does not touch [count].
+    """
+    plan = compiled(where, algorithm, name)
+    assert verify(plan).ok
+    width = np.zeros(len(plan.schedule.step(0)), np.int64)
+    for circuits in plan.rounds(0):
+        light = circuits.carrying()
+        np.add.at(width, light.transfer, light.wavelength_n)
+    assert width.max() == most
+    assert width.min() >= most - 1
