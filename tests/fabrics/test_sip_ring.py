@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.fabrics.test_terarack import PAIRS, nodes_reached, segments
 from tests.fabrics.walks import refusals
 
+from opticcl.assumptions import assumptions
 from opticcl.errors import FabricError
 from opticcl.fabrics import fabric, fabric_at_scale
 from opticcl.ir import Circuits
@@ -105,3 +108,57 @@ def test_bad_shape_is_refused(text: str, message: str) -> None:
     """The message names the field."""
     with pytest.raises(FabricError, match=message):
         fabric(f"sip_ring:{text}")
+
+
+def test_what_circuits_occupy_and_set() -> None:
+    """Segments, transmitter and receiver of the port; a laser at its wavelength, rings that pass and the one that drops."""
+    for made, ways in ((ONE, 1), (TWO, 2)):
+        assert [(r.kind, r.count, r.per_wavelength) for r in made.resources] == [
+            ("fibre", 6 * ways, True), ("tx_port", 6 * ways, False), ("rx_port", 6 * ways, False),
+        ]  # fmt: skip
+        assert [(device.kind, device.count, device.setting_time_s) for device in made.devices] == [
+            ("laser", 6 * ways, made.reconfiguration_s), ("ring", 24 * ways, made.reconfiguration_s),
+        ]  # fmt: skip
+        assert [(part.kind, part.count) for part in made.parts()] == [
+            ("tunable_transceiver", 6 * ways),
+            ("fibre", 6 * ways),
+        ]
+        assert made.parts()[0].rate_bits_per_s == made.rate_bits_per_s
+        for (a, b), way in [(pair, way) for pair in PAIRS for way in range(ways)]:
+            path = segments(a, b, way == 1)
+            one = light([a], [b], [path], port=way, wavelength=2)
+            fibre, tx, rx = (used.index.tolist() for used in made.usage(one))
+            assert (fibre, tx, rx) == (path, [a * ways + way], [b * ways + way])
+            laser, rings = made.settings(one)
+            assert (laser.kind, laser.index.tolist(), laser.setting.tolist()) == ("laser", [a * ways + way], [2])
+            assert rings.kind == "ring"
+            assert rings.index.tolist() == [(node * ways + way) * 4 + 2 for node in nodes_reached(path)]
+            assert rings.setting.tolist() == [int(node == b) for node in nodes_reached(path)]
+
+
+def test_distances_lengths_and_names() -> None:
+    """With one direction light goes all the way round; segments are as long both ways."""
+    src, dst = np.array(PAIRS).T
+    assert ONE.distance(src, dst).tolist() == [len(segments(a, b, False)) for a, b in PAIRS]
+    assert TWO.distance(src, dst).tolist() == [
+        min(len(segments(a, b, back)) for back in (False, True)) for a, b in PAIRS
+    ]
+    floor = replace(assumptions("common").floor, nodes_per_rack=4)
+    lengths = floor.segments_m(6, np.arange(6), np.array([1, 2, 3, 4, 5, 0])).tolist()
+    assert TWO.hop_passages(floor).fibre_m.tolist() == lengths * 2
+    assert ONE.hop_passages(floor).fibre_m.tolist()[:6] == lengths
+    assert TWO.passage(floor).receivers == 1
+    fibre = TWO.resources[0]
+    assert TWO.place_name(fibre, 5) == "fibre from node 5 to node 0 (clockwise)"
+    assert TWO.place_name(fibre, 6) == "fibre from node 1 to node 0 (counter-clockwise)"
+
+
+def test_cuts_and_the_example() -> None:
+    """All wavelengths of a fibre leave an arc at one end, and with two directions at both."""
+    rate = 4 * ONE.rate_bits_per_s
+    for made, ways in ((ONE, 1), (TWO, 2)):
+        found = list(made.cuts(np.arange(6)))
+        assert [np.flatnonzero(cut.inside).tolist() for cut in found] == [[0, 1, 2], [1, 2, 3], [2, 3, 4]]
+        assert {(cut.out_bits_per_s, cut.in_bits_per_s) for cut in found} == {(ways * rate, ways * rate)}
+    assert (ONE.double_ring_bits_per_s, TWO.double_ring_bits_per_s) == (0.0, rate)
+    assert type(ONE).example() == (fabric("sip_ring:nodes=8,wavelengths=4"), "halving_doubling")

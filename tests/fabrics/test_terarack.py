@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 from tests.fabrics.walks import refusals
 
+from opticcl.assumptions import assumptions
 from opticcl.errors import FabricError, ParameterError
 from opticcl.fabrics import fabric, fabric_at_scale
+from opticcl.fabrics.terarack import ring_cuts
 from opticcl.ir import Circuits
+from opticcl.ir.step_blocks import ArcBlock
 
 RING = fabric("terarack", nodes=6, wavelengths=4, rings=2)
 
@@ -121,3 +126,167 @@ def test_unknown_parameter_is_refused() -> None:
     """A group size is the algorithm's business."""
     with pytest.raises(ParameterError, match="group_size"):
         fabric("terarack:group_size=5")
+
+
+# --- brute force on a ring of six nodes -----------------------------------------------------------------------------------
+
+
+def segments(src: int, dst: int, back: bool) -> list[int]:
+    """Of the ring of six: clockwise s joins s to s + 1, counter-clockwise 6 + s joins s + 1 to s."""
+    found, at = [], src
+    while at != dst or not found:
+        found.append(6 + (at - 1) % 6 if back else at)
+        at = (at - 1) % 6 if back else (at + 1) % 6
+    return found
+
+
+def nodes_reached(path: list[int]) -> list[int]:
+    """At the end of each segment."""
+    return [hop - 6 if hop >= 6 else (hop + 1) % 6 for hop in path]
+
+
+PAIRS = [(a, b) for a in range(6) for b in range(6) if a != b]
+
+
+def test_options_take_the_shorter_way_first() -> None:
+    """Each ring and wavelength, then all of them the other way; halfway round clockwise is first."""
+    src, dst = np.array(PAIRS).T
+    found = RING.options(src, dst)
+    due = []
+    for pair, (a, b) in enumerate(PAIRS):
+        longer = (b - a) % 6 > 3
+        for back, ring, light in product((longer, not longer), range(2), range(4)):
+            due.append((pair, a, b, 2 * ring + back, light, 1, segments(a, b, back)))
+    lit = found.circuits
+    paths = [path.tolist() for path in np.split(lit.hops, lit.hop_offsets[1:-1])]
+    columns = (lit.transfer, lit.src, lit.dst, lit.port, lit.wavelength_lo, np.broadcast_to(lit.wavelength_n, len(lit)))
+    assert list(zip(*(column.tolist() for column in columns), paths, strict=True)) == due
+    assert found.choice.tolist() == list(range(len(due)))
+
+
+def test_arcs_of_a_block_use_what_their_circuits_use() -> None:
+    """Fibre segments, modulators and filters, in both directions of both rings."""
+    rows = [(a, b, port) for a, b in PAIRS for port in range(4)]
+    src, dst, port = np.array(rows).T.astype(np.int32)
+    circuits = light(src.tolist(), dst.tolist(), port, [segments(a, b, p % 2 == 1) for a, b, p in rows])
+    fibre, *others = RING.usage(circuits)
+    straight = RING.straight_usage(ArcBlock(src, dst, port, np.zeros(len(rows), np.int32)))
+    assert straight.resource is fibre.resource
+    arcs = straight.links
+    first, side, start, length = (
+        np.ravel(column).tolist() for column in (arcs.first, arcs.side, arcs.start, arcs.length)
+    )
+    for row in range(len(rows)):
+        passed = {first[row] + (start[row] + k) % side[row] for k in range(length[row])}
+        assert passed == set(fibre.index[fibre.circuit == row].tolist())
+        assert length[row] == len(passed)
+    ends = straight.others
+    assert [use.resource for use in ends] == [use.resource for use in others]
+    for one, other in zip(ends, others, strict=True):
+        assert one.index.tolist() == other.index.tolist()
+
+
+def test_a_stuck_filter_ends_the_light_that_passes_it() -> None:
+    """Of its node, port and wavelength, on the way to another node; every other circuit is as before."""
+    node_port_light = [(2, 0, 1), (4, 3, 0), (0, 1, 3)]
+    numbers = [(node * 4 + port) * 4 + colour for node, port, colour in node_port_light]
+    failed = "+".join(f"filter:{number}:stuck=0" for number in numbers)
+    where = fabric("terarack", nodes=6, wavelengths=4, rings=2, failed=f"{failed}+comb_laser:5")
+    bands = [(0, 1, 1), (1, 1, 1), (0, 2, 1), (0, 2, 2), (1, 2, 2), (3, 1, 1), (2, 2, 1), (0, 4, 1)]
+    rows = [(a, b, port, *band) for a, b in PAIRS for port in range(4) for band in bands]
+    src, dst, port, lo, n, step = np.array(rows).T
+    ways = [segments(a, b, p % 2 == 1) for a, b, p, *_ in rows]
+    path = np.concatenate(ways), np.cumsum([0, *map(len, ways)])
+    for each in (1, 2):  # circuits of a round have one distance between their wavelengths
+        mine = np.flatnonzero(step == each)
+        some = Circuits.of(np.arange(len(rows)), src, dst, port, lo, n, path, each).take(mine)
+        lost, dead = [], []
+        for row, at in enumerate(mine.tolist()):
+            a, _, p, first, count, _ = rows[at]
+            between = nodes_reached(ways[at])[:-1]
+            colours = {first + each * k for k in range(count)}
+            if any(node in between and p == own and colour in colours for node, own, colour in node_port_light):
+                lost.append(row)
+            if a * 4 + p == 5:
+                dead.append(row)
+        found: dict[str, list[int]] = {}
+        for fault in where.part_faults(some):
+            found.setdefault(fault.expected, []).extend(fault.circuits.tolist())
+        assert found.pop("no light past a filter that is stuck") == lost
+        assert sorted(row for others in found.values() for row in others) == dead
+    assert not where.links_all
+    assert RING.links_all
+
+
+def test_parts_devices_and_settings_of_two_rings() -> None:
+    """A comb a port, rings for each port and wavelength; rings between pass, that of the receiver drops."""
+    ports = 6 * 4
+    assert {kind.kind: (kind.count, kind.settings) for kind in RING.inventory()} == {
+        "node": (6, 0), "comb_laser": (ports, 0), "modulator": (ports * 4, 0), "filter": (ports * 4, 1), "fibre": (ports, 0),
+    }  # fmt: skip
+    assert RING.netlist().count("transmitter") == ports
+    for a, b in PAIRS:
+        for port in range(4):
+            path = segments(a, b, port % 2 == 1)
+            one = light([a], [b], port, [path], wavelength=1, n=2)
+            modulators, rings = RING.settings(one)
+            assert modulators.index.tolist() == [(a * 4 + port) * 4 + colour for colour in (1, 2)]
+            due = [(node, colour, int(node == b)) for node in nodes_reached(path) for colour in (1, 2)]
+            assert rings.index.tolist() == [(node * 4 + port) * 4 + colour for node, colour, _ in due]
+            assert rings.setting.tolist() == [drops for *_, drops in due]
+            adds, drops = RING.states(one)
+            assert (adds.group, drops.group) == ("add", "drop")
+            assert adds.number.tolist() == [a * 4 + port] * 2
+            assert drops.number.tolist() == [node * 4 + port for node, *_ in due]
+            assert drops.index.tolist() == [colour for _, colour, _ in due]
+
+
+def test_names_of_fibres() -> None:
+    """By both ends, ring and direction, in the order of the resource."""
+    fibre = RING.resources[0]
+    for ring, back, near in product(range(2), (False, True), range(6)):
+        ends = ((near + 1) % 6, near) if back else (near, (near + 1) % 6)
+        due = f"fibre from node {ends[0]} to node {ends[1]} (ring {ring}, {'counter-' * back}clockwise)"
+        assert RING.place_name(fibre, ring * 12 + 6 * back + near) == due
+    one = fabric("terarack", nodes=3)
+    assert one.place_name(one.resources[0], 5) == "fibre from node 0 to node 2 (counter-clockwise)"
+
+
+@pytest.mark.parametrize("per_rack", [2, 4, 100])
+def test_lengths_and_distances_on_the_ring(per_rack: int) -> None:
+    """Segments are as long whichever way light runs; a distance is the shorter way round."""
+    floor = replace(assumptions("common").floor, nodes_per_rack=per_rack)
+    node = np.arange(6)
+    one_way = floor.segments_m(6, node, np.array([1, 2, 3, 4, 5, 0])).tolist()
+    assert RING.hop_passages(floor).fibre_m.tolist() == one_way * 2
+    assert RING.passage(floor).receivers == 1
+    src, dst = np.array(PAIRS).T
+    assert RING.distance(src, dst).tolist() == [
+        min(len(segments(a, b, back)) for back in (False, True)) for a, b in PAIRS
+    ]
+
+
+@pytest.mark.parametrize("nodes", [range(6), [0, 1, 4, 5], [2, 3, 5], [4, 1], [3]])
+def test_bisections_of_the_ring_are_arcs_with_half_of_the_nodes(nodes: Any) -> None:
+    """Each arc has two ends: light leaves it there clockwise and counter-clockwise."""
+    members = np.array(list(nodes))
+    order = sorted(members.tolist())
+    half = len(order) // 2
+    found = list(ring_cuts(members, out=3.0, back=5.0, where="a row"))
+    begins = sorted({half * part // 4 for part in range(4)}) if half else []
+    assert [cut.inside.tolist() for cut in found] == [
+        [node in order[first : first + half] for node in members.tolist()] for first in begins
+    ]
+    assert {(cut.where, cut.out_bits_per_s, cut.in_bits_per_s) for cut in found} <= {("bisection of a row", 8.0, 8.0)}
+    rate = 2 * 4 * RING.rate_bits_per_s
+    assert RING.double_ring_bits_per_s == rate
+    assert {cut.out_bits_per_s for cut in RING.cuts(members)} == ({2 * rate} if half else set())
+    assert {cut.in_bits_per_s for cut in RING.cuts(members)} == ({2 * rate} if half else set())
+    assert len(list(RING.cuts(members))) == len(found)
+
+
+def test_the_example_and_the_least_values() -> None:
+    """Fifteen nodes with two wavelengths; times of zero and a rate of 1 bit/s are accepted."""
+    assert type(RING).example() == (fabric("terarack:nodes=15,wavelengths=2"), "wrht")
+    made = fabric("terarack", nodes=2, wavelength_rate=1.0, reconfiguration=0.0, oeo=0.0)
+    assert (made.rate_bits_per_s, made.latency_s) == (1.0, 0.0)
