@@ -410,3 +410,21 @@ def test_the_largest_machine_is_accepted(specification):
     _packet.at_least("x", 2, a=2)
     with pytest.raises(FabricError, match=r"^x: b=1.5; at least 2$"):
         _packet.at_least("x", 2, a=2, b=1.5, c=1)
+
+
+def test_rates_are_positive():
+    """One bit a second is; neither a rate nor a factor of 0 is, nor one that is no number."""
+    _packet.positive_rates("x", 0.5, rate=1.0)
+    for factor, rate, text in (
+        (1.0, 0.0, "rate=0 bit/s"),
+        (0.0, 1.0, "rate_factor=0"),
+        (1.0, float("nan"), "rate=nan"),
+    ):
+        with pytest.raises(FabricError, match=f"^x: {text}"):
+            _packet.positive_rates("x", factor, rate=rate)
+
+
+def test_one_node_alone_has_no_way_to_go():
+    """Without links."""
+    made = fabric("torus:shape=1")
+    assert [found.tolist() for found in made.shortest_paths_s(0, made.hop_latency_s)] == [[0.0], [0.0]]

@@ -149,6 +149,7 @@ def test_usage_stays_within_the_resources(subnet: str, b: int) -> None:
         ([[1, 1]], 0, "path_broken"),  # RX gate at another group
         ([[-1, 0]], 0, "path_broken"),
         ([[1, 0]], 1, "wavelength_unheard"),
+        ([[2, 0]], 1, "path_broken"),  # nothing is said of the wavelength of a path that leads elsewhere
         ([[1, 0]], 0, None),
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 from opticcl.assumptions import assumptions
 from opticcl.errors import FabricError
 from opticcl.fabrics import fabric, fabric_at_scale
-from opticcl.fabrics.sipac import crossings, lines_received, num_groups, rings_passed
+from opticcl.fabrics.sipac import _mean_passed, crossings, lines_received, num_groups, rings_passed
 from opticcl.ir import Circuits, Fabric
 from opticcl.optics.values import chain_of, optics
 
@@ -173,6 +173,7 @@ def test_retuned_switch_loses_nothing() -> None:
         (0, 1, 0, [[-1]]),
         (0, 3, -1, [[-1]]),
         (0, 1, 0, [[2]]),
+        (0, 1, 2, [[2]]),
         (0, 1, 0, [[0, 0]]),
         (0, 1, 0, None),
     ],
@@ -182,6 +183,13 @@ def test_impossible_paths(src: int, dst: int, port: int, path: list[list[int]] |
     where = fabric("sipac", radix=3, levels=2)
     circuits = Circuits.of([0], [src], [dst], port, wavelength_lo=1, path=path)
     assert _faults(where, circuits) == {"path_broken"}
+
+
+def test_impossible_ports_of_a_single_switch() -> None:
+    """There is one level."""
+    circuits = Circuits.of([0, 1], [0, 0], [1, 1], [1, 0], wavelength_lo=1, path=[[1], [0]])
+    found = [(fault.rule, fault.circuits.tolist()) for fault in fabric("sipac", radix=3, levels=1).faults(circuits)]
+    assert [one for one in found if one[1]] == [("path_broken", [0])]
 
 
 def test_one_of_two_paths_cut() -> None:
@@ -495,6 +503,9 @@ def test_rings_passed_are_counted_on_both_buses(r: int, channels: str) -> None:
         columns = (np.array([one]) for one in (i, j, r))
         assert rings_passed(*columns, np.array([loop]), channels).tolist() == [due]
     longest = max(passed_by_hand(r, channels).values())
+    if channels == "ring":
+        each = [due for (_, _, loop), due in passed_by_hand(r, channels).items() if not loop]
+        assert _mean_passed(r) == pytest.approx(sum(each) / len(each))
     if channels != "ring":
         assert crossings(r, num_groups(r, channels)) == longest
     where = machine((r,), channels)
