@@ -101,3 +101,16 @@ def test_names() -> None:
         "link node 4 (x0=1, x1=1) -> level-1 switch 1",
         "link level-1 switch 2 -> node 8 (x0=2, x1=2)",
     ]
+
+
+def test_parts_and_the_largest_machine() -> None:
+    """Two ends a cable, a switch for each r nodes of a level; 2**22 nodes are the most."""
+    made = fabric("bcube:radix=3,levels=2")
+    assert [(part.kind, part.count) for part in made.parts()] == [
+        ("transceiver", 2 * 2 * 9),
+        ("electrical_switch", 2 * 3),
+    ]
+    assert fabric("bcube:radix=2,levels=22").num_nodes == 2**22
+    for shape in ("radix=2,levels=23", "radix=1,levels=23", "radix=2049,levels=2"):
+        with pytest.raises(FabricError, match="try levels=3"):
+            fabric(f"bcube:{shape}")

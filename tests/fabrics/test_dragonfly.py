@@ -87,3 +87,15 @@ def test_names() -> None:
         "link router 0 (group 0) -> router 3 (group 1)",
     ]
     assert set(made.kind_names(0, np.arange(34))[0]) == {"node -> router", "router -> node", "router -> router"}
+
+
+def test_parts() -> None:
+    """72 nodes: an end for each directed link, copper within groups; 36 routers of 2 + 3 + 2 ports."""
+    made = fabric_at_scale("dragonfly", 72)
+    assert [(part.kind, part.count) for part in made.parts()] == [
+        ("copper_end", 2 * 72 + 9 * 4 * 3),
+        ("transceiver", 9 * 8),
+        ("electrical_switch", 36),
+    ]
+    assert made.parts()[2].ports == 7
+    assert {part.rate_bits_per_s for part in made.parts()} == {made.rate_bits_per_s}

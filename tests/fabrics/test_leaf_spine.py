@@ -70,3 +70,15 @@ def test_names() -> None:
     assert made.place_names(0, [17, 37]) == ["link node 17 (leaf 1) -> leaf 1", "link leaf 1 -> node 17 (leaf 1)"]
     assert made.place_names(1, [3, 4]) == ["link leaf 1 -> spine 1", "link spine 0 -> leaf 0"]
     assert made.kind_names(1, np.array([3, 4]))[0] == ("leaf -> spine", "spine -> leaf")
+
+
+def test_parts() -> None:
+    """64 nodes on 4 leaves with 4 spines: two ends a cable; a leaf has 16 + 4 ports, a spine 4."""
+    assert [(part.kind, part.count) for part in fabric("leaf_spine").parts()] == [
+        ("copper_end", 2 * 64),
+        ("electrical_switch", 4),
+        ("transceiver", 2 * 16),
+        ("electrical_switch", 4),
+    ]
+    assert [part.ports for part in fabric("leaf_spine").parts()][1::2] == [20, 4]
+    assert [part.rate_bits_per_s for part in fabric("leaf_spine").parts()] == [400e9, 400e9, 1600e9, 1600e9]

@@ -3,6 +3,7 @@
 The netlist knows no circuits: which elements lie on a way from one port to another follows from its links alone.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from functools import cache
 
@@ -133,3 +134,26 @@ def test_a_part_that_is_left_out_is_noticed(spec, kind):
             yield PartUse(use.kind, use.part[kept], use.owners()[kept])
 
     assert kinds_that_differ(spec, without_one) == {kind}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "ramp:groups=3,racks=2,wavelengths=3,transceivers_per_group=2",
+        "ramp:groups=2,racks=2,wavelengths=2,subnet=route_broadcast",
+        "sipac:radices=2x3,wavelengths=6",
+        "terarack:nodes=3,wavelengths=4,rings=2",
+    ],
+)
+def test_devices_belong_to_the_node_that_the_place_of_their_element_names(spec):
+    """Of every group of elements whose devices belong to nodes; several elements may share a device."""
+    found = 0
+    for group in fabric(spec).netlist().groups:
+        if group.node_of is None:
+            continue
+        element = np.arange(group.count)
+        nodes = group.node_of(element if group.control is None else group.control(element))
+        named = [int(re.match(r"node (\d+) ", group.place(one)).group(1)) for one in element.tolist()]
+        assert nodes.tolist() == named, group.name
+        found += 1
+    assert found >= 2

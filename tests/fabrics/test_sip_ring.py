@@ -112,7 +112,8 @@ def test_bad_shape_is_refused(text: str, message: str) -> None:
 
 def test_what_circuits_occupy_and_set() -> None:
     """Segments, transmitter and receiver of the port; a laser at its wavelength, rings that pass and the one that drops."""
-    for made, ways in ((ONE, 1), (TWO, 2)):
+    for ways in (1, 2):
+        made = fabric("sip_ring", nodes=6, wavelengths=4, directions=ways)
         assert [(r.kind, r.count, r.per_wavelength) for r in made.resources] == [
             ("fibre", 6 * ways, True), ("tx_port", 6 * ways, False), ("rx_port", 6 * ways, False),
         ]  # fmt: skip

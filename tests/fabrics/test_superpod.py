@@ -9,6 +9,7 @@ from tests.fabrics.walks import assert_broken_paths_are_refused, assert_routes_a
 from opticcl.circuits import lower
 from opticcl.errors import FabricError
 from opticcl.fabrics import fabric, fabric_at_scale
+from opticcl.fabrics.superpod import _layers
 from opticcl.schedule import generate
 from opticcl.verify import verify
 
@@ -106,3 +107,25 @@ def test_parts() -> None:
     assert kinds == {"backplane_end", "nvlink_switch"}
     kinds = {p.kind for p in fabric("superpod:nodes=8,nodes_per_server=1").parts()}
     assert kinds == {"transceiver", "electrical_switch"}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "each", "nvlink", "cards"),
+    [(1, 1, 1, 0), (2, 1, 0, 1), (4, 2, 1, 1), (2, 2, 1, 0), (8, 8, 1, 0), (9, 8, 1, 1)],
+)
+def test_links_that_a_node_has(nodes: int, each: int, nvlink: int, cards: int) -> None:
+    """NVLink where servers have several nodes, or the machine one; cards where there are several servers."""
+    made = fabric("superpod", nodes=nodes, nodes_per_server=each)
+    assert made.node_rate_bits_per_s == nvlink * 2.4e12 + cards * 200e9
+    assert [r.capacity for r in made.resources] == [2.4e12] * nvlink + [200e9] * cards
+    if nvlink:
+        assert made.resources[0].count == 2 * nodes
+
+
+def test_layers_of_infiniband() -> None:
+    """Radix 4: 4 leaves below two layers, 8 below three, 16 below four."""
+    assert [_layers(leaves, 2) for leaves in (1, 4, 5, 8, 9, 16)] == [2, 2, 3, 3, 4, 4]
+    with pytest.raises(FabricError, match=r"17 leaves are more than 4 layers of radix=4 connect; at most 16$"):
+        _layers(17, 2)
+    with pytest.raises(FabricError, match=r"radix=0; .* try radix=2$"):
+        fabric("superpod:radix=0")
