@@ -13,7 +13,7 @@ from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
 from opticcl.errors import FabricError, ParameterError
 from opticcl.fabrics import fabric, fabric_at_scale
-from opticcl.fabrics.lightpath import EAST, NORTH, SOUTH, WEST, Lightpath, near_square, tile_of_node
+from opticcl.fabrics.lightpath import EAST, NORTH, SOUTH, WEST, Lightpath, near_square, sides_of_hops, tile_of_node
 from opticcl.ir import CircuitPlan, Circuits, Fabric, Transfers, concatenate_circuits
 from opticcl.ir.occupied import parse_conditions
 from opticcl.kernels import always_compiled, never_compiled
@@ -647,3 +647,38 @@ def test_parts_that_are_named_twice_and_both_ways() -> None:
     assert both.damage.photodiode.tolist() == [1]
     assert both.damage.dark
     assert Lightpath.example() == (fabric("lightpath:shape=4x4,lasers=3"), "lumorph:radix=4")
+
+
+def test_one_pair_and_waveguides_without_a_number() -> None:
+    """Ways of one pair; without a number a circuit has no waveguide; waveguide 0 to the east is one; rates from 1 b/s on."""
+    where = fabric("lightpath:shape=3x3,lasers=5,waveguides=4,numbering=random,switch_unit=waveguide")
+    one = where.options(np.array([0]), np.array([1])).circuits
+    assert len(one) in (20, 40)
+    assert not any(len(fault.circuits) for fault in where.faults(one))
+    (fault,) = (f for f in where.faults(two_circuits(where)) if f.rule == "waveguide_unassigned")
+    assert fault.circuits.tolist() == [0, 1]
+    laser, *_ = where.settings(two_circuits(where, [0, 1]))
+    assert laser.setting.tolist() == [0, 0, 5, 5]
+    assert fabric("lightpath:laser_rate=1b/s").rate_bits_per_s == 1
+    assert near_square(10) == (2, 5)
+    assert tile_of_node((2, 8), "squares").tolist() == [0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15]
+    assert np.array_equal(tile_of_node((4, 4), "random"), tile_of_node((4, 4), "random", 0))
+    last = Circuits.of([0, 1], [0, 1], [1, 1], path=(np.array([edge(0, EAST)]), np.array([0, 1, 1])))
+    assert sides_of_hops(last).tolist() == [4]
+
+
+def test_ways_around_a_dead_tile() -> None:
+    """From tile 3 to 5 of 3 x 3, where tile 4 is dead: straight on as if it were not, and around it; to 4 straight on alone."""
+    where = fabric("lightpath:shape=3x3,lasers=2,dead_tiles=4")
+    for stop, around in ((5, True), (4, False)):
+        found = where.options(np.array([3]), np.array([stop])).circuits
+        paths = {tuple(found.path(row).tolist()) for row in range(len(found))}
+        straight = tuple(walk(3, 3, stop, True))
+        assert straight in paths
+        rest = paths - {straight}
+        assert bool(rest) == around
+        assert all(tile != 4 for path in rest for one in path for tile in edges(3, 3)[one])
+        assert sorted(set(found.wavelength_lo.tolist())) == [0, 1]
+        assert (found.wavelength_n == 1).all()
+        assert (found.port == 0).all()
+        assert not any(len(fault.circuits) for fault in where.faults(found))
