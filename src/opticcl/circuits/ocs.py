@@ -123,7 +123,7 @@ def _direct(machine: Ocs, transfers: Transfers) -> tuple[Circuits, ...]:
     size = transfers.size_chunks()
     load = np.bincount(of_pair, size)
     times = max(1, k // number)
-    round_of = (colour[of_pair] // k).astype(np.uint16 if number <= k << 16 else np.int64)  # few are sorted by radix
+    round_of = (colour[of_pair] // k).astype(np.min_scalar_type(number))  # few are sorted by radix
     of_round = np.split(np.argsort(round_of, kind="stable"), np.cumsum(np.bincount(round_of))[:-1])
     rounds = []
     for first, rows in zip(range(0, number, k), of_round, strict=True):
