@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.profiles import examples
 
 from opticcl.circuits import lower
+from opticcl.circuits.sip_ring import _direction
 from opticcl.collective import collective
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics import fabric, job
@@ -100,3 +101,17 @@ def test_pairs_that_stand_keep_their_light(nodes: int) -> None:
                 before = light
     assert kept > 0
     assert verify(bruck).ok
+
+
+@pytest.mark.parametrize("nodes", [7, 8])
+def test_the_shorter_way_and_opposite_nodes_by_the_number_of_the_sender(nodes):
+    """Clockwise where that is nearer; of opposite nodes the even ones."""
+    where = fabric(f"sip_ring:nodes={nodes},directions=2")
+    src, dst = np.array([(s, d) for s in range(nodes) for d in range(nodes) if s != d]).T
+    found = _direction(where, Transfers.of(src, dst, np.arange(len(src)), 1, Op.COPY))
+    ahead = (dst - src) % nodes
+    due = [
+        int(src % 2 == 1) if 2 * a == nodes else int(2 * a > nodes)
+        for src, a in zip(src.tolist(), ahead.tolist(), strict=True)
+    ]
+    assert found.tolist() == due
