@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import re
 import tracemalloc
 from pathlib import Path
@@ -339,6 +340,25 @@ def test_truncated_files_are_refused(tmp_path, ending):
         path.write_bytes(whole[: int(len(whole) * share)])
         with pytest.raises(OpticclError):
             opticcl.load(path)
+
+
+def test_panics_of_a_reader_are_one_line(tmp_path, monkeypatch, capfd):
+    """What it prints before it raises is dropped, what is printed before and after is not."""
+
+    def panic(path):
+        os.write(2, b"thread panicked at line 585\nstack backtrace\n")
+        raise pl.exceptions.PanicException("called unwrap")
+
+    path = tmp_path / "plan.parquet"
+    plan_of("terarack").save(path)
+    monkeypatch.setattr(pl, "scan_parquet", panic)
+    os.write(2, b"before\n")
+    with pytest.raises(
+        PlanFileError, match=r"plan.parquet: cannot be read as a plan file: its reader cannot make sense of it$"
+    ):
+        read(path)
+    os.write(2, b"after\n")
+    assert capfd.readouterr().err == "before\nafter\n"
 
 
 @examples(60, suppress=[HealthCheck.function_scoped_fixture])

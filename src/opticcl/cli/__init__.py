@@ -100,8 +100,13 @@ def run() -> int:
     except (KeyboardInterrupt, Abort):
         return _interrupted()
     except BrokenPipeError:  # the reader of standard output has closed it, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return _reader_left()
+    except SystemExit as leave:
+        if isinstance(
+            leave.__context__, BrokenPipeError
+        ):  # the framework exits with 1 then, which is a negative answer here
+            return _reader_left()
+        raise
     except OSError as error:
         print(f"opticcl: {error.strerror or error}", file=sys.stderr)
         return 2
@@ -119,6 +124,12 @@ def run() -> int:
     if code == INTERRUPTED:  # how the framework reports Ctrl-C
         return _interrupted()
     return code if isinstance(code, int) else 0
+
+
+def _reader_left() -> int:
+    """Standard output is closed: what is left of it is dropped."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return 0
 
 
 def _interrupted() -> int:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticcl.errors import PlanFileError, printable
+from opticcl.formats._polars_errors import first_line, panics_unprinted
 from opticcl.formats.plan_header import (
     CHUNK_STEP,
     COLUMNS,
@@ -108,6 +109,7 @@ def read_plan_file(path: Path | str) -> PlanFile:
 # --- files to lazy rows -----------------------------------------------------------------------------------------------
 
 
+@panics_unprinted()
 def _open(path: Path) -> tuple[polars.LazyFrame, str]:
     """Rows and header of a file."""
     import polars as pl
@@ -135,7 +137,7 @@ def _open(path: Path) -> tuple[polars.LazyFrame, str]:
         KeyError,
         TypeError,
     ) as error:
-        raise PlanFileError(f"{path}: cannot be read as a plan file: {_first_line(error)}") from None
+        raise PlanFileError(f"{path}: cannot be read as a plan file: {first_line(error)}") from None
     more = tuple(name for name in OPTIONAL if name in schema)
     for name in (*COLUMNS, *more, "path"):
         if name not in schema:
@@ -250,17 +252,14 @@ def _row_count() -> polars.Expr:
     return pl.len()
 
 
+@panics_unprinted()
 def _collect(rows: polars.LazyFrame, path: Path) -> polars.DataFrame:
     import polars as pl
 
     try:
         return rows.collect()
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        raise PlanFileError(f"{path}: is damaged: {_first_line(error)}") from None
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0][:200]
+        raise PlanFileError(f"{path}: is damaged: {first_line(error)}") from None
 
 
 # --- rows of a step ---------------------------------------------------------------------------------------------------

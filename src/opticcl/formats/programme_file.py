@@ -18,6 +18,7 @@ import numpy as np
 from opticcl.errors import OutputError, PlanFileError, printable
 from opticcl.files import write_whole
 from opticcl.formats import Format, register_format
+from opticcl.formats._polars_errors import first_line, panics_unprinted
 from opticcl.formats.plan_header import header_of
 from opticcl.formats.programme_csv import read_folder, write_folder
 from opticcl.ir import CircuitPlan
@@ -204,6 +205,7 @@ def _header(text: str | bytes, path: Path) -> ProgrammeHeader:
     return header
 
 
+@panics_unprinted()
 def _read_parquet(path: Path) -> tuple[str | bytes, dict[str, polars.DataFrame]]:
     import polars as pl
 
@@ -230,7 +232,7 @@ def _read_parquet(path: Path) -> tuple[str | bytes, dict[str, polars.DataFrame]]
             for name, kind in TABLES.items()
         }
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        raise PlanFileError(f"{path}: cannot be read as a programme: {_first_line(error)}") from None
+        raise PlanFileError(f"{path}: cannot be read as a programme: {first_line(error)}") from None
 
 
 def _read_json(path: Path) -> tuple[str | bytes, dict[str, polars.DataFrame]]:
@@ -241,7 +243,7 @@ def _read_json(path: Path) -> tuple[str | bytes, dict[str, polars.DataFrame]]:
     try:
         whole = json.loads(path.read_text("utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
-        raise PlanFileError(f"{path}: cannot be read as a programme: {_first_line(error)}") from None
+        raise PlanFileError(f"{path}: cannot be read as a programme: {first_line(error)}") from None
     if not isinstance(whole, dict) or set(whole) != {"header", "tables"} or not isinstance(whole["tables"], dict):
         raise PlanFileError(f"{path}: is JSON, but not an object of header and tables")
     frames = {}
@@ -257,7 +259,7 @@ def _read_json(path: Path) -> tuple[str | bytes, dict[str, polars.DataFrame]]:
                 }
             )
         except (pl.exceptions.PolarsError, TypeError, OverflowError, ValueError) as error:
-            raise PlanFileError(f"{path}: table {table!r}: {_first_line(error)}") from None
+            raise PlanFileError(f"{path}: table {table!r}: {first_line(error)}") from None
     return json.dumps(whole["header"]).encode(), frames
 
 
@@ -298,10 +300,6 @@ def _float() -> polars.DataType:
     import polars as pl
 
     return pl.Float64()
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0][:200]
 
 
 register_format(

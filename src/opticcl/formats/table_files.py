@@ -16,6 +16,7 @@ import numpy as np
 from opticcl.errors import OpticclError, OutputError, PlanFileError, printable
 from opticcl.files import write_whole, write_whole_folder
 from opticcl.formats import Format, register_format
+from opticcl.formats._polars_errors import first_line, panics_unprinted
 from opticcl.formats.nic_table import NicTable, write_nic_table
 from opticcl.formats.plan_header import Header, check_claims, fabric_and_collective, header_of
 from opticcl.ir import CircuitPlan, Op
@@ -184,7 +185,7 @@ def _sink(path: Path, frames: Iterator[polars.DataFrame], schema: polars.Schema)
     try:
         rows.sink_parquet(path, compression="zstd", row_group_size=1 << 20, maintain_order=True)
     except (pl.exceptions.PolarsError, OpticclError) as error:
-        raise failed[0] if failed else OutputError(f"cannot write {path.name}: {_first_line(error)}") from None
+        raise failed[0] if failed else OutputError(f"cannot write {path.name}: {first_line(error)}") from None
     return count
 
 
@@ -308,6 +309,7 @@ def _header(path: Path) -> TablesHeader:
     return header
 
 
+@panics_unprinted()
 def _frame(path: Path, count: int, known: polars.Schema) -> polars.DataFrame:
     """A table with as many rows as the header says; columns that are not known are not read."""
     import polars as pl
@@ -321,7 +323,7 @@ def _frame(path: Path, count: int, known: polars.Schema) -> polars.DataFrame:
             raise PlanFileError(f"{path}: has {found:,} rows, and {HEADER} says {count:,}")
         return rows.select([name for name in rows.collect_schema() if name in known]).collect()
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        raise PlanFileError(f"{path}: cannot be read as a table: {_first_line(error)}") from None
+        raise PlanFileError(f"{path}: cannot be read as a table: {first_line(error)}") from None
 
 
 def _check_devices(header: TablesHeader, netlist: Netlist, where: str) -> None:
@@ -386,10 +388,6 @@ class _Cells:
             if len(odd):
                 raise PlanFileError(f"{self.path}: row {odd[0]}: {name}={values[odd[0]]} is out of range")
         return values.astype(kind)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0][:200]
 
 
 register_format(
