@@ -72,6 +72,7 @@ def test_a_plan_too_large_to_be_verified_gives_way_to_the_next_fastest(failing, 
     src = np.arange(12) // 3
     failing(lambda i: Transfers.of(src, (src + 1 + np.arange(12) % 3) % 4, src, 1, Op.COPY, None, 2))
     monkeypatch.setattr("opticcl.verify.chunk_rows.MOST_APART", 3)
+    monkeypatch.setattr("opticcl.verify.chunk_rows.FEW_FOLLOWED", 0)
     kept = {name: ALGORITHMS.get(name) for name in ("failing", "ring")}
     monkeypatch.setattr(ALGORITHMS, "_entries", kept)
     found = compare_plans(FABRICS, "all_gather", [1], algorithm="auto", assumptions="published")

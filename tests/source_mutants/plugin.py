@@ -109,7 +109,8 @@ class MutantRun:
                     break
                 tests = self._ordered(mutant, covered)
                 begun = time.time()
-                code = _in_child(lambda m=mutant, t=tests: self._run(session, m, t)) if tests else SURVIVED
+                elapsed_s = 60 + round(20 * self.limit_s)
+                code = _in_child(lambda m=mutant, t=tests: self._run(session, m, t), elapsed_s) if tests else SURVIVED
                 found = {
                     "name": mutant.name, "line": mutant.line, "result": WORDS.get(code, "killed"),
                     "tests": len(tests), "seconds": round(time.time() - begun, 2),
@@ -223,14 +224,16 @@ def _run_as_they_are(items: list[pytest.Item]) -> None:
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
 
 
-def _in_child(work) -> int:
-    """Exit code of a function in a child process; a child that takes too long or dies is a killed mutant."""
+def _in_child(work, elapsed_s: int = 3600) -> int:
+    """Exit code of a function in a child process. A child that dies is a killed mutant; one that waits for longer than
+    `elapsed_s`, as a test does that starts threads or processes of its own, decides nothing.
+    """
     sys.stdout.flush()
     child = os.fork()
     if not child:
         code = KILLED
         try:
-            signal.alarm(3600)
+            signal.alarm(elapsed_s)
             quiet = os.open(os.devnull, os.O_WRONLY)
             os.dup2(quiet, 1)
             os.dup2(quiet, 2)
@@ -238,6 +241,8 @@ def _in_child(work) -> int:
         finally:
             os._exit(code)
     _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:
+        return LATE
     return os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else KILLED
 
 

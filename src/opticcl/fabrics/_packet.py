@@ -231,8 +231,8 @@ class PacketFabric(Fabric):
     def hop_passages(self, floor: FloorPlan) -> Passage:
         """Length of each link, its receiver and the switch at its end; links within servers have no receiver of that kind.
 
-        A switch whose nodes are all in one rack stands there, every other one at the centre. Where nodes forward packets, the
-        node at the end of a link counts as a switch.
+        A switch whose nodes are all in one rack stands there, every other one at the centre. Where nodes forward packets and
+        there are no switches, the node at the end of a link counts as one.
         """
         net, servers = self.network, self.server_switches
         rack = floor.rack_of(np.arange(net.num_vertices))

@@ -14,7 +14,7 @@ Source: the alpha-beta model of all five papers; RAMP section 7.4 for head-to-he
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
 
 import numpy as np
@@ -159,6 +159,8 @@ class Profile:
             assumptions=self.assumed.record(),
         )
         refuse_below_bound(self.plan, timeline, "closed_form")
+        if timeline.total_s < bound.seconds:  # by rounding
+            return replace(timeline, lower_bound_s=timeline.total_s)
         return timeline
 
 
