@@ -1,5 +1,7 @@
 """Irregular flows: the engine, which changes only the shares that a start or an end can reach, against shares computed anew."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,6 +13,8 @@ from opticcl.collective import collective
 from opticcl.fabrics import fabric
 from opticcl.ir import Op, Schedule, Transfers
 from opticcl.simulate import _flow_kernels as kernels
+from opticcl.simulate._fair_kernels import fair_rates
+from opticcl.simulate.dependencies import released_together
 from opticcl.simulate.links import Links
 
 FABRICS = (
@@ -130,3 +134,198 @@ def test_a_tolerance_stands_beside_the_time(answer, opticcl):
     done = opticcl(*words, "flow:tolerance=0.5")
     assert done.returncode == 2
     assert "flow: tolerance=0.5 is not between 0 and 0.1; try 0.001" in done.stderr
+
+
+# --- small drawn problems, in exact fractions ------------------------------------------------------------------------
+
+
+def shares(hops_of, capacity):
+    """Max-min fair rates by their definition: all rise together, and stop with the first full link that they cross.
+
+    Args:
+        hops_of: of each flow: link -> how often its rate counts there.
+        capacity: of each link.
+    """
+    rate, left = {}, [Fraction(c) for c in capacity]
+    while len(rate) < len(hops_of):
+        rising = {f: hops for f, hops in hops_of.items() if f not in rate}
+        total = [sum(hops.get(link, 0) for hops in rising.values()) for link in range(len(left))]
+        level = min(left[link] / times for link, times in enumerate(total) if times)
+        full = {link for link, times in enumerate(total) if times and left[link] / times == level}
+        for f, hops in rising.items():
+            if full & hops.keys():
+                rate[f] = level
+                for link, times in hops.items():
+                    left[link] -= level * times
+    return rate
+
+
+@st.composite
+def weighted_paths(draw, most_flows):
+    """(of each flow: link -> weight, capacity of each link): few of either, whole numbers, so that levels often coincide."""
+    capacity = draw(st.lists(st.sampled_from([1, 2, 3, 6, 10]), min_size=1, max_size=5))
+    weights = draw(st.sampled_from([st.just(1), st.integers(1, 3)]))
+    path = st.dictionaries(st.integers(0, len(capacity) - 1), weights, min_size=1, max_size=4)
+    return draw(st.lists(path, min_size=1, max_size=most_flows)), capacity
+
+
+def columns(hops_of):
+    """Where the hops of each flow begin, their number, links and weights."""
+    length = np.array([len(hops) for hops in hops_of], np.int64)
+    links = np.array([link for hops in hops_of for link in hops], np.int64)
+    weight = np.array([times for hops in hops_of for times in hops.values()], np.int64)
+    return np.cumsum(length) - length, length, links, weight
+
+
+@examples(60)
+@given(weighted_paths(8))
+def test_fair_rates_are_those_of_their_definition(problem):
+    """Whatever the weights of the hops and whichever levels coincide."""
+    hops_of, capacity = problem
+    due = shares(dict(enumerate(hops_of)), capacity)
+    found = fair_rates(*columns(hops_of), np.array(capacity, float))
+    assert found.tolist() == pytest.approx([float(due[f]) for f in range(len(hops_of))], rel=1e-12)
+
+
+@st.composite
+def dependent_flows(draw):
+    """(paths, capacity, (amounts, delays, sums), group of each flow, block of each group, next blocks, (flow, group) fed)."""
+    hops_of, capacity = draw(weighted_paths(9))
+    n = len(hops_of)
+    amount = draw(st.lists(st.sampled_from([0, 6, 12, 60]), min_size=n, max_size=n))
+    delay, compute = (draw(st.lists(st.sampled_from([0, 0, 1, 5]), min_size=n, max_size=n)) for _ in range(2))
+    group_of = np.cumsum([0, *draw(st.lists(st.booleans(), min_size=n - 1, max_size=n - 1))]).tolist()
+    groups = group_of[-1] + 1
+    block_of = np.cumsum([0, *draw(st.lists(st.booleans(), min_size=groups - 1, max_size=groups - 1))]).tolist()
+    following, free = {}, set(range(1, block_of[-1] + 1))
+    for block in range(block_of[-1]):
+        after = draw(st.sampled_from([None, *sorted(b for b in free if b > block)]))
+        if after is not None:
+            following[block] = after
+            free.remove(after)
+    later = [(f, g) for f in range(n) for g in range(groups) if g > group_of[f]]
+    feeds = draw(st.lists(st.sampled_from(later), max_size=6, unique=True)) if later else []
+    return hops_of, capacity, (amount, delay, compute), group_of, block_of, following, feeds
+
+
+def events(problem):
+    """(end of each flow, release of each group, flows in flight at most), from event to event in fractions."""
+    hops_of, capacity, (amount, delay, compute), group_of, block_of, following, feeds = problem
+    n, before = len(hops_of), {after: block for block, after in following.items()}
+    released, begun, ended, usable = {}, {}, {}, {}
+    rest, now, most = [Fraction(a) for a in amount], Fraction(0), 0
+    while len(usable) < n:
+        changed = True
+        while changed:  # all that happens at this time
+            old = len(released), len(begun), len(ended), len(usable)
+            for g in range(len(block_of)):
+                sent = [f for f in range(n) if block_of[group_of[f]] == before.get(block_of[g], -1)]
+                if (
+                    g not in released
+                    and all(f in ended for f in sent)
+                    and all(f in usable for f, to in feeds if to == g)
+                ):
+                    released[g] = now
+            for f in range(n):
+                if f not in begun and group_of[f] in released and released[group_of[f]] + delay[f] == now:
+                    begun[f] = now
+                if f in begun and f not in ended and rest[f] == 0:
+                    ended[f] = now
+                if f in ended and f not in usable and ended[f] + compute[f] == now:
+                    usable[f] = now
+            changed = old != (len(released), len(begun), len(ended), len(usable))
+        active = {f: hops_of[f] for f in begun if f not in ended}
+        most = max(most, len(active))
+        rate = shares(active, capacity)
+        due = [now + rest[f] / rate[f] for f in active]
+        due += [released[group_of[f]] + delay[f] for f in range(n) if group_of[f] in released and f not in begun]
+        due += [ended[f] + compute[f] for f in ended if f not in usable]
+        if due:
+            for f in active:
+                rest[f] -= rate[f] * (min(due) - now)
+            now = min(due)
+    return ended, released, most
+
+
+def order_of(problem):
+    """The dependencies as the kernel takes them."""
+    *_, group_of, block_of, following, feeds = problem
+    n, groups, blocks = len(group_of), len(block_of), block_of[-1] + 1
+    feeds = sorted(feeds)
+    after = {group for group in range(groups) if block_of[group] in following.values()}
+    waits = [sum(to == g for _, to in feeds) + (g in after) for g in range(groups)]
+    return kernels.FlowOrder(
+        np.searchsorted(group_of, np.arange(groups + 1)),
+        np.array(waits),
+        np.searchsorted(block_of, np.arange(blocks + 1)),
+        np.array([block_of[g] for g in group_of]),
+        np.array([following.get(b, -1) for b in range(blocks)]),
+        np.searchsorted([f for f, _ in feeds], np.arange(n + 1)),
+        np.array([to for _, to in feeds], np.int64),
+    )
+
+
+@examples(50)
+@given(dependent_flows())
+def test_flows_that_wait_for_each_other_end_when_they_do_in_fractions(problem):
+    """Each end and release; what released a group has ended then, and the group waits for it. No slot is needed twice."""
+    hops_of, capacity, (amount, delay, compute), group_of, block_of, following, feeds = problem
+    ended, released_at, most = events(problem)
+    at, length, links, weight = columns(hops_of)
+    floats = (np.array(column, float) for column in (amount, delay, compute))
+    flows = kernels.FlowColumns(*floats, at, length.astype(np.int32), links.astype(np.int32), weight)
+    progress = np.zeros(2, np.int64)
+    status, count, finished, released, cause = kernels.run(
+        tuple(flows), tuple(order_of(problem)), np.array(capacity, float), most, 10**6, progress, 0.0, np.zeros(1)
+    )
+    assert status == kernels.DONE
+    assert progress.tolist() == [len(hops_of), 0]
+    assert finished.tolist() == pytest.approx([float(ended[f]) for f in range(len(hops_of))], rel=1e-9)
+    assert released.tolist() == pytest.approx([float(released_at[g]) for g in range(len(block_of))], rel=1e-9)
+    for group, by in enumerate(cause.tolist()):
+        flow, of_data = divmod(by, 2)
+        if by < 0:
+            assert order_of(problem).waits[group] == 0
+            continue
+        ready = float(ended[flow]) + compute[flow] * of_data
+        assert ready == pytest.approx(released[group], rel=1e-9)
+        assert (flow, group) in feeds if of_data else following[block_of[group_of[flow]]] == block_of[group]
+    rates = sum(amount[f] > 0 for f in ended)  # one at least for each that carries anything
+    assert count >= 2 * len(ended) + rates
+
+
+def two_links(amount, tolerance=0.0, max_events=100, progress=(0, 0)):
+    """Flow 0 has link 0 to itself, flows 1 and 2 share link 1; a byte a second, and two."""
+    flows = kernels.FlowColumns(
+        np.array(amount, float), np.zeros(3), np.zeros(3), np.arange(3), np.ones(3, np.int32),
+        np.array([0, 1, 1], np.int32), np.ones(3, np.int64),
+    )  # fmt: skip
+    waits, left_out, progress = released_together(3), np.zeros(1), np.array(progress)
+    order = (
+        waits.group_at, waits.waits, waits.block_at, waits.block_of, waits.next_block, waits.feeds_at, waits.feeds,
+    )  # fmt: skip
+    status, count, finished, *_ = kernels.run(
+        tuple(flows), order, np.array([1.0, 2.0]), 3, max_events, progress, tolerance, left_out
+    )
+    return status, count, finished.tolist(), left_out[0]
+
+
+def test_an_end_within_the_tolerance_changes_shares_at_the_event_before_it():
+    """Flow 1 ends a hundredth after flow 0: from then on flow 2 has the link, 100 s earlier and not 101."""
+    assert two_links([100, 101, 200])[2] == [100, 101, 101 + 99 / 2]
+    status, _, finished, left_out = two_links([100, 101, 200], tolerance=0.02)
+    assert status == kernels.DONE
+    assert finished == [100, 101, 150]
+    assert left_out == pytest.approx(1 / 101)
+    assert two_links([100, 101, 200], tolerance=0.009)[2:] == ([100, 101, 150.5], 0.0)
+
+
+def test_starts_ends_and_changes_of_rate_are_counted():
+    """Three starts with a rate each; one end that leaves nobody, one that changes a rate, and the last."""
+    done, count, *_ = two_links([100, 110, 200])
+    assert (done, count) == (kernels.DONE, 3 + 3 + 1 + 2 + 1)
+    assert two_links([100, 110, 200], max_events=10)[0] == kernels.DONE
+    assert two_links([100, 110, 200], max_events=9)[0] == kernels.TOO_MANY
+    stopped, count, finished, _ = two_links([100, 110, 200], progress=(0, 1))
+    assert (stopped, count) == (kernels.TOO_MANY, 6)
+    assert np.isnan(finished).all()

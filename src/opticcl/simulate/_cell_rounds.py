@@ -14,7 +14,7 @@ from opticcl.simulate._cell_flows import CellFlows, CellLinks, CellResult
 from opticcl.simulate._cells import run_cells
 from opticcl.simulate._pipeline import share_no_link, unshared_s
 from opticcl.simulate.barriers import RoundEnd, simulate_with_barriers
-from opticcl.simulate.dependencies import Dependencies, Flows, FlowTimes, simulate_asynchronously
+from opticcl.simulate.dependencies import Dependencies, Flows, FlowTimes, released_together, simulate_asynchronously
 from opticcl.simulate.guards import EventLimit
 from opticcl.simulate.latency import PathLatency, path_latency
 from opticcl.simulate.links import Links, shared_amounts
@@ -145,12 +145,8 @@ class _Cells:
             path_at=flows.path_at[order],
             path_n=flows.path_n[order],
         )
-        none, no_edges = np.zeros(n + 1, np.int64), np.zeros(0, np.int64)
-        together = np.zeros(n, np.int64)
-        waits = Dependencies(
-            np.array([0, n]), together, np.zeros(1, np.int64), np.array([0, 1]), together, np.full(1, -1), none, no_edges, n,
-        )  # fmt: skip
-        result = run_cells(self._speeds, in_turn, waits, self._options, self._limit, self._progress)
+        together = released_together(n)
+        result = run_cells(self._speeds, in_turn, together, self._options, self._limit, self._progress)
         finished = np.empty(n)
         finished[order] = result.finished
         return replace(result, finished=finished)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-__all__ = ["refine"]
+__all__ = ["first_colours", "refine"]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _M1, _M2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -19,6 +19,18 @@ def _mix(word):  # type: ignore[no-untyped-def]
     word = (word ^ (word >> _S30)) * _M1
     word = (word ^ (word >> _S27)) * _M2
     return word ^ (word >> _S31)
+
+
+@numba.njit(cache=True)
+def first_colours(amount, delay):  # type: ignore[no-untyped-def]
+    """Colours of flows by their bytes and delays alone, uint64 (flows,).
+
+    Args: amount, delay: of each flow, as words of 64 bits.
+    """
+    colour = np.empty(len(amount), np.uint64)
+    for flow in range(len(amount)):
+        colour[flow] = _mix(_mix(amount[flow]) ^ delay[flow])
+    return colour
 
 
 @numba.njit(cache=True)

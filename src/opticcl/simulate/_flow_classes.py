@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from opticcl.ir import IntArray
-from opticcl.simulate._colour_kernels import refine
+from opticcl.simulate._colour_kernels import first_colours, refine
 
 __all__ = ["class_of_flow", "quotient"]
 
@@ -26,7 +26,7 @@ def _colours(
     """Colours of flows and of links, one for each class; None if most links are in a class of their own."""
     used = _used(hops)
     link_colour = capacity.view(np.uint64).copy()
-    flow_colour = amount.view(np.uint64) ^ (delay.view(np.uint64) << np.uint64(1))
+    flow_colour = first_colours(amount.view(np.uint64), delay.view(np.uint64))
     classes = 0
     while True:
         refine(offsets, hops, flow_colour, link_colour)

@@ -16,7 +16,7 @@ from opticcl.simulate import _flow_kernels as kernels
 from opticcl.simulate._flow_classes import class_of_flow, quotient
 from opticcl.simulate.barrier_programme import programme_with_barriers
 from opticcl.simulate.barriers import RoundEnd, circuit_rounds, simulate_with_barriers
-from opticcl.simulate.dependencies import Dependencies, Flows, FlowTimes, simulate_asynchronously
+from opticcl.simulate.dependencies import Dependencies, Flows, FlowTimes, released_together, simulate_asynchronously
 from opticcl.simulate.guards import EventLimit
 from opticcl.simulate.latency import PathLatency, path_latency
 from opticcl.simulate.links import Links, shared_amounts
@@ -28,7 +28,6 @@ __all__ = ["flow_programme", "simulate_flows"]
 
 POLL_S = 0.2  # between two checks for an interrupt
 QUOTIENT_FLOWS = 4096  # smaller steps are simulated flow by flow
-_NO_EDGES = np.zeros(0, np.int64)
 
 
 class Merging:
@@ -174,17 +173,10 @@ class _Rounds:
         self._limit.require(2 * n + int((amount > 0).sum()))
         path_at, path_n = offsets[:-1].astype(np.int64), np.diff(offsets).astype(np.int32)
         flows = kernels.FlowColumns(amount, delay, np.zeros(n), path_at, path_n, hops.astype(np.int32), weight)
-        finished, _, _ = _run_kernel(self._limit, self._progress, self._merging, flows, _all_at_once(n), capacity, n)
+        finished, _, _ = _run_kernel(self._limit, self._progress, self._merging, flows, released_together(n), capacity)
         last = int(finished.argmax())
         end_s = (finished if classes is None else finished[classes]) if record else None
         return RoundEnd(float(delay[last]), float(finished[last] - delay[last]), end_s)
-
-
-def _all_at_once(num_flows: int) -> kernels.FlowOrder:
-    """All flows in one group, which waits for nothing."""
-    none, edges = np.zeros(num_flows, np.int64), np.zeros(num_flows + 1, np.int64)
-    block = np.array([0, 1])
-    return kernels.FlowOrder(block * num_flows, np.zeros(1, np.int64), block, none, np.full(1, -1), edges, _NO_EDGES)
 
 
 def _run_kernel(
@@ -192,9 +184,8 @@ def _run_kernel(
     progress: ProgressCallback,
     merging: Merging,
     flows: kernels.FlowColumns,
-    order: kernels.FlowOrder,
+    waits: Dependencies,
     capacity: np.ndarray,
-    most_at_once: int,
 ) -> FlowTimes:
     """Run the kernel in another thread and report its progress meanwhile; an interrupt of this thread stops it.
 
@@ -202,14 +193,19 @@ def _run_kernel(
         limit: of the events.
         progress: called meanwhile.
         merging: of ends.
-        flows, order, capacity: as of `_flow_kernels.run`.
-        most_at_once: flows in flight [count].
+        flows, capacity: as of `_flow_kernels.run`.
+        waits: dependencies between the flows.
     """
+    order = kernels.FlowOrder(
+        waits.group_at, waits.waits, waits.block_at, waits.block_of, waits.next_block, waits.feeds_at, waits.feeds
+    )
     state = np.zeros(2, np.int64)  # flows that have ended; whether to stop
     kernel: Any = kernels.run
     with ThreadPoolExecutor(1) as other:
         running = other.submit(
-            lambda: kernel(flows, order, capacity, most_at_once, limit.left, state, merging.tolerance, merging.left_out)
+            lambda: kernel(
+                flows, order, capacity, waits.most_at_once, limit.left, state, merging.tolerance, merging.left_out
+            )
         )
         try:
             while not wait([running], POLL_S).done:
@@ -245,12 +241,7 @@ class _Asynchronous:
             flows["bytes"], delay, flows["compute"], flows["path_at"], flows["path_n"], flows.hops,
             np.ones(len(flows.hops), np.int64),
         )  # fmt: skip
-        order = kernels.FlowOrder(
-            waits.group_at, waits.waits, waits.block_at, waits.block_of, waits.next_block, waits.feeds_at, waits.feeds
-        )
-        times = _run_kernel(
-            self._limit, self._progress, self._merging, columns, order, self._capacity, waits.most_at_once
-        )
+        times = _run_kernel(self._limit, self._progress, self._merging, columns, waits, self._capacity)
         if self._recorder is not None:
             self._recorder.add_flows(*flows.paths(), flows["bytes"])
         return times

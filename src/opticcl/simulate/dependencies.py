@@ -21,7 +21,7 @@ from opticcl.simulate.latency import path_latency
 from opticcl.simulate.parts import charged_control_s, sums_s
 from opticcl.simulate.traffic import Recorder
 
-__all__ = ["Dependencies", "FlowTimes", "Flows", "SendOrder", "simulate_asynchronously"]
+__all__ = ["Dependencies", "FlowTimes", "Flows", "SendOrder", "released_together", "simulate_asynchronously"]
 
 SendOrder = Callable[[IntArray, IntArray, IntArray], IntArray]
 """(src, dst, first link of the path) -> rank of each transfer in the order in which its sender starts them."""
@@ -53,6 +53,13 @@ class Dependencies(NamedTuple):
     feeds_at: IntArray
     feeds: IntArray
     most_at_once: int
+
+
+def released_together(num_flows: int) -> Dependencies:
+    """All flows in one group, which waits for nothing."""
+    one, none = np.array([0, 1]), np.zeros(num_flows, np.int64)
+    waits, feeds_at = np.zeros(1, np.int64), np.zeros(num_flows + 1, np.int64)
+    return Dependencies(num_flows * one, none, waits, one, none, np.full(1, -1), feeds_at, none[:0], num_flows)
 
 
 @dataclass(frozen=True, slots=True)
