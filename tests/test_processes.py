@@ -67,6 +67,30 @@ def test_what_a_process_cannot_do_is_done_here():
     assert done.stdout == f"[0, 1, {1 << 28}] 3 [4, 5]\n", done.stderr
 
 
+def test_a_small_part_is_done_before_processes_begin():
+    """They share what it loaded; without a small part, or where it raises an exception, they begin at once."""
+    done = python("""
+        loaded, parent = [], os.getpid()
+        def work(i, progress):
+            loaded.append(i)
+            return loaded[0], os.getpid() == parent
+        print(each(work, 3, jobs=2, weights=[20, 1, 12]), loaded)
+        del loaded[:]
+        found = each(work, 3, jobs=2, weights=[20, 2, 12])
+        print([here for _, here in found], loaded)
+        def fails(i, progress):
+            if i == 1:
+                raise ValueError(f"part {i} in {os.getpid() == parent}")
+            return i
+        try:
+            each(fails, 3, jobs=2, weights=[20, 1, 12])
+        except ValueError as error:
+            print(error)
+    """)
+    due = "[(1, False), (1, True), (1, False)] [1]\n[False, False, False] []\npart 1 in True\n"
+    assert done.stdout == due, done.stderr
+
+
 def test_the_first_error_is_raised():
     """As without processes, whichever came first."""
     done = python("""

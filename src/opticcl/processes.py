@@ -38,6 +38,9 @@ MOST_JOBS = 256
 LEAST_CAP = 1 << 29
 """Memory that a process may always take [bytes]."""
 
+SMALL = 16
+"""A part is small whose weight is such a part of what each process has to do."""
+
 MOST_READ = 1 << 18
 """Read at once [bytes]."""
 
@@ -82,29 +85,40 @@ def each(
         count: parts [count].
         jobs: processes [count].
         progress: called with the reports of all parts, each with the number of parts that are done.
-        weights: of the parts: processes begin with the largest, so that none of them works alone at the end; none: in order.
+        weights: of the parts: processes begin with the largest, so that none of them works alone at the end. If the least is
+            small beside the others, it is done here first, so that processes share what it loads and caches. None: in order.
     Raises: what the first part raises that raises anything.
     """
     jobs = min(jobs, count)
     if jobs < 2 or sys.platform != "linux" or threading.active_count() > 1:  # forking would lose other threads
         return [work(i, progress) for i in range(count)]
-    order = sorted(range(count), key=lambda i: -weights[i]) if weights else range(count)
-    found = _in_processes(work, order, jobs, progress)
+    order = sorted(range(count), key=lambda i: -weights[i]) if weights else list(range(count))
+    found: dict[int, tuple[R]] = {}
+    if weights and weights[order[-1]] * jobs * SMALL <= sum(weights):
+        with suppress(Exception):  # raised below, by the first part that raises anything
+            found[order[-1]] = (work(order[-1], progress),)
+        order.pop()
+    if len(order) > 1:
+        _in_processes(work, order, min(jobs, len(order)), progress, found)
     return [found[i][0] if i in found else work(i, progress) for i in range(count)]
 
 
 def _in_processes(
-    work: Callable[[int, ProgressCallback], R], order: Sequence[int], jobs: int, progress: ProgressCallback
-) -> dict[int, tuple[R]]:
-    """Results by number, as far as the processes had any.
+    work: Callable[[int, ProgressCallback], R],
+    order: Sequence[int],
+    jobs: int,
+    progress: ProgressCallback,
+    found: dict[int, tuple[R]],
+) -> None:
+    """Add results by number, as far as the processes have any.
 
     Args:
         work, jobs, progress: as of `each`.
         order: of the parts.
+        found: results so far.
     """
     context, cap = multiprocessing.get_context("fork"), max(LEAST_CAP, _available_bytes() // 2 // jobs)
-    waiting = list(order)[::-1]
-    found: dict[int, tuple[R]] = {}
+    waiting, total = list(order)[::-1], len(order) + len(found)
     workers: dict[Connection, Any] = {}
     sys.stdout.flush()
     sys.stderr.flush()
@@ -127,7 +141,7 @@ def _in_processes(
                     continue
                 if kind == "progress":
                     label, *counts = value
-                    progress(f"{label} ({len(found)} of {len(order)} done)", *counts)
+                    progress(f"{label} ({len(found)} of {total} done)", *counts)
                     continue
                 if kind == "result":
                     found[number] = (value,)
@@ -136,7 +150,6 @@ def _in_processes(
                 else:
                     connection.send(None)
                     busy.discard(connection)
-        return found
     finally:
         for connection, process in workers.items():
             process.terminate()

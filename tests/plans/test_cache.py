@@ -1,5 +1,7 @@
 """The cache of steps and circuits."""
 
+from dataclasses import replace
+
 import opticcl
 from opticcl.ir import Transfers
 from opticcl.ir.step_cache import OVERHEAD_BYTES, StepCache
@@ -7,8 +9,6 @@ from opticcl.ir.step_cache import OVERHEAD_BYTES, StepCache
 
 def plan(counted):
     """A ring of eight; each generated step is appended to `counted`."""
-    from dataclasses import replace
-
     made = opticcl.compile("ideal:nodes=8", "all_reduce", 8, algorithm="ring").schedule
     return replace(made, step=lambda i: counted.append(i) or made.step(i))
 
@@ -68,11 +68,62 @@ def test_runs_and_classes_remain():
 
 
 def test_generated_steps_and_circuits_are_kept():
-    """So that who verifies and simulates a plan generates them once; another plan of the same request has its own."""
+    """So that who verifies and simulates a plan generates them once; another plan of the same request has its own circuits."""
     one, other = (opticcl.compile("sip_ring:nodes=8", "all_gather", 8, algorithm="ring").circuits for _ in range(2))
-    assert one.schedule.step(2) is one.schedule.step(2) is not other.schedule.step(2)
+    assert one.schedule.step(2) is one.schedule.step(2) is other.schedule.step(2)
     assert one.rounds(2) is one.rounds(2) is not other.rounds(2)
     assert one == other
+
+
+def test_steps_that_do_not_depend_on_the_fabric_are_shared():
+    """Those of another fabric, too; not those of other nodes, of a step function of one's own, or in another cache."""
+    cache = StepCache()
+
+    def cached(fabric):
+        made = opticcl.compile(fabric, "all_reduce", 8, algorithm="lumorph").schedule
+        return made, cache.of_schedule(made)
+
+    (made, one), (_, other), (_, more) = map(cached, ("ideal:nodes=8", "torus:shape=4x2", "ideal:nodes=16"))
+    assert one.step(1) is other.step(1) is not more.step(1)
+    assert StepCache().of_schedule(made).step(1) == one.step(1)
+    own = cache.of_schedule(replace(made, step=lambda i: made.step(i).take([0])))
+    assert len(own.step(1)) == 1
+
+
+def test_what_is_said_of_each_step_is_kept_with_it():
+    """Once for all schedules with equal steps; a function of one's own is asked for each schedule."""
+    cache, counted = StepCache(), []
+
+    def amount(transfers):
+        counted.append(len(transfers))
+        return len(transfers)
+
+    made = [
+        cache.of_schedule(opticcl.compile(f, "all_reduce", 8, algorithm="lumorph").schedule)
+        for f in ("ideal:nodes=8", "torus:shape=4x2")
+    ]
+    assert [cache.each(one, amount)(i) for one in made for i in (0, 1, 0)] == [8] * 6
+    assert counted == [8, 8]
+    for _ in range(2):
+        assert cache.each(cache.of_schedule(plan([])), amount)(3) == 8
+    assert counted == [8] * 4
+
+
+def test_only_what_nobody_shares_is_cleared():
+    """Circuits, and steps of one's own."""
+    cache, counted = StepCache(), []
+    own, shared = (
+        cache.of_schedule(plan(counted)),
+        cache.of_schedule(opticcl.compile("ideal:nodes=8", "all_reduce", 8, algorithm="lumorph").schedule),
+    )
+    step = shared.step(0)
+    own.step(0)
+    cache.clear_unshared()
+    own.step(0)
+    assert counted == [0, 0]
+    assert shared.step(0) is step
+    cache.clear()
+    assert counted == [0, 0]
 
 
 def test_what_is_cleared_is_generated_again():

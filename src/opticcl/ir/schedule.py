@@ -162,6 +162,9 @@ class Schedule:
         stands: whether a rule may set circuits before a step uses them, so that pairs may change where circuits do not.
         symmetries: claims of `opticcl.ir.symmetry.Symmetry` under which the schedule is what it was; of a reduce, the steps up
             to its last sum. The verifier checks them.
+        steps_of: stated by an algorithm: values and arrays that the steps follow from, whatever the fabric. Schedules of one
+            algorithm and equal values have equal steps, which are cached once; `generate` hands them to the step function.
+            None: not stated.
     """
 
     name: str
@@ -172,6 +175,7 @@ class Schedule:
     parameters: Mapping[str, Any] = field(default_factory=lambda: NO_PARAMETERS)
     symmetries: tuple[Any, ...] = ()
     stands: bool = False
+    steps_of: tuple[Any, ...] | None = None
 
     def __repr__(self) -> str:
         from opticcl.units import counted

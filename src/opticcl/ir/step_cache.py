@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, Generic, TypeVar
@@ -12,11 +12,12 @@ import numpy as np
 
 from opticcl.ir.circuit_plan import CircuitPlan, ClassRounds
 from opticcl.ir.circuits import Circuits
-from opticcl.ir.schedule import Schedule
+from opticcl.ir.schedule import Schedule, Transfers
 
 __all__ = ["RECENT", "StepCache"]
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 MOST_BYTES = 360_000_000
 """Of all cached arrays, unless another limit is given: a step of all pairs of 4,096 ranks, 352 MB with its parts, is kept
@@ -34,12 +35,23 @@ class StepCache:
 
     def __init__(self, max_bytes: int = MOST_BYTES) -> None:
         self._max_bytes, self._num_bytes, self._functions = max_bytes, 0, 0
+        self._numbers: dict[Hashable, int] = {}
         self._entries: OrderedDict[tuple[int, int], tuple[Any, int]] = OrderedDict()
         self._lock = Lock()
 
     def of_schedule(self, schedule: Schedule) -> Schedule:
-        """The same schedule with cached steps; runs that define its steps still do."""
-        return replace(schedule, step=self._cached(schedule.step))
+        """The same schedule with cached steps; runs that define its steps still do. Step functions of one `key` share them."""
+        return replace(schedule, step=_Cached(self, self.number(getattr(schedule.step, "key", None)), schedule.step))
+
+    def each(self, schedule: Schedule, function: Callable[[Transfers], U]) -> Callable[[int], U]:
+        """A function of each step of a schedule, cached as the steps are.
+
+        Args:
+            schedule: any, with cached steps or not.
+            function: one of a module, which takes the transfers of a step.
+        """
+        step, key = schedule.step, getattr(schedule.step, "key", None)
+        return _Cached(self, self.number(None if key is None else (key, function)), lambda i: function(step(i)))
 
     def of_plan(self, plan: CircuitPlan) -> CircuitPlan:
         """The same plan with cached circuits; classes whose steps have the same circuits by definition remain."""
@@ -57,10 +69,25 @@ class StepCache:
             self._entries.clear()
             self._num_bytes = 0
 
-    def number(self) -> int:
-        """A new number of a function."""
+    def clear_unshared(self) -> None:
+        """Forget the values of functions that have no equal."""
         with self._lock:
+            shared = set(self._numbers.values())
+            for entry in [entry for entry in self._entries if entry[0] not in shared]:
+                self._num_bytes -= self._entries.pop(entry)[1]
+
+    def number(self, key: Hashable = None) -> int:
+        """A number of a function.
+
+        Args: key: that functions with equal values have in common; None: the number is a new one.
+        """
+        with self._lock:
+            known = None if key is None else self._numbers.get(key)
+            if known is not None:
+                return known
             self._functions += 1
+            if key is not None:
+                self._numbers[key] = self._functions
             return self._functions
 
     def value(self, number: int, i: int, generate: Callable[[int], T]) -> T:
@@ -111,6 +138,10 @@ class _Cached(Generic[T]):
         return getattr(self.generate, "function", self.generate)
 
     @property
+    def key(self) -> Hashable:
+        return getattr(self.generate, "key", None)
+
+    @property
     def runs(self) -> tuple[Any, ...]:
         return getattr(self.generate, "runs", ())
 
@@ -126,7 +157,7 @@ def _num_bytes(columns: Any) -> int:
     """Size of the arrays of `Transfers` or `Circuits` [bytes]."""
     if isinstance(columns, Circuits):
         return columns.num_bytes
-    values = [getattr(columns, name) for name in columns.__slots__]
+    values = [getattr(columns, name) for name in getattr(columns, "__slots__", ())]
     return sum([value.nbytes for value in values if isinstance(value, np.ndarray)])
 
 

@@ -107,7 +107,7 @@ def compare_plans(
 
     def of_fabric(i: int, progress: ProgressCallback) -> tuple[list[Entry], list[Declined]]:
         made = entries_of(criteria, fabrics[i], cache, entry_of, progress)
-        cache.clear()  # other fabrics have schedules of their own
+        cache.clear_unshared()  # circuits, and steps that other fabrics do not have
         return made
 
     searched = explain and criteria.searches
@@ -118,7 +118,7 @@ def compare_plans(
             return *of_fabric(i, progress), None
         other = alternatives[i - len(fabrics)]
         progress(f"search the fastest on {other.fabric.name} with {other.parameter}={_yes(other.value)}")
-        return [], [], _fastest_charge(other.changed, wanted, sizes, assumed)
+        return [], [], _fastest_charge(other.changed, wanted, sizes, assumed, cache)
 
     weights = list(map(num_elements, [*fabrics, *(one.fabric for one in alternatives)]))
     parts = each(of_part, len(weights), jobs=jobs, progress=progress, weights=weights)
@@ -169,7 +169,9 @@ def _alternatives(fabric: Fabric) -> list[_Alternative]:
     return [_Alternative(fabric, *one) for one in fabric.alternatives.items() if known[one[0]] != one[1]]
 
 
-def _fastest_charge(fabric: Fabric, wanted: Request, sizes: Sequence[int], assumed: Assumptions) -> Charge | None:
+def _fastest_charge(
+    fabric: Fabric, wanted: Request, sizes: Sequence[int], assumed: Assumptions, cache: StepCache
+) -> Charge | None:
     """The fastest algorithm and its time, or None if the fabric can carry none.
 
     Args:
@@ -177,8 +179,10 @@ def _fastest_charge(fabric: Fabric, wanted: Request, sizes: Sequence[int], assum
         wanted: collective and root.
         sizes: messages [bytes].
         assumed: time assumptions.
+        cache: of steps and circuits.
     """
-    found = Candidates(fabric, wanted, all_variants(wanted, fabric), assumed, planned=True).fastest(sizes)
+    found = Candidates(fabric, wanted, all_variants(wanted, fabric), assumed, cache=cache, planned=True).fastest(sizes)
+    cache.clear_unshared()
     if found is None:
         return None
     return Charge(Plan(found.profile.plan, sum(sizes)).algorithm, found.lower_bound_s(sizes))

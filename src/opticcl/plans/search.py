@@ -30,7 +30,17 @@ from opticcl.ir.step_cache import StepCache
 from opticcl.plans.direct_parts import algorithm_in_parts
 from opticcl.plans.shift_laws import held_algorithm
 from opticcl.schedule import generate
-from opticcl.simulate import Cost, PlanFacts, Profile, RunBound, class_bounds, costs, least_transfer_s, schedule_facts
+from opticcl.simulate import (
+    Cost,
+    PlanFacts,
+    Profile,
+    RunBound,
+    class_bounds,
+    costs,
+    least_transfer_s,
+    schedule_facts,
+    step_ends,
+)
 from opticcl.simulate.route_loads import RouteLoads
 
 __all__ = ["MOST_DISTINCT_STEPS", "PLANNED", "Candidate", "Candidates"]
@@ -85,7 +95,7 @@ class Candidate:
     ) -> None:
         cached = cache.of_schedule(schedule)
         self.fabric, self._uncached, self.schedule = fabric, schedule, cached
-        self._facts = schedule_facts(cached, fabric)
+        self._facts = schedule_facts(cached, fabric, cache.each(cached, step_ends))
         self._plan_facts = once(lambda: PlanFacts(cache.of_plan(lower(fabric, cached)), also, loads))
         self._begin(assumed)
 

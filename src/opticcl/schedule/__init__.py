@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
+from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
 
 from opticcl.collective import Request, as_request
 from opticcl.errors import AlgorithmError, OpticclError, ParameterError, UnsupportedError
@@ -168,6 +171,7 @@ def generate(algorithm: str, collective: Request | str, fabric: Fabric) -> Sched
     arguments = convert_arguments(maker.generate, written, key, positional=2)
     try:
         made = maker.generate(wanted, fabric, **arguments)
+        same = _key_of_steps(key, made)
     except OpticclError:
         raise
     except Exception as error:
@@ -175,9 +179,13 @@ def generate(algorithm: str, collective: Request | str, fabric: Fabric) -> Sched
     if not isinstance(made, Schedule):
         raise AlgorithmError(f"algorithm {key}: generate returned {type(made).__name__}, not a Schedule")
     step = GeneratedStep(
-        write_call(key, {k: v for k, v in arguments.items() if v is not None}), wanted, fabric, made.step
+        write_call(key, {k: v for k, v in arguments.items() if v is not None}),
+        wanted,
+        fabric,
+        made.step,
+        same,
     )
-    return dataclasses.replace(made, name=key, parameters=MappingProxyType(arguments), step=step)
+    return dataclasses.replace(made, name=key, parameters=MappingProxyType(arguments), step=step, steps_of=None)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -191,6 +199,7 @@ class GeneratedStep:
         collective: requested.
         fabric: where the schedule runs.
         function: step index -> transfers.
+        key: equal for functions with equal steps, as the algorithm states it; None: it does not.
         number: of the function in the cache of recent steps.
     """
 
@@ -198,7 +207,11 @@ class GeneratedStep:
     collective: Request
     fabric: Fabric
     function: Callable[[int], Transfers] = dataclasses.field(compare=False, repr=False)
-    number: int = dataclasses.field(default_factory=RECENT.number, compare=False, repr=False)
+    key: Hashable = dataclasses.field(compare=False, repr=False)
+    number: int = dataclasses.field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "number", RECENT.number(self.key))
 
     def __call__(self, i: int) -> Transfers:
         return RECENT.value(self.number, i, self._made)
@@ -222,6 +235,24 @@ class GeneratedStep:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _generated_step, (self.algorithm, self.collective, self.fabric)
+
+
+def _key_of_steps(name: str, schedule: Schedule) -> Hashable:
+    """Equal for schedules whose algorithm states that their steps are equal; None where it does not."""
+    stated = schedule.steps_of if isinstance(schedule, Schedule) else None
+    if stated is None:
+        return None
+    key = (
+        name,
+        *(
+            (value.shape, value.dtype.str, blake2b(value.tobytes()).digest())
+            if isinstance(value, np.ndarray)
+            else value
+            for value in stated
+        ),
+    )
+    hash(key)
+    return key
 
 
 def _generated_step(algorithm: str, collective: Request, fabric: Fabric) -> Callable[[int], Transfers]:

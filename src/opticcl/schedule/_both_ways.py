@@ -216,7 +216,10 @@ class BothWays:
             runs += [run for stage in stages for run in self._runs(stage, adds=False)]
         step = RunSteps(tuple(runs), self.num_chunks)
         chunks = collective.on(self.num_nodes, self.num_chunks, owner=self.owner)
-        return Schedule(name, chunks, step.num_steps, step, step.classes, symmetries=self._symmetries)
+        steps_of = collective, self.sides, self.node, self.cut
+        return Schedule(
+            name, chunks, step.num_steps, step, step.classes, symmetries=self._symmetries, steps_of=steps_of
+        )
 
 
 def _each(lo: IntArray, behind: IntArray) -> IntArray:

@@ -107,7 +107,10 @@ def bruck(collective: Request, fabric: Fabric, *, radix: int = 2) -> Schedule:
     step = exchange if collective.name == "all_to_all" else gather
     rotation = Symmetry(Digits((n,), 0, 1), Digits((n,), 0, 1))
     chunks, parameters = collective.on(n, n), {"radix": radix}
-    return Schedule("bruck", chunks, len(all_strides), step, parameters=parameters, symmetries=(rotation,))
+    steps_of = collective.name, n, radix
+    return Schedule(
+        "bruck", chunks, len(all_strides), step, parameters=parameters, symmetries=(rotation,), steps_of=steps_of
+    )
 
 
 def _ranges(num_nodes: int, offset: IntArray, lo: IntArray, end: IntArray, op: Op, parts: IntArray | None) -> Transfers:

@@ -37,13 +37,14 @@ def accepts(collective: Request, fabric: Fabric) -> str | None:
 @register_algorithm("dissemination", accepts)
 def dissemination(collective: Request, fabric: Fabric) -> Schedule:
     """Barrier, or all-reduce of a short message: log2 N steps, two more where N is not a power of two."""
-    steps = _steps(_shape(fabric)[0])
+    shape, _ = _shape(fabric)
+    steps = _steps(shape)
 
     def step(i: int) -> Transfers:
         src, dst, op = steps[i]
         return Transfers.of(src, dst, 0, 1, op)
 
-    return Schedule("dissemination", collective.on(fabric.num_nodes, 1), len(steps), step)
+    return Schedule("dissemination", collective.on(fabric.num_nodes, 1), len(steps), step, steps_of=(shape,))
 
 
 def _shape(fabric: Fabric) -> tuple[tuple[int, ...], str | None]:

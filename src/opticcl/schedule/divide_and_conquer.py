@@ -98,4 +98,7 @@ def divide_and_conquer(collective: Request, fabric: Fabric, *, square: Square = 
         partners = node_at[peers(n, ks[i], prod(ks[:i]))]
         return Transfers.of(node_at[:, None], partners, 0, 1, Op.REDUCE)
 
-    return Schedule("divide_and_conquer", collective.on(n, 1), len(ks), step, parameters={"square": square})
+    steps_of = ks, node_at
+    return Schedule(
+        "divide_and_conquer", collective.on(n, 1), len(ks), step, parameters={"square": square}, steps_of=steps_of
+    )

@@ -91,7 +91,7 @@ def double_tree(collective: Request, fabric: Fabric, *, pipeline: int = 1) -> Sc
         return Transfers(src, dst, chunk, np.ones_like(chunk), op)
 
     chunks = collective.on(n, 2 * pipeline)
-    return Schedule("double_tree", chunks, pieces.num_steps, step, pieces.classes)
+    return Schedule("double_tree", chunks, pieces.num_steps, step, pieces.classes, steps_of=(collective, n, pipeline))
 
 
 @lru_cache(maxsize=8)

@@ -136,7 +136,8 @@ def hierarchical_ring(
     runs += [range(i, i + 1) for i in range(group_steps + leader_steps, group_steps + leader_steps + last)]
     num_steps = group_steps + leader_steps + last
     wanted = collective.on(n, m * num_groups)
-    return Schedule("hierarchical_ring", wanted, num_steps, step, classes=tuple(r for r in runs if r))
+    classes, steps_of = tuple(r for r in runs if r), (fabric.ring_order(), m, chosen)
+    return Schedule("hierarchical_ring", wanted, num_steps, step, classes, steps_of=steps_of)
 
 
 def _round_the_ring(seats: IntArray, last_size: int, i: int, chunks: int) -> Transfers:

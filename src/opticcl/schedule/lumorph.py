@@ -195,4 +195,6 @@ def lumorph(collective: Request, fabric: Fabric, *, radix: int = 2, factors: Sha
         Symmetry(Digits(ks[::-1], len(ks) - 1 - i, 1), Digits(of_chunks, i, 1)) for i in range(len(ks))
     )  # the first digit of a rank counts least, that of a chunk most
     chunks = collective.on(n, num_chunks, np.argsort(rank))
-    return Schedule("lumorph", chunks, num_steps, step, parameters=parameters, symmetries=claims)
+    return Schedule(
+        "lumorph", chunks, num_steps, step, parameters=parameters, symmetries=claims, steps_of=(collective, ks)
+    )

@@ -84,4 +84,5 @@ def mesh(collective: Request, fabric: Fabric) -> Schedule:
     num_chunks = 1 if name in WHOLE else n
     rotation = Symmetry(Digits((n,), 0, 1), Digits((num_chunks,), 0, 1))
     claims = () if name in ROOTED else (rotation,)
-    return Schedule("mesh", collective.on(n, num_chunks), num_steps, step, symmetries=claims)
+    chunks = collective.on(n, num_chunks)
+    return Schedule("mesh", chunks, num_steps, step, symmetries=claims, steps_of=(collective, n))

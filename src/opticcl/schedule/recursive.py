@@ -99,7 +99,9 @@ def halving_doubling(collective: Request, fabric: Fabric) -> Schedule:
         return Transfers.of(node, partner, side // distance * distance, distance, op, parts)
 
     claims = () if collective.name in ROOTED else _flips(n, n)
-    return Schedule("halving_doubling", collective.on(n, n), len(steps), step, symmetries=claims)
+    return Schedule(
+        "halving_doubling", collective.on(n, n), len(steps), step, symmetries=claims, steps_of=(collective, n)
+    )
 
 
 def _flips(num_nodes: int, num_chunks: int) -> tuple[Symmetry, ...]:
@@ -126,4 +128,5 @@ def recursive_doubling(collective: Request, fabric: Fabric) -> Schedule:
         return Transfers.of(node, node ^ distance, 0, 1, Op.REDUCE)
 
     chunks = collective.on(n, n if gathers else 1)
-    return Schedule("recursive_doubling", chunks, len(distances), step, symmetries=_flips(n, chunks.num_chunks))
+    claims = _flips(n, chunks.num_chunks)
+    return Schedule("recursive_doubling", chunks, len(distances), step, symmetries=claims, steps_of=(collective, n))

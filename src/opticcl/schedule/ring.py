@@ -95,7 +95,8 @@ def ring(collective: Request, fabric: Fabric, *, pipeline: int | None = None) ->
     step = RunSteps(tuple(runs), n)
     next_node = Symmetry(Through(np.argsort(order), Digits((n,), 0, 1)), Digits((n,), 0, 1))
     classes = () if name == "all_to_all" else step.classes
-    return Schedule("ring", chunks, step.num_steps, step, classes, symmetries=(next_node,))
+    steps_of = name, order
+    return Schedule("ring", chunks, step.num_steps, step, classes, symmetries=(next_node,), steps_of=steps_of)
 
 
 def _chain(collective: Request, fabric: Fabric, pipeline: int) -> Schedule:
@@ -117,4 +118,4 @@ def _chain(collective: Request, fabric: Fabric, pipeline: int) -> Schedule:
 
     num_steps = stages.num_steps if whole else n - 1
     chunks = collective.on(n, pipeline) if whole else collective.on(n, n, owner=chain)
-    return Schedule("ring", chunks, num_steps, step)
+    return Schedule("ring", chunks, num_steps, step, steps_of=(name, chain, pipeline))

@@ -114,4 +114,5 @@ def torus2d(collective: Request, fabric: Fabric, *, shape: Shape | None = None) 
     chunks = collective.on(n, n, owner=chunk % rows * columns + chunk // rows)
     symmetries = tuple(Symmetry(Digits(of_ranks, d, 1), Digits(of_chunks, 1 - d, 1)) for d in (0, 1))
     classes = () if apart else step.classes
-    return Schedule("torus2d", chunks, step.num_steps, step, classes, symmetries=symmetries)
+    steps_of = collective, rows, columns
+    return Schedule("torus2d", chunks, step.num_steps, step, classes, symmetries=symmetries, steps_of=steps_of)

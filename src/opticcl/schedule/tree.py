@@ -91,7 +91,7 @@ def tree(collective: Request, fabric: Fabric, *, pipeline: int = 1) -> Schedule:
         return concatenate_transfers(stage(number, i - number) for number in pieces.busy(i))
 
     chunks = collective.on(n, n, owner=_node(shape, root, np.arange(n))) if blocks else collective.on(n, pipeline)
-    return Schedule("tree", chunks, pieces.num_steps, step, pieces.classes)
+    return Schedule("tree", chunks, pieces.num_steps, step, pieces.classes, steps_of=(collective, shape, pipeline))
 
 
 @lru_cache(maxsize=8)

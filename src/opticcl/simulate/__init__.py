@@ -22,7 +22,7 @@ from opticcl.simulate.engines import (
     register_engine,
     simulate,
 )
-from opticcl.simulate.facts import PlanFacts
+from opticcl.simulate.facts import PlanFacts, step_ends
 from opticcl.simulate.links import link_bytes, link_names
 
 __all__ = [
@@ -48,4 +48,5 @@ __all__ = [
     "register_engine",
     "schedule_facts",
     "simulate",
+    "step_ends",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, floor
@@ -15,7 +15,7 @@ from opticcl.assumptions import Assumptions
 from opticcl.ir import Collective, Fabric, IntArray, Schedule
 from opticcl.ir.capacity import Axis, Cut
 from opticcl.simulate._ring_trees import MOST_POSITIONS, ring_tree_lengths
-from opticcl.simulate.facts import ScheduleFacts, circuits_at_once
+from opticcl.simulate.facts import ScheduleFacts, StepEnds, circuits_at_once
 from opticcl.simulate.latency import PathLatency, in_line_on, path_latency
 from opticcl.simulate.parts import memory_traffic
 from opticcl.units import counted
@@ -595,14 +595,15 @@ def class_bounds(
         yield RunBound(fixed, share * moving * 8, share * traffic / assumed.memory_bytes_per_s)
 
 
-def schedule_facts(schedule: Schedule, fabric: Fabric) -> ScheduleFacts:
+def schedule_facts(schedule: Schedule, fabric: Fabric, ends: Callable[[int], StepEnds] | None = None) -> ScheduleFacts:
     """What `class_bounds` needs of a schedule under any assumptions.
 
     Args:
         schedule: of any algorithm.
         fabric: that it would run on.
+        ends: of a step, by its index, as `ScheduleFacts` takes them.
     """
-    return ScheduleFacts(schedule, fabric, distances=_rate_of_all_links(fabric) > 0)
+    return ScheduleFacts(schedule, fabric, distances=_rate_of_all_links(fabric) > 0, ends=ends)
 
 
 def _rate_of_all_links(fabric: Fabric) -> float:

@@ -26,7 +26,7 @@ from opticcl.simulate.pieces import link_loads, longest_route_s
 from opticcl.simulate.route_loads import RouteLoads, StepLoads
 from opticcl.simulate.standing import Standing
 
-__all__ = ["BusiestNode", "PlanFacts", "RunFacts", "ScheduleFacts", "circuits_at_once"]
+__all__ = ["BusiestNode", "PlanFacts", "RunFacts", "ScheduleFacts", "StepEnds", "circuits_at_once", "step_ends"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,33 @@ class BusiestNode:
     pair_hops: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class StepEnds:
+    """What senders and receivers of a step have to do on any fabric.
+
+    Args:
+        num_transfers: of the step [count].
+        sent, received: transfers of the rank that sends, and receives, most of them [count].
+        chunks_sent, chunks_received: the most that a rank sends, and receives [chunks].
+        added, sums: as in `BusiestNode` [chunks].
+    """
+
+    num_transfers: int
+    sent: int
+    received: int
+    chunks_sent: int
+    chunks_received: int
+    added: int
+    sums: int
+
+
+def step_ends(transfers: Transfers) -> StepEnds:
+    """Of a step; all 0 where it has no transfers."""
+    if not len(transfers):
+        return StepEnds(0, 0, 0, 0, 0, 0, 0)
+    return StepEnds(len(transfers), *_busiest_ends(transfers, transfers.size_chunks()), *busiest_sum(transfers))
+
+
 def circuits_at_once(fabric: Fabric) -> int:
     """Partners that a node may have at the same time [count]."""
     return fabric.num_nodes if fabric.is_packet_switched else fabric.ports_per_node * fabric.lasers_per_port
@@ -70,9 +97,13 @@ class ScheduleFacts:
         schedule: of any algorithm.
         fabric: that it would run on.
         distances: whether links on shortest paths are counted.
+        ends: `step_ends` of the first step of a run, by its index, where they are kept; None: evaluated here.
     """
 
-    def __init__(self, schedule: Schedule, fabric: Fabric, *, distances: bool) -> None:
+    def __init__(
+        self, schedule: Schedule, fabric: Fabric, *, distances: bool, ends: Callable[[int], StepEnds] | None = None
+    ) -> None:
+        self._ends = ends or (lambda i: step_ends(schedule.step(i)))
         self._schedule, self._fabric, self._distances = schedule, fabric, distances
         self._classes = schedule.step_classes()
         self._splits = any(r.splits for r in fabric.resources)
@@ -89,7 +120,7 @@ class ScheduleFacts:
         while len(self._found) <= number:
             first = self._classes[len(self._found)].start
             symmetric = symmetric_step(self._schedule, first)
-            found = self._of_step(self._schedule.step(first)) if symmetric is None else self._of_images(symmetric)
+            found = self._of_step(first) if symmetric is None else self._of_images(symmetric)
             self._found.append(found)
         if len(self._found) == len(self._classes):
             self._standing = None
@@ -118,20 +149,37 @@ class ScheduleFacts:
             pair_hops=fabric.num_nodes * hops if partners == len(first) else 0,
         )
 
-    def _of_step(self, transfers: Transfers) -> BusiestNode | None:
-        if not len(transfers):
+    def _of_step(self, step: int) -> BusiestNode | None:
+        ends = self._ends(step)
+        if not ends.num_transfers:
             return None
-        fabric, amount = self._fabric, transfers.size_chunks()
-        sent, received, chunks_sent, chunks_received = _busiest_ends(transfers, amount)
+        fabric = self._fabric
         # one signal may reach many, not come from many
         most, chunks = (
-            (received, chunks_received) if self._splits else (max(sent, received), max(chunks_sent, chunks_received))
+            (ends.received, ends.chunks_received)
+            if self._splits
+            else (max(ends.sent, ends.received), max(ends.chunks_sent, ends.chunks_received))
         )
-        apart = fabric.distance(transfers.src, transfers.dst) if self._distances else None
-        far, hops = (0.0, 0) if apart is None else (float(amount @ apart), int(apart.sum()))
-        partners, changes, differ = self._pairs(transfers, most) if fabric.reconfiguration_s else (0, False, False)
-        added, sums = busiest_sum(transfers)
-        return BusiestNode(most, sent, float(chunks), far, added, sums, partners, changes, hops, hops if differ else 0)
+        far, hops, partners, changes, differ = 0.0, 0, 0, False, False
+        if self._distances or fabric.reconfiguration_s:
+            transfers = self._schedule.step(step)
+            apart = fabric.distance(transfers.src, transfers.dst) if self._distances else None
+            if apart is not None:
+                far, hops = float(transfers.size_chunks() @ apart), int(apart.sum())
+            if fabric.reconfiguration_s:
+                partners, changes, differ = self._pairs(transfers, most)
+        return BusiestNode(
+            most,
+            ends.sent,
+            float(chunks),
+            far,
+            ends.added,
+            ends.sums,
+            partners,
+            changes,
+            hops,
+            hops if differ else 0,
+        )
 
     def _pairs(self, transfers: Transfers, most: int) -> tuple[int, bool, bool]:
         """Most partners of a node, whether some pair did not stand, and whether no pair has several transfers; the pairs of the
