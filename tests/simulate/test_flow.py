@@ -14,7 +14,7 @@ from tests.simulate.plans import all_pairs, by_hand
 import opticcl
 from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
-from opticcl.errors import ParameterError, UnsupportedError
+from opticcl.errors import BoundError, ParameterError, UnsupportedError
 from opticcl.fabrics import FABRICS, fabric
 from opticcl.ir import CircuitPlan
 from opticcl.schedule import generate
@@ -368,6 +368,22 @@ def test_too_many_events_are_refused():
     crowded = all_pairs(fabric("leaf_spine:nodes=48,nodes_per_leaf=6,spines=3"))
     with pytest.raises(ParameterError, match="max_events="):
         flow(crowded, 48 * 10**6, LIGHT, max_events=5_000)
+
+
+def test_a_time_below_the_bound_is_a_defect_of_the_engine(monkeypatch):
+    """Refused; a tolerance moves the bound by as much, and no more."""
+    plan = by_hand(fabric("ideal:nodes=3"), [(0, 1, 0, 0, 4, 1)])
+    made = rounds_module.simulate_flows
+
+    def below(part):
+        return lambda *given: dataclasses.replace(found := made(*given), lower_bound_s=found.total_s / (1 - part))
+
+    monkeypatch.setattr(rounds_module, "simulate_flows", below(0.01))
+    with pytest.raises(BoundError, match="below the lower bound"):
+        flow(plan, 10**6, LIGHT)
+    assert flow(plan, 10**6, LIGHT, tolerance=0.02).total_s > 0
+    with pytest.raises(BoundError, match="below the lower bound"):
+        flow(plan, 10**6, LIGHT, tolerance=0.005)
 
 
 def test_unknown_modes_and_several_routes_are_refused():

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.profiles import examples
 
@@ -179,6 +179,8 @@ def columns(hops_of):
 
 @examples(60)
 @given(weighted_paths(8))
+@example(([{0: 2}, {0: 2, 1: 2}, {1: 2}], [2, 10]))
+@example(([{0: 3}, {0: 3, 1: 3}, {1: 3}], [2, 10]))
 def test_fair_rates_are_those_of_their_definition(problem):
     """Whatever the weights of the hops and whichever levels coincide."""
     hops_of, capacity = problem
@@ -192,7 +194,7 @@ def dependent_flows(draw):
     """(paths, capacity, (amounts, delays, sums), group of each flow, block of each group, next blocks, (flow, group) fed)."""
     hops_of, capacity = draw(weighted_paths(9))
     n = len(hops_of)
-    amount = draw(st.lists(st.sampled_from([0, 6, 12, 60]), min_size=n, max_size=n))
+    amount = draw(st.lists(st.sampled_from([0, 1, 6, 12, 60]), min_size=n, max_size=n))
     delay, compute = (draw(st.lists(st.sampled_from([0, 0, 1, 5]), min_size=n, max_size=n)) for _ in range(2))
     group_of = np.cumsum([0, *draw(st.lists(st.booleans(), min_size=n - 1, max_size=n - 1))]).tolist()
     groups = group_of[-1] + 1
@@ -294,38 +296,81 @@ def test_flows_that_wait_for_each_other_end_when_they_do_in_fractions(problem):
     assert count >= 2 * len(ended) + rates
 
 
-def two_links(amount, tolerance=0.0, max_events=100, progress=(0, 0)):
-    """Flow 0 has link 0 to itself, flows 1 and 2 share link 1; a byte a second, and two."""
-    flows = kernels.FlowColumns(
-        np.array(amount, float), np.zeros(3), np.zeros(3), np.arange(3), np.ones(3, np.int32),
-        np.array([0, 1, 1], np.int32), np.ones(3, np.int64),
-    )  # fmt: skip
-    waits, left_out, progress = released_together(3), np.zeros(1), np.array(progress)
-    order = (
-        waits.group_at, waits.waits, waits.block_at, waits.block_of, waits.next_block, waits.feeds_at, waits.feeds,
-    )  # fmt: skip
+def test_no_flows_have_no_rates():
+    """Links that nobody crosses either."""
+    none = np.zeros(0, np.int64)
+    assert fair_rates(none, none, none, none, np.ones(3)).tolist() == []
+
+
+def by_hand(flows, capacity, slots=None, tolerance=0.0, max_events=100, progress=(0, 0)):
+    """(status, events, ends, largest part left out) of flows (bytes, delay, link -> weight) that are released together."""
+    amount, delay, hops_of = zip(*flows, strict=True)
+    at, length, links, weight = columns(hops_of)
+    n, left_out = len(flows), np.zeros(1)
+    given_columns = kernels.FlowColumns(
+        np.array(amount, float),
+        np.array(delay, float),
+        np.zeros(n),
+        at,
+        length.astype(np.int32),
+        links.astype(np.int32),
+        weight,
+    )
+    waits = released_together(n)
+    order = waits.group_at, waits.waits, waits.block_at, waits.block_of, waits.next_block, waits.feeds_at, waits.feeds
     status, count, finished, *_ = kernels.run(
-        tuple(flows), order, np.array([1.0, 2.0]), 3, max_events, progress, tolerance, left_out
+        tuple(given_columns),
+        order,
+        np.array(capacity, float),
+        slots or n,
+        max_events,
+        np.array(progress),
+        tolerance,
+        left_out,
     )
     return status, count, finished.tolist(), left_out[0]
 
 
+THREE = (100, 0, {0: 1}), (202, 0, {1: 1}), (400, 0, {1: 1})
+"""The first has link 0 to itself at a byte a second, the others share link 1, two bytes a second each."""
+
+
 def test_an_end_within_the_tolerance_changes_shares_at_the_event_before_it():
-    """Flow 1 ends a hundredth after flow 0: from then on flow 2 has the link, 100 s earlier and not 101."""
-    assert two_links([100, 101, 200])[2] == [100, 101, 101 + 99 / 2]
-    status, _, finished, left_out = two_links([100, 101, 200], tolerance=0.02)
+    """The second ends a hundredth after the first: from then on the third has the link, 100 s earlier and not 101."""
+    assert by_hand(THREE, [1, 4])[2] == [100, 101, 101 + 198 / 4]
+    status, _, finished, left_out = by_hand(THREE, [1, 4], tolerance=0.02)
     assert status == kernels.DONE
     assert finished == [100, 101, 150]
     assert left_out == pytest.approx(1 / 101)
-    assert two_links([100, 101, 200], tolerance=0.009)[2:] == ([100, 101, 150.5], 0.0)
+    assert by_hand(THREE, [1, 4], tolerance=0.009)[2:] == ([100, 101, 150.5], 0.0)
+
+
+def test_a_tolerance_is_of_the_time_and_of_the_bytes():
+    """Half of the bytes in a two hundredth of the time; fewer of the bytes in more of the time; and just both."""
+    short = (2, 98, {0: 1}), (1, 99.5, {1: 1}), (99, 99.5, {1: 1})
+    assert by_hand(short, [1, 2], tolerance=0.02)[2:] == ([100, 100.5, 149.5], 0.0)
+    slow = (49.7, 0, {0: 1}), (100, 0, {1: 1}), (1000, 0.5, {1: 99})
+    _, _, finished, left_out = by_hand(slow, [1, 100], tolerance=0.01)
+    assert finished[:2] == pytest.approx([49.7, 50.5])
+    assert left_out == 0
+    just = (100, 0, {0: 1}), (100, 1, {1: 1}), (200, 1, {1: 1})
+    assert by_hand(just, [1, 2], tolerance=0.01)[2:] == ([100, 101, 150.5], 0.01)
+
+
+def test_a_slot_is_free_at_the_end_of_its_flow():
+    """One ends when the other starts: one slot is enough."""
+    assert by_hand([(5, 0, {0: 1}), (5, 5, {0: 1})], [1], slots=1)[2] == [5, 10]
 
 
 def test_starts_ends_and_changes_of_rate_are_counted():
     """Three starts with a rate each; one end that leaves nobody, one that changes a rate, and the last."""
-    done, count, *_ = two_links([100, 110, 200])
+    flows = (100, 0, {0: 1}), (110, 0, {1: 1}), (200, 0, {1: 1})
+    done, count, *_ = by_hand(flows, [1, 2])
     assert (done, count) == (kernels.DONE, 3 + 3 + 1 + 2 + 1)
-    assert two_links([100, 110, 200], max_events=10)[0] == kernels.DONE
-    assert two_links([100, 110, 200], max_events=9)[0] == kernels.TOO_MANY
-    stopped, count, finished, _ = two_links([100, 110, 200], progress=(0, 1))
+    assert by_hand(flows, [1, 2], max_events=10)[0] == kernels.DONE
+    assert by_hand(flows, [1, 2], max_events=9)[0] == kernels.TOO_MANY
+    stopped, count, finished, _ = by_hand(flows, [1, 2], progress=(0, 1))
     assert (stopped, count) == (kernels.TOO_MANY, 6)
     assert np.isnan(finished).all()
+    # a link of its own holds the second to the rate that it has: no change when the first ends
+    assert by_hand([(10, 0, {0: 1}), (20, 0, {0: 1, 1: 1})], [2, 1])[:3] == (kernels.DONE, 2 + 2 + 2, [10, 20])

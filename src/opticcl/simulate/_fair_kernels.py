@@ -178,7 +178,7 @@ def fill(active, shares, num_links, num_slots, rate):  # type: ignore[no-untyped
 
     Args:
         active: flows.
-        shares: the links and slots of the component; changed.
+        shares: the links of the component, on each of which some of its flows rise, and its slots; changed.
         num_links, num_slots: of the component [count].
         rate: changed.
     """
@@ -187,10 +187,9 @@ def fill(active, shares, num_links, num_slots, rate):  # type: ignore[no-untyped
     size[0] = 0
     for i in range(num_links):
         link = shares.links[i]
-        if open_[link] > 0:
-            frozen[link], level_of[link] = 0, 0.0
-            share[link] = left[link] / open_[link]
-            push(heap, size, share, link)
+        frozen[link], level_of[link] = 0, 0.0
+        share[link] = left[link] / open_[link]
+        push(heap, size, share, link)
     for i in range(num_slots):
         rate[shares.slots[i]] = -1.0
     rising, level = num_slots, 0.0
@@ -281,11 +280,8 @@ def fair_rates(path_at, path_n, hops, weight, capacity):  # type: ignore[no-unty
     for flow in range(n):
         add_flow(active, flow, path_at[flow], path_n[flow], hops, weight)
         shares.slots[flow] = flow
-    used = 0
-    for link in range(num_links):
-        shares.left[link], shares.open[link] = capacity[link], active.load[link]
-        if active.load[link]:
-            shares.links[used] = link
-            used += 1
-    fill(active, shares, used, n, active.rate)
+    shares.left[:], shares.open[:] = capacity, active.load
+    used = np.flatnonzero(active.load)
+    shares.links[: len(used)] = used
+    fill(active, shares, len(used), n, active.rate)
     return active.rate

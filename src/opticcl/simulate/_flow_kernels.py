@@ -117,7 +117,7 @@ class _Run(NamedTuple):
 def _begin(order, num_links, num_slots):  # type: ignore[no-untyped-def]
     """State before the first event: groups without dependencies are ready."""
     num_flows, num_groups = len(order.block_of), len(order.waits)
-    unfinished = np.zeros(len(order.block_at) - 1, np.int64)
+    unfinished = np.zeros(len(order.next_block), np.int64)
     for flow in range(num_flows):
         unfinished[order.block_of[flow]] += 1
     counts, ready, released = np.zeros(5, np.int64), np.zeros(num_groups, np.int64), np.full(num_groups, np.nan)
@@ -270,21 +270,20 @@ def _share_again(state, active, shares, ends, fresh, epoch, now):  # type: ignor
     slowest = state.slowest[0]
     for i in range(state.counts[CHANGES]):
         link = state.changed[i]
-        if state.change[link] == STARTS and active.load[link] > 0:
+        if state.change[link] == STARTS:
             slowest = min(slowest, active.capacity[link] / active.load[link])
         state.change[link] = NONE
     slowest *= 1 - SAME_RATE
     for i in range(state.counts[CHANGES]):
         start = state.changed[i]
-        if shares.seen_link[start] == epoch or active.num_on[start] == 0:
+        if shares.seen_link[start] == epoch:
             continue
         num_links, num_slots = reach(active, shares, start, epoch, slowest)
         if num_slots == 1:
             least = np.inf
             for k in range(num_links):
                 link = shares.links[k]
-                if shares.open[link] > 0:
-                    least = min(least, shares.left[link] / shares.open[link])
+                least = min(least, shares.left[link] / shares.open[link])
             fresh[shares.slots[0]] = least
         elif num_slots > 1:
             fill(active, shares, num_links, num_slots, fresh)

@@ -81,7 +81,6 @@ def simulate_flows(
         return merging.reported(found)
     if options.mode == "asynchronous":
         times = list_schedule(plan, size_bytes, assumed, asynchronous(fabric, assumed), limit, progress)
-        limit.spend(limit.per_transfer * len(times.transfers["step"]))
         if recorder is not None:
             times.record(recorder, plan.schedule.step_classes())
         return times.timeline(plan, size_bytes, assumed)

@@ -39,8 +39,8 @@ class RouteLoads:
     """What is known of the routes of steps on one fabric."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, int, int], StepLoads] = {}
-        self._words = np.random.default_rng().integers(0, 1 << 64, (2, 3), dtype=np.uint64) | np.uint64(1)
+        self._known: dict[tuple[int, int], StepLoads] = {}
+        self._words = np.random.default_rng().integers(0, 1 << 64, (2, 2), dtype=np.uint64) | np.uint64(1)
 
     def of(self, transfers: Transfers, amount: IntArray) -> StepLoads:
         """Of a step, to be completed by the caller.
@@ -54,8 +54,13 @@ class RouteLoads:
             rows = slice(first, first + AT_ONCE)
             pair = transfers.src[rows].astype(np.uint64) << np.uint64(32) | transfers.dst[rows].astype(np.uint64)
             size = amount[rows].astype(np.uint64)
-            for at, (first_word, second, third) in enumerate(self._words):
-                mixed = (pair + size * first_word) * second
-                mixed = (mixed ^ (mixed >> np.uint64(29))) * third
-                sums[at] += int((mixed ^ (mixed >> np.uint64(32))).sum(dtype=np.uint64))
-        return self._known.setdefault((len(transfers), sums[0] % (1 << 64), sums[1] % (1 << 64)), StepLoads())
+            for at, (times, more) in enumerate(self._words):
+                sums[at] += int(_scattered(pair + size * times + more).sum(dtype=np.uint64))
+        return self._known.setdefault((sums[0] % (1 << 64), sums[1] % (1 << 64)), StepLoads())
+
+
+def _scattered(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Another word for each, so that equal sums of words are no equal sums of these (the end of splitmix64)."""
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(words ^ (words >> np.uint64(31)))
