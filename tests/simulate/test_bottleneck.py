@@ -1,20 +1,28 @@
 """Load of the parts of a machine, the bottleneck, busy times, and names of parts."""
 
+import dataclasses
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.altered import altered
+from tests.engines import flow_result
 from tests.profiles import examples
+from tests.simulate.plans import by_hand
 from tests.strategies import fabrics
 
 import opticcl
+from opticcl.assumptions import assumptions
 from opticcl.errors import FabricError, UnsupportedError
 from opticcl.fabrics import FABRICS, fabric, fabric_at_scale
+from opticcl.ir import CircuitPlan, Circuits, Op, Transfers
 from opticcl.plans.compare import compare_plans
+from opticcl.schedule import skewed_exchange
 from opticcl.simulate import simulate
-from opticcl.simulate.bottleneck import bottleneck, loads, loads_of_traffic
+from opticcl.simulate.bottleneck import _repeated_signals, bottleneck, loads, loads_of_traffic
 from opticcl.simulate.over_time import busy_over_time
 from opticcl.simulate.traffic import TransferTimes
 
@@ -219,6 +227,128 @@ def test_a_comparison_names_the_bottleneck_of_each():
     assert row["bus_bytes_per_s"] == pytest.approx(row["algorithm_bytes_per_s"] * 15 / 16)
 
 
+def carried_by(plan, size_bytes):
+    """Bytes on the parts of each kind: (kind, part) -> bytes."""
+    found = loads(plan, size_bytes)
+    for load in found:
+        assert load.largest_queue_bytes.tolist() == load.dropped_bytes.tolist() == [0] * len(load.index)
+    return {
+        (load.resource, k): n
+        for load in found
+        for k, n in zip(load.index.tolist(), load.carried_bytes.tolist(), strict=True)
+    }
+
+
+def repeated(rounds):
+    """Each circuit twice, so that each carries half of its transfer."""
+    doubled = tuple(one.take(np.repeat(np.arange(len(one)), 2)) for one in rounds.rounds)
+    return dataclasses.replace(rounds, rounds=doubled)
+
+
+@pytest.mark.parametrize(("collective", "steps"), [("all_to_all", 2), ("all_reduce", 4)])
+def test_steps_that_are_not_listed_have_the_loads_of_their_rows(monkeypatch, collective, steps):
+    """By the moves of the machine; where they are not known, no load is."""
+    where = fabric("ramp:groups=3,racks=2,wavelengths=6")
+    algorithm = f"skewed_exchange:block=2,steps={steps}"
+    listed = opticcl.compile(where, collective, MB, algorithm=algorithm).circuits
+    monkeypatch.setattr(skewed_exchange, "MOST_LISTED", 0)
+    defined = opticcl.compile(where, collective, MB, algorithm=algorithm).circuits
+    due, found = carried_by(listed, MB), carried_by(defined, MB)
+    assert found == pytest.approx(due, rel=1e-12)
+    together = [
+        dataclasses.replace(plan, schedule=dataclasses.replace(plan.schedule, classes=(range(steps),)))
+        for plan in (listed, defined)
+    ]
+    assert carried_by(together[1], MB) == pytest.approx(carried_by(together[0], MB), rel=1e-12)
+    twice = SimpleNamespace(symmetric=lambda i: repeated(defined.symmetric(i)))
+    assert carried_by(dataclasses.replace(defined, rounds=twice), MB) == pytest.approx(due, rel=1e-12)
+    # where no part has another image, the listed circuits carry everything
+    alone = altered(
+        where, resource_images=lambda self, move: [np.arange(len(one)) for one in where.resource_images(move)]
+    )
+    total = [
+        sum(n for part, n in carried.items() if part[0] == 0)
+        for carried in (due, carried_by(dataclasses.replace(defined, fabric=alone), MB))
+    ]
+    assert total[0] == pytest.approx(total[1], rel=1e-12)
+    moves = iter([None, *[np.arange(3)] * 9])
+    unknown = altered(where, resource_images=lambda self, move: next(moves))
+    for lost in (dataclasses.replace(defined, fabric=unknown), dataclasses.replace(defined, rounds=listed.rounds)):
+        with pytest.raises(
+            UnsupportedError, match=r"step 0: 180 transfers on ramp are not listed, so no load is known"
+        ):
+            loads(lost, MB)
+
+
+def test_steps_of_equal_circuits_or_equal_sizes_are_counted_apart():
+    """Half of eight bytes, half of it over another link, and a quarter over the first one."""
+    plan = by_hand(fabric("ideal:nodes=3"), [(0, 0, 1, 0, 4, 0), (1, 1, 2, 0, 4, 0), (2, 1, 2, 0, 2, 0)], num_steps=3)
+    assert carried_by(plan, 8) == {(0, 0): 4, (0, 1): 4 + 2, (1, 1): 4, (1, 2): 4 + 2}
+
+
+@pytest.mark.parametrize(("specification", "wavelengths"), [("ideal:nodes=3", (1, 1)), ("lightpath:shape=2x2", (1, 3))])
+def test_routes_and_circuits_of_a_transfer_share_its_bytes(specification, wavelengths):
+    """Equally on routes of packets, in proportion to their wavelengths on circuits; alone each of them carries everything."""
+    plan = by_hand(fabric(specification), [(0, 0, 1, 0, 8, 0), (0, 1, 2, 0, 4, 0)])
+    (circuits,) = plan.rounds(0)
+    only = {part: n for part, n in carried_by(plan, 8).items() if part[0] < 2}
+    assert only == {(0, 0): 8, (0, 1): 4, (1, 1): 8, (1, 2): 4}
+    columns = (np.array([getattr(circuits, name)[k] for k in (0, 0, 1)]) for name in ("transfer", "src", "dst", "port"))
+    hops = (
+        np.concatenate([circuits.path(k) for k in (0, 0, 1)]),
+        np.cumsum([0, *(len(circuits.path(k)) for k in (0, 0, 1))]),
+    )
+    split = Circuits.of(*columns, np.array([0, 1, 0]), np.array([*wavelengths, 2]), hops)
+    assert {
+        part: n
+        for part, n in carried_by(CircuitPlan(plan.fabric, plan.schedule, lambda i: (split,)), 8).items()
+        if part[0] < 2
+    } == only
+
+
+@examples(80)
+@given(st.data(), st.integers(1, 7), st.booleans(), st.booleans())
+def test_signals_that_are_split_are_found_row_by_row(data, count, steps, twice):
+    """One signal: the same part, sender, port, wavelengths and stored chunks; what is moved or added is a signal of its own."""
+    few = (0, 0, 0, 0, 1)
+    column = {
+        name: np.array(data.draw(st.lists(st.sampled_from(values), min_size=count, max_size=count)))
+        for name, values in {
+            "src": few, "port": few, "low": few, "number": [1 + n for n in few], "chunk": [3 * n for n in few],
+            "chunks": [2 + n for n in few], "step": [1 + n for n in few], "part": few,
+            "op": [int(Op.COPY)] * 3 + [int(Op.MOVE)],
+        }.items()
+    }  # fmt: skip
+    transfers = Transfers.of(
+        column["src"],
+        np.full(count, 2),
+        column["chunk"],
+        column["chunks"],
+        column["op"],
+        None,
+        column["step"] if steps else None,
+    )
+    row = np.arange(count)
+    circuits = Circuits.of(
+        row[::-1], column["src"][::-1], np.full(count, 2), column["port"], column["low"], column["number"]
+    )
+    owner = np.repeat(row, 2) if twice else row
+    part = np.repeat(column["part"], 2) + np.tile([0, 1], count) if twice else column["part"]
+    found = _repeated_signals(transfers, circuits, part, owner if twice else None)
+    seen, due = set(), []
+    for where, circuit in zip(part.tolist(), owner.tolist(), strict=True):
+        k = int(circuits.transfer[circuit])
+        stored = transfers.op[k] == Op.COPY
+        signal = (
+            where, int(circuits.src[circuit]), int(circuits.port[circuit]), int(circuits.wavelength_lo[circuit]),
+            int(circuits.wavelength_n[circuit]), int(transfers.chunk_lo[k]), int(transfers.chunk_n[k]),
+            steps and int(transfers.chunk_step[k]), "stored" if stored else circuit,
+        )  # fmt: skip
+        due.append(signal in seen)
+        seen.add(signal)
+    assert (found is None and not any(due)) or found.tolist() == due
+
+
 # --- what engines saw -------------------------------------------------------------------------------------------------
 
 
@@ -234,6 +364,17 @@ def test_engines_see_what_the_circuits_say(engine, mode):
         assert (one.index == other.index).all()
         assert one.carried_bytes == pytest.approx(other.carried_bytes)
         assert one.busy_s == pytest.approx(other.busy_s, rel=1e-6)
+
+
+def test_kinds_of_links_without_traffic_are_left_out():
+    """Within a server of a SuperPOD nothing crosses the cards, the first kind of its links."""
+    plan = by_hand(fabric("superpod:nodes=16"), [(0, 0, 1, 0, 8, 0)])
+    traffic = flow_result(plan, MB, assumptions("published")).traffic
+    (found,) = loads_of_traffic(plan.fabric, traffic)
+    assert found.carried_bytes.tolist() == [MB, MB]
+    assert [(found.resource, *found.index.tolist())] == [
+        (r, *i.index.tolist()) for i in loads(plan, MB) for r in [i.resource]
+    ]
 
 
 def test_what_is_sent_again_is_carried_again():

@@ -13,9 +13,10 @@ from opticcl.circuits import lower
 from opticcl.collective import collective
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics import FABRICS, fabric
-from opticcl.ir import Op, Schedule, Transfers
+from opticcl.ir import Circuits, Op, Schedule, Transfers
 from opticcl.simulate import link_bytes, link_names
 from opticcl.simulate.links import Links
+from opticcl.simulate.traffic import Recorder
 
 traffic_module = importlib.import_module("opticcl.simulate.traffic")
 LIGHT = assumptions("published", compute="none", control="none")
@@ -127,3 +128,64 @@ def test_busiest_link_of_the_closed_form():
     carried = link_bytes(plan.circuits, plan.size_bytes)
     busiest_s = (carried / Links(plan.fabric).capacity).max()
     assert plan.simulate(compute="none", assumptions="published").totals()["transfer_s"] == pytest.approx(busiest_s)
+
+
+# --- the recorder by itself -------------------------------------------------------------------------------------------
+
+
+def rows_of(times):
+    """The rows of a list of transfers."""
+    return [tuple(row) for row in zip(*(getattr(times, name).tolist() for name in times.__slots__), strict=True)]
+
+
+def test_links_add_up_and_the_largest_queue_counts():
+    """Three times one round and once another; links that neither carried nor dropped anything are left out."""
+    recorder = Recorder(fabric("ideal:nodes=3"))  # six links
+    carried, busy, queue, dropped = np.zeros((4, 6))
+    carried[1], busy[1], queue[1], dropped[2] = 0.125, 2.0, 7.0, 0.125
+    recorder.add_links(carried, busy, queue, dropped, 3)
+    recorder.add_links(2 * carried, busy, queue / 7, dropped)
+    found = recorder.traffic()
+    assert found.link.tolist() == [1, 2]
+    assert found.carried_bytes.tolist() == [0.625, 0]
+    assert found.busy_s.tolist() == [8, 0]
+    assert found.largest_queue_bytes.tolist() == [7, 0]
+    assert found.dropped_bytes.tolist() == [0, 0.5]
+
+
+@pytest.mark.parametrize("limit", [5, 4])
+def test_transfers_without_barriers_are_told_one_by_one_up_to_the_limit(monkeypatch, limit):
+    """Five of the first and the third step; beyond the limit a row each, none for the step between. The chain is as it is."""
+    monkeypatch.setattr(traffic_module, "MAX_ROWS", limit)
+    recorder = Recorder(fabric("ideal:nodes=3"))
+    given = [(0, 0, 1, 8.0, 1.0, 3.0), (0, 1, 2, 4.0, 0.5, 2.0)]
+    given += [(2, 2, 0, 2.0, 5.0, 6.0), (2, 0, 1, 1.0, 3.0, 9.0), (2, 1, 0, 1.0, 4.0, 5.0)]
+    classes = (range(1), range(1, 2), range(2, 3))
+    recorder.add_transfers([np.array(column) for column in zip(*given, strict=True)], classes, np.array([1, 3]))
+    found = recorder.traffic()
+    each = [(step, 1, 0.0, *rest) for step, *rest in given]
+    assert rows_of(found.critical) == [each[1], each[3]]
+    together = [(0, 1, 0.0, -1, -1, 12.0, 0.5, 3.0), (2, 1, 0.0, -1, -1, 4.0, 3.0, 9.0)]
+    assert rows_of(found.transfers) == (each if limit == 5 else together)
+
+
+def test_rounds_are_told_transfer_by_transfer_up_to_the_limit(monkeypatch):
+    """Two and one are three, as many as are allowed; of the next step one row is left, and an empty round has none."""
+    monkeypatch.setattr(traffic_module, "MAX_ROWS", 3)
+    recorder = Recorder(fabric("ideal:nodes=3"))
+    transfers = Transfers.of([0, 1, 2], [1, 2, 0], 0, [1, 2, 3], Op.COPY)
+
+    def add(steps, begin_s, rows, end_s):
+        circuits = Circuits.of(rows, transfers.src[np.array(rows, int)], transfers.dst[np.array(rows, int)])
+        recorder.add_round(steps, begin_s, transfers, circuits, 10.0, np.array(end_s))
+
+    add(range(4), 1.0, [0, 1, 1], [2.0, 3.0, 4.0])  # the second transfer has two circuits
+    recorder.end_step(1, 7.0)
+    add(range(4, 5), 50.0, [2], [1.0])
+    add(range(5, 7), 60.0, [2], [3.0])
+    add(range(5, 7), 65.0, [], [])
+    recorder.end_step(2, 8.0)
+    assert rows_of(recorder.traffic().transfers) == [
+        (0, 4, 7.0, 0, 1, 10.0, 1.0, 3.0), (0, 4, 7.0, 1, 2, 20.0, 1.0, 5.0), (4, 1, 0.0, 2, 0, 30.0, 50.0, 51.0),
+        (5, 2, 8.0, -1, -1, 30.0, 60.0, 63.0),
+    ]  # fmt: skip

@@ -99,8 +99,8 @@ def fold(fabric: Fabric, num_ranks: int, steps: Sequence[StepToFold]) -> Folded:
         rank = _refined_by_all(rank, step.transfers.src, label)
         rank = _refined(rank, step.transfers.dst, label, "rank")
     kept = []
-    for step, label in zip(steps, of_transfers, strict=True):
-        number, first = numbered([label, rank[step.transfers.src], rank[step.transfers.dst]])
+    for step in steps:  # the class of its receiver says when a transfer carries light, and which chunks
+        number, first = numbered([rank[step.transfers.src], rank[step.transfers.dst]])
         if len(first) > MOST_KINDS:
             raise UnsupportedError(
                 f"device: {len(first):,} kinds of transfers in a step, and at most {MOST_KINDS:,} are followed"
@@ -135,7 +135,7 @@ def fold(fabric: Fabric, num_ranks: int, steps: Sequence[StepToFold]) -> Folded:
 
 
 def numbered(columns: Sequence[np.ndarray]) -> tuple[IntArray, IntArray]:
-    """Number of each row among the distinct ones, in no order that is promised, int64 (n,), and a row of each number.
+    """Number of each row among the distinct ones in ascending order, int64 (n,), and the first row of each number.
 
     Args:
         columns: whole numbers, of equal length.
@@ -224,11 +224,9 @@ def _refined_by_all(colour: IntArray, at: IntArray, label: IntArray) -> IntArray
         label: of each touch, >= 0.
     """
     if not len(at):
-        return numbered([colour, np.full(len(colour), -1, np.int64)])[0]
+        return colour
     _, first = numbered([at, label])
     at, label = at[first].astype(np.int64), label[first]
-    order = np.lexsort((label, at))
-    at, label = at[order], label[order]
     begins = np.flatnonzero(np.diff(at, prepend=-1))
     nth = np.arange(len(at)) - np.repeat(begins, np.diff(np.append(begins, len(at))))
     for k in range(int(nth.max()) + 1):
@@ -254,7 +252,7 @@ class _Colours:
             touched: of each step and round, for each circuit: the instance, and how it is set (None: not).
             labels: of the circuits of each step and round.
         """
-        known = _distinct(np.concatenate([np.zeros(0, np.int64), *(_distinct(at) for r in touched for at, _ in r)]))
+        known = _distinct(np.concatenate([_distinct(at) for rounds in touched for at, _ in rounds]))
         colour = np.zeros(len(known), np.int64)
         places = []
         for rounds, of_step in zip(touched, labels, strict=True):
@@ -263,7 +261,7 @@ class _Colours:
                 how = label if setting is None else numbered([label, setting])[0]
                 colour = _refined(colour, place, how, self.what)
         colour += self.count
-        self.count = int(colour.max(initial=self.count - 1)) + 1
+        self.count = int(colour.max()) + 1
         self.of_circuits.append([[colour[place].astype(np.int32) for place in of_step] for of_step in places])
 
 
