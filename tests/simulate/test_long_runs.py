@@ -16,6 +16,7 @@ from opticcl.ir import Timeline
 from opticcl.plans.streams import plan_streamed
 from opticcl.simulate import device
 from opticcl.simulate.long_runs import has_long_run, long_run_timeline
+from opticcl.verify.time import check_programme
 
 ASSUMED = assumptions("published", compute="none", rounds="in_line")
 SHAPES = [(3, 2, 6), (4, 4, 8), (5, 3, 10), (2, 1, 8), (3, 1, 3), (2, 2, 2), (1, 1, 4), (4, 1, 12), (3, 3, 9)]
@@ -117,3 +118,17 @@ def test_a_broadcast_on_65536_nodes_takes_its_closed_form(size):
     assert any("one circuit of each kind" in note for note in found.notes)
     assert due_s * (1 - 1e-9) <= found.total_s <= due_s * 1.001
     assert found.plan.verify().ok
+
+
+@pytest.mark.deep
+def test_all_times_of_a_broadcast_on_65536_nodes():
+    """Every circuit and every gate of four pieces, by the laws of time; the time is what few of the circuits give."""
+    plan = opticcl.compile("ramp", "broadcast", 4 * 32 * 950, algorithm="ramp:stages=4")
+    assert plan.fabric.num_nodes == 65_536
+    assert plan.verify().ok
+    programme = plan.programme(engine="device", assumptions=ASSUMED)
+    assert programme.total_s == pytest.approx((2 * 70 + 4 + 1) * 20e-9, rel=1e-9)
+    assert programme.total_s == pytest.approx(plan.simulate("device", assumptions=ASSUMED).total_s, rel=1e-9)
+    verdict = check_programme(plan.circuits, programme)
+    assert verdict.ok
+    assert verdict.circuits == 4 * 32 * 65_535

@@ -14,7 +14,7 @@ from opticcl.ir.device_settings import DeviceSettings
 
 __all__ = ["MOST_MEMBERS", "DeviceUses", "Devices"]
 
-MOST_MEMBERS = 1 << 26
+MOST_MEMBERS = 1 << 27
 """Devices of a machine whose settings are followed one by one [count]."""
 
 
