@@ -230,6 +230,38 @@ def test_followed_chunks_of_chunks_apart(rows, chunks, few):
         assert found.tolist() == due.tolist()
 
 
+@examples(60)
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(1, 4), st.sampled_from([1, 2, 3, 6])), min_size=1, max_size=6),
+    st.integers(0, 5),
+)
+def test_chunks_of_one_distance_are_ranges(rows, rest):
+    """Where followed chunks are a multiple of all distances apart, no row is split; each carries what it carried of them."""
+    lo, n, apart = np.array(rows, np.int64).reshape(-1, 3).T
+    step = Transfers.of(np.zeros(len(lo)), np.arange(1, len(lo) + 1), lo, n, Op.COPY, chunk_step=apart)
+    followed = np.arange(rest, 30, 6)
+    made = with_followed_alone(step, followed)
+    assert made.chunk_step is None
+    assert len(made) <= len(step)
+    for chunk in followed.tolist():
+        due = [1 + i for i, (first, count, by) in enumerate(rows) if chunk in range(first, first + count * by, by)]
+        assert made.dst[(made.chunk_lo <= chunk) & (chunk < made.chunk_lo + made.chunk_n)].tolist() == due
+
+
+@pytest.mark.parametrize("wrong", [None, 0, 1])
+def test_chunks_apart_are_followed_by_classes(monkeypatch, wrong):
+    """In blocks of one rest each, so that none is listed; a chunk that is left out is found in either class."""
+    monkeypatch.setattr(chunk_rows, "MOST_APART", 5)
+    for name in ("BLOCK", "LARGE_BLOCK"):
+        monkeypatch.setattr(data_module, name, 4)
+    monkeypatch.setattr(chunk_rows, "FEW_FOLLOWED", 0)
+    few = [4 - (wrong == half) for half in (0, 1)]
+    found = judge(schedule_of(2, 8, [(0, 1, 0, few[0], 1, 2), (0, 1, 1, few[1], 1, 2), (1, 0, 0, 8, 1, 1)]))
+    assert [v.rule for v in found.violations] == ([] if wrong is None else ["contribution_missing"])
+    if wrong is not None:
+        assert f"chunk {6 + wrong}" in found.violations[0].where
+
+
 def test_chunks_apart_are_followed():
     """Two ranks exchange the even chunks and the odd ones; a row that carries chunk 2 twice and chunk 1 never is refused."""
     even_and_odd = [(0, 1, 0, 2, 1, 2), (0, 1, 1, 2, 1, 2), (1, 0, 0, 4, 1, 1)]

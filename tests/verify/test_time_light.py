@@ -100,14 +100,15 @@ def plan_and_times(shelf, rows):
 
 
 def idle_until(rows):
-    """(unrolled round, circuit) -> end, of idle circuits."""
+    """Unrolled round -> idle circuits and their ends, the first of which counts."""
     rounds = sorted({row[:2] for row in rows})
     steps = {step: 1 + max(number for s, number in rounds if s == step) for step, _ in rounds}
     first = {step: sum(n for other, n in steps.items() if other < step) for step in steps}
     found = {}
     for step, number in rounds:
         these = sorted(row for row in rows if row[:2] == (step, number))
-        found |= {(first[step] + number, i): row[10] for i, row in enumerate(these) if row[2] < 0}
+        ends = [(i, row[10] + later) for i, row in enumerate(these) for later in (1.0, 0.0) if row[2] < 0]
+        found[first[step] + number] = np.array(ends).reshape(-1, 2).T[0].astype(int), np.array(ends).reshape(-1, 2).T[1]
     return found
 
 

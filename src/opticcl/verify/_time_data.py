@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from typing import Any
 
@@ -302,7 +302,7 @@ def _jobs(
 ) -> tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray]:
     """Sums of a step: rank, a transfer of each, chunks that memory moves, release and due time."""
     adds = np.flatnonzero(t.op & Op.REDUCE)
-    summed, row = with_neighbours_alone(t.take(adds))
+    summed, row = _renumbered(t.take(adds))
     rank, lo, n = (column.astype(np.int64) for column in (summed.dst, summed.chunk_lo, summed.chunk_n))
     adds = adds[row]
     if compute == "chain":
@@ -319,6 +319,19 @@ def _jobs(
     release = np.maximum.reduceat(arrived_s[adds[order]], first)
     due = np.minimum.reduceat(summed_s[adds[order]], first)
     return rank[order][first], adds[order][first], (arrivals + 2.0) * n[order][first], release, due
+
+
+def _renumbered(t: Transfers) -> tuple[Transfers, IntArray]:
+    """Transfers whose chunks are neighbours by some numbers of the chunks, and the row of each.
+
+    Where all carry chunks in one distance k, chunks are numbered by their rest modulo k first: then none is to be split.
+    """
+    distance = np.unique(t.chunk_step[t.chunk_n > 1]) if t.chunk_step is not None else np.ones(1, np.int64)
+    if len(distance) != 1 or distance[0] < 2:
+        return with_neighbours_alone(t)
+    turn, rest = np.divmod(t.chunk_lo, distance[0])
+    lo = rest * np.int64((turn + t.chunk_n).max()) + turn
+    return replace(t, chunk_lo=lo, chunk_step=None), np.arange(len(t))
 
 
 def _ranges_cross(rank: IntArray, lo: IntArray, n: IntArray) -> bool:

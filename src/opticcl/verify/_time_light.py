@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
 from opticcl.ir import Circuits, Fabric, IntArray, Resource, Usage
+from opticcl.kernels import chosen
 from opticcl.verify._time_rows import Copy, StoredRound, StoredStep, TimeRows, slack
 from opticcl.verify.light import add_usage, distinct_signals
 
@@ -100,7 +102,9 @@ class _Placed(NamedTuple):
     left_s: FloatArray
 
 
-def overlaps(rows: TimeRows, idle_until_s: dict[tuple[int, int], float], total_s: float) -> Iterator[Overlap]:
+def overlaps(
+    rows: TimeRows, idle_until_s: Mapping[int, tuple[IntArray, FloatArray]], total_s: float
+) -> Iterator[Overlap]:
     """Find circuits that overlap.
 
     Rounds that do not meet in time are counted one by one, as if all their circuits existed at the same time. Only where that
@@ -108,7 +112,8 @@ def overlaps(rows: TimeRows, idle_until_s: dict[tuple[int, int], float], total_s
 
     Args:
         rows: of the programme.
-        idle_until_s: (unrolled round, circuit) -> when an idle circuit ceases to stand [s]; others stand to the end.
+        idle_until_s: unrolled round -> idle circuits, and when each ceases to stand, the first time if there are several [s];
+            others stand to the end.
         total_s: of the plan [s].
     """
     placed = list(_placed(rows, idle_until_s, total_s))
@@ -131,14 +136,17 @@ def overlaps(rows: TimeRows, idle_until_s: dict[tuple[int, int], float], total_s
             until = max(until, end)
 
 
-def _placed(rows: TimeRows, idle_until_s: dict[tuple[int, int], float], total_s: float) -> Iterator[_Placed]:
+def _placed(
+    rows: TimeRows, idle_until_s: Mapping[int, tuple[IntArray, FloatArray]], total_s: float
+) -> Iterator[_Placed]:
     number = 0
     for copy in rows.copies:
         for one in copy.stored.rounds:
             start = one.start_s + copy.shift_s
-            left = one.left_s + copy.shift_s
-            for row in np.flatnonzero(~one.carries):
-                left[row] = max(start[row], idle_until_s.get((number, int(row)), total_s))
+            stands = np.full(len(start), total_s)
+            if number in idle_until_s:
+                np.minimum.at(stands, *idle_until_s[number])
+            left = np.where(one.carries, one.left_s + copy.shift_s, np.maximum(start, stands))
             yield _Placed(number, copy, one, start, left)
             number += 1
 
@@ -245,25 +253,55 @@ def _without_repeats(
         unit, circuit, idle: of each occupation.
         start, left: its times [s].
     """
-    pieces = [(row, start[row], left[row]) for row in np.flatnonzero(~idle).tolist()]
     order = np.lexsort((start, circuit, unit))
-    new = np.zeros(len(order), bool)
-    new[1:] = (unit[order[1:]] != unit[order[:-1]]) | (circuit[order[1:]] != circuit[order[:-1]])
-    for same in np.split(order, np.flatnonzero(new)):
-        said = same[~idle[same]]
-        from_s, to_s = np.append(start[said], np.inf), np.append(np.maximum.accumulate(left[said]), np.inf)
-        stood_s = -np.inf
-        for row in same[idle[same]].tolist():
-            begin, end = max(start[row], stood_s), left[row]
-            stood_s = max(stood_s, end)
-            other = int(np.searchsorted(to_s, begin, side="right"))
-            while begin < end:
-                until = min(from_s[other], end)
-                if begin < until:
-                    pieces.append((row, begin, until))
-                begin, other = to_s[other], other + 1
-    rows, starts, ends = (np.array(column) for column in zip(*pieces, strict=True))
+    new = np.ones(len(order) + 1, bool)
+    new[1:-1] = (unit[order[1:]] != unit[order[:-1]]) | (circuit[order[1:]] != circuit[order[:-1]])
+    pieces = chosen(_pieces, len(order))(order, np.flatnonzero(new), idle, start, left)
+    said = np.flatnonzero(~idle)
+    rows, starts, ends = (np.concatenate(pair) for pair in zip((said, start[said], left[said]), pieces, strict=True))
     return rows, starts, ends
+
+
+@numba.njit(cache=True, nogil=True)
+def _pieces(order, first, idle, start, left):  # type: ignore[no-untyped-def]
+    """Row, start and end of the pieces of time in which idle rows stand alone, each of a group once.
+
+    Args:
+        order: rows by group, and in a group by start, int64 (n,).
+        first: of each group in `order`, and the end, int64 (groups + 1,).
+        idle: of each row, bool (n,).
+        start, left: of each row, float64 (n,).
+    """
+    n = len(order)
+    row_of, begins, ends = np.empty(2 * n, np.int64), np.empty(2 * n), np.empty(2 * n)
+    said, to = np.empty(n, np.int64), np.empty(n)
+    count = 0
+    for group in range(len(first) - 1):
+        others = 0
+        for at in range(first[group], first[group + 1]):
+            row = order[at]
+            if not idle[row]:
+                said[others] = row
+                to[others] = max(to[others - 1], left[row]) if others else left[row]
+                others += 1
+        stood, passed = -np.inf, 0
+        for at in range(first[group], first[group + 1]):
+            row = order[at]
+            if not idle[row]:
+                continue
+            begin, end = max(start[row], stood), left[row]
+            stood = max(stood, end)
+            while passed < others and to[passed] <= begin:
+                passed += 1
+            other = passed
+            while begin < end:
+                until = min(start[said[other]], end) if other < others else end
+                if begin < until:
+                    row_of[count], begins[count], ends[count] = row, begin, until
+                    count += 1
+                begin = to[other] if other < others else np.inf
+                other += 1
+    return row_of[:count], begins[:count], ends[:count]
 
 
 def _exceeding(

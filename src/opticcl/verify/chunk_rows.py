@@ -14,7 +14,15 @@ from opticcl.ir import Collective, IntArray, Transfers
 from opticcl.ir.symmetry import Run
 from opticcl.kernels import chosen, worth_compiling
 
-__all__ = ["chunks_unknown", "followed_rows", "indexed_by_chunk", "with_followed_alone", "with_neighbours_alone"]
+__all__ = [
+    "MOST_APART",
+    "chunks_unknown",
+    "followed_rows",
+    "indexed_by_chunk",
+    "num_apart",
+    "with_followed_alone",
+    "with_neighbours_alone",
+]
 
 MOSTLY_REACHED = 4
 """Share of the chunks that a run carries from those that are followed: one of that many."""
@@ -26,6 +34,11 @@ MOST_APART = 1 << 25
 """Chunks of the transfers of a step that carry chunks which are no neighbours [count]."""
 
 
+def num_apart(step: Transfers) -> int:
+    """Chunks that transfers carry which carry no neighbours [count]."""
+    return 0 if step.chunk_step is None else int(step.chunk_n[step.chunk_step != 1].sum(dtype=np.int64))
+
+
 def with_neighbours_alone(step: Transfers) -> tuple[Transfers, IntArray]:
     """Transfers whose chunks are neighbours, one for each chunk of those whose chunks are apart, and the row of each.
 
@@ -34,11 +47,11 @@ def with_neighbours_alone(step: Transfers) -> tuple[Transfers, IntArray]:
     every = np.arange(len(step))
     if step.chunk_step is None:
         return step, every
-    many = np.where(step.chunk_step == 1, 1, step.chunk_n.astype(np.int64))
-    if (total := int(many.sum())) > MOST_APART:
+    if (total := num_apart(step)) > MOST_APART:
         raise UnsupportedError(
             f"verify: a step carries {total:,} chunks that are no neighbours; at most {MOST_APART:,}"
         )
+    many = np.where(step.chunk_step == 1, 1, step.chunk_n.astype(np.int64))
     ends = np.cumsum(many)
     row = np.repeat(every, many)
     turn = np.arange(len(row)) - (ends - many)[row]
@@ -49,16 +62,25 @@ def with_neighbours_alone(step: Transfers) -> tuple[Transfers, IntArray]:
 
 
 def with_followed_alone(step: Transfers, chunks: IntArray) -> Transfers:
-    """The same, of those whose chunks are apart only one for each followed chunk that they carry.
+    """The same, as far as followed chunks are concerned, without chunks that are apart.
+
+    Where the distance of all followed chunks is a multiple of that of the chunks of a row, the row is a range of neighbours, of
+    which it carries all that are followed, or it carries none of them. Else it is a row for each of its followed chunks.
 
     Args:
         step: transfers.
         chunks: followed, ascending.
     Raises: UnsupportedError: as `with_neighbours_alone`, where more than `FEW_FOLLOWED` chunks are followed.
     """
-    if step.chunk_step is None or len(chunks) > FEW_FOLLOWED:
-        return with_neighbours_alone(step)[0]
+    if step.chunk_step is None:
+        return step
     apart = (step.chunk_step > 1) & (step.chunk_n > 1)
+    if len(chunks) and not (np.gcd.reduce(np.diff(chunks)) % step.chunk_step[apart]).any():
+        reached = np.where(apart, (step.chunk_n - 1) * step.chunk_step + 1, step.chunk_n)
+        carries = ~apart | ((chunks[0] - step.chunk_lo) % step.chunk_step == 0)
+        return replace(step, chunk_n=reached.astype(np.int32), chunk_step=None).take(np.flatnonzero(carries))
+    if len(chunks) > FEW_FOLLOWED:
+        return with_neighbours_alone(step)[0]
     rows, near = np.flatnonzero(apart), np.flatnonzero(~apart)
     lo, distance = step.chunk_lo[rows].astype(np.int64), step.chunk_step[rows]
     last = lo + (step.chunk_n[rows].astype(np.int64) - 1) * distance

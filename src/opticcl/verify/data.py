@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import lcm
 from typing import Any
 
 import numba
@@ -53,6 +54,7 @@ BLOCK = 1 << 21  # (rank, chunk) pairs that are followed together: 50 MB, which 
 LARGE_BLOCK = 1 << 23  # the same, of schedules with narrow transfers or many steps, which are read once a block: 300 MB
 RANGE = 16  # chunks of a transfer, on average, from which it is a range
 FEW_STEPS = 1024
+MOST_DISTANCE = 8  # of chunks of a transfer that are followed by classes
 CHUNKS_ALONE = 16  # chunks of steps that are not listed which are followed together
 MOST_CHUNK_ROWS = 1 << 32  # chunks carried by all transfers that are followed one by one
 SHOWN = 8  # wrong chunks that are explained one by one
@@ -244,7 +246,9 @@ def _followed(
     c = schedule.collective
     labels = np.random.default_rng().integers(0, 2**64, size=(c.num_ranks, 2), dtype=np.uint64)
     size = max(1, len(chunks)) if c.num_ranks * len(chunks) <= BLOCK else _chunks_together(schedule)
-    blocks = [chunks[at : at + size] for at in range(0, len(chunks), size)] or [chunks]
+    distance = _distance(schedule) if checked is None and len(chunks) > size else 1
+    of_class = [chunks[chunks % distance == rest] for rest in range(distance)]
+    blocks = [some[at : at + size] for some in of_class for at in range(0, len(some), size)] or [chunks]
     violations: list[Violation] = []
     notes, transfers = list(notes), 0
     few = few_ranks(schedule) if checked is None and len(blocks) > 1 else None
@@ -265,6 +269,23 @@ def _followed(
     everything = not how.startswith("sample")
     judged = c.num_chunks if everything else len(chunks)
     return DataReport(tuple(violations), transfers, judged, everything, how, (*notes, *totals))
+
+
+def _distance(schedule: Schedule) -> int:
+    """A multiple of the distances of the chunks of all transfers: of chunks so far apart, a transfer carries a range, or none.
+
+    1 where there is none up to `MOST_DISTANCE`.
+    """
+    multiple = 1
+    if step_blocks(schedule) is not None:
+        return multiple
+    for run in (member for one in runs_of(schedule) for member in one.members):
+        step = run.base()
+        if step.chunk_step is not None:
+            multiple = lcm(multiple, *np.unique(step.chunk_step[(step.chunk_n > 1) & (step.chunk_step > 0)]).tolist())
+        if multiple > MOST_DISTANCE:
+            return 1
+    return multiple
 
 
 def _right_at_few(few: FewRanks, chunks: IntArray, labels: npt.NDArray[np.uint64], progress: ProgressCallback) -> bool:
@@ -595,7 +616,7 @@ def contributions(schedule: Schedule, rank: int, chunk: int) -> IntArray:
     weight = np.zeros(schedule.collective.num_ranks, np.int64)
     weight[rank] = 1
     for i in range(schedule.num_steps - 1, -1, -1):
-        step, _ = with_neighbours_alone(schedule.step(i))
+        step = with_followed_alone(schedule.step(i), np.array([chunk]))
         rows = np.flatnonzero((step.chunk_lo <= chunk) & (chunk < step.chunk_lo.astype(np.int64) + step.chunk_n))
         src, dst, op = step.src[rows], step.dst[rows], step.op[rows]
         before = weight.copy()

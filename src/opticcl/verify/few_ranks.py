@@ -14,7 +14,7 @@ import numpy as np
 from opticcl.ir import Collective, IntArray, Schedule, Transfers
 from opticcl.ir.collective import Holders
 from opticcl.ir.step_blocks import step_blocks
-from opticcl.verify.chunk_rows import chunks_unknown, with_neighbours_alone
+from opticcl.verify.chunk_rows import chunks_unknown, num_apart, with_neighbours_alone
 from opticcl.verify.symmetry import runs_of
 
 __all__ = ["FewRanks", "few_ranks"]
@@ -108,7 +108,7 @@ def few_ranks(schedule: Schedule) -> FewRanks | None:
             return None
         step = run.base()
         transfers += len(step)
-        if transfers > MOST_ROWS or not _exist(step, c):
+        if max(transfers, num_apart(step)) > MOST_ROWS or not _exist(step, c):
             return None
         steps.append(with_neighbours_alone(step)[0])
         if sum(map(len, steps)) > MOST_ROWS:

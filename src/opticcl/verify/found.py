@@ -15,7 +15,7 @@ import numpy as np
 from opticcl.ir import Collective, IntArray, Op, Schedule, Transfers
 from opticcl.ir.collective import Holders
 from opticcl.ir.symmetry import Digits, Symmetry, Table, Xor
-from opticcl.verify.chunk_rows import chunks_unknown, with_neighbours_alone
+from opticcl.verify.chunk_rows import MOST_APART, chunks_unknown, num_apart, with_neighbours_alone
 from opticcl.verify.symmetry import CheckedClaims, Claim, claims_of, end_runs, runs_of
 
 __all__ = ["found_claims", "worth_searching"]
@@ -37,7 +37,7 @@ def found_claims(schedule: Schedule) -> list[Claim]:
     """Symmetries that hold for all base steps; they are checked once more when chunks are followed."""
     c = schedule.collective
     bases = [run.first_step() for run in runs_of(schedule)[:1]]
-    if not bases or _malformed(bases[0], c):
+    if not bases or _malformed(bases[0], c) or num_apart(bases[0]) > MOST_APART:
         return []
     bases = [with_neighbours_alone(base)[0] for base in bases]
     tried = []
@@ -54,7 +54,7 @@ def found_claims(schedule: Schedule) -> list[Claim]:
             step = member.base()
             if _malformed(step, c):
                 return []
-            checked.check(at, with_neighbours_alone(step)[0])
+            checked.check(at, step)
         claims = [claim for claim in claims if claim.number not in checked.refuted]
     return claims
 

@@ -350,10 +350,10 @@ class _Check:
 
     def _capacity(self, uses: Uses, found: DeviceFinding) -> None:
         """Law 6."""
-        until: dict[tuple[int, int], float] = {}
-        for i in np.flatnonzero(uses.idle):
-            key = int(uses.round[i]), int(uses.row[i])
-            until[key] = min(until.get(key, self.programme.total_s), float(found.next_begin_s[i]))
+        until = {}
+        for number, rows in rows_by_round(uses, len(self.rounds)):
+            idle = rows[uses.idle[rows]]
+            until[number] = uses.row[idle], found.next_begin_s[idle]
         for one in overlaps(self.rows, until, self.programme.total_s):
             circuits = one.copy.stored.rounds[one.round].circuits
             where = f"{one.resource.kind} {one.index}, circuit {circuits.src[one.row]} -> {circuits.dst[one.row]}"
