@@ -10,6 +10,7 @@ from tests.profiles import examples
 from tests.simulate.plans import by_hand
 
 from opticcl.assumptions import assumptions
+from opticcl.errors import ParameterError
 from opticcl.fabrics import fabric
 from opticcl.ir import Circuits
 from opticcl.ir.device import Device, SettingUse
@@ -59,6 +60,10 @@ def test_rows_of_the_same_circuits_stand_if_their_numbers_do(rounds):
         assert shared.rows_of is not None
         listed = Circuits.of(*(getattr(shared, name) for name in CIRCUIT_COLUMNS), (shared.hops, shared.hop_offsets))
         assert one.changes(shared) == other.changes(listed)
+    own, listed_first = (Standing(SimpleNamespace(devices=(), links_set=lambda circuits: None)) for _ in range(2))
+    own.changes(shared)
+    listed_first.changes(listed)
+    assert own.changes(listed) is listed_first.changes(shared) is False
 
 
 @pytest.mark.parametrize("column", range(6), ids=["src", "dst", "port", "wavelength_lo", "wavelength_n", "path"])
@@ -95,6 +100,20 @@ def test_links_of_the_start_stand_until_an_end_is_used():
     standing = Standing(where, DeviceSettings.of_circuits(where, links((0, 1), (2, 3))))
     found = [standing.changes(links(pair)) for pair in ((4, 5), (0, 1), (0, 3), (2, 3), (4, 5))]
     assert found == [True, False, True, True, False]
+
+
+def test_a_round_that_changes_nothing_leaves_all_that_stand():
+    """Whether rounds or circuits are asked for; a configuration of another machine is refused."""
+    first = [(0, 1, 0, 0, 1, 1), (2, 3, 0, 0, 1, 1)]
+    standing, each = (Standing(SimpleNamespace(devices=(), links_set=lambda circuits: None)) for _ in range(2))
+    for rows, due in ((first, None), (first[:1], False), (first[1:], False)):
+        assert standing.changes(round_of(rows)) is due
+        found = each.each_changes(round_of(rows))
+        assert found is due or found.tolist() == [due]
+    larger, smaller = fabric("terarack:nodes=6"), fabric("terarack:nodes=5")
+    start = DeviceSettings.of_circuits(larger, by_hand(larger, [(0, 0, 1, 0, 1, 0)]).rounds(0)[0])
+    with pytest.raises(ParameterError, match="the start is of terarack with 6 nodes"):
+        Standing(smaller, start)
 
 
 class Linked:
