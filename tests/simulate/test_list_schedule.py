@@ -14,11 +14,13 @@ from tests.simulate.plans import by_hand
 from opticcl.assumptions import assumptions
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.fabrics import fabric
-from opticcl.ir import Op, Transfers
+from opticcl.ir import Circuits, Op, Transfers
 from opticcl.ir.device_settings import DeviceSettings
+from opticcl.plans.plan import compile
+from opticcl.simulate import guards
 from opticcl.simulate.guards import EventLimit
 from opticcl.simulate.latency import path_latency
-from opticcl.simulate.list_schedule import Waits, _sums, asynchronous, by_device, list_schedule
+from opticcl.simulate.list_schedule import ListScheduler, Waits, _sums, asynchronous, by_device, list_schedule
 from opticcl.simulate.parts import Reconfiguration, charged_control_s, transfer_times
 
 
@@ -297,12 +299,14 @@ def beside(plan, size_bytes, assumed, waits):
         ("slots", [round((row["duration"] - row["gap"]) / slot_s) if slot_s else -1 for row in due.circuits]),
     ):
         assert getattr(circuits, name).tolist() == slots
-    divided(plan, found.timeline(plan, size_bytes, assumed), due, total_s)
+    divided(plan, found.timeline(plan, size_bytes, assumed), found.num_rounds, due, total_s)
 
 
-def divided(plan, timeline, due, total_s):
+def divided(plan, timeline, num_rounds, due, total_s):
     """From the last sum back: settings and control before light, data, its way, sums; messages and slots are latency."""
     classes = plan.schedule.step_classes()
+    rounds = [len(plan.rounds(steps.start)) * len(steps) for steps in classes]
+    assert (num_rounds.tolist(), timeline.num_rounds) == (rounds, sum(rounds))
     parts = np.zeros((5, len(classes)))
     last = max(range(len(due.transfers)), key=lambda i: due.transfers[i]["summed"], default=-1)
     end = total_s
@@ -408,3 +412,51 @@ def test_sums_of_a_step(rows):
         due = [(sorted(mine), one, n) for mine, one, n in looked.sums(t, chunks)]
         assert sorted(found) == sorted(due)
         assert len(at) == len(rank) + 1
+
+
+LIGHT = st.tuples(*[st.integers(0, 1)] * 3, st.integers(1, 2), st.integers(-1, 5))
+MOVED = st.tuples(*[st.integers(0, 1)] * 2, st.integers(1, 2), st.integers(1, 2), st.sampled_from([0, 0, 0, 1, 2]))
+
+
+@given(st.lists(LIGHT, max_size=7), st.lists(MOVED, min_size=6, max_size=6), st.booleans())
+@examples(60)
+def test_what_starts_together(light, moved, splits):
+    """Circuits of a transfer, and of copies of the same chunks on one signal, in the order of the plan."""
+    _, lo, count, apart, op = np.array(moved, np.int64).reshape(-1, 5).T
+    t = Transfers.of(np.full(6, 9), np.arange(6), lo, count, op, chunk_step=apart)
+    src, port, first, width, transfer = np.array(light, np.int64).reshape(-1, 5).T
+    circuits = Circuits.of(transfer, src, np.full(len(src), 3), port, first, width)
+    where = SimpleNamespace(resources=[SimpleNamespace(splits=False), SimpleNamespace(splits=splits)])
+    looked = Looked.__new__(Looked)
+    looked.where = where
+    chunks = [[int(lo[i] + k * (apart[i] if count[i] > 1 else 1)) for k in range(count[i])] for i in range(6)]
+    chunks = [[*mine, apart[i]] for i, mine in enumerate(chunks)]  # a single chunk has a distance too
+    item = ListScheduler.items(SimpleNamespace(fabric=where), t, circuits)
+    found = [np.flatnonzero(item == number).tolist() for number in np.unique(item)]
+    assert found == looked.item_of(t, circuits, chunks)
+
+
+def test_repeated_steps_and_idle_circuits(monkeypatch):
+    """Every step of a class is placed; idle circuits carry nothing; progress and traffic are told; as many circuits as fit."""
+    for algorithm, collective in (("ring", "all_gather"), ("two_sided_ring", "reduce_scatter")):
+        plan = compile("terarack:nodes=5", collective, "1 MB", algorithm=algorithm).circuits
+        for assumed in (assumptions("common"), assumptions("published")):
+            beside(plan, 10**6, assumed, by_device(assumed))
+            beside(plan, 10**6, assumed, asynchronous(plan.fabric, assumed))
+    told, limit = [], EventLimit("test", 10**6, 2)
+    plan, assumed = compile("terarack:nodes=4", "all_gather", "1 MB", algorithm="ring").circuits, assumptions("common")
+    found = list_schedule(plan, 10**6, assumed, by_device(assumed), limit, lambda *given: told.append(given[1:]))
+    classes = plan.schedule.step_classes()
+    assert told == [(steps.stop, 3) for steps in classes]
+    given = []
+    found.record(SimpleNamespace(add_transfers=lambda *one: given.append(one)), classes)
+    ((columns, steps, chain),) = given
+    assert [c.tolist() for c in columns] == [
+        found.transfers[name].tolist() for name in ("step", "src", "dst", "bytes", "start", "received")
+    ]
+    assert (steps, chain.tolist()) == (classes, found.chain().tolist())
+    monkeypatch.setattr(guards, "MOST_CIRCUITS", len(found.circuits["step"]))
+    list_schedule(plan, 10**6, assumed, by_device(assumed), limit, lambda *_: None)
+    monkeypatch.setattr(guards, "MOST_CIRCUITS", len(found.circuits["step"]) - 1)
+    with pytest.raises(UnsupportedError, match="circuits on terarack"):
+        list_schedule(plan, 10**6, assumed, by_device(assumed), limit, lambda *_: None)
