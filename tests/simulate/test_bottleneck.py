@@ -349,6 +349,15 @@ def test_signals_that_are_split_are_found_row_by_row(data, count, steps, twice):
     assert (found is None and not any(due)) or found.tolist() == due
 
 
+def test_two_receivers_of_a_port_hear_one_signal():
+    """The second of them adds nothing to the transmitter; with a port each, both do."""
+    transfers = Transfers.of([0, 0], [1, 2], 0, 1, Op.COPY)
+    for ports, due in ((0, [False, True]), ([0, 1], None)):
+        circuits = Circuits.of(np.arange(2), transfers.src, transfers.dst, ports)
+        found = _repeated_signals(transfers, circuits, np.zeros(2, np.int64), None)
+        assert (None if found is None else found.tolist()) == due
+
+
 # --- what engines saw -------------------------------------------------------------------------------------------------
 
 

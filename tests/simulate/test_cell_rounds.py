@@ -37,7 +37,7 @@ def cells_of(where, limit=None, **options):
 # --- turns ------------------------------------------------------------------------------------------------------------
 
 
-@examples(60)
+@examples(50)
 @given(st.lists(st.tuples(*(st.integers(0, top) for top in (3, 5, 2))), max_size=25))
 def test_sender_r_begins_with_its_rth_receiver(rows):
     """Over each of its links: receivers in ascending order, from the r-th on, and round to the one before it."""

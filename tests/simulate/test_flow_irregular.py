@@ -177,7 +177,7 @@ def columns(hops_of):
     return np.cumsum(length) - length, length, links, weight
 
 
-@examples(60)
+@examples(40)
 @given(weighted_paths(8))
 @example(([{0: 2}, {0: 2, 1: 2}, {1: 2}], [2, 10]))
 @example(([{0: 3}, {0: 3, 1: 3}, {1: 3}], [2, 10]))
@@ -267,7 +267,7 @@ def order_of(problem):
     )
 
 
-@examples(50)
+@examples(30)
 @given(dependent_flows())
 def test_flows_that_wait_for_each_other_end_when_they_do_in_fractions(problem):
     """Each end and release; what released a group has ended then, and the group waits for it. No slot is needed twice."""
@@ -360,6 +360,12 @@ def test_a_tolerance_is_of_the_time_and_of_the_bytes():
 def test_a_slot_is_free_at_the_end_of_its_flow():
     """One ends when the other starts: one slot is enough."""
     assert by_hand([(5, 0, {0: 1}), (5, 5, {0: 1})], [1], slots=1)[2] == [5, 10]
+
+
+def test_a_slow_flow_keeps_its_part_as_often_as_it_counts():
+    """A link of its own holds the first to a byte a second, twice on the other: eight are left, for two and then for one."""
+    flows = (30, 0, {0: 2, 1: 1}), (120, 0, {0: 1}), (40, 0, {0: 1})
+    assert by_hand(flows, [10, 1])[2] == [30, 20, 10]
 
 
 def test_starts_ends_and_changes_of_rate_are_counted():

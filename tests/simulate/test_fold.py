@@ -119,7 +119,7 @@ def by_definition(steps):
     )
 
 
-@examples(80)
+@examples(40)
 @given(steps_to_fold())
 def test_one_of_each_kind_is_left(steps):
     """The first circuit of each kind, with the classes of its ranks, parts and devices, numbered over all steps."""
@@ -284,7 +284,7 @@ def test_more_kinds_than_are_followed_are_refused(monkeypatch):
 # --- numbers ----------------------------------------------------------------------------------------------------------
 
 
-@examples(80)
+@examples(40)
 @given(st.data(), st.integers(0, 12))
 def test_rows_are_numbered_by_their_values(data, n):
     """As sorted, with the first of its rows for each number; however wide the columns."""
