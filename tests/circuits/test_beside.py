@@ -1,12 +1,17 @@
 """Jobs on random nodes of one machine: their circuits go around each other, or the later one is refused."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import opticcl
-from opticcl.circuits.beside import taken_by
+from opticcl.circuits import lower
+from opticcl.circuits.beside import lower_beside, taken_by
 from opticcl.errors import FabricError, UnsupportedError
 from opticcl.fabrics import fabric, job
+from opticcl.ir import Occupied
+from opticcl.schedule import generate
 from opticcl.verify.isolation import verify_together
 
 
@@ -79,3 +84,63 @@ def test_packets_share_their_links():
     first = opticcl.compile(job(machine, [0, 1, 2, 3]), "all_reduce", "1MB", algorithm="ring")
     second = opticcl.compile(job(machine, [4, 5]), "all_reduce", "1MB", algorithm="ring", beside=[first])
     assert second.verify().ok
+
+
+@pytest.mark.parametrize("once", [False, True])
+@pytest.mark.parametrize(
+    ("specification", "algorithm"),
+    [
+        ("lightpath:shape=2x3,lasers=3,waveguides=2", "lumorph"),
+        ("lightpath:shape=2x3,lasers=3,waveguides=2,switch_unit=waveguide", "ring"),
+        ("terarack:nodes=5,wavelengths=4,striping=true", "mesh"),
+        ("oddl:shape=4,wavelengths=3", "mesh"),
+    ],
+)
+def test_taken_cells_are_counted_one_by_one(specification, algorithm, once):
+    """Of each resource, index and wavelength the most in a round; the capacity where it is set once for a job."""
+    machine = fabric(specification)
+    vars(machine)["resources"] = tuple(dataclasses.replace(r, once_per_job=once) for r in machine.resources)
+    plan = lower(machine, generate(algorithm, "all_to_all" if algorithm == "mesh" else "all_reduce", machine))
+    most = {}
+    for step in range(plan.schedule.num_steps):
+        for circuits in plan.rounds(step):
+            counts = {}
+            for usage in machine.usage(circuits):
+                k = next(k for k, resource in enumerate(machine.resources) if resource is usage.resource)
+                owners = range(len(circuits)) if usage.circuit is None else usage.circuit.tolist()
+                for index, row in zip(usage.index.tolist(), owners, strict=True):
+                    lo, many = int(circuits.wavelength_lo[row]), int(circuits.wavelength_n[row])
+                    lit = range(lo, lo + many * circuits.wavelength_step, circuits.wavelength_step)
+                    if not usage.resource.per_wavelength:
+                        lit = [0]
+                    elif usage.resource.one_setting:
+                        lit = range(machine.num_wavelengths)
+                    for wavelength in lit:
+                        counts[k, index, wavelength] = counts.get((k, index, wavelength), 0) + 1
+            most = {cell: max(most.get(cell, 0), counts.get(cell, 0)) for cell in most.keys() | counts.keys()}
+    capacity = [int(resource.capacity) for resource in machine.resources]
+    due = {cell: capacity[cell[0]] if once else min(count, capacity[cell[0]]) for cell, count in most.items()}
+    taken = taken_by([plan])
+    cells = zip(taken.resource.tolist(), taken.index.tolist(), taken.wavelength.tolist(), strict=True)
+    assert dict(zip(cells, taken.count.tolist(), strict=True)) == due
+
+
+@pytest.mark.parametrize(
+    ("specification", "widest"),
+    [
+        ("terarack:nodes=8,wavelengths=6", 1),
+        ("terarack:nodes=8,wavelengths=6,striping=true", 6),
+        ("ramp:groups=2,racks=2,wavelengths=4", 2),
+    ],
+)
+def test_a_transfer_takes_further_ways_unless_the_fabric_does_not_stripe(specification, widest):
+    """A cell of the first circuit is taken; what is chosen anew is as wide as the fabric allows."""
+    machine = fabric(specification)
+    plan = lower(machine, generate("ring", "all_reduce", machine))
+    (circuits,) = plan.rounds(0)
+    usage = next(iter(machine.usage(circuits)))
+    wavelength = int(circuits.wavelength_lo[0]) if usage.resource.per_wavelength else 0
+    beside = lower_beside(machine, plan.schedule, Occupied.of([(0, int(usage.index[0]), wavelength, 1)]))
+    assert beside != plan
+    widths = [np.bincount(one.transfer, one.wavelength_n) for one in beside.rounds(0)]
+    assert max(width.max() for width in widths) == widest

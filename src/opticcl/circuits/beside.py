@@ -16,7 +16,6 @@ from opticcl.circuits import lower
 from opticcl.circuits._around import around, cells_of, cells_start
 from opticcl.fabrics.job import Job
 from opticcl.fabrics.terarack import Terarack
-from opticcl.fabrics.terarack_torus import TerarackTorus
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Occupied, Schedule, Transfers
 from opticcl.ir.circuit_plan import ClassRounds
 
@@ -78,7 +77,7 @@ def lower_beside(fabric: Fabric, schedule: Schedule, taken: Occupied) -> Circuit
     plan = lower(fabric, schedule)
     nodes = fabric.machine_nodes(np.arange(fabric.num_nodes)).astype(np.int32)
     machine = fabric.machine
-    widens = machine.striping if isinstance(machine, (Terarack, TerarackTorus)) else True
+    widens = machine.striping if isinstance(machine, Terarack) else True
     rounds = around(_SharedJob(machine, nodes, taken), lambda step, _: plan.rounds(step), widens=widens)
     found = {}
     for steps in schedule.step_classes():

@@ -81,7 +81,9 @@ def _kept(rounds: list[Circuits], nodes: int) -> tuple[Circuits, ...]:
     """
     found = rounds[:1]
     for circuits in rounds[1:]:
-        wanted, known = ((one.port * np.int64(nodes) + one.src) * nodes + one.dst for one in (circuits, found[-1]))
+        wanted, known = (
+            one.src * np.int64(nodes) + one.dst for one in (circuits, found[-1])
+        )  # which names the port too
         order = np.argsort(known)
         rows = order[np.minimum(np.searchsorted(known[order], wanted), len(known) - 1)]
         stands = np.array_equal(known[rows], wanted)
