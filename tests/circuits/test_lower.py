@@ -1,0 +1,139 @@
+"""From a schedule to circuits: rules by name, nodes of a machine, routes of packets, copies of a plan's function of rounds."""
+
+import pickle
+
+import numpy as np
+import pytest
+from tests.collectives import nothing_required
+
+from opticcl import circuits as circuits_module
+from opticcl.circuits import LoweredRounds, lower, register_rule
+from opticcl.errors import FabricError, UnsupportedError
+from opticcl.fabrics import fabric, job
+from opticcl.ir import Circuits, Op, Schedule, Transfers
+from opticcl.schedule import generate
+
+
+def steps_of(where, *steps):
+    """A schedule of steps given as pairs."""
+    made = [Transfers.of(*np.array(pairs).T, np.arange(len(pairs)), 1, Op.COPY) for pairs in steps]
+    return Schedule("by hand", nothing_required(where.num_nodes, 12), len(made), lambda i: made[i])
+
+
+def test_a_rule_is_registered_under_its_name_and_a_fabric_without_one_is_refused(monkeypatch):
+    """The decorator gives the rule back; the message says what to write."""
+    where = fabric("sip_ring:nodes=4")
+    monkeypatch.setattr(type(where), "name", "unknown_ring")
+    with pytest.raises(FabricError, match=r'rule with @register_rule\("unknown_ring"\), in circuits/unknown_ring.py'):
+        lower(where, steps_of(where, [(0, 1)]))
+
+    def rule(where, schedule):
+        return lambda step, transfers: (Circuits.of([0], [0], [1], wavelength_lo=7),)
+
+    monkeypatch.setattr(circuits_module.RULES, "_entries", dict(circuits_module.RULES._entries))
+    assert register_rule("unknown_ring")(rule) is rule
+    assert lower(where, steps_of(where, [(0, 1)])).rounds(0)[0].wavelength_lo.tolist() == [7]
+
+
+@pytest.mark.parametrize("part", [False, True])
+def test_nodes_that_no_circuit_joins_are_named(part):
+    """The first such pair of the step, by the nodes of the machine."""
+    machine = fabric("oddl:shape=2x3")
+    where = job(machine, [5, 4, 0, 2]) if part else machine
+    pairs, names = (
+        ([(0, 1), (3, 0), (1, 2)], "(1, 1) and (0, 0)") if part else ([(0, 1), (1, 3), (0, 4)], "(0, 1) and (1, 0)")
+    )
+    with pytest.raises(UnsupportedError) as refused:
+        lower(where, steps_of(where, pairs[:1], pairs))
+    assert str(refused.value) == f"by hand on {where.name}: no single circuit joins nodes {names} in step 1"
+    assert len(lower(where, steps_of(where, pairs[:1])).rounds(0)) == 1
+
+
+def test_circuits_lead_between_the_nodes_of_the_machine():
+    """Ranks 0 to 3 are nodes 3, 9, 14 and 0."""
+    nodes = [3, 9, 14, 0]
+    for machine in ("sip_ring:nodes=16", "torus:shape=4x4"):
+        where = job(fabric(machine), nodes)
+        (found,) = lower(where, steps_of(where, [(0, 1), (1, 2), (2, 3)])).rounds(0)
+        assert (found.src.tolist(), found.dst.tolist()) == (nodes[:3], nodes[1:])
+
+
+def test_equal_transfers_have_the_same_routes_and_others_their_own():
+    """A step with another sender or another receiver has other routes; each is what the fabric says."""
+    where = fabric("torus:shape=3x3")
+    steps = [[(0, 1), (4, 8)], [(0, 1), (4, 8)], [(3, 1), (4, 8)], [(3, 1), (4, 7)], [(0, 1), (4, 8)]]
+    plan = lower(where, steps_of(where, *steps))
+    found = [plan.rounds(i) for i in range(len(steps))]
+    assert found[0][0] is found[1][0]
+    for pairs, (circuits,) in zip(steps, found, strict=True):
+        src, dst = np.array(pairs).T
+        hops, offsets = where.route(src, dst)
+        assert (circuits.src.tolist(), circuits.dst.tolist()) == (src.tolist(), dst.tolist())
+        assert (circuits.hops.tolist(), circuits.hop_offsets.tolist()) == (hops.tolist(), offsets.tolist())
+        assert circuits.transfer.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("machine", "most", "pieces", "streamed"),
+    [
+        ("torus:shape=4x4", 16, 16, False),
+        ("torus:shape=4x4", 15, 99, True),
+        ("torus:shape=4x4", 99, 15, True),
+        ("fat_tree:nodes=16", 16, 15, False),
+        ("fat_tree:nodes=16", 15, 99, True),
+        ("sip_ring:nodes=16", 15, 15, False),
+    ],
+)
+def test_more_routes_than_the_limit_are_streamed(machine, most, pieces, streamed, monkeypatch):
+    """A ring of 16 has 16 routes; the limit for straight pieces counts where the fabric has lines alone."""
+    for name, value in (("MOST_ROUTES", most), ("MOST_IN_PIECES", pieces), ("AT_ONCE", 7)):
+        monkeypatch.setattr(circuits_module, name, value)
+    where = fabric(machine)
+    plan = lower(where, generate("ring", "all_reduce", where))
+    blocks = plan.stream(0)
+    assert (blocks is not None) == streamed
+    if streamed:
+        blocks, (whole,) = list(blocks), plan.rounds(0)
+        assert [len(block) for block in blocks] == [7, 7, 2]
+        for name in ("transfer", "src", "dst", "hops"):
+            assert np.concatenate([getattr(block, name) for block in blocks]).tolist() == getattr(whole, name).tolist()
+
+
+def test_blocks_and_symmetric_steps_are_asked_of_the_rule_where_it_has_them(monkeypatch):
+    """Blocks on whole machines alone; symmetric steps where the schedule has one and the rule a method for it."""
+
+    class Rule:
+        def __call__(self, step, transfers):
+            return ()
+
+        def block(self, steps):
+            return ("block", steps)
+
+        def symmetric(self, i, step):
+            return ("symmetric", i, step)
+
+    machine = fabric("ideal:nodes=6")
+    part = job(machine, [0, 1, 2])
+    schedule = generate("ring", "all_reduce", machine)
+    monkeypatch.setattr(circuits_module, "symmetric_step", lambda schedule, i: "known" if i == 1 else None)
+    made, plain = (LoweredRounds(machine, schedule, schedule.step, rule) for rule in (Rule(), lambda i, rows: ()))
+    of_part = LoweredRounds(part, schedule, schedule.step, Rule())
+    assert (made.block("steps"), of_part.block("steps"), plain.block("steps")) == (("block", "steps"), None, None)
+    assert [made.symmetric(i) for i in (0, 1)] == [None, ("symmetric", 1, "known")]
+    assert [plain.symmetric(i) for i in (0, 1)] == [None, None]
+
+
+@pytest.mark.parametrize("machine", ["sip_ring:nodes=6", "torus:shape=2x3"])
+def test_a_copy_of_the_function_of_rounds_gives_the_same_circuits(machine):
+    """It keeps the fabric and the schedule."""
+    where = fabric(machine)
+    rounds = lower(where, generate("ring", "all_reduce", where)).rounds
+    rounds = getattr(rounds, "rounds", rounds)
+    copy = pickle.loads(pickle.dumps(rounds))
+    assert (copy.fabric, copy.schedule) == (rounds.fabric, rounds.schedule)
+    (mine,), (its,) = rounds(0), copy(0)
+    assert (mine.src.tolist(), mine.dst.tolist(), mine.hops.tolist()) == (
+        its.src.tolist(),
+        its.dst.tolist(),
+        its.hops.tolist(),
+    )
