@@ -32,6 +32,7 @@ def test_a_time_below_the_bound_is_refused(part, tolerance, passes):
     """Apart from rounding, and from what the engine may leave out."""
     plan = compile("ideal:nodes=4", "all_reduce", "1 MB", algorithm="ring").circuits
     timeline = SimpleNamespace(total_s=part * 1e-3, lower_bound_s=1e-3)
+    guards.refuse_below_bound(plan, SimpleNamespace(total_s=0.0, lower_bound_s=0.0), "flow", tolerance)
     if passes:
         guards.refuse_below_bound(plan, timeline, "flow", tolerance)
         return

@@ -381,6 +381,19 @@ def test_what_is_waited_for():
         assert asynchronous(where, assumed) == Waits(devices=False, prepared=False, at_arrival=at_arrival)
 
 
+def test_as_many_chunks_as_are_followed(monkeypatch):
+    """4 ranks x 8 chunks where 32 pairs are followed, and where 31 are; or the state of as many as are wanted."""
+    where, assumed = fabric("terarack:nodes=4"), assumptions("common")
+    plan, limit = by_hand(where, [(0, 0, 1, 0, 1, 0)]), EventLimit("test", 10**6, 2)
+    monkeypatch.setattr("opticcl.simulate.list_schedule.MOST_CHUNKS", 32)
+    list_schedule(plan, 1, assumed, by_device(assumed), limit, lambda *_: None)
+    monkeypatch.setattr("opticcl.simulate.list_schedule.MOST_CHUNKS", 31)
+    with pytest.raises(UnsupportedError, match="4 ranks x 8 chunks are more than 31"):
+        list_schedule(plan, 1, assumed, by_device(assumed), limit, lambda *_: None)
+    few = ListScheduler(plan, 1, assumed, by_device(assumed), (2, 3, 4, 5000))
+    assert (few.ready.shape, few.unit_s.shape, few.setting.shape, few.memory_s.shape) == ((2, 3), (4,), (5000,), (2,))
+
+
 def test_a_plan_without_transfers_takes_no_time():
     """Nothing is on its critical path; more chunks than are followed are refused."""
     where, assumed = fabric("terarack:nodes=4"), assumptions("common")
