@@ -270,6 +270,16 @@ def test_chunks_apart_are_followed():
     assert {v.rule for v in wrong.violations} == {"contribution_missing", "contribution_doubled"}
 
 
+def test_neighbours_need_no_rows_of_their_own():
+    """A step of neighbours is its own list."""
+    step = Transfers.of([0, 1], [1, 2], 0, 3, Op.COPY)
+    alone, row = with_neighbours_alone(step)
+    assert alone is step
+    assert row.tolist() == [0, 1]
+    assert chunk_rows.num_apart(step) == 0
+    assert chunk_rows.num_apart(Transfers.of([0, 1], [1, 2], 0, [3, 4], Op.COPY, chunk_step=[1, 2])) == 4
+
+
 def test_too_many_chunks_apart_are_refused(monkeypatch):
     """Before they are listed."""
     rows = np.arange(1 << 12)
