@@ -449,6 +449,45 @@ def test_what_starts_together(light, moved, splits):
     assert found == looked.item_of(t, circuits, chunks)
 
 
+SPLITTING = SimpleNamespace(fabric=SimpleNamespace(resources=[SimpleNamespace(splits=True)]))
+
+
+LIGHT_COLUMNS, MOVED_COLUMNS = (
+    ("src", "port", "wavelength_lo", "wavelength_n"),
+    ("chunk_lo", "chunk_n", "chunk_step", "op"),
+)
+
+
+@pytest.mark.parametrize("differs", [*LIGHT_COLUMNS, *MOVED_COLUMNS, "nothing"])
+def test_one_signal_differs_in_nothing(differs):
+    """Two receivers of one signal start together; one column that differs makes two signals."""
+    moved, light = (
+        {name: np.array([value, value + (name == differs)]) for name, value in zip(names, values, strict=True)}
+        for names, values in ((MOVED_COLUMNS, (2, 2, 1, int(Op.COPY))), (LIGHT_COLUMNS, (0, 1, 3, 2)))
+    )
+    t = Transfers.of([9, 9], [3, 4], **moved)
+    item = ListScheduler.items(SPLITTING, t, Circuits.of([0, 1], dst=[3, 4], **light))
+    assert item.tolist() == ([0, 0] if differs == "nothing" else [0, 1])
+
+
+def test_signals_and_transfers_connect_circuits_in_turn():
+    """The last circuit of a chain starts with the first; an idle one alone."""
+    t = Transfers.of([9, 9], [3, 4], 2, 2, Op.COPY)
+    circuits = Circuits.of([0, 0, 1, 1, -1], [0, 1, 1, 2, 2], [3, 3, 4, 4, 4])
+    assert ListScheduler.items(SPLITTING, t, circuits).tolist() == [0, 0, 0, 0, 4]
+
+
+def test_sums_are_ordered_by_rank_and_chunk():
+    """Equal ranges of a rank are one sum, ranges that touch are two; those that overlap in part are cut into chunks."""
+    rank, lo, n = np.array([(1, 4, 2), (0, 4, 2), (1, 0, 4), (0, 4, 2), (1, 4, 2)]).T
+    found = _sums(Transfers.of(np.full(5, 9), rank, lo, n, Op.REDUCE), "fused")
+    assert [one.tolist() for one in found] == [[0, 2, 3, 5], [1, 3, 2, 0, 4], [0, 1, 1], [8.0, 12.0, 8.0]]
+    rank, lo, n = np.array([(1, 0, 2), (0, 0, 2), (1, 1, 2), (0, 1, 1)]).T
+    found = _sums(Transfers.of(np.full(4, 9), rank, lo, n, Op.REDUCE), "fused")
+    due = [[0, 1, 3, 4, 6, 7], [1, 1, 3, 0, 0, 2, 2], [0, 0, 1, 1, 1], [3.0, 4.0, 3.0, 4.0, 3.0]]
+    assert [one.tolist() for one in found] == due
+
+
 def test_repeated_steps_and_idle_circuits(monkeypatch):
     """Every step of a class is placed; idle circuits carry nothing; progress and traffic are told; as many circuits as fit."""
     for algorithm, collective in (("ring", "all_gather"), ("two_sided_ring", "reduce_scatter")):
@@ -468,6 +507,9 @@ def test_repeated_steps_and_idle_circuits(monkeypatch):
         found.transfers[name].tolist() for name in ("step", "src", "dst", "bytes", "start", "received")
     ]
     assert (steps, chain.tolist()) == (classes, found.chain().tolist())
+    list_schedule(plan, 10**6, assumed, by_device(assumed), EventLimit("test", 24, 2), lambda *_: None)
+    with pytest.raises(ParameterError, match="about 24 events or more, and 23 are"):  # two of each of 12 transfers
+        list_schedule(plan, 10**6, assumed, by_device(assumed), EventLimit("test", 23, 2), lambda *_: None)
     monkeypatch.setattr(guards, "MOST_CIRCUITS", len(found.circuits["step"]))
     list_schedule(plan, 10**6, assumed, by_device(assumed), limit, lambda *_: None)
     monkeypatch.setattr(guards, "MOST_CIRCUITS", len(found.circuits["step"]) - 1)
