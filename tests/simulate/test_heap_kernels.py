@@ -1,0 +1,30 @@
+"""The heap of numbers beside `heapq`."""
+
+import heapq
+
+import numpy as np
+import pytest
+from tests.interpreted import interpreted
+
+from opticcl.simulate import _heap_kernels as kernels
+
+STALE = 29  # a number with the largest key, which stands in the places behind the heap
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_numbers_come_by_key_and_then_by_number(seed):
+    """Added in any order, some removed in between; what is behind the heap has no effect, and nothing is lost."""
+    draw = np.random.default_rng(seed)
+    key = draw.integers(0, 2 + 2 * seed, STALE + 1) * 1.0
+    key[STALE] = 99.0
+    heap, size, due = np.full(STALE + 1, STALE, np.int32), np.zeros(1, np.int64), []
+    with interpreted(kernels):
+        for number in [*draw.permutation(STALE).tolist(), *[-1] * STALE]:
+            if number >= 0:
+                kernels.push(heap, size, key, number)
+                heapq.heappush(due, (key[number], number))
+            for _ in range(min(draw.integers(-2, 3) if number >= 0 else 1, len(due))):
+                assert heap[0] == heapq.heappop(due)[1]
+                kernels.drop_least(heap, size, key)
+                assert sorted(heap[: size[0]].tolist()) == sorted(number for _, number in due)
+    assert size[0] == len(due) == 0
