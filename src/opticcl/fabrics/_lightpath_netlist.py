@@ -199,7 +199,7 @@ def lightpath_states(wafer: TileGrid, circuits: Circuits) -> Iterator[StateUse]:
 
     Args:
         wafer: with the edges.
-        circuits: of a round, with at least one hop each.
+        circuits: of a round; one without hops needs no state.
     """
     lasers, w = wafer.lasers, wafer.waveguides
     owner, hops = circuits.hop_owner(), circuits.hops.astype(np.int64)

@@ -195,7 +195,7 @@ def _links(wafer: TileGrid, inner: IntArray) -> Iterator[Bundle]:
     guide = np.arange(len(inner) * w)
     yield Bundle("transmitter", k, "laser_switch", k)
     every = np.arange(lasers)
-    outputs = ((start[:, None] * lasers + every) * 4 * w + (way * w)[:, None])[:, None, :] + member[:, None]
+    outputs = ((start[:, None] * lasers + every) * 4 * w + (way * w)[:, None])[:, None] + member[:, None]
     inputs = (np.arange(len(inner))[:, None] * w + member)[:, :, None] * lasers + every
     yield Bundle("laser_switch", outputs.ravel(), "lasers_mux", inputs.ravel())
     yield Bundle("lasers_mux", guide, "select", 4 * guide + 3)
