@@ -80,7 +80,7 @@ def around(fabric: Fabric, rule: Rounds, *, widens: bool) -> Rounds:
 
     def fresh_of(transfers: Transfers) -> tuple[Circuits, ...]:
         ways = _ways(fabric, transfers, np.arange(len(transfers)))
-        return () if ways is None else _first_fit(fabric, ways, len(transfers), widens)
+        return () if ways is None else _first_fit(fabric, ways, np.arange(len(transfers)), len(transfers), widens)
 
     by_distance = farthest_first(fabric.num_machine_nodes, fresh_of)
 
@@ -174,25 +174,22 @@ def _ways(fabric: Fabric, transfers: Transfers, rows: IntArray) -> _Ways | None:
     single, choice = options.circuits, options.choice
     if len(single) + len(single.hops) > MOST_CELLS:
         return None
-    choice = np.unique(choice, return_inverse=True)[1].astype(np.int64)
+    names, choice = np.unique(choice, return_inverse=True)
     works = _works(fabric, single)
     cells, owner = cells_of(fabric, single)  # light of a way fills its cells also where a part of it is not received
-    number = np.bincount(choice[works], minlength=int(choice.max(initial=-1)) + 1)
-    place = np.cumsum(number > 0) - 1
+    number = np.bincount(choice[works], minlength=len(names))
     usable = number[choice[owner]] > 0
-    cells, way_of_cell = cells[usable], place[choice[owner[usable]]]
-    order = np.lexsort((cells, way_of_cell))
-    cells, way_of_cell = cells[order], way_of_cell[order]
-    distinct = np.r_[True, (np.diff(cells) != 0) | (np.diff(way_of_cell) != 0)] if len(cells) else np.zeros(0, bool)
-    cells, way_of_cell = cells[distinct], way_of_cell[distinct]
+    place, size = np.cumsum(number > 0) - 1, cells_start(fabric)[0][-1]
+    distinct = np.unique(place[choice[owner[usable]]] * size + cells[usable])
+    way_of_cell, cells = np.divmod(distinct, size)
     kept = single.take(works)
     way = place[choice[works]]
     kept = replace(kept, transfer=rows[kept.transfer].astype(np.int32))
     width = number[number > 0]
     transfer = np.zeros(len(width), np.int64)
     transfer[way] = kept.transfer
-    first = np.searchsorted(transfer, np.arange(len(transfers) + 1)) if (np.diff(transfer) >= 0).all() else None
-    assert first is not None  # ways come transfer by transfer
+    assert (np.diff(transfer) >= 0).all()  # ways come transfer by transfer
+    first = np.searchsorted(transfer, np.arange(len(transfers) + 1))
     dark = rows[np.diff(first)[rows] == 0]
     if len(dark):
         ends = " and ".join(fabric.coordinates(int(end[dark[0]])) for end in (transfers.src, transfers.dst))
@@ -200,21 +197,22 @@ def _ways(fabric: Fabric, transfers: Transfers, rows: IntArray) -> _Ways | None:
             f"{fabric.name}: every way to join nodes {ends} needs a part that has failed or is taken"
         )
     offsets = np.searchsorted(way_of_cell, np.arange(len(width) + 1))
-    ganged = bool((np.bincount(choice, minlength=1) > 1).any())
-    return _Ways(kept, way, transfer, first, cells, offsets, width, ganged)
+    return _Ways(kept, way, transfer, first, cells, offsets, width, ganged=len(names) < len(single))
 
 
-def _first_fit(fabric: Fabric, ways: _Ways, num_transfers: int, widens: bool) -> tuple[Circuits, ...]:
-    """All transfers, each in the first round in which one of its ways is free.
+def _first_fit(
+    fabric: Fabric, ways: _Ways, waiting: IntArray, num_transfers: int, widens: bool
+) -> tuple[Circuits, ...]:
+    """Transfers, each in the first round in which one of its ways is free.
 
     Args:
         fabric: that lights them.
-        ways: of all transfers.
+        ways: of these transfers.
+        waiting: rows of the transfers.
         num_transfers: of the step [count].
         widens: whether a transfer may take further ways of its round.
     """
     found = []
-    waiting = np.arange(num_transfers)
     capacity = _capacity(fabric)
     while len(waiting):
         taken, used = _table(fabric), np.zeros(len(ways.transfer), np.bool_)
@@ -248,12 +246,8 @@ def _repaired(
     """
     hurt = np.unique(np.concatenate([c.transfer[~w] for c, w in zip(given, works, strict=True)]))
     hurt = hurt[hurt >= 0].astype(np.int64)
-    if not len(hurt):  # circuits that stood idle
-        return tuple(circuits.take(good) for circuits, good in zip(given, works, strict=True))
     ways = _ways(fabric, transfers, hurt)
-    if ways is None or any(
-        c.wavelength_step != ways.circuits.wavelength_step for c in given if (c.wavelength_n > 1).any()
-    ):
+    if ways is None or any(circuits.wavelength_step != ways.circuits.wavelength_step for circuits in given):
         return None
     capacity = _capacity(fabric)
     found, late = [], []
@@ -271,15 +265,7 @@ def _repaired(
             joined = concatenate_circuits(parts)
             found.append(joined.take(np.argsort(joined.transfer, kind="stable")))
         late += lost[have[lost] == 0].tolist()
-    if late:
-        rows = np.array(sorted(late), np.int64)
-        rest = transfers.take(rows)
-        own = _ways(fabric, rest, np.arange(len(rest)))
-        if own is None:
-            return None
-        for circuits in _first_fit(fabric, own, len(rest), widens):
-            named = replace(circuits, transfer=rows[circuits.transfer].astype(np.int32))
-            found.append(named.take(np.argsort(named.transfer, kind="stable")))
+    found += _first_fit(fabric, ways, np.array(sorted(set(late)), np.int64), len(transfers), widens)
     return tuple(found)
 
 
@@ -361,30 +347,18 @@ def _by_turns(rows, wanted, have, first, cells, offsets, width, taken, capacity,
 
 
 def _merged(circuits: Circuits) -> Circuits:
-    """Circuits of one wavelength each as circuits of neighbouring ones, where transfer, port, path and waveguide agree."""
-    if len(circuits) < 2:
-        return circuits
-    step = circuits.wavelength_step
-    lo = circuits.wavelength_lo
-    guided = circuits.waveguide is not None
+    """Circuits of one wavelength each as circuits of neighbouring ones, where transfer, port, path and waveguide agree.
+
+    In the order of transfer, port and waveguide, then those a step apart one after the other.
+    """
+    step, lo = circuits.wavelength_step, circuits.wavelength_lo
     guide = np.zeros(len(circuits), np.int32) if circuits.waveguide is None else circuits.waveguide
     order = np.lexsort((lo, lo % step, guide, circuits.port, circuits.transfer))
-    sorted_ = circuits.take(order)
-    names = ("transfer", "port", "waveguide") if guided else ("transfer", "port")
-    begins = np.r_[True, np.any([np.diff(getattr(sorted_, name)) != 0 for name in names], axis=0)]
-    begins[1:] |= (np.diff(sorted_.wavelength_lo) != step) | _other_path(sorted_)
+    sorted_, rows = circuits.take(order), np.arange(len(circuits))
+    begins = np.ones(len(circuits), bool)
+    begins[1:] = (np.diff(sorted_.wavelength_lo) != step) | ~sorted_.same_path(rows[1:], rows[:-1])
+    for column in (circuits.transfer, circuits.port, guide):
+        begins[1:] |= np.diff(column[order]) != 0
     first = np.flatnonzero(begins)
-    count = np.diff(np.r_[first, len(sorted_)]).astype(np.int32)
+    count = np.diff(np.r_[first, len(circuits)]).astype(np.int32)
     return replace(sorted_.take(first), wavelength_n=count)
-
-
-def _other_path(circuits: Circuits) -> npt.NDArray[np.bool_]:
-    """Whether the path of each circuit but the first differs from that of the one before, bool (n - 1,)."""
-    length = circuits.num_hops()
-    other: npt.NDArray[np.bool_] = np.diff(length) != 0
-    same = np.flatnonzero(~other) + 1
-    row = np.repeat(same, length[same])
-    nth = np.arange(len(row)) - np.repeat(np.cumsum(length[same]) - length[same], length[same])
-    here, before = (circuits.hops[circuits.hop_offsets[r] + nth] for r in (row, row - 1))
-    other[row[here != before] - 1] = True
-    return other
