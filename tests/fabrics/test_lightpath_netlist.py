@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from tests.fabrics.walks import Port, links_of
 
 from opticcl.fabrics import fabric
 from opticcl.fabrics._lightpath_netlist import TileGrid, lightpath_netlist, lightpath_states
@@ -23,9 +24,6 @@ NAMES = {EAST: "east", WEST: "west", SOUTH: "south", NORTH: "north"}
 BACK = {EAST: WEST, WEST: EAST, SOUTH: NORTH, NORTH: SOUTH}
 BOARD = (2, 3)
 LASERS, GUIDES = 3, 2
-
-Port = tuple[str, str, int]
-"""Group, place of the element, number of the port."""
 
 
 class Drawing:
@@ -100,21 +98,6 @@ class Drawing:
     def on_edges(self, kind: str = "") -> list[tuple[int, int]]:
         """Edge and number of every waveguide, or of those of a kind."""
         return [(one, m) for one in sorted(self.ends) for m in range(GUIDES) if kind in ("", self.kind(one))]
-
-
-def links_of(net: Netlist) -> Counter[tuple[Port, Port]]:
-    """Links, by the places of the elements that they join."""
-
-    def ports(side: str) -> list[Port]:
-        return [
-            (group.name, group.place(element), port)
-            for group in net.groups
-            for element in range(group.count)
-            for port in range(getattr(group, side))
-        ]
-
-    outputs, inputs = ports("n_out"), ports("n_in")
-    return Counter((outputs[a], inputs[b]) for a, b in net.links().T.tolist())
 
 
 Row = tuple[str, str, int, int, bool, dict[str, float], list[str], list[int] | None, list[bool] | None]

@@ -1,13 +1,18 @@
-"""Helpers for tests of packet fabrics: routes reach their receivers, broken paths are refused, links have names."""
+"""Helpers for tests of fabrics: routes reach their receivers, broken paths are refused, links have names and join places."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Op, Schedule, Transfers
+from opticcl.ir.netlist import Netlist
 from opticcl.verify import verify
+
+Port = tuple[str, str, int]
+"""Group, place of the element, number of the port."""
 
 
 def pairs(num_nodes: int) -> tuple[IntArray, IntArray]:
@@ -80,3 +85,18 @@ def assert_broken_paths_are_refused(where: Fabric, src: int, dst: int) -> None:
     assert refusals(where, replace(good, hops=backwards)) == {"path_broken"}
     nothing = Circuits.of([0], np.array([src]), np.array([dst]))
     assert refusals(where, nothing) == {"path_broken"}
+
+
+def links_of(net: Netlist) -> Counter[tuple[Port, Port]]:
+    """Links of a netlist, by the places of the elements that they join."""
+
+    def ports(side: str) -> list[Port]:
+        return [
+            (group.name, group.place(element), port)
+            for group in net.groups
+            for element in range(group.count)
+            for port in range(getattr(group, side))
+        ]
+
+    outputs, inputs = ports("n_out"), ports("n_in")
+    return Counter((outputs[a], inputs[b]) for a, b in net.links().T.tolist())

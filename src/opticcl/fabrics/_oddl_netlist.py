@@ -260,7 +260,7 @@ def _paths(
     if one.stages == 1:
         yield from joined("wss", line, i, o, one.side)
         return
-    middle = _middles(one, (line * wavelengths + wavelength), i, o)
+    middle = _middles(one, line * wavelengths + wavelength, i, o)
     yield from joined("ingress", line * e + i // n, i % n, middle, n)
     yield from joined("middle", line * m + middle, i // n, o // n, e)
     yield from joined("egress", line * e + o // n, middle, o % n, m)
@@ -274,8 +274,6 @@ def _middles(one: Switches, plane: IntArray, i: IntArray, o: IntArray) -> IntArr
         plane: switch and wavelength of each path, int64 (n,).
         i, o: input and output, int64 (n,) each.
     """
-    if not len(plane):
-        return plane
     from opticcl.routing.assign import first_fit
 
     paths, which = np.unique(np.stack([plane, i, o]), axis=1, return_inverse=True)
