@@ -84,8 +84,6 @@ def grid_of(shape: tuple[int, int], waveguides: int, damage: Damage) -> Grid:
         waveguides: on each edge in each direction [count].
         damage: dead parts.
     """
-    if not len(damage.tiles) and not len(damage.edge):
-        return Grid(*shape)
     share = damage.waveguides(shape[0] * shape[1], waveguides) / waveguides if len(damage.edge) else None
     return Grid(*shape, damage.tiles, share)
 
@@ -116,24 +114,24 @@ def damage_of(
         tiles += _range("dead_tiles", part, "tile", numbers[0], numbers[1], num_tiles)
     pairs: list[tuple[int, int]] = []
     for part, (tile, low, high) in _items("dead_lasers", dead_lasers, r"(\d+):(\d+)(?:-(\d+))?", "5:0+6:3-7"):
-        _range("dead_lasers", part, "tile", tile, None, num_tiles)
-        pairs += [(int(tile or 0), k) for k in _range("dead_lasers", part, "laser", low, high, lasers)]
+        _range("dead_lasers", part, "tile", tile, "", num_tiles)
+        pairs += [(int(tile), k) for k in _range("dead_lasers", part, "laser", low, high, lasers)]
     edges: list[tuple[int, int]] = []
     for part, (a, b, count) in _items("dead_waveguides", dead_waveguides, r"(\d+)-(\d+):(\d+)", "5-6:2+6-5:40"):
-        start, stop = (_range("dead_waveguides", part, "tile", t, None, num_tiles)[0] for t in (a, b))
-        if not 0 < int(count or 0) <= waveguides:
+        start, stop = (_range("dead_waveguides", part, "tile", t, "", num_tiles)[0] for t in (a, b))
+        if not 0 < int(count) <= waveguides:
             raise FabricError(
                 f"lightpath: dead_waveguides={part}: there are {waveguides} on an edge; try 1 to {waveguides}"
             )
-        edges.append((_edge(part, start, stop, shape[1]), int(count or 0)))
+        edges.append((_edge(part, start, stop, shape[1]), int(count)))
     for name, found in (("dead_tiles", tiles), ("dead_lasers", pairs), ("dead_waveguides", [e for e, _ in edges])):
         if len(set(found)) < len(found):
             raise FabricError(f"lightpath: {name} names something twice; write each once")
     if len(tiles) == num_tiles:
         raise FabricError(f"lightpath: dead_tiles={dead_tiles} leaves no tile of {num_tiles}; leave at least one")
     edges.sort()
-    laser_tile, laser = np.array(sorted(pairs), np.int64).reshape(-1, 2).T
-    edge, dead = np.array(edges, np.int64).reshape(-1, 2).T
+    laser_tile, laser = np.array(sorted(pairs), np.int64).reshape(len(pairs), 2).T
+    edge, dead = np.array(edges, np.int64).reshape(len(edges), 2).T
     guide = np.repeat(edge * waveguides, dead) + _counted(dead)
     return Damage(np.array(sorted(tiles), np.int64), laser_tile, laser, edge, dead, guide=guide)
 
@@ -176,26 +174,25 @@ def damage_from(
     parts = {kind: failed_parts(listed, kind) for kind in KINDS}
     if len(parts["node"]) == len(tile):
         raise FabricError("lightpath: all nodes are dead; leave at least one")
-    dead = np.bincount(inner[parts["waveguide"] // waveguides], minlength=4 * len(tile))
-    dead[inner[parts["mzi"]]] = waveguides
-    edge = np.flatnonzero(dead)
     sending, receiving = parts["laser"], parts["photodiode"]
     named = inner[parts["waveguide"] // waveguides] * waveguides + parts["waveguide"] % waveguides
     closed = inner[parts["mzi"]][:, None] * waveguides + np.arange(waveguides)
+    guide = np.union1d(named, closed.ravel()).astype(np.int64)
+    edge, dead = np.unique(guide // waveguides, return_counts=True)
     return Damage(
         np.sort(tile[parts["node"]]),
         sending // lasers,
         sending % lasers,
         edge,
-        dead[edge],
+        dead,
         receiving // lasers,
         receiving % lasers,
-        np.union1d(named, closed.ravel()).astype(np.int64),
+        guide,
     )
 
 
-def _items(name: str, text: str | None, form: str, example: str) -> Iterator[tuple[str, tuple[str | None, ...]]]:
-    """Each part of a text, with the numbers that the form picks out.
+def _items(name: str, text: str | None, form: str, example: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Each part of a text, with the numbers that the form picks out, "" for one that is not written.
 
     Raises: FabricError: a part of another form.
     """
@@ -203,16 +200,16 @@ def _items(name: str, text: str | None, form: str, example: str) -> Iterator[tup
         match = re.fullmatch(form, part.strip(), re.ASCII)
         if match is None:
             raise FabricError(f"lightpath: {name}={text}: {part.strip()!r} is not of the form; write {name}={example}")
-        yield part.strip(), match.groups()
+        yield part.strip(), match.groups("")
 
 
-def _range(name: str, part: str, kind: str, low: str | None, high: str | None, count: int) -> range:
-    """Numbers low to high, all below `count`.
+def _range(name: str, part: str, kind: str, low: str, high: str, count: int) -> range:
+    """Numbers low to high, "" for low alone, all below `count`.
 
     Raises: FabricError: they are not.
     """
-    first = int(low or 0)
-    last = first if high is None else int(high)
+    first = int(low)
+    last = int(high or low)
     if last < first or last >= count:
         raise FabricError(f"lightpath: {name}={part}: {kind}s are 0 to {count - 1}, ranges go upwards")
     if last - first >= MOST_LISTED:
@@ -225,9 +222,7 @@ def _edge(part: str, start: int, stop: int, columns: int) -> int:
 
     Raises: FabricError: they are no neighbours.
     """
-    ways = {1: 0, -1: 1, columns: 2, -columns: 3}
-    if columns == 1:  # above and below are the only neighbours
-        ways = {1: 2, -1: 3}
+    ways = {1: 0, -1: 1, columns: 2, -columns: 3}  # of a single column the last two: its neighbours are above and below
     way = ways.get(stop - start)
     if way is None or (way < 2 and start // columns != stop // columns):
         raise FabricError(f"lightpath: dead_waveguides={part}: tiles {start} and {stop} are no neighbours")
