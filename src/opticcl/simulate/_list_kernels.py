@@ -102,7 +102,7 @@ def place_items(  # type: ignore[no-untyped-def]
                     changed = max(dark_s[m], set_from) + use_time_s[k]
                     kept = max(set_s[m], dark_s[m] if use_pool[k] > 1 else 0.0)
                     since = max(kept if stands else changed, release + use_offset_s[k])
-                    if best < 0 or since < best_s or (since == best_s and stands and not best_stands):
+                    if since < best_s or (since == best_s and stands and not best_stands):
                         best, best_s, best_stands = m, since, stands
                 if best < 0:
                     best, best_stands = use_first[k], False
