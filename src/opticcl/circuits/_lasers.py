@@ -43,7 +43,7 @@ class PairSets(NamedTuple):
     """Sets of lasers that stand, all at once.
 
     Args:
-        pair: source x nodes + destination, int64 (pairs,), ascending.
+        pair: source x nodes + destination, int64 (pairs,), ascending, at least one.
         place: set of each pair; its first laser is place x width, int64 (pairs,).
         width: lasers of a set [count].
     """
@@ -84,7 +84,7 @@ def lasers_by_number(fabric: Fabric, count: int, numbers: IntArray) -> Lasers:
     """
     lasers = fabric.lasers_per_port
     width = max(1, lasers // count)
-    turn, place = np.divmod(numbers.astype(np.int64), lasers // width)
+    turn, place = np.divmod(numbers.astype(np.int64), lasers)  # those of several lasers all have turn 0
     return Lasers(place * width, np.full_like(place, width), turn)
 
 
@@ -99,17 +99,18 @@ def lasers_by_colour(fabric: Fabric, transfers: Transfers, before: PairSets | No
     n, lasers = fabric.num_machine_nodes, fabric.lasers_per_port
     first, pair = _pairs(transfers.src * np.int64(n) + transfers.dst)
     shared = max(1, lasers // _most(transfers, first))
-    if np.bincount(pair).max() > shared:  # too few for all transfers of a pair, so each is one of its own
+    many = int(np.bincount(pair).max())
+    distinct = many <= shared
+    if not distinct:  # too few lasers for all transfers of a pair, so each is one of its own
         first = pair = np.arange(len(transfers))
     most = _most(transfers, first)
     width = max(1, lasers // most)
     src, dst = transfers.src[first], transfers.dst[first]
     keys = src * np.int64(n) + dst
-    distinct = len(keys) < 2 or bool((keys[1:] > keys[:-1]).all())
     place = np.full(len(keys), -1)
-    if before is not None and distinct and len(before.pair):
+    if before is not None and distinct:
         known = before.known(keys)
-        if (known >= 0).all() and np.bincount(pair).max() <= before.width:
+        if (known >= 0).all() and many <= before.width:
             place, width = known, before.width
         elif before.width == width:
             place = known
@@ -125,7 +126,7 @@ def lasers_by_colour(fabric: Fabric, transfers: Transfers, before: PairSets | No
 
 @numba.njit(cache=True)
 def _fit_others(src, dst, num_nodes, num_sets, place):  # type: ignore[no-untyped-def]
-    """Give pairs without a set the first one that is free at both ends, in place; all are -1 if one finds none.
+    """Give pairs without a set the first one that is free at both ends, in place; it stays -1 where there is none.
 
     Args:
         src, dst: of each pair.
@@ -144,9 +145,6 @@ def _fit_others(src, dst, num_nodes, num_sets, place):  # type: ignore[no-untype
             if not sent[src[p], k] and not received[dst[p], k]:
                 sent[src[p], k], received[dst[p], k], place[p] = True, True, k
                 break
-        if place[p] < 0:
-            place[:] = -1
-            return
 
 
 def _most(transfers: Transfers, rows: IntArray) -> int:
@@ -185,14 +183,14 @@ def _shares(pair: IntArray, size: IntArray, num_pairs: int, width: int) -> tuple
         return np.zeros(len(pair), np.int64), np.full(len(pair), width)
     order = np.argsort(pair, kind="stable")
     starts = np.searchsorted(pair[order], np.arange(num_pairs + 1))
-    own = np.ones(len(pair), np.int64)
     sizes = size[order]
     first = np.repeat(sizes[starts[:-1]], np.diff(starts))  # of the pair
     if np.array_equal(sizes, first):  # in turn
         many = np.repeat(np.diff(starts), np.diff(starts))
         turn = np.arange(len(pair)) - np.repeat(starts[:-1], np.diff(starts))
-        own += (width - many) // many + (turn < (width - many) % many)
+        own = width // many + (turn < width % many)
     else:
+        own = np.ones(len(pair), np.int64)
         _share_out(sizes, starts, width, own)
     lo = np.cumsum(own) - own - width * pair[order]
     back = np.empty_like(order)
