@@ -10,13 +10,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.altered import altered
 from tests.profiles import examples
 from tests.strategies import fabrics
 
 from opticcl.circuits import lower
-from opticcl.errors import FabricError, UnsupportedError
+from opticcl.errors import FabricError, ParameterError, UnsupportedError
 from opticcl.fabrics import FABRICS, Job, fabric, fabric_at_scale, job
-from opticcl.ir import Circuits, Fabric
+from opticcl.fabrics.ideal import Ideal
+from opticcl.fabrics.job import survivors
+from opticcl.fabrics.lightpath import Lightpath
+from opticcl.fabrics.ramp import Ramp
+from opticcl.ir import Circuits, Condition, Fabric
 from opticcl.schedule import generate
 from opticcl.verify import verify
 
@@ -107,6 +112,19 @@ def test_a_job_keeps_its_own_order_where_neighbours_are_linked() -> None:
     assert order in ([0, 1, 5, 4], [0, 4, 5, 1])
 
 
+def test_links_one_way_are_enough_for_the_own_order() -> None:
+    """A ring of links from each node to the next, and one of links both ways in another order: nothing is changed."""
+    ahead, both = [0, 1, 2, 3, 4], [0, 2, 4, 1, 3]
+    table = np.zeros((5, 5), bool)
+    table[ahead, np.roll(ahead, -1)] = table[both, np.roll(both, -1)] = table[np.roll(both, -1), both] = True
+    machine = altered(fabric("ideal:nodes=5"), links_all=False, linked=lambda self, src, dst: table[src, dst])
+    assert not table[np.roll(ahead, -1), ahead].any()
+    assert job(machine, range(5)).ring_order().tolist() == ahead
+    other = job(machine, [1, 0, 2, 3, 4])
+    order = other.nodes[other.ring_order()]
+    assert table[order, np.roll(order, -1)].all()
+
+
 # --- part of a machine --------------------------------------------------------------------------------------------------
 
 
@@ -148,6 +166,52 @@ def test_a_job_on_a_job_is_a_job_on_the_machine() -> None:
         job(row, [0])
 
 
+def test_nodes_are_whole_numbers_of_the_machine() -> None:
+    """Lists and arrays; the first node that is not there, or the one that is given twice, is named."""
+    machine = fabric("ideal:nodes=8")
+    assert job(machine, [0, 7]).nodes.tolist() == job(machine, np.array([0, 7], np.uint8)).nodes.tolist() == [0, 7]
+    for other in (np.array([[0, 1], [2, 3]]), np.array([0.0, 1.0]), np.array(["0"]), [0.5], [[0, 1]], "0"):
+        with pytest.raises(ParameterError, match="nodes: "):
+            job(machine, other)
+    for nodes in ([], np.array([], int), range(0)):
+        with pytest.raises(FabricError, match=r"^ideal: a job needs at least one node$"):
+            job(machine, nodes)
+    for nodes, wrong in (([1, 8, -1], 8), ([-1, 8], -1), (np.array([7, 2**40]), 2**40)):
+        with pytest.raises(FabricError, match=rf"^ideal: there is no node {wrong}; try 0 to 7$"):
+            job(machine, nodes)
+    with pytest.raises(FabricError, match=r"^ideal: node 5 is given twice; a job has each node once$"):
+        job(machine, [3, 7, 5, 2, 7, 5])
+
+
+def test_dead_nodes_are_in_no_job() -> None:
+    """What is left of a machine is a job, unless its ranks leave dead nodes out themselves; without any it is the machine."""
+    made = fabric("ramp:groups=3,racks=2,wavelengths=3,failed=node:3+node:5-15")
+    assert isinstance(made, Job)
+    assert made.nodes.tolist() == [0, 1, 2, 4, 16, 17]
+    assert isinstance(fabric("ramp:groups=3,racks=2,wavelengths=3,failed=star:3"), Ramp)
+    assert isinstance(fabric("lightpath:shape=2x4,failed=node:3"), Lightpath)
+    with pytest.raises(FabricError, match=r"^ramp: all nodes are dead; leave at least one$"):
+        fabric("ramp:groups=3,racks=2,wavelengths=3,failed=node:0-17")
+
+
+def test_a_job_loses_dead_nodes_and_keeps_its_order() -> None:
+    """Nodes beside it do not matter, nor do parts that are no nodes: it stays the job that it is."""
+    part = job(fabric("ramp:groups=3,racks=2,wavelengths=3"), [9, 2, 17, 4])
+    assert part.without([Condition("node", 2), Condition("node", 3)]).nodes.tolist() == [9, 17, 4]
+    for condition in (Condition("node", 3), Condition("star", 3)):
+        left = part.without([condition])
+        assert left.nodes.tolist() == [9, 2, 17, 4]
+        assert left.conditions == (condition,)
+    with pytest.raises(FabricError, match=r"^ramp: all nodes are dead; leave at least one$"):
+        part.without([Condition("node", n) for n in (2, 4, 9, 17)])
+
+
+def test_a_machine_of_any_size_is_as_it_is() -> None:
+    """Its nodes are not listed: 8 PB would be."""
+    machine = Ideal(nodes=10**15)
+    assert survivors(machine) is machine
+
+
 # --- values -------------------------------------------------------------------------------------------------------------
 
 
@@ -168,6 +232,9 @@ def test_fabrics_and_jobs_are_equal_by_value(specification: str) -> None:
     assert parts[0] != job(one, nodes[:3][::-1])
     assert parts[0] != job(one, nodes[:2])
     assert job(one, nodes) != one
+    others = [parts[0], job(one, nodes[:2]), job(one.with_node_rate(one.node_rate_bits_per_s * 2), nodes[:3])]
+    assert others[0] != others[2]
+    assert len({hash(each) for each in others}) == 3
     assert {one: 1}[same] == 1
 
 

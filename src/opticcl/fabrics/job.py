@@ -314,7 +314,7 @@ class Job(Fabric):
     @cached_property
     def _ring_order(self) -> IntArray:
         ranks = np.arange(self.num_nodes)
-        if self.whole.links_all or self.linked(ranks, np.roll(ranks, -1)).all():
+        if self.linked(ranks, np.roll(ranks, -1)).all():
             return ranks
         rank_of = np.full(self.whole.num_nodes, -1, np.int64)
         rank_of[self._rank_on_machine] = ranks
