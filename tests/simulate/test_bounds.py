@@ -235,7 +235,8 @@ def test_trees_round_a_large_ring():
 def test_levels_beyond_the_last_have_the_least_length():
     """A ring of 65,536 positions has more levels than are computed; 4,096 has all of them."""
     lengths = ring_tree_lengths(65536)
-    assert len(lengths) < 1000
+    assert 3 < len(lengths) < 1000
+    assert lengths[0] == 2 * (32767 * 32768 / 2) + 32768  # from every position on each side, and from the one opposite
     assert lengths[-1] == 65535
     assert len(ring_tree_lengths(4096)) == 2048
 

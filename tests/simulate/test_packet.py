@@ -17,14 +17,17 @@ from tests.simulate.plans import all_pairs, by_hand
 import opticcl
 from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
-from opticcl.errors import OpticclError, ParameterError, UnsupportedError
+from opticcl.errors import BoundError, OpticclError, ParameterError, UnsupportedError
 from opticcl.fabrics import FABRICS, fabric
 from opticcl.ir import CircuitPlan
 from opticcl.schedule import generate
 from opticcl.simulate import _cell_rounds as rounds_module
 from opticcl.simulate import _cells as cells_module
+from opticcl.simulate import _flow_rounds as flow_rounds_module
 from opticcl.simulate import engine_options, link_bytes
 from opticcl.simulate.links import Links
+from opticcl.simulate.options import PacketOptions
+from opticcl.simulate.packet import _record
 
 LIGHT = assumptions("published", compute="none", control="none")
 TREES = [  # links in one direction only: buffers cannot wait for each other in a circle
@@ -659,3 +662,41 @@ def test_progress_and_interruption(monkeypatch):
 
     with pytest.raises(KeyboardInterrupt):
         packet(plan, 10**6, LIGHT, progress=stop)
+
+
+@pytest.mark.parametrize("where", ["ideal:nodes=3", "terarack:nodes=3"])
+def test_a_time_below_the_bound_is_a_defect_of_the_engine(monkeypatch, where):
+    """Of packets and of circuits."""
+    plan = by_hand(fabric(where), [(0, 1, 0, 0, 4, 1)])
+    for module, name in ((rounds_module, "simulate_cells"), (flow_rounds_module, "simulate_flows")):
+        made = getattr(module, name)
+
+        def below(*given, made=made):
+            found = made(*given)
+            return dataclasses.replace(found, lower_bound_s=2 * found.total_s)
+
+        monkeypatch.setattr(module, name, below)
+    with pytest.raises(BoundError, match="by the packet engine is below the lower bound"):
+        packet(plan, 10**6, LIGHT)
+
+
+@pytest.mark.parametrize(
+    ("options", "due"),
+    [
+        ({}, {}),
+        ({"mode": "asynchronous", "max_events": 7}, {}),
+        ({"transport": "windowed"}, {"transport": "windowed", "window": 64}),
+        ({"transport": "windowed", "window": 3}, {"transport": "windowed", "window": 3}),
+        ({"order": "shuffled"}, {"order": "shuffled", "seed": 0}),
+        (
+            {"order": "shuffled", "seed": 5, "buffer_bytes": 8192.0},
+            {"order": "shuffled", "seed": 5, "buffer_bytes": 8192},
+        ),
+    ],
+)
+def test_options_that_have_an_effect_are_recorded(options, due):
+    """With the values that were left out, where they are used; bytes are whole numbers."""
+    common = {"cell_bytes": 4096, "queue": "output", "forwarding": "store_and_forward", "transport": "paced"}
+    found = _record(PacketOptions(**options))
+    assert found == {**common, "order": "interleaved", **due}
+    assert isinstance(found["cell_bytes"], int)

@@ -37,10 +37,9 @@ def unshared_s(links: CellLinks, flows: CellFlows, cell_bytes: float, cuts: bool
         on = np.flatnonzero(flows.path_n > hop)
         link = flows.hops[flows.path_at[on] + hop]
         full, last = full_ticks[link], np.ceil(tail[on] * per_byte[link] - SLACK)
-        if hop:
-            gone, of_tail = before_full[on], before_tail[on]
-            first[on] += before_late[on] + (np.maximum(0, gone - full) if cuts else gone)
-            behind[on] += before_late[on] + (np.maximum(0, of_tail - last) if cuts else of_tail)
+        gone, of_tail = before_full[on], before_tail[on]  # 0 in front of the first link
+        first[on] += before_late[on] + (np.maximum(0, gone - full) if cuts else gone)
+        behind[on] += before_late[on] + (np.maximum(0, of_tail - last) if cuts else of_tail)
         slowest[on] = np.maximum(slowest[on], full)
         many = cells[on] > 1
         sent = first[on] + (cells[on] - 2) * slowest[on] + full

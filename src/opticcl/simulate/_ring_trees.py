@@ -52,8 +52,7 @@ def _one_more_level(side):  # type: ignore[no-untyped-def]
     up to there and h, so it is convex one position further. The best y never falls as m grows, and the first y behind which
     the sum grows is the best.
     """
-    branch, found = np.empty_like(side), np.empty_like(side)
-    branch[0], found[0] = FAR, 0
+    branch, found = np.full_like(side, FAR), np.zeros_like(side)
     before = behind = first = 0
     for m in range(1, len(side)):
         branch[m] = side[before] + before + 1 + side[behind]
@@ -61,7 +60,8 @@ def _one_more_level(side):  # type: ignore[no-untyped-def]
             before += 1
         else:
             behind += 1
-        while first + 1 < m and found[first + 1] + 1 + branch[m - first - 1] <= found[first] + branch[m - first]:
+        # a branch of no positions is far, so that this ends at m
+        while found[first + 1] + 1 + branch[m - first - 1] <= found[first] + branch[m - first]:
             first += 1
         found[m] = found[first] + first + branch[m - first]
     return found
