@@ -102,8 +102,7 @@ def digit_by_digit(src, dst, start, digits, stride):  # type: ignore[no-untyped-
         stride: difference of nodes whose digits of a level differ by 1, int32 (levels,).
     """
     n, levels = digits.shape
-    offsets = np.empty(len(src) + 1, np.int64)
-    offsets[0] = 0
+    offsets = np.zeros(len(src) + 1, np.int64)
     for i in range(len(src)):
         wrong, before, after = 0, digits[src[i]], digits[dst[i]]
         for level in range(levels):
