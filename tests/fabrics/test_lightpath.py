@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -17,6 +18,7 @@ from opticcl.fabrics.lightpath import EAST, NORTH, SOUTH, WEST, Lightpath, near_
 from opticcl.ir import CircuitPlan, Circuits, Fabric, Transfers, concatenate_circuits
 from opticcl.ir.occupied import parse_conditions
 from opticcl.kernels import always_compiled, never_compiled
+from opticcl.optics.values import optics
 from opticcl.schedule import generate
 from opticcl.verify import verify
 
@@ -473,10 +475,11 @@ def test_parts_that_light_passes(unit: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (1, 9), (5, 1), (5, 9), (9, 17)])
-def test_light_passes_seams_and_fibres_between_boards(shape: tuple[int, int]) -> None:
+@pytest.mark.parametrize("unit", ["wavelength", "waveguide"])
+@pytest.mark.parametrize("shape", [(1, 1), (1, 2), (1, 9), (5, 1), (4, 8), (6, 10), (9, 17)])
+def test_light_passes_seams_and_fibres_between_boards(shape: tuple[int, int], unit: str) -> None:
     """Boards of 4 x 8 tiles: a hop has a waveguide, two switches, and a seam, or a fibre where it leads to another board."""
-    where = fabric("lightpath", shape=shape)
+    where = fabric("lightpath", shape=shape, switch_unit=unit)
     path, (rows, columns), joined = where.light_path, shape, edges(*shape)
     assert [element.kind for element in path.elements] == [
         "modulator", "mzi", "waveguide_x", "waveguide_y", "stitch", "board_fibre"
@@ -510,15 +513,16 @@ def test_light_passes_seams_and_fibres_between_boards(shape: tuple[int, int]) ->
     assert (wafers.kind, wafers.count) == ("wafer", -(-n // 32))
 
 
-def test_fibres_lead_from_wafer_to_wafer() -> None:
-    """9 x 20 tiles are 3 x 3 wafers of 4 x 8, in racks of 2: between two of a rack, between racks, none within a wafer."""
-    where, floor = fabric("lightpath:shape=9x20"), replace(assumptions("common").floor, wafers_per_rack=2)
+@pytest.mark.parametrize(("per_rack", "racks"), [(1, 9), (2, 5)])
+def test_fibres_lead_from_wafer_to_wafer(per_rack: int, racks: int) -> None:
+    """9 x 20 tiles are 3 x 3 wafers of 4 x 8, in racks: between two of a rack, between racks, none within a wafer."""
+    where, floor = fabric("lightpath:shape=9x20"), replace(assumptions("common").floor, wafers_per_rack=per_rack)
     passed = where.hop_passages(floor)
     assert passed.waveguide_m == floor.tile_m
     for one, ends in edges(9, 20).items():
         wafer = [tile // 20 // 4 * 3 + tile % 20 // 8 for tile in ends]
-        rack = np.array([number // 2 for number in wafer])
-        due = floor.between_wafers_m if rack[0] == rack[1] else float(floor.between_m(5, rack[:1], rack[1:])[0])
+        rack = np.array([number // per_rack for number in wafer])
+        due = floor.between_wafers_m if rack[0] == rack[1] else float(floor.between_m(racks, rack[:1], rack[1:])[0])
         assert passed.fibre_m[one] == (0 if wafer[0] == wafer[1] else due)
     assert len(passed.fibre_m) == 4 * 180
     assert where.passage(floor).receivers == 1
@@ -620,8 +624,151 @@ def test_lasers_and_photodiodes_in_common() -> None:
         [True, True, False],
     ]
     assert fabric("lightpath:shape=1x3,lasers=2").wavelength_in_common(node[:, None], node[None]).all()
+    apart = fabric("lightpath:shape=1x2,lasers=3,failed=laser:1-2+laser:4-5+photodiode:0+photodiode:2-3+photodiode:5")
+    assert not apart.wavelength_in_common(node[:2, None], node[None, :2]).any()  # lasers 0, photodiodes 1
     some = fabric("lightpath:shape=1x3,lasers=2,failed=laser:0+photodiode:3").wavelength_in_common(node, node[:, None])
     assert some.tolist() == [[True, True, True], [False, True, True], [True, True, True]]
+
+
+@pytest.mark.parametrize(
+    ("dead", "stuck"),
+    [
+        ({}, {}),
+        ({"dead_waveguides": "1-2:1+3-2:1"}, {}),
+        ({"dead_waveguides": "1-2:2"}, {}),
+        ({"dead_waveguides": "2-3:2"}, {5: 4}),
+        ({"dead_tiles": "3"}, {}),
+        ({"dead_tiles": "1"}, {8: EAST, 13: 4}),
+        ({"dead_waveguides": "3-4:1"}, {8: EAST, 13: 4}),
+        ({}, {4: 4}),
+        ({}, {4: EAST, 17: 4}),
+        ({}, {0: WEST}),
+        ({"dead_tiles": "4", "dead_waveguides": "1-0:2"}, {9: WEST, 0: 4}),
+    ],
+)
+def test_who_is_joined_along_a_row(dead: dict[str, str], stuck: dict[int, int]) -> None:
+    """Of 5 tiles: there is one way; no tile and no edge on it is dead, and stuck switches pass what comes that way."""
+    inner = sorted(edges(1, 5))
+    failed = "+".join(f"mzi:{inner.index(one)}:stuck={side}" for one, side in stuck.items()) or None
+    where = fabric("lightpath", shape=(1, 5), lasers=2, waveguides=2, numbering="random", failed=failed, **dead)
+    gone = {int(dead["dead_tiles"])} if "dead_tiles" in dead else set()
+    shut = {
+        tuple(map(int, one[:-2].split("-"))) for one in dead.get("dead_waveguides", "").split("+") if one[-2:] == ":2"
+    }
+    tiles = [tile for tile in where.tile.tolist() if tile not in gone]
+
+    def joined(a: int, b: int) -> bool:
+        way = walk(5, a, b, True)
+        ends = [edges(1, 5)[one] for one in way]
+        if shut & set(ends) or gone & {tile for pair in ends for tile in pair}:
+            return False
+        sides = [4, *(one % 4 for one in way)]
+        return all(stuck.get(one, side) == side for one, side in zip(way, sides, strict=False))
+
+    rank = np.arange(len(tiles))
+    due = [[joined(a, b) for b in tiles] for a in tiles]
+    assert where.linked(rank[:, None], rank[None]).tolist() == due
+    assert where.links_all == (not stuck and all(map(all, due)))
+
+
+@pytest.mark.parametrize(
+    "dead",
+    [
+        {"dead_tiles": "1+5+9"},
+        {"dead_tiles": "5"},
+        {"dead_waveguides": "0-1:2+4-5:2+8-9:2"},
+        {"dead_waveguides": "2-1:2+6-5:2+10-9:2+0-4:2+1-5:2", "dead_tiles": "3"},
+        {"dead_waveguides": "11-10:2+11-7:2+0-1:1"},
+    ],
+)
+def test_who_is_joined_on_a_grid(dead: dict[str, str]) -> None:
+    """Of 3 x 4 tiles: whoever can be reached over edges of which a waveguide works, and tiles that are alive."""
+    where = fabric("lightpath", shape=(3, 4), lasers=1, waveguides=2, numbering="random", **dead)
+    gone = {int(tile) for tile in dead.get("dead_tiles", "").split("+") if tile}
+    shut = {
+        tuple(map(int, one[:-2].split("-"))) for one in dead.get("dead_waveguides", "").split("+") if one[-2:] == ":2"
+    }
+    steps = {ends for ends in edges(3, 4).values() if ends not in shut and not gone & set(ends)}
+    tiles = [tile for tile in where.tile.tolist() if tile not in gone]
+    due = []
+    for tile in tiles:
+        found, more = {tile}, {tile}
+        while more := {b for a, b in steps if a in found} - found:
+            found |= more
+        due.append([other in found for other in tiles])
+    rank = np.arange(len(tiles))
+    assert where.linked(rank[:, None], rank[None]).tolist() == due
+    assert where.links_all == all(map(all, due))
+    node = np.argsort(where.tile)
+    reached = {tile: set(np.array(tiles)[row].tolist()) for tile, row in zip(tiles, due, strict=True)}
+    src, dst = pairs(12)
+    ways = where.options(node[src], node[dst]).circuits
+    listed: list[Counter[tuple[int, ...]]] = [Counter() for _ in src]
+    for row, pair in enumerate(ways.transfer.tolist()):
+        listed[pair][tuple(ways.path(row).tolist())] += 1
+    for a, b, found in zip(src.tolist(), dst.tolist(), listed, strict=True):
+        straight = {tuple(walk(4, a, b, row_first)) for row_first in (True, False)}
+        assert found.keys() >= straight
+        assert found.total() == len(straight) + 2 * (b in reached.get(a, ()))  # both orders again, around what is dead
+        for way in straight:
+            passes = b in reached.get(a, ()) and all(edges(3, 4)[one] in steps for one in way)
+            assert found[way] >= 1 + passes * (2 // len(straight))
+        assert all(edges(3, 4)[one] in steps for way in found.keys() - straight for one in way)
+
+
+def test_edges_that_do_not_exist_are_named_first() -> None:
+    """Of 3 x 3 tiles: edges off the grid, of no tile, and only without them paths with gaps, of which there is one."""
+    where = fabric("lightpath:shape=3x3")
+    outside = [4 * tile + way for tile in range(9) for way in STEPS if edge(tile, way) not in edges(3, 3)]
+    outside += [-1, -4, edge(9, EAST), edge(9, NORTH), edge(12, WEST)]
+    others = sorted(edges(3, 3))
+    path = np.array([[one, EAST] for one in [*outside, *others]])
+    row = np.arange(len(path))
+    circuits = Circuits.of(row, row * 0, row * 0 + 1, path=path)
+    with never_compiled():
+        (fault,) = (f for f in where.faults(circuits) if len(f.circuits))
+        (gaps,) = (f for f in where.faults(circuits.take(row[len(outside) :])) if len(f.circuits))
+    assert (fault.rule, fault.expected) == ("path_broken", "edges between neighbouring tiles of a 3x3 grid")
+    assert fault.circuits.tolist() == list(range(len(outside)))
+    assert gaps.circuits.tolist() == list(range(len(others)))
+
+
+def test_switches_behind_lasers_lead_to_every_waveguide() -> None:
+    """Setting way * W + number, for a circuit over each edge and waveguide of 3 x 3 tiles; states are of the same elements."""
+    where = fabric("lightpath:shape=3x3,lasers=2,waveguides=2,switch_unit=waveguide")
+    rows = [(one, *ends, m) for one, ends in edges(3, 3).items() for m in range(2)]
+    path, src, dst, guide = np.array(rows).T
+    circuits = Circuits.of(np.arange(len(rows)), src, dst, path=path[:, None], waveguide=guide)
+    laser, *_ = where.settings(circuits)
+    assert laser.setting.tolist() == [one % 4 * 2 + m for one, _, _, m in rows]
+    assert [use.group for use in where.states(circuits)] == ["laser_switch", "select", "mzi"]
+    assert {use.group for use in replace(where, switch_unit="wavelength").states(circuits)} == {"tile"}
+
+
+def test_tiles_that_light_reaches() -> None:
+    """From 10 dBm to -17 dBm over a modulator of 4 dB: 23 dB for hops of two switches, a waveguide, and a seam or a fibre."""
+    where = fabric("lightpath:shape=8x16")
+    board, along = {"x": 8, "y": 4}, {"x": "along a row", "y": "along a column"}
+    switches, waveguide = 2 * 0.3, {"x": 0.4 * 2.5, "y": 0.4 * 5.0}
+
+    def reached(axis: str, fibre_db: float) -> int:
+        hops, loss_db = 0, 0.0
+        while loss_db <= 23:
+            hops += 1
+            loss_db += switches + waveguide[axis] + (0.25 if hops % board[axis] else fibre_db)
+        return hops - 1
+
+    values = optics(where.light_path.table, "typical")
+    assert [(x.name, x.value, x.text) for x in where.limits(values)] == [
+        (f"reach_{axis}_tiles", reached(axis, 3.0), f"reach {along[axis]}: {reached(axis, 3.0)} tiles") for axis in "xy"
+    ]
+    given = {"launch": "10dBm", "modulator.loss": "4dB", "mzi.loss": "0.3dB", "sensitivity": "-17dBm"}
+    values = optics(where.light_path.table, "literal", given)  # what a fibre loses is not printed
+    assert [(x.name, x.value, x.text) for x in where.limits(values)] == [
+        (f"reach_{axis}_tiles", found, f"reach {along[axis]} of one wafer: {found} tiles")
+        for axis, found in (("x", reached("x", 0.25)), ("y", reached("y", 0.25)))
+    ]
+    assert (reached("x", 3.0), reached("y", 3.0), reached("x", 0.25), reached("y", 0.25)) == (10, 7, 12, 8)
 
 
 def test_parts_that_are_named_twice_and_both_ways() -> None:

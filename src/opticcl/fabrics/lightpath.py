@@ -676,6 +676,7 @@ class Lightpath(Fabric):
         n = self.num_nodes
         found = np.eye(n, dtype=bool)
         receivers = self.machine_nodes(np.arange(n)).astype(np.int64)
+        closed = self.grid.width() <= 0
         one = np.zeros(1, np.int64)
         for rank, node in enumerate(receivers.tolist()):
             others = np.flatnonzero(np.arange(n) != rank)
@@ -684,9 +685,7 @@ class Lightpath(Fabric):
             works = np.ones(len(ways), bool)
             for fault in self._astray(ways):
                 works[fault.circuits] = False
-            if len(self.damage.edge) or len(self.damage.tiles):
-                closed = self.grid.width()[ways.hops.astype(np.int64)] <= 0
-                works[ways.hop_owner()[closed]] = False
+            works[ways.hop_owner()[closed[ways.hops]]] = False
             found[rank, others[np.unique(ways.transfer[works])]] = True
         return found
 
