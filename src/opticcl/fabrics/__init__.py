@@ -110,7 +110,7 @@ def light_table(name: str) -> OpticsTable:
 
 
 def nearest_sizes(num_nodes: int, fits: Callable[[int], bool], reach: int = 4096) -> str:
-    """Text with the nearest sizes below and above for which `fits` holds.
+    """Text with the nearest sizes of 1 or more below and above for which `fits` holds.
 
     Args:
         num_nodes: wanted [count].
@@ -120,8 +120,8 @@ def nearest_sizes(num_nodes: int, fits: Callable[[int], bool], reach: int = 4096
     >>> nearest_sizes(10, lambda n: n & (n - 1) == 0)
     'nearest: 8 or 16'
     """
-
-    below = next((n for n in range(num_nodes, max(0, num_nodes - reach), -1) if fits(n)), None)
-    above = next((n for n in range(num_nodes + 1, num_nodes + reach) if fits(n)), None)
+    steps = range(1, reach + 1)
+    below = next((num_nodes - step for step in steps if step < num_nodes and fits(num_nodes - step)), None)
+    above = next((num_nodes + step for step in steps if fits(num_nodes + step)), None)
     found = [str(n) for n in (below, above) if n is not None]
     return "nearest: " + " or ".join(found) if found else "no size near it fits"
