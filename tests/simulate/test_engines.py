@@ -9,10 +9,10 @@ import pytest
 import opticcl
 from opticcl.assumptions import assumptions
 from opticcl.collective import Request
-from opticcl.errors import ParameterError, UnknownNameError
+from opticcl.errors import ParameterError, UnknownNameError, UnsupportedError
 from opticcl.plans.compare import compare_plans
 from opticcl.plans.sweep import sweep
-from opticcl.simulate import ENGINES, SimulationResult, engine_options, profile, register_engine, simulate
+from opticcl.simulate import ENGINES, SimulationResult, engine_options, profile, programme, register_engine, simulate
 from opticcl.training.train import train
 
 
@@ -80,6 +80,23 @@ def test_an_engine_of_a_plugin_has_options_everywhere(slow, plan):
         plan.simulate(slow, rounding="left", assumptions="published")
     with pytest.raises(ValueError, match="registered twice"):
         register_engine("slow", options=SlowOptions)(lambda *_: None)
+
+
+def test_an_engine_without_programmes_is_refused(slow, plan):
+    """With the names of those that make programmes, which it is not one of."""
+    with pytest.raises(
+        UnsupportedError, match=r"engine slow makes none; try one of closed_form, device, flow, packet$"
+    ):
+        programme(plan.circuits, 1000, engine="slow:factor=3")
+
+
+def test_traffic_is_recorded_where_it_is_asked_for(plan):
+    """Times are the same with it and without."""
+    found = simulate(plan.circuits, 1000, engine="flow")
+    asked = simulate(plan.circuits, 1000, engine="flow", record=True)
+    assert found.traffic is None
+    assert len(asked.traffic.link)
+    assert asked.timeline.record() == found.timeline.record()
 
 
 def test_options_and_assumptions_have_different_names():

@@ -139,3 +139,103 @@ def test_where_they_do_not_apply():
     assert run_queues(links, flows, alone, options, 39, 1e-15, quiet, 1000) is None
     assert run_queues(links, flows, alone, options, 40, 1e-15, quiet, 1000).passed == 40
     assert run_queues(links, flows, alone, options, 40, 1e-25, quiet, 1000) is None  # 4e18 ticks are not many
+
+
+def found_on(links, flows, tick_s=1e-15, **options):
+    """The answer of the queues, of flows that nothing holds back."""
+    options = PacketOptions(cell_bytes=CELL, **options)
+    return run_queues(links, flows, at_once(len(flows.amount)), options, 10**8, tick_s, lambda *_: None, 1000)
+
+
+def one_after_the_other(latency_s, capacity=1e9, delay_s=0.0, base_s=0.0):
+    """One cell over a line of links."""
+    links = CellLinks(np.full(len(latency_s), capacity), np.array(latency_s), base_s)
+    one, n = np.zeros(1, int), np.array([len(latency_s)])
+    return links, CellFlows(np.full(1, 64.0), np.full(1, delay_s), np.zeros(1), one, n, np.arange(n[0]))
+
+
+def test_no_flow_and_sums_are_not_for_queues():
+    """Nothing to send, and flows that others wait for until they are summed."""
+    links, flows = line()
+    assert found_on(links, CellFlows(*np.zeros((3, 0)), *np.zeros((3, 0), int))) is None
+    assert (
+        found_on(links, CellFlows(flows.amount, flows.delay_s, np.ones(3), flows.path_at, flows.path_n, flows.hops))
+        is None
+    )
+
+
+def test_rows_and_links_have_numbers_of_few_bits(monkeypatch):
+    """Three flows over four links; one link that another leads to."""
+    for name, fits, where in (("MOST_ROWS", 4, queues_module), ("STARTS", 2, queues_module.kernels)):
+        monkeypatch.setattr(where, name, fits)
+        assert found_on(*line()) is not None
+        monkeypatch.setattr(where, name, fits - 1)
+        assert found_on(*line()) is None
+        monkeypatch.undo()
+
+
+def test_cells_of_one_tick_in_a_circle():
+    """Two links, each behind the other: both cells cross the first in one tick, then the second."""
+    links = CellLinks(np.full(2, 1e9), np.zeros(2), 0.0)
+    none = np.zeros(2)
+    flows = CellFlows(np.full(2, 64.0), none, none, np.array([0, 2]), np.array([2, 2]), np.array([0, 1, 1, 0]))
+    assert found_on(links, flows, 64e-9).finished.tolist() == [2 * 64e-9] * 2
+
+
+def test_only_a_link_before_another_needs_time():
+    """A head that is at its receiver at once reaches no other link too early."""
+    links, flows = line()
+    links = CellLinks(links.capacity, np.array([8e-9, 0.0]), 0.0)
+    assert found_on(links, flows, forwarding="cut_through") is not None
+    links = CellLinks(links.capacity, np.array([0.0, 8e-9]), 0.0)
+    assert found_on(links, flows, forwarding="cut_through") is None
+
+
+@pytest.mark.parametrize(
+    ("given", "applies"),
+    [
+        ({"latency_s": [1000.0] * 2}, True),
+        ({"latency_s": [1200.0] * 2}, False),  # 2^60 femtoseconds are 1,153 seconds
+        ({"latency_s": [1e-9], "delay_s": 1200.0}, False),
+        ({"latency_s": [1e-9], "base_s": 1200.0}, False),
+        ({"latency_s": [1e-9], "capacity": 64 / 1200.0}, False),
+        ({"latency_s": [400.0], "delay_s": 200.0, "base_s": 200.0, "capacity": 64 / 400.0}, False),
+        ({"latency_s": [1100.0] * 4}, True),
+        ({"latency_s": [1100.0] * 5}, False),  # it arrives behind 2^62
+    ],
+)
+def test_times_have_62_bits(given, applies):
+    """And what is added to a time 60."""
+    found = found_on(*one_after_the_other(**given))
+    assert (found is not None) == applies
+    if applies:
+        assert found.finished == pytest.approx([sum(given["latency_s"])])
+
+
+def test_the_last_tick_is_a_time():
+    """A sum of exactly 2^60 is refused, an arrival at exactly 2^62 is not; small times are not either, whatever the tick."""
+    assert found_on(*one_after_the_other([2.0**60], 64.0), 1.0) is None
+    latency_s = [2.0**59] * 7 + [2.0**59 - 1024]
+    found = found_on(*one_after_the_other(latency_s, 64.0, 1024.0 - 8), 1.0)  # and eight ticks of sending
+    assert found.finished.tolist() == [2.0**62]
+    assert found_on(*line(), 1e-18) is not None
+
+
+def test_progress_is_told_between_slices():
+    """How many of the cells have been sent."""
+    told = []
+    run_queues(*line(), at_once(3), PacketOptions(cell_bytes=CELL), 10**8, 1e-15, lambda *one: told.append(one), 10)
+    assert told
+    assert [(what, total) for what, _, total in told] == [("simulate cells", 40)] * len(told)
+    passed = [number for _, number, _ in told]
+    assert passed == sorted(set(passed))
+    assert 10 <= passed[0] <= passed[-1] <= 40
+
+
+def test_rows_of_cells_double(monkeypatch):
+    """From as many as there are to begin with; a free one is taken to the last."""
+    monkeypatch.setattr(queues_module, "FIRST_ROWS", 1)
+    assert found_on(*one_after_the_other([1e-9])).rows == 1
+    rows = found_on(*line()).rows
+    assert rows > 2
+    assert rows & (rows - 1) == 0

@@ -79,7 +79,7 @@ class _Queues:
             return
 
         links = np.zeros(num_links, kernels.LINK)
-        for name in ("first", "last", "turn"):
+        for name in ("first", "turn"):
             links[name] = -1
         links["full"], links["latency"], links["per_byte"] = full, latency, per_byte
         rows = self._flows = np.zeros(n, kernels.FLOW)
@@ -100,7 +100,7 @@ class _Queues:
         place = np.zeros(num_links, np.int64)
         place[self._number] = np.arange(len(self._number))
         self._edges["to"] = place[to]
-        self.window, self._num_links = int(min(max(1, window), MOST_WINDOW)), num_links
+        self.window, self._num_links = int(min(window, MOST_WINDOW)), num_links
         links = self._links = links[self._number]
 
         state = self._state = np.zeros(1, kernels.STATE)
@@ -137,7 +137,7 @@ class _Queues:
         self._via[place] = np.cumsum(new) - 1
         link, to = link[new], to[new]
         self._edges = np.zeros(len(to), kernels.EDGE)
-        self._edges["first"], self._edges["last"] = -1, -1
+        self._edges["first"] = -1
         number = np.bincount(to, minlength=len(links))
         links["in_n"], links["in_at"] = number, np.cumsum(number) - number
         links["in_lower"] = np.bincount(to[link < to], minlength=len(links))
