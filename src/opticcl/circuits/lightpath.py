@@ -142,7 +142,7 @@ def _all_at_once(fabric: Fabric, schedule: Schedule, assign: Rounds) -> Rounds:
             pairs = union_of(schedule, fabric.num_machine_nodes)
             lasers = lasers_by_colour(fabric, pairs)
             stand: tuple[Circuits, ...] = ()
-            if len(pairs) and not lasers.turn.any():
+            if not lasers.turn.any():
                 machine = fabric.machine_as(Lightpath)
                 routes = _router(machine.routing, machine.grid, machine.seed)(
                     machine.tile[pairs.src], machine.tile[pairs.dst]
@@ -356,12 +356,11 @@ def _split_end_to_end(machine: Lightpath, circuits: Circuits) -> list[Circuits]:
     Raises: UnsupportedError: no waveguide works on all edges of a path.
     """
     by_pair = np.lexsort((circuits.dst, circuits.src))
-    first, second = by_pair[:-1], by_pair[1:]
-    again = (circuits.src[first] == circuits.src[second]) & (circuits.dst[first] == circuits.dst[second])
-    again[again] = circuits.same_path(first[again], second[again])
+    begins = np.ones(len(circuits), bool)
+    begins[1:] = ~circuits.same_path(by_pair[:-1], by_pair[1:])
     bundle = np.empty(len(circuits), np.int64)
-    bundle[by_pair] = np.cumsum(np.r_[0, ~again]) if len(circuits) else 0
-    paths = circuits.take(by_pair[np.r_[True, ~again]] if len(circuits) else by_pair)
+    bundle[by_pair] = np.cumsum(begins) - 1
+    paths = circuits.take(by_pair[begins])
     works = np.ones((4 * machine.num_machine_nodes, machine.waveguides), bool)
     works.ravel()[machine.damage.guide] = False
     found = end_to_end(paths.hops, paths.hop_offsets, works)
