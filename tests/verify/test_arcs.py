@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,8 +13,10 @@ from tests.profiles import examples
 from opticcl.circuits import lower
 from opticcl.collective import Request
 from opticcl.fabrics import fabric
-from opticcl.ir import Circuits, Op, Schedule, Transfers, no_progress, same_columns
+from opticcl.ir import Circuits, Op, Resource, Schedule, Transfers, Usage, no_progress, same_columns
 from opticcl.ir.circuit_plan import CircuitPlan
+from opticcl.ir.fabric import StraightUsage
+from opticcl.ir.pieces import Pieces
 from opticcl.ir.step_blocks import FEWEST, ArcBlock, BlockSteps, StepBlock, step_blocks
 from opticcl.kernels import always_compiled, never_compiled
 from opticcl.schedule import generate
@@ -109,6 +112,111 @@ def test_circuits_of_other_transfers_are_not_clean():
     assert clean_steps(where, steps, replace(circuits, src=circuits.src[1:])) is None
 
 
+SIDE, LINES, SENDERS = 4, 3, 6
+GUIDES, PORTS = Resource("waveguide", LINES * SIDE), Resource("tx_port", SENDERS)
+
+
+def judged(steps, change=lambda usage: usage, resources=(GUIDES, PORTS)):
+    """Clean steps of circuits that each occupy (first place, start, length, transmitter), on a wavelength of two."""
+    columns = np.array([row for step in steps for row in step], int).reshape(-1, 5).T
+    n = len(columns[0])
+
+    def usage(circuits):
+        first, start, length, port, _ = columns[:, circuits.src - 1]
+        links = Pieces(first, np.full(len(first), SIDE), start, length)
+        return change(StraightUsage(GUIDES, links, (Usage(PORTS, port),)))
+
+    where = SimpleNamespace(
+        machine_nodes=lambda ranks: ranks,
+        num_machine_nodes=n + 1,
+        num_wavelengths=2,
+        ports_per_node=1,
+        resources=resources,
+        straight_usage=usage,
+    )
+    src, none = np.arange(1, n + 1), np.zeros(n, int)
+    block = StepBlock(0, Transfers.of(src, none, 0, 1, Op.COPY), np.cumsum([0, *map(len, steps)]))
+    return clean_steps(where, block, ArcBlock(src, none, none, columns[-1]))
+
+
+def occupied_once(rows):
+    """Whether all that circuits occupy is there, and no place of a line and no transmitter has two on one wavelength."""
+    taken = []
+    for first, start, length, port, wavelength in rows:
+        exists = first in range(0, LINES * SIDE, SIDE) and start in range(SIDE) and port in range(SENDERS)
+        if not exists or not 1 <= length <= SIDE:
+            return False
+        taken += [("guide", first + (start + k) % SIDE, wavelength) for k in range(length)]
+        taken.append(("port", port, wavelength))
+    return len(taken) == len(set(taken))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("rarely", [0, 1])
+def test_lines_and_transmitters_are_occupied_once(compiled, rarely):
+    """Of 300 steps on a machine made by hand, without circuits that occupy what is not there, or with some."""
+    random = np.random.default_rng(rarely)
+    among = (0, 4, 8, -4, 12), (0, 1, 2, 3, -1, 4), (1, 1, 2, 4, 0, 5), (0, 1, 2, 3, 4, 5, -1, 6), (0, 1)
+
+    def drawn(values):
+        there = len(values) - 2 if len(values) > 2 else 2
+        some = there if not rarely or random.random() < 0.9 else len(values)
+        return values[random.integers(some)]
+
+    steps = [[tuple(map(drawn, among)) for _ in range(random.integers(6))] for _ in range(300)]
+    with always_compiled() if compiled else never_compiled():
+        found = judged(steps).tolist()
+    assert found == [occupied_once(rows) for rows in steps]
+    assert 50 < sum(found) < 250
+
+
+def test_the_same_transmitter_twice_and_a_whole_line():
+    """With another one between them; a circuit may go all the way round."""
+    apart = [(0, 0, 1, 3, 0), (4, 0, 1, 2, 0), (8, 0, 1, 3, 0)]
+    round_and_round = [(0, 3, 4, 0, 0), (4, 0, 4, 1, 0), (0, 1, 4, 2, 1)]
+    with never_compiled():
+        assert judged([apart, apart[:2], round_and_round, [*round_and_round, (0, 2, 1, 3, 1)]]).tolist() == [
+            False, True, True, False
+        ]  # fmt: skip
+
+
+OTHERS = [
+    ("capacity", 2), ("per_wavelength", False), ("shared", True), ("once_per_job", True), ("one_setting", True),
+    ("in_wavelengths", True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("of_links", [True, False])
+@pytest.mark.parametrize(("name", "value"), OTHERS)
+def test_resources_with_another_rule_are_not_judged(name, value, of_links):
+    """Links, or transmitters."""
+    other = replace(GUIDES if of_links else PORTS, **{name: value})
+
+    def change(usage):
+        ports = usage.others if of_links else (replace(usage.others[0], resource=other),)
+        return replace(usage, resource=other if of_links else GUIDES, others=ports)
+
+    steps = [[(0, 0, 2, 0, 0), (4, 1, 2, 1, 0)]]
+    assert judged(steps).tolist() == [True]
+    assert judged(steps, change, (other, PORTS) if of_links else (GUIDES, other)) is None
+
+
+UNJUDGED = {
+    "no straight paths": lambda usage: None,
+    "rows of circuits": lambda usage: replace(usage, others=(replace(usage.others[0], circuit=np.arange(2)),)),
+    "amounts": lambda usage: replace(usage, others=(replace(usage.others[0], amount=np.ones(2, int)),)),
+    "lines of two lengths": lambda usage: replace(usage, links=replace(usage.links, side=np.array([4, 2]))),
+    "lines that begin within another": lambda usage: replace(usage, links=replace(usage.links, first=np.array([0, 6]))),
+    "transmitters left out": lambda usage: replace(usage, others=()),
+}
+
+
+@pytest.mark.parametrize("what", UNJUDGED)
+def test_usage_of_another_form_is_not_judged(what):
+    """So that light is counted circuit by circuit."""
+    assert judged([[(0, 0, 2, 0, 0), (4, 1, 1, 1, 0)]], UNJUDGED[what]) is None
+
+
 @dataclass(frozen=True)
 class Rounds:
     """Circuits of steps, by blocks and by lists."""
@@ -157,6 +265,26 @@ def test_verdicts_are_those_of_steps_one_by_one(edit, nodes, at):
     assert (
         left == ([range(at, at + 1)] if edit != "none" else []) or nodes == 9
     )  # few steps are not evaluated in blocks
+
+
+def test_what_is_left_and_what_is_counted(monkeypatch):
+    """Circuits of clean steps, five steps of a half at a time; of a machine with a failed part all steps are left."""
+    where = fabric("terarack", nodes=15, wavelengths=2)
+    plan = lower(where, generate("wavelength_exchange", Request("all_reduce"), where))
+    every = range(plan.schedule.num_steps)
+    sizes = [len(plan.schedule.step(i)) for i in every]
+    monkeypatch.setattr("opticcl.ir.step_blocks.ROWS", 5 * sizes[0])
+    told = []
+    assert steps_to_list(plan, progress=lambda *call: told.append(call)) == ([], sum(sizes))
+    assert told == [("count the light", done, 28) for done in (5, 10, 14, 19, 24, 28)]
+    steps = [list(zip(c.src.tolist(), c.dst.tolist(), c.port.tolist(), c.wavelength_lo.tolist(), strict=True))
+             for c in (plan.rounds(i)[0] for i in every)]  # fmt: skip
+    steps[7][0] = EDITS["no port"](steps[7][0], 15)
+    wrong = replace(plan, rounds=Rounds(where, tuple(steps)))
+    assert steps_to_list(wrong, progress=no_progress) == ([range(7, 8)], sum(sizes) - sizes[7])
+    broken = replace(wrong, fabric=fabric("terarack:nodes=15,wavelengths=2,failed=fibre:3"))
+    assert broken.block(next(step_blocks(plan.schedule))) is not None
+    assert steps_to_list(broken, progress=no_progress) == ([range(i, i + 1) for i in every], 0)
 
 
 @pytest.mark.parametrize("nodes", range(1, 24, 2))

@@ -8,9 +8,9 @@ import pytest
 from opticcl.collective import Request, collective
 from opticcl.fabrics import fabric
 from opticcl.ir import Op, Schedule, Transfers
-from opticcl.ir.symmetry import Digits, Symmetry, Table
+from opticcl.ir.symmetry import Digits, Run, RunSteps, Symmetry, Table
 from opticcl.schedule import generate
-from opticcl.verify import data
+from opticcl.verify import chunk_rows, data
 from opticcl.verify.data import check_data
 from opticcl.verify.few_ranks import few_ranks
 
@@ -51,6 +51,79 @@ def test_every_chunk_is_followed_once_at_the_ranks_that_may_hold_it(collective):
     report = check_data(schedule)
     assert (report.violations, report.exhaustive, report.how) == ((), True, "every chunk followed")
     assert report.transfers == few.transfers
+
+
+def at_rank_0(*steps, num_ranks=8):
+    """A gather of a chunk of each rank to rank 0, by hand; the rows of its steps."""
+    return Schedule("hand", collective("gather", num_ranks, num_ranks), len(steps), steps.__getitem__)
+
+
+DIRECT = Transfers.of(np.arange(1, 8), 0, np.arange(1, 8), 1, Op.COPY)
+
+
+@pytest.mark.parametrize(
+    ("most_cells", "due"),
+    [
+        (64, [[0, 1, 2, 3, 4, 5, 6, 7]]),
+        (63, [[0, 1, 2, 3], [4, 5, 6, 7]]),  # at ranks 0 to 3, and at rank 0 and ranks 4 to 7
+        (20, [[0, 1, 2, 3], [4, 5, 6, 7]]),
+        (19, [[0, 1, 2, 3], [4, 5], [6, 7]]),
+        (6, [[0, 1], [2, 3], [4, 5], [6, 7]]),
+        (5, [[0, 1], [2], [3], [4], [5], [6], [7]]),
+        (0, [[0], [1], [2], [3], [4], [5], [6], [7]]),
+    ],
+)
+def test_parts_are_halves_until_they_are_small(most_cells, due):
+    """A chunk of a gather is at its rank and at rank 0; one chunk is never cut."""
+    parts = list(few_ranks(at_rank_0(DIRECT)).parts(np.arange(8), most_cells))
+    assert [chunks.tolist() for chunks, _, _ in parts] == due
+    assert [ranks.tolist() for _, ranks, _ in parts] == [sorted({0, *chunks}) for chunks in due]
+
+
+def test_runs_blocks_and_predicates_are_followed_at_all_ranks():
+    """Two steps of one definition, two at once, steps many at a time, and holders that only a function knows."""
+    one = Run(lambda: DIRECT)
+    for run, fits in ((one, True), (replace(one, count=2), False), (replace(one, beside=(one,)), False)):
+        steps = RunSteps((run,), 8)
+        assert (few_ranks(replace(at_rank_0(DIRECT), num_steps=steps.num_steps, step=steps)) is not None) == fits
+    where = fabric("terarack:nodes=17,wavelengths=1")
+    many = generate("wavelength_exchange", Request("all_to_all"), where)
+    rows = [many.step(i) for i in range(many.num_steps)]
+    c = at_rank_0().collective
+    wanted = replace(many.collective, before=c.after, after=c.after)
+    assert few_ranks(replace(many, collective=wanted)) is None
+    assert few_ranks(replace(many, collective=wanted, step=lambda i: rows[i])) is not None
+    for name in ("before", "after"):
+        asked = replace(c, **{name: lambda rank, chunk: rank == chunk})
+        assert few_ranks(replace(at_rank_0(DIRECT), collective=asked)) is None
+
+
+def test_as_many_rows_as_can_be_kept(monkeypatch):
+    """Of two steps with three chunks that are no neighbours; of one with more, rows are not even made."""
+    two = at_rank_0(*[Transfers.of([1], [0], [at], 3, Op.COPY, chunk_step=2) for at in (0, 1)])
+    monkeypatch.setattr("opticcl.verify.few_ranks.MOST_ROWS", 6)
+    found = few_ranks(two)
+    assert [step.chunk_lo.tolist() for step in found.steps] == [[0, 2, 4], [1, 3, 5]]
+    assert found.transfers == 2
+    for most in (5, 3, 2):
+        monkeypatch.setattr("opticcl.verify.few_ranks.MOST_ROWS", most)
+        assert few_ranks(two) is None
+    one = replace(two, num_steps=1)
+    assert few_ranks(one) is None
+    monkeypatch.setattr(chunk_rows, "MOST_APART", 2)
+    assert few_ranks(one) is None
+    monkeypatch.setattr(chunk_rows, "MOST_APART", 3)
+    monkeypatch.setattr("opticcl.verify.few_ranks.MOST_ROWS", 3)
+    assert few_ranks(one) is not None
+
+
+@pytest.mark.parametrize(("src", "dst", "chunk"), [(-1, 0, 0), (0, -1, 0), (8, 0, 0), (0, 8, 0), (0, 1, 8), (0, 1, -1)])
+def test_what_does_not_exist_is_followed_at_all_ranks(src, dst, chunk):
+    """A sender, a receiver or a chunk; an empty step is nothing wrong."""
+    nothing = DIRECT.take(slice(0, 0))
+    assert few_ranks(at_rank_0(nothing, DIRECT)) is not None
+    wrong = Transfers.of([src], [dst], [chunk], 1, Op.COPY)
+    assert few_ranks(at_rank_0(nothing, DIRECT, wrong)) is None
 
 
 @pytest.mark.parametrize("collective", ["gather", "scatter"])

@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from opticcl.collective import Request
+from opticcl.collective import Request, collective
 from opticcl.fabrics import fabric
 from opticcl.ir import Op, Schedule, Transfers
+from opticcl.ir.collective import Holders
 from opticcl.ir.symmetry import Digits, Symmetry
 from opticcl.schedule import generate
 from opticcl.verify import data
@@ -126,3 +127,81 @@ def test_claims_are_not_used_where_every_chunk_is_asked_for():
     claim = Symmetry(Digits((4,), 0, 1), Digits((1,), 0, 0))
     one = Schedule("hand", Request("all_reduce").on(4, 1), 1, lambda i: rows, symmetries=(claim,))
     assert (check_data(one).how, check_data(one).violations) == ("every chunk followed", ())
+
+
+def by_hand(copies, root=0):
+    """A reduce of four chunks among four ranks: each is summed at its own rank, then copied as the rows say, step by step."""
+    src, dst = np.divmod(np.arange(16), 4)
+    sums = Transfers.of(src[src != dst], dst[src != dst], dst[src != dst], 1, Op.REDUCE)
+    rows = [sums, *(Transfers.of(*np.array(step).T, 1, Op.COPY) for step in copies)]
+
+    def step(i):
+        assert i >= 0
+        return rows[i]
+
+    return Schedule("hand", collective("reduce", 4, 4, root=root), len(rows), step)
+
+
+IN_TURN = [[(3, 2, 3)], [(2, 0, 2), (2, 0, 3)], [(1, 0, 1)]]
+"""Rank 2 passes on the chunk of rank 3; four chunks are carried."""
+
+
+def test_parts_of_a_reduce_by_hand():
+    """Sums are at the ranks that send them first; the second part adds nothing."""
+    whole = by_hand(IN_TURN)
+    sums, copies = two_parts(whole)
+    assert (sums.num_steps, copies.num_steps) == (1, 3)
+    assert sums.collective.after == copies.collective.before == Holders("owner", owners=np.arange(4, dtype=np.int32))
+    assert (sums.collective.reduces, copies.collective.reduces) == (True, False)
+    assert (sums.collective.before, copies.collective.after) == (whole.collective.before, whole.collective.after)
+    assert [copies.step(i) for i in range(3)] == [whole.step(i + 1) for i in range(3)]
+    for part in (sums, copies):
+        assert check_data(part).violations == ()
+
+
+def test_schedules_of_one_part_have_no_two():
+    """Sums alone, copies alone, or steps without rows at the end."""
+    assert two_parts(by_hand([])) is None
+    whole, asked = by_hand(IN_TURN), []
+    assert two_parts(replace(whole, num_steps=3, step=lambda i: asked.append(i) or whole.step(i + 1))) is None
+    assert asked == [2, 1, 0]
+    nothing = whole.step(0).take(slice(0, 0))
+    assert two_parts(replace(whole, num_steps=5, step=lambda i: whole.step(i) if i < 4 else nothing)) is None
+
+
+def test_collectives_that_end_elsewhere_have_no_two_parts():
+    """Holders that only a function knows, contributions of some ranks, nothing that is added."""
+    whole = by_hand(IN_TURN)
+    c = whole.collective
+    owners = Holders("owner", owners=np.arange(4, dtype=np.int32))
+    for changes in (
+        {"after": lambda rank, chunk: rank == 0},
+        {"before": lambda rank, chunk: rank >= 0},
+        {"after": owners},
+        {"before": owners},
+        {"reduces": False},
+    ):
+        assert two_parts(replace(whole, collective=replace(c, **changes))) is None
+
+
+@pytest.mark.parametrize("row", [(-1, 0, 1), (1, -1, 1), (4, 0, 1), (1, 4, 1), (1, 0, -1), (1, 0, 4)])
+@pytest.mark.parametrize("at", [0, 2])
+def test_copies_of_what_does_not_exist_are_no_part(row, at):
+    """Ranks and chunks."""
+    wrong = [[row] if i == at else step for i, step in enumerate(IN_TURN)]
+    assert two_parts(by_hand(wrong)) is None
+
+
+def test_as_many_copies_as_can_be_kept(monkeypatch):
+    """Chunks that are carried, of which more are refused; steps, of which those before belong to the first part."""
+    whole = by_hand(IN_TURN)
+    monkeypatch.setattr("opticcl.verify.two_parts.MOST_COPIES", 4)
+    assert two_parts(whole) is not None
+    monkeypatch.setattr("opticcl.verify.two_parts.MOST_STEPS", 2)
+    first, second = two_parts(whole)
+    assert (first.num_steps, second.num_steps) == (2, 2)
+    assert first.collective.after.owners.tolist() == [0, 1, 2, 2]
+    assert check_data(first).violations == check_data(second).violations == ()
+    monkeypatch.undo()
+    monkeypatch.setattr("opticcl.verify.two_parts.MOST_COPIES", 3)
+    assert two_parts(whole) is None

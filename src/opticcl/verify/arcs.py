@@ -67,13 +67,13 @@ def clean_steps(fabric: Fabric, steps: StepBlock, circuits: ArcBlock) -> npt.NDA
     nodes, depth = fabric.num_machine_nodes, fabric.num_wavelengths
     for column, count in zip(columns, (nodes, nodes, fabric.ports_per_node, depth), strict=True):
         wrong |= (column < 0) | (column >= count)
-    usage = None
-    if not wrong.any():
-        usage = fabric.straight_usage(circuits)
-        if usage is None or not _exclusive(fabric, usage):
-            return None
-        wrong = _impossible(usage)
-    if usage is None or wrong.any():  # what does not exist occupies nothing
+    if wrong.any():  # what does not exist occupies nothing
+        return _without(of_row, wrong, fabric, steps, circuits)
+    usage = fabric.straight_usage(circuits)
+    if usage is None or not _exclusive(fabric, usage):
+        return None
+    wrong = _impossible(usage)
+    if wrong.any():
         return _without(of_row, wrong, fabric, steps, circuits)
     clean[_crossing(of_row, circuits.wavelength, usage, depth)] = False
     for other in usage.others:
@@ -140,7 +140,7 @@ def _crossing(of_row: IntArray, wavelength: IntArray, usage: StraightUsage, dept
     begin = start[order]
     end = begin + length[order]
     new = np.flatnonzero(group[1:] != group[:-1])
-    next_begin = np.append(begin[1:], 0)
+    next_begin = np.roll(begin, -1)
     # behind the last of a group comes its first, once round
     next_begin[np.append(new, len(order) - 1)] = begin[np.concatenate([[0], new + 1])] + side
     return of_row[order[end > next_begin]]
@@ -158,7 +158,7 @@ def _twice(of_row: IntArray, wavelength: IntArray, usage: Usage, depth: int) -> 
     cell = usage.index * depth + wavelength
     if worth_compiling(len(cell), _again):
         return of_row[_again(of_row, cell, usage.resource.count * depth)]
-    order = np.lexsort((cell, of_row))
+    order = np.argsort(cell, kind="stable")
     again = (cell[order[1:]] == cell[order[:-1]]) & (of_row[order[1:]] == of_row[order[:-1]])
     return of_row[order[1:][again]]
 

@@ -97,6 +97,8 @@ class FewRanks:
 def few_ranks(schedule: Schedule) -> FewRanks | None:
     """The schedule, if at the start and at the end one rank has each chunk, and if all of its rows exist and can be kept.
 
+    None where not, or where steps are evaluated many at a time.
+
     Args: schedule: to be checked.
     """
     c, transfers = schedule.collective, 0
@@ -108,7 +110,7 @@ def few_ranks(schedule: Schedule) -> FewRanks | None:
             return None
         step = run.base()
         transfers += len(step)
-        if max(transfers, num_apart(step)) > MOST_ROWS or not _exist(step, c):
+        if num_apart(step) > MOST_ROWS or not _exist(step, c):
             return None
         steps.append(with_neighbours_alone(step)[0])
         if sum(map(len, steps)) > MOST_ROWS:

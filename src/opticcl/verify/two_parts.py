@@ -32,7 +32,7 @@ def two_parts(schedule: Schedule) -> tuple[Schedule, Schedule] | None:
         return None
     copies: list[Transfers] = []
     carried, split = 0, schedule.num_steps
-    while split and len(copies) <= MOST_STEPS:
+    while split and len(copies) < MOST_STEPS:
         rows = schedule.step(split - 1)
         if not len(rows) or (rows.op != Op.COPY).any():
             break
