@@ -20,6 +20,16 @@ def clash(counts: list[int], most: int = 1) -> bool:
     return max(counts) > most and key[0] == 1
 '''
 
+DECORATED = """
+from functools import cache
+
+@cache
+def most(
+    count: int = 1,
+) -> int:
+    return max(count, 2)
+"""
+
 
 def test_every_kind_of_change_is_made_once(tmp_path):
     """Comparisons, numbers, conditions, elements, calls; not the texts, the annotations or the docstrings."""
@@ -48,6 +58,16 @@ def test_a_mutant_differs_in_one_place(tmp_path):
         after = ast.unparse(mutant.tree).splitlines()
         assert sum(one != other for one, other in zip(before, after, strict=True)) == 1, mutant.change
         compile(mutant.tree, "clash.py", "exec")
+
+
+def test_defaults_of_a_function_are_changed_for_the_tests_that_call_it(tmp_path):
+    """A call is recorded at the first line of the function, which is that of its decorator."""
+    (tmp_path / "decorated.py").write_text(DECORATED, "utf-8")
+    default, _, inner = mutants_of(tmp_path / "decorated.py", tmp_path)
+    code = next(one for one in compile(DECORATED, "decorated.py", "exec").co_consts if hasattr(one, "co_firstlineno"))
+    assert (default.change, inner.change) == ("1 => 2", "2 => 3")
+    assert code.co_firstlineno in default.lines
+    assert [*inner.lines] == [8]
 
 
 def test_names_of_mutants_are_unique():

@@ -84,14 +84,15 @@ def mutants_of(source: Path, root: Path) -> Iterator[Mutant]:
 
 
 def _statement_lines(function: ast.FunctionDef) -> dict[int, range]:
-    """For each node the lines of its statement; of a statement with a body those before the body."""
+    """For each node the lines of its statement, decorators included; of a statement with a body those before the body."""
     found: dict[int, range] = {}
 
     def walk(node: ast.AST, lines: range) -> None:
         if isinstance(node, ast.stmt):
             body = getattr(node, "body", None)
             last = max(node.lineno, body[0].lineno - 1) if body else node.end_lineno
-            lines = range(node.lineno, (last or node.lineno) + 1)
+            first = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", []))])
+            lines = range(first, (last or node.lineno) + 1)
         found[id(node)] = lines
         for child in ast.iter_child_nodes(node):
             walk(child, lines)
