@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.fabrics.walks import assert_broken_paths_are_refused, assert_routes_arrive, latency_s, loads, num_hops
+from tests.fabrics.walks import (
+    assert_broken_paths_are_refused,
+    assert_routes_arrive,
+    latency_s,
+    loads,
+    num_hops,
+    pairs,
+    routed,
+)
 
 from opticcl.circuits import lower
 from opticcl.errors import FabricError
@@ -21,6 +29,47 @@ def test_numbers_of_sipac() -> None:
     assert made.rate_bits_per_s == pytest.approx(682.67e9, rel=1e-5)
     assert (num_hops(made, 0, 511), latency_s(made, 0, 511)) == (6, pytest.approx(6e-6))
     assert sum(r.count for r in made.resources) == 2 * 3 * 512
+
+
+@pytest.mark.parametrize(("radix", "levels"), [(2, 1), (2, 4), (3, 3)])
+def test_a_switch_joins_the_nodes_that_differ_in_one_digit(radix: int, levels: int) -> None:
+    """Of each level as many as there are other digits, with a link to and from each of its nodes, and no other links."""
+    made = fabric("bcube", radix=radix, levels=levels)
+    digits = [tuple(node // radix**level % radix for level in range(levels)) for node in range(radix**levels)]
+    due = []
+    for level in range(levels):
+        others = [one[:level] + one[level + 1 :] for one in digits]
+        due += [sorted(node for node, rest in enumerate(others) if rest == own) for own in set(others)]
+    to: dict[int, list[int]] = {}
+    back: dict[int, list[int]] = {}
+    for tail, head in zip(made.network.tail.tolist(), made.network.head.tolist(), strict=True):
+        (to if head >= made.num_nodes else back).setdefault(max(tail, head), []).append(min(tail, head))
+    assert to == back
+    assert sorted(to.values()) == sorted(due)
+
+
+def test_a_switch_delays_what_it_receives() -> None:
+    """3 us a link and 5 us a switch: 11 us for each digit, 8 of them up to the switch."""
+    made = fabric("bcube:radix=2,levels=2,link_latency=3us,router_latency=5us")
+    assert (latency_s(made, 0, 1), latency_s(made, 0, 3)) == pytest.approx((11e-6, 22e-6))
+    assert made.network.latency_s[made.route(np.array([0]), np.array([1]))[0]].tolist() == pytest.approx([8e-6, 3e-6])
+
+
+@pytest.mark.parametrize("routing", ["rotated", "dimension_order"])
+def test_digits_are_corrected_in_turn(routing: str) -> None:
+    """From the first level, or from that of sender plus receiver, on; digits that are right are passed over."""
+    made = fabric("bcube", radix=3, levels=3, routing=routing)
+    circuits = routed(made, *pairs(27))
+    for i, (src, dst) in enumerate(zip(circuits.src.tolist(), circuits.dst.tolist(), strict=True)):
+        begin = (src + dst) % 3 if routing == "rotated" else 0
+        at, visited = [src % 3, src // 3 % 3, src // 9], [src]
+        for level in [0, 1, 2, 0, 1, 2][begin : begin + 3]:
+            at[level] = [dst % 3, dst // 3 % 3, dst // 9][level]
+            visited += [at[0] + 3 * at[1] + 9 * at[2]]
+        due = [node for node, before in zip(visited, [-1, *visited], strict=False) if node != before]
+        hops = circuits.path(i)
+        assert [src, *made.network.head[hops[1::2]].tolist()] == due
+        assert made.network.tail[hops[::2]].tolist() == due[:-1]
 
 
 def test_hops_are_twice_the_digits_that_differ() -> None:
@@ -85,6 +134,8 @@ def test_broken_paths() -> None:
         ("levels=0", "levels=0"),
         ("node_rate=0", "node_rate=0"),
         ("radix=32,levels=6", "try levels=3"),
+        ("link_latency=-1us", "link_latency=-1e-06; at least 0"),
+        ("router_latency=-1us", "router_latency=-1e-06; at least 0"),
     ],
 )
 def test_bad_parameters_are_refused(spec: str, message: str) -> None:

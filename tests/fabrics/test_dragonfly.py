@@ -61,6 +61,14 @@ def test_any_number_of_nodes(nodes: int) -> None:
     assert verify(lower(made, generate("ring", "all_reduce", made))).ok
 
 
+@pytest.mark.parametrize(("nodes", "half"), [(1, 1), (6, 1), (7, 2), (72, 2), (73, 3), (342, 3), (343, 4)])
+def test_the_smallest_balanced_shape(nodes: int, half: int) -> None:
+    """Groups of 2 p routers with p nodes each, 2 p^2 + 1 of them: 6 nodes, 72, 342."""
+    made = fabric_at_scale("dragonfly", nodes).parameters
+    shape = ("nodes", "nodes_per_router", "routers_per_group", "global_links")
+    assert [made[name] for name in shape] == [nodes, half, 2 * half, half]
+
+
 def test_broken_paths() -> None:
     """Within a router, a group, and across."""
     made = fabric_at_scale("dragonfly", 72)
@@ -69,7 +77,8 @@ def test_broken_paths() -> None:
     assert_broken_paths_are_refused(made, 0, 71)
 
 
-@pytest.mark.parametrize("spec", ["nodes=0", "routers_per_group=0", "global_links=-1", "rate=0", "global_latency=-1s"])
+@pytest.mark.parametrize("spec", ["nodes=0", "routers_per_group=0", "global_links=-1", "rate=0", "global_latency=-1s",
+                                  "local_latency=-1s", "router_latency=-1s"])  # fmt: skip
 def test_bad_parameters_are_refused(spec: str) -> None:
     """In one line that names the field."""
     with pytest.raises(FabricError, match=spec.partition("=")[0]):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf, nan
+
 import numpy as np
 import pytest
 from tests.fabrics.walks import (
@@ -142,6 +144,9 @@ def test_a_million_routes_take_about_a_second() -> None:
         ("radix=16,oversubscription=0", "nearest: oversubscription=0.0666667"),
         ("rate=0", "rate=0 bit/s; more than 0"),
         ("router_latency=-1us", "router_latency=-1e-06; at least 0"),
+        ("link_latency=-1us", "link_latency=-1e-06; at least 0"),
+        ("radix=9,oversubscription=2,nodes=55", "radix=9 is odd; .* try radix=10"),
+        ("radix=4,nodes=33", "nodes=33 are more than 4 layers of radix=4 hold; at most nodes=32"),
         ("nodes=40,radix=8,layers=2", "at most nodes=32"),
     ],
 )
@@ -164,6 +169,29 @@ def test_a_tree_has_the_fewest_layers() -> None:
     assert len(shape_of(2048, 64, None, 1).children) == 2
     assert len(shape_of(2049, 64, None, 1).children) == 3
     assert shape_of(48, 8, 2, 3).parents == (1, 2)
+
+
+def test_ports_of_a_leaf_are_divided_as_wanted() -> None:
+    """Every division of up to 12 ports by its ratio, odd numbers of ports too; the top has all its ports down."""
+    for radix in range(2, 13):
+        for up in range(1, radix):
+            down = radix - up
+            shape = shape_of(down * radix, radix, None, down / up)
+            assert (shape.children, shape.parents) == ((down, radix), (1, up))
+            assert shape_of(1, radix, 2, down / up) == shape
+    assert shape_of(32, 4, None, 1).children == (2, 2, 2, 4)
+
+
+@pytest.mark.parametrize("ratio", [0.0, 1e-12, -0.5, -1.0, -3.0, 2.5, 2.999, 3.001, 30.0, 1e30, inf, nan])
+def test_other_ratios_are_refused(ratio: float) -> None:
+    """With the nearest of 3, 1 and 1/3, which 4 ports have; 2 ports have 1 alone."""
+    nearest = 1 / 3 if ratio < 1 else 3
+    with pytest.raises(
+        FabricError, match=rf"^fat_tree: radix=4 cannot be split .*; nearest: oversubscription={nearest:g} "
+    ):
+        shape_of(8, 4, 2, ratio)
+    with pytest.raises(FabricError, match=r"nearest: oversubscription=1 \(1 down, 1 up\)$"):
+        shape_of(2, 2, 2, ratio)
 
 
 def test_names() -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from itertools import pairwise
-from math import inf, prod
+from math import inf
 
 import numpy as np
 import pytest
@@ -227,7 +227,7 @@ def test_cuts_have_the_capacity_of_the_links_between_both_sides(specification):
     n, links = made.num_nodes, ends_of_links(made)
     for nodes in (np.arange(n), np.array([1, 3, 4, n - 1])):
         due = []
-        sides = made.dimensions if len(made.dimensions) > 1 and prod(made.dimensions) == n else ()
+        sides = made.dimensions if len(made.dimensions) > 1 else ()
         coordinates = np.array(list(np.ndindex(*sides))) if sides else np.zeros((n, 0), int)
         for d in range(len(sides)):
             for first in thresholds(coordinates[nodes, d]):
@@ -351,6 +351,15 @@ def test_links_pass_metres_receivers_and_switches(specification, per_rack):
     assert {alone.fibre_m, alone.waveguide_m, alone.receivers, alone.switches, alone.server_switches} == {0.0}
 
 
+def test_nodes_that_forward_nothing_are_no_switches(monkeypatch):
+    """Links of nodes to nodes end at no switch; where nodes forward packets, each node counts as one."""
+    floor = assumptions("common").floor
+    for relays in (False, True):
+        made = fabric("torus:shape=2x3")
+        monkeypatch.setitem(made.__dict__, "network", replace(made.network, relays=relays))
+        assert made.hop_passages(floor).switches.tolist() == [relays] * made.network.num_links
+
+
 def test_a_network_numbers_links_kind_by_kind():
     """Neighbouring kinds of one rate are one resource, kinds without links none; one node alone has one without links."""
     sizes = ((2, 5.0), (3, 5.0), (0, 7.0), (1, 5.0))
@@ -410,6 +419,28 @@ def test_the_largest_machine_is_accepted(specification):
     _packet.at_least("x", 2, a=2)
     with pytest.raises(FabricError, match=r"^x: b=1.5; at least 2$"):
         _packet.at_least("x", 2, a=2, b=1.5, c=1)
+
+
+@pytest.mark.parametrize(
+    "specification",
+    [
+        "fat_tree:nodes=10,radix=4,layers=3",
+        "leaf_spine:nodes=7,nodes_per_leaf=3,spines=2",
+        "superpod:nodes=13,nodes_per_server=3,radix=4",
+        "superpod:nodes=9,nodes_per_server=1,radix=4",
+        "superpod:nodes=8",
+        "superpod:nodes=1",
+        "dragonfly:nodes=11,nodes_per_router=2,routers_per_group=2,global_links=1",
+    ],
+)
+def test_links_are_counted_before_they_are_made(specification, monkeypatch):
+    """A machine with exactly as many as allowed is accepted, and with one more refused."""
+    links = fabric(specification).network.num_links
+    monkeypatch.setattr(_packet, "MAX_LINKS", links)
+    fabric(specification)
+    monkeypatch.setattr(_packet, "MAX_LINKS", links - 1)
+    with pytest.raises(FabricError, match=rf": {links:,} links; at most {links - 1:,}, try fewer nodes or switches$"):
+        fabric(specification)
 
 
 def test_rates_are_positive():

@@ -9,7 +9,7 @@ from tests.fabrics.walks import assert_broken_paths_are_refused, assert_routes_a
 from opticcl.circuits import lower
 from opticcl.errors import FabricError
 from opticcl.fabrics import fabric, fabric_at_scale
-from opticcl.fabrics.superpod import _layers
+from opticcl.fabrics.superpod import SuperPod, _layers
 from opticcl.schedule import generate
 from opticcl.verify import verify
 
@@ -105,6 +105,8 @@ def test_parts() -> None:
     """No InfiniBand within one server, no NVLink where servers have one node."""
     kinds = {p.kind for p in fabric("superpod:nodes=8").parts()}
     assert kinds == {"backplane_end", "nvlink_switch"}
+    two = fabric("superpod:nodes=2").parts()
+    assert [(p.kind, p.count) for p in two] == [("backplane_end", 4), ("nvlink_switch", 1)]
     kinds = {p.kind for p in fabric("superpod:nodes=8,nodes_per_server=1").parts()}
     assert kinds == {"transceiver", "electrical_switch"}
 
@@ -120,6 +122,38 @@ def test_links_that_a_node_has(nodes: int, each: int, nvlink: int, cards: int) -
     assert [r.capacity for r in made.resources] == [2.4e12] * nvlink + [200e9] * cards
     if nvlink:
         assert made.resources[0].count == 2 * nodes
+
+
+@pytest.mark.parametrize(
+    ("spec", "servers"),
+    [("nodes=13,nodes_per_server=3", range(13, 18)), ("nodes=8", range(8, 9)), ("nodes=1", range(1, 2)),
+     ("nodes=5,nodes_per_server=1", range(0))],
+)  # fmt: skip
+def test_nvswitches_are_the_first_switches(spec: str, servers: range) -> None:
+    """One a server, which joins its nodes; none where servers have one node."""
+    made = fabric(f"superpod:{spec}")
+    assert isinstance(made, SuperPod)
+    assert [*made.server_switches] == [*servers]
+    each = made.nodes_per_server
+    for switch in servers:
+        own = [node for node in range(made.nodes) if node // each == switch - made.nodes]
+        assert made.network.tail[made.network.head == switch].tolist() == own
+
+
+def test_a_server_alone_needs_no_infiniband() -> None:
+    """Of more nodes than the switches would connect: 100 nodes around one NVSwitch."""
+    made = fabric("superpod:nodes=100,nodes_per_server=100,radix=2")
+    assert_routes_arrive(made)
+    assert {num_hops(made, node, 99) for node in range(99)} == {2}
+    assert [(part.kind, part.count) for part in made.parts()] == [("backplane_end", 200), ("nvlink_switch", 1)]
+
+
+def test_kinds_of_switches_without_nvlink() -> None:
+    """Of 5 servers of a node each, two layers: no third one is named."""
+    made = fabric("superpod:nodes=5,nodes_per_server=1,radix=4")
+    assert isinstance(made, SuperPod)
+    assert made.vertex_kinds()[1] == ("node", "leaf", "spine", "NVSwitch")
+    assert set(made.kind_names(0, np.arange(10))[0]) == {"node -> leaf", "leaf -> node"}
 
 
 def test_layers_of_infiniband() -> None:

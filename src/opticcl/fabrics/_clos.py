@@ -23,7 +23,7 @@ from typing import Literal
 
 import numpy as np
 
-from opticcl.fabrics._packet import LinkGroup, hash_of
+from opticcl.fabrics._packet import NO_HOP, LinkGroup, hash_of
 from opticcl.ir import IntArray, Part
 
 __all__ = ["Clos", "Routing"]
@@ -68,8 +68,8 @@ class Clos:
         """
         kinds = []
         base, counts = first_switch, self.switches()
-        for level in range(1, len(self.children) + 1):
-            width, below = self.parents[level - 1], prod(self.parents[: level - 1])
+        for level, (width, rate, latency) in enumerate(zip(self.parents, rates, latencies, strict=True), 1):
+            below = prod(self.parents[: level - 1])
             if level == 1:
                 lower = np.arange(len(self.position))
                 upper = first_switch + self._subtree(self.position, 1)
@@ -79,7 +79,6 @@ class Clos:
                 lower = base + number
                 base += counts[level - 2]
                 upper = base + subtree // self.children[level - 1] * (below * width) + place + u * below
-            rate, latency = rates[level - 1], latencies[level - 1]
             kinds += [
                 LinkGroup(lower, upper, rate, latency + router_s),
                 LinkGroup(upper, lower, rate, latency + (router_s if level > 1 else 0.0)),
@@ -104,7 +103,7 @@ class Clos:
         return tuple(found)
 
     def columns(self, src: IntArray, dst: IntArray, routing: Routing, seed: int) -> list[IntArray]:
-        """Paths between hosts as `paths_of_columns` takes them: one array a hop, -1 where a path has none.
+        """Paths between hosts as `paths_of_columns` takes them: one array a hop, NO_HOP where a path has none.
 
         Args:
             src, dst: hosts, (n,).
@@ -114,7 +113,7 @@ class Clos:
         at = [self.position[np.asarray(host)] for host in (src, dst)]
         up: list[IntArray] = []
         down: list[IntArray] = []
-        place: IntArray = np.zeros(len(at[0]), np.int64)  # of the switch of the level below
+        place: IntArray = np.zeros(len(src), np.int64)  # of the switch of the level below
         base = self.first_link
         counts = (len(self.position), *self.switches())
         climbs = np.asarray(src) != np.asarray(dst)
@@ -125,9 +124,9 @@ class Clos:
                 lower = [np.asarray(src, np.int64), np.asarray(dst, np.int64)]
             else:
                 lower = [self._subtree(p, level - 1) * below + place for p in at]
-            up.append(np.where(climbs, base + lower[0] * width + u, -1))
+            up.append(np.where(climbs, base + lower[0] * width + u, NO_HOP))
             base += counts[level - 1] * width
-            down.append(np.where(climbs, base + lower[1] * width + u, -1))
+            down.append(np.where(climbs, base + lower[1] * width + u, NO_HOP))
             base += counts[level - 1] * width
             place = place + u * below
             climbs = climbs & (self._subtree(at[0], level) != self._subtree(at[1], level))
@@ -142,11 +141,12 @@ class Clos:
         self, level: int, src: IntArray, dst: IntArray, at: Sequence[IntArray], routing: Routing, seed: int
     ) -> IntArray:
         width, below = self.parents[level - 1], prod(self.parents[: level - 1])
-        if level == 1 or routing == "single":
-            return np.zeros(len(at[0]), np.int64)
+        sender, receiver = at
+        if routing == "single":
+            return np.zeros_like(sender)
         if routing == "ecmp":
             return hash_of(src, dst, seed, level) % width
-        key = {"dmodk": at[1], "smodk": at[0], "dstedge": at[1] // self.children[0]}[routing]
+        key = {"dmodk": receiver, "smodk": sender, "dstedge": self._subtree(receiver, 1)}[routing]
         return key // below % width
 
     def _subtree(self, position: IntArray, level: int) -> IntArray:

@@ -25,6 +25,7 @@ from opticcl.ir.floor_plan import FloorPlan, Passage
 __all__ = [
     "MANY_HOPS",
     "MAX_NODES",
+    "NO_HOP",
     "LinkGroup",
     "Network",
     "PacketFabric",
@@ -39,6 +40,7 @@ __all__ = [
 MAX_NODES = 2**22
 MAX_LINKS = 2**26  # 24 bytes each
 MANY_HOPS = 1 << 20  # of paths that a kernel walks, without a column of the circuit of each hop
+NO_HOP = -1  # in a column of hops, where a path has none
 MAX_TIERS = 8  # of switches that a cut is carried up
 MOST_LINKS_PASSED = 2**24  # links times their number on the paths whose latency is looked for
 MOST_LINKS_CUT = 2**20  # machines with more are not cut for a bound
@@ -277,7 +279,7 @@ class PacketFabric(Fabric):
         if self.network.num_links > MOST_LINKS_CUT:
             return
         whole = np.arange(n)
-        sides = self.dimensions if len(self.dimensions) > 1 and prod(self.dimensions) == n else ()
+        sides = self.dimensions if len(self.dimensions) > 1 else ()
         strides = [prod(sides[d + 1 :]) for d in range(len(sides))]
         for d, (side, stride) in enumerate(zip(sides, strides, strict=True)):
             for first in thresholds(nodes // stride % side):
@@ -355,7 +357,7 @@ def _rack_of_switches(network: Network, rack: IntArray) -> IntArray:
 def tree_tiers(network: Network) -> tuple[IntArray, tuple[str, ...]]:
     """Kinds of the vertices of a tree, as `PacketFabric.vertex_kinds` returns them: nodes, leaves, spines and higher tiers.
 
-    Switches belong to one tier if packets need as many links from them down to a node.
+    Switches belong to one tier if packets need as many links from them down to a node; a vertex without links is of kind -1.
     """
     distance = np.full(network.num_vertices, -1)
     distance[: network.num_nodes] = 0
@@ -366,15 +368,14 @@ def tree_tiers(network: Network) -> tuple[IntArray, tuple[str, ...]]:
             break
         away += 1
         distance[next_out] = away
-    tier = np.where(distance < 0, away + 1, distance)
-    return tier, ("node", *_TIERS[: int(tier.max())])
+    return distance, ("node", *_TIERS[:away])
 
 
 _TIERS = ("leaf", "spine", "core", "top switch")
 
 
 def paths_of_columns(columns: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
-    """(hops, hop_offsets) of paths given hop by hop: one array a hop, -1 where a path has none there.
+    """(hops, hop_offsets) of paths given hop by hop: one array a hop, NO_HOP where a path has none there.
 
     >>> paths_of_columns([np.array([4, -1]), np.array([5, 6])])
     (array([4, 5, 6], dtype=int32), array([0, 2, 3]))

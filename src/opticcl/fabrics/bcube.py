@@ -26,6 +26,7 @@ from opticcl.fabrics._datasheet import datasheet
 from opticcl.fabrics._packet import (
     MANY_HOPS,
     MAX_NODES,
+    NO_HOP,
     LinkGroup,
     Network,
     PacketFabric,
@@ -137,8 +138,8 @@ class BCube(PacketFabric):
             stride = radix**level
             onward = at + (dst // stride % radix - at // stride % radix) * stride
             moves = onward != at
-            columns.append(np.where(moves, 2 * level * n + at, -1))
-            columns.append(np.where(moves, (2 * level + 1) * n + onward, -1))
+            columns.append(np.where(moves, 2 * level * n + at, NO_HOP))
+            columns.append(np.where(moves, (2 * level + 1) * n + onward, NO_HOP))
             at = onward
         return paths_of_columns(columns)
 

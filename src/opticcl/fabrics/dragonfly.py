@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from opticcl.errors import FabricError
 from opticcl.fabrics import register_fabric
 from opticcl.fabrics._datasheet import datasheet
 from opticcl.fabrics._packet import (
+    NO_HOP,
     LinkGroup,
     Network,
     PacketFabric,
@@ -89,7 +91,7 @@ class Dragonfly(PacketFabric):
     @classmethod
     def parameters_at_scale(cls, num_nodes: int) -> dict[str, Any]:
         """The smallest balanced dragonfly (a = 2p = 2h) with at least that many ports, partly filled."""
-        p = next(p for p in range(1, num_nodes + 1) if 2 * p * p * (2 * p * p + 1) >= num_nodes)
+        p = next(p for p in count(1) if 2 * p * p * (2 * p * p + 1) >= num_nodes)
         return {"nodes": num_nodes, "nodes_per_router": p, "routers_per_group": 2 * p, "global_links": p}
 
     @property
@@ -147,20 +149,20 @@ class Dragonfly(PacketFabric):
         p, a, g = self.nodes_per_router, self.routers_per_group, self.num_groups
         src, dst = np.asarray(src, np.int64), np.asarray(dst, np.int64)
         moves, here, there = src != dst, src // p, dst // p
-        crosses = here // a != there // a
-        port = (there // a - here // a - 1) % g
-        link = np.where(crosses, here // a * (g - 1) + port, 0)
-        begin, end = self._global_links
-        out = np.where(crosses, begin[link] if len(begin) else 0, there)
-        back = np.where(crosses, end[link] if len(end) else 0, there)
         up, down, local, between = self._first_links
+        out, over, back = there.copy(), np.full_like(there, NO_HOP), there.copy()
+        crosses = here // a != there // a
+        group, target = here[crosses] // a, there[crosses] // a
+        link = group * (g - 1) + (target - group - 1) % g
+        begin, end = self._global_links
+        out[crosses], over[crosses], back[crosses] = begin[link], between + link, end[link]
         return paths_of_columns(
             [
-                np.where(moves, up + src, -1),
-                np.where(here != out, local + _link_within_group(here, out, a), -1),
-                np.where(crosses, between + link, -1),
-                np.where(crosses & (back != there), local + _link_within_group(back, there, a), -1),
-                np.where(moves, down + dst, -1),
+                np.where(moves, up + src, NO_HOP),
+                np.where(here != out, local + _link_within_group(here, out, a), NO_HOP),
+                over,
+                np.where(back != there, local + _link_within_group(back, there, a), NO_HOP),
+                np.where(moves, down + dst, NO_HOP),
             ]
         )
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
+from math import isclose, prod
 from typing import Any, Literal
 
 import numpy as np
@@ -183,8 +183,8 @@ def shape_of(nodes: int, radix: int, layers: int | None, oversubscription: float
     Shape(children=(8, 8, 16), parents=(1, 8, 8))
     """
     at_least("fat_tree", 2, radix=radix)
-    up = round(radix / (1 + oversubscription)) if oversubscription > 0 else 0
-    if up < 1 or up >= radix or abs(up * (1 + oversubscription) - radix) > 1e-9 * radix:
+    up = round(radix / (1 + max(0, oversubscription)))
+    if up == radix or not isclose(up * (1 + oversubscription), radix):
         near = min(range(1, radix), key=lambda u: abs((radix - u) / u - oversubscription))
         raise FabricError(
             f"fat_tree: radix={radix} cannot be split oversubscription={oversubscription:g} to 1; "

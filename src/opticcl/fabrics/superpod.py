@@ -29,6 +29,7 @@ from opticcl.fabrics import register_fabric
 from opticcl.fabrics._clos import Clos, Routing
 from opticcl.fabrics._datasheet import datasheet
 from opticcl.fabrics._packet import (
+    NO_HOP,
     LinkGroup,
     Network,
     PacketFabric,
@@ -105,9 +106,7 @@ class SuperPod(PacketFabric):
         if self.radix < 2 or self.radix % 2:
             near = max(2, self.radix + 1)
             raise FabricError(f"superpod: radix={self.radix}; an even number of ports, try radix={near}")
-        num_links = self._tree.num_links()
-        if self._has_cards:
-            not_too_large("superpod", self.nodes, num_links)
+        not_too_large("superpod", self.nodes, self._nvlinks + (self._tree.num_links() if self._has_cards else 0))
 
     @cached_property
     def values(self) -> Mapping[str, float]:
@@ -131,6 +130,11 @@ class SuperPod(PacketFabric):
         """A single node has a link too, so that it has a rate."""
         return self.nodes_per_server > 1 or self.nodes == 1
 
+    @property
+    def _nvlinks(self) -> int:
+        """Directed links between nodes and NVSwitches [count]."""
+        return 2 * self.nodes if self._has_nvlink else 0
+
     @cached_property
     def _tree(self) -> Clos:
         """InfiniBand switches; the cards of a rail are on neighbouring positions."""
@@ -139,8 +143,7 @@ class SuperPod(PacketFabric):
         leaf = server // half * self.nodes_per_server + rail
         depth = _layers(int(leaf.max()) + 1, half)
         children, parents = (half, *(half,) * (depth - 2), self.radix), (1, *(half,) * (depth - 1))
-        first_link = 2 * self.nodes if self._has_nvlink else 0
-        return Clos(children, parents, leaf * half + server % half, first_link)
+        return Clos(children, parents, leaf * half + server % half, self._nvlinks)
 
     @property
     def _rates(self) -> tuple[float, float]:
@@ -184,10 +187,10 @@ class SuperPod(PacketFabric):
         """Through the NVSwitch within a server, else through both cards."""
         src, dst = np.asarray(src, np.int64), np.asarray(dst, np.int64)
         near = (src // self.nodes_per_server == dst // self.nodes_per_server) & (src != dst)
-        columns = [np.where(near, src, -1)]
+        columns = [np.where(near, src, NO_HOP)]
         if self._has_cards:
-            columns += [np.where(near, -1, c) for c in self._tree.columns(src, dst, self.routing, self.seed)]
-        return paths_of_columns([*columns, np.where(near, self.nodes + dst, -1)])
+            columns += [np.where(near, NO_HOP, c) for c in self._tree.columns(src, dst, self.routing, self.seed)]
+        return paths_of_columns([*columns, np.where(near, self.nodes + dst, NO_HOP)])
 
     def parts(self) -> tuple[Part, ...]:
         """NVSwitches with both ends of their links, InfiniBand switches with both ends of theirs."""
