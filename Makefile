@@ -6,12 +6,19 @@ BIN := .venv/bin
 EXTRAS ?= dev
 # The oldest torch that pyproject.toml allows; the newest is what pip finds.
 TORCH_OLDEST := $(shell sed -n 's/^torch = \["torch>=\([0-9.]*\)"\]/\1/p' pyproject.toml)
+# The package alone, which is all that `make demo` needs, and what tests, linters and benchmarks need besides.
 INSTALLED := .venv/.installed
+EXTENDED := .venv/.extended
+# Modules are compiled when they are first imported: most of them never are.
+PIP_INSTALL := $(BIN)/pip install --quiet --no-compile -c constraints.txt
 # A real training step where it is there, else the built-in list of the same message sizes.
 WORKLOAD := $(firstword $(wildcard ../shared/data/chakra/resnet50-ddp.rank0.et) resnet50_ddp)
 
 # As many processes as cores, each with its share of the files; an idle one takes tests from a busy one.
 PYTEST := $(BIN)/pytest -q -n auto --maxprocesses 8 --dist worksteal --durations=10 --durations-min=3
+
+# Python keeps what it has compiled, whatever the user's settings say: else every process of the tests compiles all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-deep test-torch lint bench mutants docs clean
 
@@ -19,14 +26,14 @@ demo: $(INSTALLED)
 	mkdir -p out
 	$(BIN)/opticcl compare --nodes 64 --workload $(WORKLOAD) --algorithm main --out out/compare.html
 
-test: $(INSTALLED)
+test: $(EXTENDED)
 	$(PYTEST)
 
 # All tests, those marked `deep` too, with ten times as many examples, drawn anew each time, and the last file first.
 # Tests of the explorer need a browser: that of the system, or one that playwright installs; without either they are not run, and the
 # end of the tests says so.
-test-deep: $(INSTALLED)
-	-$(BIN)/pip install --quiet -c constraints.txt -e '.[browser]'
+test-deep: $(EXTENDED)
+	-$(PIP_INSTALL) -e '.[browser]'
 	-command -v chromium chromium-browser google-chrome > /dev/null || $(BIN)/playwright install chromium
 	$(PYTEST) -m '' --hypothesis-profile=nightly --timeout 3600 --reverse-files
 
@@ -39,28 +46,32 @@ test-torch: .venv-torch-oldest/.installed .venv-torch-newest/.installed
 	.venv-torch-$$version/bin/python -c 'import torch; print("torch", torch.__version__)'; \
 	.venv-torch-$$version/bin/pytest -q -n 0 -m '' --timeout 3600 -k 'not twenty' tests/execute/test_torch.py; done
 
-lint: $(INSTALLED)
+lint: $(EXTENDED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
 # All benchmarks, or those whose names contain ONLY; exit code 1 where a mark is missed. Compared with benchmarks/results/.
-bench: $(INSTALLED)
+bench: $(EXTENDED)
 	$(BIN)/python benchmarks/run.py $(addprefix --only ,$(ONLY))
 
 # The documentation site, in out/site.
 docs: $(INSTALLED)
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[docs]'
+	$(PIP_INSTALL) -e '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 # Small changes of the source that no test notices; hours in all, and a run goes on where the last one ended.
-mutants: $(INSTALLED)
+mutants: $(EXTENDED)
 	$(BIN)/python -m tests.source_mutants verify circuits fabrics simulate
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[$(EXTRAS)]'
+	$(PIP_INSTALL) -e .
 	$(BIN)/opticcl warm
+	touch $@
+
+$(EXTENDED): $(INSTALLED)
+	$(PIP_INSTALL) -e '.[$(EXTRAS)]'
 	touch $@
 
 .venv-torch-oldest/.installed: TORCH := torch==$(TORCH_OLDEST).*

@@ -42,8 +42,8 @@ def test_the_image_copies_and_makes_existing_files():
     text = (ROOT / "Containerfile").read_text("utf-8").replace("\\\n", " ")
     steps = [line.split(maxsplit=1) for line in text.splitlines() if line and not line.startswith("#")]
     assert [name for name, _ in steps] == ["FROM", "RUN", "COPY", "USER", "WORKDIR", "ENV", "RUN", "CMD"]
-    makefile = (ROOT / "Makefile").read_text("utf-8").replace("$(INSTALLED)", ".venv/.installed")
-    for target in (".venv/.installed", "demo", "test"):
+    makefile = (ROOT / "Makefile").read_text("utf-8").replace("$(EXTENDED)", ".venv/.extended")
+    for target in (".venv/.extended", "demo", "test"):
         assert re.search(rf"^{re.escape(target)}:", makefile, re.MULTILINE), target
         assert f"make {target}" in text or f'"make", "{target}"' in text
     ignored = (ROOT / ".containerignore").read_text("utf-8").split()

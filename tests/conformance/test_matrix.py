@@ -21,6 +21,8 @@ from opticcl.schedule import ALGORITHMS, generate
 from opticcl.simulate import class_bounds, least_transfer_s, profile
 from opticcl.verify import verify
 
+PUBLISHED = assumptions("published")
+
 
 @pytest.mark.parametrize(("name", "algorithm"), cells())
 def test_cell(name, algorithm):
@@ -84,8 +86,8 @@ def check(plan, where):
     ):
         assert matches(result, due, size), f"{where}: rank {rank}"
 
-    bounds = list(class_bounds(plan.schedule, plan.fabric, assumptions("published")))
-    times = profile(plan, assumptions("published"))
+    bounds = list(class_bounds(plan.schedule, plan.fabric, PUBLISHED))
+    times = profile(plan, PUBLISHED)
     for message in (0, 12_345, 10**9):
         timeline = times.timeline(message)
         assert timeline.total_s >= timeline.lower_bound_s * (1 - 1e-9), where
@@ -95,7 +97,7 @@ def check(plan, where):
             assert bound.fixed_s + (bound.moving_s + bound.summing_s) * message <= took_s * (1 + 1e-9), where
             assert bound.moving_s * message <= timeline.transfer_s[i] * (1 + 1e-9), where
             assert bound.summing_s * message <= timeline.compute_s[i] * (1 + 1e-9), where
-        least_s = least_transfer_s(wanted, plan.fabric, message, assumptions("published"))
+        least_s = least_transfer_s(wanted, plan.fabric, message, PUBLISHED)
         assert least_s <= timeline.transfer_s.sum() * (1 + 1e-9), where
         assert (timeline.total_s > 0) == (plan.schedule.num_steps > 0), where
     assert plan.schedule.num_steps > 0 or size == 1 or wanted.name == "send_recv", where
