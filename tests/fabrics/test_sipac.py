@@ -515,6 +515,20 @@ def test_rings_passed_are_counted_on_both_buses(r: int, channels: str) -> None:
     assert counts.tolist() == [passed_by_hand(r, channels)[i, j, loop and channels == "ring"] for i, j, loop in keys]
 
 
+def test_pieces_of_a_path_and_the_rate_of_a_port() -> None:
+    """Five lines: past four modulators, through two fibres with a coupler at each end, and past other lines' filters."""
+    where = fabric("sipac", radices=(2, 5), wavelengths=5, node_rate=1e12)
+    path = where.light_path
+    bus = ["modulator", "bus_ring", "coupler", "fibre", "coupler"]
+    drop = ["coupler", "bus_ring", "ring_drop"]
+    assert [element.kind for element in path.elements] == [*bus, "ring_pass", "ring_drop", "coupler", "fibre", *drop]
+    assert path.extremes.tolist() == [  # with 3 lines of the other input, and with 1 line of each of 4 others
+        [1, 4, 1, 1, 1, 2 * (2 - 1), 1, 1, 1, 1, 3 - 1, 1],
+        [1, 4, 1, 1, 1, 2 * (5 - 1), 1, 1, 1, 1, 4 - 1, 1],
+    ]
+    assert [part.rate_bits_per_s for part in where.parts() if part.kind == "comb_transceiver"] == [1e12 / 2]
+
+
 @pytest.mark.parametrize("channels", CHANNELS)
 @pytest.mark.parametrize("r", [1, 2, 3, 5])
 def test_lines_of_an_output_bus(r: int, channels: str) -> None:
@@ -555,6 +569,38 @@ def test_the_largest_switch_closes_and_the_next_does_not(channels: str) -> None:
     rings = crossings(int(radix), num_groups(int(radix), channels))
     assert f"largest switch for {where.num_wavelengths} lines" in largest.text
     assert f"{rings:,} rings passed" in largest.text
+
+
+@pytest.mark.parametrize("channels", CHANNELS)
+@pytest.mark.parametrize("lines", [1, 2, 6])
+def test_the_largest_switch_has_a_line_for_each_group(lines: int, channels: str) -> None:
+    """Of the machines that are not refused, the largest that closes; with less light smaller ones, in the end none."""
+    lowest = 2 if channels == "retuned" or lines > 1 else 1
+    where = fabric("sipac", radix=lowest, levels=1, channels=channels, wavelengths=lines)
+    made = []
+    for radix in range(2, 12):
+        try:
+            made.append(fabric("sipac", radix=radix, levels=1, channels=channels, wavelengths=lines))
+        except FabricError:
+            break
+    for launch in np.arange(-2.02, -1.2, 0.1):
+        values = optics(where.light_path.table, "typical", {"launch": f"{launch:.2f}", "ring_pass.loss": 0.05})
+        closing = [
+            one.num_nodes for one in made if chain_of(one.light_path, values).closes(one.light_path.extremes).all()
+        ]
+        largest = where.limits(values)[0]
+        assert largest.value == max(closing, default=None)
+        assert largest.text.endswith("none closes") == (not closing)
+
+
+def test_switches_are_counted_up_to_a_limit() -> None:
+    """Without losses of the rings any switch closes."""
+    free = {"ring_pass.loss": 0, "bus_ring.loss": 0}
+    for lines, due in ((65_535, 65_535), (65_536, 65_536), (100_000, 65_536)):
+        where = fabric("sipac", radix=2, levels=1, wavelengths=lines)
+        largest = where.limits(optics(where.light_path.table, "typical", free))[0]
+        assert largest.value == due
+        assert ("or more ports" in largest.text) == (lines > 65_535)
 
 
 # --- shapes --------------------------------------------------------------------------------------------------------------

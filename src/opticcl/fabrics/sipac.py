@@ -424,14 +424,15 @@ class Sipac(FailingFabric):
         return _light(self.netlist(), self.sides, self.channels)
 
     def limits(self, values: Optics) -> tuple[Limit, ...]:
-        """The largest switch whose last crossing still lets enough light through, with the same comb."""
+        """The largest switch with a line for each group whose last crossing still lets enough light through."""
         lines = self.num_wavelengths
 
         def closes(radix: int) -> bool:
             light = _light(self._netlist_of((radix,)), (radix,), self.channels)
             return bool(chain_of(light, values).closes(light.extremes).all())
 
-        radix = largest_that_closes(range(2, LARGEST_COUNT + 1), closes)
+        most = min(lines + (self.channels == "retuned"), LARGEST_COUNT)
+        radix = largest_that_closes(range(2, most + 1), closes)
         passed = max(map(crossings, self.sides, self.groups_of_levels))
         each = values.loss_db("ring_pass")
         rings = crossings(radix, num_groups(radix, self.channels)) if radix else 0
@@ -484,7 +485,7 @@ def _light(netlist: Netlist, radices: tuple[int, ...], channels: str) -> LightPa
             *of["modulator"].loss.items(),
             *of["fibre_up"].loss.items(),
             *of[f"ring{level}"].loss.items(),
-            *(of[f"ring{level}"].moved or {}).items(),
+            *of[f"ring{level}"].loss_moved.items(),
             *of["fibre_down"].loss.items(),
             *of[f"demux{level}"].loss.items(),
         ]

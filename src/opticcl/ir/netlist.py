@@ -93,6 +93,11 @@ class ElementGroup:
             raise FabricError(f"netlist: {self.name}: {self.count} elements of {self.n_in} x {self.n_out} ports")
 
     @property
+    def loss_moved(self) -> Mapping[str, float]:
+        """Element of a light path -> pieces that light passes in one of these which moves it, if any does [count]."""
+        return self.loss if self.moved is None else self.moved
+
+    @property
     def num_devices(self) -> int:
         """Things that can be set apart from each other [count]."""
         return self.count if self.control is None else self.devices

@@ -215,7 +215,7 @@ class Emulator:
     def keys(self) -> tuple[str, ...]:
         """Elements of light paths that the groups count as, in the order of the groups."""
         groups = self.netlist.groups
-        return tuple(dict.fromkeys(key for g in groups for each in (g.loss, g.moved or {}) for key in each))
+        return tuple(dict.fromkeys(key for g in groups for each in (g.loss, g.loss_moved) for key in each))
 
     def _devices(self, position: int) -> IntArray:
         """Device of every element of a group, computed once."""
@@ -518,8 +518,7 @@ def _pieces(group: ElementGroup, keys: tuple[str, ...], moved: npt.NDArray[np.bo
         moved: rows that a ring moves, bool (rows,); None: none.
     """
     straight, swapped = (
-        np.array([float(loss.get(key, 0)) for key in keys])[None]
-        for loss in (group.loss, group.loss if group.moved is None else group.moved)
+        np.array([float(loss.get(key, 0)) for key in keys])[None] for loss in (group.loss, group.loss_moved)
     )
     return straight if moved is None else np.where(moved[:, None], swapped, straight)
 
