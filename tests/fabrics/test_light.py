@@ -15,6 +15,8 @@ SMALL = (
     "ramp:groups=3,racks=2,wavelengths=6",
     "ramp:groups=2,racks=2,wavelengths=2,subnet=route_broadcast",
     "ramp:groups=2,racks=2,wavelengths=2,subnet=route_switch",
+    "sipac:radix=1,levels=1,channels=ring",
+    "sipac:radix=2,levels=1",
     "sipac:radix=3,levels=2",
     "sipac:radices=2x4x3,channels=retuned",
     "sipac:radices=2x4x3,channels=ring",

@@ -194,6 +194,20 @@ def test_states_of_switches(shape: tuple[int, ...], modules: tuple[tuple[int, in
     assert not any(len(use.number) for use in oddl_states(switches_of(shape, modules, PASSIVE), nothing, W))
 
 
+def test_states_of_a_circuit_by_hand() -> None:
+    """From node 5 to node 7 of 2 x 4 nodes on wavelength 1: the second switch of dimension 1, from input 1 to output 3."""
+    where = fabric("oddl", shape=(2, 4), wavelengths=W)
+    one = Circuits.of([0], [5], [7], 1, 1, 1, [[1]])
+    laser, receiver, into, out = (use for use in where.states(one) if len(use.number))
+    assert (laser.group, laser.number.tolist()) == ("laser", [2 * 5 + 1])
+    assert (receiver.group, receiver.number.tolist(), receiver.value.tolist()) == ("receiver", [2 * 7 + 1], [5])
+    assert (into.group, into.number.tolist(), into.value.tolist()) == ("wss1", [1], [3])
+    assert (out.group, out.number.tolist(), out.value.tolist()) == ("wss1", [1], [1])
+    assert into.index is not None
+    assert out.index is not None
+    assert (into.index.tolist(), out.index.tolist()) == ([1 * W + 1], [(4 + 3) * W + 1])
+
+
 def rows_of(circuits: Circuits) -> list[tuple[int, int, int, int, int]]:
     """Sender, receiver, dimension, first wavelength and number of them of each circuit."""
     columns = circuits.src, circuits.dst, circuits.port, circuits.wavelength_lo, circuits.wavelength_n

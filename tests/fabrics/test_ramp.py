@@ -667,11 +667,11 @@ def test_a_cell_has_the_nodes_of_all_racks() -> None:
 
 
 @pytest.mark.parametrize("subnet", SUBNETS)
-@pytest.mark.parametrize("wavelengths", [1, 12, 64])
-def test_limits_are_those_of_the_largest_machine_that_closes(subnet: str, wavelengths: int) -> None:
+@pytest.mark.parametrize(("wavelengths", "launch"), [(1, 10), (12, 10), (64, 10), (12, -100)])
+def test_limits_are_those_of_the_largest_machine_that_closes(subnet: str, wavelengths: int, launch: float) -> None:
     """x = J divides the wavelengths; machines of each size by themselves."""
     where = fabric("ramp", groups=1, racks=1, wavelengths=wavelengths, subnet=subnet)
-    values = optics(where.light_path.table, "typical")
+    values = optics(where.light_path.table, "typical", {"launch": launch})
     sizes = []
     for x in (x for x in range(1, wavelengths + 1) if wavelengths % x == 0):
         light = fabric("ramp", groups=x, racks=x, wavelengths=wavelengths, subnet=subnet).light_path

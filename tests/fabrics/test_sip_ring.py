@@ -14,6 +14,7 @@ from opticcl.assumptions import assumptions
 from opticcl.errors import FabricError
 from opticcl.fabrics import fabric, fabric_at_scale
 from opticcl.ir import Circuits
+from opticcl.optics.values import optics
 
 ONE, TWO = (fabric("sip_ring", nodes=6, wavelengths=4, directions=d) for d in (1, 2))
 
@@ -163,3 +164,17 @@ def test_cuts_and_the_example() -> None:
         assert {(cut.out_bits_per_s, cut.in_bits_per_s) for cut in found} == {(ways * rate, ways * rate)}
     assert (ONE.double_ring_bits_per_s, TWO.double_ring_bits_per_s) == (0.0, rate)
     assert type(ONE).example() == (fabric("sip_ring:nodes=8,wavelengths=4"), "halving_doubling")
+
+
+@pytest.mark.parametrize(("launch", "hops"), [(1.4, 0), (3.6, 1), (10.0, 4), (1.1, None)])
+def test_limits_by_hand(launch: float, hops: int | None) -> None:
+    """4 dB in the modulator and 2 dB an interface, down to -2.75 dBm; where no light arrives, a ring of one node."""
+    for made, ways in ((ONE, 1), (TWO, 2)):
+        values = optics(made.light_path.table, "typical", {"launch": launch, "sensitivity": -2.75})
+        reached, largest = made.limits(values)
+        assert (reached.name, reached.value) == ("reach_interfaces", hops)
+        nodes = 1 + ways * (hops or 0)
+        assert (largest.name, largest.value) == ("largest_ring_nodes", nodes)
+        said = f"{hops if hops is not None else 'no'} interface{'s' * (hops != 1)}"
+        assert reached.text == f"by power light passes {said}"
+        assert largest.text.endswith(f"reaches every node: {nodes} node{'s' * (nodes != 1)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -16,6 +17,8 @@ from opticcl.fabrics import fabric, fabric_at_scale
 from opticcl.fabrics.terarack import ring_cuts
 from opticcl.ir import Circuits
 from opticcl.ir.step_blocks import ArcBlock
+from opticcl.optics.decibels import ratio_of_db
+from opticcl.optics.values import optics
 
 RING = fabric("terarack", nodes=6, wavelengths=4, rings=2)
 
@@ -290,3 +293,33 @@ def test_the_example_and_the_least_values() -> None:
     assert type(RING).example() == (fabric("terarack:nodes=15,wavelengths=2"), "wrht")
     made = fabric("terarack", nodes=2, wavelength_rate=1.0, reconfiguration=0.0, oeo=0.0)
     assert (made.rate_bits_per_s, made.latency_s) == (1.0, 0.0)
+
+
+# --- limits ------------------------------------------------------------------------------------------------------------
+
+POWER = {"launch": 10, "modulator.loss": 4, "interface.loss": 2, "penalty": 0, "sensitivity": -3}
+
+
+def limits_of(**leaks: float) -> dict[str, float | None]:
+    """With 9 dB for interfaces of 2 dB. Args: leaks: `receiver` and `transmitter` [dB below the signal], if known."""
+    given = POWER | {f"crosstalk.{name}": decibels for name, decibels in leaks.items()}
+    return {limit.name: limit.value for limit in RING.limits(optics(RING.light_path.table, "literal", given))}
+
+
+def test_crosstalk_needs_both_of_its_values() -> None:
+    """Where one is not known there is no limit by crosstalk; that by power remains."""
+    for known in ({}, {"receiver": 30.0}, {"transmitter": 30.0}):
+        assert limits_of(**known) == {"reach_interfaces": 4}
+    assert limits_of(receiver=30.0, transmitter=30.0) == {"reach_interfaces": 4, "crosstalk_interfaces": 11}
+
+
+def test_crosstalk_of_a_sender_alone() -> None:
+    """An error rate of 1e-9 allows 1 / (4 ln 5e8) of the signal: a sender that leaks as much leaves no interface."""
+    allowed = 1 / (4 * math.log(0.5 / 1e-9))
+    most = -10 * math.log10(allowed)
+    near = [most, *(np.nextafter(most, way) for way in (0, np.inf))]
+    exact = next(float(decibels) for decibels in near if float(ratio_of_db(-decibels)) == allowed)
+    assert limits_of(receiver=30.0, transmitter=exact)["crosstalk_interfaces"] == 0
+    assert limits_of(receiver=30.0, transmitter=exact - 0.01)["crosstalk_interfaces"] is None
+    leak = 10**-2.5
+    assert limits_of(receiver=25.0, transmitter=100.0)["crosstalk_interfaces"] == math.floor((allowed - 1e-10) / leak)

@@ -60,11 +60,11 @@ def ring_light(
     return LightPath(table, tuple(map(Element, _ONE_EACH)), counts, extremes, names, typical)
 
 
-def _mean_distance(side: int, wrap: bool, directions: int = 2) -> float:
+def _mean_distance(side: int, wrap: bool, directions: int) -> float:
     """Mean segments between two different nodes of a ring (the shorter of the ways that there are) or line.
 
-    >>> _mean_distance(4, True), _mean_distance(5, True), _mean_distance(3, False), _mean_distance(4, True, 1)
-    (1.3333333333333333, 1.5, 1.3333333333333333, 2.0)
+    >>> [_mean_distance(*ring) for ring in ((4, True, 2), (5, True, 2), (3, False, 2), (4, True, 1))]
+    [1.3333333333333333, 1.5, 1.3333333333333333, 2.0]
     """
     if side == 1:
         return 0.0
