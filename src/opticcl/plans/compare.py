@@ -14,7 +14,7 @@ from opticcl.ir import Fabric, ProgressCallback, no_progress
 from opticcl.ir.step_cache import StepCache
 from opticcl.plans.comparison import Comparison, Declined, Entry
 from opticcl.plans.fabric_plans import Criteria, FabricPlan, entries_of
-from opticcl.plans.machines import build_fabrics, num_elements
+from opticcl.plans.machines import build_fabrics, search_weight
 from opticcl.plans.plan import Plan
 from opticcl.plans.ranks import Charge, Decided, Swaps, Variation, beside, keys_between, sensitivity, swaps
 from opticcl.plans.search import Candidates
@@ -120,7 +120,7 @@ def compare_plans(
         progress(f"search the fastest on {other.fabric.name} with {other.parameter}={_yes(other.value)}")
         return [], [], _fastest_charge(other.changed, wanted, sizes, assumed, cache)
 
-    weights = list(map(num_elements, [*fabrics, *(one.fabric for one in alternatives)]))
+    weights = list(map(search_weight, [*fabrics, *(one.fabric for one in alternatives)]))
     parts = each(of_part, len(weights), jobs=jobs, progress=progress, weights=weights)
     found, charges = parts[: len(fabrics)], [charge for _, _, charge in parts[len(fabrics) :]]
     entries = [entry for kept, _, _ in found for entry in kept]

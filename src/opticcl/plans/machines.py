@@ -7,9 +7,13 @@ from dataclasses import dataclass
 
 from opticcl.errors import FabricError
 from opticcl.fabrics import as_fabric, fabric_at_scale
+from opticcl.fabrics.ocs import Ocs
 from opticcl.ir import Fabric
 
-__all__ = ["ExcludedFabric", "build_fabric", "build_fabrics", "num_elements"]
+__all__ = ["ExcludedFabric", "build_fabric", "build_fabrics", "search_weight"]
+
+PLANNED = 4
+"""What a link of an optical circuit switch weighs in a search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,10 @@ def build_fabrics(
     return built, excluded
 
 
-def num_elements(fabric: Fabric) -> int:
-    """Lasers, links, switches, ... of a fabric: about how long a search on it takes [count]."""
-    return sum(resource.count for resource in fabric.resources)
+def search_weight(fabric: Fabric) -> int:
+    """About how long a search on a fabric takes, beside others: its lasers, links, switches, ... [count].
+
+    Links of optical circuit switches count `PLANNED` times, since a search plans which of them to hold for every message.
+    """
+    elements = sum(resource.count for resource in fabric.resources)
+    return PLANNED * elements if isinstance(fabric.machine, Ocs) else elements

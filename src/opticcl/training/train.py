@@ -15,7 +15,7 @@ from opticcl.fabrics import fabric_at_scale
 from opticcl.ir import Fabric, ProgressCallback, no_progress
 from opticcl.ir.task_graph import TaskGraph
 from opticcl.plans.fastest import MANY_NODES
-from opticcl.plans.machines import ExcludedFabric, num_elements
+from opticcl.plans.machines import ExcludedFabric, search_weight
 from opticcl.plans.ranks import beside
 from opticcl.processes import each
 from opticcl.registry import as_text, convert_value, one_or_more, parse_call, whole_number, write_call
@@ -286,7 +286,7 @@ def train(
                 planner.forget()
                 gc.collect()
 
-    weights = list(map(num_elements, built))
+    weights = list(map(search_weight, built))
     found = each(on_machine, len(built), jobs=jobs, progress=progress, weights=weights)
     rows = [one for one in found if isinstance(one, TrainingRow)]
     left_out = [one for one in found if isinstance(one, ExcludedFabric)]
