@@ -1,6 +1,7 @@
 """List scheduling beside a scheduler that looks everything up in lists of what has happened so far."""
 
 from collections import Counter
+from dataclasses import replace
 from math import ceil, inf, nan
 from types import SimpleNamespace
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.profiles import examples
-from tests.simulate.plans import by_hand
+from tests.simulate.plans import by_hand, drawn
 
 from opticcl.assumptions import assumptions
 from opticcl.errors import ParameterError, UnsupportedError
@@ -20,7 +21,16 @@ from opticcl.plans.plan import compile
 from opticcl.simulate import guards
 from opticcl.simulate.guards import EventLimit
 from opticcl.simulate.latency import path_latency
-from opticcl.simulate.list_schedule import ListScheduler, Waits, _sums, asynchronous, by_device, list_schedule
+from opticcl.simulate.list_schedule import (
+    ListScheduler,
+    ListTimes,
+    Waits,
+    _split,
+    _sums,
+    asynchronous,
+    by_device,
+    list_schedule,
+)
 from opticcl.simulate.parts import Reconfiguration, charged_control_s, transfer_times
 
 
@@ -340,22 +350,6 @@ ASSUMED = (
 )  # fmt: skip
 
 
-def drawn(seed, nodes, steps=4):
-    """Rows of a plan: few chunks, so that they are replaced and summed; some are copied to several nodes at once."""
-    draw, rows = np.random.default_rng(seed), []
-    for step in range(steps):
-        same = None
-        for pair in draw.permutation(nodes * (nodes - 1))[: draw.integers(1, 6)].tolist():
-            src, other = divmod(pair, nodes - 1)
-            lo = int(draw.integers(0, 3))
-            row = (step, src, other + (other >= src), lo, int(draw.integers(1, 4 - lo)), int(draw.integers(0, 4)))
-            again = same is not None and step % 2 and same[1] != row[2]
-            row = (*same[:2], row[2], *same[3:5], 0) if again else row
-            same = same or row
-            rows.append(row)
-    return [row for i, row in enumerate(rows) if row[:3] not in [one[:3] for one in rows[:i]]]
-
-
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_drawn_plans_are_scheduled_as_by_looking_up(system):
     """Under all assumptions that change what is waited for; by devices and asynchronously; some devices set at the start."""
@@ -486,6 +480,46 @@ def test_sums_are_ordered_by_rank_and_chunk():
     found = _sums(Transfers.of(np.full(4, 9), rank, lo, n, Op.REDUCE), "fused")
     due = [[0, 1, 3, 4, 6, 7], [1, 1, 3, 0, 0, 2, 2], [0, 0, 1, 1, 1], [3.0, 4.0, 3.0, 4.0, 3.0]]
     assert [one.tolist() for one in found] == due
+
+
+def test_a_step_that_sums_nothing():
+    """Has no sums, ranks or chunks moved."""
+    t = Transfers.of([0], [1], [0], 1, Op.COPY)
+    for compute in ("fused", "chain"):
+        assert [one.tolist() for one in _sums(t, compute)] == [[0], [], [], []]
+
+
+@pytest.mark.parametrize("rounds", [0, 1])
+def test_steps_without_circuits_take_no_time(rounds):
+    """Between two that have some, with no round or one that is empty; control is exchanged for the others."""
+    where = fabric("ocs:nodes=3,planes=1,control=1us")
+    plan = by_hand(where, [(0, 0, 1, 0, 1, 0), (2, 1, 2, 0, 1, 0)], 3)
+    nothing = (plan.rounds(0)[0].take(np.zeros(0, int)),) * rounds
+    plan = replace(plan, rounds=lambda i, before=plan.rounds: nothing if i == 1 else before(i))
+    assumed = assumptions("published")
+    for waits in (by_device(assumed), asynchronous(where, assumed)):
+        beside(plan, 1000, assumed, waits)
+        found = list_schedule(plan, 1000, assumed, waits, EventLimit("test", 100, 2), lambda *_: None)
+        assert found.control.step.tolist() == [0, 2]
+
+
+def test_what_a_wait_for_a_slot_consists_of():
+    """One circuit that is released at 0 and starts 5 s later: 2 s of control, 3 of 4 s of settings, then data and its way."""
+    plan = compile("ramp:groups=2,racks=1,wavelengths=2", "all_gather", "1 KB").circuits
+    circuits = {"released": [0.0], "start": [5.0], "control": [2.0], "charged": [4.0], "duration": [3.0]}
+    circuits |= {"latency": [1.0], "gap": [0.0], "released_by": [-1]}
+    transfers = {"step": [0], "circuit": [0], "summed": [9.0]}
+    tables = [{name: np.array(column) for name, column in one.items()} for one in (circuits, transfers)]
+    rounds = np.ones(len(plan.schedule.step_classes()), int)
+    waits = Waits(devices=False, prepared=False, at_arrival=True)
+    found = ListTimes(*tables, None, None, rounds, waits).timeline(plan, 1000, assumptions("common"))
+    names = ("reconfiguration_s", "latency_s", "transfer_s", "compute_s", "control_s")
+    assert [getattr(found, name)[0] for name in names] == pytest.approx([3.0, 1.0, 3.0, 0.0, 2.0], rel=1e-12)
+
+
+def test_rounding_is_latency_where_nothing_is_sent():
+    """Of a time that is as small as the rounding of the end."""
+    assert _split(4e-13, 0.0, 4e-13, 1.0) == (4e-13, 0.0, 0.0)
 
 
 def test_repeated_steps_and_idle_circuits(monkeypatch):

@@ -125,8 +125,9 @@ class _Writer:
         self.chunk_bytes = size_bytes / plan.schedule.collective.num_chunks
         self.charges = Reconfiguration(plan.fabric, assumed)
         self.devices = None if defined else Devices(plan.fabric)
-        self.setting = np.full(0 if self.devices is None else self.devices.num_members, UNSET)
+        self.setting = _NOTHING
         if self.devices is not None:
+            self.setting = np.full(self.devices.num_members, UNSET)
             member, setting = self.devices.set_at_start(assumed.configuration)
             self.setting[member] = setting
         self.now_s, self.last_s = 0.0, 0.0
@@ -158,7 +159,7 @@ class _Writer:
                 period_s = self.now_s - begin_s if repeats > 1 else 0.0
                 if slot_s:
                     period_s = round(period_s / slot_s) * slot_s
-                if repeats > 1 and period_s > 0:
+                if period_s > 0:
                     self._mark_repeated(step, num_changes)
                     self.now_s = begin_s + repeats * period_s
                     self.last_s += (repeats - 1) * period_s
@@ -212,7 +213,7 @@ class _Writer:
             sum_s: time of its sums [s].
         """
         arrived, left = np.zeros(len(transfers)), np.full(len(transfers), -np.inf)
-        touched: list[tuple[IntArray, IntArray]] = []
+        touched = [(_NOTHING, _NOTHING)]
         beside = self.assumed.control_order == "beside_setting"
         over_s = self.now_s
         for number, (one, (setting_s, control_s)) in enumerate(zip(rounds, charged, strict=True)):
@@ -232,7 +233,7 @@ class _Writer:
             np.maximum.at(left, carried, start_s + one.duration_s[carries])
             over_s = max(over_s, start_s + one.lasts_s)
             self.now_s = start_s + (one.left_s if self.in_line else one.lasts_s)
-            if self.at_the_end and not self.in_line:
+            if self.at_the_end:
                 arrived[carried] = self.now_s
         if self.in_line:
             longest_s = max((one.longest_s for one in rounds), default=0.0) if self.at_the_end else 0.0
@@ -248,9 +249,7 @@ class _Writer:
         self.tables.data.append((np.full(n, step), np.arange(n), arrived, summed))
         self.last_s = max(end_s, self.last_s)
         self.now_s = end_s + slot_wait_s(self.fabric, end_s)
-        members, before = (
-            (np.concatenate(c) for c in zip(*touched, strict=True)) if touched else (np.zeros(0, int),) * 2
-        )
+        members, before = (np.concatenate(c) for c in zip(*touched, strict=True))
         _, first = np.unique(members, return_index=True)  # the earliest change of each member says what it was before
         return bool((self.setting[members[first]] == before[first]).all())
 
@@ -265,8 +264,9 @@ class _Writer:
     def _set(self, uses: DeviceUses, begin_s: float) -> tuple[IntArray, IntArray]:
         """Change the devices that have another setting; returns their members and their settings before."""
         first_round, self.before_first_round = self.before_first_round, False
-        if self.devices is None or not len(uses):
-            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        if not len(uses):
+            return _NOTHING, _NOTHING
+        assert self.devices is not None
         member, row = members_to_change(uses, self.setting)
         before = self.setting[member]
         self.setting[member] = uses.setting[row]
@@ -282,9 +282,8 @@ class _Writer:
     def _mark_repeated(self, step: int, first_table: int) -> None:
         """The changes from one table on are those of a run of steps."""
         for at in range(first_table, len(self.tables.devices)):
-            columns = list(self.tables.devices[at])
-            columns[2] = np.full(len(columns[2]), step)
-            self.tables.devices[at] = tuple(columns)
+            kind, device, _, *times = self.tables.devices[at]
+            self.tables.devices[at] = (kind, device, np.full_like(device, step), *times)
 
     def _joined(self, engine: str) -> Programme:
         tables = self.tables

@@ -79,17 +79,16 @@ def run_device(
 
         on_links = FlowOptions(mode="asynchronous", max_events=options.max_events)
         return run_flow(plan, size_bytes, assumed, on_links, progress=progress, record=record)
-    times = None
+    recorder = Recorder(plan.fabric) if record else None
     timeline = None if record else _by_long_run(plan, size_bytes, assumed)
     if timeline is None:
         times = _schedule(plan, size_bytes, assumed, options, progress)
         timeline = times.timeline(plan, size_bytes, assumed)
+        if recorder is not None:
+            times.record(recorder, plan.schedule.step_classes())
     bound_s = min(timeline.lower_bound_s, _one_transfer_s(plan, size_bytes, assumed))
     timeline = replace(timeline, lower_bound_s=bound_s)
     refuse_below_bound(plan, timeline, "device")
-    recorder = Recorder(plan.fabric) if record else None
-    if recorder is not None and times is not None:
-        times.record(recorder, plan.schedule.step_classes())
     return SimulationResult(timeline, recorder.traffic() if recorder else None)
 
 

@@ -409,7 +409,7 @@ class ListScheduler:
             charged, exchanged = (np.concatenate(column) for column in zip(*both, strict=True))
         of_circuits = common.circuits
         released, control_from, start = np.zeros((3, n))
-        released_by = np.full(n, -1)
+        released_by = np.zeros(n, np.int64)
         taken = np.zeros(len(common.uses), np.int64)
         uses = common.uses
         for number, (item_at, control_s) in enumerate(zip(common.item_at, common.control_s, strict=True)):
@@ -424,12 +424,12 @@ class ListScheduler:
                 *self.changes, taken, self.marked, self.marks,
             )  # fmt: skip
             self.marks += 1
-            if control_s and item_at[-1] > item_at[0]:
+            if control_s:
                 begin_s = float(control_from[item_at[0] : item_at[-1]].min())
                 if np.isfinite(begin_s):
                     self.control.append((step, number, begin_s, begin_s + control_s))
         self._arrive(step, transfers, t, op, common, start)
-        control = np.where(np.isfinite(control_from), np.array([*common.control_s, 0.0])[of_circuits["round"]], 0.0)
+        control = np.where(np.isfinite(control_from), np.array(common.control_s)[of_circuits["round"]], 0.0)
         self.circuits.append({
             **of_circuits, "step": np.full(n, step), "start": start, "released": released, "released_by": released_by,
             "charged": charged, "control": control,
