@@ -9,6 +9,7 @@ import pytest
 import opticcl
 from opticcl.errors import ParameterError
 from opticcl.ir.tables import SettingRows
+from opticcl.optics.emulator import NO_DATA
 from opticcl.plans.tables import TableMaker
 from opticcl.verify.tables import DeviceStates, _Judge, check_tables
 
@@ -384,3 +385,44 @@ def test_all_wavelengths_that_are_wrong_are_counted():
     rows = np.flatnonzero(~tables.data.sends)[:4]
     wrong = changed(tables, data=[("wavelength", rows, 1 - tables.data.wavelength[rows])])
     assert found(wrong)["light_wrong"].count == 4
+
+
+def with_light(monkeypatch, change):
+    """Light that arrives is changed."""
+    right = _Judge._light
+    monkeypatch.setattr(_Judge, "_light", lambda *given: change(right(*given)))
+
+
+def test_light_that_comes_back_is_counted(monkeypatch):
+    """With the number of signals that do."""
+    with_light(monkeypatch, lambda light: light._replace(circulating=3))
+    one = found(tables_of("oddl"))["light_circulating"]
+    assert (one.expected, one.count) == ("light that ends", 3)
+
+
+def test_light_of_a_laser_without_data_is_named(monkeypatch):
+    """At the only receiver, beside the one sender; and at the second of two receivers."""
+    tables = tables_of("oddl")
+    send, receive = np.flatnonzero(tables.data.sends)[0], np.flatnonzero(~tables.data.sends)
+
+    def silent(light):
+        last = np.arange(len(light.photodiode)) == len(light.photodiode) - 1
+        return light._replace(signal=np.where(last, NO_DATA, light.signal))
+
+    with_light(monkeypatch, silent)
+    alone = dataclasses.replace(tables, data=tables.data.take(np.array([send, *receive])))
+    for some in (tables, alone):
+        one = found(some)["light_wrong"]
+        assert (one.expected, one.found, one.count) == ("a signal on wavelength 0", "wavelength no data", 1)
+
+
+def test_a_row_receives_from_one_sender():
+    """At every time at which light is followed: here the rows are those of another sender than before."""
+    judge = _Judge(tables_of("oddl"), lambda *_: None)
+    judge.follow_light()
+    assert not judge.found
+    rows = np.flatnonzero(judge.sender >= 0)
+    judge.sender[rows] = judge.sender[rows[::-1]]
+    judge.devices.restart()
+    judge.follow_light()
+    assert judge.found["chunks_differ"].count == len(rows) == 2
