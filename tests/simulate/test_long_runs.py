@@ -1,21 +1,35 @@
 """Long runs of equal steps: the same times as step by step, circuit by circuit."""
 
 from dataclasses import replace
+from itertools import pairwise
 from math import ceil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.collectives import nothing_required
 from tests.profiles import examples
 
 import opticcl
 from opticcl.assumptions import assumptions
+from opticcl.circuits import lower
 from opticcl.errors import UnsupportedError
-from opticcl.ir import Timeline
+from opticcl.ir import Op, Schedule, Timeline, Transfers
+from opticcl.ir.device_settings import DeviceSettings
 from opticcl.plans.streams import plan_streamed
-from opticcl.simulate import device
-from opticcl.simulate.long_runs import has_long_run, long_run_timeline
+from opticcl.simulate import device, long_runs, simulate
+from opticcl.simulate.long_runs import (
+    _Folding,
+    _is_moved,
+    _periodic,
+    _Run,
+    _run,
+    _touched,
+    has_long_run,
+    long_run_timeline,
+)
 from opticcl.verify.time import check_programme
 
 ASSUMED = assumptions("published", compute="none", rounds="in_line")
@@ -106,6 +120,272 @@ def test_a_step_that_differs_in_the_middle_of_a_run_is_seen():
     wrong = replace(plan.circuits, schedule=replace(schedule, step=step))
     with pytest.raises(UnsupportedError, match="do not move evenly"):
         long_run_timeline(wrong, plan.size_bytes, ASSUMED)
+
+
+def steps_of(*classes):
+    """A plan of classes of steps, each a list of rows (src, dst, chunk_lo, chunk_n, chunk_step) for each step."""
+    rows = [step for one in classes for step in one]
+    starts = np.cumsum([0, *map(len, classes)]).tolist()
+    ranges = tuple(range(*ends) for ends in pairwise(starts))
+
+    def step(i):
+        src, dst, lo, n, by = np.array(rows[i], int).reshape(-1, 5).T
+        return Transfers.of(src, dst, lo, n, Op.COPY, chunk_step=by)
+
+    return SimpleNamespace(schedule=SimpleNamespace(name="hand", step=step, step_classes=lambda: ranges))
+
+
+def moved(rows, by):
+    """The same of other chunks."""
+    return [(*row[:2], row[2] + by, *row[3:]) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "slot_s", "due"),
+    [
+        ([2], 1e-9, True), ([1], 1e-9, False), ([], 1e-9, False), ([2], 0.0, False), ([1, 3, 1], 1e-9, True),
+        ([1] * 64 + [65], 1e-9, True), ([1] * 65 + [66], 1e-9, False), ([30, 40, 34], 1e-9, True),
+        ([30, 40, 35], 1e-9, False),
+    ],
+)  # fmt: skip
+def test_a_long_run_is_all_but_64_steps(lengths, slot_s, due):
+    """Of two steps or more, in slots."""
+    starts = np.cumsum([0, *lengths]).tolist()
+    classes = tuple(range(*ends) for ends in pairwise(starts))
+    plan = SimpleNamespace(
+        schedule=SimpleNamespace(step_classes=lambda: classes), fabric=SimpleNamespace(slot_s=slot_s)
+    )
+    assert has_long_run(plan) == due
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_runs_beside_sets_of_chunks(seed):
+    """How far steps move, how long a chunk is held and what steps before and behind touch, by looking at all chunks."""
+    draw = np.random.default_rng(seed)
+
+    def rows(lowest, highest):
+        return [
+            (0, 1 + i, draw.integers(lowest, highest), draw.integers(1, 4), draw.integers(1, 4))
+            for i in range(draw.integers(1, 4))
+        ]
+
+    shift, length, first = int(draw.integers(1, 4)), int(draw.integers(4, 9)), rows(10, 14)
+    run = [moved(first, shift * k) for k in range(length)]
+    early = [[rows(0, 12)] for _ in range(draw.integers(0, 3))]
+    late = [[rows(10, 14 + shift * length)] for _ in range(draw.integers(0, 3))]
+    touched = [{row[2] + k * row[4] for row in step for k in range(row[3])} for step in run]
+    ranges = [range(min(one), max(one) + 1) for one in touched]
+    held = max(j - i for i in range(length) for j in range(i, length) if ranges[j].start < ranges[i].stop)
+    endless = [ranges[0].start + shift * k for k in range(60)]  # where each further step would begin
+    held = max(held, sum(start < ranges[0].stop for start in endless) - 1)
+    before = [row[2] + k * row[4] for (step,) in early for row in step for k in range(row[3])]
+    alone = sum(start <= max(before, default=-1) for start in endless)
+    behind = [row[2] for (step,) in late for row in step]
+    plan = steps_of(*early, run, *late)
+    if min(behind, default=1000) < ranges[0].start + shift * (length - 1 - held):
+        with pytest.raises(UnsupportedError, match="steps of hand behind its longest run need those before it"):
+            _run(plan)
+    else:
+        found = _run(plan)
+        assert found == (len(early), range(len(early), len(early) + length), shift, held, alone)
+
+
+def test_chunks_of_a_run_move_on():
+    """By one distance, forward; steps without transfers do not."""
+    one = [(0, 1, 5, 1, 1)]
+    right = [moved(one, k) for k in range(4)]
+    assert _run(steps_of(right))[2:] == (1, 0, 0)
+    assert _run(steps_of(right[:2]))[2:] == (1, 0, 0)
+    wrong = [*right[:3], moved(one, 2)], [*right[:3], moved(one, 4)], [one, one], right[1::-1], [[], []], [one, []]
+    for steps in (*wrong, [[], one]):
+        with pytest.raises(UnsupportedError, match="chunks of hand do not move evenly"):
+            _run(steps_of(steps))
+
+
+@pytest.mark.parametrize(
+    "differs", ["src", "dst", "chunk_n", "op", "chunk_lo", "chunk_step", "no chunk_step", "nothing"]
+)
+def test_steps_are_equal_but_for_a_shift(differs):
+    """Of two transfers the second differs in one column."""
+    first = Transfers.of([0, 1], [2, 3], [4, 8], 2, Op.COPY, chunk_step=[1, 2])
+    now = replace(first, chunk_lo=first.chunk_lo + 3)
+    if differs == "no chunk_step":
+        plain = replace(now, chunk_step=None)
+        assert not _is_moved(first, plain, 3)
+        assert not _is_moved(replace(first, chunk_step=None), now, 3)
+        assert _is_moved(replace(first, chunk_step=None), plain, 3)
+    elif differs != "nothing":
+        now = replace(now, **{differs: getattr(now, differs) + np.array([0, 1], getattr(now, differs).dtype)})
+    assert _is_moved(first, now, 3) == (differs in ("nothing", "no chunk_step"))
+
+
+def drawn(seed):
+    """A plan with a run of steps of one or two transfers, which move, between few steps that do or do not."""
+    draw, n = np.random.default_rng(seed), (8, 8, 9)[seed % 3]
+    shape = ("groups=2,racks=2,wavelengths=2", "groups=2,racks=1,wavelengths=4", "groups=3,racks=1,wavelengths=3")
+    shift, length = int(draw.integers(1, 4)), int(draw.integers(8, 40))
+
+    def rows(lo, hi):
+        found = []
+        for pair in draw.permutation(n * (n - 1))[: draw.integers(1, 3)].tolist():
+            src, other = divmod(pair, n - 1)
+            chunks = int(draw.integers(lo, hi)), int(draw.integers(1, 3)), int(draw.integers(1, 3))
+            found.append((src, other + (other >= src), *chunks))
+        return found
+
+    def steps(lo, hi):
+        one, by = rows(lo, hi), int(draw.integers(0, 2))
+        return [moved(one, k * by) for k in range(draw.integers(1, 4))]
+
+    first, end = rows(6, 9), 6 + shift * length
+    early = [steps(0, 9) for _ in range(draw.integers(0, 3))]
+    late = [steps(end - 3, end + 6) for _ in range(draw.integers(0, 3))]
+    classes = [*early, [moved(first, shift * k) for k in range(length)], *late]
+    made, where = steps_of(*classes).schedule, opticcl.fabric(f"ramp:{shape[seed % 3]}")
+    total = sum(map(len, classes))
+    wanted = nothing_required(where.num_nodes, end + 20)
+    return lower(where, Schedule("hand", wanted, total, made.step, classes=made.step_classes()))
+
+
+FOLLOWED_SEEDS = (
+    (2, 7, 8), (0, 3, 6, 8), (1, 4, 5, 9), (2, 5, 9), (0, 5, 6, 7), (4, 5, 9), (5,), (3, 8), (1, 4, 5, 6, 7, 8), (1, 7, 8),
+)  # fmt: skip
+"""Last digits of those among ten drawn plans that have a period."""
+
+
+@pytest.mark.parametrize("tens", range(10))
+def test_drawn_runs_are_as_all_of_their_steps(tens):
+    """Whatever moves how far and is before and behind; or the plan is refused."""
+    followed = []
+    for seed in range(10 * tens, 10 * tens + 10):
+        warm = {"initial": "warm", "receive_buffers": "separate"}
+        assumed = (ASSUMED, assumptions("common"), assumptions("published", **warm))[seed // 3 % 3]
+        plan = drawn(seed)
+        try:
+            found = long_run_timeline(plan, 200_000, assumed)
+        except UnsupportedError:
+            continue
+        assert same(found, simulate(plan, 200_000, assumed, engine="device").timeline)
+        run, text = _run(plan), found.assumptions["followed"]
+        if text.startswith("all"):
+            assert len(run.steps) < run.alone + 2 * run.held + 8
+        else:
+            times = (int(text.split()[0]) - 1) / (run.alone + 2 * run.held + 7)
+            assert times in (1, 2, 4, 8, 16)
+        followed.append(seed % 10)
+    assert tuple(followed) == FOLLOWED_SEEDS[tens]
+
+
+def test_what_is_touched():
+    """The first and last chunk of all steps with transfers."""
+    t = Transfers.of([0, 0], [1, 2], [7, 3], [3, 2], Op.COPY)
+    assert _touched([]) == (np.iinfo(np.int64).max, -1)
+    assert _touched([t, t.take(slice(0, 0))]) == (3, 9)
+    assert _touched([replace(t, chunk_step=np.array([2, 1], np.int32))]) == (3, 11)
+    assert _run(steps_of([[(0, 1, k, 1, 1)] for k in range(4)])).alone == 0
+
+
+def relays(*lengths, more=0):
+    """Two chunks a step from node 0 to 1, the first of them to node 2 a step later; chunks of the first steps come alone."""
+    early = [[(3, 0, k, 1, 1), *[(4, 5, k * more, 1, 1)] * (more > 0)] for k in range(lengths[0])]
+    run = [[(0, 1, 2 * k + 2, 2, 1), (1, 2, 2 * k, 1, 1)] for k in range(lengths[1])]
+    late = [[(1, 6, 2 * lengths[1] + k, 1, 1)] for k in range(lengths[2])]
+    made, total = steps_of(early, run, late).schedule, sum(lengths)
+    wanted = nothing_required(8, 2 * lengths[1] + 4)
+    where = opticcl.fabric("ramp:groups=2,racks=2,wavelengths=2")
+    return lower(where, Schedule("hand", wanted, total, made.step, classes=made.step_classes()))
+
+
+@pytest.mark.parametrize("lengths", [(1, 20, 1), (4, 20, 2), (3, 30, 2)])
+def test_chunks_that_are_passed_on(lengths):
+    """By two steps in turn, and between other steps and the run, each with chunks of its own."""
+    plan = relays(*lengths)
+    found = long_run_timeline(plan, 200_000, ASSUMED)
+    assert not found.assumptions["followed"].startswith("all")
+    assert same(found, simulate(plan, 200_000, ASSUMED, engine="device").timeline)
+
+
+def test_other_runs_move_evenly():
+    """Or the plan is refused; the transfers of its first steps move by one chunk and by two."""
+    assert long_run_timeline(relays(3, 20, 1, more=1), 200_000, ASSUMED).num_rounds
+    with pytest.raises(UnsupportedError, match="chunks of a run move by different distances"):
+        long_run_timeline(relays(3, 20, 1, more=2), 200_000, ASSUMED)
+
+
+def test_as_few_steps_as_tell_a_period(monkeypatch):
+    """RAMP's broadcast holds a chunk for a step: 1 + 2 + 7 steps and one more; as many as are tried, or chunks as are held."""
+
+    def followed(stages):
+        return long_run_timeline(plans[stages].circuits, 90_000, ASSUMED).assumptions["followed"]
+
+    where = "ramp:groups=3,racks=2,wavelengths=6"
+    plans = {n: opticcl.compile(where, "broadcast", 90_000, algorithm=f"ramp:stages={n}") for n in (11, 12, 30)}
+    assert followed(30) == "11 of 29 equal steps, one circuit of each kind"
+    assert followed(12) == "11 of 11 equal steps, one circuit of each kind"
+    assert followed(11) == "all steps, one circuit of each kind"
+    twice = long_run_timeline(drawn(469), 200_000, ASSUMED).assumptions["followed"]
+    assert twice == "15 of 24 equal steps, one circuit of each kind"  # seven do not tell a period
+    monkeypatch.setattr(long_runs, "MOST_TRIED", 11)
+    assert followed(30).startswith("11 of 29")
+    monkeypatch.setattr(long_runs, "MOST_TRIED", 10)
+    with pytest.raises(UnsupportedError, match="do not become periodic"):
+        followed(30)
+
+
+@pytest.mark.parametrize("lengths", [(1, 20, 1), (4, 20, 2)])
+def test_as_many_chunks_as_are_held(lengths, monkeypatch):
+    """Of each kind of rank: those of the message without those of steps that are left out, two of each."""
+    plan = relays(*lengths)
+    kept = int(long_run_timeline(plan, 200_000, ASSUMED).assumptions["followed"].split()[0])
+    kinds = _Folding(plan, 200_000, ASSUMED).folded.num_ranks
+    most = kinds * (plan.schedule.collective.num_chunks - 2 * (lengths[1] - kept))
+    monkeypatch.setattr(long_runs, "MOST_HELD", most)
+    assert long_run_timeline(plan, 200_000, ASSUMED).num_rounds
+    monkeypatch.setattr(long_runs, "MOST_HELD", most - 1)
+    with pytest.raises(UnsupportedError, match=f"are more than {most - 1:,}; take fewer nodes"):
+        long_run_timeline(plan, 200_000, ASSUMED)
+
+
+PERIODS = [
+    ({}, {}, 0, True), ({3: 1}, {}, 0, True), ({4: 1}, {}, 0, False), ({7: -1}, {}, 0, False), ({8: 1}, {}, 0, False),
+    ({8: 1}, {7: 1}, 0, True), ({}, {}, 1, False), ({k: -2 * k for k in range(9)}, {k: -2 * k for k in range(8)}, -2, False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("long", "short", "longer", "due"), PERIODS)
+def test_what_a_period_is(long, short, longer, due):
+    """Starts of the last four steps of seven in a run move by one distance, as does what is behind it, and the end."""
+
+    def times(count, moved, end):
+        start = [2.0 * step + moved.get(step, 0) for step in range(count)]
+        return SimpleNamespace(circuits={"start": np.array(start), "step": np.arange(count)}, total_s=end)
+
+    folding = SimpleNamespace(
+        plan=SimpleNamespace(fabric=SimpleNamespace(slot_s=1.0)), classes=(range(1), range(1, 30), range(30, 31))
+    )
+    run = _Run(1, range(1, 30), 1, 1, 0)
+    found = _periodic(folding, run, 6, times(8, short, 20.0), times(9, long, 22.0 + longer))
+    assert found == due
+
+
+def test_plans_that_begin_with_circuits_are_refused():
+    """Where a start is given, all steps are followed."""
+    plan = opticcl.compile("ramp:groups=3,racks=1,wavelengths=3", "broadcast", 30_000, algorithm="ramp:stages=40")
+    start = DeviceSettings.of_circuits(plan.fabric, plan.circuits.rounds(0)[0])
+    with pytest.raises(UnsupportedError, match="leave --start out"):
+        long_run_timeline(plan.circuits, plan.size_bytes, assumptions("common", initial=start))
+
+
+@pytest.mark.parametrize("least", [True, False])
+def test_the_sooner_order_is_taken(least, monkeypatch):
+    """By devices, or asynchronously."""
+    plan = opticcl.compile("ramp:groups=3,racks=1,wavelengths=3", "broadcast", 30_000, algorithm="ramp:stages=40")
+    monkeypatch.setattr(
+        long_runs,
+        "_extended",
+        lambda folding, run, waits: SimpleNamespace(total_s=1.0 + (waits.devices == least), waits=waits),
+    )
+    assert long_run_timeline(plan.circuits, 30_000, ASSUMED).waits.devices != least
 
 
 @pytest.mark.deep

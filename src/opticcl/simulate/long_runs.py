@@ -185,8 +185,8 @@ def _run(plan: CircuitPlan) -> _Run:
     classes, schedule = plan.schedule.step_classes(), plan.schedule
     at = max(range(len(classes)), key=lambda one: len(classes[one]))
     steps = classes[at]
-    first = schedule.step(steps[0])
-    shift = int(schedule.step(steps[1]).chunk_lo[0]) - int(first.chunk_lo[0]) if len(first) and len(steps) > 1 else 1
+    first, second = schedule.step(steps[0]), schedule.step(steps[1])
+    shift = int(second.chunk_lo[0]) - int(first.chunk_lo[0]) if len(first) and len(second) else 0
     even = all(_is_moved(first, schedule.step(step), shift * k) for k, step in enumerate(steps))
     if shift < 1 or not even:
         raise UnsupportedError(f"device: the chunks of {schedule.name} do not move evenly from step to step")
@@ -270,7 +270,7 @@ def _class(plan: CircuitPlan, step: StepToFold, one: FoldedStep, control_s: tupl
         units.append(one.units[r][order])
         members.append(one.members[r][order])
         found = list(device_settings(plan.fabric, left))
-        settings.append(np.column_stack([setting for _, _, setting in found]) if found else np.zeros((len(rows), 0)))
+        settings.append(np.array([setting for _, _, setting in found]).T)
         times_of.append(np.tile([times[kind] for kind, _, _ in found], len(rows)))
         base += len(rows)
     joined = {name: np.concatenate([part[name] for part in columns]) for name in columns[0]}
