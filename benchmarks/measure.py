@@ -71,9 +71,9 @@ def command(*words: str) -> Run:
     """A verb of the command line within this process; wrong plans and refusals fail the case."""
 
     def run() -> None:
-        from opticcl.cli import app
+        from opticcl.cli import command_group
 
-        app(list(words), standalone_mode=False)
+        command_group(words[:1])(list(words), standalone_mode=False)
 
     return run
 

@@ -57,7 +57,7 @@ def opticcl(monkeypatch, capsys):
 
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["opticcl", *map(str, arguments)])
-        code = cli.run()
+        code = cli.run_command()
         printed = capsys.readouterr()
         return SimpleNamespace(returncode=code, stdout=printed.out, stderr=printed.err)
 

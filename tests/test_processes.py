@@ -161,7 +161,10 @@ VERBS = {
 )
 def test_the_answer_is_the_same(verb):
     """With one process and with three, to the last digit."""
-    code = f"from opticcl.cli import app\nimport sys\napp({list(VERBS[verb])} + ['--json', '--jobs', sys.argv[1]])"
+    words = ["opticcl", *VERBS[verb], "--json", "--jobs"]
+    code = (
+        f"import sys\nfrom opticcl.cli import run_command\nsys.argv = [*{words}, sys.argv[1]]\nsys.exit(run_command())"
+    )
     one, three = (
         subprocess.run(
             [sys.executable, "-c", code, jobs], capture_output=True, text=True, check=False, env=environment()

@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import typer
-
 import opticcl
 from opticcl import cli
 from opticcl.report.catalogue import catalogue
@@ -29,8 +27,7 @@ def verbs() -> Iterator[str]:
     """Every verb of the command line with its help."""
     yield "# Verbs of the command line\n"
     yield "Exit code 0: good; 1: the answer is no; 2: the input is wrong.\n"
-    group = typer.main.get_command(cli.app)
-    for name, command in sorted(group.commands.items()):  # type: ignore[attr-defined]
+    for name, command in sorted(cli.command_group().commands.items()):
         context = command.context_class(command, info_name=f"opticcl {name}", terminal_width=100)
         yield f"## opticcl {name}\n\n```text\n{command.get_help(context).strip()}\n```\n"
 

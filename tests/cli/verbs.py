@@ -1,11 +1,10 @@
 """Verbs of the program and their options, as the framework knows them."""
 
-import typer
 from typer.core import TyperOption
 
-from opticcl.cli import app
+from opticcl.cli import command_group
 
-GROUP = typer.main.get_command(app)
+GROUP = command_group()
 VERBS = sorted(GROUP.commands)
 
 

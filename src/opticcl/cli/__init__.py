@@ -8,38 +8,72 @@ import os
 import pkgutil
 import signal
 import sys
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer.core import TyperGroup
 from typer.exceptions import Abort, Exit, TyperException
 
 from opticcl.cli._command import Verb, Verbs
 from opticcl.errors import OpticclError
 
-__all__ = ["app", "main", "run"]
+__all__ = ["MODULES", "command_group", "main", "run_command"]
 
 INTERRUPTED = 130
 GARBAGE = 10_000
 """Objects made and not yet freed before cycles of them are looked for; the usual 700 costs a quarter second [count]."""
 
-app = typer.Typer(
-    name="opticcl",
-    cls=Verbs,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # plain help takes half the time
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help="Compile collective operations onto optical interconnects; verify, time, execute and compare the plans.",
-    epilog="A fabric is written name:key=value,... and an algorithm the same way; `opticcl list` shows all names.",
-)
-for _module in pkgutil.iter_modules(__path__):
-    if not _module.name.startswith("_"):
-        _verb = importlib.import_module(f"{__name__}.{_module.name}")
-        _first_sentence = (_verb.run.__doc__ or "").strip().partition(".")[0] + "."
-        _class = getattr(_verb, "Command", Verb)
-        app.command(name=_module.name.removesuffix("_verb"), cls=_class, short_help=_first_sentence)(_verb.run)
+MODULES = {
+    module.name.removesuffix("_verb"): module.name
+    for module in pkgutil.iter_modules(__path__)
+    if not module.name.startswith("_")
+}
+"""Verb -> the module that has it."""
+
+
+@cache
+def command_group(verbs: tuple[str, ...] = tuple(MODULES)) -> TyperGroup:
+    """The command line, parsed once.
+
+    Args: verbs: that it knows; a process that runs one needs no other.
+    """
+    app = typer.Typer(
+        name="opticcl",
+        cls=Verbs,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,  # plain help takes half the time
+        context_settings={"help_option_names": ["-h", "--help"]},
+        help="Compile collective operations onto optical interconnects; verify, time, execute and compare the plans.",
+        epilog="A fabric is written name:key=value,... and an algorithm the same way; `opticcl list` shows all names.",
+    )
+    for verb in verbs:
+        module = importlib.import_module(f"{__name__}.{MODULES[verb]}")
+        first_sentence = (module.run.__doc__ or "").strip().partition(".")[0] + "."
+        app.command(name=verb, cls=getattr(module, "Command", Verb), short_help=first_sentence)(module.run)
+    app.callback()(_before_a_verb)
+    group = typer.main.get_command(app)
+    assert isinstance(group, TyperGroup)
+    return group
+
+
+def _verbs_needed(words: Sequence[str]) -> tuple[str, ...]:
+    """The verb that a command line runs; all verbs where that is not plain, as for `--help`.
+
+    >>> _verbs_needed(["--plugin", "star.py", "list", "ramp"])
+    ('list',)
+    """
+    left = iter(words)
+    for word in left:
+        if word == "--plugin":
+            next(left, None)
+        elif not word.startswith("--plugin="):
+            return (word,) if word in MODULES else tuple(MODULES)
+    return tuple(MODULES)
 
 
 def _print_version(wanted: bool) -> None:
@@ -50,7 +84,6 @@ def _print_version(wanted: bool) -> None:
         raise Exit(0)
 
 
-@app.callback()
 def _before_a_verb(
     plugin: Annotated[
         list[Path],
@@ -74,16 +107,16 @@ def main() -> None:
     """Entry point: run a verb and exit with its code."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # cleans up as Ctrl-C does
     gc.set_threshold(GARBAGE)
-    sys.exit(run())
+    sys.exit(run_command())
 
 
-def run() -> int:
+def run_command() -> int:
     """Run the verb of `sys.argv`; every refusal becomes one line on standard error.
 
     Returns: the exit code.
     """
     try:
-        code = app(prog_name="opticcl", standalone_mode=False)
+        code = command_group(_verbs_needed(sys.argv[1:]))(prog_name="opticcl", standalone_mode=False)
         sys.stdout.flush()
     except OpticclError as error:
         print(f"opticcl: {error}", file=sys.stderr)

@@ -51,12 +51,12 @@ def _traced(question: Question, progress: Callable[[str], None]) -> Answer:
 
 
 def _run(words: tuple[str, ...], progress: Callable[[str], None]) -> Answer:
-    from opticcl.cli import run
+    from opticcl.cli import run_command
 
     printed, errors = io.StringIO(), _Lines(progress)
     sys.argv = ["opticcl", *words]
     with redirect_stdout(printed), redirect_stderr(errors):
-        code = run()
+        code = run_command()
     text = printed.getvalue()
     return Answer(code, text, errors.last) if text and code in (0, 1) else Answer(2, "", errors.last)
 
