@@ -18,7 +18,7 @@ DEEP_SIZES = (6, 7, 12, 13, 17, 25, 27, 30, 32, 54, 64)
 """Sizes that `make test-deep` adds."""
 LARGEST = 16
 """Nodes at which `make test` tries an all_reduce and an all_to_all alone."""
-MOST_ROOTED = 5
+MOST_ROOTED = 3
 """Nodes up to which `make test` tries collectives with a root: the first, a middle and the last rank."""
 OPTICAL = ("lightpath", "oddl", "ramp", "sipac", "terarack")
 VARIANTS = {

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from opticcl.errors import ParameterError, UnknownNameError
@@ -237,6 +238,13 @@ def value_text(name: str, value: object) -> str:
     return f"{1e9 * value:g} ns/m" if unit == "s/m" else format_quantity(float(value), unit)
 
 
+@lru_cache(maxsize=32)
+def _of_set(name: str) -> Assumptions:
+    """A named set, made once, since it does not change."""
+    keys = {key: value for key, value in set_of(name).items() if key in KEYS}
+    return Assumptions(**{**convert_arguments(Assumptions, keys, "assumptions"), "name": canonical(name)})
+
+
 def assumptions(given: str | Assumptions = DEFAULT_SET, **changed: Any) -> Assumptions:
     """A named set of assumptions, some of them changed.
 
@@ -252,9 +260,7 @@ def assumptions(given: str | Assumptions = DEFAULT_SET, **changed: Any) -> Assum
     'none'
     """
     if not isinstance(given, Assumptions):
-        given = as_text(given, "assumptions", DEFAULT_SET)
-        keys = {key: value for key, value in set_of(given).items() if key in KEYS}
-        given = Assumptions(**{**convert_arguments(Assumptions, keys, "assumptions"), "name": canonical(given)})
+        given = _of_set(as_text(given, "assumptions", DEFAULT_SET))
     if not changed:
         return given
     kept = {key: getattr(given, key) for key in KEYS}

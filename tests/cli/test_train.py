@@ -154,7 +154,7 @@ def test_nothing_is_half_written(opticcl, tmp_path):
 @pytest.mark.parametrize(
     ("name", "more", "num_bytes", "has_computation"),
     [
-        ("chakra/resnet50-ddp.rank0.et", ["--nodes", "16"], 102_441_032, True),
+        pytest.param("chakra/resnet50-ddp.rank0.et", ["--nodes", "16"], 102_441_032, True, marks=pytest.mark.deep),
         pytest.param("topoopt/100vgg_16.fbuf", [], 1_157_409_952, True, marks=pytest.mark.deep),
         pytest.param("topoopt/100candle_16.fbuf", [], 23_274_733_580, True, marks=pytest.mark.deep),
         pytest.param("lumorph/ncf-8.log", [], 713_170_952, False, marks=pytest.mark.deep),

@@ -78,6 +78,9 @@ DEEP = {
     "opticcl control -f oddl:shape=32x32 -a halving_doubling": "1,024 nodes, 1 s; tests/operations has smaller machines",
     "opticcl plan -f ocs --import examples/swot.toml": "1 s; tests/plans/test_published.py reads the same form",
     "opticcl train --workload examples/graph.fbuf": "1 s; tests/traces/test_graphs.py reads the same form",
+    "opticcl train --workload examples/profile.json --compute-scale 2": "1 s; the same without the factor remains",
+    "opticcl compare --nodes 64 --equal rate=800Gb/s": "1 s; --equal cost=9000 on 16 nodes remains",
+    "opticcl traffic -f ramp:groups=4,racks=4,wavelengths=16 --load 0.9 --slots 600 --verify": "1 s; another load remains",
     MANY_SCHEDULERS: "40 runs, 30 s",
     MANY_POLICIES: "300 jobs, 9 s",
 }

@@ -121,7 +121,10 @@ def test_rates_of_weak_parts_are_bounds() -> None:
 
 @pytest.mark.parametrize(
     ("part", "answers"),
-    [("comb_laser:3:weak=0.9", {"kept"}), ("comb_laser:3:weak=0.2", {"reassigned", "rescheduled", "packed", "shrunk"})],
+    [
+        pytest.param("comb_laser:3:weak=0.9", {"kept"}, marks=pytest.mark.deep),
+        ("comb_laser:3:weak=0.2", {"reassigned", "rescheduled", "packed", "shrunk"}),
+    ],
 )
 def test_a_weak_part_is_kept_or_left_out(part: str, answers: set[str]) -> None:
     """The plan goes on where little is lost, without any recovery; else one that does without the part."""

@@ -42,6 +42,7 @@ def test_regret_is_that_of_the_plan_on_the_changed_machine():
         assert regret.best_s <= regret.kept_s
 
 
+@pytest.mark.deep
 def test_at_a_break_even_both_plans_take_as_long():
     """Sizes and times of a change, within the ratio to which they are located."""
     found = plan_collective(OCS, "reduce_scatter", "100 KB")

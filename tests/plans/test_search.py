@@ -29,7 +29,7 @@ def every_time(where, wanted, sizes, assumed, only=None):
             continue
 
 
-@examples(20)
+@examples(10)
 @given(
     where=fabrics(16),
     name=NAMES,

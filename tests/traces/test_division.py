@@ -53,7 +53,12 @@ FILES = [
 ]
 
 
-LARGE = ("kineto/timeline-rank0.json.gz", "pytorch-et/resnet-2gpu.json.gz")
+LARGE = (
+    "kineto/timeline-rank0.json.gz",
+    "kineto/nccl-data.json.gz",
+    "kineto/dlrm-8ranks.tar.gz",
+    "pytorch-et/resnet-2gpu.json.gz",
+)
 
 
 @pytest.mark.parametrize("name", [pytest.param(one, marks=pytest.mark.deep) if one in LARGE else one for one in FILES])
