@@ -305,7 +305,6 @@ def _end_sending(w, links, flows, cells, hops, heap, idle, number):  # type: ign
     link = links[number]
     if link.frees >= 0:
         queue = links[link.frees]
-        link.frees = -1
         if w.finite:
             queue.held -= link.frees_bytes
             while queue.blocked_first >= 0:
@@ -324,12 +323,9 @@ def _end_sending(w, links, flows, cells, hops, heap, idle, number):  # type: ign
                 queue.input_first = cells[behind].following
                 _enqueue(w, links, cells, heap, idle, hops[cells[behind].at], behind)
     link.ends = 0
-    if link.first >= 0 and not link.listed:
+    if link.first >= 0:
         _mark_ready(w, links, idle, number)
-    if not link.from_source:
-        return -1
-    link.from_source = 0
-    return number
+    return number if link.from_source else -1
 
 
 @numba.njit(inline="always")
@@ -387,7 +383,7 @@ def _arrive(w, links, flows, cells, hops, heap, idle, number):  # type: ignore[n
             else:
                 queue.input_busy = 1
                 _enqueue(w, links, cells, heap, idle, onward, cell_number)
-            if queue.waiting > queue.most and not (links[onward].listed and links[onward].first == cell_number):
+            if queue.waiting > queue.most and not links[onward].listed:  # else it is sent at once
                 queue.most = queue.waiting
     return completes
 
@@ -415,8 +411,10 @@ def _notify_sender(w, flow, cells, heap, number, of_loss):  # type: ignore[no-un
 @numba.njit(inline="always")
 def _another_joins(w, flows, hops, heap, start):  # type: ignore[no-untyped-def]
     """Whether the next event adds another flow to this link at the same time; then all are added first."""
-    number, kind = divmod(heap[0].what - 2 * w.num_links, 3)
-    at_once = w.num_planned > 0 and heap[0].time == w.now and number >= 0 and kind == TURN
+    number = (
+        heap[0].what - 2 * w.num_links
+    ) // 3  # events of links come first, and a flow that waits has only its start
+    at_once = w.num_planned > 0 and heap[0].time == w.now
     return at_once and flows[number].state == WAITS and hops[flows[number].path_at] == start
 
 

@@ -170,7 +170,7 @@ def _enqueue(w, link, cells, number):  # type: ignore[no-untyped-def]
     else:
         cells[link.last].following = number
     link.last = number
-    if not (link.ends or link.sends):
+    if not link.ends:
         if link.free_at > w.now:
             _plan_end(w, link)
         else:
@@ -345,7 +345,7 @@ def run(state, links, edges, flows, cells, via, due, blocks, starts, heap, finis
                         w.now, w.end_key = link.free_at, NEVER
                         link.ends, link.sends = 0, link.first >= 0
                         if link.from_source:
-                            link.from_source, link.source_queued = 0, 0
+                            link.source_queued = 0
                     elif heap[0] < w.start_key:
                         w.now = w.begin + (heap[0] >> PLACES)
                         _arrive(w, link, edges, flows, cells, heap)

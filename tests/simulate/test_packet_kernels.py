@@ -1,0 +1,646 @@
+"""Kernels of cells beside a simulation with lists: queues, buffers, windows, losses, turns and what flows wait for."""
+
+import heapq
+from dataclasses import replace
+from itertools import product
+from math import ceil
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from tests.interpreted import on_records
+
+from opticcl.simulate import _cells as cells_module
+from opticcl.simulate import _packet_kernels, _queue_kernels
+from opticcl.simulate import _queues as queues_module
+from opticcl.simulate._cell_flows import CellFlows, CellLinks
+from opticcl.simulate._queues import run_queues
+from opticcl.simulate.dependencies import Dependencies, released_together
+from opticcl.simulate.options import PacketOptions
+
+CELL, TICKS, FIRST = 64, 1e15, 5
+ANSWERS = ("finished", "released", "caused_by", "passed", "carried", "busy_s", "queue", "dropped")
+
+
+class Listed:
+    """Cells of flows, each an object, in lists of what waits where.
+
+    At one time links act in their order, on each the end of a sending before an arrival; then flows.
+
+    Args:
+        wires: links.
+        flows: over them.
+        waits: what flows wait for.
+        options: of the packet engine.
+    """
+
+    def __init__(self, wires, flows, waits, options):
+        self.o, self.wires, self.waits = options, wires, waits
+        self.limit = options.buffer_bytes
+        self.windowed, self.at_input = options.transport == "windowed", options.queue == "input"
+        n, m = len(flows.amount), len(wires.capacity)
+        self.links = [
+            SimpleNamespace(
+                number=i, waiting=[], flying=[], inputs=[], input_busy=False, turns=[], own=False, sends_own=False,
+                free_at=0, ends=False, blocked=[], is_blocked=False, granted=False, frees=None, held=0, bytes=0, most=0,
+                carried=0.0, dropped=0.0, busy=0, acts=False,
+            )
+            for i in range(m)
+        ]  # fmt: skip
+        self.late = [round(s * TICKS) for s in wires.latency_s]
+        self.flows = []
+        for i in range(n):
+            path = flows.hops[flows.path_at[i] : flows.path_at[i] + flows.path_n[i]].tolist()
+            number = max(1, ceil(flows.amount[i] / CELL))
+            back = sum(self.late[k] for k in path) + round(wires.base_s * TICKS)
+            trip = 2 * back + sum(self.ticks(CELL, k) for k in path)
+            notice = 2 * trip if options.retransmit_s is None else round(options.retransmit_s * TICKS)
+            self.flows.append(SimpleNamespace(
+                number=i, path=path, left=number, of=number, tail=flows.amount[i] - (number - 1) * CELL, arrived=0, lost=[],
+                in_flight=0, started=False, back=back, notice=notice, sums=round(flows.compute_s[i] * TICKS), acks=[],
+                losses=[], delay=round((flows.delay_s[i] + wires.base_s) * TICKS), finished=None,
+            ))  # fmt: skip
+        self.heap, self.now, self.passed, self.alive, self.rows = [], 0, 0, 0, FIRST
+        groups = len(waits.waits)
+        self.missing = waits.waits.tolist()
+        self.released, self.caused_by = [None] * groups, [0] * groups
+        self.unfinished = np.bincount(waits.block_of).tolist()
+        for group in range(groups):
+            if not self.missing[group]:
+                self.release(group, -1)
+        while self.heap and any(flow.finished is None for flow in self.flows):
+            while self.rows - self.alive < 4:  # of which an event may need as many
+                self.rows *= 2
+            self.now, *what = heapq.heappop(self.heap)
+            self.event(*what)
+
+    def ticks(self, size, k):
+        """To send so many bytes over a link."""
+        return ceil(size * TICKS / self.wires.capacity[k] - 1e-3)
+
+    def size(self, cell):
+        """Bytes of a cell."""
+        return cell.flow.tail if cell.is_tail else CELL
+
+    def release(self, group, cause):
+        """All flows of a group may start after their delays."""
+        self.released[group], self.caused_by[group] = self.now, cause
+        for i in range(self.waits.group_at[group], self.waits.group_at[group + 1]):
+            heapq.heappush(self.heap, (self.now + self.flows[i].delay, 1, i, 0))
+
+    def met(self, group, cause):
+        """One thing less that a group waits for."""
+        self.missing[group] -= 1
+        if not self.missing[group]:
+            self.release(group, cause)
+
+    def event(self, of_flow, number, kind):
+        """Of a link (its end of sending, an arrival) or of a flow (its start or sum, news of an arrival, of a loss)."""
+        self.active = []
+        asks = None
+        if not of_flow:
+            link = self.links[number]
+            if kind == 0:
+                asks = self.sent(link)
+            else:
+                self.arrives(link)
+        else:
+            flow, joins = self.flows[number], False
+            if kind:
+                news = flow.losses if kind == 2 else flow.acks
+                _, cell = news.pop(0)
+                flow.in_flight -= 1
+                self.alive -= 1
+                if kind == 2:
+                    flow.lost.append(cell.is_tail)
+                if news:
+                    heapq.heappush(self.heap, (news[0][0], 1, number, kind))
+                joins = flow not in self.links[flow.path[0]].turns and bool(flow.left or flow.lost)
+            elif not flow.started:
+                flow.started = joins = True
+            else:
+                self.used(flow)
+            if joins:
+                asks = self.joins(flow)
+        if asks:
+            self.next_of_own(asks)
+        for link in self.active:
+            self.send(link)
+
+    def used(self, flow):
+        """What has arrived, and been summed, may be sent on."""
+        for k in range(self.waits.feeds_at[flow.number], self.waits.feeds_at[flow.number + 1]):
+            self.met(self.waits.feeds[k], 2 * flow.number + 1)
+
+    def joins(self, flow):
+        """A flow takes its turns on its first link; whether the link may ask for a cell: all flows of one time join before."""
+        link = self.links[flow.path[0]]
+        first = self.o.order == "sequential" and flow.left < flow.of
+        link.turns.insert(0 if first else len(link.turns), flow)
+        time, of_flow, number, kind = self.heap[0] if self.heap else (None, 0, 0, 0)
+        if time == self.now and of_flow and kind == 0:
+            other = self.flows[number]
+            if not other.started and other.path[0] == flow.path[0]:
+                return None
+        return None if link.own else link
+
+    def next_of_own(self, link):
+        """The flow whose turn it is queues a cell: a lost one first, whose last one is the last of them."""
+        link.own = False
+        if not link.turns:
+            return
+        flow = link.turns.pop(0)
+        if flow.lost:
+            is_tail = not any(not one for one in flow.lost)
+            flow.lost.remove(is_tail)
+        else:
+            flow.left -= 1
+            is_tail = flow.left == 0
+        flow.in_flight += 1
+        if (flow.left or flow.lost) and not (self.windowed and flow.in_flight >= self.o.window_cells):
+            link.turns.insert(0 if self.o.order == "sequential" else len(link.turns), flow)
+        link.own = True
+        self.alive += 1
+        self.enqueue(link, SimpleNamespace(flow=flow, is_tail=is_tail, at=0))
+
+    def enqueue(self, link, cell):
+        """A cell waits for a link."""
+        link.waiting.append(cell)
+        if not (link.ends or link.is_blocked or link.acts):
+            if link.free_at > self.now:
+                self.plans_end(link)
+            else:
+                self.acts(link)
+
+    def plans_end(self, link):
+        """The end of a sending will be noticed."""
+        link.ends = True
+        heapq.heappush(self.heap, (link.free_at, 0, link.number, 0))
+
+    def acts(self, link):
+        """An idle link sends after this event."""
+        link.acts = True
+        self.active.append(link)
+
+    def send(self, link):
+        """The first cell, if there is space where it will wait."""
+        link.acts = False
+        cell = link.waiting[0]
+        goes_on, size = cell.at + 1 < len(cell.flow.path), ceil(self.size(cell))
+        onward = self.links[cell.flow.path[cell.at + 1]] if goes_on else None
+        if goes_on and self.limit and not self.windowed and not link.granted:
+            there = link if self.at_input else onward
+            if there.held + size > self.limit:
+                link.is_blocked = True
+                there.blocked.append(link)
+                return
+            there.held += size
+        link.granted = False
+        link.waiting.pop(0)
+        spent = self.ticks(self.size(cell), link.number)
+        link.free_at = self.now + spent
+        link.busy += spent
+        link.carried += self.size(cell)
+        self.passed += 1
+        ready = link.free_at + self.late[link.number]
+        if goes_on and self.o.forwarding == "cut_through":
+            catches_up = max(0, spent - self.ticks(self.size(cell), onward.number))
+            ready = self.now + self.late[link.number] + catches_up
+        link.flying.append((ready, cell))
+        if len(link.flying) == 1:
+            heapq.heappush(self.heap, (ready, 0, link.number, 1))
+        link.sends_own, link.frees = cell.at == 0, None
+        if cell.at:
+            held = self.links[cell.flow.path[cell.at - 1]] if self.at_input else link
+            held.bytes -= size
+            if self.limit or self.at_input:
+                link.frees = held, size
+        if link.waiting or link.frees or (link.sends_own and link.turns):
+            self.plans_end(link)
+        elif link.sends_own:
+            link.own = link.sends_own = False
+
+    def sent(self, link):
+        """Space is free, and those that wait for it move up; the link, if it may ask for a cell of its own."""
+        if link.frees:
+            queue, size = link.frees
+            link.frees = None
+            if self.limit:
+                queue.held -= size
+                while queue.blocked:
+                    other = queue.blocked[0]
+                    more = ceil(self.size(other.waiting[0]))
+                    if queue.held + more > self.limit:
+                        break
+                    queue.held += more
+                    other.granted, other.is_blocked = True, False
+                    self.acts(queue.blocked.pop(0))
+            if self.at_input:
+                queue.input_busy = bool(queue.inputs)
+                if queue.inputs:
+                    cell = queue.inputs.pop(0)
+                    self.enqueue(self.links[cell.flow.path[cell.at]], cell)
+        link.ends = False
+        if link.waiting and not link.acts:
+            self.acts(link)
+        asks, link.sends_own = link.sends_own, False
+        return link if asks else None
+
+    def arrives(self, link):
+        """The first cell on a link is at its end."""
+        _, cell = link.flying.pop(0)
+        flow = cell.flow
+        if link.flying:
+            heapq.heappush(self.heap, (link.flying[0][0], 0, link.number, 1))
+        if cell.at + 1 == len(flow.path):
+            flow.arrived += 1
+            if self.windowed:
+                self.tell(flow, flow.acks, flow.back, 1, cell)
+            else:
+                self.alive -= 1
+            if flow.arrived == flow.of:
+                self.finish(flow)
+            return
+        cell.at += 1
+        onward, size = self.links[flow.path[cell.at]], ceil(self.size(cell))
+        queue = link if self.at_input else onward
+        if self.limit and self.windowed:
+            if queue.held + size > self.limit:
+                queue.dropped += self.size(cell)
+                self.tell(flow, flow.losses, flow.notice, 2, cell)
+                return
+            queue.held += size
+        queue.bytes += size
+        if self.at_input and queue.input_busy:
+            queue.inputs.append(cell)
+        else:
+            queue.input_busy = True
+            self.enqueue(onward, cell)
+        if not (onward.acts and onward.waiting[0] is cell):
+            queue.most = max(queue.most, queue.bytes)
+
+    def tell(self, flow, news, late, kind, cell):
+        """A sender will hear of a cell."""
+        news.append((self.now + late, cell))
+        if len(news) == 1:
+            heapq.heappush(self.heap, (news[0][0], 1, flow.number, kind))
+
+    def finish(self, flow):
+        """Its last cell is there."""
+        flow.finished = self.now
+        block = self.waits.block_of[flow.number]
+        self.unfinished[block] -= 1
+        after = self.waits.next_block[block]
+        if not self.unfinished[block] and after >= 0:
+            for group in range(self.waits.block_at[after], self.waits.block_at[after + 1]):
+                self.met(group, 2 * flow.number)
+        if flow.sums:
+            heapq.heappush(self.heap, (self.now + flow.sums, 1, flow.number, 0))
+        else:
+            self.used(flow)
+
+    def answers(self):
+        """As of `CellResult`."""
+        times = ([np.nan if one is None else one / TICKS for one in column]
+                 for column in ([flow.finished for flow in self.flows], self.released))  # fmt: skip
+        of_links = zip(*((k.carried, k.busy / TICKS, k.most, k.dropped) for k in self.links), strict=True)
+        return dict(zip((*ANSWERS, "rows"), (*times, self.caused_by, self.passed, *of_links, self.rows), strict=True))
+
+
+def flows_on(paths, amount, delay_s=0.0, compute_s=0.0):
+    """Flows over links in turn."""
+    n, length = len(paths), np.array([len(path) for path in paths])
+    columns = (np.zeros(n) + column for column in (amount, delay_s, compute_s))
+    return CellFlows(*columns, np.cumsum(length) - length, length, np.array([k for path in paths for k in path]))
+
+
+def traffic(seed, circles, compute=False):
+    """Five links of few rates and latencies, and up to five flows over one to three of them; times coincide often.
+
+    Every third time all flows cross one link that is slow, some of them from one link.
+    """
+    draw = np.random.default_rng(seed)
+    if seed % 3 == 2:
+        n = int(draw.integers(3, 7))
+        links = CellLinks(np.array([1e9, 1e9, 1e9, 2.5e8, 1e9]), draw.choice([8e-9, 64e-9], 5), 0.0)
+        return links, flows_on(
+            [[k, 3, 4] for k in sorted(draw.integers(0, 3, n).tolist())],
+            draw.choice([2 * CELL, 3.5 * CELL, 5 * CELL], n), draw.choice([0, 32e-9, 320e-9], n),
+            draw.choice([0, 64e-9], n) * compute,
+        )  # fmt: skip
+    links = CellLinks(draw.choice([1e9, 1e9, 2.5e8], 5), draw.choice([0, 8e-9, 64e-9], 5), draw.integers(2) * 8e-9)
+    n = int(draw.integers(1, 6))
+    paths = [draw.permutation(5)[: draw.integers(1, 4)].tolist() for _ in range(n)]
+    paths = sorted(paths if circles else map(sorted, paths))
+    amount = draw.choice([0, 7.5, CELL, CELL + 1, 5 * CELL, 6.25 * CELL], n)
+    delay = draw.choice([0, 0, 8e-9, 64e-9, 320e-9, 960e-9], n)
+    return links, flows_on(paths, amount, delay, draw.choice([0, 0, 32e-9], n) * compute)
+
+
+def dependencies(seed, n):
+    """Groups of flows, blocks of groups; some wait for flows or for blocks before them."""
+    draw = np.random.default_rng(seed)
+    group_of = np.cumsum(draw.integers(0, 2, n) * (np.arange(n) > 0))
+    block_of_group = np.cumsum(draw.integers(0, 2, group_of[-1] + 1) * (np.arange(group_of[-1] + 1) > 0))
+    groups, blocks = len(block_of_group), int(block_of_group[-1]) + 1
+    waits, next_block = np.zeros(groups, np.int64), np.full(blocks, -1)
+    for block in range(1, blocks):
+        if draw.integers(3) and seed % 2:
+            next_block[block - 1] = block
+            waits[block_of_group == block] += 1
+    turn = draw.permutation(groups) if (next_block < 0).all() else np.arange(groups)
+    feeds = [[g for g in range(groups) if turn[g] > turn[group_of[i]] and draw.integers(2)] for i in range(n)]
+    for mine in feeds:
+        waits[mine] += 1
+    at = [np.searchsorted(of, np.arange(count + 1)) for of, count in ((group_of, groups), (block_of_group, blocks))]
+    feeds_at, fed = np.cumsum([0, *map(len, feeds)]), np.array([g for mine in feeds for g in mine], np.int64)
+    return Dependencies(at[0], group_of, waits, at[1], block_of_group[group_of], next_block, feeds_at, fed, n)
+
+
+def followed(links, flows, waits, options):
+    """Answers of the packet kernel."""
+    kernel = cells_module._Kernel(links, flows, waits, options, 10**6, 1 / TICKS)
+    kernel.run(lambda *_: None)
+    found = kernel.result()
+    return {name: getattr(found, name) for name in (*ANSWERS, "rows")}
+
+
+def compare(found, due):
+    """To rounding of the last digit."""
+    for name in ANSWERS:
+        np.testing.assert_allclose(found[name], due[name], rtol=1e-12, atol=0, err_msg=name)
+    assert found.get("rows", due["rows"]) == due["rows"]
+
+
+@pytest.fixture(autouse=True)
+def few_rows(monkeypatch):
+    """Rows of cells are added again and again, and kernels are no machine code."""
+    monkeypatch.setattr(cells_module, "FIRST_CELLS", FIRST)
+    monkeypatch.setattr(cells_module, "SLICE", 50)
+    monkeypatch.setattr(queues_module, "FIRST_ROWS", 1)
+    with on_records(_packet_kernels), on_records(_queue_kernels):
+        yield
+
+
+MANY = [
+    {"queue": queue, "forwarding": forwarding, "order": order}
+    for queue, forwarding, order in product(
+        ["output", "input"], ["store_and_forward", "cut_through"], ["interleaved", "sequential"]
+    )
+]
+BUFFERS = [
+    {}, {"buffer_bytes": 2 * CELL}, {"buffer_bytes": CELL}, {"transport": "windowed", "window": 2},
+    {"transport": "windowed", "window": 3, "buffer_bytes": CELL},
+    {"transport": "windowed", "buffer_bytes": 2 * CELL, "retransmit_s": 1e-7},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", MANY, ids=lambda one: "-".join(one.values()))
+@pytest.mark.parametrize("buffers", range(len(BUFFERS)))
+def test_cells_are_as_in_lists(options, buffers):
+    """Of all options: each time, byte, queue and loss."""
+    given = PacketOptions(cell_bytes=CELL, **options, **BUFFERS[buffers])
+    links, flows = traffic(8 * buffers + MANY.index(options), circles=buffers % 2 == 1)
+    waits = released_together(len(flows.amount))
+    compare(followed(links, flows, waits, given), Listed(links, flows, waits, given).answers())
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_flows_wait_as_in_lists(seed):
+    """For others, for blocks of others and for sums of what arrived."""
+    links, flows = traffic(seed, seed % 2 == 1, compute=True)
+    waits = dependencies(seed, len(flows.amount))
+    given = PacketOptions(cell_bytes=CELL, **MANY[seed % 8], **BUFFERS[seed % 6])
+    compare(followed(links, flows, waits, given), Listed(links, flows, waits, given).answers())
+
+
+@pytest.mark.parametrize("order", ["interleaved", "sequential"])
+@pytest.mark.parametrize("forwarding", ["store_and_forward", "cut_through"])
+@pytest.mark.parametrize("circles", [False, True])
+def test_queues_in_order_are_as_in_lists(circles, forwarding, order, monkeypatch):
+    """In windows of few ticks and in long ones."""
+    monkeypatch.setattr(queues_module, "CELLS_A_LINK", 0)
+    given = PacketOptions(cell_bytes=CELL, forwarding=forwarding, order=order)
+    for seed in range(6):
+        monkeypatch.setattr(queues_module, "CELLS", (1, 3, 1000)[seed % 3])
+        links, flows = traffic(seed, circles)
+        links = CellLinks(links.capacity, np.maximum(links.latency_s, 1e-9), links.base_s)
+        flows = replace(flows, amount=np.maximum(flows.amount, 1))  # no queue is for what takes no time
+        waits = released_together(len(flows.amount))
+        found = run_queues(links, flows, waits, given, 10**6, 1 / TICKS, lambda *_: None, 20)
+        compare({name: getattr(found, name) for name in ANSWERS}, Listed(links, flows, waits, given).answers())
+
+
+@pytest.mark.parametrize(
+    ("seed", "order", "window"),
+    [(2, "interleaved", 2), (5, "sequential", 5), (14, "sequential", 1), (14, "interleaved", 2), (5, "sequential", 2)],
+)
+def test_lost_cells_as_in_lists(seed, order, window):
+    """Of flows that share links all the way: several are lost before the first is sent again."""
+    links, flows = traffic(seed, circles=False)
+    waits = released_together(len(flows.amount))
+    more = {"window": window, "buffer_bytes": CELL, "retransmit_s": 3e-8}
+    given = PacketOptions(cell_bytes=CELL, order=order, transport="windowed", **more)
+    compare(followed(links, flows, waits, given), Listed(links, flows, waits, given).answers())
+
+
+def alone(latency_s, delay_s=0.0):
+    """The packet kernel with one cell over links in turn, each of which sends it in one tick of a second."""
+    n = len(latency_s)
+    links = CellLinks(np.full(n, 64.0), np.array(latency_s), 0.0)
+    flows = CellFlows(np.full(1, 64.0), np.full(1, delay_s), np.zeros(1), np.zeros(1, int), np.array([n]), np.arange(n))
+
+    def kernel(most):
+        return cells_module._Kernel(links, flows, released_together(1), PacketOptions(cell_bytes=CELL), most, 1.0)
+
+    return kernel
+
+
+def test_why_the_packet_kernel_stops():
+    """All has arrived, at the last tick at the latest; a cell too many was sent; it takes longer."""
+    latency_s = [2.0**60] * 3 + [2.0**60 - 1024]
+    exact = alone(latency_s, 1024.0 - 4)(4)
+    assert exact.run(lambda *_: None) == _packet_kernels.DONE
+    assert exact.result().finished.tolist() == [2.0**62]
+    assert alone(latency_s, 1024.0 - 3)(4).run(lambda *_: None) == _packet_kernels.TOO_LATE
+    assert alone(latency_s)(3).run(lambda *_: None) == _packet_kernels.TOO_MANY
+
+
+def test_a_long_flow_and_flows_of_one_time():
+    """A paced flow has any number of cells in flight; a flow starts when another is summed; two that start take turns."""
+    links = CellLinks(np.array([1e9, 1e9, 1e9]), np.array([1e-6, 0, 0]), 0.0)
+    ends = 96e-9 + 1e-6, 2 * 64e-9  # of the sum of a flow; of two cells
+    for flows in (
+        flows_on([[0, 1]], 70 * CELL),
+        flows_on([[0], [0]], CELL, [ends[0] + 0.0, 0], [0, 32e-9]),
+        flows_on([[0], [0]], [2 * CELL, 3 * CELL]),
+        flows_on([[0], [0], [1], [1], [1]], [2 * CELL, CELL, 3 * CELL, CELL, CELL], [ends[1], ends[1], 0, ends[1], 0]),
+    ):
+        for order, waits in product(["interleaved", "sequential"], [released_together(len(flows.amount))]):
+            given = PacketOptions(cell_bytes=CELL, order=order)
+            compare(followed(links, flows, waits, given), Listed(links, flows, waits, given).answers())
+
+
+def test_what_is_used_at_once_starts_in_the_order_of_flows():
+    """The first of three flows waits for the last, and starts with the second; what is not summed takes no event more."""
+    links = CellLinks(np.full(2, 1e9), np.zeros(2), 0.0)
+    flows = flows_on([[1], [1], [0]], [3 * CELL, 2 * CELL, CELL], [0, 64e-9, 0])
+    at, none = np.arange(4), np.zeros(3, int)
+    waits = Dependencies(at, at[:3], np.array([1, 0, 0]), at[[0, 3]], none, np.array([-1]), at // 3, none[:1], 3)
+    for order in ("interleaved", "sequential"):
+        given = PacketOptions(cell_bytes=CELL, order=order)
+        found = followed(links, flows, waits, given)
+        compare(found, Listed(links, flows, waits, given).answers())
+        due = {"interleaved": [6, 5, 1], "sequential": [4, 6, 1]}[order]
+        assert found["finished"] == pytest.approx(64e-9 * np.array(due), rel=1e-9)
+
+
+def test_a_sum_of_one_tick():
+    """What waits for it starts a tick later."""
+    links, flows = CellLinks(np.full(2, 1e9), np.zeros(2), 0.0), flows_on([[0], [1]], CELL, 0, [1 / TICKS, 0])
+    at, none = np.arange(3), np.zeros(2, int)
+    waits = Dependencies(at, at[:2], at[:2], at[[0, 2]], none, np.array([-1]), np.array([0, 1, 1]), at[1:2], 2)
+    given = PacketOptions(cell_bytes=CELL)
+    found = followed(links, flows, waits, given)
+    assert (found["finished"] * TICKS).round().tolist() == [64e6, 128e6 + 1]
+    compare(found, Listed(links, flows, waits, given).answers())
+
+
+def test_a_flow_that_starts_long_after_another():
+    """Behind whose last cell one of a third flow has waited."""
+    links = CellLinks(np.full(2, 1e9), np.zeros(2), 0.0)
+    flows = flows_on([[0, 1], [1], [1]], [3 * CELL, CELL, CELL], [0, 70e-9, 1e-6])
+    given, waits = PacketOptions(cell_bytes=CELL), released_together(3)
+    found = followed(links, flows, waits, given)
+    assert found["finished"] == pytest.approx([320e-9, 192e-9, 1064e-9], rel=1e-9)
+    compare(found, Listed(links, flows, waits, given).answers())
+
+
+def test_the_first_of_flows_in_turn_goes_on():
+    """As soon as its only cell has arrived, before the flow that has not sent any; so does the second."""
+    links, flows = CellLinks(np.full(1, 1e9), np.zeros(1), 0.0), flows_on([[0], [0], [0]], 2 * CELL)
+    given = PacketOptions(cell_bytes=CELL, order="sequential", transport="windowed", window=1)
+    found = followed(links, flows, released_together(3), given)
+    assert (found["finished"] * 1e9 / 64).round(9).tolist() == [3, 4, 6]
+    compare(found, Listed(links, flows, released_together(3), given).answers())
+
+
+def test_cells_that_wait_for_each_other():
+    """In a circle, with space for one: nothing arrives any more."""
+    links, flows = CellLinks(np.full(3, 1e9), np.full(3, 8e-9), 0.0), flows_on([[0, 1], [1, 2], [2, 0]], 5 * CELL)
+    given, waits = PacketOptions(cell_bytes=CELL, buffer_bytes=CELL), released_together(3)
+    found = followed(links, flows, waits, given)
+    assert np.isnan(found["finished"]).all()
+    compare(found, Listed(links, flows, waits, given).answers())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_events_come_by_time_and_number(seed):
+    """Out of a heap in which other rows stand behind the last."""
+    draw = np.random.default_rng(seed)
+    state, heap = (
+        np.zeros(n, kind).view(np.recarray) for n, kind in ((1, _packet_kernels.STATE), (60, _packet_kernels.EVENT))
+    )
+    heap.time, heap.what, due = (-5, 99)[seed % 2], -5, []
+    for what in [*draw.permutation(40).tolist(), *[-1] * 40]:
+        if what >= 0:
+            time = int(draw.integers(0, 12))
+            _packet_kernels._push_event(state[0], heap, time, what)
+            heapq.heappush(due, (time, what))
+        for _ in range(min(int(draw.integers(-2, 3)) if what >= 0 else 1, len(due))):
+            assert (heap[0].time, heap[0].what) == heapq.heappop(due)
+            _packet_kernels._pop_event(state[0], heap)
+            assert sorted(zip(heap.time[: len(due)].tolist(), heap.what[: len(due)].tolist(), strict=True)) == sorted(
+                due
+            )
+    assert state.num_planned[0] == len(due) == 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_keys_come_in_order(seed):
+    """Added, and put in the place of the first; behind the last there is none."""
+    draw, never = np.random.default_rng(seed), _queue_kernels.NEVER
+    keys = draw.permutation(60).tolist()
+    heap = np.full(22, never)
+    for n, key in enumerate(keys[:20]):
+        _queue_kernels._add_key(heap, n, key)
+        assert heap[0] == min(keys[: n + 1])
+    held = keys[:20]
+    for key in keys[20:]:
+        held.remove(min(held))
+        _queue_kernels._replace_first(heap, 20, key)
+        held.append(key)
+        assert heap[0] == min(held)
+        assert sorted(heap[:20].tolist()) == sorted(held)
+    assert (heap[20:] == never).all()
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_links_are_in_order_behind_those_before_them(seed):
+    """All that are used and that no circle leads to."""
+    draw = np.random.default_rng(seed)
+    n = int(draw.integers(1, 8))
+    rank = draw.permutation(n)
+    pairs = [(a, b) for a in range(n) for b in range(n) if a != b and (rank[a] < rank[b] or seed % 4 == 0)]
+    edges = [pair for pair in pairs if draw.integers(3) == 0]
+    used = np.isin(np.arange(n), np.array(edges, int)) | (draw.integers(2, size=n) > 0)
+    out = sorted(range(len(edges)), key=lambda k: edges[k][0])
+    out_at = np.searchsorted([edges[k][0] for k in out], np.arange(n + 1))
+    to = np.array([b for _, b in edges], int)
+    found = _queue_kernels.in_order(to, out_at, np.array(out, int), used).tolist()
+    left = set(np.flatnonzero(used).tolist())
+    while ready := {link for link in left if not any(a in left and b == link for a, b in edges)}:
+        left -= ready
+    assert sorted(found) == sorted(set(np.flatnonzero(used).tolist()) - left)
+    assert all(found.index(a) < found.index(b) for a, b in edges if a in found and b in found)
+
+
+def in_queues(links, flows, num_sent=10**6, **options):
+    """Answers of the queues, and what is told meanwhile."""
+    told = []
+    given = PacketOptions(cell_bytes=CELL, **options)
+    waits = released_together(len(flows.amount))
+    found = run_queues(links, flows, waits, given, 10**6, 1 / TICKS, lambda *one: told.append(one[1]), num_sent)
+    return found, told
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, 6, 10])
+def test_queues_of_links_that_pass_on_and_begin(seed, monkeypatch):
+    """Cells wait behind those of others on a link where flows start all the time; or arrive when a window ends."""
+    monkeypatch.setattr(queues_module, "CELLS", 1)
+    monkeypatch.setattr(queues_module, "CELLS_A_LINK", 0)
+    draw = np.random.default_rng(seed)
+    links = CellLinks(np.array([(2.5e8, 1e9)[seed % 2], (1e9, 5e8)[seed % 2]]), np.array([8e-9, 0.0]), 0.0)
+    amount = CELL * np.append(6, draw.integers(1, 4, 9))
+    busy = flows_on([[0, 1], *[[1]] * 9], amount, np.append(0, np.sort(draw.integers(0, 200, 9)) * 8e-9))
+    both = (
+        CellLinks(np.full(2, 1e9), np.full(2, 8e-9 * (1 + seed)), 0.0),
+        flows_on([[0, 1], [1, 0]], np.array([1 + seed % 3, 3]) * CELL),
+    )
+    for order, (wires, flows) in product(["interleaved", "sequential"], [(links, busy), both]):
+        given = PacketOptions(cell_bytes=CELL, order=order)
+        found = in_queues(wires, flows, order=order)[0]
+        due = Listed(wires, flows, released_together(len(flows.amount)), given).answers()
+        compare({name: getattr(found, name) for name in ANSWERS}, due)
+        compare(followed(wires, flows, released_together(len(flows.amount)), given), due)
+
+
+def test_rows_of_queues_are_as_many_as_needed():
+    """One for cells of one link; four for four that are on their way over three."""
+    links = CellLinks(np.array([1e9, 1e8, 1e9]), np.full(3, 8e-9), 0.0)
+    assert in_queues(links, flows_on([[0]], 3 * CELL))[0].rows == 1
+    assert in_queues(links, flows_on([[0, 1, 2]], 4 * CELL))[0].rows == 4
+
+
+def test_queues_return_between_cells(monkeypatch):
+    """After as many as are asked for; or once, at the end. What takes too long is not for them."""
+    monkeypatch.setattr(queues_module, "CELLS", 1)
+    monkeypatch.setattr(queues_module, "CELLS_A_LINK", 0)
+    links, flows = CellLinks(np.full(1, 1e9), np.full(1, 8e-9), 0.0), flows_on([[0]], 5 * CELL)
+    assert in_queues(links, flows)[1] == []
+    every, two = in_queues(links, flows, 1)[1], in_queues(links, flows, 2)[1]
+    assert every == [1, 2, 3, 4, 5]
+    assert two == [2, 4]
+    for n in (5, 9):
+        late = CellLinks(np.full(n, 1e9), np.full(n, 1100.0), 0.0)
+        assert in_queues(late, flows_on([list(range(n))], CELL))[0] is None
