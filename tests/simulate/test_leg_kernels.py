@@ -55,9 +55,22 @@ def test_the_longest_routes(shape, room):
         due = [row for row, value in enumerate(total) if value == max(total)]
         rows = np.full(room, -1)
         with interpreted(kernels):
-            count = kernels.longest_rows(src, dst, seconds, *tables(shape), 1e-9, rows)
+            count = kernels.longest_rows(src, dst, seconds, np.inf, *tables(shape), 1e-9, rows)
         assert rows[:count].tolist() == due[:room]
         assert (rows[count:] == -1).all()
+
+
+@pytest.mark.parametrize(("most", "due"), [(7.0, [1, 4]), (6.0, [0, 1]), (5.0, [0, 1])])
+def test_no_route_is_looked_at_that_cannot_be_longer(most, due):
+    """Two of the longest sum that there may be are enough; with a larger sum all are looked at."""
+    seconds, rows = np.array([6.0, 6.0, 1.0, 0.0, 7.0]), np.zeros(2, int)
+    seconds[1] = 7.0 if most == 7 else 6.0
+    place = np.arange(5)[:, None].astype(np.int32)
+    with interpreted(kernels):
+        count = kernels.longest_rows(
+            np.zeros(5, int), np.arange(5), seconds, most, place, np.ones(1, int), np.zeros((1, 2), int), 0.0, rows
+        )
+    assert rows[:count].tolist() == due
 
 
 @pytest.mark.parametrize(
@@ -69,6 +82,14 @@ def test_sums_that_differ_by_rounding_count_as_equal(routes, due):
     place, rows = np.arange(11)[:, None].astype(np.int32), np.zeros(11, int)
     with interpreted(kernels):
         count = kernels.longest_rows(
-            np.zeros(routes, int), np.arange(routes), seconds, place, np.ones(1, int), np.zeros((1, 2), int), 0.25, rows
+            np.zeros(routes, int),
+            np.arange(routes),
+            seconds,
+            np.inf,
+            place,
+            np.ones(1, int),
+            np.zeros((1, 2), int),
+            0.25,
+            rows,
         )
     assert rows[:count].tolist() == due

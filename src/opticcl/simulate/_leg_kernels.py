@@ -30,12 +30,13 @@ def sum_of_legs(src, dst, amount, place, stride, first, found):  # type: ignore[
 
 
 @numba.njit(cache=True, nogil=True)
-def longest_rows(src, dst, seconds, place, stride, first, rounding, rows):  # type: ignore[no-untyped-def]
+def longest_rows(src, dst, seconds, most, place, stride, first, rounding, rows):  # type: ignore[no-untyped-def]
     """Write the first routes whose sum over their legs is the largest to `rows`; returns how many are written.
 
     Args:
         src, dst, place, stride, first: as of `sum_of_legs`.
         seconds: value of each leg, float64.
+        most: sum over its legs that no route exceeds: where `rows` is full of such routes, no other is looked at.
         rounding: relative difference of sums that count as equal.
         rows: numbers of routes, changed.
     """
@@ -53,4 +54,6 @@ def longest_rows(src, dst, seconds, place, stride, first, rounding, rows):  # ty
         if total >= longest * (1 - rounding) and count < len(rows):
             rows[count] = i
             count += 1
+            if count == len(rows) and longest * (1 + rounding) >= most:
+                break
     return count

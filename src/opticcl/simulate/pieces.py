@@ -19,7 +19,7 @@ from opticcl.simulate.latency import PathLatency
 
 __all__ = ["link_loads", "longest_route_s"]
 
-LONGEST = 1 << 12  # routes that are evaluated link by link, of those that take longest
+LONGEST = 1 << 8  # routes that are evaluated link by link, of those that take longest
 ROUNDING = 1e-9  # relative; sums in another order differ by less
 
 
@@ -147,10 +147,11 @@ def longest_route_s(fabric: Fabric, law: PathLatency, src: IntArray, dst: IntArr
         numbers = np.flatnonzero(total >= total.max() * (1 - ROUNDING))[:LONGEST]
     else:
         legs = _Legs(fabric)
-        seconds = np.zeros(legs.count)
+        seconds, most = np.zeros(legs.count), 0.0
         for rows, part in legs.parts():
             seconds[rows] = _latency_s(before, part)
-        count = longest_rows(src, dst, seconds, legs.place, legs.stride, legs.first, ROUNDING, numbers)
+            most += seconds[rows].max()
+        count = longest_rows(src, dst, seconds, most, legs.place, legs.stride, legs.first, ROUNDING, numbers)
         numbers = numbers[:count]
     src, dst = (np.asarray(column)[numbers] for column in (src, dst))
     return law.longest_s(Circuits.of(np.arange(len(numbers)), src, dst, path=fabric.route(src, dst)))
