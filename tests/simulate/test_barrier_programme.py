@@ -207,8 +207,7 @@ def test_drawn_plans_are_timed_as_by_a_clock(system, seed):
     """Of all systems whose devices change and all assumptions that matter; steps that are equal are stored once."""
     where = fabric(system)
     plan, assumed = repeated(where, seed), assumptions(("common", "published")[seed % 2], **ASSUMED[seed])
-    beside(plan, (30_000, 0)[seed == 6], assumed, at_the_end=False)
-    beside(plan, 30_000, assumed, at_the_end=True)
+    beside(plan, (30_000, 0)[seed == 6], assumed, at_the_end=(seed + SYSTEMS.index(system)) % 2 == 0)
     if seed == 3 and where.devices:
         start = DeviceSettings.of_circuits(where, plan.rounds(0)[0])
         beside(plan, 30_000, assumptions("common", initial=start), at_the_end=False)
@@ -220,7 +219,7 @@ def test_rounds_that_follow_in_line(system, monkeypatch):
     for module in (barrier_programme, __import__(__name__, fromlist=["in_line_on"])):
         monkeypatch.setattr(module, "in_line_on", lambda fabric, assumed: True)
     where = fabric(system)
-    for seed in range(6):
+    for seed in range(3):
         plan = repeated(where, seed)
         first, alone = plan.schedule.classes[0], [one.take([k]) for one in plan.rounds(0) for k in range(len(one))]
         plan = replace(

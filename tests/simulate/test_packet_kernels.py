@@ -332,7 +332,7 @@ def traffic(seed, circles, compute=False):
     n = int(draw.integers(1, 6))
     paths = [draw.permutation(5)[: draw.integers(1, 4)].tolist() for _ in range(n)]
     paths = sorted(paths if circles else map(sorted, paths))
-    amount = draw.choice([0, 7.5, CELL, CELL + 1, 5 * CELL, 6.25 * CELL], n)
+    amount = draw.choice([0, 7.5, CELL, CELL + 1, 3 * CELL, 4.25 * CELL], n)
     delay = draw.choice([0, 0, 8e-9, 64e-9, 320e-9, 960e-9], n)
     return links, flows_on(paths, amount, delay, draw.choice([0, 0, 32e-9], n) * compute)
 
@@ -383,9 +383,12 @@ def few_rows(monkeypatch):
 
 
 MANY = [
-    {"queue": queue, "forwarding": forwarding, "order": order}
-    for queue, forwarding, order in product(
-        ["output", "input"], ["store_and_forward", "cut_through"], ["interleaved", "sequential"]
+    {"queue": queue, "order": order, "forwarding": forwarding}
+    for queue, order, forwarding in (
+        ("output", "interleaved", "store_and_forward"),
+        ("output", "sequential", "cut_through"),
+        ("input", "interleaved", "cut_through"),
+        ("input", "sequential", "store_and_forward"),
     )
 ]
 BUFFERS = [
@@ -400,17 +403,17 @@ BUFFERS = [
 def test_cells_are_as_in_lists(options, buffers):
     """Of all options: each time, byte, queue and loss."""
     given = PacketOptions(cell_bytes=CELL, **options, **BUFFERS[buffers])
-    links, flows = traffic(8 * buffers + MANY.index(options), circles=buffers % 2 == 1)
+    links, flows = traffic(4 * buffers + MANY.index(options), circles=buffers % 2 == 1)
     waits = released_together(len(flows.amount))
     compare(followed(links, flows, waits, given), Listed(links, flows, waits, given).answers())
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(18))
 def test_flows_wait_as_in_lists(seed):
     """For others, for blocks of others and for sums of what arrived."""
     links, flows = traffic(seed, seed % 2 == 1, compute=True)
     waits = dependencies(seed, len(flows.amount))
-    given = PacketOptions(cell_bytes=CELL, **MANY[seed % 8], **BUFFERS[seed % 6])
+    given = PacketOptions(cell_bytes=CELL, **MANY[seed % 4], **BUFFERS[seed % 6])
     compare(followed(links, flows, waits, given), Listed(links, flows, waits, given).answers())
 
 
@@ -421,7 +424,7 @@ def test_queues_in_order_are_as_in_lists(circles, forwarding, order, monkeypatch
     """In windows of few ticks and in long ones."""
     monkeypatch.setattr(queues_module, "CELLS_A_LINK", 0)
     given = PacketOptions(cell_bytes=CELL, forwarding=forwarding, order=order)
-    for seed in range(6):
+    for seed in (0, 1, 2, 3, 6, 9):
         monkeypatch.setattr(queues_module, "CELLS", (1, 3, 1000)[seed % 3])
         links, flows = traffic(seed, circles)
         links = CellLinks(links.capacity, np.maximum(links.latency_s, 1e-9), links.base_s)
@@ -433,7 +436,14 @@ def test_queues_in_order_are_as_in_lists(circles, forwarding, order, monkeypatch
 
 @pytest.mark.parametrize(
     ("seed", "order", "window"),
-    [(2, "interleaved", 2), (5, "sequential", 5), (14, "sequential", 1), (14, "interleaved", 2), (5, "sequential", 2)],
+    [
+        (2, "interleaved", 2),
+        (5, "sequential", 5),
+        (14, "sequential", 1),
+        (14, "interleaved", 5),
+        (14, "interleaved", 2),
+        (5, "sequential", 2),
+    ],
 )
 def test_lost_cells_as_in_lists(seed, order, window):
     """Of flows that share links all the way: several are lost before the first is sent again."""
@@ -493,6 +503,16 @@ def test_what_is_used_at_once_starts_in_the_order_of_flows():
         compare(found, Listed(links, flows, waits, given).answers())
         due = {"interleaved": [6, 5, 1], "sequential": [4, 6, 1]}[order]
         assert found["finished"] == pytest.approx(64e-9 * np.array(due), rel=1e-9)
+
+
+def test_acknowledgements_and_space_that_nobody_took():
+    """Several are on their way; a cell that its sender sends took no space behind it."""
+    links, flows = CellLinks(np.full(1, 1e9), np.full(1, 200e-9), 0.0), flows_on([[0]], 9 * CELL)
+    three = PacketOptions(cell_bytes=CELL, transport="windowed", window=3)
+    many = PacketOptions(cell_bytes=CELL, **BUFFERS[2])
+    for wires, some, given in ((links, flows, three), (*traffic(27, circles=False), many)):
+        waits = released_together(len(some.amount))
+        compare(followed(wires, some, waits, given), Listed(wires, some, waits, given).answers())
 
 
 def test_a_sum_of_one_tick():
