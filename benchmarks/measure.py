@@ -71,9 +71,11 @@ def command(*words: str) -> Run:
     """A verb of the command line within this process; wrong plans and refusals fail the case."""
 
     def run() -> None:
-        from opticcl.cli import command_group
+        from opticcl.cli import run_command
 
-        command_group(words[:1])(list(words), standalone_mode=False)
+        sys.argv = ["opticcl", *words]
+        if code := run_command():
+            raise RuntimeError(f"opticcl {' '.join(words)}: exit code {code}")
 
     return run
 
