@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["CASES", "Case", "NotRunError", "case", "command", "cpu_seconds", "measured", "register"]
+__all__ = ["CASES", "Case", "NotRunError", "case", "command", "cpu_seconds", "loop_ms", "measured", "register"]
 
 Figures = dict[str, float]
 Run = Callable[[], Figures | None]
@@ -86,8 +86,19 @@ def cpu_seconds() -> float:
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
+def loop_ms() -> float:
+    """Time of a fixed loop, the least of ten: how fast the machine is at the moment, beside its other work [ms]."""
+
+    def once() -> float:
+        begin = time.perf_counter()
+        sum(i * i for i in range(20_000))
+        return 1000 * (time.perf_counter() - begin)
+
+    return min(once() for _ in range(10))
+
+
 def measured(one: Case) -> Figures:
-    """Run a case in this process: `cpu_s`, `wall_s`, `peak_mb`, and the figures that it returns.
+    """Run a case in this process: `cpu_s`, `wall_s`, `peak_mb`, `loop_ms`, and the figures that it returns.
 
     Peak memory is that of the whole process, or of its largest child process if that is more.
     """
@@ -106,6 +117,7 @@ def measured(one: Case) -> Figures:
         "cpu_s": cpu_s,
         "wall_s": wall_s,
         "peak_mb": peak / (1024 if sys.platform == "linux" else 1 << 20),
+        "loop_ms": loop_ms(),
         **further,
     }
 

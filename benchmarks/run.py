@@ -1,7 +1,8 @@
 """All benchmarks: `python benchmarks/run.py [--only PATTERN]... [--list] [--out FILE]`.
 
 Each case runs in a process of its own, with compiled kernels. Measured, mark and verdict stand side by side, beside the last
-run on a machine of the same kind (`benchmarks/results/`), which is replaced. Exit code 1 if a mark is missed or a case fails.
+run on a machine of the same kind (`benchmarks/results/`), which is replaced. `loop` is the change of the time of a fixed loop
+since then: a machine that does other work is slower by that much. Exit code 1 if a mark is missed or a case fails.
 """
 
 from __future__ import annotations
@@ -113,13 +114,30 @@ def row(outcome: Outcome, title: str, mark: Mark | None, last: Mapping[str, floa
     head = f"{painted(f'{outcome.verdict:<8}', good)} {outcome.name:<34}"
     if not figures:
         return f"{head} {outcome.why}"
-    before = f"{last['cpu_s']:>9.3f}{figures['cpu_s'] / max(last['cpu_s'], 1e-6) - 1:>+7.0%}" if last else f"{'':>16}"
+    before = (
+        f"{last['cpu_s']:>9.3f}{change('cpu_s', figures, last):>7}{change('loop_ms', figures, last):>7}"
+        if last
+        else f"{'':>23}"
+    )
     texts = [painted(text, RED) if name in missed else text for name, text in (mark.texts(figures) if mark else ())]
-    known = {"cpu_s", "wall_s", "peak_mb", *(mark.at_most if mark else ()), *(mark.at_least if mark else ())}
+    known = {"cpu_s", "wall_s", "peak_mb", "loop_ms", *(mark.at_most if mark else ()), *(mark.at_least if mark else ())}
     texts += [f"{name} {value:.4g}" for name, value in figures.items() if name not in known]
     said = "; ".join(texts)
     measured = f"{figures['cpu_s']:>9.3f}{before}{figures['wall_s']:>9.2f}{figures['peak_mb']:>7.0f}"
     return f"{head}{measured}  {title}" + (f": {said}" if said else "")
+
+
+def change(name: str, figures: Mapping[str, float], last: Mapping[str, float]) -> str:
+    """Change of a figure since the last run; "" where one of them lacks it.
+
+    >>> change("cpu_s", {"cpu_s": 1.5}, {"cpu_s": 1.0})
+    '+50%'
+
+    Args:
+        name: of the figure.
+        figures, last: of this run and of the last one.
+    """
+    return f"{figures[name] / max(last[name], 1e-6) - 1:+.0%}" if name in figures and name in last else ""
 
 
 def chosen(patterns: Iterable[str], names: Iterable[str]) -> list[str]:
@@ -166,7 +184,9 @@ def main(words: list[str]) -> int:
     path = given.results / f"{machine_kind()}.json"
     last = json.loads(path.read_text("utf-8")) if path.exists() else {}
     colours = sys.stdout.isatty()
-    print(f"{'verdict':<8} {'case':<34}{'CPU s':>9}{'last':>9}{'':>7}{'wall s':>9}{'MB':>7}  measured against mark")
+    print(
+        f"{'verdict':<8} {'case':<34}{'CPU s':>9}{'last':>9}{'':>7}{'loop':>7}{'wall s':>9}{'MB':>7}  measured against mark"
+    )
     outcomes = []
     for name in names:
         found = run_case(name, marks.get(name))

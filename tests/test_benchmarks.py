@@ -31,7 +31,7 @@ def toy(bench, monkeypatch, tmp_path):
     run, measure = bench["run"], bench["measure"]
     monkeypatch.setattr(run.cases, "load", lambda topic: None)
     monkeypatch.setattr(measure, "CASES", {})
-    figures = {"cpu_s": 1.0, "wall_s": 9.0, "peak_mb": 10.0, "ratio": 2.0}
+    figures = {"cpu_s": 1.0, "wall_s": 9.0, "peak_mb": 10.0, "loop_ms": 1.0, "ratio": 2.0}
     for name in ("toy.good", "toy.slow", "toy.free"):
         measure.register(name, "a toy", lambda: lambda: None)
 
@@ -66,10 +66,10 @@ def test_a_missed_mark_is_exit_code_1(toy, capsys):
 def test_the_last_run_stands_beside_this_one(toy, capsys):
     """And a run of one case keeps the results of the others."""
     toy()
-    toy.figures["cpu_s"] = 1.1
+    toy.figures |= {"cpu_s": 1.1, "loop_ms": 1.25}
     capsys.readouterr()
     toy("--only", "good")
-    assert re.search(r"toy.good +1.100 +1.000 +\+10%", capsys.readouterr().out)
+    assert re.search(r"toy.good +1.100 +1.000 +\+10% +\+25%", capsys.readouterr().out)
     assert {name: row["cpu_s"] for name, row in toy.results().items()} == {
         "toy.good": 1.1,
         "toy.slow": 1.0,
@@ -105,7 +105,7 @@ def test_measured_figures(bench):
         return lambda: {"ratio": 3.0}
 
     figures = measure.measured(measure.Case("toy.one", "a toy", prepare))
-    assert figures.keys() == {"cpu_s", "wall_s", "peak_mb", "ratio"}
+    assert figures.keys() == {"cpu_s", "wall_s", "peak_mb", "loop_ms", "ratio"}
     assert figures["cpu_s"] < 0.05
     assert figures["peak_mb"] > 10
 
