@@ -60,11 +60,11 @@ def test_the_longest_routes(shape, room):
         assert (rows[count:] == -1).all()
 
 
-@pytest.mark.parametrize(("most", "due"), [(7.0, [1, 4]), (6.0, [0, 1]), (5.0, [0, 1])])
-def test_no_route_is_looked_at_that_cannot_be_longer(most, due):
-    """Two of the longest sum that there may be are enough; with a larger sum all are looked at."""
-    seconds, rows = np.array([6.0, 6.0, 1.0, 0.0, 7.0]), np.zeros(2, int)
-    seconds[1] = 7.0 if most == 7 else 6.0
+@pytest.mark.parametrize(("most", "due"), [(7.5, [1, 4]), (6.5, [0, 1]), (5.5, [0, 1])])
+def test_routes_that_cannot_be_longer_are_left_out(most, due):
+    """Two of the longest sum that there may be are enough; with a larger sum all are compared."""
+    seconds, rows = np.array([6.5, 6.5, 1.0, 0.0, 7.5]), np.zeros(2, int)
+    seconds[1] = 7.5 if most == 7.5 else 6.5
     place = np.arange(5)[:, None].astype(np.int32)
     with interpreted(kernels):
         count = kernels.longest_rows(

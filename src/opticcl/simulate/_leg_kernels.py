@@ -36,7 +36,7 @@ def longest_rows(src, dst, seconds, most, place, stride, first, rounding, rows):
     Args:
         src, dst, place, stride, first: as of `sum_of_legs`.
         seconds: value of each leg, float64.
-        most: sum over its legs that no route exceeds: where `rows` is full of such routes, no other is looked at.
+        most: sum over its legs that no route exceeds: where `rows` is full of such routes, the others are left out.
         rounding: relative difference of sums that count as equal.
         rows: numbers of routes, changed.
     """
