@@ -285,6 +285,17 @@ def test_help_imports_no_numpy():
     assert out.strip().endswith("False False")
 
 
+def test_options_are_read_without_pydantic():
+    """The framework loads it for values of other types, which takes a tenth of a second."""
+    code = (
+        "import sys; sys.argv = ['opticcl', 'verify', '-f', 'ideal:nodes=2', '-a', 'ring']\n"
+        "from opticcl.cli import main\n"
+        "try: main()\nexcept SystemExit: print('pydantic' in sys.modules)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.strip().endswith("False")
+
+
 def test_all_lists_what_is_public():
     """Every public name of the package can be had, and no other."""
     for name in opticcl.__all__:

@@ -12,8 +12,8 @@ from opticcl.ir import Fabric
 
 __all__ = ["ExcludedFabric", "build_fabric", "build_fabrics", "search_weight"]
 
-PLANNED = 4
-"""What a link of an optical circuit switch weighs in a search."""
+ASSIGNED, PLANNED = 3, 12
+"""What a part weighs in a search where circuits are assigned to it, and where links to hold are planned too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,10 @@ def build_fabrics(
 def search_weight(fabric: Fabric) -> int:
     """About how long a search on a fabric takes, beside others: its lasers, links, switches, ... [count].
 
-    Links of optical circuit switches count `PLANNED` times, since a search plans which of them to hold for every message.
+    Args: fabric: parts of circuits count `ASSIGNED` times; links of optical circuit switches `PLANNED` times, since a search
+        plans which of them to hold for every message.
     """
     elements = sum(resource.count for resource in fabric.resources)
-    return PLANNED * elements if isinstance(fabric.machine, Ocs) else elements
+    if fabric.is_packet_switched:
+        return elements
+    return elements * (PLANNED if isinstance(fabric.machine, Ocs) else ASSIGNED)
