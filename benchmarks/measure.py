@@ -71,11 +71,14 @@ def command(*words: str) -> Run:
     """A verb of the command line within this process; wrong plans and refusals fail the case."""
 
     def run() -> None:
-        from opticcl.cli import run_command
+        from opticcl.cli import main
 
         sys.argv = ["opticcl", *words]
-        if code := run_command():
-            raise RuntimeError(f"opticcl {' '.join(words)}: exit code {code}")
+        try:
+            main()
+        except SystemExit as leave:
+            if leave.code:
+                raise RuntimeError(f"opticcl {' '.join(words)}: exit code {leave.code}") from None
 
     return run
 

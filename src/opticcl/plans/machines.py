@@ -13,7 +13,7 @@ from opticcl.ir import Fabric
 __all__ = ["ExcludedFabric", "build_fabric", "build_fabrics", "search_weight"]
 
 ASSIGNED, PLANNED = 3, 12
-"""What a part weighs in a search where circuits are assigned to it, and where links to hold are planned too."""
+"""What a part of an optical fabric weighs in a search, and where links to hold are planned too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +86,10 @@ def build_fabrics(
 def search_weight(fabric: Fabric) -> int:
     """About how long a search on a fabric takes, beside others: its lasers, links, switches, ... [count].
 
-    Args: fabric: parts of circuits count `ASSIGNED` times; links of optical circuit switches `PLANNED` times, since a search
-        plans which of them to hold for every message.
+    Args: fabric: parts of optical ones count `ASSIGNED` times; links of optical circuit switches `PLANNED` times, since a
+        search plans which of them to hold for every message.
     """
     elements = sum(resource.count for resource in fabric.resources)
-    if fabric.is_packet_switched:
+    if fabric.light_path is None:
         return elements
     return elements * (PLANNED if isinstance(fabric.machine, Ocs) else ASSIGNED)
