@@ -16,6 +16,7 @@ from opticcl.collective import collective
 from opticcl.ir import CircuitPlan, Circuits, Op, Resource, Schedule, Transfers, Usage
 from opticcl.ir.occupied import PartUse
 from opticcl.ir.programme import CircuitTimes, ControlTimes, DataTimes, DeviceTable, Programme, StepRuns
+from opticcl.verify import _time_light as time_light
 from opticcl.verify._time_light import _identities, _shares, _without_repeats, overlaps, too_short
 from opticcl.verify._time_rows import TimeRows
 from opticcl.verify.time import TimeRules, check_programme
@@ -29,12 +30,14 @@ class Shelf(Bench):
 
     Args:
         splitting: whether transmitters hand one signal to several receivers.
+        shares: whether circuits take shares of the waveguide.
     """
 
     nodes: int = 4
     setting_time: float = 0.0
     latency: float = 0.5
     splitting: bool = False
+    shares: bool = True
 
     @property
     def num_wavelengths(self):
@@ -63,7 +66,8 @@ class Shelf(Bench):
         yield Usage(fibre, src % 2)
         both = np.repeat(np.arange(len(circuits)), 2)
         yield Usage(port, np.stack([src, dst], 1).reshape(-1), both)
-        yield Usage(waveguide, zero, amount=1 + dst % 3)
+        if self.shares:
+            yield Usage(waveguide, zero, amount=1 + dst % 3)
         yield Usage(link, zero)
         yield Usage(crossbar, zero)
 
@@ -163,11 +167,43 @@ def circuits_in_time(draw, idle):
 @given(circuits_in_time(idle=True), circuits_in_time(idle=False))
 def test_capacity_is_that_of_every_instant(some, signals):
     """Of wavelengths, ports and shares; idle circuits stand beside others that do not say the same; signals count once."""
-    for shelf, rows in ((Shelf(), some), (Shelf(splitting=True), signals)):
+    for shelf, rows in ((Shelf(), some), (Shelf(splitting=True), signals), (Shelf(shares=False), some)):
         plan, programme = plan_and_times(shelf, rows)
         found = list(overlaps(TimeRows(plan, programme), idle_until(rows), END))
-        assert {one.resource.kind for one in found} == exceeded(shelf, rows)
+        assert {one.resource.kind for one in found} == exceeded(shelf, rows) - (
+            {"waveguide"} if not shelf.shares else set()
+        )
         assert all(one.missing_s > 0 and one.count > 0 for one in found)
+
+
+@pytest.mark.parametrize(
+    ("rows", "due"),
+    [
+        ([(0, 0, 0, 0, 1, 0.0, 4.0), (1, 0, -1, 0, 1, 1.0, 6.0), (2, 0, 0, 0, 1, 4.0, 8.0)], True),
+        ([(0, 0, 0, 0, 1, 0.0, 4.0), (1, 0, 0, 0, 1, 3.0, 6.0)], False),
+        ([(0, 0, 0, 0, 1, 0.0, 4.0), (1, 0, -1, 0, 3, 1.0, 6.0)], False),
+        ([(0, 0, 0, 0, 1, 0.0, 4.0), (1, 0, -1, 1, 3, 1.0, 6.0), (1, 0, -1, 0, 1, 1.0, 6.0)], True),
+        (
+            [
+                (0, 0, 0, 0, 1, 0.0, 4.0),
+                (0, 0, 0, 2, 1, 0.0, 4.0),
+                (1, 0, -1, 1, 3, 1.0, 6.0),
+                (1, 0, -1, 3, 1, 1.0, 6.0),
+            ],
+            False,
+        ),
+    ],
+)
+def test_circuits_of_several_rounds_are_counted_once(monkeypatch, rows, due):
+    """One that stands beside itself is one circuit; one that carries twice at a time, or another at its ends, is not."""
+    swept = []
+    monkeypatch.setattr(time_light, "_sweep", lambda *given: swept.append(given) or ())
+    every = [
+        (step, of, at, src, dst, 2 * src, 1, 0, Op.COPY, start, left) for step, of, at, src, dst, start, left in rows
+    ]
+    plan, programme = plan_and_times(Shelf(shares=False), every)
+    assert not list(overlaps(TimeRows(plan, programme), idle_until(every), END))
+    assert bool(swept) != due
 
 
 def test_what_exceeds_a_capacity_is_named():

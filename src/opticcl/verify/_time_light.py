@@ -108,7 +108,8 @@ def overlaps(
     """Find circuits that overlap.
 
     Rounds that do not meet in time are counted one by one, as if all their circuits existed at the same time. Only where that
-    exceeds a capacity, or rounds meet, are the times of the circuits compared.
+    exceeds a capacity are circuits that several rounds have counted once, and where that exceeds a capacity too, the
+    times of the circuits compared.
 
     Args:
         rows: of the programme.
@@ -128,7 +129,7 @@ def overlaps(
             key = tuple((one.copy.stored.step, one.round.number) for one in together)
             if key not in known:
                 known[key] = _fits_at_once(fabric, together)
-            if not known[key]:
+            if not known[key] and not _fits_once_each(fabric, together):
                 yield from _sweep(fabric, together)
             together, until = [], -np.inf
         if i >= 0:
@@ -170,6 +171,38 @@ def _fits_at_once(fabric: Fabric, together: list[_Placed]) -> bool:
                 counts[resource] = np.zeros(resource.count * depth, np.int64)
             if resource.splits:
                 usage = _signals(placed, usage)
+            add_usage(usage, circuits, depth, counts[resource])
+    return all((count <= resource.capacity).all() for resource, count in counts.items())
+
+
+def _fits_once_each(fabric: Fabric, together: list[_Placed]) -> bool:
+    """Whether all circuits of these rounds could exist at the same time, each counted once; none carries data twice at once.
+
+    A circuit that stands while another round uses it is one circuit at any time. Where amounts of light are counted, the answer
+    is no: they may differ from round to round.
+    """
+    identity = np.concatenate([_identities(placed.round.circuits) for placed in together])
+    carries = np.concatenate([placed.round.carries for placed in together])
+    start = np.concatenate([placed.start_s for placed in together])[carries]
+    left = np.concatenate([placed.left_s for placed in together])[carries]
+    order = np.lexsort((start, identity[carries]))
+    same = identity[carries][order[1:]] == identity[carries][order[:-1]]
+    if (same & (start[order[1:]] < (left - slack(left))[order[:-1]])).any():
+        return False
+    rows = np.unique(identity, return_index=True)[1]
+    counts: dict[Resource, IntArray] = {}
+    begin = 0
+    for placed in together:
+        mine = rows[(rows >= begin) & (rows < begin + len(placed.start_s))] - begin
+        begin += len(placed.start_s)
+        circuits = placed.round.circuits.take(mine)
+        for usage in _counted(fabric, circuits):
+            resource = usage.resource
+            if resource.splits or usage.amount is not None:
+                return False
+            depth = fabric.num_wavelengths if resource.per_wavelength else 1
+            if resource not in counts:
+                counts[resource] = np.zeros(resource.count * depth, np.int64)
             add_usage(usage, circuits, depth, counts[resource])
     return all((count <= resource.capacity).all() for resource, count in counts.items())
 
