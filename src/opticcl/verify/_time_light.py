@@ -178,8 +178,8 @@ def _fits_at_once(fabric: Fabric, together: list[_Placed]) -> bool:
 def _fits_once_each(fabric: Fabric, together: list[_Placed]) -> bool:
     """Whether all circuits of these rounds could exist at the same time, each counted once; none carries data twice at once.
 
-    A circuit that stands while another round uses it is one circuit at any time. Where amounts of light are counted, the answer
-    is no: they may differ from round to round.
+    A circuit that stands while another round uses it is one circuit at any time. Circuits of one signal are counted one by one,
+    which is never less than they take.
     """
     identity = np.concatenate([_identities(placed.round.circuits) for placed in together])
     carries = np.concatenate([placed.round.carries for placed in together])
@@ -198,8 +198,6 @@ def _fits_once_each(fabric: Fabric, together: list[_Placed]) -> bool:
         circuits = placed.round.circuits.take(mine)
         for usage in _counted(fabric, circuits):
             resource = usage.resource
-            if resource.splits or usage.amount is not None:
-                return False
             depth = fabric.num_wavelengths if resource.per_wavelength else 1
             if resource not in counts:
                 counts[resource] = np.zeros(resource.count * depth, np.int64)
