@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -260,18 +261,21 @@ def _occupied(placed: _Placed, at: int, usage: Usage, depth: int) -> tuple[npt.N
     return index, placed.start_s[owner], placed.left_s[owner], np.full(len(owner), at), owner, idle, same, each
 
 
+_FACTOR = np.uint64(int.from_bytes(os.urandom(8), "big") | 1)
+"""Of `_identities`: odd, from the entropy of the operating system, so that no plan can know it."""
+
+
 def _identities(circuits: Circuits) -> npt.NDArray[np.uint64]:
     """A number for each circuit, the same for circuits of the same nodes, port, wavelengths, path and waveguide."""
-    prime = np.uint64(0x9E3779B97F4A7C15)
     found = np.full(len(circuits), circuits.wavelength_step, np.uint64)
     columns = [circuits.src, circuits.dst, circuits.port, circuits.wavelength_lo, circuits.wavelength_n]
     for column in columns if circuits.waveguide is None else (*columns, circuits.waveguide):
-        found = found * prime + column.astype(np.uint64)
+        found = found * _FACTOR + column.astype(np.uint64)
     length = circuits.num_hops()
     for place in range(int(length.max(initial=0))):
         longer = np.flatnonzero(length > place)
         hop = circuits.hops[circuits.hop_offsets[longer] + place].astype(np.uint64)
-        found[longer] = found[longer] * prime + hop + np.uint64(1)
+        found[longer] = found[longer] * _FACTOR + hop + np.uint64(1)
     return found
 
 
