@@ -199,9 +199,7 @@ def test_circuits_of_several_rounds_are_counted_once(monkeypatch, rows, due):
     """One that stands beside itself is one circuit; one that carries twice at a time, or another at its ends, is not."""
     swept = []
     monkeypatch.setattr(time_light, "_sweep", lambda *given: swept.append(given) or ())
-    every = [
-        (step, of, at, src, dst, src, 1, 0, Op.COPY, start, left) for step, of, at, src, dst, start, left in rows
-    ]
+    every = [(step, of, at, src, dst, src, 1, 0, Op.COPY, start, left) for step, of, at, src, dst, start, left in rows]
     plan, programme = plan_and_times(Shelf(shares=False), every)
     assert not list(overlaps(TimeRows(plan, programme), idle_until(every), END))
     assert bool(swept) != due

@@ -20,13 +20,13 @@ from typer.exceptions import Abort, Exit, TyperException
 from opticcl.cli._command import Verb, Verbs
 from opticcl.errors import OpticclError
 
-__all__ = ["MODULES", "command_group", "main", "run_command"]
+__all__ = ["command_group", "main", "run_command"]
 
 INTERRUPTED = 130
 GARBAGE = 10_000
 """Objects made and not yet freed before cycles of them are looked for; the usual 700 costs a quarter second [count]."""
 
-MODULES = {
+_MODULES = {
     module.name.removesuffix("_verb"): module.name
     for module in pkgutil.iter_modules(__path__)
     if not module.name.startswith("_")
@@ -35,7 +35,7 @@ MODULES = {
 
 
 @cache
-def command_group(verbs: tuple[str, ...] = tuple(MODULES)) -> TyperGroup:
+def command_group(verbs: tuple[str, ...] = tuple(_MODULES)) -> TyperGroup:
     """The command line, parsed once.
 
     Args: verbs: that it knows; a process that runs one needs no other.
@@ -52,7 +52,7 @@ def command_group(verbs: tuple[str, ...] = tuple(MODULES)) -> TyperGroup:
         epilog="A fabric is written name:key=value,... and an algorithm the same way; `opticcl list` shows all names.",
     )
     for verb in verbs:
-        module = importlib.import_module(f"{__name__}.{MODULES[verb]}")
+        module = importlib.import_module(f"{__name__}.{_MODULES[verb]}")
         first_sentence = (module.run.__doc__ or "").strip().partition(".")[0] + "."
         app.command(name=verb, cls=getattr(module, "Command", Verb), short_help=first_sentence)(module.run)
     app.callback()(_before_a_verb)
@@ -72,8 +72,8 @@ def _verbs_needed(words: Sequence[str]) -> tuple[str, ...]:
         if word == "--plugin":
             next(left, None)
         elif not word.startswith("--plugin="):
-            return (word,) if word in MODULES else tuple(MODULES)
-    return tuple(MODULES)
+            return (word,) if word in _MODULES else tuple(_MODULES)
+    return tuple(_MODULES)
 
 
 def _print_version(wanted: bool) -> None:

@@ -120,7 +120,7 @@ _PLAIN = {
     list[float]: _Plain(float, many=True),
     list[Path]: _Plain(Path, many=True),
 }
-"""Type of an option -> its conversion; numbers are checked before (`_check_number`)."""
+"""Type of an option -> its conversion; numbers are checked before (`_check_number`), switches are on or off already."""
 
 
 def _convert_plainly(parameters: Iterable[Any]) -> None:
@@ -182,10 +182,11 @@ def _check_number(parameter: object, text: object) -> None:
     annotation = parameter.type_descriptor.annotation
     kind = float if annotation == list[float] else annotation
     form, example = _NUMBERS.get(kind, ("", ""))
-    for one in (text,) if isinstance(text, str) else text if isinstance(text, list) else ():
+    if not form or not isinstance(text, (str, list)):
+        return
+    for one in [text] if isinstance(text, str) else text:
         try:
-            if form:
-                kind(one)
+            kind(one)
         except ValueError:
             name = max(parameter.opts, key=len)
             raise ParameterError(f"{name}: {one!r} is not {form}; give one such as {example}") from None

@@ -411,9 +411,8 @@ def _notify_sender(w, flow, cells, heap, number, of_loss):  # type: ignore[no-un
 @numba.njit(inline="always")
 def _another_joins(w, flows, hops, heap, start):  # type: ignore[no-untyped-def]
     """Whether the next event adds another flow to this link at the same time; then all are added first."""
-    number = (
-        heap[0].what - 2 * w.num_links
-    ) // 3  # events of links come first, and a flow that waits has only its start
+    # events of links come before those of flows, and a flow that waits has no other event than its start
+    number = (heap[0].what - 2 * w.num_links) // 3
     at_once = w.num_planned > 0 and heap[0].time == w.now
     return at_once and flows[number].state == WAITS and hops[flows[number].path_at] == start
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -162,17 +162,25 @@ def _counted(fabric: Fabric, circuits: Circuits) -> Iterator[Usage]:
 
 def _fits_at_once(fabric: Fabric, together: list[_Placed]) -> bool:
     """Whether all circuits of these rounds could exist at the same time."""
+    return _within_capacity(
+        fabric,
+        (
+            (placed.round.circuits, _signals(placed, usage) if usage.resource.splits else usage)
+            for placed in together
+            for usage in _counted(fabric, placed.round.circuits)
+        ),
+    )
+
+
+def _within_capacity(fabric: Fabric, taken: Iterable[tuple[Circuits, Usage]]) -> bool:
+    """Whether all capacities suffice for what circuits use, each usage with its circuits."""
     counts: dict[Resource, IntArray] = {}
-    for placed in together:
-        circuits = placed.round.circuits
-        for usage in _counted(fabric, circuits):
-            resource = usage.resource
-            depth = fabric.num_wavelengths if resource.per_wavelength else 1
-            if resource not in counts:
-                counts[resource] = np.zeros(resource.count * depth, np.int64)
-            if resource.splits:
-                usage = _signals(placed, usage)
-            add_usage(usage, circuits, depth, counts[resource])
+    for circuits, usage in taken:
+        resource = usage.resource
+        depth = fabric.num_wavelengths if resource.per_wavelength else 1
+        if resource not in counts:
+            counts[resource] = np.zeros(resource.count * depth, np.int64)
+        add_usage(usage, circuits, depth, counts[resource])
     return all((count <= resource.capacity).all() for resource, count in counts.items())
 
 
@@ -187,23 +195,19 @@ def _fits_once_each(fabric: Fabric, together: list[_Placed]) -> bool:
     start = np.concatenate([placed.start_s for placed in together])[carries]
     left = np.concatenate([placed.left_s for placed in together])[carries]
     order = np.lexsort((start, identity[carries]))
-    same = identity[carries][order[1:]] == identity[carries][order[:-1]]
+    same = np.diff(identity[carries][order]) == 0
     if (same & (start[order[1:]] < (left - slack(left))[order[:-1]])).any():
         return False
-    rows = np.unique(identity, return_index=True)[1]
-    counts: dict[Resource, IntArray] = {}
-    begin = 0
-    for placed in together:
-        mine = rows[(rows >= begin) & (rows < begin + len(placed.start_s))] - begin
-        begin += len(placed.start_s)
-        circuits = placed.round.circuits.take(mine)
-        for usage in _counted(fabric, circuits):
-            resource = usage.resource
-            depth = fabric.num_wavelengths if resource.per_wavelength else 1
-            if resource not in counts:
-                counts[resource] = np.zeros(resource.count * depth, np.int64)
-            add_usage(usage, circuits, depth, counts[resource])
-    return all((count <= resource.capacity).all() for resource, count in counts.items())
+    rows = np.sort(np.unique(identity, return_index=True)[1])
+    ends = np.cumsum([len(placed.start_s) for placed in together])
+    of_round = np.split(rows, np.searchsorted(rows, ends[:-1]))
+    chosen_circuits = [
+        placed.round.circuits.take(mine - (end - len(placed.start_s)))
+        for placed, mine, end in zip(together, of_round, ends, strict=True)
+    ]
+    return _within_capacity(
+        fabric, ((circuits, usage) for circuits in chosen_circuits for usage in _counted(fabric, circuits))
+    )
 
 
 def _signals(placed: _Placed, usage: Usage) -> Usage:
