@@ -347,6 +347,24 @@ def test_idle_circuits_stand_where_nothing_says_the_same(rows):
             assert (pieces & mine[kept]).sum() == waits
 
 
+@pytest.mark.parametrize(
+    ("others", "due"),
+    [
+        ([(2, 4), (6, 8), (10, 12)], [(0, 2), (4, 6), (8, 10), (12, 20)]),
+        ([(0, 10), (1, 2)], [(10, 20)]),
+        ([(1, 9), (2, 3), (4, 5), (11, 12)], [(0, 1), (9, 11), (12, 20)]),
+        ([(0, 20)], []),
+    ],
+)
+def test_an_idle_circuit_stands_between_its_uses(others, due):
+    """Of several uses, one within another too."""
+    spans = np.array([(0, 20), *others], float)
+    idle = np.arange(len(spans)) == 0
+    unit = np.zeros(len(spans), int)
+    rows, starts, ends = _without_repeats(unit, unit, idle, *spans.T)
+    assert [(start, end) for row, start, end in zip(rows, starts, ends, strict=True) if idle[row]] == due
+
+
 def test_two_wavelengths_are_two():
     """Circuits on one fibre, each on its own; their laser is one."""
 
