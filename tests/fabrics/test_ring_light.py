@@ -36,7 +36,7 @@ def segments(a: int, b: int, side: int, wrap: bool, directions: int) -> int:
 @pytest.mark.parametrize(("wrap", "directions"), WAYS)
 @pytest.mark.parametrize("sides", [(2,), (3,), (7,), (8,), (1, 4), (3, 5), (6, 2), (4, 4)])
 def test_ways_of_all_pairs(sides: tuple[int, ...], wrap: bool, directions: int) -> None:
-    """Each passes the modulator of its sender and the interfaces at the ends of its segments; those of a node count alike."""
+    """Each passes the modulator of its sender and the interfaces at the ends of its segments, all of one loss."""
     path = ring_light(optics_of("terarack"), sides, wrap, directions, {"modulator": 2.0, "interface": 3.0})
     found = [
         [segments(a, b, side, wrap, directions) for a, b in product(range(side), repeat=2) if a != b] for side in sides

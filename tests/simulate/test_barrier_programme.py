@@ -146,16 +146,16 @@ def listed(table, names, runs, times, slot_s):
 
 def beside(plan, size_bytes, assumed, at_the_end):
     """Compare all tables."""
-    told = []
+    reports = []
     more = {"at_the_end": True} if at_the_end else {}
     found = programme_with_barriers(
-        plan, size_bytes, assumed, "test", progress=lambda *given: told.append(given), **more
+        plan, size_bytes, assumed, "test", progress=lambda *given: reports.append(given), **more
     )
     due = Clock(plan, size_bytes, assumed, at_the_end)
     runs = list(zip(*(getattr(found.runs, name).tolist() for name in ("first", "repeats", "period_s")), strict=True))
     steps = [step for first, count, _ in runs for step in range(first, first + count)]
     assert steps == list(range(plan.schedule.num_steps))
-    assert told == [("time the steps", one.stop, len(steps)) for one in plan.schedule.step_classes()]
+    assert reports == [("time the steps", one.stop, len(steps)) for one in plan.schedule.step_classes()]
     assert (found.engine, found.size_bytes, found.assumptions["mode"]) == ("test", size_bytes, "barrier")
     assert found.total_s == pytest.approx(due.total, rel=1e-9, abs=1e-18)
     assert all(period_s == 0 for _, count, period_s in runs if count == 1)

@@ -1,4 +1,4 @@
-"""Rounds between barriers: which steps and times a recorder is told."""
+"""Rounds between barriers: which steps and times a recorder receives."""
 
 from collections import Counter
 from dataclasses import replace
@@ -53,8 +53,8 @@ def parts_of(plan, size_bytes, assumed):
 @pytest.mark.parametrize("seed", range(len(ASSUMED)))
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_rounds_take_as_long_as_by_a_clock(system, seed):
-    """In all and in parts; a recorder is told when each round begins, and how long each circuit takes from then on."""
-    where, told = fabric(system), []
+    """In all and in parts; a recorder receives when each round begins, and how long each circuit takes from then on."""
+    where, reports = fabric(system), []
     plan, assumed = repeated(where, seed), assumptions(("common", "published")[seed % 2], **ASSUMED[seed])
     due, steps, number = Clock(plan, 30_000, assumed, at_the_end=False), [], Counter()
     starts = {(step, number): start for step, number, _, start, *_ in due.circuits}
@@ -69,14 +69,14 @@ def test_rounds_take_as_long_as_by_a_clock(system, seed):
 
     recorder = SimpleNamespace(add_round=add_round, end_step=lambda rounds, length_s: steps.append((rounds, length_s)))
     found = simulate_with_barriers(
-        plan, 30_000, assumed, circuit_rounds(plan, assumed, True), lambda *one: told.append(one), recorder
+        plan, 30_000, assumed, circuit_rounds(plan, assumed, True), lambda *one: reports.append(one), recorder
     )
     assert found.total_s == pytest.approx(due.total, rel=1e-9)
     names = ("reconfiguration_s", "transfer_s", "compute_s", "control_s")
     for name, column in zip(names, parts_of(plan, 30_000, assumed), strict=True):
         assert getattr(found, name) == pytest.approx(np.array(column), rel=1e-9, abs=1e-15), name
     classes = plan.schedule.step_classes()
-    assert told == [("simulate steps", one.stop, plan.schedule.num_steps) for one in classes]
+    assert reports == [("simulate steps", one.stop, plan.schedule.num_steps) for one in classes]
     assert found.rounds.tolist() == [len(plan.rounds(one.start)) * len(one) for one in classes]
     assert [rounds for rounds, _ in steps] == [len(plan.rounds(one)) for one in sorted(number)]
 

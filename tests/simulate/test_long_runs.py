@@ -324,7 +324,7 @@ def test_as_few_steps_as_tell_a_period(monkeypatch):
     assert followed(12) == "11 of 11 equal steps, one circuit of each kind"
     assert followed(11) == "all steps, one circuit of each kind"
     twice = long_run_timeline(drawn(469), 200_000, ASSUMED).assumptions["followed"]
-    assert twice == "15 of 24 equal steps, one circuit of each kind"  # seven do not tell a period
+    assert twice == "15 of 24 equal steps, one circuit of each kind"  # seven do not show a period
     monkeypatch.setattr(long_runs, "MOST_TRIED", 11)
     assert followed(30).startswith("11 of 29")
     monkeypatch.setattr(long_runs, "MOST_TRIED", 10)

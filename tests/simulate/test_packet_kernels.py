@@ -75,7 +75,7 @@ class Listed:
             self.event(*what)
 
     def ticks(self, size, k):
-        """To send so many bytes over a link."""
+        """Time that a link needs to send bytes [ticks]."""
         return ceil(size * TICKS / self.wires.capacity[k] - 1e-3)
 
     def size(self, cell):
@@ -255,7 +255,7 @@ class Listed:
         if cell.at + 1 == len(flow.path):
             flow.arrived += 1
             if self.windowed:
-                self.tell(flow, flow.acks, flow.back, 1, cell)
+                self.notify(flow, flow.acks, flow.back, 1, cell)
             else:
                 self.alive -= 1
             if flow.arrived == flow.of:
@@ -267,7 +267,7 @@ class Listed:
         if self.limit and self.windowed:
             if queue.held + size > self.limit:
                 queue.dropped += self.size(cell)
-                self.tell(flow, flow.losses, flow.notice, 2, cell)
+                self.notify(flow, flow.losses, flow.notice, 2, cell)
                 return
             queue.held += size
         queue.bytes += size
@@ -279,7 +279,7 @@ class Listed:
         if not (onward.acts and onward.waiting[0] is cell):
             queue.most = max(queue.most, queue.bytes)
 
-    def tell(self, flow, news, late, kind, cell):
+    def notify(self, flow, news, late, kind, cell):
         """A sender will hear of a cell."""
         news.append((self.now + late, cell))
         if len(news) == 1:
@@ -616,12 +616,12 @@ def test_links_are_in_order_behind_those_before_them(seed):
 
 
 def in_queues(links, flows, num_sent=10**6, **options):
-    """Answers of the queues, and what is told meanwhile."""
-    told = []
+    """Results of the queues, and the progress that they report."""
+    reports = []
     given = PacketOptions(cell_bytes=CELL, **options)
     waits = released_together(len(flows.amount))
-    found = run_queues(links, flows, waits, given, 10**6, 1 / TICKS, lambda *one: told.append(one[1]), num_sent)
-    return found, told
+    found = run_queues(links, flows, waits, given, 10**6, 1 / TICKS, lambda *one: reports.append(one[1]), num_sent)
+    return found, reports
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 3, 6, 10])

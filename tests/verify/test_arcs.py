@@ -274,9 +274,9 @@ def test_what_is_left_and_what_is_counted(monkeypatch):
     every = range(plan.schedule.num_steps)
     sizes = [len(plan.schedule.step(i)) for i in every]
     monkeypatch.setattr("opticcl.ir.step_blocks.ROWS", 5 * sizes[0])
-    told = []
-    assert steps_to_list(plan, progress=lambda *call: told.append(call)) == ([], sum(sizes))
-    assert told == [("count the light", done, 28) for done in (5, 10, 14, 19, 24, 28)]
+    reports = []
+    assert steps_to_list(plan, progress=lambda *call: reports.append(call)) == ([], sum(sizes))
+    assert reports == [("count the light", done, 28) for done in (5, 10, 14, 19, 24, 28)]
     steps = [list(zip(c.src.tolist(), c.dst.tolist(), c.port.tolist(), c.wavelength_lo.tolist(), strict=True))
              for c in (plan.rounds(i)[0] for i in every)]  # fmt: skip
     steps[7][0] = EDITS["no port"](steps[7][0], 15)
