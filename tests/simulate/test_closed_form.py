@@ -12,10 +12,13 @@ from tests.strategies import fabrics
 
 import opticcl
 from opticcl.assumptions import assumptions
+from opticcl.circuits import lower
 from opticcl.errors import BoundError, ParameterError, UnknownNameError
 from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers
+from opticcl.simulate import closed_form as closed_form_module
 from opticcl.simulate import profile
+from opticcl.simulate.bounds import LowerBound
 
 
 def test_ring_on_an_ideal_switch():
@@ -156,3 +159,31 @@ def test_circuits_on_another_path_do_not_stand():
     same, other = (CircuitPlan(where, schedule, rounds(east, second)) for second in (east, south))
     times = [closed_form(plan, 1000, assumptions("published")).totals()["reconfiguration_s"] for plan in (same, other)]
     assert times == [where.reconfiguration_s, 2 * where.reconfiguration_s]
+
+
+@pytest.mark.parametrize(("above", "due"), [(1e-13, 1.0), (0.0, 1.0), (-1e-13, 1 - 1e-13), (-0.5, 0.5)])
+def test_a_bound_is_never_above_its_time(monkeypatch, above, due):
+    """By rounding it may be, and is as long then; a shorter one stays as it is."""
+    times = profile(opticcl.compile("ideal:nodes=4", "all_reduce", 1000).circuits, assumptions("common"))
+    total_s = times.timeline(1000).total_s
+    bound = LowerBound(total_s * (1 + above), "by hand")
+    monkeypatch.setattr(closed_form_module, "lower_bound", lambda *given, **more: bound)
+    found = times.timeline(1000)
+    assert (found.total_s, found.bound_by) == (total_s, "by hand")
+    assert found.lower_bound_s == (total_s * (1 + above) if above < 0 else total_s)
+    assert found.lower_bound_s / total_s == pytest.approx(due, rel=1e-14)
+
+
+@pytest.mark.parametrize(("rounds", "messages"), [(None, 2), ([0, 1], 1)])
+def test_a_step_ends_a_latency_and_its_messages_behind_its_last_bit(rounds, messages):
+    """On a RAMP: of both messages of rank 0 in one round, or of the one of the last round."""
+    where = fabric("ramp:groups=2,racks=1,wavelengths=2")
+    step = Transfers.of([0, 0], [1, 2], 0, 1, Op.COPY)
+    plan = lower(where, Schedule("by hand", nothing_required(4, 1), 1, lambda i: step))
+    (both,) = plan.rounds(0)
+    if rounds is not None:
+        apart = tuple(both.take(np.flatnonzero(both.transfer == row)) for row in rounds)
+        plan = CircuitPlan(where, plan.schedule, lambda i: apart)
+    for in_line in ("in_line", "apart"):
+        (cost,) = profile(plan, assumptions("common", message_gap=3e-9, rounds=in_line)).costs
+        assert cost.last_latency_s == pytest.approx(820e-9 + messages * 3e-9, rel=1e-12)

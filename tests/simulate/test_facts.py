@@ -1,6 +1,6 @@
 """What a search knows of a schedule before its circuits are made: never more than the circuits need."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -19,7 +19,8 @@ from opticcl.simulate import class_bounds, profile, schedule_facts
 from opticcl.simulate import facts as facts_module
 from opticcl.simulate import parts as parts_module
 from opticcl.simulate.closed_form import costs
-from opticcl.simulate.facts import PlanFacts, ScheduleFacts
+from opticcl.simulate.facts import BusiestNode, PlanFacts, ScheduleFacts, StepEnds, step_ends
+from opticcl.simulate.latency import path_latency
 
 
 @pytest.mark.parametrize(
@@ -154,18 +155,19 @@ def test_pairs_that_stand():
     assert changes([(0, 1), (0, 2), (3, 1)], [(0, 1), (0, 2)], [(3, 1)]) == [True, False, True]
 
 
-def test_behind_a_step_that_is_not_listed_no_change_counts(monkeypatch):
+@pytest.mark.parametrize(("options", "first"), [("steps=4,block=3", 0), ("steps=4", 1)])
+def test_behind_a_step_that_is_not_listed_no_change_counts(monkeypatch, options, first):
     """Whatever a listed step joins: the pairs of the other may stand; and what stood before it is not a first setting."""
     where = fabric("ramp:groups=3,racks=3,wavelengths=6,slot=0s")
     monkeypatch.setattr(skewed_exchange, "MOST_LISTED", 0)
-    schedule = generate("skewed_exchange:steps=4,block=3", "all_reduce", where)
+    schedule = generate(f"skewed_exchange:{options}", "all_reduce", where)
     steps = symmetric_steps(schedule)
     steps.most_listed = min(len(steps.of(i)) for i in range(4))
     listed = [steps.is_listed(i) for i in range(4)]
     assert len(set(listed)) == 2
+    assert listed.index(False) == first
     facts = schedule_facts(schedule, where)
     found = [facts.of_run(run).changes for run in range(4)]
-    first = listed.index(False)
     assert found == [run < first or (run == first == 0) for run in range(4)]
 
 
@@ -206,3 +208,50 @@ def test_circuits_are_found_behind_transfers():
     run = PlanFacts(plan).of_run(0)
     assert run.transfers is chunk
     assert len(run.rounds[0]) == 1
+
+
+def test_ends_of_a_step():
+    """Two of rank 0, two to rank 3, of which it adds one; none without transfers."""
+    step = Transfers.of([0, 0, 2], [1, 3, 3], 0, [4, 1, 2], [Op.COPY, Op.COPY, Op.REDUCE])
+    assert step_ends(step) == StepEnds(3, 2, 2, 5, 4, 2, 2)
+    assert set(asdict(step_ends(step.take(np.zeros(0, int)))).values()) == {0}
+
+
+def test_ends_that_are_known_need_no_transfers():
+    """On a fabric where nothing is set, without distances."""
+
+    def step(i):
+        raise AssertionError
+
+    schedule = Schedule("never made", nothing_required(4, 1), 2, step)
+    known = (StepEnds(9, 2, 3, 5, 7, 4, 1), StepEnds(9, 3, 2, 7, 5, 4, 1))
+    facts = ScheduleFacts(schedule, fabric("ideal:nodes=4"), distances=False, ends=known.__getitem__)
+    for run, sent in enumerate((2, 3)):
+        assert facts.of_run(run) == BusiestNode(3, sent, 7.0, 0.0, 4, 1)
+
+
+def test_rounds_that_steps_share_carry_what_each_of_them_sends():
+    """The same circuits for other amounts, of which the larger one counts; and again for the first."""
+    where = fabric("lightpath:shape=2x2,lasers=1")
+    step = Transfers.of([0, 2], [1, 3], 0, 1, Op.COPY)
+    plan = lower(where, Schedule("by hand", nothing_required(4, 8), 1, lambda i: step))
+    facts, rounds = PlanFacts(plan), plan.rounds(0)
+    for amount in ([1, 3], [5, 2], [1, 3], [4, 4]):
+        assert facts.of_rounds(rounds).slowest(np.array(amount)) == (max(amount),)
+
+
+def test_circuits_of_a_run_are_made_once():
+    """However often it is costed: what is known needs none, also after they were released."""
+    where, asked = fabric("lightpath:shape=2x2,lasers=2"), []
+    step = Transfers.of([0, 2, 3], [1, 3, 0], 0, [1, 3, 2], Op.REDUCE)
+    plan = lower(where, Schedule("by hand", nothing_required(4, 8), 1, lambda i: step))
+    sets = [assumptions("common", **more) for more in ({}, {"waveguide": 1e-3}, {"memory_bytes_per_s": 1e6})]
+    due = [tuple(costs(plan, assumed)) for assumed in sets]
+    facts = PlanFacts(replace(plan, rounds=lambda i: asked.append(i) or plan.rounds(i)))
+    assert [tuple(costs(plan, assumed, facts)) for assumed in sets] == due
+    known = len(asked)
+    assert known
+    assert [tuple(costs(plan, assumed, facts)) for assumed in sets] == due
+    laws = [path_latency(where, assumed) for assumed in sets]
+    assert [facts.of_run(0).longest_s(law) for law in laws] == [facts.of_run(0).longest_s(law) for law in laws]
+    assert len(asked) == known

@@ -1,5 +1,6 @@
 """Parts of a time by hand: sums, slots, control exchanges, and what is charged to rounds that change nothing."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,6 +10,7 @@ from tests.simulate.plans import by_hand
 from opticcl.assumptions import assumptions
 from opticcl.fabrics import fabric
 from opticcl.ir import Circuits, Op, Transfers
+from opticcl.simulate import parts as parts_module
 from opticcl.simulate.parts import (
     Reconfiguration,
     busiest_sum,
@@ -51,6 +53,18 @@ def test_sums_move_three_bytes_or_fewer():
     assert summed_chunks(copies, common) == summed_chunks(both, none) == 0
     assert sums_s(copies, 1.0, common).tolist() == sums_s(both, 1.0, none).tolist() == [0, 0]
     assert sums_s(both, 1e12, common) == pytest.approx([0, 3e12 / common.memory_bytes_per_s])
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("compute", ["fused", "chain", "none"])
+def test_copies_sum_nothing(monkeypatch, compiled, compute):
+    """With and without kernels; as ranges, or every third chunk."""
+    monkeypatch.setattr(parts_module, "worth_compiling", lambda count, kernel: compiled)
+    for apart in (None, 3):
+        copies = Transfers.of([0, 1], [2, 2], [0, 0], 2, Op.COPY)
+        if apart:
+            copies = replace(copies, chunk_step=np.full(2, apart, np.int32))
+        assert summed_chunks(copies, assumptions("common", compute=compute)) == 0
 
 
 def test_light_waits_for_the_next_slot():
