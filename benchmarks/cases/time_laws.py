@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from measure import Run, register
 
+import opticcl
 from opticcl.collective import collective
+from opticcl.fabrics import fabric_at_scale
 from opticcl.ir import CircuitPlan, Circuits, Fabric, Fault, Op, Resource, Schedule, Transfers, Usage
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.programme import CircuitTimes, DataTimes, DeviceTable, Programme, StepRuns
 from opticcl.verify._time_devices import Changes, Numbering, Uses, find_settings
-from opticcl.verify.time import TimeRules, check_programme
+from opticcl.verify.time import TimeRules, check_programme, rules_of
 
 USES = 700_000
 DEVICES = 1024
@@ -123,11 +125,33 @@ def shifts(nodes: int) -> Callable[[], bool]:
     return lambda: check_programme(plan, programme, TimeRules(control="none")).ok
 
 
+def plan(system: str, engine: str) -> Callable[[], bool]:
+    """Every time of an all_reduce of 1 MB on a system of 1,024 nodes, by the algorithm that `auto` chooses."""
+    small, large = (
+        opticcl.compile(fabric_at_scale(system, nodes), "all_reduce", 10**6, assumptions="common")
+        for nodes in (16, 1024)
+    )
+    for one in (small, large):  # kernels of small and of large inputs are compiled
+        programme = one.programme(engine)
+        assert check_programme(one.circuits, programme, rules_of(programme)).ok
+    return lambda: check_programme(large.circuits, programme, rules_of(programme)).ok
+
+
+SYSTEMS = ("ramp", "sipac", "terarack", "oddl", "lightpath")
 CASES: list[tuple[str, str, Callable[[], Callable[[], bool]]]] = [
     ("uses_1_in_50", "700,000 uses of 1,024 devices, 1 in 50 after a change", lambda: settings(50)),
     ("uses_each", "700,000 uses of 1,024 devices, each after a change", lambda: settings(1)),
     ("shifts_256", "all-to-all of shifts on 256 nodes, 65,280 circuits and changes", lambda: shifts(256)),
     ("shifts_1024", "all-to-all of shifts on 1,024 nodes, 1,047,552 circuits and changes", lambda: shifts(1024)),
+    *(
+        (
+            f"{system}_1024{suffix}",
+            f"times of all_reduce 1 MB on {system} of 1,024 nodes, {engine}",
+            partial(plan, system, engine),
+        )
+        for engine, suffix in (("closed_form", ""), ("device", "_device"))
+        for system in SYSTEMS
+    ),
 ]
 
 
