@@ -17,6 +17,7 @@ import numpy.typing as npt
 from opticcl.ir import Circuits, Fabric, IntArray
 from opticcl.ir.device import Device
 from opticcl.ir.programme import DeviceTable
+from opticcl.kernels import chosen
 from opticcl.verify._time_rows import TimeRows, slack
 
 __all__ = [
@@ -152,19 +153,16 @@ def collect_uses(rows: TimeRows, fabric: Fabric, numbering: Numbering) -> Uses:
     number = 0
     for stored in rows.steps:
         turns = np.array(rows.turns(stored), np.int64)
+        begin_s = turns[:, None] * stored.period_s
         for at, one in enumerate(stored.rounds):
-            rounds = number + np.arange(len(turns)) * len(stored.rounds) + at
-            for column in _uses_of(fabric, one.circuits, numbering):
-                group, row, setting, offset = column
+            rounds = (number + np.arange(len(turns)) * len(stored.rounds) + at)[:, None]
+            for group, row, setting, offset in _uses_of(fabric, one.circuits, numbering):
                 idle = ~one.carries[row]
                 start = np.where(idle, one.start_s[row], one.start_s[row] + offset)
                 end = np.where(idle, start, one.left_s[row] + offset)
-                shift = np.repeat(turns * stored.period_s, len(row))
-                parts.append((
-                    np.tile(group, len(turns)), np.tile(start, len(turns)) + shift, np.tile(end, len(turns)) + shift,
-                    np.tile(setting, len(turns)), np.repeat(rounds, len(row)), np.tile(row, len(turns)),
-                    np.tile(idle, len(turns)),
-                ))  # fmt: skip
+                of_turns = (group, start + begin_s, end + begin_s, setting, rounds, row, idle)
+                shape = (len(turns), len(row))
+                parts.append(tuple(np.broadcast_to(column, shape).reshape(-1) for column in of_turns))
         number += len(turns) * len(stored.rounds)
     if not parts:
         return Uses.none()
@@ -241,7 +239,7 @@ def find_settings(
     found = DeviceFinding(np.full(n, -1), np.full(n, np.inf), np.zeros(n), np.zeros(n, bool))
     pooled = numbering.pools[numbering.kind_of_group(uses.group)] > 1
     if not pooled.any():
-        _of_single(uses, np.arange(n), uses.group, changes, numbering, warm, found)
+        _of_single(uses, slice(None), uses.group, changes, numbering, warm, found)
         return found
     single = np.flatnonzero(~pooled)
     if len(single):
@@ -252,7 +250,7 @@ def find_settings(
 
 def _of_single(
     uses: Uses,
-    rows: IntArray,
+    rows: IntArray | slice,
     group: IntArray,
     changes: Changes,
     numbering: Numbering,
@@ -260,17 +258,17 @@ def _of_single(
     found: DeviceFinding,
 ) -> None:
     """Devices without a pool: write what the given uses find."""
-    member = numbering.first_of_group(group[rows]) if (numbering.pools != 1).any() else group[rows]
-    start = uses.start_s[rows]
-    in_time = bool((start[1:] >= start[:-1]).all())
-    order = _stable_order(member) if in_time else np.lexsort((start, member))
-    rows, member = rows[order], member[order]
     start, end, setting = uses.start_s[rows], uses.end_s[rows], uses.setting[rows]
-    new = np.ones(len(rows), bool)
-    new[1:] = (member[1:] != member[:-1]) | (setting[1:] != setting[:-1])
-    first = np.flatnonzero(new)
-    block = np.cumsum(new) - 1
-    latest = np.maximum.reduceat(end, first) if len(first) else end
+    member = numbering.first_of_group(group[rows]) if (numbering.pools != 1).any() else group[rows]
+    block, first, latest, in_time = _blocks(member, setting, start, end)
+    if not in_time:
+        order = np.argsort(start, kind="stable")
+        rows = np.arange(len(uses))[rows][order]
+        member, setting, start, end = member[order], setting[order], start[order], end[order]
+        block, first, latest, _ = _blocks(member, setting, start, end)
+    order = _stable_order(member[first])
+    first, latest = first[order], latest[order]
+    block = np.argsort(order)[block]
     initial = (
         _initial(member[first], setting[first]) if warm else None
     )  # the first use decides what stands at the start
@@ -279,10 +277,47 @@ def _of_single(
     for column, of_block in zip(found, found_blocks, strict=True):
         column[rows] = of_block[block]
     if len(broken):  # a change between two uses of one setting is lawful
+        broken = broken[_stable_order(member[broken])]
         initial = None if initial is None else initial[block[broken]]
         alone = _search(member[broken], start[broken], end[broken], setting[broken], changes, initial)
         for column, of_use in zip(found, alone, strict=True):
-            column[rows[broken]] = of_use
+            column[broken if isinstance(rows, slice) else rows[broken]] = of_use
+
+
+def _blocks(
+    member: IntArray, setting: IntArray, start: FloatArray, end: FloatArray
+) -> tuple[IntArray, IntArray, FloatArray, bool]:
+    """Blocks of consecutive uses of a member with one setting.
+
+    Returns: the block of each use, int64 (n,); the first use of each, int64 (blocks,); its latest end, float64 (blocks,) [s];
+        and whether the uses of each member are in the order of their starts, without which blocks mean nothing.
+    """
+    count = int(member.max(initial=-1)) + 1
+    if count > 2 * len(member):  # few of many members
+        known, member = np.unique(member, return_inverse=True)
+        count = len(known)
+    block, first, latest, in_time = chosen(_blocks_of, len(member))(member, setting, start, end, count)
+    return block, first, latest, in_time
+
+
+@numba.njit(cache=True, nogil=True)
+def _blocks_of(member, setting, start, end, count):  # type: ignore[no-untyped-def]
+    """As `_blocks`, with members from 0 to below `count`."""
+    now, stands, since = np.full(count, -1, np.int64), np.zeros(count, np.int64), np.full(count, -np.inf)
+    n, blocks, in_time = len(member), 0, True
+    block, first, latest = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
+    for i in range(n):
+        m = member[i]
+        in_time &= start[i] >= since[m]
+        since[m] = start[i]
+        if now[m] < 0 or stands[m] != setting[i]:
+            now[m], stands[m] = blocks, setting[i]
+            first[blocks], latest[blocks] = i, end[i]
+            blocks += 1
+        elif end[i] > latest[now[m]]:
+            latest[now[m]] = end[i]
+        block[i] = now[m]
+    return block, first[:blocks].copy(), latest[:blocks].copy(), in_time
 
 
 def _stable_order(numbers: IntArray) -> IntArray:
