@@ -219,9 +219,15 @@ def _put_defaults(function: FunctionType, arguments: ast.arguments) -> None:
 
 
 def _run_as_they_are(items: list[pytest.Item]) -> None:
-    """Run tests in this process."""
-    for item in items:
-        item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+    """Run tests in this process, without polars: its threads would not be there in a child, which would wait for them."""
+    import polars
+
+    sys.modules["polars"] = None  # type: ignore[assignment]  # whoever imports it is refused
+    try:
+        for item in items:
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+    finally:
+        sys.modules["polars"] = polars
 
 
 def _in_child(work, elapsed_s: int = 3600) -> int:

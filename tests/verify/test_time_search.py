@@ -66,6 +66,17 @@ def test_settings_of_single_devices(history, uses, warm):
         assert (found.missing_s[i] == 0) == expected, (use, history[use[0]])
 
 
+def test_settings_of_few_of_very_many_devices():
+    """Memory is for the devices that are used."""
+    last = 10**12 - 1
+    uses, changes = columns(
+        [(last, 2, 3, 1), (7, 2, 3, 1), (last, 4, 5, 1), (7, 4, 5, 2)], {7: [(0, 1, 1)], last: [(0, 1, 1)]}
+    )
+    found = find_settings(uses, changes, Numbering((Device("ring", last + 1),)), warm=False)
+    assert found.change.tolist() == [1, 0, 1, 0]
+    assert (found.missing_s > 0).tolist() == [False, False, False, True]
+
+
 @examples(200)
 @given(histories(3), needs(1, 5))
 def test_settings_of_pools(history, uses):

@@ -209,9 +209,12 @@ class TimeRows:
             stored.repeats - 2 * kept,
         )
 
+    @cached_property
+    def _rows_of_changes(self) -> dict[int, IntArray]:
+        return _by_step(self.programme.devices.step)
+
     def _repeated_changes(self, step: int) -> DeviceTable:
-        table = self.programme.devices
-        return table.take(table.step == step)
+        return self.programme.devices.take(self._rows_of_changes.get(step, slice(0)))
 
     def changes(self) -> tuple[DeviceTable, int]:
         """The unrolled device table, and the number of all changes with repeats."""
