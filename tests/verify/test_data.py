@@ -417,6 +417,8 @@ def test_ranges_that_a_shift_tears_are_found(schedule):
         assert (found is None) == (not torn)
         if found is not None:
             assert (found.rule, found.step, found.round) == ("run_cuts_ranges", 7 + min(torn), -1)
+        nothing = base.take(np.zeros(0, int))
+        assert data_module._cut_ranges(run, nothing, 7, schedule.collective) is None
 
 
 @pytest.mark.parametrize(

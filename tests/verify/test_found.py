@@ -149,3 +149,21 @@ def test_no_claims_for_steps_that_do_not_exist(at):
     for i in () if at is None else (at,):
         steps[i] = replace(step, dst=np.array([1, 2, 3], np.int32))
         assert found_claims(Schedule("hand", c, 2, steps.__getitem__)) == []
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_no_claims_for_rows_without_chunks(at):
+    """Which change nothing, so that no claim is refuted by them."""
+    step = Transfers.of([0, 1, 2], [1, 2, 0], [0, 1, 2], 1, Op.REDUCE)
+    steps = [step, step]
+    steps[at] = replace(step, chunk_n=np.zeros(3, np.int32))
+    assert found_claims(Schedule("hand", collective("all_reduce", 3, 3), 2, steps.__getitem__)) == []
+
+
+@pytest.mark.parametrize(("limit", "claims"), [(5, False), (6, True), (7, True)])
+def test_no_claims_for_too_many_chunks_apart(monkeypatch, limit, claims):
+    """Six of them: three rows of two each."""
+    monkeypatch.setattr(found_module, "MOST_APART", limit)
+    step = Transfers.of([0, 1, 2], [1, 2, 0], [0, 2, 1], 2, Op.REDUCE, chunk_step=3)
+    made = Schedule("hand", collective("reduce_scatter", 3, 6), 1, lambda i: step)
+    assert bool(found_claims(made)) == claims

@@ -16,6 +16,7 @@ from opticcl.fabrics import fabric, fabric_at_scale
 from opticcl.ir import CircuitPlan, Collective, Op, Schedule, Transfers
 from opticcl.ir.collective import Holders, HolderTable
 from opticcl.ir.symmetry import Bundles, Digits, Run, RunSteps, Symmetry, Table, Through, Xor, power
+from opticcl.kernels import always_compiled, never_compiled
 from opticcl.schedule import generate
 from opticcl.verify import data as data_module
 from opticcl.verify import exact as exact_module
@@ -455,6 +456,26 @@ def test_sizes_are_compared_too(monkeypatch, one, other):
         assert len(checked._parts[0]) == (max(one, other) if max(one, other) < 8 else int(one != other)) + 1
     checked.check(3, Transfers.of([1, 0], [0, 1], [0, 1], 1, Op.MOVE, 1))
     assert checked.refuted == ({} if one == other else {1: 1})
+
+
+@pytest.mark.parametrize("distances", [0, 1, 2, 8])
+@pytest.mark.parametrize(
+    ("images", "true"), [([1, 0, 3, 2, 4], True), ([3, 2, 1, 0, 4], True), ([2, 1, 0, 3, 4], False)]
+)
+def test_chunks_apart_under_claims(monkeypatch, distances, images, true):
+    """Two ranks send each other two chunks of four, two apart; rows of other distances beside them, or none."""
+    monkeypatch.setattr(symmetry_module, "MOST_DISTANCES", distances)
+    sums = Collective("sum", 2, 5, True, Holders("all"), Holders("all"))
+    rows = Transfers.of([0, 1], [1, 0], [0, 1], 2, Op.REDUCE, chunk_step=2)
+    single = Transfers.of([0, 1, 0, 1], [1, 0, 1, 0], [0, 1, 4, 4], [2, 2, 1, 1], Op.REDUCE, chunk_step=[2, 2, 3, 1])
+    made = Schedule("by hand", sums, 1, lambda i: rows, symmetries=(Symmetry(Xor(1), Table(images)),))
+    claims, _ = claims_of(made)
+    for step in (rows, single):
+        for limited in (always_compiled(), never_compiled()):
+            with limited:
+                checked = CheckedClaims(claims, sums)
+                checked.check(3, step)
+            assert checked.refuted == ({} if true else {1: 3})
 
 
 def test_claims_are_used_from_a_size_on(monkeypatch):

@@ -1,14 +1,16 @@
 """Data over time: sums of a step, chunk by chunk."""
 
 from collections import Counter
+from itertools import combinations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.profiles import examples
 
 from opticcl.ir import Op, Transfers
-from opticcl.verify._time_data import _jobs
+from opticcl.verify._time_data import _jobs, _renumbered
 
 
 @examples(60)
@@ -34,3 +36,25 @@ def test_sums_of_chunks_apart_are_those_of_single_chunks(rows, apart):
     for dst, _, chunks, release, until in zip(*_jobs(t, arrived, due, "fused"), strict=True):
         found[dst, release, until] += chunks
     assert found == expected
+
+
+@pytest.mark.parametrize("apart", [None, 1, 2, 3, 5])
+@pytest.mark.parametrize(
+    "others", [(), ((0, 2, 3),), ((2, 2, 2), (1, 2, 4)), ((7, 1, 3), (4, 1, 2)), ((0, 3, 1), (0, 4, 1))]
+)
+def test_other_numbers_of_chunks(apart, others):
+    """Rows of neighbours, which have as many chunks in common as before: those of one distance, and some of another one."""
+    rows = [(0, 4, apart), (apart or 1, 3, apart), (1, 3, apart), (3, 1, apart), *others]
+    lo, n = np.array([row[:2] for row in rows]).T
+    steps = None if apart is None else np.array([step or 1 for _, _, step in rows])
+    t = Transfers.of(np.zeros(len(rows), int), 1, lo, n, Op.REDUCE, chunk_step=steps)
+    found, row = _renumbered(t)
+    assert found.chunk_step is None or (found.chunk_step == 1).all()
+    steps = np.ones(len(rows), int) if steps is None else steps
+    before = [set(range(a, a + k * step, step)) for a, k, step in zip(lo, n, steps, strict=True)]
+    after = [set() for _ in rows]
+    for at, a, k in zip(row, found.chunk_lo, found.chunk_n, strict=True):
+        after[at] |= set(range(a, a + k))
+    for one, other in combinations(range(len(rows)), 2):
+        assert len(after[one] & after[other]) == len(before[one] & before[other])
+    assert list(map(len, after)) == n.tolist()

@@ -4,6 +4,7 @@ from dataclasses import replace
 from itertools import pairwise, permutations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.profiles import examples
@@ -64,6 +65,15 @@ def test_settings_of_single_devices(history, uses, warm):
         first = min((u for u in uses if u[0] == use[0]), key=lambda u: (u[1], uses.index(u)))
         expected = stands(history[use[0]], use, warm, first[3])
         assert (found.missing_s[i] == 0) == expected, (use, history[use[0]])
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_a_change_during_the_longest_of_several_uses(order):
+    """Of one setting, which all find at their start and the short ones keep until their end; given in any order."""
+    rows = [(0, 1, 9, 1), (0, 2, 3, 1), (0, 2, 4, 1)]
+    uses, changes = columns([rows[i] for i in order], {0: [(0, 1, 1), (5, 6, 2)]})
+    found = find_settings(uses, changes, Numbering((Device("ring", 1),)), warm=False)
+    assert found.missing_s.tolist() == [4.0 if i == 0 else 0.0 for i in order]
 
 
 def test_settings_of_few_of_very_many_devices():

@@ -129,7 +129,7 @@ def lower_bound(
     t, transfer_s, name = _best_steps(forms, steps, step_s, gap_s)
     messages_s = gap_s * float(forms.messages(np.array([t]))[0])
     links_s = 0.0 if own or overlap else _farthest_s(collective, fabric, law) - law.base_s
-    sums_s = 0.0 if own or overlap else _least_sums_s(collective, size_bytes, assumed)
+    sums_s = 0.0 if overlap else _least_sums_s(collective, size_bytes, assumed)
     rest_s = t * step_s + messages_s + transfer_s + links_s + sums_s
     if not barriers:
         rest_s = max(t * (step_s + gap_s), step_s + gap_s + transfer_s)
