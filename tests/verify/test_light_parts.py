@@ -1,17 +1,20 @@
 """Parts of the judge of light, each against the same by hand: counts, settings, names in messages, steps of runs, one slot."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from tests.verify.timing import Bench
 
+import opticcl
 from opticcl.collective import collective
 from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan, Circuits, Op, Resource, Schedule, Transfers, Usage, no_progress
 from opticcl.ir.circuit_plan import ClassRounds
 from opticcl.ir.symmetry import Run, RunSteps
 from opticcl.kernels import always_compiled, never_compiled
+from opticcl.schedule import skewed_exchange
 from opticcl.verify.light import (
     _combs_apart,
     _over_capacity,
@@ -335,6 +338,15 @@ class Streamed:
         raise AssertionError("routes that come in pieces are not joined")
 
 
+def test_progress_of_steps_that_are_not_listed(monkeypatch):
+    """Is said as well."""
+    monkeypatch.setattr(skewed_exchange, "MOST_LISTED", 0)
+    plan = opticcl.compile("ramp:groups=3,racks=2,wavelengths=6", "all_to_all", 8, algorithm="skewed_exchange:steps=1")
+    calls: list[tuple[str, int, int]] = []
+    check_light(plan.circuits, progress=lambda *what: calls.append(what))
+    assert calls == [("count the light", 1, 1)]
+
+
 def test_progress_of_routes_in_pieces():
     """Is said too."""
     calls: list[tuple[str, int, int]] = []
@@ -397,6 +409,17 @@ class OneTaken:
     def add_to(self, position, depth, counts):
         """As `Occupied.add_to`."""
         counts[position * depth] += 1
+
+
+def test_what_stuck_parts_take_is_no_fault_of_circuits_elsewhere():
+    """Twice what there is, of a unit that no circuit uses."""
+    unit = Resource("subnet", 2, per_wavelength=True)
+    twice = SimpleNamespace(
+        add_to=lambda position, depth, counts: np.add(counts, [2] * depth + [0] * depth, out=counts)
+    )
+    for index, found in ((1, 0), (0, 1)):
+        usage = Usage(unit, np.full(2, index, np.int32))
+        assert len(list(_over_capacity("rule", usage, comb([0, 1], [2, 2]), 4, (0, twice)))) == found
 
 
 def test_combs_that_are_apart_are_counted_beside_others():

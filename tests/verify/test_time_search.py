@@ -210,3 +210,11 @@ def test_an_idle_circuit_leaves_its_member_to_the_data_that_follows_at_once():
         uses = replace(uses, idle=uses.end_s == uses.start_s)
         found = find_settings(uses, changes, Numbering((Device("lane", 1, pool=2),)), warm=False)
         assert found.missing_s.tolist() == [0, 0]
+
+
+def test_a_member_is_free_when_its_use_ends():
+    """At the start of the programme too, where no time is within a relative difference of another."""
+    uses, changes = columns([(0, 0, 0, 1), (0, 0, 5, 1)], {0: [(0, 0, 1)]})
+    uses = replace(uses, idle=uses.end_s == uses.start_s)
+    found = find_settings(uses, changes, Numbering((Device("lane", 1, pool=2),)), warm=False)
+    assert (found.missing_s.tolist(), found.change.tolist()) == ([0, 0], [0, 0])
