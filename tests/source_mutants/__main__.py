@@ -29,7 +29,7 @@ PACKAGES = ("verify", "circuits", "fabrics", "simulate")
 TESTS = {
     "verify": ("verify", "mutants", "fabrics/test_weak_parts.py", "operations/test_jobs_over_time.py"),
     "circuits": ("circuits", "schedule", "plans/test_held_shifts.py"),
-    "fabrics": ("fabrics",),
+    "fabrics": ("fabrics", "optics", "verify/test_tables.py", "verify/test_table_rules.py", "verify/test_emulated.py"),
     "simulate": ("simulate",),
 }
 """Folders and files of the tests that may kill the mutants of a package."""

@@ -17,6 +17,8 @@ import signal
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import _lru_cache_wrapper
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -30,6 +32,8 @@ from tests.source_mutants.operators import Mutant, functions_of, mutants_of
 ROOT = Path(opticcl.__file__).parent
 KILLED, SURVIVED, INVALID, LATE = 1, 0, 3, 4
 NO_FAILURES = (pytest.skip.Exception, pytest.xfail.Exception)
+LONGEST_S = 60.0
+"""Of a test without mutants, such as one that is slow where nothing is compiled; a longer one kills none [s]."""
 WORDS = {KILLED: "killed", SURVIVED: "survived", INVALID: "no such program", LATE: "undecided"}
 
 
@@ -165,7 +169,7 @@ class MutantRun:
                 self.failed = False
                 for one in kept:  # else only the first test that calls a function is seen to call it
                     one.cache_clear()
-                with coverage.of(item) as found:
+                with coverage.of(item) as found, _at_most(LONGEST_S):
                     item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
                     found.ok = not self.failed
             coverage.write()
@@ -225,9 +229,29 @@ def _run_as_they_are(items: list[pytest.Item]) -> None:
     sys.modules["polars"] = None  # type: ignore[assignment]  # whoever imports it is refused
     try:
         for item in items:
-            item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+            with _at_most(LONGEST_S):
+                item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
     finally:
         sys.modules["polars"] = polars
+
+
+@contextmanager
+def _at_most(seconds: float) -> Iterator[None]:
+    """Within this a test fails that takes longer.
+
+    Args: seconds: of the processor [s].
+    """
+
+    def end(number: int, frame: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGPROF, end)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def _in_child(work, elapsed_s: int = 3600) -> int:

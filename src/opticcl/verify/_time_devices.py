@@ -1,6 +1,6 @@
 """Settings of devices over time: every use finds its setting, complete, and keeps it.
 
-Uses and changes are sorted columns. Consecutive uses of one setting are first checked as a block; blocks that a change
+Uses and changes are columns. Consecutive uses of one setting of a device are first checked as a block; blocks that a change
 interrupts are checked use by use, since a device may change between two uses.
 """
 
@@ -239,11 +239,11 @@ def find_settings(
     found = DeviceFinding(np.full(n, -1), np.full(n, np.inf), np.zeros(n), np.zeros(n, bool))
     pooled = numbering.pools[numbering.kind_of_group(uses.group)] > 1
     if not pooled.any():
-        _of_single(uses, slice(None), uses.group, changes, numbering, warm, found)
+        _of_single(uses, slice(None), changes, numbering, warm, found)
         return found
     single = np.flatnonzero(~pooled)
     if len(single):
-        _of_single(uses, single, uses.group, changes, numbering, warm, found)
+        _of_single(uses, single, changes, numbering, warm, found)
     _of_pools(uses, np.flatnonzero(pooled), changes, numbering, warm, ready_s, found)
     return found
 
@@ -251,15 +251,15 @@ def find_settings(
 def _of_single(
     uses: Uses,
     rows: IntArray | slice,
-    group: IntArray,
     changes: Changes,
     numbering: Numbering,
     warm: bool,
     found: DeviceFinding,
 ) -> None:
     """Devices without a pool: write what the given uses find."""
-    start, end, setting = uses.start_s[rows], uses.end_s[rows], uses.setting[rows]
-    member = numbering.first_of_group(group[rows]) if (numbering.pools != 1).any() else group[rows]
+    member, start, end, setting = uses.group[rows], uses.start_s[rows], uses.end_s[rows], uses.setting[rows]
+    if (numbering.pools != 1).any():
+        member = numbering.first_of_group(member)
     block, first, latest, in_time = _blocks(member, setting, start, end)
     if not in_time:
         order = np.argsort(start, kind="stable")
@@ -281,7 +281,7 @@ def _of_single(
         initial = None if initial is None else initial[block[broken]]
         alone = _search(member[broken], start[broken], end[broken], setting[broken], changes, initial)
         for column, of_use in zip(found, alone, strict=True):
-            column[broken if isinstance(rows, slice) else rows[broken]] = of_use
+            column[np.arange(len(uses))[rows][broken]] = of_use
 
 
 def _blocks(
