@@ -18,7 +18,7 @@ from opticcl.schedule import generate
 from opticcl.simulate import PlanFacts, costs, profile
 from opticcl.simulate.bottleneck import loads
 from opticcl.simulate.latency import path_latency
-from opticcl.simulate.pieces import link_loads, longest_route_s
+from opticcl.simulate.pieces import RouteLegs
 from opticcl.simulate.route_loads import RouteLoads
 from opticcl.verify import verify
 
@@ -146,12 +146,12 @@ def test_straight_parts_are_the_routes(shape):
         hops, offsets = where.route(some, to)
         amount = np.arange(len(some)) % 5
         assert np.array_equal(
-            link_loads(where, some, to, amount),
+            RouteLegs(where, some, to).loads(amount),
             np.bincount(hops, np.repeat(amount, np.diff(offsets)), where.network.num_links),
         )
         circuits = Circuits.of(np.arange(len(some)), some, to, path=(hops, offsets))
         for law in laws:
-            assert longest_route_s(where, law, some, to) == pytest.approx(law.longest_s(circuits), rel=1e-12)
+            assert RouteLegs(where, some, to).longest_s(law) == pytest.approx(law.longest_s(circuits), rel=1e-12)
 
 
 def test_routes_of_many_hops_by_a_kernel(monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 
 from opticcl.fabrics import fabric
 from opticcl.simulate import pieces as pieces_module
-from opticcl.simulate.pieces import link_loads, longest_route_s
+from opticcl.simulate.pieces import RouteLegs
 
 SHAPES = ["4x3", "5", "2x4x3", "1x8"]
 
@@ -35,7 +35,7 @@ def test_loads_are_those_of_all_links_of_all_routes(shape, factor):
     due = np.zeros(len(where.lines))
     for links, carried in zip(links_of(where, src, dst), amount.tolist(), strict=True):
         due[links] += carried
-    assert link_loads(where, src, dst, amount).tolist() == due.tolist()
+    assert RouteLegs(where, src, dst).loads(amount).tolist() == due.tolist()
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -56,7 +56,7 @@ def test_the_longest_route_is_the_largest_sum_of_its_links(monkeypatch, shape, f
         return max(sum(seconds[circuits.path(i)]) for i in range(len(circuits)))
 
     law = SimpleNamespace(base_s=7.0, of_hops=lambda hops: seconds[hops], longest_s=longest_s)
-    assert longest_route_s(where, law, src, dst) == max(of_routes)
+    assert RouteLegs(where, src, dst).longest_s(law) == max(of_routes)
     assert evaluated == due[:longest]
     assert len(due) > 2 or longest == 9
 
@@ -65,6 +65,6 @@ def test_routes_without_latency_of_links_take_the_base():
     """No route, or hops that add nothing."""
     where, src, dst = routes_of("4x3", 0.5, 5)
     law = SimpleNamespace(base_s=7.0, of_hops=lambda hops: np.ones(len(hops)))
-    assert longest_route_s(where, law, src[:0], dst[:0]) == 7.0
+    assert RouteLegs(where, src[:0], dst[:0]).longest_s(law) == 7.0
     law.of_hops = lambda hops: None
-    assert longest_route_s(where, law, src, dst) == 7.0
+    assert RouteLegs(where, src, dst).longest_s(law) == 7.0

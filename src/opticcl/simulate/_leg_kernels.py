@@ -9,32 +9,26 @@ __all__ = ["longest_rows", "sum_of_legs"]
 
 
 @numba.njit(cache=True, nogil=True)
-def sum_of_legs(src, dst, amount, place, stride, first, found):  # type: ignore[no-untyped-def]
+def sum_of_legs(src, dst, amount, of_src, of_dst, found):  # type: ignore[no-untyped-def]
     """Add the amount of each route to those of its legs.
 
     Args:
         src, dst: nodes, (routes,).
         amount: of each route, int64 (routes,).
-        place: coordinate of each node in each dimension, int32 (nodes, dimensions).
-        stride: difference of the numbers of neighbours in each dimension.
-        first: row of node 0 in each dimension, and the nodes that one row is for: sides.
+        of_src, of_dst: addends of the number of a leg in each dimension, int64 (nodes, dimensions).
         found: amount of each leg, int64, changed.
     """
     for i in range(len(src)):
-        at = np.int64(src[i])
-        for k in range(len(stride)):
-            there = np.int64(place[dst[i], k])
-            found[first[k, 0] + at * first[k, 1] + there] += amount[i]
-            if k + 1 < len(stride):
-                at += (there - place[at, k]) * stride[k]
+        for k in range(of_src.shape[1]):
+            found[np.uint64(of_src[src[i], k] + of_dst[dst[i], k])] += amount[i]
 
 
 @numba.njit(cache=True, nogil=True)
-def longest_rows(src, dst, seconds, most, place, stride, first, rounding, rows):  # type: ignore[no-untyped-def]
+def longest_rows(src, dst, seconds, most, of_src, of_dst, rounding, rows):  # type: ignore[no-untyped-def]
     """Write the first routes whose sum over their legs is the largest to `rows`; returns how many are written.
 
     Args:
-        src, dst, place, stride, first: as of `sum_of_legs`.
+        src, dst, of_src, of_dst: as of `sum_of_legs`.
         seconds: value of each leg, float64.
         most: sum over its legs that no route exceeds: where `rows` is full of such routes, the others are left out.
         rounding: relative difference of sums that count as equal.
@@ -42,13 +36,9 @@ def longest_rows(src, dst, seconds, most, place, stride, first, rounding, rows):
     """
     longest, count = 0.0, 0
     for i in range(len(src)):
-        at = np.int64(src[i])
         total = 0.0
-        for k in range(len(stride)):
-            there = np.int64(place[dst[i], k])
-            total += seconds[first[k, 0] + at * first[k, 1] + there]
-            if k + 1 < len(stride):
-                at += (there - place[at, k]) * stride[k]
+        for k in range(of_src.shape[1]):
+            total += seconds[np.uint64(of_src[src[i], k] + of_dst[dst[i], k])]
         if total > longest * (1 + rounding):
             longest, count = total, 0
         if total >= longest * (1 - rounding) and count < len(rows):

@@ -25,7 +25,7 @@ from opticcl.ir.symmetric_steps import SymmetricStep, first_of_orbit, symmetric_
 from opticcl.simulate.closed_form import Cost
 from opticcl.simulate.links import Links
 from opticcl.simulate.parts import same_circuits
-from opticcl.simulate.pieces import link_loads
+from opticcl.simulate.pieces import RouteLegs
 from opticcl.simulate.traffic import Traffic
 
 __all__ = ["Bottleneck", "Load", "bottleneck", "full_rate", "loads", "loads_of_traffic", "uses"]
@@ -225,7 +225,8 @@ def _streamed_loads(fabric: Fabric, transfers: Transfers, streamed: Iterable[Cir
     """
     amount = transfers.size_chunks()
     if len(fabric.lines):
-        return link_loads(fabric, fabric.machine_nodes(transfers.src), fabric.machine_nodes(transfers.dst), amount)
+        src, dst = fabric.machine_nodes(transfers.src), fabric.machine_nodes(transfers.dst)
+        return RouteLegs(fabric, src, dst).loads(amount)
     found = np.zeros(sum(resource.count for resource in fabric.resources))
     for circuits in streamed:
         carried = np.repeat(amount[circuits.transfer].astype(np.float64), circuits.num_hops())

@@ -22,7 +22,7 @@ from opticcl.pairs import Pairs
 from opticcl.simulate._step_kernels import busiest_ends
 from opticcl.simulate.latency import PathLatency, most_messages, path_latency
 from opticcl.simulate.parts import busiest_sum, control_s, same_circuits, summed_chunks
-from opticcl.simulate.pieces import link_loads, longest_route_s
+from opticcl.simulate.pieces import RouteLegs
 from opticcl.simulate.route_loads import RouteLoads, StepLoads
 from opticcl.simulate.standing import Standing
 
@@ -431,9 +431,9 @@ class RunFacts:
         loaded = known.slowest is not None
         longest_s = [0.0] * len(new)
         if len(fabric.lines):  # straight parts, without a list of links
-            src, dst = fabric.machine_nodes(transfers.src), fabric.machine_nodes(transfers.dst)
-            carried = np.zeros(0) if loaded else link_loads(fabric, src, dst, amount)
-            longest_s = [longest_route_s(fabric, law, src, dst) for law in new]
+            legs = RouteLegs(fabric, fabric.machine_nodes(transfers.src), fabric.machine_nodes(transfers.dst))
+            carried = np.zeros(0) if loaded else legs.loads(amount)
+            longest_s = [legs.longest_s(law) for law in new]
         else:
             carried = np.zeros(sum(r.count for r in fabric.resources))
             streamed = self._plan.stream(self.steps.start) if new or not loaded else None

@@ -7,7 +7,7 @@ by a difference at each end of a leg and one cumulative sum. Where there are few
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import cached_property
 from math import prod
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from opticcl.ir import Circuits, Fabric, IntArray
 from opticcl.simulate._leg_kernels import longest_rows, sum_of_legs
 from opticcl.simulate.latency import PathLatency
 
-__all__ = ["link_loads", "longest_route_s"]
+__all__ = ["RouteLegs"]
 
 LONGEST = 1 << 8  # routes that are evaluated link by link, of those that take longest
 ROUNDING = 1e-9  # relative; sums in another order differ by less
@@ -37,39 +37,104 @@ class _Part(NamedTuple):
     last: IntArray
 
 
+class RouteLegs:
+    """Routes by their legs: by those of the machine, or where it has more legs than there are routes, by their own.
+
+    Args:
+        fabric: whose routes have legs.
+        src, dst: nodes, (routes,).
+    """
+
+    def __init__(self, fabric: Fabric, src: IntArray, dst: IntArray) -> None:
+        self._fabric, self._src, self._dst = fabric, src, dst
+        every = len(src) >= fabric.num_machine_nodes * sum(fabric.dimensions)
+        self._legs = _Legs(fabric) if every else None
+
+    @cached_property
+    def _parts(self) -> list[_Part]:
+        """Links of the legs of each dimension."""
+        return _parts(self._fabric, self._src, self._dst) if self._legs is None else self._legs.parts()
+
+    def loads(self, amount: IntArray) -> np.ndarray:
+        """What each link carries, float64 (links,), in the unit of `amount`; exact for whole numbers below 2^53 in all.
+
+        Args: amount: that each route carries, int (routes,).
+        """
+        lines = self._fabric.lines
+        change = np.zeros(len(lines) + 1)
+        if self._legs is None:
+            for part in self._parts:
+                _spread(change, np.asarray(amount, np.float64), part)
+        else:
+            sums = np.zeros(self._legs.count, np.int64)
+            sum_of_legs(self._src, self._dst, np.asarray(amount, np.int64), self._legs.of_src, self._legs.of_dst, sums)
+            for rows, part in zip(self._legs.rows, self._parts, strict=True):
+                _spread(change, sums[rows].astype(np.float64), part)
+        found = np.zeros(len(lines))
+        found[lines] = np.cumsum(change)[:-1]
+        return found
+
+    def longest_s(self, law: PathLatency) -> float:
+        """Latency of the longest route [s].
+
+        Args: law: of the latency of hops.
+        """
+        of_link = law.of_hops(self._fabric.lines)
+        if of_link is None or not len(self._src):
+            return law.base_s
+        before = np.concatenate([[0.0], np.cumsum(of_link)])
+        of_legs = [_latency_s(before, part) for part in self._parts]
+        if self._legs is None:
+            total = sum(of_legs, np.zeros(len(self._src)))
+            numbers = np.flatnonzero(total >= total.max() * (1 - ROUNDING))[:LONGEST]
+        else:
+            numbers, most = np.zeros(LONGEST, np.int64), sum(float(seconds.max()) for seconds in of_legs)
+            seconds, legs = np.concatenate(of_legs), self._legs
+            count = longest_rows(self._src, self._dst, seconds, most, legs.of_src, legs.of_dst, ROUNDING, numbers)
+            numbers = numbers[:count]
+        src, dst = (np.asarray(column)[numbers] for column in (self._src, self._dst))
+        return law.longest_s(Circuits.of(np.arange(len(numbers)), src, dst, path=self._fabric.route(src, dst)))
+
+
 class _Legs:
     """All legs on a fabric: from every node to every node of its line, dimension by dimension.
+
+    Legs are numbered by the node where they begin and the coordinate where they end. A route begins its leg in a dimension with
+    the coordinates of its destination in those before, so that the number is one addend for its source and one for its
+    destination.
 
     Args: fabric: whose routes have legs.
 
     Attributes:
-        place: coordinate of each node in each dimension, int32 (nodes, dimensions).
-        stride: difference of the numbers of neighbours in each dimension, int64 (dimensions,).
-        first: number of the first leg of each dimension, and the legs of a node in it, int64 (dimensions, 2).
+        of_src, of_dst: addends of each node in each dimension, int64 (nodes, dimensions).
+        rows: numbers of the legs of each dimension.
         count: legs [count].
     """
 
     def __init__(self, fabric: Fabric) -> None:
         self._fabric, shape, nodes = fabric, fabric.dimensions, fabric.num_machine_nodes
-        node = np.arange(nodes)
-        self.stride = np.array([prod(shape[k + 1 :]) for k in range(len(shape))], np.int64)
-        place = [node // stride % side for stride, side in zip(self.stride, shape, strict=True)]
-        self.place = np.stack(place, axis=1).astype(np.int32)
-        starts = np.cumsum([0, *(nodes * side for side in shape)])
-        self.first, self.count = np.stack([starts[:-1], np.array(shape)], axis=1), int(starts[-1])
+        self._node = node = np.arange(nodes)
+        self._strides = [prod(shape[k + 1 :]) for k in range(len(shape))]
+        self.of_src, self.of_dst = np.empty((2, nodes, len(shape)), np.int64)
+        self.rows: list[slice] = []
+        self.count = 0
+        before = np.zeros(nodes, np.int64)  # what the coordinates in the dimensions so far add to the number of a node
+        for k, (side, stride) in enumerate(zip(shape, self._strides, strict=True)):
+            place = node // stride % side
+            self.of_src[:, k] = self.count + (node - before) * side
+            self.of_dst[:, k] = before * side + place
+            before += place * stride
+            self.rows.append(slice(self.count, self.count + nodes * side))
+            self.count += nodes * side
 
-    def parts(self) -> Iterator[tuple[slice, _Part]]:
-        """Legs of each dimension by their numbers, and their links."""
-        node = np.arange(len(self.place))
-        for k, (begin, side) in enumerate(self.first.tolist()):
-            src, there = np.repeat(node, side), np.tile(np.arange(side), len(node))
-            dst = src + (there - self.place[src, k]) * self.stride[k]
-            yield slice(begin, begin + len(src)), _parts(self._fabric, src, dst)[k]
-
-
-def _num_legs(fabric: Fabric) -> int:
-    """Legs of all routes [count]."""
-    return fabric.num_machine_nodes * sum(fabric.dimensions)
+    def parts(self) -> list[_Part]:
+        """Links of the legs of each dimension."""
+        found = []
+        for k, (side, stride) in enumerate(zip(self._fabric.dimensions, self._strides, strict=True)):
+            src, there = np.repeat(self._node, side), np.tile(np.arange(side), len(self._node))
+            dst = src + (there - src // stride % side) * stride
+            found.append(_parts(self._fabric, src, dst)[k])
+        return found
 
 
 def _parts(fabric: Fabric, src: IntArray, dst: IntArray) -> list[_Part]:
@@ -88,30 +153,6 @@ def _parts(fabric: Fabric, src: IntArray, dst: IntArray) -> list[_Part]:
     return found
 
 
-def link_loads(fabric: Fabric, src: IntArray, dst: IntArray, amount: IntArray) -> np.ndarray:
-    """What each link carries, float64 (links,), in the unit of `amount`; exact for whole numbers below 2^53 in all.
-
-    Args:
-        fabric: whose routes have legs.
-        src, dst: nodes, (routes,).
-        amount: that each route carries, int (routes,).
-    """
-    lines = fabric.lines
-    change = np.zeros(len(lines) + 1)
-    if len(src) < _num_legs(fabric):
-        for part in _parts(fabric, src, dst):
-            _spread(change, np.asarray(amount, np.float64), part)
-    else:
-        legs = _Legs(fabric)
-        sums = np.zeros(legs.count, np.int64)
-        sum_of_legs(src, dst, np.asarray(amount, np.int64), legs.place, legs.stride, legs.first, sums)
-        for rows, part in legs.parts():
-            _spread(change, sums[rows].astype(np.float64), part)
-    found = np.zeros(len(lines))
-    found[lines] = np.cumsum(change)[:-1]
-    return found
-
-
 def _spread(change: np.ndarray, carried: np.ndarray, part: _Part) -> None:
     """Add what legs carry to the differences at their ends.
 
@@ -127,34 +168,6 @@ def _spread(change: np.ndarray, carried: np.ndarray, part: _Part) -> None:
         change += sign * np.bincount(place, carried, minlength=len(change))
     for place, sign in behind:
         change += sign * np.bincount(place, carried[around], minlength=len(change))
-
-
-def longest_route_s(fabric: Fabric, law: PathLatency, src: IntArray, dst: IntArray) -> float:
-    """Latency of the longest route [s].
-
-    Args:
-        fabric: whose routes have legs.
-        law: of the latency of hops.
-        src, dst: nodes, (routes,).
-    """
-    of_link = law.of_hops(fabric.lines)
-    if of_link is None or not len(src):
-        return law.base_s
-    before = np.concatenate([[0.0], np.cumsum(of_link)])
-    numbers = np.zeros(LONGEST, np.int64)
-    if len(src) < _num_legs(fabric):
-        total = sum((_latency_s(before, part) for part in _parts(fabric, src, dst)), np.zeros(len(src)))
-        numbers = np.flatnonzero(total >= total.max() * (1 - ROUNDING))[:LONGEST]
-    else:
-        legs = _Legs(fabric)
-        seconds, most = np.zeros(legs.count), 0.0
-        for rows, part in legs.parts():
-            seconds[rows] = _latency_s(before, part)
-            most += seconds[rows].max()
-        count = longest_rows(src, dst, seconds, most, legs.place, legs.stride, legs.first, ROUNDING, numbers)
-        numbers = numbers[:count]
-    src, dst = (np.asarray(column)[numbers] for column in (src, dst))
-    return law.longest_s(Circuits.of(np.arange(len(numbers)), src, dst, path=fabric.route(src, dst)))
 
 
 def _latency_s(before: np.ndarray, part: _Part) -> np.ndarray:
