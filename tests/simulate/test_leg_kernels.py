@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from tests.interpreted import interpreted
 
+from opticcl.fabrics import fabric
 from opticcl.simulate import _leg_kernels as kernels
+from opticcl.simulate.pieces import _Legs
 
 SHAPES = [(5,), (3, 4), (2, 3, 4)]
 
@@ -21,11 +23,19 @@ def legs_of(shape, src, dst):
 
 
 def tables(shape):
-    """Coordinates of the nodes, differences of the numbers of neighbours, first legs."""
+    """Addends of the numbers of legs: of sources, and of destinations."""
+    legs = _Legs(fabric(f"torus:shape={'x'.join(map(str, shape))}"))
+    return legs.of_src, legs.of_dst
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_numbers_of_legs(shape):
+    """The sum of an addend of each end is the number of the leg, for all pairs of nodes."""
+    of_src, of_dst = tables(shape)
     nodes = int(np.prod(shape))
-    place = np.stack(np.unravel_index(np.arange(nodes), shape), axis=1).astype(np.int32)
-    stride = np.array([np.prod(shape[k + 1 :], dtype=int) for k in range(len(shape))])
-    return place, stride, np.array([(nodes * sum(shape[:k]), shape[k]) for k in range(len(shape))])
+    for src in range(nodes):
+        for dst in range(nodes):
+            assert (of_src[src] + of_dst[dst]).tolist() == legs_of(shape, src, dst)[0]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -65,11 +75,9 @@ def test_routes_that_cannot_be_longer_are_left_out(most, due):
     """Two of the longest sum that there may be are enough; with a larger sum all are compared."""
     seconds, rows = np.array([6.5, 6.5, 1.0, 0.0, 7.5]), np.zeros(2, int)
     seconds[1] = 7.5 if most == 7.5 else 6.5
-    place = np.arange(5)[:, None].astype(np.int32)
+    of_src, of_dst = np.zeros((5, 1), int), np.arange(5)[:, None]
     with interpreted(kernels):
-        count = kernels.longest_rows(
-            np.zeros(5, int), np.arange(5), seconds, most, place, np.ones(1, int), np.zeros((1, 2), int), 0.0, rows
-        )
+        count = kernels.longest_rows(np.zeros(5, int), np.arange(5), seconds, most, of_src, of_dst, 0.0, rows)
     assert rows[:count].tolist() == due
 
 
@@ -79,17 +87,8 @@ def test_routes_that_cannot_be_longer_are_left_out(most, due):
 def test_sums_that_differ_by_rounding_count_as_equal(routes, due):
     """By a quarter of the first of the longest, up or down; one that is longer by more is the only one."""
     seconds = np.array([2, 2.5, 1.5, 1.25, 4, 3, 2.9, 5, 5.25, 4, 3.9])
-    place, rows = np.arange(11)[:, None].astype(np.int32), np.zeros(11, int)
+    of_src, of_dst, rows = np.zeros((11, 1), int), np.arange(11)[:, None], np.zeros(11, int)
+    src, dst = np.zeros(routes, int), np.arange(routes)
     with interpreted(kernels):
-        count = kernels.longest_rows(
-            np.zeros(routes, int),
-            np.arange(routes),
-            seconds,
-            np.inf,
-            place,
-            np.ones(1, int),
-            np.zeros((1, 2), int),
-            0.25,
-            rows,
-        )
+        count = kernels.longest_rows(src, dst, seconds, np.inf, of_src, of_dst, 0.25, rows)
     assert rows[:count].tolist() == due
