@@ -226,7 +226,7 @@ def _run_as_they_are(items: list[pytest.Item]) -> None:
     """Run tests in this process, without polars: its threads would not be there in a child, which would wait for them."""
     import polars
 
-    sys.modules["polars"] = None  # type: ignore[assignment]  # whoever imports it is refused
+    sys.modules["polars"] = None  # type: ignore[assignment]  # importing it raises
     try:
         for item in items:
             with _at_most(LONGEST_S):

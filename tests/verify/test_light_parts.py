@@ -412,7 +412,7 @@ class OneTaken:
 
 
 def test_what_stuck_parts_take_is_no_fault_of_circuits_elsewhere():
-    """Twice what there is, of a unit that no circuit uses."""
+    """Twice the capacity of a unit that no circuit uses; of one that circuits use, these are named."""
     unit = Resource("subnet", 2, per_wavelength=True)
     twice = SimpleNamespace(
         add_to=lambda position, depth, counts: np.add(counts, [2] * depth + [0] * depth, out=counts)

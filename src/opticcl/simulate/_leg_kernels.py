@@ -20,6 +20,7 @@ def sum_of_legs(src, dst, amount, of_src, of_dst, found):  # type: ignore[no-unt
     """
     for i in range(len(src)):
         for k in range(of_src.shape[1]):
+            # unsigned, since no number is negative and an index that may be needs a second check
             found[np.uint64(of_src[src[i], k] + of_dst[dst[i], k])] += amount[i]
 
 
