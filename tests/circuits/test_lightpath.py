@@ -321,7 +321,8 @@ def test_lasers_do_not_depend_on_what_is_asked_first():
 
 @pytest.mark.parametrize("waveguides", [1, 2])
 def test_equal_steps_are_divided_once(monkeypatch, waveguides):
-    """The rounds of long steps are remembered; they are those that are found anew, and an all-gather finds none."""
+    """The rounds of long steps are remembered; they are those that are found anew, and an all-gather finds none. Without that,
+    its first step alone finds none, which follows the same one of the reduce-scatter."""
     found, split = {}, rule_module.split
     for long_hops in (1 << 40, 0):
         calls = []
@@ -334,7 +335,7 @@ def test_equal_steps_are_divided_once(monkeypatch, waveguides):
         columns = ("transfer", "src", "dst", "port", "wavelength_lo", "wavelength_n", "hops", "hop_offsets")
         found[long_hops] = [getattr(one, name).tolist() for one in rounds for name in columns], len(calls)
     assert found[0][0] == found[1 << 40][0]
-    assert 2 * found[0][1] == found[1 << 40][1] > 0
+    assert 2 * found[0][1] == found[1 << 40][1] + 1 > 2
 
 
 @pytest.mark.parametrize("algorithm", ["mesh", "lumorph:radix=4"])

@@ -97,6 +97,17 @@ def _on_grid(fabric: Fabric, schedule: Schedule) -> Rounds:
     coloured = _StandingLasers(fabric, schedule)
     real = usable_first(damage, fabric.lasers_per_port)
 
+    last: list[tuple[tuple[IntArray, ...], list[Circuits]]] = []  # what the next step often needs again
+
+    def routed(transfers: Transfers, lasers: Lasers) -> list[Circuits]:
+        found: list[Circuits] = []
+        for row in _by_turn(lasers.turn):
+            src, dst = transfers.src[row], transfers.dst[row]
+            routes = route(tile[src], tile[dst])
+            together = Circuits.of(row, src, dst, 0, lasers.lo[row], lasers.width[row], routes)
+            found += divided(together)
+        return [only_alive(damage, circuits, tile, real) for circuits in found] if damage.dark else found
+
     def rounds(step: int, given: Transfers) -> tuple[Circuits, ...]:
         order = by_pair(given)
         transfers = given.take(order)
@@ -112,15 +123,10 @@ def _on_grid(fabric: Fabric, schedule: Schedule) -> Rounds:
             lasers = coloured.of_step(step, transfers)
         if damage.dark:
             lasers = relit(damage, transfers, tile, real, lasers)
-        found: list[Circuits] = []
-        for row in _by_turn(lasers.turn):
-            src, dst = transfers.src[row], transfers.dst[row]
-            routes = route(tile[src], tile[dst])
-            together = Circuits.of(row, src, dst, 0, lasers.lo[row], lasers.width[row], routes)
-            found += divided(together)
-        if damage.dark:
-            found = [only_alive(damage, circuits, tile, real) for circuits in found]
-        return tuple(as_listed(circuits, order) for circuits in found)
+        columns = (transfers.src, transfers.dst, *lasers[:3])
+        if not last or not all(map(np.array_equal, last[0][0], columns)):
+            last[:] = [(columns, routed(transfers, lasers))]
+        return tuple(as_listed(circuits, order) for circuits in last[0][1])
 
     if schedule.name in STANDING and rooted and not damage.dark:
         return _all_at_once(fabric, schedule, rounds)

@@ -16,7 +16,7 @@ from opticcl.ir.schedule import Schedule, Transfers
 
 __all__ = ["ArcBlock", "BlockSteps", "StepBlock", "step_blocks"]
 
-ROWS = 1 << 17
+ROWS = 1 << 15
 """Transfers of a block: columns that the second cache of a processor holds [count]."""
 
 FEWEST = 16

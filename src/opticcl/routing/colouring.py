@@ -28,6 +28,7 @@ def edge_colouring(left: IntArray, right: IntArray, num_vertices: int, num_colou
 
 @numba.njit(cache=True, nogil=True)
 def _colours(left, right, num_vertices, num_colours):  # type: ignore[no-untyped-def]
+    # the vertex at the other end of the edge of each colour
     at_left = np.full((num_vertices, num_colours), -1, np.int32)
     at_right = np.full((num_vertices, num_colours), -1, np.int32)
     for edge in range(len(left)):
@@ -37,7 +38,7 @@ def _colours(left, right, num_vertices, num_colours):  # type: ignore[no-untyped
         while at_right[right[edge], b] >= 0:
             b += 1
         vertex, right_side = right[edge], True
-        while a != b:  # every vertex of the path swaps what it has in both colours
+        while a != b and vertex >= 0:  # every vertex of the path swaps what it has in both colours
             if right_side:
                 along = at_right[vertex, a]
                 at_right[vertex, a] = at_right[vertex, b]
@@ -46,15 +47,12 @@ def _colours(left, right, num_vertices, num_colours):  # type: ignore[no-untyped
                 along = at_left[vertex, b]
                 at_left[vertex, b] = at_left[vertex, a]
                 at_left[vertex, a] = along
-            if along < 0:
-                break
-            vertex = left[along] if right_side else right[along]
-            right_side = not right_side
-        at_left[left[edge], a] = edge
-        at_right[right[edge], a] = edge
-    colour = np.empty(len(left), np.int32)
-    for vertex in range(num_vertices):
-        for a in range(num_colours):
-            if at_left[vertex, a] >= 0:
-                colour[at_left[vertex, a]] = a
+            vertex, right_side = np.int64(along), not right_side
+        at_left[left[edge], a] = right[edge]
+        at_right[right[edge], a] = left[edge]
+    colour = np.zeros(len(left), np.int32)
+    for edge in range(len(left)):  # edges with the same ends take their colours in turn
+        while at_left[left[edge], colour[edge]] != right[edge]:
+            colour[edge] += 1
+        at_left[left[edge], colour[edge]] = -1
     return colour

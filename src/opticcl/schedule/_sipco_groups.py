@@ -7,7 +7,9 @@ first, belongs to the j-th level visited, for k digits. So the chunks with given
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 from math import lcm, prod
+from operator import mul
 
 import numpy as np
 import numpy.typing as npt
@@ -37,19 +39,24 @@ class ChunkGroups:
         size: chunks of a group [count].
         k: digits of a chunk's number [count].
         digit: digit of each node at each level, int32 (levels, nodes).
+        walks: products of the radices of the first levels that each group visits, of none to all of them.
     """
 
     radices: tuple[int, ...]
     size: int
     k: int
     digit: IntArray
+    walks: tuple[tuple[int, ...], ...]
 
     @classmethod
     def of(cls, radices: tuple[int, ...], k: int) -> ChunkGroups:
         """The groups by k digits."""
         node = np.arange(prod(radices))
         digits = node // strides_of(radices)[:, None] % np.array(radices)[:, None]
-        return cls(radices, _chunks_of_group(radices, k), k, digits.astype(np.int32))
+        levels = len(radices)
+        visited = [[radices[group - j] for j in range(levels)] for group in range(levels)]
+        walks = tuple(tuple(accumulate(one, mul, initial=1)) for one in visited)
+        return cls(radices, _chunks_of_group(radices, k), k, digits.astype(np.int32), walks)
 
     def level(self, group: int, j: int) -> int:
         """The j-th level that the group visits."""
@@ -57,7 +64,7 @@ class ChunkGroups:
 
     def walked(self, group: int, j: int) -> int:
         """Product of the radices of the first j levels that the group visits."""
-        return prod(self.radices[self.level(group, i)] for i in range(j))
+        return self.walks[group][j]
 
     def width(self, group: int, digits: int) -> int:
         """Chunks of the group with given leading digits [count]."""

@@ -45,6 +45,7 @@ owns the chunk of digit r - 1 - x.
 
 from __future__ import annotations
 
+from functools import cache
 from math import prod
 from typing import NamedTuple
 
@@ -154,7 +155,7 @@ def digit_walks(collective: Request, radices: tuple[int, ...], k: int | None) ->
     groups = ChunkGroups.of(radices, k)
     if collective.name == "send_recv":
         return send_recv(collective, groups)
-    kind, num_nodes = _WALKS[collective.name], groups.digit.shape[1]
+    kind, num_nodes, pairs = _WALKS[collective.name], groups.digit.shape[1], cache(groups.pairs)
 
     def step(i: int) -> Transfers:
         at = i if kind.out else levels + i
@@ -164,7 +165,7 @@ def digit_walks(collective: Request, radices: tuple[int, ...], k: int | None) ->
         of_level = []
         for level in range(levels):
             group = (level + turn) % levels
-            src, dst = groups.pairs(level)
+            src, dst = pairs(level)
             if kind.root:
                 known = groups.like(collective.root, group, _positions_of_root(kind, levels, k, at))
                 needed = known[src if kind.root == "from" else dst]

@@ -1,9 +1,9 @@
 """Light whose paths are straight, many steps at a time and without a list of links.
 
-A circuit occupies an arc: some links of one line from a first one on. Within a step and a wavelength the arcs of a line are
-sorted by their starts; each must end before the next begins, the last of them, which may pass the end of the line, before the
-first. Of every other resource a circuit occupies one instance, which no other may have on its wavelength. The cost is that of
-sorting the circuits, however long their paths are.
+A circuit occupies an arc: some links of one line from a first one on. Within a step and a wavelength each arc of a line is
+compared with the others, where these are few. Otherwise they are sorted by their starts; each must end before the next begins,
+the last of them, which may pass the end of the line, before the first. Of every other resource a circuit occupies one instance,
+which no other may have on its wavelength. The cost is that of sorting the circuits at most, however long their paths are.
 
 A step is clean if nothing is wrong with it. Whatever is not found clean is left to `light`, which names what is wrong.
 """
@@ -20,6 +20,9 @@ from opticcl.ir.step_blocks import ArcBlock, StepBlock, step_blocks
 from opticcl.kernels import worth_compiling
 
 __all__ = ["clean_steps", "steps_to_list"]
+
+MOST_COMPARED = 8
+"""Arcs of its step and line that each is compared with, on average, instead of sorting them [count]."""
 
 
 def steps_to_list(plan: CircuitPlan, *, progress: ProgressCallback) -> tuple[list[range], int]:
@@ -135,7 +138,11 @@ def _crossing(of_row: IntArray, wavelength: IntArray, usage: StraightUsage, dept
     """
     start, length, side = usage.links.start, usage.links.length, int(usage.links.side[0])
     line, lines = usage.links.first // side * depth + wavelength, usage.resource.count // side * depth
-    order = _ascending(((start, side), (line, lines), (of_row, int(of_row[-1]) + 1)))
+    if worth_compiling(len(line), _overlapping):
+        found, compared = _overlapping(of_row, line, lines, start, length, side)
+        if compared:
+            return of_row[found]
+    order = np.lexsort([start, line, of_row])
     group = line[order] + of_row[order] * lines
     begin = start[order]
     end = begin + length[order]
@@ -163,40 +170,41 @@ def _twice(of_row: IntArray, wavelength: IntArray, usage: Usage, depth: int) -> 
     return of_row[order[1:][again]]
 
 
-def _ascending(columns: tuple[tuple[IntArray, int], ...]) -> IntArray:
-    """Rows by the last column, then by the one before it, ...; int64 (n,).
-
-    Args: columns: values and the number above all of them.
-    """
-    if not worth_compiling(len(columns[0][0]), _counted_out):
-        return np.lexsort([column for column, _ in columns])
-    order = np.arange(len(columns[0][0]))
-    for column, most in columns:
-        order = _counted_out(column, most, order)
-    return order
-
-
 @numba.njit(cache=True, nogil=True)
-def _counted_out(values, most, order):  # type: ignore[no-untyped-def]
-    """Rows in an order, stably sorted by values below `most`."""
-    places = np.zeros(most + 1, np.int64)
-    for value in values:
-        places[value + 1] += 1
-    for at in range(most):
-        places[at + 1] += places[at]
-    found = np.empty_like(order)
-    for row in order:
-        found[places[values[row]]] = row
-        places[values[row]] += 1
-    return found
+def _overlapping(of_row, line, lines, start, length, side):  # type: ignore[no-untyped-def]
+    """Arcs that share a place with an earlier one of the same step and line, bool (n,); whether all were compared.
+
+    Each is compared with every earlier one of its step and line, which only suits short lists: it ends where they are long.
+    """
+    last, earlier = np.full(lines, -1, np.int32), np.empty(len(line), np.int32)
+    found, compared = np.zeros(len(line), np.bool_), 0
+    for row in range(len(line)):
+        at = earlier[row] = last[line[row]]
+        last[line[row]] = row
+        while at >= 0 and of_row[at] == of_row[row]:
+            apart = np.int64(start[row]) - start[at]
+            if apart >= 0:
+                found[row] |= apart < length[at] or side - apart < length[row]
+            else:
+                found[row] |= -apart < length[row] or side + apart < length[at]
+            at = earlier[at]
+            compared += 1
+        if compared > MOST_COMPARED * len(line):
+            return found, False
+    return found, True
 
 
 @numba.njit(cache=True, nogil=True)
 def _again(of_row, cell, cells):  # type: ignore[no-untyped-def]
     """Rows whose cell an earlier row of the same step has; rows are in the order of their steps."""
-    last = np.full(cells, -1, np.int32)
-    found = np.zeros(len(cell), np.bool_)
+    taken, found = np.zeros(cells // 8 + 1, np.uint8), np.zeros(len(cell), np.bool_)
+    first = 0
     for row in range(len(cell)):
-        found[row] = last[cell[row]] == of_row[row]
-        last[cell[row]] = of_row[row]
+        if of_row[row] != of_row[first]:
+            for before in range(first, row):
+                taken[cell[before] >> 3] = 0
+            first = row
+        bit = np.uint8(1 << (cell[row] & 7))
+        found[row] = taken[cell[row] >> 3] & bit > 0
+        taken[cell[row] >> 3] |= bit
     return found

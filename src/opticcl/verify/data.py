@@ -7,8 +7,9 @@ not distinguish a contribution that was added once from one that was added twice
 backwards from that rank and chunk, which gives the exact multiplicity of each contribution, and so the name of the error.
 
 Chunks do not interact, and all of them are verified. Where the symmetries that the schedule claims hold (see `symmetry`), one
-chunk of each orbit represents all; otherwise every chunk is followed, in blocks of bounded memory. Only a sample that the
-caller requests is smaller, and it is not called a verdict. All sends of a step see the data as before the step.
+chunk of each orbit represents all; otherwise every chunk is followed, in blocks of bounded memory, unless each goes straight
+to its rank (see `direct`). Only a sample that the caller requests is smaller, and it is not called a verdict. All sends of a
+step see the data as before the step.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from opticcl.ir.symmetry import Run
 from opticcl.kernels import worth_compiling
 from opticcl.verify.cells import Cells, first_holders
 from opticcl.verify.chunk_rows import chunks_unknown, indexed_by_chunk, with_followed_alone, with_neighbours_alone
+from opticcl.verify.direct import sent_directly
 from opticcl.verify.exact import check_sets
 from opticcl.verify.few_ranks import FewRanks, few_ranks
 from opticcl.verify.found import found_claims, worth_searching
@@ -139,7 +141,10 @@ def check_data(
     if not every_chunk and (carried := _chunk_rows(schedule)) > MOST_CHUNK_ROWS:
         text = f"{carried:,} chunks carried by transfers, and no symmetry holds; --all-chunks follows them"
         return DataReport((Violation("not_judged", -1, -1, text, "a proof", "none"),), 0, 0, False, "", tuple(notes))
-    return _followed(schedule, np.arange(c.num_chunks), None, progress, "every chunk followed", notes, exact)
+    how = "every chunk followed"
+    if large and not exact and (transfers := sent_directly(schedule, progress)) is not None:
+        return DataReport((), transfers, c.num_chunks, True, how, tuple(notes))
+    return _followed(schedule, np.arange(c.num_chunks), None, progress, how, notes, exact)
 
 
 def _in_two_parts(first: Schedule, second: Schedule, progress: ProgressCallback) -> DataReport | None:
