@@ -1,11 +1,13 @@
 """Compiled kernels: NumPy gives the same for small inputs, and they are kept where it is allowed."""
 
 import os
+import pickle
 import runpy
 import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numba
 import numpy as np
@@ -135,20 +137,17 @@ class Kernel(SimpleNamespace):
 
 
 @pytest.fixture
-def kernel(monkeypatch, tmp_path):
-    """A kernel that is neither loaded nor on the disk, and the path where it would be."""
+def kernel(monkeypatch):
+    """A kernel that is neither loaded nor on the disk, and the index of those of its kind that are."""
     monkeypatch.setattr(kernels, "_rows_done", {})
-    source = tmp_path / "sums.py"
-    source.write_text("\n\ndef added(a, b):\n    return a + b\n", "utf-8")
-    added = runpy.run_path(str(source))["added"]
-    one = Kernel(py_func=added, overloads=[], stats=SimpleNamespace(cache_path=tmp_path))
-    version = f"{sys.version_info[0]}{sys.version_info[1]}{sys.abiflags}"
-    return one, tmp_path / f"sums.added-3.py{version}.nbi", source
+    index = {}
+    file = SimpleNamespace(_load_index=lambda: index)
+    return Kernel(py_func=sum, overloads=[], _cache=SimpleNamespace(_cache_file=file)), index
 
 
 def test_a_kernel_is_compiled_after_as_much_work_as_that_takes(kernel):
     """Many small calls count as one large one; then it is used on any number of rows."""
-    one, _, _ = kernel
+    one, _ = kernel
     calls = kernels.COMPILED_FROM // kernels.LOADED_FROM
     taken = [kernels.worth_compiling(kernels.LOADED_FROM, one) for _ in range(calls)]
     assert not taken[0]
@@ -159,36 +158,45 @@ def test_a_kernel_is_compiled_after_as_much_work_as_that_takes(kernel):
 
 
 def test_a_kernel_on_the_disk_is_loaded_sooner(kernel):
-    """Unless its source was changed since."""
-    one, kept, source = kernel
+    """Unless it is of another source, or cannot be read."""
+    one, index = kernel
     assert not kernels.worth_compiling(kernels.LOADED_FROM, one)
     assert kernels.chosen(one, 1) is one.py_func
-    kept.touch()
-    os.utime(source, (1, 1))
+    index["a signature"] = "a file"
     assert kernels.worth_compiling(1, one)
-    os.utime(source)
-    os.utime(kept, (1, 1))
+    for error in (OSError, EOFError, pickle.UnpicklingError):
+        one._cache._cache_file._load_index = Mock(side_effect=error)
+        assert not kernels.worth_compiling(1, one)
+    one._cache = None
     assert not kernels.worth_compiling(1, one)
 
 
 def test_a_kernel_that_is_loaded_is_used(kernel):
     """On any number of rows."""
-    one, _, _ = kernel
+    one, _ = kernel
     assert not kernels.worth_compiling(1, one)
     one.overloads.append("a signature")
     assert kernels.worth_compiling(1, one)
 
 
-def test_the_name_on_the_disk_is_that_of_numba(monkeypatch, tmp_path):
-    """Of a kernel that is on the disk and not loaded, in this version of numba."""
+def test_what_is_on_the_disk_is_what_numba_loads(monkeypatch, tmp_path):
+    """Of a kernel that is on the disk and not loaded, in this version of numba: its file may be newer, not another."""
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "kept"))
-    (tmp_path / "sums.py").write_text("def added(a, b):\n    return a + b\n", "utf-8")
-    added = runpy.run_path(str(tmp_path / "sums.py"))["added"]
-    one, other = (numba.njit(cache=True)(added) for _ in range(2))
+    source = tmp_path / "sums.py"
+
+    def made():
+        return numba.njit(cache=True)(runpy.run_path(str(source))["added"])
+
+    source.write_text("def added(a, b):\n    return a + b\n", "utf-8")
+    one, other = made(), made()
     assert not kernels._is_kept(one)
     assert one(1, 2) == 3
     assert kernels._is_kept(other)
     assert not kernels._is_loaded(other)
+    os.utime(source, (2e9, 2e9))
+    assert kernels._is_kept(made())
+    source.write_text("def added(a, b):\n    return b + a\n", "utf-8")
+    assert not kernels._is_kept(made())
 
 
 def test_kernels_are_kept_with_the_user(cache, monkeypatch, tmp_path):

@@ -11,6 +11,7 @@ the user, so that nothing is compiled twice.
 from __future__ import annotations
 
 import os
+import pickle
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -75,14 +76,11 @@ def _is_loaded(kernel: Any) -> bool:
 
 
 def _is_kept(kernel: Any) -> bool:
-    """Whether a kernel is on the disk as it is in the source."""
-    code = kernel.py_func.__code__
-    version = "".join(map(str, sys.version_info[:2])) + sys.abiflags
-    name = f"{Path(code.co_filename).stem}.{kernel.py_func.__qualname__}-{code.co_firstlineno}.py{version}.nbi"
+    """Whether a kernel is on the disk as it is in the source, by the contents of the file that numba compares."""
+    kept = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
     try:
-        kept = os.stat(os.path.join(kernel.stats.cache_path, name)).st_mtime
-        return kept >= os.stat(code.co_filename).st_mtime
-    except OSError:
+        return kept is not None and bool(kept._load_index())
+    except (OSError, EOFError, pickle.UnpicklingError):  # it is written just now, or was cut off
         return False
 
 

@@ -110,18 +110,19 @@ class Clos:
             routing: of the up-links.
             seed: of ecmp.
         """
-        at = [self.position[np.asarray(host)] for host in (src, dst)]
+        src, dst = (np.asarray(host, np.int32) for host in (src, dst))  # links are numbered by 32 bits
+        at = [self.position.astype(np.int32)[host] for host in (src, dst)]
         up: list[IntArray] = []
         down: list[IntArray] = []
-        place: IntArray = np.zeros(len(src), np.int64)  # of the switch of the level below
+        place: IntArray = np.zeros(len(src), np.int32)  # of the switch of the level below
         base = self.first_link
         counts = (len(self.position), *self.switches())
-        climbs = np.asarray(src) != np.asarray(dst)
+        climbs = src != dst
         for level in range(1, len(self.children) + 1):
             width, below = self.parents[level - 1], prod(self.parents[: level - 1])
             u = self._up_link(level, src, dst, at, routing, seed)
             if level == 1:
-                lower = [np.asarray(src, np.int64), np.asarray(dst, np.int64)]
+                lower = [src, dst]
             else:
                 lower = [self._subtree(p, level - 1) * below + place for p in at]
             up.append(np.where(climbs, base + lower[0] * width + u, NO_HOP))
@@ -145,7 +146,7 @@ class Clos:
         if routing == "single":
             return np.zeros_like(sender)
         if routing == "ecmp":
-            return hash_of(src, dst, seed, level) % width
+            return (hash_of(src, dst, seed, level) % width).astype(np.int32)
         key = {"dmodk": receiver, "smodk": sender, "dstedge": self._subtree(receiver, 1)}[routing]
         return key // below % width
 

@@ -13,6 +13,7 @@ from itertools import groupby
 from math import prod
 from typing import NamedTuple
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -21,6 +22,7 @@ from opticcl.ir import Circuits, Fabric, Fault, IntArray, Resource, Usage
 from opticcl.ir.capacity import Cut, thresholds
 from opticcl.ir.fabric import HopLatency
 from opticcl.ir.floor_plan import FloorPlan, Passage
+from opticcl.kernels import worth_compiling
 
 __all__ = [
     "MANY_HOPS",
@@ -380,10 +382,26 @@ def paths_of_columns(columns: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
     >>> paths_of_columns([np.array([4, -1]), np.array([5, 6])])
     (array([4, 5, 6], dtype=int32), array([0, 2, 3]))
     """
-    table = np.stack([np.asarray(column, np.int32) for column in columns], axis=1)
-    there = table >= 0
-    counts = there.sum(axis=1)
-    return table[there], np.concatenate([[0], np.cumsum(counts)])
+    table = np.stack([np.asarray(column, np.int32) for column in columns])
+    if worth_compiling(table.size, _hops_there):
+        hops, offsets = _hops_there(table)
+        return hops, offsets
+    there = table.T >= 0
+    return table.T[there], np.concatenate([[0], np.cumsum(there.sum(axis=1))])
+
+
+@numba.njit(cache=True, nogil=True)
+def _hops_there(table):  # type: ignore[no-untyped-def]
+    """Hops that there are, path after path, int32, and where those of each path begin; `table` is (hops, paths)."""
+    count, paths = table.shape
+    found, offsets = np.empty(table.size + 1, np.int32), np.zeros(paths + 1, np.int64)
+    at = 0
+    for path in range(paths):
+        for k in range(count):
+            found[at] = table[k, path]
+            at += table[k, path] >= 0  # what is not there is written over
+        offsets[path + 1] = at
+    return found[:at].copy(), offsets
 
 
 def hash_of(src: IntArray, dst: IntArray, seed: int, salt: int) -> IntArray:

@@ -147,14 +147,14 @@ class Dragonfly(PacketFabric):
     def route(self, src: IntArray, dst: IntArray) -> tuple[IntArray, IntArray]:
         """Up, to the router with the global link, over it, to the receiver's router, down."""
         p, a, g = self.nodes_per_router, self.routers_per_group, self.num_groups
-        src, dst = np.asarray(src, np.int64), np.asarray(dst, np.int64)
+        src, dst = np.asarray(src, np.int32), np.asarray(dst, np.int32)  # as links are numbered
         moves, here, there = src != dst, src // p, dst // p
         up, down, local, between = self._first_links
         out, over, back = there.copy(), np.full_like(there, NO_HOP), there.copy()
         crosses = here // a != there // a
         group, target = here[crosses] // a, there[crosses] // a
         link = group * (g - 1) + (target - group - 1) % g
-        begin, end = self._global_links
+        begin, end = (router.astype(np.int32) for router in self._global_links)
         out[crosses], over[crosses], back[crosses] = begin[link], between + link, end[link]
         return paths_of_columns(
             [

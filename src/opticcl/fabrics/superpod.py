@@ -185,7 +185,7 @@ class SuperPod(PacketFabric):
 
     def route(self, src: IntArray, dst: IntArray) -> tuple[IntArray, IntArray]:
         """Through the NVSwitch within a server, else through both cards."""
-        src, dst = np.asarray(src, np.int64), np.asarray(dst, np.int64)
+        src, dst = np.asarray(src, np.int32), np.asarray(dst, np.int32)  # as links are numbered
         near = (src // self.nodes_per_server == dst // self.nodes_per_server) & (src != dst)
         columns = [np.where(near, src, NO_HOP)]
         if self._has_cards:
