@@ -115,7 +115,9 @@ LISTED = Circuits.of(
 )
 
 
-@pytest.mark.parametrize("rows", [[4, 0, 3], [1], [2, 2, 0, 4], [True, False, True, False, True]])
+@pytest.mark.parametrize(
+    "rows", [[4, 0, 3], [1], [2, 2, 0, 4], [True, False, True, False, True], [0, 1, 2, 3, 4], [0, 1, 2, 4, 3]]
+)
 def test_circuits_that_are_taken_have_the_paths_of_their_rows(rows):
     """Also rows of rows, however late their paths are read, and with other transfers; few of many have copies."""
     numbers = np.flatnonzero(rows) if rows and isinstance(rows[0], bool) else np.array(rows, int)
@@ -130,6 +132,7 @@ def test_circuits_that_are_taken_have_the_paths_of_their_rows(rows):
     assert [list(again.path(i)) for i in range(len(again))] == [list(LISTED.path(i)) for i in numbers[::-1]]
     assert (LISTED.take(np.array(rows)).rows_of is None) == (len(numbers) < 2)
     assert same_columns(pickle.loads(pickle.dumps(LISTED.take(np.array(rows)))), taken)
+    assert (taken.hops is LISTED.hops) == (taken.hop_offsets is LISTED.hop_offsets) == (rows == [0, 1, 2, 3, 4])
 
 
 def test_what_follows_from_paths_is_computed_once_for_circuits_that_share_them():

@@ -149,3 +149,17 @@ def test_the_same_rounds_are_the_same_objects():
     assert same_circuits((a, b), (a, b))
     assert not same_circuits((a,), (a, b))
     assert not same_circuits((a, b), (a, a))
+
+
+def test_the_same_rows_of_circuits_for_the_same_transfers_are_the_same_round():
+    """Not those of other circuits, however equal, nor other rows, nor for other transfers."""
+    a, b = one_way((0, 1), (2, 3)), one_way((0, 1), (2, 3))
+    forward, back = np.array([0, 1]), np.array([1, 0])
+
+    def rows_of(circuits, rows, transfer=(5, 6)):
+        return circuits.take(forward).take(rows).carrying_others(np.array(transfer, np.int32))
+
+    assert same_circuits((rows_of(a, forward),), (rows_of(a, forward),))
+    for other in (rows_of(b, forward), rows_of(a, back), rows_of(a, forward, (6, 5)), a):
+        assert not same_circuits((rows_of(a, forward),), (other,))
+        assert not same_circuits((other,), (rows_of(a, forward),))

@@ -66,6 +66,41 @@ def test_rows_of_the_same_circuits_stand_if_their_numbers_do(rounds):
     assert own.changes(listed) is listed_first.changes(shared) is False
 
 
+@pytest.mark.parametrize(("rows", "others", "due"), [((0, 1), (0, 1), False), ((0, 1), (1, 0), False), ((0, 0), (0, 1), True)])
+def test_rows_of_equal_circuits_stand_without_a_list_of_their_paths(rows, others, due):
+    """Where they are the same rows, in the same order; otherwise their paths are compared."""
+    paths = [(0, 1, 0, 0, 1, 2), (2, 3, 0, 0, 1, 1)]
+    standing = Standing(SimpleNamespace(devices=(), links_set=lambda circuits: None))
+    every = np.arange(2)
+    first, second = (
+        round_of(paths).take(every).take(np.array(chosen)) for chosen in (rows, others)
+    )  # of two lists, equal and not the same
+    assert standing.changes(first) is None
+    assert standing.changes(second) is due
+    if rows == others:
+        assert not any(map(_listed, (first, second)))
+
+
+def _listed(circuits):
+    """Whether the paths of rows of other circuits were listed."""
+    try:
+        object.__getattribute__(circuits, "hops")
+    except AttributeError:
+        return False
+    return True
+
+
+def test_rows_with_other_paths_do_not_stand():
+    """Equal rows of lists that differ in a path alone."""
+    standing = Standing(SimpleNamespace(devices=(), links_set=lambda circuits: None))
+    rows = np.array([1, 0])
+    first, second = (
+        round_of([(0, 1, 0, 0, 1, hops), (2, 3, 0, 0, 1, 1)]).take(np.arange(2)).take(rows) for hops in (1, 2)
+    )
+    assert standing.changes(first) is None
+    assert standing.changes(second) is True
+
+
 @pytest.mark.parametrize("column", range(6), ids=["src", "dst", "port", "wavelength_lo", "wavelength_n", "path"])
 def test_a_round_that_differs_in_one_column_changes_what_stands(column):
     """Of one circuit, and of one among others that stand."""

@@ -21,7 +21,7 @@ from opticcl.ir.step_blocks import FEWEST, ArcBlock, BlockSteps, StepBlock, step
 from opticcl.kernels import always_compiled, never_compiled
 from opticcl.schedule import generate
 from opticcl.verify import verify
-from opticcl.verify.arcs import clean_steps, steps_to_list
+from opticcl.verify.arcs import _overlapping, clean_steps, steps_to_list
 from opticcl.verify.data import check_data
 
 
@@ -168,6 +168,21 @@ def test_lines_and_transmitters_are_occupied_once(compiled, rarely):
         found = judged(steps).tolist()
     assert found == [occupied_once(rows) for rows in steps]
     assert 50 < sum(found) < 250
+
+
+@pytest.mark.parametrize("count", [1, 17, 18, 60])
+def test_many_arcs_of_a_line_are_sorted(count):
+    """Few are compared, each with all before it: at most 8 times as many as there are."""
+    none, start = np.zeros(count, np.int64), np.arange(count)
+    found, compared = _overlapping(none, none, 1, start, none + 1, 64)
+    assert compared == (count <= 17)
+    assert not compared or not found.any()
+    ring = fabric(f"terarack:nodes={count + 1},wavelengths=1")
+    around = [(i, (i + 1) % (count + 1), 0, 0) for i in range(count + 1)]
+    longer = [(0, 2, 0, 0), *around[2:]] if count > 1 else around
+    twice = [*around[:-1], (count, 1, 0, 0)]
+    with always_compiled():
+        assert clean_steps(ring, *block_of([around, longer, twice, around])).tolist() == [True, True, False, True]
 
 
 def test_the_same_transmitter_twice_and_a_whole_line():
