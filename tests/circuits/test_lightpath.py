@@ -352,3 +352,18 @@ def test_compiled_rounds_are_those_of_numpy(algorithm: str) -> None:
     for one, other in zip(*found, strict=True):
         assert len(one) == len(other)
         assert all(map(same_columns, one, other))
+
+
+def test_the_same_pairs_with_other_lasers_have_other_circuits() -> None:
+    """Two transfers of a pair share its lasers by their sizes; a step that follows the same pairs with others has its own."""
+    where = fabric("lightpath:shape=2x2,lasers=4")
+    steps = [Transfers.of([0, 0], [1, 1], [0, 3], sizes, Op.COPY) for sizes in ([1, 1], [3, 1], [3, 1])]
+    schedule = Schedule("hand", collective("all_gather", 4, 4), len(steps), steps.__getitem__)
+    widths = []
+    for i in range(3):
+        plans = lower(where, schedule), lower(where, schedule)
+        in_turn = [plans[0].rounds(step) for step in range(3)][i]
+        alone = plans[1].rounds(i)
+        assert all(map(same_columns, in_turn, alone))
+        widths.append(in_turn[0].wavelength_n.tolist())
+    assert widths == [[2, 2], [3, 1], [3, 1]]

@@ -13,6 +13,7 @@ from opticcl.errors import FabricError
 from opticcl.fabrics import _packet, fabric
 from opticcl.fabrics._packet import LinkGroup, Network, PacketFabric, hash_of, paths_of_columns
 from opticcl.ir.capacity import thresholds
+from opticcl.kernels import always_compiled
 
 ODD = (
     "fat_tree:nodes=1",
@@ -400,10 +401,14 @@ def test_hashes_are_two_rounds_of_splitmix64():
     assert hash_of(np.int64(1), np.int64(5), 3, 2).tolist() == [by_hand(1, 5, (3, 2))]
 
 
-def test_paths_of_columns_leave_out_hops_below_zero():
-    """Hop 0 is one; a path may be empty."""
-    hops, offsets = paths_of_columns([np.array([0, -1, 3]), np.array([-1, -1, 0])])
-    assert (hops.tolist(), offsets.tolist(), hops.dtype) == ([0, 3, 0], [0, 1, 1, 3], np.int32)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_paths_of_columns_leave_out_hops_below_zero(compiled):
+    """Hop 0 is one; a path may be empty, and there may be none."""
+    with always_compiled(compiled):
+        hops, offsets = paths_of_columns([np.array([0, -1, 3]), np.array([-1, -1, 0])])
+        assert (hops.tolist(), offsets.tolist(), hops.dtype) == ([0, 3, 0], [0, 1, 1, 3], np.int32)
+        hops, offsets = paths_of_columns([np.array([], int)] * 2)
+        assert (hops.tolist(), offsets.tolist()) == ([], [0])
 
 
 @pytest.mark.parametrize("specification", ["leaf_spine", "fat_tree", "superpod", "dragonfly"])

@@ -66,7 +66,9 @@ def test_rows_of_the_same_circuits_stand_if_their_numbers_do(rounds):
     assert own.changes(listed) is listed_first.changes(shared) is False
 
 
-@pytest.mark.parametrize(("rows", "others", "due"), [((0, 1), (0, 1), False), ((0, 1), (1, 0), False), ((0, 0), (0, 1), True)])
+@pytest.mark.parametrize(
+    ("rows", "others", "due"), [((0, 1), (0, 1), False), ((0, 1), (1, 0), False), ((0, 0), (0, 1), True)]
+)
 def test_rows_of_equal_circuits_stand_without_a_list_of_their_paths(rows, others, due):
     """Where they are the same rows, in the same order; otherwise their paths are compared."""
     paths = [(0, 1, 0, 0, 1, 2), (2, 3, 0, 0, 1, 1)]
@@ -88,6 +90,15 @@ def _listed(circuits):
     except AttributeError:
         return False
     return True
+
+
+def test_other_rows_of_equal_circuits_do_not_stand():
+    """Between the same nodes, on the same wavelength, by another path."""
+    paths = [(0, 1, 0, 0, 1, 1), (0, 1, 0, 0, 1, 2)]
+    standing = Standing(SimpleNamespace(devices=(), links_set=lambda circuits: None))
+    first, second = (round_of(paths).take(np.arange(2)).take(np.array([row])) for row in range(2))
+    assert standing.changes(first) is None
+    assert standing.changes(second) is True
 
 
 def test_rows_with_other_paths_do_not_stand():

@@ -12,7 +12,7 @@ from tests.profiles import examples
 import opticcl
 from opticcl.collective import collective
 from opticcl.ir import Op, Schedule, Transfers, no_progress
-from opticcl.ir.collective import HolderTable
+from opticcl.ir.collective import Holders, HolderTable
 from opticcl.ir.schedule import concatenate_transfers
 from opticcl.ir.step_blocks import BlockSteps, StepBlock
 from opticcl.verify import data, direct
@@ -94,9 +94,9 @@ def test_what_is_sent_directly_is_right(ranks, each, in_turn, cuts, kind, seed):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("src", -1), ("src", 3), ("dst", -1), ("dst", 3), ("dst", 0), ("op", Op.REDUCE_MOVE), ("op", Op.COPY),
-        ("chunk_lo", -1), ("chunk_lo", 1), ("chunk_lo", 6), ("chunk_n", 0), ("chunk_n", -1), ("chunk_n", 1), ("chunk_n", 3),
-        ("chunk_step", 0), ("chunk_step", -1), ("chunk_step", 2), ("parts", 0), ("parts", 2),
+        ("src", -1), ("src", 1), ("src", 3), ("dst", -1), ("dst", 0), ("dst", 1), ("dst", 3), ("op", Op.REDUCE_MOVE),
+        ("op", Op.COPY), ("chunk_lo", -2), ("chunk_lo", -1), ("chunk_lo", 1), ("chunk_lo", 6), ("chunk_n", 0), ("chunk_n", -1),
+        ("chunk_n", 1), ("chunk_n", 3), ("chunk_step", 0), ("chunk_step", -1), ("chunk_step", 2), ("parts", 0), ("parts", 2),
     ],
 )  # fmt: skip
 def test_one_row_that_does_anything_else(name, value):
@@ -108,6 +108,71 @@ def test_one_row_that_does_anything_else(name, value):
     assert sent_directly(hand([Transfers.of(**changed)], c), no_progress) == 6
     changed[name][row] = value
     assert sent_directly(hand([Transfers.of(**changed)], c), no_progress) is None
+
+
+@pytest.mark.parametrize("in_turn", [False, True])
+@pytest.mark.parametrize(("ranks", "each"), [(2, 1), (3, 2), (4, 6), (5, 5)])
+@pytest.mark.parametrize("parts", [1, None])
+def test_right_exchanges(ranks, each, in_turn, parts):
+    """Chunks side by side or in turn, in a step or in one for each row."""
+    c = all_to_all(ranks, each, in_turn=in_turn)
+    columns = rows_of(c, np.random.default_rng(4)) | {"parts": parts}
+    if columns["chunk_step"] == 1:
+        columns["chunk_step"] = parts
+    rows = ranks * (ranks - 1)
+    for cuts in ([], range(1, rows)):
+        assert sent_directly(hand(in_steps(columns, cuts), c), no_progress) == rows
+
+
+def exchange(*rows, ranks=3):
+    """Steps of one row each: sender, receiver, first chunk, chunks; of one chunk for each rank."""
+    c = all_to_all(ranks, 1, in_turn=False)
+
+    def step(src, dst, lo, n):  # `Transfers.of` leaves out what a rank sends to itself
+        return replace(Transfers.of([src], [src + 1], [lo], [n], Op.MOVE), dst=np.array([dst], np.int32))
+
+    return hand([step(*row) for row in rows], c)
+
+
+RIGHT = [(s, d, d, 1) for s in range(3) for d in range(3) if s != d]
+
+
+NO_EXCHANGE = {
+    "one twice, one never": [*RIGHT[:5], RIGHT[0]],
+    "the first twice": [RIGHT[0], *RIGHT[:5]],
+    "to itself": [*RIGHT[:5], (0, 0, 0, 1)],
+    "of another rank": [*RIGHT[:5], (2, 2, 1, 1)],
+    "no chunk in place of one": [*RIGHT[:5], (2, 1, 1, 0)],
+    "no chunk more": [*RIGHT, (0, 1, 1, 0)],
+    "no chunk first": [(0, 1, 1, 0), *RIGHT],
+    "fewer than no chunk": [*RIGHT, (0, 1, 1, -1)],
+    "one more": [*RIGHT, RIGHT[3]],
+    "one fewer": RIGHT[:5],
+    "none": [],
+}
+
+
+@pytest.mark.parametrize("rows", NO_EXCHANGE.values(), ids=NO_EXCHANGE)
+def test_as_many_rows_that_are_not_an_exchange(rows):
+    """However the numbers of rows and pairs come out; the same rows as one step are refused too."""
+    assert sent_directly(exchange(*RIGHT), no_progress) == 6
+    schedule = exchange(*rows)
+    assert sent_directly(schedule, no_progress) is None
+    if rows:
+        steps = [concatenate_transfers([schedule.step(i) for i in range(len(rows))])]
+        assert sent_directly(hand(steps, schedule.collective), no_progress) is None
+
+
+@pytest.mark.parametrize("owner", [-1, 3, 7])
+def test_chunks_for_a_rank_that_does_not_exist(owner):
+    """Sent to it by all others: nothing is proven."""
+    c = all_to_all(3, 1, in_turn=False)
+    owners = np.array([0, 1, owner], np.int32)
+    rows = [(s, d, k, 1) for s in range(3) for k, d in enumerate(owners.tolist()) if s != d]
+    for some in (rows, [row for row in rows if (row[0], row[2]) != (2, 2)]):
+        schedule = exchange(*some)
+        wrong = replace(c, owner=owners, after=Holders("owner", 0, owners))
+        assert sent_directly(replace(schedule, collective=wrong), no_progress) is None
 
 
 def test_blocks_of_steps_and_progress():
@@ -135,6 +200,10 @@ def test_other_collectives_are_not_judged(monkeypatch):
     c = all_to_all(4, 1, in_turn=False)
     steps = in_steps(rows_of(c, np.random.default_rng(2)), [])
     assert sent_directly(hand(steps, c), no_progress) == 12
+    for end, kind in (("before", "root"), ("before", "owner"), ("after", "root"), ("after", "all")):
+        holders = Holders(kind, 0, c.owner)
+        assert sent_directly(hand(steps, replace(c, **{end: holders})), no_progress) is None
+    assert sent_directly(hand(steps, replace(c, keeps_apart=False, reduces=True)), no_progress) is None
     pairs = np.arange(4)[None], np.arange(4)[:, None]
     for end in ("before", "after"):
         table = HolderTable(np.asarray(getattr(c, end)(*pairs)))

@@ -121,10 +121,7 @@ class Clos:
         for level in range(1, len(self.children) + 1):
             width, below = self.parents[level - 1], prod(self.parents[: level - 1])
             u = self._up_link(level, src, dst, at, routing, seed)
-            if level == 1:
-                lower = [src, dst]
-            else:
-                lower = [self._subtree(p, level - 1) * below + place for p in at]
+            lower = [src, dst] if level == 1 else [self._subtree(p, level - 1) * below + place for p in at]
             up.append(np.where(climbs, base + lower[0] * width + u, NO_HOP))
             base += counts[level - 1] * width
             down.append(np.where(climbs, base + lower[1] * width + u, NO_HOP))
