@@ -408,9 +408,9 @@ def _waveguides_wanted(fabric: Fabric, circuits: Circuits, alive: IntArray) -> t
 
 @numba.njit(cache=True, nogil=True)
 def _in_sets(hops, offsets, chosen, sets):  # type: ignore[no-untyped-def]
-    """Number hop * sets + set of each hop of each path, int64 (hops,)."""
-    found = np.empty(len(hops), np.int64)
+    """Number hop * sets + set of each hop of each path, int32 (hops,)."""
+    found = np.empty(len(hops), np.int32)
     for i in range(len(chosen)):
         for at in range(offsets[i], offsets[i + 1]):
-            found[at] = np.int64(hops[at]) * sets + chosen[i]
+            found[at] = hops[at] * sets + chosen[i]
     return found

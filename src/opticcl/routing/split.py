@@ -32,7 +32,7 @@ def split(resources: IntArray, offsets: IntArray, capacity: IntArray) -> Split:
     """Rounds of requests.
 
     Args:
-        resources: indices of the resources of all requests, end to end, distinct within a request, int64.
+        resources: indices of the resources of all requests, end to end, distinct within a request.
         offsets: request i takes resources[offsets[i]:offsets[i + 1]], int64 (n + 1,).
         capacity: requests that each resource accepts in a round, int64 (num_resources,), >= 1 for resources in use [count].
 
@@ -40,9 +40,9 @@ def split(resources: IntArray, offsets: IntArray, capacity: IntArray) -> Split:
     Split(round_of=array([0, 0, 1, 0], dtype=int32), num_rounds=2, bound=2)
     """
     n = len(offsets) - 1
-    resources, offsets = np.asarray(resources, np.int64), np.asarray(offsets, np.int64)
+    resources, offsets = np.asarray(resources, np.int32), np.asarray(offsets, np.int64)  # half the memory of 64 bits
     load = loads(resources, len(capacity))
-    capacity = np.maximum(capacity, 1)
+    capacity = np.maximum(capacity, 1).astype(np.int32)
     bound = int((-(-load // capacity)).max(initial=min(n, 1)))
     if bound <= 1:
         return Split(np.zeros(n, np.int32), bound, bound)
@@ -94,18 +94,20 @@ def _contention(place, offsets, full):  # type: ignore[no-untyped-def]
 @numba.njit(cache=True, nogil=True)
 def _first_fit(order, place, offsets, capacity, expected, round_of):  # type: ignore[no-untyped-def]
     """Each request to the first round with capacity; returns the number of rounds."""
-    taken = np.zeros((expected + 1, len(capacity)), np.int32)
+    left = np.empty((expected + 1, len(capacity)), np.int32)
+    left[:] = capacity
     count = 0
     for i in order:
         r = 0
-        while not _has_room(taken[r], place, offsets[i], offsets[i + 1], capacity):
+        while not _has_room(left[r], place, offsets[i], offsets[i + 1]):
             r += 1
-            if r == len(taken):
-                more = np.zeros((2 * len(taken), len(capacity)), np.int32)
-                more[: len(taken)] = taken
-                taken = more
+            if r == len(left):
+                more = np.empty((2 * len(left), len(capacity)), np.int32)
+                more[:] = capacity
+                more[: len(left)] = left
+                left = more
         for k in range(offsets[i], offsets[i + 1]):
-            taken[r, place[k]] += 1
+            left[r, place[k]] -= 1
         round_of[i] = r
         count = max(count, r + 1)
     return count
@@ -114,30 +116,31 @@ def _first_fit(order, place, offsets, capacity, expected, round_of):  # type: ig
 @numba.njit(cache=True, nogil=True)
 def _least_loaded_fit(order, place, offsets, capacity, count, round_of):  # type: ignore[no-untyped-def]
     """Each request to the round of `count` with the least load; False if one fits in none."""
-    taken = np.zeros((count, len(capacity)), np.int32)
+    left = np.empty((count, len(capacity)), np.int32)
+    left[:] = capacity
     for i in order:
         best, least = -1, np.inf
         for r in range(count):
-            if not _has_room(taken[r], place, offsets[i], offsets[i + 1], capacity):
+            if not _has_room(left[r], place, offsets[i], offsets[i + 1]):
                 continue
             met = 0.0
             for k in range(offsets[i], offsets[i + 1]):
-                full = (taken[r, place[k]] + 1) / capacity[place[k]]
+                full = (capacity[place[k]] - left[r, place[k]] + 1) / capacity[place[k]]
                 met += full**4
             if met < least:
                 best, least = r, met
         if best < 0:
             return False
         for k in range(offsets[i], offsets[i + 1]):
-            taken[best, place[k]] += 1
+            left[best, place[k]] -= 1
         round_of[i] = best
     return True
 
 
 @numba.njit(cache=True, nogil=True)
-def _has_room(taken, place, start, stop, capacity):  # type: ignore[no-untyped-def]
-    """Whether one more request fits."""
+def _has_room(left, place, start, stop):  # type: ignore[no-untyped-def]
+    """Whether one more request fits into what is left of each resource."""
     for k in range(start, stop):  # noqa: SIM110 (Numba)
-        if taken[place[k]] >= capacity[place[k]]:
+        if left[place[k]] < 1:
             return False
     return True
