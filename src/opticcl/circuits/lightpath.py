@@ -124,9 +124,10 @@ def _on_grid(fabric: Fabric, schedule: Schedule) -> Rounds:
         if damage.dark:
             lasers = relit(damage, transfers, tile, real, lasers)
         columns = (transfers.src, transfers.dst, *lasers[:3])
-        if not last or not all(map(np.array_equal, last[0][0], columns)):
-            last[:] = [(columns, routed(transfers, lasers))]
-        return tuple(as_listed(circuits, order) for circuits in last[0][1])
+        kept = last[:]  # of another thread, it may be changed meanwhile
+        if not kept or not all(map(np.array_equal, kept[0][0], columns)):
+            last[:] = kept = [(columns, routed(transfers, lasers))]
+        return tuple(as_listed(circuits, order) for circuits in kept[0][1])
 
     if schedule.name in STANDING and rooted and not damage.dark:
         return _all_at_once(fabric, schedule, rounds)
