@@ -38,9 +38,9 @@ def rows_of(c, rng):
             "chunk_step": apart}  # fmt: skip
 
 
-def all_to_all(ranks, each, *, in_turn):
-    """With so many chunks for each rank, side by side or in turn."""
-    owner = np.arange(ranks * each) % ranks if in_turn else np.arange(ranks * each) // each
+def all_to_all(ranks, each, *, interleaved):
+    """With so many chunks for each rank, side by side or interleaved."""
+    owner = np.arange(ranks * each) % ranks if interleaved else np.arange(ranks * each) // each
     return collective("all_to_all", ranks, ranks * each, owner=owner.astype(np.int32))
 
 
@@ -56,13 +56,13 @@ KINDS = (None, "src", "dst", "chunk_lo", "chunk_n", "chunk_step", "op", "parts",
 
 @examples(60)
 @given(
-    ranks=st.integers(2, 6), each=st.integers(1, 10), in_turn=st.booleans(), cuts=st.lists(st.integers(0, 30), max_size=3),
+    ranks=st.integers(2, 6), each=st.integers(1, 10), interleaved=st.booleans(), cuts=st.lists(st.integers(0, 30), max_size=3),
     kind=st.sampled_from(KINDS), seed=st.integers(0, 1000),
 )  # fmt: skip
-def test_what_is_sent_directly_is_right(ranks, each, in_turn, cuts, kind, seed):
+def test_what_is_sent_directly_is_right(ranks, each, interleaved, cuts, kind, seed):
     """And nothing else that is right is found wrong: what was changed is left to the replay."""
     rng = np.random.default_rng(seed)
-    c = all_to_all(ranks, each, in_turn=in_turn)
+    c = all_to_all(ranks, each, interleaved=interleaved)
     columns = rows_of(c, rng)
     rows = len(columns["src"])
     row = int(rng.integers(rows))
@@ -101,7 +101,7 @@ def test_what_is_sent_directly_is_right(ranks, each, in_turn, cuts, kind, seed):
 )  # fmt: skip
 def test_one_row_that_does_anything_else(name, value):
     """Of an exchange between three ranks of two chunks each; the right value instead is sent directly."""
-    c = all_to_all(3, 2, in_turn=False)
+    c = all_to_all(3, 2, interleaved=False)
     columns = rows_of(c, np.random.default_rng(0))
     row = int(np.flatnonzero((columns["src"] == 0) & (columns["dst"] == 2))[0])
     changed = {key: np.broadcast_to(column, 6).copy() for key, column in columns.items()}
@@ -110,12 +110,12 @@ def test_one_row_that_does_anything_else(name, value):
     assert sent_directly(hand([Transfers.of(**changed)], c), no_progress) is None
 
 
-@pytest.mark.parametrize("in_turn", [False, True])
+@pytest.mark.parametrize("interleaved", [False, True])
 @pytest.mark.parametrize(("ranks", "each"), [(2, 1), (3, 2), (4, 6), (5, 5)])
 @pytest.mark.parametrize("parts", [1, None])
-def test_right_exchanges(ranks, each, in_turn, parts):
-    """Chunks side by side or in turn, in a step or in one for each row."""
-    c = all_to_all(ranks, each, in_turn=in_turn)
+def test_right_exchanges(ranks, each, interleaved, parts):
+    """Chunks side by side or interleaved, in a step or in one for each row."""
+    c = all_to_all(ranks, each, interleaved=interleaved)
     columns = rows_of(c, np.random.default_rng(4)) | {"parts": parts}
     if columns["chunk_step"] == 1:
         columns["chunk_step"] = parts
@@ -126,7 +126,7 @@ def test_right_exchanges(ranks, each, in_turn, parts):
 
 def exchange(*rows, ranks=3):
     """Steps of one row each: sender, receiver, first chunk, chunks; of one chunk for each rank."""
-    c = all_to_all(ranks, 1, in_turn=False)
+    c = all_to_all(ranks, 1, interleaved=False)
 
     def step(src, dst, lo, n):  # `Transfers.of` leaves out what a rank sends to itself
         return replace(Transfers.of([src], [src + 1], [lo], [n], Op.MOVE), dst=np.array([dst], np.int32))
@@ -166,7 +166,7 @@ def test_as_many_rows_that_are_not_an_exchange(rows):
 @pytest.mark.parametrize("owner", [-1, 3, 7])
 def test_chunks_for_a_rank_that_does_not_exist(owner):
     """Sent to it by all others: nothing is proven."""
-    c = all_to_all(3, 1, in_turn=False)
+    c = all_to_all(3, 1, interleaved=False)
     owners = np.array([0, 1, owner], np.int32)
     rows = [(s, d, k, 1) for s in range(3) for k, d in enumerate(owners.tolist()) if s != d]
     for some in (rows, [row for row in rows if (row[0], row[2]) != (2, 2)]):
@@ -177,7 +177,7 @@ def test_chunks_for_a_rank_that_does_not_exist(owner):
 
 def test_blocks_of_steps_and_progress():
     """Evaluated some at a time; called after each."""
-    c = all_to_all(6, 1, in_turn=False)
+    c = all_to_all(6, 1, interleaved=False)
     steps = in_steps(rows_of(c, np.random.default_rng(1)), range(1, 30, 2))
     calls = []
     assert sent_directly(hand(steps, c), lambda *call: calls.append(call)) == 30
@@ -197,7 +197,7 @@ def test_other_collectives_are_not_judged(monkeypatch):
     for name in ("all_reduce", "gather", "all_gather", "reduce_scatter"):
         schedule = opticcl.compile("ideal:nodes=4", name, "1MB").schedule
         assert sent_directly(schedule, no_progress) is None
-    c = all_to_all(4, 1, in_turn=False)
+    c = all_to_all(4, 1, interleaved=False)
     steps = in_steps(rows_of(c, np.random.default_rng(2)), [])
     assert sent_directly(hand(steps, c), no_progress) == 12
     for end, kind in (("before", "root"), ("before", "owner"), ("after", "root"), ("after", "all")):
@@ -208,6 +208,9 @@ def test_other_collectives_are_not_judged(monkeypatch):
     for end in ("before", "after"):
         table = HolderTable(np.asarray(getattr(c, end)(*pairs)))
         assert sent_directly(hand(steps, replace(c, **{end: table})), no_progress) is None
+    for owners in (None, np.arange(3, dtype=np.int32), np.arange(5, dtype=np.int32)):
+        holders = Holders("owner", 0, owners)
+        assert sent_directly(hand(steps, replace(c, after=holders)), no_progress) is None
     monkeypatch.setattr(direct, "MOST_BITS", 16)
     assert sent_directly(hand(steps, c), no_progress) == 12
     monkeypatch.setattr(direct, "MOST_BITS", 15)
@@ -216,7 +219,7 @@ def test_other_collectives_are_not_judged(monkeypatch):
 
 def test_nothing_is_replayed_for_them(monkeypatch):
     """Where there are many chunks, no claim, and no sets are asked for."""
-    c = all_to_all(5, 3, in_turn=True)
+    c = all_to_all(5, 3, interleaved=True)
     schedule = hand(in_steps(rows_of(c, np.random.default_rng(3)), [7]), c)
     expected = check_data(schedule)
     monkeypatch.setattr(data, "SYMMETRY_FROM", 0)

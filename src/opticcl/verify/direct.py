@@ -32,7 +32,7 @@ def sent_directly(schedule: Schedule, progress: ProgressCallback) -> int | None:
 
     Args:
         schedule: of a collective that keeps contributions apart.
-        progress: called after every step.
+        progress: called after every step, or block of steps.
     """
     c = schedule.collective
     before, after = c.before, c.after
@@ -40,7 +40,8 @@ def sent_directly(schedule: Schedule, progress: ProgressCallback) -> int | None:
         return None
     if (before.kind, after.kind) != ("all", "owner") or c.num_ranks * c.num_chunks > MOST_BITS:
         return None
-    assert after.owners is not None
+    if after.owners is None or len(after.owners) != c.num_chunks:
+        return None
     sent = np.zeros((c.num_ranks, -(-c.num_chunks // 8)), np.uint8)
     transfers, pairs = 0, 0
     for done, rows in _steps(schedule):
