@@ -362,8 +362,8 @@ def test_the_same_pairs_with_other_lasers_have_other_circuits() -> None:
     widths = []
     for i in range(3):
         plans = lower(where, schedule), lower(where, schedule)
-        in_turn = [plans[0].rounds(step) for step in range(3)][i]
+        together = [plans[0].rounds(step) for step in range(3)][i]
         alone = plans[1].rounds(i)
-        assert all(map(same_columns, in_turn, alone))
-        widths.append(in_turn[0].wavelength_n.tolist())
+        assert all(map(same_columns, together, alone))
+        widths.append(together[0].wavelength_n.tolist())
     assert widths == [[2, 2], [3, 1], [3, 1]]

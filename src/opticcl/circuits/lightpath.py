@@ -124,7 +124,7 @@ def _on_grid(fabric: Fabric, schedule: Schedule) -> Rounds:
         if damage.dark:
             lasers = relit(damage, transfers, tile, real, lasers)
         columns = (transfers.src, transfers.dst, *lasers[:3])
-        kept = last[:]  # of another thread, it may be changed meanwhile
+        kept = last[:]  # another thread may replace it meanwhile
         if not kept or not all(map(np.array_equal, kept[0][0], columns)):
             last[:] = kept = [(columns, routed(transfers, lasers))]
         return tuple(as_listed(circuits, order) for circuits in kept[0][1])

@@ -143,15 +143,14 @@ class Circuits(_Shared):
         if name not in ("hops", "hop_offsets") or self.rows_of is None:
             raise AttributeError(f"Circuits has no {name}")
         every, rows = self.rows_of
-        if len(rows) == len(every) and np.array_equal(rows, np.arange(len(rows))):
-            object.__setattr__(self, "hops", every.hops)
-            object.__setattr__(self, "hop_offsets", every.hop_offsets)
-            return object.__getattribute__(self, name)
-        counts = every.num_hops()[rows]
-        offsets = np.concatenate([[0], np.cumsum(counts)])
-        places = np.repeat(every.hop_offsets[rows] - offsets[:-1], counts)
-        places += np.arange(offsets[-1])
-        object.__setattr__(self, "hops", every.hops[places])
+        hops, offsets = every.hops, every.hop_offsets
+        if not np.array_equal(rows, np.arange(len(every))):
+            counts = every.num_hops()[rows]
+            offsets = np.concatenate([[0], np.cumsum(counts)])
+            places = np.repeat(every.hop_offsets[rows] - offsets[:-1], counts)
+            places += np.arange(offsets[-1])
+            hops = every.hops[places]
+        object.__setattr__(self, "hops", hops)
         object.__setattr__(self, "hop_offsets", offsets)
         return object.__getattribute__(self, name)
 

@@ -28,7 +28,7 @@ def edge_colouring(left: IntArray, right: IntArray, num_vertices: int, num_colou
 
 @numba.njit(cache=True, nogil=True)
 def _colours(left, right, num_vertices, num_colours):  # type: ignore[no-untyped-def]
-    # the vertex at the other end of the edge of each colour
+    # vertex at the other end of the edge of each colour, -1 for none
     at_left = np.full((num_vertices, num_colours), -1, np.int32)
     at_right = np.full((num_vertices, num_colours), -1, np.int32)
     for edge in range(len(left)):
@@ -51,7 +51,7 @@ def _colours(left, right, num_vertices, num_colours):  # type: ignore[no-untyped
         at_left[left[edge], a] = right[edge]
         at_right[right[edge], a] = left[edge]
     colour = np.zeros(len(left), np.int32)
-    for edge in range(len(left)):  # edges with the same ends take their colours in turn
+    for edge in range(len(left)):  # edges with the same ends take their colours in ascending order
         while at_left[left[edge], colour[edge]] != right[edge]:
             colour[edge] += 1
         at_left[left[edge], colour[edge]] = -1

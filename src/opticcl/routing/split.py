@@ -32,7 +32,7 @@ def split(resources: IntArray, offsets: IntArray, capacity: IntArray) -> Split:
     """Rounds of requests.
 
     Args:
-        resources: indices of the resources of all requests, end to end, distinct within a request.
+        resources: indices of the resources of all requests, end to end, distinct within a request, int32 or int64.
         offsets: request i takes resources[offsets[i]:offsets[i + 1]], int64 (n + 1,).
         capacity: requests that each resource accepts in a round, int64 (num_resources,), >= 1 for resources in use [count].
 
@@ -42,7 +42,7 @@ def split(resources: IntArray, offsets: IntArray, capacity: IntArray) -> Split:
     n = len(offsets) - 1
     resources, offsets = np.asarray(resources, np.int32), np.asarray(offsets, np.int64)  # half the memory of 64 bits
     load = loads(resources, len(capacity))
-    capacity = np.maximum(capacity, 1).astype(np.int32)
+    capacity = np.clip(capacity, 1, np.iinfo(np.int32).max).astype(np.int32)
     bound = int((-(-load // capacity)).max(initial=min(n, 1)))
     if bound <= 1:
         return Split(np.zeros(n, np.int32), bound, bound)

@@ -319,7 +319,7 @@ class Reconfiguration:
 
 def same_circuits(rounds: tuple[Circuits, ...], others: tuple[Circuits, ...]) -> bool:
     """Whether both are the same objects, or the same rows of them, as circuit rules that keep their last result return them;
-    circuits that are equal but made for themselves do not count."""
+    equal circuits of another evaluation do not count."""
     return len(rounds) == len(others) and all(map(_same_rows, rounds, others))
 
 

@@ -183,16 +183,15 @@ def _same(circuits: Circuits, others: Circuits, columns: Sequence[str]) -> bool:
         circuits, others: of two rounds.
         columns: names.
     """
-    if not all(np.array_equal(getattr(circuits, name), getattr(others, name)) for name in columns):
-        return False
-    mine, its = circuits.rows_of, others.rows_of
-    if mine is not None and its is not None and np.array_equal(mine[1], its[1]) and _same_paths(mine[0], its[0]):
-        return True
-    return _same_paths(circuits, others)
+    same = all(np.array_equal(getattr(circuits, name), getattr(others, name)) for name in columns)
+    return same and _same_paths(circuits, others)
 
 
 def _same_paths(circuits: Circuits, others: Circuits) -> bool:
-    """Whether both have equal paths, row by row."""
+    """Whether both have equal paths, row by row; those of the same rows of equal circuits are not listed."""
+    mine, its = circuits.rows_of, others.rows_of
+    if mine is not None and its is not None and np.array_equal(mine[1], its[1]) and _same_paths(mine[0], its[0]):
+        return True
     return all(np.array_equal(getattr(circuits, name), getattr(others, name)) for name in ("hop_offsets", "hops"))
 
 
