@@ -261,18 +261,92 @@ def test_after_warm_a_comparison_compiles_nothing(tmp_path):
     assert done.stdout.strip() == "0"
 
 
+SUMS = """
+import sys
+from opticcl.kernels import njit
+
+
+@njit
+def added(a, b):
+    return a + b
+
+
+if __name__ == "__main__":
+    print("ready", flush=True)
+    print(*(added(*map(eval, pair.split("+"))) for pair in sys.argv[1:]))
+    print(*(sum(counts.values()) for counts in (added.stats.cache_misses, added.stats.cache_hits)))
+"""
+
+
+def test_processes_compile_a_kernel_once(tmp_path):
+    """Those that want it at the same time wait for the first; none removes from the disk what another has compiled."""
+    fcntl = pytest.importorskip("fcntl")
+    source = tmp_path / "sums.py"
+    source.write_text(SUMS, "utf-8")
+    variables = {
+        **os.environ,
+        "NUMBA_CACHE_DIR": str(tmp_path / "kept"),
+        "PYTHONPATH": str(Path(opticcl.__file__).parents[1]),
+    }
+
+    def started(*pairs):
+        words = [sys.executable, str(source), *pairs]
+        return subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=variables)
+
+    with source.open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        both = [started("1+2", "1.5+2"), started("3+4", "1+2.5")]
+        assert [one.stdout.readline() for one in both] == ["ready\n"] * 2
+        assert not list(tmp_path.rglob("*.nbi"))
+    said = [one.communicate(timeout=120)[0].splitlines() for one in both]
+    assert [lines[0] for lines in said] == ["3 3.5", "7 3.5"]
+    counts = [tuple(map(int, lines[1].split())) for lines in said]
+    assert sorted(counts) == [(1, 1), (2, 0)]
+    with started("1+2", "1.5+2", "1+2.5") as last:
+        assert last.stdout.read().splitlines() == ["ready", "3 3.5 3.5", "0 3"]
+
+
+def test_a_file_of_kernels_is_locked_until_all_are_compiled(tmp_path):
+    """A kernel of the same file that the first one calls locks nothing, and releases nothing."""
+    fcntl = pytest.importorskip("fcntl")
+    source = tmp_path / "sums.py"
+    source.write_text(SUMS, "utf-8")
+
+    def is_free():
+        with source.open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+            return True
+
+    with kernels._alone_with(str(source)):
+        assert not is_free()
+        with kernels._alone_with(str(source)):
+            assert not is_free()
+        assert not is_free()
+    assert is_free()
+    with kernels._alone_with(str(tmp_path / "nowhere.py")):
+        assert is_free()
+
+
+CALLED = "from opticcl.kernels import njit\n\n\n@njit(cache=False)\ndef one():\n    return {}\n"
+
+
 def test_a_kernel_is_compiled_again_when_a_module_that_it_calls_changes(tmp_path, monkeypatch):
-    """Numba compares the file of the kernel alone; `kept_with` adds the others."""
-    (tmp_path / "called.py").write_text("import numba\n\n\n@numba.njit\ndef one():\n    return 1\n", "utf-8")
+    """Numba compares the file of the kernel alone; `kept_with` adds the contents of the others."""
+    (tmp_path / "called.py").write_text(CALLED.format(1), "utf-8")
     (tmp_path / "entry.py").write_text(
-        "import called\nimport numba\nfrom opticcl.kernels import kept_with\n\n\n"
-        "@kept_with(called)\n@numba.njit(cache=True)\ndef two():\n    return 2 * called.one()\n",
+        "import called\nfrom opticcl.kernels import kept_with, njit\n\n\n"
+        "@kept_with(called)\n@njit\ndef two():\n    return 2 * called.one()\n",
         "utf-8",
     )
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     ask = [sys.executable, "-c", "import entry; print(entry.two(), sum(entry.two.stats.cache_hits.values()))"]
     found = [subprocess.run(ask, capture_output=True, text=True, check=True).stdout.split() for _ in range(2)]
-    (tmp_path / "called.py").write_text("import numba\n\n\n@numba.njit\ndef one():\n    return 21\n", "utf-8")
+    os.utime(tmp_path / "called.py", (2e9, 2e9))
     found.append(subprocess.run(ask, capture_output=True, text=True, check=True).stdout.split())
-    assert found == [["2", "0"], ["2", "1"], ["42", "0"]]
+    (tmp_path / "called.py").write_text(CALLED.format(21), "utf-8")
+    found.append(subprocess.run(ask, capture_output=True, text=True, check=True).stdout.split())
+    assert found == [["2", "0"], ["2", "1"], ["2", "1"], ["42", "0"]]

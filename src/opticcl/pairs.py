@@ -9,11 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-import numba
 import numpy as np
 
 from opticcl.ir import IntArray
-from opticcl.kernels import worth_compiling
+from opticcl.kernels import njit, worth_compiling
 
 __all__ = ["Pairs", "among", "distinct"]
 
@@ -100,7 +99,7 @@ def among(numbers: IntArray, ascending: IntArray) -> np.ndarray:
     return np.asarray(ascending[place] == numbers)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _group(src, dst, num_nodes, starts, receivers):  # type: ignore[no-untyped-def]
     """Write the distinct receivers of each sender; returns how many there are in all.
 
@@ -137,7 +136,7 @@ def _group(src, dst, num_nodes, starts, receivers):  # type: ignore[no-untyped-d
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _within(starts, dst, other_starts, other_dst):  # type: ignore[no-untyped-def]
     """Whether all pairs are among others.
 

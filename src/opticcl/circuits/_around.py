@@ -14,7 +14,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -22,6 +21,7 @@ from opticcl.circuits import Rounds
 from opticcl.circuits._order import farthest_first
 from opticcl.errors import UnsupportedError
 from opticcl.ir import Circuits, Fabric, IntArray, Transfers, concatenate_circuits
+from opticcl.kernels import njit
 
 __all__ = ["around", "cells_of", "cells_start"]
 
@@ -319,7 +319,7 @@ def _take(
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _by_turns(rows, wanted, have, first, cells, offsets, width, taken, capacity, used):  # type: ignore[no-untyped-def]
     begin = first[rows].copy()
     progress = True

@@ -16,13 +16,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics.damage import Damage
 from opticcl.ir import Circuits, Fabric, IntArray, Transfers
+from opticcl.kernels import njit
 from opticcl.routing.assign import edge_colouring, first_fit
 
 __all__ = ["Lasers", "lasers_by_colour", "lasers_by_number", "lasers_by_offset", "only_alive", "relit", "usable_first"]
@@ -124,7 +124,7 @@ def lasers_by_colour(fabric: Fabric, transfers: Transfers, before: PairSets | No
     return Lasers(place[pair] * width + lo, own, turn[pair], sets)
 
 
-@numba.njit(cache=True)
+@njit
 def _fit_others(src, dst, num_nodes, num_sets, place):  # type: ignore[no-untyped-def]
     """Give pairs without a set the first one that is free at both ends, in place; it stays -1 where there is none.
 
@@ -198,7 +198,7 @@ def _shares(pair: IntArray, size: IntArray, num_pairs: int, width: int) -> tuple
     return lo[back], own[back]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _share_out(size, starts, width, own):  # type: ignore[no-untyped-def]
     """Every laser that is left goes to the transfer that would take longest, which is the best there is."""
     for p in range(len(starts) - 1):

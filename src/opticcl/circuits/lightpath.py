@@ -24,7 +24,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from hashlib import blake2b
 
-import numba
 import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
@@ -45,7 +44,7 @@ from opticcl.errors import UnsupportedError
 from opticcl.fabrics.damage import Damage
 from opticcl.fabrics.lightpath import Lightpath
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers
-from opticcl.kernels import worth_compiling
+from opticcl.kernels import njit, worth_compiling
 from opticcl.routing.dimension_order import dimension_order as row_column_routes
 from opticcl.routing.end_to_end import end_to_end
 from opticcl.routing.grid import Grid
@@ -407,7 +406,7 @@ def _waveguides_wanted(fabric: Fabric, circuits: Circuits, alive: IntArray) -> t
     return np.repeat(first, widths) + within, offsets, np.repeat(alive, fabric.num_wavelengths)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _in_sets(hops, offsets, chosen, sets):  # type: ignore[no-untyped-def]
     """Number hop * sets + set of each hop of each path, int32 (hops,)."""
     found = np.empty(len(hops), np.int32)

@@ -18,7 +18,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache, partial
 
-import numba
 import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
@@ -32,7 +31,7 @@ from opticcl.fabrics.terarack import Terarack
 from opticcl.fabrics.terarack_torus import TerarackTorus
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers, concatenate_circuits
 from opticcl.ir.step_blocks import ArcBlock, StepBlock
-from opticcl.kernels import worth_compiling
+from opticcl.kernels import njit, worth_compiling
 from opticcl.routing.assign import first_fit, width_that_fits
 from opticcl.schedule.wavelength_exchange import (
     CLOCKWISE,
@@ -313,7 +312,7 @@ def _fill_columns(
     hops[:] = fibre[row] + (place[row] + ahead) % side[row] * stride[row]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _fill(src, direction, offsets, columns, rows, hops):  # type: ignore[no-untyped-def]
     for i in range(len(src)):
         stride, side = (1, columns) if direction[i] < 2 else (columns, rows)

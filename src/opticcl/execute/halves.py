@@ -8,10 +8,10 @@ Source: Figueroa 1995, "When is double rounding innocuous?"; the layouts of IEEE
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from opticcl.ir import IntArray
+from opticcl.kernels import njit
 
 __all__ = ["add_halves", "to_halves", "to_singles"]
 
@@ -49,7 +49,7 @@ def to_halves(singles: np.ndarray, halves: np.ndarray) -> None:
     _to_halves(singles, halves.view(np.uint16))
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@njit(inline="always")
 def _widen(half):  # type: ignore[no-untyped-def]
     h = np.uint32(half)
     single = np.uint32((h & MAGNITUDE) << np.uint32(13)).view(np.float32) * REBIAS
@@ -58,7 +58,7 @@ def _widen(half):  # type: ignore[no-untyped-def]
     return np.uint32(bits | ((h & SIGN) << np.uint32(16))).view(np.float32)
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@njit(inline="always")
 def _narrow(single):  # type: ignore[no-untyped-def]
     bits = np.float32(single).view(np.uint32)
     sign = (bits >> np.uint32(16)) & SIGN
@@ -71,7 +71,7 @@ def _narrow(single):  # type: ignore[no-untyped-def]
     return np.uint16(found | sign)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _add(places, to, sent):  # type: ignore[no-untyped-def]
     for row in range(len(to)):
         mine, other = places[to[row]], sent[row]
@@ -79,13 +79,13 @@ def _add(places, to, sent):  # type: ignore[no-untyped-def]
             mine[i] = _narrow(_widen(mine[i]) + _widen(other[i]))
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _to_singles(halves, singles):  # type: ignore[no-untyped-def]
     for i in range(len(halves)):
         singles[i] = _widen(halves[i])
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _to_halves(singles, halves):  # type: ignore[no-untyped-def]
     for i in range(len(halves)):
         halves[i] = _narrow(np.float32(singles[i]))

@@ -13,7 +13,6 @@ from itertools import groupby
 from math import prod
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -22,7 +21,7 @@ from opticcl.ir import Circuits, Fabric, Fault, IntArray, Resource, Usage
 from opticcl.ir.capacity import Cut, thresholds
 from opticcl.ir.fabric import HopLatency
 from opticcl.ir.floor_plan import FloorPlan, Passage
-from opticcl.kernels import worth_compiling
+from opticcl.kernels import njit, worth_compiling
 
 __all__ = [
     "MANY_HOPS",
@@ -390,7 +389,7 @@ def paths_of_columns(columns: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
     return table.T[there], np.concatenate([[0], np.cumsum(there.sum(axis=1))])
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _hops_there(table):  # type: ignore[no-untyped-def]
     """Hops that there are, path after path, int32, and where those of each path begin; `table` is (hops, paths)."""
     count, paths = table.shape

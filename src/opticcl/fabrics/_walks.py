@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from opticcl.kernels import njit
 
 __all__ = ["breaks_off", "digit_by_digit", "leaves_grid", "slices"]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def breaks_off(hops, offsets, src, dst, tail, head, not_through):  # type: ignore[no-untyped-def]
     """Whether a path is no walk along links from its sender to its receiver, or passes a vertex below `not_through`.
 
@@ -33,7 +34,7 @@ def breaks_off(hops, offsets, src, dst, tail, head, not_through):  # type: ignor
     return False
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def leaves_grid(hops, offsets, start, goal, rows, columns):  # type: ignore[no-untyped-def]
     """Whether a path is no walk over neighbouring tiles of a grid from its start to its goal, or goes straight back.
 
@@ -68,7 +69,7 @@ def leaves_grid(hops, offsets, start, goal, rows, columns):  # type: ignore[no-u
     return False
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def slices(lines, start, base, end):  # type: ignore[no-untyped-def]
     """Slices of `lines` end to end, int32 (end[-1],).
 
@@ -89,7 +90,7 @@ def slices(lines, start, base, end):  # type: ignore[no-untyped-def]
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def digit_by_digit(src, dst, start, digits, stride):  # type: ignore[no-untyped-def]
     """(hops, offsets) of paths that correct one digit after the other: up to a switch, down to the node with that digit.
 

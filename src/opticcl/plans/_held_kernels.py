@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from opticcl.kernels import njit
 
 __all__ = ["held_until"]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def held_until(moved, sums, links, alpha_s, delta_s, s_per_message, change_s, first_free, stands):  # type: ignore[no-untyped-def]
     """Time at which the last step ends on the best links for each segment, inf where nothing is ever set [s].
 

@@ -1,4 +1,8 @@
-"""Compiles the kernels beforehand, by small plans of every kind, so that the first command takes no longer than the second."""
+"""Compiles the kernels beforehand, by small plans of every kind, so that the first command takes no longer than the second.
+
+Two processes make the same plans, one of them in reverse order: each kernel is compiled by the one that comes to it first, and
+loaded by the other.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +10,22 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from opticcl.errors import FabricError
+from opticcl.errors import FabricError, UnsupportedError
 from opticcl.fabrics import FABRICS, fabric_at_scale
 from opticcl.ir import Fabric, ProgressCallback, no_progress
 from opticcl.kernels import always_compiled
 from opticcl.plans.compare import compare_plans
 from opticcl.plans.held_shifts import ShiftLaw, fastest_held
 from opticcl.plans.plan import compile
+from opticcl.processes import each, number_of_jobs
 from opticcl.simulate import simulate
 
 __all__ = ["Warmth", "kernels", "warm"]
@@ -49,24 +56,32 @@ def warm(*, engines: bool = False, progress: ProgressCallback = no_progress) -> 
         progress: called with a line of text before each part of the work.
     """
     begun = time.perf_counter()
-    with always_compiled():
-        for nodes in (16, 64):
-            for collective in ("all_reduce", "all_to_all"):
-                progress(f"compare {collective} on {nodes} nodes")
-                compare_plans(_machines(nodes), collective, [10**6], algorithm="main")
-        progress("verify all chunks by symmetry and one by one")
-        for algorithm in ("ring", "tree"):
-            compile("ideal:nodes=512", "all_reduce", 10**6, algorithm=algorithm).verify()
-        compile("terarack:nodes=96", "all_to_all", 10**6, algorithm="wavelength_exchange").verify()
-        if engines:
-            for what, run in _FURTHER.items():
+    parts = {**_ALWAYS, **(_FURTHER if engines else {})}
+    orders = [list(parts.items()), list(parts.items())[::-1]]
+
+    def work(i: int, progress: ProgressCallback) -> dict[tuple[str, str], bool]:
+        with always_compiled():
+            for what, run in orders[i]:
                 progress(what)
                 run()
-    found = [kernel.stats for kernel in kernels().values()]
-    compiled, loaded = (sum(sum(one.values()) for one in column) for column in zip(*(
-        (stats.cache_misses, stats.cache_hits) for stats in found
-    ), strict=True))  # fmt: skip
-    return Warmth(compiled, loaded, _directory(), time.perf_counter() - begun)
+        return _made()
+
+    jobs = min(len(orders), number_of_jobs(None)) if sys.platform == "linux" else 1
+    found: dict[tuple[str, str], bool] = {}
+    for made in each(work, jobs, jobs=jobs, progress=progress):
+        for one, now in made.items():
+            found[one] = found.get(one, False) or now
+    compiled = sum(found.values())
+    return Warmth(compiled, len(found) - compiled, _directory(), time.perf_counter() - begun)
+
+
+def _made() -> dict[tuple[str, str], bool]:
+    """Kernels that this process has, by name and types, and whether it compiled them."""
+    made = {}
+    for name, kernel in kernels().items():
+        made.update({(name, str(types)): False for types in kernel.stats.cache_hits})
+        made.update({(name, str(types)): True for types in kernel.stats.cache_misses})
+    return made
 
 
 def kernels() -> dict[str, Any]:
@@ -92,6 +107,22 @@ def _machines(nodes: int) -> list[Fabric]:
 
 def _directory() -> str:
     return os.environ.get("NUMBA_CACHE_DIR") or str(Path(__file__).parents[1])
+
+
+def _search(collective: str) -> None:
+    for fabric in _machines(16):
+        with suppress(UnsupportedError):
+            compile(fabric, collective, 10**6).simulate()
+
+
+def _compare(nodes: int, collective: str) -> None:
+    compare_plans(_machines(nodes), collective, [10**6], algorithm="main")
+
+
+def _verify() -> None:
+    for algorithm in ("ring", "tree"):
+        compile("ideal:nodes=512", "all_reduce", 10**6, algorithm=algorithm).verify()
+    compile("terarack:nodes=96", "all_to_all", 10**6, algorithm="wavelength_exchange").verify()
 
 
 def _flows() -> None:
@@ -132,6 +163,17 @@ def _execution() -> None:
 def _held_shifts() -> None:
     fastest_held("all_reduce", 16, 10**6, ShiftLaw(1e-6, 1e-7, 1e-10, 1e-5))
 
+
+# The parts that verify stand last, so that the process which begins with them finds other kernels to compile.
+_ALWAYS: dict[str, Callable[[], None]] = {
+    **{f"search {collective} on 16 nodes": partial(_search, collective) for collective in ("all_reduce", "all_to_all")},
+    **{
+        f"compare {collective} on {nodes} nodes": partial(_compare, nodes, collective)
+        for nodes in (16, 64)
+        for collective in ("all_reduce", "all_to_all")
+    },
+    "verify all chunks by symmetry and one by one": _verify,
+}
 
 _FURTHER: dict[str, Callable[[], None]] = {
     "simulate flows": _flows,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from opticcl.kernels import njit
 
 __all__ = ["paths_from_each_source", "rip_up_and_reroute"]
 
@@ -11,7 +12,7 @@ FADING = 0.95  # decay of the history cost of an edge per pass
 LEAST_PRICE = 0.01  # of an empty edge, so that detours end
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def paths_from_each_source(width, prices, src, dst, columns, cost, length):  # type: ignore[no-untyped-def]
     """Cheapest path of each pair, pairs sorted by source; fills cost and length, returns the hops end to end.
 
@@ -51,7 +52,7 @@ def paths_from_each_source(width, prices, src, dst, columns, cost, length):  # t
     return hops[:end]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _dijkstra(width, prices, start, goal, columns, at, by, heap_cost, heap_tile):  # type: ignore[no-untyped-def]
     """Cost of the cheapest path to every tile (up to `goal`, if it is one) and the edge by which it comes."""
     at[:] = np.inf
@@ -94,7 +95,7 @@ def _dijkstra(width, prices, start, goal, columns, at, by, heap_cost, heap_tile)
                 heap_cost[k], heap_tile[k] = cost, to
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def rip_up_and_reroute(width, src, dst, columns, paths, length, draws, target, patience):  # type: ignore[no-untyped-def]
     """Remove one circuit after the other and route it again over the least congested edges, until the target is met.
 
@@ -159,13 +160,13 @@ def rip_up_and_reroute(width, src, dst, columns, paths, length, draws, target, p
     return best, len(draws)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _price(load, width, best):  # type: ignore[no-untyped-def]
     """Price of one more circuit on an edge, steep near the largest load."""
     return np.exp(min(3.0 * ((load + 1) / width - best), 60.0)) + LEAST_PRICE if width > 0 else np.inf
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _max_load(width, load):  # type: ignore[no-untyped-def]
     found = 0.0
     for edge in range(len(load)):

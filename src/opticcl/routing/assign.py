@@ -8,10 +8,10 @@ its resources. A resource accepts each colour `capacity` times. Requests without
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from opticcl.ir import IntArray
+from opticcl.kernels import njit
 from opticcl.routing.colouring import edge_colouring
 
 __all__ = ["edge_colouring", "first_fit", "width_that_fits"]
@@ -62,7 +62,7 @@ def first_fit(
     return colour, round_of
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _fit_once(waiting, resources, offsets, busy, num_colours, width, colour, placed):  # type: ignore[no-untyped-def]
     """Each colour once on each resource: colours are bits, so a path is read once and not once for each colour.
 
@@ -99,7 +99,7 @@ def _fit_once(waiting, resources, offsets, busy, num_colours, width, colour, pla
                     busy[resources[r], word] |= blocked[word]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _fit_often(waiting, resources, offsets, taken, width, capacity, colour):  # type: ignore[no-untyped-def]
     placed = np.zeros(len(waiting), np.bool_)
     for w in range(len(waiting)):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from opticcl.ir import IntArray
-from opticcl.kernels import chosen
+from opticcl.kernels import chosen, njit
 
 __all__ = ["edge_colouring"]
 
@@ -26,7 +25,7 @@ def edge_colouring(left: IntArray, right: IntArray, num_vertices: int, num_colou
     return np.asarray(colours(np.asarray(left, np.int64), np.asarray(right, np.int64), num_vertices, num_colours))
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _colours(left, right, num_vertices, num_colours):  # type: ignore[no-untyped-def]
     # vertex at the other end of the edge of each colour, -1 for none
     at_left = np.full((num_vertices, num_colours), -1, np.int32)

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-import numba
 import numpy as np
 
 from opticcl.ir import IntArray
-from opticcl.kernels import worth_compiling
+from opticcl.kernels import njit, worth_compiling
 from opticcl.routing.grid import EAST, NORTH, SOUTH, WEST
 
 __all__ = ["dimension_order"]
@@ -59,7 +58,7 @@ def _walk_columns(
         begin, tile = begin + length, tile + ahead * stride
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _walk(start, east, south, columns, row_first, offsets, hops):  # type: ignore[no-untyped-def]
     """Write the edges of each path: `east` tiles east (west if negative), `south` tiles south (north if negative)."""
     for i in range(len(start)):

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from opticcl.ir import IntArray
+from opticcl.kernels import njit
 
 __all__ = ["EndToEnd", "end_to_end"]
 
@@ -120,7 +120,7 @@ def _coloured(
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _first_fit(order, place, offsets, works, expected, chosen):  # type: ignore[no-untyped-def]
     """Each path to the first colour that is free on all its edges; returns the number of rounds."""
     edges, width = works.shape
@@ -149,7 +149,7 @@ def _first_fit(order, place, offsets, works, expected, chosen):  # type: ignore[
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _by_ejection(given, place, offsets, works, rounds, chosen, most, tenure):  # type: ignore[no-untyped-def]
     """Complete a partial colouring of the given paths; returns whether all found a colour."""
     edges, width = works.shape

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import heapq
 
-import numba
 import numpy as np
 
 from opticcl.ir import IntArray
+from opticcl.kernels import njit
 from opticcl.routing.grid import Grid
 
 __all__ = ["k_shortest"]
@@ -53,7 +53,7 @@ def k_shortest(grid: Grid, src: int, dst: int, k: int) -> list[IntArray]:
     return [np.array(path, np.int32) for path in found[:k]]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _shortest(width, columns, start, goal, banned, passed):  # type: ignore[no-untyped-def]
     """Edges of the shortest open path that begins on no banned edge and enters no passed tile; of equal ones the first.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-import numba
 import numpy as np
 
 from opticcl.errors import FabricError
 from opticcl.ir import IntArray
+from opticcl.kernels import njit
 from opticcl.routing._kernels import paths_from_each_source
 from opticcl.routing.dimension_order import dimension_order
 from opticcl.routing.grid import Grid
@@ -130,7 +130,7 @@ def _distances(grid: Grid, src: IntArray, dst: IntArray) -> IntArray:
     return np.stack([np.abs(c1 - c0), np.abs(r1 - r0)])
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _step_by_step(src, dst, columns, offsets, sideways, hops):  # type: ignore[no-untyped-def]
     for i in range(len(src)):
         tile = src[i]
@@ -144,7 +144,7 @@ def _step_by_step(src, dst, columns, offsets, sideways, hops):  # type: ignore[n
                 tile += columns if south else -columns
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _towards_each_goal(width, src, dst, columns, draws, length):  # type: ignore[no-untyped-def]
     """Pairs sorted by receiver: distances to it, then one random step after the other; returns the hops end to end."""
     tiles = len(width) // 4

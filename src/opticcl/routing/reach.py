@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from opticcl.ir import IntArray
+from opticcl.kernels import njit
 from opticcl.routing.grid import Grid
 
 __all__ = ["components"]
@@ -34,7 +34,7 @@ def components(grid: Grid) -> tuple[IntArray, npt.NDArray[np.bool_]]:
     return part, reach
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _label(width, columns, part):  # type: ignore[no-untyped-def]
     """Number the tiles (-2 before) by component, along edges that are open both ways; returns the number of components."""
     queue = np.empty(len(part), np.int64)

@@ -7,10 +7,10 @@ swapped along the chain of circuits that their nodes tie to each other, if the s
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from opticcl.ir import IntArray
+from opticcl.kernels import njit
 
 __all__ = ["balance_laser_sets"]
 
@@ -52,7 +52,7 @@ def balance_laser_sets(
     return chosen if after <= before else given
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _balance(src, dst, chosen, num_sets, place, offsets, num_edges, nodes, most):  # type: ignore[no-untyped-def]
     n = len(src)
     sends, receives = np.full((nodes, num_sets), -1, np.int64), np.full((nodes, num_sets), -1, np.int64)
@@ -86,7 +86,7 @@ def _balance(src, dst, chosen, num_sets, place, offsets, num_edges, nodes, most)
                         _swap(chain[c], a, other, chosen, place, offsets, load)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _swap_chain(start, a, b, src, dst, sends, receives, chosen, chain, tied):  # type: ignore[no-untyped-def]
     """The circuits of sets a and b that must swap if one does; returns their number."""
     chain[0], tied[start], size, done = start, True, 1, 0
@@ -104,7 +104,7 @@ def _swap_chain(start, a, b, src, dst, sends, receives, chosen, chain, tied):  #
     return size
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _swap(i, a, b, chosen, place, offsets, load):  # type: ignore[no-untyped-def]
     """Give a circuit the other set; returns by how much the sum of the fourth powers of the loads falls."""
     old, new = (a, b) if chosen[i] == a else (b, a)
@@ -118,7 +118,7 @@ def _swap(i, a, b, chosen, place, offsets, load):  # type: ignore[no-untyped-def
     return gain
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _update_owners(chain, size, a, b, src, dst, chosen, sends, receives):  # type: ignore[no-untyped-def]
     """Update the circuit of each node and set after a swap."""
     for c in range(size):

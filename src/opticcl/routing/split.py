@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from opticcl.ir import IntArray
-from opticcl.kernels import worth_compiling
+from opticcl.kernels import njit, worth_compiling
 
 __all__ = ["Split", "loads", "split"]
 
@@ -72,7 +71,7 @@ def loads(resources: IntArray, count: int) -> IntArray:
     return np.bincount(resources, minlength=count)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _loads(resources, count):  # type: ignore[no-untyped-def]
     """As `loads`, without a copy as int64, which NumPy makes."""
     found = np.zeros(count, np.int64)
@@ -81,7 +80,7 @@ def _loads(resources, count):  # type: ignore[no-untyped-def]
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _contention(place, offsets, full):  # type: ignore[no-untyped-def]
     """Sum of the loads, in capacities, of the resources of each request, float64 (n,)."""
     found = np.zeros(len(offsets) - 1)
@@ -91,7 +90,7 @@ def _contention(place, offsets, full):  # type: ignore[no-untyped-def]
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _first_fit(order, place, offsets, capacity, expected, round_of):  # type: ignore[no-untyped-def]
     """Each request to the first round with capacity; returns the number of rounds."""
     left = np.empty((expected + 1, len(capacity)), np.int32)
@@ -113,7 +112,7 @@ def _first_fit(order, place, offsets, capacity, expected, round_of):  # type: ig
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _least_loaded_fit(order, place, offsets, capacity, count, round_of):  # type: ignore[no-untyped-def]
     """Each request to the round of `count` with the least load; False if one fits in none."""
     left = np.empty((count, len(capacity)), np.int32)
@@ -137,7 +136,7 @@ def _least_loaded_fit(order, place, offsets, capacity, count, round_of):  # type
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _has_room(left, place, start, stop):  # type: ignore[no-untyped-def]
     """Whether one more request fits into what is left of each resource."""
     for k in range(start, stop):  # noqa: SIM110 (Numba)

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-import numba
 import numpy as np
 
 from opticcl.ir import IntArray
+from opticcl.kernels import njit
 from opticcl.routing.colouring import edge_colouring
 
 __all__ = ["TransferRounds", "greedy_rounds", "max_degree", "optimal_rounds"]
@@ -113,7 +113,7 @@ def _circuits(src: IntArray, dst: IntArray, count: IntArray | int) -> tuple[IntA
     return pair, np.asarray(src, np.int64)[pair], np.asarray(dst, np.int64)[pair]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _assign_rounds(src, dst, order, nodes, lasers, printed, round_of):  # type: ignore[no-untyped-def]
     """Fill round_of; returns the number of rounds."""
     left, rounds = len(order), 0

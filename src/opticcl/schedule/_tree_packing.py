@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from opticcl.ir import IntArray
+from opticcl.kernels import njit
 from opticcl.schedule._links_left import LinksLeft
 
 __all__ = ["Forest", "below", "busiest", "in_turns", "pack"]
@@ -133,7 +133,7 @@ def in_turns(stages: list[IntArray], lag: int = 1) -> tuple[list[IntArray], int]
     return [rows[:, start == at] for at in range(int(start.max()) + 1)], period
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _turns(sender, receiver, link, needs, order, places, links, period, lag):  # type: ignore[no-untyped-def]
     start = np.full(len(sender), -1, np.int64)
     taken = np.zeros((links, period), np.bool_)
@@ -153,7 +153,7 @@ def _turns(sender, receiver, link, needs, order, places, links, period, lag):  #
     return start
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _busy(i, j, width, port, sent_width, received_width, load, sent, received, more):  # type: ignore[no-untyped-def]
     p = port[i, j]
     return max(
@@ -163,7 +163,7 @@ def _busy(i, j, width, port, sent_width, received_width, load, sent, received, m
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _grow(cost, root, share, inwards, parent, order, distance, waiting):  # type: ignore[no-untyped-def]
     n = len(cost)
     distance[:] = np.inf
@@ -186,7 +186,7 @@ def _grow(cost, root, share, inwards, parent, order, distance, waiting):  # type
                     parent[v] = best
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _largest(width, port, sent_width, received_width, load, sent, received, least):  # type: ignore[no-untyped-def]
     n = len(width)
     top = least
@@ -197,7 +197,7 @@ def _largest(width, port, sent_width, received_width, load, sent, received, leas
     return top
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _price(width, port, sent_width, received_width, load, sent, received, steepness, cost):  # type: ignore[no-untyped-def]
     n = len(width)
     top = _largest(width, port, sent_width, received_width, load, sent, received, 1e-9)
@@ -208,7 +208,7 @@ def _price(width, port, sent_width, received_width, load, sent, received, steepn
                 cost[i, j] = LEAST_COST + (busy / top) ** steepness
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _describe(root, parent, order, summed, depth, weight):  # type: ignore[no-untyped-def]
     """Depth of each node of a tree, and what its link carries: one chunk, or one for each node below if they are summed up."""
     for v in order:
@@ -219,7 +219,7 @@ def _describe(root, parent, order, summed, depth, weight):  # type: ignore[no-un
             weight[parent[v]] += weight[v]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _carry(root, parent, inwards, weight, sign, port, load, sent, received):  # type: ignore[no-untyped-def]
     """Add a tree to the loads, or take it away."""
     for v in range(len(parent)):
@@ -231,7 +231,7 @@ def _carry(root, parent, inwards, weight, sign, port, load, sent, received):  # 
             received[j, port[i, j]] += much
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _cheapest_root(cost, wanted, share, parent, order, distance, waiting):  # type: ignore[no-untyped-def]
     """The root from which the links of an in-tree and of an out-tree cost least."""
     n = len(cost)
@@ -249,7 +249,7 @@ def _cheapest_root(cost, wanted, share, parent, order, distance, waiting):  # ty
     return best
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _search(width, sent_width, received_width, port, roots, wanted, counted, share, turns, enough, free):  # type: ignore[no-untyped-def]
     n, trees = len(width), len(roots)
     roots = roots.copy()

@@ -21,14 +21,13 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
-import numba
 import numpy as np
 
 from opticcl.collective import Request
 from opticcl.fabrics.terarack import Terarack
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
 from opticcl.ir.step_blocks import BlockSteps, StepBlock
-from opticcl.kernels import worth_compiling
+from opticcl.kernels import njit, worth_compiling
 from opticcl.schedule import needs_whole, register_algorithm
 
 __all__ = ["CLOCKWISE", "COUNTER_CLOCKWISE", "Arcs", "arcs", "channels", "exchange_wavelengths", "num_exchange_steps"]
@@ -134,7 +133,7 @@ def _stops(num_nodes: int, direction: int, lap: IntArray) -> IntArray:
     return stops
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _listed(num_nodes, first_lap, num_laps, num_steps, begin):  # type: ignore[no-untyped-def]
     """Columns of `Arcs`; `begin` has the first laps of each pair in both directions."""
     columns = np.empty((4, 8 * num_laps * num_steps), np.int32)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from opticcl.kernels import njit
 
 __all__ = ["first_colours", "refine"]
 
@@ -12,7 +13,7 @@ _M1, _M2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
 
 
-@numba.njit(cache=True)
+@njit
 def _mix(word):  # type: ignore[no-untyped-def]
     """A hash of a word (splitmix64)."""
     word = np.uint64(word) + _GOLDEN
@@ -21,7 +22,7 @@ def _mix(word):  # type: ignore[no-untyped-def]
     return word ^ (word >> _S31)
 
 
-@numba.njit(cache=True)
+@njit
 def first_colours(amount, delay):  # type: ignore[no-untyped-def]
     """Colours of flows by their bytes and delays alone, uint64 (flows,).
 
@@ -33,7 +34,7 @@ def first_colours(amount, delay):  # type: ignore[no-untyped-def]
     return colour
 
 
-@numba.njit(cache=True)
+@njit
 def refine(offsets, hops, flow_colour, link_colour):  # type: ignore[no-untyped-def]
     """One round of colour refinement, in place: links by their flows, then flows by their links.
 

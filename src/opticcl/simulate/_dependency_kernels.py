@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from opticcl.kernels import njit
 
 TABLE = 1 << 22  # chunks that `data_needs` processes together
 
 
-@numba.njit(cache=True)
+@njit
 def data_needs(num_ranks, num_chunks, src, dst, step, lo, n, by, adds, group_of):  # type: ignore[no-untyped-def]
     """Pairs (flow, group): the group sends chunks that the flow brought to its rank in an earlier step.
 
@@ -61,7 +62,7 @@ def data_needs(num_ranks, num_chunks, src, dst, step, lo, n, by, adds, group_of)
     return np.array(flows), np.array(groups)
 
 
-@numba.njit(cache=True)
+@njit
 def rows_of(key, value, num_keys):  # type: ignore[no-untyped-def]
     """Values by key: those of key k are rows[at[k]:at[k + 1]], in their order.
 
@@ -82,7 +83,7 @@ def rows_of(key, value, num_keys):  # type: ignore[no-untyped-def]
     return at, rows
 
 
-@numba.njit(cache=True)
+@njit
 def next_of_same(key, num_keys):  # type: ignore[no-untyped-def]
     """For each row the next row of the same key, or -1."""
     following = np.full(len(key), -1, np.int64)

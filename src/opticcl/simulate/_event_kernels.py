@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from opticcl.ir import IntArray
+from opticcl.kernels import njit
 from opticcl.simulate._heap_kernels import drop_least, push
 
 __all__ = [
@@ -49,7 +49,7 @@ class NextEvents(NamedTuple):
     recent_time: np.ndarray
 
 
-@numba.njit
+@njit(cache=False)
 def events_of(num_flows):  # type: ignore[no-untyped-def]
     """No events of that many flows."""
     buckets = np.full((2, num_flows + 1), -1, np.int32)
@@ -68,7 +68,7 @@ def events_of(num_flows):  # type: ignore[no-untyped-def]
     )
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def push_event(events, flow, time):  # type: ignore[no-untyped-def]
     """Set the next event of a flow.
 
@@ -92,7 +92,7 @@ def push_event(events, flow, time):  # type: ignore[no-untyped-def]
     events.bucket_first[bucket] = flow
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def pop_event(events):  # type: ignore[no-untyped-def]
     """Remove one of the first events and return its flow; -1 if their bucket is empty, which is freed."""
     bucket = events.heap[0]
@@ -109,7 +109,7 @@ def pop_event(events):  # type: ignore[no-untyped-def]
     return flow
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def first_event_s(events):  # type: ignore[no-untyped-def]
     """Time of the first bucket; infinite if there is none [s]."""
     return events.bucket_time[events.heap[0]] if events.num_queued[0] else np.inf
@@ -135,7 +135,7 @@ class Ends(NamedTuple):
     stale: Any
 
 
-@numba.njit
+@njit(cache=False)
 def ends_of(num_slots, scans):  # type: ignore[no-untyped-def]
     """No ends of that many slots."""
     heap = np.zeros((2, 0 if scans else num_slots), np.int64)
@@ -144,7 +144,7 @@ def ends_of(num_slots, scans):  # type: ignore[no-untyped-def]
     return Ends(time, num_queued, scans, heap[0], heap[1], np.full(blocks, np.inf), np.zeros(blocks, np.bool_))
 
 
-@numba.njit(_nrt=False)  # type: ignore[call-overload]
+@njit(cache=False, _nrt=False)
 def _move(ends, slot, place):  # type: ignore[no-untyped-def]
     """Put a slot, whose place in the queue is free, where its end belongs."""
     queue, place_of, time, num_queued = ends.queue, ends.place_of, ends.time[slot], ends.num_queued[0]
@@ -165,7 +165,7 @@ def _move(ends, slot, place):  # type: ignore[no-untyped-def]
     queue[place], place_of[slot] = slot, place
 
 
-@numba.njit(_nrt=False)  # type: ignore[call-overload]
+@njit(cache=False, _nrt=False)
 def _first_of_blocks(ends):  # type: ignore[no-untyped-def]
     """The slot that ends first. Blocks are brought up to date where they are stale."""
     first, time = 0, np.inf
@@ -184,7 +184,7 @@ def _first_of_blocks(ends):  # type: ignore[no-untyped-def]
     return first
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def first_end(ends):  # type: ignore[no-untyped-def]
     """The slot that ends first; -1 if none is queued."""
     if not ends.num_queued[0]:
@@ -192,7 +192,7 @@ def first_end(ends):  # type: ignore[no-untyped-def]
     return _first_of_blocks(ends) if ends.scans else ends.queue[0]
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def drop_first_end(ends, slot):  # type: ignore[no-untyped-def]
     """Remove the slot that ends first."""
     ends.num_queued[0] -= 1
@@ -202,7 +202,7 @@ def drop_first_end(ends, slot):  # type: ignore[no-untyped-def]
         _move(ends, ends.queue[ends.num_queued[0]], 0)
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def set_end(ends, slot, time, is_new):  # type: ignore[no-untyped-def]
     """Set the end of a slot.
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from opticcl.ir import IntArray
-from opticcl.kernels import kept_with
+from opticcl.kernels import kept_with, njit
 from opticcl.simulate import _heap_kernels
 from opticcl.simulate._heap_kernels import drop_least, push
 
@@ -85,7 +84,7 @@ class Shares(NamedTuple):
     seen_slot: IntArray
 
 
-@numba.njit
+@njit(cache=False)
 def active_flows(path_at, path_n, hops, weight, capacity, num_slots):  # type: ignore[no-untyped-def]
     """No flows in flight yet, with room for all that there will be.
 
@@ -121,7 +120,7 @@ def active_flows(path_at, path_n, hops, weight, capacity, num_slots):  # type: i
     )
 
 
-@numba.njit
+@njit(cache=False)
 def shares_of(num_links, num_slots):  # type: ignore[no-untyped-def]
     """Space for the shares of links and slots."""
     return Shares(
@@ -139,7 +138,7 @@ def shares_of(num_links, num_slots):  # type: ignore[no-untyped-def]
     )
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def add_flow(active, slot, path_at, path_n, hops, weight):  # type: ignore[no-untyped-def]
     """Put a flow on its links, without a rate.
 
@@ -158,7 +157,7 @@ def add_flow(active, slot, path_at, path_n, hops, weight):  # type: ignore[no-un
         active.num_on[link] += 1
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def remove_flow(active, slot):  # type: ignore[no-untyped-def]
     """Take a flow off its links."""
     for node in range(slot << active.shift, (slot << active.shift) + active.num_hops[slot]):
@@ -169,7 +168,7 @@ def remove_flow(active, slot):  # type: ignore[no-untyped-def]
         active.place_on[last], active.nodes[active.link_at[link] + active.place_on[node]] = active.place_on[node], last
 
 
-@numba.njit(_nrt=False)  # type: ignore[call-overload]
+@njit(cache=False, _nrt=False)
 def fill(active, shares, num_links, num_slots, rate):  # type: ignore[no-untyped-def]
     """Progressive filling of one component: `rate` of its slots. All rates rise together; where a link is full, its flows stop.
 
@@ -221,7 +220,7 @@ def fill(active, shares, num_links, num_slots, rate):  # type: ignore[no-untyped
                     frozen[other] += active.node_weight[node] if active.weighted else 1
 
 
-@numba.njit(_nrt=False)  # type: ignore[call-overload]
+@njit(cache=False, _nrt=False)
 def reach(active, shares, start, epoch, slowest):  # type: ignore[no-untyped-def]
     """List all links and slots that a change on a link can reach; returns the number of each.
 
@@ -266,7 +265,7 @@ def reach(active, shares, start, epoch, slowest):  # type: ignore[no-untyped-def
 
 
 @kept_with(_heap_kernels)
-@numba.njit(cache=True)
+@njit
 def fair_rates(path_at, path_n, hops, weight, capacity):  # type: ignore[no-untyped-def]
     """Max-min fair rates of flows that are all active, float64 (flows,); arguments as of `active_flows`.
 

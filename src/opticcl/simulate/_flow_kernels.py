@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from opticcl.ir import IntArray
-from opticcl.kernels import kept_with
+from opticcl.kernels import kept_with, njit
 from opticcl.simulate import _event_kernels, _fair_kernels, _heap_kernels
 from opticcl.simulate._event_kernels import (
     drop_first_end,
@@ -113,7 +112,7 @@ class _Run(NamedTuple):
     caused_by: IntArray
 
 
-@numba.njit
+@njit(cache=False)
 def _begin(order, num_links, num_slots):  # type: ignore[no-untyped-def]
     """State before the first event: groups without dependencies are ready."""
     num_flows, num_groups = len(order.block_of), len(order.waits)
@@ -145,7 +144,7 @@ def _begin(order, num_links, num_slots):  # type: ignore[no-untyped-def]
     )
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def _resolve_dependency(state, order, group, cause, time):  # type: ignore[no-untyped-def]
     """A dependency of a group is met; when all are, the group is ready."""
     order.waits[group] -= 1
@@ -155,7 +154,7 @@ def _resolve_dependency(state, order, group, cause, time):  # type: ignore[no-un
         state.counts[READY] += 1
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def _release(state, flows, order, events):  # type: ignore[no-untyped-def]
     """Flows of the groups that are ready start, each after its delay."""
     for i in range(state.counts[READY]):
@@ -165,7 +164,7 @@ def _release(state, flows, order, events):  # type: ignore[no-untyped-def]
     state.counts[READY] = 0
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def _next_flow(state, flows, active, events, ends, now, tolerance, left_out):  # type: ignore[no-untyped-def]
     """The flow of the next event at this time, and its time; -1 if there is none.
 
@@ -194,7 +193,7 @@ def _next_flow(state, flows, active, events, ends, now, tolerance, left_out):  #
             return flow, event_s
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def _mark(state, active, slot, what):  # type: ignore[no-untyped-def]
     """Flows start or end on the links of a slot; where some start, the ends do not matter."""
     for node in range(slot << active.shift, (slot << active.shift) + active.num_hops[slot]):
@@ -205,7 +204,7 @@ def _mark(state, active, slot, what):  # type: ignore[no-untyped-def]
         state.change[link] = max(state.change[link], what)
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def _enter(state, flows, active, events, flow, time):  # type: ignore[no-untyped-def]
     """A flow starts: it takes a slot, or ends at once if it is empty.
 
@@ -227,7 +226,7 @@ def _enter(state, flows, active, events, flow, time):  # type: ignore[no-untyped
     _mark(state, active, slot, STARTS)
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def _finish(state, order, active, flow, time):  # type: ignore[no-untyped-def]
     """A flow ends: it gives its slot back, and the last of a block lets the next block start.
 
@@ -254,7 +253,7 @@ def _finish(state, order, active, flow, time):  # type: ignore[no-untyped-def]
             _resolve_dependency(state, order, group, 2 * flow, time)
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def _share_again(state, active, shares, ends, fresh, epoch, now):  # type: ignore[no-untyped-def]
     """The rates of all flows that the changes at this time can reach.
 
@@ -297,7 +296,7 @@ def _share_again(state, active, shares, ends, fresh, epoch, now):  # type: ignor
                 state.counts[EVENTS] += 1
 
 
-@numba.njit(nogil=True, _nrt=False)  # type: ignore[call-overload]
+@njit(cache=False, _nrt=False)
 def _simulate(flows, order, state, active, shares, fresh, events, ends, limits, progress, left_out):  # type: ignore[no-untyped-def]
     """Process all events; returns DONE, or TOO_MANY.
 
@@ -344,7 +343,7 @@ def _simulate(flows, order, state, active, shares, fresh, events, ends, limits, 
 
 
 @kept_with(_event_kernels, _fair_kernels, _heap_kernels)
-@numba.njit(cache=True, nogil=True)
+@njit
 def run(flow_columns, order_columns, capacity, num_slots, max_events, progress, tolerance, left_out):  # type: ignore[no-untyped-def]
     """Simulate flows that wait for each other and share links.
 

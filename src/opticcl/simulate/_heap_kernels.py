@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import numba
+from opticcl.kernels import njit
 
 __all__ = ["drop_least", "push"]
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def _is_later(key, one, other):  # type: ignore[no-untyped-def]
     """Whether a number stands behind another one."""
     return key[one] > key[other] or (key[one] == key[other] and one > other)
 
 
-@numba.njit(_nrt=False)  # type: ignore[call-overload]
+@njit(cache=False, _nrt=False)
 def push(heap, size, key, number):  # type: ignore[no-untyped-def]
     """Add a number that is not in the heap.
 
@@ -34,7 +34,7 @@ def push(heap, size, key, number):  # type: ignore[no-untyped-def]
     heap[place] = number
 
 
-@numba.njit(_nrt=False)  # type: ignore[call-overload]
+@njit(cache=False, _nrt=False)
 def drop_least(heap, size, key):  # type: ignore[no-untyped-def]
     """Remove the number on top; arguments as of `push`.
 

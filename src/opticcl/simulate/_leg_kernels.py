@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from opticcl.kernels import njit
 
 __all__ = ["longest_rows", "sum_of_legs"]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def sum_of_legs(src, dst, amount, of_src, of_dst, found):  # type: ignore[no-untyped-def]
     """Add the amount of each route to those of its legs.
 
@@ -24,7 +25,7 @@ def sum_of_legs(src, dst, amount, of_src, of_dst, found):  # type: ignore[no-unt
             found[np.uint64(of_src[src[i], k] + of_dst[dst[i], k])] += amount[i]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def longest_rows(src, dst, seconds, most, of_src, of_dst, rounding, rows):  # type: ignore[no-untyped-def]
     """Write the first routes whose sum over their legs is the largest to `rows`; returns how many are written.
 

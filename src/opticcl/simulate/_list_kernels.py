@@ -6,15 +6,16 @@ in place; see `opticcl.simulate.list_schedule` for their meaning.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from opticcl.kernels import njit
 
 COPY, MOVE = 0, 2
 NEVER = -np.inf
 UNSET = np.iinfo(np.int64).min
 
 
-@numba.njit(cache=True)
+@njit
 def read_chunks(  # type: ignore[no-untyped-def]
     src, dst, lo, n, by, op, ready, ready_by, left, copied, there_s, there_by, no_sooner_s
 ):
@@ -40,7 +41,7 @@ def read_chunks(  # type: ignore[no-untyped-def]
                 ready[src[t], c], copied[src[t], c] = NEVER, NEVER
 
 
-@numba.njit(cache=True)
+@njit
 def place_items(  # type: ignore[no-untyped-def]
     item_at, circuit_transfer, latency_s, duration_s, charged_s, exchanged, control_s, units_at, units, uses_at,
     use_first, use_pool, use_setting, use_offset_s, use_time_s, unit_s, unit_from_s, unit_by, setting, set_s, dark_s,
@@ -160,7 +161,7 @@ def place_items(  # type: ignore[no-untyped-def]
                 unit_by[units[k]] = released_by[c] if idle else first_flow + circuit_transfer[c]
 
 
-@numba.njit(cache=True)
+@njit
 def write_chunks(  # type: ignore[no-untyped-def]
     src, dst, lo, n, by, op, left_s, arrived_s, first_flow, job_at, job_rows, job_rank, job_chunks, chunk_s, memory_s, ready,
     ready_by, left, copied, summed_s,

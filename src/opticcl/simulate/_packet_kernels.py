@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from math import ceil
 
-import numba
 import numpy as np
+
+from opticcl.kernels import njit
 
 END, ARRIVE = 0, 1  # events of a link
 TURN, ACKNOWLEDGED, LOST = 0, 1, 2  # events of a flow
@@ -72,7 +73,7 @@ EVENT = np.dtype([("time", _i8), ("what", _i8)])
 # --- events in time ---------------------------------------------------------------------------------------------------
 
 
-@numba.njit(_nrt=False)  # type: ignore[call-overload]
+@njit(cache=False, _nrt=False)
 def _push_event(w, heap, time, what):  # type: ignore[no-untyped-def]
     """Add an event to the heap."""
     i = w.num_planned
@@ -88,14 +89,14 @@ def _push_event(w, heap, time, what):  # type: ignore[no-untyped-def]
     heap[i].what = what
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def _before(heap, one, other):  # type: ignore[no-untyped-def]
     """1 if one event comes before another, else 0."""
     a, b = heap[one], heap[other]
     return np.uint64((a.time < b.time) | ((a.time == b.time) & (a.what < b.what)))
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def _sink(heap, n, time, what):  # type: ignore[no-untyped-def]
     """Put an event into the heap of n places, the first of which is free; indices without sign need no second check."""
     one, two, four = np.uint64(1), np.uint64(2), np.uint64(4)
@@ -124,7 +125,7 @@ def _sink(heap, n, time, what):  # type: ignore[no-untyped-def]
     heap[i].what = what
 
 
-@numba.njit(_nrt=False)  # type: ignore[call-overload]
+@njit(cache=False, _nrt=False)
 def _pop_event(w, heap):  # type: ignore[no-untyped-def]
     """Remove the first event from the heap, in which an event has up to four others below it."""
     w.num_planned -= 1
@@ -135,25 +136,25 @@ def _pop_event(w, heap):  # type: ignore[no-untyped-def]
 # --- sending ----------------------------------------------------------------------------------------------------------
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def _sending_ticks(link, flows, cell):  # type: ignore[no-untyped-def]
     """Ticks that a link needs to send a cell."""
     return np.int64(ceil(flows[cell.flow].tail * link.per_byte - SLACK)) if cell.is_tail else link.full
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def _buffer_bytes(w, flows, cell):  # type: ignore[no-untyped-def]
     """Buffer space of a cell [bytes]."""
     return flows[cell.flow].tail_buffer_bytes if cell.is_tail else w.cell_buffer_bytes
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def _bytes(w, flows, cell):  # type: ignore[no-untyped-def]
     """Payload of a cell [bytes]."""
     return flows[cell.flow].tail if cell.is_tail else w.cell_bytes
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def _send(w, links, flows, cells, hops, heap, number):  # type: ignore[no-untyped-def]
     """Send the first waiting cell over an idle link, unless the buffer behind it is full."""
     link = links[number]
@@ -206,7 +207,7 @@ def _send(w, links, flows, cells, hops, heap, number):  # type: ignore[no-untype
             link.source_queued, link.from_source = 0, 0
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def _mark_ready(w, links, idle, number):  # type: ignore[no-untyped-def]
     """List an idle link, to send after the event."""
     links[number].listed = 1
@@ -214,7 +215,7 @@ def _mark_ready(w, links, idle, number):  # type: ignore[no-untyped-def]
     w.num_idle += 1
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def _enqueue(w, links, cells, heap, idle, number, cell_number):  # type: ignore[no-untyped-def]
     """Append a cell to the queue of a link."""
     link = links[number]
@@ -232,7 +233,7 @@ def _enqueue(w, links, cells, heap, idle, number, cell_number):  # type: ignore[
             _mark_ready(w, links, idle, number)
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def _enqueue_next(w, links, flows, cells, heap, idle, number):  # type: ignore[no-untyped-def]
     """Queue the next cell of the flow whose turn it is on its first link."""
     link = links[number]
@@ -270,7 +271,7 @@ def _enqueue_next(w, links, flows, cells, heap, idle, number):  # type: ignore[n
         _enqueue(w, links, cells, heap, idle, number, cell_number)
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def _join_turns(w, link, flows, number):  # type: ignore[no-untyped-def]
     """Add a flow to those that alternate on their first link: last in the order, or, sequentially, next again."""
     flow = flows[number]
@@ -287,7 +288,7 @@ def _join_turns(w, link, flows, number):  # type: ignore[no-untyped-def]
             link.turn = number
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def _release_cell(w, cells, number):  # type: ignore[no-untyped-def]
     """Return the row of a cell to the free list."""
     cells[number].following = w.free
@@ -298,7 +299,7 @@ def _release_cell(w, cells, number):  # type: ignore[no-untyped-def]
 # --- events -----------------------------------------------------------------------------------------------------------
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def _end_sending(w, links, flows, cells, hops, heap, idle, number):  # type: ignore[no-untyped-def]
     """A link has sent a cell: its buffer space is freed and waiting cells move up. Returns the link if a flow that starts
     there may queue its next cell, or -1."""
@@ -328,7 +329,7 @@ def _end_sending(w, links, flows, cells, hops, heap, idle, number):  # type: ign
     return number if link.from_source else -1
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def _arrive(w, links, flows, cells, hops, heap, idle, number):  # type: ignore[no-untyped-def]
     """The first cell on a link reaches its end; returns the flow that it completes, or -1."""
     link = links[number]
@@ -388,7 +389,7 @@ def _arrive(w, links, flows, cells, hops, heap, idle, number):  # type: ignore[n
     return completes
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def _notify_sender(w, flow, cells, heap, number, of_loss):  # type: ignore[no-untyped-def]
     """A sender learns that a cell has arrived, or that one is lost."""
     flow.in_flight -= 1
@@ -408,7 +409,7 @@ def _notify_sender(w, flow, cells, heap, number, of_loss):  # type: ignore[no-un
     _release_cell(w, cells, cell_number)
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def _another_joins(w, flows, hops, heap, start):  # type: ignore[no-untyped-def]
     """Whether the next event adds another flow to this link at the same time; then all are added first."""
     # events of links come before those of flows, and a flow that waits has no other event than its start
@@ -417,7 +418,7 @@ def _another_joins(w, flows, hops, heap, start):  # type: ignore[no-untyped-def]
     return at_once and flows[number].state == WAITS and hops[flows[number].path_at] == start
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def _resolve_dependency(w, heap, group, cause, waits, group_at, delay, released, caused_by):  # type: ignore[no-untyped-def]
     """A dependency of a group is met; when all are, its flows start, each after its delay."""
     waits[group] -= 1
@@ -427,7 +428,7 @@ def _resolve_dependency(w, heap, group, cause, waits, group_at, delay, released,
             _push_event(w, heap, w.now + delay[flow], 2 * w.num_links + 3 * flow + TURN)
 
 
-@numba.njit(cache=True, _nrt=False)  # type: ignore[call-overload]
+@njit(_nrt=False)
 def run(  # type: ignore[no-untyped-def]
     state, links, flows, cells, hops, heap, idle, delay, group_at, waits, block_at, block_of, next_block, unfinished,
     feeds_at, feeds, finished, released, caused_by, num_events,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from opticcl.kernels import njit
 
-@numba.njit(cache=True)
+
+@njit
 def take_members(first_member, pool, wanted, setting):  # type: ignore[no-untyped-def]
     """A member for each use of a round, int64 (n,): one with its setting, else the first that no other use takes.
 

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from math import ceil
 
-import numba
 import numpy as np
+
+from opticcl.kernels import njit
 
 RUNNING, DONE, NO_CELLS, TOO_LATE = 0, 1, 2, 4
 NEVER = 1 << 62  # ticks
@@ -62,7 +63,7 @@ CELL = np.dtype(  # `at`: place of its link among the links of all paths; `moved
 )
 
 
-@numba.njit(cache=True)
+@njit
 def in_order(edge_to, out_at, out, used):  # type: ignore[no-untyped-def]
     """Links that are used, each behind those with an edge to it; fewer than are used if there are circles of edges.
 
@@ -93,7 +94,7 @@ def in_order(edge_to, out_at, out, used):  # type: ignore[no-untyped-def]
     return order[:n]
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def _add_key(heap, n, key):  # type: ignore[no-untyped-def]
     """Add a key to a heap of n."""
     i = np.uint64(n)
@@ -107,7 +108,7 @@ def _add_key(heap, n, key):  # type: ignore[no-untyped-def]
     heap[i] = key
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def _replace_first(heap, n, key):  # type: ignore[no-untyped-def]
     """Put a key in the place of the first of a heap of n; behind the last is NEVER."""
     one, size = np.uint64(1), np.uint64(n)
@@ -123,7 +124,7 @@ def _replace_first(heap, n, key):  # type: ignore[no-untyped-def]
     heap[i] = key
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def _key(w, time, place):  # type: ignore[no-untyped-def]
     """Key of an event: its time in the window, then its place; NEVER behind the window."""
     return (time - w.begin) << PLACES | place if time < w.end else np.int64(NEVER)
@@ -132,7 +133,7 @@ def _key(w, time, place):  # type: ignore[no-untyped-def]
 # --- events of a link -------------------------------------------------------------------------------------------------
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def _list_events(w, link, edges, flows, cells, starts, heap):  # type: ignore[no-untyped-def]
     """The keys of the next events of a link: the first arrival over each edge, the end of a sending, the start of a flow."""
     n = 0
@@ -154,14 +155,14 @@ def _list_events(w, link, edges, flows, cells, starts, heap):  # type: ignore[no
     )
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def _plan_end(w, link):  # type: ignore[no-untyped-def]
     """The end of a sending becomes an event."""
     link.ends = 1
     w.end_key = _key(w, link.free_at, link.in_lower)
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def _enqueue(w, link, cells, number):  # type: ignore[no-untyped-def]
     """Append a cell to the queue of the link."""
     cells[number].following = -1
@@ -177,7 +178,7 @@ def _enqueue(w, link, cells, number):  # type: ignore[no-untyped-def]
             link.sends = 1
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def _enqueue_next(w, link, flows, cells):  # type: ignore[no-untyped-def]
     """Queue the next cell of the flow whose turn it is."""
     flow_number, number = link.turn, w.free
@@ -199,7 +200,7 @@ def _enqueue_next(w, link, flows, cells):  # type: ignore[no-untyped-def]
     _enqueue(w, link, cells, number)
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def _start_flow(w, link, flows, starts):  # type: ignore[no-untyped-def]
     """Add a flow to those that alternate on the link, last in the order."""
     number = starts[link.start_at]
@@ -217,7 +218,7 @@ def _start_flow(w, link, flows, starts):  # type: ignore[no-untyped-def]
     )
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def _arrive(w, link, edges, flows, cells, heap):  # type: ignore[no-untyped-def]
     """The first of all cells that arrive."""
     k = heap[0] & STARTS
@@ -244,13 +245,13 @@ def _arrive(w, link, edges, flows, cells, heap):  # type: ignore[no-untyped-def]
         link.most = link.waiting
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def _sending_ticks(link, flows, cell):  # type: ignore[no-untyped-def]
     """Ticks that a link needs to send a cell."""
     return np.int64(ceil(flows[cell.flow].tail * link.per_byte - SLACK)) if cell.is_tail else link.full
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def _send(w, link, links, edges, flows, cells, via, due, blocks, finished):  # type: ignore[no-untyped-def]
     """Send the first waiting cell."""
     number = link.first
@@ -291,7 +292,7 @@ def _send(w, link, links, edges, flows, cells, via, due, blocks, finished):  # t
         link.source_queued, link.from_source = 0, 0
 
 
-@numba.njit(inline="always")
+@njit(cache=False, inline="always")
 def _next_window(w, blocks):  # type: ignore[no-untyped-def]
     """Begin the next window, where something happens."""
     least = np.int64(NEVER)
@@ -302,7 +303,7 @@ def _next_window(w, blocks):  # type: ignore[no-untyped-def]
     w.end = w.begin + w.window
 
 
-@numba.njit(cache=True, _nrt=False)  # type: ignore[call-overload]
+@njit(_nrt=False)
 def run(state, links, edges, flows, cells, via, due, blocks, starts, heap, finished, num_sent):  # type: ignore[no-untyped-def]
     """Send about `num_sent` cells; returns RUNNING, or why it stopped.
 

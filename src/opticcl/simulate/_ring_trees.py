@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
-from opticcl.kernels import chosen
+from opticcl.kernels import chosen, njit
 
 __all__ = ["MOST_POSITIONS", "ring_tree_lengths"]
 
@@ -43,7 +42,7 @@ def ring_tree_lengths(positions: int) -> npt.NDArray[np.float64]:
     return np.array([*found, positions - 1], np.float64)
 
 
-@numba.njit(cache=True)
+@njit
 def _one_more_level(side):  # type: ignore[no-untyped-def]
     """f of one level more, int64 (m + 1,), in linear time.
 

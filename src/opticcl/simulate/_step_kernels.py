@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from opticcl.kernels import njit
 
 __all__ = ["busiest_ends", "most_to_add", "path_sums", "ranges_apart"]
 
 MOST_RANGES = 8  # of a rank, which are compared with each other
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def busiest_ends(src, dst, amount, ranks):  # type: ignore[no-untyped-def]
     """Most transfers that a rank sends, and receives; and most chunks of each.
 
@@ -34,7 +35,7 @@ def busiest_ends(src, dst, amount, ranks):  # type: ignore[no-untyped-def]
     return most_sent, most_received, most_chunks_sent, most_chunks_received
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def most_to_add(dst, count, op, adds, ranks):  # type: ignore[no-untyped-def]
     """The first of the ranks where most chunks arrive to be added, how many these are, and how many transfers bring them.
 
@@ -57,7 +58,7 @@ def most_to_add(dst, count, op, adds, ranks):  # type: ignore[no-untyped-def]
     return busiest, arrived[busiest], rows[busiest]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def ranges_apart(dst, lo, count, covered):  # type: ignore[no-untyped-def]
     """Whether the ranges that arrive at a rank are equal or have no chunk in common, at most `MOST_RANGES` different ones.
 
@@ -85,7 +86,7 @@ def ranges_apart(dst, lo, count, covered):  # type: ignore[no-untyped-def]
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def path_sums(table, hops, offsets):  # type: ignore[no-untyped-def]
     """Sum of the values of the hops of each path, float64 (paths,).
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import numba
-
 from opticcl.formats.encoding.reading import MAX_LINE
+from opticcl.kernels import njit
 
 _DIGITS = 18  # of a number: below 2**60
 _EXACT = 15  # digits of a decimal number whose value is the correctly rounded quotient of two exact ones
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _number(data, at, stop):  # type: ignore[no-untyped-def]
     """A whole number from `at`, and where it ends; -1 if there is none of at most 18 digits."""
     value, first = 0, at
@@ -22,7 +21,7 @@ def _number(data, at, stop):  # type: ignore[no-untyped-def]
     return (value if at > first else -1), at
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _decimal(data, at, stop):  # type: ignore[no-untyped-def]
     """The number of digits with or without a fraction from `at` to `stop`; -1 if that is something else."""
     mantissa, digits, after, point = 0, 0, 0, False
@@ -41,7 +40,7 @@ def _decimal(data, at, stop):  # type: ignore[no-untyped-def]
     return mantissa / 10.0**after
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def scan(data, tagged, separator, start, end, text_start, text_end, found, numbers, took_ms):  # type: ignore[no-untyped-def]
     """What is in each line.
 

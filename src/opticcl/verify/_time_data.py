@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from opticcl.errors import UnsupportedError
 from opticcl.ir import IntArray, Op, Transfers
+from opticcl.kernels import njit
 from opticcl.verify._time_rows import Copy, StoredStep, TimeRows, slack
 from opticcl.verify.chunk_rows import with_neighbours_alone
 
@@ -149,14 +149,14 @@ def _apart(t: Transfers) -> IntArray:
     return np.ones(len(t), np.int32) if t.chunk_step is None else t.chunk_step
 
 
-@numba.njit(cache=True)
+@njit
 def _inside(first, count, apart, width):  # type: ignore[no-untyped-def]
     """Those of the chunks first, first + apart, ... of a transfer that are 0 to width - 1; `count` of them in all."""
     skipped = max(0, -(first // apart))
     return range(first + skipped * apart, min(first + count * apart, width), apart)
 
 
-@numba.njit(cache=True)
+@njit
 def _replay_step(  # type: ignore[no-untyped-def]
     src,
     dst,
@@ -345,7 +345,7 @@ def _ranges_cross(rank: IntArray, lo: IntArray, n: IntArray) -> bool:
     return bool((same & ~equal & (rank[1:] * top + lo[1:] < reached[:-1])).any())
 
 
-@numba.njit(cache=True)
+@njit
 def _earliest_deadline(rank, work, release, due):  # type: ignore[no-untyped-def]
     """Time by which each job ends after its due time; jobs sorted by (rank, release).
 

@@ -10,14 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from opticcl.ir import Circuits, Fabric, IntArray
 from opticcl.ir.device import Device
 from opticcl.ir.programme import DeviceTable
-from opticcl.kernels import chosen
+from opticcl.kernels import chosen, njit
 from opticcl.verify._time_rows import TimeRows, slack
 
 __all__ = [
@@ -300,7 +299,7 @@ def _blocks(
     return block, first, latest, in_time
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _blocks_of(member, setting, start, end, count):  # type: ignore[no-untyped-def]
     """As `_blocks`, with members from 0 to below `count`."""
     now, stands, since = np.full(count, -1, np.int64), np.zeros(count, np.int64), np.full(count, -np.inf)
@@ -412,7 +411,7 @@ def _of_pools(
         column[rows] = value
 
 
-@numba.njit(cache=True)
+@njit
 def _assign_members(  # type: ignore[no-untyped-def]
     group, number, start, end, setting, pool, changes_at, changes_end, member, begin, done, value, warm, ready
 ):

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from opticcl.ir import Circuits, Fabric, IntArray, Resource, Usage
-from opticcl.kernels import chosen
+from opticcl.kernels import chosen, njit
 from opticcl.verify._time_rows import Copy, StoredRound, StoredStep, TimeRows, slack
 from opticcl.verify.light import add_usage, distinct_signals
 
@@ -301,7 +300,7 @@ def _without_repeats(
     return rows, starts, ends
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _pieces(order, first, idle, start, left):  # type: ignore[no-untyped-def]
     """Row, start and end of the pieces of time in which idle rows stand alone, each of a group once.
 

@@ -10,14 +10,13 @@ A step is clean if nothing is wrong with it. Whatever is not found clean is left
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from opticcl.ir import CircuitPlan, Fabric, IntArray, ProgressCallback, Usage
 from opticcl.ir.fabric import StraightUsage
 from opticcl.ir.step_blocks import ArcBlock, StepBlock, step_blocks
-from opticcl.kernels import worth_compiling
+from opticcl.kernels import njit, worth_compiling
 
 __all__ = ["clean_steps", "steps_to_list"]
 
@@ -170,7 +169,7 @@ def _twice(of_row: IntArray, wavelength: IntArray, usage: Usage, depth: int) -> 
     return of_row[order[1:][again]]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _overlapping(of_row, line, lines, start, length, side):  # type: ignore[no-untyped-def]
     """Arcs that share a place with an earlier one of the same step and line, bool (n,); whether all were compared.
 
@@ -194,7 +193,7 @@ def _overlapping(of_row, line, lines, start, length, side):  # type: ignore[no-u
     return found, True
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _again(of_row, cell, cells):  # type: ignore[no-untyped-def]
     """Rows whose cell an earlier row of the same step has; rows are in the order of their steps."""
     taken, found = np.zeros(cells // 8 + 1, np.uint8), np.zeros(len(cell), np.bool_)

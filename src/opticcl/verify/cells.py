@@ -10,13 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from opticcl.ir import Collective, IntArray, Op
 from opticcl.ir.collective import Holders
-from opticcl.kernels import ROWS_OF_A_CALL, worth_compiling
+from opticcl.kernels import ROWS_OF_A_CALL, njit, worth_compiling
 from opticcl.verify._cell_columns import play_run, play_step
 from opticcl.verify.chunk_rows import followed_rows
 
@@ -182,7 +181,7 @@ def first_holders(c: Collective, held: IntArray) -> IntArray | None:
     return first
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _rows_apart(src, dst, op, row, first, last, num_ranks):  # type: ignore[no-untyped-def]
     """Whether no cell is both sent and written in a step, and whether no copy can meet another write; both judged by the first
     and the last chunk that each rank sends and receives, so that a no is not certain."""
@@ -204,7 +203,7 @@ def _rows_apart(src, dst, op, row, first, last, num_ranks):  # type: ignore[no-u
     return apart, alone
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _note(counter, row, k, there):  # type: ignore[no-untyped-def]
     """Count a violation, and keep the first."""
     counter[0] += 1
@@ -212,7 +211,7 @@ def _note(counter, row, k, there):  # type: ignore[no-untyped-def]
         counter[1], counter[2], counter[3] = row, k, there
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _play_apart(  # type: ignore[no-untyped-def]
     src, dst, op, parts, row, first, last, words, held, stamps, step, alone
 ):
@@ -268,7 +267,7 @@ def _play_apart(  # type: ignore[no-untyped-def]
     return clashes, not_held, wrong_size
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _play_step(src, dst, op, parts, row, first, last, words, held, stamps, step):  # type: ignore[no-untyped-def]
     """One step, in place: gather what is sent, clear what is moved, then add or store it; arguments as of `_play_apart`."""
     clashes, not_held, wrong_size = np.zeros(4, np.int64), np.zeros(4, np.int64), np.zeros(4, np.int64)
@@ -323,7 +322,7 @@ def _play_step(src, dst, op, parts, row, first, last, words, held, stamps, step)
     return clashes, not_held, wrong_size
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _play_steps(  # type: ignore[no-untyped-def]
     src, dst, op, parts, row, first, last, words, held, stamps, step, starts
 ):
@@ -337,7 +336,7 @@ def _play_steps(  # type: ignore[no-untyped-def]
     return played, found[0], found[1], found[2]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _first_in_run(counter, turn, row, k, there):  # type: ignore[no-untyped-def]
     """Count a violation, and keep that of the first step, of its first chunk."""
     counter[0] += 1
@@ -345,7 +344,7 @@ def _first_in_run(counter, turn, row, k, there):  # type: ignore[no-untyped-def]
         counter[1], counter[2], counter[3], counter[4] = row, k, there, turn
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _play_run(  # type: ignore[no-untyped-def]
     src, dst, op, parts, rows, starts, inverse, source, count, parts_step, words, held
 ):

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from opticcl.errors import UnsupportedError
 from opticcl.ir import Collective, IntArray, Transfers
 from opticcl.ir.symmetry import Run
-from opticcl.kernels import chosen, worth_compiling
+from opticcl.kernels import chosen, njit, worth_compiling
 
 __all__ = [
     "MOST_APART",
@@ -171,7 +170,7 @@ def followed_rows(
     return row, first[row], last[row]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _followed_rows(chunk_lo, chunk_n, followed_below):  # type: ignore[no-untyped-def]
     """As `followed_rows`."""
     n, kept = len(chunk_lo), 0
@@ -185,7 +184,7 @@ def _followed_rows(chunk_lo, chunk_n, followed_below):  # type: ignore[no-untype
     return row[:kept], first[:kept], last[:kept]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _chunks_reached(images, chunks):  # type: ignore[no-untyped-def]
     """As `_reached`."""
     reached = np.zeros(images.shape[1], np.bool_)

@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 from math import lcm
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -38,7 +37,7 @@ from opticcl.ir import (
 from opticcl.ir.step_blocks import StepBlock, step_blocks
 from opticcl.ir.symmetric_steps import SymmetricSteps, symmetric_steps
 from opticcl.ir.symmetry import Run
-from opticcl.kernels import worth_compiling
+from opticcl.kernels import njit, worth_compiling
 from opticcl.verify.cells import Cells, first_holders
 from opticcl.verify.chunk_rows import chunks_unknown, indexed_by_chunk, with_followed_alone, with_neighbours_alone
 from opticcl.verify.direct import sent_directly
@@ -633,7 +632,7 @@ def contributions(schedule: Schedule, rank: int, chunk: int) -> IntArray:
     return weight * c.before(np.arange(c.num_ranks), np.full(c.num_ranks, chunk))
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _well_formed(src, dst, chunk_lo, chunk_n, op, parts, num_ranks, num_chunks, keeps_apart):  # type: ignore[no-untyped-def]
     """Whether every row names ranks, chunks and an operation that exist, and parts only where contributions are kept apart.
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from opticcl.ir import IntArray, ProgressCallback, Verdict, Violation, no_progress
 from opticcl.ir.dependency_graph import DependencyGraph, Operations
+from opticcl.kernels import njit
 
 __all__ = ["topological_order", "verify_graph"]
 
@@ -290,7 +290,7 @@ def _place(graph: DependencyGraph, i: int) -> str:
 # --- kernels ----------------------------------------------------------------------------------------------------------
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _kahn(starts, ends, waits):  # type: ignore[no-untyped-def]
     """Nodes whose predecessors all come first, in that order; `waits` counts the predecessors of each."""
     order = np.empty(len(waits), np.int64)
@@ -311,7 +311,7 @@ def _kahn(starts, ends, waits):  # type: ignore[no-untyped-def]
     return order[:filled]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _conflicts(cell, op, writes):  # type: ignore[no-untyped-def]
     """Pairs of accesses that must be ordered: each write with the accesses since the write before, each read with that write.
 
@@ -338,7 +338,7 @@ def _conflicts(cell, op, writes):  # type: ignore[no-untyped-def]
     return before[:n], after[:n], where[:n]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _reaches(order, starts, causes, before, after):  # type: ignore[no-untyped-def]
     """Whether a path leads from before[k] to after[k]: 64 sources at a time, one pass over the graph for each 64."""
     found = np.zeros(len(before), np.bool_)

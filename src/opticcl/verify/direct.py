@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numba
 import numpy as np
 
 from opticcl.ir import Op, ProgressCallback, Schedule, Transfers
 from opticcl.ir.collective import Holders
 from opticcl.ir.step_blocks import step_blocks
+from opticcl.kernels import njit
 
 __all__ = ["sent_directly"]
 
@@ -65,7 +65,7 @@ def _steps(schedule: Schedule) -> Iterator[tuple[int, Transfers]]:
         yield from ((i + 1, schedule.step(i)) for i in range(schedule.num_steps))
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _sent_once(  # type: ignore[no-untyped-def]
     src, dst, chunk_lo, chunk_n, chunk_step, op, parts, owner, num_ranks, sent
 ):

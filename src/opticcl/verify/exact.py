@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from opticcl.ir import Collective, IntArray, Op, Schedule, Transfers, Violation, concatenate_transfers
 from opticcl.ir.symmetry import Run
+from opticcl.kernels import njit
 from opticcl.verify.chunk_rows import followed_rows, indexed_by_chunk, with_neighbours_alone
 from opticcl.verify.symmetry import runs_of
 
@@ -148,7 +148,7 @@ def _run_events(
         yield _events_of(step, start + turn + number, row, chunk)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _list_events(rows, starts, inverse, source, count, most):  # type: ignore[no-untyped-def]
     """Step, row and chunk of the next steps of a run; `source` is changed from step to step."""
     step = np.empty(count * most, np.int64)
@@ -166,7 +166,7 @@ def _list_events(rows, starts, inverse, source, count, most):  # type: ignore[no
     return step[:at], row[:at], chunk[:at]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _play_sets(step, src, dst, op, chunk, sets, marked):  # type: ignore[no-untyped-def]
     """Carry out events in place: all sends of a step see the data before it."""
     words = sets.shape[2]

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -31,7 +30,7 @@ from opticcl.ir import (
 )
 from opticcl.ir.circuit_plan import ClassRounds
 from opticcl.ir.symmetric_steps import SymmetricStep, symmetric_step
-from opticcl.kernels import worth_compiling
+from opticcl.kernels import njit, worth_compiling
 from opticcl.verify.arcs import steps_to_list
 from opticcl.verify.circuit_rows import (
     RULE_OF_KIND,
@@ -481,7 +480,7 @@ def _columns(index: IntArray, owner: IntArray | None) -> tuple[IntArray, IntArra
     return np.asarray(index, np.int64), np.arange(len(index)) if owner is None else owner
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _count_usage(index, owner, lo, n, step, depth, counts):  # type: ignore[no-untyped-def]
     for i in range(len(index)):
         for w in range(n[owner[i]]):
@@ -519,7 +518,7 @@ def _write_settings(
     return np.array([len(clashes), row[at], standing[at], wanted[at]])
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _write_all(index, owner, setting, lo, n, step, depth, table):  # type: ignore[no-untyped-def]
     clash = np.zeros(4, np.int64)
     for i in range(len(index)):

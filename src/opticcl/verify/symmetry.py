@@ -20,7 +20,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
@@ -29,7 +28,7 @@ from numba.extending import intrinsic
 from opticcl.ir import Collective, IntArray, Op, Schedule, Transfers
 from opticcl.ir.collective import Holders, HolderTable
 from opticcl.ir.symmetry import Run, RunSteps, Symmetry
-from opticcl.kernels import chosen, worth_compiling
+from opticcl.kernels import chosen, njit, worth_compiling
 from opticcl.verify._field import PRIME, Field, evaluate, multiply, prefix_sums
 from opticcl.verify.chunk_rows import with_neighbours_alone
 
@@ -232,7 +231,7 @@ def _folded(typing_context, a, b):  # type: ignore[no-untyped-def]
     return types.uint64(types.uint64, types.uint64), generate
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _multiply(a, b):  # type: ignore[no-untyped-def]
     """Product modulo 2^61 - 1 of two smaller numbers."""
     prime = np.uint64(PRIME)
@@ -240,7 +239,7 @@ def _multiply(a, b):  # type: ignore[no-untyped-def]
     return total - prime if total >= prime else total
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _products(a, o):  # type: ignore[no-untyped-def]
     """Product of each of `o` with each of `a`, (len(o), len(a))."""
     found = np.empty((len(o), len(a)), np.uint64)
@@ -250,7 +249,7 @@ def _products(a, o):  # type: ignore[no-untyped-def]
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _prefix_sums(values):  # type: ignore[no-untyped-def]
     """Sums of the first values modulo 2^61 - 1, (n + 1,)."""
     prime = np.uint64(PRIME)
@@ -261,7 +260,7 @@ def _prefix_sums(values):  # type: ignore[no-untyped-def]
     return sums
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _evaluate(src, dst, op, parts, lo, n, a, b, q, prefix):  # type: ignore[no-untyped-def]
     """The polynomial of the rows at a point; `a` is of (operation, sender), `prefix` are sums of the values of chunks.
 
@@ -294,7 +293,7 @@ def _evaluate(src, dst, op, parts, lo, n, a, b, q, prefix):  # type: ignore[no-u
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def _orbits(images):  # type: ignore[no-untyped-def]
     """First element of each orbit under all permutations, ascending, and the size of the largest orbit."""
     count = images.shape[1]

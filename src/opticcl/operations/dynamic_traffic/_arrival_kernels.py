@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from opticcl.kernels import njit
 
 __all__ = ["draw_epoch"]
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@njit(inline="always")
 def _random(state):  # type: ignore[no-untyped-def]
     """Next 64 random bits: the generator xoroshiro128+ of Blackman and Vigna; `state` has two words."""
     one, two = state[0], state[1]
@@ -19,13 +20,13 @@ def _random(state):  # type: ignore[no-untyped-def]
     return found
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@njit(inline="always")
 def _uniform(state):  # type: ignore[no-untyped-def]
     """A number in [0, 1)."""
     return np.float64(_random(state) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@njit(inline="always")
 def _pick(state, chance, other):  # type: ignore[no-untyped-def]
     """A node by the method of aliases: one column, then the column itself or its alias."""
     drawn = _uniform(state) * len(chance)
@@ -33,7 +34,7 @@ def _pick(state, chance, other):  # type: ignore[no-untyped-def]
     return column if drawn - column < chance[column] else np.int64(other[column])
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def draw_epoch(  # type: ignore[no-untyped-def]
     state, clock, end, gaps, mean_gap, sizes, chance, other, weights, rack_nodes, share, arrival, src, dst, cells
 ):

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from opticcl.ir import IntArray
+from opticcl.kernels import njit
 
 __all__ = [
     "Ended",
@@ -80,7 +80,7 @@ class Ended(NamedTuple):
     slot: IntArray
 
 
-@numba.njit(nogil=True)
+@njit(cache=False)
 def common_words(free, source, target, part):  # type: ignore[no-untyped-def]
     """Cells that a circuit can have.
 
@@ -93,7 +93,7 @@ def common_words(free, source, target, part):  # type: ignore[no-untyped-def]
     return free.send[source, part] & free.receive[target, part] & free.channel[channel, part]
 
 
-@numba.njit(nogil=True)
+@njit(cache=False)
 def take_words(free, source, target, part, cells):  # type: ignore[no-untyped-def]
     """Cells are no longer free for circuits that have an end or the channel in common.
 
@@ -109,7 +109,7 @@ def take_words(free, source, target, part, cells):  # type: ignore[no-untyped-de
     free.channel[channel, part] &= ~cells
 
 
-@numba.njit(nogil=True)
+@njit(cache=False)
 def write_grant(granted, row, source, target, bit, cells, arrival):  # type: ignore[no-untyped-def]
     """Write a row of the grants.
 
@@ -122,7 +122,7 @@ def write_grant(granted, row, source, target, bit, cells, arrival):  # type: ign
     granted.cells[row], granted.arrival[row] = cells, arrival
 
 
-@numba.njit(nogil=True)
+@njit(cache=False)
 def write_end(ended, row, arrival, size, slot):  # type: ignore[no-untyped-def]
     """Write a row of the flows that end.
 

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from opticcl.ir import IntArray
-from opticcl.kernels import kept_with
+from opticcl.kernels import kept_with, njit
 from opticcl.operations.dynamic_traffic import _columns
 from opticcl.operations.dynamic_traffic._columns import Ended, FreeWords, Granted, common_words, write_end, write_grant
 
@@ -48,7 +47,7 @@ class CycleQueues(NamedTuple):
     shape: IntArray
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@njit(inline="always")
 def _label(one, two, shape):  # type: ignore[no-untyped-def]
     """Number of the permutation in which node `one` sends to node `two`."""
     groups, racks, devices = shape[0], shape[1], shape[2]
@@ -59,7 +58,7 @@ def _label(one, two, shape):  # type: ignore[no-untyped-def]
     return (c * racks + d) * groups + a
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@njit(inline="always")
 def _met(one, label, shape):  # type: ignore[no-untyped-def]
     """Node to which node `one` sends in the permutation with that number."""
     groups, racks, devices = shape[0], shape[1], shape[2]
@@ -69,7 +68,7 @@ def _met(one, label, shape):  # type: ignore[no-untyped-def]
     return to * devices + (one % devices + c) % devices
 
 
-@numba.njit(nogil=True)
+@njit(cache=False)
 def _append(queues, lists, which, source, target, cells, arrival, flow, ready):  # type: ignore[no-untyped-def]
     """A new record at the end of a list.
 
@@ -92,7 +91,7 @@ def _append(queues, lists, which, source, target, cells, arrival, flow, ready): 
     lists[which, 1] = row
 
 
-@numba.njit(nogil=True)
+@njit(cache=False)
 def _remove(queues, lists, which, before, row):  # type: ignore[no-untyped-def]
     """Take a record out of a list. Args: before: the one before it; -1: it is the first."""
     after = queues.records[row, NEXT]
@@ -106,7 +105,7 @@ def _remove(queues, lists, which, before, row):  # type: ignore[no-untyped-def]
     queues.counts[0] += 1
 
 
-@numba.njit(nogil=True)
+@njit(cache=False)
 def _deliver(queues, flow, cells, slot, ended, counted):  # type: ignore[no-untyped-def]
     """Cells of a flow reach their receiver; with the last of them it ends.
 
@@ -127,7 +126,7 @@ def _deliver(queues, flow, cells, slot, ended, counted):  # type: ignore[no-unty
 
 
 @kept_with(_columns)
-@numba.njit(cache=True, nogil=True)
+@njit
 def insert_requests(src, dst, cells, arrival, queues, two_hops):  # type: ignore[no-untyped-def]
     """Make a record and a flow of each request.
 
@@ -147,7 +146,7 @@ def insert_requests(src, dst, cells, arrival, queues, two_hops):  # type: ignore
         _append(queues, lists, which, src[i], dst[i], cells[i], arrival[i], flow, arrival[i] + 1)
 
 
-@numba.njit(nogil=True)
+@njit(cache=False)
 def _serve_label(queues, label, slot, bit, free, per_bit, carried, granted, ended, counted):  # type: ignore[no-untyped-def]
     """Send what waits for the permutation of a plane; arguments as of `_spread`."""
     part, low = bit >> 6, np.uint64(1) << np.uint64(bit & 63)
@@ -171,7 +170,7 @@ def _serve_label(queues, label, slot, bit, free, per_bit, carried, granted, ende
         row = after
 
 
-@numba.njit(nogil=True)
+@njit(cache=False)
 def _spread(queues, label, slot, bit, free, per_bit, carried, granted, ended, counted):  # type: ignore[no-untyped-def]
     """Send what waits at the nodes to those that the permutation of a plane meets, where its cells are still free.
 
@@ -210,7 +209,7 @@ def _spread(queues, label, slot, bit, free, per_bit, carried, granted, ended, co
 
 
 @kept_with(_columns)
-@numba.njit(cache=True, nogil=True)
+@njit
 def serve_epoch(start, slots, per_bit, queues, free, two_hops, granted, ended):  # type: ignore[no-untyped-def]
     """One epoch of the cycle: returns (circuits, flows ended, cells that reached their receivers).
 

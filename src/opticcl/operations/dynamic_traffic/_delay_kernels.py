@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from opticcl.kernels import njit
 
 __all__ = ["BINS", "count_delays", "count_ends", "value_of_bin"]
 
@@ -14,7 +15,7 @@ BINS = EXACT + 40 * 1024
 """Bins of a histogram of delays [count]."""
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@njit(inline="always")
 def _bin(value):  # type: ignore[no-untyped-def]
     if value < EXACT:
         return value
@@ -32,7 +33,7 @@ def value_of_bin(number: int) -> float:
     return float((rest + 1024 << shift + 1) + (1 << shift) - 0.5)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def count_delays(granted, planes, start, by_pair, histogram, sums, sent, used):  # type: ignore[no-untyped-def]
     """Add the delay of every cell that reached its receiver to a histogram.
 
@@ -57,7 +58,7 @@ def count_delays(granted, planes, start, by_pair, histogram, sums, sent, used): 
             sent[src[i]] += cells[i]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit
 def count_ends(ended, rate, scale, histogram, sums):  # type: ignore[no-untyped-def]
     """Add the time of each flow over that of its cells at full rate to a histogram.
 

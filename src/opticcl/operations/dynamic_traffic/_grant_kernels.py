@@ -5,10 +5,9 @@ The named columns are given to them as plain tuples.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
-from opticcl.kernels import kept_with
+from opticcl.kernels import kept_with, njit
 from opticcl.operations.dynamic_traffic import _columns
 from opticcl.operations.dynamic_traffic._columns import (
     Ended,
@@ -29,14 +28,14 @@ for _bit in range(64):
     _PLACE[((0x03F79D71B4CB0A89 << _bit) % 2**64) >> 58] = _bit
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@njit(inline="always")
 def _lowest_bit(word):  # type: ignore[no-untyped-def]
     """Place of the lowest bit of a word that is not zero."""
     low = word & (~word + np.uint64(1))
     return _PLACE[(low * _SEQUENCE) >> np.uint64(58)]
 
 
-@numba.njit(nogil=True)
+@njit(cache=False)
 def _keep(waiting, row, kept):  # type: ignore[no-untyped-def]
     """Move a request that is left to the front of the columns."""
     waiting.arrival[kept], waiting.src[kept], waiting.dst[kept] = (
@@ -48,7 +47,7 @@ def _keep(waiting, row, kept):  # type: ignore[no-untyped-def]
 
 
 @kept_with(_columns)
-@numba.njit(cache=True, nogil=True)
+@njit
 def grant_oldest_first(waiting, count, free, masks, rack, planes, per_bit, start, granted, ended):  # type: ignore[no-untyped-def]
     """Grant the lowest free bits to each request in order; requests that are left move to the front of the columns.
 
@@ -100,7 +99,7 @@ def grant_oldest_first(waiting, count, free, masks, rack, planes, per_bit, start
     return grants, done, kept, cells_granted
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@njit(inline="always")
 def _label_of_racks(one, two, racks, groups):  # type: ignore[no-untyped-def]
     """Number of the exchange in which rack `one` sends to rack `two`: (g, j) -> (g + j + a, j + b) has number a racks + b.
 
@@ -113,7 +112,7 @@ def _label_of_racks(one, two, racks, groups):  # type: ignore[no-untyped-def]
     return a * racks + (two % racks - one % racks) % racks
 
 
-@numba.njit(nogil=True)
+@njit(cache=False)
 def _order_by_arbiter(waiting, count, rack, num_racks):  # type: ignore[no-untyped-def]
     """Rows of the requests by pair of racks, within a pair in their order."""
     ends = np.zeros(num_racks * num_racks + 1, np.int64)
@@ -129,7 +128,7 @@ def _order_by_arbiter(waiting, count, rack, num_racks):  # type: ignore[no-untyp
     return order
 
 
-@numba.njit(nogil=True)
+@njit(cache=False)
 def _propose(waiting, free, order, offset, rack, num_racks, groups, bits, per_bit, turn):  # type: ignore[no-untyped-def]
     """Bits that each request proposes: its arbiter knows the words at the start of the round and its own proposals.
 
@@ -187,7 +186,7 @@ def _propose(waiting, free, order, offset, rack, num_racks, groups, bits, per_bi
 
 
 @kept_with(_columns)
-@numba.njit(cache=True, nogil=True)
+@njit
 def grant_iteratively(  # type: ignore[no-untyped-def]
     waiting, count, free, rack, num_racks, groups, bits, planes, per_bit, start, turn, rounds, granted, ended
 ):
