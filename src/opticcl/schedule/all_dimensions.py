@@ -59,6 +59,8 @@ def accepts(
         )
     if reason := reason_unfit(collective, sides, k):
         return reason
+    if fabric.links_all:
+        return None
     node = np.arange(n)[:, None]
     for dimension in range(len(sides)):
         if reason := reason_not_linked(fabric, *np.broadcast_arrays(node, peers_on_line(sides, dimension))):

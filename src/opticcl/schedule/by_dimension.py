@@ -38,6 +38,8 @@ def accepts(collective: Request, fabric: Fabric, shape: tuple[int, ...] | None =
         return reason
     if n * (max(sides) - 1) > MOST_TRANSFERS:
         return f"{n * (max(sides) - 1):,} transfers a step are more than {MOST_TRANSFERS:,}; give a shape"
+    if fabric.links_all:
+        return None
     node = np.arange(n)[:, None]
     for dimension in range(len(sides)):
         peers = peers_on_line(sides, dimension)

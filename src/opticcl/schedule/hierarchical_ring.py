@@ -46,7 +46,7 @@ def accepts(
     if group_size is not None and not 1 <= group_size <= n:
         return f"group_size={group_size}; 1 to {n}"
     m = _group_size(fabric, group_size)
-    for src, dst in _links(fabric, m, _distribution(fabric, m, distribution)):
+    for src, dst in () if fabric.links_all else _links(fabric, m, _distribution(fabric, m, distribution)):
         apart = np.flatnonzero((src != dst) & ~fabric.linked(src, dst))
         if len(apart):
             near, far = (fabric.coordinates(int(column[apart[0]])) for column in (src, dst))

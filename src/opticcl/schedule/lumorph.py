@@ -141,6 +141,8 @@ def accepts(collective: Request, fabric: Fabric, radix: int = 2, factors: Shape 
     if n * (max(ks, default=1) - 1) > MOST_TRANSFERS:
         step = f"a digit of {max(ks)} means {n * (max(ks) - 1):,} transfers a step"
         return f"{step}, more than {MOST_TRANSFERS:,}; try a number of nodes with smaller prime factors"
+    if fabric.links_all:
+        return None
     nodes = np.arange(n)
     for i, k in enumerate(ks):
         stride = prod(ks[:i])

@@ -43,6 +43,8 @@ def accepts(collective: Request, fabric: Fabric) -> str | None:
         pairs = [_with_root(collective, n)]
     elif n * (n - 1) > MOST_TRANSFERS:
         return f"{n:,} nodes mean {n * (n - 1):,} transfers a step, more than {MOST_TRANSFERS:,}; try lumorph or ring"
+    elif fabric.links_all:
+        return None
     else:
         node = np.arange(n)
         pairs = ((node, (node + offset) % n) for offset in range(1, n))

@@ -6,7 +6,7 @@ import numpy as np
 
 from opticcl.kernels import njit
 
-__all__ = ["busiest_ends", "most_to_add", "path_sums", "ranges_apart"]
+__all__ = ["add_loads", "busiest_ends", "most_to_add", "path_sums", "ranges_apart"]
 
 MOST_RANGES = 8  # of a rank, which are compared with each other
 
@@ -100,3 +100,18 @@ def path_sums(table, hops, offsets):  # type: ignore[no-untyped-def]
         for k in range(offsets[i], offsets[i + 1]):
             found[i] += table[hops[k]]
     return found
+
+
+@njit
+def add_loads(carried, hops, offsets, chunks):  # type: ignore[no-untyped-def]
+    """Add what each path carries to the links on it.
+
+    Args:
+        carried: by each link so far, float64 (links,) [chunks]; changed.
+        hops: of all paths, places in `carried`.
+        offsets: where each path begins, int64 (paths + 1,).
+        chunks: of each path, float64 (paths,).
+    """
+    for i in range(len(chunks)):
+        for k in range(offsets[i], offsets[i + 1]):
+            carried[hops[k]] += chunks[i]

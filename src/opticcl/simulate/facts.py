@@ -19,7 +19,7 @@ from opticcl.ir.device_settings import DeviceSettings
 from opticcl.ir.symmetric_steps import SymmetricStep, symmetric_step, symmetric_steps
 from opticcl.kernels import worth_compiling
 from opticcl.pairs import Pairs
-from opticcl.simulate._step_kernels import busiest_ends
+from opticcl.simulate._step_kernels import add_loads, busiest_ends
 from opticcl.simulate.latency import PathLatency, most_messages, path_latency
 from opticcl.simulate.parts import busiest_sum, control_s, same_circuits, summed_chunks
 from opticcl.simulate.pieces import RouteLegs
@@ -440,10 +440,7 @@ class RunFacts:
             for circuits in streamed or ():
                 longest_s = [max(so_far, law.longest_s(circuits)) for so_far, law in zip(longest_s, new, strict=True)]
                 if not loaded:
-                    chunks = amount[circuits.transfer].astype(np.float64)
-                    carried += np.bincount(
-                        circuits.hops, np.repeat(chunks, circuits.num_hops()), minlength=len(carried)
-                    )
+                    _add_loads(carried, circuits, amount[circuits.transfer].astype(np.float64))
         known.longest_s.update(zip(new, longest_s, strict=True))
         if known.slowest is None:
             of_link = np.repeat([r.capacity for r in fabric.resources], [r.count for r in fabric.resources])
@@ -469,6 +466,21 @@ def _busiest_ends(transfers: Transfers, amount: IntArray) -> tuple[int, int, int
         return counts[0], counts[1], counts[0] * int(amount[0]), counts[1] * int(amount[0])
     moved = [int(np.bincount(end, amount).max()) for end in ends]
     return counts[0], counts[1], moved[0], moved[1]
+
+
+def _add_loads(carried: np.ndarray, circuits: Circuits, chunks: np.ndarray) -> None:
+    """Add what routes carry to their links.
+
+    Args:
+        carried: by each link so far, float64 (links,) [chunks]; changed.
+        circuits: the routes.
+        chunks: of each route, float64 (routes,).
+    """
+    hops, offsets = circuits.hops, circuits.hop_offsets
+    if worth_compiling(len(hops), add_loads) and int(hops.min()) >= 0 and int(hops.max()) < len(carried):
+        add_loads(carried, hops, offsets, chunks)
+    else:
+        carried += np.bincount(hops, np.repeat(chunks, circuits.num_hops()), minlength=len(carried))
 
 
 def _slowest(fabric: Fabric, amount: IntArray, circuits: Circuits) -> float:

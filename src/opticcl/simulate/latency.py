@@ -49,6 +49,9 @@ class PathLatency:
         if assumed.latency == "published":
             self.base_s, self.message_gap_s, self.least_s = fabric.latency_s, 0.0, fabric.latency_s
             self._own = True
+            links = np.arange(sum(resource.count for resource in fabric.resources))
+            if fabric.hop_latency_s(links[:0]) is not None:
+                self._table = fabric.hop_latency_s(links)
             return
         self._own = False
         base_s = assumed.endpoint + float(_seconds(fabric.passage(assumed.floor), assumed))
