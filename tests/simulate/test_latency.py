@@ -90,12 +90,22 @@ def test_paths_add_up_hop_by_hop():
     assert (late - 800 - tiles).tolist() == pytest.approx(np.where(crosses, 4.9, 0.0).tolist(), abs=1e-6)
 
 
-@pytest.mark.parametrize("name", ["lightpath", "terarack", "torus"])
-def test_compiled_sums_of_hops_are_those_of_numpy(name):
-    """To the last bit; a hop that does not exist is left to NumPy, which refuses it."""
+@pytest.mark.parametrize(
+    ("name", "assumed"),
+    [
+        ("lightpath", "common"),
+        ("terarack", "common"),
+        ("torus", "common"),
+        ("torus", "published"),
+        ("dragonfly", "published"),
+    ],
+)
+def test_compiled_sums_of_hops_are_those_of_numpy(name, assumed):
+    """To the last bit, by the law of all fabrics or that of the fabric; a hop that does not exist is left to NumPy, which
+    refuses it."""
     where = fabric_at_scale(name, 36)
     plan = lower(where, generate("ring", Request("all_gather"), where))
-    circuits, law = plan.rounds(0)[0], path_latency(where, assumptions("common"))
+    circuits, law = plan.rounds(0)[0], path_latency(where, assumptions(assumed))
     with never_compiled():
         due = law.of_circuits(circuits)
     with always_compiled():
