@@ -97,7 +97,7 @@ def in_any_order(plan):
                     assert run.longest_s(laws[what]) == pytest.approx([late[what]], rel=1e-12)
 
 
-@pytest.mark.parametrize(("hop", "error"), [(-1, "negative"), (10**4, "broadcast")])
+@pytest.mark.parametrize(("hop", "error"), [(-1, "negative"), (5, "broadcast"), (10**4, "broadcast")])
 def test_loads_of_a_link_that_does_not_exist(hop, error):
     """Are left to NumPy, which refuses them; a kernel would write elsewhere."""
     routes = Circuits.of(np.arange(2), np.arange(2), np.arange(2), path=(np.array([0, hop], np.int32), np.arange(3)))

@@ -44,16 +44,12 @@ class PathLatency:
     """
 
     def __init__(self, fabric: Fabric, assumed: Assumptions) -> None:
-        self._fabric = fabric
         self._table: FloatArray | None = None
         if assumed.latency == "published":
             self.base_s, self.message_gap_s, self.least_s = fabric.latency_s, 0.0, fabric.latency_s
-            self._own = True
-            links = np.arange(sum(resource.count for resource in fabric.resources))
-            if fabric.hop_latency_s(links[:0]) is not None:
-                self._table = fabric.hop_latency_s(links)
+            if fabric.hop_latency_s(np.arange(0)) is not None:
+                self._table = fabric.hop_latency_s(np.arange(sum(resource.count for resource in fabric.resources)))
             return
-        self._own = False
         base_s = assumed.endpoint + float(_seconds(fabric.passage(assumed.floor), assumed))
         if fabric.slot_s:
             base_s = ceil(base_s / fabric.slot_s - _ROUNDING) * fabric.slot_s
@@ -65,14 +61,12 @@ class PathLatency:
 
     def of_hops(self, hops: IntArray) -> FloatArray | None:
         """Latency that each hop adds, float64 (hops,) [s], or None if hops add none."""
-        if self._own:
-            return self._fabric.hop_latency_s(hops)
         return None if self._table is None else self._table[hops]
 
     @property
     def constant(self) -> bool:
         """Whether hops add nothing, so that all circuits have the same latency."""
-        return self.of_hops(np.zeros(0, np.int64)) is None
+        return self._table is None
 
     def of_circuits(self, circuits: Circuits) -> FloatArray:
         """Latency of the path of each circuit, float64 (circuits,) [s]."""
@@ -90,11 +84,10 @@ class PathLatency:
     def _of_paths(self, circuits: Circuits) -> FloatArray:
         """Latency that the hops of each path add, float64 (circuits,) [s]."""
         hops, table = circuits.hops, self._table
-        known = table is not None and _within(hops, len(table))  # else NumPy refuses them
-        if known and worth_compiling(len(hops), path_sums):
+        assert table is not None  # hops add something
+        if _within(hops, len(table)) and worth_compiling(len(hops), path_sums):
             return np.asarray(path_sums(table, hops, circuits.hop_offsets))
-        of_hop = self.of_hops(hops)
-        return np.bincount(circuits.hop_owner(), of_hop, minlength=len(circuits))
+        return np.bincount(circuits.hop_owner(), table[hops], minlength=len(circuits))  # refuses hops that do not exist
 
     def gaps_s(self, transfers: Transfers, circuits: Circuits) -> FloatArray:
         """Time that the messages of its sender in a round add to each circuit, float64 (circuits,) [s].
