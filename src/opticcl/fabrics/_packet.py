@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.errors import FabricError
+from opticcl.fabrics._walks import breaks_off
 from opticcl.ir import Circuits, Fabric, Fault, IntArray, Resource, Usage
 from opticcl.ir.capacity import Cut, thresholds
 from opticcl.ir.fabric import HopLatency
@@ -24,7 +25,6 @@ from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.kernels import njit, worth_compiling
 
 __all__ = [
-    "MANY_HOPS",
     "MAX_NODES",
     "NO_HOP",
     "LinkGroup",
@@ -40,7 +40,6 @@ __all__ = [
 
 MAX_NODES = 2**22
 MAX_LINKS = 2**26  # 24 bytes each
-MANY_HOPS = 1 << 20  # of paths that a kernel walks, without a column of the circuit of each hop
 NO_HOP = -1  # in a column of hops, where a path has none
 MAX_TIERS = 8  # of switches that a cut is carried up
 MOST_LINKS_PASSED = 2**24  # links times their number on the paths whose latency is looked for
@@ -177,9 +176,7 @@ class Network:
 
     def faults(self, circuits: Circuits) -> Iterator[Fault]:
         """Paths that are no walk from the sender to the receiver."""
-        if len(circuits.hops) >= MANY_HOPS:
-            from opticcl.fabrics._walks import breaks_off
-
+        if worth_compiling(len(circuits.hops), breaks_off):
             walks = (circuits.hops, circuits.hop_offsets, circuits.src, circuits.dst)
             if not breaks_off(*walks, self.tail, self.head, 0 if self.relays else self.num_nodes):
                 return

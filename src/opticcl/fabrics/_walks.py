@@ -1,4 +1,4 @@
-"""Kernels for very many routes; a module of its own, since compilers are slow to load."""
+"""Kernels that make and check many routes."""
 
 from __future__ import annotations
 

@@ -24,7 +24,6 @@ from opticcl.errors import FabricError
 from opticcl.fabrics import register_fabric
 from opticcl.fabrics._datasheet import datasheet
 from opticcl.fabrics._packet import (
-    MANY_HOPS,
     MAX_NODES,
     NO_HOP,
     LinkGroup,
@@ -34,8 +33,10 @@ from opticcl.fabrics._packet import (
     paths_of_columns,
     positive_rates,
 )
+from opticcl.fabrics._walks import digit_by_digit
 from opticcl.fabrics.sipac import shape_at_scale
 from opticcl.ir import IntArray, Part
+from opticcl.kernels import worth_compiling
 from opticcl.units import Rate, Seconds
 
 __all__ = ["BCube"]
@@ -127,9 +128,7 @@ class BCube(PacketFabric):
         n, radix, levels = self.num_nodes, self.radix, self.levels
         src, dst = np.asarray(src, np.int64), np.asarray(dst, np.int64)
         start = (src + dst) % levels if self.routing == "rotated" else np.zeros_like(src)
-        if len(src) * levels >= MANY_HOPS:
-            from opticcl.fabrics._walks import digit_by_digit
-
+        if worth_compiling(len(src) * levels, digit_by_digit):
             stride = radix ** np.arange(levels, dtype=np.int32)
             return digit_by_digit(src, dst, start, np.arange(n, dtype=np.int32)[:, None] // stride % radix, stride)
         columns, at = [], src

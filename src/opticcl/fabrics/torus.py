@@ -24,9 +24,11 @@ import numpy as np
 from opticcl.errors import FabricError
 from opticcl.fabrics import register_fabric
 from opticcl.fabrics._datasheet import datasheet
-from opticcl.fabrics._packet import MANY_HOPS, MAX_NODES, LinkGroup, Network, PacketFabric, at_least, positive_rates
+from opticcl.fabrics._packet import MAX_NODES, LinkGroup, Network, PacketFabric, at_least, positive_rates
+from opticcl.fabrics._walks import slices
 from opticcl.ir import IntArray, Part
 from opticcl.ir.pieces import Pieces
+from opticcl.kernels import worth_compiling
 from opticcl.units import Rate, Seconds, Shape
 from opticcl.units import shape as shape_of
 
@@ -116,12 +118,12 @@ class Torus(PacketFabric):
         Returns: links up, twice round, then links down, twice round, int32; and where each dimension begins.
         """
         first = {way: port * self.num_nodes for port, way in enumerate(self._ways)}
-        slices = []
+        parts = []
         for k, (side, stride) in enumerate(self._sides):
             for way in (1, -1):
                 link = first.get((k, way), first.get((k, 1), 0))  # a side of 2 has links up alone, of 1 none
-                slices.append(np.tile(link + np.arange(side)[::way] * stride, 2))
-        return np.concatenate(slices).astype(np.int32), np.cumsum([0, *(4 * side for side, _ in self._sides)]).tolist()
+                parts.append(np.tile(link + np.arange(side)[::way] * stride, 2))
+        return np.concatenate(parts).astype(np.int32), np.cumsum([0, *(4 * side for side, _ in self._sides)]).tolist()
 
     def route(self, src: IntArray, dst: IntArray) -> tuple[IntArray, IntArray]:
         """Dimension by dimension, in the shorter direction: a slice of the links of one line each."""
@@ -138,9 +140,7 @@ class Torus(PacketFabric):
             at = at + (there - here) * stride
         end = np.cumsum(counts.ravel(), dtype=np.int64)
         behind = (start.ravel() - (end - counts.ravel())).astype(np.int32)
-        if len(end) and end[-1] >= MANY_HOPS:
-            from opticcl.fabrics._walks import slices
-
+        if len(end) and worth_compiling(int(end[-1]), slices):
             hops = slices(lines, start.ravel(), base.ravel(), end)
             return hops, np.concatenate([[0], end[len(self._sides) - 1 :: len(self._sides)]])
         hops = np.arange(end[-1] if len(end) else 0, dtype=np.int32)
