@@ -295,10 +295,10 @@ def test_processes_compile_a_kernel_once(tmp_path):
 
     with source.open("rb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        both = [started("1+2", "1.5+2"), started("3+4", "1+2.5")]
-        assert [one.stdout.readline() for one in both] == ["ready\n"] * 2
+        pair = [started("1+2", "1.5+2"), started("3+4", "1+2.5")]
+        assert [one.stdout.readline() for one in pair] == ["ready\n"] * 2
         assert not list(tmp_path.rglob("*.nbi"))
-    said = [one.communicate(timeout=120)[0].splitlines() for one in both]
+    said = [one.communicate(timeout=120)[0].splitlines() for one in pair]
     assert [lines[0] for lines in said] == ["3 3.5", "7 3.5"]
     counts = [tuple(map(int, lines[1].split())) for lines in said]
     assert sorted(counts) == [(1, 1), (2, 0)]

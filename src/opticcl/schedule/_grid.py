@@ -5,13 +5,23 @@ A grid is numbered row by row, the last coordinate fastest. On its lines all nod
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from math import prod
 
 import numpy as np
 
 from opticcl.ir import Fabric, IntArray
 
-__all__ = ["MOST_TRANSFERS", "grid_of", "long_sides", "peers_on_line", "reason_not_linked", "reason_not_shaped"]
+__all__ = [
+    "MOST_TRANSFERS",
+    "grid_of",
+    "long_sides",
+    "pairs_on_lines",
+    "peers_on_line",
+    "reason_any_not_linked",
+    "reason_not_linked",
+    "reason_not_shaped",
+]
 
 MOST_TRANSFERS = 1 << 24  # transfers of a step: about 300 MB
 
@@ -45,13 +55,23 @@ def reason_not_linked(fabric: Fabric, src: IntArray, dst: IntArray) -> str | Non
         fabric: the fabric.
         src, dst: ranks, arrays of one shape.
     """
-    if fabric.links_all:
-        return None
     apart = np.flatnonzero(~fabric.linked(src, dst) & (src != dst))
     if not len(apart):
         return None
     ends = (int(fabric.machine_nodes(np.ravel(column)[apart[:1]])[0]) for column in (src, dst))
     return "no single circuit joins nodes " + " and ".join(map(fabric.coordinates, ends))
+
+
+def reason_any_not_linked(fabric: Fabric, pairs: Iterable[tuple[IntArray, IntArray]]) -> str | None:
+    """Names the first pair that no circuit joins, as `reason_not_linked` does; no pair is made where all are linked.
+
+    Args:
+        fabric: the fabric.
+        pairs: senders and receivers, made one after the other.
+    """
+    if fabric.links_all:
+        return None
+    return next(filter(None, (reason_not_linked(fabric, src, dst) for src, dst in pairs)), None)
 
 
 def peers_on_line(shape: tuple[int, ...], dimension: int) -> IntArray:
@@ -65,3 +85,11 @@ def peers_on_line(shape: tuple[int, ...], dimension: int) -> IntArray:
     peers *= np.int32(stride)
     peers += node
     return peers
+
+
+def pairs_on_lines(shape: tuple[int, ...]) -> Iterator[tuple[IntArray, IntArray]]:
+    """Each node and the others of its line, dimension by dimension, int (nodes, side - 1) each."""
+    node = np.arange(prod(shape))[:, None]
+    for dimension in range(len(shape)):
+        src, dst = np.broadcast_arrays(node, peers_on_line(shape, dimension))
+        yield src, dst

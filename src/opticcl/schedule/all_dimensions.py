@@ -18,13 +18,17 @@ hypercube is in Johnsson and Ho 1989.
 
 from __future__ import annotations
 
-import numpy as np
-
 from opticcl.collective import Request
 from opticcl.fabrics.lightpath import Lightpath
 from opticcl.ir import Fabric, Schedule
 from opticcl.schedule import register_algorithm
-from opticcl.schedule._grid import MOST_TRANSFERS, grid_of, peers_on_line, reason_not_linked, reason_not_shaped
+from opticcl.schedule._grid import (
+    MOST_TRANSFERS,
+    grid_of,
+    pairs_on_lines,
+    reason_any_not_linked,
+    reason_not_shaped,
+)
 from opticcl.schedule.sipco import digit_walks, reason_unfit
 from opticcl.units import Shape
 
@@ -59,13 +63,7 @@ def accepts(
         )
     if reason := reason_unfit(collective, sides, k):
         return reason
-    if fabric.links_all:
-        return None
-    node = np.arange(n)[:, None]
-    for dimension in range(len(sides)):
-        if reason := reason_not_linked(fabric, *np.broadcast_arrays(node, peers_on_line(sides, dimension))):
-            return reason
-    return None
+    return reason_any_not_linked(fabric, pairs_on_lines(sides))
 
 
 def variants(collective: Request, fabric: Fabric) -> list[dict[str, object]]:

@@ -25,7 +25,7 @@ from opticcl.collective import Request
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
 from opticcl.ir.symmetry import Digits, Symmetry
 from opticcl.schedule import register_algorithm
-from opticcl.schedule._grid import MOST_TRANSFERS, reason_not_linked
+from opticcl.schedule._grid import MOST_TRANSFERS, reason_any_not_linked
 
 __all__ = ["bruck"]
 
@@ -65,7 +65,7 @@ def accepts(collective: Request, fabric: Fabric, radix: int = 2) -> str | None:
     node = np.arange(n)
     forward = 1 if collective.name == "all_to_all" else -1
     offsets = (offset for h in strides(n, radix) for offset in range(h, min(radix * h, n), h))
-    return next(filter(None, (reason_not_linked(fabric, node, (node + forward * o) % n) for o in offsets)), None)
+    return reason_any_not_linked(fabric, ((node, (node + forward * offset) % n) for offset in offsets))
 
 
 def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:

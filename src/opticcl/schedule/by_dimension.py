@@ -19,7 +19,14 @@ from opticcl.collective import Request
 from opticcl.ir import Fabric, Op, Schedule, Transfers
 from opticcl.ir.symmetry import Digits, Symmetry
 from opticcl.schedule import register_algorithm
-from opticcl.schedule._grid import MOST_TRANSFERS, grid_of, peers_on_line, reason_not_linked, reason_not_shaped
+from opticcl.schedule._grid import (
+    MOST_TRANSFERS,
+    grid_of,
+    pairs_on_lines,
+    peers_on_line,
+    reason_any_not_linked,
+    reason_not_shaped,
+)
 from opticcl.units import Shape
 
 
@@ -38,14 +45,7 @@ def accepts(collective: Request, fabric: Fabric, shape: tuple[int, ...] | None =
         return reason
     if n * (max(sides) - 1) > MOST_TRANSFERS:
         return f"{n * (max(sides) - 1):,} transfers a step are more than {MOST_TRANSFERS:,}; give a shape"
-    if fabric.links_all:
-        return None
-    node = np.arange(n)[:, None]
-    for dimension in range(len(sides)):
-        peers = peers_on_line(sides, dimension)
-        if reason := reason_not_linked(fabric, *np.broadcast_arrays(node, peers)):
-            return reason
-    return None
+    return reason_any_not_linked(fabric, pairs_on_lines(sides))
 
 
 @register_algorithm("by_dimension", accepts)

@@ -24,7 +24,7 @@ import numpy as np
 from opticcl.collective import Request
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
 from opticcl.schedule import register_algorithm
-from opticcl.schedule._grid import grid_of, reason_not_linked
+from opticcl.schedule._grid import grid_of, reason_any_not_linked
 
 
 def accepts(collective: Request, fabric: Fabric) -> str | None:
@@ -56,8 +56,7 @@ def _shape(fabric: Fabric) -> tuple[tuple[int, ...], str | None]:
 
 
 def _reason_not_linked(fabric: Fabric, shape: tuple[int, ...]) -> str | None:
-    reasons = (reason_not_linked(fabric, src, dst) for src, dst, _ in _steps(shape))
-    return next((reason for reason in reasons if reason), None)
+    return reason_any_not_linked(fabric, ((src, dst) for src, dst, _ in _steps(shape)))
 
 
 def _steps(shape: tuple[int, ...]) -> list[tuple[IntArray, IntArray, Op]]:

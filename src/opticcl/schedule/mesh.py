@@ -24,7 +24,7 @@ from opticcl.collective import ROOTED, Request
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
 from opticcl.ir.symmetry import Digits, Symmetry
 from opticcl.schedule import register_algorithm
-from opticcl.schedule._grid import MOST_TRANSFERS, reason_not_linked
+from opticcl.schedule._grid import MOST_TRANSFERS, reason_any_not_linked
 
 __all__ = ["mesh"]
 
@@ -43,12 +43,10 @@ def accepts(collective: Request, fabric: Fabric) -> str | None:
         pairs = [_with_root(collective, n)]
     elif n * (n - 1) > MOST_TRANSFERS:
         return f"{n:,} nodes mean {n * (n - 1):,} transfers a step, more than {MOST_TRANSFERS:,}; try lumorph or ring"
-    elif fabric.links_all:
-        return None
     else:
         node = np.arange(n)
         pairs = ((node, (node + offset) % n) for offset in range(1, n))
-    return next(filter(None, (reason_not_linked(fabric, src, dst) for src, dst in pairs)), None)
+    return reason_any_not_linked(fabric, pairs)
 
 
 def _with_root(collective: Request, num_nodes: int) -> tuple[IntArray, IntArray]:

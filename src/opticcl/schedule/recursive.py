@@ -26,7 +26,7 @@ from opticcl.collective import ROOTED, Request
 from opticcl.ir import Fabric, Op, Schedule, Transfers
 from opticcl.ir.symmetry import Symmetry, Xor
 from opticcl.schedule import register_algorithm
-from opticcl.schedule._grid import reason_not_linked
+from opticcl.schedule._grid import reason_any_not_linked
 
 MOVEMENTS = {
     "all_reduce": ("halve", "double"),
@@ -58,8 +58,7 @@ def _reason_not_hypercube(fabric: Fabric) -> str | None:
     if n != below:
         return f"{n} nodes are not a power of two; nearest: {below} or {2 * below}"
     node = np.arange(n)
-    reasons = (reason_not_linked(fabric, node, node ^ distance) for distance in _distances(n))
-    return next((reason for reason in reasons if reason), None)
+    return reason_any_not_linked(fabric, ((node, node ^ distance) for distance in _distances(n)))
 
 
 def _distances(num_nodes: int) -> tuple[int, ...]:
