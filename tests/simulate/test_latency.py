@@ -213,7 +213,7 @@ def test_a_round_without_circuits_and_hops_beyond_the_table():
     assert law.longest_s(none) == law.base_s
     assert len(law.of_circuits(none)) == 0
     for hops, due in (([], True), ([0, 2], True), ([0, 3], False), ([-1, 2], False)):
-        assert latency._within(np.array(hops, int), 3) is due
+        assert latency.hops_within(np.array(hops, int), 3) is due
 
 
 def test_rounds_in_line_wait_for_the_latency_once():

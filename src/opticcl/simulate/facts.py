@@ -20,7 +20,7 @@ from opticcl.ir.symmetric_steps import SymmetricStep, symmetric_step, symmetric_
 from opticcl.kernels import worth_compiling
 from opticcl.pairs import Pairs
 from opticcl.simulate._step_kernels import add_loads, busiest_ends
-from opticcl.simulate.latency import PathLatency, most_messages, path_latency
+from opticcl.simulate.latency import PathLatency, hops_within, most_messages, path_latency
 from opticcl.simulate.parts import busiest_sum, control_s, same_circuits, summed_chunks
 from opticcl.simulate.pieces import RouteLegs
 from opticcl.simulate.route_loads import RouteLoads, StepLoads
@@ -477,7 +477,7 @@ def _add_loads(carried: np.ndarray, circuits: Circuits, chunks: np.ndarray) -> N
         chunks: of each route, float64 (routes,).
     """
     hops, offsets = circuits.hops, circuits.hop_offsets
-    if worth_compiling(len(hops), add_loads) and int(hops.min()) >= 0 and int(hops.max()) < len(carried):
+    if worth_compiling(len(hops), add_loads) and hops_within(hops, len(carried)):  # else NumPy refuses them
         add_loads(carried, hops, offsets, chunks)
     else:
         carried += np.bincount(hops, np.repeat(chunks, circuits.num_hops()), minlength=len(carried))

@@ -22,7 +22,7 @@ from opticcl.ir.floor_plan import Passage
 from opticcl.kernels import worth_compiling
 from opticcl.simulate._step_kernels import path_sums
 
-__all__ = ["PathLatency", "in_line_on", "most_messages", "path_latency", "step_latency_s"]
+__all__ = ["PathLatency", "hops_within", "in_line_on", "most_messages", "path_latency", "step_latency_s"]
 
 FloatArray = npt.NDArray[Any]  # float64
 
@@ -85,7 +85,7 @@ class PathLatency:
         """Latency that the hops of each path add, float64 (circuits,) [s]."""
         hops, table = circuits.hops, self._table
         assert table is not None  # hops add something
-        if _within(hops, len(table)) and worth_compiling(len(hops), path_sums):
+        if hops_within(hops, len(table)) and worth_compiling(len(hops), path_sums):
             return np.asarray(path_sums(table, hops, circuits.hop_offsets))
         return np.bincount(circuits.hop_owner(), table[hops], minlength=len(circuits))  # refuses hops that do not exist
 
@@ -117,7 +117,7 @@ class PathLatency:
         return self.message_gap_s * most_messages(transfers, circuits) if self.message_gap_s else 0.0
 
 
-def _within(hops: IntArray, count: int) -> bool:
+def hops_within(hops: IntArray, count: int) -> bool:
     """Whether all hops are 0 to count - 1."""
     return not len(hops) or bool(hops.min() >= 0 and hops.max() < count)
 
