@@ -189,7 +189,7 @@ def _work(
 
 
 def _begin(inherited: Iterable[Connection], cap: int) -> None:
-    """Prepare a process: the parent ends it, and its memory is capped.
+    """Prepare a process: the parent ends it, its memory is capped, and the parent's objects are left as they are.
 
     Args:
         inherited: ends of pipes that belong to the parent.
@@ -197,6 +197,7 @@ def _begin(inherited: Iterable[Connection], cap: int) -> None:
     """
     import resource
 
+    gc.freeze()  # what the parent made is not searched for cycles again, and stays shared
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends all
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     for connection in inherited:
@@ -353,7 +354,6 @@ def _serve(work: Callable[[T], Iterator[Any]], mine: Connection, inherited: list
         inherited: ends of pipes that belong to the parent.
         cap: memory that it may take in addition [bytes].
     """
-    gc.freeze()  # what the parent made is not searched for cycles again, and stays shared
     _begin(inherited, cap)
     _end_with_parent()
     to = mine.fileno()

@@ -14,6 +14,7 @@ from opticcl.errors import FabricError
 from opticcl.fabrics import fabric, fabric_at_scale
 from opticcl.fabrics.sipac import _mean_passed, crossings, lines_received, num_groups, rings_passed
 from opticcl.ir import Circuits, Fabric
+from opticcl.kernels import always_compiled
 from opticcl.optics.values import chain_of, optics
 
 SHAPES = [(1, 1), (2, 1), (2, 4), (3, 2), (3, 3), (5, 2), (7, 1), (8, 2)]
@@ -33,6 +34,19 @@ def _digits(node: int, radix: int, levels: int) -> list[int]:
 def test_nodes_of_the_paper(levels: int, nodes: int) -> None:
     """Section III-A: switches of 16 ports make 256 nodes in two levels, 4096 in three."""
     assert fabric("sipac", radix=16, levels=levels).num_nodes == nodes
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("radices", MIXED)
+def test_linked_is_one_digit(radices: tuple[int, ...], compiled: bool) -> None:
+    """Nodes that differ in one digit alone are linked, by NumPy as by the kernel; none is linked to itself."""
+    where = fabric("sipac", radices="x".join(map(str, radices)))
+    node = np.arange(where.num_nodes)
+    digits = np.stack(np.unravel_index(node, radices[::-1]), axis=1)
+    differing = (digits[:, None] != digits[None]).sum(axis=2)
+    with always_compiled(compiled):
+        assert np.array_equal(where.linked(node[:, None], node[None]), differing == 1)
+        assert np.array_equal(where.linked(node[:-1], node[1:]), np.diagonal(differing, 1) == 1)
 
 
 @pytest.mark.parametrize(("channels", "pair"), [("published", 85.333e9), ("retuned", 97.524e9)])

@@ -11,10 +11,12 @@ import pytest
 from opticcl.fabrics import _walks
 from opticcl.routing.grid import EAST, NORTH, SOUTH
 
-breaks_off, leaves_grid, slices, digit_by_digit = (
+breaks_off, leaves_grid, slices, digit_by_digit, one_digit_apart = (
     getattr(kernel, "py_func", kernel)
-    for kernel in (_walks.breaks_off, _walks.leaves_grid, _walks.slices, _walks.digit_by_digit)
-)
+    for kernel in (
+        _walks.breaks_off, _walks.leaves_grid, _walks.slices, _walks.digit_by_digit, _walks.one_digit_apart,
+    )
+)  # fmt: skip
 
 Ends = dict[int, tuple[int, int]]
 """Vertices that each link joins."""
@@ -134,3 +136,15 @@ def test_paths_correct_one_digit_after_the_other() -> None:
     hops, offsets = digit_by_digit(src, dst, start, digits, stride)
     assert [hops[i:j].tolist() for i, j in pairwise(offsets)] == expected
     assert (offsets[0], offsets[-1]) == (0, len(hops))
+
+
+def test_numbers_that_differ_in_one_digit_alone() -> None:
+    """Digits below 2, 3, 1 and 2, and numbers with a fifth that no side is given for."""
+    sides = np.array([2, 3, 1, 2], np.int32)
+    digits = {number: (*np.unravel_index(number % 12, (2, 1, 3, 2)), number // 12) for number in range(36)}
+    pairs = np.array(list(product(digits, repeat=2)), np.int32)
+    found = one_digit_apart(*pairs.T, sides)
+    assert found.dtype == np.bool_
+    for (one, other), apart in zip(pairs.tolist(), found.tolist(), strict=True):
+        differ = [a != b for a, b in zip(digits[one], digits[other], strict=True)]
+        assert apart == (sum(differ) == 1 and not differ[-1]), (one, other)

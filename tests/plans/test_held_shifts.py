@@ -152,9 +152,11 @@ def test_a_delay_without_end():
         fastest_held("broadcast", 8, 1000, law(0.0))
 
 
-def test_a_limit_of_time_returns_the_best_so_far():
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_limit_of_time_returns_the_best_so_far(compiled):
     """With its gap, and not called proven."""
-    found = fastest_held("all_to_all", 4096, 2**24, law(1e-5), time_limit_s=0.0)
+    with always_compiled(compiled):
+        found = fastest_held("all_to_all", 4096, 2**24, law(1e-5), time_limit_s=0.0)
     assert not found.proven
     assert found.seconds >= bound_s("all_to_all", 4096, 2**24, law(1e-5))[0]
 
@@ -169,3 +171,12 @@ def test_the_kernel_finds_the_same_as_numpy(nodes, stands):
                 plain = fastest_held(collective, nodes, size, times)
             with always_compiled():
                 assert fastest_held(collective, nodes, size, times) == plain
+
+
+def test_a_limit_of_time_that_is_not_met_changes_nothing():
+    """Factorisations are tried some at a time then, and what was best among earlier ones is remembered."""
+    for collective in COLLECTIVES:
+        for size in (0, KIB**2):
+            with always_compiled():
+                limited = fastest_held(collective, 256, size, law(3e-6), time_limit_s=1e6)
+                assert limited == fastest_held(collective, 256, size, law(3e-6))

@@ -55,6 +55,7 @@ from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
 from opticcl.fabrics._failures import FailingFabric, each_wavelength, options_of_pairs
 from opticcl.fabrics._ring_settings import of_wavelengths
 from opticcl.fabrics._sipac_netlist import sipac_ends, sipac_netlist
+from opticcl.fabrics._walks import one_digit_apart
 from opticcl.fabrics.oddl import ring_order
 from opticcl.ir import (
     CellGrid,
@@ -73,6 +74,7 @@ from opticcl.ir.capacity import Axis
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
 from opticcl.ir.netlist import Netlist
+from opticcl.kernels import worth_compiling
 from opticcl.optics.limits import LARGEST_COUNT, counted, largest_that_closes
 from opticcl.optics.values import chain_of
 from opticcl.units import Rate, Seconds, Shape
@@ -376,6 +378,10 @@ class Sipac(FailingFabric):
         return apart & self.joined_around(src, dst) if self.conditions else apart
 
     def _one_digit_apart(self, src: IntArray, dst: IntArray) -> npt.NDArray[np.bool_]:
+        src, dst = np.broadcast_arrays(src, dst)
+        if worth_compiling(src.size, one_digit_apart):
+            pairs = (np.ravel(end.astype(np.int32, copy=False)) for end in (src, dst))
+            return np.asarray(one_digit_apart(*pairs, np.array(self.sides, np.int32))).reshape(src.shape)
         apart = np.abs(np.subtract(src, dst, dtype=np.int64))
         level = np.maximum(np.searchsorted(self.strides, apart, side="right") - 1, 0)  # the highest that may differ
         stride = self.strides[level]

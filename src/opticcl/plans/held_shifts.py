@@ -40,6 +40,12 @@ FloatArray = npt.NDArray[np.float64]
 ALL_SHIFTS = 256
 """Up to this number of nodes every shift may be held; above it, divisors of the number and the shifts of the steps' digits."""
 
+KEPT_NODES = 8192
+"""Up to this number of nodes the columns of all factorisations are kept, 24 MB at most [count]."""
+
+TIMED_BLOCK = 16
+"""Factorisations that are tried before time is compared with a limit [count]."""
+
 
 @dataclass(frozen=True, slots=True)
 class ShiftLaw:
@@ -169,21 +175,18 @@ def fastest_held(
             "plan: links that take forever to set never stand; give a finite reconfiguration, or --assume initial=warm"
         )
     begin = perf_counter()
-    families = [_family(collective, radices) for radices in factorisations(num_nodes)]
-    least = [one.least_s(size_bytes, law) for one in families]
-    seconds_of = _seconds if _worth_a_kernel(sum(one.links.size for one in families)) else _seconds_without_kernel
-    best, best_s = families[0], inf
-    proven = True
-    for at in np.argsort(least, kind="stable").tolist():
-        if least[at] >= best_s:
-            break
-        seconds = seconds_of(families[at], size_bytes, law)
-        if seconds < best_s:
-            best, best_s = families[at], seconds
+    families = (_families if num_nodes <= KEPT_NODES else _families.__wrapped__)(collective, num_nodes)
+    least = families.least_s(size_bytes, law)
+    order = np.argsort(least, kind="stable")
+    fastest_of = _fastest_of if _worth_a_kernel(families.links.size) else _fastest_without_kernel
+    best, best_s, proven = 0, inf, True
+    block = len(order) if time_limit_s == inf else TIMED_BLOCK
+    for at in range(0, len(order), block):
+        best, best_s = fastest_of(families, order[at : at + block], least, size_bytes, law, (best, best_s))
         if best_s < inf and perf_counter() - begin > time_limit_s:
             proven = False
             break
-    found = _hold(best, size_bytes, law)
+    found = _hold(families.members[best], size_bytes, law)
     assert found is not None  # shift 1 serves every step
     return replace(found, proven=proven)
 
@@ -214,13 +217,6 @@ class _Family:
     whole: float
     added: float
 
-    def least_s(self, size_bytes: float, law: ShiftLaw) -> float:
-        """Time with one link a step and without changes [s]."""
-        sums = self.added * size_bytes * law.sums_s_per_byte
-        first = 0.0 if law.first_free or law.stands or not len(self.distance) else law.change_s
-        whole = len(self.distance) * (law.alpha_s + law.delta_s) + self.whole * size_bytes * law.s_per_byte
-        return first + whole + sums
-
 
 @lru_cache(maxsize=4096)
 def _family(collective: str, radices: tuple[int, ...]) -> _Family:
@@ -236,46 +232,110 @@ def _family(collective: str, radices: tuple[int, ...]) -> _Family:
     every = np.arange(1, n)
     few = np.concatenate([every[n % every == 0], weights[:-1]])
     shifts = every if n <= ALL_SHIFTS else np.unique(few[few < n])
-    links = links_needed(distance, shifts, n).T.copy()
+    links = links_needed(distance, shifts, n).T.astype(np.int32, order="C")
     return _Family(n, radices, distance, moved, adds, shifts, links, float(moved.sum()), float(moved[adds].sum()))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Families:
+    """All factorisations of a number of nodes, with their columns end to end.
+
+    Args:
+        members: each of them.
+        moved, adds: of the steps of all, (steps,).
+        links: of the steps of all, each on all shifts of its factorisation, int32 (entries,).
+        first_step: of each, and their number, int64 (factorisations + 1,).
+        first_link: entry of `links` of each, and their number, int64 (factorisations + 1,).
+        whole, added: of each, float64 (factorisations,).
+    """
+
+    members: tuple[_Family, ...]
+    moved: FloatArray
+    adds: npt.NDArray[np.bool_]
+    links: IntArray
+    first_step: IntArray
+    first_link: IntArray
+    whole: FloatArray
+    added: FloatArray
+
+    def least_s(self, size_bytes: float, law: ShiftLaw) -> FloatArray:
+        """Time of each with one link a step and without changes [s], float64 (factorisations,)."""
+        steps = np.diff(self.first_step)
+        first = np.where(steps > 0, 0.0 if law.first_free or law.stands else law.change_s, 0.0)
+        whole = steps * (law.alpha_s + law.delta_s) + self.whole * size_bytes * law.s_per_byte
+        return first + whole + self.added * size_bytes * law.sums_s_per_byte
+
+    def places_of(self, shift: int) -> IntArray:
+        """Place of a shift among those of each, -1 where it is none of them, int64 (factorisations,)."""
+        places = np.full(len(self.members), -1)
+        if shift:
+            for i, member in enumerate(self.members):
+                places[i] = next(iter(np.flatnonzero(member.shifts == shift)), -1)
+        return places
+
+
+@lru_cache(maxsize=8)
+def _families(collective: str, num_nodes: int) -> _Families:
+    members = tuple(_family(collective, radices) for radices in factorisations(num_nodes))
+    return _Families(
+        members,
+        moved=np.concatenate([one.moved for one in members]),
+        adds=np.concatenate([one.adds for one in members]),
+        links=np.concatenate([one.links.ravel() for one in members]),
+        first_step=np.cumsum([0, *(len(one.moved) for one in members)]),
+        first_link=np.cumsum([0, *(one.links.size for one in members)]),
+        whole=np.array([one.whole for one in members]),
+        added=np.array([one.added for one in members]),
+    )
+
+
 def _worth_a_kernel(links: int) -> bool:
-    """Whether `_seconds` is to be used on that many links; compilers are loaded only where it may be."""
+    """Whether `_fastest_of` is to be used on that many links; compilers are loaded only where it may be."""
     if not worth_compiling(links):
         return False
-    from opticcl.plans._held_kernels import held_until
+    from opticcl.plans._held_kernels import first_fastest
 
-    return worth_compiling(links, held_until)
+    return worth_compiling(links, first_fastest)
 
 
-def _seconds(family: _Family, size_bytes: float, law: ShiftLaw) -> float:
-    """Time of the fastest segments of a family of steps, as `_hold` finds them; inf where nothing is ever set [s].
+def _fastest_of(
+    families: _Families, order: IntArray, least: FloatArray, size_bytes: float, law: ShiftLaw, best: tuple[int, float]
+) -> tuple[int, float]:
+    """The fastest factorisation, with segments as `_hold` finds them, and its time [s].
 
     Args:
-        family: steps.
+        families: all.
+        order: numbers of those to try, the one with the least bound first, int64 (tried,).
+        least: bound of each of all [s].
         size_bytes: message of every rank [bytes].
         law: of steps and changes.
+        best: of those tried before: number and time [s].
     """
-    from opticcl.plans._held_kernels import held_until
+    from opticcl.plans._held_kernels import first_fastest
 
-    sums = family.moved * family.adds * size_bytes * law.sums_s_per_byte
-    standing = np.flatnonzero(family.shifts == law.stands)
-    stands = int(standing[0]) if len(standing) else -1
-    alpha_s, delta_s, change_s = float(law.alpha_s), float(law.delta_s), float(law.change_s)
-    message_s = float(law.s_per_byte * size_bytes)
-    moved, links, free = family.moved, family.links, law.first_free
-    return float(held_until(moved, sums, links, alpha_s, delta_s, message_s, change_s, free, stands))
+    sums = families.moved * families.adds * size_bytes * law.sums_s_per_byte
+    laws = (float(law.alpha_s), float(law.delta_s), float(law.s_per_byte * size_bytes), float(law.change_s))
+    columns = (families.moved, sums, families.links, families.first_step, families.first_link)
+    at, seconds = first_fastest(order, least, *columns, *laws, law.first_free, families.places_of(law.stands), *best)
+    return int(at), float(seconds)
 
 
-def _seconds_without_kernel(family: _Family, size_bytes: float, law: ShiftLaw) -> float:
-    """The same where too little is to be done to load a kernel [s].
+def _fastest_without_kernel(
+    families: _Families, order: IntArray, least: FloatArray, size_bytes: float, law: ShiftLaw, best: tuple[int, float]
+) -> tuple[int, float]:
+    """As `_fastest_of`, where too little is to be done to load a kernel.
 
     Args:
-        family, size_bytes, law: as of `_seconds`.
+        families, order, least, size_bytes, law, best: as of `_fastest_of`.
     """
-    found = _hold(family, size_bytes, law)
-    return inf if found is None else found.seconds
+    at, seconds = best
+    for number in order.tolist():
+        if least[number] >= seconds:
+            break
+        found = _hold(families.members[number], size_bytes, law)
+        if found is not None and found.seconds < seconds:
+            at, seconds = number, found.seconds
+    return at, seconds
 
 
 def _hold(family: _Family, size_bytes: float, law: ShiftLaw) -> HeldShifts | None:
