@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from opticcl.errors import FabricError
 from opticcl.fabrics import as_fabric, fabric_at_scale
 from opticcl.fabrics.ocs import Ocs
+from opticcl.fabrics.topoopt import TopoOpt
 from opticcl.ir import Fabric
 
 __all__ = ["ExcludedFabric", "build_fabric", "build_fabrics", "search_weight"]
 
 ASSIGNED, PLANNED = 3, 12
-"""What a part of an optical fabric weighs in a search, and where links to hold are planned too."""
+"""What a part of an optical fabric weighs in a search, and where its links are planned too, or passed by long routes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +87,10 @@ def build_fabrics(
 def search_weight(fabric: Fabric) -> int:
     """About how long a search on a fabric takes, beside others: its lasers, links, switches, ... [count].
 
-    Args: fabric: parts of optical ones count `ASSIGNED` times; links of optical circuit switches `PLANNED` times, since a
-        search plans which of them to hold for every message.
+    Args: fabric: parts of optical ones count `ASSIGNED` times. Links of optical circuit switches count `PLANNED` times, since
+        a search plans which of them to hold for every message; those of TopoOpt too, whose routes are long.
     """
     elements = sum(resource.count for resource in fabric.resources)
     if fabric.light_path is None:
         return elements
-    return elements * (PLANNED if isinstance(fabric.machine, Ocs) else ASSIGNED)
+    return elements * (PLANNED if isinstance(fabric.machine, Ocs | TopoOpt) else ASSIGNED)
