@@ -51,6 +51,25 @@ def test_streams_are_no_slower_than_barriers(text, size):
     assert sum(one.total_s for one in found.segments) == pytest.approx(found.total_s)
 
 
+def test_too_many_devices_are_not_followed_one_by_one(monkeypatch):
+    """The plan with a long run of equal steps, a piece a slot, is found without."""
+    text, size, tried = "ramp:groups=3,racks=2,wavelengths=6", 30_000, []
+    monkeypatch.setattr("opticcl.plans.streams.LARGE_NODES", 1)
+    monkeypatch.setattr("opticcl.simulate.device.LARGE_RANKS", 1)
+    every = plan_streamed(text, "broadcast", size, assumptions=ASSUMED)
+    monkeypatch.setattr("opticcl.plans.streams._started", lambda plan, assumed: tried.append(plan))
+    devices = sum(device.count * device.pool for device in opticcl.fabric(text).devices)
+    monkeypatch.setattr("opticcl.plans.streams.MOST_DEVICES", devices)
+    plan_streamed(text, "broadcast", size, assumptions=ASSUMED)
+    assert len(tried) > 1
+    tried.clear()
+    monkeypatch.setattr("opticcl.plans.streams.MOST_DEVICES", devices - 1)
+    found = plan_streamed(text, "broadcast", size, assumptions=ASSUMED)
+    assert not tried
+    assert found.total_s == pytest.approx(every.total_s)
+    assert found.plan.algorithm == every.plan.algorithm
+
+
 def test_what_cannot_be_streamed():
     """In one line; a limit of time returns the plan with barriers at least."""
     with pytest.raises(UnsupportedError, match="fat_tree has packets"):

@@ -53,13 +53,13 @@ def place(items, transfers=((0.0, -1, -inf),), members=(), units=3, **options):
         "there_s": there_s, "there_by": there_by.astype(int), "no_sooner_s": no_sooner_s, "first_flow": 10,
         "slot_s": 0.0, "warm": False, "at_arrival": True, "early": True, "beside": False, "shared_buffers": True,
         "released_s": np.zeros(n), "released_by": np.zeros(n, int), "control_from_s": np.zeros(n), "start_s": np.zeros(n),
-        "changes_member": [], "changes_begin": [], "changes_done": [], "changes_setting": [],
+        "changes": np.zeros((2, len(uses)), int), "changes_s": np.zeros((2, len(uses))),
         "taken": np.zeros(len(uses), int), "marked": np.zeros(len(members), int), "marks": 1,
         **options,
     }  # fmt: skip
-    kernels.place_items(**given)
-    changes = zip(*(given[f"changes_{name}"] for name in ("member", "begin", "done", "setting")), strict=True)
-    return SimpleNamespace(**given, changes=list(changes))
+    changes = range(kernels.place_items(**given))
+    (member, setting), (begin, done) = given["changes"], given["changes_s"]
+    return SimpleNamespace(**{**given, "changes": [(member[i], begin[i], done[i], setting[i]) for i in changes]})
 
 
 # --- what an item waits for -------------------------------------------------------------------------------------------

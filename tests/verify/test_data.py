@@ -20,7 +20,9 @@ from opticcl.verify import chunk_rows
 from opticcl.verify import data as data_module
 from opticcl.verify._time_data import _inside
 from opticcl.verify.chunk_rows import with_followed_alone, with_neighbours_alone
-from opticcl.verify.data import check_data, contributions
+from opticcl.verify.data import check_data
+from opticcl.verify.explain import contributions
+from opticcl.verify.malformed import cut_ranges
 
 
 def schedule_of(num_ranks, num_chunks, *steps):
@@ -413,12 +415,12 @@ def test_ranges_that_a_shift_tears_are_found(schedule):
             for lo, n in zip(base.chunk_lo, base.chunk_n, strict=True)
             if run.shift is not None and (np.diff(power(run.shift.images(chunks), turn)[lo : lo + n]) != 1).any()
         ]
-        found = data_module._cut_ranges(run, base, 7, collective("all_reduce", 4, chunks))
+        found = cut_ranges(run, base, 7, collective("all_reduce", 4, chunks))
         assert (found is None) == (not torn)
         if found is not None:
             assert (found.rule, found.step, found.round) == ("run_cuts_ranges", 7 + min(torn), -1)
         nothing = base.take(np.zeros(0, int))
-        assert data_module._cut_ranges(run, nothing, 7, schedule.collective) is None
+        assert cut_ranges(run, nothing, 7, schedule.collective) is None
 
 
 @pytest.mark.parametrize(
@@ -506,6 +508,6 @@ def test_what_violations_of_runs_say():
 
 def test_a_wrong_sum_is_refused_whatever_its_explanation(monkeypatch):
     """Where counting backwards finds every contribution once."""
-    monkeypatch.setattr(data_module, "contributions", lambda schedule, rank, chunk: np.ones(2, int))
+    monkeypatch.setattr("opticcl.verify.explain.contributions", lambda schedule, rank, chunk: np.ones(2, int))
     missing = "contribution_missing", -1, "chunk 0 at rank 0", "each contribution once", "others", 2
     assert named(schedule_of(2, 1)) == [missing]

@@ -9,7 +9,8 @@ from opticcl.collective import collective
 from opticcl.ir import Op, Schedule, Transfers, step_blocks
 from opticcl.ir.schedule import concatenate_transfers
 from opticcl.ir.step_blocks import BlockSteps, StepBlock
-from opticcl.verify.data import _well_formed, check_data
+from opticcl.verify.data import check_data
+from opticcl.verify.malformed import _well_formed
 
 STEPS = 18
 

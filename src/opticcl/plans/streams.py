@@ -30,6 +30,7 @@ from opticcl.registry import parse_call, whole_number, write_call
 from opticcl.schedule import all_variants, generate
 from opticcl.simulate import simulate
 from opticcl.simulate.bounds import lower_bound
+from opticcl.simulate.device import timeline_of_long_run
 from opticcl.simulate.long_runs import FOLLOWED, has_long_run
 from opticcl.units import format_seconds, message_size
 
@@ -49,6 +50,9 @@ MOST_ROWS = 1 << 20
 
 LARGE_NODES = 1 << 14
 """On more nodes one number of pieces is tried, a piece a slot: each takes seconds [count]."""
+
+MOST_DEVICES = 1 << 26
+"""Devices of a machine up to which each is followed; on larger ones plans with a long run of equal steps alone are tried."""
 
 
 def plan_streamed(
@@ -86,7 +90,12 @@ def plan_streamed(
     whole = compile(where, wanted, size_bytes, assumptions=assumed)
     with_barriers = whole.simulate(assumptions=assumed)
     barriers_s = with_barriers.total_s
-    best = _started(whole, assumed) or with_barriers, whole
+    each = sum(device.count * device.pool for device in where.devices) <= MOST_DEVICES
+
+    def started(plan: Plan) -> Timeline | None:
+        return _started(plan, assumed) if each else timeline_of_long_run(plan.circuits, plan.size_bytes, assumed)
+
+    best = started(whole) or with_barriers, whole
     large = where.num_nodes > LARGE_NODES
     finished, deadline = True, begin + time_limit_s
     for name, given, key in families:
@@ -103,7 +112,7 @@ def plan_streamed(
                 return inf
             timeline = None
             if pieces * where.num_nodes <= MOST_ROWS or has_long_run(plan.circuits):
-                timeline = _started(plan, assumed)
+                timeline = started(plan)
             if timeline is None:
                 return inf
             if timeline.total_s < best[0].total_s:

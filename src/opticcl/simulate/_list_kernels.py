@@ -46,7 +46,7 @@ def place_items(  # type: ignore[no-untyped-def]
     item_at, circuit_transfer, latency_s, duration_s, charged_s, exchanged, control_s, units_at, units, uses_at,
     use_first, use_pool, use_setting, use_offset_s, use_time_s, unit_s, unit_from_s, unit_by, setting, set_s, dark_s,
     there_s, there_by, no_sooner_s, first_flow, slot_s, warm, at_arrival, early, beside, shared_buffers,
-    released_s, released_by, control_from_s, start_s, changes_member, changes_begin, changes_done, changes_setting, taken,
+    released_s, released_by, control_from_s, start_s, changes, changes_s, taken,
     marked, marks,
 ):  # fmt: skip
     """Place the items of one round, each as early as it can start.
@@ -69,21 +69,24 @@ def place_items(  # type: ignore[no-untyped-def]
         beside: whether devices are set during the control exchange.
         shared_buffers: whether a transfer must not arrive before the chunks that it changes have left.
         released_s, released_by, control_from_s, start_s: results, of each circuit.
-        changes_*: lists of changes of devices.
+        changes, changes_s: results, of each change of a device: member and new setting, int64 (2, uses of the round); begin
+            and end, float64 (2, uses of the round) [s].
         taken: member that each use takes, scratch.
         marked, marks: last round that took each member of a pool, and the number of this one: circuits of a round take
             different members.
+    Returns: number of changes.
     """
+    num_changes = 0
     for item in range(len(item_at) - 1):
         first, last = item_at[item], item_at[item + 1]
         there, there_from = 0.0, -1
         free, free_s, free_from = 0.0, 0.0, -1
         charged = 0.0
-        changes = False  # whether a control exchange is needed
+        differs = False  # whether a control exchange is needed
         for c in range(first, last):
             t = circuit_transfer[c]
             charged = max(charged, charged_s[c])
-            changes = changes or exchanged[c]
+            differs = differs or exchanged[c]
             if t >= 0 and there_s[t] > there:
                 there, there_from = there_s[t], there_by[t]
             for k in range(units_at[c], units_at[c + 1]):
@@ -110,9 +113,9 @@ def place_items(  # type: ignore[no-untyped-def]
                 taken[k] = best
                 if use_pool[k] > 1:
                     marked[best] = marks
-                changes = changes or not best_stands
+                differs = differs or not best_stands
         # control, then settings
-        needs_control = control_s > 0 and changes
+        needs_control = control_s > 0 and differs
         control_from = there if early else release
         agreed = control_from + (control_s if needs_control else 0.0)
         set_from = control_from if beside else agreed
@@ -146,10 +149,9 @@ def place_items(  # type: ignore[no-untyped-def]
                         begins = max(begins, light - time_s)  # as late as it may: others may use it before
                     if warm and setting[m] == UNSET and time_s > 0:
                         begins, time_s = 0.0, 0.0
-                    changes_member.append(m)
-                    changes_begin.append(begins)
-                    changes_done.append(begins + time_s)
-                    changes_setting.append(use_setting[k])
+                    changes[0, num_changes], changes[1, num_changes] = m, use_setting[k]
+                    changes_s[0, num_changes], changes_s[1, num_changes] = begins, begins + time_s
+                    num_changes += 1
                     set_s[m], setting[m] = begins + time_s, use_setting[k]
                 dark_s[m] = max(dark_s[m], light + max(duration_s[c], slot_s))  # a slot is used wholly
     for c in range(item_at[0], item_at[-1]):
@@ -159,6 +161,7 @@ def place_items(  # type: ignore[no-untyped-def]
             if end > unit_s[units[k]]:
                 unit_s[units[k]], unit_from_s[units[k]] = end, released_s[c] if idle else end
                 unit_by[units[k]] = released_by[c] if idle else first_flow + circuit_transfer[c]
+    return num_changes
 
 
 @njit

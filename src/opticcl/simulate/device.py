@@ -28,7 +28,7 @@ from opticcl.simulate.traffic import Recorder
 if TYPE_CHECKING:
     from opticcl.simulate.list_schedule import ListTimes
 
-__all__ = ["run_device"]
+__all__ = ["run_device", "timeline_of_long_run"]
 
 LARGE_CHUNKS, LARGE_RANKS = 1 << 20, 1 << 14
 """(rank, chunk) pairs, ranks: from either on, long runs of steps are not followed step by step [count]."""
@@ -80,25 +80,23 @@ def run_device(
         on_links = FlowOptions(mode="asynchronous", max_events=options.max_events)
         return run_flow(plan, size_bytes, assumed, on_links, progress=progress, record=record)
     recorder = Recorder(plan.fabric) if record else None
-    timeline = None if record else _by_long_run(plan, size_bytes, assumed)
+    timeline = None if record else timeline_of_long_run(plan, size_bytes, assumed)
     if timeline is None:
         times = _schedule(plan, size_bytes, assumed, options, progress)
-        timeline = times.timeline(plan, size_bytes, assumed)
+        timeline = _bounded(plan, times.timeline(plan, size_bytes, assumed), size_bytes, assumed)
         if recorder is not None:
             times.record(recorder, plan.schedule.step_classes())
-    bound_s = min(timeline.lower_bound_s, _one_transfer_s(plan, size_bytes, assumed))
-    timeline = replace(timeline, lower_bound_s=bound_s)
-    refuse_below_bound(plan, timeline, "device")
     return SimulationResult(timeline, recorder.traffic() if recorder else None)
 
 
-def _by_long_run(plan: CircuitPlan, size_bytes: int, assumed: Assumptions) -> Timeline | None:
-    """The same times by few steps and one circuit of each kind, where a plan is large; None where that is not possible.
+def timeline_of_long_run(plan: CircuitPlan, size_bytes: int, assumed: Assumptions) -> Timeline | None:
+    """The timeline by few steps and one circuit of each kind, where a plan is large; None where that is not possible.
 
     Args:
         plan: schedule, fabric and circuits.
         size_bytes: message of every rank [bytes].
         assumed: time assumptions.
+    Raises: BoundError: the time is below the lower bound.
     """
     collective = plan.schedule.collective
     if collective.num_ranks * collective.num_chunks < LARGE_CHUNKS and collective.num_ranks < LARGE_RANKS:
@@ -106,9 +104,26 @@ def _by_long_run(plan: CircuitPlan, size_bytes: int, assumed: Assumptions) -> Ti
     from opticcl.simulate.long_runs import has_long_run, long_run_timeline
 
     try:
-        return long_run_timeline(plan, size_bytes, assumed) if has_long_run(plan) else None
+        found = long_run_timeline(plan, size_bytes, assumed) if has_long_run(plan) else None
     except UnsupportedError:
         return None
+    return found and _bounded(plan, found, size_bytes, assumed)
+
+
+def _bounded(plan: CircuitPlan, timeline: Timeline, size_bytes: int, assumed: Assumptions) -> Timeline:
+    """The timeline with the bound of what circuits that need not wait for each other may overlap.
+
+    Args:
+        plan: schedule, fabric and circuits.
+        timeline: its times.
+        size_bytes: message of every rank [bytes].
+        assumed: time assumptions.
+    Raises: BoundError: the time is below the lower bound.
+    """
+    bound_s = min(timeline.lower_bound_s, _one_transfer_s(plan, size_bytes, assumed))
+    bounded = replace(timeline, lower_bound_s=bound_s)
+    refuse_below_bound(plan, bounded, "device")
+    return bounded
 
 
 def _one_transfer_s(plan: CircuitPlan, size_bytes: int, assumed: Assumptions) -> float:

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -237,6 +236,7 @@ class ListScheduler:
         unit_from_s: as of `place_items`.
         setting, set_s, dark_s: of each device: its setting, since when it is complete, until when light passes it.
         memory_s: since when the memory of each rank is free.
+        changes: of devices, in each round that has any: results of `place_items`.
 
     Args:
         plan: schedule, fabric and circuits.
@@ -271,16 +271,17 @@ class ListScheduler:
         self.ready, self.left, self.copied = np.full((3, ranks, chunks), -np.inf)
         self.ready_by = np.full((ranks, chunks), -1, np.int32)
         self.unit_s, self.unit_from_s, self.unit_by = np.zeros(units), np.zeros(units), np.full(units, -1)
-        self.setting, self.marked = np.full(members, kernels.UNSET), np.full(members, -1)
+        self.setting, self.marked = np.full(members, kernels.UNSET), np.zeros(members, np.int64)
         self.set_s, self.dark_s = np.zeros((2, members))
         member, setting = self.devices.set_at_start(assumed.configuration)
         self.setting[member] = setting
         self.memory_s = np.zeros(ranks)
-        self.changes = [numba.typed.List.empty_list(kind) for kind in (_INT, _FLOAT, _FLOAT, _INT)]
+        self.changes: list[tuple[IntArray, FloatArray]] = []
         self.control: list[tuple[float, ...]] = []
         self.circuits: list[dict[str, np.ndarray]] = []
         self.transfers: list[dict[str, np.ndarray]] = []
-        self.num_circuits = self.num_flows = self.marks = 0
+        self.num_circuits = self.num_flows = 0
+        self.marks = 1  # 0 marks no member
 
     def run(self, limit: EventLimit, progress: ProgressCallback) -> ListTimes:
         """Schedule all steps."""
@@ -316,8 +317,9 @@ class ListScheduler:
         )
 
     def _device_table(self) -> DeviceTable:
-        member, begin, done, setting = (np.array(list(column)) for column in self.changes)
-        kind, device = self.devices.kind_and_device(member.astype(np.int64))
+        nothing = np.zeros((2, 0), np.int64), np.zeros((2, 0))
+        (member, setting), (begin, done) = map(np.hstack, zip(nothing, *self.changes, strict=True))
+        kind, device = self.devices.kind_and_device(member)
         table = DeviceTable.of(
             kind=kind, device=device, step=np.full(len(member), -1), begin_s=begin, done_s=done, setting=setting
         )
@@ -413,7 +415,9 @@ class ListScheduler:
         taken = np.zeros(len(common.uses), np.int64)
         uses = common.uses
         for number, (item_at, control_s) in enumerate(zip(common.item_at, common.control_s, strict=True)):
-            _PLACE(
+            num_uses = common.uses_at[item_at[-1]] - common.uses_at[item_at[0]]
+            changes, changes_s = np.empty((2, num_uses), np.int64), np.empty((2, num_uses))
+            num_changes = _PLACE(
                 item_at, of_circuits["transfer"], of_circuits["latency"], of_circuits["duration"], charged, exchanged,
                 control_s,
                 common.units_at, common.units, common.uses_at, uses.first_member, uses.pool, uses.setting, uses.offset_s,
@@ -421,8 +425,10 @@ class ListScheduler:
                 there_s, there_by, no_sooner_s, self.num_flows, self.fabric.slot_s, self.assumed.initial == "warm",
                 self.waits.at_arrival, self.waits.prepared, self.assumed.control_order == "beside_setting",
                 self.assumed.receive_buffers == "shared", released, released_by, control_from, start,
-                *self.changes, taken, self.marked, self.marks,
+                changes, changes_s, taken, self.marked, self.marks,
             )  # fmt: skip
+            if num_changes:
+                self.changes.append((changes[:, :num_changes].copy(), changes_s[:, :num_changes].copy()))
             self.marks += 1
             if control_s:
                 begin_s = float(control_from[item_at[0] : item_at[-1]].min())
@@ -491,7 +497,6 @@ def _split(rest_s: float, duration_s: float, latency_s: float, end_s: float) -> 
     return (latency, transfer, compute) if duration_s else (latency + transfer, 0.0, compute)
 
 
-_INT, _FLOAT = numba.int64, numba.float64
 _OF_USES = ("first_member", "pool", "setting", "offset_s", "setting_s")
 _OF_CLASS = {"transfer": int, "latency": float, "gap": float, "duration": float, "round": int, "row": int}
 _OF_CIRCUITS = {

@@ -14,7 +14,7 @@ step see the data as before the step.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import lcm
 from typing import Any
@@ -23,27 +23,15 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.errors import ParameterError
-from opticcl.ir import (
-    Collective,
-    IntArray,
-    Op,
-    ProgressCallback,
-    Schedule,
-    Transfers,
-    Violation,
-    concatenate_transfers,
-    no_progress,
-)
-from opticcl.ir.step_blocks import StepBlock, step_blocks
+from opticcl.ir import IntArray, ProgressCallback, Schedule, Violation, no_progress
+from opticcl.ir.step_blocks import step_blocks
 from opticcl.ir.symmetric_steps import SymmetricSteps, symmetric_steps
-from opticcl.ir.symmetry import Run
-from opticcl.kernels import njit, worth_compiling
-from opticcl.verify.cells import Cells, first_holders
-from opticcl.verify.chunk_rows import chunks_unknown, indexed_by_chunk, with_followed_alone, with_neighbours_alone
 from opticcl.verify.direct import sent_directly
 from opticcl.verify.exact import check_sets
 from opticcl.verify.few_ranks import FewRanks, few_ranks
+from opticcl.verify.follow import follow_block
 from opticcl.verify.found import found_claims, worth_searching
+from opticcl.verify.malformed import MALFORMED, first_malformed
 from opticcl.verify.symmetric_steps import first_wrong, moves_wrong, orbits_of_chunks, with_chunks_alone
 from opticcl.verify.symmetry import CheckedClaims, claims_of, orbits, runs_of
 from opticcl.verify.two_parts import two_parts
@@ -58,9 +46,6 @@ FEW_STEPS = 1024
 MOST_DISTANCE = 8  # of chunks of a transfer that are followed by classes
 CHUNKS_ALONE = 16  # chunks of steps that are not listed which are followed together
 MOST_CHUNK_ROWS = 1 << 32  # chunks carried by all transfers that are followed one by one
-SHOWN = 8  # wrong chunks that are explained one by one
-_MANY = 1 << 40  # multiplicities above it are not distinguished; sums of those of all ranks fit in 64 bits
-_NO_PARTS = np.zeros(0, np.int32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +171,7 @@ def _by_definition(
     c, transfers = schedule.collective, 0
     malformed = moves_wrong(steps.moves)
     for i in range(schedule.num_steps):
-        malformed = malformed or first_wrong(steps.of(i)) or _first_malformed(steps.of(i).first, i, c)
+        malformed = malformed or first_wrong(steps.of(i)) or first_malformed(steps.of(i).first, i, c)
         transfers += len(steps.of(i))
     if malformed:
         return DataReport((malformed,), 0, 0, False, "", ())
@@ -259,11 +244,11 @@ def _followed(
     if few is not None and _right_at_few(few, chunks, labels, progress):
         blocks, transfers = [], few.transfers  # otherwise followed again at all ranks, whose numbers violations name
     for number, block in enumerate(blocks):
-        found, transfers = _follow_block(schedule, block, labels, checked if number == 0 else None, progress)
+        found, transfers = follow_block(schedule, block, labels, checked if number == 0 else None, progress)
         for violation in found:
             if violation.rule not in {v.rule for v in violations} or violation.step >= 0:
                 violations.append(violation)
-        if any(violation.rule in _MALFORMED for violation in found):
+        if any(violation.rule in MALFORMED for violation in found):
             break
     if exact and not violations and not (checked is not None and checked.refuted):
         violations += check_sets(schedule, chunks)
@@ -303,7 +288,7 @@ def _right_at_few(few: FewRanks, chunks: IntArray, labels: npt.NDArray[np.uint64
     """
     done = 0
     for some, ranks, part in few.parts(chunks, LARGE_BLOCK):
-        if _follow_block(part, some, labels[ranks], None, no_progress)[0]:
+        if follow_block(part, some, labels[ranks], None, no_progress)[0]:
             return False
         done += len(some)
         progress("follow the data", done, len(chunks))
@@ -325,326 +310,3 @@ def _chunks_together(schedule: Schedule) -> int:
     if runs[0].count == 1 and width < RANGE:
         return max(1, LARGE_BLOCK // n)
     return max(1, BLOCK // n, min(8 * RANGE, LARGE_BLOCK // n))
-
-
-_MALFORMED = ("rank_unknown", "chunk_unknown", "operation_unknown", "operation_wrong", "run_cuts_ranges")
-
-
-def _follow_block(
-    schedule: Schedule,
-    chunks: IntArray,
-    labels: npt.NDArray[np.uint64],
-    checked: CheckedClaims | None,
-    progress: ProgressCallback,
-) -> tuple[list[Violation], int]:
-    """Violations of some chunks, and the number of transfers of all steps."""
-    c = schedule.collective
-    blocks = step_blocks(schedule) if checked is None else None
-    if blocks is not None:
-        return _follow_steps_in_blocks(schedule, blocks, chunks, labels, progress)
-    runs = runs_of(schedule)
-    cells = Cells.at_start(c, chunks, labels, chunk_first=bool(runs) and runs[0].count > 1)
-    followed_below = np.searchsorted(chunks, np.arange(c.num_chunks + 1)).astype(np.int32)
-    violations: list[Violation] = []
-    transfers, i = 0, 0
-    for run in runs:
-        bases = [member.base() for member in run.members]
-        step = bases[0] if len(bases) == 1 else concatenate_transfers(bases)
-        malformed = _first_malformed(step, i, c)
-        for member, base in zip(run.members, bases, strict=True):
-            malformed = malformed or _cut_ranges(member, base, i, c)
-        if malformed:
-            return [malformed], transfers
-        listed = len(step)
-        for base in bases if checked is not None else ():
-            checked.check(i, base)  # type: ignore[union-attr]
-        if step.chunk_step is not None:
-            bases = [with_followed_alone(base, chunks) for base in bases]
-            step = concatenate_transfers(bases)
-        transfers += listed * run.count
-        parts = _parts(step) if c.keeps_apart else _NO_PARTS
-        if run.count == 1:
-            rows = (step.src, step.dst, step.chunk_lo, step.chunk_n, step.op, parts)
-            violations += _step_violations(i, *cells.play_step(rows, followed_below, i), step, chunks)
-        else:
-            violations += _play_run_of(run, bases, step, parts, i, chunks, cells, c)
-        i += run.count
-        progress("follow the data", i, schedule.num_steps)
-
-    return [*violations, *_wrong_results(schedule, chunks, cells)], transfers
-
-
-def _follow_steps_in_blocks(
-    schedule: Schedule,
-    blocks: Iterator[StepBlock],
-    chunks: IntArray,
-    labels: npt.NDArray[np.uint64],
-    progress: ProgressCallback,
-) -> tuple[list[Violation], int]:
-    """As `_follow_block`, of a schedule whose steps are evaluated many at a time.
-
-    Args:
-        schedule: to be checked.
-        blocks: all of its steps.
-        chunks: to be followed, ascending.
-        labels: of each rank.
-        progress: called after every block.
-    """
-    c = schedule.collective
-    cells = Cells.at_start(c, chunks, labels, chunk_first=False)
-    followed_below = np.searchsorted(chunks, np.arange(c.num_chunks + 1)).astype(np.int32)
-    violations: list[Violation] = []
-    transfers = 0
-    for block in blocks:
-        number = block.first
-        if _first_malformed(block.transfers, number, c):
-            return _first_malformed_step(block, transfers, c)
-        transfers += len(block.transfers)
-        whole, row = with_neighbours_alone(block.transfers)
-        starts = np.searchsorted(row, block.starts)
-        at = 0
-        while at < len(block):
-            rest = whole.take(slice(starts[at], None))
-            columns = (
-                rest.src,
-                rest.dst,
-                rest.chunk_lo,
-                rest.chunk_n,
-                rest.op,
-                _parts(rest) if c.keeps_apart else _NO_PARTS,
-            )
-            played, counters = cells.play_block(columns, starts[at:] - starts[at], followed_below, number + at)
-            at += played
-            violations += _step_violations(number + at - 1, *counters, rest, chunks)
-        progress("follow the data", number + len(block), schedule.num_steps)
-    return [*violations, *_wrong_results(schedule, chunks, cells)], transfers
-
-
-def _first_malformed_step(block: StepBlock, transfers: int, c: Collective) -> tuple[list[Violation], int]:
-    """The first row of a block whose rank, chunk or operation does not exist, and the transfers before its step.
-
-    Args:
-        block: with such a row.
-        transfers: before the block [count].
-        c: collective.
-    """
-    for at in range(len(block)):
-        step = block.transfers.take(slice(block.starts[at], block.starts[at + 1]))
-        if malformed := _first_malformed(step, block.first + at, c):
-            return [malformed], transfers + int(block.starts[at])
-    raise AssertionError("a block without such a row")
-
-
-def _wrong_results(schedule: Schedule, chunks: IntArray, cells: Cells) -> list[Violation]:
-    """Violations of ranks that end with a wrong result, with their number.
-
-    Args:
-        schedule: that was followed.
-        chunks: that were followed, ascending.
-        cells: at the end.
-    """
-    c = schedule.collective
-    wrong = cells.wrong(c, chunks)
-    violations = _explain(schedule, chunks, wrong)
-    if wrong.any():
-        nodes = int(wrong.any(axis=1).sum())
-        what = "sum" if c.reduces else "result"
-        total = f"{nodes} of {c.num_ranks} nodes end with a wrong {what}"
-        violations.append(Violation("_total", -1, -1, "", "", total))
-    return violations
-
-
-def _cut_ranges(run: Run, step: Transfers, i: int, c: Collective) -> Violation | None:
-    """A run whose shift does not map the ranges of chunks of its steps onto ranges.
-
-    Args:
-        run: one member.
-        step: its base.
-        i: number of its first step.
-        c: collective.
-    """
-    if run.shift is None or not len(step) or int(step.chunk_n.max()) == 1:
-        return None
-    if step.chunk_step is not None:
-        return Violation(
-            "run_cuts_ranges", i, -1, f"run from step {i}", "neighbouring chunks", "chunks apart", len(step)
-        )
-    shift = run.shift.images(c.num_chunks)
-    breaks = np.concatenate([[0], np.cumsum(shift[1:] != shift[:-1] + 1)])
-    known = ranges = np.unique(step.chunk_lo.astype(np.int64) * (c.num_chunks + 1) + step.chunk_n)
-    for turn in range(1, run.count):
-        lo, n = np.divmod(ranges, c.num_chunks + 1)
-        bad = np.flatnonzero(breaks[lo + n - 1] != breaks[lo])
-        if len(bad):
-            first, last = int(lo[bad[0]]), int(lo[bad[0]] + n[bad[0]] - 1)
-            found = f"chunks {first}..{last} become {shift[first]} to {shift[last]}"
-            return Violation("run_cuts_ranges", i + turn, -1, f"run from step {i}", "a range", found, len(bad))
-        images = shift[lo] * (c.num_chunks + 1) + n
-        ranges = np.setdiff1d(images, known, assume_unique=True)
-        if not len(ranges):
-            break
-        known = np.union1d(known, ranges)
-    return None
-
-
-def _play_run_of(
-    run: Run,
-    bases: Sequence[Transfers],
-    step: Transfers,
-    parts: IntArray,
-    i: int,
-    chunks: IntArray,
-    cells: Cells,
-    c: Collective,
-) -> list[Violation]:
-    """Follow chunks through all steps of a run: what step k carries of a chunk, the base carries of an earlier one.
-
-    Args:
-        run: with those beside it, each of which has an earlier chunk of its own.
-        bases: first steps of the members of the run.
-        step: all of them.
-        parts: of the rows of `step`; empty where contributions are added.
-        i: number of the first step.
-        chunks: followed, ascending.
-        cells: what ranks hold, changed.
-        c: collective.
-    """
-    rows, starts, inverse, source = indexed_by_chunk(run, bases, chunks, c)
-    columns = (step.src, step.dst, step.op, parts, rows, starts, inverse)
-    more = np.repeat([member.parts_step for member in run.members], [len(base) for base in bases]).astype(np.int64)
-    found = cells.play_run(columns, source, run.count, more)
-    out = []
-    for counters, rule, ends, expected in (
-        (found[0], "chunk_overwritten", step.dst, "one copy, or sums alone"),
-        (found[1], "sent_before_held", step.src, "data to send"),
-        (found[2], "size_wrong", step.src, "as many contributions as it has"),
-    ):
-        count, at, k, there, when = counters.tolist()
-        if count:
-            text = {"chunk_overwritten": "several writes", "sent_before_held": "none yet"}.get(rule, f"{there} held")
-            out.append(Violation(rule, i + when, -1, f"chunk {chunks[k]} of rank {ends[at]}", expected, text, count))
-    return out
-
-
-def _first_malformed(step: Transfers, i: int, c: Collective) -> Violation | None:
-    """The first row whose rank, chunk or operation does not exist."""
-    parts = _NO_PARTS if step.parts is None else step.parts
-    columns = (step.src, step.dst, step.chunk_lo, step.chunk_n, step.op, parts)
-    quick = step.chunk_step is None and worth_compiling(len(step), _well_formed)
-    if quick and _well_formed(*columns, c.num_ranks, c.num_chunks, c.keeps_apart):  # nearly every step is
-        return None
-    num_ranks, num_chunks, lone = c.num_ranks, c.num_chunks, np.array(not c.keeps_apart)
-    bad_rank = (np.minimum(step.src, step.dst) < 0) | (np.maximum(step.src, step.dst) >= num_ranks)
-    bad_chunk = chunks_unknown(step, num_chunks)
-    for rule, bad, expected in (
-        ("rank_unknown", bad_rank, f"ranks 0..{num_ranks - 1}"),
-        ("chunk_unknown", bad_chunk, f"chunks 0..{num_chunks - 1}"),
-        ("operation_unknown", step.op > Op.REDUCE_MOVE, "copy (0), reduce (1), move (2) or reduce_move (3)"),
-        ("operation_wrong", ~lone & (step.op & 1 > 0), "move (2): contributions are kept apart"),
-        (
-            "operation_wrong",
-            lone & (step.op == Op.MOVE),
-            "copy (0), reduce (1) or reduce_move (3): contributions are not kept apart",
-        ),
-        ("size_wrong", lone & (_parts(step) != 1), "one part: contributions are not kept apart"),
-    ):
-        rows = np.flatnonzero(bad)
-        if len(rows):
-            return Violation(rule, i, -1, f"transfer {rows[0]}", expected, _row(step, int(rows[0])), len(rows))
-    return None
-
-
-def _parts(step: Transfers) -> IntArray:
-    return np.ones(len(step), np.int32) if step.parts is None else step.parts
-
-
-def _row(step: Transfers, row: int) -> str:
-    lo, n = int(step.chunk_lo[row]), int(step.chunk_n[row])
-    apart = 1 if step.chunk_step is None else int(step.chunk_step[row])
-    every = "" if apart == 1 else f" every {apart}"
-    return f"{step.src[row]} -> {step.dst[row]} chunks {lo}..{lo + (n - 1) * apart}{every} op {step.op[row]}"
-
-
-def _step_violations(
-    i: int, clashes: IntArray, not_held: IntArray, wrong_size: IntArray, step: Transfers, chunks: IntArray
-) -> list[Violation]:
-    """Violations of one step, from the counters (count, first row, its chunk, contributions held)."""
-    out = []
-    for rule, (count, row, k, there), who, expected in (
-        ("chunk_overwritten", clashes, step.dst, "one copy, or sums alone"),
-        ("sent_before_held", not_held, step.src, "data to send"),
-        ("size_wrong", wrong_size, step.src, "as many contributions as it has"),
-    ):
-        if count:
-            found = {"chunk_overwritten": "several writes", "sent_before_held": "none yet"}.get(rule)
-            found = found or f"{_parts(step)[row]} sent of {there}"
-            out.append(Violation(rule, i, -1, f"chunk {chunks[k]} of rank {who[row]}", expected, found, int(count)))
-    return out
-
-
-def _explain(schedule: Schedule, chunks: IntArray, wrong: np.ndarray) -> list[Violation]:
-    """Name the error of one wrong sum of each of the first few wrong chunks, and count the others with them."""
-    pairs = np.argwhere(wrong)
-    found: dict[str, Violation] = {}
-    c = schedule.collective
-    for k in np.flatnonzero(wrong.any(axis=0))[:SHOWN]:
-        rank = np.flatnonzero(wrong[:, k])[0]
-        counts = contributions(schedule, int(rank), int(chunks[k]))
-        due = c.before(np.arange(c.num_ranks), np.full(c.num_ranks, chunks[k])).astype(np.int64)
-        first = first_holders(c, due[:, None])
-        if first is not None:  # any holder may be the source
-            counts, due = (np.where(np.arange(c.num_ranks) == first[0], x, 0) for x in (counts.sum(), 1))
-        where = f"chunk {chunks[k]} at rank {rank}"
-        for rule, who in (("contribution_missing", counts < due), ("contribution_doubled", counts > due)):
-            if who.any() and rule not in found:
-                origins = np.flatnonzero(who)
-                text = ", ".join(f"rank {o} x{counts[o]}" for o in origins[:4]) + (", ..." if len(origins) > 4 else "")
-                found[rule] = Violation(rule, -1, -1, where, "each contribution once", text, len(pairs))
-    if len(pairs) and not found:  # a wrong result is never accepted, whatever its explanation
-        where = f"chunk {chunks[pairs[0, 1]]} at rank {pairs[0, 0]}"
-        found["other"] = Violation(
-            "contribution_missing", -1, -1, where, "each contribution once", "others", len(pairs)
-        )
-    return list(found.values())
-
-
-def contributions(schedule: Schedule, rank: int, chunk: int) -> IntArray:
-    """Multiplicity of each rank's contribution in a chunk at a rank at the end, up to 2**40, int64 (num_ranks,).
-
-    The result is linear in the contributions; replaying the steps backwards carries the coefficients to the start.
-
-    Args:
-        schedule: to be checked.
-        rank, chunk: whose result.
-    """
-    weight = np.zeros(schedule.collective.num_ranks, np.int64)
-    weight[rank] = 1
-    for i in range(schedule.num_steps - 1, -1, -1):
-        step = with_followed_alone(schedule.step(i), np.array([chunk]))
-        rows = np.flatnonzero((step.chunk_lo <= chunk) & (chunk < step.chunk_lo.astype(np.int64) + step.chunk_n))
-        src, dst, op = step.src[rows], step.dst[rows], step.op[rows]
-        before = weight.copy()
-        before[dst[op == Op.COPY]] = 0
-        before[src[op & Op.MOVE > 0]] = 0
-        np.add.at(before, src, weight[dst])
-        weight = np.minimum(before, _MANY)
-    c = schedule.collective
-    return weight * c.before(np.arange(c.num_ranks), np.full(c.num_ranks, chunk))
-
-
-@njit
-def _well_formed(src, dst, chunk_lo, chunk_n, op, parts, num_ranks, num_chunks, keeps_apart):  # type: ignore[no-untyped-def]
-    """Whether every row names ranks, chunks and an operation that exist, and parts only where contributions are kept apart.
-
-    The loop has no early exit, so that it is vectorised.
-    """
-    forbidden, other = (Op.REDUCE, Op.REDUCE_MOVE) if keeps_apart else (Op.MOVE, Op.MOVE)
-    bad = False
-    for t in range(len(src)):
-        bad |= (src[t] < 0) | (dst[t] < 0) | (src[t] >= num_ranks) | (dst[t] >= num_ranks)
-        bad |= (chunk_lo[t] < 0) | (chunk_n[t] < 1) | (np.int64(chunk_lo[t]) + chunk_n[t] > num_chunks)
-        bad |= (op[t] > Op.REDUCE_MOVE) | (op[t] == forbidden) | (op[t] == other)
-    if not keeps_apart:
-        for t in range(len(parts)):
-            bad |= parts[t] != 1
-    return not bad
