@@ -80,7 +80,9 @@ def test_the_engine_takes_long_runs_of_large_plans(monkeypatch):
     before = plan.simulate("device", assumptions=ASSUMED)
     monkeypatch.setattr(device, "LARGE_CHUNKS", 1)
     monkeypatch.setattr(device, "_schedule", None)
-    assert same(plan.simulate("device", assumptions=ASSUMED), before)
+    found = plan.simulate("device", assumptions=ASSUMED)
+    assert same(found, before)
+    assert found.lower_bound_s == before.lower_bound_s < long_run_timeline(plan.circuits, 90_000, ASSUMED).lower_bound_s
 
 
 @pytest.mark.parametrize(
@@ -91,11 +93,13 @@ def test_the_engine_takes_long_runs_of_large_plans(monkeypatch):
         ("ramp:groups=3,racks=1,wavelengths=3", "ramp:stages=1", "no long run"),
     ],
 )
-def test_what_has_no_period_is_refused(text, algorithm, reason):
-    """In one line."""
+def test_what_has_no_period_is_refused(text, algorithm, reason, monkeypatch):
+    """In one line; the engine has another way."""
+    monkeypatch.setattr(device, "LARGE_CHUNKS", 1)
     plan = opticcl.compile(text, "broadcast", 30_000, algorithm=algorithm)
     with pytest.raises(UnsupportedError, match=reason):
         long_run_timeline(plan.circuits, plan.size_bytes, ASSUMED)
+    assert device.timeline_of_long_run(plan.circuits, plan.size_bytes, ASSUMED) is None
 
 
 def test_sums_and_uneven_chunks_are_refused():

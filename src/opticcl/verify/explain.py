@@ -15,7 +15,13 @@ _MANY = 1 << 40  # multiplicities above it are not distinguished; sums of those 
 
 
 def explain(schedule: Schedule, chunks: IntArray, wrong: np.ndarray) -> list[Violation]:
-    """Name the error of one wrong sum of each of the first few wrong chunks, and count the others with them."""
+    """Name the error of one wrong sum of each of the first few wrong chunks, and count the others with them.
+
+    Args:
+        schedule: that was followed.
+        chunks: that were followed, ascending.
+        wrong: whether a rank ends with a wrong result in a chunk, bool (num_ranks, chunks).
+    """
     pairs = np.argwhere(wrong)
     found: dict[str, Violation] = {}
     c = schedule.collective
