@@ -428,8 +428,8 @@ def test_ranges_that_a_shift_tears_are_found(schedule):
     [
         (10, 1, 1, 1, 8192),  # narrow transfers: a large block
         (10, 15, 1024, 1, 8192),
-        (10, 16, 1, 1, 2048),  # wide ones, or runs: a small block
-        (10, 1, 1, 2, 2048),
+        (10, 16, 1, 1, 256),  # wide ones, or runs: a small block
+        (10, 1, 1, 2, 256),
         (15, 16, 1, 1, 128),  # but as many chunks as eight ranges have
         (16, 16, 1, 1, 128),
         (17, 16, 1, 1, 64),  # where a large block has them

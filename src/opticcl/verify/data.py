@@ -39,7 +39,7 @@ from opticcl.verify.two_parts import two_parts
 __all__ = ["DataReport", "check_data"]
 
 SYMMETRY_FROM = 1 << 16  # (rank, chunk) pairs from which claimed symmetries are used
-BLOCK = 1 << 21  # (rank, chunk) pairs that are followed together: 50 MB, which caches hold in part
+BLOCK = 1 << 18  # (rank, chunk) pairs that are followed together: 6 MB, which caches hold
 LARGE_BLOCK = 1 << 23  # the same, of schedules with narrow transfers or many steps, which are read once a block: 300 MB
 RANGE = 16  # chunks of a transfer, on average, from which it is a range
 FEW_STEPS = 1024
