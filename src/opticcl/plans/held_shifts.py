@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 from math import comb, inf, isfinite
 from time import perf_counter
 
@@ -41,7 +42,7 @@ ALL_SHIFTS = 256
 """Up to this number of nodes every shift may be held; above it, divisors of the number and the shifts of the steps' digits."""
 
 KEPT_NODES = 8192
-"""Up to this number of nodes the columns of all factorisations are kept, 24 MB at most [count]."""
+"""Up to this number of nodes the columns of all factorisations are kept, 30 MB at most for a collective [count]."""
 
 TIMED_BLOCK = 16
 """Factorisations that are tried before time is compared with a limit [count]."""
@@ -182,6 +183,8 @@ def fastest_held(
     best, best_s, proven = 0, inf, True
     block = len(order) if time_limit_s == inf else TIMED_BLOCK
     for at in range(0, len(order), block):
+        if least[order[at]] >= best_s:
+            break
         best, best_s = fastest_of(families, order[at : at + block], least, size_bytes, law, (best, best_s))
         if best_s < inf and perf_counter() - begin > time_limit_s:
             proven = False
@@ -218,7 +221,7 @@ class _Family:
     added: float
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=64)
 def _family(collective: str, radices: tuple[int, ...]) -> _Family:
     weights = np.concatenate([[1], np.cumprod(np.array(radices, np.int64))])
     n = int(weights[-1])
@@ -265,25 +268,29 @@ class _Families:
         whole = steps * (law.alpha_s + law.delta_s) + self.whole * size_bytes * law.s_per_byte
         return first + whole + self.added * size_bytes * law.sums_s_per_byte
 
-    def places_of(self, shift: int) -> IntArray:
-        """Place of a shift among those of each, -1 where it is none of them, int64 (factorisations,)."""
+    def places_of(self, shift: int, numbers: IntArray) -> IntArray:
+        """Place of a shift among those of some of them, -1 where it is none and of the others, int64 (factorisations,)."""
         places = np.full(len(self.members), -1)
-        if shift:
-            for i, member in enumerate(self.members):
-                places[i] = next(iter(np.flatnonzero(member.shifts == shift)), -1)
+        for number in numbers.tolist() if shift else ():
+            places[number] = next(iter(np.flatnonzero(self.members[number].shifts == shift)), -1)
         return places
 
 
 @lru_cache(maxsize=8)
 def _families(collective: str, num_nodes: int) -> _Families:
-    members = tuple(_family(collective, radices) for radices in factorisations(num_nodes))
+    members = [_family(collective, radices) for radices in factorisations(num_nodes)]
+    links = np.concatenate([one.links.ravel() for one in members])
+    first_link = np.cumsum([0, *(one.links.size for one in members)])
     return _Families(
-        members,
+        tuple(
+            replace(one, links=links[start:end].reshape(one.links.shape))  # kept once
+            for one, (start, end) in zip(members, pairwise(first_link.tolist()), strict=True)
+        ),
         moved=np.concatenate([one.moved for one in members]),
         adds=np.concatenate([one.adds for one in members]),
-        links=np.concatenate([one.links.ravel() for one in members]),
+        links=links,
         first_step=np.cumsum([0, *(len(one.moved) for one in members)]),
-        first_link=np.cumsum([0, *(one.links.size for one in members)]),
+        first_link=first_link,
         whole=np.array([one.whole for one in members]),
         added=np.array([one.added for one in members]),
     )
@@ -316,7 +323,8 @@ def _fastest_of(
     sums = families.moved * families.adds * size_bytes * law.sums_s_per_byte
     laws = (float(law.alpha_s), float(law.delta_s), float(law.s_per_byte * size_bytes), float(law.change_s))
     columns = (families.moved, sums, families.links, families.first_step, families.first_link)
-    at, seconds = first_fastest(order, least, *columns, *laws, law.first_free, families.places_of(law.stands), *best)
+    stands = families.places_of(law.stands, order)
+    at, seconds = first_fastest(order, least, *columns, *laws, law.first_free, stands, *best)
     return int(at), float(seconds)
 
 
