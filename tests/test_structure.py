@@ -304,3 +304,37 @@ def test_all_lists_what_is_public():
         assert getattr(opticcl, name) is not None
     with pytest.raises(AttributeError):
         _ = opticcl.nothing
+
+
+COLUMNS = {"src", "dst", "chunk_lo", "chunk_n", "op", "parts", "chunk_step"}
+
+
+def writes_into_columns(tree: ast.AST) -> list[int]:
+    """Lines that assign to entries of a column of a step, such as `step.src[0] = 1`."""
+    targets = [
+        (node.lineno, target)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign | ast.AugAssign)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+    ]
+    return [
+        line
+        for line, target in targets
+        if isinstance(target, ast.Subscript)
+        and isinstance(target.value, ast.Attribute)
+        and target.value.attr in COLUMNS
+        and not (isinstance(target.value.value, ast.Name) and target.value.value.id == "grants")  # not of a schedule
+    ]
+
+
+def test_no_test_writes_into_steps():
+    """Generated steps are cached for all schedules: a test that changed one would make another fail, now and then."""
+    assert writes_into_columns(ast.parse("step.chunk_lo[7] = (step.chunk_lo[7] + 1) % 32")) == [1]
+    assert writes_into_columns(ast.parse("step = 1\nmade.step(0).src[:2] += 1")) == [2]
+    assert not writes_into_columns(ast.parse("src[0] = step.src[0]"))
+    found = [
+        f"{path.name}: line {line}"
+        for path in sorted(Path(__file__).parent.rglob("*.py"))
+        for line in writes_into_columns(ast.parse(path.read_text("utf-8")))
+    ]
+    assert not found
