@@ -49,7 +49,7 @@ def first_fastest(  # type: ignore[no-untyped-def]
     order, least, moved, sums, links, first_step, first_link,
     alpha_s, delta_s, s_per_message, change_s, first_free, stands, best, best_s,
 ):  # fmt: skip
-    """The family that is faster than the best so far and all others, in order until a bound is not below, and its time [s].
+    """The fastest of some families, up to the first whose bound is not below the best time.
 
     Args:
         order: numbers of the families to try, by their bounds, int64 (tried,).
@@ -61,6 +61,7 @@ def first_fastest(  # type: ignore[no-untyped-def]
         stands: the same of each family, int64 (families,).
         best: number of the best family so far.
         best_s: its time [s].
+    Returns: number of the fastest family, of those before too, and its time [s].
     """
     for number in order:
         if least[number] >= best_s:

@@ -247,8 +247,8 @@ class _Families:
         members: each of them.
         moved, adds: of the steps of all, (steps,).
         links: of the steps of all, each on all shifts of its factorisation, int32 (entries,).
-        first_step: of each, and their number, int64 (factorisations + 1,).
-        first_link: entry of `links` of each, and their number, int64 (factorisations + 1,).
+        first_step: place of the first step of each, and the end, int64 (factorisations + 1,).
+        first_link: place of the first of the `links` of each, and the end, int64 (factorisations + 1,).
         whole, added: of each, float64 (factorisations,).
     """
 

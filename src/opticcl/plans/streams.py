@@ -52,7 +52,7 @@ LARGE_NODES = 1 << 14
 """On more nodes one number of pieces is tried, a piece a slot: each takes seconds [count]."""
 
 MOST_DEVICES = 1 << 26
-"""Devices of a machine up to which each is followed; on larger ones plans with a long run of equal steps alone are tried."""
+"""Devices of a machine up to which each is followed; on larger ones only plans with a long run of equal steps are [count]."""
 
 
 def plan_streamed(
