@@ -235,6 +235,27 @@ def test_a_first_comparison_compiles_next_to_nothing(tmp_path):
     assert len([*tmp_path.rglob("*.nbi")]) <= 3
 
 
+LOADED = """
+import importlib, sys
+from pathlib import Path
+import opticcl
+from opticcl.plans.warm import kernels
+package = Path(opticcl.__file__).parent
+for file in package.rglob("*.py"):
+    if "import njit" in (text := file.read_text("utf-8")) or ", njit" in text:
+        importlib.import_module(".".join(("opticcl", *file.relative_to(package).with_suffix("").parts)))
+kept = loaded = 0
+for kernel in kernels().values():
+    file = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
+    for signature, *_ in file._load_index() if file else ():
+        kernel.compile(signature)
+        kept += 1
+    loaded += sum(kernel.stats.cache_hits.values())
+assert "numba.misc.gdb_hook" not in sys.modules  # what only the compiler needs
+print(kept, loaded)
+"""
+
+
 @pytest.mark.deep
 def test_all_kernels_are_compiled_from_nothing(tmp_path):
     """In an empty directory, where no kernel finds another one that was compiled before."""
@@ -243,6 +264,10 @@ def test_all_kernels_are_compiled_from_nothing(tmp_path):
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, env=variables)
     assert done.returncode == 0, done.stderr
     assert " 0 there already" in done.stdout
+    done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=False, env=variables)
+    assert done.returncode == 0, done.stderr
+    kept, loaded = map(int, done.stdout.split())
+    assert kept == loaded > 50
 
 
 @pytest.mark.deep
@@ -304,6 +329,61 @@ def test_processes_compile_a_kernel_once(tmp_path):
     assert sorted(counts) == [(1, 1), (2, 0)]
     with started("1+2", "1.5+2", "1+2.5") as last:
         assert last.stdout.read().splitlines() == ["ready", "3 3.5 3.5", "0 3"]
+
+
+SORTED = """
+import math, sys
+import numpy as np
+from opticcl.kernels import njit
+
+
+@njit
+def spread(values, width):
+    kept = np.sort(values)
+    made = np.zeros((len(kept), width))
+    for i in range(len(kept)):
+        made[i, kept[i] % width] = math.floor(kept[i] / 3.0) + np.log2(kept[i] + 1)
+    return made, kept.sum(), (width, bool(width % 2))
+
+
+@njit
+def doubled(values):
+    return 2 * values
+
+
+print(*map(np.sum, spread(np.array([7, 3, 1]), 4)[:2]), *spread(np.array([7, 3, 1]), 5)[2])
+print("numba.misc.gdb_hook" in sys.modules, *(len(one) for one in (spread.stats.cache_misses, spread.stats.cache_hits)))
+print(doubled(len(sys.argv)), doubled(1.5))
+"""
+
+
+def test_a_kernel_on_the_disk_is_loaded_without_the_compiler(tmp_path):
+    """With arrays that it allocates, and functions of C; what is compiled behind it is compiled as ever."""
+    source = tmp_path / "sorted.py"
+    source.write_text(SORTED, "utf-8")
+    variables = {
+        **os.environ,
+        "NUMBA_CACHE_DIR": str(tmp_path / "kept"),
+        "PYTHONPATH": str(Path(opticcl.__file__).parents[1]),
+    }
+
+    def said():
+        done = subprocess.run([sys.executable, str(source)], capture_output=True, text=True, check=True, env=variables)
+        return done.stdout.splitlines()
+
+    first, second = said(), said()
+    assert first == ["9.0 11 5 True", "True 1 0", "2 3.0"]
+    assert second == ["9.0 11 5 True", "False 0 1", "2 3.0"]
+    source.write_text(SORTED.replace("2 * values", "values + 1"), "utf-8")
+    assert said() == ["9.0 11 5 True", "True 1 0", "2 2.5"]
+
+
+def test_a_numba_that_loads_otherwise_is_left_alone():
+    """Without the parts that are used here, kernels are loaded as numba does."""
+    kept = SimpleNamespace(load_overload="as numba does")
+    kernels._load_without_compiler(SimpleNamespace(_cache=kept))
+    kernels._load_without_compiler(SimpleNamespace())
+    assert kept.load_overload == "as numba does"
 
 
 def test_a_file_of_kernels_is_locked_until_all_are_compiled(tmp_path):

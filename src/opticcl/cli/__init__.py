@@ -26,6 +26,9 @@ INTERRUPTED = 130
 GARBAGE = 10_000
 """Objects made and not yet freed before cycles of them are looked for; the usual 700 costs a quarter second [count]."""
 
+OF_MODULES = 1_000_000
+"""Those before they are looked for the first time: modules, as they are read, make most of them, and no garbage [count]."""
+
 _MODULES = {
     module.name.removesuffix("_verb"): module.name
     for module in pkgutil.iter_modules(__path__)
@@ -106,12 +109,22 @@ def _before_a_verb(
 def main() -> None:
     """Entry point: run a verb and exit with its code."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # cleans up as Ctrl-C does
-    gc.set_threshold(GARBAGE)
+    os.environ.setdefault(
+        "OPENBLAS_NUM_THREADS", "1"
+    )  # threads would begin with each process, for products of short vectors
+    gc.set_threshold(OF_MODULES)
+    gc.callbacks.append(_look_for_garbage_often)
     try:
         code = run_command()
     finally:
         gc.freeze()  # else the interpreter searches all objects for garbage as it ends, 0.3 s
     sys.exit(code)
+
+
+def _look_for_garbage_often(phase: str, info: dict[str, int], /) -> None:
+    """What the garbage collector calls when it runs for the first time."""
+    gc.set_threshold(GARBAGE)
+    gc.callbacks.remove(_look_for_garbage_often)
 
 
 def run_command() -> int:

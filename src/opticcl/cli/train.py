@@ -11,6 +11,7 @@ import typer
 
 from opticcl.cli._clock import ClockOption, parse_clock
 from opticcl.cli._generated import OptionSource, generated_command, given_options
+from opticcl.cli._memory import keep_freed_memory
 from opticcl.cli._options import (
     DEFAULT_SET,
     LARGE,
@@ -231,6 +232,7 @@ def run(
         spares = max(1, least // 25) if spares is None else spares
         check_spares(spares, least)
         events = read_fault_trace(faults)
+    keep_freed_memory()
     with ProgressLine() as progress:
         found = train(
             job,
