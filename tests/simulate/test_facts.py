@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from tests.collectives import nothing_required
 from tests.profiles import examples
 
+from opticcl import kernels
 from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
-from opticcl.fabrics import fabric
+from opticcl.fabrics import FABRICS, fabric, fabric_at_scale
+from opticcl.fabrics.job import job
 from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers
 from opticcl.ir.symmetric_steps import symmetric_steps
 from opticcl.schedule import generate, skewed_exchange
@@ -21,6 +23,8 @@ from opticcl.simulate import parts as parts_module
 from opticcl.simulate.closed_form import costs
 from opticcl.simulate.facts import BusiestNode, PlanFacts, ScheduleFacts, StepEnds, step_ends
 from opticcl.simulate.latency import path_latency
+
+PACKETS = [one for one in FABRICS.names() if fabric_at_scale(one, 16).hops_are_links]
 
 
 @pytest.mark.parametrize(
@@ -255,3 +259,35 @@ def test_circuits_of_a_run_are_made_once():
     laws = [path_latency(where, assumed) for assumed in sets]
     assert [facts.of_run(0).longest_s(law) for law in laws] == [facts.of_run(0).longest_s(law) for law in laws]
     assert len(asked) == known
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("where", PACKETS)
+def test_the_busiest_link_is_that_of_the_resources(monkeypatch, compiled, where):
+    """Loads of links by the numbers of hops are those by the resources that circuits occupy, to the last bit; on a job too."""
+    machine = fabric_at_scale(where, 16)
+    generator = np.random.default_rng(5)
+    for on in (machine, job(machine, range(0, 16, 2))):
+        src, dst = (generator.integers(0, on.num_nodes, 90) for _ in range(2))
+        transfers = Transfers.of(src, dst, 0, 1, Op.COPY)
+        schedule = Schedule("drawn", nothing_required(on.num_nodes, 1), 1, lambda i, given=transfers: given)
+        (circuits,) = lower(on, schedule).rounds(0)
+        chunks = generator.random(len(circuits)) * 10
+        with kernels.always_compiled(compiled):
+            found = facts_module._busiest_link(on, chunks, circuits)
+        assert on.hops_are_links
+        assert found > 0
+        with monkeypatch.context() as patch:
+            patch.setattr(type(machine), "hops_are_links", False)
+            assert facts_module._busiest_link(on, chunks, circuits) == found
+
+
+def test_links_that_do_not_exist_are_left_to_the_resources():
+    """A hop beyond the last link takes no memory of others: the resources say what it occupies."""
+    machine = fabric_at_scale("fat_tree", 16)
+    far = sum(r.count for r in machine.resources) + 3
+    circuits = Circuits.of([0, 0], [0, 1], [1, 2], path=np.array([[0, far], [0, 1]]))
+    inside = Circuits.of([0, 0], [0, 1], [1, 2], path=np.array([[0], [0]]))
+    assert facts_module._busiest_link(machine, np.ones(2), circuits) == facts_module._busiest_link(
+        machine, np.ones(2), inside
+    )

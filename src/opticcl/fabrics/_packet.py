@@ -212,6 +212,11 @@ class PacketFabric(Fabric):
         """Links, by rate."""
         return self.network.resources
 
+    @property
+    def hops_are_links(self) -> bool:
+        """True."""
+        return True
+
     def usage(self, circuits: Circuits) -> Iterator[Usage]:
         """Every link on the path."""
         return self.network.usage(circuits)

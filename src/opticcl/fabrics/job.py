@@ -171,6 +171,11 @@ class Job(Fabric):
         return self.whole.resources
 
     @property
+    def hops_are_links(self) -> bool:
+        """Of the machine."""
+        return self.whole.hops_are_links
+
+    @property
     def machine(self) -> Fabric:
         """The whole machine."""
         return self.whole

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -353,10 +354,15 @@ class Fabric(ABC):
         """What one node can send at most [bit/s]."""
         return self.ports_per_node * self.lasers_per_port * self.rate_bits_per_s
 
-    @property
+    @cached_property
     def is_packet_switched(self) -> bool:
         """Whether its links are shared by packets rather than held by circuits."""
         return any(r.shared for r in self.resources)
+
+    @property
+    def hops_are_links(self) -> bool:
+        """Whether each hop of a path is the number of a shared link, counted over all `resources`."""
+        return False
 
     # --- the whole machine and the part of it that can be used --------------------------------------------------------
 

@@ -144,8 +144,8 @@ class Candidate:
         if self._rest[0] != evaluated:
             rest = self._bounds[len(self._costs) :]
             self._rest = evaluated, RunBound(*map(sum, zip(*rest, strict=True))) if rest else RunBound(0.0, 0.0, 0.0)
-        parts = [*(self._of_cost(cost, sizes) for cost in self._costs), _of_bound(self._rest[1], sizes)]
-        return Known(sum(part.total_s for part in parts), sum(part.moving_s for part in parts))
+        parts = [*self._of_costs(self._costs, sizes), _of_bound(self._rest[1], sizes)]
+        return Known(*map(sum, zip(*parts, strict=True)))
 
     def profile_under(self, assumed: Assumptions) -> Profile:
         """Its time for any message size under other assumptions, evaluated to the end."""
@@ -180,7 +180,7 @@ class Candidate:
         self._costs.append(cost)
         if self.complete:
             self._next_cost.close()
-        total_s, moving_s = self._of_cost(cost, sizes)
+        ((total_s, moving_s),) = self._of_costs([cost], sizes)
         bound = _of_bound(self._bounds[len(self._costs) - 1], sizes)
         return Known(total_s - bound.total_s, moving_s - bound.moving_s)
 
@@ -189,11 +189,16 @@ class Candidate:
         self._plan = facts.plan
         yield from costs(facts.plan, self.assumed, facts)
 
-    def _of_cost(self, cost: Cost, sizes: Sequence[int]) -> Known:
-        chunks = self.schedule.collective.num_chunks
-        moving_s = [cost.moving_s(self.fabric, size / chunks) for size in sizes]
-        still_s = [cost.still_s(self.fabric, self.assumed, size / chunks) for size in sizes]
-        return Known(sum(map(add, still_s, moving_s)), sum(moving_s))
+    def _of_costs(self, costs: Sequence[Cost], sizes: Sequence[int]) -> list[tuple[float, float]]:
+        """What is known of each run by its exact cost: total and moving time [s]."""
+        fabric, assumed = self.fabric, self.assumed
+        chunk_bytes = [size / self.schedule.collective.num_chunks for size in sizes]
+        found = []
+        for cost in costs:
+            moving_s = [cost.moving_s(fabric, each) for each in chunk_bytes]
+            still_s = [cost.still_s(fabric, assumed, each) for each in chunk_bytes]
+            found.append((sum(map(add, still_s, moving_s)), sum(moving_s)))
+        return found
 
 
 def _of_bound(bound: RunBound, sizes: Sequence[int]) -> Known:

@@ -6,7 +6,7 @@ import numpy as np
 
 from opticcl.kernels import njit
 
-__all__ = ["add_loads", "add_uses", "busiest_ends", "most_to_add", "path_sums", "ranges_apart"]
+__all__ = ["add_loads", "busiest_ends", "most_to_add", "path_sums", "ranges_apart"]
 
 MOST_RANGES = 8  # of a rank, which are compared with each other
 
@@ -115,17 +115,3 @@ def add_loads(carried, hops, offsets, chunks):  # type: ignore[no-untyped-def]
     for i in range(len(chunks)):
         for k in range(offsets[i], offsets[i + 1]):
             carried[hops[k]] += chunks[i]
-
-
-@njit
-def add_uses(carried, index, circuit, chunks):  # type: ignore[no-untyped-def]
-    """Add what circuits carry to the resources that they use.
-
-    Args:
-        carried: by each resource so far, float64 (resources,) [chunks]; changed.
-        index: resource of each use, int32 (uses,).
-        circuit: of each use, int64 (uses,).
-        chunks: of each circuit, float64 (circuits,).
-    """
-    for i in range(len(index)):
-        carried[index[i]] += chunks[circuit[i]]

@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from opticcl.assumptions import Assumptions
-from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Schedule, Transfers, Usage
+from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Resource, Schedule, Transfers
 from opticcl.ir.circuit_plan import listed_plan
 from opticcl.ir.device_settings import DeviceSettings
 from opticcl.ir.symmetric_steps import SymmetricStep, symmetric_step, symmetric_steps
 from opticcl.kernels import worth_compiling
 from opticcl.pairs import Pairs
-from opticcl.simulate._step_kernels import add_loads, add_uses, busiest_ends
+from opticcl.simulate._step_kernels import add_loads, busiest_ends
 from opticcl.simulate.latency import PathLatency, hops_within, most_messages, path_latency
 from opticcl.simulate.parts import busiest_sum, control_s, same_circuits, summed_chunks
 from opticcl.simulate.pieces import RouteLegs
@@ -504,26 +506,16 @@ def _slowest(fabric: Fabric, amount: IntArray, circuits: Circuits) -> float:
 
 def _busiest_link(fabric: Fabric, chunks: np.ndarray, circuits: Circuits) -> float:
     """Time of the busiest shared link, where circuit i carries chunks[i] [s a byte of chunk]."""
-    slowest = 0.0
-    for usage in fabric.usage(circuits):
-        if usage.resource.shared:
-            carried = _loads(usage, chunks)
-            slowest = max(slowest, float(carried.max(initial=0)) * 8 / usage.resource.capacity)
-    return slowest
-
-
-def _loads(usage: Usage, chunks: np.ndarray) -> np.ndarray:
-    """What each instance of a resource carries, float64 (instances or as far as any carries,) [chunks].
-
-    Args:
-        usage: of circuits.
-        chunks: of each circuit, float64 (circuits,).
-    """
-    index, circuit = usage.index, usage.circuit
-    if circuit is None:
-        return np.bincount(index, chunks)
-    if worth_compiling(len(index), add_uses) and hops_within(index, usage.resource.count):  # else NumPy refuses them
-        carried = np.zeros(usage.resource.count)
-        add_uses(carried, np.asarray(index, np.int32), np.asarray(circuit, np.int64), chunks)
-        return carried
-    return np.bincount(index, chunks[circuit])
+    each: list[tuple[Resource, npt.NDArray[Any]]]
+    if fabric.hops_are_links and hops_within(circuits.hops, links := sum(r.count for r in fabric.resources)):
+        carried = np.zeros(links)
+        _add_loads(carried, circuits, chunks)
+        places = np.cumsum([r.count for r in fabric.resources])[:-1]
+        each = [(r, of) for r, of in zip(fabric.resources, np.split(carried, places), strict=True) if r.shared]
+    else:
+        each = [
+            (used.resource, np.bincount(used.index, chunks if used.circuit is None else chunks[used.circuit]))
+            for used in fabric.usage(circuits)
+            if used.resource.shared
+        ]
+    return max((float(of.max(initial=0)) * 8 / r.capacity for r, of in each), default=0.0)
