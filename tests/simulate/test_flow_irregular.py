@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.interpreted import interpreted
 from tests.profiles import examples
 
 from opticcl.circuits import lower
 from opticcl.collective import collective
 from opticcl.fabrics import fabric
 from opticcl.ir import Op, Schedule, Transfers
+from opticcl.simulate import _event_kernels, _fair_kernels, _heap_kernels
 from opticcl.simulate import _flow_kernels as kernels
 from opticcl.simulate._fair_kernels import fair_rates
 from opticcl.simulate.dependencies import released_together
@@ -366,6 +368,20 @@ def test_a_slow_flow_keeps_its_part_as_often_as_it_counts():
     """A link of its own holds the first to a byte a second, twice on the other: eight are left, for two and then for one."""
     flows = (30, 0, {0: 2, 1: 1}), (120, 0, {0: 1}), (40, 0, {0: 1})
     assert by_hand(flows, [10, 1])[2] == [30, 20, 10]
+
+
+def test_a_path_may_cross_a_link_more_than_once():
+    """Three times each: two flows have a sixth of it each, the one that is left a third; a link has more hops than flows."""
+    hops, at, n = np.zeros(6, np.int32), np.array([0, 3]), np.array([3, 3], np.int32)
+    flows = np.array([30.0, 60.0]), np.zeros(2), np.zeros(2), at, n, hops, np.ones(6, np.int64)
+    waits = released_together(2)
+    order = waits.group_at, waits.waits, waits.block_at, waits.block_of, waits.next_block, waits.feeds_at, waits.feeds
+    with interpreted(_heap_kernels, _event_kernels, _fair_kernels, kernels):
+        status, _, finished, *_ = kernels.run(
+            flows, order, np.array([6.0]), 2, 100, np.zeros(2, np.int64), 0.0, np.zeros(1)
+        )
+    assert status == kernels.DONE
+    assert finished.tolist() == [30, 45]
 
 
 def test_starts_ends_and_changes_of_rate_are_counted():

@@ -28,3 +28,28 @@ def test_numbers_come_by_key_and_then_by_number(seed):
                 kernels.drop_least(heap, size, key)
                 assert sorted(heap[: size[0]].tolist()) == sorted(number for _, number in due)
     assert size[0] == len(due) == 0
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_number_whose_key_grows_finds_its_place(seed):
+    """As if it were removed and added again; what is behind the heap has no effect."""
+    draw = np.random.default_rng(seed)
+    key = draw.integers(0, 2 + 2 * seed, STALE + 1) * 1.0
+    key[STALE] = -1.0
+    heap, size = np.full(STALE + 1, STALE, np.int32), np.zeros(1, np.int64)
+    with interpreted(kernels):
+        for number in draw.permutation(STALE).tolist():
+            kernels.push(heap, size, key, number)
+        due = [(key[number], number) for number in range(STALE)]
+        heapq.heapify(due)
+        while due:
+            assert heap[0] == due[0][1]
+            if draw.integers(3):
+                key[heap[0]] += draw.integers(4)
+                heapq.heapreplace(due, (key[heap[0]], int(heap[0])))
+                kernels.lower_least(heap, size, key)
+            else:
+                heapq.heappop(due)
+                kernels.drop_least(heap, size, key)
+    assert size[0] == 0
+    assert heap[STALE] == STALE

@@ -13,7 +13,7 @@ import numpy as np
 from opticcl.ir import IntArray
 from opticcl.kernels import kept_with, njit
 from opticcl.simulate import _heap_kernels
-from opticcl.simulate._heap_kernels import drop_least, push
+from opticcl.simulate._heap_kernels import at, drop_least, lower_least, push
 
 __all__ = [
     "ActiveFlows",
@@ -69,6 +69,8 @@ class Shares(NamedTuple):
         heap, num_queued, share: links by the share that they have for each flow, int64 (links,), (1,) and float64 (links,).
         links, slots: that can be reached.
         seen_link, seen_slot: change that reached them last.
+        changing, keeping: slots on a link whose rates may change, int32, and what each of the others takes of it, float64
+            [byte/s].
     """
 
     left: np.ndarray
@@ -82,6 +84,8 @@ class Shares(NamedTuple):
     slots: IntArray
     seen_link: IntArray
     seen_slot: IntArray
+    changing: IntArray
+    keeping: np.ndarray
 
 
 @njit(cache=False)
@@ -121,8 +125,13 @@ def active_flows(path_at, path_n, hops, weight, capacity, num_slots):  # type: i
 
 
 @njit(cache=False)
-def shares_of(num_links, num_slots):  # type: ignore[no-untyped-def]
-    """Space for the shares of links and slots."""
+def shares_of(num_links, num_slots, most_on_link):  # type: ignore[no-untyped-def]
+    """Space for the shares of links and slots.
+
+    Args:
+        num_links, num_slots: of all [count].
+        most_on_link: nodes of a link [count].
+    """
     return Shares(
         np.zeros(num_links),
         np.zeros(num_links, np.int64),
@@ -135,6 +144,8 @@ def shares_of(num_links, num_slots):  # type: ignore[no-untyped-def]
         np.zeros(num_slots, np.int64),
         np.full(num_links, -1, np.int32),
         np.full(num_slots, -1, np.int32),
+        np.zeros(most_on_link + 1, np.int32),
+        np.zeros(most_on_link + 1),
     )
 
 
@@ -185,39 +196,73 @@ def fill(active, shares, num_links, num_slots, rate):  # type: ignore[no-untyped
     heap, size, share = shares.heap, shares.num_queued, shares.share
     size[0] = 0
     for i in range(num_links):
-        link = shares.links[i]
+        link = at(shares.links[at(i)])
         frozen[link], level_of[link] = 0, 0.0
         share[link] = left[link] / open_[link]
-        push(heap, size, share, link)
+        push(heap, size, share, np.int64(link))
     for i in range(num_slots):
-        rate[shares.slots[i]] = -1.0
+        rate[at(shares.slots[at(i)])] = -1.0
     rising, level = num_slots, 0.0
     while rising:
-        link = heap[0]
-        drop_least(heap, size, share)
+        link = at(heap[0])
         still = open_[link] - frozen[link]
         if still == 0:
+            drop_least(heap, size, share)
             continue
         current = (left[link] - level_of[link] * frozen[link]) / still
         if current > share[link] * (1 + SAME_SHARE):  # others stopped meanwhile and left their part
             share[link] = current
-            push(heap, size, share, link)
+            lower_least(heap, size, share)
             continue
+        drop_least(heap, size, share)
         if current > level * (1 + SAME_SHARE):
             level = current
         for i in range(active.link_at[link], active.link_at[link] + active.num_on[link]):
-            slot = active.nodes[i] >> active.shift
+            slot = at(active.nodes[at(i)] >> active.shift)
             if rate[slot] < 0:
                 rate[slot] = level
                 rising -= 1
-                for node in range(slot << active.shift, (slot << active.shift) + active.num_hops[slot]):
-                    other = active.node_link[node]
+                first = np.int64(slot) << active.shift
+                for node in range(first, first + active.num_hops[slot]):
+                    other = at(active.node_link[at(node)])
                     if level_of[other] != level:
                         left[other] -= level_of[other] * frozen[other]
                         open_[other] -= frozen[other]
                         frozen[other] = 0
                         level_of[other] = level
-                    frozen[other] += active.node_weight[node] if active.weighted else 1
+                    frozen[other] += active.node_weight[at(node)] if active.weighted else 1
+
+
+@njit(cache=False, inline="always")
+def _told_apart(active, shares, link, slowest):  # type: ignore[no-untyped-def]
+    """List the slots on a link whose rates may change; returns their number, and what the others take and weigh.
+
+    Args:
+        active, slowest: as of `reach`.
+        shares: changed.
+        link: number.
+    """
+    changing, keeping = shares.changing, shares.keeping
+    num_changing = num_keeping = weight = 0
+    for i in range(active.link_at[link], active.link_at[link] + active.num_on[link]):
+        node = active.nodes[at(i)]
+        slot = at(node >> active.shift)
+        rate = active.rate[slot]
+        keeps = int((rate > 0) & (rate < slowest))  # without a branch, which cannot be predicted
+        changing[at(num_changing)], keeping[at(num_keeping)] = slot, rate
+        if active.weighted:
+            keeping[at(num_keeping)] *= active.node_weight[at(node)]
+            weight += keeps * active.node_weight[at(node)]
+        num_changing += 1 - keeps
+        num_keeping += keeps
+    taken, lost = 0.0, 0.0  # lost: to rounding (Knuth)
+    for k in range(num_keeping):
+        part = keeping[at(k)]
+        total = taken + part
+        added = total - taken
+        lost += (taken - (total - added)) + (part - added)
+        taken = total
+    return num_changing, taken + lost, weight if active.weighted else num_keeping
 
 
 @njit(cache=False, _nrt=False)
@@ -233,34 +278,26 @@ def reach(active, shares, start, epoch, slowest):  # type: ignore[no-untyped-def
         epoch: number of the change.
         slowest: lowest rate that may change [byte/s].
     """
-    links, rate, shift = shares.links, active.rate, active.shift
-    links[0], reached, visited, num_slots = start, 1, 0, 0
-    shares.seen_link[start] = epoch
+    links, reached, visited, num_slots = shares.links, 1, 0, 0
+    links[0], shares.seen_link[start] = start, epoch
     while visited < reached:
-        here = links[visited]
+        here = at(links[at(visited)])
         visited += 1
-        kept, lost, kept_weight = 0.0, 0.0, 0  # by those that keep their rates; lost: to rounding (Kahan)
-        for i in range(active.link_at[here], active.link_at[here] + active.num_on[here]):
-            node = active.nodes[i]
-            slot = node >> shift
-            if 0 < rate[slot] < slowest:
-                times = active.node_weight[node] if active.weighted else 1
-                part = rate[slot] * times - lost
-                total = kept + part
-                lost = (total - kept) - part
-                kept = total
-                kept_weight += times
-            elif shares.seen_slot[slot] != epoch:
+        changing, taken, weight = _told_apart(active, shares, here, slowest)
+        shares.left[here], shares.open[here] = active.capacity[here] - taken, active.load[here] - weight
+        for k in range(changing):
+            slot = at(shares.changing[at(k)])
+            if shares.seen_slot[slot] != epoch:
                 shares.seen_slot[slot] = epoch
-                shares.slots[num_slots] = slot
+                shares.slots[at(num_slots)] = slot
                 num_slots += 1
-                for h in range(active.num_hops[slot]):
-                    link = active.node_link[(slot << shift) + h]
+                first = np.int64(slot) << active.shift
+                for node in range(first, first + active.num_hops[slot]):
+                    link = at(active.node_link[at(node)])
                     if shares.seen_link[link] != epoch:
                         shares.seen_link[link] = epoch
-                        links[reached] = link
+                        links[at(reached)] = link
                         reached += 1
-        shares.left[here], shares.open[here] = active.capacity[here] - kept, active.load[here] - kept_weight
     return reached, num_slots
 
 
@@ -275,7 +312,7 @@ def fair_rates(path_at, path_n, hops, weight, capacity):  # type: ignore[no-unty
         capacity: of each link [byte/s].
     """
     n, num_links = len(path_at), len(capacity)
-    active, shares = active_flows(path_at, path_n, hops, weight, capacity, n), shares_of(num_links, n)
+    active, shares = active_flows(path_at, path_n, hops, weight, capacity, n), shares_of(num_links, n, 0)
     for flow in range(n):
         add_flow(active, flow, path_at[flow], path_n[flow], hops, weight)
         shares.slots[flow] = flow

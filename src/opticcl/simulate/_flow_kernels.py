@@ -361,7 +361,8 @@ def run(flow_columns, order_columns, capacity, num_slots, max_events, progress, 
     """
     flows, order = FlowColumns(*flow_columns), FlowOrder(*order_columns)
     active = active_flows(flows.path_at, flows.path_n, flows.hops, flows.weight, capacity, num_slots)
-    shares, fresh = shares_of(len(capacity), num_slots), np.zeros(num_slots)
+    most_on_link = np.diff(active.link_at).max() if len(capacity) else 0
+    shares, fresh = shares_of(len(capacity), num_slots, most_on_link), np.zeros(num_slots)
     state = _begin(order, len(capacity), num_slots)
     at_once = len(order.waits) == 1 and len(order.feeds) == 0  # nothing waits: the order of equal ends does not matter
     events, ends = events_of(len(flows.amount)), ends_of(num_slots, at_once)
