@@ -291,3 +291,11 @@ def test_links_that_do_not_exist_are_left_to_the_resources():
     assert facts_module._busiest_link(machine, np.ones(2), circuits) == facts_module._busiest_link(
         machine, np.ones(2), inside
     )
+
+
+def test_a_machine_whose_hops_are_no_links_is_asked_what_circuits_use(monkeypatch):
+    """Paths of a machine of others may name something else, or nothing: four chunks leave one node by its port."""
+    machine = fabric_at_scale("ideal", 8)
+    monkeypatch.setattr(type(machine), "hops_are_links", False)
+    circuits = Circuits.of([0, 1, 2, 3], [0, 0, 0, 0], [1, 2, 3, 4])
+    assert facts_module._busiest_link(machine, np.ones(4), circuits) == 4 * 8 / machine.node_rate_bits_per_s

@@ -370,6 +370,34 @@ def test_a_slow_flow_keeps_its_part_as_often_as_it_counts():
     assert by_hand(flows, [10, 1])[2] == [30, 20, 10]
 
 
+def test_what_stops_at_several_levels_leaves_the_rest():
+    """Links of their own hold two flows to one and two bytes a second; the third has seven of ten, the fourth eight."""
+    hops_of, capacity = [{0: 1, 3: 1, 4: 1}, {1: 1, 3: 1, 4: 1}, {3: 1}, {2: 1, 4: 1}], [1, 2, 100, 10, 11]
+    assert fair_rates(*columns(hops_of), np.array(capacity, float)).tolist() == [1, 2, 7, 8]
+
+
+def test_what_others_leave_may_be_more_than_another_link_gives():
+    """The link that both cross has nine left for the second, whose own has seven."""
+    assert fair_rates(*columns([{0: 1, 1: 1}, {1: 1, 2: 1}]), np.array([1.0, 10.0, 7.0])).tolist() == [1, 7]
+
+
+def test_what_slow_flows_take_is_summed_without_loss():
+    """Numbers of which a plain sum would lose two. The others on the link are listed in their order, one without a rate too."""
+    rates = [2.0**53, 1.0, 2.0**60, 1.0, 0.0, 2.0**54]
+    at, length, links, weight = columns([{0: 1}] * len(rates))
+    shares = _fair_kernels.shares_of(1, len(rates), len(rates))
+    for times, weighs in ((1, 3), (2, 6)):
+        weight[:] = times
+        active = _fair_kernels.active_flows(at, length, links, weight, np.ones(1), len(rates))
+        for slot, rate in enumerate(rates):
+            _fair_kernels.add_flow(active, slot, at[slot], length[slot], links, weight)
+            active.rate[slot] = rate
+        with interpreted(_fair_kernels):
+            changing, taken, weighed = _fair_kernels._split_by_rate(active, shares, 0, 2.0**54)
+        assert (taken, weighed) == (times * (2.0**53 + 2), weighs)
+        assert shares.changing[:changing].tolist() == [2, 4, 5]
+
+
 def test_a_path_may_cross_a_link_more_than_once():
     """Three times each: two flows have a sixth of it each, the one that is left a third; a link has more hops than flows."""
     hops, at, n = np.zeros(6, np.int32), np.array([0, 3]), np.array([3, 3], np.int32)

@@ -10,7 +10,7 @@ from tests.simulate.plans import by_hand
 from opticcl import circuits as circuits_module
 from opticcl.assumptions import assumptions
 from opticcl.fabrics import fabric
-from opticcl.ir import Circuits, Op, Resource, Usage
+from opticcl.ir import Circuits, Op
 from opticcl.kernels import always_compiled
 from opticcl.simulate import facts
 from opticcl.simulate.closed_form import Cost, profile
@@ -105,27 +105,6 @@ def test_loads_of_a_link_that_does_not_exist(hop, error):
     with always_compiled(), pytest.raises(ValueError, match=error):
         facts._add_loads(carried, routes, np.ones(2))
     assert not carried.any()
-
-
-@pytest.mark.parametrize("compiled", [False, True])
-def test_loads_of_uses(compiled):
-    """Each use adds what its circuit carries, by the kernel as by NumPy; without circuits, use i belongs to circuit i."""
-    links, chunks = Resource("link", 4, capacity=1e9, per_wavelength=False, shared=True), np.array([1.0, 10.0, 100.0])
-    index = np.array([2, 0, 2, 1, 0])
-    with always_compiled(compiled):
-        found = facts._loads(Usage(links, index, np.array([0, 1, 2, 2, 0])), chunks)
-        assert found[:3].tolist() == [11.0, 100.0, 101.0]
-        assert not found[3:].any()
-        assert facts._loads(Usage(links, index[:3]), chunks).tolist() == [10.0, 0.0, 101.0]
-
-
-def test_loads_of_uses_that_do_not_exist():
-    """Are left to NumPy, which counts or refuses them; a kernel would write elsewhere."""
-    links = Resource("link", 2, capacity=1e9, per_wavelength=False, shared=True)
-    with always_compiled():
-        assert facts._loads(Usage(links, np.array([4]), np.array([0])), np.ones(1)).tolist() == [0, 0, 0, 0, 1]
-        with pytest.raises(ValueError, match="negative"):
-            facts._loads(Usage(links, np.array([-1]), np.array([0])), np.ones(1))
 
 
 @pytest.mark.parametrize("name", FABRICS[1:])

@@ -85,6 +85,11 @@ class Ideal(Fabric):
             Resource("rx_port", self.nodes, capacity=self.rate, per_wavelength=False, shared=True),
         )
 
+    @property
+    def hops_are_links(self) -> bool:
+        """True: ports that send come first."""
+        return True
+
     def usage(self, circuits: Circuits) -> Iterator[Usage]:
         """The sender's port and the receiver's."""
         tx, rx = self.resources

@@ -214,7 +214,6 @@ def fill(active, shares, num_links, num_slots, rate):  # type: ignore[no-untyped
             share[link] = current
             lower_least(heap, size, share)
             continue
-        drop_least(heap, size, share)
         if current > level * (1 + SAME_SHARE):
             level = current
         for i in range(active.link_at[link], active.link_at[link] + active.num_on[link]):
@@ -234,7 +233,7 @@ def fill(active, shares, num_links, num_slots, rate):  # type: ignore[no-untyped
 
 
 @njit(cache=False, inline="always")
-def _told_apart(active, shares, link, slowest):  # type: ignore[no-untyped-def]
+def _split_by_rate(active, shares, link, slowest):  # type: ignore[no-untyped-def]
     """List the slots on a link whose rates may change; returns their number, and what the others take and weigh.
 
     Args:
@@ -283,7 +282,7 @@ def reach(active, shares, start, epoch, slowest):  # type: ignore[no-untyped-def
     while visited < reached:
         here = at(links[at(visited)])
         visited += 1
-        changing, taken, weight = _told_apart(active, shares, here, slowest)
+        changing, taken, weight = _split_by_rate(active, shares, here, slowest)
         shares.left[here], shares.open[here] = active.capacity[here] - taken, active.load[here] - weight
         for k in range(changing):
             slot = at(shares.changing[at(k)])
