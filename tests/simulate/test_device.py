@@ -40,7 +40,7 @@ def test_the_bound_is_one_latency_and_the_bytes_of_a_node(collective, share, mon
     assert simulate(plan, 1000, PUBLISHED, engine="device").timeline.lower_bound_s == pytest.approx(least_s, rel=1e-5)
     monkeypatch.setattr(device, "moved_share", lambda collective: 1e9)
     monkeypatch.setattr(
-        "opticcl.simulate.list_schedule.lower_bound", lambda *given, **more: SimpleNamespace(seconds=1.0, name="all")
+        "opticcl.simulate.list_times.lower_bound", lambda *given, **more: SimpleNamespace(seconds=1.0, name="all")
     )
     with pytest.raises(BoundError, match="by the device engine is below"):
         simulate(plan, 1000, PUBLISHED, engine="device")

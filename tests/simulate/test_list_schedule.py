@@ -21,16 +21,9 @@ from opticcl.plans.plan import compile
 from opticcl.simulate import guards
 from opticcl.simulate.guards import EventLimit
 from opticcl.simulate.latency import path_latency
-from opticcl.simulate.list_schedule import (
-    ListScheduler,
-    ListTimes,
-    Waits,
-    _split,
-    _sums,
-    asynchronous,
-    by_device,
-    list_schedule,
-)
+from opticcl.simulate.list_schedule import ListScheduler, list_schedule
+from opticcl.simulate.list_sums import sums_of_step
+from opticcl.simulate.list_times import ListTimes, Waits, _split, asynchronous, by_device
 from opticcl.simulate.parts import Reconfiguration, charged_control_s, transfer_times
 
 
@@ -414,7 +407,7 @@ def test_sums_of_a_step(rows):
     for compute in ("fused", "chain", "none"):
         looked = Looked.__new__(Looked)
         looked.assumed = SimpleNamespace(compute=compute)
-        at, adds, rank, moved = _sums(t, compute)
+        at, adds, rank, moved = sums_of_step(t, compute)
         found = [(sorted(adds[at[j] : at[j + 1]].tolist()), rank[j], moved[j]) for j in range(len(rank))]
         due = [(sorted(mine), one, n) for mine, one, n in looked.sums(t, chunks)]
         assert sorted(found) == sorted(due)
@@ -474,10 +467,10 @@ def test_signals_and_transfers_connect_circuits_in_turn():
 def test_sums_are_ordered_by_rank_and_chunk():
     """Equal ranges of a rank are one sum, ranges that touch are two; those that overlap in part are cut into chunks."""
     rank, lo, n = np.array([(1, 4, 2), (0, 4, 2), (1, 0, 4), (0, 4, 2), (1, 4, 2)]).T
-    found = _sums(Transfers.of(np.full(5, 9), rank, lo, n, Op.REDUCE), "fused")
+    found = sums_of_step(Transfers.of(np.full(5, 9), rank, lo, n, Op.REDUCE), "fused")
     assert [one.tolist() for one in found] == [[0, 2, 3, 5], [1, 3, 2, 0, 4], [0, 1, 1], [8.0, 12.0, 8.0]]
     rank, lo, n = np.array([(1, 0, 2), (0, 0, 2), (1, 1, 2), (0, 1, 1)]).T
-    found = _sums(Transfers.of(np.full(4, 9), rank, lo, n, Op.REDUCE), "fused")
+    found = sums_of_step(Transfers.of(np.full(4, 9), rank, lo, n, Op.REDUCE), "fused")
     due = [[0, 1, 3, 4, 6, 7], [1, 1, 3, 0, 0, 2, 2], [0, 0, 1, 1, 1], [3.0, 4.0, 3.0, 4.0, 3.0]]
     assert [one.tolist() for one in found] == due
 
@@ -486,7 +479,7 @@ def test_a_step_that_sums_nothing():
     """Has no sums, ranks or chunks moved."""
     t = Transfers.of([0], [1], [0], 1, Op.COPY)
     for compute in ("fused", "chain"):
-        assert [one.tolist() for one in _sums(t, compute)] == [[0], [], [], []]
+        assert [one.tolist() for one in sums_of_step(t, compute)] == [[0], [], [], []]
 
 
 @pytest.mark.parametrize("rounds", [0, 1])

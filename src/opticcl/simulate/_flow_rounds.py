@@ -20,7 +20,8 @@ from opticcl.simulate.dependencies import Dependencies, Flows, FlowTimes, releas
 from opticcl.simulate.guards import EventLimit
 from opticcl.simulate.latency import PathLatency, path_latency
 from opticcl.simulate.links import Links, shared_amounts
-from opticcl.simulate.list_schedule import asynchronous, list_schedule
+from opticcl.simulate.list_schedule import list_schedule
+from opticcl.simulate.list_times import asynchronous
 from opticcl.simulate.options import FlowOptions, PacketOptions
 from opticcl.simulate.traffic import Recorder
 

@@ -26,7 +26,7 @@ from opticcl.simulate.options import DeviceOptions, FlowOptions
 from opticcl.simulate.traffic import Recorder
 
 if TYPE_CHECKING:
-    from opticcl.simulate.list_schedule import ListTimes
+    from opticcl.simulate.list_times import ListTimes
 
 __all__ = ["run_device", "timeline_of_long_run"]
 
@@ -150,7 +150,8 @@ def _schedule(
         options: of this engine.
         progress: called after every class of steps.
     """
-    from opticcl.simulate.list_schedule import asynchronous, by_device, list_schedule  # Numba takes long to import
+    from opticcl.simulate.list_schedule import list_schedule  # Numba takes long to import
+    from opticcl.simulate.list_times import asynchronous, by_device
 
     if plan.fabric.reconfiguration_s and not plan.fabric.devices:
         raise UnsupportedError(

@@ -10,7 +10,6 @@ Source: Graham 1966 (list scheduling); the laws of `opticcl.verify.time`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,19 +17,19 @@ import numpy.typing as npt
 
 from opticcl.assumptions import Assumptions
 from opticcl.errors import UnsupportedError
-from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Op, ProgressCallback, Timeline, Transfers
-from opticcl.ir.programme import CircuitTimes, ControlTimes, DataTimes, DeviceTable, Programme, StepRuns
+from opticcl.ir import CircuitPlan, Circuits, IntArray, Op, ProgressCallback, Transfers
+from opticcl.ir.programme import ControlTimes, DeviceTable
 from opticcl.simulate import _list_kernels as kernels
 from opticcl.simulate._device_uses import Devices, DeviceUses
 from opticcl.simulate._fold import numbered
 from opticcl.simulate._units import Units
-from opticcl.simulate.bounds import Starts, lower_bound
 from opticcl.simulate.guards import EventLimit, refuse_large_programme
-from opticcl.simulate.latency import in_line_on, path_latency
+from opticcl.simulate.latency import path_latency
+from opticcl.simulate.list_sums import sums_of_step
+from opticcl.simulate.list_times import ListTimes, Waits
 from opticcl.simulate.parts import Reconfiguration, charged_control_s, transfer_times
-from opticcl.simulate.traffic import Recorder
 
-__all__ = ["ClassOfSteps", "ListScheduler", "ListTimes", "Waits", "asynchronous", "by_device", "list_schedule"]
+__all__ = ["ClassOfSteps", "ListScheduler", "list_schedule"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -40,31 +39,6 @@ _WRITE: Any = kernels.write_chunks
 
 MOST_CHUNKS = 1 << 24
 """(rank, chunk) pairs whose data is followed [count]."""
-
-
-@dataclass(frozen=True, slots=True)
-class Waits:
-    """What a circuit waits for beside its data.
-
-    Args:
-        devices: its devices alone; else a reconfiguration wherever it was not part of the last round that changed any.
-        prepared: whether devices are set while data is awaited.
-        at_arrival: whether a resource is free once the last bit has arrived; else once it has left.
-    """
-
-    devices: bool
-    prepared: bool
-    at_arrival: bool
-
-
-def asynchronous(fabric: Fabric, assumed: Assumptions) -> Waits:
-    """What circuits wait for in the asynchronous mode."""
-    return Waits(devices=False, prepared=False, at_arrival=not in_line_on(fabric, assumed))
-
-
-def by_device(assumed: Assumptions) -> Waits:
-    """What circuits wait for in the device engine: nothing that stands."""
-    return Waits(devices=True, prepared=assumed.prepare == "early", at_arrival=False)
 
 
 class ClassOfSteps(NamedTuple):
@@ -88,120 +62,6 @@ class ClassOfSteps(NamedTuple):
     uses_at: IntArray
     uses: DeviceUses
     control_s: tuple[float, ...]
-
-
-class ListTimes(NamedTuple):
-    """Times of all circuits and transfers of a plan, in its order.
-
-    Args:
-        circuits: columns step, round, row, transfer, start, latency, duration (with gap: messages of the sender),
-            released, released_by, charged, control.
-        transfers: columns step, src, dst, bytes, start, left, received, arrived, summed, circuit (the one that ends last).
-        devices, control: of a programme.
-        num_rounds: of each class of steps, int64 (classes,).
-        waits: what circuits waited for.
-    """
-
-    circuits: dict[str, np.ndarray]
-    transfers: dict[str, np.ndarray]
-    devices: DeviceTable
-    control: ControlTimes
-    num_rounds: IntArray
-    waits: Waits
-
-    @property
-    def total_s(self) -> float:
-        """Last event [s]."""
-        return float(self.transfers["summed"].max(initial=0.0))
-
-    def programme(self, plan: CircuitPlan, size_bytes: int, engine: str, assumed: Assumptions) -> Programme:
-        """The tables of a programme.
-
-        Args:
-            plan: that was scheduled.
-            size_bytes: message of every rank [bytes].
-            engine: name.
-            assumed: time assumptions.
-        """
-        c, t, slot_s = self.circuits, self.transfers, plan.fabric.slot_s
-        n = len(c["step"])
-        slot = slots = np.full(n, -1)
-        if slot_s:
-            slot, slots = (
-                np.rint(column / slot_s).astype(np.int64) for column in (c["start"], c["duration"] - c["gap"])
-            )
-        end = np.where(c["transfer"] >= 0, c["start"] + c["latency"] + c["duration"], np.nan)
-        circuits = CircuitTimes.of(
-            step=c["step"], round=c["round"], row=c["row"], start_s=c["start"], end_s=end, slot=slot, slots=slots
-        )
-        data = DataTimes.of(step=t["step"], transfer=t["row"], arrived_s=t["arrived"], summed_s=t["summed"])
-        runs = StepRuns.single(plan.schedule.num_steps)
-        return Programme(
-            engine,
-            size_bytes,
-            self.total_s,
-            runs,
-            circuits,
-            data,
-            self.devices,
-            self.control,
-            {**assumed.record(), "mode": "asynchronous"},
-        )
-
-    def timeline(self, plan: CircuitPlan, size_bytes: int, assumed: Assumptions) -> Timeline:
-        """What the steps of each class contribute to the chain of transfers that ends last; the rows add up to the total.
-
-        Args:
-            plan: that was scheduled.
-            size_bytes: message of every rank [bytes].
-            assumed: time assumptions.
-        """
-        classes = plan.schedule.step_classes()
-        parts = np.zeros((5, len(classes)))
-        starts = np.array([steps.start for steps in classes])
-        c, t = self.circuits, self.transfers
-        end = self.total_s
-        for flow in self.chain()[::-1].tolist():
-            row = int(np.searchsorted(starts, t["step"][flow], side="right")) - 1
-            at = int(t["circuit"][flow])
-            released, start = float(c["released"][at]), float(c["start"][at])
-            gap = start - released
-            control = min(gap, float(c["control"][at]))
-            setting = gap - control if not plan.fabric.slot_s else min(gap - control, float(c["charged"][at]))
-            latency, transfer, compute = _split(end - start, float(c["duration"][at]), float(c["latency"][at]), end)
-            messages = min(transfer, float(c["gap"][at]))
-            transfer, latency = transfer - messages, latency + messages
-            latency += gap - control - setting  # for the next slot
-            parts[:, row] += setting, latency, transfer, compute, control
-            end = released
-        starts_by: Starts = "devices" if self.waits.devices else "data"
-        bound = lower_bound(plan.schedule.collective, plan.fabric, size_bytes, assumed, starts=starts_by)
-        about = {**assumed.record(), "mode": "asynchronous"}
-        setting_s, latency_s, transfer_s, compute_s, control_s = parts
-        times = (setting_s, latency_s, transfer_s, compute_s, control_s)
-        return Timeline(classes, self.num_rounds, *times, bound.seconds, about, bound.name)
-
-    def chain(self) -> IntArray:
-        """Transfers of the critical path, in order."""
-        t = self.transfers
-        if not len(t["summed"]):
-            return np.zeros(0, np.int64)
-        flow = int(t["summed"].argmax())
-        found = []
-        while flow >= 0:
-            found.append(flow)
-            flow = int(self.circuits["released_by"][t["circuit"][flow]])
-        return np.array(found[::-1])
-
-    def record(self, recorder: Recorder, classes: Sequence[range]) -> None:
-        """Give the times of the transfers to a recorder.
-
-        Args:
-            recorder: of the traffic.
-            classes: of steps.
-        """
-        columns = [self.transfers[name] for name in ("step", "src", "dst", "bytes", "start", "received")]
-        recorder.add_transfers(columns, classes, self.chain())
 
 
 def list_schedule(
@@ -468,7 +328,7 @@ class ListScheduler:
         last = end == received[carried]
         circuit[carried[last]] = self.num_circuits + carries[last]
         arrived, summed = received.copy(), np.zeros(m)
-        jobs = _sums(transfers, self.assumed.compute)
+        jobs = sums_of_step(transfers, self.assumed.compute)
         _WRITE(
             *t, op, left_s, arrived, self.num_flows, *jobs, self.chunk_bytes / self.assumed.memory_bytes_per_s,
             self.memory_s, self.ready, self.ready_by, self.left, self.copied, summed,
@@ -478,23 +338,6 @@ class ListScheduler:
             "bytes": transfers.size_chunks() * self.chunk_bytes, "start": first, "received": received,
             "arrived": arrived, "summed": summed, "circuit": circuit,
         })  # fmt: skip
-
-
-def _split(rest_s: float, duration_s: float, latency_s: float, end_s: float) -> tuple[float, float, float]:
-    """Latency, transfer and sums of a time after the start of light [s]; what is left of rounding goes to the transfer.
-
-    Args:
-        rest_s: the time to be divided [s].
-        duration_s, latency_s: of the circuit [s].
-        end_s: of the time, which sets the rounding [s].
-    """
-    rounding_s = 1e-12 * end_s
-    compute = rest_s - duration_s - latency_s
-    compute = compute if compute > rounding_s else 0.0
-    latency = min(latency_s, rest_s - duration_s)
-    latency = latency if latency > rounding_s else 0.0
-    transfer = rest_s - compute - latency
-    return (latency, transfer, compute) if duration_s else (latency + transfer, 0.0, compute)
 
 
 _OF_USES = ("first_member", "pool", "setting", "offset_s", "setting_s")
@@ -531,41 +374,3 @@ def _offsets(owner: IntArray, count: int) -> IntArray:
 def _apart(transfers: Transfers) -> IntArray:
     """Distance between the chunks of each transfer."""
     return np.ones(len(transfers), np.int32) if transfers.chunk_step is None else transfers.chunk_step
-
-
-def _sums(transfers: Transfers, compute: str) -> tuple[IntArray, IntArray, IntArray, np.ndarray]:
-    """Sums of a step, one for each range of chunks of a rank: (offsets of their transfers, transfers, ranks, chunks moved).
-
-    Ranges that overlap in part are summed chunk by chunk.
-
-    Args:
-        transfers: of the step.
-        compute: as in `Assumptions`.
-    """
-    adds = np.flatnonzero(transfers.op & Op.REDUCE)
-    none = np.zeros(0, np.int64)
-    if compute == "none" or not len(adds):
-        return np.zeros(1, np.int64), none, none, np.zeros(0)
-    summed, row = transfers.take(adds).ranges()
-    rank, lo, n = (c.astype(np.int64) for c in (summed.dst, summed.chunk_lo, summed.chunk_n))
-    adds = adds[row]
-    if compute == "chain":
-        return np.arange(len(adds) + 1), adds, rank, 3.0 * n
-    order = np.lexsort((n, lo, rank))
-    rank, lo, n, adds = rank[order], lo[order], n[order], adds[order]
-    end = lo + n
-    top = int(end.max()) + 1
-    reached = np.maximum.accumulate(rank * top + end)
-    same = rank[1:] == rank[:-1]
-    equal = same & (lo[1:] == lo[:-1]) & (end[1:] == end[:-1])
-    if (same & ~equal & (rank[1:] * top + lo[1:] < reached[:-1])).any():
-        owner = np.repeat(np.arange(len(adds)), n)
-        lo = lo[owner] + np.arange(len(owner)) - np.repeat(np.cumsum(n) - n, n)
-        order = np.lexsort((lo, rank[owner]))
-        owner = owner[order]
-        rank, lo, adds, n = rank[owner], lo[order], adds[owner], np.ones(len(owner), np.int64)
-    new = np.ones(len(rank), bool)
-    new[1:] = (np.diff(rank) != 0) | (np.diff(lo) != 0)
-    first = np.flatnonzero(new)
-    offsets = np.append(first, len(rank))
-    return offsets, adds, rank[first], (np.diff(offsets) + 2.0) * n[first]

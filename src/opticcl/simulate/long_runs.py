@@ -29,7 +29,8 @@ from opticcl.ir import CircuitPlan, Circuits, IntArray, Op, Timeline, Transfers
 from opticcl.ir.programme import DeviceTable
 from opticcl.simulate._device_uses import DeviceUses
 from opticcl.simulate._fold import Folded, FoldedStep, StepToFold, device_settings, fold
-from opticcl.simulate.list_schedule import ClassOfSteps, ListScheduler, ListTimes, Waits, asynchronous, by_device
+from opticcl.simulate.list_schedule import ClassOfSteps, ListScheduler
+from opticcl.simulate.list_times import ListTimes, Waits, asynchronous, by_device
 from opticcl.simulate.parts import charged_control_s, transfer_times
 
 __all__ = ["FOLLOWED", "LEAST_RUN", "has_long_run", "long_run_timeline"]
