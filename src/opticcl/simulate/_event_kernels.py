@@ -32,17 +32,18 @@ class NextEvents(NamedTuple):
 
     Args:
         after: the next flow in the bucket of each flow, int32 (flows,); -1: none.
-        bucket_first, bucket_time: first flow of each bucket, int32 (flows + 1,), and its time, float64 [s].
+        bucket_first: first flow of each bucket, int32 (flows + 1,).
         spare, heap: buckets that are free, and those in the heap, the first time on top, int32 (flows + 1,) each.
+        heap_time: times of the buckets in the heap, float64 (flows + 1,) [s].
         num_spare, num_queued: int64 (1,) each.
         recent, recent_time: buckets in which most events have their place, int64 and float64 (RECENT,).
     """
 
     after: IntArray
     bucket_first: IntArray
-    bucket_time: np.ndarray
     spare: IntArray
     heap: IntArray
+    heap_time: np.ndarray
     num_spare: IntArray
     num_queued: IntArray
     recent: IntArray
@@ -58,9 +59,9 @@ def events_of(num_flows):  # type: ignore[no-untyped-def]
     return NextEvents(
         np.full(num_flows, -1, np.int32),
         buckets[0],
-        np.zeros(num_flows + 1),
         np.arange(num_flows + 1, dtype=np.int32)[::-1].copy(),
         buckets[1],
+        np.zeros(num_flows + 1),
         counts[0],
         counts[1],
         np.full(RECENT, -1, np.int64),
@@ -84,8 +85,7 @@ def push_event(events, flow, time):  # type: ignore[no-untyped-def]
     if bucket < 0:
         events.num_spare[0] -= 1
         bucket = np.int64(events.spare[events.num_spare[0]])
-        events.bucket_time[bucket] = time
-        push(events.heap, events.num_queued, events.bucket_time, bucket)
+        push(events.heap, events.heap_time, events.num_queued, bucket, time)
         oldest = bucket % RECENT  # any bucket may be dropped from the recent ones
         events.recent[oldest], events.recent_time[oldest] = bucket, time
     events.after[flow] = events.bucket_first[bucket]
@@ -103,7 +103,7 @@ def pop_event(events):  # type: ignore[no-untyped-def]
                 events.recent_time[i] = -1.0
         events.spare[events.num_spare[0]] = bucket
         events.num_spare[0] += 1
-        drop_least(events.heap, events.num_queued, events.bucket_time)
+        drop_least(events.heap, events.heap_time, events.num_queued)
     else:
         events.bucket_first[bucket] = events.after[flow]
     return flow
@@ -112,7 +112,7 @@ def pop_event(events):  # type: ignore[no-untyped-def]
 @njit(cache=False, inline="always")
 def first_event_s(events):  # type: ignore[no-untyped-def]
     """Time of the first bucket; infinite if there is none [s]."""
-    return events.bucket_time[events.heap[0]] if events.num_queued[0] else np.inf
+    return events.heap_time[0] if events.num_queued[0] else np.inf
 
 
 class Ends(NamedTuple):

@@ -66,7 +66,8 @@ class Shares(NamedTuple):
         left, open: capacity and weight of the flows that still rise on each link, without the `frozen` weight of `level_of`.
         frozen: weight of the flows that stopped at the last level.
         level_of: that level [byte/s].
-        heap, num_queued, share: links by the share that they have for each flow, int64 (links,), (1,) and float64 (links,).
+        heap, num_queued, share: links by the share that they have for each flow, int64 (links,) and (1,), and that share by
+            place in the heap, float64 (links,) [byte/s].
         links, slots: that can be reached.
         seen_link, seen_slot: change that reached them last.
         changing, keeping: slots on a link whose rates may change, int32, and what each of the others takes of it, float64
@@ -193,13 +194,12 @@ def fill(active, shares, num_links, num_slots, rate):  # type: ignore[no-untyped
         rate: changed.
     """
     left, open_, frozen, level_of = shares.left, shares.open, shares.frozen, shares.level_of
-    heap, size, share = shares.heap, shares.num_queued, shares.share
+    heap, share, size = shares.heap, shares.share, shares.num_queued
     size[0] = 0
     for i in range(num_links):
         link = at(shares.links[at(i)])
         frozen[link], level_of[link] = 0, 0.0
-        share[link] = left[link] / open_[link]
-        push(heap, size, share, np.int64(link))
+        push(heap, share, size, np.int64(link), left[link] / open_[link])
     for i in range(num_slots):
         rate[at(shares.slots[at(i)])] = -1.0
     rising, level = num_slots, 0.0
@@ -207,12 +207,11 @@ def fill(active, shares, num_links, num_slots, rate):  # type: ignore[no-untyped
         link = at(heap[0])
         still = open_[link] - frozen[link]
         if still == 0:
-            drop_least(heap, size, share)
+            drop_least(heap, share, size)
             continue
         current = (left[link] - level_of[link] * frozen[link]) / still
-        if current > share[link] * (1 + SAME_SHARE):  # others stopped meanwhile and left their part
-            share[link] = current
-            lower_least(heap, size, share)
+        if current > share[0] * (1 + SAME_SHARE):  # others stopped meanwhile and left their part
+            lower_least(heap, share, size, current)
             continue
         if current > level * (1 + SAME_SHARE):
             level = current
