@@ -191,6 +191,24 @@ def test_fair_rates_are_those_of_their_definition(problem):
     assert found.tolist() == pytest.approx([float(due[f]) for f in range(len(hops_of))], rel=1e-12)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_fair_rates_on_many_links(seed):
+    """More than are queued at once, with capacities and so with shares of all sizes; half of the flows cross two or three."""
+    draw = np.random.default_rng(seed)
+    capacity = (2.0 ** draw.uniform(0, 4 + 2 * seed, 50)).round()
+    hops_of = [
+        {
+            int(link): int(draw.integers(1, 1 + 3 * (seed % 2) + 1))
+            for link in draw.choice(50, draw.integers(1, 4), False)
+        }
+        for _ in range(90)
+    ]
+    due = shares(dict(enumerate(hops_of)), capacity.astype(int).tolist())
+    with interpreted(_heap_kernels, _fair_kernels):
+        found = _fair_kernels.fair_rates(*columns(hops_of), capacity)
+    assert found.tolist() == pytest.approx([float(due[f]) for f in range(90)], rel=1e-9)
+
+
 @st.composite
 def dependent_flows(draw):
     """(paths, capacity, (amounts, delays, sums), group of each flow, block of each group, next blocks, (flow, group) fed)."""
@@ -376,6 +394,39 @@ def test_what_stops_at_several_levels_leaves_the_rest():
     assert fair_rates(*columns(hops_of), np.array(capacity, float)).tolist() == [1, 2, 7, 8]
 
 
+def test_links_are_queued_in_parts():
+    """An eighth of the way from the least share to the mean, and at last all; those on which none rises are left out."""
+    n = 44
+    shares = _fair_kernels.shares_of(n, 1, 0)
+    shares.links[:] = np.arange(n)[::-1]
+    shares.left[:], shares.open[:], shares.frozen[:4] = 3.0 + 4 * np.arange(n), 4, [4, 4, 1, 0]
+    due = {2: (11 - 6) / 3, 3: 15 / 4} | {link: (3 + 4 * link) / 4 for link in range(4, n)}
+
+    def queued():
+        found = {
+            int(link): share for link, share in zip(shares.heap, shares.share[: shares.num_queued[0]], strict=False)
+        }
+        shares.num_queued[0] = 0
+        return found
+
+    with interpreted(_heap_kernels, _fair_kernels):
+        mean = sum(due.values()) / len(due)
+        waiting, up_to = _fair_kernels._queue_least(shares, n, 6.0, False)
+        assert up_to == pytest.approx(due[2] + (mean - due[2]) / 8, rel=1e-12)
+        assert queued() == {link: share for link, share in due.items() if share <= up_to}
+        left = {link: share for link, share in due.items() if share > up_to}
+        assert sorted(shares.links[:waiting]) == sorted(left)
+        shares.frozen[40:] = 4
+        del left[40], left[41], left[42], left[43]
+        assert _fair_kernels._queue_least(shares, waiting, 6.0, True) == (0, np.inf)
+        assert queued() == left
+        for number, due_waiting in ((16, 0), (17, 17 - 2)):
+            shares.links[:number] = np.arange(10, 10 + number)
+            waiting, up_to = _fair_kernels._queue_least(shares, number, 0.0, False)
+            assert (waiting, up_to == np.inf) == (due_waiting, number == 16)
+            assert len(queued()) == number - due_waiting
+
+
 def test_what_others_leave_may_be_more_than_another_link_gives():
     """The link that both cross has nine left for the second, whose own has seven."""
     assert fair_rates(*columns([{0: 1, 1: 1}, {1: 1, 2: 1}]), np.array([1.0, 10.0, 7.0])).tolist() == [1, 7]
@@ -393,9 +444,10 @@ def test_what_slow_flows_take_is_summed_without_loss():
             _fair_kernels.add_flow(active, slot, at[slot], length[slot], links, weight)
             active.rate[slot] = rate
         with interpreted(_fair_kernels):
-            changing, taken, weighed = _fair_kernels._split_by_rate(active, shares, 0, 2.0**54)
+            shares.seen_slot[:] = [7, 7, 6, 7, 6, 7]
+            changing, taken, weighed = _fair_kernels._split_by_rate(active, shares, 0, 2.0**54, 7)
         assert (taken, weighed) == (times * (2.0**53 + 2), weighs)
-        assert shares.changing[:changing].tolist() == [2, 4, 5]
+        assert shares.changing[:changing].tolist() == [2, 4]  # the last was found before
 
 
 def test_a_path_may_cross_a_link_more_than_once():

@@ -28,6 +28,8 @@ __all__ = [
 ]
 
 SAME_SHARE = 1e-11  # relative; bottlenecks closer than that are one level
+FEW_LINKS, MOST_PARTS = 16, 12  # links that are queued at once, and parts in which more of them are [count]
+PART = 1 / 8  # of the way from the least share to the mean one: up to there links are queued
 
 
 class ActiveFlows(NamedTuple):
@@ -63,9 +65,10 @@ class Shares(NamedTuple):
     """What is known of links while rates rise, and lists of what a change can reach.
 
     Args:
-        left, open: capacity and weight of the flows that still rise on each link, without the `frozen` weight of `level_of`.
-        frozen: weight of the flows that stopped at the last level.
-        level_of: that level [byte/s].
+        left, open: capacity and weight of the flows that still rise on each link, before those of `frozen` stopped.
+        frozen: weight of the flows that stopped at the last level, int64 (links,).
+        touched: links on which some stopped at that level, int64 (links + 1,).
+        value: share of each link that waits, float64 (links,) [byte/s].
         heap, num_queued, share: links by the share that they have for each flow, int64 (links,) and (1,), and that share by
             place in the heap, float64 (links,) [byte/s].
         links, slots: that can be reached.
@@ -77,7 +80,8 @@ class Shares(NamedTuple):
     left: np.ndarray
     open: IntArray
     frozen: IntArray
-    level_of: np.ndarray
+    touched: IntArray
+    value: np.ndarray
     heap: IntArray
     num_queued: IntArray
     share: np.ndarray
@@ -137,6 +141,7 @@ def shares_of(num_links, num_slots, most_on_link):  # type: ignore[no-untyped-de
         np.zeros(num_links),
         np.zeros(num_links, np.int64),
         np.zeros(num_links, np.int64),
+        np.zeros(num_links + 1, np.int64),
         np.zeros(num_links),
         np.zeros(num_links, np.int64),
         np.zeros(1, np.int64),
@@ -181,6 +186,39 @@ def remove_flow(active, slot):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=False, _nrt=False)
+def _queue_least(shares, waiting, level, all_of_them):  # type: ignore[no-untyped-def]
+    """Queue the links that wait with the least shares; returns how many still wait, and the largest share that is queued.
+
+    Shares only grow, so those of the links that wait are evaluated again once all with less are done. By then no flow rises on
+    many of them.
+
+    Args:
+        shares: changed; those that wait are the first of `links`.
+        waiting: links [count].
+        level: at which flows stopped last [byte/s].
+        all_of_them: whether none is to wait any longer.
+    """
+    links, value = shares.links, shares.value
+    kept, least, total = 0, np.inf, 0.0
+    for i in range(waiting):
+        link = at(links[at(i)])
+        still = shares.open[link] - shares.frozen[link]
+        if still:
+            share = (shares.left[link] - level * shares.frozen[link]) / still
+            links[at(kept)], value[at(kept)] = link, share
+            least, total, kept = min(least, share), total + share, kept + 1
+    up_to = np.inf if all_of_them or kept <= FEW_LINKS else least + PART * (total / kept - least)
+    waiting = 0
+    for i in range(kept):
+        if value[at(i)] <= up_to:
+            push(shares.heap, shares.share, shares.num_queued, links[at(i)], value[at(i)])
+        else:
+            links[at(waiting)] = links[at(i)]
+            waiting += 1
+    return waiting, up_to
+
+
+@njit(cache=False, _nrt=False)
 def fill(active, shares, num_links, num_slots, rate):  # type: ignore[no-untyped-def]
     """Progressive filling of one component: `rate` of its slots. All rates rise together; where a link is full, its flows stop.
 
@@ -193,28 +231,36 @@ def fill(active, shares, num_links, num_slots, rate):  # type: ignore[no-untyped
         num_links, num_slots: of the component [count].
         rate: changed.
     """
-    left, open_, frozen, level_of = shares.left, shares.open, shares.frozen, shares.level_of
+    left, open_, frozen, touched = shares.left, shares.open, shares.frozen, shares.touched
     heap, share, size = shares.heap, shares.share, shares.num_queued
     size[0] = 0
     for i in range(num_links):
-        link = at(shares.links[at(i)])
-        frozen[link], level_of[link] = 0, 0.0
-        push(heap, share, size, np.int64(link), left[link] / open_[link])
+        frozen[at(shares.links[at(i)])] = 0
     for i in range(num_slots):
         rate[at(shares.slots[at(i)])] = -1.0
-    rising, level = num_slots, 0.0
+    rising, level, num_touched = num_slots, 0.0, 0
+    waiting, up_to, parts = num_links, 0.0, 0
     while rising:
+        if waiting and (size[0] == 0 or share[0] > up_to):
+            parts += 1
+            waiting, up_to = _queue_least(shares, waiting, level, parts == MOST_PARTS)
+            continue
         link = at(heap[0])
         still = open_[link] - frozen[link]
         if still == 0:
             drop_least(heap, share, size)
             continue
-        current = (left[link] - level_of[link] * frozen[link]) / still
+        current = (left[link] - level * frozen[link]) / still
         if current > share[0] * (1 + SAME_SHARE):  # others stopped meanwhile and left their part
             lower_least(heap, share, size, current)
             continue
         if current > level * (1 + SAME_SHARE):
-            level = current
+            for i in range(num_touched):
+                other = at(touched[at(i)])
+                left[other] -= level * frozen[other]
+                open_[other] -= frozen[other]
+                frozen[other] = 0
+            level, num_touched = current, 0
         for i in range(active.link_at[link], active.link_at[link] + active.num_on[link]):
             slot = at(active.nodes[at(i)] >> active.shift)
             if rate[slot] < 0:
@@ -223,20 +269,19 @@ def fill(active, shares, num_links, num_slots, rate):  # type: ignore[no-untyped
                 first = np.int64(slot) << active.shift
                 for node in range(first, first + active.num_hops[slot]):
                     other = at(active.node_link[at(node)])
-                    if level_of[other] != level:
-                        left[other] -= level_of[other] * frozen[other]
-                        open_[other] -= frozen[other]
-                        frozen[other] = 0
-                        level_of[other] = level
+                    touched[at(num_touched)] = other
+                    num_touched += int(frozen[other] == 0)  # without a branch, which cannot be predicted
                     frozen[other] += active.node_weight[at(node)] if active.weighted else 1
 
 
 @njit(cache=False, inline="always")
-def _split_by_rate(active, shares, link, slowest):  # type: ignore[no-untyped-def]
-    """List the slots on a link whose rates may change; returns their number, and what the others take and weigh.
+def _split_by_rate(active, shares, link, slowest, epoch):  # type: ignore[no-untyped-def]
+    """List the slots on a link that are new and whose rates may change; returns their number.
+
+    Also returns what those that keep their rates take of the link, and weigh.
 
     Args:
-        active, slowest: as of `reach`.
+        active, slowest, epoch: as of `reach`.
         shares: changed.
         link: number.
     """
@@ -247,11 +292,12 @@ def _split_by_rate(active, shares, link, slowest):  # type: ignore[no-untyped-de
         slot = at(node >> active.shift)
         rate = active.rate[slot]
         keeps = int((rate > 0) & (rate < slowest))  # without a branch, which cannot be predicted
+        found = int(shares.seen_slot[slot] != epoch)
         changing[at(num_changing)], keeping[at(num_keeping)] = slot, rate
         if active.weighted:
             keeping[at(num_keeping)] *= active.node_weight[at(node)]
             weight += keeps * active.node_weight[at(node)]
-        num_changing += 1 - keeps
+        num_changing += found & (1 - keeps)
         num_keeping += keeps
     taken, lost = 0.0, 0.0  # lost: to rounding (Knuth)
     for k in range(num_keeping):
@@ -263,7 +309,7 @@ def _split_by_rate(active, shares, link, slowest):  # type: ignore[no-untyped-de
     return num_changing, taken + lost, weight if active.weighted else num_keeping
 
 
-@njit(cache=False, _nrt=False)
+@njit(cache=False, inline="always")
 def reach(active, shares, start, epoch, slowest):  # type: ignore[no-untyped-def]
     """List all links and slots that a change on a link can reach; returns the number of each.
 
@@ -281,7 +327,7 @@ def reach(active, shares, start, epoch, slowest):  # type: ignore[no-untyped-def
     while visited < reached:
         here = at(links[at(visited)])
         visited += 1
-        changing, taken, weight = _split_by_rate(active, shares, here, slowest)
+        changing, taken, weight = _split_by_rate(active, shares, here, slowest, epoch)
         shares.left[here], shares.open[here] = active.capacity[here] - taken, active.load[here] - weight
         for k in range(changing):
             slot = at(shares.changing[at(k)])
