@@ -90,20 +90,21 @@ def _load_without_compiler(kernel: Any) -> None:
 
     Whatever is compiled prepares the compiler itself. A release of numba without these parts loads kernels as it does.
     """
-    kept = getattr(kernel, "_cache", None)
-    if not all(
-        hasattr(kept, name) for name in ("load_overload", "_load_overload", "_guard_against_spurious_io_errors")
-    ):
+    kept: Any = getattr(kernel, "_cache", None)
+    needed = ("load_overload", "_load_overload", "_guard_against_spurious_io_errors")
+    if not all(hasattr(kept, name) for name in needed):
+        return
+    try:
+        from numba.core.runtime.nrt import rtsys
+    except ImportError:
         return
 
     def load_overload(signature: Any, target: Any) -> Any:
-        from numba.core.runtime.nrt import rtsys
-
         rtsys.initialize(target)
-        with kept._guard_against_spurious_io_errors():  # type: ignore[union-attr]
-            return kept._load_overload(signature, target)  # type: ignore[union-attr]
+        with kept._guard_against_spurious_io_errors():
+            return kept._load_overload(signature, target)
 
-    kept.load_overload = load_overload  # type: ignore[union-attr]
+    kept.load_overload = load_overload
 
 
 @contextmanager

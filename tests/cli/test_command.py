@@ -1,7 +1,10 @@
 """Parsing and help of the program: panels, version, options given twice, one `-o` for all verbs."""
 
+import gc
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -10,7 +13,7 @@ import pytest
 from tests.cli.verbs import VERBS, options_of, parse
 from typer.exceptions import TyperException
 
-from opticcl import assumptions
+from opticcl import assumptions, cli
 from opticcl.cli import _options
 from opticcl.cli._command import ALIASES, FORMER, PANELS
 from opticcl.cli._output import FileKind, Outputs
@@ -263,3 +266,22 @@ def test_values_of_assume_are_given_once(opticcl):
 def test_the_default_assumptions_are_those_of_the_library():
     """The command line names them without an import that help would wait for."""
     assert _options.DEFAULT_SET == assumptions.DEFAULT_SET
+
+
+def test_garbage_is_looked_for_often_once_modules_are_read(monkeypatch):
+    """The first collection is late; from it on there is one for every few objects, and nothing is called again."""
+    before = gc.get_threshold()
+    monkeypatch.setattr(sys, "argv", ["opticcl", "--version"])
+    monkeypatch.setattr(gc, "freeze", lambda: None)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")
+    try:
+        with pytest.raises(SystemExit):
+            cli.main()
+        assert gc.get_threshold()[0] == cli.OF_MODULES
+        assert os.environ["OPENBLAS_NUM_THREADS"] == "3"
+        gc.collect()
+        assert gc.get_threshold()[0] == cli.GARBAGE
+        assert cli._look_for_garbage_often not in gc.callbacks
+    finally:
+        gc.set_threshold(*before)

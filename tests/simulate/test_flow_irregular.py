@@ -193,7 +193,7 @@ def test_fair_rates_are_those_of_their_definition(problem):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_fair_rates_on_many_links(seed):
-    """More than are queued at once, with capacities and so with shares of all sizes; half of the flows cross two or three."""
+    """More than are queued at once, with shares of all sizes; flows cross one to three links, some more than once."""
     draw = np.random.default_rng(seed)
     capacity = (2.0 ** draw.uniform(0, 4 + 2 * seed, 50)).round()
     hops_of = [

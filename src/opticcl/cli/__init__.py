@@ -109,9 +109,8 @@ def _before_a_verb(
 def main() -> None:
     """Entry point: run a verb and exit with its code."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # cleans up as Ctrl-C does
-    os.environ.setdefault(
-        "OPENBLAS_NUM_THREADS", "1"
-    )  # threads would begin with each process, for products of short vectors
+    # else threads begin with each process, for products of short vectors
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.set_threshold(OF_MODULES)
     gc.callbacks.append(_look_for_garbage_often)
     try:

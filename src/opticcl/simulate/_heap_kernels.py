@@ -12,7 +12,7 @@ from opticcl.kernels import njit
 __all__ = ["at", "drop_least", "lower_least", "push"]
 
 at = np.uint64
-"""Makes an index unsigned: kernels do not ask then whether it counts from the end, which takes a third of their time."""
+"""Makes an index unsigned: kernels do not ask then whether it counts from the end, which takes a quarter of their time."""
 
 
 @njit(cache=False, _nrt=False)
