@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from tests.fabrics.walks import (
@@ -31,13 +33,13 @@ def test_numbers_of_sipac() -> None:
     assert sum(r.count for r in made.resources) == 2 * 3 * 512
 
 
-@pytest.mark.parametrize(("radix", "levels"), [(2, 1), (2, 4), (3, 3)])
-def test_a_switch_joins_the_nodes_that_differ_in_one_digit(radix: int, levels: int) -> None:
+@pytest.mark.parametrize("radices", [(2,), (2, 2, 2, 2), (3, 3, 3), (2, 3), (4, 2, 3)])
+def test_a_switch_joins_the_nodes_that_differ_in_one_digit(radices: tuple[int, ...]) -> None:
     """Of each level as many as there are other digits, with a link to and from each of its nodes, and no other links."""
-    made = fabric("bcube", radix=radix, levels=levels)
-    digits = [tuple(node // radix**level % radix for level in range(levels)) for node in range(radix**levels)]
+    made = fabric("bcube", radices=radices)
+    digits = [tuple(reversed(high_first)) for high_first in product(*map(range, reversed(radices)))]
     due = []
-    for level in range(levels):
+    for level in range(len(radices)):
         others = [one[:level] + one[level + 1 :] for one in digits]
         due += [sorted(node for node, rest in enumerate(others) if rest == own) for own in set(others)]
     to: dict[int, list[int]] = {}
@@ -53,6 +55,22 @@ def test_a_switch_delays_what_it_receives() -> None:
     made = fabric("bcube:radix=2,levels=2,link_latency=3us,router_latency=5us")
     assert (latency_s(made, 0, 1), latency_s(made, 0, 3)) == pytest.approx((11e-6, 22e-6))
     assert made.network.latency_s[made.route(np.array([0]), np.array([1]))[0]].tolist() == pytest.approx([8e-6, 3e-6])
+
+
+def test_names_and_prices_of_radices_that_differ() -> None:
+    """3 switches of 2 ports, then 2 of 3; a node has a port of each."""
+    made = fabric("bcube:radices=2x3")
+    assert [made.switch_name("switch", number) for number in (0, 2, 3, 4)] == [
+        "level-0 switch 0", "level-0 switch 2", "level-1 switch 0", "level-1 switch 1",
+    ]  # fmt: skip
+    assert [(part.kind, part.count, part.ports) for part in made.parts()[1:]] == [
+        ("electrical_switch", 3, 2), ("electrical_switch", 2, 3),
+    ]  # fmt: skip
+    assert (made.ports_per_node, made.dimensions, made.coordinates(5)) == (2, (3, 2), "(x0=1, x1=2)")
+    with pytest.raises(FabricError, match="radices=2x1 has switches of one port; try radices=2"):
+        fabric("bcube:radices=2x1")
+    with pytest.raises(FabricError, match="try radices="):
+        fabric("bcube", radices=(4096, 4096, 4096))
 
 
 @pytest.mark.parametrize("routing", ["rotated", "dimension_order"])
@@ -98,8 +116,8 @@ def test_all_routes_arrive(shape: tuple[int, int], routing: str) -> None:
 @pytest.mark.parametrize("routing", ["rotated", "dimension_order"])
 def test_routes_by_a_kernel(routing: str) -> None:
     """The same links."""
-    made = fabric("bcube", radix=3, levels=3, routing=routing)
-    src, dst = (column.ravel() for column in np.indices((27, 27)))
+    made = fabric("bcube", radices=(3, 2, 4), routing=routing)
+    src, dst = (column.ravel() for column in np.indices((24, 24)))
     with never_compiled():
         listed = made.route(src, dst)
     with always_compiled():

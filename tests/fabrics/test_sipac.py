@@ -260,6 +260,25 @@ def test_shape_at_scale(nodes: int, shape: tuple[int, int]) -> None:
     assert where.node_rate_bits_per_s == pytest.approx(1e12)
 
 
+@pytest.mark.parametrize("system", ["sipac", "bcube"])
+@pytest.mark.parametrize(
+    ("nodes", "radices"),
+    [
+        (48, (6, 8)),
+        (128, (8, 16)),
+        (2048, (8, 16, 16)),
+        (8192, (16, 16, 32)),
+        (16384, (16, 32, 32)),
+        (32768, None),  # 32x32x32
+        (74, None),  # a prime factor above 32: a single switch
+    ],
+)
+def test_radices_differ_where_that_saves_two_levels(system: str, nodes: int, radices: tuple[int, ...] | None) -> None:
+    """The fewest levels of radices up to 32, as equal as possible; a number with a prime factor above 32 stays."""
+    made = fabric_at_scale(system, nodes)
+    assert (made.num_nodes, made.parameters["radices"]) == (nodes, radices)
+
+
 def test_every_number_of_nodes_exists() -> None:
     """at_scale declines nothing."""
     assert all(fabric_at_scale("sipac", n).num_nodes == n for n in range(1, 300))

@@ -14,8 +14,10 @@ so that flows spread over the ports; dimension order always begins with level 0.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import Any, Literal
 
 import numpy as np
@@ -34,10 +36,10 @@ from opticcl.fabrics._packet import (
     positive_rates,
 )
 from opticcl.fabrics._walks import digit_by_digit
-from opticcl.fabrics.sipac import shape_at_scale
+from opticcl.fabrics.sipac import checked_radices, shape_at_scale, strides_of
 from opticcl.ir import IntArray, Part
 from opticcl.kernels import worth_compiling
-from opticcl.units import Rate, Seconds
+from opticcl.units import Rate, Seconds, Shape
 
 __all__ = ["BCube"]
 
@@ -47,11 +49,13 @@ SHEET = datasheet("bcube")
 @register_fabric("bcube")
 @dataclass(frozen=True, kw_only=True, repr=False)
 class BCube(PacketFabric):
-    """BCube of radix**levels nodes.
+    """BCube of radix**levels nodes, or one with the product of its radices.
 
     Args:
         radix: ports of a switch r [count].
         levels: levels L, and ports of a node [count].
+        radices: ports of the switches of each level, level 0 first, such as 8x16; None: `radix` at all `levels`. Where given,
+            it replaces both.
         node_rate: of all ports of a node together, each direction [bit/s].
         link_latency: of a link [s].
         router_latency: of a switch [s].
@@ -62,6 +66,7 @@ class BCube(PacketFabric):
 
     radix: int = SHEET["radix"]
     levels: int = SHEET["levels"]
+    radices: Shape | None = None
     node_rate: Rate = SHEET["node_rate"]
     link_latency: Seconds = SHEET["link_latency"]
     router_latency: Seconds = SHEET["router_latency"]
@@ -74,67 +79,81 @@ class BCube(PacketFabric):
         at_least("bcube", 1, radix=self.radix, levels=self.levels)
         at_least("bcube", 0, link_latency=self.link_latency, router_latency=self.router_latency)
         positive_rates("bcube", node_rate=self.node_rate)
-        if self.levels > 22 or self.radix**self.levels > MAX_NODES:
+        if self.radices is not None:
+            if prod(checked_radices("bcube", self.radices)) > MAX_NODES:
+                raise FabricError(
+                    f"bcube: radices={'x'.join(map(str, self.radices))} make more than {MAX_NODES} nodes; try radices=8x16"
+                )
+        elif self.levels > 22 or self.radix**self.levels > MAX_NODES:
             raise FabricError(
                 f"bcube: radix={self.radix} to the power levels={self.levels} is more than {MAX_NODES} nodes; try levels=3"
             )
 
     @classmethod
     def parameters_at_scale(cls, num_nodes: int) -> dict[str, Any]:
-        """Radix and levels as for SiPAC, as its section VI-A requires."""
-        radix, levels = shape_at_scale(num_nodes)
-        return {"radix": radix, "levels": levels}
+        """Radix and levels, or the radices, as for SiPAC, as its section VI-A requires."""
+        return shape_at_scale(num_nodes)
+
+    @cached_property
+    def sides(self) -> tuple[int, ...]:
+        """Ports of the switches of each level, level 0 first."""
+        return (self.radix,) * self.levels if self.radices is None else self.radices
+
+    @cached_property
+    def strides(self) -> IntArray:
+        """By how much a node's number grows with each of its digits, int64 (levels,)."""
+        return strides_of(self.sides)
 
     @property
     def num_nodes(self) -> int:
-        """radix**levels [count]."""
-        return self.radix**self.levels
+        """Product of the radices [count]."""
+        return prod(self.sides)
 
     @property
     def ports_per_node(self) -> int:
         """One port a level [count]."""
-        return self.levels
+        return len(self.sides)
 
     @property
     def rate_bits_per_s(self) -> float:
         """Rate of a port [bit/s]."""
-        return self.node_rate / self.levels
+        return self.node_rate / len(self.sides)
 
-    @property
-    def switches_per_level(self) -> int:
-        """Switches of one level [count]."""
-        return self.num_nodes // self.radix
+    @cached_property
+    def first_switches(self) -> IntArray:
+        """Number of the first switch of each level, and of all, int64 (levels + 1,)."""
+        counts = self.num_nodes // np.array(self.sides, np.int64)
+        return np.concatenate([[0], np.cumsum(counts)])
 
     @property
     def dimensions(self) -> tuple[int, ...]:
         """Digits, the highest first."""
-        return (self.radix,) * self.levels
+        return self.sides[::-1]
 
     @cached_property
     def network(self) -> Network:
         """Links to the switches of a level, then those back, level by level; in each the links of all nodes."""
         n, rate, node = self.num_nodes, self.rate_bits_per_s, np.arange(self.num_nodes)
         kinds = []
-        for level in range(self.levels):
-            stride = self.radix**level
-            of_level = node // (stride * self.radix) * stride + node % stride
-            switch = n + level * self.switches_per_level + of_level
+        for radix, stride, first in zip(self.sides, self.strides, self.first_switches[:-1], strict=True):
+            switch = n + first + node // (stride * radix) * stride + node % stride
             kinds.append(LinkGroup(node, switch, rate, self.link_latency + self.router_latency))
             kinds.append(LinkGroup(switch, node, rate, self.link_latency))
         return Network.of(n, kinds, relays=True)
 
     def route(self, src: IntArray, dst: IntArray) -> tuple[IntArray, IntArray]:
         """One digit after the other: up to a switch, down to the node with the right digit."""
-        n, radix, levels = self.num_nodes, self.radix, self.levels
+        n, levels = self.num_nodes, len(self.sides)
+        radices, strides = np.array(self.sides, np.int64), self.strides
         src, dst = np.asarray(src, np.int64), np.asarray(dst, np.int64)
         start = (src + dst) % levels if self.routing == "rotated" else np.zeros_like(src)
         if worth_compiling(len(src) * levels, digit_by_digit):
-            stride = radix ** np.arange(levels, dtype=np.int32)
-            return digit_by_digit(src, dst, start, np.arange(n, dtype=np.int32)[:, None] // stride % radix, stride)
+            digits = (np.arange(n)[:, None] // strides % radices).astype(np.int32)
+            return digit_by_digit(src, dst, start, digits, strides.astype(np.int32))
         columns, at = [], src
         for turn in range(levels):
             level = (start + turn) % levels
-            stride = radix**level
+            stride, radix = strides[level], radices[level]
             onward = at + (dst // stride % radix - at // stride % radix) * stride
             moves = onward != at
             columns.append(np.where(moves, 2 * level * n + at, NO_HOP))
@@ -144,18 +163,20 @@ class BCube(PacketFabric):
 
     def parts(self) -> tuple[Part, ...]:
         """A transceiver at each end of every cable, and the switches."""
+        rate, switches = self.rate_bits_per_s, Counter[int]()
+        for radix in self.sides:
+            switches[radix] += self.num_nodes // radix
         return (
-            Part("transceiver", self.network.num_links, rate_bits_per_s=self.rate_bits_per_s),
-            Part("electrical_switch", self.levels * self.switches_per_level, self.radix, self.rate_bits_per_s),
+            Part("transceiver", self.network.num_links, rate_bits_per_s=rate),
+            *(Part("electrical_switch", count, radix, rate) for radix, count in switches.items()),
         )
 
     def coordinates(self, node: int) -> str:
         """Digits of a node."""
-        return (
-            "(" + ", ".join(f"x{level}={node // self.radix**level % self.radix}" for level in range(self.levels)) + ")"
-        )
+        digits = zip(self.strides.tolist(), self.sides, strict=True)
+        return "(" + ", ".join(f"x{level}={node // stride % side}" for level, (stride, side) in enumerate(digits)) + ")"
 
     def switch_name(self, kind: str, number: int) -> str:
         """A switch by its level and its number within the level."""
-        level, place = divmod(number, self.switches_per_level)
-        return f"level-{level} {kind} {place}"
+        level = int(np.searchsorted(self.first_switches, number, side="right")) - 1
+        return f"level-{level} {kind} {number - self.first_switches[level]}"

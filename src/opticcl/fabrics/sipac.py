@@ -79,7 +79,7 @@ from opticcl.optics.limits import LARGEST_COUNT, counted, largest_that_closes
 from opticcl.optics.values import chain_of
 from opticcl.units import Rate, Seconds, Shape
 
-__all__ = ["Sipac", "crossings", "num_groups", "shape_at_scale", "strides_of"]
+__all__ = ["Sipac", "checked_radices", "crossings", "num_groups", "shape_at_scale", "strides_of"]
 
 SHEET = datasheet("sipac")
 
@@ -88,21 +88,54 @@ MAX_NODES = 2**31  # node numbers are int32
 Channels = Literal["published", "retuned", "ring"]
 
 
-def shape_at_scale(num_nodes: int) -> tuple[int, int]:
-    """Radix and levels of a SiPAC with that many nodes; every number has one, if only a single switch.
+def shape_at_scale(num_nodes: int) -> dict[str, Any]:
+    """Parameters of the shape of a SiPAC or a BCube with that many nodes; every number has one, if only a single switch.
 
-    Reading: the paper takes r <= 32 and few levels. We take the fewest levels that allow such a radix; where none does
-    (a prime above 32), the most levels, which is the smallest radix.
+    Reading: the paper takes equal radices r <= 32 and few levels. We take equal radices where they need at most one level more
+    than the fewest that radices up to 32 allow, else the fewest levels, with radices as equal as possible. A number with a
+    prime factor above 32 has the most levels of equal radices that there are, which may be a single switch.
 
-    >>> shape_at_scale(1024), shape_at_scale(7), shape_at_scale(37)
-    ((32, 2), (7, 1), (37, 1))
+    >>> shape_at_scale(512), shape_at_scale(37)
+    ({'radix': 8, 'levels': 3, 'radices': None}, {'radix': 37, 'levels': 1, 'radices': None})
+    >>> [shape_at_scale(n)["radices"] for n in (128, 2048, 8192)]
+    [(8, 16), (8, 16, 16), (16, 16, 32)]
     """
     shapes = [(num_nodes, 1)]
     for levels in range(2, num_nodes.bit_length()):
         radix = round(num_nodes ** (1 / levels))
         if radix**levels == num_nodes:
             shapes.append((radix, levels))
-    return next((shape for shape in shapes if shape[0] <= SHEET["largest_radix"]), shapes[-1])
+    most = SHEET["largest_radix"]
+    fewest = _most_equal(num_nodes, most)
+    radix, levels = next((shape for shape in shapes if shape[0] <= most), shapes[-1])
+    if fewest and (radix > most or levels > len(fewest) + 1):
+        return {"radices": fewest}
+    return {"radix": radix, "levels": levels, "radices": None}
+
+
+def _most_equal(num_nodes: int, most: int) -> tuple[int, ...]:
+    """Fewest factors above 1 up to a largest, as equal as possible, ascending; empty where there are none.
+
+    >>> _most_equal(2048, 32), _most_equal(74, 32), _most_equal(1, 32)
+    ((8, 16, 16), (), ())
+    """
+
+    def products(rest: int, count: int, least: int) -> Iterator[tuple[int, ...]]:
+        if count == 1:
+            if least <= rest <= most:
+                yield (rest,)
+            return
+        for first in range(least, most + 1):
+            if first**count > rest:
+                return
+            if rest % first == 0:
+                yield from ((first, *others) for others in products(rest // first, count - 1, first))
+
+    for count in range(1, num_nodes.bit_length()):
+        found = list(products(num_nodes, count, 2))
+        if found:
+            return min(found, key=lambda radices: (radices[-1], [-radix for radix in radices]))
+    return ()
 
 
 @register_fabric("sipac", algorithm="sipco")
@@ -161,9 +194,8 @@ class Sipac(FailingFabric):
 
     @classmethod
     def parameters_at_scale(cls, num_nodes: int) -> dict[str, Any]:
-        """Radix and levels for that many nodes."""
-        radix, levels = shape_at_scale(num_nodes)
-        return {"radix": radix, "levels": levels}
+        """Radix and levels, or the radices, for that many nodes."""
+        return shape_at_scale(num_nodes)
 
     @classmethod
     def example(cls) -> tuple[Fabric, str]:
@@ -173,7 +205,9 @@ class Sipac(FailingFabric):
     @cached_property
     def sides(self) -> tuple[int, ...]:
         """Ports of the switches of each level, level 0 first."""
-        return _checked_radices(self.radix, self.levels, self.radices)
+        if self.radices is not None:
+            return checked_radices("sipac", self.radices)
+        return _equal_radices(self.radix, self.levels)
 
     @cached_property
     def groups_of_levels(self) -> tuple[int, ...]:
@@ -586,20 +620,29 @@ def num_groups(radix: int, channels: str) -> int:
     return max(1, radix - 1) if channels == "retuned" else radix
 
 
-def _checked_radices(radix: int, levels: int, radices: tuple[int, ...] | None) -> tuple[int, ...]:
-    """Radix of each level, level 0 first.
+def checked_radices(system: str, radices: tuple[int, ...]) -> tuple[int, ...]:
+    """Radices that differ, level 0 first, as they are.
+
+    Args:
+        system: name of the fabric, for messages.
+        radices: ports of the switches of each level [count].
+    Raises: FabricError: levels without switches, or too many nodes.
+    """
+    written = "x".join(map(str, radices))
+    if 1 in radices and len(radices) > 1:
+        near = "x".join(str(r) for r in radices if r > 1) or "1"
+        raise FabricError(f"{system}: radices={written} has switches of one port; try radices={near}")
+    if prod(radices) >= MAX_NODES:
+        near = "x".join(map(str, radices[: _most_levels(radices)])) or str(SHEET["largest_radix"])
+        raise FabricError(f"{system}: radices={written} make 2**31 nodes or more; try radices={near}")
+    return radices
+
+
+def _equal_radices(radix: int, levels: int) -> tuple[int, ...]:
+    """The radix of each level.
 
     Raises: FabricError: levels without nodes or switches, or too many nodes.
     """
-    if radices is not None:
-        written = "x".join(map(str, radices))
-        if 1 in radices and len(radices) > 1:
-            near = "x".join(str(r) for r in radices if r > 1) or "1"
-            raise FabricError(f"sipac: radices={written} has switches of one port; try radices={near}")
-        if prod(radices) >= MAX_NODES:
-            near = "x".join(map(str, radices[: _most_levels(radices)])) or str(SHEET["largest_radix"])
-            raise FabricError(f"sipac: radices={written} make 2**31 nodes or more; try radices={near}")
-        return radices
     if min(radix, levels) < 1:
         raise FabricError(f"sipac: radix={radix}, levels={levels}; both are 1 or more")
     if radix == 1 and levels > 1:
