@@ -6,6 +6,7 @@ OpticclError                 base: one clear line, exit code 2
 |   `-- UnitError            the text is not a quantity of the required unit
 |-- FabricError              the system has no machine of that shape
 |-- UnsupportedError         this system cannot carry that collective or algorithm
+|   `-- TooLargeError        it could, but the steps or circuits are more than are evaluated
 |-- AlgorithmError           an algorithm raised an exception while it generated its schedule
 |-- WorkloadError            a trace or a list of sizes cannot be read
 |-- PlanFileError            a plan file is damaged or of another format
@@ -32,6 +33,7 @@ __all__ = [
     "ParameterError",
     "PlanFileError",
     "StateFileError",
+    "TooLargeError",
     "UnitError",
     "UnknownNameError",
     "UnsupportedError",
@@ -89,6 +91,10 @@ class FabricError(OpticclError):
 
 class UnsupportedError(OpticclError):
     """A collective or algorithm that this system cannot carry, with the reason."""
+
+
+class TooLargeError(UnsupportedError):
+    """Steps or circuits that are more than are evaluated; a search names the algorithm among what was not tried."""
 
 
 class AlgorithmError(OpticclError):

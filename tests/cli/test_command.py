@@ -156,7 +156,7 @@ def test_one_call_writes_several_files(opticcl, answer, tmp_path):
         assert f"{kind}: {file}" in done.stdout
     found, _ = answer(*asked)
     assert json.loads(files[3].read_text()) == found
-    assert {"assumptions", "rows", "left_out", "notes", "flips", "decided"} == set(found)
+    assert {"assumptions", "rows", "left_out", "notes", "not_tried", "flips", "decided"} == set(found)
     read = polars.read_parquet(files[5])
     assert read.to_dicts() == found["rows"]
     assert polars.read_csv(files[4])["fabric"].to_list() == [row["fabric"] for row in found["rows"]]

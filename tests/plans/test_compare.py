@@ -99,7 +99,7 @@ def test_the_record_is_what_the_command_line_prints(answer):
     found = compare_plans([opticcl.fabric("ideal", nodes=4)], "all_reduce", [1000], assumptions="published")
     printed, _ = answer("compare", "-f", "ideal:nodes=4", "-s", "1KB", "--assumptions", "published")
     about = {"assumptions": assumptions("published").record(), "flips": [], "decided": []}
-    assert found.record() == printed == {"rows": found.rows(), "left_out": [], "notes": [], **about}
+    assert found.record() == printed == {"rows": found.rows(), "left_out": [], "notes": [], "not_tried": {}, **about}
 
 
 def test_an_excluded_fabric_names_itself_once():

@@ -6,7 +6,8 @@ from opticcl.errors import ParameterError, UnitError
 from opticcl.estimate.cost import bill_of
 from opticcl.fabrics import fabric_at_scale
 from opticcl.plans.equal import MOST_EXTRAPOLATED, equal_fabrics, parse_equal
-from opticcl.plans.hardware import hardware_of, middle
+from opticcl.plans.hardware import bill_record, middle
+from opticcl.plans.light import light_of_machine
 
 NAMES = ("ramp", "sipac", "oddl", "lightpath", "terarack", "fat_tree", "torus")
 
@@ -62,9 +63,9 @@ def test_wrong_values_are_refused(text, error, says):
     assert says in str(caught.value)
 
 
-def test_hardware_of_a_system():
-    """RAMP's light closes, TeraRack's ring of 64 does not; the ideal switch has neither light nor price."""
-    assert hardware_of(fabric_at_scale("ramp", 64)).closes is True
-    assert hardware_of(fabric_at_scale("terarack", 64)).closes is False
-    ideal = hardware_of(fabric_at_scale("ideal", 64))
-    assert (ideal.closes, ideal.usd_per_node) == (None, None)
+def test_light_and_price_of_a_machine():
+    """RAMP's light closes, the worst path of TeraRack's ring of 64 does not; the ideal switch has neither light nor price."""
+    assert light_of_machine(fabric_at_scale("ramp", 64)).closes is True
+    assert light_of_machine(fabric_at_scale("terarack", 64)).closes is False
+    assert light_of_machine(fabric_at_scale("ideal", 64)).closes is None
+    assert bill_record(fabric_at_scale("ideal", 64)) == {"usd_per_node": None, "w_per_node": None}

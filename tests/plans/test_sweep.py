@@ -46,7 +46,7 @@ def test_every_row_is_what_compile_and_simulate_say(where):
         assert point.algorithm_bytes_per_s == pytest.approx(point.size_bytes / point.total_s)
         assert point.bus_bytes_per_s == pytest.approx(point.algorithm_bytes_per_s * 2 * (n - 1) / n)
         assert point.bus_bytes_per_s <= found.fabric.node_rate_bits_per_s / 8 * (1 + 1e-9)
-        assert point.verified
+        assert point.verdict == "right"
     assert [row["size_bytes"] for row in found.rows()] == [1, 1000, 10**6, 10**9]
 
 
@@ -78,4 +78,5 @@ def test_a_wrong_plan_is_reported():
         algorithm="ramp:variant=published",
         assumptions="published",
     )
-    assert not found.points[0].verified
+    assert found.points[0].verdict == "wrong"
+    assert not found.points[0].ranked

@@ -66,7 +66,7 @@ def test_every_grouping_is_right(nodes: int, distribution: str) -> None:
 @pytest.mark.parametrize("name", ["terarack", "ideal", "sipac", "lightpath", "ramp"])
 def test_other_fabrics(name: str) -> None:
     """On any fabric that links the pairs, and on a part of a machine in any order."""
-    for nodes in (16, 54):
+    for nodes in (16, 54) if name != "sipac" else (16,):  # SiPAC links nodes of one digit alone
         assert_right(
             fabric_at_scale(name, nodes), "hierarchical_ring:group_size=4" if name == "sipac" else "hierarchical_ring"
         )

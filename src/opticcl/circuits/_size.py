@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opticcl.errors import UnsupportedError
+from opticcl.errors import TooLargeError
 from opticcl.ir import Fabric, Schedule
 from opticcl.units import format_bytes
 
@@ -24,7 +24,7 @@ def decline_too_many(fabric: Fabric, schedule: Schedule, bytes_each: int) -> Non
     for steps in schedule.step_classes():
         count = len(schedule.step(steps.start))
         if count * bytes_each > MOST_BYTES:
-            raise UnsupportedError(
+            raise TooLargeError(
                 f"{schedule.name} on {fabric.name}: the circuits of the {count:,} transfers of step {steps.start} take "
                 f"{format_bytes(count * bytes_each)}, at most {format_bytes(MOST_BYTES)} are supported; try an algorithm "
                 f"of more steps"

@@ -40,7 +40,7 @@ from opticcl.circuits._lasers import (
     usable_first,
 )
 from opticcl.circuits._order import as_listed, by_pair
-from opticcl.errors import UnsupportedError
+from opticcl.errors import TooLargeError, UnsupportedError
 from opticcl.fabrics.damage import Damage
 from opticcl.fabrics.lightpath import Lightpath
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers
@@ -220,7 +220,7 @@ def _refuse_too_many_hops(fabric: Fabric, schedule: Schedule) -> None:
     for steps in schedule.step_classes():
         transfers = len(schedule.step(steps.start))
         if transfers * length > MOST_HOPS:
-            raise UnsupportedError(
+            raise TooLargeError(
                 f"{schedule.name} on lightpath: {transfers:,} transfers cross about {transfers * length:,} edges, which take "
                 f"{format_bytes(BYTES_A_HOP * transfers * length)}; at most {format_bytes(BYTES_A_HOP * MOST_HOPS)} are used; "
                 "try algorithm=ring, or a number of nodes with smaller prime factors"

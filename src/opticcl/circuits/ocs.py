@@ -15,7 +15,7 @@ import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
 from opticcl.circuits._size import decline_too_many
-from opticcl.errors import UnsupportedError
+from opticcl.errors import TooLargeError, UnsupportedError
 from opticcl.fabrics.ocs import SHARES, Ocs
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers
 from opticcl.routing.assign import edge_colouring
@@ -91,7 +91,7 @@ def _over_held(machine: Ocs, transfers: Transfers, shift: int) -> tuple[Circuits
     length = np.array(found, np.int64)[which]
     total = int(length.sum())
     if total * k > MOST_HOPS:
-        raise UnsupportedError(
+        raise TooLargeError(
             f"ocs: the circuits of a step pass {total * k:,} links, at most {MOST_HOPS:,} are supported; hold fewer steps"
         )
     offsets = np.concatenate([[0], np.cumsum(length)])

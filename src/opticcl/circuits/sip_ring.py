@@ -20,7 +20,7 @@ import numpy as np
 from opticcl.circuits import Rounds, register_rule
 from opticcl.circuits._order import farthest_first
 from opticcl.circuits.terarack import BYTES_A_SEGMENT, MAX_SEGMENTS
-from opticcl.errors import UnsupportedError
+from opticcl.errors import TooLargeError
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers
 from opticcl.routing.assign import edge_colouring, first_fit
 from opticcl.units import format_bytes
@@ -38,7 +38,7 @@ def sip_ring(fabric: Fabric, schedule: Schedule) -> Rounds:
         transfers = schedule.step(steps.start)
         segments = int(_distance(fabric, transfers, _direction(fabric, transfers)).sum())
         if segments > MAX_SEGMENTS:
-            raise UnsupportedError(
+            raise TooLargeError(
                 f"{schedule.name} on sip_ring: step {steps.start} uses {segments:,} fibre segments, "
                 f"{format_bytes(BYTES_A_SEGMENT * segments)}; first fit is for "
                 f"{format_bytes(BYTES_A_SEGMENT * MAX_SEGMENTS)} at most"

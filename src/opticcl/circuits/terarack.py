@@ -26,7 +26,7 @@ from opticcl.circuits._hold import hold, standing
 from opticcl.circuits._order import farthest_first, recalled
 from opticcl.circuits._standing_rings import CLOSED_FORMS, Family, all_of, chained, circulant, railed, treed
 from opticcl.collective import Request
-from opticcl.errors import UnsupportedError
+from opticcl.errors import TooLargeError
 from opticcl.fabrics.terarack import Terarack
 from opticcl.fabrics.terarack_torus import TerarackTorus
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers, concatenate_circuits
@@ -75,7 +75,7 @@ def _in_order(fabric: Fabric, schedule: Schedule) -> Rounds:
         segments = int(_distance(fabric, transfers, _shorter_way(fabric, transfers)).sum())
         if segments > MAX_SEGMENTS:
             where = f"{schedule.name} on {fabric.name}: step {steps.start}"
-            raise UnsupportedError(
+            raise TooLargeError(
                 f"{where} uses {segments:,} fibre segments, {format_bytes(BYTES_A_SEGMENT * segments)}; first fit is for "
                 f"{format_bytes(BYTES_A_SEGMENT * MAX_SEGMENTS)} at most"
             )

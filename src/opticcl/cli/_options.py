@@ -51,9 +51,7 @@ CollectiveOption = Annotated[
 ]
 AlgorithmOption = Annotated[
     str,
-    typer.Option(
-        "--algorithm", "-a", help="An algorithm, name:key=value,...; auto: the fastest that the fabric supports."
-    ),
+    typer.Option("--algorithm", "-a", help="An algorithm, name:key=value,...; auto: the fastest whose light closes."),
 ]
 RootOption = Annotated[int, typer.Option("--root", help="Root rank of a broadcast, scatter, reduce or gather.")]
 JobOption = Annotated[
@@ -102,6 +100,18 @@ AssumeOption = Annotated[
         metavar="KEY=VALUE",
         help="One assumption of the set, such as endpoint=2.7us or compute=none. Repeat for several.",
     ),
+]
+OpticsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--optics",
+        help="Losses and gains with which the light of a plan that auto chooses must close: literal (those of the paper), "
+        "typical, ...; default: literal where the paper prints all that are needed, else typical.",
+    ),
+]
+IgnoreLightOption = Annotated[
+    bool,
+    typer.Option("--ignore-light", help="Choose and rank plans without regard to whether their light budget closes."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON value on standard output and nothing else.")]
 SampleOption = Annotated[
@@ -218,6 +228,8 @@ def make_plan(
     root: int = 0,
     job: str | None = None,
     assumed: str | Assumptions = DEFAULT_SET,
+    optics: str | None = None,
+    ignore_light: bool = False,
 ) -> Plan:
     """Compile the plan that the options describe.
 
@@ -231,16 +243,21 @@ def make_plan(
         root: value of `--root`.
         job: value of `--job`.
         assumed: under which the fastest is chosen.
+        optics: value of `--optics`.
+        ignore_light: value of `--ignore-light`.
     Raises: UnknownNameError, ParameterError, FabricError; UnsupportedError: the fabric cannot carry it.
     """
     from opticcl.plans.plan import compile
 
     ranks = None if job is None else parse_nodes(job)
     machine = make_fabric(fabric, nodes, node_rate)
-    return compile(machine, collective, size, algorithm=algorithm, root=root, nodes=ranks, assumptions=assumed)
+    return compile(
+        machine, collective, size, algorithm=algorithm, root=root, nodes=ranks, assumptions=assumed, optics=optics,
+        ignore_light=ignore_light,
+    )  # fmt: skip
 
 
-_PLAN_OPTIONS = ("nodes", "node_rate", "collective", "algorithm", "size", "root", "job")
+_PLAN_OPTIONS = ("nodes", "node_rate", "collective", "algorithm", "size", "root", "job", "optics", "ignore_light")
 
 
 def refuse_beside_file(verb: str, context: typer.Context, file: Path | None, fabric: str | None) -> None:

@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from opticcl.ir.light import Optics
 
 
-TYPICAL = "typical"
-"""Preset in which every optical fabric of the library has a value for every element; assumed where the paper has none."""
-
-
 class Which(StrEnum):
     """Which path of a fabric."""
 
@@ -64,6 +60,7 @@ def run(
     json: JsonOption = False,
 ) -> None:
     """Light budget of a path, element by element, with its margin. Exit code 1 if too little light arrives."""
+    from opticcl.estimate.budget import best_budget
     from opticcl.estimate.limits import limits
     from opticcl.report.budget import (
         budget_table,
@@ -76,9 +73,8 @@ def run(
 
     outputs = Outputs(out, PICTURE, RECORD)
     machine = make_fabric(fabric, nodes, None)
-    values, found, note = _first_complete(
-        machine, preset, parse_settings(change), _budget(machine, which, algorithm, collective)
-    )
+    find = _budget(machine, which, algorithm, collective)
+    values, found, note = best_budget(machine, find, preset, parse_settings(change))
     limited = limits(machine, values)
     record = {**found.record(), "limits": {limit.name: limit.value for limit in limited}}
     outputs.write_pictures(lambda: waterfall_figure(found), waterfall_label(found))
@@ -93,34 +89,6 @@ def run(
             print(f"  {limit.text}")
         outputs.print_lines()
     raise typer.Exit(0 if found.closes else 1)
-
-
-def _first_complete(
-    machine: Fabric, preset: str | None, settings: dict[str, str], find: Callable[[Optics], Budget]
-) -> tuple[Optics, Budget, str]:
-    """Values and budget of the preset that is given, else of `literal` or, where it lacks a value, of `typical`.
-
-    Args:
-        machine: whose light path it is.
-        preset: value of `--optics`.
-        settings: texts of `--set`, by name.
-        find: computes the budget from values.
-    Returns: values, budget, and why it is not that of `literal`.
-    Raises: UnknownNameError, UnsupportedError; ParameterError: the preset lacks a value.
-    """
-    from opticcl.ir.light import LITERAL
-    from opticcl.optics.values import light_path_of, optics
-
-    table = light_path_of(machine).table
-    values = optics(table, preset or LITERAL, settings)
-    try:
-        return values, find(values), ""
-    except ParameterError as refusal:
-        if preset is not None or TYPICAL not in table.presets:
-            raise
-        missing = str(refusal).partition(";")[0]
-    values = optics(table, TYPICAL, settings)
-    return values, find(values), f"values: preset {TYPICAL}, some of them assumed; {missing}"
 
 
 def _budget(machine: Fabric, which: Which, algorithm: str | None, collective: str | None) -> Callable[[Optics], Budget]:

@@ -19,10 +19,12 @@ from opticcl.cli._options import (
     EngineOption,
     EqualOption,
     FabricsOption,
+    IgnoreLightOption,
     JobsOption,
     JsonOption,
     NodeRateOption,
     NodesOption,
+    OpticsOption,
     RootOption,
     WorkloadsOption,
     equal_machines,
@@ -62,6 +64,8 @@ def run(
             "fabric's paper; all: every algorithm that a fabric supports.",
         ),
     ] = "auto",
+    optics: OpticsOption = None,
+    ignore_light: IgnoreLightOption = False,
     size: Annotated[
         list[str],
         typer.Option(
@@ -81,9 +85,10 @@ def run(
     jobs: JobsOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Compare fabrics, fastest first, every plan verified. Exit code 1 if a plan is wrong."""
+    """Compare fabrics, fastest first, every plan verified. Exit code 1 if a plan is wrong or not judged."""
     from opticcl.collective import Request, collective_name
     from opticcl.plans.compare import compare_plans
+    from opticcl.plans.light import light_rule
     from opticcl.processes import number_of_jobs
     from opticcl.report import breakdown_figure, breakdown_label, comparison_table, write_page
     from opticcl.report.beside import sensitivity_table
@@ -118,6 +123,7 @@ def run(
             engine=engine,
             explain=True,
             vary=sensitivity,
+            rule=light_rule([one for _, one in built], optics, ignore_light),
             jobs=processes,
             progress=progress,
         )

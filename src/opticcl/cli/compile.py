@@ -14,10 +14,12 @@ from opticcl.cli._options import (
     AssumptionsOption,
     CollectiveOption,
     FabricOption,
+    IgnoreLightOption,
     JobOption,
     JsonOption,
     NodeRateOption,
     NodesOption,
+    OpticsOption,
     RootOption,
     SizeOption,
     StartOption,
@@ -47,6 +49,8 @@ def run(
     node_rate: NodeRateOption = None,
     collective: CollectiveOption = "all_reduce",
     algorithm: AlgorithmOption = "auto",
+    optics: OpticsOption = None,
+    ignore_light: IgnoreLightOption = False,
     size: SizeOption = "100MB",
     root: RootOption = 0,
     job: JobOption = None,
@@ -93,7 +97,7 @@ def run(
         check_folder(folder)
     of_nodes = None if node is None else parse_nodes(node, "--node")
     assumed = make_assumptions(assumptions, assume, start)
-    plan = make_plan(fabric, nodes, node_rate, collective, algorithm, size, root, job, assumed)
+    plan = make_plan(fabric, nodes, node_rate, collective, algorithm, size, root, job, assumed, optics, ignore_light)
     with ProgressLine() as progress:
         outputs.lines += [plan.export(path, progress=progress) for path in outputs.of(plan_file)]
         if folders or times:

@@ -12,9 +12,11 @@ from opticcl.cli._options import (
     AlgorithmOption,
     CollectiveOption,
     FabricOption,
+    IgnoreLightOption,
     JobOption,
     JsonOption,
     NodesOption,
+    OpticsOption,
     SeedOption,
     SizeOption,
     make_plan,
@@ -45,6 +47,8 @@ def run(
     nodes: NodesOption = None,
     collective: CollectiveOption = "all_reduce",
     algorithm: AlgorithmOption = "auto",
+    optics: OpticsOption = None,
+    ignore_light: IgnoreLightOption = False,
     size: SizeOption = "100MB",
     job: JobOption = None,
     loss: Annotated[float, typer.Option("--loss", help="Share of control messages that are lost, such as 0.2.")] = 0.0,
@@ -94,7 +98,9 @@ def run(
     draws = bool(outputs.of(PICTURE))
     if exchange is not None and not draws:
         raise ParameterError("control: --exchange selects what the picture shows; give --out FILE.svg too")
-    plan = make_plan(fabric, nodes, None, collective, algorithm, size, job=job)
+    plan = make_plan(
+        fabric, nodes, None, collective, algorithm, size, job=job, optics=optics, ignore_light=ignore_light
+    )
     from opticcl.fabrics.oddl import Oddl
     from opticcl.operations.oddl_control.simulation import Channel
     from opticcl.units import quantity

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,9 +14,11 @@ from opticcl.cli._options import (
     AssumeOption,
     AssumptionsOption,
     FabricsOption,
+    IgnoreLightOption,
     JsonOption,
     NodeRateOption,
     NodesOption,
+    OpticsOption,
     SizeOption,
     make_assumptions,
     make_fabric,
@@ -57,6 +59,8 @@ def run(
         typer.Option("--collective", "-c", help="Compute the energy of this collective too, by the fastest algorithm."),
     ] = None,
     size: SizeOption = "100MB",
+    optics: OpticsOption = None,
+    ignore_light: IgnoreLightOption = False,
     assumptions: AssumptionsOption = DEFAULT_SET,
     assume: AssumeOption = [],  # noqa: B006
     out: Annotated[list[Path], out_option(PICTURE, RECORD)] = [],  # noqa: B006
@@ -82,7 +86,8 @@ def run(
     if not rows:
         raise UnsupportedError(left_out[0].reason)
     if collective is not None:
-        rows = _with_energy(rows, collective, size, make_assumptions(assumptions, assume))
+        chosen_by = {"optics": optics, "ignore_light": ignore_light}
+        rows = _with_energy(rows, collective, size, make_assumptions(assumptions, assume), chosen_by)
     found = Bills(tuple(rows), tuple(left_out))
     if outputs.of(PICTURE):
         lines = _at_scales(fabric, node_rate, bill)
@@ -131,7 +136,9 @@ def _fabrics(
     return [(text if count[one.name] > 1 else one.name, one) for text, one in built], excluded
 
 
-def _with_energy(rows: Sequence[Billed], collective: str, size: str, assumed: Assumptions) -> list[Billed]:
+def _with_energy(
+    rows: Sequence[Billed], collective: str, size: str, assumed: Assumptions, chosen_by: Mapping[str, Any]
+) -> list[Billed]:
     """The bills with the collective on each fabric by its fastest algorithm, or the reason why there is none.
 
     Args:
@@ -139,6 +146,7 @@ def _with_energy(rows: Sequence[Billed], collective: str, size: str, assumed: As
         collective: its name.
         size: message of every rank.
         assumed: time assumptions.
+        chosen_by: preset of the light budget of plans, and whether light is ignored, as `opticcl.compile` takes them.
     Raises: UnsupportedError: no fabric can carry it.
     """
     from opticcl.plans.plan import compile
@@ -150,7 +158,7 @@ def _with_energy(rows: Sequence[Billed], collective: str, size: str, assumed: As
         for row in rows:
             progress(f"compile {collective} on {row.name}")
             try:
-                plan = compile(row.bill.fabric, collective, size, assumptions=assumed)
+                plan = compile(row.bill.fabric, collective, size, assumptions=assumed, **chosen_by)
             except UnsupportedError as error:
                 found.append(Billed(row.name, row.bill, declined=str(error)))
                 continue

@@ -9,13 +9,16 @@ from typing import Annotated
 import typer
 
 from opticcl.cli._options import (
+    DEFAULT_SET,
     AlgorithmOption,
     CollectiveOption,
     FabricOrFileOption,
     FileArgument,
+    IgnoreLightOption,
     JobOption,
     JsonOption,
     NodesOption,
+    OpticsOption,
     RootOption,
     SeedOption,
     SizeOption,
@@ -40,6 +43,8 @@ def run(
     nodes: NodesOption = None,
     collective: CollectiveOption = "all_reduce",
     algorithm: AlgorithmOption = "auto",
+    optics: OpticsOption = None,
+    ignore_light: IgnoreLightOption = False,
     message: SizeOption = "1MB",
     root: RootOption = 0,
     job: JobOption = None,
@@ -80,7 +85,7 @@ def run(
     outputs = Outputs(out, ARRAYS, RECORD, read=file)
     if set_device and transport is not DataTransport.light:
         raise ParameterError("execute: --set-device changes optical elements; give --transport light too")
-    made_from = (str(fabric), nodes, None, collective, algorithm, message, root, job)
+    made_from = (str(fabric), nodes, None, collective, algorithm, message, root, job, DEFAULT_SET, optics, ignore_light)
     plan = load(file) if file is not None else make_plan(*made_from)
     wanted = plan.schedule.collective
     asked_bytes = 0 if wanted.name == "barrier" else message_size(message)

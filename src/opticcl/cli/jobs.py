@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,8 +15,10 @@ from opticcl.cli._options import (
     AssumeOption,
     AssumptionsOption,
     CollectiveOption,
+    IgnoreLightOption,
     JsonOption,
     NodesOption,
+    OpticsOption,
     SeedOption,
     SizeOption,
     make_assumptions,
@@ -78,6 +81,8 @@ def run(
     seed: SeedOption = 0,
     collective: CollectiveOption = "all_reduce",
     algorithm: AlgorithmOption = "auto",
+    optics: OpticsOption = None,
+    ignore_light: IgnoreLightOption = False,
     size: SizeOption = "100MB",
     assumptions: AssumptionsOption = DEFAULT_SET,
     assume: AssumeOption = [],  # noqa: B006
@@ -100,7 +105,7 @@ def run(
         if place or free or state is not None or fabric is None:
             raise ParameterError("jobs: --arrivals runs an empty --fabric; leave out --place, --free and --state")
         outputs = Outputs(out, PICTURE, TABLE, RECORD)
-        work = JobWork(collective, size, algorithm, assumed, communication)
+        work = JobWork(collective, size, algorithm, assumed, communication, optics, ignore_light)
         over_time = _over_time(make_fabric(fabric, nodes, None), arrivals, policy, seed, work)
         _print_over_time(over_time, outputs, json)
         raise typer.Exit(0 if over_time.ok else 1)
@@ -119,7 +124,7 @@ def run(
     for name, num_nodes in wanted:
         arbiter.place(num_nodes, name or None, policy[0])
     around = canonical(policy[0]) == "any"
-    report = _report(arbiter, JobWork(collective, size, algorithm, assumed, None), around=around)
+    report = _report(arbiter, JobWork(collective, size, algorithm, assumed, None, optics, ignore_light), around=around)
     if report.ok and (free or wanted):
         arbiter.keep()
     outputs.write_record(report.record)
@@ -141,6 +146,7 @@ class JobWork:
         algorithm: of every job.
         assumed: time assumptions.
         communication: share of a job's duration; None: the default.
+        optics, ignore_light: values of the options.
     """
 
     collective: str
@@ -148,6 +154,8 @@ class JobWork:
     algorithm: str
     assumed: Assumptions
     communication: float | None
+    optics: str | None
+    ignore_light: bool
 
 
 def _over_time(machine: Fabric, arrivals: str, policies: list[str], seed: int, work: JobWork) -> JobsOverTimeReport:
@@ -170,7 +178,8 @@ def _over_time(machine: Fabric, arrivals: str, policies: list[str], seed: int, w
     share = job_values("work")["communication"] if work.communication is None else work.communication
 
     def setup(policy: str, some: list[Arrival]) -> JobsSetup:
-        return JobsSetup(machine, some, policy, work.collective, work.size, work.algorithm, work.assumed, share)
+        given = work.collective, work.size, work.algorithm, work.assumed, share, work.optics, work.ignore_light
+        return JobsSetup(machine, some, policy, *given)
 
     with ProgressLine() as progress:
         runs = [simulate_jobs(setup(name, jobs), progress=progress) for name in names]
@@ -253,16 +262,19 @@ def _plans(arbiter: Arbiter, work: JobWork, progress: ProgressLine, *, around: b
     from opticcl.registry import canonical
     from opticcl.verify.isolation import verify_together
 
+    compiled = partial(
+        compile, collective=work.collective, size=work.size, assumptions=work.assumed, optics=work.optics,
+        ignore_light=work.ignore_light,
+    )  # fmt: skip
+
     def planned(algorithm: str) -> list[Plan]:
         plans: list[Plan] = []
         for job in arbiter.jobs:
             progress(f"compile {job.name}")
             fabric = arbiter.fabric_of(job.name)
-            plan = compile(fabric, work.collective, work.size, algorithm=algorithm, assumptions=work.assumed)
+            plan = compiled(fabric, algorithm=algorithm)
             if around and plans and not verify_together([*(each.circuits for each in plans), plan.circuits]).ok:
-                plan = compile(
-                    fabric, work.collective, work.size, algorithm=algorithm, beside=plans, assumptions=work.assumed
-                )
+                plan = compiled(fabric, algorithm=algorithm, beside=plans)
             plans.append(plan)
         return plans
 

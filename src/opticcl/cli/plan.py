@@ -15,10 +15,12 @@ from opticcl.cli._options import (
     AssumptionsOption,
     CollectiveOption,
     FabricOption,
+    IgnoreLightOption,
     JobOption,
     JsonOption,
     NodeRateOption,
     NodesOption,
+    OpticsOption,
     RootOption,
     SizeOption,
     StartOption,
@@ -37,6 +39,8 @@ def run(
     nodes: NodesOption = None,
     node_rate: NodeRateOption = None,
     collective: CollectiveOption = "all_reduce",
+    optics: OpticsOption = None,
+    ignore_light: IgnoreLightOption = False,
     size: SizeOption = "100MB",
     root: RootOption = 0,
     job: JobOption = None,
@@ -71,6 +75,7 @@ def run(
     json: JsonOption = False,
 ) -> None:
     """Plan a collective: which circuits to hold and where to change them, how far that is from the best, what it rests on."""
+    from opticcl.plans.light import light_rule
     from opticcl.plans.plan import read
     from opticcl.plans.planner import plan_collective
     from opticcl.plans.published import as_ocs, plan_published
@@ -115,6 +120,7 @@ def run(
                 assumptions=assumed,
                 start=None if start is None else read(start),
                 time_limit_s=limit_s,
+                rule=light_rule([where], optics, ignore_light),
                 progress=progress,
             )
         )

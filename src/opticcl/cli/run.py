@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from opticcl.cli._options import (
+    DEFAULT_SET,
     AlgorithmOption,
     CollectiveOption,
     FabricOrFileOption,
     FileArgument,
+    IgnoreLightOption,
     JobOption,
     JsonOption,
     NodesOption,
+    OpticsOption,
     RootOption,
     SeedOption,
     make_plan,
@@ -52,6 +55,8 @@ def run(
     nodes: NodesOption = None,
     collective: CollectiveOption = "all_reduce",
     algorithm: AlgorithmOption = "auto",
+    optics: OpticsOption = None,
+    ignore_light: IgnoreLightOption = False,
     message: Annotated[
         list[str], typer.Option("--size", "-s", help="Size of the whole message, such as 1MB. Repeat for several.")
     ] = ["1MB"],  # noqa: B006 (the framework copies it)
@@ -104,7 +109,8 @@ def run(
                 if file is not None:
                     made.append(load(file))
                 else:
-                    made.append(make_plan(str(fabric), nodes, None, collective, algorithm, message[-1], root, job))
+                    given = str(fabric), nodes, None, collective, algorithm, message[-1], root, job, DEFAULT_SET
+                    made.append(make_plan(*given, optics, ignore_light))
                     made[0].verify().raise_if_bad()
             except VerificationError as error:
                 raise rejection(error, str(file or made[0])) from None

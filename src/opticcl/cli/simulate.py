@@ -18,10 +18,12 @@ from opticcl.cli._options import (
     EngineOption,
     FabricOrFileOption,
     FileArgument,
+    IgnoreLightOption,
     JobOption,
     JsonOption,
     NodeRateOption,
     NodesOption,
+    OpticsOption,
     RootOption,
     SizeOption,
     StartOption,
@@ -59,6 +61,8 @@ def run(
     node_rate: NodeRateOption = None,
     collective: CollectiveOption = "all_reduce",
     algorithm: AlgorithmOption = "auto",
+    optics: OpticsOption = None,
+    ignore_light: IgnoreLightOption = False,
     size: SizeOption = "100MB",
     root: RootOption = 0,
     job: JobOption = None,
@@ -114,7 +118,7 @@ def run(
         assert file is not None
         plan = graph_on_fabric("simulate", context, file, fabric, nodes, node_rate, size, job)
     else:
-        plan = load(file) if file is not None else make_plan(*made_from, assumed)
+        plan = load(file) if file is not None else make_plan(*made_from, assumed, optics, ignore_light)
     asynchronous = getattr(options, "mode", "barrier") == "asynchronous"
     record = asynchronous or chosen.records == "queues" or any((links, trace, outputs.of(PICTURE)))
     with ProgressLine() as progress:

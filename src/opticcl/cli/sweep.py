@@ -17,10 +17,12 @@ from opticcl.cli._options import (
     EngineOption,
     EqualOption,
     FabricsOption,
+    IgnoreLightOption,
     JobsOption,
     JsonOption,
     NodeRateOption,
     NodesOption,
+    OpticsOption,
     RootOption,
     equal_machines,
     make_assumptions,
@@ -37,6 +39,8 @@ def run(
     equal: EqualOption = None,
     collective: CollectiveOption = "all_reduce",
     algorithm: AlgorithmOption = "auto",
+    optics: OpticsOption = None,
+    ignore_light: IgnoreLightOption = False,
     smallest: Annotated[str, typer.Option("--from", help="Smallest message.")] = "1KB",
     largest: Annotated[str, typer.Option("--to", help="Largest message.")] = "1GB",
     factor: Annotated[float, typer.Option("--factor", help="Ratio of each size to the previous one.")] = 4.0,
@@ -51,8 +55,10 @@ def run(
     """Time and bandwidth for each message size. Exit code 1 if a plan is wrong."""
     from opticcl.collective import Request, collective_name
     from opticcl.plans.fastest import Fastest
+    from opticcl.plans.light import light_rule
     from opticcl.plans.sweep import sizes_by, sweep_fabrics
     from opticcl.processes import number_of_jobs
+    from opticcl.report.beside import not_tried_line
     from opticcl.report.sweep import sweep_table
     from opticcl.units import message_size
 
@@ -64,12 +70,17 @@ def run(
     built, excluded, remarks = equal_machines(*make_fabrics(fabric, nodes, None), equal, node_rate)
     processes = number_of_jobs(jobs, large=max(one.num_nodes for _, one in built) >= LARGE)
     with ProgressLine() as progress:
-        fastest = Fastest(algorithm, make_assumptions(assumptions, assume), engine=engine, progress=progress)
+        assumed, rule = (
+            make_assumptions(assumptions, assume),
+            light_rule([one for _, one in built], optics, ignore_light),
+        )
+        fastest = Fastest(algorithm, assumed, engine=engine, rule=rule, progress=progress)
         found = sweep_fabrics(built, wanted, sizes, fastest, excluded, processes)
     outputs.write_record(found.record, found.rows)
     if json:
         print_json(found.record())
     else:
-        print_table(sweep_table(found), *remarks, *map(str, found.left_out))
+        not_tried = not_tried_line(found.not_tried)
+        print_table(sweep_table(found), *remarks, *filter(None, [not_tried]), *map(str, found.left_out))
         outputs.print_lines()
     raise typer.Exit(0 if found.ok else 1)

@@ -20,10 +20,12 @@ from opticcl.cli._options import (
     EngineOption,
     EqualOption,
     FabricsOption,
+    IgnoreLightOption,
     JobsOption,
     JsonOption,
     NodeRateOption,
     NodesOption,
+    OpticsOption,
     WorkloadsOption,
     check_nodes,
     equal_machines,
@@ -79,6 +81,8 @@ def run(
             "--algorithm", "-a", help="Used for each collective that it supports; auto: the fastest for each message."
         ),
     ] = "auto",
+    optics: OpticsOption = None,
+    ignore_light: IgnoreLightOption = False,
     batch: Annotated[
         int | None, typer.Option("--batch", "--global-batch", help="Samples of an iteration on all devices.")
     ] = None,
@@ -243,6 +247,8 @@ def run(
             stragglers=_stragglers(straggler),
             assumptions=make_assumptions(assumptions, assume),
             engine=engine,
+            optics=optics,
+            ignore_light=ignore_light,
             samples=samples,
             epochs=epochs,
             steps=steps,

@@ -9,14 +9,17 @@ import typer
 
 from opticcl.cli._graphs import is_graph_file, read_graph
 from opticcl.cli._options import (
+    DEFAULT_SET,
     AlgorithmOption,
     CollectiveOption,
     FabricOrFileOption,
     FileArgument,
+    IgnoreLightOption,
     JobOption,
     JsonOption,
     NodeRateOption,
     NodesOption,
+    OpticsOption,
     RootOption,
     SampleOption,
     SeedOption,
@@ -47,6 +50,8 @@ def run(
     node_rate: NodeRateOption = None,
     collective: CollectiveOption = "all_reduce",
     algorithm: AlgorithmOption = "auto",
+    optics: OpticsOption = None,
+    ignore_light: IgnoreLightOption = False,
     size: SizeOption = "100MB",
     root: RootOption = 0,
     job: JobOption = None,
@@ -134,7 +139,9 @@ def run(
 
         plan = read(file)
     else:
-        plan = make_plan(str(fabric), nodes, node_rate, collective, algorithm, size, root, job)
+        plan = make_plan(
+            str(fabric), nodes, node_rate, collective, algorithm, size, root, job, DEFAULT_SET, optics, ignore_light
+        )
     if time is not None:
         if emulate:
             raise ParameterError("verify: --time verifies times alone; leave --emulate or --time out")

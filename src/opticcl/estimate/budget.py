@@ -3,26 +3,31 @@
 Budget      one path: power behind each element, margin, noise of the amplifiers, source of each value
 budget      the worst or the typical path of a fabric, independent of any schedule; a formula, also for 65,536 nodes
 plan_budget the worst path of all circuits of a compiled plan
+best_budget either of them with the values of the paper where they suffice, else with the typical ones
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
 
-from opticcl.errors import UnsupportedError
+from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.files import read_toml
 from opticcl.ir import CircuitPlan, Fabric
-from opticcl.ir.light import Counts, LightPath, Optics
+from opticcl.ir.light import LITERAL, Counts, LightPath, Optics
 from opticcl.optics.budget import round_budgets
 from opticcl.optics.chain import ROUNDING_DB, Chain, optical_snr_db
 from opticcl.optics.decibels import db_of_ratio
-from opticcl.optics.values import chain_of, check_channels, light_path_of
+from opticcl.optics.values import chain_of, check_channels, light_path_of, optics
 
-__all__ = ["Budget", "Line", "Which", "budget", "plan_budget"]
+__all__ = ["TYPICAL", "Budget", "Line", "Which", "best_budget", "budget", "plan_budget"]
+
+TYPICAL = "typical"
+"""The preset that has a value for every element, some of them assumed."""
 
 Which = Literal["worst", "typical"]
 
@@ -154,7 +159,8 @@ def plan_budget(plan: CircuitPlan, values: Optics) -> Budget:
     """
     path = light_path_of(plan.fabric)
     least, found = np.inf, None
-    for checked in round_budgets(plan, values):
+    rounds = round_budgets(plan, values)
+    for checked in islice(rounds, 1) if path.uniform else rounds:
         row = int(np.argmin(checked.margin_db))
         if checked.margin_db[row] < least:
             least = float(checked.margin_db[row])
@@ -167,6 +173,34 @@ def plan_budget(plan: CircuitPlan, values: Optics) -> Budget:
         )
     chain, counts, ends = found
     return _budget_of(plan.fabric.name, path, chain, values, counts, f"worst of the plan: {ends}")
+
+
+def best_budget(
+    fabric: Fabric,
+    find: Callable[[Optics], Budget],
+    preset: str | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> tuple[Optics, Budget, str]:
+    """A budget with the values of a preset: the given one, else those of the paper or, where one is missing, the typical ones.
+
+    Args:
+        fabric: optical.
+        find: computes the budget from values.
+        preset: of the values; None: chosen.
+        settings: values that are changed, by name, as text.
+    Returns: values, budget, and why the values are not those of the paper; "" where they are, or a preset is given.
+    Raises: UnknownNameError, UnsupportedError; ParameterError: the preset lacks a value.
+    """
+    table = light_path_of(fabric).table
+    values = optics(table, preset or LITERAL, settings)
+    try:
+        return values, find(values), ""
+    except ParameterError as refusal:
+        if preset is not None or TYPICAL not in table.presets:
+            raise
+        missing = str(refusal).partition(";")[0]
+    values = optics(table, TYPICAL, settings)
+    return values, find(values), f"values: preset {TYPICAL}, some of them assumed; {missing}"
 
 
 def _budget_of(name: str, path: LightPath, chain: Chain, values: Optics, counts: Counts, which: str) -> Budget:

@@ -196,6 +196,11 @@ class LightPath:
         return self.counts(circuits)
 
     @property
+    def uniform(self) -> bool:
+        """Whether all circuits pass the same elements: the mean of all paths equals the worst."""
+        return bool(np.all(self.extremes == self.typical))
+
+    @property
     def kinds(self) -> tuple[str, ...]:
         """Kinds of elements, each once, in order."""
         return tuple(dict.fromkeys(element.kind for element in self.elements))

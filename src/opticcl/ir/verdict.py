@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
-__all__ = ["Verdict", "Violation"]
+__all__ = ["VERDICTS", "VERIFIED", "Judgement", "Verdict", "Violation"]
+
+Judgement = Literal["right", "wrong", "not_judged"]
+"""What a verifier finds, in a word."""
+
+VERIFIED: dict[Judgement, bool | None] = {"right": True, "wrong": False, "not_judged": None}
+"""A verdict -> value of a field `verified` or `ok` of a record."""
+
+VERDICTS: dict[Judgement, str] = {"right": "yes", "wrong": "NO", "not_judged": "not judged"}
+"""A verdict -> cell of a column that is headed verified."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +75,11 @@ class Verdict:
         return self.judged and not self.violations
 
     @property
+    def verdict(self) -> Judgement:
+        """The verdict in a word."""
+        return "right" if self.ok else "wrong" if self.judged else "not_judged"
+
+    @property
     def judged(self) -> bool:
         """Whether everything was judged; a sample that finds nothing wrong is no verdict."""
         refused = any(violation.rule != "not_judged" for violation in self.violations)
@@ -92,7 +106,8 @@ class Verdict:
     def record(self) -> dict[str, Any]:
         """The verdict as plain data for JSON."""
         return {
-            "ok": self.ok if self.judged else None,
+            "verdict": self.verdict,
+            "ok": VERIFIED[self.verdict],
             "violations": [asdict(violation) for violation in self.violations],
             "checked": {
                 "transfers": self.transfers,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,15 +36,19 @@ class RoundBudget:
     margin_db: Levels
 
 
-def round_budgets(plan: CircuitPlan, values: Optics) -> Iterator[RoundBudget]:
+def round_budgets(plan: CircuitPlan, values: Optics, classes: Iterable[range] | None = None) -> Iterator[RoundBudget]:
     """Margins of every distinct round.
 
+    Args:
+        plan: circuits on an optical fabric.
+        values: losses and gains of the elements.
+        classes: runs of equal steps to evaluate; None: all of the schedule.
     Raises: UnsupportedError: no light path. ParameterError: values are missing, or wavelengths lie outside the band.
     """
     path = light_path_of(plan.fabric)
     check_channels(plan.fabric)
     chains: dict[bytes, Chain] = {}
-    for steps in plan.schedule.step_classes():
+    for steps in plan.schedule.step_classes() if classes is None else classes:
         for number, circuits in enumerate(plan.rounds(steps.start)):
             if not len(circuits):
                 continue

@@ -14,6 +14,7 @@ from opticcl.ir import Fabric, ProgressCallback, no_progress
 from opticcl.ir.step_cache import StepCache
 from opticcl.plans.comparison import Comparison, Declined, Entry
 from opticcl.plans.fabric_plans import Criteria, FabricPlan, entries_of
+from opticcl.plans.light import DEFAULT_RULE, LightRule, light_rule
 from opticcl.plans.machines import build_fabrics, search_weight
 from opticcl.plans.plan import Plan
 from opticcl.plans.ranks import Charge, Decided, Swaps, Variation, beside, keys_between, sensitivity, swaps
@@ -21,7 +22,6 @@ from opticcl.plans.search import Candidates
 from opticcl.plans.times import timeline_of
 from opticcl.processes import each
 from opticcl.registry import as_text, canonical, one_or_more, whole_number
-from opticcl.schedule import all_variants
 from opticcl.simulate import engine_options
 from opticcl.simulate.bottleneck import bottleneck, loads
 from opticcl.units import (
@@ -50,6 +50,7 @@ def compare_plans(
     engine: str = "closed_form",
     explain: bool = False,
     vary: bool = False,
+    rule: LightRule = DEFAULT_RULE,
     jobs: int = 1,
     progress: ProgressCallback = no_progress,
 ) -> Comparison:
@@ -65,6 +66,7 @@ def compare_plans(
         engine: that times the plans; the fastest algorithm is always chosen by the closed form.
         explain: whether to find the single keys that swap ranks between the set and the one beside it.
         vary: whether to halve and double every value and list the swaps of rank.
+        rule: the light that a plan must have to be chosen and ranked.
         jobs: processes; the result is the same with any number of them [count].
         progress: called with a line of text before each part of the work.
     Raises: ParameterError: no fabrics or no sizes. UnsupportedError: no fabric can carry it.
@@ -85,7 +87,7 @@ def compare_plans(
     varied = sensitivity(assumed) if vary else []
     variations = [other, *between, *varied]
 
-    criteria = Criteria(wanted, sizes, canonical(algorithm), assumed, variations)
+    criteria = Criteria(wanted, sizes, canonical(algorithm), assumed, variations, rule, judge)
 
     def entry_of(found: FabricPlan, progress: ProgressCallback) -> Entry:
         plan, times = found.plan, found.times
@@ -98,14 +100,17 @@ def compare_plans(
             )
             for name, one in found.under.items()
         }
-        entry = Entry(plan.fabric, plan, times, timelines, judge(plan.circuits), under=charges)
+        verdict, light = judge(plan.circuits), rule.of(plan.circuits)
+        entry = Entry(
+            plan.fabric, plan, times, timelines, verdict, light, verdict.ok and rule.allows(light), under=charges
+        )
         if not entry.verdict.ok:  # a wrong plan may occupy resources that do not exist
             return entry
         return replace(
             entry, bottleneck=bottleneck(plan.fabric, loads(plan.circuits, sum(sizes), times.costs), entry.total_s)
         )
 
-    def of_fabric(i: int, progress: ProgressCallback) -> tuple[list[Entry], list[Declined]]:
+    def of_fabric(i: int, progress: ProgressCallback) -> tuple[list[Entry], list[Declined], tuple[str, ...]]:
         made = entries_of(criteria, fabrics[i], cache, entry_of, progress)
         cache.clear_unshared()  # circuits, and steps that other fabrics do not have
         return made
@@ -113,28 +118,31 @@ def compare_plans(
     searched = explain and criteria.searches
     alternatives = [*dict.fromkeys(one for fabric in fabrics for one in _alternatives(fabric))] if searched else []
 
-    def of_part(i: int, progress: ProgressCallback) -> tuple[list[Entry], list[Declined], Charge | None]:
+    def of_part(
+        i: int, progress: ProgressCallback
+    ) -> tuple[list[Entry], list[Declined], tuple[str, ...], Charge | None]:
         if i < len(fabrics):
             return *of_fabric(i, progress), None
         other = alternatives[i - len(fabrics)]
         progress(f"search the fastest on {other.fabric.name} with {other.parameter}={_yes(other.value)}")
-        return [], [], _fastest_charge(other.changed, wanted, sizes, assumed, cache)
+        return [], [], (), _fastest_charge(other.changed, criteria, cache)
 
     weights = list(map(search_weight, [*fabrics, *(one.fabric for one in alternatives)]))
     parts = each(of_part, len(weights), jobs=jobs, progress=progress, weights=weights)
-    found, charges = parts[: len(fabrics)], [charge for _, _, charge in parts[len(fabrics) :]]
-    entries = [entry for kept, _, _ in found for entry in kept]
-    declined = [one for _, left, _ in found for one in left]
+    found, charges = parts[: len(fabrics)], [charge for *_, charge in parts[len(fabrics) :]]
+    entries = [entry for kept, *_ in found for entry in kept]
+    declined = [one for _, left, *_ in found for one in left]
     if not entries:
         raise UnsupportedError(declined[0].reason if len(declined) == 1 else f"no fabric can do {name} that way")
-    entries.sort(key=lambda entry: entry.total_s)
+    entries.sort(key=lambda entry: (not entry.ranked, entry.total_s))
+    ranked = [entry for entry in entries if entry.ranked]
 
     def swapped(variation: Variation) -> Swaps:
-        totals = [entry.total_s for entry in entries]
-        return swaps(variation, totals, [entry.under[variation.name].total_s for entry in entries])
+        totals = [entry.total_s for entry in ranked]
+        return swaps(variation, totals, [entry.under[variation.name].total_s for entry in ranked])
 
     flips = tuple(one for one in map(swapped, between) if one.pairs)
-    decided = _decided(entries, alternatives, charges)
+    decided = _decided(ranked, alternatives, charges)
     return Comparison(
         name,
         tuple(sizes),
@@ -145,6 +153,7 @@ def compare_plans(
         flips=flips,
         sensitivity=tuple(map(swapped, varied)) if vary else None,
         decided=tuple(decided),
+        not_tried={fabric.name: lines for fabric, (_, _, lines, _) in zip(fabrics, found, strict=True) if lines},
     )
 
 
@@ -169,19 +178,17 @@ def _alternatives(fabric: Fabric) -> list[_Alternative]:
     return [_Alternative(fabric, *one) for one in fabric.alternatives.items() if known[one[0]] != one[1]]
 
 
-def _fastest_charge(
-    fabric: Fabric, wanted: Request, sizes: Sequence[int], assumed: Assumptions, cache: StepCache
-) -> Charge | None:
+def _fastest_charge(fabric: Fabric, criteria: Criteria, cache: StepCache) -> Charge | None:
     """The fastest algorithm and its time, or None if the fabric can carry none.
 
     Args:
         fabric: to search on.
-        wanted: collective and root.
-        sizes: messages [bytes].
-        assumed: time assumptions.
+        criteria: of the comparison.
         cache: of steps and circuits.
     """
-    found = Candidates(fabric, wanted, all_variants(wanted, fabric), assumed, cache=cache, planned=True).fastest(sizes)
+    wanted, sizes, rule, judge = criteria.wanted, criteria.sizes, criteria.rule, criteria.judge
+    candidates = Candidates(fabric, wanted, None, criteria.assumed, rule, cache, judge=judge)
+    found = candidates.fastest(sizes)
     cache.clear_unshared()
     if found is None:
         return None
@@ -229,6 +236,8 @@ def compare(
     algorithm: str = "auto",
     engine: str = "closed_form",
     assumptions: str | Assumptions = DEFAULT_SET,
+    optics: str | None = None,
+    ignore_light: bool = False,
     **assumed: Any,
 ) -> polars.DataFrame:
     """Compare fabrics; every plan is verified.
@@ -242,6 +251,9 @@ def compare(
         algorithm: a name for all, "auto" (the fastest of each fabric), "main" (also that of its paper) or "all".
         engine: that times the plans: closed_form, flow or packet.
         assumptions: named set of time assumptions, or a custom set; it chooses algorithms and charges times.
+        optics: preset of the light budget that plans must close to be chosen and ranked, such as "typical"; None: the values
+            of the paper where they suffice, else the typical ones.
+        ignore_light: choose and rank without regard to light.
         assumed: single assumptions to change, as `Plan.simulate` takes them.
     Returns: one row a plan, fastest first: fabric, algorithm, total_s, verified, ...; its print shows quantities with units
         and names the fabrics that were left out.
@@ -263,6 +275,7 @@ def compare(
         algorithm=as_text(algorithm, "algorithm", "auto"),
         assumptions=assumptions_of(assumptions, **assumed),
         engine=as_text(engine, "engine", "closed_form"),
+        rule=light_rule([fabric for _, fabric in built], optics, ignore_light),
     )
     rows = Rows(found.rows(), infer_schema_length=None)
     rows.notes = tuple(map(str, replace(found, excluded=tuple(excluded)).left_out))

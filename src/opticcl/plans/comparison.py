@@ -8,7 +8,9 @@ from typing import Any
 
 from opticcl.assumptions import SETS, Assumptions
 from opticcl.ir import Fabric, Timeline, Verdict
-from opticcl.plans.hardware import hardware_of
+from opticcl.ir.verdict import VERDICTS, VERIFIED
+from opticcl.plans.hardware import bill_record
+from opticcl.plans.light import Light
 from opticcl.plans.machines import ExcludedFabric
 from opticcl.plans.plan import Plan
 from opticcl.plans.ranks import Charge, Decided, Swaps, Variation, ranks
@@ -31,6 +33,8 @@ class Entry:
         profile: its time for any message size.
         timelines: its time for each message, in the order given.
         verdict: on the plan.
+        light: margin of the circuits of the plan.
+        ranked: whether it has a rank: the plan is right, and its light closes or is ignored.
         bottleneck: the busiest part of the machine; None if nothing is sent or the plan is wrong.
         under: time under other assumptions, by the name of the variation.
     """
@@ -40,12 +44,13 @@ class Entry:
     profile: Profile
     timelines: tuple[Timeline, ...]
     verdict: Verdict
+    light: Light
+    ranked: bool
     bottleneck: Bottleneck | None = None
     under: Mapping[str, Charge] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        verdict = "verified" if self.verdict.ok else "wrong"
-        return f"<Entry {self.plan.algorithm} on {self.fabric.name}: {format_seconds(self.total_s)}, {verdict}>"
+        return f"<Entry {self.plan.algorithm} on {self.fabric.name}: {format_seconds(self.total_s)}, {self.verdict.verdict}>"
 
     @property
     def total_s(self) -> float:
@@ -90,8 +95,9 @@ class Entry:
             "fabric": fabric.name,
             "algorithm": self.plan.algorithm,
             "total_s": self.total_s,
-            "verified": self.verdict.ok,
+            "verified": VERIFIED[self.verdict.verdict],
             "node_rate_bits_per_s": fabric.node_rate_bits_per_s,
+            "verdict": self.verdict.verdict,
             **{f"{name}_s": charge.total_s for name, charge in self.under.items() if name in SETS},
             **{f"{name}_algorithm": charge.algorithm for name, charge in self.under.items() if name in SETS},
             "specification": write_call(fabric.name, {k: v for k, v in fabric.parameters.items() if v is not None}),
@@ -108,7 +114,8 @@ class Entry:
             "lower_bound_s": self.lower_bound_s,
             "bound_by": self.bound_by,
             "gap": self.gap if self.gap < float("inf") else None,
-            **hardware_of(fabric).record(),
+            **self.light.record(),
+            **bill_record(fabric),
         }
 
 
@@ -136,7 +143,7 @@ class Comparison:
     Args:
         collective: name.
         sizes: messages of every rank, one after the other [bytes].
-        entries: one a plan, fastest first.
+        entries: one a plan: those with a rank, fastest first, then the others, fastest first.
         declined: algorithms that fabrics cannot carry.
         algorithm: as `compare_plans` takes it.
         excluded: fabrics that could not be built.
@@ -146,6 +153,7 @@ class Comparison:
         flips: keys that swap ranks between both sets, each alone.
         sensitivity: swaps of rank where a value is halved or doubled; None: not evaluated.
         decided: defaults of fabrics that decide their rank.
+        not_tried: fabric -> what searches on it left out, a line each.
     """
 
     collective: str
@@ -160,9 +168,10 @@ class Comparison:
     flips: tuple[Swaps, ...] = ()
     sensitivity: tuple[Swaps, ...] | None = None
     decided: tuple[Decided, ...] = ()
+    not_tried: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        fastest = self.entries[0]
+        fastest = self.entries[0]  # of those with a rank, if there are any
         return (
             f"<Comparison {self.collective} of {format_bytes(sum(self.sizes))}: {counted(len(self.entries), 'plan')}, "
             f"fastest {fastest.plan.algorithm} on {fastest.fabric.name} in {format_seconds(fastest.total_s)}>"
@@ -182,9 +191,19 @@ class Comparison:
         """Time of each entry under the set beside [s]; empty if it was not evaluated."""
         return [] if self.beside is None else [entry.under[self.beside.name].total_s for entry in self.entries]
 
-    def ranks(self) -> tuple[list[int], list[int]]:
-        """Rank of each entry, and its rank under the set beside (empty if that was not evaluated)."""
-        return ranks([entry.total_s for entry in self.entries]), ranks(self.times_beside())
+    @property
+    def ranked(self) -> tuple[Entry, ...]:
+        """Entries that have a rank; they are the first."""
+        return tuple(entry for entry in self.entries if entry.ranked)
+
+    def ranks(self) -> tuple[list[int | None], list[int | None]]:
+        """Rank of each entry, and its rank under the set beside (empty if that was not evaluated); None: it has none."""
+        count, unranked = len(self.ranked), [None] * (len(self.entries) - len(self.ranked))
+        other = self.times_beside()
+        return (
+            [*ranks([entry.total_s for entry in self.ranked]), *unranked],
+            [*ranks(other[:count]), *unranked] if other else [],
+        )
 
     @property
     def ok(self) -> bool:
@@ -205,7 +224,7 @@ class Comparison:
         return tuple(dict.fromkeys(found))
 
     def rows(self) -> list[dict[str, Any]]:
-        """One plain row an entry, fastest first."""
+        """One plain row an entry, in their order; `rank` is None where an entry has none."""
         first, other = self.ranks()
         rows = [{**entry.record(), "rank": rank} for entry, rank in zip(self.entries, first, strict=True)]
         for row, rank in zip(rows, other, strict=False):
@@ -220,6 +239,7 @@ class Comparison:
             "rows": self.rows(),
             "left_out": [one.record() for one in self.left_out],
             "notes": list(self.notes),
+            "not_tried": {fabric: list(lines) for fabric, lines in self.not_tried.items()},
             "flips": [one.record(names) for one in self.flips],
             "decided": [str(one) for one in self.decided],
         }
@@ -233,4 +253,4 @@ def _cells(entry: Entry, other: Sequence[str]) -> tuple[str, ...]:
     fabric = entry.fabric
     nodes, rate, time = f"{fabric.num_nodes:,}", format_rate(fabric.node_rate_bits_per_s), format_seconds(entry.total_s)
     also = (format_seconds(entry.under[name].total_s) for name in other)
-    return fabric.name, entry.plan.algorithm, nodes, rate, time, *also, "yes" if entry.verdict.ok else "NO"
+    return fabric.name, entry.plan.algorithm, nodes, rate, time, *also, VERDICTS[entry.verdict.verdict]

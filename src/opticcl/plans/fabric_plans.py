@@ -13,12 +13,14 @@ from opticcl.errors import AlgorithmError, UnsupportedError
 from opticcl.ir import Fabric, ProgressCallback
 from opticcl.ir.step_cache import StepCache
 from opticcl.plans.comparison import Declined, Entry
+from opticcl.plans.light import LightRule
 from opticcl.plans.plan import Plan
 from opticcl.plans.ranks import Variation
-from opticcl.plans.search import PLANNED, Candidates
-from opticcl.registry import parse_call, write_call
+from opticcl.plans.search import Candidates
+from opticcl.registry import write_call
 from opticcl.schedule import all_variants, generate
 from opticcl.simulate import PlanFacts, Profile, profile
+from opticcl.verify.judge import Judge
 
 __all__ = ["Criteria", "FabricPlan", "entries_of"]
 
@@ -33,6 +35,8 @@ class Criteria:
         algorithm: as `compare_plans` takes it.
         assumed: time assumptions.
         variations: other assumptions that each plan is charged under too.
+        rule: the light that a plan must have to be chosen.
+        judge: that plans must not be too large for.
     """
 
     wanted: Request
@@ -40,6 +44,8 @@ class Criteria:
     algorithm: str
     assumed: Assumptions
     variations: Sequence[Variation]
+    rule: LightRule
+    judge: Judge
 
     @property
     def searches(self) -> bool:
@@ -67,8 +73,8 @@ def entries_of(
     cache: StepCache,
     entry_of: Callable[[FabricPlan, ProgressCallback], Entry],
     progress: ProgressCallback,
-) -> tuple[list[Entry], list[Declined]]:
-    """Entries of one fabric, and the algorithms that it declines.
+) -> tuple[list[Entry], list[Declined], tuple[str, ...]]:
+    """Entries of one fabric, the algorithms that it declines, and what the search left out.
 
     An algorithm may raise an exception in a step that the search did not need, or its plan may be too large to be verified:
     then the next fastest takes its place.
@@ -80,6 +86,7 @@ def entries_of(
         entry_of: verifies and times a plan.
         progress: called before each part of the work.
     """
+    not_tried: tuple[str, ...] = ()
     entries: list[Entry] = []
     declined: list[Declined] = []
     finished: set[str] = set()
@@ -87,11 +94,10 @@ def entries_of(
     search_again = True
     while search_again:
         search_again = False
-        plans, left = (
-            _fastest(criteria, fabric, cache, failed, progress)
-            if criteria.searches
-            else _named(criteria, fabric, cache, progress)
-        )
+        if criteria.searches:
+            plans, left, not_tried = _fastest(criteria, fabric, cache, failed, progress)
+        else:
+            plans, left = _named(criteria, fabric, cache, progress)
         declined += [one for one in left if one not in declined]
         for found in plans:
             schedule = found.plan.schedule
@@ -108,13 +114,13 @@ def entries_of(
             if name not in finished:
                 failed.add(schedule.name)
                 search_again = criteria.searches
-    return entries, declined
+    return entries, declined, not_tried
 
 
 def _fastest(
     criteria: Criteria, fabric: Fabric, cache: StepCache, without: Collection[str], progress: ProgressCallback
-) -> tuple[list[FabricPlan], list[Declined]]:
-    """The fastest plan, and the fastest of the fabric's own algorithm if that is requested; algorithms that failed.
+) -> tuple[list[FabricPlan], list[Declined], tuple[str, ...]]:
+    """The fastest plan, and that of the fabric's own algorithm if it is requested; algorithms that failed; what was left out.
 
     Args:
         criteria: of the comparison.
@@ -125,10 +131,13 @@ def _fastest(
     """
     wanted, sizes, variations = criteria.wanted, criteria.sizes, criteria.variations
     progress(f"search the fastest on {fabric.name}")
-    variants = [one for one in all_variants(wanted, fabric) if parse_call(one)[0] not in without]
     also = [one.assumed for one in variations if one.on(fabric) is fabric]
-    planned = not any(name in without for name in PLANNED)
-    candidates = Candidates(fabric, wanted, variants, criteria.assumed, cache=cache, also=also, planned=planned)
+
+    def search(where: Fabric, assumed: Assumptions, also: Sequence[Assumptions] = ()) -> Candidates:
+        judge = criteria.judge
+        return Candidates(where, wanted, None, assumed, criteria.rule, cache, also, judge=judge, without=without)
+
+    candidates = search(fabric, criteria.assumed, also)
     own = fabric.machine.algorithm
     wishes = (None, own) if criteria.algorithm == "main" and own else (None,)
     found = {wish: candidates.fastest(sizes, algorithm=wish) for wish in wishes}
@@ -136,7 +145,7 @@ def _fastest(
     fastest = {one.schedule.name: (wish, one.profile) for wish, one in found.items() if one is not None}
     if not fastest:
         why = f"no algorithm does {wanted.name} on {fabric.name}{candidates.why_none()}"
-        return [], [Declined(fabric.name, criteria.algorithm, why)]
+        return [], [Declined(fabric.name, criteria.algorithm, why)], candidates.not_tried
     others: dict[str | None, dict[str, Profile]] = {wish: {} for wish, _ in fastest.values()}
     for variation in variations:
         if not variation.chooses_on(fabric):
@@ -145,12 +154,13 @@ def _fastest(
             continue
         where = variation.on(fabric)
         again = candidates.under(variation.assumed) if where is fabric else None
-        again = again or Candidates(where, wanted, variants, variation.assumed, cache=cache, planned=planned)
+        again = again or search(where, variation.assumed)
         for wish, under in others.items():
             one = again.fastest(sizes, algorithm=wish)
             chosen = one.profile.plan if one else next(p.plan for w, p in fastest.values() if w == wish)
             under[variation.name] = one.profile if one else profile(chosen, variation.assumed)
-    return [FabricPlan(Plan(p.plan, sum(sizes)), p, others[wish]) for wish, p in fastest.values()], failed
+    found_plans = [FabricPlan(Plan(p.plan, sum(sizes)), p, others[wish]) for wish, p in fastest.values()]
+    return found_plans, failed, candidates.not_tried
 
 
 def _named(

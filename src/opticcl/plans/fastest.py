@@ -12,25 +12,17 @@ from opticcl.assumptions import DEFAULT_SET, Assumptions
 from opticcl.assumptions import assumptions as assumptions_of
 from opticcl.collective import Request
 from opticcl.errors import UnsupportedError
-from opticcl.ir import CircuitPlan, Fabric, ProgressCallback, Schedule, Timeline, Verdict, no_progress
+from opticcl.ir import CircuitPlan, Fabric, ProgressCallback, Timeline, Verdict, no_progress
 from opticcl.ir.step_cache import StepCache
+from opticcl.plans.light import DEFAULT_RULE, Light, LightRule
 from opticcl.plans.search import Candidate, Candidates
 from opticcl.plans.times import timeline_of
 from opticcl.registry import canonical, parse_call, write_call
-from opticcl.schedule import ALGORITHMS, all_variants, reason_declined
+from opticcl.schedule import ALGORITHMS, reason_declined
 from opticcl.simulate import engine_options
 from opticcl.verify.judge import Judge
 
-__all__ = ["MANY_NODES", "Choice", "Fastest", "few_distinct_steps"]
-
-EXHAUSTIVE_PAIRS = 1 << 18
-"""Largest plan that is verified for every chunk [(rank, chunk) pairs]."""
-
-MANY_NODES = 8192
-"""Above this size `auto` searches few schedules, since each of their steps has a hundred thousand transfers [count]."""
-
-FEW_CLASSES = 10
-"""Distinct steps that such a schedule may have [count]."""
+__all__ = ["Choice", "Fastest"]
 
 
 class Choice:
@@ -45,6 +37,7 @@ class Choice:
         resolution_s: as in `Fastest` [s].
         judge: verifies plans.
         cache: of steps and circuits.
+        rule: the light that plans must have.
     """
 
     def __init__(
@@ -57,6 +50,7 @@ class Choice:
         resolution_s: float,
         judge: Judge,
         cache: StepCache,
+        rule: LightRule,
     ) -> None:
         self.fabric, self.collective, self.declined = where, wanted.name, ""
         self._engine, self._resolution_s, self._judge = engine, resolution_s, judge
@@ -64,22 +58,21 @@ class Choice:
         if named and (reason := reason_declined(algorithm, wanted, where)) is not None:
             self.declined, named = reason, False
 
-        def searched(schedules: list[Schedule]) -> list[Schedule]:
-            if named or where.num_nodes <= MANY_NODES:
-                return schedules
-            return few_distinct_steps(schedules, where.machine.algorithm)
-
-        algorithms = (algorithm,) if named else all_variants(wanted, where)
-        self._candidates = Candidates(where, wanted, algorithms, assumed, searched, cache, planned=not named)
+        algorithms = (algorithm,) if named else None
+        self._candidates = Candidates(where, wanted, algorithms, assumed, rule, cache, judge=judge)
+        self._rule = rule
         self._best: dict[int, tuple[Timeline, CircuitPlan]] = {}
         self._verdicts: dict[int, Verdict] = {}
+        self._lights: dict[int, Light] = {}
 
     def under(self, assumed: Assumptions) -> Choice:
         """The same candidates under other assumptions."""
         made = Choice.__new__(Choice)
         made.fabric, made.collective, made.declined = self.fabric, self.collective, self.declined
-        made._engine, made._resolution_s, made._judge = self._engine, self._resolution_s, self._judge
-        made._candidates, made._best, made._verdicts = self._candidates.under(assumed), {}, {}
+        made._engine, made._resolution_s, made._judge, made._rule = (
+            self._engine, self._resolution_s, self._judge, self._rule
+        )  # fmt: skip
+        made._candidates, made._best, made._verdicts, made._lights = self._candidates.under(assumed), {}, {}, {}
         return made
 
     def best(self, size_bytes: int) -> tuple[float, CircuitPlan]:
@@ -124,6 +117,17 @@ class Choice:
         found = self._candidates.near(size_bytes, cold_s + 2 * change_s, most) if change_s > 0 else []
         return (first, *(one for one in found[: most - 1] if one is not first))
 
+    def light(self, plan: CircuitPlan) -> Light:
+        """Light of one of the plans that `best` returned."""
+        if id(plan) not in self._lights:
+            self._lights[id(plan)] = self._rule.of(plan)
+        return self._lights[id(plan)]
+
+    @property
+    def not_tried(self) -> tuple[str, ...]:
+        """What was left out so far since evaluating it takes long or much memory, a line each."""
+        return self._candidates.not_tried
+
     @property
     def failures(self) -> tuple[str, ...]:
         """Errors of algorithms that raised an exception so far."""
@@ -136,13 +140,6 @@ class Choice:
         return self._verdicts[id(plan)]
 
 
-def few_distinct_steps(schedules: list[Schedule], own: str) -> list[Schedule]:
-    """Schedules to search on very many nodes: the algorithm of the fabric's paper and those with few distinct steps; all of
-    them if neither exists."""
-    kept = [s for s in schedules if s.name == own or len(s.step_classes()) <= FEW_CLASSES]
-    return kept or schedules
-
-
 class Fastest:
     """The fastest plan for any fabric, collective and message size; results are cached.
 
@@ -152,6 +149,7 @@ class Fastest:
         engine: that times are computed with, "name" or "name:key=value,..."; the fastest plan is found by the closed form
             in any case.
         resolution_s: tolerance: a plan may be slower than the fastest by at most this; 0: always the fastest [s].
+        rule: the light that plans must have.
         progress: called with a line of text before each search.
     """
 
@@ -162,10 +160,11 @@ class Fastest:
         *,
         engine: str = "closed_form",
         resolution_s: float = 0.0,
+        rule: LightRule = DEFAULT_RULE,
         progress: ProgressCallback = no_progress,
     ) -> None:
         engine_options(engine, {})  # an unknown engine is refused here, not by each fabric
-        self._engine, self._resolution_s = engine, resolution_s
+        self._engine, self._resolution_s, self.rule = engine, resolution_s, rule
         self.algorithm, self.assumed, self.progress = algorithm, assumptions_of(assumptions), progress
         self.name = parse_call(algorithm)[0]
         if self.name != "auto":
@@ -181,9 +180,10 @@ class Fastest:
         return made
 
     def forget(self) -> None:
-        """Release candidates, steps and circuits of all fabrics so far; verdicts on their data are kept."""
+        """Release candidates of all fabrics so far, their circuits and the steps that they do not share; verdicts on their data
+        are kept."""
         self._choices.clear()
-        self._cache.clear()
+        self._cache.clear_unshared()
 
     def choice(self, where: Fabric, wanted: Request) -> Choice:
         """The candidates for a collective on a fabric."""
@@ -195,6 +195,7 @@ class Fastest:
         if key not in self._choices:
             self.progress(f"search the fastest {wanted.name} of {where.num_nodes:,} nodes on {where.name}")
             self._choices[key] = Choice(
-                where, wanted, self.algorithm, self.assumed, self._engine, self._resolution_s, self._judge, self._cache
-            )
+                where, wanted, self.algorithm, self.assumed, self._engine, self._resolution_s, self._judge, self._cache,
+                self.rule,
+            )  # fmt: skip
         return self._choices[key]

@@ -10,6 +10,7 @@ from opticcl.circuits.beside import lower_beside, taken_by
 from opticcl.collective import Request
 from opticcl.errors import AlgorithmError, FabricError, UnsupportedError
 from opticcl.ir import CircuitPlan, Fabric
+from opticcl.plans.light import DEFAULT_RULE, LightRule
 from opticcl.plans.search import Candidates
 from opticcl.registry import canonical
 from opticcl.schedule import all_variants, generate
@@ -25,6 +26,7 @@ def circuits_beside(
     algorithm: str,
     beside: Sequence[CircuitPlan],
     assumed: Assumptions,
+    rule: LightRule = DEFAULT_RULE,
 ) -> CircuitPlan:
     """Circuits that go around those of running jobs.
 
@@ -38,6 +40,7 @@ def circuits_beside(
         algorithm: name with parameters, or auto.
         beside: plans of the running jobs.
         assumed: time assumptions.
+        rule: the light that the plan of "auto" must have.
     Raises: FabricError: plans of another machine. UnsupportedError: no way is left.
     """
     for plan in beside:
@@ -49,7 +52,7 @@ def circuits_beside(
     if canonical(algorithm) != "auto":
         return lower_beside(where, generate(algorithm, wanted, where), taken)
     names = all_variants(wanted, where)
-    fastest = Candidates(where, wanted, names, assumed).fastest([size_bytes])
+    fastest = Candidates(where, wanted, None, assumed, rule).fastest([size_bytes])
     refused = UnsupportedError(f"no algorithm does {wanted.name} on {where.name} with {where.num_nodes} nodes")
     if fastest is not None:
         try:

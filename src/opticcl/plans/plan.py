@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,10 +33,12 @@ class Plan:
     Args:
         circuits: schedule, fabric and the circuits of every step.
         size_bytes: message of every rank [bytes].
+        not_tried: what the search that chose the algorithm left out, a line each.
     """
 
     circuits: CircuitPlan
     size_bytes: int
+    not_tried: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def fabric(self) -> Fabric:
@@ -238,6 +240,8 @@ def compile(
     nodes: Sequence[int] | None = None,
     beside: Sequence[Plan] = (),
     assumptions: str | Assumptions = DEFAULT_SET,
+    optics: str | None = None,
+    ignore_light: bool = False,
 ) -> Plan:
     """Compile a collective onto a fabric.
 
@@ -245,24 +249,30 @@ def compile(
         fabric: a fabric, or "name:key=value,...".
         collective: such as "all_reduce"; `opticcl.collective.COLLECTIVES` has all names.
         size: message of every rank: "100 MB" or bytes; see `opticcl.collective` for what counts.
-        algorithm: "name:key=value,..."; "auto" selects the fastest that the fabric supports (by the closed form).
+        algorithm: "name:key=value,..."; "auto" selects the fastest whose light closes (by the closed form), and the fastest of
+            all where none does.
         root: rank that a rooted collective starts or ends at.
         nodes: the nodes of the fabric that take part, in the order of the ranks; None: all.
         beside: plans of jobs that run on other nodes of the same machine; the circuits go around theirs, whatever round
             they are in.
         assumptions: named set of time assumptions, or a custom set, under which "auto" takes the fastest.
+        optics: preset of the light budget that the plan of "auto" closes if one does; None: the values of the paper where
+            they suffice, else the typical ones.
+        ignore_light: "auto" takes the fastest without regard to light.
     Returns: a plan to `verify`, `simulate`, `execute` or `save`; its steps and circuits are generated on demand.
     Raises: UnknownNameError, ParameterError, FabricError; UnsupportedError: this fabric cannot carry it.
     """
     from opticcl.assumptions import assumptions as assumptions_of
     from opticcl.circuits import lower
     from opticcl.fabrics import as_fabric, job
+    from opticcl.plans.light import light_rule
     from opticcl.plans.search import Candidates
-    from opticcl.schedule import all_variants, generate
+    from opticcl.schedule import generate
 
     assumed = assumptions_of(assumptions)
     where = as_fabric(fabric)
     where = where if nodes is None else job(where, nodes)
+    rule = light_rule([where], optics, ignore_light)
     size_bytes = message_size(size)
     root, algorithm = whole_number(root, "root"), as_text(algorithm, "algorithm", "auto")
     wanted = collective if isinstance(collective, Request) else Request(collective_name(collective), root)
@@ -276,12 +286,12 @@ def compile(
         from opticcl.plans.jobs_beside import circuits_beside
 
         others = [plan.circuits for plan in beside]
-        return Plan(circuits_beside(where, wanted, size_bytes, algorithm, others, assumed), size_bytes)
+        return Plan(circuits_beside(where, wanted, size_bytes, algorithm, others, assumed, rule), size_bytes)
     if canonical(algorithm) != "auto":
         return Plan(lower(where, generate(algorithm, wanted, where)), size_bytes)
-    candidates = Candidates(where, wanted, all_variants(wanted, where), assumed, planned=True)
+    candidates = Candidates(where, wanted, None, assumed, rule)
     found = candidates.fastest([size_bytes])
     if found is None:
         nodes_there, why = f"{where.num_nodes} nodes", candidates.why_none()
         raise UnsupportedError(f"no algorithm does {wanted.name} on {where.name} with {nodes_there}{why}")
-    return Plan(found.plan(), size_bytes)
+    return Plan(found.plan(), size_bytes, candidates.not_tried)

@@ -24,17 +24,17 @@ from opticcl.collective import Request, collective_name
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.fabrics import as_fabric, job
 from opticcl.fabrics.ocs import Ocs
-from opticcl.ir import Fabric, ProgressCallback, Schedule, Timeline, no_progress
+from opticcl.ir import Fabric, ProgressCallback, Timeline, no_progress
 from opticcl.ir.device_settings import DeviceSettings
 from opticcl.ir.step_cache import StepCache
 from opticcl.plans.direct_parts import in_short
-from opticcl.plans.fastest import MANY_NODES, few_distinct_steps
 from opticcl.plans.held_shifts import HeldShifts, bound_s, fastest_held
+from opticcl.plans.light import DEFAULT_RULE, LightRule
 from opticcl.plans.plan import Plan
 from opticcl.plans.search import Candidates
 from opticcl.plans.shift_laws import shift_law
 from opticcl.registry import whole_number
-from opticcl.schedule import all_variants, generate
+from opticcl.schedule import generate
 from opticcl.schedule.digit_shifts import COLLECTIVES
 from opticcl.simulate.closed_form import profile
 from opticcl.simulate.standing import Standing
@@ -68,9 +68,6 @@ FINEST, COARSE = 1.02, 1.6
 
 MANY = 512
 """Nodes above which break-evens are searched within a decade alone [count]."""
-
-RINGS = ("ring", "two_sided_ring")
-"""Registered algorithms that are tried beside held shifts on more than `MANY` nodes."""
 
 TIE = 1 - 1e-9
 """Factor by which a registered algorithm is faster at least than held shifts."""
@@ -204,6 +201,7 @@ class Planner:
         collective: requested.
         assumed: time assumptions.
         deadline_s: `time.perf_counter` after which searches return the best so far [s].
+        rule: the light that plans must have.
     """
 
     def __init__(
@@ -213,13 +211,20 @@ class Planner:
         assumed: Assumptions,
         *,
         deadline_s: float = inf,
+        rule: LightRule = DEFAULT_RULE,
     ) -> None:
         self.fabric, self.collective, self.assumed, self.deadline_s = fabric, collective, assumed, deadline_s
+        self.rule = rule
         self.finished, self.finest = True, FINEST
         self._machine = fabric if isinstance(fabric, Ocs) and collective.name in COLLECTIVES else None
         self._candidates: dict[float, Candidates] = {}
         self._known: dict[tuple[int, float], tuple[float, str]] = {}
         self._cache = StepCache()
+
+    @property
+    def not_tried(self) -> tuple[str, ...]:
+        """What searches left out so far, a line each."""
+        return tuple(dict.fromkeys(line for one in self._candidates.values() for line in one.not_tried))
 
     @property
     def may_change(self) -> bool:
@@ -268,17 +273,8 @@ class Planner:
         """Time and name of the fastest registered algorithm [s]; infinite if none is below the given time."""
         if change_s not in self._candidates:
             where = self.with_change(change_s)
-            few = self._machine is not None and where.num_nodes > MANY
-            names = RINGS if few else all_variants(self.collective, where)
-            if self._machine is not None:
-                names = [name for name in names if not name.startswith("digit_shifts")]
-
-            def searched(schedules: list[Schedule]) -> list[Schedule]:
-                own = where.machine.algorithm
-                return few_distinct_steps(schedules, own) if where.num_nodes > MANY_NODES else schedules
-
-            planned = self._machine is None  # held shifts are planned here
-            made = Candidates(where, self.collective, names, self.assumed, searched, self._cache, planned=planned)
+            without = () if self._machine is None else ("digit_shifts",)  # they are planned here
+            made = Candidates(where, self.collective, None, self.assumed, self.rule, self._cache, without=without)
             self._candidates[change_s] = made
         candidates = self._candidates[change_s]
         found = candidates.fastest([size_bytes], below_s=below_s, deadline_s=self.deadline_s)
@@ -348,6 +344,7 @@ def plan_collective(
     start: Plan | None = None,
     time_limit_s: float = inf,
     break_evens: bool = True,
+    rule: LightRule = DEFAULT_RULE,
     progress: ProgressCallback = no_progress,
 ) -> Planned:
     """Plan a collective.
@@ -362,6 +359,7 @@ def plan_collective(
         start: plan whose last circuits stand at the start.
         time_limit_s: after which the best plan so far is returned [s].
         break_evens: whether sizes and times of a change are searched at which another plan becomes the fastest.
+        rule: the light that the plan must have.
         progress: called with a line of text before each part of the work.
     Returns: the plan with circuits, its bound, its segments, and when another would be faster.
     Raises: UnknownNameError, ParameterError, FabricError; UnsupportedError: the fabric can carry no algorithm.
@@ -390,7 +388,7 @@ def plan_collective(
             notes.append("the first circuits are set before the start anyway (initial=warm)")
         else:
             assumed = assumptions_of(assumed, initial=initial)
-    planner = Planner(where, wanted, assumed, deadline_s=begin + time_limit_s)
+    planner = Planner(where, wanted, assumed, deadline_s=begin + time_limit_s, rule=rule)
     progress(f"plan {wanted.name} on {where.name}")
     _, algorithm = planner.fastest(size_bytes)
     long = where.num_nodes > MANY
@@ -425,6 +423,7 @@ def plan_collective(
         notes.append(
             f"break-evens are searched within a decade alone, since a search takes long on {where.num_nodes:,} nodes"
         )
+    notes += [f"not tried: {line}" for line in planner.not_tried]
     if perf_counter() > planner.deadline_s or not planner.finished:
         notes.append("the time limit was reached: another plan may be faster, by no more than the gap")
     done = planner.finished and perf_counter() <= planner.deadline_s

@@ -9,8 +9,7 @@ from opticcl.collective import Request
 from opticcl.errors import ParameterError, UnsupportedError, VerificationError
 from opticcl.execute.ranks import RankSchedule, rank_schedules
 from opticcl.execute.sums import adds_in_one_order
-from opticcl.ir import Fabric, Schedule
-from opticcl.ir.step_cache import StepCache
+from opticcl.ir import Fabric
 from opticcl.plans.plan import Plan, compile
 from opticcl.registry import canonical
 from opticcl.units import counted
@@ -71,7 +70,7 @@ class RankPlanner:
         plan = compile(where, request, typical_bytes, algorithm=self.algorithm, nodes=part)
         schedules = rank_schedules(plan.schedule)
         if request.name == "all_reduce" and canonical(self.algorithm) == "auto" and not adds_in_one_order(schedules):
-            plan = _fastest_in_one_order(plan.fabric, request, typical_bytes, plan.schedule)
+            plan = _fastest_in_one_order(plan.fabric, request, typical_bytes)
             schedules = rank_schedules(plan.schedule)
         try:
             plan.verify().raise_if_bad()
@@ -100,36 +99,25 @@ class RankPlanner:
         return where
 
 
-def _fastest_in_one_order(where: Fabric, request: Request, size_bytes: int, refused: Schedule) -> Plan:
+def _fastest_in_one_order(where: Fabric, request: Request, size_bytes: int) -> Plan:
     """The fastest all_reduce whose sums are added in one order on all ranks.
 
     Args:
         where: fabric of the ranks.
         request: all_reduce.
         size_bytes: size of the message [bytes].
-        refused: the fastest of all, which adds in another order on each rank.
     Raises: UnsupportedError: there is none.
     """
     from opticcl.assumptions import DEFAULT_SET, assumptions
-    from opticcl.plans.search import Candidates
-    from opticcl.schedule import all_variants
+    from opticcl.plans.search import Candidate, Candidates
 
-    algorithms, assumed, cache = all_variants(request, where), assumptions(DEFAULT_SET), StepCache()
-    without = [_call(refused)]
-    while True:
-        candidates = Candidates(
-            where, request, algorithms, assumed, lambda found: [s for s in found if _call(s) not in without], cache
+    def in_one_order(candidate: Candidate) -> bool:
+        return adds_in_one_order(rank_schedules(candidate.schedule))
+
+    candidates = Candidates(where, request, None, assumptions(DEFAULT_SET))
+    found = candidates.fastest([size_bytes], accepts=in_one_order)
+    if found is None:
+        raise UnsupportedError(
+            f"no algorithm adds in one order on all ranks of {where.name} with {where.num_nodes} nodes; name one"
         )
-        found = candidates.fastest([size_bytes])
-        if found is None:
-            raise UnsupportedError(
-                f"no algorithm adds in one order on all ranks of {where.name} with {where.num_nodes} nodes; name one"
-            )
-        if adds_in_one_order(rank_schedules(found.schedule)):
-            return Plan(found.plan(), size_bytes)
-        without.append(_call(found.schedule))
-
-
-def _call(schedule: Schedule) -> tuple[str, dict[str, object]]:
-    """Algorithm and parameters."""
-    return schedule.name, dict(schedule.parameters)
+    return Plan(found.plan(), size_bytes)

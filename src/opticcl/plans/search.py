@@ -10,11 +10,11 @@ Source: Hart, Nilsson and Raphael 1968.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from copy import copy
 from functools import cache as once
 from heapq import heapify, heappop, heappush
-from math import inf
+from math import inf, nextafter
 from operator import add
 from time import perf_counter
 from typing import NamedTuple
@@ -24,12 +24,14 @@ import numpy as np
 from opticcl.assumptions import Assumptions
 from opticcl.circuits import lower
 from opticcl.collective import Request
-from opticcl.errors import AlgorithmError, UnsupportedError
+from opticcl.errors import AlgorithmError, TooLargeError, UnsupportedError
 from opticcl.ir import CircuitPlan, Fabric, Schedule
 from opticcl.ir.step_cache import StepCache
 from opticcl.plans.direct_parts import algorithm_in_parts
+from opticcl.plans.light import DEFAULT_RULE, Light, LightRule, light_differs, step_is_dark
 from opticcl.plans.shift_laws import held_algorithm
-from opticcl.schedule import generate
+from opticcl.registry import parse_call
+from opticcl.schedule import generate, search_space
 from opticcl.simulate import (
     Cost,
     PlanFacts,
@@ -42,11 +44,9 @@ from opticcl.simulate import (
     step_ends,
 )
 from opticcl.simulate.route_loads import RouteLoads
+from opticcl.verify.judge import Judge
 
-__all__ = ["MOST_DISTINCT_STEPS", "PLANNED", "Candidate", "Candidates"]
-
-PLANNED = ("digit_shifts", "skewed_exchange")
-"""Algorithms with parameters that a search finds for each message, besides those that it is given."""
+__all__ = ["MOST_DISTINCT_STEPS", "Candidate", "Candidates"]
 
 MOST_DISTINCT_STEPS = 1 << 14
 """Of a schedule that a search evaluates to the end, where there are others; minutes [count]."""
@@ -97,6 +97,7 @@ class Candidate:
         self.fabric, self._uncached, self.schedule = fabric, schedule, cached
         self._facts = schedule_facts(cached, fabric, cache.each(cached, step_ends))
         self._plan_facts = once(lambda: PlanFacts(cache.of_plan(lower(fabric, cached)), also, loads))
+        self._light: dict[str | None, Light] = {}  # by preset
         self._begin(assumed)
 
     def _begin(self, assumed: Assumptions) -> None:
@@ -133,6 +134,25 @@ class Candidate:
         """Its time for any message size; available once it is complete."""
         assert self._plan is not None
         return Profile(self._plan, self.assumed, tuple(self._costs))
+
+    def light(self, rule: LightRule) -> Light:
+        """Light of its circuits; available once it is complete.
+
+        Args: rule: with the preset of the values.
+        """
+        assert self._plan is not None
+        if rule.optics not in self._light:
+            self._light[rule.optics] = rule.of(self._plan)
+        return self._light[rule.optics]
+
+    def is_dark(self, rule: LightRule) -> bool:
+        """Whether the light of a step does not close whose circuits were evaluated last.
+
+        Args: rule: with the preset of the values.
+        """
+        if self._plan is None or not self._costs:
+            return False
+        return step_is_dark(self._plan, self.schedule.step_classes()[len(self._costs) - 1], rule.optics)
 
     def lower_bound_s(self, sizes: Sequence[int]) -> float:
         """Lower bound on the time of these messages one after the other; exact once the candidate is complete [s]."""
@@ -213,13 +233,15 @@ class Candidates:
     Args:
         fabric: to search on.
         wanted: collective and root.
-        algorithms: names with parameters, as `generate` takes them; those that decline are skipped.
+        algorithms: names with parameters, as `generate` takes them; those that decline are skipped. None: all, and those whose
+            parameters are found for each message: links to hold on optical circuit switches, and where an all_to_all on a
+            RAMP is cut.
         assumed: time assumptions.
-        only: selects the schedules to search; all of them by default.
+        rule: the light that a plan must have to be chosen.
+        judge: that plans must not be too large for, shared with other searches; None: a new one.
         cache: shared with other searches; None: a new one.
         also: other assumptions that the fastest is wanted under.
-        planned: whether parameters of `PLANNED` are found for each message, besides the algorithms: links to hold on optical
-            circuit switches, and where an all_to_all on a RAMP is cut.
+        without: names of algorithms that are not searched.
 
     Attributes:
         finished: whether the last search ended before its deadline.
@@ -229,29 +251,39 @@ class Candidates:
         self,
         fabric: Fabric,
         wanted: Request,
-        algorithms: Iterable[str],
+        algorithms: Iterable[str] | None,
         assumed: Assumptions,
-        only: Callable[[list[Schedule]], list[Schedule]] = lambda schedules: schedules,
+        rule: LightRule = DEFAULT_RULE,
         cache: StepCache | None = None,
         also: Sequence[Assumptions] = (),
         *,
-        planned: bool = False,
+        judge: Judge | None = None,
+        without: Collection[str] = (),
     ) -> None:
         cache = cache or StepCache()
         schedules = []
         failures: dict[str, str] = {}
+        self._planned: set[str] | None = set() if algorithms is None else None
+        algorithms, skipped = search_space(wanted, fabric) if algorithms is None else (algorithms, [])
+        self._not_tried = [line for line in skipped if line.partition(":")[0].partition(" ")[0] not in without]
+        self._without = frozenset(without)
         for algorithm in algorithms:
+            if parse_call(algorithm)[0] in without:
+                continue
             try:
                 schedules.append(generate(algorithm, wanted, fabric))
+            except TooLargeError as error:
+                self._not_tried.append(f"{algorithm}: {error}")
             except UnsupportedError:
                 continue
             except AlgorithmError as error:
                 failures.setdefault(algorithm, str(error))
         self.fabric = fabric
         self._wanted, self._assumed, self._cache, self._also = wanted, assumed, cache, also
-        self._planned: set[str] | None = set() if planned else None
         loads = RouteLoads()
-        self._candidates = [Candidate(fabric, schedule, assumed, cache, also, loads) for schedule in only(schedules)]
+        self._candidates = [Candidate(fabric, schedule, assumed, cache, also, loads) for schedule in schedules]
+        self._rule, self._judge, self._hunts = rule, judge or Judge(), False
+        self._differs = not rule.ignored and light_differs(fabric, rule.optics)
         self._refusals: dict[int, str] = {}
         self._failures = failures
         self.finished = True
@@ -260,8 +292,10 @@ class Candidates:
         """The same schedules and circuits under other assumptions."""
         made = Candidates.__new__(Candidates)
         made.fabric, made._failures, made._refusals = self.fabric, dict(self._failures), dict(self._refusals)
+        made._not_tried, made._without = list(self._not_tried), self._without
         made.finished, made._wanted, made._assumed = True, self._wanted, assumed
         made._cache, made._also = self._cache, self._also
+        made._rule, made._judge, made._hunts, made._differs = self._rule, self._judge, False, self._differs
         made._planned = None if self._planned is None else set(self._planned)
         made._candidates = [candidate.under(assumed) for candidate in self._candidates]
         return made
@@ -274,8 +308,11 @@ class Candidates:
         algorithm: str | None = None,
         below_s: float = inf,
         deadline_s: float = inf,
+        accepts: Callable[[Candidate], bool] = lambda candidate: True,
     ) -> Candidate | None:
-        """The candidate with the least time for these messages one after the other; None if the fabric can carry none.
+        """The candidate with the least time for these messages one after the other whose light closes and that can be judged.
+
+        Where there is none of these, the one with the least time; None if the fabric can carry none.
 
         Args:
             sizes: messages of every rank [bytes].
@@ -284,6 +321,37 @@ class Candidates:
             below_s: only candidates faster than that; None if there are none [s].
             deadline_s: `time.perf_counter` after which the best candidate so far is returned, once there is one, or where
                 `below_s` is finite; then `finished` is False [s].
+            accepts: whether a complete candidate may be returned at all.
+        """
+        others: list[Candidate] = []
+        self._hunts = False
+        for candidate in self.in_order(
+            sizes, resolution_s=resolution_s, algorithm=algorithm, below_s=below_s, deadline_s=deadline_s
+        ):
+            if not accepts(candidate):
+                continue
+            closes = self._rule.allows(candidate.light(self._rule))
+            if closes and self._judged(candidate):
+                return candidate
+            others.append(candidate)
+            if not closes and not self._differs and self._judged(candidate):
+                break
+            self._hunts = not closes  # candidates with a dark step are evaluated no further
+        self._hunts = False
+        return next((one for one in others if self._judged(one)), others[0] if others else None)
+
+    def in_order(
+        self,
+        sizes: Sequence[int],
+        *,
+        resolution_s: float = 0.0,
+        algorithm: str | None = None,
+        below_s: float = inf,
+        deadline_s: float = inf,
+    ) -> Iterator[Candidate]:
+        """Candidates in ascending order of their time, each evaluated no further than its place in the order needs.
+
+        Args: sizes, resolution_s, algorithm, below_s, deadline_s: as of `fastest`.
         """
         self.finished = True
         if self._planned is not None and algorithm is None:
@@ -294,28 +362,36 @@ class Candidates:
             for i, candidate in enumerate(self._candidates)
             if i not in self._refusals and algorithm in (None, candidate.schedule.name)
         }
-        queue = [(self._bound_s(i, known[i], moving_s), i) for i in known]
+        complete = [(known[i].total_s, i) for i in known if self._candidates[i].complete]
+        queue = [(self._bound_s(i, known[i], moving_s), i) for i in known if not self._candidates[i].complete]
+        heapify(complete)
         heapify(queue)
-        best = min((entry for entry in queue if self._candidates[entry[1]].complete), default=(inf, -1))
-        best = min(best, (below_s, -1))
-        while queue and queue[0][0] < best[0] - resolution_s:
-            if best[0] < inf and perf_counter() > deadline_s:
+        some = False
+        while (complete and complete[0][0] < below_s) or (queue and queue[0][0] < below_s - resolution_s):
+            late = (complete or some or below_s < inf) and perf_counter() > deadline_s
+            if complete and (late or not queue or complete[0][0] <= queue[0][0] + resolution_s):
+                some, self.finished = True, self.finished and not late
+                yield self._candidates[heappop(complete)[1]]
+                continue
+            if late:
                 self.finished = False
-                break
+                return
             _, i = heappop(queue)
             candidate = self._candidates[i]
-            if candidate.too_long and (queue or best[1] >= 0):
-                self._refusals[i] = self._failures[candidate.schedule.name] = candidate.too_long
+            if candidate.too_long and (queue or complete or some or below_s < inf):
+                self._refusals[i] = candidate.too_long
+                self._not_tried.append(candidate.too_long)
                 continue
             more = self._refined(i, sizes)
             if more is None:
                 continue
             known[i] = candidate.known(sizes) if candidate.complete else known[i].plus(more)
-            bound_s = self._bound_s(i, known[i], moving_s)
+            if self._hunts and candidate.is_dark(self._rule):
+                continue
             if candidate.complete:
-                best = min(best, (bound_s, i))
-            heappush(queue, (bound_s, i))
-        return self._candidates[best[1]] if best[1] >= 0 else None
+                heappush(complete, (known[i].total_s, i))
+            else:
+                heappush(queue, (self._bound_s(i, known[i], moving_s), i))
 
     def _moving_s(self, sizes: Sequence[int]) -> float:
         """Least time in which data moves in any candidate, for these messages one after the other [s]."""
@@ -335,30 +411,24 @@ class Candidates:
         return known.total_s if self._candidates[i].complete else known.at_least(moving_s)
 
     def near(self, size_bytes: int, limit_s: float, most: int) -> list[Candidate]:
-        """Candidates that take no longer than a limit, fastest first.
+        """Candidates that `fastest` may return and that take no longer than a limit, fastest first.
 
         Args:
             size_bytes: message of every rank [bytes].
             limit_s: of their times [s].
             most: of them [count].
         """
-        sizes = [size_bytes]
-        moving_s = self._moving_s(sizes)
-        known = {i: one.known(sizes) for i, one in enumerate(self._candidates) if i not in self._refusals}
-        queue = [(self._bound_s(i, known[i], moving_s), i) for i in known]
-        heapify(queue)
         found: list[Candidate] = []
-        while queue and queue[0][0] <= limit_s and len(found) < most:
-            _, i = heappop(queue)
-            candidate = self._candidates[i]
-            if candidate.complete:
+        for candidate in self.in_order([size_bytes], below_s=nextafter(limit_s, inf)):
+            if len(found) == most:
+                break
+            if self._rule.allows(candidate.light(self._rule)) and self._judged(candidate):
                 found.append(candidate)
-                continue
-            more = None if candidate.too_long else self._refined(i, sizes)
-            if more is not None:
-                known[i] = candidate.known(sizes) if candidate.complete else known[i].plus(more)
-                heappush(queue, (self._bound_s(i, known[i], moving_s), i))
         return found
+
+    def _judged(self, candidate: Candidate) -> bool:
+        """Whether the verifier can judge a complete candidate."""
+        return self._judge.can_judge(candidate.profile.plan)
 
     def _plan(self, sizes: Sequence[int]) -> None:
         """Add the shifts that are the fastest to hold for these messages, and the cut that suits them, unless they are known.
@@ -368,8 +438,13 @@ class Candidates:
         assert self._planned is not None
         mean = sum(sizes) / max(1, len(sizes))
         for law in (held_algorithm, algorithm_in_parts):
-            name = law(self.fabric, self._wanted, mean, self._assumed)
-            if name is None or name in self._planned:
+            try:
+                name = law(self.fabric, self._wanted, mean, self._assumed)
+            except TooLargeError as error:
+                if str(error) not in self._not_tried:
+                    self._not_tried.append(str(error))
+                continue
+            if name is None or name in self._planned or parse_call(name)[0] in self._without:
                 continue
             self._planned.add(name)
             schedule = generate(name, self._wanted, self.fabric)
@@ -389,6 +464,9 @@ class Candidates:
         candidate = self._candidates[i]
         try:
             return candidate.refine(sizes)
+        except TooLargeError as error:
+            self._refusals[i] = str(error)
+            self._not_tried.append(str(error))
         except UnsupportedError as error:
             self._refusals[i] = str(error)
         except AlgorithmError as error:
@@ -397,8 +475,13 @@ class Candidates:
 
     @property
     def failures(self) -> dict[str, str]:
-        """Algorithms that raised an exception so far, with the error, or that were set aside, with the reason."""
+        """Algorithms that raised an exception so far, with the error."""
         return dict(self._failures)
+
+    @property
+    def not_tried(self) -> tuple[str, ...]:
+        """What was left out so far since evaluating it takes long or much memory, a line each; some of it may be faster."""
+        return tuple(dict.fromkeys(self._not_tried))
 
     def why_none(self) -> str:
         """Reason why `fastest` returned None: "; " and the first refusal of a circuit rule, or two nodes without a circuit

@@ -6,6 +6,7 @@ import numpy as np
 
 from opticcl.assumptions import Assumptions
 from opticcl.collective import Request
+from opticcl.errors import TooLargeError
 from opticcl.fabrics.ocs import Ocs
 from opticcl.ir import Circuits, Fabric
 from opticcl.plans.held_shifts import ShiftLaw, fastest_held
@@ -28,9 +29,14 @@ def held_algorithm(fabric: Fabric, wanted: Request, size_bytes: float, assumed: 
         wanted: collective and root.
         size_bytes: message of every rank, or the mean of several [bytes].
         assumed: time assumptions.
+    Raises: TooLargeError: more nodes than `MOST_NODES`.
     """
-    if not isinstance(fabric, Ocs) or wanted.name not in COLLECTIVES or fabric.num_nodes > MOST_NODES:
+    if not isinstance(fabric, Ocs) or wanted.name not in COLLECTIVES:
         return None
+    if fabric.num_nodes > MOST_NODES:
+        raise TooLargeError(
+            f"digit_shifts with held links: {fabric.num_nodes:,} nodes; a search plans up to {MOST_NODES:,}"
+        )
     law = shift_law(fabric, assumed)
     if law.change_s == float("inf"):
         return None

@@ -7,14 +7,16 @@ longer than one of its rows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from opticcl.assumptions import DEFAULT_SET, Assumptions
 from opticcl.collective import Request, as_request
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.ir import Fabric, ProgressCallback, no_progress
+from opticcl.ir.verdict import VERIFIED, Judgement
 from opticcl.plans.fastest import Fastest
+from opticcl.plans.light import Light
 from opticcl.plans.machines import ExcludedFabric
 from opticcl.plans.plan import Plan
 from opticcl.plans.ranks import beside
@@ -37,7 +39,9 @@ class Point:
         bound_by: what binds it, in words.
         algorithm_bytes_per_s: message over time, "algbw" of nccl-tests; 0 if it takes no time [byte/s].
         bus_bytes_per_s: least rate through a node's ports for that, "busbw" [byte/s].
-        verified: whether the plan is right.
+        verdict: on the plan.
+        light: of its circuits.
+        ranked: whether it may be the fastest: the plan is right, and its light closes or is ignored.
         beside: name of another set of assumptions, and the time of the fastest under it [s].
     """
 
@@ -48,13 +52,17 @@ class Point:
     bound_by: str
     algorithm_bytes_per_s: float
     bus_bytes_per_s: float
-    verified: bool
+    verdict: Judgement
+    light: Light
+    ranked: bool
     beside: tuple[str, float] | None = None
 
     def record(self) -> dict[str, Any]:
         """Plain values."""
-        values = asdict(self)
-        del values["beside"]
+        values = {
+            field.name: getattr(self, field.name) for field in fields(self) if field.name not in ("beside", "light")
+        }
+        values |= {"verified": VERIFIED[self.verdict], **self.light.record()}
         return values | ({f"{self.beside[0]}_s": self.beside[1]} if self.beside else {})
 
 
@@ -67,17 +75,19 @@ class Sweep:
         collective: name.
         points: one for each size, in the order of the sizes.
         failures: errors of algorithms that raised an exception.
+        not_tried: what the search left out, a line each.
     """
 
     fabric: Fabric
     collective: str
     points: tuple[Point, ...]
     failures: tuple[str, ...] = ()
+    not_tried: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
         """Whether every plan is right."""
-        return all(point.verified for point in self.points)
+        return all(point.verdict == "right" for point in self.points)
 
     def rows(self) -> list[dict[str, Any]]:
         """Plain values, a row a size."""
@@ -104,13 +114,22 @@ class Sweeps:
         """Whether every plan is right."""
         return all(one.ok for one in self.sweeps)
 
+    @property
+    def not_tried(self) -> dict[str, tuple[str, ...]]:
+        """Fabric, as the user wrote it -> what the search on it left out, a line each."""
+        return {name: one.not_tried for name, one in zip(self.names, self.sweeps, strict=True) if one.not_tried}
+
     def rows(self) -> list[dict[str, Any]]:
         """Plain values, a row a fabric and size."""
         return [row for one in self.sweeps for row in one.rows()]
 
     def record(self) -> dict[str, Any]:
         """Plain values, as `opticcl sweep --json` prints them."""
-        return {"rows": self.rows(), "left_out": [one.record() for one in self.left_out]}
+        return {
+            "rows": self.rows(),
+            "left_out": [one.record() for one in self.left_out],
+            "not_tried": self.not_tried,
+        }
 
 
 def sweep(
@@ -150,7 +169,7 @@ def sweep(
     for size in sizes:
         timeline, plan = choice.best_timeline(size)
         total_s = timeline.total_s
-        verdict, c = choice.verdict(plan), plan.schedule.collective
+        verdict, light, c = choice.verdict(plan), choice.light(plan), plan.schedule.collective
         rate = size / total_s if total_s else 0.0
         bus = rate * moved_share(c)
         points.append(
@@ -162,11 +181,13 @@ def sweep(
                 timeline.bound_by,
                 rate,
                 bus,
-                verdict.ok,
+                verdict.verdict,
+                light,
+                verdict.ok and fastest.rule.allows(light),
                 (other.name, also.best(size)[0]),
             )
         )
-    return Sweep(fabric, wanted.name, tuple(points), choice.failures)
+    return Sweep(fabric, wanted.name, tuple(points), choice.failures, choice.not_tried)
 
 
 def sweep_fabrics(
@@ -211,9 +232,9 @@ def sweep_fabrics(
 
 
 def fastest_of(sweeps: Sequence[Sweep]) -> list[int]:
-    """Index of the fastest sweep at each size; the first among equals.
+    """Index of the fastest sweep at each size, of those that are ranked where there are any; the first among equals.
 
     Args: sweeps: of the same sizes.
     """
-    columns = zip(*([point.total_s for point in one.points] for one in sweeps), strict=True)
+    columns = zip(*([(not point.ranked, point.total_s) for point in one.points] for one in sweeps), strict=True)
     return [times.index(min(times)) for times in map(list, columns)]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from opticcl.plans.hardware import bill_per_node, hardware_of
+from opticcl.plans.hardware import bill_per_node
 from opticcl.report.kit.columns import Column, FittedTable
 from opticcl.report.kit.words import labels
 from opticcl.units import counted, format_rate, format_seconds
@@ -13,17 +13,21 @@ from opticcl.units import counted, format_rate, format_seconds
 if TYPE_CHECKING:
     from opticcl.ir import Fabric
     from opticcl.plans.comparison import Comparison, Entry
+    from opticcl.plans.light import Light
     from opticcl.plans.ranks import Swaps
 
 __all__ = [
     "beside_cells",
     "beside_columns",
-    "dark_line",
     "light_word",
+    "not_tried_line",
     "rank_lines",
     "rates_line",
     "sensitivity_table",
+    "unranked",
+    "unranked_line",
     "usd_word",
+    "verdicts_line",
 ]
 
 SHOWN = 3
@@ -38,7 +42,9 @@ def beside_cells(comparison: Comparison) -> list[str]:
     """Time under the set beside and its rank: "2.84 us #3"; empty if it was not evaluated."""
     _, other = comparison.ranks()
     times = comparison.times_beside()
-    return [f"{format_seconds(time)} #{rank}" for time, rank in zip(times, other, strict=True)]
+    return [
+        format_seconds(time) + ("" if rank is None else f" #{rank}") for time, rank in zip(times, other, strict=True)
+    ]
 
 
 def beside_columns(comparison: Comparison) -> list[Column]:
@@ -47,19 +53,71 @@ def beside_columns(comparison: Comparison) -> list[Column]:
     return [Column(comparison.beside.name, cells)] if comparison.beside and cells else []
 
 
-def light_word(entry: Entry) -> str:
-    """Whether the light budget of the machine closes, with its margin; "-" where no light goes from end to end."""
-    found = hardware_of(entry.fabric)
-    if found.margin_db is None:
+def light_word(light: Light) -> str:
+    """Whether the light of a plan closes, with its margin; "-" where no light goes from end to end."""
+    if light.margin_db is None:
         return "-"
-    return f"{'closes' if found.closes else 'NO'} {found.margin_db:+.1f} dB"
+    return f"{'closes' if light.closes else 'NO'} {light.margin_db:+.1f} dB"
 
 
-def dark_line(comparison: Comparison) -> str:
-    """The machines whose light budget does not close, with their margins; "" if there are none."""
-    found = [(entry.fabric.name, hardware_of(entry.fabric)) for entry in comparison.entries]
-    dark = dict.fromkeys(f"{name} {one.margin_db:+.1f} dB" for name, one in found if one.closes is False)
-    return f"light does not close: {', '.join(dark)}; opticcl budget shows where it is lost" if dark else ""
+def unranked(comparison: Comparison) -> list[tuple[str, Light, str]]:
+    """Name, light and verdict of each plan without a rank."""
+    named = zip(_names(comparison), comparison.entries, strict=True)
+    return [(name, entry.light, entry.verdict.verdict) for name, entry in named if not entry.ranked]
+
+
+def unranked_line(plans: Iterable[tuple[str, Light, str]]) -> str:
+    """Why plans have no rank; "" if all have one.
+
+    Args: plans: name, light and verdict of each plan without a rank.
+    """
+    reasons: dict[str, list[str]] = {}
+    for name, light, verdict in plans:
+        if verdict != "right":
+            reasons.setdefault("wrong" if verdict == "wrong" else "not judged", []).append(name)
+        else:
+            reasons.setdefault("light does not close", []).append(f"{name} {light.margin_db:+.1f} dB ({light.optics})")
+    if not reasons:
+        return ""
+    listed = "; ".join(f"{why}: {', '.join(dict.fromkeys(names))}" for why, names in reasons.items())
+    dark = (
+        "; opticcl budget -a shows where it is lost, --ignore-light ranks all"
+        if "light does not close" in reasons
+        else ""
+    )
+    return f"no rank: {listed}{dark}"
+
+
+def not_tried_line(left_out: Mapping[str, Iterable[str]]) -> str:
+    """What searches left out, shortened; "" if nothing.
+
+    >>> not_tried_line({"ocs": ["mesh: 9,999 transfers of its distinct steps; a search evaluates 999 at most"]})
+    'not tried, since it takes long, and perhaps faster: ocs (mesh); --json lists the limits, --algorithm NAME tries one'
+
+    Args: left_out: fabric -> lines.
+    """
+    named = (f"{fabric} ({', '.join(dict.fromkeys(map(_algorithm, lines)))})" for fabric, lines in left_out.items())
+    listed = ", ".join(named)
+    if not listed:
+        return ""
+    return f"not tried, since it takes long, and perhaps faster: {listed}; --json lists the limits, --algorithm NAME tries one"
+
+
+def _algorithm(line: str) -> str:
+    """The algorithm that a line is about."""
+    return line.partition(":")[0].partition(" ")[0]
+
+
+def verdicts_line(verdicts: Sequence[str]) -> str:
+    """What the verifier found, in a sentence without its full stop.
+
+    >>> verdicts_line(["right", "wrong"]), verdicts_line(["right"])
+    ('Wrong plans: 1; their times mean nothing', 'Every plan was verified')
+    """
+    wrong, open_ = verdicts.count("wrong"), verdicts.count("not_judged")
+    found = [f"Wrong plans: {wrong}; their times mean nothing"] if wrong else []
+    found += [f"Plans that were not judged: {open_}"] if open_ else []
+    return ". ".join(found) or "Every plan was verified"
 
 
 def rates_line(fabrics: Sequence[Fabric]) -> str:
@@ -74,7 +132,7 @@ def rates_line(fabrics: Sequence[Fabric]) -> str:
 
 def usd_word(entry: Entry) -> str:
     """Price of a node; "-" where the parts are unknown."""
-    usd = hardware_of(entry.fabric).usd_per_node
+    usd, _ = bill_per_node(entry.fabric)
     return "-" if usd is None else f"{usd:,.0f}"
 
 

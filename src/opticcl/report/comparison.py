@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from opticcl.ir import Timeline
-from opticcl.report.beside import beside_columns, dark_line, light_word, rank_lines, rates_line, usd_word
-from opticcl.report.kit.columns import Column, FittedTable, algorithm_column, yes_or_no
+from opticcl.report.beside import (
+    beside_columns,
+    light_word,
+    not_tried_line,
+    rank_lines,
+    rates_line,
+    unranked,
+    unranked_line,
+    usd_word,
+)
+from opticcl.report.kit.columns import Column, FittedTable, algorithm_column, verdict_cell
 from opticcl.report.kit.words import (
     PART_NAMES,
     busiest,
@@ -28,7 +37,7 @@ __all__ = ["comparison_table", "timeline_table"]
 
 
 def comparison_table(comparison: Comparison) -> FittedTable:
-    """One row a plan, fastest first: its time, the parts of that time, and whether it is right.
+    """One row a plan, those without a rank last: its time, the parts of that time, and whether it is right.
 
     What all plans share (nodes, rate, verdict) is below the table; so is a remark where node rates differ, since times
     then depend on transceivers as much as on architectures. Fabric, algorithm, time and, if a plan is wrong, the verdict are
@@ -59,9 +68,9 @@ def comparison_table(comparison: Comparison) -> FittedTable:
         Column("algbw", [format_quantity(e.algorithm_bytes_per_s, "byte/s") for e in entries], 13),
         Column("busbw", [format_quantity(e.bus_bytes_per_s, "byte/s") for e in entries], 10),
         Column("bottleneck", whole, 9, justify="left", short=short, short_rank=5),
-        Column("light", [light_word(e) for e in entries], 5, justify="left"),
+        Column("light", [light_word(e.light) for e in entries], 5, justify="left"),
         Column("USD per node", [usd_word(e) for e in entries], 6),
-        Column("verified", [yes_or_no(e.verdict.ok) for e in entries], justify="left"),
+        Column("verified", [verdict_cell(e.verdict.verdict) for e in entries], justify="left"),
     ]
     note, shared = [messages(comparison)], set()
     first = entries[0].fabric
@@ -79,7 +88,12 @@ def comparison_table(comparison: Comparison) -> FittedTable:
         note.append("all plans verified" if len(entries) > 1 else "the plan is verified")
         shared.add("verified")
     below = [", ".join(note)]
-    remarks = (rates_line([e.fabric for e in entries]), dark_line(comparison), *rank_lines(comparison))
+    remarks = (
+        rates_line([e.fabric for e in entries]),
+        unranked_line(unranked(comparison)),
+        *rank_lines(comparison),
+        not_tried_line(comparison.not_tried),
+    )
     below += filter(None, remarks)
     return FittedTable([c for c in columns if c.header not in shared], "\n".join(below), keys=2)
 

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING
 from opticcl.assumptions import meaning_of, value_text
 from opticcl.errors import OpticclError
 from opticcl.ir import ProgressCallback
-from opticcl.report.beside import beside_cells, dark_line, light_word, rank_lines, usd_word
+from opticcl.report.beside import (
+    beside_cells,
+    light_word,
+    not_tried_line,
+    rank_lines,
+    unranked,
+    unranked_line,
+    usd_word,
+    verdicts_line,
+)
 from opticcl.report.comparison_pictures import breakdown_picture, line_names, size_picture
 from opticcl.report.fastest import Crossing, fastest, sizes_between
 from opticcl.report.kit import html as _html
@@ -63,14 +72,14 @@ def lead(comparison: Comparison) -> str:
     nodes = sorted({e.fabric.num_nodes for e in entries})
     count = f"{nodes[0]:,} nodes" if len(nodes) == 1 else f"{nodes[0]:,} to {nodes[-1]:,} nodes"
     plans = f"{len(entries)} plans" if len(entries) > 1 else "one plan"
-    text = f"{messages(comparison)}, {plans} on {count}. Fastest: {names[0]} with {format_seconds(entries[0].total_s)}"
+    first = "Fastest" if entries[0].ranked else "No plan has a rank; fastest"
+    text = f"{messages(comparison)}, {plans} on {count}. {first}: {names[0]} with {format_seconds(entries[0].total_s)}"
     if len(entries) > 1:
         text += f"; {names[1]} takes {ratio(times[1])} the time"
     if len(entries) > 2:
         text += f", the slowest, {names[-1]}, {ratio(times[-1])}"
-    wrong = sum(not e.verdict.ok for e in entries)
-    verdict = "Every plan was verified." if not wrong else f"Wrong plans: {wrong}; their times mean nothing."
-    return f"{text}. {verdict}"
+    judged = verdicts_line([e.verdict.verdict for e in entries])
+    return ". ".join(filter(None, (text, judged, unranked_line(unranked(comparison))))) + "."
 
 
 def result(comparison: Comparison) -> str:
@@ -86,9 +95,9 @@ def result(comparison: Comparison) -> str:
         **({f"#{comparison.beside.name.capitalize()}": [*map(_html.number, cells)]} if comparison.beside else {}),
         "Gap": [_html.text(gap(e), kind="words") for e in entries],
         "#Slower": [*map(_html.number, factors)],
-        "#Light": [_html.number(light_word(e)) for e in entries],
+        "#Light": [_html.number(light_word(e.light)) for e in entries],
         "#USD per node": [_html.number(usd_word(e)) for e in entries],
-        "Verified": [_html.verdict(e.verdict.ok) for e in entries],
+        "Verified": [_html.verdict(e.verdict.verdict) for e in entries],
         "Where it goes": [f"<td>{_html.share_bar(shares(e.totals()))}</td>" for e in entries],
         "Bottleneck": [_html.text(busiest(e, short=True), busiest(e)) for e in entries],
         "#Steps": [_html.number(f"{n:,}") for n in steps],
@@ -106,12 +115,18 @@ def result(comparison: Comparison) -> str:
     if len(set(columns["#Node rate"])) == 1:
         shared.append(f"{format_rate(entries[0].fabric.node_rate_bits_per_s)} per node")
         del columns["#Node rate"]
+    remarks = (
+        unranked_line(unranked(comparison)),
+        *rank_lines(comparison),
+        not_tried_line(comparison.not_tried),
+    )
     about = (
-        f"{', '.join(shared)}; fastest first. Verified: every rank ends with the right data, and no two signals collide. "
+        f"{', '.join(shared)}; fastest first, plans without a rank last. Verified: every rank ends with the right data, and no "
+        "two signals collide. "
         "Gap: time over the lower bound of any algorithm on that fabric, with what determines that bound. Bottleneck: the "
         "busiest part of the machine, and the share of the time in which it is busy. "
-        "Light: margin of the budget of the worst path. "
-        + ". ".join(line[0].upper() + line[1:] for line in (dark_line(comparison), *rank_lines(comparison)) if line)
+        "Light: margin of the worst circuit of the plan. "
+        + ". ".join(line[0].upper() + line[1:] for line in remarks if line)
         + "."
     )
     rows = ["".join(cells) for cells in zip(*columns.values(), strict=True)]

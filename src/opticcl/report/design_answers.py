@@ -26,7 +26,7 @@ def answer_parts(answer: Answer) -> list[FittedTable | str]:
     if isinstance(answer, FastestMap):
         parts: list[FittedTable | str] = [_map_table(answer)]
     elif isinstance(answer, Pareto):
-        parts = [_pareto_table(answer), *_unpriced(answer)]
+        parts = [_pareto_table(answer), *_left_out(answer)]
     elif isinstance(answer, Tornado):
         parts = [_tornado_table(answer), *_flips(answer)]
     else:
@@ -109,8 +109,9 @@ def _pareto_table(answer: Pareto) -> FittedTable:
     )
 
 
-def _unpriced(answer: Pareto) -> list[str]:
-    return [f"left out, without a price or power: {', '.join(answer.unpriced)}"] if answer.unpriced else []
+def _left_out(answer: Pareto) -> list[str]:
+    lines = [f"left out, without a price or power: {', '.join(answer.unpriced)}"] if answer.unpriced else []
+    return lines + ([f"left out, light does not close: {', '.join(answer.dark)}"] if answer.dark else [])
 
 
 def _tornado_table(answer: Tornado) -> FittedTable:

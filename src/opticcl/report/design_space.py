@@ -37,7 +37,9 @@ def progressed_text(space: DesignSpace, found: Progressed) -> str:
     states = ", ".join(f"{count:,} {state}" for state, count in found.states.items())
     lines = [f"{space.title}: {found.num_points:,} points: {states}; {found.computed:,} of them now"]
     if found.wrong:
-        lines.append(f"WRONG: the judge refuses the plans of {found.wrong:,} points; opticcl verify shows why")
+        lines.append(
+            f"NOT RIGHT: the plans of {found.wrong:,} points are wrong or not judged; opticcl verify shows why"
+        )
     lines += [f"set aside: {key}: {reason}" for key, reason in list(found.aside.items())[:MOST_REASONS]]
     lines += [f"refused: {count:,}: {reason}" for reason, count in list(found.refusals.items())[:MOST_REASONS]]
     more = max(0, len(found.refusals) - MOST_REASONS) + max(0, len(found.aside) - MOST_REASONS)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from opticcl.assumptions import value_text
 from opticcl.registry import write_call
+from opticcl.report.beside import not_tried_line
 from opticcl.report.traffic import critical_path_lines, critical_path_rows
 from opticcl.simulate import moved_share
 from opticcl.simulate.bottleneck import Bottleneck, Load, bottleneck, loads, loads_of_traffic
@@ -85,6 +86,7 @@ class Simulation:
             "bottleneck_bytes": busiest.carried_bytes if busiest else 0.0,
             "bottleneck_utilisation": busiest.utilisation if busiest else 0.0,
             "bottleneck_alike": busiest.num_equal if busiest else 0,
+            "not_tried": list(plan.not_tried),
         }
         found["steps"] = [
             {"first": steps.start, "last": steps.stop - 1, "rounds": rounds, **parts}
@@ -114,6 +116,9 @@ class Simulation:
         )
         if self.beside:
             lines.append(f"time of the same plan under {self.beside[0]}: {format_seconds(self.beside[1])}")
+        lines += filter(
+            None, [not_tried_line({self.plan.fabric.name: self.plan.not_tried} if self.plan.not_tried else {})]
+        )
         return [*lines, f"assumed: {timeline.assumptions['name']}: {assumed}"]
 
     def headline(self) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from opticcl.plans.sweep import fastest_of
+from opticcl.report.beside import unranked_line
 from opticcl.report.kit.columns import Column, FittedTable, algorithm_column
 from opticcl.report.kit.words import gap
 from opticcl.units import format_bytes, format_quantity, format_rate, format_seconds
@@ -79,5 +80,15 @@ def _fastest_beside(sweeps: Sequence[Sweep], names: Sequence[str]) -> list[Colum
 
 
 def _verified(sweeps: Sequence[Sweep]) -> str:
-    wrong = {point.algorithm for sweep in sweeps for point in sweep.points if not point.verified}
-    return f"\nWRONG: {', '.join(sorted(wrong))}" if wrong else ", all plans verified"
+    points = [(sweep.fabric.name, point) for sweep in sweeps for point in sweep.points]
+    wrong = {point.algorithm for _, point in points if point.verdict == "wrong"}
+    about = f"\nWRONG: {', '.join(sorted(wrong))}" if wrong else ""
+    if all(point.verdict == "right" for _, point in points):
+        about = ", all plans verified"
+    unranked = {
+        (name, point.algorithm): (f"{name} {point.algorithm}", point.light, point.verdict)
+        for name, point in points
+        if not point.ranked and point.verdict != "wrong"
+    }
+    line = unranked_line(unranked.values())
+    return about + (f"\n{line}" if line else "")

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from opticcl.report.beside import rates_line
-from opticcl.report.kit.columns import Column, FittedTable, yes_or_no
+from opticcl.report.beside import light_word, not_tried_line, rates_line, unranked_line
+from opticcl.report.kit.columns import Column, FittedTable, verdict_cell
 from opticcl.report.kit.words import numbered, ratio
 from opticcl.training.iteration import replay
 from opticcl.units import counted, format_bytes, format_rate, format_seconds
@@ -65,13 +65,18 @@ def training_table(training: TrainingResult) -> FittedTable:
         cells = [_duration(times(row)) for row in rows]
         if all(cells):
             columns.append(Column(header, cells))
-    columns.append(Column("verified", [yes_or_no(row.verified) for row in rows], justify="left"))
+    if any(row.light.margin_db is not None for row in rows):
+        columns.append(Column("light", [light_word(row.light) for row in rows], 1, justify="left"))
+    columns.append(Column("verified", [verdict_cell(row.verdict) for row in rows], justify="left"))
     return FittedTable(columns, "\n".join([headline(training), *_remarks(training)]))
 
 
 def _remarks(training: TrainingResult) -> list[str]:
     """Why rows may differ for another reason than their networks, and what is optimistic."""
-    job, lines = training.job, list(filter(None, [rates_line([row.machine for row in training.rows])]))
+    unranked = [(row.machine.name, row.light, row.verdict) for row in training.rows if not row.ranked]
+    left_out = {row.machine.name: row.not_tried for row in training.rows if row.not_tried}
+    remarks = rates_line([row.machine for row in training.rows]), unranked_line(unranked), not_tried_line(left_out)
+    job, lines = training.job, list(filter(None, remarks))
     if training.groups == "scaled" and any(1 < len(group.ranks) < job.num_ranks for group in job.groups.values()):
         lines.append(
             "a group of devices is timed on a fabric of its size, which can be faster than its nodes of the machine; "

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from opticcl.assumptions import meaning_of, value_text
 from opticcl.files import write_whole
 from opticcl.registry import write_call
+from opticcl.report.beside import unranked_line, verdicts_line
 from opticcl.report.kit import html as _html
 from opticcl.report.kit.words import ratio
 from opticcl.report.training import _duration, headline, row_names, runtime_words, slowness
@@ -54,11 +55,9 @@ def _lead(training: TrainingResult) -> str:
     text = f"{headline(training)}. Fastest: {names[0]} with {format_seconds(first.iteration.total_s)} per iteration"
     if len(names) > 1:
         text += f"; the slowest, {names[-1]}, takes {ratio(times[-1])} as long"
-    wrong = sum(not row.verified for row in training.rows)
-    judged = (
-        "Every plan was verified." if not wrong else f"Fabrics with a wrong plan: {wrong}; do not trust their times."
-    )
-    return f"{text}. {judged}"
+    unranked = [(row.machine.name, row.light, row.verdict) for row in training.rows if not row.ranked]
+    judged = verdicts_line([row.verdict for row in training.rows])
+    return ". ".join(filter(None, (text, judged, unranked_line(unranked)))) + "."
 
 
 def _result(training: TrainingResult) -> str:
@@ -106,7 +105,7 @@ def _row(training: TrainingResult, row: TrainingRow, name: str, times_slower: fl
         _html.text(", ".join(row.algorithms) or "none needed"),
         _html.number(format_seconds(iteration.total_s)),
         _html.number(ratio(times_slower)),
-        _html.verdict(row.verified),
+        _html.verdict(row.verdict),
         *map(_html.number, (waits, *ends, *more)),
     )
     return "".join(cells)
@@ -131,7 +130,7 @@ def _plans(training: TrainingResult) -> str:
             ranks = f"{plan.fabric.num_nodes:,}" + (f" of {part:,}" if part > plan.fabric.num_nodes else "")
             numbers = (ranks, f"{used.messages:,}", format_bytes(used.size_bytes), format_seconds(used.total_s))
             texts = (name, plan.schedule.collective.name, plan.algorithm)
-            judged = _html.verdict(used.verdict.ok)
+            judged = _html.verdict(used.verdict.verdict)
             rows.append("".join(map(_html.text, texts)) + "".join(map(_html.number, numbers)) + judged)
     head = ("Fabric", "Collective", "Algorithm", "#Ranks", "#Messages", "#Bytes", "#Time", "Verified")
     return _html.table(head, rows, "Every plan was compiled and verified once, and timed for each of its messages.")

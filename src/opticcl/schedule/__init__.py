@@ -16,26 +16,53 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from opticcl.collective import Request, as_request
-from opticcl.errors import AlgorithmError, OpticclError, ParameterError, UnsupportedError
+from opticcl.errors import AlgorithmError, OpticclError, ParameterError, TooLargeError, UnsupportedError
 from opticcl.ir import Fabric, Schedule, Transfers
 from opticcl.ir.light import Limit
 from opticcl.ir.step_cache import RECENT
 from opticcl.ir.symmetry import Run, RunSteps
 from opticcl.registry import Registry, convert_arguments, parse_call, write_call
+from opticcl.schedule._grid import SizeLimit
 
 __all__ = [
     "ALGORITHMS",
     "AlgorithmMaker",
     "GeneratedStep",
+    "NotTried",
     "all_variants",
     "generate",
+    "left_out",
     "needs_whole",
     "reason_declined",
     "register_algorithm",
+    "search_space",
 ]
 
 
-Variants = Callable[[Request, Fabric], Iterable[dict[str, Any]]]
+class NotTried(NamedTuple):
+    """What a search leaves out since evaluating it takes long; the algorithm can be requested by name.
+
+    Args:
+        what: parameters, in words; "" for the whole algorithm.
+        reason: with the number that is too large and the most that is evaluated.
+    """
+
+    what: str
+    reason: str
+
+
+def left_out(count: int, most: int, what: str = "") -> NotTried:
+    """What a search leaves out since its distinct steps have too many transfers.
+
+    Args:
+        count: transfers of all distinct steps [count].
+        most: that a search evaluates [count].
+        what: parameters, in words.
+    """
+    return NotTried(what, f"{count:,} transfers of its distinct steps; a search evaluates {most:,} at most")
+
+
+Variants = Callable[[Request, Fabric], Iterable[dict[str, Any] | NotTried]]
 
 
 Limits = Callable[[Fabric, tuple[Limit, ...]], tuple[Limit, ...]]
@@ -55,7 +82,7 @@ class AlgorithmMaker(NamedTuple):
     Args:
         generate: (collective, fabric, **parameters) -> Schedule.
         accepts: the same arguments -> None, or the reason why not.
-        variants: (collective, fabric) -> parameters to try in a search for the fastest plan.
+        variants: (collective, fabric) -> parameters to try in a search for the fastest plan, and what it leaves out.
         limits: (fabric, limits of the machine) -> what a light budget means for this algorithm.
     """
 
@@ -110,15 +137,27 @@ def all_variants(collective: Request, fabric: Fabric) -> list[str]:
 
     Raises: AlgorithmError: `variants` of an algorithm raised an exception.
     """
-    found = []
+    return search_space(collective, fabric)[0]
+
+
+def search_space(collective: Request, fabric: Fabric) -> tuple[list[str], list[str]]:
+    """`all_variants`, and what a search leaves out, a line each.
+
+    Raises: AlgorithmError: `variants` of an algorithm raised an exception.
+    """
+    tried, skipped = list[str](), list[str]()
     for name in ALGORITHMS.names():
         try:
-            found += [write_call(name, given) for given in ALGORITHMS.get(name).variants(collective, fabric)]
+            for one in ALGORITHMS.get(name).variants(collective, fabric):
+                if isinstance(one, NotTried):
+                    skipped.append(f"{name}{' with ' * bool(one.what)}{one.what}: {one.reason}")
+                else:
+                    tried.append(write_call(name, one))
         except OpticclError:
             raise
         except Exception as error:
             raise _failed(name, "variants", error) from error
-    return found
+    return tried, skipped
 
 
 def needs_whole(fabric: Fabric, name: str) -> str | None:
@@ -166,7 +205,8 @@ def generate(algorithm: str, collective: Request | str, fabric: Fabric) -> Sched
     reason = reason_declined(algorithm, wanted, fabric)
     key, written = parse_call(algorithm)
     if reason is not None:
-        raise UnsupportedError(f"{key} cannot do {wanted.name} on {fabric.name}: {reason}")
+        kind = TooLargeError if isinstance(reason, SizeLimit) else UnsupportedError
+        raise kind(f"{key} cannot do {wanted.name} on {fabric.name}: {reason}")
     maker = ALGORITHMS.get(key)
     arguments = convert_arguments(maker.generate, written, key, positional=2)
     try:

@@ -26,6 +26,7 @@ import numpy as np
 from opticcl.collective import Request
 from opticcl.ir import IntArray, Op, Schedule, Transfers
 from opticcl.ir.symmetry import Digits, Permutation, Run, RunSteps, Symmetry, Table, Through
+from opticcl.schedule import NotTried
 
 __all__ = ["COLLECTIVES", "BothWays", "variants_in_pieces"]
 
@@ -262,12 +263,16 @@ def pieces(lines: Sequence[int], blocks: Sequence[int], slices: int) -> tuple[in
     return tuple(chosen)
 
 
-def variants_in_pieces(pieces: int, most: int) -> list[dict[str, int]]:
+def variants_in_pieces(pieces: int, most: int) -> list[dict[str, int] | NotTried]:
     """Whole blocks, and blocks in that many pieces, halved until they are at most as many as allowed.
 
-    >>> variants_in_pieces(128, 1000), variants_in_pieces(128, 64), variants_in_pieces(128, 1)
+    >>> variants_in_pieces(128, 1000), variants_in_pieces(128, 64)[:-1], variants_in_pieces(128, 1)[:-1]
     ([{}, {'pieces': 128}], [{}, {'pieces': 64}], [{}])
     """
+    wanted = pieces
     while pieces > most:
         pieces //= 2
-    return [{}, {"pieces": pieces}] if pieces > 1 else [{}]
+    found: list[dict[str, int] | NotTried] = [{}, {"pieces": pieces}] if pieces > 1 else [{}]
+    if pieces < wanted:
+        found.append(NotTried(f"pieces={wanted}", f"a search cuts blocks of these nodes into {max(most, 1)} at most"))
+    return found

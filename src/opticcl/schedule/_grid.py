@@ -14,6 +14,7 @@ from opticcl.ir import Fabric, IntArray
 
 __all__ = [
     "MOST_TRANSFERS",
+    "SizeLimit",
     "grid_of",
     "long_sides",
     "pairs_on_lines",
@@ -24,6 +25,10 @@ __all__ = [
 ]
 
 MOST_TRANSFERS = 1 << 24  # transfers of a step: about 300 MB
+
+
+class SizeLimit(str):
+    """Reason why an algorithm is not generated that is its size alone, so that a search names it among what was not tried."""
 
 
 def grid_of(fabric: Fabric) -> tuple[int, ...]:

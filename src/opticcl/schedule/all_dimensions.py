@@ -24,6 +24,7 @@ from opticcl.ir import Fabric, Schedule
 from opticcl.schedule import register_algorithm
 from opticcl.schedule._grid import (
     MOST_TRANSFERS,
+    SizeLimit,
     grid_of,
     pairs_on_lines,
     reason_any_not_linked,
@@ -58,7 +59,7 @@ def accepts(
     if reason := reason_not_shaped(sides, n):
         return reason
     if n * sum(side - 1 for side in sides) > MOST_TRANSFERS:
-        return (
+        return SizeLimit(
             f"{n * sum(side - 1 for side in sides):,} transfers a step are more than {MOST_TRANSFERS:,}; give a shape"
         )
     if reason := reason_unfit(collective, sides, k):

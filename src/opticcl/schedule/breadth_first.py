@@ -37,8 +37,8 @@ import numpy as np
 from opticcl.collective import Request
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
 from opticcl.ir.symmetry import Digits, Run, RunSteps, Symmetry
-from opticcl.schedule import register_algorithm
-from opticcl.schedule._grid import MOST_TRANSFERS, long_sides, reason_not_linked, reason_not_shaped
+from opticcl.schedule import NotTried, left_out, register_algorithm
+from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit, long_sides, reason_not_linked, reason_not_shaped
 from opticcl.schedule._shares import least_shares
 from opticcl.units import Shape
 
@@ -66,7 +66,9 @@ def accepts(collective: Request, fabric: Fabric, shape: tuple[int, ...] | None =
         return f"it needs a grid of 2 to {MOST_DIMENSIONS} dimensions; try torus_all_ports or two_sided_ring"
     spread = Spread(sides)
     if prod(sides) * MOST_SLICES > MOST_CHUNKS or spread.num_nodes * int(spread.reached.max()) > MOST_TRANSFERS:
-        return f"{spread.num_nodes:,} nodes are too many for a transfer each of every block; try torus_all_ports"
+        return SizeLimit(
+            f"{spread.num_nodes:,} nodes are too many for a transfer each of every block; try torus_all_ports"
+        )
     node = np.arange(spread.num_nodes)
     for dimension, way in spread.directions:
         if reason := reason_not_linked(fabric, node, spread.moved(dimension, way)):
@@ -74,14 +76,15 @@ def accepts(collective: Request, fabric: Fabric, shape: tuple[int, ...] | None =
     return None
 
 
-def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
+def variants(collective: Request, fabric: Fabric) -> list[dict[str, int] | NotTried]:
     """Where sides differ and the transfers of all distinct steps are few enough to be evaluated."""
     sides = long_sides(fabric, None)
     if collective.name not in COLLECTIVES or len(set(sides)) < 2 or len(sides) > MOST_DIMENSIONS:
         return []
     spread = Spread(sides)
     first = [steps.start for steps in spread.run_steps]
-    return [{}] if spread.num_nodes * int(spread.reached[first].sum()) <= MOST_TRIED else []
+    transfers = spread.num_nodes * int(spread.reached[first].sum())
+    return [{}] if transfers <= MOST_TRIED else [left_out(transfers, MOST_TRIED)]
 
 
 @register_algorithm("breadth_first", accepts, variants)

@@ -25,7 +25,7 @@ from opticcl.collective import Request
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
 from opticcl.ir.symmetry import Digits, Symmetry
 from opticcl.schedule import register_algorithm
-from opticcl.schedule._grid import MOST_TRANSFERS, reason_any_not_linked
+from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit, reason_any_not_linked
 
 __all__ = ["bruck"]
 
@@ -61,7 +61,7 @@ def accepts(collective: Request, fabric: Fabric, radix: int = 2) -> str | None:
         return f"radix={radix}; a digit has at least 2 values, try radix=2"
     if n * (min(radix, n) - 1) > MOST_TRANSFERS:
         step = f"radix={radix} means {n * (min(radix, n) - 1):,} transfers a step"
-        return f"{step}, more than {MOST_TRANSFERS:,}; try radix={1 + MOST_TRANSFERS // n}"
+        return SizeLimit(f"{step}, more than {MOST_TRANSFERS:,}; try radix={1 + MOST_TRANSFERS // n}")
     node = np.arange(n)
     forward = 1 if collective.name == "all_to_all" else -1
     offsets = (offset for h in strides(n, radix) for offset in range(h, min(radix * h, n), h))

@@ -21,6 +21,7 @@ from opticcl.ir.symmetry import Digits, Symmetry
 from opticcl.schedule import register_algorithm
 from opticcl.schedule._grid import (
     MOST_TRANSFERS,
+    SizeLimit,
     grid_of,
     pairs_on_lines,
     peers_on_line,
@@ -44,7 +45,7 @@ def accepts(collective: Request, fabric: Fabric, shape: tuple[int, ...] | None =
     if reason := reason_not_shaped(sides, n):
         return reason
     if n * (max(sides) - 1) > MOST_TRANSFERS:
-        return f"{n * (max(sides) - 1):,} transfers a step are more than {MOST_TRANSFERS:,}; give a shape"
+        return SizeLimit(f"{n * (max(sides) - 1):,} transfers a step are more than {MOST_TRANSFERS:,}; give a shape")
     return reason_any_not_linked(fabric, pairs_on_lines(sides))
 
 

@@ -41,8 +41,8 @@ import numpy as np
 from opticcl.collective import Request
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
 from opticcl.ir.symmetry import Digits, Run, RunSteps, Symmetry, Table
-from opticcl.schedule import needs_whole, register_algorithm
-from opticcl.schedule._grid import MOST_TRANSFERS
+from opticcl.schedule import NotTried, left_out, needs_whole, register_algorithm
+from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit
 from opticcl.schedule.wavelength_exchange import exchange_wavelengths
 from opticcl.units import Shape
 
@@ -77,26 +77,30 @@ def accepts(
         return f"direct={direct} is not from 0 to {len(chosen)}, the number of levels"
     levels = Levels(chosen, direct)
     if (most_sent := max((4, *chosen[:direct])) * n) > MOST_TRANSFERS:
-        return f"{most_sent:,} transfers a step are more than {MOST_TRANSFERS:,}"
+        return SizeLimit(f"{most_sent:,} transfers a step are more than {MOST_TRANSFERS:,}")
     if (due := levels.due(stands)) > (most := fabric.lasers_per_port):
         each = "+".join(map(str, levels.wavelengths))
         return f"levels of {each} need {due} wavelengths of {most}; try other radices"
     return None
 
 
-def variants(collective: Request, fabric: Fabric) -> list[dict[str, object]]:
+def variants(collective: Request, fabric: Fabric) -> list[dict[str, object] | NotTried]:
     """On a TeraRack: up to three levels, of which none has another with as few settings, steps and bytes on the wire."""
     if needs_whole(fabric, "terarack") or collective.name not in COLLECTIVES or collective.name == "barrier":
         return []
     n, moves = fabric.num_nodes, collective.name == "all_to_all"
     most, most_tried = fabric.lasers_per_port, MOST_TRIED_MOVES if moves else MOST_TRIED
     front: list[tuple[tuple[float, ...], tuple[int, ...], int, bool]] = []
+    skipped: dict[tuple[int, ...], int] = {}
     for radices in factorisations(n):
         ends = [at + 1 for at, b in enumerate(radices) if b > 3]  # a ring of three is direct
         for direct in (0, *ends):
             levels = Levels(radices, direct)
             for stands in (True, False)[: 1 if len(radices) == 1 or (direct and not moves) else 2]:
-                if levels.due(stands) > most or n * levels.distinct(moves) > most_tried:
+                if levels.due(stands) > most:
+                    continue
+                if (transfers := n * levels.distinct(moves)) > most_tried:
+                    skipped[radices] = min(transfers, skipped.get(radices, transfers))
                     continue
                 widths = levels.widths(most, stands, moves)
                 load = sum(each / k for each, k in zip(levels.loads(moves), widths, strict=True))
@@ -104,10 +108,16 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, object]]:
                 if not any(all(x <= y for x, y in zip(other, key, strict=True)) for other, *_ in front):
                     front = [one for one in front if not all(x <= y for x, y in zip(key, one[0], strict=True))]
                     front.append((key, radices, direct, stands))
-    return [
+    found: list[dict[str, object] | NotTried] = [
         {"radices": radices, "stands": stands, **({"direct": direct} if direct else {})}
         for _, radices, direct, stands in _spaced(sorted(front), MOST_VARIANTS)
     ]
+    if len(front) > MOST_VARIANTS:
+        why = f"a search evaluates {MOST_VARIANTS} of {len(front)} that may be the fastest, evenly spaced"
+        found.append(NotTried("other radices", why))
+    if skipped:
+        found.append(left_out(min(skipped.values()), most_tried, f"{len(skipped):,} choices of radices"))
+    return found
 
 
 def factorisations(n: int) -> list[tuple[int, ...]]:

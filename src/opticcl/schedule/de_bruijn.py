@@ -48,7 +48,7 @@ from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
 from opticcl.ir.schedule import StoredSteps
 from opticcl.ir.symmetry import Symmetry, Table
 from opticcl.schedule import register_algorithm
-from opticcl.schedule._grid import MOST_TRANSFERS, reason_not_linked
+from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit, reason_not_linked
 
 COLLECTIVES = ("all_reduce", "barrier", "reduce_scatter", "all_to_all", "all_gather", "broadcast", "reduce")
 STEPS = (2, 3, 4)
@@ -107,9 +107,11 @@ def accepts(collective: Request, fabric: Fabric, steps: int | None = None, degre
     if d not in possible:
         return f"degree={d}: nodes can have {', '.join(map(str, possible))} successors; try degree={possible[0]}"
     if n * d > MOST_TRANSFERS:
-        return f"{n * d:,} transfers a step are more than {MOST_TRANSFERS:,}"
+        return SizeLimit(f"{n * d:,} transfers a step are more than {MOST_TRANSFERS:,}")
     if steps == 4 and n * n > MOST_TRANSFERS:
-        return f"{n * n:,} chunks of all nodes that are no neighbours are more than {MOST_TRANSFERS:,}; try steps=3"
+        return SizeLimit(
+            f"{n * n:,} chunks of all nodes that are no neighbours are more than {MOST_TRANSFERS:,}; try steps=3"
+        )
     graph = _Graph(n, d)
     pairs = np.broadcast_arrays(graph.node, graph.dst)
     return reason_not_linked(fabric, *(pairs[::-1] if collective.name == "reduce" else pairs))

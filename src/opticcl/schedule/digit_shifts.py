@@ -30,7 +30,7 @@ from opticcl.fabrics.ocs import Ocs
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
 from opticcl.ir.symmetry import Digits, Symmetry, Through
 from opticcl.schedule import needs_whole, register_algorithm
-from opticcl.schedule._grid import MOST_TRANSFERS
+from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit
 from opticcl.units import Shape
 
 __all__ = ["COLLECTIVES", "digit_shifts", "held_shifts", "prime_factors", "shift_steps"]
@@ -129,7 +129,9 @@ def accepts(
     distance = value * _weights(digits)[digit] if len(digit) else value
     steps = len(distance)
     if steps > MOST_STEPS or n > MOST_TRANSFERS:
-        return f"{steps:,} steps of {n:,} transfers; at most {MOST_STEPS:,} of {MOST_TRANSFERS:,} are supported"
+        return SizeLimit(
+            f"{steps:,} steps of {n:,} transfers; at most {MOST_STEPS:,} of {MOST_TRANSFERS:,} are supported"
+        )
     if cuts is not None and shifts is None:
         return f"cuts={_text(cuts)} without shifts; give one more shift than cuts"
     if shifts is None:

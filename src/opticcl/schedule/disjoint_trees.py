@@ -30,8 +30,8 @@ from opticcl.collective import Request
 from opticcl.fabrics.lightpath import Lightpath
 from opticcl.fabrics.sipac import Sipac
 from opticcl.ir import Fabric, IntArray, Schedule
-from opticcl.schedule import register_algorithm
-from opticcl.schedule._grid import MOST_TRANSFERS, grid_of, reason_not_linked, reason_not_shaped
+from opticcl.schedule import NotTried, left_out, register_algorithm
+from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit, grid_of, reason_not_linked, reason_not_shaped
 from opticcl.schedule._pipeline import MOST_PIECES, along_trees
 from opticcl.units import Shape
 
@@ -59,12 +59,12 @@ def accepts(collective: Request, fabric: Fabric, pipeline: int = 1, shape: tuple
     if not 1 <= pipeline <= MOST_PIECES // max(trees, 1):
         return f"pipeline={pipeline} is not 1 to {MOST_PIECES // max(trees, 1):,}"
     if trees * (n - 1) > MOST_TRANSFERS:
-        return f"{trees * (n - 1):,} transfers a step are more than {MOST_TRANSFERS:,}; try tree or sipco"
+        return SizeLimit(f"{trees * (n - 1):,} transfers a step are more than {MOST_TRANSFERS:,}; try tree or sipco")
     child, parent, _, _ = spanning_trees(sides, collective.root)
     return reason_not_linked(fabric, parent, child) or reason_not_linked(fabric, child, parent)
 
 
-def variants(collective: Request, fabric: Fabric) -> list[dict[str, object]]:
+def variants(collective: Request, fabric: Fabric) -> list[dict[str, object] | NotTried]:
     """On a SiPAC, whose nodes use all their links at the same time: numbers of pieces, fewer for machines with many links. On a
     LIGHTPATH the same on grids of as many neighbours as a tile has lasers."""
     if collective.name not in ("broadcast", "reduce"):
@@ -77,7 +77,12 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, object]]:
     sides = _sides(fabric)
     rows = _num_trees(sides) * fabric.num_nodes * 2 * len(sides)  # of the steps that differ
     most = max(MOST_ROWS_TRIED // max(rows, 1), 1)
-    return [{"pipeline": pieces} for pieces in PIECES[:: -(-len(PIECES) // most)]]
+    tried = PIECES[:: -(-len(PIECES) // most)]
+    skipped = [pieces for pieces in PIECES if pieces not in tried]
+    found: list[dict[str, object] | NotTried] = [{"pipeline": pieces} for pieces in tried]
+    return found + [left_out(rows * len(PIECES), MOST_ROWS_TRIED, f"pipeline={', '.join(map(str, skipped))}")] * bool(
+        skipped
+    )
 
 
 def _widest(num_nodes: int, lasers: int) -> list[tuple[int, ...]]:

@@ -26,7 +26,7 @@ from opticcl.collective import Request
 from opticcl.fabrics.lightpath import Lightpath, tile_of_node
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
 from opticcl.schedule import register_algorithm
-from opticcl.schedule._grid import MOST_TRANSFERS, reason_not_linked
+from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit, reason_not_linked
 from opticcl.schedule.lumorph import digits, peers
 
 __all__ = ["divide_and_conquer"]
@@ -72,7 +72,7 @@ def accepts(collective: Request, fabric: Fabric, square: str = "pairs") -> str |
     ks = groups(n, square)
     if n * (max(ks, default=1) - 1) > MOST_TRANSFERS:
         step = f"a group of {max(ks)} means {n * (max(ks) - 1):,} transfers a step"
-        return f"{step}, more than {MOST_TRANSFERS:,}; try a number of nodes with smaller prime factors"
+        return SizeLimit(f"{step}, more than {MOST_TRANSFERS:,}; try a number of nodes with smaller prime factors")
     node_at = order(fabric)
     for i, k in enumerate(ks):
         partners = node_at[peers(n, k, prod(ks[:i]))]

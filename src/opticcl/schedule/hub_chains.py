@@ -22,8 +22,8 @@ import numpy as np
 
 from opticcl.collective import Request
 from opticcl.ir import Fabric, IntArray, Schedule
-from opticcl.schedule import needs_whole, register_algorithm
-from opticcl.schedule._grid import MOST_TRANSFERS
+from opticcl.schedule import NotTried, left_out, needs_whole, register_algorithm
+from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit
 from opticcl.schedule._pipeline import MOST_PIECES, along_trees
 from opticcl.units import Shape
 
@@ -59,10 +59,12 @@ def accepts(
         return f"{len(chosen)} levels need as many wavelengths; there are {fabric.lasers_per_port}"
     if not 1 <= pipeline <= MOST_PIECES // 2:
         return f"pipeline={pipeline} is not 1 to {MOST_PIECES // 2:,}"
-    return None if 2 * n <= MOST_TRANSFERS else f"{2 * n:,} transfers a step are more than {MOST_TRANSFERS:,}"
+    return (
+        None if 2 * n <= MOST_TRANSFERS else SizeLimit(f"{2 * n:,} transfers a step are more than {MOST_TRANSFERS:,}")
+    )
 
 
-def variants(collective: Request, fabric: Fabric) -> list[dict[str, object]]:
+def variants(collective: Request, fabric: Fabric) -> list[dict[str, object] | NotTried]:
     """On a TeraRack: the most even one, two and three levels, both ways and in halves, in up to 2,048 pieces.
 
     Also one long chain each way in up to 4,096 pieces.
@@ -75,13 +77,19 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, object]]:
     threes = [(a, b, n // a // b) for a in firsts for b in firsts if n // a % b == 0 and n // a > b]
     tried: list[tuple[int, ...]] = [(n,)] if n > 1 else []
     tried += [min(some, key=lambda radices: (sum(radices), radices)) for some in (pairs, threes) if some]
-    found: list[dict[str, object]] = []
+    found: list[dict[str, object] | NotTried] = []
     for radices in tried:
         for halves in (False, True):
             depth = sum(b - 1 if halves else b // 2 for b in radices)
-            if depth <= DEEPEST and 2 * n * 2 * depth <= MOST_TRIED and not accepts(collective, fabric, radices):
+            if depth > DEEPEST or accepts(collective, fabric, radices):
+                continue
+            if (transfers := 2 * n * 2 * depth) > MOST_TRIED:
+                found.append(left_out(transfers, MOST_TRIED, f"radices={'x'.join(map(str, radices))}, halves={halves}"))
+            else:
                 found += [{"radices": radices, "pipeline": pieces, "halves": halves} for pieces in PIECES]
-    long = n - 1 > DEEPEST and 4 * n * (n - 1) <= MOST_TRIED_LONG and not accepts(collective, fabric, (n,))
+    long = n - 1 > DEEPEST and not accepts(collective, fabric, (n,))
+    if long and (transfers := 4 * n * (n - 1)) > MOST_TRIED_LONG:
+        return [*found, left_out(transfers, MOST_TRIED_LONG, f"radices={n}, halves=True")]
     many = {min(times * n, MOST_LONG_PIECES) for times in (4, 8) if long}
     return found + [{"radices": (n,), "pipeline": pieces, "halves": True} for pieces in sorted(many)]
 

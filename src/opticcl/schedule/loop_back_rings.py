@@ -30,6 +30,7 @@ from opticcl.collective import Request
 from opticcl.fabrics.sipac import Sipac, strides_of
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
 from opticcl.schedule import needs_whole, register_algorithm
+from opticcl.schedule._grid import SizeLimit
 from opticcl.schedule._sipco_groups import ChunkGroups
 from opticcl.schedule.sipco import digit_claims
 
@@ -58,7 +59,7 @@ def accepts(collective: Request, fabric: Fabric, rings: int | None = None) -> st
     if rings is not None and not 1 <= rings <= levels:
         return f"rings={rings} is not 1 to levels={levels}"
     if machine.num_nodes * levels * radix > MOST_CHUNKS:
-        return f"{machine.num_nodes * levels * radix:,} chunks are more than {MOST_CHUNKS:,}"
+        return SizeLimit(f"{machine.num_nodes * levels * radix:,} chunks are more than {MOST_CHUNKS:,}")
     return None
 
 

@@ -31,7 +31,7 @@ from opticcl.collective import Request
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
 from opticcl.ir.symmetry import Digits, Symmetry
 from opticcl.schedule import register_algorithm
-from opticcl.schedule._grid import MOST_TRANSFERS
+from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit
 from opticcl.units import Shape
 
 __all__ = ["digit_of_step", "digits", "lumorph", "peers", "rank_of_node"]
@@ -140,7 +140,7 @@ def accepts(collective: Request, fabric: Fabric, radix: int = 2, factors: Shape 
     ks = digits(n, radix, factors)
     if n * (max(ks, default=1) - 1) > MOST_TRANSFERS:
         step = f"a digit of {max(ks)} means {n * (max(ks) - 1):,} transfers a step"
-        return f"{step}, more than {MOST_TRANSFERS:,}; try a number of nodes with smaller prime factors"
+        return SizeLimit(f"{step}, more than {MOST_TRANSFERS:,}; try a number of nodes with smaller prime factors")
     if fabric.links_all:
         return None
     nodes = np.arange(n)

@@ -23,8 +23,8 @@ import numpy as np
 from opticcl.collective import ROOTED, Request
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
 from opticcl.ir.symmetry import Digits, Symmetry
-from opticcl.schedule import register_algorithm
-from opticcl.schedule._grid import MOST_TRANSFERS, reason_any_not_linked
+from opticcl.schedule import NotTried, left_out, register_algorithm
+from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit, reason_any_not_linked
 
 __all__ = ["mesh"]
 
@@ -42,7 +42,8 @@ def accepts(collective: Request, fabric: Fabric) -> str | None:
     if collective.name in ROOTED:
         pairs = [_with_root(collective, n)]
     elif n * (n - 1) > MOST_TRANSFERS:
-        return f"{n:,} nodes mean {n * (n - 1):,} transfers a step, more than {MOST_TRANSFERS:,}; try lumorph or ring"
+        many = f"{n:,} nodes mean {n * (n - 1):,} transfers a step, more than {MOST_TRANSFERS:,}"
+        return SizeLimit(f"{many}; try lumorph or ring")
     else:
         node = np.arange(n)
         pairs = ((node, (node + offset) % n) for offset in range(1, n))
@@ -56,10 +57,12 @@ def _with_root(collective: Request, num_nodes: int) -> tuple[IntArray, IntArray]
     return (root, others) if collective.name in ("broadcast", "scatter") else (others, root)
 
 
-def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
-    """One; none where other algorithms send as few bytes with far fewer transfers, to keep the search short."""
+def variants(collective: Request, fabric: Fabric) -> list[dict[str, int] | NotTried]:
+    """One; it is left out where other algorithms send as few bytes with far fewer transfers."""
     many = fabric.num_nodes**2 > SEARCHED_TRANSFERS
-    return [] if many and collective.name in ("all_reduce", "reduce_scatter", "all_gather", "barrier") else [{}]
+    if many and collective.name in ("all_reduce", "reduce_scatter", "all_gather", "barrier"):
+        return [left_out(fabric.num_nodes * (fabric.num_nodes - 1), SEARCHED_TRANSFERS)] if fabric.links_all else []
+    return [{}]
 
 
 @register_algorithm("mesh", accepts, variants)

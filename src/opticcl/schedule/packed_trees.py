@@ -29,6 +29,7 @@ from opticcl.collective import Request
 from opticcl.errors import UnsupportedError
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
 from opticcl.schedule import register_algorithm
+from opticcl.schedule._grid import SizeLimit
 from opticcl.schedule._links_left import LinksLeft, joins_all, links_left
 from opticcl.schedule._pipeline import Pipeline
 from opticcl.schedule._tree_packing import Forest, below, busiest, in_turns, pack
@@ -69,7 +70,7 @@ def accepts(
         return "it does " + ", ".join(COLLECTIVES)
     n = fabric.num_nodes
     if not 1 < n <= MOST_NODES:
-        return f"{n:,} nodes are not 2 to {MOST_NODES}"
+        return SizeLimit(f"{n:,} nodes are not 2 to {MOST_NODES}")
     if not 1 <= pipeline <= 1 << 12:
         return f"pipeline={pipeline} is not 1 to 4,096"
     if stagger and (n > MOST_NODES_OF_TURNS or collective.name == "all_to_all"):

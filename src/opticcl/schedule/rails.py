@@ -33,6 +33,7 @@ from opticcl.collective import Request
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
 from opticcl.ir.symmetry import Symmetry, Table
 from opticcl.schedule import needs_whole, register_algorithm
+from opticcl.schedule._grid import SizeLimit
 from opticcl.schedule.circulant_rings import Levels, factorisations, shared_wavelengths
 from opticcl.schedule.standing_tree import StandingTree, tree_of
 from opticcl.units import Shape
@@ -128,15 +129,17 @@ def accepts(collective: Request, fabric: Fabric, radix: int = 2, groups: tuple[i
     if collective.name not in COLLECTIVES:
         return "it does " + ", ".join(COLLECTIVES)
     if fabric.num_nodes > MOST_NODES:
-        return f"{fabric.num_nodes:,} nodes are more than {MOST_NODES:,}; try circulant_rings"
+        return SizeLimit(f"{fabric.num_nodes:,} nodes are more than {MOST_NODES:,}; try circulant_rings")
     made = rails_of(fabric.num_nodes, fabric.lasers_per_port, radix, groups)
     return made if isinstance(made, str) else None
 
 
 def variants(collective: Request, fabric: Fabric) -> list[dict[str, object]]:
     """On a TeraRack: those that are fastest of all rails, and of rings of several strides, for some message."""
-    if needs_whole(fabric, "terarack") or collective.name not in COLLECTIVES or fabric.num_nodes > MOST_NODES:
+    if needs_whole(fabric, "terarack") or collective.name not in COLLECTIVES:
         return []
+    if fabric.num_nodes > MOST_NODES:
+        return [{}]  # declined, with the reason
     found = _front(fabric.num_nodes, fabric.lasers_per_port)
     return [{"radix": radix, "groups": groups} for radix, groups in found]
 

@@ -20,8 +20,8 @@ import numpy as np
 from opticcl.collective import Request
 from opticcl.ir import Fabric, Op, Schedule, Transfers
 from opticcl.ir.symmetry import Digits, Run, RunSteps, Symmetry, Through
-from opticcl.schedule import register_algorithm
-from opticcl.schedule._grid import reason_not_linked
+from opticcl.schedule import NotTried, left_out, register_algorithm
+from opticcl.schedule._grid import SizeLimit, reason_not_linked
 from opticcl.schedule._pipeline import Pipeline
 
 ROUND = ("all_reduce", "barrier", "reduce_scatter", "all_gather", "all_to_all")  # all nodes do the same
@@ -48,16 +48,19 @@ def accepts(collective: Request, fabric: Fabric, pipeline: int | None = None) ->
         return f"pipeline={pipeline} is not 1 to {MOST_ROWS:,}"
     rows = 0 if name in TWO_CLASSES else (n - 1) * (pipeline or n)
     if rows > MOST_ROWS:
-        return f"{rows:,} transfers in distinct steps are more than {MOST_ROWS:,}"
+        return SizeLimit(f"{rows:,} transfers in distinct steps are more than {MOST_ROWS:,}")
     order = fabric.ring_order()
     if n > 1 and reason_not_linked(fabric, order, np.roll(order, -1)):
         return "no order of its nodes links each with the next"
     return None
 
 
-def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
-    """One; none where thousands of distinct steps would have to be evaluated, which must be requested by name."""
-    return [{}] if collective.name in TWO_CLASSES or fabric.num_nodes <= MOST_NODES_TRIED else []
+def variants(collective: Request, fabric: Fabric) -> list[dict[str, int] | NotTried]:
+    """One; it is left out where thousands of distinct steps would have to be evaluated."""
+    n = fabric.num_nodes
+    if collective.name in TWO_CLASSES or n <= MOST_NODES_TRIED or collective.name not in ROUND + CHAIN:
+        return [{}]
+    return [left_out((n - 1) * n, MOST_NODES_TRIED * (MOST_NODES_TRIED - 1))]
 
 
 @register_algorithm("ring", accepts, variants)

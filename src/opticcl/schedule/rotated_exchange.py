@@ -33,8 +33,8 @@ from opticcl.collective import Request
 from opticcl.fabrics.oddl import Oddl
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
 from opticcl.ir.symmetry import Digits, Symmetry, Table
-from opticcl.schedule import register_algorithm
-from opticcl.schedule._grid import MOST_TRANSFERS, long_sides, reason_not_linked
+from opticcl.schedule import NotTried, left_out, register_algorithm
+from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit, long_sides, reason_not_linked
 from opticcl.units import Shape
 
 MOST_ROWS_TRIED = 1 << 21  # transfers of all steps of a candidate of a search
@@ -62,7 +62,7 @@ def accepts(
         return f"radices={written} are no factors above 1 of the sides {'x'.join(map(str, sides))}, side by side"
     parts = _Parts(levels, rings)
     if (rows := n * parts.widest_step) > MOST_TRANSFERS:
-        return f"{rows:,} transfers a step are more than {MOST_TRANSFERS:,}; try rings=true"
+        return SizeLimit(f"{rows:,} transfers a step are more than {MOST_TRANSFERS:,}; try rings=true")
     for digit, radix in enumerate(parts.radices):
         for ahead in range(1, 2 if rings else radix):
             if reason := reason_not_linked(fabric, np.arange(n), parts.ahead(digit, ahead)):
@@ -70,25 +70,32 @@ def accepts(
     return None
 
 
-def variants(collective: Request, fabric: Fabric) -> list[dict[str, object]]:
+def variants(collective: Request, fabric: Fabric) -> list[dict[str, object] | NotTried]:
     """On an ODDL: levels of which none has others with as few changes, steps and bytes on the wire."""
     sides, machine = long_sides(fabric, None), fabric.machine
     if collective.name != "all_to_all" or not isinstance(machine, Oddl) or len(sides) < 2:
         return []
     front: list[tuple[tuple[float, ...], tuple[int, ...], bool]] = []
-    distinct = sorted(set(sides))
+    distinct, skipped = sorted(set(sides)), list[int]()
     for chosen in product(*(_factorisations(side) for side in distinct)):
         levels = tuple(chosen[distinct.index(side)] for side in sides)
         for rings in (True, False)[: 1 + (max(map(max, levels)) > 2)]:
             parts = _Parts(levels, rings)
             width = machine.num_wavelengths // max(map(parts.partners, levels))
-            if not width or fabric.num_nodes * parts.rows_a_node > MOST_ROWS_TRIED:
+            if not width:
+                continue
+            if (transfers := fabric.num_nodes * parts.rows_a_node) > MOST_ROWS_TRIED:
+                skipped.append(transfers)
                 continue
             key = (parts.changes, parts.steps_a_stage, max(map(parts.load, levels)) / width)
             if not any(all(x <= y for x, y in zip(other, key, strict=True)) for other, *_ in front):
                 front = [one for one in front if not all(x <= y for x, y in zip(key, one[0], strict=True))]
                 front.append((key, parts.radices, rings))
-    return [{"radices": radices, "rings": rings} for _, radices, rings in sorted(front)]
+    found: list[dict[str, object] | NotTried] = [
+        {"radices": radices, "rings": rings} for _, radices, rings in sorted(front)
+    ]
+    more = f"{len(skipped):,} choices of radices"
+    return found + ([left_out(min(skipped), MOST_ROWS_TRIED, more)] if skipped else [])
 
 
 def _factorisations(side: int, largest: int | None = None) -> Iterable[tuple[int, ...]]:

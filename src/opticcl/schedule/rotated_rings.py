@@ -36,8 +36,8 @@ from opticcl.collective import Request
 from opticcl.fabrics.oddl import Oddl
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
 from opticcl.ir.symmetry import Digits, Run, RunSteps, Symmetry, Table
-from opticcl.schedule import register_algorithm
-from opticcl.schedule._grid import long_sides, reason_not_linked, reason_not_shaped
+from opticcl.schedule import NotTried, left_out, register_algorithm
+from opticcl.schedule._grid import SizeLimit, long_sides, reason_not_linked, reason_not_shaped
 from opticcl.units import Shape
 
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "barrier")
@@ -62,7 +62,7 @@ def accepts(collective: Request, fabric: Fabric, shape: tuple[int, ...] | None =
     if len(sides) < 2:
         return "it needs a grid of two or more dimensions; try ring"
     if (chunks := _parts_of(sides).num_chunks) > MOST_CHUNKS:
-        return f"{chunks:,} chunks are more than {MOST_CHUNKS:,}"
+        return SizeLimit(f"{chunks:,} chunks are more than {MOST_CHUNKS:,}")
     node = np.arange(n)
     for d in range(len(sides)):
         if reason := reason_not_linked(fabric, node, _next_node(sides, d)):
@@ -70,9 +70,14 @@ def accepts(collective: Request, fabric: Fabric, shape: tuple[int, ...] | None =
     return None
 
 
-def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
+def variants(collective: Request, fabric: Fabric) -> list[dict[str, int] | NotTried]:
     """One on an ODDL, whose nodes have a sender and a receiver a dimension."""
-    return [{}] if isinstance(fabric.machine, Oddl) else []
+    if not isinstance(fabric.machine, Oddl):
+        return []
+    sides = long_sides(fabric, None)
+    if len(sides) < 2 or _parts_of(sides).even:
+        return [{}]
+    return [{}, left_out(_rows_in_halves(sides), MOST_ROWS, "blocks of short rings that are cut")]
 
 
 @register_algorithm("rotated_rings", accepts, variants)
@@ -98,8 +103,13 @@ def rotated_rings(collective: Request, fabric: Fabric, *, shape: Shape | None = 
 def _parts_of(sides: tuple[int, ...]) -> _Parts:
     """Even where that does not make too many chunks or transfers."""
     even = _Parts(sides, True)
-    rows = prod(sides) * len(sides) * 2 * len(sides) * (max(sides) - 1)
-    return even if even.num_chunks <= MOST_CHUNKS and rows <= MOST_ROWS else _Parts(sides, False)
+    fits = even.num_chunks <= MOST_CHUNKS and _rows_in_halves(sides) <= MOST_ROWS
+    return even if fits else _Parts(sides, False)
+
+
+def _rows_in_halves(sides: tuple[int, ...]) -> int:
+    """Transfers of all steps where blocks of short rings are cut [count]."""
+    return prod(sides) * len(sides) * 2 * len(sides) * (max(sides) - 1)
 
 
 def _next_node(sides: tuple[int, ...], dimension: int) -> IntArray:

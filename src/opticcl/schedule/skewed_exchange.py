@@ -48,7 +48,7 @@ from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_tr
 from opticcl.ir.symmetric_steps import MOST_LISTED, Moves, SymmetricSteps
 from opticcl.ir.symmetry import Bundles, Digits, Symmetry, Table
 from opticcl.schedule import needs_whole, register_algorithm
-from opticcl.schedule._grid import MOST_TRANSFERS
+from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit
 from opticcl.schedule._skewed_nodes import JoinedNodes, class_arithmetic, group_turns, joined_by_block, joined_by_class
 from opticcl.schedule.galois_field import is_field_order
 
@@ -173,7 +173,7 @@ def accepts(
     rows = _rows(collective, fabric, exchange_of(collective, fabric, block, steps, classes, parts, direct))
     if rows <= MOST_TRANSFERS or _has_symmetric_light(fabric):
         return None
-    return f"{rows:,} transfers a step are more than {MOST_TRANSFERS:,}"
+    return SizeLimit(f"{rows:,} transfers a step are more than {MOST_TRANSFERS:,}")
 
 
 def _no_parts(

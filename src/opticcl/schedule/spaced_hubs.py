@@ -29,8 +29,8 @@ import numpy as np
 
 from opticcl.collective import Request
 from opticcl.ir import Fabric, IntArray, Schedule
-from opticcl.schedule import needs_whole, register_algorithm
-from opticcl.schedule._grid import MOST_TRANSFERS
+from opticcl.schedule import NotTried, left_out, needs_whole, register_algorithm
+from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit
 from opticcl.schedule._pipeline import MOST_PIECES, along_trees
 
 __all__ = ["HubLinks", "hub_depth", "hub_links", "spaced_hubs"]
@@ -67,24 +67,25 @@ def accepts(
     if not 1 <= pipeline <= MOST_PIECES // 2:
         return f"pipeline={pipeline} is not 1 to {MOST_PIECES // 2:,}"
     rows = 2 * fabric.num_nodes
-    return None if rows <= MOST_TRANSFERS else f"{rows:,} transfers a step are more than {MOST_TRANSFERS:,}"
+    return None if rows <= MOST_TRANSFERS else SizeLimit(f"{rows:,} transfers a step are more than {MOST_TRANSFERS:,}")
 
 
-def variants(collective: Request, fabric: Fabric) -> list[dict[str, object]]:
+def variants(collective: Request, fabric: Fabric) -> list[dict[str, object] | NotTried]:
     """On a TeraRack: two to five levels in halves and three to nine both ways, in up to 512 pieces, of two levels
     in up to 2,048."""
     if needs_whole(fabric, "terarack") or collective.name not in ("broadcast", "reduce"):
         return []
-    n = fabric.num_nodes
-    return [
-        {"levels": levels, "pipeline": pieces, "halves": halves}
-        for halves, tried in ((True, HALVES), (False, BOTH_WAYS))
-        for levels in tried
-        if not accepts(collective, fabric, levels)
-        and 2 * (depth := hub_depth(n, levels, halves)) * 2 * n <= MOST_TRIED
-        and depth <= DEEPEST
-        for pieces in (*PIECES, *(MANY_PIECES if levels == 2 else ()))
-    ]
+    n, found = fabric.num_nodes, list[dict[str, object] | NotTried]()
+    for halves, levels in [*((True, one) for one in HALVES), *((False, one) for one in BOTH_WAYS)]:
+        depth = hub_depth(n, levels, halves)
+        if accepts(collective, fabric, levels) or depth > DEEPEST:
+            continue
+        if (transfers := 2 * depth * 2 * n) > MOST_TRIED:
+            found.append(left_out(transfers, MOST_TRIED, f"levels={levels}, halves={halves}"))
+            continue
+        for pieces in (*PIECES, *(MANY_PIECES if levels == 2 else ())):
+            found.append({"levels": levels, "pipeline": pieces, "halves": halves})
+    return found
 
 
 @register_algorithm("spaced_hubs", accepts, variants)

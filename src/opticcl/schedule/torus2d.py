@@ -24,7 +24,7 @@ from opticcl.collective import Request
 from opticcl.ir import Fabric, Op, Schedule, Transfers
 from opticcl.ir.symmetry import Digits, Run, RunSteps, Symmetry
 from opticcl.schedule import register_algorithm
-from opticcl.schedule._grid import grid_of, reason_not_linked
+from opticcl.schedule._grid import SizeLimit, grid_of, reason_not_linked
 from opticcl.units import Shape
 
 REDUCE, GATHER = ("rows reduce", "columns reduce"), ("columns gather", "rows gather")
@@ -48,7 +48,7 @@ def accepts(collective: Request, fabric: Fabric, shape: tuple[int, ...] | None =
         return f"shape={'x'.join(map(str, shape))} is not two sides of {n} nodes; try {near}"
     rows, columns = sides(fabric, shape)
     if collective.name == "all_to_all" and n * (rows + columns - 2) > MOST_ROWS:
-        return f"{n * (rows + columns - 2):,} transfers in distinct steps are more than {MOST_ROWS:,}"
+        return SizeLimit(f"{n * (rows + columns - 2):,} transfers in distinct steps are more than {MOST_ROWS:,}")
     rank = np.arange(n)
     return reason_not_linked(fabric, rank, _next_in_row(rank, columns)) or reason_not_linked(
         fabric, rank, (rank + columns) % n

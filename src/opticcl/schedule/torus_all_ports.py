@@ -26,9 +26,9 @@ import numpy as np
 from opticcl.collective import Request
 from opticcl.fabrics.terarack_torus import TerarackTorus
 from opticcl.ir import Fabric, Schedule
-from opticcl.schedule import register_algorithm
+from opticcl.schedule import NotTried, register_algorithm
 from opticcl.schedule._both_ways import COLLECTIVES, BothWays, variants_in_pieces
-from opticcl.schedule._grid import long_sides, reason_not_linked, reason_not_shaped
+from opticcl.schedule._grid import SizeLimit, long_sides, reason_not_linked, reason_not_shaped
 from opticcl.units import Shape
 
 MOST_CHUNKS = 1 << 24  # of a schedule: 128 MB for each permutation of them
@@ -62,11 +62,11 @@ def accepts(collective: Request, fabric: Fabric, shape: tuple[int, ...] | None =
     if not 1 <= pieces <= MOST_CHUNKS // n:
         return f"pieces={pieces} is not 1 to {MOST_CHUNKS // n:,}"
     if (chunks := BothWays(sides, node, pieces).num_chunks) > MOST_CHUNKS:
-        return f"{chunks:,} chunks are more than {MOST_CHUNKS:,}"
+        return SizeLimit(f"{chunks:,} chunks are more than {MOST_CHUNKS:,}")
     return None
 
 
-def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
+def variants(collective: Request, fabric: Fabric) -> list[dict[str, int] | NotTried]:
     """Whole blocks; on TeraRack rings that do not stripe, also two pieces for each wavelength, since the
     opposite node gets half of them from each side; fewer on large machines.
     """

@@ -36,8 +36,8 @@ from opticcl.fabrics.terarack_torus import TerarackTorus
 from opticcl.fabrics.torus import Torus
 from opticcl.ir import Fabric, IntArray, Schedule
 from opticcl.ir.symmetry import Symmetry, Table
-from opticcl.schedule import register_algorithm
-from opticcl.schedule._grid import MOST_TRANSFERS, long_sides, reason_not_linked, reason_not_shaped
+from opticcl.schedule import NotTried, left_out, register_algorithm
+from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit, long_sides, reason_not_linked, reason_not_shaped
 from opticcl.schedule._pipeline import MOST_PIECES, along_trees
 from opticcl.units import Shape
 
@@ -77,12 +77,12 @@ def accepts(
     if not 1 <= pipeline <= MOST_PIECES // trees:
         return f"pipeline={pipeline} is not 1 to {MOST_PIECES // trees:,}"
     if trees * n > MOST_TRANSFERS:
-        return f"{trees * n:,} transfers a step are more than {MOST_TRANSFERS:,}; try tree"
+        return SizeLimit(f"{trees * n:,} transfers a step are more than {MOST_TRANSFERS:,}; try tree")
     child, parent, _, _ = torus_spanning_trees(sides, collective.root, both_ways)
     return reason_not_linked(fabric, *((parent, child) if collective.name == "broadcast" else (child, parent)))
 
 
-def variants(collective: Request, fabric: Fabric) -> list[dict[str, object]]:
+def variants(collective: Request, fabric: Fabric) -> list[dict[str, object] | NotTried]:
     """Numbers of pieces, where the lines of the machine are rings whose links all work at the same time."""
     sides = long_sides(fabric, None)
     machine = fabric.machine
@@ -92,8 +92,12 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, object]]:
     both_ways = not isinstance(machine, Oddl)
     rows = 2 * fabric.num_nodes * len(sides) * (1 + both_ways)  # a tree each time it fills and drains
     depth = 1 + sum(side - 1 for side in sides)
-    tried = PIECES if rows * depth <= MOST_ROWS_TRIED else PIECES[::2]
-    return [{"pipeline": pieces, "both_ways": both_ways} for pieces in tried]
+    all_tried = rows * depth <= MOST_ROWS_TRIED
+    found: list[dict[str, object] | NotTried] = [
+        {"pipeline": pieces, "both_ways": both_ways} for pieces in (PIECES if all_tried else PIECES[::2])
+    ]
+    skipped = f"pipeline={', '.join(map(str, PIECES[1::2]))}"
+    return found if all_tried else [*found, left_out(rows * depth, MOST_ROWS_TRIED, skipped)]
 
 
 @register_algorithm("torus_trees", accepts, variants)

@@ -38,7 +38,7 @@ from opticcl.collective import Request
 from opticcl.fabrics.oddl import Oddl
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
 from opticcl.schedule import needs_whole, register_algorithm
-from opticcl.schedule._grid import long_sides, reason_not_linked
+from opticcl.schedule._grid import SizeLimit, long_sides, reason_not_linked
 from opticcl.schedule._pipeline import Pipeline
 
 __all__ = ["TwistedTree", "twisted_grid", "twisted_tree"]
@@ -91,7 +91,7 @@ def accepts(collective: Request, fabric: Fabric, pipeline: int = 1) -> str | Non
     if len(long_sides(fabric, None)) < 2:
         return "it needs a grid of two or more dimensions; try ring"
     if fabric.num_nodes > MOST_NODES:
-        return f"{fabric.num_nodes:,} nodes are more than {MOST_NODES:,}; try rotated_rings"
+        return SizeLimit(f"{fabric.num_nodes:,} nodes are more than {MOST_NODES:,}; try rotated_rings")
     if not 1 <= pipeline <= PIECES[-1] ** 2:
         return f"pipeline={pipeline} is not 1 to {PIECES[-1] ** 2:,}"
     if pipeline > 1 and collective.name in BLOCKS_UP + BLOCKS_DOWN:

@@ -24,7 +24,7 @@ import numpy as np
 from opticcl.collective import Request
 from opticcl.fabrics.terarack import Terarack
 from opticcl.ir import Fabric, Schedule
-from opticcl.schedule import register_algorithm
+from opticcl.schedule import NotTried, register_algorithm
 from opticcl.schedule._both_ways import COLLECTIVES, BothWays, variants_in_pieces
 from opticcl.schedule._grid import MOST_TRANSFERS, reason_not_linked
 
@@ -50,7 +50,7 @@ def accepts(collective: Request, fabric: Fabric, pieces: int = 1) -> str | None:
     return None
 
 
-def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
+def variants(collective: Request, fabric: Fabric) -> list[dict[str, int] | NotTried]:
     """Whole chunks; on a TeraRack that does not stripe, also two pieces for each wavelength, since the
     opposite node gets half of them from each side; fewer on large machines.
     """

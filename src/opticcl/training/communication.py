@@ -21,7 +21,9 @@ from opticcl.errors import FabricError
 from opticcl.fabrics import job
 from opticcl.ir import CircuitPlan, Fabric, Verdict
 from opticcl.ir.task_graph import ProcessGroup
+from opticcl.ir.verdict import VERIFIED
 from opticcl.plans.fastest import Choice, Fastest
+from opticcl.plans.light import Light
 from opticcl.plans.plan import Plan
 from opticcl.simulate import moved_share
 from opticcl.units import counted, format_bytes, format_seconds
@@ -36,6 +38,7 @@ class PlanUse:
     Args:
         plan: on the fabric of the group.
         verdict: of its verification.
+        light: of its circuits.
         messages: carried by the plan [count].
         size_bytes: sum of these messages [bytes].
         total_s: sum of their times [s].
@@ -43,14 +46,14 @@ class PlanUse:
 
     plan: Plan
     verdict: Verdict
+    light: Light
     messages: int
     size_bytes: int
     total_s: float
 
     def __repr__(self) -> str:
         carried = f"{counted(self.messages, 'message')} of {format_bytes(self.size_bytes)} in all"
-        judged = "verified" if self.verdict.ok else "wrong"
-        return f"<PlanUse {self.plan.algorithm}: {carried}, {format_seconds(self.total_s)}, {judged}>"
+        return f"<PlanUse {self.plan.algorithm}: {carried}, {format_seconds(self.total_s)}, {self.verdict.verdict}>"
 
     def record(self) -> dict[str, Any]:
         """The plan and what it carries as plain values."""
@@ -59,7 +62,9 @@ class PlanUse:
             "algorithm": self.plan.algorithm,
             "ranks": self.plan.fabric.num_nodes,
             "machine_nodes": self.plan.fabric.num_machine_nodes,
-            "verified": self.verdict.ok,
+            "verdict": self.verdict.verdict,
+            "verified": VERIFIED[self.verdict.verdict],
+            **self.light.record(),
             "messages": self.messages,
             "bytes": self.size_bytes,
             "total_s": self.total_s,
@@ -144,8 +149,8 @@ class CommunicationTimes:
         found = []
         for choice, plan, sizes, times in self._carried.values():
             self._planner.progress(f"verify {choice.fabric.name} with {plan.schedule.name}")
-            used = PlanUse(Plan(plan, max(sizes)), choice.verdict(plan), len(sizes), sum(sizes), sum(times))
-            found.append(used)
+            carries = Plan(plan, max(sizes)), choice.verdict(plan), choice.light(plan)
+            found.append(PlanUse(*carries, len(sizes), sum(sizes), sum(times)))
         self._carried.clear()
         return tuple(sorted(found, key=lambda used: -used.total_s))
 
@@ -153,6 +158,10 @@ class CommunicationTimes:
         """Why the requested algorithm was not used for some collectives."""
         choices = {id(choice): choice for choice, *_ in self._carried.values()}.values()
         return tuple(f"{c.collective}: {c.declined}" for c in choices if c.declined)
+
+    def not_tried(self) -> tuple[str, ...]:
+        """What the searches left out, each line once."""
+        return tuple(dict.fromkeys(line for choice in self._choices.values() for line in choice.not_tried))
 
     def failures(self) -> tuple[str, ...]:
         """Errors of algorithms that raised an exception, each once."""

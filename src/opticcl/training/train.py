@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
@@ -14,7 +13,8 @@ from opticcl.errors import FabricError, ParameterError, UnsupportedError
 from opticcl.fabrics import fabric_at_scale
 from opticcl.ir import Fabric, ProgressCallback, no_progress
 from opticcl.ir.task_graph import TaskGraph
-from opticcl.plans.fastest import MANY_NODES
+from opticcl.ir.verdict import VERDICTS, VERIFIED, Judgement
+from opticcl.plans.light import DEFAULT_RULE, Light, LightRule, light_rule
 from opticcl.plans.machines import ExcludedFabric, search_weight
 from opticcl.plans.ranks import beside
 from opticcl.processes import each
@@ -43,9 +43,11 @@ class TrainingRow:
         plans: verified plans that carry its messages, in descending order of time.
         remarks: deviations from the requested algorithm, and algorithms that raised an exception.
         steps: timelines of all steps, in order; empty if there is one.
-        steps_verified: whether the plans of the other steps passed verification.
+        steps_plans: plans that carry the messages of all steps; empty if there is one.
         beside: another set of assumptions, and the time of an iteration under it [s].
         together: the iteration with all its messages planned together, if requested.
+        rule: the light that plans must have for a rank.
+        not_tried: what the searches left out, a line each.
     """
 
     machine: Fabric
@@ -53,9 +55,11 @@ class TrainingRow:
     plans: tuple[PlanUse, ...]
     remarks: tuple[str, ...] = ()
     steps: tuple[Iteration, ...] = ()
-    steps_verified: bool = True
+    steps_plans: tuple[PlanUse, ...] = ()
     beside: tuple[str, float] | None = None
     together: Together | None = None
+    rule: LightRule = DEFAULT_RULE
+    not_tried: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         took, waits = format_seconds(self.iteration.total_s), f"{self.communication_share:.1%}"
@@ -64,8 +68,28 @@ class TrainingRow:
     @property
     def verified(self) -> bool:
         """Whether every plan passed verification."""
-        more = self.together.plans if self.together else ()
-        return self.steps_verified and all(use.verdict.ok for use in (*self.plans, *more))
+        return self.verdict == "right"
+
+    @property
+    def _all_plans(self) -> tuple[PlanUse, ...]:
+        return *self.plans, *self.steps_plans, *(self.together.plans if self.together else ())
+
+    @property
+    def verdict(self) -> Judgement:
+        """The worst verdict on a plan: wrong, not judged, right."""
+        found = {use.verdict.verdict for use in self._all_plans}
+        return "wrong" if "wrong" in found else "not_judged" if "not_judged" in found else "right"
+
+    @property
+    def light(self) -> Light:
+        """Light of the plan with the least margin."""
+        known = [use.light for use in self._all_plans if use.light.margin_db is not None]
+        return min(known, key=lambda light: light.margin_db or 0.0, default=Light(None, "", "plan"))
+
+    @property
+    def ranked(self) -> bool:
+        """Whether it has a rank: every plan is right, and its light closes or is ignored."""
+        return self.verified and all(self.rule.allows(use.light) for use in self._all_plans)
 
     @property
     def algorithms(self) -> tuple[str, ...]:
@@ -103,7 +127,9 @@ class TrainingRow:
             "num_nodes": machine.num_nodes,
             "node_rate_bits_per_s": machine.node_rate_bits_per_s,
             "algorithms": list(self.algorithms),
-            "verified": self.verified,
+            "verdict": self.verdict,
+            "verified": VERIFIED[self.verdict],
+            **self.light.record(),
             "iteration_s": iteration.total_s,
             **({f"{self.beside[0]}_s": self.beside[1]} if self.beside else {}),
             "compute_s": iteration.compute_s,
@@ -119,6 +145,7 @@ class TrainingRow:
                 {"step": step.job.step, "iteration_s": step.total_s, "exposed_s": step.exposed_s} for step in self.steps
             ],
             "plans": [use.record() for use in self.plans],
+            "not_tried": list(self.not_tried),
             **({"together": self.together.record()} if self.together else {}),
             "specification": write_call(machine.name, {k: v for k, v in machine.parameters.items() if v is not None}),
         }
@@ -126,14 +153,14 @@ class TrainingRow:
 
 @dataclass(frozen=True, slots=True)
 class TrainingResult:
-    """A job on several machines, fastest first.
+    """A job on several machines: those with a rank, fastest first, then the others.
 
     Args:
         job: task graph of the job.
         runtime: fusion, overlap and order.
         assumed: time assumptions of the collectives.
         groups: "scaled" or "machine", see `opticcl.training.communication`.
-        rows: fastest first.
+        rows: those with a rank, fastest first, then those whose light does not close or with a plan that is not right.
         left_out: fabrics that cannot carry the job.
         iterations_per_epoch: 0 if unknown [count].
         iterations: of the whole training; 0 if unknown [count].
@@ -193,7 +220,7 @@ class TrainingResult:
 def _cells(row: TrainingRow) -> tuple[str, ...]:
     """A row as text: fabric, iteration, exposed share of it, algorithms, verified."""
     took, waits = format_seconds(row.iteration.total_s), f"{row.communication_share:.1%}"
-    return row.machine.name, took, waits, " ".join(row.algorithms), "yes" if row.verified else "NO"
+    return row.machine.name, took, waits, " ".join(row.algorithms), VERDICTS[row.verdict]
 
 
 def train(
@@ -210,6 +237,8 @@ def train(
     samples: int | None = None,
     epochs: float | None = None,
     steps: int | None = None,
+    optics: str | None = None,
+    ignore_light: bool = False,
     planner: Fastest | None = None,
     recorded_on: Fabric | str | None = None,
     compute_scale: float = 1.0,
@@ -234,7 +263,10 @@ def train(
         samples: of an epoch [count].
         epochs: of the training.
         steps: iterations of the training, instead of epochs [count].
-        planner: caches plans between calls; replaces `algorithm`, `assumptions` and `engine`.
+        optics: preset of the light budget that plans must close to be chosen, and machines to be ranked; None: the values of
+            the paper where they suffice, else the typical ones.
+        ignore_light: choose and rank without regard to light.
+        planner: caches plans between calls; replaces `algorithm`, `assumptions`, `engine`, `optics` and `ignore_light`.
         recorded_on: model of the network on which a trace was recorded, to compare with the recording; text is built for
             the ranks of the job.
         compute_scale: speed of the devices relative to those of the job, for what-if questions; 2 is twice as fast. The
@@ -255,7 +287,10 @@ def train(
     per_epoch, iterations = _iterations(job, samples, epochs, steps)
     algorithm = as_text(algorithm, "train: algorithm", "auto")
     resolution_s, known = resolution_of(job), planner
-    planner = known or Fastest(algorithm, assumptions, engine=engine, resolution_s=resolution_s, progress=progress)
+    rule = light_rule(built, optics, ignore_light)
+    planner = known or Fastest(
+        algorithm, assumptions, engine=engine, resolution_s=resolution_s, rule=rule, progress=progress
+    )
     other = beside(planner.assumed)
     also = None if known else planner.under(other.assumed)
     runtime = runtime or Runtime()
@@ -281,10 +316,9 @@ def train(
         except (UnsupportedError, FabricError) as error:
             return ExcludedFabric(built[i].name, str(error))
         finally:
-            if also is not None and built[i].num_nodes > MANY_NODES:  # no other machine needs its steps and circuits
+            if also is not None:
                 also.forget()
                 planner.forget()
-                gc.collect()
 
     weights = list(map(search_weight, built))
     found = each(on_machine, len(built), jobs=jobs, progress=progress, weights=weights)
@@ -292,7 +326,7 @@ def train(
     left_out = [one for one in found if isinstance(one, ExcludedFabric)]
     if not rows:
         raise UnsupportedError(left_out[0].reason if left_out else "train: no fabric is given")
-    rows.sort(key=lambda row: row.iteration.total_s)
+    rows.sort(key=lambda row: (not row.ranked, row.iteration.total_s))
     model_row = None
     if recorded_on is not None:
         if job.recorded is None:
@@ -332,11 +366,11 @@ def _row(
     if remarks and not any(use.plan.schedule.name == planner.name for use in plans):
         raise UnsupportedError(remarks[0])
     remarks += tuple(f"left out: {error}" for error in times.failures())
-    row = TrainingRow(machine, steps[0], plans, remarks)
+    row = TrainingRow(machine, steps[0], plans, remarks, rule=planner.rule)
     if len(graphs) > 1:
         iteration = simulate(_median(steps).job)
-        verified = all(use.verdict.ok for use in plans)
-        row = TrainingRow(machine, iteration, times.used(), remarks, tuple(steps), verified)
+        row = TrainingRow(machine, iteration, times.used(), remarks, tuple(steps), plans, rule=planner.rule)
+    row = replace(row, not_tried=times.not_tried())
     if not together:
         return row
     if why := why_not(row.iteration.job, runtime):

@@ -36,7 +36,7 @@ from opticcl.verify.symmetric_steps import first_wrong, moves_wrong, orbits_of_c
 from opticcl.verify.symmetry import CheckedClaims, claims_of, orbits, runs_of
 from opticcl.verify.two_parts import two_parts
 
-__all__ = ["DataReport", "check_data"]
+__all__ = ["DataReport", "check_data", "never_too_large"]
 
 SYMMETRY_FROM = 1 << 16  # (rank, chunk) pairs from which claimed symmetries are used
 BLOCK = 1 << 18  # (rank, chunk) pairs that are followed together: 6 MB, which caches hold
@@ -67,6 +67,11 @@ class DataReport:
     exhaustive: bool
     how: str
     notes: tuple[str, ...]
+
+    @property
+    def judged(self) -> bool:
+        """Whether the schedule was found right or wrong."""
+        return all(violation.rule != "not_judged" for violation in self.violations)
 
 
 def check_data(
@@ -195,6 +200,17 @@ def _by_definition(
         if found[-1].violations:
             break
     return replace(found[-1], transfers=transfers, chunks=len(chunks) if how == "sample" else c.num_chunks)
+
+
+def never_too_large(schedule: Schedule) -> bool:
+    """Whether so few chunks are carried that all can be followed, whichever symmetries hold."""
+    symmetric = symmetric_steps(schedule)
+    if symmetric is None:
+        return _chunk_rows(schedule) <= MOST_CHUNK_ROWS
+    steps = (symmetric.of(i).first for i in range(schedule.num_steps))
+    return (
+        schedule.collective.num_ranks * sum(int(step.chunk_n.sum(dtype=np.int64)) for step in steps) <= MOST_CHUNK_ROWS
+    )
 
 
 def _chunk_rows(schedule: Schedule) -> int:

@@ -10,7 +10,7 @@ from opticcl.ir import CircuitPlan, IntArray, Schedule, Verdict, no_progress
 from opticcl.ir.collective import Holders, HolderTable
 from opticcl.ir.symmetric_steps import symmetric_steps
 from opticcl.ir.symmetry import Run
-from opticcl.verify.data import DataReport, check_data
+from opticcl.verify.data import DataReport, check_data, never_too_large
 from opticcl.verify.light import CircuitsReport, check_light
 from opticcl.verify.symmetry import runs_of
 
@@ -43,6 +43,10 @@ class Judge:
     def __call__(self, plan: CircuitPlan) -> Verdict:
         """The verdict on a plan."""
         return combined_verdict(self._data(plan.schedule), check_light(plan, progress=no_progress))
+
+    def can_judge(self, plan: CircuitPlan) -> bool:
+        """Whether the verdict on a plan is right or wrong, not that it is too large to be judged."""
+        return never_too_large(plan.schedule) or self._data(plan.schedule).judged
 
     def _data(self, schedule: Schedule) -> DataReport:
         if symmetric_steps(schedule) is not None:

@@ -12,7 +12,7 @@ import { table } from "./table.js";
 export const title = "Compare";
 export const defaults = { nodes: "64", size: "1MB", collective: "all_reduce" };
 
-const HIDDEN = ["total_bytes", "reconfiguration_s", "latency_s", "transfer_s", "compute_s", "control_s", "algorithm_bytes_per_s", "bottleneck_bytes", "num_nodes", "num_steps", "specification", "published_algorithm", "common_algorithm"];
+const HIDDEN = ["total_bytes", "reconfiguration_s", "latency_s", "transfer_s", "compute_s", "control_s", "algorithm_bytes_per_s", "bottleneck_bytes", "num_nodes", "num_steps", "specification", "published_algorithm", "common_algorithm", "verdict", "light_of"];
 const FIRST = ["rank", "fabric", "total_s", "algorithm", "gap"];
 
 export function fields(about) {
@@ -52,14 +52,14 @@ function show(results, found, { parameters, about, update }) {
   const columns = [...FIRST.filter((name) => names.includes(name)), ...names.filter((name) => !FIRST.includes(name) && found.rows.some((row) => typeof row[name] !== "object" || row[name] === null))].map((name) => ({ name }));
   for (const column of columns) {
     if (column.name === "fabric") column.cell = (row) => [swatch(about.fabric_colours[row.fabric]), row.fabric];
-    if (column.name === "verified") column.cell = (row) => h("span", { class: row.verified ? "good" : "bad" }, row.verified ? "yes" : "no");
+    if (column.name === "verified") column.cell = (row) => h("span", { class: { right: "good", wrong: "bad" }[row.verdict] ?? "" }, { right: "yes", wrong: "no" }[row.verdict] ?? "not judged");
     if (column.name === "algorithm") column.cell = (row) => h("a", { href: href("light", { fabric: row.specification, collective: parameters.collective, algorithm: row.algorithm, size: list(parameters.size)[0] }), title: "Play its light" }, row.algorithm);
     if (column.name === "total_s") Object.assign(column, { head: "time", cell: (row) => h("a", { href: href("time", { fabric: row.specification, collective: parameters.collective, algorithm: row.algorithm, size: list(parameters.size)[0], assumptions: parameters.assumptions }), title: "Where the time goes" }, seconds(row.total_s)) });
     if (column.name === "gap") Object.assign(column, { head: "of bound", text: (row) => (row.gap ? `${short(row.gap, 3)}x` : "-") });
   }
   results.replaceChildren(
     h("p", {}, summary(found)),
-    table(found.rows, columns, { ...ofTable(parameters, update, HIDDEN), caption: "Plans, fastest first" }),
+    table(found.rows, columns, { ...ofTable(parameters, update, HIDDEN), caption: "Plans, fastest first; those without a rank last" }),
     h("div", { class: "columns" }, h("section", {}, h("h2", {}, "Parts of the time"), bars(found.rows.slice(0, 40), about)), ranks(found, about) ?? ""),
     leftOut(found) ?? "",
   );
@@ -67,9 +67,13 @@ function show(results, found, { parameters, about, update }) {
 
 function summary(found) {
   const [first, second] = found.rows;
-  const wrong = found.rows.filter((row) => !row.verified).length;
-  const lead = second ? `, ${short(second.total_s / first.total_s, 3)} times as fast as ${second.fabric}` : "";
-  return [`${first.fabric} with ${first.algorithm} takes ${seconds(first.total_s)}${lead}. `, wrong ? h("strong", { class: "bad" }, `${wrong} plans are wrong.`) : "Every plan is verified."];
+  const wrong = found.rows.filter((row) => row.verdict === "wrong").length;
+  const open = found.rows.filter((row) => row.verdict === "not_judged").length;
+  const dark = found.rows.filter((row) => row.rank === null && row.light_closes === false);
+  const lead = second && second.rank !== null ? `, ${short(second.total_s / first.total_s, 3)} times as fast as ${second.fabric}` : "";
+  const judged = wrong ? h("strong", { class: "bad" }, `${wrong} plans are wrong. `) : open ? `${open} plans are not judged. ` : "Every plan is verified. ";
+  const unlit = dark.length ? `Without a rank, since the light of their plans does not close: ${dark.map((row) => `${row.fabric} (${short(row.light_margin_db, 3)} dB, ${row.light_optics})`).join(", ")}.` : "";
+  return [`${first.fabric} with ${first.algorithm} takes ${seconds(first.total_s)}${lead}. `, judged, unlit];
 }
 
 function bars(rows, about) {
@@ -86,7 +90,7 @@ function ranks(found, about) {
   if (!other) return null;
   const set = other.replace("_rank", "");
   const moved = found.rows.filter((row) => row[other] !== row.rank);
-  const rows = moved.map((row) => h("tr", {}, h("td", {}, swatch(about.fabric_colours[row.fabric]), row.fabric), h("td", { class: "number" }, row.rank), h("td", { class: "number" }, row[other]), h("td", { class: "number" }, seconds(row[`${set}_s`]))));
+  const rows = moved.map((row) => h("tr", {}, h("td", {}, swatch(about.fabric_colours[row.fabric]), row.fabric), h("td", { class: "number" }, row.rank ?? "-"), h("td", { class: "number" }, row[other] ?? "-"), h("td", { class: "number" }, seconds(row[`${set}_s`]))));
   const flips = found.flips.map((one) => h("li", {}, `${one.variation} alone swaps ${one.swaps.map((pair) => pair.join(" and ")).join(", ")}`));
   return h("section", {}, h("h2", {}, `Ranks under ${found.assumptions.name} and ${set}`),
     moved.length ? scrolling("Ranks", h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "fabric"), h("th", { class: "number" }, found.assumptions.name), h("th", { class: "number" }, set), h("th", { class: "number" }, `time under ${set}`))), h("tbody", {}, rows))) : h("p", {}, "The same order under both."),

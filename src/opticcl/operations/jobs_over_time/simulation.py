@@ -52,6 +52,7 @@ class JobsSetup:
         algorithm: of every job; auto: the fastest on its nodes.
         assumptions: of times.
         communication: share c of a job's duration that its collective takes when it runs alone, 0 to 1.
+        optics, ignore_light: as of `opticcl.compile`.
     """
 
     machine: Fabric
@@ -62,6 +63,22 @@ class JobsSetup:
     algorithm: str
     assumptions: Assumptions
     communication: float
+    optics: str | None = None
+    ignore_light: bool = False
+
+    def compiled(self, fabric: Fabric, algorithm: str, beside: Sequence[Plan] = ()) -> Plan:
+        """The plan of a job.
+
+        Args:
+            fabric: its part of the machine.
+            algorithm: name with parameters, or auto.
+            beside: running jobs that its circuits go around.
+        Raises: UnsupportedError: there is none.
+        """
+        return compile(
+            fabric, self.collective, self.size, algorithm=algorithm, beside=beside, assumptions=self.assumptions,
+            optics=self.optics, ignore_light=self.ignore_light,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -208,17 +225,10 @@ class _Plans:
         setup = self._setup
         fabric = part_of(setup.machine, nodes)
         if beside:
-            return compile(
-                fabric,
-                setup.collective,
-                setup.size,
-                algorithm=setup.algorithm,
-                beside=beside,
-                assumptions=setup.assumptions,
-            )
+            return setup.compiled(fabric, setup.algorithm, beside)
         lie = (nodes - nodes[0]).tobytes()
         algorithm = self._algorithm.get(lie, setup.algorithm)
-        found = compile(fabric, setup.collective, setup.size, algorithm=algorithm, assumptions=setup.assumptions)
+        found = setup.compiled(fabric, algorithm)
         self._algorithm[lie] = found.algorithm
         return found
 

@@ -13,9 +13,10 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from opticcl.ir.verdict import VERDICTS, Judgement
 from opticcl.report.kit.words import short_algorithms
 
-__all__ = ["Column", "FittedTable", "algorithm_column", "yes_or_no"]
+__all__ = ["Column", "FittedTable", "algorithm_column", "verdict_cell"]
 
 _NARROW = 125  # columns of the terminal below which cells are closer
 _LEAST_WRAPPED = 24  # columns that a wrapped column has at least
@@ -184,6 +185,6 @@ def algorithm_column(algorithms: Sequence[str], header: str = "algorithm") -> Co
     )
 
 
-def yes_or_no(ok: bool) -> Text:
-    """Cell of a verdict."""
-    return Text("yes", style="green") if ok else Text("NO", style="bold red")
+def verdict_cell(verdict: Judgement) -> Text:
+    """Cell of a verdict: right, wrong or not_judged."""
+    return Text(VERDICTS[verdict], style={"right": "green", "wrong": "bold red"}.get(verdict, "yellow"))

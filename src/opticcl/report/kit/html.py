@@ -8,6 +8,7 @@ from html import escape
 from importlib.metadata import version
 from importlib.resources import files
 
+from opticcl.ir.verdict import VERDICTS, Judgement
 from opticcl.report.kit.colours import PART_COLOURS, THEME
 
 __all__ = [
@@ -98,9 +99,10 @@ def text(value: str, whole: str = "", kind: str = "") -> str:
     return f"<td{named}{tooltip}>{_breaking(value)}</td>"
 
 
-def verdict(ok: bool) -> str:
-    """A cell that shows whether a plan is right."""
-    return '<td class="yes">yes</td>' if ok else '<td class="no">NO</td>'
+def verdict(of_plan: Judgement) -> str:
+    """A cell of a verdict: right, wrong or not_judged."""
+    kind = {"right": "yes", "wrong": "no"}.get(of_plan, "quiet")
+    return f'<td class="{kind}">{VERDICTS[of_plan]}</td>'
 
 
 def number(value: str) -> str:

@@ -133,8 +133,8 @@ def shares(totals: Mapping[str, float]) -> dict[str, float]:
 
 
 def slower(comparison: Comparison) -> list[float]:
-    """Time of each entry over that of the fastest."""
-    fastest = min(e.total_s for e in comparison.entries)
+    """Time of each entry over that of the fastest with a rank; of all where none has one."""
+    fastest = comparison.entries[0].total_s
     return [
         e.total_s / fastest if fastest else (1.0 if e.total_s == fastest else float("inf")) for e in comparison.entries
     ]

@@ -129,11 +129,13 @@ class Pareto:
     Args:
         offers: fastest first.
         unpriced: fabrics without a price or power.
+        dark: fabrics whose plan's light does not close.
         where: values of the axes, by column.
     """
 
     offers: tuple[Offer, ...]
     unpriced: tuple[str, ...]
+    dark: tuple[str, ...]
     where: Row
 
     @property
@@ -151,6 +153,7 @@ class Pareto:
             "front": front,
             "rows": offers,
             "unpriced": list(self.unpriced),
+            "dark": list(self.dark),
         }
 
 
@@ -291,7 +294,8 @@ def fastest_map(space: DesignSpace, rows: Sequence[Row], where: Row, x: str = "s
         places.setdefault((row[columns[0]], row[columns[1]]), []).append(row)
     cells = []
     for at, contestants in sorted(places.items()):
-        first, *others = sorted(contestants, key=lambda row: row["total_s"])
+        ranked, dark = _by_light(space, contestants)
+        first, *others = [*sorted(ranked, key=_total_s), *sorted(dark, key=_total_s)]
         second = others[0] if others else None
         cells.append(
             Cell(
@@ -321,7 +325,8 @@ def pareto(space: DesignSpace, rows: Sequence[Row], where: Row) -> Pareto:
         if name not in space.measure:
             raise ParameterError(f"pareto: the study does not measure {name}; add '{name}' to measure")
     kept, fixed = _at(space, rows, where, "pareto")
-    priced = [row for row in kept if row["usd_per_node"] is not None and row["w_per_node"] is not None]
+    ranked, dark = _by_light(space, kept)
+    priced = [row for row in ranked if row["usd_per_node"] is not None and row["w_per_node"] is not None]
     if not priced:
         raise ParameterError("pareto: no fabric there has a price and a power; opticcl cost shows which have")
     values = ("total_s", "usd_per_node", "w_per_node")
@@ -339,7 +344,8 @@ def pareto(space: DesignSpace, rows: Sequence[Row], where: Row) -> Pareto:
         for row in priced
     )
     known = {offer.fabric for offer in offers}
-    return Pareto(offers, tuple(row["fabric"] for row in kept if row["fabric"] not in known), fixed)
+    unpriced = tuple(row["fabric"] for row in ranked if row["fabric"] not in known)
+    return Pareto(offers, unpriced, tuple(row["fabric"] for row in dark), fixed)
 
 
 def tornado(space: DesignSpace, rows: Sequence[Row], where: Row) -> Tornado:
@@ -355,7 +361,7 @@ def tornado(space: DesignSpace, rows: Sequence[Row], where: Row) -> Tornado:
         raise ParameterError('tornado: the study varies no assumption; add a table [vary] with keys = "all"')
     only = {axis: values[0] for axis, values in space.vary_at.items() if len(values) == 1}
     kept, fixed = _at(space, rows, only | dict(where), "tornado")
-    base = sorted(kept, key=lambda row: row["total_s"])
+    base = sorted(_by_light(space, kept)[0], key=_total_s)
     if len(base) < 2:
         raise ParameterError("tornado: there is one fabric only; an answer needs two")
     fastest = base[0]["fabric"]
@@ -363,6 +369,7 @@ def tornado(space: DesignSpace, rows: Sequence[Row], where: Row) -> Tornado:
     for row in rows:
         if row["vary"] and all(row[column] == _stored(value, row[column]) for column, value in fixed.items()):
             varied.setdefault(row["vary"], []).append(row)
+    varied = {name: _by_light(space, some)[0] for name, some in varied.items()}
     bars = [bar for name, some in varied.items() if (bar := _bar(name, fastest, some)) is not None]
     if not bars:
         raise ParameterError("tornado: no assumption is varied there; see [vary] in the study")
@@ -439,6 +446,26 @@ def _crossing(first: Mapping[float, float], second: Mapping[float, float], low: 
     share = lower / (lower - upper) if lower != upper else 0.5
     share = min(1.0, max(0.0, share))
     return exp(log(low) + share * (log(high) - log(low))) if low > 0 else low + share * (high - low)
+
+
+def _by_light(space: DesignSpace, rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+    """Rows that are ranked, and those that are not since the light of their plans does not close.
+
+    All are ranked where none closes, or the study ignores light.
+
+    Args:
+        space: the study.
+        rows: of one place.
+    """
+    dark = [] if space.light == "ignored" else [row for row in rows if row.get("light_closes") is False]
+    if len(dark) == len(rows):
+        dark = []
+    return [row for row in rows if row not in dark], dark
+
+
+def _total_s(row: Row) -> float:
+    total_s: float = row["total_s"]
+    return total_s
 
 
 def _numeric(space: DesignSpace, axis: str) -> None:

@@ -16,10 +16,13 @@ from opticcl.registry import canonical, convert_arguments, convert_value, neares
 from opticcl.schedule import ALGORITHMS
 from opticcl.units import message_size, quantity
 
-__all__ = ["AXES", "DEFAULTS", "REQUIRED", "axis_value", "fabric_parameters"]
+__all__ = ["AXES", "BEST", "DEFAULTS", "REQUIRED", "axis_value", "fabric_parameters"]
 
 MOST_NODES = 1 << 20
 """Of a fabric [count]."""
+
+BEST = "best"
+"""Values of a light budget: those of the paper where they suffice, else the typical ones."""
 
 DEFAULTS: dict[str, Any] = {
     "collective": "all_reduce",
@@ -27,7 +30,7 @@ DEFAULTS: dict[str, Any] = {
     "node_rate": "built",
     "assumptions": "common",
     "prices": "default",
-    "optics": "best",
+    "optics": BEST,
     "vary": "",
 }
 """Value of an axis that a file does not have."""
@@ -141,7 +144,7 @@ def _presets() -> set[str]:
     from opticcl.errors import UnsupportedError
     from opticcl.fabrics import light_table
 
-    found = {"best"}
+    found = {BEST}
     for name in FABRICS.names():
         try:
             found |= set(light_table(name).presets)

@@ -65,13 +65,13 @@ MOST_BYTES = 1 << 20
 """Of a file [bytes]."""
 
 MEASURES: dict[str, tuple[str, ...]] = {
-    "time": ("algorithm", "total_s", "verified"),
+    "time": ("algorithm", "total_s", "verdict", "verified", "light_closes", "not_tried"),
     "waiting": ("compute_s", "exposed_s"),
     "bound": ("lower_bound_s", "bound_by"),
     "gap": ("gap",),
     "dollars": ("usd_per_node",),
     "watts": ("w_per_node",),
-    "margin": ("light_margin_db", "light_optics"),
+    "margin": ("light_margin_db", "light_optics", "light_of"),
     "rounds": ("rounds", "circuit_rounds", "least_rounds", "reconfigurations"),
     "overlap": ("overlap", "without_waveguide"),
 }
@@ -135,7 +135,8 @@ class DesignSpace:
         measure: names of `MEASURES`.
         vary: keys that are halved and doubled; empty: none.
         vary_at: values of axes at which they are; other axes: all values.
-        light_closes: whether a machine whose light budget does not close is refused.
+        light: "closes": a plan whose light budget does not close is refused; "ignored": plans are chosen and ranked without
+            regard to light; "": it is chosen and ranked behind others.
         watts_per_node, dollars_per_node: most of a machine; None: any [W, USD].
         answers: options of each answer that is written when all points are finished.
     """
@@ -146,7 +147,7 @@ class DesignSpace:
     measure: tuple[str, ...]
     vary: tuple[str, ...] = ()
     vary_at: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    light_closes: bool = False
+    light: str = ""
     watts_per_node: float | None = None
     dollars_per_node: float | None = None
     answers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -159,9 +160,14 @@ class DesignSpace:
         return count + (at * 2 * len(self.vary))
 
     @property
+    def needs_plans(self) -> bool:
+        """Whether each point has a plan: its time is measured, or its light is a constraint."""
+        return self.light == "closes" or not {"time", *OF_PLANS}.isdisjoint(self.measure)
+
+    @property
     def judged_by(self) -> str:
         """What a finished point depends on besides its values: measures and constraints."""
-        limits = [self.light_closes, self.watts_per_node, self.dollars_per_node]
+        limits = [self.light, self.watts_per_node, self.dollars_per_node]
         return json.dumps({"measure": sorted(self.measure), "constraints": limits})
 
     def points(self) -> Iterator[DesignPoint]:
@@ -265,12 +271,15 @@ def _design(name: str, tables: Mapping[str, Any]) -> DesignSpace:
         if one in measure:
             what = "a collective; leave the axis workload out" if trains else "a workload; add the axis workload"
             raise ParameterError(f"measure: {one} is of {what}")
-    axes = _axes(_table(tables, "axes"), needs_size=not {"time", *OF_PLANS}.isdisjoint(measure) and not trains)
-    varied = _table(tables, "vary")
     limits = _table(tables, "constraints")
     _known(limits, CONSTRAINTS, "constraints.")
-    if limits.get("light", "closes") != "closes":
-        raise ParameterError(f'constraints.light={limits["light"]!r}; write light = "closes", or leave it out')
+    if limits.get("light", "closes") not in ("closes", "ignored"):
+        raise ParameterError(
+            f'constraints.light={limits["light"]!r}; write light = "closes" or light = "ignored", or leave it out'
+        )
+    needs_size = limits.get("light") == "closes" or not {"time", *OF_PLANS}.isdisjoint(measure)
+    axes = _axes(_table(tables, "axes"), needs_size=needs_size and not trains)
+    varied = _table(tables, "vary")
     _known(varied, ("keys", *axes), "vary.")
     at = {axis: _values(f"vary.{axis}", axis, value, axes) for axis, value in varied.items() if axis != "keys"}
     for axis, values in at.items():
@@ -283,7 +292,7 @@ def _design(name: str, tables: Mapping[str, Any]) -> DesignSpace:
         measure,
         _varied(varied, axes, measure),
         at,
-        "light" in limits,
+        limits.get("light", ""),
         _limit(limits, "watts_per_node"),
         _limit(limits, "dollars_per_node"),
         _answers(_table(tables, "answers"), axes),

@@ -132,11 +132,14 @@ class Ledger:
         return with_values(rows)
 
     def outcomes(self) -> dict[str, tuple[State, str, bool]]:
-        """State, reason, and whether the judge refused the plan, of every point by its key."""
-        wrong = json.dumps({"verified": False})[1:-1]  # inside a text of the values its quotes would have a backslash
+        """State, reason, and whether the plan is wrong or not judged, of every point by its key."""
+        verdict = json.dumps({"verdict": "right"})[
+            1:-1
+        ]  # inside a text of the values its quotes would have a backslash
+        name = verdict.partition(":")[0]
         with self._refusals():
             rows = self._connection.execute(
-                "SELECT key, state, reason, instr(result, ?) > 0 FROM points", (wrong,)
+                "SELECT key, state, reason, instr(result, ?) > 0 AND instr(result, ?) = 0 FROM points", (name, verdict)
             ).fetchall()
         return {key: (state, reason, bool(one)) for key, state, reason, one in rows}
 

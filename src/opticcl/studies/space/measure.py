@@ -14,16 +14,17 @@ from opticcl.errors import OpticclError, UnsupportedError
 from opticcl.fabrics.lightpath import Lightpath
 from opticcl.ir import Fabric
 from opticcl.ir.task_graph import TaskGraph
+from opticcl.ir.verdict import VERIFIED
 from opticcl.plans.fastest import Choice, Fastest
-from opticcl.plans.hardware import Hardware, hardware_of
+from opticcl.plans.hardware import bill_record
+from opticcl.plans.light import Light, LightRule, light_of_machine
 from opticcl.plans.machines import build_fabric
 from opticcl.plans.plan import Plan, compile
 from opticcl.registry import parse_call, write_call
 from opticcl.studies.lumorph import counted_by_circuits, edge_loads, rounds_needed
-from opticcl.studies.space.axis_values import fabric_parameters
+from opticcl.studies.space.axis_values import BEST, fabric_parameters
 from opticcl.studies.space.design import (
     MEASURES,
-    OF_PLANS,
     DesignPoint,
     DesignSpace,
     assumed_of,
@@ -97,10 +98,9 @@ class _Machine:
         self._space = space
         self._wanted = {column for name in space.measure for column in MEASURES[name]}
         self._fabric: Fabric | None = None
-        self._fastest: Fastest | None = None
+        self._fastest: dict[LightRule, Fastest] = {}
         self._job: list[TaskGraph] | None = None
-        self._base: dict[Fabric, Choice] = {}
-        self._choices: dict[tuple[Fabric, Assumptions], Choice] = {}
+        self._choices: dict[tuple[Fabric, Assumptions, LightRule], Choice] = {}
 
     def values(self, point: Mapping[str, Any]) -> dict[str, Any]:
         """Values of a point by column.
@@ -110,27 +110,27 @@ class _Machine:
         fabric, assumed = self._fabric or _fabric(point), assumed_of(point)
         self._fabric = fabric
         variation = variation_of(point, assumed)
-        hardware = self._hardware(fabric, point)
+        bill = self._bill(fabric, point)
         found: dict[str, Any] = {"node_rate_bits_per_s": fabric.node_rate_bits_per_s}
-        if not {"time", *OF_PLANS}.isdisjoint(self._space.measure):
+        if self._space.needs_plans:
             where = fabric if variation is None else variation.on(fabric)
             times = self._iteration if "workload" in point else self._times
             found |= times(where, variation.assumed if variation else assumed, point)
-        if hardware is not None:
-            found |= {key: value for key, value in hardware.record().items() if key in self._wanted}
-        return found
+        elif "margin" in self._space.measure:
+            found |= light_of_machine(fabric, _preset(point)).record()
+        return {key: value for key, value in (found | bill).items() if key in (*self._wanted, "node_rate_bits_per_s")}
 
-    def _hardware(self, fabric: Fabric, point: Mapping[str, Any]) -> Hardware | None:
+    def _bill(self, fabric: Fabric, point: Mapping[str, Any]) -> dict[str, Any]:
+        """Columns of the price and the power of a node.
+
+        Raises: UnsupportedError: it breaks a constraint.
+        """
         space = self._space
         limits = {"watts": space.watts_per_node, "dollars": space.dollars_per_node}
-        if not (space.light_closes or any(limits.values()) or {"dollars", "watts", "margin"} & {*space.measure}):
-            return None
-        hardware = hardware_of(fabric, point["prices"], point["optics"])
-        if space.light_closes and hardware.closes is False:
-            raise UnsupportedError(
-                f"constraint light: {fabric.name} lacks {-(hardware.margin_db or 0):.2f} dB of light"
-            )
-        for name, value in (("watts", hardware.w_per_node), ("dollars", hardware.usd_per_node)):
+        if not (any(limits.values()) or {"dollars", "watts"} & {*space.measure}):
+            return {}
+        found = bill_record(fabric, point["prices"])
+        for name, value in (("watts", found["w_per_node"]), ("dollars", found["usd_per_node"])):
             most = limits[name]
             if most is None:
                 continue
@@ -138,7 +138,22 @@ class _Machine:
                 raise UnsupportedError(f"constraint {name}_per_node: the {name} of {fabric.name} are unknown")
             if value > most:
                 raise UnsupportedError(f"constraint {name}_per_node: {fabric.name} takes {value:.4g}, at most {most:g}")
-        return hardware
+        return found
+
+    def _light(self, light: Light, by: str, fabric: Fabric) -> dict[str, Any]:
+        """Columns of the light of a plan.
+
+        Args:
+            light: of the plan.
+            by: its algorithms.
+            fabric: that it runs on.
+        Raises: UnsupportedError: it breaks the constraint.
+        """
+        if self._space.light == "closes" and light.closes is False:
+            raise UnsupportedError(
+                f"constraint light: {by} on {fabric.name} lacks {-(light.margin_db or 0.0):.2f} dB of light"
+            )
+        return light.record()
 
     def _times(self, fabric: Fabric, assumed: Assumptions, point: Mapping[str, Any]) -> dict[str, Any]:
         """Columns of time, bound and gap.
@@ -158,7 +173,10 @@ class _Machine:
         found = {
             "algorithm": Plan(plan, size).algorithm,
             "total_s": total_s,
-            "verified": choice.verdict(plan).ok,
+            "verdict": choice.verdict(plan).verdict,
+            "verified": VERIFIED[choice.verdict(plan).verdict],
+            **self._light(choice.light(plan), Plan(plan, size).algorithm, fabric),
+            "not_tried": "; ".join(choice.not_tried),
             "lower_bound_s": bound_s,
             "bound_by": timeline.bound_by,
             "gap": total_s / bound_s if bound_s else None,
@@ -167,7 +185,7 @@ class _Machine:
             found |= {"rounds": timeline.num_rounds} | _rounds(Plan(plan, size))
         if "overlap" in self._space.measure:
             found |= _overlap(Plan(plan, size))
-        return {key: value for key, value in found.items() if key in self._wanted}
+        return found
 
     def _iteration(self, fabric: Fabric, assumed: Assumptions, point: Mapping[str, Any]) -> dict[str, Any]:
         """Columns of the time of an iteration of training.
@@ -180,35 +198,45 @@ class _Machine:
         """
         if self._job is None:
             self._job = _job_of(point["workload"], point["nodes"])
-        if self._fastest is None:
-            resolution_s = resolution_of(median_step(self._job))
-            self._fastest = Fastest(point["algorithm"], assumed, resolution_s=resolution_s)
-        planner = self._fastest if assumed == self._fastest.assumed else self._fastest.under(assumed)
+        fastest = self._search(assumed, point, resolution_of(median_step(self._job)))
+        planner = fastest if assumed == fastest.assumed else fastest.under(assumed)
         is_model = parse_call(point["workload"])[0] in MODELS.names()
         runtime = Runtime() if is_model else Runtime(fusion="none")  # as of the verb train
         (row,) = train(self._job, fabric, planner=planner, runtime=runtime).rows
-        found = {
+        return {
             "algorithm": " ".join(row.algorithms),
             "total_s": row.iteration.total_s,
-            "verified": row.verified,
+            "verdict": row.verdict,
+            "verified": VERIFIED[row.verdict],
+            **self._light(row.light, " ".join(row.algorithms), fabric),
+            "not_tried": "; ".join(row.not_tried),
             "compute_s": row.iteration.compute_s,
             "exposed_s": row.iteration.exposed_s,
         }
-        return {key: value for key, value in found.items() if key in self._wanted}
+
+    def _search(self, assumed: Assumptions, point: Mapping[str, Any], resolution_s: float = 0.0) -> Fastest:
+        """The search of the points with the same rule on light, under the assumptions of the first of them.
+
+        Args:
+            assumed: of the point.
+            point: values by axis.
+            resolution_s: as of `Fastest` [s].
+        """
+        rule = LightRule(_preset(point), self._space.light == "ignored")
+        if rule not in self._fastest:
+            self._fastest[rule] = Fastest(point["algorithm"], assumed, resolution_s=resolution_s, rule=rule)
+        return self._fastest[rule]
 
     def _choice(self, fabric: Fabric, assumed: Assumptions, point: Mapping[str, Any]) -> Choice:
         """The search on a fabric under assumptions; candidates are shared between assumptions.
 
         Args: fabric, assumed, point: as of `_times`.
         """
-        key = fabric, assumed
+        fastest = self._search(assumed, point)
+        key = fabric, assumed, fastest.rule
         if key not in self._choices:
-            if self._fastest is None:
-                self._fastest = Fastest(point["algorithm"], assumed)
-            if fabric not in self._base:
-                self._base[fabric] = self._fastest.choice(fabric, Request(point["collective"]))
-            base = self._base[fabric]
-            self._choices[key] = base if assumed == self._fastest.assumed else base.under(assumed)
+            base = fastest.choice(fabric, Request(point["collective"]))
+            self._choices[key] = base if assumed == fastest.assumed else base.under(assumed)
         return self._choices[key]
 
 
@@ -257,6 +285,12 @@ def _job_of(workload: str, nodes: int) -> list[TaskGraph]:
     if parse_call(workload)[0] in MODELS.names():
         return [partition(workload, nodes)]
     return load_steps(workload, num_ranks=nodes)
+
+
+def _preset(point: Mapping[str, Any]) -> str | None:
+    """Values of the light budget of a point; None: the best that there are."""
+    preset: str = point["optics"]
+    return None if preset == BEST else preset
 
 
 def _fabric(point: Mapping[str, Any]) -> Fabric:

@@ -44,7 +44,7 @@ class Progressed:
     Args:
         states: points in each state [count].
         computed: points that this run finished [count].
-        wrong: done points whose plan the judge refused [count].
+        wrong: done points whose plan is wrong or not judged [count].
         aside: reasons of points that were set aside, by key.
         refusals: reason -> points refused for it [count].
     """
@@ -114,7 +114,9 @@ def run_space(
         results = ledger.results_before() | done
         _write(table, _columns(space, points, results))
         ledger.table = _identity(table, points)
-        outcomes = {key: (state, why, row.get("verified") is False) for key, (state, why, row) in results.items()}
+        outcomes = {
+            key: (state, why, row.get("verdict", "right") != "right") for key, (state, why, row) in results.items()
+        }
         return _progressed(points, outcomes, len(opened))
 
 
@@ -314,7 +316,7 @@ def _progressed(
 
     Args:
         points: all of them.
-        outcomes: state, reason and whether the plan is wrong, by key.
+        outcomes: state, reason and whether the plan is wrong or not judged, by key.
         open_before: points that were not finished before this run [count].
     """
     found = [outcomes[point.key] for point in points]
@@ -353,7 +355,11 @@ def read_rows(folder: Path) -> list[dict[str, Any]]:
 
     Raises: OutputError: it has none yet, or it cannot be read.
     """
-    return [row for row in read_table(folder).to_dicts() if row["state"] == "done" and row.get("verified") is not False]
+    return [
+        row
+        for row in read_table(folder).to_dicts()
+        if row["state"] == "done" and row.get("verdict", "right") == "right"
+    ]
 
 
 def query(folder: Path, sql: str) -> polars.DataFrame:

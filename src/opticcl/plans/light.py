@@ -1,0 +1,175 @@
+"""The light of a plan: whether the circuits that it uses receive enough power, and the rule by which a search chooses.
+
+Every verb that names a plan asks `light_of_plan`; a machine without a plan has the worst path between any two of its nodes,
+`light_of_machine`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from opticcl.errors import ParameterError, UnsupportedError
+from opticcl.estimate.budget import TYPICAL, Budget, best_budget, budget, plan_budget
+from opticcl.ir import CircuitPlan, Fabric
+from opticcl.ir.light import LITERAL, Optics
+from opticcl.optics.budget import round_budgets
+from opticcl.optics.chain import ROUNDING_DB
+from opticcl.optics.values import light_path_of, optics
+
+__all__ = [
+    "DEFAULT_RULE",
+    "Light",
+    "LightRule",
+    "light_differs",
+    "light_of_machine",
+    "light_of_plan",
+    "light_rule",
+    "step_is_dark",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Light:
+    """Margin of a light budget.
+
+    Args:
+        margin_db: of the worst circuit of a plan, or of the worst path of a machine [dB]; None: no light goes from end to
+            end, or no preset has all values.
+        optics: preset of the values; "" without a margin.
+        of: whose margin it is.
+    """
+
+    margin_db: float | None
+    optics: str
+    of: Literal["plan", "machine"]
+
+    @property
+    def closes(self) -> bool | None:
+        """Whether the light budget closes; None without a margin."""
+        return None if self.margin_db is None else self.margin_db >= -ROUNDING_DB
+
+    def record(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "light_closes": self.closes,
+            "light_margin_db": self.margin_db,
+            "light_optics": self.optics,
+            "light_of": self.of,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class LightRule:
+    """The light that a plan must have to be chosen.
+
+    Args:
+        optics: preset of the values; None: those of the paper where they suffice, else the typical ones.
+        ignored: whether plans are chosen without regard to light.
+    """
+
+    optics: str | None = None
+    ignored: bool = False
+
+    def of(self, plan: CircuitPlan) -> Light:
+        """The light of a plan under the preset."""
+        return light_of_plan(plan, self.optics)
+
+    def allows(self, light: Light) -> bool:
+        """Whether a plan with that light may be chosen before others."""
+        return self.ignored or light.closes is not False
+
+
+DEFAULT_RULE = LightRule()
+
+
+def light_rule(fabrics: Iterable[Fabric], preset: str | None, ignored: bool) -> LightRule:
+    """The rule that a caller describes.
+
+    Args:
+        fabrics: that it is for.
+        preset: values of the light budget, one that the optics of all these fabrics have; None: chosen.
+        ignored: whether plans are chosen without regard to light.
+    Raises: UnknownNameError: no such preset.
+    """
+    for fabric in fabrics:
+        if preset is not None and fabric.light_path is not None:
+            optics(fabric.light_path.table, preset)
+    return LightRule(None if preset is None else preset.strip().lower().replace("-", "_"), ignored)
+
+
+def light_of_plan(plan: CircuitPlan, preset: str | None = None) -> Light:
+    """Light of the circuits of a plan: the margin that `opticcl budget --algorithm` and `opticcl verify --budget` find.
+
+    Args:
+        plan: compiled.
+        preset: values of the light budget; None: those of the paper where they suffice, else the typical ones.
+    """
+    found = _budget_or_none(plan.fabric, preset, lambda values: plan_budget(plan, values))
+    return Light(None, "", "plan") if found is None else Light(found.margin_db, found.preset, "plan")
+
+
+def light_of_machine(fabric: Fabric, preset: str | None = None) -> Light:
+    """Light of the worst path of a machine, whichever nodes a plan joins; for questions without a plan.
+
+    Args:
+        fabric: the machine.
+        preset: as of `light_of_plan`.
+    """
+    found = _budget_or_none(fabric, preset, lambda values: budget(fabric, values))
+    return Light(None, "", "machine") if found is None else Light(found.margin_db, found.preset, "machine")
+
+
+def light_differs(fabric: Fabric, preset: str | None = None) -> bool:
+    """Whether the light of some plans of a machine may close and that of others not.
+
+    It cannot where all circuits pass the same elements, or where the worst path closes.
+
+    Args:
+        fabric: the machine.
+        preset: as of `light_of_plan`.
+    """
+    path = fabric.light_path
+    if path is None or path.uniform or (preset is not None and preset not in path.table.presets):
+        return False
+    values = optics(path.table, preset or LITERAL)
+    found = light_of_machine(fabric, preset)
+    return not (found.closes and found.optics == values.preset)
+
+
+def step_is_dark(plan: CircuitPlan, steps: range, preset: str | None = None) -> bool:
+    """Whether a circuit of a step receives too little light, whichever preset the whole plan is judged by.
+
+    Args:
+        plan: with the step.
+        steps: its class.
+        preset: as of `light_of_plan`.
+    """
+    table = light_path_of(plan.fabric).table
+    found = []
+    for name in (LITERAL, TYPICAL) if preset is None else (preset,):
+        if name == LITERAL or name in table.presets:
+            with suppress(ParameterError):
+                rounds = round_budgets(plan, optics(table, name), [steps])
+                found.append(any(bool((one.margin_db < -ROUNDING_DB).any()) for one in rounds))
+    return bool(found) and all(found)
+
+
+def _budget_or_none(fabric: Fabric, preset: str | None, find: Callable[[Optics], Budget]) -> Budget | None:
+    """The budget, or None where no light goes from end to end, no circuit is used, or the preset or some values are missing.
+
+    Args:
+        fabric: optical or not.
+        preset: as of `light_of_plan`.
+        find: values -> budget.
+    """
+    try:
+        if preset is not None and preset not in light_path_of(fabric).table.presets:
+            return None
+        return best_budget(fabric, find, preset)[1]
+    except UnsupportedError:
+        return None
+    except ParameterError:
+        return None
