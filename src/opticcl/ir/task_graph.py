@@ -199,6 +199,7 @@ class Task:
         operations: floating-point operations of computation without a duration, see `opticcl.training.rooflines` [count].
         memory_bytes: bytes that it reads and writes [bytes].
         measured_s: recorded duration of a call; 0 if not recorded [s].
+        streams: recorded queue of the call on each of `devices`, counted from 1; 0: any; empty if not recorded.
     """
 
     name: str
@@ -213,6 +214,7 @@ class Task:
     operations: float = 0.0
     memory_bytes: float = 0.0
     measured_s: float = 0.0
+    streams: tuple[int, ...] = ()
 
     @property
     def communicates(self) -> bool:
@@ -321,6 +323,11 @@ class TaskGraph:
             if not task.devices or not 0 <= min(task.devices) <= max(task.devices) < self.num_devices:
                 raise WorkloadError(
                     f"{self.name}: task {index} ({task.name}) is on devices {task.devices}; there are {self.num_devices}"
+                )
+            if task.streams and (len(task.streams) != len(task.devices) or min(task.streams) < 0):
+                raise WorkloadError(
+                    f"{self.name}: task {index} ({task.name}) has streams {task.streams} on devices {task.devices}; give "
+                    "one from 0 for each device"
                 )
 
     def __repr__(self) -> str:

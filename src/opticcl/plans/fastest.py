@@ -173,6 +173,11 @@ class Fastest:
         self._choices: dict[tuple[str, tuple[int, ...], Request], Choice] = {}
         self._shared: Fastest | None = None
 
+    @property
+    def tolerance(self) -> float:
+        """Part of the bytes of a transfer that the engine may leave out."""
+        return float(getattr(engine_options(self._engine, {})[1], "tolerance", 0.0))
+
     def under(self, assumed: Assumptions) -> Fastest:
         """The same under other assumptions; both evaluate each schedule and its circuits once."""
         made = copy(self)

@@ -10,6 +10,7 @@ from opticcl.report.beside import light_word, not_tried_line, rates_line, unrank
 from opticcl.report.kit.columns import Column, FittedTable, verdict_cell
 from opticcl.report.kit.words import numbered, ratio
 from opticcl.training.iteration import replay
+from opticcl.training.runtime import num_streams
 from opticcl.units import counted, format_bytes, format_rate, format_seconds
 
 if TYPE_CHECKING:
@@ -149,7 +150,8 @@ def recording_lines(training: TrainingResult) -> list[str]:
         f"recorded{step}: {format_seconds(recorded.total_s)} per iteration, of which the device was idle "
         f"{format_seconds(recorded.idle_s)}; {', '.join(parts)}"
     ]
-    lines.append(_beside("replayed with the recorded durations", replay(training.job), recorded))
+    again = replay(training.job, training.runtime.streams)
+    lines.append(_beside("replayed with the recorded durations", again, recorded))
     if row := training.recorded_on:
         lines.append(_beside(f"on {row.machine.name} as the recorded network", row.iteration, recorded))
     return lines
@@ -157,7 +159,7 @@ def recording_lines(training: TrainingResult) -> list[str]:
 
 def _beside(what: str, iteration: Iteration, recorded: RecordedTimes) -> str:
     """An iteration beside the recorded one, and the part that differs most."""
-    messages, exposed = iteration.communication_s, iteration.exposed_s
+    messages, exposed = iteration.messages_s, iteration.exposed_s
     hidden = f", {max(0.0, 1 - exposed / messages):.0%} hidden" if messages else ""
     differences = {
         "idle time of the device, which is not simulated": recorded.idle_s or 0.0,
@@ -199,7 +201,10 @@ def runtime_words(training: TrainingResult) -> str:
     fused = f"{runtime.fusion} fusion up to {format_bytes(runtime.threshold_bytes)}"
     if runtime.fusion == "none" or not runtime.threshold_bytes or not any(t.fusible for t in training.job.tasks):
         fused = "no fusion"
-    return f"{fused}, {'communication overlaps computation' if runtime.overlap else 'no overlap'}"
+    streams = num_streams(training.job, runtime)
+    source = " as recorded" if runtime.streams is None else ""
+    shared = f", {streams} streams{source} share the rate of a node" if streams > 1 else ""
+    return f"{fused}, {'communication overlaps computation' if runtime.overlap else 'no overlap'}{shared}"
 
 
 def row_names(training: TrainingResult) -> list[str]:

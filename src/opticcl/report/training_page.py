@@ -15,6 +15,7 @@ from opticcl.report.kit import html as _html
 from opticcl.report.kit.words import ratio
 from opticcl.report.training import _duration, headline, row_names, runtime_words, slowness
 from opticcl.report.training_pictures import iteration_picture, timeline_picture
+from opticcl.training.runtime import num_streams
 from opticcl.units import counted, format_bytes, format_rate, format_seconds
 
 if TYPE_CHECKING:
@@ -146,7 +147,9 @@ def _assumptions(training: TrainingResult) -> str:
     about = [
         (
             "messages",
-            escape(f"{runtime_words(training)}; first go {_ORDER[runtime.order]}; streams: {runtime.streams}"),
+            escape(
+                f"{runtime_words(training)}; first go {_ORDER[runtime.order]}; streams: {num_streams(training.job, runtime)}"
+            ),
         ),
         ("groups", escape(f"{groups}; concurrent groups are assumed not to interfere")),
     ]

@@ -5,7 +5,14 @@ from __future__ import annotations
 from opticcl.errors import BoundError, ParameterError, UnsupportedError
 from opticcl.ir import CircuitPlan, Timeline
 
-__all__ = ["MOST_CIRCUITS", "EventLimit", "refuse_below_bound", "refuse_large_programme", "refuse_links"]
+__all__ = [
+    "MOST_CIRCUITS",
+    "EventLimit",
+    "refuse_below",
+    "refuse_below_bound",
+    "refuse_large_programme",
+    "refuse_links",
+]
 
 MOST_CIRCUITS = 1 << 24
 """Circuits that the tables of a programme hold [count]."""
@@ -66,10 +73,30 @@ def refuse_below_bound(plan: CircuitPlan, timeline: Timeline, engine: str, toler
         tolerance: part of the bytes of a transfer that the engine may leave out.
     Raises: BoundError: the time is below the bound.
     """
-    if timeline.total_s < timeline.lower_bound_s * (1 - tolerance - _ROUNDING):
+    refuse_below(
+        timeline.total_s,
+        timeline.lower_bound_s,
+        f"{plan.schedule.name} on {plan.fabric.name}",
+        tolerance,
+        f" by the {engine} engine",
+    )
+
+
+def refuse_below(total_s: float, lower_bound_s: float, what: str, tolerance: float = 0.0, by: str = "") -> None:
+    """Raise an error for a time below its lower bound, which is a defect of what computed it.
+
+    Args:
+        total_s: the time [s].
+        lower_bound_s: its lower bound [s].
+        what: takes that time, for the message.
+        tolerance: part by which it may be shorter.
+        by: what computed it, for the message.
+    Raises: BoundError: the time is below the bound.
+    """
+    if total_s < lower_bound_s * (1 - tolerance - _ROUNDING):
         raise BoundError(
-            f"{plan.schedule.name} on {plan.fabric.name}: {timeline.total_s:.6g} s by the {engine} engine is below the "
-            f"lower bound of {timeline.lower_bound_s:.6g} s; please report this with the command that you ran"
+            f"{what}: {total_s:.6g} s{by} is below the lower bound of {lower_bound_s:.6g} s; "
+            "please report this with the command that you ran"
         )
 
 

@@ -1,19 +1,24 @@
 """The event loop of `simulate_iteration`: readiness, fusion and start of tasks.
 
-Every task is released, started and ended once and waits in a heap in between, so that n tasks take O(n log n).
+Every task is released, started and ended once and waits in a heap in between, so that n tasks take O(n log n). Where messages
+share a node (`opticcl.training._sharing`), the end of each is put off or brought forward as others begin and end to move data.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, inf
 
 from opticcl.ir.task_graph import TaskGraph
-from opticcl.training.runtime import COMPUTE, Runtime, Span, TimeOf, TimesInTurn
+from opticcl.training._sharing import Ports, Sharing
+from opticcl.training.runtime import COMPUTE, MessageTimes, Runtime, Span, TimeOf, TimesInTurn, num_streams
 
 __all__ = ["EventLoop"]
+
+_ENDED = -1.0
+Queues = tuple[tuple[int, int], ...]  # devices and their queues, 0 for any
 
 
 @dataclass(slots=True)
@@ -24,7 +29,7 @@ class _Message:
     size_bytes: int
     fusible: bool
     waits: int  # tasks that are not ready yet
-    devices: tuple[int, ...]
+    queues: Queues
     sent: bool = False
 
 
@@ -32,7 +37,7 @@ class EventLoop:
     """Processes events in the order of time: ended spans release their dependents, then idle queues start tasks.
 
     Every device has a queue of computation and as many of communication as there are streams. A message occupies a queue of
-    each device that takes part.
+    each device that takes part: the recorded one, unless the runtime says how many there are.
 
     Args:
         job: tasks of an iteration.
@@ -57,23 +62,30 @@ class EventLoop:
                 self._compute[task.devices[0]].append(i)
         self._next_compute = [0] * job.num_devices
         self._fusion = runtime.fusion if runtime.threshold_bytes else "none"
-        self._messages = _messages(job, runtime.threshold_bytes if self._fusion == "static" else 0)
+        as_recorded = runtime.streams is None and runtime.overlap
+        self._messages = _messages(job, runtime.threshold_bytes if self._fusion == "static" else 0, as_recorded)
         self._message_of = {i: m for m, message in enumerate(self._messages) for i in message.tasks}
-        self._ready: list[tuple[bool, float, int]] = []  # heap of messages; fused ones are marked sent
+        self._ready: dict[Queues, list[tuple[bool, float, int]]] = {}  # heaps of messages; fused ones are marked sent
         self._lanes: dict[tuple[str, str], list[tuple[float, int]]] = {}  # heaps of gradients that may be fused
         self._in_order: list[list[int]] = [[] for _ in range(job.num_devices)]  # messages of each device, last first
         for m in reversed(range(len(self._messages))):
-            for device in self._messages[m].devices:
+            for device, _ in self._messages[m].queues:
                 self._in_order[device].append(m)
         self._spans: list[Span] = []
         self._held: list[list[tuple[int, int]]] = []  # device and slot that each span occupies
         self._span_of = [-1] * len(job.tasks)
-        self._running: list[tuple[float, int]] = []  # heap of (end, span)
+        self._running: list[tuple[float, int]] = []  # heap of (end, span); an entry counts if the span still ends then
+        self._end_s: list[float] = []  # of each span, as far as is known
         # Without overlap messages share the slot of computation.
-        slots = 1 + (runtime.streams if runtime.overlap else 0)
+        slots = 1 + (num_streams(job, runtime) if runtime.overlap else 0)
         self._idle = [[True] * slots for _ in range(job.num_devices)]
         self._last = [[-1] * slots for _ in range(job.num_devices)]
         self._free_queues = job.num_devices * (slots - 1 if runtime.overlap else 1)  # for messages
+        self._sharing: Sharing | None = None  # recorded times include what was shared
+        if time_of is not None and max(slots - 1, job.num_devices) > 1:
+            ports = Ports(job)
+            self._sharing = Sharing(ports) if slots > 2 or ports.beyond_devices else None
+        self._moving: list[tuple[float, int]] = []  # heap of (when its data begins to move, span)
 
     def run(self) -> tuple[Span, ...]:
         """The spans, in the order of their start."""
@@ -83,18 +95,49 @@ class EventLoop:
                 self._release(i, now)
         wake = self._start(now)
         while self._running or wake < inf:
-            now = min(wake, self._running[0][0] if self._running else inf)
+            now = min(wake, self._running[0][0]) if self._running else wake
+            if self._moving:
+                now = min(now, self._moving[0][0])
             while self._running and self._running[0][0] <= now:
-                _, row = heapq.heappop(self._running)
-                for device, slot in self._held[row]:
-                    self._idle[device][slot] = True
-                    self._free_queues += slot != COMPUTE or not self._runtime.overlap
-                for i in sorted(j for task in self._spans[row].tasks for j in self._ahead[task]):
-                    self._waits[i] -= 1
-                    if not self._waits[i]:
-                        self._release(i, now)
+                end_s, row = heapq.heappop(self._running)
+                if end_s == self._end_s[row]:
+                    self._finish(row, now)
+            while self._moving and self._moving[0][0] <= now:
+                self._move(heapq.heappop(self._moving)[1], now)
             wake = self._start(now)
         return tuple(self._spans)
+
+    def _finish(self, row: int, now: float) -> None:
+        """A span has ended."""
+        span = self._spans[row]
+        if span.end_s != self._end_s[row]:
+            self._spans[row] = replace(span, end_s=self._end_s[row])
+        self._end_s[row] = _ENDED
+        if self._sharing is not None:
+            self._put_off(self._sharing.leave(row), now)
+        for device, slot in self._held[row]:
+            self._idle[device][slot] = True
+            self._free_queues += slot != COMPUTE or not self._runtime.overlap
+        for i in sorted(j for task in span.tasks for j in self._ahead[task]):
+            self._waits[i] -= 1
+            if not self._waits[i]:
+                self._release(i, now)
+
+    def _move(self, row: int, now: float) -> None:
+        """The data of a message begins to move."""
+        if self._sharing is not None and self._end_s[row] > now:
+            self._put_off(self._sharing.join(row, self._tasks[self._spans[row].tasks[0]]), now)
+
+    def _put_off(self, changed: list[tuple[int, int, int]], now: float) -> None:
+        """Move the ends of messages.
+
+        Args:
+            changed: (row, k, l) of those that moved at 1/k of their speed and now move at 1/l.
+            now: the time [s].
+        """
+        for row, before, among in changed:
+            self._end_s[row] = now + (self._end_s[row] - now) * among / before
+            heapq.heappush(self._running, (self._end_s[row], row))
 
     def _release(self, i: int, now: float) -> None:
         """A task's dependencies have ended: a message becomes ready."""
@@ -107,7 +150,8 @@ class EventLoop:
             return
         order = self._runtime.order
         since = 0.0 if order == "job" else now
-        heapq.heappush(self._ready, (message.fusible and order == "transfers_first", since, m))
+        waiting = self._ready.setdefault(message.queues, [])
+        heapq.heappush(waiting, (message.fusible and order == "transfers_first", since, m))
         if message.fusible and self._fusion == "greedy":
             lane = self._lanes.setdefault((self._tasks[i].collective, self._tasks[i].group), [])
             heapq.heappush(lane, (since, m))
@@ -125,41 +169,68 @@ class EventLoop:
                 took = self._tasks[i].compute_s * self._slowdowns[device]
                 self._begin((i,), [(device, COMPUTE)], COMPUTE, now, took, 0)
         wake = inf
-        blocked = []  # messages whose devices are busy
-        while self._ready and self._free_queues:
-            entry = heapq.heappop(self._ready)
-            message = self._messages[entry[2]]
-            if message.sent:
-                continue
-            slots = self._slots(message, entry[2])
-            if not slots:
-                blocked.append(entry)
-                continue
-            wake = self._tick(message, now)
-            if wake < inf:
-                blocked.append(entry)
-                break
-            sent = self._take(entry[2])
-            first = self._tasks[sent[0]]
-            size = sum(self._tasks[i].size_bytes for i in sent)
-            if self._time_of is None:
-                took = sum(self._tasks[i].measured_s for i in sent)
-            else:
-                agreed = self._runtime.latency_s if first.fusible else 0.0
-                group = self._job.groups[first.group]
-                if isinstance(self._time_of, TimesInTurn):
-                    took = agreed + self._time_of.at(now + agreed, first.collective, group, size)
-                else:
-                    took = self._time_of(first.collective, group, size) + agreed
-            self._begin(sent, slots, max(slots[0][1], 1), now, took, size)
-        for entry in blocked:
-            heapq.heappush(self._ready, entry)
+        heads = [(waiting[0], queues) for queues, waiting in self._ready.items()] if self._free_queues else []
+        if len(heads) > 1:
+            heapq.heapify(heads)
+        while heads and self._free_queues and wake == inf:
+            (_, _, m), queues = heapq.heappop(heads)
+            waiting, message = self._ready[queues], self._messages[m]
+            if not message.sent:
+                slots = self._slots(queues, m)
+                if not slots:
+                    continue  # nor can another that waits for the same queues start
+                wake = self._tick(message, now)
+                if wake < inf:
+                    continue
+                self._send(m, slots, now)
+            heapq.heappop(waiting)
+            if not waiting:
+                del self._ready[queues]
+            elif self._free_queues:
+                heapq.heappush(heads, (waiting[0], queues))
         return wake
 
-    def _slots(self, message: _Message, m: int) -> list[tuple[int, int]]:
-        """Device and idle slot for each device of a message; empty if one is busy or waits for an earlier message."""
+    def _send(self, m: int, slots: list[tuple[int, int]], now: float) -> None:
+        """Start a message, with those that are fused with it.
+
+        Args:
+            m: its number.
+            slots: device and slot for each of its devices.
+            now: the time [s].
+        """
+        sent = self._take(m)
+        first = self._tasks[sent[0]]
+        size = sum(self._tasks[i].size_bytes for i in sent)
+        row = len(self._spans)
+        if self._time_of is None:
+            took = sum(self._tasks[i].measured_s for i in sent)
+        else:
+            agreed = self._runtime.latency_s if first.fusible else 0.0
+            group = self._job.groups[first.group]
+            if isinstance(self._time_of, TimesInTurn):
+                took = agreed + self._time_of.at(now + agreed, first.collective, group, size)
+            else:
+                took = self._time_of(first.collective, group, size) + agreed
+        self._begin(sent, slots, max(slots[0][1], 1), now, took, size)
+        if self._sharing is None:
+            return
+        still_s = agreed
+        if isinstance(self._time_of, MessageTimes):
+            still_s = took - self._time_of.moving_s(first.collective, group, size)
+        if still_s > 0:
+            heapq.heappush(self._moving, (now + still_s, row))
+        else:
+            self._move(row, now)
+
+    def _slots(self, queues: Queues, m: int) -> list[tuple[int, int]]:
+        """Device and idle slot for each device of a message; empty if one is busy or waits for an earlier message.
+
+        Args:
+            queues: that it is sent on.
+            m: its number.
+        """
         found = []
-        for device in message.devices:
+        for device, queue in queues:
             if self._runtime.order == "job":
                 following = self._in_order[device]
                 while self._messages[following[-1]].sent:
@@ -167,7 +238,7 @@ class EventLoop:
                 if following[-1] != m:
                     return []
             idle = self._idle[device]
-            candidates = range(1, len(idle)) if self._runtime.overlap else (COMPUTE,)
+            candidates = (queue,) if queue else range(1, len(idle)) if self._runtime.overlap else (COMPUTE,)
             slot = next((slot for slot in candidates if idle[slot]), -1)
             if slot < 0:
                 return []
@@ -213,12 +284,13 @@ class EventLoop:
         size: int,
     ) -> None:
         """Start a span in a slot of each of its devices."""
-        before = [self._span_of[j] for i in tasks for j in self._tasks[i].after]
-        before += [self._last[device][slot] for device, slot in held]
-        cause = max(before, key=lambda row: (self._spans[row].end_s, row) if row >= 0 else (-1.0, -1))
+        before = {self._span_of[j] for i in tasks for j in self._tasks[i].after}
+        before |= {self._last[device][slot] for device, slot in held}
+        _, cause = max((self._spans[row].end_s if row >= 0 else -1.0, row) for row in before)
         row = len(self._spans)
         devices = tuple(device for device, _ in held)
         self._spans.append(Span(tasks, queue, now, now + took, size, cause, devices))
+        self._end_s.append(now + took)
         self._held.append(held)
         for device, slot in held:
             self._last[device][slot] = row
@@ -229,11 +301,16 @@ class EventLoop:
         heapq.heappush(self._running, (now + took, row))
 
 
-def _messages(job: TaskGraph, threshold_bytes: int) -> list[_Message]:
+def _messages(job: TaskGraph, threshold_bytes: int, as_recorded: bool) -> list[_Message]:
     """Every task that communicates; with a threshold fusible ones are grouped into static buffers.
 
     A buffer is closed before it would overflow and before a task that depends on its contents, so that no order allowed by
     the job can deadlock. Messages are in the order of their last tasks.
+
+    Args:
+        job: task graph.
+        threshold_bytes: maximum size of a buffer; 0: no buffers [bytes].
+        as_recorded: whether messages keep their recorded queues.
     """
     done: list[tuple[int, ...]] = []
     filling: dict[tuple[str, str], tuple[list[int], int]] = {}  # tasks of the open buffers, and their bytes
@@ -264,7 +341,12 @@ def _messages(job: TaskGraph, threshold_bytes: int) -> list[_Message]:
         close(key)
     done.sort(key=lambda tasks: tasks[-1])
     made = []
+    known: dict[tuple[tuple[int, ...], tuple[int, ...]], Queues] = {}
     for members in done:
         first, size = job.tasks[members[0]], sum(job.tasks[i].size_bytes for i in members)
-        made.append(_Message(members, size, first.fusible, len(members), first.devices))
+        placed = first.devices, first.streams
+        if placed not in known:
+            streams = first.streams if as_recorded and first.streams else (0,) * len(first.devices)
+            known[placed] = tuple(zip(first.devices, streams, strict=True))
+        made.append(_Message(members, size, first.fusible, len(members), known[placed]))
     return made

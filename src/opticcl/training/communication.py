@@ -26,6 +26,7 @@ from opticcl.plans.fastest import Choice, Fastest
 from opticcl.plans.light import Light
 from opticcl.plans.plan import Plan
 from opticcl.simulate import moved_share
+from opticcl.training.runtime import MessageTimes
 from opticcl.units import counted, format_bytes, format_seconds
 
 __all__ = ["CommunicationTimes", "Fastest", "PlanUse", "moved_bytes"]
@@ -71,7 +72,7 @@ class PlanUse:
         }
 
 
-class CommunicationTimes:
+class CommunicationTimes(MessageTimes):
     """Times of the messages of jobs on one machine, as `simulate_iteration` takes them.
 
     Args:
@@ -84,6 +85,7 @@ class CommunicationTimes:
         self, machine: Fabric, planner: Fastest | None = None, *, groups: Literal["scaled", "machine"] = "scaled"
     ) -> None:
         self.machine, self._planner, self.groups = machine, planner or Fastest(), groups
+        self.tolerance = self._planner.tolerance
         self._homes: dict[range | tuple[int, ...], Fabric] = {}
         self._built: dict[int, Fabric] = {}
         self._choices: dict[tuple[range | tuple[int, ...], str], Choice] = {}
@@ -104,6 +106,33 @@ class CommunicationTimes:
         took, plan = choice.best(sent)
         self.carry(choice, plan, 0 if collective == "barrier" else size_bytes, took)
         return took
+
+    def moving_s(self, collective: str, group: ProcessGroup, size_bytes: int) -> float:
+        """Part of the time of a message for which its plan moves data, no less than `least_s` [s].
+
+        Args:
+            collective: canonical name.
+            group: ranks that call it.
+            size_bytes: message of a rank [bytes].
+        """
+        if len(group.ranks) < 2:
+            return 0.0
+        choice, sent = self.choice_of(collective, group, size_bytes)
+        timeline, _ = choice.best_timeline(sent)
+        moving_s = float(timeline.transfer_s.sum())
+        return min(timeline.total_s, max(moving_s, self.least_s(collective, group, size_bytes)))
+
+    def least_s(self, collective: str, group: ProcessGroup, size_bytes: int) -> float:
+        """Bytes that a rank must send or receive with any schedule, over the rate of a node of the group's fabric [s].
+
+        Args:
+            collective: canonical name.
+            group: ranks that call it.
+            size_bytes: message of a rank [bytes].
+        """
+        if len(group.ranks) < 2:
+            return 0.0
+        return moved_bytes(collective, len(group.ranks), size_bytes) * 8 / self.home(group).node_rate_bits_per_s
 
     def choice_of(self, collective: str, group: ProcessGroup, size_bytes: int) -> tuple[Choice, int]:
         """The plans that may carry a message of two or more ranks, and its size as they count it [bytes].

@@ -5,10 +5,10 @@
     compute        f1  f2  f3  b3  b2  b1          one after the other, in the order of the job
     communication              [g3][g2 g1 fused]   one message at a time per stream
 
-A task starts when its dependencies have ended and its queue is free. Gradients may be fused, as in Horovod: greedily, all
-that are ready when the network becomes idle, up to a threshold, or statically, in buffers that are filled in the order of
-the gradients and sent when full. Without overlap the device executes one task at a time, and gradients wait until all
-computation has ended.
+A task starts when its dependencies have ended and its queue is free. Messages of several streams share the rate of the nodes
+that they have in common (`opticcl.training._sharing`). Gradients may be fused, as in Horovod: greedily, all that are ready when
+the network becomes idle, up to a threshold, or statically, in buffers that are filled in the order of the gradients and sent
+when full. Without overlap the device executes one task at a time, and gradients wait until all computation has ended.
 
 Reading: every collective waits for the slowest device, even if that is in another group; so the iteration time of the
 slowest device is that of the job.
@@ -28,18 +28,23 @@ import numpy.typing as npt
 from opticcl.errors import ParameterError
 from opticcl.ir import IntArray
 from opticcl.ir.task_graph import TaskGraph
+from opticcl.simulate.guards import refuse_below
 from opticcl.training._event_loop import EventLoop
+from opticcl.training._sharing import Ports
 from opticcl.training.partition.tasks import WAIT
-from opticcl.training.runtime import COMPUTE, Runtime, Span, TimeOf, TimesInTurn
+from opticcl.training.runtime import COMPUTE, MessageTimes, Runtime, Span, TimeOf, TimesInTurn
 from opticcl.units import counted, format_seconds
 
 __all__ = [
     "COMPUTE",
     "Iteration",
+    "MessageTimes",
     "Runtime",
     "Span",
     "TimeOf",
+    "least_iteration_s",
     "longest_chain_s",
+    "refuse_below_rate",
     "replay",
     "simulate_iteration",
     "slowdown_of",
@@ -105,7 +110,31 @@ class Iteration:
 
     @property
     def communication_s(self) -> float:
-        """All messages of the device, as if one after the other [s]."""
+        """Time in which a message of the device is on the network [s]."""
+        found, until = 0.0, 0.0
+        for span in self.spans_of(self.device):
+            if span.queue != COMPUTE:
+                found += max(0.0, span.end_s - max(span.start_s, until))
+                until = max(until, span.end_s)
+        return found
+
+    @property
+    def duplex_s(self) -> float:
+        """Time in which the device sends one transfer while it receives another [s]."""
+        device, ports = self.device, Ports(self.job)
+        found, counted, until = 0.0, 0.0, [0.0, 0.0]  # sent, received
+        for span in self.spans_of(device):
+            if span.queue != COMPUTE:
+                ways = [port % 2 for port in ports.of(self.job.tasks[span.tasks[0]]) if port // 2 == device]
+                if len(ways) == 1:
+                    both_s = min(span.end_s, until[1 - ways[0]])
+                    found += max(0.0, both_s - max(span.start_s, counted))
+                    counted, until[ways[0]] = max(counted, both_s), max(until[ways[0]], span.end_s)
+        return found
+
+    @property
+    def messages_s(self) -> float:
+        """Durations of all messages of the device, those of several streams added up [s]."""
         return self._busy_s(lambda span: span.queue != COMPUTE)
 
     @property
@@ -186,7 +215,8 @@ def simulate_iteration(
         runtime: fusion, overlap and order; None: the defaults.
         stragglers: device -> factor on its computation time.
         compute_scale: speed of all devices relative to those of the job; 2 halves the time of all computation.
-    Raises: ParameterError: no such straggler, or a scale that is not positive.
+    Raises: ParameterError: no such straggler, or a scale that is not positive. BoundError: messages are faster than the rate
+        of a node.
     """
     if not 0 < compute_scale < inf:
         raise ParameterError(
@@ -202,17 +232,25 @@ def simulate_iteration(
             )
         slowdowns = [factors.get(rank, 1.0) for rank in job.device_ranks]
     slowdowns = [factor / compute_scale for factor in slowdowns]
-    return Iteration(job, EventLoop(job, time_of, runtime or Runtime(), slowdowns).run(), slowdown / compute_scale)
+    found = Iteration(job, EventLoop(job, time_of, runtime or Runtime(), slowdowns).run(), slowdown / compute_scale)
+    if isinstance(time_of, MessageTimes):
+        refuse_below_rate(found, time_of)
+    return found
 
 
-def replay(job: TaskGraph) -> Iteration:
-    """Simulate a recorded job with the recorded duration of every message, one message at a time.
+def replay(job: TaskGraph, streams: int | None = None) -> Iteration:
+    """Simulate a recorded job with the recorded duration of every message, on its recorded stream.
 
     The difference to the recording is what the task graph does not have: idle times of the device, and dependencies that are
-    not those of the recorded run.
+    not those of the recorded run. Recorded durations include the time for which messages shared a network, so here they do
+    not slow each other down.
+
+    Args:
+        job: with recorded times.
+        streams: concurrent messages of a device instead of the recorded streams [count].
     """
     slowdowns = [1.0] * job.num_devices
-    return Iteration(job, EventLoop(job, None, Runtime(fusion="none", order="ready"), slowdowns).run())
+    return Iteration(job, EventLoop(job, None, Runtime(fusion="none", order="ready", streams=streams), slowdowns).run())
 
 
 def longest_chain_s(job: TaskGraph, time_of: TimeOf, slowdown: float = 1.0) -> float:
@@ -231,3 +269,45 @@ def longest_chain_s(job: TaskGraph, time_of: TimeOf, slowdown: float = 1.0) -> f
         starts = max((ends[i] for i in task.after), default=0.0)
         ends.append(starts + took + task.compute_s * slowdown)
     return max(ends, default=0.0)
+
+
+def least_iteration_s(job: TaskGraph, times: MessageTimes) -> float:
+    """Time in which the busiest node sends, or receives, the bytes of its messages at its rate: a lower bound [s].
+
+    A collective is counted for each member of its group and each device that takes part, a transfer where it is sent and where
+    it is received. Of a job of one device, which is in every group, collectives are also counted all together.
+
+    Args:
+        job: task graph.
+        times: of messages, with the bytes that they move at least over the rate of a node.
+    """
+    sizes: dict[tuple[str, str, tuple[int, ...]], int] = {}
+    for task in job.tasks:
+        if task.communicates:
+            key = task.collective, task.group, task.devices
+            sizes[key] = sizes.get(key, 0) + task.size_bytes
+    ranks = [max(job.groups[name].ranks, default=0) for _, name, _ in sizes]
+    last = max([job.num_ranks, *(rank + 1 for rank in ranks), *(rank + 1 for rank in job.device_ranks)])
+    nodes = np.zeros((2, last + 1))  # sent and received; the last is the device of a job of one
+    for (collective, name, devices), size in sizes.items():
+        group = job.groups[name]
+        least_s = times.least_s(collective, group, size)
+        if collective == "send_recv" and len(group.ranks) == 2:
+            nodes[[0, 1], list(group.ranks)] += least_s
+            continue
+        also = {job.device_ranks[device] for device in devices} if job.device_ranks else {last}
+        members = np.union1d(np.asarray(group.ranks), list(also))
+        nodes[:, members] += least_s
+    return float(nodes.max())
+
+
+def refuse_below_rate(iteration: Iteration, times: MessageTimes) -> None:
+    """Refuse an iteration in which a node moves more than its rate, which is a defect of the simulation.
+
+    Args:
+        iteration: simulated.
+        times: of its messages.
+    Raises: BoundError: it is shorter than `least_iteration_s`.
+    """
+    least_s = least_iteration_s(iteration.job, times)
+    refuse_below(iteration.total_s, least_s, f"an iteration of {iteration.job.name}", times.tolerance)

@@ -9,16 +9,53 @@ from math import inf
 from typing import Literal
 
 from opticcl.errors import ParameterError
-from opticcl.ir.task_graph import ProcessGroup
+from opticcl.ir.task_graph import ProcessGroup, TaskGraph
 from opticcl.units import Seconds, WholeBytes
 
-__all__ = ["COMPUTE", "Runtime", "Span", "TimeOf", "TimesInTurn"]
+__all__ = ["COMPUTE", "MessageTimes", "Runtime", "Span", "TimeOf", "TimesInTurn", "num_streams"]
 
 COMPUTE = 0
 """Number of the compute queue; communication queues are 1, 2, ..."""
 
 TimeOf = Callable[[str, ProcessGroup, int], float]
 """(collective, group, message [bytes]) -> time [s]."""
+
+
+class MessageTimes(ABC):
+    """Times of messages between nodes whose rate is known, as a `TimeOf` that also has their parts."""
+
+    tolerance: float = 0.0
+    """Part of the bytes of a message that its times may leave out."""
+
+    @abstractmethod
+    def __call__(self, collective: str, group: ProcessGroup, size_bytes: int) -> float:
+        """Time of a message that shares no node with another [s].
+
+        Args:
+            collective: canonical name.
+            group: ranks that call it.
+            size_bytes: message of a rank [bytes].
+        """
+
+    @abstractmethod
+    def moving_s(self, collective: str, group: ProcessGroup, size_bytes: int) -> float:
+        """Part of the time of a message in which its data moves, so that other messages of the same nodes slow it down [s].
+
+        Args:
+            collective: canonical name.
+            group: ranks that call it.
+            size_bytes: message of a rank [bytes].
+        """
+
+    @abstractmethod
+    def least_s(self, collective: str, group: ProcessGroup, size_bytes: int) -> float:
+        """Bytes that a rank must send or receive with any schedule, over the rate of its node [s].
+
+        Args:
+            collective: canonical name.
+            group: ranks that call it.
+            size_bytes: message of a rank [bytes].
+        """
 
 
 class TimesInTurn(ABC):
@@ -49,7 +86,7 @@ class Runtime:
         latency_s: negotiation time of each message of gradients [s].
         order: which ready message is sent first: "transfers_first" sends gradients last, "ready" the one that is ready
             longest, "job" sends all in the order of the job and waits for each.
-        streams: concurrent messages, each as fast as if alone [count].
+        streams: concurrent messages of a device, which share its rate; if left out, those of the recording, else 1 [count].
     Raises: ParameterError: a value out of range.
     """
 
@@ -59,7 +96,7 @@ class Runtime:
     cycle_s: Seconds = 0.0
     latency_s: Seconds = 0.0
     order: Literal["transfers_first", "ready", "job"] = "transfers_first"
-    streams: int = 1
+    streams: int | None = None
 
     def __post_init__(self) -> None:
         if self.threshold_bytes < 0:
@@ -67,7 +104,7 @@ class Runtime:
         for name in ("cycle_s", "latency_s"):
             if not 0 <= getattr(self, name) < inf:
                 raise ParameterError(f"fusion: {name}={getattr(self, name)} is not a duration; give 0 or more seconds")
-        if self.streams < 1:
+        if self.streams is not None and self.streams < 1:
             raise ParameterError(f"iteration: streams={self.streams} is not positive; give at least 1")
 
 
@@ -91,3 +128,15 @@ class Span:
     size_bytes: int = 0
     cause: int = -1
     devices: tuple[int, ...] = (0,)
+
+
+def num_streams(job: TaskGraph, runtime: Runtime) -> int:
+    """Queues of messages of a device: as the runtime says, else as recorded; one without overlap [count].
+
+    Args:
+        job: task graph.
+        runtime: of the framework.
+    """
+    if not runtime.overlap:
+        return 1
+    return runtime.streams or max((max(task.streams) for task in job.tasks if task.streams), default=1) or 1

@@ -30,8 +30,8 @@ from opticcl.simulate import Profile
 from opticcl.simulate.standing import Standing
 from opticcl.training.communication import CommunicationTimes, PlanUse
 from opticcl.training.in_turn import START, Turn, fastest_in_turn, ready_times
-from opticcl.training.iteration import COMPUTE, Iteration, Runtime, simulate_iteration
-from opticcl.training.runtime import TimesInTurn
+from opticcl.training.iteration import COMPUTE, Iteration, Runtime, refuse_below_rate, simulate_iteration
+from opticcl.training.runtime import TimesInTurn, num_streams
 from opticcl.units import format_seconds
 
 __all__ = ["MOST_OPTIONS", "HandedOver", "Together", "plan_together", "why_not"]
@@ -298,8 +298,8 @@ def why_not(job: TaskGraph, runtime: Runtime) -> str:
     """Why the messages of a job cannot be planned together; "" if they can."""
     if job.num_devices > 1:
         return "not planned together: the job has traces of several devices, whose messages have no one order"
-    if runtime.streams > 1:
-        return f"not planned together: {runtime.streams} streams have no one order of messages; give --streams 1"
+    if (streams := num_streams(job, runtime)) > 1:
+        return f"not planned together: {streams} streams have no one order of messages; give --streams 1"
     return ""
 
 
@@ -325,7 +325,9 @@ def plan_together(
 
     def simulated(chosen: list[tuple[tuple[str, object, int], _Option]]) -> tuple[Iteration, _Sequence]:
         sequence = _Sequence(turns, chosen)
-        return simulate_iteration(job, sequence, runtime, stragglers, compute_scale=compute_scale), sequence
+        found = simulate_iteration(job, sequence, runtime, stragglers, compute_scale=compute_scale)
+        refuse_below_rate(found, times)
+        return found, sequence
 
     def messages_of(iteration: Iteration) -> list[tuple[str, ProcessGroup, int]]:
         spans = [span for span in iteration.spans if span.queue != COMPUTE]

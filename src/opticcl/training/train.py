@@ -24,6 +24,7 @@ from opticcl.training.communication import CommunicationTimes, Fastest, PlanUse,
 from opticcl.training.iteration import COMPUTE, Iteration, Runtime, replay, simulate_iteration
 from opticcl.training.partition import partition
 from opticcl.training.rooflines import note_untimed
+from opticcl.training.runtime import num_streams
 from opticcl.training.together import Together, plan_together, why_not
 from opticcl.units import counted, format_seconds, in_columns
 
@@ -116,7 +117,10 @@ class TrainingRow:
             if span.queue != COMPUTE:
                 task = job.tasks[span.tasks[0]]
                 moved += moved_bytes(task.collective, len(job.groups[task.group].ranks), span.size_bytes)
-        could = self.iteration.communication_s * self.machine.node_rate_bits_per_s / 8
+        busy_s = (
+            self.iteration.communication_s + self.iteration.duplex_s
+        )  # of both directions, where transfers pass each other
+        could = busy_s * self.machine.node_rate_bits_per_s / 8
         return moved / could if could else 0.0
 
     def record(self) -> dict[str, Any]:
@@ -201,6 +205,7 @@ class TrainingResult:
             "iterations_per_epoch": self.iterations_per_epoch or None,
             "iterations": self.iterations or None,
             "compute_scale": self.compute_scale,
+            "streams": num_streams(self.job, self.runtime),
         }
         rows = [row.record() | {"epoch_s": self.epoch_s(row), "training_s": self.training_s(row)} for row in self.rows]
         found = {"job": about, "rows": rows, "left_out": [one.record() for one in self.left_out]}
@@ -209,7 +214,7 @@ class TrainingResult:
     def _recorded(self) -> dict[str, Any]:
         """The recording, its replay, and the job on the model of the recorded network."""
         assert self.job.recorded is not None
-        again = replay(self.job)
+        again = replay(self.job, self.runtime.streams)
         return self.job.recorded.record() | {
             "step": self.job.step or None,
             "replay": {"iteration_s": again.total_s, "exposed_s": again.exposed_s},
