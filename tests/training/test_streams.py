@@ -1,5 +1,6 @@
 """Messages of several streams share the rate of the nodes that they have in common."""
 
+import json
 from collections import defaultdict
 from itertools import pairwise
 
@@ -12,8 +13,9 @@ from opticcl.errors import BoundError, ParameterError, WorkloadError
 from opticcl.fabrics import fabric_at_scale
 from opticcl.ir.task_graph import ProcessGroup, Task, TaskGraph
 from opticcl.plans.fastest import Fastest
+from opticcl.traces import load_job
 from opticcl.training.communication import CommunicationTimes
-from opticcl.training.iteration import COMPUTE, MessageTimes, Runtime, simulate_iteration
+from opticcl.training.iteration import COMPUTE, MessageTimes, Runtime, replay, simulate_iteration
 from opticcl.training.partition import partition
 from opticcl.training.train import train
 
@@ -305,6 +307,78 @@ def test_other_engines_never_beat_the_rate(engine, size):
     iteration = simulate_iteration(job, times, Runtime(fusion="none", streams=3))
     assert iteration.total_s >= 3 * least_s * (1 - times.tolerance - 1e-9)
     assert iteration.total_s >= took_s
+
+
+# --- recordings -------------------------------------------------------------------------------------------------------
+
+
+def recorded(path, calls, ranks=4):
+    """A profiler's trace of all_gathers: (start [us], duration [us], stream, bytes) of each."""
+    events = []
+    group = {"Process Group Name": "0", "Group size": ranks, "Process Group Ranks": str(list(range(ranks)))}
+    for i, (start, took, stream, size) in enumerate(calls):
+        args = {"Collective name": "_allgather_base", "dtype": "Byte", "In msg nelems": size // ranks}
+        args |= {"Out msg nelems": size, **group}
+        issue = {"ph": "X", "tid": 1, "ts": 10 * i + 1, "dur": 8}
+        launch = {"ph": "X", "tid": 1, "ts": 10 * i + 2, "dur": 1, "args": {"correlation": i + 1}}
+        events.append({**issue, "cat": "cpu_op", "name": "record_param_comms", "args": args})
+        events.append({**launch, "cat": "cuda_runtime", "name": "cudaLaunchKernel"})
+        kernel = {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllGather", "ts": start, "dur": took}
+        events.append({**kernel, "args": {"stream": stream, "correlation": i + 1}})
+    info = {"rank": 0, "world_size": ranks}
+    path.write_text(json.dumps({"distributedInfo": info, "traceEvents": events}))
+    return load_job(path)
+
+
+CALLS = [(1_000, 6_000, 20, 10**8), (1_000, 6_000, 21, 10**8), (7_000, 3_000, 20, 5 * 10**7)]
+
+
+def test_a_replay_keeps_the_recorded_streams(tmp_path):
+    """Two at once for 6 ms, then 3 ms more on the first; in turn 15 ms; with streams that are given, these."""
+    job = recorded(tmp_path / "a.json", CALLS)
+    assert [task.streams for task in job.tasks if task.communicates] == [(1,), (2,), (1,)]
+    assert replay(job).total_s == pytest.approx(9e-3)
+    assert replay(job, 1).total_s == pytest.approx(15e-3)
+    assert replay(job, 2).total_s == pytest.approx(9e-3)
+    assert replay(job, 3).total_s == pytest.approx(6e-3)
+    assert [span.queue for span in replay(job).spans] == [1, 2, 1]
+
+
+def test_a_simulation_keeps_the_recorded_streams(tmp_path, answer):
+    """And the rate of the nodes, unless --streams says otherwise; all of it is in the answer."""
+    recorded(tmp_path / "a.json", CALLS)
+    due_s = 0.75 * 2.5e8 * 8 / 100e9
+    for options, streams, again_s in (([], 2, 9e-3), (["--streams", "1"], 1, 15e-3), (["--streams", "8"], 8, 6e-3)):
+        found, code = answer("train", "-w", tmp_path / "a.json", "-f", "ideal:rate=100Gb/s", *options)
+        assert (code, found["job"]["streams"]) == (0, streams)
+        assert due_s <= found["rows"][0]["iteration_s"] <= due_s + 20e-6
+        assert found["recorded"]["replay"]["iteration_s"] == pytest.approx(again_s)
+
+
+def test_text_names_the_streams(tmp_path, opticcl):
+    """Those of the recording and those that were given; a job of one stream has no such words."""
+    recorded(tmp_path / "a.json", CALLS)
+    recorded(tmp_path / "b.json", CALLS[:1])
+    asked = ["train", "-f", "ideal:rate=100Gb/s", "-w"]
+    assert "2 streams as recorded share the rate of a node" in " ".join(
+        opticcl(*asked, tmp_path / "a.json").stdout.split()
+    )
+    assert "8 streams share the rate of a node" in " ".join(
+        opticcl(*asked, tmp_path / "a.json", "--streams", "8").stdout.split()
+    )
+    assert "streams" not in opticcl(*asked, tmp_path / "b.json").stdout
+
+
+def test_ranks_keep_streams_of_their_own(tmp_path):
+    """One rank numbers its streams otherwise; a call is on the queue of each."""
+    for rank, streams in enumerate(((20, 21), (31, 30))):
+        recorded(tmp_path / f"rank{rank}.json", [(1_000, 6_000, streams[0], 400), (1_000, 6_000, streams[1], 800)], 2)
+        text = json.loads((tmp_path / f"rank{rank}.json").read_text())
+        text["distributedInfo"]["rank"] = rank
+        (tmp_path / f"rank{rank}.json").write_text(json.dumps(text))
+    job = load_job([tmp_path / "rank0.json", tmp_path / "rank1.json"])
+    assert [task.streams for task in job.tasks if task.communicates] == [(1, 1), (2, 2)]
+    assert replay(job).total_s == pytest.approx(6e-3)
 
 
 def test_many_calls_of_one_stream_beside_another_take_little_time():

@@ -12,7 +12,8 @@ size of its group, and what an all_to_all receives. Gloo has no kernels: its cal
 beside those of NCCL if a job uses both.
 
 A kernel belongs to the call during which the host launched it: the correlation id leads to the launch, the launch lies in the
-interval of the call on the same thread. Without launches the external id links them.
+interval of the call on the same thread. Without launches the external id links them. A call is on the stream of its first
+kernel; PyTorch gives every process group a stream of its own.
 """
 
 from __future__ import annotations
@@ -109,9 +110,11 @@ def select_calls(events: Events) -> Selection:
         thread, start_us, end_us = (-1, one.start_us, one.end_us) if one.kind == KERNEL else extents.of(one)
         calls.append(HostCall(one.call, thread, start_us, end_us, [one] if one.kind == KERNEL else []))
     foreign = [] if KERNEL in kinds else _link(events, calls, chosen)
+    streams: dict[int, int] = {-1: 0}
     for host in calls:
         if host.kernels:
             host.kernels.sort(key=lambda kernel: kernel.start_us)
+            host.call.stream = streams.setdefault(host.kernels[0].thread, len(streams))
             host.call.start_s = host.kernels[0].start_us * 1e-6
             host.call.end_s = max(kernel.end_us for kernel in host.kernels) * 1e-6
             host.call.measured_s = sum(kernel.end_us - kernel.start_us for kernel in host.kernels) * 1e-6

@@ -203,15 +203,15 @@ class GraphBuilder:
         Args:
             batch: calls of one collective and size in disjoint groups.
             after: see `Task`.
-            recorded: whose phase it has.
+            recorded: whose phase and stream it has.
         """
         call = batch[0]
         group = self._group_of(call, len(batch))
         phase, fusible = recorded.phase, recorded.fusible
         measured_s = max(one.measured_s for one in batch)
-        return Task(
-            call.name, 0.0, call.collective, call.size_bytes, group, after, phase, fusible, measured_s=measured_s
-        )
+        streams = (recorded.calls[0].stream,) if recorded.calls and recorded.calls[0].stream else ()
+        about = call.collective, call.size_bytes, group, after, phase, fusible
+        return Task(call.name, 0.0, *about, measured_s=measured_s, streams=streams)
 
     def graph(
         self,

@@ -222,7 +222,8 @@ def _graph(
             )
         else:
             kept.append(node.call)
-            made.append(replace(builder.task([node.call], waits, node.task), devices=node.devices))
+            streams = node.streams if any(node.streams) else ()
+            made.append(replace(builder.task([node.call], waits, node.task), devices=node.devices, streams=streams))
     name, source = _about(traces)
     ranks = tuple(trace.rank for trace in traces)
     return builder.graph(name, source, made, notes, kept, model.count, step, bound, ranks)
@@ -238,6 +239,7 @@ class _Node:
     place: int
     call: CollectiveCall | None = None
     took_s: float = 0.0
+    streams: tuple[int, ...] = ()  # of the call on each device
 
 
 def _nodes(
@@ -270,8 +272,10 @@ def _nodes(
                     continue
                 if id(matched) not in of_match:
                     of_match[id(matched)] = len(nodes)
-                    devices = tuple(sorted({device_of[side.rank] for side in matched.sides}))
-                    nodes.append(_Node(call.name, task, devices, place, matched.call))
+                    queues = {device_of[side.rank]: side.call.stream for side in matched.sides}
+                    devices = tuple(sorted(queues))
+                    streams = tuple(queues[one] for one in devices)
+                    nodes.append(_Node(call.name, task, devices, place, matched.call, streams=streams))
                     after.append(set())
                 i = of_match[id(matched)]
                 after[i] |= waits

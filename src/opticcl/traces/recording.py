@@ -41,6 +41,7 @@ class RankCall:
         sent_splits, received_splits: of an uneven all_to_all the bytes to and from each member; empty if not recorded [bytes].
         tag: matches a send with its receive; empty if not recorded.
         start_s, end_s: on the clock of the trace; -1 if not recorded [s].
+        stream: number of the device's queue that it ran on, from 1; 0 if not recorded.
     """
 
     name: str
@@ -59,6 +60,7 @@ class RankCall:
     tag: str = ""
     start_s: float = -1.0
     end_s: float = -1.0
+    stream: int = 0
 
     @property
     def is_transfer(self) -> bool:
