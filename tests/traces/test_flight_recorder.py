@@ -60,6 +60,16 @@ def test_calls_groups_and_ends(tmp_path, form, protocol):
     assert load_job(path).num_calls == len(found.calls)
 
 
+def test_states_of_calls_are_counted_where_all_have_one(tmp_path):
+    """Completed and scheduled ones; with a call without a state there is no such note."""
+    calls = [entry(), entry(), entry(state="scheduled")]
+    for entries, noted in ((calls, True), ([*calls, entry(state=None)], False)):
+        (tmp_path / "rank_0.json").write_text(json.dumps(dump(*entries)))
+        notes = load_workload(tmp_path / "rank_0.json").notes
+        assert ("state of the calls: 2 completed, 1 scheduled" in notes) == noted
+        assert any(note.startswith("state of the calls") for note in notes) == noted
+
+
 class Evil:
     """Runs a command when it is loaded by pickle itself."""
 

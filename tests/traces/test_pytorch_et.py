@@ -97,6 +97,19 @@ def test_names_sizes_and_groups(tmp_path):
     assert any("process groups without a list of ranks: 1 of 2" in note for note in found.notes)
 
 
+@pytest.mark.parametrize("rank", [0, 2])
+def test_a_transfer_begins_or_ends_at_the_rank_of_the_trace(tmp_path, rank):
+    """Which the node of a call says; the other end is not recorded, also where the rank is 0."""
+    calls = [call("allreduce", 4, 4, root=rank), call("send", 6, 6, root=3), call("recv", 5, 5, root=3)]
+    found = load(tmp_path, text(*calls))
+    assert [(c.collective, c.size_bytes) for c in found.calls] == [
+        ("all_reduce", 16),
+        ("send_recv", 24),
+        ("send_recv", 20),
+    ]
+    assert [tuple(c.ranks) for c in found.calls[1:]] == [(rank, -1), (-1, rank)]
+
+
 def test_the_schema_before_attributes(tmp_path):
     """Name, group and size stand among the inputs, the type among the types."""
     found = load(tmp_path, text(old("allreduce", [3, 5]), old("broadcast", [2], "Tensor(c10::Half)"), schema="1.0.2-x"))

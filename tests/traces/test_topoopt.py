@@ -11,7 +11,7 @@ from tests.traces.damage import one_line
 
 from opticcl.errors import WorkloadError
 from opticcl.traces import _topoopt_graph as topoopt
-from opticcl.traces import load_workload
+from opticcl.traces import load_job, load_workload
 
 FORWARD, BACKWARD, COMM, TRANSFER, ALL_REDUCE = 0, 1, 2, 5, 6
 
@@ -96,6 +96,38 @@ def test_calls_come_in_the_order_in_which_they_can_start(path):
     ]
     assert (read.num_ranks, read.compute_s, read.sizes("all_reduce")) == (4, pytest.approx(5e-3), (4096,))
     assert "tasks: 1 all_reduce, 1 forward, 1 backward, 1 transfer; 4 in all" in read.notes
+
+
+def test_the_tasks_of_the_busiest_device_and_the_calls_that_it_waits_for(path):
+    """In the order in which they end where messages take no time, one at a time on each device."""
+    load(path, GOOD)
+    job = load_job(path)
+    assert [(t.name, t.after, t.phase, round(t.compute_s * 1e3)) for t in job.tasks] == [
+        ("forward 1", (), "forward", 2),
+        ("task 5", (0,), "", 0),
+        ("backward 2", (1,), "backward", 3),
+        ("task 9", (2,), "backward", 0),
+    ]
+    # Device 53 computes 1 until 5 ms and 3 until 7; 2 on device 54 ends at 4, so what it sends waits for none of them.
+    tasks = [
+        task(FORWARD, 3, device=53, run_ms=2, following=(6,)),
+        task(FORWARD, 1, device=53, run_ms=5, following=(3,)),
+        task(FORWARD, 2, device=54, run_ms=4, following=(5,)),
+        task(TRANSFER, 5, device=50, size=64),
+        task(TRANSFER, 6, device=51, size=32),
+        task(TRANSFER, 7, device=50, size=16, following=(1,)),
+    ]
+    several = [device(50, 1 * 5 + 2), device(51, 2 * 5 + 1), device(53, 7, kind=0), device(54, 8, kind=0)]
+    load(path, graph(tasks, several))
+    assert [(t.name, t.after) for t in load_job(path).tasks] == [
+        ("task 7", ()),
+        ("task 5", ()),
+        ("forward 1", (0,)),
+        ("forward 3", ()),
+        ("task 6", (3,)),
+    ]
+    load(path, graph([task(FORWARD, 1, following=(2,)), task(ALL_REDUCE, 2, size=8, following=(0, 1))]))
+    assert [t.name for t in load_job(path).tasks] == ["forward 1", "task 2"]
 
 
 def test_what_stays_where_it_is_is_counted(path):

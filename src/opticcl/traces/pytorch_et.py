@@ -102,9 +102,7 @@ def _note_on(groups: dict[str, tuple[int, ...]], sizes: list[tuple[int, ...]]) -
 
 def _with_rank(call: RankCall, rank: int) -> RankCall:
     if call.is_transfer and rank >= 0:
-        src, dst = call.ranks
-        call.ranks = (rank if src < 0 and call.collective == "send" else src, dst)
-        call.ranks = (call.ranks[0], rank if dst < 0 and call.collective == "recv" else dst)
+        call.ranks = (rank, -1) if call.collective == "send" else (-1, rank)
     return call
 
 
