@@ -214,6 +214,33 @@ def test_rows_of_a_transfer_may_stand_apart(tmp_path):
     assert again.verify().transfers == plan.verify().transfers
 
 
+def test_transfers_keep_their_numbers(tmp_path):
+    """Whatever the order of the rows: rounds of a step carry transfers out of their order, and rows are shuffled."""
+    plan = plan_of("ramp")
+    plan.save(path := tmp_path / "plan.parquet")
+    header, frame = pl.read_parquet_metadata(path)["opticcl"], pl.read_parquet(path)
+    mixed = frame.sample(fraction=1, shuffle=True, seed=1).sort("step", "round", maintain_order=True)
+    mixed.write_parquet(path, metadata={"opticcl": header})
+    again = opticcl.load(path)
+    for step in range(plan.schedule.num_steps):
+        assert again.schedule.step(step).src.tolist() == plan.schedule.step(step).src.tolist()
+        assert again.schedule.step(step).dst.tolist() == plan.schedule.step(step).dst.tolist()
+        rows = mixed.filter(pl.col("step") == step)
+        for number, circuits in enumerate(again.circuits.rounds(step)):
+            assert circuits.transfer.tolist() == rows.filter(pl.col("round") == number)["transfer"].to_list()
+
+
+def test_numbers_of_transfers_of_another_program(tmp_path):
+    """Gaps are closed; of one number with several contents each is a transfer, in the order of the rows."""
+    opticcl.compile("ideal:nodes=4", "broadcast", "1 MB", algorithm="mesh").save(path := tmp_path / "plan.json")
+    whole = json.loads(path.read_text("utf-8"))
+    dst = whole["columns"]["dst"]
+    for numbers, order in (([7, 2, 9], [1, 0, 2]), ([5, 5, 2], [2, 0, 1]), ([5, 5, 5], [0, 1, 2])):
+        whole["columns"]["transfer"] = numbers
+        path.write_text(json.dumps(whole), "utf-8")
+        assert opticcl.load(path).schedule.step(0).dst.tolist() == [dst[row] for row in order]
+
+
 # --- damaged or foreign -------------------------------------------------------------------------------------------------
 
 

@@ -6,7 +6,6 @@ therefore changes the data that is sent or the circuit that carries it, and the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -79,14 +78,9 @@ def read_plan_file(path: Path | str) -> PlanFile:
     starts = _starts(rows, num_steps, path)
     algorithm = printable(header.algorithm)
 
-    members = {
-        one.step: [member.first_transfer for member in one.members] for one in header.runs if len(one.members) > 1
-    }
-
     @lru_cache(maxsize=2)
     def rows_of(step: int) -> _Step:
-        found = _Step.read(rows, int(starts[step]), int(starts[step + 1]), fabric, path)
-        return found.in_order(members[step]) if step in members else found
+        return _Step.read(rows, int(starts[step]), int(starts[step + 1]), fabric, path)
 
     try:
         symmetries = read_symmetries(header.symmetries, promised)
@@ -311,17 +305,6 @@ class _Step:
         )
         return cls(transfers, cells["transfer"][first], _split(circuits, cells["round"], cells["wavelength_step"]))
 
-    def in_order(self, firsts: Sequence[int]) -> _Step:
-        """The same with the transfers of each member of a run together.
-
-        Args: firsts: least number of a transfer of each member.
-        """
-        order = np.argsort(np.searchsorted(firsts, self.numbers, side="right"), kind="stable")
-        place = np.empty(len(order), np.int32)
-        place[order] = np.arange(len(order))
-        rounds = tuple(replace(c, transfer=np.where(c.transfer < 0, -1, place[c.transfer])) for c in self.rounds)
-        return _Step(self.transfers.take(order), self.numbers[order], rounds)
-
 
 def _whole_numbers(frame: polars.DataFrame, name: str, start: int, path: Path) -> IntArray:
     column = frame[name]
@@ -347,20 +330,25 @@ def _hops(frame: polars.DataFrame, start: int, path: Path) -> tuple[IntArray, In
 
 
 def _number_transfers(cells: dict[str, IntArray]) -> tuple[IntArray, IntArray]:
-    """Transfer of each row, and the first row of each transfer, in the order of the rows."""
+    """Transfer of each row, and the first row of each transfer, in the order of the numbers in the file.
+
+    Rows of one number that differ are transfers of their own, in the order of the rows.
+    """
     key = np.stack([cells[name] for name in (*TRANSFER_COLUMNS, CHUNK_STEP) if name in cells], axis=1)
     if not len(key):
         return np.zeros(0, np.int32), np.zeros(0, np.int64)
-    begins = np.r_[True, (key[1:] != key[:-1]).any(axis=1)]
-    first = np.flatnonzero(begins)
-    numbers = cells["transfer"][first]
-    if (np.diff(numbers) > 0).all() or (np.diff(np.sort(numbers)) > 0).all():  # rows of a transfer stand together
-        return (np.cumsum(begins) - 1).astype(np.int32), first
+    order = np.argsort(cells["transfer"], kind="stable")
+    begins = np.r_[True, (key[order[1:]] != key[order[:-1]]).any(axis=1)]
+    first = order[begins]
+    transfer = np.empty(len(key), np.int32)
+    if (np.diff(cells["transfer"][first]) > 0).all():
+        transfer[order] = np.cumsum(begins) - 1
+        return transfer, first
     _, first, inverse = np.unique(key, axis=0, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    return place[inverse.ravel()].astype(np.int32), first[order]
+    by_number = np.lexsort((first, cells["transfer"][first]))
+    place = np.empty_like(by_number)
+    place[by_number] = np.arange(len(by_number))
+    return place[inverse.ravel()].astype(np.int32), first[by_number]
 
 
 def _split(circuits: Circuits, number: IntArray, wavelength_step: IntArray) -> tuple[Circuits, ...]:

@@ -21,7 +21,7 @@ from opticcl.formats import Format, register_format
 from opticcl.formats._polars_errors import first_line, panics_unprinted
 from opticcl.formats.plan_header import header_of
 from opticcl.formats.programme_csv import read_folder, write_folder
-from opticcl.ir import CircuitPlan
+from opticcl.ir import CircuitPlan, IntArray
 from opticcl.ir.circuit_plan import listed_plan
 from opticcl.ir.programme import CircuitTimes, ControlTimes, DataTimes, DeviceTable, Programme, StepRuns
 from opticcl.ir.symmetric_steps import symmetric_steps
@@ -69,7 +69,11 @@ class ProgrammeHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def plan_digest(plan: CircuitPlan) -> str:
-    """A digest of fabric, collective, transfers and circuits of a plan, as text; equal plans have equal digests."""
+    """A digest of fabric, collective, transfers and circuits of a plan, as text.
+
+    Equal plans have equal digests, whether their steps are listed or in runs, and whether a column that holds its default in
+    every row is there or not. Transfers and circuits count in their order, since a programme names them by it.
+    """
     defined = symmetric_steps(plan.schedule)
     about = header_of(plan if defined is None else listed_plan(plan), 0, "")
     found = blake2b(digest_size=16)
@@ -87,15 +91,20 @@ def plan_digest(plan: CircuitPlan) -> str:
         t = plan.schedule.step(step)
         for column in (t.src, t.dst, t.chunk_lo, t.chunk_n, t.op):
             found.update(np.asarray(column, np.int32).tobytes())
-        if t.chunk_step is not None:
-            found.update(np.asarray(t.chunk_step, np.int32).tobytes())
+        found.update(_unless(1, t.chunk_step))
+        if parts := _unless(1, t.parts):
+            found.update(b"parts" + parts)
         for c in plan.rounds(step):
             found.update(np.array([len(c), c.wavelength_step], np.int64).tobytes())
             for column in (c.transfer, c.src, c.dst, c.port, c.wavelength_lo, c.wavelength_n, c.hops, c.num_hops()):
                 found.update(np.asarray(column, np.int32).tobytes())
-            if c.waveguide is not None:
-                found.update(np.asarray(c.waveguide, np.int32).tobytes())
+            found.update(_unless(-1, c.waveguide))
     return found.hexdigest()
+
+
+def _unless(default: int, column: IntArray | None) -> bytes:
+    """A column, or nothing where it is absent or holds its default in every row."""
+    return b"" if column is None or (column == default).all() else np.asarray(column, np.int32).tobytes()
 
 
 # --- to a file --------------------------------------------------------------------------------------------------------
