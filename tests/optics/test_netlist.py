@@ -13,8 +13,16 @@ from opticcl.fabrics import FABRICS, fabric, fabric_at_scale, job
 from opticcl.ir import Circuits, Op, Transfers, concatenate_circuits
 from opticcl.ir.netlist import Bundle
 from opticcl.optics.elements import KINDS
-from opticcl.optics.emulator import Emulator, Listeners
-from opticcl.optics.rounds import emulator_of, netlist_of, round_light, settings_of, standing_settings
+from opticcl.optics.emulator import ElementStates, Emulator, Listeners
+from opticcl.optics.rounds import (
+    emulator_of,
+    lanes_of,
+    netlist_of,
+    round_light,
+    round_settings,
+    settings_of,
+    standing_settings,
+)
 
 SPECIFICATIONS = [
     "terarack:nodes=9,wavelengths=4", "terarack:nodes=6,wavelengths=3,rings=2",
@@ -70,6 +78,24 @@ def test_light_passes_the_elements_of_the_light_path(specification):
     assert seen
     assert set(emulator.keys) <= set(path.kinds)
     assert not differing
+
+
+@pytest.mark.parametrize("specification", SPECIFICATIONS)
+def test_light_passes_the_hops_of_its_circuit(specification):
+    """In their order; the gates of RAMP are no hops that light is traced by."""
+    plan = plan_of(specification)
+    emulator = emulator_of(plan.fabric)
+    everything = concatenate_circuits([circuits for _, circuits in rounds_of(plan)])
+    standing = standing_settings(plan.fabric, emulator.netlist, everything)
+    for transfers, circuits in rounds_of(plan):
+        lanes = lanes_of(plan.fabric, circuits, transfers)
+        settings = round_settings(plan.fabric, emulator.netlist, circuits, lanes)
+        light = emulator.light(emulator.load(ElementStates.joined([settings, standing])), hops=True)
+        paths = np.split(light.hops, light.hop_offsets[1:-1])
+        circuit_of = dict(zip(lanes.photodiode.tolist(), lanes.circuit.tolist(), strict=True))
+        for photodiode, path in zip(light.photodiode.tolist(), paths, strict=True):
+            due = circuits.path(circuit_of[photodiode]).tolist() if photodiode in circuit_of else None
+            assert due is None or path.tolist() == due * (not specification.startswith("ramp"))
 
 
 @pytest.mark.parametrize(

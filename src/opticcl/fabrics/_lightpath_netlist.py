@@ -191,7 +191,10 @@ def _waveguides(wafer: TileGrid, name: str, count: int) -> ElementGroup:
 
     loss = {"mzi": 2.0, name.removesuffix("_board"): 1.0, seam: 1.0}
     parameters = {"works": works}
-    return ElementGroup(name, "waveguide", count * w, loss=loss, parameters=parameters, place=place, source=SOURCE)
+    return ElementGroup(
+        name, "waveguide", count * w, loss=loss, parameters=parameters, place=place,
+        hops=lambda element: edges()[element // w], source=SOURCE,
+    )  # fmt: skip
 
 
 def lightpath_states(wafer: TileGrid, circuits: Circuits) -> Iterator[StateUse]:

@@ -147,8 +147,9 @@ def waveguide_netlist(wafer: TileGrid) -> Netlist:
         seam = "board_fibre" if name.endswith("_board") else "stitch"
         loss = {name.removesuffix("_board"): 1.0, seam: 1.0}
         return ElementGroup(
-            name, "waveguide", count * w, loss=loss, parameters={"works": guide_works}, place=place, source=SOURCE
-        )
+            name, "waveguide", count * w, loss=loss, parameters={"works": guide_works}, place=place,
+            hops=lambda element: edges()[element // w], source=SOURCE,
+        )  # fmt: skip
 
     groups = (
         ElementGroup(

@@ -121,7 +121,10 @@ def oddl_netlist(switches: tuple[Switches, ...], nodes: int, wavelengths: int, n
             "receiver", "control", nics, 0, 0, parameters={"receives": lambda diode: diode // w}, place=nic, node_of=node_of,
             source="ODDL section 3.A",
         ),
-        ElementGroup("fibre_up", "fibre", nics, loss=_FIBRE, bill=BillLine("fibre"), place=nic, source=SOURCE),
+        ElementGroup(
+            "fibre_up", "fibre", nics, loss=_FIBRE, bill=BillLine("fibre"), place=nic,
+            hops=lambda element: element % sides, source=SOURCE,
+        ),
         *(group for one in switches for group in _modules(one, nodes)),
         ElementGroup("fibre_down", "fibre", nics, bill=BillLine("fibre"), place=nic, source=SOURCE),
         ElementGroup("demux", "demux", nics, 1, w, place=nic, source=SOURCE),

@@ -64,7 +64,8 @@ def sipac_netlist(
             place=port, node_of=lambda device: device // levels, source=SOURCE,
         ),
         ElementGroup(
-            "fibre_up", "fibre", ports, loss={"fibre": 1, "coupler": 1}, bill=BillLine("fibre"), place=port, source=SOURCE
+            "fibre_up", "fibre", ports, loss={"fibre": 1, "coupler": 1}, bill=BillLine("fibre"), place=port,
+            hops=lambda element: element % levels, source=SOURCE,
         ),
         *(_rings(level, nodes // r, r, channels) for level, r in enumerate(radices)),
         ElementGroup(

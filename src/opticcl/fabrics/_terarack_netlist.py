@@ -48,11 +48,13 @@ class Segments:
         count: fibres [count].
         onward: returns the side that the fibre of each side leads to, -1 of one without a fibre, int64 (sides,).
         name: a fibre in words; fibres are numbered in the order of their sides.
+        ways: directions that paths tell apart: 2 on rings, 4 on a torus or mesh [count].
     """
 
     count: int
     onward: Callable[[], IntArray]
     name: Callable[[int], str]
+    ways: int
 
 
 def ring_segments(nodes: int, rings: int) -> Segments:
@@ -74,7 +76,7 @@ def ring_segments(nodes: int, rings: int) -> Segments:
         ring, way = divmod(port, 2)
         return ring_fibre_name(nodes, rings, (2 * ring + way) * nodes + (node - way) % nodes)
 
-    return Segments(nodes * ports, onward, name)
+    return Segments(nodes * ports, onward, name, 2)
 
 
 def terarack_netlist(
@@ -102,6 +104,13 @@ def terarack_netlist(
     def node_of(device: IntArray) -> IntArray:
         return device // ports
 
+    def hop_of(fibre: IntArray) -> IntArray:
+        onward = segments.onward()
+        near = np.flatnonzero(onward >= 0)[fibre]
+        way = near % ports % segments.ways  # hops of each way have the number of the node that is first on even ways
+        found: IntArray = way * (sides // ports) + np.where(way % 2, onward[near], near) // ports
+        return found
+
     groups = (
         ElementGroup(
             "transmitter", "emitter", sides, 0, 1, per_wavelength=True, loss={"modulator": 1},
@@ -111,7 +120,9 @@ def terarack_netlist(
             "add", "ringbank", sides, 2, 2, per_wavelength=True, place=side, node_of=node_of, device="modulator",
             source=SOURCE,
         ),
-        ElementGroup("fibre", "fibre", segments.count, bill=BillLine("fibre"), place=segments.name, source=SOURCE),
+        ElementGroup(
+            "fibre", "fibre", segments.count, bill=BillLine("fibre"), place=segments.name, hops=hop_of, source=SOURCE
+        ),
         ElementGroup(
             "drop", "ringbank", sides, 2, 2, per_wavelength=True, loss={"interface": 1}, place=side, node_of=node_of,
             device="ring", source=SOURCE,

@@ -198,7 +198,7 @@ class TerarackTorus(Fabric):
         """Banks of rings, fibres and photodiodes of every node and direction."""
         (rows, columns), nodes = self.shape, self.num_nodes
         fibres = PORTS * nodes if self.wrap else 2 * (2 * nodes - rows - columns)
-        segments = Segments(fibres, self._onward, self._fibre_name)
+        segments = Segments(fibres, self._onward, self._fibre_name, PORTS)
         sides = PORTS * nodes, PORTS
         return terarack_netlist("terarack_torus", *sides, self.wavelengths, self.wavelength_rate, segments)
 

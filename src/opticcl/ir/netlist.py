@@ -66,6 +66,7 @@ class ElementGroup:
         place: an element in words.
         node_of: from device numbers to the nodes of the machine that they are part of; None: part of no node.
         device: kind of `Fabric.devices` with the time that a setting takes; "": the name of the group.
+        hops: from element numbers to the hops of a circuit's path that they are; None: no hops.
         source: paper and section.
     Raises: FabricError: a negative number of elements or ports.
     """
@@ -86,6 +87,7 @@ class ElementGroup:
     place: Callable[[int], str] = str
     node_of: Numbers | None = None
     device: str = ""
+    hops: Numbers | None = None
     source: str = ""
 
     def __post_init__(self) -> None:

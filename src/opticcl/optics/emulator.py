@@ -131,6 +131,38 @@ class _Rays(NamedTuple):
     signal: IntArray
     splitting_db: npt.NDArray[np.float64]
     counts: npt.NDArray[np.float64]
+    trail: IntArray
+
+
+class _Trails:
+    """Hops that light has passed, each with the one before it; -1 is light that has passed none."""
+
+    def __init__(self) -> None:
+        self._before: list[IntArray] = []
+        self._hop: list[IntArray] = []
+        self._size = 0
+
+    def onward(self, trail: IntArray, hop: IntArray) -> IntArray:
+        """Trails with one more hop each, int64 (n,)."""
+        self._before.append(trail)
+        self._hop.append(hop)
+        self._size += len(hop)
+        return np.arange(self._size - len(hop), self._size)
+
+    def paths(self, trail: IntArray) -> tuple[IntArray, IntArray]:
+        """Hops of trails end to end, int64, and where those of each begin, int64 (n + 1,)."""
+        none = np.zeros(0, np.int64)
+        before, hop = (np.concatenate([none, *parts]) for parts in (self._before, self._hop))
+        row = np.flatnonzero(trail >= 0)
+        at, rows, hops = trail[row], [none], [none]
+        while len(row):
+            rows.append(row)
+            hops.append(hop[at])
+            at = before[at]
+            row, at = row[at >= 0], at[at >= 0]
+        owner = np.concatenate(rows[::-1])
+        order = np.argsort(owner, kind="stable")
+        return np.concatenate(hops[::-1])[order], np.searchsorted(owner[order], np.arange(len(trail) + 1))
 
 
 class Arrivals(NamedTuple):
@@ -142,6 +174,7 @@ class Arrivals(NamedTuple):
         splitting_db: loss by division, float64 (n,) [dB].
         counts: pieces of each element of a light path that it has passed, float64 (n, keys); no keys unless requested.
         circulating: rows that came back to an input with their wavelength [count].
+        hops, hop_offsets: hops of a circuit's path that they passed, as in `Circuits`; none unless requested.
     """
 
     photodiode: IntArray
@@ -150,6 +183,8 @@ class Arrivals(NamedTuple):
     splitting_db: npt.NDArray[np.float64]
     counts: npt.NDArray[np.float64]
     circulating: int
+    hops: IntArray
+    hop_offsets: IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -264,7 +299,9 @@ class Emulator:
             tables.append((keys[new], values[new], span))
         return Loaded(tuple(tables), tuple(clashes))
 
-    def light(self, loaded: Loaded, *, count: bool = False, leaking: tuple[str, ...] = ()) -> Arrivals:
+    def light(
+        self, loaded: Loaded, *, count: bool = False, hops: bool = False, leaking: tuple[str, ...] = ()
+    ) -> Arrivals:
         """Follow light from the emitters to the photodiodes.
 
         Where light goes follows from its input and wavelength alone, so light that comes back to both goes round for ever.
@@ -272,6 +309,7 @@ class Emulator:
         Args:
             loaded: settings.
             count: whether to count the elements that each row passes.
+            hops: whether to list the hops that each row passes.
             leaking: groups whose elements also send light to the outputs that they do not choose; light that has leaked
                 leaks no further. `Arrivals.counts` then ends with a column a group, 1 for light that leaked in it.
         """
@@ -285,6 +323,7 @@ class Emulator:
         rays = self._emitted(loaded, states, ahead, keys)
         diodes = net.position[net.photodiodes.name]
         ended: list[_Rays] = []
+        trails = _Trails()
         circulating, rounds, next_mark = 0, 0, FIRST_MARK
         mark: IntArray | None = None  # where each row, or what it comes from, was at a round before
         while len(rays.port):
@@ -323,6 +362,9 @@ class Emulator:
                     alive = np.flatnonzero(reached >= 0)
                     behind = behind[alive]
                     source = rows[behind]
+                    trail = rays.trail[source]
+                    if hops and group.hops is not None:
+                        trail = trails.onward(trail, group.hops(element[behind]))
                     if mark is not None:
                         marks.append(mark[source])
                     parts.append(
@@ -332,11 +374,13 @@ class Emulator:
                             signal[behind],
                             rays.splitting_db[source] + splitting_db(group),
                             rays.counts[source] + (pieces if len(pieces) == 1 else pieces[alive]),
+                            trail,
                         )
                     )
             rays = _joined(parts, len(keys))
             mark = np.concatenate(marks) if marks else None
-        return Arrivals(*_joined(ended, len(keys)), circulating=circulating)
+        *columns, trail = _joined(ended, len(keys))
+        return Arrivals(*columns, circulating, *trails.paths(trail))
 
     def _leaked(
         self, position: int, rows: InputRows, straight: tuple[IntArray, IntArray], fresh: npt.NDArray[np.bool_]
@@ -413,7 +457,8 @@ class Emulator:
             alive = (wavelength >= 0) & (signal >= 0) & (port >= 0) & _works(group, element)
             zero = np.zeros(int(alive.sum()))
             pieces = np.repeat(_pieces(group, keys, None), len(zero), axis=0)
-            parts.append(_Rays(port[alive], wavelength[alive], signal[alive], zero, pieces))
+            nowhere = np.full(len(zero), -1)
+            parts.append(_Rays(port[alive], wavelength[alive], signal[alive], zero, pieces, nowhere))
         return _joined(parts, len(keys))
 
     def _without_shut(self, loaded: Loaded) -> IntArray:
@@ -527,7 +572,7 @@ def _joined(parts: Sequence[_Rays], keys: int) -> _Rays:
     """InputRows of several lists, one below the other; of elements that are counted there are `keys`."""
     if not parts:
         none = np.zeros(0, np.int64)
-        return _Rays(none, none, none, np.zeros(0), np.zeros((0, keys)))
+        return _Rays(none, none, none, np.zeros(0), np.zeros((0, keys)), none)
     return parts[0] if len(parts) == 1 else _Rays(*map(np.concatenate, zip(*parts, strict=True)))
 
 
