@@ -96,7 +96,7 @@ def test_a_part(maker, tmp_path):
     ("change", "message"),
     [
         (lambda h: h.update(format="other"), "format='other'"),
-        (lambda h: h.update(version=2), "version=2"),
+        (lambda h: h.update(version=3), "version=3"),
         (lambda h: h.update(initial="hot"), "neither 'cold' nor 'warm'"),
         (lambda h: h.update(settings=1 << 40), "tables of up to 16,777,216"),
         (lambda h: h.update(data=3), "devices.json says 3"),

@@ -15,9 +15,9 @@ COLUMNS = ("src", "dst", "chunk_lo", "chunk_n", "op", "from_s", "until_s", "read
 
 
 def tables(rows, collective=None):
-    """Tables whose rows (src, dst, chunk, chunks, op, from, until, ready, share, shares, parts) send and receive."""
-    full = [(*row, *(0, 1, 1)[len(row) - 8 :]) for row in rows]
-    names = (*COLUMNS[2:], "share", "shares", "parts")
+    """Tables whose rows (src, dst, chunk, chunks, op, from, until, ready, share, shares, parts, step) send and receive."""
+    full = [(*row, *(0, 1, 1, -1)[len(row) - 8 :]) for row in rows]
+    names = (*COLUMNS[2:], "share", "shares", "parts", "step")
     both = [row[2:] for row in full] * 2
     data = {
         name: np.array([row[k] for row in both], float if name.endswith("_s") else int) for k, name in enumerate(names)
@@ -44,6 +44,16 @@ def test_shares_of_a_transfer():
     assert arrived(again) == ([(*first, 0, 2, 3), (*first, 5, 7, 8)], [])
     mixed = [(*first, 0, 1, 2), (*first, 5, 6, 7, 0, 2), (*first, 5, 6, 7, 1, 2)]
     assert arrived(mixed) == ([(*first, 0, 1, 2), (*first, 5, 6, 7)], [])
+
+
+def test_a_rank_reads_what_it_sends_in_a_step_at_once():
+    """As the first of it leaves, whichever round that is in; where no step is known, each as it leaves."""
+    rows = [(0, 1, 0, 1, Op.REDUCE_MOVE, 5, 6, 9), (0, 2, 0, 1, Op.REDUCE_MOVE, 3, 4, 9), (3, 2, 1, 1, Op.COPY, 7, 8, 9)]
+    for step, due in ((0, [3, 3, 7]), (-1, [5, 3, 7])):
+        found, told = arrived([(*row, 0, 1, 1, step) for row in rows])
+        assert ([row[5] for row in found], told) == (due, [])
+    apart = [(*row, 0, 1, 1, step) for step, row in enumerate(rows)]
+    assert [row[5] for row in arrived(apart)[0]] == [5, 3, 7]
 
 
 @pytest.mark.parametrize("column", range(5))

@@ -59,7 +59,7 @@ def test_notes(system):
     verdict = check_tables(tables)
     assert verdict.ok
     assert verdict.notes == (f"all_gather of {tables.collective.num_ranks} ranks: every chunk followed",)
-    wrong = check_tables(changed(tables, data=[("ready_s", 0, 0.0)]))
+    wrong = check_tables(changed(tables, data=[("ready_s", np.flatnonzero(~tables.data.sends)[0], 0.0)]))
     assert [one.rule for one in wrong.violations] == ["ready_early"]
     assert wrong.notes == ("what arrives was not added up, since light or settings are wrong",)
 

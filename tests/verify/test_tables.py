@@ -406,7 +406,7 @@ def test_an_operation_that_is_another():
     d = tables.data
     adds = np.flatnonzero(~d.sends & (d.op == 1))
     mates = adds[(d.number[adds] // 8 == d.number[adds[0]] // 8) & (d.from_s[adds] == d.from_s[adds[0]])]
-    assert rules(changed(tables, data={"op": (mates, 0)})) == {"data_wrong"}
+    assert rules(changed(tables, data={"op": (mates, 0)})) == {"data_wrong", "op_differs", "ready_wrong"}
 
 
 def test_data_that_is_used_before_it_is_there():

@@ -35,7 +35,7 @@ from opticcl.errors import ParameterError
 from opticcl.units import quantity
 
 if TYPE_CHECKING:
-    from opticcl.ir import Verdict
+    from opticcl.ir import Fabric, Verdict
     from opticcl.ir.light import Optics
     from opticcl.ir.tables import TableVerdict
     from opticcl.ir.time_verdict import TimeVerdict
@@ -123,7 +123,7 @@ def run(
 ) -> None:
     """Verify a plan: data, circuits, light budget; or its times; or device tables. Exit code 1 if it is wrong."""
     if tables is not None:
-        _verify_tables(context, tables, Outputs(out, RECORD), json)
+        _verify_tables(context, tables, budget, change, Outputs(out, RECORD), json)
     refuse_beside_file("verify", context, file, fabric)
     if sample is not None and sample < 1:
         raise ParameterError(f"--sample: {sample} chunks; try 1 or more, or leave --sample out: all")
@@ -152,7 +152,7 @@ def run(
         raise ParameterError("verify: --isolation is for light that is followed; give --emulate too")
     given = parse_settings(isolation, "cross=25dB", "--isolation")
     leaks = {name: quantity(value, "dB", f"--isolation {name}") for name, value in given.items()}
-    values = _values(plan, budget, change)
+    values = _values(plan.fabric, budget, change)
     with ProgressLine() as progress:
         verdict = plan.verify(
             num_chunks=sample,
@@ -219,12 +219,16 @@ def _verify_times(plan: Plan, file: Path, start: Path | None, outputs: Outputs, 
     _leave_with(plan, verdict, outputs, json)
 
 
-def _verify_tables(context: typer.Context, path: Path, outputs: Outputs, json: bool) -> NoReturn:
+def _verify_tables(
+    context: typer.Context, path: Path, budget: str | None, change: list[str], outputs: Outputs, json: bool
+) -> NoReturn:
     """Verify a directory of device tables.
 
     Args:
         context: of the call; other options are refused.
         path: of the directory.
+        budget: value of `--budget`.
+        change: values of `--set`.
         outputs: values of `--out`.
         json: whether to print JSON.
     """
@@ -232,14 +236,14 @@ def _verify_tables(context: typer.Context, path: Path, outputs: Outputs, json: b
     from opticcl.verify.tables import check_tables
 
     for name in context.params:
-        if name not in ("tables", "out", "json") and is_given(context, name):
+        if name not in ("tables", "budget", "change", "out", "json") and is_given(context, name):
             other = "the plan file" if name == "file" else f"--{name.replace('_', '-')}"
             raise ParameterError(f"verify: --tables judges tables alone; leave {other} out")
     with ProgressLine() as progress:
         found = read_tables(path)
-        verdict = check_tables(found, progress=progress)
+        verdict = check_tables(found, budget=_values(found.fabric, budget, change), progress=progress)
     _leave_with(
-        f"{found.collective.name} on {found.fabric.name} with {found.fabric.num_nodes} nodes: tables of {path}",
+        f"{found.collective.name} on {found.fabric.name} with {found.fabric.num_nodes} nodes: {path}/",
         verdict,
         outputs,
         json,
@@ -265,7 +269,7 @@ def _leave_with(about: object, verdict: Verdict | TimeVerdict | TableVerdict, ou
     raise typer.Exit(0 if verdict.ok else 1)
 
 
-def _values(plan: Plan, preset: str | None, change: list[str]) -> Optics | None:
+def _values(fabric: Fabric, preset: str | None, change: list[str]) -> Optics | None:
     """Values of the light budget that the options select; None: no budget."""
     if preset is None:
         if change:
@@ -273,4 +277,4 @@ def _values(plan: Plan, preset: str | None, change: list[str]) -> Optics | None:
         return None
     from opticcl.optics.values import light_path_of, optics
 
-    return optics(light_path_of(plan.fabric).table, preset, parse_settings(change))
+    return optics(light_path_of(fabric).table, preset, parse_settings(change))

@@ -5,7 +5,7 @@ Rows are written batch after batch, so that a table of any length takes little m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_ROWS", "DeviceHeader", "TablesHeader", "TablesToWrite", "read_tables", "tables_header", "write_tables"]
 
-FORMAT, VERSION = "opticcl-tables", 1
+FORMAT, VERSION = "opticcl-tables", 2  # 1: without column step and without assumptions
 HEADER, SETTINGS, DATA, NIC = "devices.json", "settings.parquet", "data.parquet", "nic.bin"
 MOST_ROWS = 1 << 24
 """Rows of a table that are read [count]."""
@@ -82,6 +82,7 @@ class TablesHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         devices: all groups of devices.
         nodes: whose devices have rows; None: all.
         only: groups that have rows; None: all.
+        assumptions: of latency and sums, by name, which `ready_s` of what is received rests on; None: not stated.
     """
 
     format: str
@@ -96,6 +97,7 @@ class TablesHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     devices: list[DeviceHeader]
     nodes: list[int] | None = None
     only: list[str] | None = None
+    assumptions: dict[str, str | float] | None = None
 
 
 class TablesToWrite(NamedTuple):
@@ -116,7 +118,13 @@ class TablesToWrite(NamedTuple):
 
 
 def tables_header(
-    plan: CircuitPlan, size_bytes: int, algorithm: str, total_s: float, warm: bool, devices: Sequence[DeviceHeader]
+    plan: CircuitPlan,
+    size_bytes: int,
+    algorithm: str,
+    total_s: float,
+    warm: bool,
+    devices: Sequence[DeviceHeader],
+    assumptions: Mapping[str, str | float],
 ) -> TablesHeader:
     """The header of the tables of a plan.
 
@@ -127,12 +135,14 @@ def tables_header(
         total_s: last event [s].
         warm: whether the settings of time 0 stand.
         devices: all groups.
+        assumptions: of latency and sums, by name.
     """
     about = msgspec.structs.replace(header_of(plan, size_bytes, algorithm), runs=[], symmetries=[], version=1)
     initial = "warm" if warm else "cold"
     return TablesHeader(
-        FORMAT, VERSION, version("opticcl"), about, total_s, plan.fabric.slot_s, initial, 0, 0, list(devices)
-    )
+        FORMAT, VERSION, version("opticcl"), about, total_s, plan.fabric.slot_s, initial, 0, 0, list(devices),
+        assumptions=dict(assumptions),
+    )  # fmt: skip
 
 
 # --- to a directory ---------------------------------------------------------------------------------------------------
@@ -213,7 +223,8 @@ def _setting_schema(names: Sequence[str]) -> polars.Schema:
 def _data_schema(names: Sequence[str]) -> polars.Schema:
     import polars as pl
 
-    times = dict.fromkeys(("from_s", "until_s", "ready_s"), pl.Float64())
+    times: dict[str, pl.DataType] = dict.fromkeys(("from_s", "until_s", "ready_s"), pl.Float64())
+    times |= {"step": pl.Int64()}
     whole = dict.fromkeys(("chunk_lo", "chunk_n", "parts", "share", "shares"), pl.Int64())
     place = {"device": pl.Enum(names), "number": pl.Int64(), "wavelength": pl.Int64()}
     return pl.Schema({**times, **place, "action": pl.Enum(ACTIONS), "op": pl.Enum(OPS), **whole})
@@ -277,6 +288,8 @@ def read_tables(path: Path | str) -> Tables:
     words = {
         "device": d.words("device", names), "sends": d.words("action", ACTIONS) == 0, "op": d.words("op", OPS)
     }  # fmt: skip
+    if header.version == 1:
+        words["step"] = np.full(len(frames[DATA]), -1)
     data = DataRows.of(
         **words, **{name: d.numbers(name, kind) for name, kind in DataRows.KINDS.items() if name not in words}
     )
@@ -284,8 +297,9 @@ def read_tables(path: Path | str) -> Tables:
         raise PlanFileError(f"{where}: total_s={header.total_s} is no time")
     whole = header.nodes is None and header.only is None
     return Tables(
-        fabric, collective, header.plan.size_bytes, header.total_s, header.initial == "warm", settings, data, whole
-    )
+        fabric, collective, header.plan.size_bytes, header.total_s, header.initial == "warm", settings, data, whole,
+        header.assumptions,
+    )  # fmt: skip
 
 
 def _header(path: Path) -> TablesHeader:

@@ -56,11 +56,12 @@ class DataRows(_Columns):
     Args:
         from_s, until_s: first and last bit leave the sender, float64 (n,) [s].
         ready_s: received: stored or added; sent: as `until_s`, float64 (n,) [s].
+        step: of the plan, int64 (n,); -1 where it is not known.
         device: position in `Netlist.groups`, of transmitters or photodiodes, int32 (n,).
         number: device of the group, int64 (n,).
         wavelength: int64 (n,).
         sends: whether the row sends; else it receives, bool (n,).
-        op: `Op` of the transfer, uint8 (n,).
+        op: `Op` of the transfer, uint8 (n,); sent: of one of its receivers.
         chunk_lo, chunk_n, parts: chunks that the transfer carries, and contributions of each, int64 (n,).
         share, shares: part of the transfer that this wavelength carries, of how many equal parts, int64 (n,).
     """
@@ -68,6 +69,7 @@ class DataRows(_Columns):
     from_s: FloatArray
     until_s: FloatArray
     ready_s: FloatArray
+    step: IntArray
     device: IntArray
     number: IntArray
     wavelength: IntArray
@@ -80,9 +82,9 @@ class DataRows(_Columns):
     shares: IntArray
 
     KINDS: ClassVar[Mapping[str, type]] = {
-        "from_s": np.float64, "until_s": np.float64, "ready_s": np.float64, "device": np.int32, "number": np.int64,
-        "wavelength": np.int64, "sends": np.bool_, "op": np.uint8, "chunk_lo": np.int64, "chunk_n": np.int64,
-        "parts": np.int64, "share": np.int64, "shares": np.int64,
+        "from_s": np.float64, "until_s": np.float64, "ready_s": np.float64, "step": np.int64, "device": np.int32,
+        "number": np.int64, "wavelength": np.int64, "sends": np.bool_, "op": np.uint8, "chunk_lo": np.int64,
+        "chunk_n": np.int64, "parts": np.int64, "share": np.int64, "shares": np.int64,
     }  # fmt: skip
 
 
@@ -99,6 +101,7 @@ class Tables:
         settings: changes of devices.
         data: at transmitters and photodiodes.
         whole: whether they are of all nodes and devices.
+        assumptions: of latency and sums, by name, which `ready_s` of what is received rests on; None: not known.
     """
 
     fabric: Fabric
@@ -109,6 +112,7 @@ class Tables:
     settings: SettingRows
     data: DataRows
     whole: bool = True
+    assumptions: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +152,7 @@ class TableVerdict:
         settings, data: rows that were judged [count].
         moments: times at which light was followed [count].
         notes: totals and remarks, a line each.
+        budget: preset of the values by which the power of the light was judged; None: it was not judged.
     """
 
     violations: tuple[TableViolation, ...]
@@ -155,6 +160,7 @@ class TableVerdict:
     data: int
     moments: int
     notes: tuple[str, ...] = ()
+    budget: str | None = None
 
     @property
     def ok(self) -> bool:
@@ -163,7 +169,9 @@ class TableVerdict:
 
     def __str__(self) -> str:
         head = "right" if self.ok else "WRONG"
-        lines = [f"{head}: {self.settings:,} settings, {self.data:,} rows of data, light at {self.moments:,} times"]
+        power = "; power not judged" if self.budget is None else ""
+        counts = f"{self.settings:,} settings, {self.data:,} rows of data, light at {self.moments:,} times"
+        lines = [f"{head}: {counts}{power}"]
         return "\n".join(lines + [f"  {one}" for one in (*self.violations, *self.notes)])
 
     def record(self) -> dict[str, Any]:
@@ -171,6 +179,6 @@ class TableVerdict:
         return {
             "ok": self.ok,
             "violations": [asdict(one) for one in self.violations],
-            "checked": {"settings": self.settings, "data": self.data, "moments": self.moments},
+            "checked": {"settings": self.settings, "data": self.data, "moments": self.moments, "budget": self.budget},
             "notes": list(self.notes),
         }

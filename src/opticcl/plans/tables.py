@@ -1,8 +1,9 @@
 """Device tables of a plan: absolute times at which each device of the netlist is set, and the data of each transmitter.
 
-The times are those of the closed form. A round that needs a setting which does not stand sets everything that it needs in
-time for its light, and parks what it does not need; a round that finds all of its settings changes nothing: rows are changes.
-The rows of one round after the other are made on demand.
+Light leaves at the times of the closed form; what a rank receives is ready once it has arrived and, where it adds, once the
+rank has summed. A round that needs a setting which does not stand sets everything that it needs in time for its light, and
+parks what it does not need; a round that finds all of its settings changes nothing: rows are changes. The rows of one round
+after the other are made on demand.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import structs
 
-from opticcl.assumptions import DEFAULT_SET, Assumptions
+from opticcl.assumptions import DEFAULT_SET, LATENCY_KEYS, Assumptions
 from opticcl.assumptions import assumptions as assumptions_of
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.fabrics.ramp import Ramp
 from opticcl.formats.nic_table import NicShape, NicTable, nic_rows
 from opticcl.formats.table_files import DeviceHeader, TablesHeader, TablesToWrite, tables_header, write_tables
-from opticcl.ir import Circuits, IntArray, ProgressCallback, Transfers, concatenate_circuits, no_progress
+from opticcl.ir import Circuits, IntArray, Op, ProgressCallback, Transfers, concatenate_circuits, no_progress
 from opticcl.ir.netlist import ElementGroup, Netlist, StateUse
 from opticcl.ir.programme import Programme
 from opticcl.ir.tables import DataRows, SettingRows, Tables
@@ -31,6 +32,7 @@ from opticcl.optics.elements import KINDS
 from opticcl.optics.rounds import lanes_of, netlist_of
 from opticcl.plans.plan import Plan
 from opticcl.simulate.latency import path_latency
+from opticcl.simulate.parts import sums_s
 
 __all__ = ["TableMaker", "TablePart", "settable", "wanted_part"]
 
@@ -57,6 +59,8 @@ class TablePart(NamedTuple):
 ALL = TablePart()
 """Everything."""
 
+_NEVER = np.zeros(0)
+
 
 class _Round(NamedTuple):
     """A round with its times.
@@ -64,16 +68,21 @@ class _Round(NamedTuple):
     Args:
         circuits: of the round.
         transfers: of its step.
+        step: of the plan.
         start_s, left_s: first and last bit of each circuit leave, float64 (circuits,) [s].
-        ready_s: each transfer is stored or added, float64 (transfers,) [s].
+        latency_s: of the path of each circuit, float64 (circuits,) [s].
+        sent_s, summed_s: each rank has sent all of the step, and has summed all of it, float64 (ranks,) [s].
         again: equal for rounds with the same circuits, where that is known; else None.
     """
 
     circuits: Circuits
     transfers: Transfers
+    step: int
     start_s: FloatArray
     left_s: FloatArray
-    ready_s: FloatArray
+    latency_s: FloatArray
+    sent_s: FloatArray
+    summed_s: FloatArray
     again: tuple[int, int] | None
 
 
@@ -174,8 +183,15 @@ class TableMaker:
             self.fabric, self.plan.schedule.collective, self.plan.size_bytes, self.programme.total_s, self.warm,
             SettingRows.joined([_columns(rows) for rows in self.settings()]),
             DataRows.joined([_columns(rows) for rows in self.data()]),
-            self.part.whole,
+            self.part.whole, self._stated(),
         )  # fmt: skip
+
+    def _stated(self) -> dict[str, str | float]:
+        """The assumptions of latency and sums."""
+        stated = self.assumed.record()
+        return {
+            key: stated[key] for key in (*LATENCY_KEYS, "latency", "compute", "memory_bytes_per_s") if key in stated
+        }
 
     def header(self) -> TablesHeader:
         """What devices.json says."""
@@ -191,7 +207,7 @@ class TableMaker:
             ))  # fmt: skip
         plan = self.plan
         about = tables_header(
-            plan.circuits, plan.size_bytes, plan.algorithm, self.programme.total_s, self.warm, devices
+            plan.circuits, plan.size_bytes, plan.algorithm, self.programme.total_s, self.warm, devices, self._stated()
         )
         nodes, only = self.part
         return structs.replace(
@@ -242,7 +258,7 @@ class TableMaker:
         """All rounds in order, those of repeated steps as often as they are repeated."""
         plan, times = self.plan.circuits, self.programme
         law = path_latency(self.fabric, self.assumed)
-        c, d, runs = times.circuits, times.data, times.runs
+        c, runs = times.circuits, times.runs
         of_class = {steps.start: len(steps) > 1 for steps in plan.schedule.step_classes()}
         starts = np.array(sorted(of_class))
         for first, repeats, period_s in zip(
@@ -251,17 +267,51 @@ class TableMaker:
             class_start = int(starts[np.searchsorted(starts, first, "right") - 1])
             lo, hi = np.searchsorted(c.step, [first, first + 1])
             ends = lo + np.searchsorted(c.round[lo:hi], np.arange(len(rounds := plan.rounds(first)) + 1))
-            ready = d.summed_s[slice(*np.searchsorted(d.step, [first, first + 1]))]
-            known = [
-                (number, circuits, c.start_s[a:b], _left(c.start_s[a:b], c.end_s[a:b] - law.of_circuits(circuits)))
-                for number, (circuits, a, b) in enumerate(zip(rounds, ends[:-1], ends[1:], strict=True))
-                if len(circuits)
-            ]
+            transfers, found = plan.schedule.step(first), []
+            for number, (circuits, a, b) in enumerate(zip(rounds, ends[:-1], ends[1:], strict=True)):
+                if len(circuits):
+                    latency_s, again = law.of_circuits(circuits), (class_start, number)
+                    left_s = _left(c.start_s[a:b], c.end_s[a:b] - latency_s)
+                    found.append(_Round(
+                        circuits, transfers, first, c.start_s[a:b], left_s, latency_s, _NEVER, _NEVER,
+                        again if of_class[class_start] else None,
+                    ))  # fmt: skip
+            sent_s, arrived_s = self._of_ranks(transfers, found)
             for turn in range(repeats):
-                transfers, shift_s = plan.schedule.step(first + turn), turn * period_s
-                for number, circuits, start_s, left_s in known:
-                    again = (class_start, number) if of_class[class_start] else None
-                    yield _Round(circuits, transfers, start_s + shift_s, left_s + shift_s, ready + shift_s, again)
+                transfers, later_s = plan.schedule.step(first + turn), turn * period_s
+                summed_s = arrived_s.copy()  # chunks that arrive twice in one step may arrive once in the next
+                np.maximum.at(summed_s, transfers.dst, arrived_s[transfers.dst] + self._sums_s(transfers))
+                for one in found:
+                    yield one._replace(
+                        transfers=transfers, step=first + turn, start_s=one.start_s + later_s,
+                        left_s=one.left_s + later_s, sent_s=sent_s + later_s, summed_s=summed_s + later_s,
+                    )  # fmt: skip
+
+    def _of_ranks(self, transfers: Transfers, rounds: list[_Round]) -> tuple[FloatArray, FloatArray]:
+        """When each rank has sent all of a step, and has all data that it adds, float64 (ranks,) [s].
+
+        Data waits in a buffer until its rank has sent what it sends in the step. All sums of a rank are one pass over memory,
+        once the last data for them is there.
+
+        Args:
+            transfers: of the step.
+            rounds: of the step.
+        """
+        sent_s, arrived_s = np.full((2, self.plan.schedule.collective.num_ranks), -np.inf)
+        carrying = [(one, np.flatnonzero(one.circuits.transfer >= 0)) for one in rounds]
+        for one, rows in carrying:
+            np.maximum.at(sent_s, transfers.src[one.circuits.transfer[rows]], one.left_s[rows])
+        for one, rows in carrying:
+            carried = one.circuits.transfer[rows]
+            adds = transfers.op[carried] & Op.REDUCE > 0
+            rows, carried = rows[adds], carried[adds]
+            placed_s = np.maximum((one.left_s + one.latency_s)[rows], sent_s[transfers.dst[carried]])
+            np.maximum.at(arrived_s, transfers.dst[carried], placed_s)
+        return sent_s, arrived_s
+
+    def _sums_s(self, transfers: Transfers) -> FloatArray:
+        """Time of the sums of the receiver of each transfer, float64 (transfers,) [s]."""
+        return sums_s(transfers, self.plan.size_bytes / self.plan.schedule.collective.num_chunks, self.assumed)
 
     # --- settings -----------------------------------------------------------------------------------------------------
 
@@ -401,7 +451,9 @@ class TableMaker:
                 raise UnsupportedError(
                     f"tables: in slots of {self.fabric.name} a transfer carries neighbouring chunks; try another algorithm"
                 )
-            start, left = one.start_s[carrying][lanes.circuit], one.left_s[carrying][lanes.circuit]
+            start, left, latency = (
+                column[carrying][lanes.circuit] for column in (one.start_s, one.left_s, one.latency_s)
+            )
             _, first = np.unique(lanes.signal, return_index=True)
             all_lanes = np.arange(len(lanes))
             for rows, position, number, sends in (
@@ -411,11 +463,14 @@ class TableMaker:
                 rows = rows[self._kept(position, number[rows])]
                 if len(rows):
                     ranges, row, from_s, until_s = _one_by_one(t.take(transfer[rows]), start[rows], left[rows])
-                    rows = rows[row]
+                    rows, ready_s = rows[row], until_s
+                    if not sends:
+                        ready_s = np.maximum(until_s + latency[rows], one.sent_s[ranges.dst])
+                        ready_s = np.where(ranges.op & Op.REDUCE > 0, one.summed_s[ranges.dst], ready_s)
                     yield DataRows.of(
-                        from_s=from_s, until_s=until_s, ready_s=until_s if sends else one.ready_s[transfer[rows]],
-                        device=position, number=number[rows], wavelength=lanes.wavelength[rows], sends=sends,
-                        op=ranges.op, chunk_lo=ranges.chunk_lo, chunk_n=ranges.chunk_n,
+                        from_s=from_s, until_s=until_s, ready_s=ready_s, step=one.step, device=position,
+                        number=number[rows], wavelength=lanes.wavelength[rows], sends=sends, op=ranges.op,
+                        chunk_lo=ranges.chunk_lo, chunk_n=ranges.chunk_n,
                         parts=1 if ranges.parts is None else ranges.parts, share=lanes.share[rows], shares=lanes.shares[rows],
                     )  # fmt: skip
             progress("write the data")

@@ -12,8 +12,9 @@ from opticcl.errors import ParameterError
 from opticcl.ir import Collective, IntArray, Op
 from opticcl.ir.tables import Tables
 from opticcl.verify._time_rows import slack
+from opticcl.verify.time import TimeRules
 
-__all__ = ["Arrived", "arrived_transfers", "check_result", "replay"]
+__all__ = ["Arrived", "arrived_transfers", "check_result", "due_ready_s", "replay"]
 
 FloatArray = npt.NDArray[np.float64]
 Report = Callable[..., None]
@@ -30,7 +31,7 @@ class Arrived(NamedTuple):
     Args:
         src, dst: ranks, int64 (n,).
         chunk_lo, chunk_n, op: int64 (n,).
-        from_s, until_s, ready_s: first bit leaves, last bit leaves, stored or added, float64 (n,) [s].
+        from_s, until_s, ready_s: read, last bit leaves, stored or added, float64 (n,) [s].
     """
 
     src: IntArray
@@ -43,8 +44,55 @@ class Arrived(NamedTuple):
     ready_s: FloatArray
 
 
+def due_ready_s(tables: Tables, ranks: IntArray, flight_s: FloatArray, rules: TimeRules) -> FloatArray:
+    """When each row of data is stored or added, float64 (rows,) [s]; what is sent is ready as its last bit leaves.
+
+    Data is there once its last bit has arrived. It waits in a buffer until its rank has sent what it sends in the step. What a
+    rank adds in a step, its memory adds in one pass, once the last of it is there.
+
+    Args:
+        tables: with the step of each row.
+        ranks: of each row, int64 (rows,).
+        flight_s: latency of the path of the light that each row receives, float64 (rows,) [s].
+        rules: of latency and sums.
+    """
+    d, c = tables.data, tables.collective
+    _, place = np.unique(d.step * c.num_ranks + ranks, return_inverse=True)  # of each step on each rank
+    sent_s, there_s = np.full((2, len(d)), -np.inf)
+    np.maximum.at(sent_s, place[d.sends], d.until_s[d.sends])
+    due_s = np.where(d.sends, d.until_s, np.maximum(d.until_s + flight_s, sent_s[place]))
+    adds = np.flatnonzero(~d.sends & (d.op & Op.REDUCE > 0))
+    np.maximum.at(there_s, place[adds], due_s[adds])
+    chunks = np.zeros(len(d))
+    if rules.compute != "none" and len(adds):
+        chunks += np.bincount(place[adds], d.chunk_n[adds] / d.shares[adds], minlength=len(d))
+        chunks *= 3 if rules.compute == "chain" else 1
+        if rules.compute == "fused":
+            chunks += 2 * _covered(place[adds], d.chunk_lo[adds], d.chunk_n[adds], len(d))
+    sums_s = chunks * (tables.size_bytes / c.num_chunks / rules.memory_bytes_per_s)
+    due_s[adds] = (there_s + sums_s)[place[adds]]
+    return due_s
+
+
+def _covered(place: IntArray, lo: IntArray, n: IntArray, places: int) -> IntArray:
+    """Different chunks of ranges at each place, int64 (places,).
+
+    Args:
+        place: of each range, int64 (ranges,).
+        lo, n: first chunk and chunks of each range, int64 (ranges,).
+        places: number of places [count].
+    """
+    top = int((lo + n).max()) + 1
+    begin = place * top + lo
+    order = np.argsort(begin, kind="stable")
+    begin, end = begin[order], (begin + n)[order]
+    reached = np.maximum.accumulate(np.append(0, end[:-1]))
+    new = np.maximum(end - np.maximum(begin, reached), 0)
+    return np.bincount(place[order], new, minlength=places).astype(np.int64)
+
+
 def arrived_transfers(tables: Tables, ranks: IntArray, sender: IntArray, report: Report) -> Arrived:
-    """Put shares together.
+    """Put shares together. A rank reads all that it sends in a step as the first of it leaves: it is the data before the step.
 
     Args:
         tables: whose light arrives.
@@ -62,6 +110,7 @@ def arrived_transfers(tables: Tables, ranks: IntArray, sender: IntArray, report:
         d.parts[rows],
         d.op[rows],
         d.shares[rows],
+        d.step[rows],
     )
     order = np.lexsort((d.from_s[rows], d.share[rows], *names[::-1]))
     rows = rows[order]
@@ -82,13 +131,17 @@ def arrived_transfers(tables: Tables, ranks: IntArray, sender: IntArray, report:
             f"{count[short[0]]}", len(short),
         )  # fmt: skip
     whole = first[count == d.shares[rows[first]]]
-    src, dst, chunk_lo, chunk_n, op = (key[i][whole] for i in (0, 1, 2, 3, 5))
+    src, dst, chunk_lo, chunk_n, op, step = (key[i][whole] for i in (0, 1, 2, 3, 5, 7))
     if not len(first):
         none = np.zeros(0)
         return Arrived(src, dst, chunk_lo, chunk_n, op, none, none, none)
     kept = count == d.shares[rows[first]]
     from_s = np.minimum.reduceat(d.from_s[rows], first)[kept]
     until_s, ready_s = (np.maximum.reduceat(column[rows], first)[kept] for column in (d.until_s, d.ready_s))
+    _, place = np.unique(np.stack([src, step]), axis=1, return_inverse=True)
+    read_s = np.full(len(src), np.inf)
+    np.minimum.at(read_s, place.reshape(-1), from_s)
+    from_s = np.where(step < 0, from_s, read_s[place.reshape(-1)])
     return Arrived(src, dst, chunk_lo, chunk_n, op, from_s, until_s, ready_s)
 
 

@@ -24,6 +24,7 @@ from opticcl.assumptions import Assumptions
 from opticcl.errors import ParameterError
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Transfers
 from opticcl.ir.programme import DeviceTable, Programme
+from opticcl.ir.tables import Tables
 
 __all__ = ["Copy", "StoredRound", "StoredStep", "TimeRows", "slack"]
 
@@ -362,7 +363,7 @@ def _cut_at_classes(plan: CircuitPlan, programme: Programme) -> tuple[Programme,
     ), run
 
 
-def path_latency_s(plan: CircuitPlan, circuits: Circuits, latency: Assumptions | None = None) -> FloatArray:
+def path_latency_s(plan: CircuitPlan | Tables, circuits: Circuits, latency: Assumptions | None = None) -> FloatArray:
     """Latency of the path of each circuit, float64 (circuits,) [s].
 
     Args:

@@ -1,11 +1,14 @@
 """Device tables judged alone, of any origin: devices of the netlist are set as the tables say, and light is followed.
 
     settings   a device has one setting at a time, and its time to change (`setting_clash`, `set_again`, `off_slot`)
-    data       a transmitter sends, and a photodiode receives, one thing at a time (`data_overlap`, `ready_early`, `off_slot`)
+    data       a transmitter sends, and a photodiode receives, one thing at a time (`data_overlap`, `ready_early`, `off_slot`),
+               and is done with it when it must be (`ready_wrong`)
     light      whenever anything begins, each photodiode receives the signal of its row alone (`light_missing`,
-               `light_collided`, `light_wrong`, `light_stray`, `light_circulating`, `chunks_differ`, `window_differs`); while
-               devices change, light is followed with their old and with their new settings, and must not depend on them
-               (`setting_late`, `set_in_flight`); controls without light hold what the data needs (`control_wrong`)
+               `light_collided`, `light_wrong`, `light_stray`, `light_circulating`, `chunks_differ`, `op_differs`,
+               `window_differs`); while devices change, light is followed with their old and with their new settings, and
+               must not depend on them (`setting_late`, `set_in_flight`); controls without light hold what the data needs
+               (`control_wrong`)
+    power      where values of the optics are given, light has enough of it (`light_does_not_close`)
     result     chunks that arrive are stored or added in the order of time, and the collective is right at the end
                (`share_missing`, `overwritten_before_sent`, `data_wrong`, `total_too_small`)
 
@@ -22,7 +25,18 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.errors import ParameterError
-from opticcl.ir import IntArray, Op, ProgressCallback, no_progress
+from opticcl.ir import (
+    CircuitPlan,
+    Circuits,
+    IntArray,
+    Op,
+    ProgressCallback,
+    Schedule,
+    Transfers,
+    concatenate_circuits,
+    no_progress,
+)
+from opticcl.ir.light import Optics
 from opticcl.ir.netlist import ElementGroup, Netlist
 from opticcl.ir.tables import DataRows, SettingRows, Tables, TableVerdict, TableViolation
 from opticcl.optics.device_changes import places_of, states_of
@@ -30,22 +44,35 @@ from opticcl.optics.elements import KINDS
 from opticcl.optics.emulator import NO_DATA, Arrivals, ElementStates
 from opticcl.optics.rounds import emulator_of
 from opticcl.units import counted, format_seconds
-from opticcl.verify._table_data import check_result
+from opticcl.verify._table_data import check_result, due_ready_s
+from opticcl.verify._time_rows import path_latency_s
+from opticcl.verify.budget import check_budget
+from opticcl.verify.time import rules_of
 
 __all__ = ["DeviceStates", "check_tables", "match_data"]
+
+APART = {"light_does_not_close", "op_differs", "ready_wrong"}
+"""Rules without which what arrives can be added up."""
+
+MOST_STEP = 1 << 31
+"""Largest number of a step."""
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 
-def check_tables(tables: Tables, *, progress: ProgressCallback = no_progress) -> TableVerdict:
+def check_tables(
+    tables: Tables, *, budget: Optics | None = None, progress: ProgressCallback = no_progress
+) -> TableVerdict:
     """Judge tables.
 
     Args:
         tables: of all nodes and devices.
+        budget: values of the optics, to judge the power of the light too.
         progress: called at every time at which light is followed.
     Raises: ParameterError: tables of a part of a machine, rows of devices or states that it does not have, a time that is
-        none, or more elements than light is followed through; UnsupportedError: no netlist.
+        none, or more elements than light is followed through; or values of the optics are missing. UnsupportedError: no
+        netlist.
     """
     if not tables.whole:
         raise ParameterError(
@@ -55,7 +82,10 @@ def check_tables(tables: Tables, *, progress: ProgressCallback = no_progress) ->
     judge.check_settings()
     judge.check_data()
     judge.follow_light()
-    if judge.found:
+    judge.check_ready()
+    if budget is not None:
+        judge.check_power(budget)
+    if judge.found.keys() - APART:
         judge.notes.append("what arrives was not added up, since light or settings are wrong")
     else:
         check_result(tables, judge.ranks, judge.sender, judge.report)
@@ -63,8 +93,9 @@ def check_tables(tables: Tables, *, progress: ProgressCallback = no_progress) ->
             f"{tables.collective.name} of {counted(tables.collective.num_ranks, 'rank')}: every chunk followed"
         )
     return TableVerdict(
-        tuple(judge.found.values()), len(tables.settings), len(tables.data), judge.moments, tuple(judge.notes)
-    )
+        tuple(judge.found.values()), len(tables.settings), len(tables.data), judge.moments, tuple(judge.notes),
+        None if budget is None else budget.preset,
+    )  # fmt: skip
 
 
 def match_data(tables: Tables) -> IntArray:
@@ -161,6 +192,9 @@ class _Judge:
     Attributes:
         found: first violation of each rule, with the count of all.
         sender: row that sends what each row receives, int64 (rows,); -1 until light is followed.
+        flight_s: latency of the path of the light that each row receives, float64 (rows,) [s].
+        rules: of latency and sums that the tables state; None: they state none.
+        circuits: of light that rows receive, by step, each once for each state of the devices and set of senders.
         ranks: of each row of data, int64 (rows,).
     """
 
@@ -177,6 +211,9 @@ class _Judge:
         self.devices = DeviceStates(self.netlist, tables)
         self.ranks = _known_data(self.netlist, tables)
         self.sender = np.full(len(tables.data), -1)
+        self.flight_s = np.zeros(len(tables.data))
+        self.rules = None if tables.assumptions is None else rules_of(tables)
+        self.circuits: dict[int, list[Circuits]] = {}
 
     def report(self, rule: str, at_s: float, where: str, expected: str, found: str, count: int = 1) -> None:
         """Add a violation, or count it beside the first of its rule."""
@@ -208,7 +245,7 @@ class _Judge:
             self.report(
                 "set_again", rows.from_s[at], where, "a setting at 0 for the whole job", "a change", again.sum()
             )
-        self._slots(rows.from_s[~devices.once], rows.slot[~devices.once], "a setting")
+        self._slots(rows.from_s, rows.slot, ~devices.once, "a setting")
         repeated = same & (value[1:] == value[:-1])
         if repeated.any():
             self.notes.append(f"{counted(int(repeated.sum()), 'row')} of settings change nothing")
@@ -218,7 +255,7 @@ class _Judge:
         d = self.tables.data
         slot_s = self.tables.fabric.slot_s
         if slot_s:
-            self._slots(d.from_s, np.rint(d.from_s / slot_s).astype(np.int64), "data")
+            self._slots(d.from_s, np.rint(d.from_s / slot_s).astype(np.int64), np.ones(len(d), bool), "data")
         transmitter = self.netlist.groups[self.netlist.position[self.netlist.transmitter]]
         wavelength = np.where(d.sends, d.wavelength if transmitter.per_wavelength else 0, 0)
         key = np.stack([d.sends, d.number, wavelength]).astype(np.int64)
@@ -231,11 +268,12 @@ class _Judge:
             self.report(
                 "data_overlap", d.from_s[second], self._end(second), expected, f"chunk {d.chunk_lo[second]}", over.sum()
             )
-        early = d.until_s - d.ready_s > _slack(d.until_s)
+        early = ~d.sends & (d.until_s - d.ready_s > _slack(d.until_s))
         for at in np.flatnonzero(early)[:1]:
             expected = f"data that is ready after its last bit, at {format_seconds(float(d.until_s[at]))}"
             found = format_seconds(float(d.ready_s[at]))
             self.report("ready_early", d.ready_s[at], self._end(int(at)), expected, found, early.sum())
+        self._ready(np.where(d.sends, d.until_s, d.ready_s), "as its last bit leaves")
         last_s = float(max(d.ready_s.max(initial=0), d.until_s.max(initial=0)))
         if last_s - self.tables.total_s > _slack(last_s):
             total = format_seconds(self.tables.total_s)
@@ -243,13 +281,63 @@ class _Judge:
                 "total_too_small", last_s, "devices.json", f"total_s of {format_seconds(last_s)} or more", total
             )
 
-    def _slots(self, from_s: FloatArray, slot: IntArray, what: str) -> None:
-        slot_s = self.tables.fabric.slot_s
-        wrong = np.abs(slot * slot_s - from_s) > _slack(from_s) + 1e-6 * slot_s if slot_s else slot != -1
+    def _ready(self, due_s: FloatArray, when: str) -> None:
+        """Report rows that are not ready when they are due.
+
+        Args:
+            due_s: of each row, float64 (rows,) [s].
+            when: this is, in words.
+        """
+        d = self.tables.data
+        wrong = np.abs(d.ready_s - due_s) > _slack(due_s)
         for at in np.flatnonzero(wrong)[:1]:
-            expected = (
-                f"the start of slot {slot[at]}, {format_seconds(float(slot[at] * slot_s))}" if slot_s else "no slot, -1"
+            expected = f"ready_s of {format_seconds(float(due_s[at]))}, {when}"
+            found = format_seconds(float(d.ready_s[at]))
+            self.report("ready_wrong", d.ready_s[at], self._end(int(at)), expected, found, int(wrong.sum()))
+
+    def check_ready(self) -> None:
+        """What is received is ready once it is there and summed; judged where all light arrives as it should."""
+        if self.rules is None:
+            self.notes.append("ready_s of what is received was not judged: devices.json states no assumptions")
+        elif not self.found.keys() - APART:
+            due_s = due_ready_s(self.tables, self.ranks, self.flight_s, self.rules)
+            self._ready(
+                np.where(self.tables.data.sends, self.tables.data.ready_s, due_s), "once it is there and summed"
             )
+
+    def check_power(self, values: Optics) -> None:
+        """The power of each circuit that the settings make, by the light path of the fabric.
+
+        Args: values: losses and gains of its elements.
+        """
+        steps = sorted(self.circuits)
+        nothing = Transfers.of([], [], [], [], [])
+        plan = CircuitPlan(
+            self.tables.fabric,
+            Schedule("tables", self.tables.collective, 1 + max(steps, default=-1), lambda step: nothing),
+            lambda step: (concatenate_circuits(self.circuits[step]),) if step in self.circuits else (),
+        )
+        found = check_budget(plan, values)
+        d = self.tables.data
+        for one in found.violations:
+            at_s = float(d.from_s[np.maximum(d.step, 0) == one.step].min())
+            self.report(one.rule, at_s, one.where, one.expected, one.found, one.count)
+        self.notes += found.notes
+
+    def _slots(self, from_s: FloatArray, slot: IntArray, slotted: BoolArray, what: str) -> None:
+        """Report rows that are not in their slot.
+
+        Args:
+            from_s, slot: of each row.
+            slotted: rows whose begin is that of a slot, where the fabric has slots; the others have slot -1.
+            what: the rows are, in words.
+        """
+        slot_s = self.tables.fabric.slot_s
+        slotted = slotted & (slot_s > 0)
+        wrong = np.where(slotted, np.abs(slot * slot_s - from_s) > _slack(from_s) + 1e-6 * slot_s, slot != -1)
+        for at in np.flatnonzero(wrong)[:1]:
+            start = format_seconds(float(slot[at] * slot_s))
+            expected = f"the start of slot {slot[at]}, {start}" if slotted[at] else "no slot, -1"
             found = f"{what} in slot {slot[at]} at {format_seconds(float(from_s[at]))}"
             self.report("off_slot", from_s[at], self.netlist.name, expected, found, wrong.sum())
 
@@ -258,7 +346,7 @@ class _Judge:
     def follow_light(self) -> None:
         """Follow light at every time at which a row begins or a device changes while data is on its way."""
         devices = self.devices
-        seen: dict[tuple[bytes, ...], Arrivals] = {}
+        seen: dict[tuple[bytes, ...], tuple[Arrivals, FloatArray]] = {}
         version = -1
         for time_s, active in self._times():
             devices.go_to(time_s)
@@ -271,8 +359,9 @@ class _Judge:
                 signal = _signals(self.tables.data, active.send)
                 known = (value.tobytes() if moving else b"", *(column.tobytes() for column in signal))
                 if known not in seen:
-                    seen[known] = self._light(value, *signal)
-                bad.append(list(self._wrong(time_s, seen[known], active)))
+                    light = self._light(value, *signal)
+                    seen[known] = light, self._flight_s(light, active)
+                bad.append(list(self._wrong(time_s, *seen[known], active)))
             if moving and bool(bad[0]) != bool(bad[1]):
                 change = np.flatnonzero(devices.old != devices.new)
                 late = bool(bad[0])
@@ -287,6 +376,7 @@ class _Judge:
                     self.report(violation[0], time_s, *violation[1:])
             self._controls(time_s, active)
             self.progress("follow the light")
+        self._operations()
 
     def _times(self) -> Iterator[tuple[float, _Active]]:
         """Times at which light is followed, with the rows of data at each."""
@@ -355,18 +445,61 @@ class _Judge:
         index = wavelength if group.per_wavelength else np.zeros(n, np.int64)
         sent = ElementStates(np.full(n, position, np.int32), number, index, np.arange(n), np.full(n, -1))
         settings = ElementStates.joined([self.devices.states(value), sent])
-        return self.emulator.light(self.emulator.load(settings))
+        return self.emulator.light(self.emulator.load(settings), hops=True)
 
-    def _wrong(self, time_s: float, light: Arrivals, active: _Active) -> Iterator[tuple[str, str, str, str, int]]:
+    def _flight_s(self, light: Arrivals, active: _Active) -> FloatArray:
+        """Latency of the path of light with data, float64 (arrivals,) [s]; keeps the circuits that rows receive.
+
+        Args:
+            light: at photodiodes.
+            active: rows of data.
+        """
+        d, groups = self.tables.data, self.netlist.groups
+        send = _in_order_of_signals(d, active.send)
+        data = np.flatnonzero(light.signal < NO_DATA)
+        row = send[light.signal[data]]
+        src, dst = groups[self.netlist.position[self.netlist.transmitter]].node_of, self.netlist.photodiodes.node_of
+        assert src is not None
+        assert dst is not None
+        paths = light.hops, light.hop_offsets
+        circuits = Circuits.of(-1, np.zeros(len(light.signal)), 0, 0, light.wavelength, 1, paths).take(data)
+        circuits = replace(circuits, src=src(d.number[row]), dst=dst(light.photodiode[data]))
+        flight_s = np.zeros(len(light.signal))
+        if self.rules is not None:
+            flight_s[data] = path_latency_s(self.tables, circuits, self.rules.latency)
+        heard = np.flatnonzero(np.isin(light.photodiode[data], d.number[active.receive]))
+        step = np.maximum(d.step[row[heard]], 0)
+        for one in np.unique(step).tolist():
+            self.circuits.setdefault(one, []).append(circuits.take(heard[step == one]))
+        return flight_s
+
+    def _operations(self) -> None:
+        """A row that sends has the operation of one of the rows that receive it."""
+        d = self.tables.data
+        received = np.flatnonzero(self.sender >= 0)
+        right = ~d.sends
+        right[self.sender[received[d.op[received] == d.op[self.sender[received]]]]] = True
+        heard = np.zeros(len(d), bool)
+        heard[self.sender[received]] = True
+        wrong = np.flatnonzero(heard & ~right)
+        for row in wrong[:1].tolist():
+            mate = received[self.sender[received] == row][0]
+            expected, found = (Op(d.op[i]).name.lower() for i in (mate, row))
+            self.report("op_differs", d.from_s[row], self._end(row), f"{expected}, as received", found, len(wrong))
+
+    def _wrong(
+        self, time_s: float, light: Arrivals, flight_s: FloatArray, active: _Active
+    ) -> Iterator[tuple[str, str, str, str, int]]:
         """Rule, place, what is expected and what is found for light that does not arrive as it should.
 
         Args:
             time_s: of the light.
             light: at photodiodes; signal k is that of row k of `active.send`.
+            flight_s: latency of its path, float64 (arrivals,) [s].
             active: rows of data.
         """
         d, receive = self.tables.data, active.receive
-        send = active.send[np.lexsort((d.wavelength[active.send], d.number[active.send]))]
+        send = _in_order_of_signals(d, active.send)
         diodes = self.netlist.photodiodes
         many = np.bincount(light.photodiode, minlength=diodes.count)
         arrived = np.full(diodes.count, -1)
@@ -396,9 +529,9 @@ class _Judge:
             seen = wavelength[~tuned][0] if data[~tuned][0] else "no data"
             expected = f"a signal on wavelength {d.wavelength[wrong[0]]}"
             yield "light_wrong", self._end(int(wrong[0])), expected, f"wavelength {seen}", len(wrong)
-        rows, source = rows[tuned], source[tuned]
+        rows, source, late_s = rows[tuned], source[tuned], flight_s[at[single]][tuned]
         same = np.ones(len(rows), bool)
-        for name in ("chunk_lo", "chunk_n", "parts", "share", "shares"):
+        for name in ("step", "chunk_lo", "chunk_n", "parts", "share", "shares"):
             column = getattr(d, name)
             same &= column[rows] == column[source]
         same &= (self.sender[rows] == -1) | (self.sender[rows] == source)
@@ -412,7 +545,7 @@ class _Judge:
                 int((~same).sum()),
             )
         rows, source = rows[same], source[same]
-        self.sender[rows] = source
+        self.sender[rows], self.flight_s[rows] = source, late_s[same]
         late = np.maximum(np.abs(d.from_s[rows] - d.from_s[source]), np.abs(d.until_s[rows] - d.until_s[source]))
         off = late > _slack(d.until_s[rows])
         if off.any():
@@ -456,8 +589,14 @@ class _Judge:
 
 def _signals(d: DataRows, send: IntArray) -> tuple[IntArray, IntArray]:
     """Transmitter and wavelength of the rows that send, in the order of their signals."""
-    order = np.lexsort((d.wavelength[send], d.number[send]))
-    return d.number[send][order], d.wavelength[send][order]
+    ordered = _in_order_of_signals(d, send)
+    return d.number[ordered], d.wavelength[ordered]
+
+
+def _in_order_of_signals(d: DataRows, send: IntArray) -> IntArray:
+    """Rows that send, in the order of the signals of their light."""
+    ordered: IntArray = send[np.lexsort((d.wavelength[send], d.number[send]))]
+    return ordered
 
 
 def _slack(time_s: FloatArray | float) -> FloatArray | float:
@@ -520,7 +659,8 @@ def _known_data(netlist: Netlist, tables: Tables) -> IntArray:
     if len(outside):
         raise ParameterError(f"data row {outside[0]}: its device is on no node of the job")
     for name, low, high in (
-        ("wavelength", 0, netlist.num_wavelengths - 1), ("op", 0, max(Op)), ("chunk_lo", 0, c.num_chunks - 1),
+        ("step", -1 if tables.assumptions is None else 0, MOST_STEP), ("wavelength", 0, netlist.num_wavelengths - 1),
+        ("op", 0, max(Op)), ("chunk_lo", 0, c.num_chunks - 1),
         ("chunk_n", 1, c.num_chunks), ("parts", 1, c.num_ranks), ("shares", 1, 1 << 20), ("share", 0, 1 << 20),
     ):  # fmt: skip
         column = getattr(d, name)

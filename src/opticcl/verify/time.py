@@ -30,6 +30,7 @@ from opticcl.ir.device import Device
 from opticcl.ir.device_settings import GIVEN
 from opticcl.ir.programme import DeviceTable, Programme
 from opticcl.ir.symmetric_steps import SymmetricSteps, symmetric_step, symmetric_steps
+from opticcl.ir.tables import Tables
 from opticcl.ir.time_verdict import TimeVerdict, TimeViolation
 from opticcl.verify._time_control import control_late, rows_by_round, set_from_s
 from opticcl.verify._time_data import DataTiming, buffer_bytes, follow_data, sums_late
@@ -95,12 +96,12 @@ class TimeRules:
         return cls(**{**rules, "latency": assumed if assumed.latency == "parts" else None, **others})
 
 
-def rules_of(programme: Programme) -> TimeRules:
-    """The rules that a programme claims to obey: its assumptions, laid over those of `common`.
+def rules_of(programme: Programme | Tables) -> TimeRules:
+    """The rules that a programme or device tables claim to obey: their assumptions, laid over those of `common`.
 
     Raises: ParameterError: an assumption has a value that does not exist.
     """
-    known = {key: value for key, value in programme.assumptions.items() if key in KEYS}
+    known = {key: value for key, value in (programme.assumptions or {}).items() if key in KEYS}
     if known.get("initial") != GIVEN:
         return TimeRules.of(assumptions("common", **known))
     del known["initial"]
