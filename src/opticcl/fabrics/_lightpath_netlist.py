@@ -135,7 +135,7 @@ def lightpath_netlist(wafer: TileGrid) -> Netlist:
     groups = (
         ElementGroup(
             "transmitter", "emitter", tiles * lasers, 0, 1, per_wavelength=True, loss={"modulator": 1},
-            parameters={"works": working(wafer.dead_lasers)}, place=wafer.laser_name,
+            parameters={"works": working(wafer.dead_lasers), "emits": lambda laser: laser % lasers}, place=wafer.laser_name,
             node_of=lambda device: wafer.node_on(device // lasers), source=SOURCE,
         ),
         ElementGroup(

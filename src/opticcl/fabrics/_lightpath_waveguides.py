@@ -154,7 +154,8 @@ def waveguide_netlist(wafer: TileGrid) -> Netlist:
     groups = (
         ElementGroup(
             "transmitter", "emitter", tiles * lasers, 0, 1, per_wavelength=True, loss={"modulator": 1},
-            parameters={"works": works}, place=wafer.laser_name, node_of=node_of_laser, source=SOURCE,
+            parameters={"works": works, "emits": lambda laser: laser % lasers}, place=wafer.laser_name,
+            node_of=node_of_laser, source=SOURCE,
         ),
         ElementGroup(
             "laser_switch", "mzi", tiles * lasers, 1, 4 * w, place=wafer.laser_name, node_of=node_of_laser, source=SOURCE,

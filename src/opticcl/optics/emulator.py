@@ -446,6 +446,8 @@ class Emulator:
             element = np.arange(group.count)
             if group.kind == "emitter":
                 element, wavelength, signal = loaded.held(position)
+                if "emits" in group.parameters:  # one wavelength alone
+                    wavelength = np.where(wavelength == group.parameters["emits"](element), wavelength, -1)
             elif group.kind == "laser":
                 wavelength = states[position](element, np.zeros_like(element), -1)
                 signal = NO_DATA + element

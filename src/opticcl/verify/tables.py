@@ -51,8 +51,8 @@ from opticcl.verify.time import rules_of
 
 __all__ = ["DeviceStates", "check_tables", "match_data"]
 
-APART = {"light_does_not_close", "op_differs", "ready_wrong"}
-"""Rules without which what arrives can be added up."""
+APART = {"light_does_not_close", "off_slot", "op_differs", "ready_wrong", "total_too_small"}
+"""Rules that say nothing against the light, so that what arrives can be added up."""
 
 MOST_STEP = 1 << 31
 """Largest number of a step."""
