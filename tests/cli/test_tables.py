@@ -28,6 +28,30 @@ def test_tables_are_written_and_judged(opticcl, answer, tmp_path):
     assert "light_missing: at 0 s, photodiode:" in wrong.stdout
 
 
+def test_power_beside_tables(opticcl, answer, tmp_path):
+    """With --budget and --set, as of the plan; without it the verdict says that it was not judged."""
+    ring = ("-f", "lightpath:shape=8x8", "-s", "10KB", "-a", "ring")
+    assert opticcl("compile", *ring, "--out", tmp_path / "tables").returncode == 0
+    alone = opticcl("verify", "--tables", tmp_path / "tables")
+    assert alone.returncode == 0
+    assert alone.stdout.startswith(f"all_reduce on lightpath with 64 nodes: {tmp_path / 'tables'}/\n")
+    assert "; power not judged" in alone.stdout
+    wrong, code = answer("verify", "--tables", tmp_path / "tables", "--budget", "typical")
+    plan, plan_code = answer("verify", *ring, "--budget", "typical")
+    assert code == plan_code == 1
+    one, other = wrong["violations"][0], plan["violations"][0]
+    assert [one[key] for key in ("rule", "where", "expected", "found")] == [
+        other[key] for key in ("rule", "where", "expected", "found")
+    ]
+    assert "12.65 dB short" in one["found"]
+    bright = opticcl("verify", "--tables", tmp_path / "tables", "--budget", "typical", "--set", "launch=30dBm")
+    assert bright.returncode == 0
+    assert "light: least margin " in bright.stdout
+    refused = opticcl("verify", "--tables", tmp_path / "tables", "--set", "launch=30dBm")
+    assert refused.returncode == 2
+    assert "--set is for the light budget" in refused.stderr
+
+
 def test_a_table_of_some_nodes_is_not_judged(opticcl, tmp_path):
     """It says why."""
     assert (

@@ -9,7 +9,9 @@ import pytest
 import opticcl
 from opticcl.errors import OutputError, ParameterError, PlanFileError, UnsupportedError
 from opticcl.formats.table_files import read_tables
+from opticcl.optics.values import optics
 from opticcl.plans.tables import TableMaker, TablePart
+from opticcl.verify.tables import check_tables
 
 FILES = {"settings.parquet", "data.parquet", "devices.json"}
 
@@ -139,6 +141,36 @@ def test_tables_that_are_wrong(folder, name, change, message):
     change(pl.read_parquet(path)).write_parquet(path)
     with pytest.raises(PlanFileError, match=message):
         read_tables(folder)
+
+
+def test_tables_of_version_1(folder, maker):
+    """They have no steps and state no assumptions: when received data is ready cannot be judged, and the verdict says so."""
+    edited(folder, lambda header: header.update(version=1) or header.pop("assumptions"))
+    path = folder / "data.parquet"
+    pl.read_parquet(path).drop("step").write_parquet(path)
+    read = read_tables(folder)
+    assert read.assumptions is None
+    assert set(read.data.step.tolist()) == {-1}
+    for budget in (None, optics(read.fabric.light_path.table, "typical")):
+        verdict = check_tables(read, budget=budget)
+        assert verdict.ok, str(verdict)
+        assert "ready_s of what is received was not judged: devices.json states no assumptions" in verdict.notes
+    edited(folder, lambda header: header.update(version=2))
+    with pytest.raises(PlanFileError, match="column 'step' is missing"):
+        read_tables(folder)
+
+
+def test_assumptions_that_are_wrong(folder):
+    """They are those of times: a value that does not exist is refused, another one makes other times."""
+    assert json.loads((folder / "devices.json").read_text())["assumptions"]["endpoint"] == 7e-7
+    edited(folder, lambda header: header["assumptions"].update(endpoint=8e-7))
+    (wrong,) = check_tables(read_tables(folder)).violations
+    assert wrong.rule == "ready_wrong"
+    edited(folder, lambda header: header["assumptions"].update(compute="slow"))
+    with pytest.raises(ParameterError, match="compute: 'slow' is not one of"):
+        check_tables(read_tables(folder))
+    edited(folder, lambda header: header.update(assumptions={"latency": "published"}))
+    assert {one.rule for one in check_tables(read_tables(folder)).violations} == {"ready_wrong"}
 
 
 def test_files_that_are_no_tables(folder, tmp_path):

@@ -9,7 +9,8 @@ from opticcl.collective import as_request
 from opticcl.errors import ParameterError
 from opticcl.ir import Op
 from opticcl.verify import _table_data
-from opticcl.verify._table_data import Arrived, arrived_transfers, check_result, replay
+from opticcl.verify._table_data import Arrived, arrived_transfers, check_result, due_ready_s, replay
+from opticcl.verify.time import TimeRules
 
 COLUMNS = ("src", "dst", "chunk_lo", "chunk_n", "op", "from_s", "until_s", "ready_s")
 
@@ -48,7 +49,11 @@ def test_shares_of_a_transfer():
 
 def test_a_rank_reads_what_it_sends_in_a_step_at_once():
     """As the first of it leaves, whichever round that is in; where no step is known, each as it leaves."""
-    rows = [(0, 1, 0, 1, Op.REDUCE_MOVE, 5, 6, 9), (0, 2, 0, 1, Op.REDUCE_MOVE, 3, 4, 9), (3, 2, 1, 1, Op.COPY, 7, 8, 9)]
+    rows = [
+        (0, 1, 0, 1, Op.REDUCE_MOVE, 5, 6, 9),
+        (0, 2, 0, 1, Op.REDUCE_MOVE, 3, 4, 9),
+        (3, 2, 1, 1, Op.COPY, 7, 8, 9),
+    ]
     for step, due in ((0, [3, 3, 7]), (-1, [5, 3, 7])):
         found, told = arrived([(*row, 0, 1, 1, step) for row in rows])
         assert ([row[5] for row in found], told) == (due, [])
@@ -76,6 +81,42 @@ def test_no_transfers():
     rows, told = arrived([short, whole])
     assert rows == [whole]
     assert told == [("share_missing", 4.0, "rank 1", "2 shares of chunk 1", "1", 1)]
+
+
+# --- when data is ready ---------------------------------------------------------------------------------------------------
+
+
+def ready(rows, compute="fused", flight=10.0):
+    """When each row (src, dst, chunk, chunks, op, from, until, share, shares, step) that is received is ready, in seconds.
+
+    A chunk has 100 bytes, and the memory moves 100 bytes a second.
+    """
+    full = [(*row[:7], 0.0, row[7], row[8], 1, row[9]) for row in rows]
+    made, ranks, _ = tables(full, as_request("all_reduce").on(4, 8))
+    made.size_bytes = 800
+    rules = TimeRules(compute=compute, memory_bytes_per_s=100.0)
+    due = due_ready_s(made, ranks, np.full(2 * len(rows), flight), rules)
+    assert due[: len(rows)].tolist() == [row[6] for row in rows]  # those that send
+    return due[len(rows) :].tolist()
+
+
+def test_data_that_is_stored_is_ready_as_it_arrives():
+    """But not before its rank has sent what it sends in the step; what it sends in other steps does not matter."""
+    store = (0, 1, 0, 2, Op.COPY, 0.0, 3.0, 0, 1, 0)
+    assert ready([store]) == [13.0]
+    assert ready([store, (1, 2, 5, 1, Op.COPY, 0.0, 99.0, 0, 1, 0)]) == [99.0, 109.0]
+    assert ready([store, (1, 2, 5, 1, Op.COPY, 20.0, 99.0, 0, 1, 1)]) == [13.0, 109.0]
+
+
+@pytest.mark.parametrize(("compute", "sums"), [("fused", 2 + 1 + 2 * 3), ("chain", 3 * 3), ("none", 0)])
+def test_data_that_is_added_is_ready_once_all_of_it_is_there(compute, sums):
+    """Two ranges of chunks 0 to 1 and 1 to 2, of which the second comes later, in two shares; and a chunk of another step."""
+    rows = [(0, 1, 0, 2, Op.REDUCE, 0.0, 3.0, 0, 1, 0), (2, 1, 2, 1, Op.REDUCE_MOVE, 0.0, 5.0, 0, 2, 0),
+            (2, 1, 2, 1, Op.REDUCE_MOVE, 0.0, 7.0, 1, 2, 0), (0, 1, 0, 1, Op.REDUCE, 90.0, 91.0, 0, 1, 1)]  # fmt: skip
+    alone = 0.0 if compute == "none" else 3.0
+    assert ready(rows, compute) == [17.0 + sums] * 3 + [101.0 + alone]
+    crossing = [rows[0], (2, 1, 1, 2, Op.REDUCE, 0.0, 1.0, 0, 1, 0), (3, 1, 0, 2, Op.REDUCE, 0.0, 1.0, 0, 1, 0)]
+    assert ready(crossing, "fused") == [13.0 + 6 + 2 * 3] * 3
 
 
 # --- the order of time --------------------------------------------------------------------------------------------------

@@ -11,8 +11,10 @@ from opticcl.fabrics import FABRICS
 from opticcl.ir.tables import DataRows, SettingRows
 from opticcl.optics.emulator import Emulator
 from opticcl.optics.rounds import lanes_of, round_settings, standing_settings
+from opticcl.optics.values import optics
 from opticcl.plans.tables import TableMaker, TablePart
 from opticcl.verify._table_data import Arrived, arrived_transfers, replay
+from opticcl.verify.budget import check_budget
 from opticcl.verify.tables import DeviceStates, check_tables, match_data
 
 SYSTEMS = {
@@ -181,6 +183,32 @@ def transfers_of(tables) -> Arrived:
         raise AssertionError(violation)
 
     return arrived_transfers(tables, ranks, sender, refuse)
+
+
+# --- power ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_power_is_that_of_the_plan(system):
+    """The least margin and the circuits without enough light, of circuits that the settings make."""
+    plan = opticcl.compile(SYSTEMS[system][0], "all_reduce", "100 KB", algorithm=SYSTEMS[system][1])
+    tables, table = TableMaker(plan).tables(), plan.fabric.light_path.table
+    for settings in ({}, {"launch": -40.0}):
+        values = optics(table, "typical", settings)
+        due, found = check_budget(plan.circuits, values), check_tables(tables, budget=values)
+        assert found.budget == "typical"
+        assert found.record()["checked"]["budget"] == "typical"
+        (light,) = (note for note in found.notes if note.startswith("light: "))
+        assert light.split(",")[0] == due.notes[0].split(",")[0]
+        assert bool(found.violations) == bool(due.violations) == bool(settings)
+        for one, other in zip(found.violations, due.violations, strict=False):
+            assert (one.rule, one.expected, one.found) == ("light_does_not_close", other.expected, other.found)
+            assert one.where.partition(" through ")[2] == other.where.partition(" through ")[2]
+            assert one.at_s == tables.data.from_s.min()
+    assert "power not judged" in str(check_tables(tables))
+    assert "power not judged" not in str(found)
+    with pytest.raises(ParameterError, match="preset literal has no "):
+        check_tables(tables_of("lightpath"), budget=optics(tables_of("lightpath").fabric.light_path.table))
 
 
 # --- mutants ----------------------------------------------------------------------------------------------------------

@@ -115,7 +115,8 @@ def run(
         typer.Option(
             "--tables",
             metavar="DIR",
-            help="Verify device tables alone, in place of a plan: light and data of the devices that they set.",
+            help="Verify device tables alone, in place of a plan: light and data of the devices that they set; with --budget "
+            "power too.",
         ),
     ] = None,
     out: Annotated[list[Path], out_option(RECORD)] = [],  # noqa: B006

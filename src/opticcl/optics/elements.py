@@ -1,7 +1,7 @@
 """Kinds of optical elements: where light that enters an element leaves it, and as which signal.
 
     kind          ports   state                             what it does
-    emitter       0 : 1   signal of each wavelength         emits its signals
+    emitter       0 : 1   signal of each wavelength         emits its signals; on one wavelength alone where it `emits` that
     laser         0 : 1   wavelength                        emits one wavelength without data
     comb          0 : 1   -                                 emits all wavelengths without data
     modulator     1 : 1   signal, of each wavelength or     replaces light without data by the signal

@@ -379,8 +379,16 @@ class Emulator:
                     )
             rays = _joined(parts, len(keys))
             mark = np.concatenate(marks) if marks else None
-        *columns, trail = _joined(ended, len(keys))
-        return Arrivals(*columns, circulating, *trails.paths(trail))
+        last = _joined(ended, len(keys))
+        return Arrivals(
+            last.port,
+            last.wavelength,
+            last.signal,
+            last.splitting_db,
+            last.counts,
+            circulating,
+            *trails.paths(last.trail),
+        )
 
     def _leaked(
         self, position: int, rows: InputRows, straight: tuple[IntArray, IntArray], fresh: npt.NDArray[np.bool_]

@@ -58,17 +58,17 @@ def due_ready_s(tables: Tables, ranks: IntArray, flight_s: FloatArray, rules: Ti
     """
     d, c = tables.data, tables.collective
     _, place = np.unique(d.step * c.num_ranks + ranks, return_inverse=True)  # of each step on each rank
-    sent_s, there_s = np.full((2, len(d)), -np.inf)
+    sent_s, there_s = np.full((2, len(ranks)), -np.inf)
     np.maximum.at(sent_s, place[d.sends], d.until_s[d.sends])
     due_s = np.where(d.sends, d.until_s, np.maximum(d.until_s + flight_s, sent_s[place]))
     adds = np.flatnonzero(~d.sends & (d.op & Op.REDUCE > 0))
     np.maximum.at(there_s, place[adds], due_s[adds])
-    chunks = np.zeros(len(d))
+    chunks = np.zeros(len(ranks))
     if rules.compute != "none" and len(adds):
-        chunks += np.bincount(place[adds], d.chunk_n[adds] / d.shares[adds], minlength=len(d))
+        chunks += np.bincount(place[adds], d.chunk_n[adds] / d.shares[adds], minlength=len(ranks))
         chunks *= 3 if rules.compute == "chain" else 1
         if rules.compute == "fused":
-            chunks += 2 * _covered(place[adds], d.chunk_lo[adds], d.chunk_n[adds], len(d))
+            chunks += 2 * _covered(place[adds], d.chunk_lo[adds], d.chunk_n[adds], len(ranks))
     sums_s = chunks * (tables.size_bytes / c.num_chunks / rules.memory_bytes_per_s)
     due_s[adds] = (there_s + sums_s)[place[adds]]
     return due_s
