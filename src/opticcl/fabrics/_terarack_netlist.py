@@ -48,7 +48,7 @@ class Segments:
         count: fibres [count].
         onward: returns the side that the fibre of each side leads to, -1 of one without a fibre, int64 (sides,).
         name: a fibre in words; fibres are numbered in the order of their sides.
-        ways: directions that paths tell apart: 2 on rings, 4 on a torus or mesh [count].
+        ways: directions of a path: 2 on rings, 4 on a torus or mesh [count].
     """
 
     count: int

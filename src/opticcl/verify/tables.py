@@ -78,7 +78,7 @@ def check_tables(
         raise ParameterError(
             "verify: these tables are of a part of the devices; light needs all, write them without --node"
         )
-    judge = _Judge(tables, progress)
+    judge = _Judge(tables, progress, budget is not None)
     judge.check_settings()
     judge.check_data()
     judge.follow_light()
@@ -189,17 +189,24 @@ class _Active(NamedTuple):
 class _Judge:
     """Tables with what is wrong with them.
 
+    Args:
+        tables: to be judged.
+        progress: called at every time at which light is followed.
+        power: whether the power of the light is to be judged.
+
     Attributes:
         found: first violation of each rule, with the count of all.
         sender: row that sends what each row receives, int64 (rows,); -1 until light is followed.
         flight_s: latency of the path of the light that each row receives, float64 (rows,) [s].
         rules: of latency and sums that the tables state; None: they state none.
-        circuits: of light that rows receive, by step, each once for each state of the devices and set of senders.
+        circuits: where the power is judged, those of light that rows receive, by step, each once for each state of the
+            devices and set of senders.
         ranks: of each row of data, int64 (rows,).
     """
 
     tables: Tables
     progress: ProgressCallback
+    power: bool = False
     found: dict[str, TableViolation] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     moments: int = 0
@@ -467,24 +474,22 @@ class _Judge:
         flight_s = np.zeros(len(light.signal))
         if self.rules is not None:
             flight_s[data] = path_latency_s(self.tables, circuits, self.rules.latency)
-        heard = np.flatnonzero(np.isin(light.photodiode[data], d.number[active.receive]))
-        step = np.maximum(d.step[row[heard]], 0)
-        for one in np.unique(step).tolist():
-            self.circuits.setdefault(one, []).append(circuits.take(heard[step == one]))
+        if self.power:
+            received = np.flatnonzero(np.isin(light.photodiode[data], d.number[active.receive]))
+            step = np.maximum(d.step[row[received]], 0)
+            for one in np.unique(step).tolist():
+                self.circuits.setdefault(one, []).append(circuits.take(received[step == one]))
         return flight_s
 
     def _operations(self) -> None:
         """A row that sends has the operation of one of the rows that receive it."""
         d = self.tables.data
         received = np.flatnonzero(self.sender >= 0)
-        right = ~d.sends
-        right[self.sender[received[d.op[received] == d.op[self.sender[received]]]]] = True
-        heard = np.zeros(len(d), bool)
-        heard[self.sender[received]] = True
-        wrong = np.flatnonzero(heard & ~right)
+        source = self.sender[received]
+        same = d.op[received] == d.op[source]
+        wrong = np.setdiff1d(source, source[same])
         for row in wrong[:1].tolist():
-            mate = received[self.sender[received] == row][0]
-            expected, found = (Op(d.op[i]).name.lower() for i in (mate, row))
+            expected, found = (Op(d.op[i]).name.lower() for i in (received[source == row][0], row))
             self.report("op_differs", d.from_s[row], self._end(row), f"{expected}, as received", found, len(wrong))
 
     def _wrong(
