@@ -20,7 +20,7 @@ PYTEST := $(BIN)/pytest -q -n auto --maxprocesses 8 --dist worksteal --durations
 # Python keeps what it has compiled, whatever the user's settings say: else every process of the tests compiles all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-deep test-torch lint bench mutants docs clean
+.PHONY: demo test test-deep test-torch lint bench golden mutants docs clean
 
 demo: $(INSTALLED)
 	mkdir -p out
@@ -59,6 +59,11 @@ bench: $(EXTENDED)
 docs: $(INSTALLED)
 	$(PIP_INSTALL) -e '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+
+# Golden records that do not exist yet; or those of ONLY, a list of names, with REASON where they are slower or have another verdict
+# or refusal. See CONTRIBUTING.md.
+golden: $(EXTENDED)
+	@$(BIN)/python -m tests.records --only "$$ONLY" --reason "$$REASON"
 
 # Small changes of the source that no test notices; hours in all, and a run goes on where the last one ended.
 mutants: $(EXTENDED)
