@@ -34,15 +34,21 @@ def id_of(fabric: str, algorithm: str, collective: str) -> str:
     return f"plans/{fabric}/{algorithm.replace(',', '+')}/{collective}"
 
 
+def parts_of(id: str) -> tuple[str, str, str]:
+    """Fabric, algorithm and collective of a record."""
+    _, fabric, algorithm, collective = id.split("/")
+    return fabric, algorithm.replace("+", ","), collective
+
+
 @cache
-def parts_of() -> dict[str, tuple[str, str, str]]:
-    """(fabric, algorithm, collective) of every record of a cell, by its name; those of one node alone have no plan to list."""
-    named = {}
-    for fabric, algorithm in cells():
-        for collective in COLLECTIVES:
-            if any(True for _ in plans_of(fabric, algorithm, collective)):
-                named[id_of(fabric, algorithm, collective)] = (fabric, algorithm, collective)
-    return named
+def cell_names() -> tuple[str, ...]:
+    """Names of the records of all cells that have a plan for more than one node."""
+    return tuple(
+        id_of(fabric, algorithm, collective)
+        for fabric, algorithm in cells()
+        for collective in COLLECTIVES
+        if any(True for _ in plans_of(fabric, algorithm, collective))
+    )
 
 
 def plans_of(fabric: str, algorithm: str, collective: str) -> Iterator[tuple[int, CircuitPlan]]:

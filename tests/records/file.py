@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.records.cells import parts_of
+from tests.records.cells import cell_names, parts_of
 from tests.records.cells import record_of as record_of_cell
 from tests.records.commands import all_commands
 from tests.records.differences import Difference, differences, needing_reason
@@ -40,7 +40,7 @@ def write(records: Mapping[str, Mapping[str, Any]], file: Path = FILE) -> None:
 
 def names() -> list[str]:
     """Names of all records that there should be, sorted."""
-    return sorted((*all_commands(), *parts_of()))
+    return sorted((*all_commands(), *cell_names()))
 
 
 def made(id: str) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def made(id: str) -> dict[str, Any]:
         if command.before:
             asked["before"] = [list(words) for words in command.before]
         return {**asked, **answer_of(command)}
-    found = kept(record_of_cell(*parts_of()[id]), {}, "")
+    found = kept(record_of_cell(*parts_of(id)), {}, "")
     assert isinstance(found, dict)
     return found
 

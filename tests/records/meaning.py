@@ -13,7 +13,7 @@ class Rule:
     """How words of a command are written now.
 
     Args:
-        old: words that follow each other in a command; the first rule word of a verb is the verb itself.
+        old: words that follow each other in a command, such as its verb.
         new: words in their place.
         unless: the rule does not hold for commands with one of these words.
     """

@@ -1,6 +1,7 @@
 """The tool of the golden records: what is a difference, what needs a reason, what is written, what enters a digest."""
 
 import json
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from opticcl.fabrics import fabric_at_scale
 from opticcl.ir import Circuits, Op, Transfers
 from opticcl.ir.circuit_plan import listed_plan
 from opticcl.ir.programme import StepRuns
+from opticcl.operations.faults import answers
 from opticcl.plans.plan import read as read_plan
 from tests.records import file as file_module
 from tests.records.__main__ import main
@@ -284,6 +286,18 @@ def test_commands_run_in_a_folder_of_their_own(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
     with pytest.raises(RuntimeError, match=r"z: opticcl verify p\.csv ended with 2"):
         answer_of(Command("z", ("list", "ring"), (("verify", "p.csv"),)))
+
+
+def test_no_time_of_a_clock_is_recorded():
+    """Planning takes none while a command runs, and its time again afterwards."""
+    command = Command("x", ("faults", "-f", "oddl:shape=2x4", "--fail", "transmitter:3", "-s", "1MB", "--json"))
+    (row,) = answer_of(command)["answer"]["rows"]
+    assert row["plan_s"] == 0.0
+    assert row["recovery_s"] > row["detect_s"]
+    before = time.process_time()
+    sum(range(1_000_000))
+    assert time.process_time() > before
+    assert answers.process_time is time.process_time
 
 
 # --------------------------------------------------------------------------------------------------------------- digests
