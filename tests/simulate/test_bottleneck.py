@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.altered import altered
 from tests.engines import flow_result
 from tests.profiles import examples
+from tests.signals import signals
 from tests.simulate.plans import by_hand
 from tests.strategies import fabrics
 
@@ -306,10 +307,13 @@ def test_routes_and_circuits_of_a_transfer_share_its_bytes(specification, wavele
     } == only
 
 
+PLAIN = SimpleNamespace(wavelengths_carried=lambda circuits: circuits.wavelength_n)
+
+
 @examples(80)
 @given(st.data(), st.integers(1, 7), st.booleans(), st.booleans())
 def test_signals_that_are_split_are_found_row_by_row(data, count, steps, twice):
-    """One signal: the same part, sender, port, wavelengths and stored chunks; what is moved or added is a signal of its own."""
+    """One signal on one part."""
     few = (0, 0, 0, 0, 1)
     column = {
         name: np.array(data.draw(st.lists(st.sampled_from(values), min_size=count, max_size=count)))
@@ -334,16 +338,11 @@ def test_signals_that_are_split_are_found_row_by_row(data, count, steps, twice):
     )
     owner = np.repeat(row, 2) if twice else row
     part = np.repeat(column["part"], 2) + np.tile([0, 1], count) if twice else column["part"]
-    found = _repeated_signals(transfers, circuits, part, owner if twice else None)
+    found = _repeated_signals(PLAIN, transfers, circuits, part, owner if twice else None)
+    carried = signals(circuits, transfers)
     seen, due = set(), []
     for where, circuit in zip(part.tolist(), owner.tolist(), strict=True):
-        k = int(circuits.transfer[circuit])
-        stored = transfers.op[k] == Op.COPY
-        signal = (
-            where, int(circuits.src[circuit]), int(circuits.port[circuit]), int(circuits.wavelength_lo[circuit]),
-            int(circuits.wavelength_n[circuit]), int(transfers.chunk_lo[k]), int(transfers.chunk_n[k]),
-            steps and int(transfers.chunk_step[k]), "stored" if stored else circuit,
-        )  # fmt: skip
+        signal = (where, carried[circuit])
         due.append(signal in seen)
         seen.add(signal)
     assert (found is None and not any(due)) or found.tolist() == due
@@ -354,7 +353,7 @@ def test_two_receivers_of_a_port_hear_one_signal():
     transfers = Transfers.of([0, 0], [1, 2], 0, 1, Op.COPY)
     for ports, due in ((0, [False, True]), ([0, 1], None)):
         circuits = Circuits.of(np.arange(2), transfers.src, transfers.dst, ports)
-        found = _repeated_signals(transfers, circuits, np.zeros(2, np.int64), None)
+        found = _repeated_signals(PLAIN, transfers, circuits, np.zeros(2, np.int64), None)
         assert (None if found is None else found.tolist()) == due
 
 

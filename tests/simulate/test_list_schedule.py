@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.profiles import examples
+from tests.signals import signals
 from tests.simulate.plans import by_hand, drawn
 
 from opticcl.assumptions import assumptions
@@ -79,24 +80,20 @@ class Looked:
                 self.copied.pop((src[i], c), None)
         mine = []
         for number, circuits in enumerate(self.plan.rounds(step)):
-            mine += self.round(step, number, t, circuits, chunks, there, not_before)
+            mine += self.round(step, number, t, circuits, there, not_before)
         self.arrive(step, t, chunks, mine)
 
-    def item_of(self, t, circuits, chunks):
-        """Circuits of a transfer start together, and those of copies of the same chunks on one signal that may be split."""
+    def item_of(self, t, circuits):
+        """Circuits of a transfer start together, and those of one signal that may be split."""
         transfer = circuits.transfer.tolist()
         splits = any(resource.splits for resource in self.where.resources)
+        carried = signals(circuits, t) if splits else None
         item = [[i] for i in range(len(circuits))]
 
         def together(i, j):
             if transfer[i] == transfer[j] >= 0:
                 return True
-            copies = all(transfer[k] >= 0 and t.op[transfer[k]] == Op.COPY for k in (i, j))
-            light = [
-                [getattr(circuits, name)[k] for name in ("src", "port", "wavelength_lo", "wavelength_n")]
-                for k in (i, j)
-            ]
-            return splits and copies and light[0] == light[1] and chunks[transfer[i]] == chunks[transfer[j]]
+            return splits and carried[i] == carried[j]
 
         for i in range(len(circuits)):
             for j in range(i):
@@ -109,7 +106,7 @@ class Looked:
             return sorted(found)
         return sorted(found, key=lambda one: (transfer[one[0]] < 0, transfer[one[0]], one))
 
-    def round(self, step, number, t, circuits, chunks, there, not_before):
+    def round(self, step, number, t, circuits, there, not_before):
         """Items of a round, one after the other."""
         where, assumed, slot_s = self.where, self.assumed, self.where.slot_s
         n, shared, first_flow = len(circuits), assumed.receive_buffers == "shared", len(self.transfers)
@@ -145,7 +142,7 @@ class Looked:
                     lit = [lo[i] + k * stride for k in range(width[i])] if resource.per_wavelength else [None]
                     units[i] += [(id(resource), index, w) for w in lit]
         taken, until, exchanges, found = set(), [], [], []
-        for item in self.item_of(t, circuits, chunks):
+        for item in self.item_of(t, circuits):
             due = max([there[transfer[i]] for i in item if transfer[i] >= 0], key=lambda one: one[0], default=(0.0, -1))
             busy = [one for i in item for unit in units[i] for one in self.occupied if one[0] == unit]
             free = max(busy, key=lambda one: one[1], default=(None, 0.0, 0.0, -1))
@@ -414,6 +411,11 @@ def test_sums_of_a_step(rows):
         assert len(at) == len(rank) + 1
 
 
+def all_of_them(circuits):
+    """Wavelengths of circuits that pass no weak part."""
+    return circuits.wavelength_n
+
+
 LIGHT = st.tuples(*[st.integers(0, 1)] * 3, st.integers(1, 2), st.integers(-1, 5))
 MOVED = st.tuples(*[st.integers(0, 1)] * 2, st.integers(1, 2), st.integers(1, 2), st.sampled_from([0, 0, 0, 1, 2]))
 
@@ -421,22 +423,24 @@ MOVED = st.tuples(*[st.integers(0, 1)] * 2, st.integers(1, 2), st.integers(1, 2)
 @given(st.lists(LIGHT, max_size=7), st.lists(MOVED, min_size=6, max_size=6), st.booleans())
 @examples(60)
 def test_what_starts_together(light, moved, splits):
-    """Circuits of a transfer, and of copies of the same chunks on one signal, in the order of the plan."""
+    """Circuits of a transfer, and of one signal, in the order of the plan."""
     _, lo, count, apart, op = np.array(moved, np.int64).reshape(-1, 5).T
     t = Transfers.of(np.full(6, 9), np.arange(6), lo, count, op, chunk_step=apart)
     src, port, first, width, transfer = np.array(light, np.int64).reshape(-1, 5).T
     circuits = Circuits.of(transfer, src, np.full(len(src), 3), port, first, width)
-    where = SimpleNamespace(resources=[SimpleNamespace(splits=False), SimpleNamespace(splits=splits)])
+    where = SimpleNamespace(
+        resources=[SimpleNamespace(splits=False), SimpleNamespace(splits=splits)], wavelengths_carried=all_of_them
+    )
     looked = Looked.__new__(Looked)
     looked.where = where
-    chunks = [[int(lo[i] + k * (apart[i] if count[i] > 1 else 1)) for k in range(count[i])] for i in range(6)]
-    chunks = [[*mine, apart[i]] for i, mine in enumerate(chunks)]  # a single chunk has a distance too
     item = ListScheduler.items(SimpleNamespace(fabric=where), t, circuits)
     found = [np.flatnonzero(item == number).tolist() for number in np.unique(item)]
-    assert found == looked.item_of(t, circuits, chunks)
+    assert found == looked.item_of(t, circuits)
 
 
-SPLITTING = SimpleNamespace(fabric=SimpleNamespace(resources=[SimpleNamespace(splits=True)]))
+SPLITTING = SimpleNamespace(
+    fabric=SimpleNamespace(resources=[SimpleNamespace(splits=True)], wavelengths_carried=all_of_them)
+)
 
 
 LIGHT_COLUMNS, MOVED_COLUMNS = (
@@ -454,13 +458,13 @@ def test_one_signal_differs_in_nothing(differs):
     )
     t = Transfers.of([9, 9], [3, 4], **moved)
     item = ListScheduler.items(SPLITTING, t, Circuits.of([0, 1], dst=[3, 4], **light))
-    assert item.tolist() == ([0, 0] if differs == "nothing" else [0, 1])
+    assert item.tolist() == ([0, 0] if differs in ("nothing", "op") else [0, 1])
 
 
 def test_signals_and_transfers_connect_circuits_in_turn():
-    """The last circuit of a chain starts with the first; an idle one alone."""
+    """The second halves of two transfers are one signal, so the first ones start with them; an idle circuit alone."""
     t = Transfers.of([9, 9], [3, 4], 2, 2, Op.COPY)
-    circuits = Circuits.of([0, 0, 1, 1, -1], [0, 1, 1, 2, 2], [3, 3, 4, 4, 4])
+    circuits = Circuits.of([0, 0, 1, 1, -1], [0] * 5, [3, 3, 4, 4, 4], [0, 1, 0, 1, 2], [0, 0, 1, 0, 0])
     assert ListScheduler.items(SPLITTING, t, circuits).tolist() == [0, 0, 0, 0, 4]
 
 

@@ -35,7 +35,8 @@ def circuits_of(rows, paths, step=1):
 
 # --- one signal -----------------------------------------------------------------------------------------------------------
 
-ONE = {"index": 0, "src": 1, "port": 0, "lo": 0, "n": 1, "chunk_lo": 2, "chunk_n": 1, "chunk_step": 1, "dst": 5}
+SPLITTING = fabric("ramp:groups=3,racks=2,wavelengths=6")
+ONE = {"index": 0, "src": 1, "port": 0, "lo": 0, "n": 1, "chunk_lo": 2, "chunk_n": 2, "chunk_step": 1, "dst": 5}
 
 
 def signals(second):
@@ -46,39 +47,39 @@ def signals(second):
     transfers = Transfers.of(*(columns[name] for name in names), Op.COPY, chunk_step=columns["chunk_step"])
     rows = [[one[key] for key in ("src", "dst", "port", "lo", "n")] for one in both]
     circuits = circuits_of(rows, [[0], [0]])
-    resource = fabric("ramp:groups=3,racks=2,wavelengths=6").resources[0]
-    return len(distinct_signals(Usage(resource, columns["index"]), transfers, circuits).index)
+    resource = SPLITTING.resources[0]
+    return len(distinct_signals(Usage(resource, columns["index"]), SPLITTING, transfers, circuits).index)
 
 
 @pytest.mark.parametrize(
     "second",
     [
-        {"index": 1}, {"src": 2}, {"port": 1}, {"lo": 1}, {"n": 2}, {"chunk_lo": 3}, {"chunk_n": 2}, {"chunk_step": 2},
-        {"dst": 5},
+        {"index": 1}, {"src": 2}, {"port": 1}, {"lo": 1}, {"n": 2}, {"chunk_lo": 3}, {"chunk_n": 3}, {"chunk_step": 2},
     ],
     ids=lambda second: "".join(second),
 )  # fmt: skip
 def test_signals_differ_in_any_column(second):
-    """Resource, sender, port, wavelengths, chunks and the distance between them; or both lead to one receiver."""
+    """Resource, sender, port, wavelengths, chunks and the distance between them."""
     assert signals(second) == 2
     assert signals({}) == 1
 
 
 def test_idle_circuits_of_a_step_without_transfers_are_signals():
-    """Two to different receivers are one; two to one receiver are two."""
-    resource = fabric("ramp:groups=3,racks=2,wavelengths=6").resources[0]
+    """Two of one port are one, two of two ports are two."""
+    resource = SPLITTING.resources[0]
     nothing = Transfers.of([], [], [], [], [])
-    for receivers, count in (([5, 6], 1), ([5, 5], 2)):
-        circuits = Circuits.of(np.array([-1, -1]), np.array([1, 1]), np.array(receivers))
-        assert len(distinct_signals(Usage(resource, np.zeros(2, np.int64)), nothing, circuits).index) == count
+    for ports, count in (([0, 0], 1), ([0, 1], 2)):
+        circuits = Circuits.of(np.array([-1, -1]), np.array([1, 1]), np.array([5, 6]), ports)
+        usage = Usage(resource, np.zeros(2, np.int64))
+        assert len(distinct_signals(usage, SPLITTING, nothing, circuits).index) == count
 
 
 def test_signals_are_told_apart_in_any_order_of_rows():
     """Three circuits, of which the first and the last are one signal."""
-    resource = fabric("ramp:groups=3,racks=2,wavelengths=6").resources[0]
+    resource = SPLITTING.resources[0]
     t = Transfers.of([1, 2, 1], [6, 6, 5], [2, 2, 2], 1, Op.COPY)
     circuits = Circuits.of(np.arange(3), t.src, t.dst)
-    assert len(distinct_signals(Usage(resource, np.zeros(3, np.int64)), t, circuits).index) == 2
+    assert len(distinct_signals(Usage(resource, np.zeros(3, np.int64)), SPLITTING, t, circuits).index) == 2
 
 
 # --- steps of a class -----------------------------------------------------------------------------------------------------

@@ -169,9 +169,9 @@ def _receive(
     """
     lanes = light.lanes
     transfer = carried[lanes.circuit].astype(np.int64)
-    length, share, shares = size[transfer], lanes.share, np.maximum(lanes.shares, 1)
-    first = begin[transfer] + length * share // shares
-    last = begin[transfer] + length * (share + 1) // shares
+    length, shares = size[transfer], np.maximum(lanes.shares, 1)
+    first = begin[transfer] + length * lanes.share // shares
+    last = begin[transfer] + length * lanes.behind // shares
     signals, source = np.unique(lanes.signal, return_index=True)
     got = light.report.received
     at = np.minimum(np.searchsorted(signals, got), len(signals) - 1)

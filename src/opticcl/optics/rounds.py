@@ -1,7 +1,6 @@
 """The light of a round of circuits: settings that a fabric derives from them, signals at transmitters, and who listens.
 
-A lane is a circuit on one wavelength. It carries share k of n of the elements of its transfer. Lanes of one transmitter and
-wavelength with the same chunks and the same share are one signal, whatever the receivers do with it.
+A lane is a circuit on one wavelength; which lanes are one signal, `opticcl.ir.signals` says.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import numpy as np
 from opticcl.errors import FabricError, ParameterError, UnsupportedError
 from opticcl.ir import Circuits, Fabric, IntArray, Transfers
 from opticcl.ir.netlist import MOST_PORTS, Netlist, StateUse
+from opticcl.ir.signals import signals_of
 from opticcl.optics.device_changes import DeviceChange
 from opticcl.optics.emulator import NO_DATA, ElementStates, Emulator, LightReport, Listeners
 from opticcl.optics.leaks import Crosstalk, crosstalk
@@ -46,7 +46,7 @@ class Lanes:
         transmitter: element of the group that holds signals, int64 (n,).
         photodiode: element, int64 (n,).
         signal: equal for lanes that carry the same; from `IDLE` on for circuits that stand idle, int64 (n,).
-        share, shares: which part of its transfer a lane carries, of how many equal parts, int64 (n,).
+        share, behind, shares: as of `Signals`.
     """
 
     circuit: IntArray
@@ -55,6 +55,7 @@ class Lanes:
     photodiode: IntArray
     signal: IntArray
     share: IntArray
+    behind: IntArray
     shares: IntArray
 
     def __len__(self) -> int:
@@ -182,41 +183,12 @@ def lanes_of(fabric: Fabric, circuits: Circuits, transfers: Transfers) -> Lanes:
         circuits: of a round.
         transfers: of the step.
     """
-    many = circuits.wavelength_n.astype(np.int64)
-    circuit = np.repeat(np.arange(len(circuits)), many)
-    nth = np.arange(len(circuit)) - np.repeat(np.cumsum(many) - many, many)
-    wavelength = circuits.wavelength_lo[circuit] + nth * circuits.wavelength_step
+    found = signals_of(fabric, circuits, transfers)
     transmitter, photodiode = fabric.ends(circuits)
-    carried = circuits.transfer[circuit].astype(np.int64)
-    idle = carried < 0
-    share, shares = (np.where(idle, 0, column) for column in _shares(carried))
-    columns = [transmitter, wavelength, idle, share, shares]
-    if len(transfers):
-        chunks = [
-            transfers.chunk_lo,
-            transfers.chunk_n,
-            *(() if transfers.chunk_step is None else (transfers.chunk_step,)),
-        ]
-        columns += [np.where(idle, 0, column[carried]) for column in chunks]
-    order = np.lexsort(columns)
-    new = np.zeros(len(order), np.int64)
-    new[1:] = np.any([column[order[1:]] != column[order[:-1]] for column in columns], axis=0)
-    signal = np.empty(len(order), np.int64)
-    signal[order] = np.cumsum(new)
-    signal[idle] += IDLE
-    return Lanes(circuit, wavelength, transmitter, photodiode, signal, share, shares)
-
-
-def _shares(carried: IntArray) -> tuple[IntArray, IntArray]:
-    """Number of each lane among those of its transfer, and how many these are."""
-    order = np.argsort(carried, kind="stable")
-    ordered = carried[order]
-    begin = np.searchsorted(ordered, ordered)
-    share = np.empty_like(carried)
-    share[order] = np.arange(len(order)) - begin
-    shares = np.empty_like(carried)
-    shares[order] = np.searchsorted(ordered, ordered, "right") - begin
-    return share, shares
+    signal = np.where(found.shares > 0, found.signal, found.signal + IDLE)
+    return Lanes(
+        found.circuit, found.wavelength, transmitter, photodiode, signal, found.share, found.behind, found.shares
+    )
 
 
 def round_settings(fabric: Fabric, netlist: Netlist, circuits: Circuits, lanes: Lanes, owner: int = 0) -> ElementStates:

@@ -446,6 +446,11 @@ class TableMaker:
                 continue
             circuits = one.circuits.take(carrying)
             lanes = lanes_of(self.fabric, circuits, one.transfers)
+            if (lanes.behind - lanes.share != 1).any():
+                raise UnsupportedError(
+                    f"tables: weak parts of {self.fabric.name} divide a transfer into unequal shares, and tables have equal "
+                    "ones; leave the weak parts out"
+                )
             transfer, t = circuits.transfer[lanes.circuit], one.transfers
             if self.fabric.slot_s and t.chunk_step is not None:
                 raise UnsupportedError(

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from opticcl.errors import UnsupportedError
-from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Op, Resource, Transfers, concatenate_circuits
+from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Resource, Transfers, concatenate_circuits
+from opticcl.ir.signals import signals_of
 from opticcl.ir.symmetric_steps import SymmetricStep, first_of_orbit, symmetric_step
 from opticcl.simulate.closed_form import Cost
 from opticcl.simulate.links import Links
@@ -210,7 +211,7 @@ def uses(
     for usage in fabric.usage(circuits):
         carried = mine if usage.circuit is None else mine[usage.circuit]
         if usage.resource.splits:
-            repeated = _repeated_signals(transfers, circuits, usage.index, usage.circuit)
+            repeated = _repeated_signals(fabric, transfers, circuits, usage.index, usage.circuit)
             carried = carried if repeated is None else np.where(repeated, 0.0, carried)
         yield number[id(usage.resource)], usage.index, usage.circuit, carried
 
@@ -264,13 +265,12 @@ def _symmetric_loads(plan: CircuitPlan, step: SymmetricStep, i: int) -> Iterator
 
 
 def _repeated_signals(
-    transfers: Transfers, circuits: Circuits, index: IntArray, circuit: IntArray | None
+    fabric: Fabric, transfers: Transfers, circuits: Circuits, index: IntArray, circuit: IntArray | None
 ) -> np.ndarray | None:
     """Rows of a usage whose signal another row puts on the same resource already, bool (m,), or None if there are none.
 
-    One signal leaves one port of one sender on the same wavelengths with the same chunks, to be stored by its receivers.
-
     Args:
+        fabric: that the circuits are on.
         transfers: of the step.
         circuits: of the round.
         index, circuit: of the usage.
@@ -278,13 +278,8 @@ def _repeated_signals(
     leaves = circuits.src.astype(np.int64) * (int(circuits.port.max(initial=0)) + 1) + circuits.port
     if np.bincount(leaves).max(initial=0) <= 1:
         return None  # no port has two circuits
-    owner = np.arange(len(circuits)) if circuit is None else circuit
-    carried = circuits.transfer[owner]
-    columns = (
-        index, leaves[owner], circuits.wavelength_lo[owner], circuits.wavelength_n[owner], transfers.chunk_lo[carried],
-        transfers.chunk_n[carried], np.where(transfers.op[carried] == Op.COPY, -1, owner),
-        *(() if transfers.chunk_step is None else (transfers.chunk_step[carried],)),
-    )  # fmt: skip
+    signal = signals_of(fabric, circuits, transfers).of_circuits()
+    columns = (index, signal if circuit is None else signal[circuit])
     order = np.lexsort(columns)
     repeated = np.zeros(len(order), bool)
     repeated[order[1:]] = np.all([column[order[1:]] == column[order[:-1]] for column in columns], axis=0)

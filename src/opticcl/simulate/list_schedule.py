@@ -17,11 +17,11 @@ import numpy.typing as npt
 
 from opticcl.assumptions import Assumptions
 from opticcl.errors import UnsupportedError
-from opticcl.ir import CircuitPlan, Circuits, IntArray, Op, ProgressCallback, Transfers
+from opticcl.ir import CircuitPlan, Circuits, IntArray, ProgressCallback, Transfers
 from opticcl.ir.programme import ControlTimes, DeviceTable
+from opticcl.ir.signals import signals_of
 from opticcl.simulate import _list_kernels as kernels
 from opticcl.simulate._device_uses import Devices, DeviceUses
-from opticcl.simulate._fold import numbered
 from opticcl.simulate._units import Units
 from opticcl.simulate.guards import EventLimit, refuse_large_programme
 from opticcl.simulate.latency import path_latency
@@ -229,12 +229,7 @@ class ListScheduler:
         n = len(circuits)
         if not any(resource.splits for resource in self.fabric.resources) or not n:
             return np.where(circuits.transfer >= 0, circuits.transfer, len(transfers) + np.arange(n))
-        known = np.maximum(circuits.transfer, 0)
-        alone = np.where((circuits.transfer >= 0) & (transfers.op[known] == Op.COPY), -1, np.arange(n))
-        signal, _ = numbered([
-            circuits.src, circuits.port, circuits.wavelength_lo, circuits.wavelength_n, transfers.chunk_lo[known],
-            transfers.chunk_n[known], _apart(transfers)[known], alone,
-        ])  # fmt: skip
+        signal = signals_of(self.fabric, circuits, transfers).of_circuits()
         of_transfer = np.where(circuits.transfer >= 0, circuits.transfer, len(transfers) + np.arange(n))
         item = np.arange(n)
         while True:  # the smallest row that signals and transfers connect

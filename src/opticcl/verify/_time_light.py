@@ -164,7 +164,7 @@ def _fits_at_once(fabric: Fabric, together: list[_Placed]) -> bool:
     return _within_capacity(
         fabric,
         (
-            (placed.round.circuits, _signals(placed, usage) if usage.resource.splits else usage)
+            (placed.round.circuits, _signals(fabric, placed, usage) if usage.resource.splits else usage)
             for placed in together
             for usage in _counted(fabric, placed.round.circuits)
         ),
@@ -209,10 +209,10 @@ def _fits_once_each(fabric: Fabric, together: list[_Placed]) -> bool:
     )
 
 
-def _signals(placed: _Placed, usage: Usage) -> Usage:
+def _signals(fabric: Fabric, placed: _Placed, usage: Usage) -> Usage:
     """The usage with one row for each signal; circuits of one signal start and end together."""
     times = (placed.start_s, placed.left_s)
-    return distinct_signals(usage, placed.copy.stored.transfers, placed.round.circuits, times)
+    return distinct_signals(usage, fabric, placed.copy.stored.transfers, placed.round.circuits, times)
 
 
 def _sweep(fabric: Fabric, together: list[_Placed]) -> Iterator[Overlap]:
@@ -223,7 +223,7 @@ def _sweep(fabric: Fabric, together: list[_Placed]) -> Iterator[Overlap]:
         for at, placed in enumerate(together):
             for usage in _counted(fabric, placed.round.circuits):
                 if usage.resource == resource:
-                    parts.append(_occupied(placed, at, usage, depth))
+                    parts.append(_occupied(fabric, placed, at, usage, depth))
         if not parts:
             continue
         columns = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -242,11 +242,11 @@ def _sweep(fabric: Fabric, together: list[_Placed]) -> Iterator[Overlap]:
             )  # fmt: skip
 
 
-def _occupied(placed: _Placed, at: int, usage: Usage, depth: int) -> tuple[npt.NDArray[Any], ...]:
+def _occupied(fabric: Fabric, placed: _Placed, at: int, usage: Usage, depth: int) -> tuple[npt.NDArray[Any], ...]:
     """Unit (instance and wavelength), start, end, round, row, idle, identity and amount of every occupation of a resource."""
     circuits = placed.round.circuits
     if usage.resource.splits:
-        usage = _signals(placed, usage)
+        usage = _signals(fabric, placed, usage)
     owner = np.arange(len(circuits)) if usage.circuit is None else np.asarray(usage.circuit, np.int64)
     index = np.asarray(usage.index, np.int64)
     if usage.amount is not None:

@@ -209,7 +209,8 @@ def _together(mine: Transfers, circuits: Circuits, transfers: Transfers, light: 
         mine, circuits: of this traffic.
         transfers, light: of the other.
     """
-    both = concatenate_transfers([mine, replace(transfers, parts=None)])
+    apart = (transfers.chunk_lo + len(mine)).astype(np.int32)  # behind the rows of `mine`, which number its cells
+    both = concatenate_transfers([mine, replace(transfers, chunk_lo=apart, parts=None)])
     carried = np.where(light.transfer < 0, -1, light.transfer + len(mine)).astype(np.int32)
     moved = replace(light, transfer=carried)
     return both, concatenate_circuits([circuits, moved])

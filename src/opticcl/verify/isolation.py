@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from opticcl.errors import FabricError
-from opticcl.ir import CircuitPlan, Circuits, IntArray, Resource, Transfers, Usage, Verdict, Violation
+from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Resource, Transfers, Usage, Verdict, Violation
 from opticcl.verify.light import add_usage, distinct_signals
 
 __all__ = ["verify_together"]
@@ -114,20 +114,18 @@ def _at_once(plan: CircuitPlan, transfers: Transfers, circuits: Circuits) -> dic
     if all(resource.shared for resource in fabric.resources):
         return now
     for usage in fabric.usage(circuits):
-        _add(usage, transfers, circuits, fabric.num_wavelengths, now)
+        _add(usage, fabric, transfers, circuits, now)
     return now
 
 
-def _add(
-    usage: Usage, transfers: Transfers, circuits: Circuits, num_wavelengths: int, now: dict[Resource, IntArray]
-) -> None:
+def _add(usage: Usage, fabric: Fabric, transfers: Transfers, circuits: Circuits, now: dict[Resource, IntArray]) -> None:
     """Circuits (signals where light splits) of a round on each (resource, wavelength)."""
     resource = usage.resource
     if resource.shared:
         return
     if resource.splits:
-        usage = distinct_signals(usage, transfers, circuits)
-    depth = num_wavelengths if resource.per_wavelength else 1
+        usage = distinct_signals(usage, fabric, transfers, circuits)
+    depth = fabric.num_wavelengths if resource.per_wavelength else 1
     if resource not in now:
         now[resource] = np.zeros(resource.count * depth, np.int32 if usage.amount is None else np.int64)
     add_usage(usage, circuits, depth, now[resource])

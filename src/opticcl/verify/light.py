@@ -29,6 +29,7 @@ from opticcl.ir import (
     same_columns,
 )
 from opticcl.ir.circuit_plan import ClassRounds
+from opticcl.ir.signals import signals_of
 from opticcl.ir.symmetric_steps import SymmetricStep, symmetric_step
 from opticcl.kernels import njit, worth_compiling
 from opticcl.verify.arcs import steps_to_list
@@ -91,9 +92,12 @@ def check_light(plan: CircuitPlan, *, progress: ProgressCallback) -> CircuitsRep
         rounds = plan.rounds(steps.start)
         total += len(steps) * sum(map(len, rounds))
         violations += transfers_without_circuit(plan.fabric, first, rounds, steps.start)
+        known = len(violations)
         for number, circuits in enumerate(rounds):
             found = list(_round_violations(plan.fabric, first, circuits, settings))
             violations += [replace(v, step=steps.start, round=number) for v in found]
+        if len(violations) == known:
+            violations += _signals_of_others(plan, steps, rounds)
         progress("count the light", steps.stop, plan.schedule.num_steps)
     notes = [f"step {v.step}: {v.count} receivers used twice" for v in violations if v.rule == "receiver_shared"]
     return CircuitsReport(tuple(violations), total, tuple(notes))
@@ -196,12 +200,48 @@ def _steps_not_equal(plan: CircuitPlan, steps: range, first: Transfers) -> Itera
             return
 
 
-def _defined_by_a_run(schedule: Schedule, steps: range) -> bool:
-    """Whether the steps are equal by definition, but for the chunk numbers."""
+def _signals_of_others(plan: CircuitPlan, steps: range, rounds: tuple[Circuits, ...]) -> list[Violation]:
+    """Violations of a step whose circuits are more signals than those of the first of its class, whose chunks differ.
+
+    Args:
+        plan: with the class.
+        steps: the class, whose first step is right.
+        rounds: of each of its steps.
+    """
+    fabric, schedule = plan.fabric, plan.schedule
+    if len(steps) == 1 or not any(resource.splits for resource in fabric.resources):
+        return []
+    if _defined_by_a_run(schedule, steps, members=1):
+        return []  # chunks that are equal in one step are equal in all
+    split = [
+        (number, circuits, usage)
+        for number, circuits in enumerate(rounds)
+        for usage in fabric.usage(circuits)
+        if usage.resource.splits and _over_capacity_of(fabric, usage, circuits)
+    ]
+    for i in steps[1:] if split else ():
+        transfers, found = schedule.step(i), []
+        for number, circuits, usage in split:
+            signals = distinct_signals(usage, fabric, transfers, circuits)
+            found += [replace(v, step=i, round=number) for v in _over_capacity_of(fabric, signals, circuits)]
+        if found:
+            return found
+    return []
+
+
+def _defined_by_a_run(schedule: Schedule, steps: range, members: int | None = None) -> bool:
+    """Whether the steps are equal by definition, but for the chunk numbers.
+
+    Args:
+        schedule: with the steps.
+        steps: of one class.
+        members: that the run must have, each with a permutation of chunks; None: any number [count].
+    """
     start = 0
     for run in runs_of(schedule):
         if start <= steps.start and steps.stop <= start + run.count:
-            return run.count > 1 and not any(member.parts_step for member in run.members)
+            right = members is None or len(run.members) == members
+            return right and run.count > 1 and not any(member.parts_step for member in run.members)
         start += run.count
     return False
 
@@ -233,15 +273,13 @@ def _round_violations(
     for usage in fabric.usage(circuits):
         if usage.resource.shared:
             continue
-        rule = RULE_OF_KIND[usage.resource.kind]
-        taken = _taken(fabric, usage.resource)
         if usage.resource.once_per_job:
+            rule = RULE_OF_KIND[usage.resource.kind]
             yield from _conflicting_settings(rule, usage, circuits, settings, fabric.num_wavelengths)
         else:
-            overfull = list(_over_capacity(rule, usage, circuits, fabric.num_wavelengths, taken))
+            overfull = _over_capacity_of(fabric, usage, circuits)
             if overfull and usage.resource.splits:  # counted again only where light may be split
-                signals = distinct_signals(usage, transfers, circuits)
-                overfull = list(_over_capacity(rule, signals, circuits, fabric.num_wavelengths, taken))
+                overfull = _over_capacity_of(fabric, distinct_signals(usage, fabric, transfers, circuits), circuits)
             yield from overfull
         if usage.resource.one_setting:
             yield from _different_settings(usage, circuits)
@@ -252,6 +290,18 @@ def _taken(fabric: Fabric, resource: Resource) -> tuple[int, Occupied] | None:
     if not fabric.conditions or not len(fabric.occupied):
         return None
     return next(k for k, other in enumerate(fabric.resources) if other is resource), fabric.occupied
+
+
+def _over_capacity_of(fabric: Fabric, usage: Usage, circuits: Circuits) -> list[Violation]:
+    """As `_over_capacity`, with the cells of the fabric.
+
+    Args:
+        fabric: that the circuits are on.
+        usage: rows of one resource.
+        circuits: of the round.
+    """
+    rule, taken = RULE_OF_KIND[usage.resource.kind], _taken(fabric, usage.resource)
+    return list(_over_capacity(rule, usage, circuits, fabric.num_wavelengths, taken))
 
 
 def _over_capacity(
@@ -311,46 +361,29 @@ def _combs_apart(usage: Usage, circuits: Circuits, depth: int) -> bool:
 
 
 def distinct_signals(
-    usage: Usage, transfers: Transfers, circuits: Circuits, times: tuple[npt.NDArray[np.float64], ...] = ()
+    usage: Usage,
+    fabric: Fabric,
+    transfers: Transfers,
+    circuits: Circuits,
+    times: tuple[npt.NDArray[np.float64], ...] = (),
 ) -> Usage:
     """The usage with one row for each signal on each resource, however many circuits receive it.
 
-    Circuits are one signal if they leave the same port of the same sender on the same wavelengths with the same chunks,
-    whether their receivers store or add them; idle ones are a signal without chunks.
-
     Args:
         usage: rows of a resource whose signals may be split.
+        fabric: that the circuits are on.
         transfers: of the step.
         circuits: of the round.
         times: of each circuit, where one signal has one time [s].
     """
     rows = np.arange(len(circuits)) if usage.circuit is None else np.asarray(usage.circuit, np.int64)
-    carried = circuits.transfer[rows]
-    columns = (
-        usage.index,
-        circuits.src[rows],
-        circuits.port[rows],
-        circuits.wavelength_lo[rows],
-        circuits.wavelength_n[rows],
-        *_chunks(transfers, carried),
-        *(time_s[rows] for time_s in times),
-    )
-    dst = circuits.dst[rows]
-    order = np.lexsort((dst, *columns))
+    signal = signals_of(fabric, circuits, transfers).of_circuits()
+    columns = (usage.index, signal[rows], *(time_s[rows] for time_s in times))
+    order = np.lexsort(columns)
     new = np.ones(len(order), bool)
     new[1:] = np.any([column[order[1:]] != column[order[:-1]] for column in columns], axis=0)
-    new[1:] |= dst[order[1:]] == dst[order[:-1]]  # two circuits to one receiver are two signals
     first = order[new]
     return replace(usage, index=usage.index[first], circuit=rows[first])
-
-
-def _chunks(transfers: Transfers, carried: IntArray) -> tuple[IntArray, ...]:
-    """First chunk, number of chunks and their distance of transfers, -1, 0 and 0 for those numbered -1."""
-    if not len(transfers):
-        return np.full(len(carried), -1), np.zeros(len(carried), np.int64)
-    carries = carried >= 0
-    found = (np.where(carries, transfers.chunk_lo[carried], -1), np.where(carries, transfers.chunk_n[carried], 0))
-    return found if transfers.chunk_step is None else (*found, np.where(carries, transfers.chunk_step[carried], 0))
 
 
 def _different_settings(usage: Usage, circuits: Circuits) -> Iterator[Violation]:

@@ -1,0 +1,144 @@
+"""One signal on one transmitter: plans whose receivers need different bytes of it are refused, by both judges of light."""
+
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.collectives import nothing_required
+from tests.profiles import examples
+from tests.signals import signals
+
+from opticcl.fabrics import fabric
+from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers, no_progress
+from opticcl.ir.epochs import EpochGrants, EpochRequest
+from opticcl.ir.symmetry import Digits, Run, RunSteps
+from opticcl.operations.dynamic_traffic.schedulers import slot_circuits
+from opticcl.verify.emulated import emulate
+from opticcl.verify.epochs import EpochJudge
+from opticcl.verify.light import check_light
+
+RAMP = fabric("ramp:groups=3,racks=3,wavelengths=3")
+RECEIVERS = (10, 13, 16)
+"""Of one wavelength, in the group beside that of node 0."""
+
+
+def light(ports):
+    """Circuits from node 0, one for each (transfer, port); each transfer has a receiver of its own."""
+    carried, port = np.array(ports, np.int32).T
+    n = len(carried)
+    return Circuits.of(carried, np.zeros(n, int), np.array(RECEIVERS)[carried], port, 1, 1, np.tile([1, 0], (n, 1)))
+
+
+def plan_of(ports, chunks=(0, 0, 0), op=Op.COPY):
+    """One step in which node 0 sends a chunk to each receiver."""
+    circuits = light(ports)
+    many = int(circuits.transfer.max()) + 1
+    t = Transfers.of(np.zeros(many, int), np.array(RECEIVERS[:many]), np.array(chunks[:many]), 1, op)
+    schedule = Schedule("by hand", nothing_required(RAMP.num_nodes, 4), 1, lambda i: t)
+    return CircuitPlan(RAMP, schedule, lambda i: (circuits,))
+
+
+def rules_of(plan):
+    """Rules that the two judges of light find broken."""
+    found = check_light(plan, progress=no_progress).violations, emulate(plan).violations
+    return tuple({violation.rule for violation in one} for one in found)
+
+
+@pytest.mark.parametrize(
+    "ports",
+    [
+        [(0, 0), (0, 1), (1, 1), (1, 2), (2, 0), (2, 2)],  # three pairs of three ports
+        [(0, 0), (1, 0), (1, 1)],  # all of the chunk by port 0, and half of it
+        [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2)],  # halves and thirds
+    ],
+    ids=["pairs", "half and whole", "halves and thirds"],
+)
+def test_receivers_that_need_other_bytes_of_a_chunk_are_refused_by_name(ports):
+    """A transmitter would have to send two signals at once."""
+    for rows in (ports, ports[::-1]):
+        light_rules, emulated = rules_of(plan_of(rows))
+        assert light_rules == {"transmitter_shared", "wavelength_clash"}
+        assert "setting_clash" in emulated
+
+
+@pytest.mark.parametrize("op", [Op.COPY, Op.REDUCE])
+def test_receivers_by_the_same_ports_hear_the_same_halves(op):
+    """In any order of the rows, whether they store or add what they receive."""
+    ports = [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)]
+    for rows in (ports, ports[::-1], [ports[i] for i in (1, 2, 0, 5, 3, 4)]):
+        assert rules_of(plan_of(rows, op=op)) == (set(), set())
+
+
+def test_receivers_of_other_chunks_are_refused():
+    """From one port."""
+    light_rules, _ = rules_of(plan_of([(0, 0), (1, 0)], chunks=(0, 1)))
+    assert light_rules == {"transmitter_shared", "wavelength_clash"}
+
+
+SUBSETS = [one for n in (1, 2, 3) for one in combinations(range(3), n)]
+
+
+@examples(60)
+@given(
+    st.lists(st.sampled_from(SUBSETS), min_size=1, max_size=3),
+    st.lists(st.integers(0, 1), min_size=3, max_size=3),
+    st.randoms(use_true_random=False),
+)
+def test_both_judges_count_signals_by_their_bytes(of_transfers, chunks, order):
+    """One for each transmitter, or both refuse the plan."""
+    ports = [(transfer, port) for transfer, some in enumerate(of_transfers) for port in some]
+    order.shuffle(ports)
+    plan = plan_of(ports, chunks)
+    found = {}
+    for port, mine in zip(light(ports).port, signals(light(ports), plan.schedule.step(0)), strict=True):
+        found.setdefault(int(port), set()).add(mine)
+    right = all(len(of_port) == 1 for of_port in found.values())
+    light_rules, emulated = rules_of(plan)
+    assert (not light_rules, not emulated) == (right, right)
+
+
+def of_class(second):
+    """A plan of a class of two steps; in the first, two receivers get chunk 0 by one port."""
+    steps = [Transfers.of([0, 0], RECEIVERS[:2], np.array(lo), 1, Op.COPY) for lo in ((0, 0), second)]
+    circuits = light([(0, 0), (1, 0)])
+    schedule = Schedule("two", nothing_required(RAMP.num_nodes, 4), 2, lambda i: steps[i], classes=(range(2),))
+    return CircuitPlan(RAMP, schedule, lambda i: (circuits,))
+
+
+def test_a_later_step_of_a_class_may_not_split_a_signal():
+    """Chunks may differ between the steps of a class, so a signal of the first may be two in another."""
+    assert not check_light(of_class((1, 1)), progress=no_progress).violations
+    found = check_light(of_class((1, 2)), progress=no_progress).violations
+    assert {(v.rule, v.step) for v in found} == {("transmitter_shared", 1), ("wavelength_clash", 1)}
+
+
+def test_runs_beside_each_other_may_not_split_a_signal():
+    """As above, with chunks that two runs move apart."""
+    circuits = light([(0, 0), (1, 0)])
+    for add, right in ((1, True), (2, False)):
+        one, other = (
+            Run(lambda dst=dst: Transfers.of([0], [dst], [0], 1, Op.COPY), 3, Digits((4,), 0, step))
+            for dst, step in zip(RECEIVERS[:2], (1, add), strict=True)
+        )
+        steps = RunSteps((Run(one.base, 3, one.shift, beside=(other,)),), 4)
+        schedule = Schedule("runs", nothing_required(RAMP.num_nodes, 4), 3, steps, classes=(range(3),))
+        plan = CircuitPlan(RAMP, schedule, lambda i: (circuits,))
+        assert (not check_light(plan, progress=no_progress).violations) is right
+
+
+def test_light_of_a_plan_is_no_signal_of_the_cells_beside_it():
+    """Cell 0 of a slot and chunk 0 of the plan that has some of its slots, on one transmitter."""
+    machine = fabric("ramp:groups=2,racks=2,wavelengths=4")
+    ints = [np.array([value], np.int32) for value in (0, 8, 0, 1, 0)]
+    grants = EpochGrants(*ints, *(np.zeros(0, np.int32),) * 3)
+    due = EpochRequest(*ints[:2], *ints[3:])
+    slot = slot_circuits(machine, grants)[0]
+    for chunk in (0, 1):
+        judge = EpochJudge(machine, 0, True, None)
+        other = Transfers.of([0], [12], [chunk], 1, Op.COPY), replace(slot, dst=np.array([12], np.int32))
+        judge.epoch(0, due, grants, [slot], [other])
+        found = {violation.rule for violation in judge.end(0, 0, 0).violations}
+        assert {"transmitter_shared", "wavelength_clash"} <= found
