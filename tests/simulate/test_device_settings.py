@@ -13,7 +13,6 @@ from opticcl.fabrics import fabric
 from opticcl.ir.device_settings import DeviceSettings
 from opticcl.ir.programme import DeviceTable
 from opticcl.simulate import programme, simulate
-from opticcl.simulate.parts import Reconfiguration
 from opticcl.verify.time import check_programme, rules_of
 
 SYSTEMS = ("terarack:nodes=8", "oddl:shape=3x3", "lightpath:shape=3x3", "ocs:nodes=8,planes=2")
@@ -105,14 +104,16 @@ def test_repeated_steps_end_with_their_last_repetition():
 
 
 def test_what_is_charged_for_each_circuit():
-    """Asynchronously, those that do not stand alone."""
+    """Asynchronously, those that do not stand alone: the first of them start at once."""
     plan = made("terarack:nodes=8")
     (circuits,) = plan.circuits.rounds(0)
     half = DeviceSettings.of_circuits(plan.fabric, circuits.take(np.arange(4)))
-    charges = Reconfiguration(plan.fabric, assumptions("common", initial=half))
-    setting, _ = charges.of_circuits(circuits)
-    assert (setting[:4] == 0).any()
-    assert (setting[4:] > 0).all()
+    times = plan.programme("flow:mode=asynchronous", initial=half).circuits
+    stands = half.stand(circuits)
+    assert 0 < stands.sum() < len(stands)
+    start = times.start_s[times.step == 0]
+    assert (start[stands] == 0).all()
+    assert (start[~stands] >= plan.fabric.reconfiguration_s).all()
     assert plan.simulate("device", initial=half).total_s == pytest.approx(plan.simulate("device").total_s)
 
 

@@ -42,7 +42,7 @@ def place(items, transfers=((0.0, -1, -inf),), members=(), units=3, **options):
         "item_at": np.cumsum([0, *map(len, items)]),
         "circuit_transfer": np.array([one.transfer for one in all_of]),
         **{f"{name}_s": np.array([getattr(one, name) for one in all_of]) for name in ("latency", "duration", "charged")},
-        "exchanged": np.array([one.exchanged for one in all_of]), "control_s": 0.0,
+        "on_change": False, "exchanged": np.array([one.exchanged for one in all_of]), "control_s": 0.0,
         "units_at": np.cumsum([0, *(len(one.units) for one in all_of)]),
         "units": np.array([unit for one in all_of for unit in one.units], int),
         "uses_at": np.cumsum([0, *(len(one.uses) for one in all_of)]),
@@ -105,6 +105,25 @@ def test_data_does_not_arrive_before_the_buffer_is_free(shared, start):
     transfers = [(0.0, -1, 7.0), (0.0, -1, 50.0)]
     found = place([[circuit(0, latency=0.5, duration=2.0), circuit(-1)]], transfers, shared_buffers=shared)
     assert found.start_s.tolist() == [start] * 2
+
+
+@pytest.mark.parametrize(("setting", "charged"), [(3, 0.0), (4, 5.0)])
+def test_a_change_is_charged_where_a_device_has_another_setting(setting, charged):
+    """To all circuits of the item; where every step is charged, whether it changes or not."""
+    items = [[circuit(charged=5.0, uses=((0, 1, 3, 0.0, 5.0),)), circuit(charged=5.0)]]
+    found = place(items, members=[(setting, 0.0, 0.0)], on_change=True)
+    assert found.start_s.tolist() == [charged] * 2
+    assert found.charged_s.tolist() == [charged] * 2
+    always = place(items, members=[(3, 0.0, 0.0)])
+    assert always.start_s.tolist() == [5.0] * 2
+
+
+def test_a_member_that_stands_is_used_before_one_that_is_charged():
+    """Although light still passes it for longer than the other one takes to change."""
+    items = [[circuit(charged=1.0, uses=((0, 2, 3, 0.0, 1.0),))]]
+    members = [(3, 0.0, 4.0), (7, 0.0, 0.0)]
+    assert place(items, members=members, on_change=True).taken.tolist() == [0]
+    assert place(items, members=members).taken.tolist() == [1]
 
 
 # --- members of pools -------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from opticcl.simulate.latency import path_latency
 from opticcl.simulate.list_schedule import ListScheduler, list_schedule
 from opticcl.simulate.list_sums import sums_of_step
 from opticcl.simulate.list_times import ListTimes, Waits, _split, asynchronous, by_device
-from opticcl.simulate.parts import Reconfiguration, charged_control_s, transfer_times
+from opticcl.simulate.parts import charged_control_s, transfer_times
 
 
 class Looked:
@@ -41,7 +41,7 @@ class Looked:
     def __init__(self, plan, size_bytes, assumed, waits):
         self.plan, self.where, self.assumed, self.waits = plan, plan.fabric, assumed, waits
         self.chunk_bytes = size_bytes / plan.schedule.collective.num_chunks
-        self.law, self.charges = path_latency(self.where, assumed), Reconfiguration(self.where, assumed)
+        self.law = path_latency(self.where, assumed)
         self.sent = []  # (rank, chunk, when it has left)
         self.held = {}  # (rank, chunk): arrivals that it consists of: [(complete since, transfer)]
         self.copied = {}  # (rank, chunk): arrival of its last copy
@@ -117,8 +117,9 @@ class Looked:
         duration = [data_s.get(transfer[i], 0.0) + gap[i] for i in range(n)]
         exchange_s = charged_control_s(where, t, circuits, assumed)
         charged, exchanged = np.zeros(n), np.full(n, assumed.control_charge == "every_step")
+        on_change = not self.waits.devices and assumed.reconfiguration_charge == "on_change"
         if not self.waits.devices:
-            charged, exchanged = self.charges.of_circuits(circuits, exchange_s)
+            charged = np.full(n, where.reconfiguration_s)
         kinds = {device.kind: k for k, device in enumerate(where.devices)}
         uses, units = [[] for _ in range(n)], [[] for _ in range(n)]
         for use in where.settings(circuits):
@@ -159,11 +160,14 @@ class Looked:
                         if not stands:
                             ready_s = max(dark_s, 0.0 if self.waits.prepared else release) + time_s
                         if member not in taken:
-                            options.append((max(ready_s, release + offset_s), not stands, k))
-                    _, changed, k = min(options)
+                            first = not stands if on_change else False
+                            options.append((first, max(ready_s, release + offset_s), not stands, k))
+                    _, _, changed, k = min(options)
                     chosen.append((i, members[k], setting, offset_s, time_s, changed, len(members) > 1))
                     if len(members) > 1:
                         taken.add(members[k])
+            if on_change and not any(one[5] for one in chosen):
+                charged[item] = 0.0
             asks = exchange_s > 0 and (any(exchanged[i] for i in item) or any(one[5] for one in chosen))
             begin = due[0] if self.waits.prepared else release
             agreed = begin + exchange_s * asks

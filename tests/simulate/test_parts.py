@@ -125,9 +125,8 @@ def test_what_rounds_are_charged(setting, control, initial, order):
             exchanged = changed or control == "every_step"
             due_s = max(0.0, exchange_s * exchanged - (set_s if order == "beside_setting" else 0.0))
             assert of_rounds.of_round(circuits, exchange_s) == (set_s, due_s)
-            each_s, each_exchanged = of_each.of_circuits(circuits, exchange_s)
-            assert each_s.tolist() == [set_s]
-            assert not exchange_s or each_exchanged.tolist() == [exchanged]
+            assert of_each.changes(circuits) is changed
+            assert of_each.on_change is (setting == "on_change")
 
 
 def test_equal_steps_are_one_run_and_one_step_is_no_two():

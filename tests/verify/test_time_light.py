@@ -17,7 +17,7 @@ from opticcl.ir import CircuitPlan, Circuits, Op, Resource, Schedule, Transfers,
 from opticcl.ir.occupied import PartUse
 from opticcl.ir.programme import CircuitTimes, ControlTimes, DataTimes, DeviceTable, Programme, StepRuns
 from opticcl.verify import _time_light as time_light
-from opticcl.verify._time_light import _identities, _shares, _without_repeats, overlaps, too_short
+from opticcl.verify._time_light import _identities, _shares, _until_used, overlaps, too_short
 from opticcl.verify._time_rows import TimeRows
 from opticcl.verify.time import TimeRules, check_programme
 
@@ -116,28 +116,44 @@ def idle_until(rows):
     return found
 
 
+def used_by(row):
+    """Units that a circuit takes: kind, unit, amount, and what is one light there, however it is divided into circuits."""
+    src, dst, lo, n = row[3:7]
+    path = (src, dst)
+    yield "laser", src, 1, (*path, lo, n)
+    yield from (("fibre", (src % 2, lo + 2 * i), 1, path) for i in range(n))
+    yield from (("switch_port", end, 1, (*path, lo, n)) for end in path)
+    yield "waveguide", 0, 1 + dst % 3, path
+
+
+def stands(row, rows, light, now):
+    """Whether an idle circuit is on a unit: until a row of the same light there begins, from when data before it has left."""
+    others = [one for one in rows if one is not row and light in [used[:2] + used[3:] for used in used_by(one)]]
+    for one in others:
+        later, carries = one[9] > row[9], one[2] >= 0
+        if one[9] <= now and (later or (carries and one[9] == row[9])):
+            return False
+        if carries and one[9] <= row[9] and now < one[10]:
+            return False
+        if not carries and one[9] == row[9] and rows.index(one) > rows.index(row):
+            return False
+    return True
+
+
 def exceeded(shelf, rows):
     """Kinds of resource that are exceeded at some instant, by counting at every instant."""
     found = set()
     for now in np.arange(0.5, 18.0):
-        counts, signals, said, idle = Counter(), set(), Counter(), {}
+        counts, signals = Counter(), set()
         for row in (row for row in rows if row[9] <= now < row[10]):
-            step, number, transfer, src, dst, lo, n, chunk, _, start, left = row
-            used = [("laser", src, 1), *(("fibre", (src % 2, lo + 2 * i), 1) for i in range(n))]
-            used += [("switch_port", src, 1), ("switch_port", dst, 1), ("waveguide", 0, 1 + dst % 3)]
-            for kind, unit, amount in used:
+            step, number, transfer, _, _, lo, n, chunk, _, start, left = row
+            for kind, unit, amount, same in used_by(row):
                 signal = (kind, unit, step, number, transfer >= 0 and chunk, lo, n, start, left)
                 if kind == "laser" and shelf.splitting and signal in signals:
                     continue
                 signals.add(signal)
-                same = (kind, unit, src, dst, lo, n)
-                if transfer >= 0:
+                if transfer >= 0 or stands(row, rows, (kind, unit, same), now):
                     counts[kind, unit] += amount
-                    said[same] += 1
-                else:
-                    idle[same] = amount
-        for same, amount in idle.items():
-            counts[same[:2]] += amount if not said[same] else 0
         most = {"laser": 1, "fibre": 1, "switch_port": 2, "waveguide": 5}
         found |= {kind for (kind, _), count in counts.items() if count > most[kind]}
     return found
@@ -154,7 +170,7 @@ def circuits_in_time(draw, idle):
                 src = (dst + draw(st.integers(1, 3))) % 4
                 lo, n = draw(st.integers(0, 3)), draw(st.integers(1, 2))
                 if idle and rows and draw(st.booleans()):  # one that was there before
-                    src, dst, lo, n = draw(st.sampled_from(rows))[3:7]
+                    src, dst, lo, _ = draw(st.sampled_from(rows))[3:7]  # on fewer wavelengths, or more
                 start = draw(st.integers(0, 12))
                 left = start + draw(st.integers(1, 4))
                 transfer = -1 if idle and draw(st.booleans()) else 0
@@ -328,41 +344,51 @@ TICKS = st.integers(0, 9)
 
 @examples(80)
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1), st.booleans(), TICKS, TICKS), min_size=1, max_size=8))
-def test_idle_circuits_stand_where_nothing_says_the_same(rows):
-    """At every instant once, within their own time; the others stay as they are."""
+def test_an_idle_circuit_ends_where_another_row_of_its_light_begins(rows):
+    """And begins once data of that light that came before has left; of those that begin together one stands."""
     unit, circuit, idle = (np.array([row[i] for row in rows]) for i in range(3))
     idle = idle.astype(bool)
     start, left = np.array([(min(row[3:]), max(row[3:]) + 0.5) for row in rows]).T
-    kept, begin, end = _without_repeats(unit, circuit, idle, start.copy(), left.copy())
-    others = ~idle[kept]
-    assert kept[others].tolist() == np.flatnonzero(~idle).tolist()
-    assert np.array_equal(begin[others], start[~idle])
-    assert np.array_equal(end[others], left[~idle])
-    assert ((start[kept] <= begin) & (begin < end) & (end <= left[kept])).all()
-    for now in np.arange(0.25, 10, 0.5):
-        there, pieces = (start <= now) & (now < left), (begin <= now) & (now < end) & ~others
-        for one in {(u, c) for u, c, *_ in rows}:
-            mine = (unit == one[0]) & (circuit == one[1])
-            waits = (there & mine & idle).any() and not (there & mine & ~idle).any()
-            assert (pieces & mine[kept]).sum() == waits
+    begin, end = _until_used(unit, circuit, idle, start.copy(), left.copy(), np.ones(len(rows), int))
+    assert np.array_equal(begin[~idle], start[~idle])
+    assert np.array_equal(end[~idle], left[~idle])
+    for one in {(u, c) for u, c, *_ in rows}:
+        mine = np.flatnonzero((unit == one[0]) & (circuit == one[1]))
+        waits = mine[idle[mine]]
+        for now in np.arange(0.25, 10, 0.5):
+            standing = [i for i in waits if begin[i] <= now < end[i]]
+            began = [i for i in mine if start[i] <= now]
+            latest = max((start[i] for i in began), default=-1.0)
+            last = [i for i in began if start[i] == latest]
+            due = bool(last) and all(idle[i] for i in last) and any(left[i] > now for i in last)
+            due = due and not any(now < left[i] for i in began if not idle[i])
+            if len([i for i in last if idle[i]]) <= 1:
+                assert len(standing) == due
+            assert len(standing) <= 1
 
 
 @pytest.mark.parametrize(
     ("others", "due"),
     [
-        ([(2, 4), (6, 8), (10, 12)], [(0, 2), (4, 6), (8, 10), (12, 20)]),
-        ([(0, 10), (1, 2)], [(10, 20)]),
-        ([(1, 9), (2, 3), (4, 5), (11, 12)], [(0, 1), (9, 11), (12, 20)]),
-        ([(0, 20)], []),
+        ([(2, 4), (6, 8)], [(0, 2)]),
+        ([(0, 10), (1, 2)], []),
+        ([(25, 26)], [(0, 20)]),
     ],
 )
-def test_an_idle_circuit_stands_between_its_uses(others, due):
-    """Of several uses, one within another too."""
+def test_an_idle_circuit_ends_as_it_is_used(others, due):
+    """Once; data that begins with it leaves it no time."""
     spans = np.array([(0, 20), *others], float)
     idle = np.arange(len(spans)) == 0
     unit = np.zeros(len(spans), int)
-    rows, starts, ends = _without_repeats(unit, unit, idle, *spans.T)
-    assert [(start, end) for row, start, end in zip(rows, starts, ends, strict=True) if idle[row]] == due
+    starts, ends = _until_used(unit, unit, idle, *spans.T, unit + 1)
+    assert [(starts[0], ends[0])] == due or (not due and ends[0] <= starts[0])
+
+
+def test_the_largest_of_idle_circuits_that_begin_together_stands():
+    """Where circuits take shares of a capacity."""
+    unit, both = np.zeros(3, int), np.ones(3, bool)
+    starts, ends = _until_used(unit, unit, both, np.zeros(3), np.full(3, 9.0), np.array([2, 4, 3]))
+    assert (ends > starts).tolist() == [False, True, False]
 
 
 def test_two_wavelengths_are_two():

@@ -43,7 +43,7 @@ def read_chunks(  # type: ignore[no-untyped-def]
 
 @njit
 def place_items(  # type: ignore[no-untyped-def]
-    item_at, circuit_transfer, latency_s, duration_s, charged_s, exchanged, control_s, units_at, units, uses_at,
+    item_at, circuit_transfer, latency_s, duration_s, charged_s, on_change, exchanged, control_s, units_at, units, uses_at,
     use_first, use_pool, use_setting, use_offset_s, use_time_s, unit_s, unit_from_s, unit_by, setting, set_s, dark_s,
     there_s, there_by, no_sooner_s, first_flow, slot_s, warm, at_arrival, early, beside, shared_buffers,
     released_s, released_by, control_from_s, start_s, changes, changes_s, taken,
@@ -82,11 +82,11 @@ def place_items(  # type: ignore[no-untyped-def]
         there, there_from = 0.0, -1
         free, free_s, free_from = 0.0, 0.0, -1
         charged = 0.0
-        differs = False  # whether a control exchange is needed
+        differs, exchanges = False, False  # whether a device has another setting; whether control is exchanged anyhow
         for c in range(first, last):
             t = circuit_transfer[c]
             charged = max(charged, charged_s[c])
-            differs = differs or exchanged[c]
+            exchanges = exchanges or exchanged[c]
             if t >= 0 and there_s[t] > there:
                 there, there_from = there_s[t], there_by[t]
             for k in range(units_at[c], units_at[c + 1]):
@@ -106,7 +106,10 @@ def place_items(  # type: ignore[no-untyped-def]
                     changed = max(dark_s[m], set_from) + use_time_s[k]
                     kept = max(set_s[m], dark_s[m] if use_pool[k] > 1 else 0.0)
                     since = max(kept if stands else changed, release + use_offset_s[k])
-                    if since < best_s or (since == best_s and stands and not best_stands):
+                    sooner = since < best_s or (since == best_s and stands and not best_stands)
+                    if on_change and stands != best_stands:  # a change is charged, so what stands comes first
+                        sooner = stands
+                    if sooner:
                         best, best_s, best_stands = m, since, stands
                 if best < 0:
                     best, best_stands = use_first[k], False
@@ -114,8 +117,12 @@ def place_items(  # type: ignore[no-untyped-def]
                 if use_pool[k] > 1:
                     marked[best] = marks
                 differs = differs or not best_stands
+        if on_change and not differs:
+            charged = 0.0
+            for c in range(first, last):
+                charged_s[c] = 0.0
         # control, then settings
-        needs_control = control_s > 0 and differs
+        needs_control = control_s > 0 and (differs or exchanges)
         control_from = there if early else release
         agreed = control_from + (control_s if needs_control else 0.0)
         set_from = control_from if beside else agreed

@@ -261,9 +261,14 @@ class ListScheduler:
             *t, op, self.ready, self.ready_by, self.left, self.copied, there_s, there_by, no_sooner_s
         )  # fmt: skip
         charged, exchanged = np.zeros(n), np.full(n, self.assumed.control_charge == "every_step")
+        on_change = False
         if not self.waits.devices and n:
-            both = map(self.charges.of_circuits, common.rounds, common.control_s)
-            charged, exchanged = (np.concatenate(column) for column in zip(*both, strict=True))
+            charged, on_change = np.full(n, float(self.fabric.reconfiguration_s)), self.charges.on_change
+            if not self.fabric.devices:  # what stands is known of rounds alone
+                changes = np.array([self.charges.changes(circuits) for circuits in common.rounds])
+                changes = np.repeat(changes, [len(circuits) for circuits in common.rounds])
+                charged, exchanged = charged * (changes | (not on_change)), exchanged | changes
+                on_change = False
         of_circuits = common.circuits
         released, control_from, start = np.zeros((3, n))
         released_by = np.zeros(n, np.int64)
@@ -273,8 +278,8 @@ class ListScheduler:
             num_uses = common.uses_at[item_at[-1]] - common.uses_at[item_at[0]]
             changes, changes_s = np.empty((2, num_uses), np.int64), np.empty((2, num_uses))
             num_changes = _PLACE(
-                item_at, of_circuits["transfer"], of_circuits["latency"], of_circuits["duration"], charged, exchanged,
-                control_s,
+                item_at, of_circuits["transfer"], of_circuits["latency"], of_circuits["duration"], charged,
+                on_change, exchanged, control_s,
                 common.units_at, common.units, common.uses_at, uses.first_member, uses.pool, uses.setting, uses.offset_s,
                 uses.setting_s, self.unit_s, self.unit_from_s, self.unit_by, self.setting, self.set_s, self.dark_s,
                 there_s, there_by, no_sooner_s, self.num_flows, self.fabric.slot_s, self.assumed.initial == "warm",

@@ -7,7 +7,6 @@ from math import ceil
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from opticcl.assumptions import Assumptions
 from opticcl.ir import Circuits, Fabric, IntArray, Op, Transfers
@@ -278,21 +277,18 @@ class Reconfiguration:
         again = list(map(self._charged, changes(True), control_s))
         return [(repeats, first)] if again == first else [(1, first), (repeats - 1, again)]
 
-    def of_circuits(self, circuits: Circuits, control_s: float = 0.0) -> tuple[np.ndarray, npt.NDArray[np.bool_]]:
-        """What each circuit of the next round is charged.
+    @property
+    def on_change(self) -> bool:
+        """Whether a reconfiguration is charged where circuits change, else always."""
+        return not self._every
 
-        Args:
-            circuits: of the round.
-            control_s: duration of its control exchange [s].
-        Returns: reconfiguration time, float64 (circuits,) [s]; whether a control exchange is needed, bool (circuits,).
+    def changes(self, circuits: Circuits) -> bool:
+        """Whether the next round has circuits that do not stand yet; those of the first stand if the start is warm.
+
+        Args: circuits: of the round.
         """
-        setting, every = np.full(len(circuits), self._cost_s), np.ones(len(circuits), bool)
-        if not self.depends_on_changes(control_s):
-            return setting, every
-        changed = self.standing.each_changes(circuits)
-        if changed is None:
-            changed = np.full(len(circuits), not self._initially_set)
-        return setting if self._every else setting * changed, every if self._control_every else changed
+        found = self.standing.changes(circuits)
+        return not self._initially_set if found is None else found
 
     def depends_on_changes(self, control_s: float) -> bool:
         """Whether what a round is charged depends on what stands.

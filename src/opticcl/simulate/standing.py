@@ -70,24 +70,6 @@ class Standing:
         self._rounds = [*self._rounds[1 - KEPT :], circuits]
         return False
 
-    def each_changes(self, circuits: Circuits) -> npt.NDArray[np.bool_] | None:
-        """Which circuits of a round do not stand yet, bool (circuits,); None for the first round, if it is not known.
-
-        Args: circuits: of the round.
-        """
-        links = self._links(circuits)
-        if self._last is None:
-            changed = None if self._initial is None else ~self._initial.stand(circuits)
-            if changed is None or changed.any():
-                self._set(circuits, links)
-            return changed
-        numbers, owner = (circuit_numbers(circuits), None) if links is None else links
-        new = ~np.isin(numbers, self._last.numbers)
-        changed = new if owner is None else np.bincount(owner, new, minlength=len(circuits)) > 0
-        if changed.any():
-            self._set(circuits, links)
-        return changed
-
     def _links(self, circuits: Circuits) -> tuple[npt.NDArray[np.uint64], IntArray] | None:
         """Numbers of the links that are set for circuits which share them, and the circuit of each; None on other fabrics."""
         links = self._fabric.links_set(circuits)

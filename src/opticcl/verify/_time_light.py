@@ -229,8 +229,11 @@ def _sweep(fabric: Fabric, together: list[_Placed]) -> Iterator[Overlap]:
         columns = (np.concatenate(column) for column in zip(*parts, strict=True))
         unit, start, left, number, row, idle, circuit, amount = columns
         if idle.any():
-            kept, start, left = _without_repeats(unit, circuit, idle, start, left)
-            unit, number, row, amount = (column[kept] for column in (unit, number, row, amount))
+            start, left = _until_used(unit, circuit, idle, start, left, amount)
+            stands = ~idle | (left > start)
+            unit, start, left, number, row, amount = (
+                column[stands] for column in (unit, start, left, number, row, amount)
+            )
         over, missing = _exceeding(unit, start, left, amount, resource.capacity)
         for at in np.unique(number[over]):
             mine = over[number[over] == at]
@@ -243,103 +246,100 @@ def _sweep(fabric: Fabric, together: list[_Placed]) -> Iterator[Overlap]:
 
 
 def _occupied(fabric: Fabric, placed: _Placed, at: int, usage: Usage, depth: int) -> tuple[npt.NDArray[Any], ...]:
-    """Unit (instance and wavelength), start, end, round, row, idle, identity and amount of every occupation of a resource."""
-    circuits = placed.round.circuits
-    if usage.resource.splits:
+    """Unit (instance and wavelength), start, end, round, row, idle, identity and amount of every occupation of a resource.
+
+    Rows of equal identity on a unit are one light: of one sender on one path to one receiver, however its wavelengths are
+    divided into circuits; where one signal may have many receivers, of one transmitter.
+    """
+    circuits, resource = placed.round.circuits, usage.resource
+    if resource.splits:
         usage = _signals(fabric, placed, usage)
     owner = np.arange(len(circuits)) if usage.circuit is None else np.asarray(usage.circuit, np.int64)
     index = np.asarray(usage.index, np.int64)
-    if usage.amount is not None:
-        at_row, idle = np.full(len(owner), at), ~placed.round.carries[owner]
-        same = _identities(circuits)[owner]
-        return index, placed.start_s[owner], placed.left_s[owner], at_row, owner, idle, same, usage.amount
-    if depth > 1:
+    same = _identities(circuits, paths=not resource.splits, wavelengths=depth == 1 and usage.amount is None)
+    if depth > 1 and usage.amount is None:
         n = circuits.wavelength_n[owner].astype(np.int64)
         within = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
         owner = np.repeat(owner, n)
         index = np.repeat(index, n) * depth + circuits.wavelength_lo[owner] + within * circuits.wavelength_step
     idle = ~placed.round.carries[owner]
-    same = _identities(circuits)[owner]
-    each = np.ones(len(owner), np.int64)
-    return index, placed.start_s[owner], placed.left_s[owner], np.full(len(owner), at), owner, idle, same, each
+    amount = np.ones(len(owner), np.int64) if usage.amount is None else usage.amount
+    times = placed.start_s[owner], placed.left_s[owner]
+    return index, *times, np.full(len(owner), at), owner, idle, same[owner], amount
 
 
 _FACTOR = np.uint64(int.from_bytes(os.urandom(8), "big") | 1)
 """Of `_identities`: odd, from the entropy of the operating system, so that no plan can know it."""
 
 
-def _identities(circuits: Circuits) -> npt.NDArray[np.uint64]:
-    """A number for each circuit, the same for circuits of the same nodes, port, wavelengths, path and waveguide."""
-    found = np.full(len(circuits), circuits.wavelength_step, np.uint64)
-    columns = [circuits.src, circuits.dst, circuits.port, circuits.wavelength_lo, circuits.wavelength_n]
-    for column in columns if circuits.waveguide is None else (*columns, circuits.waveguide):
+def _identities(circuits: Circuits, *, paths: bool = True, wavelengths: bool = True) -> npt.NDArray[np.uint64]:
+    """A number for each circuit, the same for circuits of the same sender and port.
+
+    Args:
+        circuits: of a round.
+        paths: whether receivers, paths and waveguides count too.
+        wavelengths: whether wavelengths do.
+    """
+    found = np.full(len(circuits), circuits.wavelength_step if wavelengths else 1, np.uint64)
+    columns = [circuits.src, circuits.port]
+    columns += [circuits.dst] if paths else []
+    columns += [circuits.wavelength_lo, circuits.wavelength_n] if wavelengths else []
+    columns += [circuits.waveguide] if paths and circuits.waveguide is not None else []
+    for column in columns:
         found = found * _FACTOR + column.astype(np.uint64)
     length = circuits.num_hops()
-    for place in range(int(length.max(initial=0))):
+    for place in range(int(length.max(initial=0)) if paths else 0):
         longer = np.flatnonzero(length > place)
         hop = circuits.hops[circuits.hop_offsets[longer] + place].astype(np.uint64)
         found[longer] = found[longer] * _FACTOR + hop + np.uint64(1)
     return found
 
 
-def _without_repeats(
-    unit: IntArray, circuit: npt.NDArray[Any], idle: npt.NDArray[np.bool_], start: FloatArray, left: FloatArray
-) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Occupations in which an idle circuit stands only while no other row says the same: their rows, starts and ends [s].
+def _until_used(
+    unit: IntArray,
+    circuit: npt.NDArray[Any],
+    idle: npt.NDArray[np.bool_],
+    start: FloatArray,
+    left: FloatArray,
+    amount: IntArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Starts and ends of occupations, where an idle circuit ends as another row of the same light begins on its unit [s].
+
+    It begins once data of that light has left. Of idle circuits that begin together one is left, with the largest amount.
 
     Args:
-        unit, circuit, idle: of each occupation.
+        unit, circuit, idle, amount: of each occupation; `circuit` is equal for rows of one light.
         start, left: its times [s].
     """
-    order = np.lexsort((start, circuit, unit))
+    order = np.lexsort((amount, ~idle, start, circuit, unit))
     new = np.ones(len(order) + 1, bool)
     new[1:-1] = (unit[order[1:]] != unit[order[:-1]]) | (circuit[order[1:]] != circuit[order[:-1]])
-    pieces = chosen(_pieces, len(order))(order, np.flatnonzero(new), idle, start, left)
-    said = np.flatnonzero(~idle)
-    rows, starts, ends = (np.concatenate(pair) for pair in zip((said, start[said], left[said]), pieces, strict=True))
-    return rows, starts, ends
+    return chosen(_spans_of_idle, len(order))(order, new, idle, start, left)
 
 
 @njit
-def _pieces(order, first, idle, start, left):  # type: ignore[no-untyped-def]
-    """Row, start and end of the pieces of time in which idle rows stand alone, each of a group once.
+def _spans_of_idle(order, new, idle, start, left):  # type: ignore[no-untyped-def]
+    """Starts and ends of all rows; see `_until_used`.
 
     Args:
-        order: rows by group, and in a group by start, int64 (n,).
-        first: of each group in `order`, and the end, int64 (groups + 1,).
+        order: rows by light on a unit, then by start, int64 (n,).
+        new: whether each in that order is the first of its light on the unit, and True behind the last, bool (n + 1,).
         idle: of each row, bool (n,).
         start, left: of each row, float64 (n,).
     """
-    n = len(order)
-    row_of, begins, ends = np.empty(2 * n, np.int64), np.empty(2 * n), np.empty(2 * n)
-    said, to = np.empty(n, np.int64), np.empty(n)
-    count = 0
-    for group in range(len(first) - 1):
-        others = 0
-        for at in range(first[group], first[group + 1]):
-            row = order[at]
-            if not idle[row]:
-                said[others] = row
-                to[others] = max(to[others - 1], left[row]) if others else left[row]
-                others += 1
-        stood, passed = -np.inf, 0
-        for at in range(first[group], first[group + 1]):
-            row = order[at]
-            if not idle[row]:
-                continue
-            begin, end = max(start[row], stood), left[row]
-            stood = max(stood, end)
-            while passed < others and to[passed] <= begin:
-                passed += 1
-            other = passed
-            while begin < end:
-                until = min(start[said[other]], end) if other < others else end
-                if begin < until:
-                    row_of[count], begins[count], ends[count] = row, begin, until
-                    count += 1
-                begin = to[other] if other < others else np.inf
-                other += 1
-    return row_of[:count], begins[:count], ends[:count]
+    begins, ends = start.copy(), left.copy()
+    until = -np.inf
+    for at in range(len(order)):
+        row = order[at]
+        if new[at]:
+            until = -np.inf
+        if not idle[row]:
+            until = max(until, left[row])
+            continue
+        begins[row] = max(start[row], until)
+        if not new[at + 1]:
+            ends[row] = min(left[row], start[order[at + 1]])
+    return begins, ends
 
 
 def _exceeding(
