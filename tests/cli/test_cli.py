@@ -17,7 +17,7 @@ def test_a_right_plan_is_good(answer):
     assert code == 0
     assert found["ok"] is True
     assert found["violations"] == []
-    assert set(found["checked"]) == {"transfers", "circuits", "chunks", "exhaustive", "how"}
+    assert set(found["checked"]) == {"transfers", "circuits", "chunks", "exhaustive", "how", "emulated"}
 
 
 def test_the_printed_ramp_is_refused(opticcl):

@@ -3,12 +3,13 @@
 import pytest
 
 from opticcl.circuits import lower
-from opticcl.errors import UnsupportedError
+from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.fabrics import fabric, light_table
 from opticcl.ir import CircuitPlan, Circuits
 from opticcl.optics.values import optics
+from opticcl.plans.plan import compile
 from opticcl.schedule import generate
-from opticcl.verify import data, verify
+from opticcl.verify import data, emulated, verify
 
 
 def ring(specification):
@@ -54,3 +55,70 @@ def test_notes_of_the_judges_before_stay():
     assert verify(wrong, num_chunks=1, emulate=True).notes == (
         *before, "emulated: no light, since circuits do not exist"
     )  # fmt: skip
+
+
+def test_light_of_few_signals_is_followed_in_passing(monkeypatch):
+    """By plans, not by the judge of a search; exactly up to the number of signals, and whatever the notes."""
+    plan = compile("lightpath:shape=2x2", "all_gather", "1 KB", algorithm="ring")
+    signals = sum(
+        int(c.wavelength_n.sum()) for s in plan.schedule.step_classes() for c in plan.circuits.rounds(s.start)
+    )
+    assert signals > sum(len(plan.schedule.step(s.start)) for s in plan.schedule.step_classes())
+    assert not verify(plan.circuits).emulated
+    for most, due in ((signals, True), (signals - 1, False)):
+        monkeypatch.setattr(emulated, "FEW_SIGNALS", most)
+        found = plan.verify()
+        assert (found.ok, found.emulated, found.record()["checked"]["emulated"]) == (True, due, due)
+        assert found.notes == verify(plan.circuits).notes
+        assert plan.verify(emulate="always").emulated
+        assert plan.verify(emulate=True) == plan.verify(emulate="always")
+        assert not plan.verify(emulate="never").emulated
+        assert plan.verify(emulate=False) == plan.verify(emulate="never")
+    with pytest.raises(ParameterError, match="emulate='often'; try auto, always or never"):
+        plan.verify(emulate="often")
+
+
+@pytest.mark.parametrize("specification", ["torus:shape=2x2", "sip_ring:nodes=4", "ideal:nodes=4", "ocs:nodes=4"])
+def test_a_machine_without_elements_is_verified_all_the_same(specification):
+    """In passing; who asks for it is refused."""
+    plan = compile(specification, "all_gather", "1 KB", algorithm="ring")
+    found = plan.verify()
+    assert found.ok
+    assert not found.emulated
+    with pytest.raises(UnsupportedError):
+        plan.verify(emulate="always")
+
+
+def test_large_machines_are_not_followed_in_passing(monkeypatch):
+    """However few signals a plan has."""
+    plan = compile("terarack:nodes=4", "all_gather", "1 KB", algorithm="ring")
+    ports = plan.fabric.netlist().num_inputs
+    for most, due in ((ports, True), (ports - 1, False)):
+        monkeypatch.setattr(emulated, "FEW_INPUTS", most)
+        assert plan.verify().emulated is due
+
+
+def test_what_the_first_judge_refuses_is_not_followed_in_passing():
+    """And what he accepts is refused if light does not arrive."""
+    plan = compile("terarack:nodes=4,wavelengths=4", "all_gather", "1 KB", algorithm="ring")
+
+    def broken(step):
+        return tuple(
+            Circuits.of(c.transfer, c.src, c.dst, c.port, c.wavelength_lo, 9) for c in plan.circuits.rounds(step)
+        )
+
+    wrong = CircuitPlan(plan.fabric, plan.schedule, broken)
+    assert verify(wrong, emulate="auto") == verify(wrong)
+
+
+def test_the_second_judge_refuses_in_passing(monkeypatch):
+    """A plan that the first one would let pass."""
+    from tests.verify.test_one_signal import plan_of
+
+    from opticcl.verify.light import CircuitsReport
+
+    wrong = plan_of([(0, 0), (1, 0)], chunks=(0, 1))
+    monkeypatch.setattr("opticcl.verify.check_light", lambda *_, **__: CircuitsReport((), 2, ()))
+    found = verify(wrong, emulate="auto")
+    assert "setting_clash" in {violation.rule for violation in found.violations}
+    assert found.emulated

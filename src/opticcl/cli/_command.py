@@ -38,6 +38,9 @@ PANELS = {
 ALIASES = {"--html": "--out"}
 """Another spelling of an option -> the option, in the verbs that have it."""
 
+BARE = {"--emulate": ("always", "auto", "never")}
+"""Option that may be given without a value -> the value that it has then, and its other values."""
+
 FORMER = {"--output": ("--out",), "--picture": ("--out",), "--preset": ("--assumptions", "--optics")}
 """Option of an earlier version -> the options that replace it, in the verbs that have them."""
 
@@ -72,6 +75,7 @@ VALUES = {
     "--precision": "<precision>",
     "--dtype": "<type>",
     "--groups": "<scaled|machine>",
+    "--emulate": "<auto|always|never>",
     "--straggler": "<device>=<factor>",
     "--times": "<file>",
     "--load": "<share>",
@@ -160,6 +164,7 @@ class Verb(TyperCommand):
                 value = "FILE" if now == "--out" else "NAME"
                 raise ParameterError(f"{self.name}: {name} is {now} now; write {now} {value}")
         words = [_without_alias(word) if ALIASES.get(word.partition("=")[0]) in known else word for word in args]
+        words = _with_values(words, known)
         texts, _, given = self.make_parser(ctx).parse_args(args=list(words))
         for parameter, count in Counter(given).items():
             takes_one = isinstance(parameter, TyperOption) and not parameter.multiple and not _is_switch(parameter)
@@ -190,6 +195,25 @@ def _check_number(parameter: object, text: object) -> None:
         except ValueError:
             name = max(parameter.opts, key=len)
             raise ParameterError(f"{name}: {one!r} is not {form}; give one such as {example}") from None
+
+
+def _with_values(words: list[str], known: set[str]) -> list[str]:
+    """The words, with the value of each option that is given without one.
+
+    Args:
+        words: after the verb.
+        known: options of the verb.
+
+    >>> _with_values(["--emulate", "plan.json"], {"--emulate"}), _with_values(["--emulate", "auto"], {"--emulate"})
+    (['--emulate=always', 'plan.json'], ['--emulate', 'auto'])
+    """
+    end = words.index("--") if "--" in words else len(words)
+    following = [*words[1:end], ""][:end]
+    head = [
+        f"{word}={BARE[word][0]}" if word in known and word in BARE and after not in BARE[word] else word
+        for word, after in zip(words[:end], following, strict=True)
+    ]
+    return head + words[end:]
 
 
 def _without_alias(word: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
 import typer
 
@@ -34,12 +34,16 @@ from opticcl.cli._settings import parse_settings
 from opticcl.errors import ParameterError
 from opticcl.units import quantity
 
+EMULATE = ("auto", "always", "never")
+"""Values of `--emulate`, as `opticcl.verify.verify` takes them."""
+
 if TYPE_CHECKING:
     from opticcl.ir import Fabric, Verdict
     from opticcl.ir.light import Optics
     from opticcl.ir.tables import TableVerdict
     from opticcl.ir.time_verdict import TimeVerdict
     from opticcl.plans.plan import Plan
+    from opticcl.verify import Emulate
 
 
 def run(
@@ -81,11 +85,13 @@ def run(
         ),
     ] = [],  # noqa: B006 (the framework copies it)
     emulate: Annotated[
-        bool,
+        str,
         typer.Option(
-            "--emulate", help="Follow light through the elements of the machine too: a second, separate judge."
+            "--emulate",
+            help="Follow light through the elements of the machine too, a second judge. auto: up to 20,000 signals; alone it "
+            "means always.",
         ),
-    ] = False,
+    ] = "auto",
     isolation: Annotated[
         list[str],
         typer.Option(
@@ -129,10 +135,14 @@ def run(
     if sample is not None and sample < 1:
         raise ParameterError(f"--sample: {sample} chunks; try 1 or more, or leave --sample out: all")
     outputs = Outputs(out, RECORD, read=file)
+    if emulate not in EMULATE:
+        raise ParameterError(
+            f"--emulate: {emulate!r} is not {', '.join(EMULATE[:-1])} or {EMULATE[-1]}; try --emulate auto"
+        )
     if file is not None and is_graph_file(file):
         if time is not None:
             raise ParameterError(f"verify: --time: {file} has no circuits; give a plan file, or -f FABRIC")
-        if emulate:
+        if emulate == "always":
             raise ParameterError(f"verify: --emulate: {file} has no light; give a plan file, or -f FABRIC")
         _verify_graph(file, sample, budget, change, seed, outputs, json)
     if file is not None:
@@ -144,12 +154,12 @@ def run(
             str(fabric), nodes, node_rate, collective, algorithm, size, root, job, DEFAULT_SET, optics, ignore_light
         )
     if time is not None:
-        if emulate:
+        if emulate == "always":
             raise ParameterError("verify: --time verifies times alone; leave --emulate or --time out")
         _verify_times(plan, time, start, outputs, json)
     if start is not None:
         raise ParameterError("verify: --start is for times; give --time FILE too")
-    if isolation and not emulate:
+    if isolation and emulate != "always":
         raise ParameterError("verify: --isolation is for light that is followed; give --emulate too")
     given = parse_settings(isolation, "cross=25dB", "--isolation")
     leaks = {name: quantity(value, "dB", f"--isolation {name}") for name, value in given.items()}
@@ -161,7 +171,7 @@ def run(
             every_chunk=all_chunks,
             exact=exact,
             budget=values,
-            emulate=emulate,
+            emulate=cast("Emulate", emulate),
             isolation_db=leaks or None,
             progress=progress,
         )

@@ -59,6 +59,7 @@ class Verdict:
         exhaustive: True if every chunk and every step was judged, False if a seeded sample was.
         notes: totals and remarks, a line each.
         how: how the chunks were judged: every chunk followed, a checked symmetry, or a sample.
+        emulated: whether light was followed through the elements of the machine, as a second judge.
     """
 
     violations: tuple[Violation, ...]
@@ -68,6 +69,7 @@ class Verdict:
     exhaustive: bool
     notes: tuple[str, ...] = ()
     how: str = "every chunk followed"
+    emulated: bool = False
 
     @property
     def ok(self) -> bool:
@@ -115,6 +117,7 @@ class Verdict:
                 "chunks": self.chunks,
                 "exhaustive": self.exhaustive,
                 "how": self.how,
+                "emulated": self.emulated,
             },
             "notes": list(self.notes),
         }

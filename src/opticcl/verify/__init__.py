@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.ir import CircuitPlan, ProgressCallback, Verdict, no_progress
 from opticcl.verify.data import check_data
 from opticcl.verify.judge import combined_verdict
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
     from opticcl.ir.light import Optics
 
 
-__all__ = ["verify"]
+__all__ = ["Emulate", "verify"]
+
+Emulate = Literal["auto", "always", "never"] | bool
+"""Whether a second judge follows the light."""
 
 
 def verify(
@@ -31,7 +35,7 @@ def verify(
     every_chunk: bool = False,
     exact: bool = False,
     budget: Optics | None = None,
-    emulate: bool = False,
+    emulate: Emulate = "never",
     isolation_db: Mapping[str, float] | None = None,
     progress: ProgressCallback = no_progress,
 ) -> Verdict:
@@ -44,13 +48,17 @@ def verify(
         every_chunk: follow every chunk, without use of claimed symmetries.
         exact: compare sets of contributors besides random labels.
         budget: loss and gain of each optical element; None skips the power budget.
-        emulate: follow light through the elements of the machine too.
-        isolation_db: with `emulate`, of groups or kinds of elements, to follow what leaks in them too [dB].
+        emulate: follow light through the elements of the machine too, as a second judge. auto: where the first one finds
+            nothing wrong, of up to 20,000 signals on machines whose elements are known; always (or True), never (or False).
+        isolation_db: with `emulate="always"`, of groups or kinds of elements, to follow what leaks in them too [dB].
         progress: called after every step.
     Returns: a verdict; circuits are always checked exhaustively.
     Raises: UnsupportedError, ParameterError: the power budget cannot be computed, or light cannot be followed.
     """
-    if emulate:
+    if emulate not in ("auto", "always", "never", True, False):
+        raise ParameterError(f"verify: emulate={emulate!r}; try auto, always or never")
+    always = emulate in ("always", True)
+    if always:
         from opticcl.optics.rounds import followable
 
         followable(plan.fabric)  # refused before any work
@@ -59,8 +67,10 @@ def verify(
     )
     light = check_light(plan, progress=progress)
     verdict = combined_verdict(data, light)
-    if emulate:
+    if always:
         verdict = _with_emulation(plan, verdict, isolation_db, progress)
+    elif emulate == "auto" and not light.violations:
+        verdict = _with_small_emulation(plan, verdict, progress)
     if budget is None:
         return verdict
     if light.violations:  # circuits that the hardware cannot make have no path
@@ -87,4 +97,24 @@ def _with_emulation(
     if any(violation.rule in NEEDED for violation in verdict.violations):
         return replace(verdict, notes=(*verdict.notes, "emulated: no light, since circuits do not exist"))
     found = emulate(plan, isolation_db=isolation_db, progress=progress)
-    return replace(verdict, violations=verdict.violations + found.violations, notes=verdict.notes + found.notes)
+    notes = verdict.notes + found.notes
+    return replace(verdict, violations=verdict.violations + found.violations, notes=notes, emulated=True)
+
+
+def _with_small_emulation(plan: CircuitPlan, verdict: Verdict, progress: ProgressCallback) -> Verdict:
+    """The verdict with that of the second judge of light, if the plan has few signals and its machine a netlist.
+
+    Args:
+        plan: that is verified.
+        verdict: of the first judge, who finds no light wrong.
+        progress: called after every step.
+    """
+    from opticcl.verify.emulated import emulate, few_signals
+
+    if not few_signals(plan):
+        return verdict
+    try:
+        found = emulate(plan, progress=progress)
+    except UnsupportedError:  # a machine whose elements say less than its netlist promises
+        return verdict
+    return replace(verdict, violations=verdict.violations + found.violations, emulated=True)

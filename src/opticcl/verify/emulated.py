@@ -12,16 +12,39 @@ from dataclasses import dataclass
 
 from opticcl.ir import CircuitPlan, ProgressCallback, Violation, no_progress
 from opticcl.ir.netlist import Netlist
+from opticcl.ir.symmetric_steps import symmetric_steps
 from opticcl.optics.decibels import db_of_ratio
 from opticcl.optics.plan_light import PlanLight, PlanRound
 from opticcl.units import counted
 
-__all__ = ["NEEDED", "EmulationReport", "emulate"]
+__all__ = ["NEEDED", "EmulationReport", "emulate", "few_signals"]
 
 NEEDED = frozenset(
     {"path_broken", "node_unknown", "port_unknown", "wavelength_unknown", "transfer_unknown", "circuit_astray"}
 )
 """Rules of `verify.light` without which a circuit has no ends or no path, so that there is no light to follow."""
+
+
+FEW_SIGNALS, FEW_INPUTS = 20_000, 1 << 20
+"""Of a plan that is followed in passing, and input ports of the elements of its machine [count]."""
+
+
+def few_signals(plan: CircuitPlan) -> bool:
+    """Whether the light of a plan can be followed in passing: few signals on a machine with a netlist.
+
+    Args: plan: whose circuits exist.
+    """
+    if symmetric_steps(plan.schedule) is not None:
+        return False
+    netlist = plan.fabric.netlist()
+    if netlist is None or netlist.unlinked or netlist.num_inputs > FEW_INPUTS:
+        return False
+    signals = 0
+    for steps in plan.schedule.step_classes():
+        if signals + len(plan.schedule.step(steps.start)) > FEW_SIGNALS:  # each transfer has one at least
+            return False
+        signals += sum(int(circuits.wavelength_n.sum()) for circuits in plan.rounds(steps.start))
+    return signals <= FEW_SIGNALS
 
 
 @dataclass(frozen=True, slots=True)
