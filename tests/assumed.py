@@ -5,6 +5,7 @@ python -m tests.assumed        writes docs/assumptions.md and the times in the f
 
 import re
 from dataclasses import replace
+from math import ceil
 from pathlib import Path
 
 from opticcl.assumptions import KEYS, LATENCY_KEYS, SETS, assumptions, meaning_of, set_of, value_text, values
@@ -45,6 +46,64 @@ With time slots (RAMP) it is rounded up to whole slots, apart from the messages.
 follow each other in line, so that they wait for the latency once. Under `published` every fabric has the latency of its paper.
 """
 
+PASSED_HEAD = """## What one message passes
+
+A path of h links has h - 1 places that forward: switches, each of which costs `hop`, NVSwitches, each of which costs
+`server_hop`, and nodes that send on what is not for them (`torus`, `bcube`, `topoopt`, `ocs`), each of which costs `hop`. The
+node that receives is none of them; its router is part of `endpoint`. Light passes couplers, wavelength-selective switches,
+rings, the patch panel of TopoOpt and the switches of `ocs` and LIGHTPATH without a delay other than that of the fibre or
+waveguide, so a circuit is one link, however many of them it passes. Every link outside servers has a receiver. (Latencies that
+papers print, `published`, count otherwise: that of a link of a torus or TopoOpt includes the router or node at its end.)
+
+A message is all that a node sends to another in a step with one operation, however many ranges of chunks that is. It costs its
+sender one `message_gap`, in the round of its first range.
+
+What one message of 100 bytes passes in a `send_recv` among two nodes, which are the whole machine or two of its nodes
+(`opticcl simulate -f torus:shape=8x8 --job 0,36 -c send_recv -a send_recv -s 100B`). The latency is the sum of that with one
+`message_gap`; on RAMP the sum is rounded up to whole slots of 20 ns.
+
+"""
+
+PASSED = """\
+bcube:radix=2,levels=1 | 0, 1 | 2 | 1 | 0 | 0 | 2 | 4 | 0
+bcube:radix=8,levels=2 | 0, 63 | 4 | 2 | 0 | 1 | 4 | 8 | 0
+dragonfly:nodes=64,nodes_per_router=2,routers_per_group=4,global_links=2 | 0, 1 | 2 | 1 | 0 | 0 | 2 | 4 | 0
+dragonfly:nodes=64,nodes_per_router=2,routers_per_group=4,global_links=2 | 0, 63 | 5 | 4 | 0 | 0 | 5 | 10 | 0
+fat_tree:nodes=2 | 0, 1 | 2 | 1 | 0 | 0 | 2 | 4 | 0
+fat_tree:nodes=64 | 0, 63 | 4 | 3 | 0 | 0 | 4 | 8 | 0
+ideal:nodes=2 | 0, 1 | 2 | 1 | 0 | 0 | 2 | 4 | 0
+ideal:nodes=64 | 0, 63 | 2 | 1 | 0 | 0 | 2 | 4 | 0
+leaf_spine:nodes=2 | 0, 1 | 2 | 1 | 0 | 0 | 2 | 4 | 0
+leaf_spine:nodes=64 | 0, 63 | 4 | 3 | 0 | 0 | 4 | 8 | 0
+lightpath:shape=1x2 | 0, 1 | 1 | 0 | 0 | 0 | 1 | 0 | 0.03
+lightpath:shape=8x8 | 0, 63 | 1 | 0 | 0 | 0 | 1 | 1 | 0.42
+ocs:nodes=2 | 0, 1 | 1 | 0 | 0 | 0 | 1 | 4 | 0
+ocs:nodes=64 | 0, 63 | 1 | 0 | 0 | 0 | 1 | 4 | 0
+oddl:shape=2 | 0, 1 | 1 | 0 | 0 | 0 | 1 | 4 | 0
+oddl:shape=8x8 | 0, 56 | 1 | 0 | 0 | 0 | 1 | 4 | 0
+ramp:groups=2,racks=1,wavelengths=2 | 0, 1 | 1 | 0 | 0 | 0 | 1 | 4 | 0
+ramp:groups=8,racks=1,wavelengths=8 | 0, 63 | 1 | 0 | 0 | 0 | 1 | 4 | 0
+sip_ring:nodes=2 | 0, 1 | 1 | 0 | 0 | 0 | 1 | 1 | 0
+sip_ring:nodes=64 | 0, 32 | 1 | 0 | 0 | 0 | 1 | 32 | 0
+sipac:radix=2,levels=1 | 0, 1 | 1 | 0 | 0 | 0 | 1 | 4 | 0
+sipac:radix=8,levels=2 | 0, 56 | 1 | 0 | 0 | 0 | 1 | 4 | 0
+superpod:nodes=2 | 0, 1 | 2 | 0 | 1 | 0 | 0 | 4 | 0
+superpod:nodes=64 | 0, 63 | 4 | 3 | 0 | 0 | 4 | 8 | 0
+terarack:nodes=2 | 0, 1 | 1 | 0 | 0 | 0 | 1 | 1 | 0
+terarack:nodes=64 | 0, 32 | 1 | 0 | 0 | 0 | 1 | 32 | 0
+terarack_torus:shape=1x2 | 0, 1 | 1 | 0 | 0 | 0 | 1 | 1 | 0
+terarack_torus:shape=8x8 | 0, 4 | 1 | 0 | 0 | 0 | 1 | 4 | 0
+topoopt:nodes=2 | 0, 1 | 1 | 0 | 0 | 0 | 1 | 4 | 0
+topoopt:nodes=64 | 0, 32 | 32 | 0 | 0 | 31 | 32 | 128 | 0
+torus:shape=2 | 0, 1 | 1 | 0 | 0 | 0 | 1 | 2 | 0
+torus:shape=8x8 | 0, 36 | 8 | 0 | 0 | 7 | 8 | 16 | 0
+"""
+"""By hand: fabric, two nodes, links, switches, NVSwitches, nodes that forward, receivers, metres of fibre and of waveguide.
+
+In one rack a link has 2 m of fibre, 4 m through the centre; a segment of a ring of light has 1 m, a tile 3 cm, the step from
+wafer to wafer 1 m.
+"""
+
 EQUAL = """## Equal nodes
 
 `--equal rate=800Gb/s`, `cost=9000` (USD a node) or `power=100` (W a node) scales the transmitters of every fabric until the
@@ -55,7 +114,38 @@ marked as extrapolated; above four times that rate the system is not ranked. `--
 
 def page() -> str:
     """Text of the page."""
-    return "\n".join([HEAD, _values(), _floor(), _sets(), EQUAL])
+    return "\n".join([HEAD, _values(), _passed(), _floor(), _sets(), EQUAL])
+
+
+PASSED_COLUMNS = (
+    "fabric", "nodes", "links", "switches", "NVSwitches", "nodes that forward", "receivers", "fibre [m]", "waveguide [m]",
+)  # fmt: skip
+
+
+def _passed() -> str:
+    """What a message passes, counted by hand, and its latency: the sum of that."""
+    rows = [f"| {' | '.join(PASSED_COLUMNS)} | latency [ns] |", f"|{'---|' * (len(PASSED_COLUMNS) + 1)}"]
+    for line in PASSED.splitlines():
+        spec, nodes, *counts = line.split(" | ")
+        rows.append(f"| `{spec}` | {nodes} | {' | '.join(counts)} | {latency_ns(spec, *map(float, counts)):.10g} |")
+    return PASSED_HEAD + "\n".join([*rows, ""])
+
+
+def latency_ns(
+    spec: str, links: float, switches: float, nvswitches: float, nodes: float, receivers: float, *metres: float
+) -> float:
+    """Sum of the values of what one message passes, with its gap, by hand [ns].
+
+    Args:
+        spec: fabric, of which the slot counts.
+        links: of its path [count].
+        switches, nvswitches, nodes: that forward it [count].
+        receivers: that it passes [count].
+        metres: of fibre and of waveguide [m].
+    """
+    assert switches + nvswitches + nodes == links - 1
+    late = 700 + 100 * receivers + 150 * (switches + nodes) + 100 * nvswitches + 4.9 * metres[0] + 14 * metres[1]
+    return 5 + (20 * ceil(late / 20) if spec.startswith("ramp") else late)
 
 
 def _values() -> str:

@@ -2,7 +2,7 @@
 
 Latency is what each paper prints (`latency=published`), or the sum of its parts by one law for all fabrics (`latency=parts`):
 
-    endpoint + message_gap x messages + transceiver x receivers + fibre x metres + waveguide x metres + hop x switches
+    endpoint + message_gap x messages + transceiver x receivers + fibre x metres + waveguide x metres + hop x what forwards
 
 What a signal passes follows from the fabric and the floor plan (`opticcl.ir.floor_plan`).
 """
@@ -60,7 +60,7 @@ class Assumptions:
         latency: parts: the sum of the parts below; published: what the fabric's paper prints, in place of those.
         endpoint: of a dependent step: software, memory, transmitter; also memory, nic or gpu_nic [s].
         transceiver: of the receiver of a link outside servers, for error correction [s].
-        message_gap: of each message that a node sends in a round [s].
+        message_gap: of each message of a node: all that it sends to another in a step with one operation [s].
         fibre: of a metre of fibre or cable [s/m].
         waveguide: of a metre of waveguide [s/m].
         hop: of a switch, or a node that forwards packets [s].

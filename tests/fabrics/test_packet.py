@@ -349,20 +349,32 @@ def test_links_pass_metres_receivers_and_switches(specification, per_rack):
             due = floor.between_m(racks, np.array([one]), np.array([other]))[0]
         assert passage.fibre_m[k] == pytest.approx(due)
         assert passage.receivers[k] == (not {tail, head} & servers)
-        no_switches = made.network.num_vertices == n
-        assert passage.switches[k] == ((head >= n or no_switches) and head not in servers)
         assert passage.server_switches[k] == (head in servers)
     alone = made.passage(floor)
-    assert {alone.fibre_m, alone.waveguide_m, alone.receivers, alone.switches, alone.server_switches} == {0.0}
+    assert {alone.fibre_m, alone.waveguide_m, alone.receivers, alone.server_switches} == {0.0}
+
+
+@pytest.mark.parametrize("specification", SMALL)
+def test_a_path_of_h_links_has_h_minus_1_that_forward(specification):
+    """Between any two nodes, over one link or more: switches, switches of servers and nodes on the way, not the receiver."""
+    made = fabric(specification)
+    floor, nodes = assumptions("common").floor, np.arange(made.num_nodes)
+    src, dst = (ends.ravel() for ends in np.meshgrid(nodes, nodes))
+    hops, ends = made.route(src[src != dst], dst[src != dst])
+    of_hops, alone = made.hop_passages(floor), made.passage(floor)
+    each = np.broadcast_to(of_hops.switches + of_hops.server_switches, made.network.num_links)
+    forwards = np.add.reduceat(each[hops], ends[:-1]) + alone.switches
+    assert forwards.tolist() == (np.diff(ends) - 1).tolist()
 
 
 def test_nodes_that_forward_nothing_are_no_switches(monkeypatch):
-    """Links of nodes to nodes end at no switch; where nodes forward packets, each node counts as one."""
+    """Links of nodes to nodes end at no switch; where nodes forward packets, each counts as one, but not the receiver."""
     floor = assumptions("common").floor
     for relays in (False, True):
         made = fabric("torus:shape=2x3")
         monkeypatch.setitem(made.__dict__, "network", replace(made.network, relays=relays))
         assert made.hop_passages(floor).switches.tolist() == [relays] * made.network.num_links
+        assert made.passage(floor).switches == -relays
 
 
 def test_a_network_numbers_links_kind_by_kind():

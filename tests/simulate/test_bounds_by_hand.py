@@ -132,7 +132,8 @@ def test_what_a_start_and_a_step_are_charged(starts, initial, order):
 
 
 def test_without_barriers_steps_overlap():
-    """ODDL, four nodes on one switch: two steps until all know of all, of 5 us each if they are set; data of 3 us or 24 us."""
+    """ODDL, four nodes on one switch: two steps until all know of all, of 5 us each if they are set; data of 3 us or 24 us.
+    A message waits for its gap once."""
     where = fabric("oddl:shape=4")
     step_s, rate = where.reconfiguration_s, where.node_rate_bits_per_s
     every = assumptions("oddl", control="none")
@@ -145,7 +146,7 @@ def test_without_barriers_steps_overlap():
         "common", endpoint=1e-3, transceiver=0, fibre=0, message_gap=1e-5, initial="warm", control="none"
     )
     moved_s = 3 / 4 * 8e4 / rate
-    assert bound(where, "all_gather", 10**4, slow, starts="data").seconds == pytest.approx(2 * 1.01e-3)
+    assert bound(where, "all_gather", 10**4, slow, starts="data").seconds == pytest.approx(2e-3)
     assert bound(where, "all_gather", 10**4, slow, starts="devices").seconds == pytest.approx(1.01e-3 + moved_s)
     ideal = fabric("ideal:nodes=5")
     slow = assumptions("common", endpoint="1 ms", transceiver=0, fibre=0, hop=0, server_hop=0, message_gap="1 us")
@@ -155,14 +156,15 @@ def test_without_barriers_steps_overlap():
 
 
 def test_steps_that_overlap_are_chosen_so():
-    """LIGHTPATH, two lasers: contributions of 8/3 m in two steps, or of m in three, by the longer of steps and data."""
+    """LIGHTPATH, two lasers: contributions of 8/3 m in two steps, or of m in three, by the longer of steps and data; one
+    message waits for its gap beside data."""
     where = fabric("lightpath:shape=3x3,lasers=2")
     size = 10**7
     m = 8 * size / where.node_rate_bits_per_s
     none = {"transceiver": 0, "fibre": 0, "waveguide": 0, "initial": "warm", "control": "none"}
     for scale, due in (
-        (1.0, 1.5 + 8 / 3),
-        (1 / 1.3125, 3 * 1.5),
+        (2.0, 1.5 + 8 / 6),
+        (1.0, 3),
     ):  # steps of 1 and messages of 0.5, in units of m x scale
         unit = m * scale
         assumed = assumptions("common", endpoint=unit, message_gap=unit / 2, **none)
@@ -377,7 +379,8 @@ def test_paths_of_packets(where):
         assert bound(where, "send_recv", 0, late, shift=shift).seconds == pytest.approx(due_s, rel=1e-12)
     overlapping, apart = (bound(where, "broadcast", 10**6, late, root=1, overlap=o).seconds for o in (True, False))
     assert overlapping > path_s[1].max() + 2e-9
-    assert apart - overlapping == pytest.approx(path_s[1].max() - law.base_s)
+    quickest_s = float(law.of_hops(np.arange(where.network.num_links)).min())
+    assert overlapping < apart <= overlapping + path_s[1].max() - law.base_s - quickest_s + 1e-15
 
 
 def test_paths_between_other_ranks_do_not_count():

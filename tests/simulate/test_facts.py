@@ -102,7 +102,8 @@ def of_rows(where, rows):
     partners = max(len({row[1 - side] for row in mine}) for side in ends for mine in grouped(rows, side))
     links = sum(row[3] for row in rows)
     return {
-        "most": most(lambda row: 1, ends), "sent": most(lambda row: 1, [0]), "chunks": most(lambda row: row[2], ends),
+        "most": most(lambda row: 1, ends), "chunks": most(lambda row: row[2], ends),
+        "messages": max(len({(row[1], row[4]) for row in mine}) for mine in grouped(rows, 0)),
         "link_chunks": sum(row[2] * row[3] for row in rows), "added": sum(row[2] for row in busiest),
         "sums": max((row[2] for row in busiest), default=0), "partners": partners * (where.reconfiguration_s > 0),
         "changes": where.reconfiguration_s > 0, "hops": links,
@@ -215,9 +216,9 @@ def test_circuits_are_found_behind_transfers():
 
 
 def test_ends_of_a_step():
-    """Two of rank 0, two to rank 3, of which it adds one; none without transfers."""
-    step = Transfers.of([0, 0, 2], [1, 3, 3], 0, [4, 1, 2], [Op.COPY, Op.COPY, Op.REDUCE])
-    assert step_ends(step) == StepEnds(3, 2, 2, 5, 4, 2, 2)
+    """Three of rank 0, in two messages, two to rank 3, of which it adds one; none without transfers."""
+    step = Transfers.of([0, 0, 2, 0], [1, 3, 3, 1], [0, 0, 0, 5], [4, 1, 2, 1], [Op.COPY, Op.COPY, Op.REDUCE, Op.COPY])
+    assert step_ends(step) == StepEnds(4, 3, 2, 6, 5, 2, 2, 2)
     assert set(asdict(step_ends(step.take(np.zeros(0, int)))).values()) == {0}
 
 
@@ -228,10 +229,10 @@ def test_ends_that_are_known_need_no_transfers():
         raise AssertionError
 
     schedule = Schedule("never made", nothing_required(4, 1), 2, step)
-    known = (StepEnds(9, 2, 3, 5, 7, 4, 1), StepEnds(9, 3, 2, 7, 5, 4, 1))
+    known = (StepEnds(9, 2, 3, 5, 7, 4, 1, 1), StepEnds(9, 3, 2, 7, 5, 4, 1, 2))
     facts = ScheduleFacts(schedule, fabric("ideal:nodes=4"), distances=False, ends=known.__getitem__)
-    for run, sent in enumerate((2, 3)):
-        assert facts.of_run(run) == BusiestNode(3, sent, 7.0, 0.0, 4, 1)
+    for run, messages in enumerate((1, 2)):
+        assert facts.of_run(run) == BusiestNode(3, messages, 7.0, 0.0, 4, 1)
 
 
 def test_rounds_that_steps_share_carry_what_each_of_them_sends():

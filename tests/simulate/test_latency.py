@@ -276,8 +276,70 @@ def test_a_node_rate_above_the_bound_is_never_faster_than_the_bound():
         assert all(entry.total_s >= entry.lower_bound_s * (1 - 1e-9) for entry in found.entries)
 
 
+ENGINES = ("closed_form", "flow", "flow:mode=asynchronous", "packet", "packet:mode=asynchronous", "device")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("spec", "algorithm", "collective"),
+    [
+        ("torus:shape=4x4", "torus_all_ports", "all_gather"),  # to each receiver two ranges at once
+        ("terarack_torus:shape=4x4", "torus_all_ports", "all_reduce"),
+        ("lightpath:shape=4x4", "two_sided_ring", "all_gather"),
+        ("sipac:radix=4,levels=2", "two_sided_ring", "reduce_scatter"),  # in two rounds
+        ("oddl:shape=16", "bruck", "all_to_all"),
+        ("sip_ring:nodes=12", "bruck", "all_gather"),
+        ("ocs:nodes=12", "bruck", "all_gather"),
+        ("fat_tree:nodes=12", "bruck", "all_to_all"),
+    ],
+)
+def test_ranges_of_chunks_are_one_message(engine, spec, algorithm, collective):
+    """A gap for each (step, sender, receiver, operation), in all engines; senders whose messages begin in different rounds wait
+    for each other's."""
+    plan = compile(spec, collective, 0, algorithm=algorithm).circuits
+    messages, gaps, ranges = 0, 0, 0
+    for i in range(plan.schedule.num_steps):
+        t = plan.schedule.step(i)
+        first = {}
+        for row, message in enumerate(zip(t.src.tolist(), t.dst.tolist(), t.op.tolist(), strict=True)):
+            first.setdefault(message, row)
+        messages += max(Counter(src for src, _, _ in first).values())
+        ranges += max(Counter(t.src.tolist()).values())
+        for circuits in plan.rounds(i):
+            begun = [src for (src, _, _), row in first.items() if row in circuits.transfer]
+            gaps += max(Counter(begun).values(), default=0)
+    assert ranges > messages <= gaps
+    with_gaps, none = (
+        simulate(plan, 0, assumptions("common", message_gap=gap), engine=engine).timeline for gap in (5e-9, 0)
+    )
+    found = (with_gaps.total_s - none.total_s) / 5e-9
+    if engine in ("closed_form", "flow", "packet"):
+        assert found == pytest.approx(gaps, abs=1e-6)
+    else:
+        assert messages - 1e-6 <= found <= gaps + 1e-6
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_messages_of_a_step_in_rounds(compiled):
+    """0 copies two ranges to 1 and adds one, and sends one to 2; a message counts in the round of its first range."""
+    where = fabric("ideal:nodes=4")
+    transfers = Transfers.of(
+        [0, 0, 0, 0, 3], [1, 2, 1, 1, 2], [0, 0, 4, 2, 0], 1, [Op.COPY, Op.COPY, Op.REDUCE, Op.COPY, Op.COPY]
+    )
+    every = Circuits.of(np.arange(5), transfers.src, transfers.dst)
+    law = path_latency(where, COMMON)
+    with always_compiled() if compiled else never_compiled():
+        for rows, due in (
+            ([0, 1, 2, 3, 4], [15, 15, 15, 15, 5]), ([0, 2], [10, 10]), ([1, 3, 4], [5, 5, 5]), ([3], [0]),
+        ):  # fmt: skip
+            circuits = every.take(np.array(rows))
+            for fresh in (transfers, transfers.take(np.arange(5))):
+                assert (law.gaps_s(fresh, circuits) / NS).tolist() == pytest.approx(due)
+                assert law.gap_s(fresh, circuits) / NS == pytest.approx(max(due))
+
+
 def test_messages_of_few_circuits_and_of_many(monkeypatch):
-    """Counted by sorting or in a table: the transfers of each sender that have circuits, however many they have."""
+    """Counted by sorting or in a table: the messages of each sender that have circuits, however many they have."""
     plan = compile("ocs:nodes=24", "all_to_all", 10**6, algorithm="mesh").circuits
     transfers = plan.schedule.step(0)
     for circuits in plan.rounds(0):

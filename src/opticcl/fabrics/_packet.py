@@ -230,14 +230,17 @@ class PacketFabric(Fabric):
         return self.network.latency_s[hops]
 
     def passage(self, floor: FloorPlan) -> Passage:
-        """Nothing apart from links."""
-        return Passage()
+        """Nothing apart from links, but that the node at the end of a path forwards nothing, where links count it.
+
+        So a path of h links has h - 1 vertices that forward: switches, or nodes where they relay.
+        """
+        return Passage(switches=-1.0 if self.network.relays else 0.0)
 
     def hop_passages(self, floor: FloorPlan) -> Passage:
         """Length of each link, its receiver and the switch at its end; links within servers have no receiver of that kind.
 
-        A switch whose nodes are all in one rack stands there, every other one at the centre. Where nodes forward packets and
-        there are no switches, the node at the end of a link counts as one.
+        A switch whose nodes are all in one rack stands there, every other one at the centre. Where nodes forward packets of
+        others, the node at the end of a link counts as a switch; `passage` takes that of the last link away.
         """
         net, servers = self.network, self.server_switches
         rack = floor.rack_of(np.arange(net.num_vertices))
@@ -252,7 +255,7 @@ class PacketFabric(Fabric):
         length[(tail < 0) & (head < 0)] = floor.overhead_m
         at_switch = net.head >= net.num_nodes
         in_server, from_server = ((end >= servers.start) & (end < servers.stop) for end in (net.head, net.tail))
-        forwards = at_switch & ~in_server if not net.relays or at_switch.any() else np.ones(len(net.head), bool)
+        forwards = ~in_server & (at_switch | net.relays)
         return Passage(
             fibre_m=length,
             receivers=(~(in_server | from_server)).astype(np.float64),

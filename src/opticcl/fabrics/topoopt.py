@@ -192,7 +192,7 @@ class TopoOpt(PacketFabric):
         return self._first_ring[: self.nodes].astype(np.int64)
 
     def hop_passages(self, floor: FloorPlan) -> Passage:
-        """Through the panel at the centre to a receiver; the node there forwards what is not for it."""
+        """Through the panel at the centre to a receiver; the node there counts as a switch, but for the last of a path."""
         fibre = np.full(self.network.num_links, floor.through_centre_m(self.nodes))
         return Passage(fibre_m=fibre, receivers=1, switches=1)
 

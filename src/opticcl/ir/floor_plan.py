@@ -32,7 +32,8 @@ class Passage:
         fibre_m: fibre or cable [m].
         waveguide_m: waveguide on a chip or a wafer [m].
         receivers: receivers with error correction [count].
-        switches: switches that forward it [count].
+        switches: switches, or nodes, that forward it; below 0 apart from hops where these count one that forwards nothing
+            [count].
         server_switches: switches within a server [count].
     """
 

@@ -107,10 +107,12 @@ class _Kernel:
         rows["path_at"], rows["path_n"] = flows.path_at, flows.path_n
         rows["back"], rows["notice"] = whole_ticks(back_s, tick_s), whole_ticks(notice_s, tick_s)
         self._delay = whole_ticks(flows.delay_s + wires.base_s, tick_s)
+        self._begin = -min(0, int(self._delay.min(initial=0)))  # nodes may forward for longer than flows take to start
         self._hops = flows.hops.astype(np.int32)
 
         state = self._state = np.zeros(1, kernels.STATE)
-        state["now"], state["most_events"], state["unfinished"] = -1, most_events, n
+        state["now"], state["begin"] = -1, self._begin
+        state["most_events"], state["unfinished"] = most_events, n
         state["cell_bytes"], state["cell_buffer_bytes"], state["num_links"] = cell, round(cell), num_links
         if options.buffer_bytes is not None:
             state["finite"], state["buffer"] = True, min(options.buffer_bytes, kernels.LATEST)
@@ -163,7 +165,7 @@ class _Kernel:
         links = self._links
 
         def seconds(ticks: IntArray) -> np.ndarray:
-            return np.where(ticks < 0, np.nan, ticks * self._tick_s)
+            return np.where(ticks < 0, np.nan, (ticks - self._begin) * self._tick_s)
 
         return CellResult(
             seconds(self._finished),

@@ -32,14 +32,14 @@ _i2, _i4, _i8, _f8 = np.int16, np.int32, np.int64, np.float64
 
 STATE = np.dtype(
     [
-        ("now", _i8), ("num_planned", _i8), ("passed", _i8), ("most_events", _i8), ("unfinished", _i8),
+        ("now", _i8), ("begin", _i8), ("num_planned", _i8), ("passed", _i8), ("most_events", _i8), ("unfinished", _i8),
         ("cell_bytes", _f8), ("cell_buffer_bytes", _i8), ("buffer", _i8), ("window", _i8),
         ("at_input", _i4), ("cuts", _i4), ("finite", _i4), ("windowed", _i4), ("interleaved", _i4),
         ("free", _i4), ("num_free", _i8), ("num_links", _i8), ("num_idle", _i8),
     ]
 )  # fmt: skip
-"""One row with the time, the options and the numbers of events in the heap (`num_planned`), cells sent (`passed`), unfinished
-flows (`unfinished`) and listed idle links (`num_idle`)."""
+"""One row with the time, the time at which the first flows are released (`begin`), the options and the numbers of events in the
+heap (`num_planned`), cells sent (`passed`), unfinished flows (`unfinished`) and listed idle links (`num_idle`)."""
 
 LINK = np.dtype(
     [
@@ -442,7 +442,7 @@ def run(  # type: ignore[no-untyped-def]
     """
     w = state[0]
     if w.now < 0:
-        w.now = 0
+        w.now = w.begin
         for group in range(len(waits)):
             if waits[group] == 0:
                 waits[group] = 1

@@ -69,6 +69,9 @@ class _Queues:
         seconds = [wires.latency_s, flows.delay_s + wires.base_s, cell / wires.capacity]
         if sum(float(s.max(initial=0)) for s in seconds) / tick_s >= kernels.NEVER / 4:
             return
+        start = whole_ticks(flows.delay_s + wires.base_s, tick_s)
+        if start.min() < 0:  # nodes forward for longer than a transfer takes to start
+            return
         hops, offsets = flows.paths()
         first, before_last = hops[offsets[:-1]], np.delete(hops, offsets[1:] - 1)
         cuts = options.forwarding == "cut_through"
@@ -84,7 +87,7 @@ class _Queues:
         links["full"], links["latency"], links["per_byte"] = full, latency, per_byte
         rows = self._flows = np.zeros(n, kernels.FLOW)
         rows["cells"], rows["tail"], rows["tail_buffer_bytes"] = cells, tail, np.ceil(tail)
-        rows["path_at"], rows["start"] = offsets[:-1], whole_ticks(flows.delay_s + wires.base_s, tick_s)
+        rows["path_at"], rows["start"] = offsets[:-1], start
         self._add_starts(links, first)
         link, to = self._add_edges(links, hops, offsets)
         most = int(links["in_n"].max())

@@ -6,7 +6,7 @@ import numpy as np
 
 from opticcl.kernels import njit
 
-__all__ = ["add_loads", "busiest_ends", "most_to_add", "path_sums", "ranges_apart"]
+__all__ = ["add_loads", "busiest_ends", "first_of_messages", "most_to_add", "path_sums", "ranges_apart"]
 
 MOST_RANGES = 8  # of a rank, which are compared with each other
 
@@ -33,6 +33,34 @@ def busiest_ends(src, dst, amount, ranks):  # type: ignore[no-untyped-def]
         most_chunks_sent = max(most_chunks_sent, chunks_sent[rank])
         most_chunks_received = max(most_chunks_received, chunks_received[rank])
     return most_sent, most_received, most_chunks_sent, most_chunks_received
+
+
+@njit
+def first_of_messages(src, dst, op, ranks, ops, first):  # type: ignore[no-untyped-def]
+    """Mark the first transfer of each message: each sender, receiver and operation.
+
+    Args:
+        src, dst: of each transfer, 0 to ranks - 1, int32.
+        op: of each, 0 to ops - 1, uint8.
+        ranks: number of them [count].
+        ops: number of operations [count].
+        first: whether it is the first, bool (transfers,), all False, written.
+    """
+    ends = np.zeros(ranks + 1, np.int64)
+    for i in range(len(src)):
+        ends[src[i] + 1] += 1
+    for rank in range(ranks):
+        ends[rank + 1] += ends[rank]
+    by_sender = np.empty(len(src), np.int64)
+    for i in range(len(src)):
+        by_sender[ends[src[i]]] = i
+        ends[src[i]] += 1
+    seen_by = np.full(ranks * ops, -1, np.int32)  # the last sender of each receiver and operation
+    for i in by_sender:
+        message = np.int64(dst[i]) * ops + op[i]
+        if seen_by[message] != src[i]:
+            seen_by[message] = src[i]
+            first[i] = True
 
 
 @njit

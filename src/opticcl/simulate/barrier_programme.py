@@ -182,8 +182,9 @@ class _Writer:
     def _round(self, transfers: Transfers, circuits: Circuits) -> _Round:
         """What all repetitions of a round have in common."""
         all_circuits = circuits
+        gaps, gap_s = self.law.gaps_s(transfers, circuits), self.law.gap_s(transfers, circuits)
         transfers, circuits = _carried(transfers, circuits)
-        late, gaps = self.law.of_circuits(circuits), self.law.gaps_s(transfers, circuits)
+        late = self.law.of_circuits(circuits)
         rows, _, seconds = transfer_times(self.fabric, transfers, circuits, self.chunk_bytes, self.assumed)
         of_transfer = np.zeros(len(transfers))
         of_transfer[rows] = seconds
@@ -192,7 +193,7 @@ class _Writer:
         slots = (
             np.rint(duration / self.fabric.slot_s).astype(np.int64) if self.fabric.slot_s else np.full(len(late), -1)
         )
-        left_s = float(duration.max(initial=0.0)) + self.law.gap_s(transfers, circuits)
+        left_s = float(duration.max(initial=0.0)) + gap_s
         duration = duration + gaps
         longest_s = self.law.longest_s(circuits.carrying())
         lasts_s = left_s + longest_s if self.at_the_end else float((late + duration)[carries].max(initial=0.0))

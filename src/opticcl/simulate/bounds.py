@@ -84,10 +84,11 @@ def lower_bound(
 ) -> LowerBound:
     """Lower bound on the time of every schedule and every assignment of circuits.
 
-    first + min over the number t of dependent steps of (t x step + messages(t) + transfer(t)), where
+    first + min over the number t of dependent steps of (t x step + links(t) + messages(t) + transfer(t)), where
 
     first      a control exchange and a change of circuits where they are charged on change, from a cold start
-    step       latency; a control exchange and a change of circuits where they are charged in every step
+    step       latency apart from links; a control exchange and a change of circuits where they are charged in every step
+    links      the quickest link a step
     t          at least as many as circuits between the two nodes that are farthest apart, and as many as it takes until all
                know of all, if in a step every node receives from its partners alone
     messages   the gap of one message a step, and where all must know of a rank, of as many as it takes to reach them in t
@@ -98,9 +99,9 @@ def lower_bound(
                have; the least length of trees round a ring; slots
 
     On packet fabrics, also the latency of the shortest path to the farthest node: alone, or, where each step takes the latency
-    of its longest path and then the time of its busiest link, beside the rest. Without barriers transfers of one step
-    overlap with latencies of another, so the larger of t x step and step + transfer(t) counts. Where a step adds when its
-    data is there, also the least time of sums, beside the rest.
+    of its longest path and then the time of its busiest link, as links(t) if that is more. Without barriers transfers of one
+    step overlap with latencies of another, so the larger of t steps and their links and one of them with transfer(t) counts.
+    Where a step adds when its data is there, also the least time of sums, beside the rest.
 
     Args:
         collective: what is computed.
@@ -120,21 +121,22 @@ def lower_bound(
     reach = _reach(fabric)
     barriers, law = starts == "steps", path_latency(fabric, assumed)
     charge = _charge(fabric, assumed, starts)
-    latency_s = law.base_s if fabric.is_packet_switched else law.least_s
     in_line = in_line_on(fabric, assumed) or starts == "devices"
     forms = _Forms(collective, fabric, reach, size_bytes, charge, in_line=in_line, barriers=barriers)
     steps, why_steps = (1, "latency") if own else _fewest_steps(collective, reach, in_line)
-    step_s = latency_s + charge.control_every_s + charge.change_every_s
+    base_s = max(0.0, law.base_s)
+    link_s = law.least_s - base_s
+    path_s = link_s if own or overlap else _farthest_s(collective, fabric, law) - base_s
+    step_s = base_s + charge.control_every_s + charge.change_every_s
     gap_s = law.message_gap_s
-    t, transfer_s, name = _best_steps(forms, steps, step_s, gap_s)
+    times = _StepTimes(step_s, link_s, path_s, gap_s)
+    t, rest_s, transfer_s, name = _best_steps(forms, steps, times)
     messages_s = gap_s * float(forms.messages(np.array([t]))[0])
-    links_s = 0.0 if own or overlap else _farthest_s(collective, fabric, law) - law.base_s
     sums_s = 0.0 if overlap else _least_sums_s(collective, size_bytes, assumed)
-    rest_s = t * step_s + messages_s + transfer_s + links_s + sums_s
-    if not barriers:
-        rest_s = max(t * (step_s + gap_s), step_s + gap_s + transfer_s)
+    rest_s += sums_s
+    links_s = max(0.0, path_s - t * link_s)
     parts = {name: transfer_s, "messages of a node": messages_s, PATH: links_s, "sums": sums_s}
-    parts[counted(t, "dependent step") + f" ({why_steps if t == steps else 'latency'})"] = t * latency_s
+    parts[counted(t, "dependent step") + f" ({why_steps if t == steps else 'latency'})"] = t * law.least_s
     if not own:
         for why, seconds in _by_reach(collective, fabric, reach, size_bytes, assumed):
             if seconds > rest_s:
@@ -404,15 +406,31 @@ class _Forms:
         return relayed
 
 
-def _best_steps(forms: _Forms, fewest: int, step_s: float, gap_s: float) -> tuple[int, float, str]:
-    """Number of dependent steps with the least time, the transfer time with it [s], and what binds that.
+class _StepTimes(NamedTuple):
+    """What dependent steps take in addition to transfers [s].
+
+    Args:
+        step_s: each of them, apart from links.
+        link_s: over one link.
+        path_s: links of all of them together at least.
+        gap_s: each message.
+    """
+
+    step_s: float
+    link_s: float
+    path_s: float
+    gap_s: float
+
+
+def _best_steps(forms: _Forms, fewest: int, times: _StepTimes) -> tuple[int, float, float, str]:
+    """Number of dependent steps with the least time, that time and the transfer time in it [s], and what binds the latter.
 
     Args:
         forms: transfer time by the number of steps.
         fewest: steps.
-        step_s: of each [s].
-        gap_s: of each message [s].
+        times: of steps, links and messages.
     """
+    step_s, link_s, path_s, gap_s = times
     most = max(fewest, forms.most_steps)
     steps = np.arange(fewest, min(most, fewest + MOST_STEPS) + 1)
     counted_steps = steps.copy()
@@ -423,13 +441,13 @@ def _best_steps(forms: _Forms, fewest: int, step_s: float, gap_s: float) -> tupl
         if not isinstance(seconds, float):
             np.maximum(transfer_s, seconds, out=transfer_s)
     if forms.barriers:
-        whole_s = steps * step_s + gap_s * forms.messages(steps) + transfer_s
-    else:
-        whole_s = np.maximum(steps * (step_s + gap_s), step_s + gap_s + transfer_s)
+        whole_s = steps * step_s + np.maximum(path_s, steps * link_s) + gap_s * forms.messages(steps) + transfer_s
+    else:  # a message waits for its gap once, also where a later part of it is what the next step needs
+        whole_s = np.maximum(steps * (step_s + link_s), step_s + link_s + gap_s + transfer_s)
     best = int(whole_s.argmin())
     at_best = [(name, seconds if isinstance(seconds, float) else float(seconds[best])) for name, seconds in found]
     name, most_s = max(at_best, key=lambda form: form[1])
-    return int(steps[best]), most_s, name
+    return int(steps[best]), float(whole_s[best]), most_s, name
 
 
 def _crossing(collective: Collective, cut: Cut) -> tuple[float, float]:
@@ -522,10 +540,19 @@ def _slots_until_known(n: int, ports: int, late: int) -> int:
 def _shortest_paths(
     fabric: Fabric, rank: int, law: PathLatency
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Latency from a rank to all, and from all to it, float64 (ranks,) each [s]."""
+    """Least latency from a rank to all, and from all to it, in any number of messages, float64 (ranks,) each [s].
+
+    Where a node forwards for longer than it takes to send, the base is below 0: then every link may be a message of its own.
+    """
     nodes = fabric.machine_nodes(np.arange(fabric.num_nodes))
-    there, back = fabric.shortest_paths_s(int(nodes[rank]), law.of_hops)
-    return law.base_s + there[nodes], law.base_s + back[nodes]
+
+    def of_hops(hops: IntArray) -> npt.NDArray[np.float64] | None:
+        found = law.of_hops(hops)
+        return None if found is None else found + min(0.0, law.base_s)
+
+    there, back = fabric.shortest_paths_s(int(nodes[rank]), of_hops)
+    base_s = max(0.0, law.base_s)
+    return base_s + there[nodes], base_s + back[nodes]
 
 
 class RunBound(NamedTuple):
@@ -579,7 +606,7 @@ def class_bounds(
             yield RunBound(0.0, 0.0, 0.0)
             continue
         rounds = max(ceil(found.most / at_once), least_rounds(found.hops))
-        fixed = len(steps) * ((1 if in_line else rounds) * law.least_s + law.message_gap_s * found.sent)
+        fixed = len(steps) * ((1 if in_line else rounds) * law.least_s + law.message_gap_s * found.messages)
         if change_s:
             settings = max(ceil(found.partners / at_once), least_rounds(found.pair_hops))
             fixed += len(steps) * (settings - 1) * change_s

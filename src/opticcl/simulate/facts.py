@@ -22,7 +22,7 @@ from opticcl.ir.symmetric_steps import SymmetricStep, symmetric_step, symmetric_
 from opticcl.kernels import worth_compiling
 from opticcl.pairs import Pairs
 from opticcl.simulate._step_kernels import add_loads, busiest_ends
-from opticcl.simulate.latency import PathLatency, hops_within, most_messages, path_latency
+from opticcl.simulate.latency import PathLatency, first_transfers, hops_within, most_messages, path_latency
 from opticcl.simulate.parts import busiest_sum, control_s, same_circuits, summed_chunks
 from opticcl.simulate.pieces import RouteLegs
 from opticcl.simulate.route_loads import RouteLoads, StepLoads
@@ -37,7 +37,7 @@ class BusiestNode:
 
     Args:
         most: transfers of the node that sends or receives most of them [count].
-        sent: transfers of the node that sends most of them [count].
+        messages: of the node that sends most of them [count].
         chunks: that the busiest node sends or receives [chunks].
         link_chunks: chunks times links on their shortest paths; 0 on fabrics without a distance.
         added: chunks that arrive to be added, on the rank where most of them do [chunks].
@@ -49,7 +49,7 @@ class BusiestNode:
     """
 
     most: int
-    sent: int
+    messages: int
     chunks: float
     link_chunks: float
     added: int = 0
@@ -69,6 +69,7 @@ class StepEnds:
         sent, received: transfers of the rank that sends, and receives, most of them [count].
         chunks_sent, chunks_received: the most that a rank sends, and receives [chunks].
         added, sums: as in `BusiestNode` [chunks].
+        messages: of the rank that sends most of them [count].
     """
 
     num_transfers: int
@@ -78,13 +79,15 @@ class StepEnds:
     chunks_received: int
     added: int
     sums: int
+    messages: int
 
 
 def step_ends(transfers: Transfers) -> StepEnds:
     """Of a step; all 0 where it has no transfers."""
     if not len(transfers):
-        return StepEnds(0, 0, 0, 0, 0, 0, 0)
-    return StepEnds(len(transfers), *_busiest_ends(transfers, transfers.size_chunks()), *busiest_sum(transfers))
+        return StepEnds(0, 0, 0, 0, 0, 0, 0, 0)
+    ends = _busiest_ends(transfers, transfers.size_chunks())
+    return StepEnds(len(transfers), *ends, *busiest_sum(transfers), _most_messages(transfers, ends[0]))
 
 
 def circuits_at_once(fabric: Fabric) -> int:
@@ -140,7 +143,7 @@ class ScheduleFacts:
         added, sums = busiest_sum(step.received_by_first())
         return BusiestNode(
             most=len(first),
-            sent=len(first),
+            messages=_most_messages(first, len(first)),
             chunks=float(amount.sum()),
             link_chunks=fabric.num_nodes * far,
             added=added,
@@ -172,7 +175,7 @@ class ScheduleFacts:
                 partners, changes, differ = self._pairs(transfers, most)
         return BusiestNode(
             most,
-            ends.sent,
+            ends.messages,
             float(chunks),
             far,
             ends.added,
@@ -381,7 +384,7 @@ class RunFacts:
     def messages(self) -> list[int]:
         """Messages of the node that sends most of them in each round [count]."""
         if self.streamed:
-            return [int(np.bincount(self.transfers.src).max())]
+            return [_most_messages(self.transfers)]
         transfers = self.transfers
         return [most_messages(transfers, circuits) for circuits in self.rounds]
 
@@ -450,6 +453,19 @@ class RunFacts:
         self.link_chunks = known.link_chunks
         vars(self)["slowest"] = (known.slowest,)
         return known.slowest, [known.longest_s[law] for law in laws]
+
+
+def _most_messages(transfers: Transfers, sent: int | None = None) -> int:
+    """Messages of the rank that sends most of them [count].
+
+    Args:
+        transfers: of the step, one or more.
+        sent: transfers of the rank that sends most of them, where they are counted [count].
+    """
+    first = first_transfers(transfers)
+    if first is None and sent is not None:
+        return sent
+    return int(np.bincount(transfers.src if first is None else transfers.src[first]).max())
 
 
 def _busiest_ends(transfers: Transfers, amount: IntArray) -> tuple[int, int, int, int]:

@@ -3,11 +3,13 @@
     of a circuit   base + the sum of its hops, from the passages of the fabric and the floor plan
     of a round     that of its longest path + message_gap x messages of the busiest node
 
-With time slots the base is rounded up to whole slots.
+A message is all that a node sends to another in a step with one operation, in however many transfers and rounds; it counts in
+the round of its first transfer. With time slots the base is rounded up to whole slots.
 """
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from functools import lru_cache
 from math import ceil
@@ -20,9 +22,17 @@ from opticcl.assumptions import LATENCY_KEYS, Assumptions
 from opticcl.ir import Circuits, Fabric, IntArray, Transfers
 from opticcl.ir.floor_plan import Passage
 from opticcl.kernels import worth_compiling
-from opticcl.simulate._step_kernels import path_sums
+from opticcl.simulate._step_kernels import first_of_messages, path_sums
 
-__all__ = ["PathLatency", "hops_within", "in_line_on", "most_messages", "path_latency", "step_latency_s"]
+__all__ = [
+    "PathLatency",
+    "first_transfers",
+    "hops_within",
+    "in_line_on",
+    "most_messages",
+    "path_latency",
+    "step_latency_s",
+]
 
 FloatArray = npt.NDArray[Any]  # float64
 
@@ -92,8 +102,7 @@ class PathLatency:
     def gaps_s(self, transfers: Transfers, circuits: Circuits) -> FloatArray:
         """Time that the messages of its sender in a round add to each circuit, float64 (circuits,) [s].
 
-        A message is a transfer with circuits, to each receiver one of its own, even where one signal is split for them. An
-        idle circuit adds and has none.
+        A message goes to one receiver, even where one signal is split for several. An idle circuit adds and has none.
 
         Args:
             transfers: of the step.
@@ -133,13 +142,58 @@ def most_messages(transfers: Transfers, circuits: Circuits) -> int:
 
 
 def _messages_sent(transfers: Transfers, circuits: Circuits) -> IntArray:
-    """Messages that each rank sends in a round, up to the last that sends any, int64 (ranks,)."""
-    rows = circuits.transfer[circuits.transfer >= 0]
+    """Messages of each rank whose first transfer has circuits in a round, int64 (ranks,); none where no transfer has any."""
+    rows, first = circuits.transfer[circuits.transfer >= 0], first_transfers(transfers)
     if FEW * len(rows) < len(transfers):
-        return np.bincount(transfers.src[np.unique(rows)])
+        rows = np.unique(rows)
+        return np.bincount(transfers.src[rows], None if first is None else first[rows]).astype(np.int64)
     used = np.zeros(len(transfers), bool)
     used[rows] = True
-    return np.bincount(transfers.src if used.all() else transfers.src[used])
+    if first is None:
+        return np.bincount(transfers.src if used.all() else transfers.src[used])
+    return np.bincount(transfers.src, used & first).astype(np.int64)
+
+
+class _LastStep:
+    """First transfers of the messages of the step that was evaluated last, as long as its columns exist."""
+
+    def __init__(self) -> None:
+        self._known: tuple[tuple[weakref.ref[IntArray], ...], npt.NDArray[np.bool_] | None] | None = None
+
+    def first(self, transfers: Transfers) -> npt.NDArray[np.bool_] | None:
+        """As `first_transfers`."""
+        columns, known = (transfers.src, transfers.dst, transfers.op), self._known
+        if known is not None and all(ref() is column for ref, column in zip(known[0], columns, strict=True)):
+            return known[1]
+        found = _first_transfers(*columns)
+        self._known = tuple(map(weakref.ref, columns)), found
+        return found
+
+
+_LAST_STEP = _LastStep()
+
+
+def first_transfers(transfers: Transfers) -> npt.NDArray[np.bool_] | None:
+    """Which transfers are the first of their message, bool (transfers,); None where all are.
+
+    The rounds of a step are evaluated one after the other, so that of the last step is kept.
+
+    Args: transfers: of a step.
+    """
+    return _LAST_STEP.first(transfers)
+
+
+def _first_transfers(src: IntArray, dst: IntArray, op: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_] | None:
+    """As `first_transfers`."""
+    if not len(src):
+        return None
+    ranks, ops = 1 + max(int(src.max()), int(dst.max())), 1 + int(op.max())
+    first = np.zeros(len(src), bool)
+    if worth_compiling(len(src), first_of_messages) and min(int(src.min()), int(dst.min())) >= 0:
+        first_of_messages(src, dst, op, ranks, ops, first)
+    else:
+        first[np.unique((src.astype(np.int64) * ranks + dst) * ops + op, return_index=True)[1]] = True
+    return None if first.all() else first
 
 
 def path_latency(fabric: Fabric, assumed: Assumptions) -> PathLatency:
