@@ -25,7 +25,7 @@ def traffic(load: float, slots: int, skew: float = 1.0, scheduler: str = "native
 
         def run() -> dict[str, float]:
             found = simulate_traffic(large)
-            figures = {"carried_of_ports": found.throughput.value, "growing": float(found.stable is False)}
+            figures = {"carried_of_ports": found.throughput.value, "growing": float(found.stability == "unstable")}
             if found.stable:
                 figures["p99_us"] = found.counts.delay(0.99).value * large.machine.slot * 1e6
             return figures

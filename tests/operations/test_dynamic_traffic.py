@@ -21,7 +21,7 @@ from opticcl.operations.dynamic_traffic.judged import judged_run
 from opticcl.operations.dynamic_traffic.reference import ages
 from opticcl.operations.dynamic_traffic.schedulers import Native, all_free, make_scheduler
 from opticcl.operations.dynamic_traffic.simulation import FlowArrivals, TrafficSetup, epoch_slots, simulate_traffic
-from opticcl.operations.dynamic_traffic.statistics import growth, quantile
+from opticcl.operations.dynamic_traffic.statistics import growth, quantile, stability
 
 SCHEDULERS = ("native", "native:iterations=2", "rack", "cyclic", "cyclic:hops=2")
 SUBNETS = ("broadcast", "route_broadcast", "route_switch")
@@ -234,9 +234,69 @@ def test_too_many_waiting_cells_end_a_run(monkeypatch):
     monkeypatch.setattr(simulation, "run_values", lambda: values)
     result = simulate_traffic(setup(load=2.0, slots=6000))
     assert result.ended_early
-    assert result.stable is False
+    assert result.stability == "undecided"  # before the measured part
     assert result.pending_cells > 500
     assert result.offered_cells == result.sent_cells + result.pending_cells
+    values["most_pending"] = 15 * result.pending_cells
+    longer = simulate_traffic(setup(load=2.0, slots=400))
+    assert (longer.ended_early, longer.stability) == (True, "unstable")
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("slots", [600, 1500, pytest.param(6000, marks=pytest.mark.deep)])
+@pytest.mark.parametrize(
+    ("scheduler", "load", "skew"),
+    [("native", 0.9, 1.0), ("rack", 0.9, 1.0), ("rack", 0.8, 1.0), ("cyclic", 0.5, 1.0), ("rack", 0.9, 6.0)],
+)
+def test_a_load_that_is_carried_is_never_called_unstable(scheduler, load, skew, slots, seed):
+    """While the backlog still fills, the run is undecided; 0.5 is carried by a cycle, the others by far."""
+    found = simulate_traffic(setup(machine(4, 4, 16), load, skew=skew, scheduler=scheduler, slots=slots, seed=seed))
+    assert found.stability in (("stable",) if (scheduler, slots) == ("native", 600) else ("stable", "undecided"))
+
+
+def test_a_load_that_fills_for_long_is_carried_in_the_end():
+    """0.9 with a plane for each pair of racks: the throughput that RAMP 3.2 names."""
+    found = simulate_traffic(setup(machine(4, 4, 16), 0.9, scheduler="rack", slots=6000))
+    assert found.stability == "stable"
+    assert found.throughput.value == pytest.approx(found.offered.value, rel=0.005)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("scheduler", "load", "skew"),
+    [
+        ("native", 1.1, 1.0),
+        ("rack", 1.1, 1.0),
+        ("cyclic", 0.9, 6.0),
+        ("cyclic:hops=2", 0.6, 1.0),
+        ("cyclic:hops=2", 0.8, 1.0),
+    ],
+)
+def test_a_load_that_is_not_carried_is_called_unstable(scheduler, load, skew, seed):
+    """Above the largest load, or above what a scheduler can send, with skew or without."""
+    found = simulate_traffic(setup(machine(4, 4, 16), load, skew=skew, scheduler=scheduler, slots=3000, seed=seed))
+    assert found.stability == "unstable"
+    assert found.throughput.value < 0.98 * found.offered.value
+
+
+@pytest.mark.parametrize("batches", [20, 12])
+def test_stability_of_drawn_backlogs(batches):
+    """A line is unstable; a level, a square root and what approaches a level are not; with more noise nothing is decided."""
+    random, slots, offered = np.random.default_rng(3), 240.0, 900.0
+    t = np.arange(batches) / batches * 0.8 + 0.2  # the first fifth is left out
+    for _ in range(20):
+        noise = random.normal(0, 100, batches)
+        walk = np.cumsum(noise)
+        line = 20 * slots * batches * t
+        assert stability(line + walk, slots, offered) == "unstable"
+        assert stability(5e4 + noise, slots, offered) == "stable"
+        assert stability(5e4 + walk, slots, offered) != "unstable"
+        for fills in (np.sqrt(t), 1 - np.exp(-3 * t), 1 - np.exp(-8 * t)):
+            assert stability(1e5 * fills + walk, slots, offered) != "unstable"
+        assert stability(1e5 * np.sqrt(t) + noise, slots, offered) == "undecided"
+        assert stability(5e4 + 4000 * noise, slots, offered) == "undecided"
+        assert stability(line + walk, slots, 100 * offered) != "unstable"  # a small share of what arrives
+    assert stability(np.arange(8.0), slots, offered) == "undecided"  # too few
 
 
 def test_statistics():

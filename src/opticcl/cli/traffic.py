@@ -92,7 +92,7 @@ def run(
     out: Annotated[list[Path], out_option(PICTURE, TABLE, RECORD)] = [],  # noqa: B006
     json: JsonOption = False,
 ) -> None:
-    """Dynamic traffic on RAMP, slot by slot. Exit code 1 if a load is inadmissible or its backlog grows."""
+    """Dynamic traffic on RAMP, slot by slot. Exit code 1 unless every load is carried and no slot breaks a rule."""
     from opticcl.operations.dynamic_traffic.simulation import assumptions_of
     from opticcl.report.dynamic_traffic import TrafficReport, traffic_figure, traffic_label, traffic_table
 

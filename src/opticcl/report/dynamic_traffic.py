@@ -1,6 +1,6 @@
 """Dynamic traffic: a row a run, as table, record and pictures.
 
-The delays of a load that is inadmissible, unstable or not judged are left out.
+The delays of a load that is inadmissible, unstable or undecided are left out.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ class TrafficRow:
 
     @property
     def answer(self) -> str:
-        """carried, unstable, inadmissible, or not judged where the run is too short."""
+        """carried, unstable, inadmissible, or undecided where the run does not show whether the load is stable."""
         if self.result is None:
             return "inadmissible"
-        return {True: "carried", False: "unstable", None: "not judged"}[self.result.stable]
+        return "carried" if self.result.stable else self.result.stability
 
     @property
     def ok(self) -> bool:
-        """Whether the load is carried as far as it was judged, and no epoch breaks a rule."""
-        return self.answer in ("carried", "not judged") and (self.verdict is None or self.verdict.ok)
+        """Whether the load is carried, and no epoch that was judged breaks a rule."""
+        return self.answer == "carried" and (self.verdict is None or self.verdict.ok)
 
     @property
     def slow_down(self) -> float | None:
@@ -99,6 +99,7 @@ class TrafficRow:
             "slots": setup.slots,
             "seed": setup.seed,
             "answer": self.answer,
+            "stability": None if self.result is None else self.result.stability,
             "largest_load": self.limit.largest_load,
             "limited_by": self.limit.name,
             "limit_cells_per_slot": self.limit.cells_per_slot,
@@ -202,18 +203,22 @@ class TrafficReport:
                     f"{where}: {row.limit.name} would carry {row.limit.cells_per_slot * row.setup.load:.4g} of "
                     f"{row.limit.capacity:g} cells a slot; the largest load is {row.limit.largest_load:.4g}"
                 )
-            elif row.result is not None and row.result.ended_early:
+            elif row.result is None:
+                continue
+            elif row.result.ended_early:
                 remarks.append(
-                    f"{where}: ended after {counted(row.result.epochs, 'epoch')}, {row.result.pending_cells:,} cells wait"
+                    f"{where}: {row.answer}, ended after {counted(row.result.epochs, 'epoch')}, "
+                    f"{row.result.pending_cells:,} cells wait"
                 )
-            elif row.result is not None and row.answer == "unstable":
+            elif row.answer == "unstable":
                 remarks.append(
                     f"{where}: the backlog grows by {row.result.slope.value:.4g} cells a slot to "
                     f"{row.result.pending_cells:,} cells, so its delays are not reported"
                 )
-            elif row.answer == "not judged":
+            elif row.answer == "undecided":
                 remarks.append(
-                    f"{where}: too few epochs to judge whether the backlog grows, so delays are not reported"
+                    f"{where}: undecided, the run does not show whether the backlog of {row.result.pending_cells:,} cells "
+                    f"still grows, so its delays are not reported; try --slots {4 * row.setup.slots}"
                 )
         return remarks
 

@@ -28,7 +28,14 @@ from opticcl.operations.dynamic_traffic._delay_kernels import count_delays, coun
 from opticcl.operations.dynamic_traffic.demand import NodeDemand, Worst, node_weights
 from opticcl.operations.dynamic_traffic.flows import FlowMix, run_values
 from opticcl.operations.dynamic_traffic.schedulers import FreeCells, Scheduler, all_free, make_scheduler
-from opticcl.operations.dynamic_traffic.statistics import RATIO_SCALE, Counts, IntervalEstimate, growth
+from opticcl.operations.dynamic_traffic.statistics import (
+    RATIO_SCALE,
+    Counts,
+    IntervalEstimate,
+    Stability,
+    growth,
+    stability,
+)
 
 __all__ = [
     "FlowArrivals",
@@ -134,7 +141,7 @@ class TrafficResult:
         ended_early: whether too many cells waited.
         counts: of the measured part.
         slope: growth of the backlog [cells a slot].
-        stable: whether the backlog does not grow; None: the run is too short for a verdict.
+        stability: whether the backlog stays: stable, unstable, or undecided where the run does not show it.
         channel_cells: cells of all channels in an epoch [count].
         of_bound: ages of the cells sent over the bound of the linear relaxation; None but for the reference.
     """
@@ -148,9 +155,14 @@ class TrafficResult:
     ended_early: bool
     counts: Counts
     slope: IntervalEstimate
-    stable: bool | None
+    stability: Stability
     channel_cells: int
     of_bound: float | None = None
+
+    @property
+    def stable(self) -> bool:
+        """Whether the run shows that the backlog stays."""
+        return self.stability == "stable"
 
     @property
     def throughput(self) -> IntervalEstimate:
@@ -278,11 +290,11 @@ def simulate_traffic(
             ended_early = True
             break
     counts.backlog /= np.maximum(1, counts.epochs)
-    slope, stable = _stability(counts, (planned - first) * slots / batches, ended_early)
+    slope, answer = _stability(counts, (planned - first) * slots / batches)
     channel_cells = len(whole.channel) * slots * machine.groups
     reached, bound = getattr(used, "reached", 0.0), getattr(used, "bound", 0.0)
     return TrafficResult(
-        setup, setup.limit(), offered, sent, used.pending_cells + on_the_way, epoch + 1, ended_early, counts, slope, stable,
+        setup, setup.limit(), offered, sent, used.pending_cells + on_the_way, epoch + 1, ended_early, counts, slope, answer,
         channel_cells, reached / bound if bound else None,
     )  # fmt: skip
 
@@ -311,23 +323,18 @@ def _count(counts: Counts, batch: int, grants: EpochGrants, start: int, machine:
     counts.rounds[batch] += grants.rounds
 
 
-def _stability(counts: Counts, slots_per_batch: float, ended_early: bool) -> tuple[IntervalEstimate, bool | None]:
-    """Growth of the backlog, and whether it does not grow.
+def _stability(counts: Counts, slots_per_batch: float) -> tuple[IntervalEstimate, Stability]:
+    """Growth of the backlog, and whether the load is stable; where too many cells waited, by the batches before.
 
     Args:
         counts: of the measured part.
         slots_per_batch: length of a batch [slots].
-        ended_early: whether too many cells waited.
     """
-    filled = counts.epochs > 0
-    slope = growth(counts.backlog[filled], slots_per_batch)
-    if ended_early:
-        return slope, False
-    if slope.half_width is None:
-        return slope, None
-    rate = float(counts.offered.sum() / (counts.epochs.sum() * epoch_slots()))
-    grows = slope.value > run_values()["unstable_growth"] * rate and slope.value > slope.half_width
-    return slope, not grows
+    backlog = counts.backlog[counts.epochs > 0]
+    offered = float(counts.offered.sum() / (max(1, counts.epochs.sum()) * epoch_slots()))
+    found = growth(backlog, slots_per_batch)
+    half_width = found.by_scatter if len(backlog) >= run_values()["batches"] else None
+    return IntervalEstimate(found.value, half_width), stability(backlog, slots_per_batch, offered)
 
 
 def assumptions_of(setup: TrafficSetup) -> dict[str, Any]:

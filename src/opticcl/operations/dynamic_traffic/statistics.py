@@ -1,14 +1,14 @@
 """Statistics of a run: delays, intervals by batch means, growth of the backlog.
 
 The measured part of a run is divided into batches of equal length. A value is computed of each batch; the interval is that
-of the mean of the batches by Student's t. The backlog grows if the slope of a line through its means a batch is more than a
-share of the offered cells, and more than its own uncertainty.
+of the mean of the batches by Student's t. Whether a load is stable follows from the growth of the backlog in the first and in
+the second half of these batches, each measured against its noise.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,20 @@ from opticcl.ir import IntArray
 from opticcl.operations.dynamic_traffic._delay_kernels import BINS, value_of_bin
 from opticcl.operations.dynamic_traffic.flows import run_values
 
-__all__ = ["RATIO_SCALE", "Counts", "IntervalEstimate", "delay_distribution", "growth", "quantile"]
+__all__ = [
+    "RATIO_SCALE",
+    "Counts",
+    "Growth",
+    "IntervalEstimate",
+    "Stability",
+    "delay_distribution",
+    "growth",
+    "quantile",
+    "stability",
+]
+
+Stability = Literal["stable", "unstable", "undecided"]
+"""What a run shows of a load."""
 
 RATIO_SCALE = 100
 """Bins of the ratio of a flow's time to the ideal one [per unit]."""
@@ -107,8 +120,23 @@ def quantile(histogram: IntArray, share: float) -> float:
     return value_of_bin(int(np.searchsorted(ends, share * ends[-1])))
 
 
-def growth(backlog: npt.NDArray[np.float64], slots_per_batch: float) -> IntervalEstimate:
-    """Slope of the line of least squares through the backlog of the batches [cells a slot].
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """Growth of the backlog and half its 95 % interval, in two ways.
+
+    Args:
+        value: slope of the line of least squares [cells a slot].
+        by_scatter: by the scatter of the batches about the line, as if they were independent [cells a slot].
+        by_changes: by the changes from batch to batch, as if these were independent [cells a slot].
+    """
+
+    value: float
+    by_scatter: float
+    by_changes: float
+
+
+def growth(backlog: npt.NDArray[np.float64], slots_per_batch: float) -> Growth:
+    """Growth of the backlog over some batches; the interval of one or two is without bounds.
 
     Args:
         backlog: mean of each batch, float64 (batches,) [cells].
@@ -116,12 +144,46 @@ def growth(backlog: npt.NDArray[np.float64], slots_per_batch: float) -> Interval
     """
     n = len(backlog)
     if n < 3:
-        return IntervalEstimate(0.0, None)
+        return Growth(0.0, np.inf, np.inf)
     time = (np.arange(n) - (n - 1) / 2) * slots_per_batch
     slope = float((time * backlog).sum() / (time**2).sum())
     left = backlog - backlog.mean() - slope * time
-    error = float(np.sqrt((left**2).sum() / (n - 2) / (time**2).sum()))
-    return IntervalEstimate(slope, run_values()["student_t"] * error if n >= run_values()["batches"] else None)
+    scatter = float(np.sqrt((left**2).sum() / (n - 2) / (time**2).sum()))
+    changes = float(np.diff(backlog).std(ddof=1)) / slots_per_batch / (n - 1) ** 0.5
+    t = run_values()["student_t_of_half" if n < run_values()["batches"] else "student_t"]
+    return Growth(slope, t * scatter, t * changes)
+
+
+def stability(backlog: npt.NDArray[np.float64], slots_per_batch: float, offered: float) -> Stability:
+    """Whether the backlog stays, by its growth in the first half of the batches and in the second.
+
+    unstable    it grows in the second half, beyond noise by more than a share of the offered cells, and beyond noise by more
+                than `fading` of its growth in the first half: the growth does not die out
+    stable      it does not grow in the second half beyond noise, and its line there excludes a growth of more than a share of
+                the offered cells
+    undecided   neither: it still fills, or the run is too short
+
+    A backlog that fills up to its mean grows at most as the square root of time, 0.69 times as much in the second half as in
+    the first; one that grows without end approaches a line. Noise of growth is that of the mean change from batch to batch:
+    changes are independent where the backlog has no bound. Where it stays, they cancel, and the scatter of the batches about
+    their line is what limits it.
+
+    Args:
+        backlog: mean of each batch, float64 (batches,) [cells].
+        slots_per_batch: length of a batch [slots].
+        offered: cells that arrive [cells a slot].
+    """
+    values, half = run_values(), len(backlog) // 2
+    if half < values["batches"] // 4:
+        return "undecided"
+    early, late = (growth(part, slots_per_batch) for part in (backlog[:half], backlog[half:]))
+    fading = values["fading"]
+    fades = late.value - fading * early.value <= float(np.hypot(late.by_changes, fading * early.by_changes))
+    if late.value - late.by_changes > values["unstable_growth"] * offered and not fades:
+        return "unstable"
+    most = max(0.0, late.value) + late.by_scatter
+    stays = late.value <= late.by_changes and most <= values["most_growth"] * offered
+    return "stable" if stays else "undecided"
 
 
 def delay_distribution(counts: Counts) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
