@@ -56,11 +56,11 @@ def first_of_messages(src, dst, op, ranks, ops, first):  # type: ignore[no-untyp
         by_sender[ends[src[i]]] = i
         ends[src[i]] += 1
     seen_by = np.full(ranks * ops, -1, np.int32)  # the last sender of each receiver and operation
-    for i in by_sender:
-        message = np.int64(dst[i]) * ops + op[i]
-        if seen_by[message] != src[i]:
-            seen_by[message] = src[i]
-            first[i] = True
+    for row in by_sender:
+        message = np.int64(dst[row]) * ops + op[row]
+        if seen_by[message] != src[row]:
+            seen_by[message] = src[row]
+            first[row] = True
 
 
 @njit
