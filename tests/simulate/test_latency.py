@@ -319,6 +319,21 @@ def test_ranges_of_chunks_are_one_message(engine, spec, algorithm, collective):
         assert messages - 1e-6 <= found <= gaps + 1e-6
 
 
+@pytest.mark.parametrize("hop", ["150ns", "5us"])
+@pytest.mark.parametrize("spec", ["torus:shape=4x4", "bcube:radix=4,levels=2", "topoopt:nodes=16,degree=2"])
+@pytest.mark.parametrize(("algorithm", "collective"), [("mesh", "all_to_all"), ("ring", "all_reduce")])
+def test_nodes_that_forward_longer_than_a_message_takes_to_start(spec, hop, algorithm, collective):
+    """The same law in all engines, and no time below its bound, also where the base of a path is below 0."""
+    plan = compile(spec, collective, 0, algorithm=algorithm).circuits
+    slow = assumptions("common", endpoint=0, hop=hop, compute="none")
+    times = [simulate(plan, 0, slow, engine=engine).timeline for engine in ENGINES]
+    assert [one.total_s for one in times] == pytest.approx([times[0].total_s] * len(times), rel=1e-6)
+    for size in (1000, 10**6):
+        for engine in ENGINES:
+            found = simulate(plan, size, slow, engine=engine).timeline
+            assert found.total_s >= found.lower_bound_s * (1 - 1e-9) > 0
+
+
 @pytest.mark.parametrize("compiled", [False, True])
 def test_messages_of_a_step_in_rounds(compiled):
     """0 copies two ranges to 1 and adds one, and sends one to 2; a message counts in the round of its first range."""
