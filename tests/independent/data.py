@@ -8,7 +8,6 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 import numpy as np
-
 from tests.independent.plan_rows import MalformedError, NotJudgedError, PlanRows, inflated, unpacked
 
 COPY, ADD, MOVE, ADD_AND_GIVE_UP = range(4)
@@ -99,7 +98,7 @@ def data_fault(plan: PlanRows) -> str:
     for step in plan.steps:
         for transfers in step.steps(chunks):
             events = defaultdict(list)
-            for transfer, parts, carried in transfers:
+            for transfer, (parts, carried) in transfers.items():
                 src, dst = rank_of.get(transfer.src, -1), rank_of.get(transfer.dst, -1)
                 fault = _row_fault(promise, (src, dst), transfer.op, parts)
                 if not carried or not 0 <= min(carried) <= max(carried) < chunks:

@@ -1,6 +1,6 @@
 """A judge of plan files that shares nothing with the library: data by exact integers, light by brute force.
 
-    python -m tests.independent.judge plan.json plan.csv
+python -m tests.independent.judge plan.json plan.csv
 """
 
 import sys

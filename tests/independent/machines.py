@@ -6,7 +6,7 @@ fibre) and which settings it needs. `light.py` counts.
 
 import re
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from math import ceil, gcd, lcm, log2, prod
 
@@ -77,7 +77,9 @@ def sides(text: str) -> list[int]:
 class Ramp(Machine):
     """RAMP sections 3.1, 4.1: gates at both ends, star couplers or routers between the groups."""
 
-    def __init__(self, groups, racks, wavelengths, transceivers_per_group="1", subnet="broadcast", receiver="by_subnet"):
+    def __init__(
+        self, groups, racks, wavelengths, transceivers_per_group="1", subnet="broadcast", receiver="by_subnet"
+    ):
         self.x, self.racks, self.devices = number(groups), number(racks), number(wavelengths)
         self.b, self.subnet = number(transceivers_per_group), subnet
         needed = {"broadcast": "fixed", "route_broadcast": "tunable", "route_switch": "none"}[subnet]
@@ -120,14 +122,14 @@ class Ramp(Machine):
         """The b transceivers of a group have one laser and one instruction, whether they carry data or not."""
         if self.b == 1:
             return ""
-        opened, listens, lit = defaultdict(set), defaultdict(set), {}
+        opened, listens, light = defaultdict(set), defaultdict(set), {}
         for c in circuits:
             (line,), (group, plane) = c.lines, divmod(c.port, self.b)
             opened[c.src, group].add((plane, line, c.path[0]))
             listens[c.dst, group].add((c.path[1], line if self.filters == "tunable" else 0))
             place = (group, *self.subnet_of(c))
             place = place if self.meet or self.subnet == "route_switch" else (*place, line)
-            if lit.setdefault(place, c.src) != c.src:
+            if light.setdefault(place, c.src) != c.src:
                 return "light of two senders on planes of one transceiver group"
         for found in opened.values():
             gates = defaultdict(set)
@@ -268,7 +270,7 @@ class TerarackTorus(Rings):
 
 
 class Oddl(Machine):
-    """ODDL sections 3, 4.B: a NIC a dimension, switches that lead each wavelength of an input to one output, for the whole job."""
+    """ODDL sections 3, 4.B: a NIC a dimension, switches that lead a wavelength of an input to one output, set once a job."""
 
     def __init__(self, shape, wavelengths=""):
         self.shape = sides(shape)
@@ -314,7 +316,9 @@ class Lightpath(Machine):
         self.nodes, self.guides, self.unit = self.rows * self.columns, number(waveguides), switch_unit
         tiles = list(range(self.nodes))
         if numbering == "squares":
-            tiles.sort(key=lambda tile: [divmod(tile, self.columns)[k] >> bit & 1 for bit in range(24, -1, -1) for k in (0, 1)])
+            tiles.sort(
+                key=lambda tile: [divmod(tile, self.columns)[k] >> bit & 1 for bit in range(24, -1, -1) for k in (0, 1)]
+            )
         elif numbering != "row":
             raise NotJudgedError(f"numbering {numbering}")
         self.tile = tiles
@@ -366,7 +370,7 @@ class Ocs(Machine):
         self.nodes, self.ports = number(nodes), number(planes)
 
     def links(self, circuit):
-        """Ends of each link: hop plane N + i is the link out of the sender i, (k + plane) N + i the one out of a node that forwards."""
+        """Ends of each link: hop plane N + i is that out of the sender i, (k + plane) N + i that out of a relay i."""
         begins = [hop % self.nodes for hop in circuit.path]
         return list(zip(begins, [*begins[1:], circuit.dst], strict=True))
 
@@ -375,10 +379,9 @@ class Ocs(Machine):
         for place, hop in enumerate(circuit.path):
             if hop // self.nodes != circuit.port + (self.ports if place else 0):
                 return "a link of another plane"
-        links = self.links(circuit)
-        if not links or links[0][0] != circuit.src or any(begin == end for begin, end in links):
-            return "no links from the sender to the receiver"
-        return ""
+        links = self.links(circuit) if circuit.path else [(-1, -1)]
+        astray = links[0][0] != circuit.src or any(begin == end for begin, end in links)
+        return "no links from the sender to the receiver" if astray else ""
 
     def uses(self, circuit):
         """Its shares of both ports of every link."""
@@ -410,7 +413,7 @@ class TopoOpt(Machine):
         free = [stride for stride in range(self.nodes) if gcd(stride, self.nodes) == 1]
         chosen = []
         for k in range(min(self.ports, len(free))):
-            nearest = min(free, key=lambda stride: (abs(stride - self.nodes ** (k / self.ports)), stride))  # noqa: B023
+            nearest = min(free, key=lambda stride: (abs(stride - self.nodes ** (k / self.ports)), stride))
             free.remove(nearest)
             chosen.append(nearest)
         return [chosen[k % len(chosen)] for k in range(self.ports)] if self.nodes > 1 else []
@@ -451,8 +454,3 @@ def machine_of(fabric: str) -> Machine:
         raise NotJudgedError(fabric)
     make, read = MACHINES[name]
     return make(**{key: text for key, text in given.items() if key in read.split()})
-
-
-def first_of(reasons: Iterable[str]) -> str:
-    """The first that is not empty; empty without one."""
-    return next(filter(None, reasons), "")

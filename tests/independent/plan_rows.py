@@ -7,7 +7,7 @@ import base64
 import binascii
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
@@ -93,11 +93,13 @@ class Circuit:
         first, number, distance = self.wavelengths
         return range(first, first + number * distance, distance)
 
-    @property
-    def signal(self) -> tuple[object, ...]:
-        """Equal for circuits of one transmitter that are one signal: they carry the same bytes of the same chunks."""
-        sent = self.carries
-        data = None if sent is None else (sent.chunk_lo, sent.chunk_n, sent.chunk_step, self.first, self.last)
+    def signal(self, chunks: Mapping[Transfer, list[int]]) -> tuple[object, ...]:
+        """Equal for circuits that are one signal: one transmitter and wavelength, the same bytes of the same chunks.
+
+        Args:
+            chunks: of all transfers, in one step of the plan.
+        """
+        data = () if self.carries is None else (tuple(chunks[self.carries]), self.first, self.last)
         return self.src, self.port, self.wavelengths, data
 
 
@@ -132,8 +134,8 @@ class FileStep:
     count: int
     members: list[Member]
 
-    def steps(self, num_chunks: int) -> Iterator[list[tuple[Transfer, int, list[int]]]]:
-        """The steps of the plan that it stands for: transfers with their parts and their chunks.
+    def steps(self, num_chunks: int) -> Iterator[dict[Transfer, tuple[int, list[int]]]]:
+        """The steps of the plan that it stands for: parts and chunks of every transfer.
 
         Args:
             num_chunks: of the plan; numbers that are no chunks stay as they are.
@@ -142,13 +144,17 @@ class FileStep:
         member = [sum(m.first_transfer <= t.number for m in self.members) - 1 for t in self.transfers]
         images = [list(range(num_chunks)) for _ in self.members]
         for turn in range(self.count):
-            found = []
+            found = {}
             for t, m in zip(self.transfers, member, strict=True):
                 one, image = self.members[m], images[m]
                 chunks = [image[c] if 0 <= c < num_chunks else c for c in t.chunks]
-                if one.image is not None and len(chunks) > 1 and chunks != list(range(chunks[0], chunks[0] + len(chunks))):
+                if (
+                    one.image is not None
+                    and len(chunks) > 1
+                    and chunks != list(range(chunks[0], chunks[0] + len(chunks)))
+                ):
                     raise MalformedError(f"step {turn} of a run: chunks {t.chunks} become {chunks}")
-                found.append((t, t.parts + turn * one.parts_step, chunks))
+                found[t] = t.parts + turn * one.parts_step, chunks
             yield found
             images = [
                 image if one.image is None else [one.image[c] for c in image]
@@ -228,7 +234,7 @@ def _csv(path: Path) -> tuple[dict, dict]:
 
 
 def _step(columns: dict, rows: list[int], run: dict | None, num_chunks: int) -> FileStep:
-    """A step of the file.
+    """A step of the file. The bytes of a transfer are divided among its circuits in the order of ports and wavelengths.
 
     Args:
         columns: of all rows.
@@ -245,19 +251,22 @@ def _step(columns: dict, rows: list[int], run: dict | None, num_chunks: int) -> 
             transfer_of[row] = Transfer(number, src, dst, lo, n, 1 if apart is None else apart[row], parts, op)
             many = wavelengths.get(transfer_of[row], 0)
             wavelengths[transfer_of[row]] = many + max(columns["wavelength_n"][row], 0)
+    first: dict[int, Fraction] = {}
+    last: dict[int, Fraction] = {}
     before = dict.fromkeys(wavelengths, 0)
+    for row in sorted(transfer_of, key=lambda row: (columns["port"][row], columns["wavelength_lo"][row])):
+        sent = transfer_of[row]
+        whole = max(wavelengths[sent], 1)
+        first[row] = Fraction(before[sent], whole)
+        before[sent] += max(columns["wavelength_n"][row], 0)
+        last[row] = Fraction(before[sent], whole)
     rounds: dict[int, list[Circuit]] = {}
-    for row in rows:  # the bytes of a transfer are divided among its circuits in the order of the rows
-        sent, first, last = transfer_of.get(row), Fraction(0), Fraction(1)
-        many = columns["wavelength_n"][row]
-        if sent is not None and wavelengths[sent]:
-            first = Fraction(before[sent], wavelengths[sent])
-            before[sent] += max(many, 0)
-            last = Fraction(before[sent], wavelengths[sent])
+    for row in rows:
+        share = first.get(row, Fraction(0)), last.get(row, Fraction(0))
         ends = (columns[c][row] for c in ("src", "dst", "port"))
-        light = columns["wavelength_lo"][row], many, columns["wavelength_step"][row]
+        light = tuple(columns[c][row] for c in ("wavelength_lo", "wavelength_n", "wavelength_step"))
         guide = columns["waveguide"][row] if "waveguide" in columns else -1
-        circuit = Circuit(sent, first, last, *ends, light, tuple(columns["path"][row]), guide)
+        circuit = Circuit(transfer_of.get(row), *share, *ends, light, tuple(columns["path"][row]), guide)
         rounds.setdefault(columns["round"][row], []).append(circuit)
     members = [Member(0, None, 0)] if run is None else [_member(one, num_chunks) for one in run["members"]]
     count = 1 if run is None else run["count"]
