@@ -9,6 +9,7 @@ from tests.independent.drawn import MACHINES, divided, drawn, grown, with_one_mo
 from tests.independent.judge import judge
 
 from opticcl.errors import PlanFileError
+from opticcl.kernels import always_compiled, never_compiled
 from opticcl.plans.plan import read
 
 AT_ONCE = 10
@@ -24,10 +25,16 @@ def first_of(seeds):
     return [pytest.param(seed, marks=() if seed == seeds[0] else pytest.mark.deep) for seed in seeds]
 
 
-def verdict_of_verify(path: Path) -> str:
-    """Of the library; a file that it does not read is wrong."""
+def verdict_of_verify(path: Path, compiled: bool) -> str:
+    """Of the library; a file that it does not read is wrong.
+
+    Args:
+        path: of the file.
+        compiled: whether by compiled kernels or by NumPy.
+    """
     try:
-        ok = read(path).verify().ok
+        with always_compiled() if compiled else never_compiled():
+            ok = read(path).verify().ok
     except PlanFileError:
         return "wrong"
     return {True: "right", False: "wrong", None: "not_judged"}[ok]
@@ -39,10 +46,10 @@ def compared(plan, folder: Path, number: int) -> tuple[str, str]:
     Args:
         plan: that was drawn.
         folder: for its file.
-        number: by which it is JSON or CSV.
+        number: by which it is JSON or CSV, and judged by compiled kernels or by NumPy.
     """
     path = plan.write(folder, (".csv", ".json")[number % 2])
-    mine, theirs = judge(path), verdict_of_verify(path)
+    mine, theirs = judge(path), verdict_of_verify(path, number % 3 == 0)
     assert mine.verdict != "not_judged", f"{plan.name}: {mine.reason}"
     assert theirs in ("not_judged", mine.verdict), f"{plan.name}: {mine}, verify: {theirs}\n{path.read_text()}"
     return mine.verdict, theirs
