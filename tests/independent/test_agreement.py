@@ -5,7 +5,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.independent.drawn import MACHINES, divided, drawn, grown, with_one_more
+from tests.independent.drawn import MACHINES, Drawn, divided, drawn, grown, with_one_more
 from tests.independent.judge import judge
 
 from opticcl.errors import PlanFileError
@@ -40,16 +40,17 @@ def verdict_of_verify(path: Path, compiled: bool) -> str:
     return {True: "right", False: "wrong", None: "not_judged"}[ok]
 
 
-def compared(plan, folder: Path, number: int) -> tuple[str, str]:
+def compared(plan: Drawn, folder: Path, number: int, compiled: bool) -> tuple[str, str]:
     """Both verdicts; those that differ are a failure.
 
     Args:
         plan: that was drawn.
         folder: for its file.
-        number: by which it is JSON or CSV, and judged by compiled kernels or by NumPy.
+        number: by which it is JSON or CSV.
+        compiled: as of `verdict_of_verify`.
     """
     path = plan.write(folder, (".csv", ".json")[number % 2])
-    mine, theirs = judge(path), verdict_of_verify(path, number % 3 == 0)
+    mine, theirs = judge(path), verdict_of_verify(path, compiled)
     assert mine.verdict != "not_judged", f"{plan.name}: {mine.reason}"
     assert theirs in ("not_judged", mine.verdict), f"{plan.name}: {mine}, verify: {theirs}\n{path.read_text()}"
     return mine.verdict, theirs
@@ -57,9 +58,9 @@ def compared(plan, folder: Path, number: int) -> tuple[str, str]:
 
 @pytest.mark.parametrize("first", first_of(SEEDS))
 def test_plans_and_mutants(tmp_path, first):
-    """A hundred of all systems; at least a fifth is right, and a fifth wrong; few are not judged."""
+    """A hundred of all systems; a fifth or more is right, and a fifth wrong; few are not judged."""
     found = Counter(
-        compared(plan, tmp_path, number)
+        compared(plan, tmp_path, number, first != SEEDS[0] and number % 3 == 0)
         for seed in range(first, first + AT_ONCE)
         for number, plan in enumerate(drawn(seed, tmp_path))
     )
@@ -83,5 +84,5 @@ def test_light_by_hand(tmp_path, system, seed):
         random = Random(f"{seed} {fabric}")
         plan = grown(random, fabric, tmp_path)
         more = (with_one_more(random, plan) for _ in range(3))
-        found.update(compared(one, tmp_path, seed) for one in (divided(random, fabric), plan, *more))
+        found.update(compared(one, tmp_path, seed, seed % 3 == 2) for one in (divided(random, fabric), plan, *more))
     assert min(found["right", "right"], found["wrong", "wrong"]) >= 1
