@@ -2,7 +2,8 @@
 
     T >= max( total / sum of the rates, what a node must send / its rate, what must leave a set S / rate of its links )
 
-for M bytes on p ranks; all_reduce moves 2 M (p - 1) in all, M out of every set and M into it. All sets of 16 ranks are tried.
+for M bytes on p ranks; all_reduce moves 2 M (p - 1) in all, M out of every set and M into it. Of up to 128 ranks the worst set
+is found by maximum flow, of an all_to_all among all sets of up to 16; of more ranks each node alone is a set.
 
 Source: Chan et al. 2007 for the totals; a set of nodes sends at least what any of its nodes alone would have to.
 """
@@ -18,36 +19,36 @@ from opticcl.assumptions import Assumptions
 from opticcl.collective import Request
 from opticcl.fabrics.lightpath import Lightpath
 from opticcl.ir import Fabric, IntArray
+from opticcl.operations.faults.least_cuts import (
+    MOST_RANKS,
+    MOST_RANKS_OF_ALL_SETS,
+    LinksOfRanks,
+    largest_linear,
+    largest_of_all_sets,
+    smallest_cut,
+)
 from opticcl.simulate.bounds import Starts, lower_bound
 
 __all__ = ["Residual", "closed_set", "residual", "residual_bound_s"]
 
-MOST_RANKS_OF_SETS = 16
-PAIRS_AT_ONCE = 1 << 12
+PAIRS_AT_ONCE = 1 << 14
 Floats = npt.NDArray[np.float64]
 
 
 class Residual(NamedTuple):
-    """Wavelengths of ports that still work: one row each.
+    """Wavelengths of ports that still work, weak ones by their share of the rate.
 
     Args:
-        sender: rank, int64 (m,).
-        reaches: ranks that its light can reach, bool (m, ranks).
-        number: equal wavelengths, weak ones by their share of the rate [count], float64 (m,).
-        received: wavelengths that each rank can receive, likewise, float64 (ranks,).
+        sent: wavelengths that each rank can send [count], float64 (ranks,).
+        received: wavelengths that each rank can receive, likewise.
         rate_bits_per_s: of one.
+        links: which ranks the light of each reaches; None: any, or more than `MOST_RANKS` ranks.
     """
 
-    sender: IntArray
-    reaches: npt.NDArray[np.bool_]
-    number: Floats
+    sent: Floats
     received: Floats
     rate_bits_per_s: float
-
-    @property
-    def sent(self) -> Floats:
-        """Wavelengths that each rank can send, float64 (ranks,)."""
-        return np.bincount(self.sender, self.number, len(self.received)).astype(np.float64)
+    links: LinksOfRanks | None
 
 
 def residual(fabric: Fabric) -> Residual:
@@ -61,10 +62,8 @@ def residual(fabric: Fabric) -> Residual:
     rank_of[nodes] = np.arange(n)
     # one wavelength at a time: a port counts once, whatever it reaches
     depth = w if all(r.per_wavelength for r in fabric.resources[:2]) or fabric.lasers_per_port > 1 else 1
-    received = np.zeros(n * ports * depth)
-    senders: list[IntArray] = []
-    reached: list[npt.NDArray[np.uint8]] = []
-    numbers: list[Floats] = []
+    sent, received = np.zeros(n), np.zeros(n * ports * depth)
+    links: list[LinksOfRanks] = []
     at_once = max(1, PAIRS_AT_ONCE // n)
     for first in range(0, n, at_once):  # cells of a sender are complete within a batch
         pairs = np.arange(first * n, min(n, first + at_once) * n)
@@ -83,30 +82,33 @@ def residual(fabric: Fabric) -> Residual:
         ends = ((rank * ports + ways.port[row]) * depth + wavelength for rank in (sender, receiver))
         cell, place = (np.asarray(end, np.int64) for end in ends)
         np.maximum.at(received, place, share)
-        cells, which = np.unique(cell, return_inverse=True)
-        reaches, of_cell = np.zeros((len(cells), n), bool), _largest(which, share, len(cells))
-        reaches[np.ravel(which), receiver] = True
-        rows = np.column_stack([cells // (ports * depth), np.packbits(reaches, axis=1)])
-        kinds, of_kind = np.unique(rows, axis=0, return_inverse=True)
-        senders.append(kinds[:, 0])
-        reached.append(kinds[:, 1:].astype(np.uint8))
-        numbers.append(np.bincount(np.ravel(of_kind), of_cell, minlength=len(kinds)).astype(np.float64))
-    reaches = np.unpackbits(np.concatenate(reached), axis=1, count=n).astype(bool)
-    of_rank = received.reshape(n, -1).sum(axis=1)
-    return Residual(np.concatenate(senders), reaches, np.concatenate(numbers), of_rank, fabric.rate_bits_per_s)
+        base = first * ports * depth
+        of_cell = np.zeros(len(pairs) // n * ports * depth)
+        np.maximum.at(of_cell, cell - base, share)
+        sent += np.bincount(np.arange(base, base + len(of_cell)) // (ports * depth), of_cell, minlength=n)
+        if n <= MOST_RANKS:
+            reaches = np.zeros((len(of_cell), n), bool)
+            reaches[cell - base, receiver] = True
+            links.append(_links(reaches, of_cell, first, ports * depth))
+    found = LinksOfRanks(*map(np.concatenate, zip(*links, strict=True))) if links else None
+    return Residual(sent, received.reshape(n, -1).sum(axis=1), fabric.rate_bits_per_s, found)
 
 
-def _largest(group: IntArray, share: Floats, groups: int) -> Floats:
-    """The largest share of each group, float64 (groups,).
+def _links(reaches: npt.NDArray[np.bool_], of_cell: Floats, first: int, of_rank: int) -> LinksOfRanks:
+    """What the light of each sender of a batch reaches, a row for cells that reach the same ranks.
 
     Args:
-        group: of each row, int64 (n,).
-        share: of each row, float64 (n,).
-        groups: number of them [count].
+        reaches: ranks that each cell reaches, a port and wavelength of a sender, bool (cells, ranks).
+        of_cell: share of its rate, float64 (cells,).
+        first: sender of the first cell.
+        of_rank: cells of a rank [count].
     """
-    found = np.zeros(groups)
-    np.maximum.at(found, np.ravel(group), share)
-    return found
+    works = np.flatnonzero(of_cell)
+    rows = np.column_stack([first + works // of_rank, np.packbits(reaches[works], axis=1)])
+    kinds, of_kind = np.unique(rows, axis=0, return_inverse=True)
+    number = np.bincount(np.ravel(of_kind), of_cell[works], minlength=len(kinds)).astype(np.float64)
+    n = reaches.shape[1]
+    return LinksOfRanks(kinds[:, 0], np.unpackbits(kinds[:, 1:].astype(np.uint8), axis=1, count=n).astype(bool), number)
 
 
 def _of_tiles(fabric: Fabric, machine: Lightpath) -> Residual:
@@ -125,7 +127,7 @@ def _of_tiles(fabric: Fabric, machine: Lightpath) -> Residual:
             if each.mode == "weak" and each.kind == kind:
                 left[each.index // machine.lasers] -= 1 - each.value
         rates.append(left[tile] * of_node)
-    return Residual(np.arange(n), ~np.eye(n, dtype=bool), rates[0], rates[1], machine.rate_bits_per_s)
+    return Residual(rates[0], rates[1], machine.rate_bits_per_s, None)
 
 
 class _Needs(NamedTuple):
@@ -193,8 +195,8 @@ def residual_bound_s(
     for rate in (known.received,) if splits else (known.sent, known.received):
         found.append(needs.total / float(rate.sum()) if rate.any() else float("inf"))
     found += [*_over(needs.out, known.sent), *_over(needs.into, known.received)]
-    if p <= MOST_RANKS_OF_SETS and not isinstance(fabric.machine, Lightpath):
-        found.append(_largest_of_sets(wanted, p, known))
+    if known.links is not None:
+        found.append(_of_worst_set(wanted, known.links))
     return max(whole, max(found) * size_bytes / byte_rate)
 
 
@@ -204,21 +206,25 @@ def _over(needed: npt.NDArray[Any], rate: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return np.where(needed > 0, np.where(rate > 0, needed / rate, np.inf), 0.0)
 
 
-def _largest_of_sets(wanted: Request, p: int, left: Residual) -> float:
-    """The largest of what must leave a set of ranks, over what its links carry, over all sets."""
-    sets = np.arange(1, (1 << p) - 1)
-    members = np.zeros(len(sets), np.int64)
-    for rank in range(p):
-        members += sets >> rank & 1
-    needs = _needs(wanted.name, p, members, (sets >> wanted.root & 1) == 1)
-    rate = np.zeros(len(sets))
-    for sender, reaches, count in zip(left.sender, left.reaches, left.number, strict=True):
-        mask = int(sum(1 << int(rank) for rank in np.flatnonzero(reaches)))
-        rate += count * ((sets >> int(sender) & 1) & ((mask & ~sets) != 0))
-    into = needs.into[
-        ::-1
-    ]  # what must enter the ranks outside the set: sets are numbered so that the last is the others'
-    return float(_over(np.maximum(needs.out, into), rate).max(initial=0.0))
+def _of_worst_set(wanted: Request, links: LinksOfRanks) -> float:
+    """The largest of what must leave a set of ranks, in messages, over the wavelengths that its links carry.
+
+    A set needs as much to leave it as the ranks outside need to enter them; `least_cuts` names what each collective needs.
+
+    Args:
+        wanted: collective and root.
+        links: that are left.
+    """
+    name, p = wanted.name, links.reaches.shape[1]
+    if name in ("all_reduce", "broadcast"):
+        root = wanted.root if name == "broadcast" else 0
+        wavelengths = smallest_cut(links, root, (True, name == "all_reduce"))
+        return 1 / wavelengths if wavelengths else float("inf")
+    if name in ("reduce_scatter", "all_gather"):
+        return largest_linear(links, inside=name == "all_gather") / p
+    if name == "all_to_all" and p <= MOST_RANKS_OF_ALL_SETS:
+        return largest_of_all_sets(links)
+    return 0.0
 
 
 def closed_set(fabric: Fabric) -> IntArray | None:
